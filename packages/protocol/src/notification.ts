@@ -1,0 +1,33 @@
+/**
+ * What the server tells the outside about rooms, as plain values: the same events go to server websockets and webhooks.
+ * Metadata is any JSON value; it becomes JSON text on the wire.
+ */
+
+export type TrackType = 'audio' | 'video';
+
+export interface TrackInfo {
+  id: string;
+  type: TrackType;
+  metadata: unknown;
+}
+
+/** Who published a track. */
+export type TrackOwner = { peerId: string } | { componentId: string };
+
+export type Notification =
+  | { type: 'roomCreated'; roomId: string }
+  | { type: 'roomDeleted'; roomId: string }
+  | { type: 'roomCrashed'; roomId: string }
+  | { type: 'peerAdded'; roomId: string; peerId: string }
+  | { type: 'peerDeleted'; roomId: string; peerId: string }
+  | { type: 'peerConnected'; roomId: string; peerId: string }
+  | { type: 'peerDisconnected'; roomId: string; peerId: string }
+  | { type: 'peerCrashed'; roomId: string; peerId: string; reason: string }
+  | { type: 'peerMetadataUpdated'; roomId: string; peerId: string; metadata: unknown }
+  | { type: 'componentCrashed'; roomId: string; componentId: string }
+  | { type: 'trackAdded'; roomId: string; owner: TrackOwner; track: TrackInfo }
+  | { type: 'trackRemoved'; roomId: string; owner: TrackOwner; track: TrackInfo }
+  | { type: 'trackMetadataUpdated'; roomId: string; owner: TrackOwner; track: TrackInfo }
+  | { type: 'hlsPlayable'; roomId: string; componentId: string }
+  | { type: 'hlsUploaded'; roomId: string }
+  | { type: 'hlsUploadCrashed'; roomId: string };

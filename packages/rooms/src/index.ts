@@ -1,1 +1,2 @@
-export {};
+export type * from './peer-session.js';
+export * from './room-service.js';

@@ -1,0 +1,99 @@
+/**
+ * The seam between the peer actor (this package) and the machine that speaks with the peer's client (`@bloom/signaling`).
+ *
+ * A session is sans-IO: inputs in, actions out, in order. It knows one client: what that client was told, what it still
+ * has to be told, and the negotiation. The room actor is the truth about endpoints and tracks; the peer actor carries
+ * inputs and actions between the session, the room actor, the media room, the websocket and its timers.
+ */
+import type { MediaEndpoint, RelayCredentials, TransportNegotiation, TrackKind, Variant, SwitchReason } from '@bloom/sfu';
+
+export type EndpointType = 'webrtc' | 'hls' | 'rtsp' | 'file' | 'sip' | 'recording';
+export type VideoCodec = 'h264' | 'vp8';
+export type CodecName = 'opus' | VideoCodec;
+
+/** A published track as others see it. */
+export interface EndpointTrack {
+  trackId: string;
+  kind: TrackKind;
+  codec: CodecName;
+  metadata: unknown;
+  /** Offered rids in offer order; empty = no simulcast. */
+  encodings: readonly Variant[];
+  /** Encodings that the publisher says it switched off; informative. */
+  disabledEncodings: readonly Variant[];
+}
+
+/** A peer that has joined, or a component. */
+export interface Endpoint {
+  id: string;
+  type: EndpointType;
+  metadata: unknown;
+  tracks: readonly EndpointTrack[];
+}
+
+export type SessionInput =
+  /** JSON text of one media event, as the client sent it; any garbage. */
+  | { type: 'clientEvent'; text: string }
+  /** The room's answer to the action `join`: everybody else, at this moment. */
+  | { type: 'joined'; endpoints: readonly Endpoint[] }
+  | { type: 'endpointAdded'; endpoint: Endpoint }
+  | { type: 'endpointUpdated'; endpointId: string; metadata: unknown }
+  /** Its tracks are gone with it. */
+  | { type: 'endpointRemoved'; endpointId: string }
+  | { type: 'tracksAdded'; endpointId: string; tracks: readonly EndpointTrack[] }
+  | { type: 'tracksRemoved'; endpointId: string; trackIds: readonly string[] }
+  | { type: 'trackUpdated'; endpointId: string; trackId: string; metadata: unknown }
+  | { type: 'encodingChanged'; endpointId: string; trackId: string; encoding: Variant; enabled: boolean }
+  /** The media plane has taken over the negotiation of this generation: the answer may leave. */
+  | { type: 'negotiated'; generation: number }
+  | { type: 'iceConnected'; generation: number }
+  | { type: 'dtlsConnected' }
+  | { type: 'encodingSwitched'; trackId: string; encoding: Variant; reason: SwitchReason }
+  | { type: 'voiceActivity'; trackId: string; status: 'speech' | 'silence' }
+  | { type: 'bandwidthEstimation'; estimationBps: number }
+  | { type: 'timer'; name: SessionTimer };
+
+export type SessionTimer = 'offer' | 'ice' | 'retry';
+
+export type SessionAction =
+  /** JSON text of one media event for the client. */
+  | { type: 'send'; text: string }
+  /** The client sent `connect`: make it visible; the room answers with the input `joined`. */
+  | { type: 'join'; metadata: unknown }
+  /** The client sent `disconnect`: as a socket loss, but the socket stays and may `connect` again. */
+  | { type: 'leave' }
+  | { type: 'setMetadata'; metadata: unknown }
+  | { type: 'publish'; tracks: readonly EndpointTrack[] }
+  | { type: 'unpublish'; trackIds: readonly string[] }
+  | { type: 'setTrackMetadata'; trackId: string; metadata: unknown }
+  | { type: 'setEncoding'; trackId: string; encoding: Variant; enabled: boolean }
+  | { type: 'negotiate'; negotiation: TransportNegotiation }
+  | { type: 'setTargetVariant'; trackId: string; variant: Variant }
+  | { type: 'setTrackBitrates'; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
+  | { type: 'setTrackMuted'; trackId: string; muted: boolean }
+  /** Starts or restarts a timer; it comes back as the input `timer`. */
+  | { type: 'setTimer'; name: SessionTimer; ms: number }
+  | { type: 'clearTimer'; name: SessionTimer }
+  /** The peer's media endpoint is beyond repair: close 1011 with this reason, the peer counts as crashed. */
+  | { type: 'fail'; reason: string }
+  /** Something worth a line in the log; never contains secrets or whole messages of the client. */
+  | { type: 'warn'; event: string; detail: string };
+
+export interface PeerSession {
+  handle(input: SessionInput): readonly SessionAction[];
+  /** The last offer and answer, for reports. */
+  descriptions(): { offer?: string; answer?: string };
+}
+
+export interface PeerSessionOptions {
+  peerId: string;
+  /** Codec enforced in the room. */
+  videoCodec: VideoCodec | null;
+  enableSimulcast: boolean;
+  endpoint: MediaEndpoint;
+  relay: RelayCredentials;
+  /** `n` random bytes, for ICE credentials, SSRCs and session ids. */
+  randomBytes: (n: number) => Uint8Array;
+}
+
+export type CreatePeerSession = (options: PeerSessionOptions) => PeerSession;

@@ -1,0 +1,78 @@
+// Brings a fresh checkout to the point where it runs: right Node, packages installed, sources compiled, page built.
+// Used by `npm start`, `npm test` and `npm run check`; nothing but Node's own modules, because nothing is installed yet.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+export function requireNode() {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  if (major > 20 || (major === 20 && minor >= 19)) return;
+  console.error(`Bloom needs Node 20.19 or newer; this is ${process.versions.node}. See https://nodejs.org.`);
+  process.exit(1);
+}
+
+/** Runs a program with its output shown; ends this process with its status when it fails. */
+export function run(command, args, options = {}) {
+  const { status, error, signal } = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options });
+  if (error) {
+    console.error(`${command} could not be started: ${error.message}`);
+    process.exit(1);
+  }
+  if (status !== 0) process.exit(status ?? (signal ? 1 : 0));
+}
+
+const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
+const digest = (text) => createHash('sha256').update(text).digest('hex');
+
+/** `npm ci` on a fresh checkout; `npm install` when the lockfile has changed since the last time; else nothing. */
+export function install() {
+  const stamp = join(root, 'node_modules', '.bloom-installed');
+  const wanted = digest(readFileSync(join(root, 'package-lock.json')));
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  const fresh = !existsSync(join(root, 'node_modules'));
+  console.log(fresh ? 'Installing packages (once, about a minute) ...' : 'The lockfile changed: updating packages ...');
+  run(npm, [fresh ? 'ci' : 'install', '--no-progress', '--loglevel=error']);
+  writeFileSync(stamp, digest(readFileSync(join(root, 'package-lock.json'))));
+}
+
+/** Size and time of every source below a folder: enough to know whether a build is still good. */
+function fingerprint(folder) {
+  const seen = [];
+  const walk = (dir) => {
+    for (const entry of readdirSync(dir, { withFileTypes: true })) {
+      if (entry.name === 'dist' || entry.name === 'node_modules') continue;
+      const path = join(dir, entry.name);
+      if (entry.isDirectory()) walk(path);
+      else seen.push(`${path} ${statSync(path).size} ${statSync(path).mtimeMs}`);
+    }
+  };
+  walk(folder);
+  return digest(seen.toSorted().join('\n'));
+}
+
+export function build() {
+  run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b']);
+  const page = join(root, 'apps', 'dashboard');
+  if (!existsSync(join(page, 'index.html'))) return;
+  const stamp = join(page, 'dist', '.built-from');
+  const wanted = fingerprint(page);
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  console.log('Building the page ...');
+  run(process.execPath, [join(root, 'node_modules', 'vite', 'bin', 'vite.js'), 'build', '--logLevel', 'warn'], {
+    cwd: page,
+  });
+  mkdirSync(join(page, 'dist'), { recursive: true });
+  writeFileSync(stamp, wanted);
+}
+
+export function setUp() {
+  requireNode();
+  install();
+  build();
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) setUp();

@@ -26,6 +26,13 @@ export function which(program) {
   return undefined;
 }
 
+function apt(...args) {
+  spawnSync('apt-get', ['-qq', '-o', 'Dpkg::Use-Pty=0', ...args], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+  });
+}
+
 /** Returns the packages that are still missing. */
 export function ensurePackages(names = Object.keys(packages)) {
   const missing = () => names.filter((name) => !which(packages[name]));
@@ -33,11 +40,6 @@ export function ensurePackages(names = Object.keys(packages)) {
   if (before.length === 0) return [];
   if (!which('apt-get') || process.getuid?.() !== 0) return before;
   console.log(`Installing Debian packages for the tests: ${before.join(' ')} ...`);
-  const apt = (...args) =>
-    spawnSync('apt-get', ['-qq', '-o', 'Dpkg::Use-Pty=0', ...args], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-    });
   apt('update');
   // One by one: a name that this release does not have must not cost the others.
   for (const name of before) apt('install', '-y', '--no-install-recommends', name);

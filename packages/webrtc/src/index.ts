@@ -1,1 +1,21 @@
-export {};
+export { createCertificate, type DtlsCertificate } from './dtls/certificate.js';
+export {
+  DATAGRAM_HEADROOM,
+  DATAGRAM_TAILROOM,
+  type DtlsState,
+  type IceCredentials,
+  type IceState,
+  type MediaPort,
+  type MediaPortOptions,
+  type MediaPortStats,
+  type PathState,
+  type PeerTransport,
+  type PeerTransportHandlers,
+  type PeerTransportOptions,
+  type RelayStream,
+  type RelayStreamOptions,
+  type RelayUser,
+  type TransportCounters,
+  type TransportParameters,
+} from './transport/api.js';
+export { DROP_REASONS, type DropCounters, type DropReason } from './transport/drops.js';

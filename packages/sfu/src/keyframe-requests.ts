@@ -1,0 +1,58 @@
+/** Time between two requests while no keyframe comes, ms. */
+const RETRY_MS = 500;
+/** Shortest time between two requests of any cause, ms: fifty subscribers joining one by one must not make every frame a keyframe. */
+const MIN_GAP_MS = 250;
+/** Requests without an answer before it is given up; the next wish starts over. */
+const MAX_ATTEMPTS = 20;
+
+/**
+ * Keyframe requests for one variant, on behalf of all its subscribers: one is outstanding at a time and is repeated
+ * until the keyframe comes. Pure: a `true` means "send a PLI now".
+ */
+export class KeyframeRequests {
+  private attempts = 0;
+  private wanted = false;
+  private lastSentMs = Number.NEGATIVE_INFINITY;
+
+  /** A keyframe was asked for and has not come. */
+  get outstanding(): boolean {
+    return this.wanted;
+  }
+
+  /** Somebody needs a keyframe. */
+  request(nowMs: number): boolean {
+    if (this.wanted) return false;
+    this.wanted = true;
+    this.attempts = 0;
+    if (nowMs - this.lastSentMs < MIN_GAP_MS) return false;
+    return this.send(nowMs);
+  }
+
+  /** Called by the tick: a first request that was held back, or a repetition. */
+  due(nowMs: number): boolean {
+    if (!this.wanted) return false;
+    const gap = this.attempts === 0 ? MIN_GAP_MS : RETRY_MS;
+    if (nowMs - this.lastSentMs < gap) return false;
+    if (this.attempts >= MAX_ATTEMPTS) {
+      this.wanted = false;
+      return false;
+    }
+    return this.send(nowMs);
+  }
+
+  /** The keyframe came. One that answers no request of ours serves just as well. */
+  keyframe(): void {
+    this.wanted = false;
+  }
+
+  /** Nobody waits any more, or the variant is gone. */
+  cancel(): void {
+    this.wanted = false;
+  }
+
+  private send(nowMs: number): true {
+    this.lastSentMs = nowMs;
+    this.attempts++;
+    return true;
+  }
+}

@@ -1,0 +1,87 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Variant } from './media-engine.js';
+import { VariantActivity } from './variant-activity.js';
+import { variantIndex } from './variants.js';
+
+function send(activity: VariantActivity, variant: Variant, packets: number): void {
+  for (let i = 0; i < packets; i++) activity.countPacket(variantIndex(variant));
+}
+
+describe('variant activity', () => {
+  test('a variant that sent nothing is neither known nor active', () => {
+    const activity = new VariantActivity();
+    expect(activity.isKnown('m')).toBe(false);
+    expect(activity.isActive('m')).toBe(false);
+    expect(activity.check(5000)).toEqual([]);
+  });
+
+  test('a new variant starts active', () => {
+    const activity = new VariantActivity();
+    activity.appear('m', 0);
+    expect(activity.isActive('m')).toBe(true);
+  });
+
+  test('five packets in a second keep a variant active, four do not', () => {
+    const activity = new VariantActivity();
+    activity.appear('l', 0);
+    activity.appear('h', 0);
+    send(activity, 'l', 5);
+    send(activity, 'h', 4);
+    expect(activity.check(1000)).toEqual([{ variant: 'h', active: false }]);
+    expect(activity.isActive('l')).toBe(true);
+    expect(activity.isActive('h')).toBe(false);
+  });
+
+  test('nothing is judged before the second is over', () => {
+    const activity = new VariantActivity();
+    activity.appear('l', 0);
+    expect(activity.check(999)).toEqual([]);
+    expect(activity.check(1000)).toEqual([{ variant: 'l', active: false }]);
+  });
+
+  test('an inactive variant resumes after ten good seconds in a row', () => {
+    const activity = new VariantActivity();
+    activity.appear('m', 0);
+    activity.check(1000);
+    for (let second = 2; second <= 10; second++) {
+      send(activity, 'm', 5);
+      expect(activity.check(second * 1000)).toEqual([]);
+    }
+    send(activity, 'm', 5);
+    expect(activity.check(11_000)).toEqual([{ variant: 'm', active: true }]);
+  });
+
+  test('one poor second starts the ten seconds over', () => {
+    const activity = new VariantActivity();
+    activity.appear('m', 0);
+    activity.check(1000);
+    let second = 2;
+    for (; second <= 10; second++) {
+      send(activity, 'm', 30);
+      activity.check(second * 1000);
+    }
+    send(activity, 'm', 4);
+    expect(activity.check(second++ * 1000)).toEqual([]);
+    for (let i = 0; i < 9; i++) {
+      send(activity, 'm', 30);
+      expect(activity.check(second++ * 1000)).toEqual([]);
+    }
+    send(activity, 'm', 30);
+    expect(activity.check(second * 1000)).toEqual([{ variant: 'm', active: true }]);
+  });
+
+  test('a variant that appears resets the counters of the others', () => {
+    const activity = new VariantActivity();
+    activity.appear('l', 0);
+    send(activity, 'l', 3);
+    activity.appear('m', 900);
+    send(activity, 'l', 2);
+    send(activity, 'm', 2);
+    // The window began anew at 900, so nothing is judged at 1000 and the three packets of before do not help later.
+    expect(activity.check(1000)).toEqual([]);
+    expect(activity.check(1900)).toEqual([
+      { variant: 'l', active: false },
+      { variant: 'm', active: false },
+    ]);
+  });
+});

@@ -1,0 +1,204 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Variant } from './media-engine.js';
+import { VariantSelection } from './variant-selection.js';
+import { wireReason } from './variants.js';
+
+const BITRATES = { l: 100_000, m: 500_000, h: 1_500_000 };
+
+/** A subscriber for whom all three variants are active and the given one flows. */
+function flowing(variant: Variant = 'm'): VariantSelection {
+  const selection = new VariantSelection(BITRATES);
+  selection.setTarget(variant);
+  for (const each of ['l', 'm', 'h'] as const) selection.variantActive(each);
+  selection.settle();
+  expect(selection.keyframe(variant)).toBe(true);
+  expect(selection.current).toBe(variant);
+  return selection;
+}
+
+describe('the first variant', () => {
+  test('is m, whichever variant sends first', () => {
+    const selection = new VariantSelection(BITRATES);
+    selection.variantActive('l');
+    expect(selection.queued).toBeUndefined();
+    selection.variantActive('h');
+    expect(selection.queued).toBeUndefined();
+    selection.variantActive('m');
+    expect(selection.queued).toBe('m');
+  });
+
+  test('is another when m does not show up in time', () => {
+    const selection = new VariantSelection(BITRATES);
+    selection.variantActive('l');
+    selection.settle();
+    expect(selection.queued).toBe('l');
+    selection.keyframe('l');
+    selection.variantActive('m');
+    expect(selection.queued).toBe('m');
+    expect(selection.current).toBe('l');
+  });
+
+  test('flows from its keyframe on, not from that of another variant', () => {
+    const selection = new VariantSelection(BITRATES);
+    selection.variantActive('m');
+    expect(selection.keyframe('l')).toBe(false);
+    expect(selection.current).toBeUndefined();
+    expect(selection.keyframe('m')).toBe(true);
+    expect(selection.queued).toBeUndefined();
+    expect(selection.keyframe('m')).toBe(false);
+  });
+});
+
+describe('a variant that becomes inactive', () => {
+  test('is replaced by the best active one that fits', () => {
+    const selection = flowing('m');
+    selection.variantInactive('m');
+    expect(selection.queued).toBe('h');
+    expect(wireReason(selection.reason)).toBe('encoding_inactive');
+
+    const narrow = flowing('m');
+    narrow.setAllocation(600_000);
+    narrow.variantInactive('m');
+    expect(narrow.queued).toBe('l');
+  });
+
+  test('is no matter when it neither flows nor is awaited', () => {
+    const selection = flowing('m');
+    selection.variantInactive('h');
+    expect(selection.queued).toBeUndefined();
+    expect(selection.current).toBe('m');
+  });
+
+  test('is given up when it was awaited, and the old one goes on when it is the best left', () => {
+    const selection = flowing('m');
+    selection.setTarget('h');
+    expect(selection.queued).toBe('h');
+    selection.variantInactive('h');
+    expect(selection.queued).toBeUndefined();
+    expect(selection.current).toBe('m');
+  });
+
+  test('stays current when no other is active, and may come back by itself', () => {
+    const selection = new VariantSelection(BITRATES);
+    selection.variantActive('m');
+    selection.keyframe('m');
+    selection.variantInactive('m');
+    expect(selection.current).toBe('m');
+    expect(selection.queued).toBeUndefined();
+    selection.variantActive('l');
+    expect(selection.queued).toBe('l');
+  });
+});
+
+describe('a variant that becomes active', () => {
+  test('is taken again when it is the target', () => {
+    const selection = flowing('m');
+    selection.variantInactive('m');
+    selection.keyframe('h');
+    selection.variantActive('m');
+    expect(selection.queued).toBe('m');
+    expect(selection.reason).toBe('variant_resumed');
+    expect(wireReason(selection.reason)).toBe('other');
+  });
+
+  test('changes nothing while the target flows', () => {
+    const selection = flowing('m');
+    selection.variantInactive('h');
+    selection.variantActive('h');
+    expect(selection.queued).toBeUndefined();
+    expect(selection.current).toBe('m');
+  });
+
+  test('is taken when it is better than what flows in place of the target', () => {
+    const selection = flowing('h');
+    selection.variantInactive('m');
+    selection.variantInactive('h');
+    selection.keyframe('l');
+    selection.variantActive('m');
+    expect(selection.queued).toBe('m');
+    expect(selection.reason).toBe('automatic_selection');
+  });
+});
+
+describe('a new target', () => {
+  test('is taken when it is active and fits', () => {
+    const selection = flowing('m');
+    selection.setTarget('h');
+    expect(selection.queued).toBe('h');
+    expect(selection.current).toBe('m');
+    expect(selection.reason).toBe('target_variant_selected');
+  });
+
+  test('is remembered when it is inactive', () => {
+    const selection = flowing('m');
+    selection.variantInactive('l');
+    selection.setTarget('l');
+    expect(selection.queued).toBeUndefined();
+    selection.variantActive('l');
+    expect(selection.queued).toBe('l');
+  });
+
+  test('is remembered when it does not fit', () => {
+    const selection = flowing('m');
+    selection.setAllocation(600_000);
+    selection.setTarget('h');
+    expect(selection.queued).toBeUndefined();
+    selection.setAllocation(2_000_000);
+    expect(selection.queued).toBe('h');
+    expect(selection.reason).toBe('set_bandwidth_allocation');
+  });
+
+  test('equal to what flows calls off a pending switch', () => {
+    const selection = flowing('m');
+    selection.setTarget('h');
+    selection.setTarget('m');
+    expect(selection.queued).toBeUndefined();
+    expect(selection.current).toBe('m');
+  });
+});
+
+describe('the allocation', () => {
+  test('a variant fits with ten per cent to spare', () => {
+    const selection = flowing('m');
+    selection.setAllocation(550_000);
+    expect(selection.fits('m')).toBe(true);
+    selection.setAllocation(549_999);
+    expect(selection.fits('m')).toBe(false);
+  });
+
+  test('lowered leads to the next variant that fits, for low bandwidth', () => {
+    const selection = flowing('h');
+    selection.setAllocation(600_000);
+    expect(selection.queued).toBe('m');
+    expect(wireReason(selection.reason)).toBe('low_bandwidth');
+    selection.keyframe('m');
+    selection.setAllocation(300_000);
+    expect(selection.queued).toBe('l');
+  });
+
+  test('too small for all leaves the lowest variant', () => {
+    const selection = flowing('h');
+    selection.setAllocation(10_000);
+    expect(selection.queued).toBe('l');
+  });
+
+  test('raised above a pending step down calls it off', () => {
+    const selection = flowing('h');
+    selection.setAllocation(600_000);
+    selection.setAllocation(5_000_000);
+    expect(selection.queued).toBeUndefined();
+    expect(selection.current).toBe('h');
+  });
+});
+
+describe('a muted track', () => {
+  test('asks for a new picture of what flowed when it is unmuted', () => {
+    const selection = flowing('m');
+    selection.setMuted(true);
+    expect(selection.queued).toBeUndefined();
+    selection.setMuted(false);
+    expect(selection.queued).toBe('m');
+    expect(selection.reason).toBe('variant_unmuted');
+    expect(wireReason(selection.reason)).toBe('other');
+  });
+});

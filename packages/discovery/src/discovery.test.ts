@@ -1,0 +1,243 @@
+import { createSocket } from 'node:dgram';
+import type { Socket } from 'node:dgram';
+import { createServer } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import type { Answer, Packet } from 'dns-packet';
+import dnsPacket from 'dns-packet';
+import fc from 'fast-check';
+import { createResolver, dnsStrategy, nodesList } from './index.js';
+import { candidateNames, parseResolvConf } from './resolv-conf.js';
+
+/** A real DNS server on loopback: UDP and TCP on one port, answering from a table that tests rewrite. */
+async function startDns(table: Map<string, string[] | 'nxdomain' | 'servfail' | 'silent' | 'garbage'>) {
+  let truncateUdp = false;
+  const counts = { udp: 0, tcp: 0 };
+  const reply = (request: Packet, overTcp: boolean): Buffer | undefined => {
+    const question = request.questions?.[0];
+    const known = table.get(question?.name ?? '') ?? 'nxdomain';
+    if (known === 'silent') return undefined;
+    if (known === 'garbage') return Buffer.from('not a dns packet');
+    const base: Packet = {
+      type: 'response',
+      ...(request.id === undefined ? {} : { id: request.id }),
+      ...(request.questions ? { questions: request.questions } : {}),
+    };
+    const response: Packet =
+      typeof known === 'string'
+        ? { ...base, flags: known === 'nxdomain' ? 3 : 2 }
+        : truncateUdp && !overTcp
+          ? { ...base, flags: dnsPacket.TRUNCATED_RESPONSE }
+          : {
+              ...base,
+              answers: known.map((data): Answer => ({ type: 'A', name: question?.name ?? '', ttl: 1, data })),
+            };
+    return overTcp ? dnsPacket.streamEncode(response) : dnsPacket.encode(response);
+  };
+  const udp: Socket = createSocket('udp4');
+  udp.on('message', (data, from) => {
+    counts.udp += 1;
+    const answer = reply(dnsPacket.decode(data), false);
+    if (answer) udp.send(answer, from.port, from.address);
+  });
+  await new Promise<void>((done) => udp.bind(0, '127.0.0.1', done));
+  const { port } = udp.address();
+  const tcp: Server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', (data) => {
+      counts.tcp += 1;
+      const answer = reply(dnsPacket.streamDecode(data), true);
+      // In two pieces, as a real network may deliver it.
+      if (answer) {
+        socket.write(answer.subarray(0, 5));
+        setImmediate(() => socket.end(answer.subarray(5)));
+      }
+    });
+  });
+  await new Promise<void>((done, failed) => {
+    tcp.once('error', failed);
+    tcp.listen(port, '127.0.0.1', done);
+  });
+  expect((tcp.address() as AddressInfo).port).toBe(port);
+  return {
+    port,
+    counts,
+    truncate: (on: boolean) => (truncateUdp = on),
+    close: async () => {
+      await new Promise<void>((done) => udp.close(done));
+      await new Promise((done) => tcp.close(done));
+    },
+  };
+}
+
+let running: Awaited<ReturnType<typeof startDns>> | undefined;
+afterEach(async () => {
+  await running?.close();
+  running = undefined;
+});
+
+async function resolverFor(table: Parameters<typeof startDns>[0], conf = 'nameserver 127.0.0.1\noptions attempts:1') {
+  running = await startDns(table);
+  return createResolver({ readConfig: async () => conf, port: running.port, timeoutMs: 150 });
+}
+
+describe('the resolver', () => {
+  test('gives every address of a name', async () => {
+    const resolve4 = await resolverFor(new Map([['sfu.internal', ['10.0.0.1', '10.0.0.2']]]));
+    expect(await resolve4('sfu.internal')).toEqual(['10.0.0.1', '10.0.0.2']);
+  });
+
+  test('asks again over TCP when the answer was truncated', async () => {
+    const many = Array.from({ length: 200 }, (_, i) => `10.0.1.${i}`);
+    const resolve4 = await resolverFor(new Map([['sfu.internal', many]]));
+    running?.truncate(true);
+    expect(await resolve4('sfu.internal')).toHaveLength(200);
+    expect(running?.counts.tcp).toBe(1);
+  });
+
+  test('tells a name that does not exist from servers that do not answer', async () => {
+    const resolve4 = await resolverFor(
+      new Map<string, 'servfail' | 'silent' | 'garbage'>([
+        ['broken', 'servfail'],
+        ['slow', 'silent'],
+        ['odd', 'garbage'],
+      ]),
+    );
+    await expect(resolve4('gone')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(resolve4('broken')).rejects.toMatchObject({ code: 'FAILED' });
+    await expect(resolve4('slow')).rejects.toMatchObject({ code: 'FAILED' });
+    await expect(resolve4('odd')).rejects.toMatchObject({ code: 'FAILED' });
+  });
+
+  test('goes on to the next server when the first is not there', async () => {
+    const resolve4 = await resolverFor(
+      new Map([['sfu.internal', ['10.0.0.9']]]),
+      'nameserver 127.0.0.2\nnameserver 127.0.0.1\noptions attempts:1',
+    );
+    expect(await resolve4('sfu.internal')).toEqual(['10.0.0.9']);
+  });
+
+  test('tries the search list for a name without enough dots', async () => {
+    const resolve4 = await resolverFor(
+      new Map([['sfu.prod.svc', ['10.0.0.3']]]),
+      'nameserver 127.0.0.1\nsearch dev.svc prod.svc\noptions attempts:1',
+    );
+    expect(await resolve4('sfu')).toEqual(['10.0.0.3']);
+  });
+});
+
+describe('resolv.conf', () => {
+  test('is read with its options, comments and limits', () => {
+    const text =
+      '# comment\nnameserver 1.1.1.1 ; x\nnameserver 2.2.2.2\nnameserver 3.3.3.3\nnameserver 4.4.4.4\nsearch a b\noptions ndots:3 timeout:2 attempts:9 rotate';
+    expect(parseResolvConf(text)).toEqual({
+      nameservers: ['1.1.1.1', '2.2.2.2', '3.3.3.3'],
+      search: ['a', 'b'],
+      ndots: 3,
+      timeoutMs: 2000,
+      attempts: 5,
+    });
+  });
+
+  test('never throws, whatever it holds', () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 400 }), fc.string({ maxLength: 40 }), (text, name) => {
+        const config = parseResolvConf(text);
+        expect(config.nameservers.length).toBeGreaterThan(0);
+        expect(candidateNames(name, config).length).toBeGreaterThan(0);
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+
+  test('a name with enough dots is tried as it is first, an absolute one only as it is', () => {
+    expect(candidateNames('a.b', { search: ['x'], ndots: 1 })).toEqual(['a.b', 'a.b.x']);
+    expect(candidateNames('a', { search: ['x'], ndots: 1 })).toEqual(['a.x', 'a']);
+    expect(candidateNames('a.', { search: ['x'], ndots: 1 })).toEqual(['a']);
+  });
+});
+
+describe('the node list', () => {
+  test('reports everybody but the own name, once', async () => {
+    const reports: (readonly string[])[] = [];
+    await nodesList({ self: 'a@h1', nodes: ['a@h1', 'b@h2'], warn: () => {} }).start((nodes) => reports.push(nodes));
+    expect(reports).toEqual([['b@h2']]);
+  });
+
+  test('warns when it is empty', async () => {
+    const warnings: string[] = [];
+    await nodesList({ self: 'a@h1', nodes: [], warn: (event) => warnings.push(event) }).start(() => {});
+    expect(warnings).toEqual(['discovery.list-empty']);
+  });
+});
+
+describe('the DNS strategy', () => {
+  function polled(table: Parameters<typeof startDns>[0]) {
+    const ticks: (() => void)[] = [];
+    const reports: (readonly string[])[] = [];
+    const warnings: string[] = [];
+    return {
+      ticks,
+      reports,
+      warnings,
+      make: async () => {
+        const resolve4 = await resolverFor(table);
+        return dnsStrategy({
+          self: 'bloom@10.0.0.1',
+          query: 'sfu.internal',
+          pollingIntervalMs: 5000,
+          resolve4,
+          warn: (event) => warnings.push(event),
+          every: (ms, task) => {
+            expect(ms).toBe(5000);
+            ticks.push(task);
+            return () => ticks.splice(0);
+          },
+        });
+      },
+    };
+  }
+  const settled = async (condition: () => boolean) => {
+    const deadline = Date.now() + 5000;
+    while (!condition() && Date.now() < deadline) await new Promise((done) => setTimeout(done, 5));
+    expect(condition()).toBe(true);
+  };
+
+  test('names the others by the own node name and each address', async () => {
+    const p = polled(new Map([['sfu.internal', ['10.0.0.1', '10.0.0.2']]]));
+    const strategy = await p.make();
+    await strategy.start((nodes) => p.reports.push(nodes));
+    expect(p.reports).toEqual([['bloom@10.0.0.2']]);
+    strategy.stop();
+    expect(p.ticks).toEqual([]);
+  });
+
+  test('says once that the name cannot be resolved, and goes on asking', async () => {
+    const table = new Map<string, string[] | 'nxdomain'>([['sfu.internal', 'nxdomain']]);
+    const p = polled(table);
+    const strategy = await p.make();
+    await strategy.start((nodes) => p.reports.push(nodes));
+    const asked = running?.counts.udp ?? 0;
+    p.ticks[0]?.();
+    await settled(() => (running?.counts.udp ?? 0) > asked);
+    expect(p.warnings).toEqual(['discovery.dns-failed']);
+    await new Promise((done) => setTimeout(done, 20));
+    table.set('sfu.internal', ['10.0.0.7']);
+    p.ticks[0]?.();
+    await settled(() => p.reports.length > 0);
+    expect(p.reports).toEqual([['bloom@10.0.0.7']]);
+    expect(p.warnings).toEqual(['discovery.dns-failed']);
+    strategy.stop();
+  });
+
+  test('asks one question at a time when the resolver is slower than the interval', async () => {
+    const p = polled(new Map([['sfu.internal', 'silent' as const]]));
+    const strategy = await p.make();
+    const first = strategy.start((nodes) => p.reports.push(nodes));
+    p.ticks[0]?.();
+    p.ticks[0]?.();
+    await first;
+    expect(running?.counts.udp).toBe(1);
+    strategy.stop();
+  });
+});

@@ -1,0 +1,160 @@
+/**
+ * Asks the system's resolvers for A records itself: `dns.lookup` sorts by the own address and answers from a cache, while
+ * discovery wants the whole set as it is now. UDP first, TCP when the answer was truncated (RFC 1035 section 4.2).
+ */
+import { createSocket } from 'node:dgram';
+import { readFile } from 'node:fs/promises';
+import { connect, isIPv6 } from 'node:net';
+import { randomInt } from 'node:crypto';
+import type { Packet } from 'dns-packet';
+import dnsPacket from 'dns-packet';
+import { candidateNames, parseResolvConf } from './resolv-conf.js';
+
+export class ResolveError extends Error {
+  override readonly name = 'ResolveError';
+  constructor(
+    /** `NOT_FOUND`: the servers say that there is no such name or address. `FAILED`: nobody gave a usable answer. */
+    readonly code: 'NOT_FOUND' | 'FAILED',
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+export type Resolve4 = (name: string) => Promise<string[]>;
+
+/** More addresses than any cluster has members; what is above is left out. */
+const maxAddresses = 1024;
+const maxTcpAnswer = 65_535;
+
+export interface ResolverOptions {
+  /** Text of the resolv.conf, read anew for each query because containers rewrite it. */
+  readConfig?: () => Promise<string>;
+  port?: number;
+  /** Limit for one answer of one server; default from resolv.conf. */
+  timeoutMs?: number;
+}
+
+export function createResolver(options: ResolverOptions = {}): Resolve4 {
+  const readConfig = options.readConfig ?? (() => readFile('/etc/resolv.conf', 'utf8').catch(() => ''));
+  const port = options.port ?? 53;
+
+  return async function resolve4(name) {
+    const config = parseResolvConf(await readConfig());
+    const timeoutMs = options.timeoutMs ?? config.timeoutMs;
+    let notFound = false;
+    let failure: unknown;
+    for (const candidate of candidateNames(name, config)) {
+      for (let attempt = 0; attempt < config.attempts; attempt += 1) {
+        let answered = false;
+        for (const server of config.nameservers) {
+          try {
+            const addresses = await ask({ name: candidate, server, port, timeoutMs });
+            if (addresses.length > 0) return addresses;
+            notFound = true;
+            answered = true;
+            break;
+          } catch (error) {
+            failure = error;
+          }
+        }
+        if (answered) break;
+      }
+    }
+    if (notFound) throw new ResolveError('NOT_FOUND', `${name} has no IPv4 address`);
+    throw new ResolveError('FAILED', `no resolver answered for ${name} (asked ${config.nameservers.join(', ')})`, {
+      cause: failure,
+    });
+  };
+}
+
+interface Query {
+  name: string;
+  server: string;
+  port: number;
+  timeoutMs: number;
+}
+
+/** Addresses; none when the server says that there are none. Rejects when it gives no usable answer. */
+async function ask(query: Query): Promise<string[]> {
+  const id = randomInt(65_536);
+  const packet: Packet = {
+    type: 'query',
+    id,
+    flags: dnsPacket.RECURSION_DESIRED,
+    questions: [{ type: 'A', name: query.name }],
+  };
+  const first = readAnswer(await askUdp(dnsPacket.encode(packet), query), id, query.name);
+  if (!first.truncated) return first.addresses;
+  return readAnswer(await askTcp(dnsPacket.streamEncode(packet), query), id, query.name).addresses;
+}
+
+function readAnswer(data: Buffer, id: number, name: string): { truncated: boolean; addresses: string[] } {
+  const answer = dnsPacket.decode(data);
+  const asked = answer.questions?.[0]?.name;
+  if (answer.id !== id || answer.type !== 'response' || asked?.toLowerCase() !== name.toLowerCase()) {
+    throw new Error(`the answer for ${name} belongs to another question`);
+  }
+  const code = (answer.flags ?? 0) & 0x0f;
+  if (code === 3) return { truncated: false, addresses: [] };
+  if (code !== 0) throw new Error(`the resolver answered with error ${code} for ${name}`);
+  const truncated = ((answer.flags ?? 0) & dnsPacket.TRUNCATED_RESPONSE) !== 0;
+  const addresses = new Set<string>();
+  for (const record of answer.answers ?? []) {
+    if (record.type === 'A' && addresses.size < maxAddresses) addresses.add(record.data);
+  }
+  return { truncated, addresses: [...addresses] };
+}
+
+function askUdp(request: Buffer, { server, port, timeoutMs }: Query): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
+    const timer = setTimeout(() => finish(new Error(`${server} did not answer within ${timeoutMs} ms`)), timeoutMs);
+    let settled = false;
+    const finish = (error: Error | undefined, data?: Buffer) => {
+      if (settled) return;
+      settled = true;
+      clearTimeout(timer);
+      socket.close();
+      if (error) reject(error);
+      else resolve(data as Buffer);
+    };
+    // A connected socket hears nobody but the server it asked.
+    socket.on('error', finish);
+    socket.once('message', (data) => finish(undefined, data));
+    socket.connect(port, server, () => {
+      if (!settled) socket.send(request);
+    });
+  });
+}
+
+function askTcp(request: Buffer, { server, port, timeoutMs }: Query): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const socket = connect({ host: server, port });
+    const finish = (error: Error | undefined, data?: Buffer) => {
+      clearTimeout(timer);
+      socket.destroy();
+      if (error) reject(error);
+      else resolve(data as Buffer);
+    };
+    const timer = setTimeout(
+      () => finish(new Error(`${server} did not answer over TCP within ${timeoutMs} ms`)),
+      timeoutMs,
+    );
+    socket.on('error', finish);
+    socket.once('close', () => finish(new Error(`${server} closed the connection before its answer was complete`)));
+    socket.once('connect', () => socket.write(request));
+    socket.on('data', (chunk: Buffer) => {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length > maxTcpAnswer + 2) finish(new Error(`${server} sent more than one answer`));
+      if (length < 2) return;
+      const all = chunks.length === 1 ? chunk : Buffer.concat(chunks);
+      const wanted = all.readUInt16BE(0) + 2;
+      if (length >= wanted) finish(undefined, all.subarray(2, wanted));
+    });
+  });
+}

@@ -107,9 +107,14 @@ export interface RoomService {
   listRooms(scope: 'local' | 'cluster'): Promise<{ rooms: RoomView[]; unreachable: string[] }>;
   getRoom(roomId: string): Promise<RoomView>;
   deleteRoom(roomId: string): Promise<void>;
-  addPeer(roomId: string, options: PeerOptions): Promise<{ peer: PeerView; token: string; websocketUrl: string }>;
+  /**
+   * `options` is what the caller sent: `PeerOptions`, all fields optional. It is checked here, after the room, the limit
+   * and the switch for peers of this type: `INVALID_OPTIONS` when it is no object or a field has another type.
+   */
+  addPeer(roomId: string, options: unknown): Promise<{ peer: PeerView; token: string; websocketUrl: string }>;
   removePeer(roomId: string, peerId: string): Promise<void>;
-  addComponent(roomId: string, type: ComponentType, options: Record<string, unknown>): Promise<ComponentView>;
+  /** `options` is what the caller sent; it is checked here, after the room, the kind, the codec and the limit. */
+  addComponent(roomId: string, type: ComponentType, options: unknown): Promise<ComponentView>;
   removeComponent(roomId: string, componentId: string): Promise<void>;
   subscribeComponent(roomId: string, componentId: string, origins: readonly string[]): Promise<void>;
   dial(roomId: string, componentId: string, phoneNumber: string): Promise<void>;

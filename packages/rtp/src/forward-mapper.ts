@@ -1,0 +1,132 @@
+import { timestampDelta } from './unwrap.js';
+
+/** How many dropped packets are remembered to number late ones. */
+const DROP_MEMORY = 256;
+
+export interface ForwardMapperOptions {
+  /** RTP clock of the codec, Hz. */
+  clockRate: number;
+  /** First sequence number to send, 0..65535; keep it below 32768 so that a receiver's SRTP cannot miss the first wrap. */
+  firstSequence: number;
+  /** First timestamp to send. */
+  firstTimestamp: number;
+}
+
+/**
+ * Numbers the packets of one outbound stream that is fed from one variant at a time.
+ *
+ * Input sequence numbers are unwrapped per source stream (`SequenceUnwrapper`). Output numbers are contiguous across
+ * switches, keep the gaps of loss, and close up behind dropped packets. Timestamps continue in wall time on a switch.
+ */
+export class ForwardMapper {
+  /** Result of `map`: unwrapped; its low 16 bits go on the wire, the rest is SRTP's roll-over counter. */
+  sequence: number;
+  /** Result of `map`. */
+  timestamp: number;
+
+  readonly #clockRate: number;
+  #started = false;
+  /** output = input + offset for packets newer than every dropped one. */
+  #sequenceOffset = 0;
+  #timestampOffset = 0;
+  /** Input number of the first packet of the current source; anything before it is from before the switch. */
+  #sourceStart = 0;
+  #newestInput = 0;
+  #newestOutput: number;
+  #newestTimestamp: number;
+  #newestTimestampAtMs = 0;
+  #sent = false;
+  readonly #dropped = new Float64Array(DROP_MEMORY);
+  #dropCount = 0;
+
+  constructor(options: ForwardMapperOptions) {
+    this.#clockRate = options.clockRate;
+    this.#newestOutput = options.firstSequence - 1;
+    this.#newestTimestamp = options.firstTimestamp >>> 0;
+    this.sequence = options.firstSequence;
+    this.timestamp = this.#newestTimestamp;
+  }
+
+  /** Highest sequence number sent so far, unwrapped; one below the first before anything was sent. */
+  get newestSequence(): number {
+    return this.#newestOutput;
+  }
+
+  /** True once a source has been chosen. */
+  get started(): boolean {
+    return this.#started;
+  }
+
+  /**
+   * A new source starts with this packet (pass it to `map` next): its number follows the last one sent, its timestamp is
+   * the last one sent plus the wall time since, at least 1.
+   */
+  switchTo(sequence: number, timestamp: number, nowMs: number): void {
+    let next = this.#newestTimestamp;
+    if (this.#sent) {
+      const elapsed = Math.round(((nowMs - this.#newestTimestampAtMs) * this.#clockRate) / 1000);
+      next += Math.max(1, elapsed);
+    }
+    this.#started = true;
+    this.#sourceStart = sequence;
+    this.#newestInput = sequence - 1;
+    this.#sequenceOffset = this.#newestOutput + 1 - sequence;
+    this.#timestampOffset = (next - timestamp) | 0;
+    this.#dropCount = 0;
+  }
+
+  /**
+   * Numbers one packet of the current source into `sequence` and `timestamp`. False: not to be sent (it is from before
+   * the switch, too late to be numbered, or was dropped before).
+   */
+  map(sequence: number, timestamp: number, nowMs: number): boolean {
+    if (!this.#started || sequence < this.#sourceStart) return false;
+    let offset = this.#sequenceOffset;
+    if (sequence <= this.#newestInput) {
+      const dropsAfter = this.#dropsAfter(sequence);
+      if (dropsAfter < 0) return false;
+      offset += dropsAfter;
+    } else {
+      this.#newestInput = sequence;
+    }
+    this.sequence = sequence + offset;
+    this.timestamp = (timestamp + this.#timestampOffset) >>> 0;
+    if (this.sequence > this.#newestOutput) {
+      this.#newestOutput = this.sequence;
+      if (!this.#sent || timestampDelta(this.#newestTimestamp, this.timestamp) > 0) {
+        this.#newestTimestamp = this.timestamp;
+        this.#newestTimestampAtMs = nowMs;
+        this.#sent = true;
+      }
+    }
+    return true;
+  }
+
+  /**
+   * A packet of the current source that is not forwarded (padding only, or above the wanted layer). Later packets close
+   * up; one that comes after its successors were sent leaves its gap.
+   */
+  drop(sequence: number): void {
+    if (!this.#started || sequence <= this.#newestInput) return;
+    this.#newestInput = sequence;
+    this.#sequenceOffset -= 1;
+    this.#dropped[this.#dropCount % DROP_MEMORY] = sequence;
+    this.#dropCount += 1;
+  }
+
+  /** The timestamp a packet of the current source would get; for sender reports. */
+  mapTimestamp(timestamp: number): number {
+    return (timestamp + this.#timestampOffset) >>> 0;
+  }
+
+  /** Number of dropped packets after `sequence`; -1 when it was dropped itself or is older than the memory. */
+  #dropsAfter(sequence: number): number {
+    const kept = Math.min(this.#dropCount, DROP_MEMORY);
+    for (let back = 0; back < kept; back += 1) {
+      const dropped = this.#dropped[(this.#dropCount - 1 - back) % DROP_MEMORY]!;
+      if (dropped === sequence) return -1;
+      if (dropped < sequence) return back;
+    }
+    return this.#dropCount > DROP_MEMORY ? -1 : kept;
+  }
+}

@@ -1,0 +1,145 @@
+export interface LossTrackerOptions {
+  /** Missing packets followed at once; beyond that the oldest are given up. */
+  maxMissing?: number;
+  /** NACKs sent for one packet before it is given up. */
+  maxRetries?: number;
+  /** A packet missing for longer is given up. */
+  maxAgeMs?: number;
+  /** Time to wait before the first NACK, for packets that are only reordered. */
+  reorderMs?: number;
+}
+
+/** A gap wider than this is an outage or a restart of the sender, which NACKs cannot repair. */
+const MAX_GAP = 1000;
+
+/**
+ * Which packets of one received stream are missing and when to ask for them again. Pure: time comes in, sequence numbers
+ * (unwrapped) come out. Holds at most `maxMissing` entries, oldest first.
+ */
+export class LossTracker {
+  /** Packets given up for good; rises. */
+  abandoned = 0;
+  /** Packets that came after all, by reordering or retransmission; rises. */
+  recovered = 0;
+  /** Sequence numbers requested, repeats included; rises. */
+  requested = 0;
+
+  readonly #maxRetries: number;
+  readonly #maxAgeMs: number;
+  readonly #reorderMs: number;
+  readonly #sequences: Float64Array;
+  readonly #missingSinceMs: Float64Array;
+  readonly #askedAtMs: Float64Array;
+  readonly #tries: Uint8Array;
+  #count = 0;
+  #newest = -1;
+
+  constructor(options: LossTrackerOptions = {}) {
+    const size = options.maxMissing ?? 512;
+    this.#maxRetries = options.maxRetries ?? 10;
+    this.#maxAgeMs = options.maxAgeMs ?? 1000;
+    this.#reorderMs = options.reorderMs ?? 5;
+    this.#sequences = new Float64Array(size);
+    this.#missingSinceMs = new Float64Array(size);
+    this.#askedAtMs = new Float64Array(size);
+    this.#tries = new Uint8Array(size);
+  }
+
+  get missing(): number {
+    return this.#count;
+  }
+
+  /** A packet arrived (also one that was restored from RTX), under its unwrapped sequence number. */
+  received(sequence: number, nowMs: number): void {
+    if (this.#newest < 0 || sequence === this.#newest + 1) {
+      this.#newest = sequence;
+      return;
+    }
+    if (sequence <= this.#newest) {
+      if (this.#count > 0) this.#found(sequence);
+      return;
+    }
+    const gap = sequence - this.#newest - 1;
+    if (gap > MAX_GAP) {
+      this.abandoned += this.#count + gap;
+      this.#count = 0;
+    } else {
+      for (let lost = this.#newest + 1; lost < sequence; lost += 1) this.#add(lost, nowMs);
+    }
+    this.#newest = sequence;
+  }
+
+  /**
+   * Writes the sequence numbers to ask for now into `out`, ascending, and answers how many. Each is asked for once per
+   * round trip (at least every 20 ms), until it arrives, `maxRetries` are used up or it is too old.
+   */
+  due(nowMs: number, roundTripMs: number, out: Float64Array): number {
+    if (this.#count === 0) return 0;
+    const interval = Math.max(20, roundTripMs);
+    let kept = 0;
+    let asked = 0;
+    for (let i = 0; i < this.#count; i += 1) {
+      const expired = nowMs - this.#missingSinceMs[i]! > this.#maxAgeMs;
+      const isDue = nowMs >= this.#askedAtMs[i]!;
+      if (expired || (isDue && this.#tries[i]! >= this.#maxRetries)) {
+        this.abandoned += 1;
+        continue;
+      }
+      if (isDue && asked < out.length) {
+        out[asked] = this.#sequences[i]!;
+        asked += 1;
+        this.#askedAtMs[i] = nowMs + interval;
+        this.#tries[i] = this.#tries[i]! + 1;
+      }
+      this.#move(i, kept);
+      kept += 1;
+    }
+    this.#count = kept;
+    this.requested += asked;
+    return asked;
+  }
+
+  /** Forgets everything, for instance when the stream stops or a key frame made the past irrelevant. */
+  clear(): void {
+    this.#count = 0;
+  }
+
+  #add(sequence: number, nowMs: number): void {
+    if (this.#count === this.#sequences.length) {
+      for (let i = 1; i < this.#count; i += 1) this.#move(i, i - 1);
+      this.#count -= 1;
+      this.abandoned += 1;
+    }
+    const at = this.#count;
+    this.#sequences[at] = sequence;
+    this.#missingSinceMs[at] = nowMs;
+    this.#askedAtMs[at] = nowMs + this.#reorderMs;
+    this.#tries[at] = 0;
+    this.#count += 1;
+  }
+
+  #found(sequence: number): void {
+    let low = 0;
+    let high = this.#count - 1;
+    while (low <= high) {
+      const middle = (low + high) >>> 1;
+      const value = this.#sequences[middle]!;
+      if (value === sequence) {
+        for (let i = middle + 1; i < this.#count; i += 1) this.#move(i, i - 1);
+        this.#count -= 1;
+        this.recovered += 1;
+        return;
+      }
+      if (value < sequence) low = middle + 1;
+      else high = middle - 1;
+    }
+  }
+
+  #move(from: number, to: number): void {
+    if (from === to) return;
+    this.#sequences[to] = this.#sequences[from]!;
+    this.#missingSinceMs[to] = this.#missingSinceMs[from]!;
+    this.#askedAtMs[to] = this.#askedAtMs[from]!;
+    this.#tries[to] = this.#tries[from]!;
+  }
+}

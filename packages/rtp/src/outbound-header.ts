@@ -1,0 +1,108 @@
+import { writeU16, writeU32 } from './bytes.js';
+import { requireInteger, RtpError } from './errors.js';
+
+export interface OutboundHeaderOptions {
+  ssrc: number;
+  /** The receiver's number for the codec. */
+  payloadType: number;
+  /** The receiver's header extension ids (1..14); absent = not negotiated, so never sent. */
+  extensionIds?: {
+    mid?: number | undefined;
+    transportCc?: number | undefined;
+    audioLevel?: number | undefined;
+  };
+  /** At most 16 characters; needs `extensionIds.mid`. */
+  mid?: string;
+}
+
+/**
+ * Writes the RTP headers of one outbound stream: own SSRC, the receiver's payload type, header extensions rebuilt from
+ * the receiver's ids (RFC 8285 one-byte form). Everything constant is prepared once.
+ */
+export class OutboundHeader {
+  readonly ssrc: number;
+  readonly payloadType: number;
+  /** No header of this stream is longer. */
+  readonly maxLength: number;
+  readonly #midElement: Buffer;
+  readonly #transportCcId: number;
+  readonly #audioLevelId: number;
+
+  constructor(options: OutboundHeaderOptions) {
+    this.ssrc = requireInteger('ssrc', options.ssrc, 0, 0xffffffff);
+    this.payloadType = requireInteger('payload type', options.payloadType, 0, 127);
+    const ids = options.extensionIds ?? {};
+    this.#midElement = midElement(ids.mid, options.mid);
+    this.#transportCcId = optionalId('transport-cc', ids.transportCc);
+    this.#audioLevelId = optionalId('audio level', ids.audioLevel);
+    const elements = this.#midElement.length + (this.#transportCcId > 0 ? 3 : 0) + (this.#audioLevelId > 0 ? 2 : 0);
+    this.maxLength = 12 + (elements > 0 ? 4 + Math.ceil(elements / 4) * 4 : 0);
+  }
+
+  /** True when each packet carries a transport-wide sequence number: pass one to `write`. */
+  get hasTransportSequence(): boolean {
+    return this.#transportCcId > 0;
+  }
+
+  /**
+   * Writes one header at `target[at]` and answers its length. `sequence` may be unwrapped: its low 16 bits are sent.
+   * `transportSequence` and `audioLevel` below 0 leave that element out.
+   */
+  write(
+    target: Buffer,
+    at: number,
+    marker: boolean,
+    sequence: number,
+    timestamp: number,
+    transportSequence = -1,
+    audioLevel = -1,
+  ): number {
+    target[at + 1] = this.payloadType | (marker ? 0x80 : 0);
+    // `%` and not `&`: an unwrapped sequence may be beyond 32 bits.
+    writeU16(target, at + 2, sequence % 65536);
+    writeU32(target, at + 4, timestamp);
+    writeU32(target, at + 8, this.ssrc);
+
+    let end = at + 16;
+    const element = this.#midElement;
+    for (let i = 0; i < element.length; i += 1) target[end + i] = element[i]!;
+    end += element.length;
+    if (this.#transportCcId > 0 && transportSequence >= 0) {
+      target[end] = (this.#transportCcId << 4) | 1;
+      writeU16(target, end + 1, transportSequence % 65536);
+      end += 3;
+    }
+    if (this.#audioLevelId > 0 && audioLevel >= 0) {
+      target[end] = this.#audioLevelId << 4;
+      target[end + 1] = audioLevel;
+      end += 2;
+    }
+    if (end === at + 16) {
+      target[at] = 0x80;
+      return 12;
+    }
+    while (((end - at) & 3) !== 0) {
+      target[end] = 0;
+      end += 1;
+    }
+    target[at] = 0x90;
+    target[at + 12] = 0xbe;
+    target[at + 13] = 0xde;
+    writeU16(target, at + 14, (end - at - 16) >>> 2);
+    return end - at;
+  }
+}
+
+function midElement(id: number | undefined, mid: string | undefined): Buffer {
+  if (id === undefined || mid === undefined || mid === '') return Buffer.alloc(0);
+  requireInteger('mid extension id', id, 1, 14);
+  const text = Buffer.from(mid, 'latin1');
+  if (text.length > 16) {
+    throw new RtpError('OUT_OF_RANGE', `a mid in a one-byte header extension has at most 16 bytes, got ${mid}`);
+  }
+  return Buffer.concat([Buffer.from([(id << 4) | (text.length - 1)]), text]);
+}
+
+function optionalId(name: string, id: number | undefined): number {
+  return id === undefined ? 0 : requireInteger(`${name} extension id`, id, 1, 14);
+}

@@ -1,0 +1,80 @@
+import { requireInteger } from './errors.js';
+
+export interface PacketStoreOptions {
+  /** Packets remembered at most; a power of two. */
+  packets?: number;
+  /** Bytes remembered at most. */
+  bytes?: number;
+  /** Older packets are not found any more. */
+  maxAgeMs?: number;
+}
+
+/**
+ * The newest plaintext packets of one publisher stream, kept once for all its subscribers, to answer NACKs from. A ring
+ * of bytes and a ring of entries, both allocated up front: nothing is allocated per packet.
+ */
+export class PacketStore {
+  /** Results of `find`: the packet is `buffer[start, end)`. */
+  readonly buffer: Buffer;
+  start = 0;
+  end = 0;
+
+  readonly #mask: number;
+  readonly #maxAgeMs: number;
+  /** Unwrapped sequence number per entry, -1 = empty. */
+  readonly #sequences: Float64Array;
+  readonly #storedAtMs: Float64Array;
+  /** Running byte position of each entry's start; position modulo the ring's size is its offset. */
+  readonly #positions: Float64Array;
+  readonly #lengths: Uint32Array;
+  #written = 0;
+
+  constructor(options: PacketStoreOptions = {}) {
+    const packets = requireInteger('packets', options.packets ?? 1024, 1, 65536);
+    const size = 2 ** Math.ceil(Math.log2(packets));
+    this.#mask = size - 1;
+    this.#maxAgeMs = options.maxAgeMs ?? 2000;
+    // Not zeroed: pages of a quiet stream are never touched.
+    this.buffer = Buffer.allocUnsafeSlow(requireInteger('bytes', options.bytes ?? 512 * 1024, 1, 1 << 30));
+    this.#sequences = new Float64Array(size).fill(-1);
+    this.#storedAtMs = new Float64Array(size);
+    this.#positions = new Float64Array(size);
+    this.#lengths = new Uint32Array(size);
+  }
+
+  /** Keeps a copy of `source[start, end)` under its unwrapped sequence number. */
+  put(sequence: number, source: Buffer, start: number, end: number, nowMs: number): void {
+    const length = end - start;
+    const capacity = this.buffer.length;
+    if (length <= 0 || length > capacity) return;
+    const entry = sequence & this.#mask;
+    // A very late packet must not push out a newer one that shares its entry.
+    if (this.#sequences[entry]! > sequence) return;
+    let position = this.#written;
+    const room = capacity - (position % capacity);
+    if (room < length) position += room;
+    source.copy(this.buffer, position % capacity, start, end);
+    this.#written = position + length;
+    this.#sequences[entry] = sequence;
+    this.#storedAtMs[entry] = nowMs;
+    this.#positions[entry] = position;
+    this.#lengths[entry] = length;
+  }
+
+  /** True: the packet is `buffer[start, end)` until the next `put`. */
+  find(sequence: number, nowMs: number): boolean {
+    const entry = sequence & this.#mask;
+    if (this.#sequences[entry] !== sequence) return false;
+    if (nowMs - this.#storedAtMs[entry]! > this.#maxAgeMs) return false;
+    const position = this.#positions[entry]!;
+    // Its bytes have been overwritten once the ring has gone all the way round.
+    if (this.#written - position > this.buffer.length) return false;
+    this.start = position % this.buffer.length;
+    this.end = this.start + this.#lengths[entry]!;
+    return true;
+  }
+
+  clear(): void {
+    this.#sequences.fill(-1);
+  }
+}

@@ -1,0 +1,87 @@
+import type { SenderInfo } from './reader.js';
+
+/** Seconds from the NTP epoch (1900) to the Unix epoch, RFC 3550 section 4. */
+const NTP_OFFSET_SECONDS = 2208988800;
+
+/** Unix milliseconds as NTP seconds and fraction. */
+export function toNtp(unixMs: number): { seconds: number; fraction: number } {
+  const seconds = Math.floor(unixMs / 1000);
+  const fraction = Math.floor(((unixMs - seconds * 1000) / 1000) * 4294967296);
+  return { seconds: (seconds + NTP_OFFSET_SECONDS) % 4294967296, fraction };
+}
+
+/** The middle 32 bits of an NTP time, as LSR quotes them. */
+export function ntpMiddle(seconds: number, fraction: number): number {
+  return (((seconds & 0xffff) << 16) | (fraction >>> 16)) >>> 0;
+}
+
+/**
+ * The publisher's clock of one stream, learnt from its sender reports: which RTP timestamp belongs to which of the
+ * publisher's wall-clock moments. Subscribers get reports on the same wall clock, so that lips and voice stay together.
+ */
+export class SenderClock {
+  readonly #clockRate: number;
+  #ntpSeconds = 0;
+  #ntpFraction = 0;
+  #rtpTimestamp = 0;
+  #heardAtMs = -1;
+
+  constructor(clockRate: number) {
+    this.#clockRate = clockRate;
+  }
+
+  get known(): boolean {
+    return this.#heardAtMs >= 0;
+  }
+
+  heard(info: SenderInfo, nowMs: number): void {
+    this.#ntpSeconds = info.ntpSeconds;
+    this.#ntpFraction = info.ntpFraction;
+    this.#rtpTimestamp = info.rtpTimestamp;
+    this.#heardAtMs = nowMs;
+  }
+
+  /**
+   * Fills the times of a sender report for now: the publisher's NTP time carried on by the time since its report, and
+   * the RTP timestamp of that moment in the *publisher's* stream; the caller maps it to the subscriber's
+   * (`ForwardMapper.mapTimestamp`). False before the first report.
+   */
+  report(nowMs: number, out: SenderInfo): boolean {
+    if (this.#heardAtMs < 0) return false;
+    const elapsedMs = nowMs - this.#heardAtMs;
+    const fraction = this.#ntpFraction + Math.round((elapsedMs * 4294967296) / 1000);
+    out.ntpSeconds = (this.#ntpSeconds + Math.floor(fraction / 4294967296)) % 4294967296;
+    out.ntpFraction = fraction % 4294967296;
+    out.rtpTimestamp = (this.#rtpTimestamp + Math.round((elapsedMs * this.#clockRate) / 1000)) % 4294967296;
+    return true;
+  }
+}
+
+/**
+ * Round-trip times from the report blocks a receiver sends back. Remembers when the newest few sender reports left,
+ * because their NTP times are on the publisher's clock, not ours.
+ */
+export class RoundTripClock {
+  readonly #middles = new Uint32Array(8);
+  readonly #sentAtMs = new Float64Array(8);
+  #count = 0;
+
+  sent(ntpSeconds: number, ntpFraction: number, nowMs: number): void {
+    const at = this.#count % this.#middles.length;
+    this.#middles[at] = ntpMiddle(ntpSeconds, ntpFraction);
+    this.#sentAtMs[at] = nowMs;
+    this.#count += 1;
+  }
+
+  /** Milliseconds, or -1 when the report quotes none that is remembered. RFC 3550 section 6.4.1. */
+  roundTripMs(lastSenderReport: number, delaySinceLastSenderReport: number, nowMs: number): number {
+    if (lastSenderReport === 0) return -1;
+    const kept = Math.min(this.#count, this.#middles.length);
+    for (let i = 0; i < kept; i += 1) {
+      if (this.#middles[i] !== lastSenderReport) continue;
+      const roundTrip = nowMs - this.#sentAtMs[i]! - (delaySinceLastSenderReport * 1000) / 65536;
+      return Math.max(0, roundTrip);
+    }
+    return -1;
+  }
+}

@@ -1,0 +1,96 @@
+import { sequenceDelta } from './unwrap.js';
+
+/**
+ * What was sent under which number on one outbound stream, so that a NACK of the receiver finds the packet in the
+ * publisher's store and it can be sent again exactly as before. A ring of typed arrays.
+ */
+export class SendHistory {
+  /** Results of `find`. */
+  sequence = 0;
+  source = 0;
+  sourceSequence = 0;
+  timestamp = 0;
+  /** Mapped VP8 fields, -1 when none. */
+  pictureId = -1;
+  tl0PicIdx = -1;
+  keyIdx = -1;
+
+  readonly #size: number;
+  readonly #sequences: Float64Array;
+  readonly #sourceSequences: Float64Array;
+  readonly #timestamps: Uint32Array;
+  readonly #sources: Uint8Array;
+  readonly #vp8: Int32Array;
+  readonly #resentAtMs: Float64Array;
+  #newest = -1;
+
+  /** `packets`: how many of the newest are remembered, at most 32768. */
+  constructor(packets = 512) {
+    this.#size = Math.min(packets, 32768);
+    this.#sequences = new Float64Array(this.#size).fill(-1);
+    this.#sourceSequences = new Float64Array(this.#size);
+    this.#timestamps = new Uint32Array(this.#size);
+    this.#sources = new Uint8Array(this.#size);
+    this.#vp8 = new Int32Array(this.#size);
+    this.#resentAtMs = new Float64Array(this.#size);
+  }
+
+  /**
+   * `sequence`: unwrapped outbound number. `source`: the caller's small number (0..255) for the stream it came from, and
+   * `sourceSequence` the unwrapped number there. VP8 fields: -1 when the codec or the packet has none.
+   */
+  record(
+    sequence: number,
+    source: number,
+    sourceSequence: number,
+    timestamp: number,
+    pictureId = -1,
+    tl0PicIdx = -1,
+    keyIdx = -1,
+  ): void {
+    const at = sequence % this.#size;
+    if (sequence > this.#newest) this.#newest = sequence;
+    this.#sequences[at] = sequence;
+    this.#sources[at] = source;
+    this.#sourceSequences[at] = sourceSequence;
+    this.#timestamps[at] = timestamp;
+    this.#vp8[at] = pack(pictureId, tl0PicIdx, keyIdx);
+    this.#resentAtMs[at] = -Infinity;
+  }
+
+  /** Finds what was sent under this 16-bit number; false when it is unknown or too old. */
+  find(sequence16: number): boolean {
+    if (this.#newest < 0) return false;
+    const sequence = this.#newest + sequenceDelta(this.#newest % 65536, sequence16);
+    if (sequence < 0 || this.#sequences[sequence % this.#size] !== sequence) return false;
+    const at = sequence % this.#size;
+    this.sequence = sequence;
+    this.source = this.#sources[at]!;
+    this.sourceSequence = this.#sourceSequences[at]!;
+    this.timestamp = this.#timestamps[at]!;
+    const packed = this.#vp8[at]!;
+    this.pictureId = (packed & 1) !== 0 ? (packed >>> 3) & 0x7fff : -1;
+    this.tl0PicIdx = (packed & 2) !== 0 ? (packed >>> 18) & 0xff : -1;
+    this.keyIdx = (packed & 4) !== 0 ? (packed >>> 26) & 0x1f : -1;
+    return true;
+  }
+
+  /**
+   * Whether the packet last found may be sent again: not within one round trip of its last retransmission, because the
+   * receiver repeats its NACK before that one can have arrived. Marks it as sent again.
+   */
+  mayResend(nowMs: number, roundTripMs: number): boolean {
+    const at = this.sequence % this.#size;
+    if (nowMs - this.#resentAtMs[at]! < roundTripMs) return false;
+    this.#resentAtMs[at] = nowMs;
+    return true;
+  }
+}
+
+function pack(pictureId: number, tl0PicIdx: number, keyIdx: number): number {
+  return (
+    (pictureId >= 0 ? 1 | ((pictureId & 0x7fff) << 3) : 0) |
+    (tl0PicIdx >= 0 ? 2 | ((tl0PicIdx & 0xff) << 18) : 0) |
+    (keyIdx >= 0 ? 4 | ((keyIdx & 0x1f) << 26) : 0)
+  );
+}

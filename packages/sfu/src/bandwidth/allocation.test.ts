@@ -1,0 +1,121 @@
+import { describe, expect, test } from '@jest/globals';
+import { BandwidthAllocation, type AllocationSlot } from './allocation.js';
+
+const BITRATES = { l: 150_000, m: 500_000, h: 1_500_000 };
+
+function slot(key: string, over: Partial<AllocationSlot<string>> = {}): AllocationSlot<string> {
+  return {
+    key,
+    target: 'h',
+    wanted: 'm',
+    active: { l: true, m: true, h: true },
+    bitratesBps: BITRATES,
+    negotiable: true,
+    sendingBps: 500_000,
+    ...over,
+  };
+}
+
+describe('bandwidth allocation', () => {
+  test('grants everything while nothing is measured', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const { grants, probeBps } = allocation.update({
+      estimateBps: undefined,
+      fixedBps: 0,
+      slots: [slot('a')],
+      nowMs: 0,
+    });
+    expect(grants.get('a')).toBe(Infinity);
+    expect(probeBps).toBeUndefined();
+  });
+
+  test('a new slot may have its target until congestion shows', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const { grants } = allocation.update({ estimateBps: 600_000, fixedBps: 0, slots: [slot('a')], nowMs: 0 });
+    expect(grants.get('a')).toBeGreaterThanOrEqual(1_650_000);
+  });
+
+  test('goes down until the rest fits when the estimate is below 0.8 of what is sent', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const big = slot('a', { wanted: 'h', sendingBps: 1_500_000 });
+    const { grants } = allocation.update({ estimateBps: 340_000, fixedBps: 40_000, slots: [big], nowMs: 0 });
+    expect(grants.get('a')).toBe(165_000);
+  });
+
+  test('asks the costliest slot first', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const slots = [
+      slot('small', { target: 'm', wanted: 'm', sendingBps: 500_000 }),
+      slot('big', { wanted: 'h', sendingBps: 1_500_000 }),
+    ];
+    const { grants } = allocation.update({ estimateBps: 1_200_000, fixedBps: 0, slots, nowMs: 0 });
+    expect(grants.get('big')).toBeLessThan(600_000);
+    expect(grants.get('small')).toBeGreaterThanOrEqual(550_000);
+  });
+
+  test('leaves the lowest variant alone however little there is', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const { grants } = allocation.update({
+      estimateBps: 50_000,
+      fixedBps: 0,
+      slots: [slot('a', { sendingBps: 150_000, wanted: 'l' })],
+      nowMs: 0,
+    });
+    expect(grants.get('a')).toBeGreaterThanOrEqual(165_000);
+  });
+
+  test('leaves a slot alone in its first half second', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const young = slot('a', { wanted: 'h', sendingBps: 1_500_000, negotiable: false });
+    expect(allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [young], nowMs: 0 }).grants.get('a')).toBe(
+      Infinity,
+    );
+  });
+
+  test('asks for a probe when the next variant does not fit, and grants it when it does', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const low = slot('a', { wanted: 'l', sendingBps: 150_000 });
+    allocation.update({ estimateBps: 100_000, fixedBps: 0, slots: [{ ...low, sendingBps: 400_000 }], nowMs: 0 });
+    const asked = allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [low], nowMs: 10_000 });
+    expect(asked.probeBps).toBeGreaterThan(550_000);
+    expect(asked.probeBps).toBeLessThan(700_000);
+    expect(asked.grants.get('a')).toBe(165_000);
+    const raised = allocation.update({ estimateBps: 600_000, fixedBps: 0, slots: [low], nowMs: 11_000 });
+    expect(raised.grants.get('a')).toBe(550_000);
+    expect(raised.probeBps).toBeUndefined();
+  });
+
+  test('a step up that had to be taken back is tried later and later', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const at = (variant: 'l' | 'm', sendingBps: number) => [slot('a', { target: 'm', wanted: variant, sendingBps })];
+    let now = 0;
+    allocation.update({ estimateBps: 200_000, fixedBps: 0, slots: at('m', 500_000), nowMs: now });
+    const waits: number[] = [];
+    for (let round = 0; round < 4; round++) {
+      const from = now;
+      let grant = 0;
+      while (grant < 550_000) {
+        now += 500;
+        grant = allocation
+          .update({ estimateBps: 700_000, fixedBps: 0, slots: at('l', 150_000), nowMs: now })
+          .grants.get('a')!;
+        expect(now).toBeLessThan(1_000_000);
+      }
+      waits.push(now - from);
+      now += 1500;
+      allocation.update({ estimateBps: 200_000, fixedBps: 0, slots: at('m', 500_000), nowMs: now });
+    }
+    expect(waits[0]).toBeLessThanOrEqual(3000);
+    expect(waits[1]).toBeGreaterThanOrEqual(14_000);
+    expect(waits[2]).toBeGreaterThan(waits[1]!);
+    expect(waits[3]).toBeGreaterThan(waits[2]!);
+  });
+
+  test('forgets slots that are gone', () => {
+    const allocation = new BandwidthAllocation<string>();
+    allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [slot('a', { sendingBps: 1_500_000 })], nowMs: 0 });
+    allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [], nowMs: 1 });
+    const { grants } = allocation.update({ estimateBps: 3_000_000, fixedBps: 0, slots: [slot('a')], nowMs: 2 });
+    expect(grants.get('a')).toBeGreaterThanOrEqual(1_650_000);
+  });
+});

@@ -1,0 +1,165 @@
+import type { Variant } from '../media-engine.js';
+import { FIT_MARGIN } from '../variant-selection.js';
+import { VARIANTS, variantIndex, type PerVariant } from '../variants.js';
+
+/** Sending more than this part of the estimate too much is overuse: estimate < 0.8 * sending. */
+const OVERUSE = 0.8;
+/** A probe goes this far beyond what is needed, so that what follows fits with certainty. */
+const PROBE_MARGIN = 1.15;
+/** A step up that is taken back within this time failed, ms. */
+const TRIAL_MS = 10_000;
+/** Wait after a failed step up before the next, doubled with each failure in a row, ms. */
+const HOLD_OFF_MS = 8_000;
+const HOLD_OFF_MAX_MS = 120_000;
+
+/** One simulcast track on its way to one client. */
+export interface AllocationSlot<K> {
+  key: K;
+  target: Variant;
+  /** What flows or is awaited. */
+  wanted: Variant | undefined;
+  /** Active variants. */
+  active: PerVariant<boolean>;
+  bitratesBps: PerVariant<number>;
+  /** False during the first 500 ms of media: the slot then keeps what it has. */
+  negotiable: boolean;
+  /** Measured over the last second, bits per second. */
+  sendingBps: number;
+}
+
+export interface AllocationInput<K> {
+  /** Undefined while nothing is measured: then everything is granted. */
+  estimateBps: number | undefined;
+  /** Audio and non-simulcast video: not negotiable. Measured, bits per second. */
+  fixedBps: number;
+  slots: readonly AllocationSlot<K>[];
+  nowMs: number;
+}
+
+export interface AllocationResult<K> {
+  grants: Map<K, number>;
+  /** Somebody asks for more than the estimate allows: probe at this rate in total, bits per second. */
+  probeBps?: number;
+}
+
+/**
+ * Shares the estimate of one client among its simulcast slots. Slots go down one variant at a time when more is sent
+ * than the estimate allows, and up one at a time when the next variant fits; a step up that had to be taken back is
+ * tried again later and later, so that a narrow link does not oscillate.
+ */
+export class BandwidthAllocation<K> {
+  /** Highest variant each slot may take. */
+  private readonly ceilings = new Map<K, Variant>();
+  private lastRaiseMs = Number.NEGATIVE_INFINITY;
+  private holdOffMs = HOLD_OFF_MS;
+  private holdUntilMs = 0;
+  private nextSlot = 0;
+
+  update(input: AllocationInput<K>): AllocationResult<K> {
+    const { estimateBps, slots } = input;
+    this.forgetAbsent(slots);
+    if (estimateBps === undefined) return { grants: new Map(slots.map((slot) => [slot.key, Infinity])) };
+
+    for (const slot of slots) {
+      if (!this.ceilings.has(slot.key)) this.ceilings.set(slot.key, highest(slot, slot.target) ?? slot.target);
+    }
+    const sending = input.fixedBps + sum(slots, (slot) => slot.sendingBps);
+    let probeBps: number | undefined;
+    if (estimateBps < OVERUSE * sending) this.lower(input, estimateBps);
+    else probeBps = this.raise(input, estimateBps, sending);
+
+    const grants = this.grants(input, estimateBps);
+    return probeBps === undefined ? { grants } : { grants, probeBps };
+  }
+
+  private forgetAbsent(slots: readonly AllocationSlot<K>[]): void {
+    if (this.ceilings.size <= slots.length && slots.every((slot) => this.ceilings.has(slot.key))) return;
+    const present = new Set(slots.map((slot) => slot.key));
+    for (const key of this.ceilings.keys()) if (!present.has(key)) this.ceilings.delete(key);
+  }
+
+  /** Steps down in turn, the costliest first, until the rest fits. */
+  private lower({ fixedBps, slots, nowMs }: AllocationInput<K>, estimateBps: number): void {
+    let stepped = false;
+    for (;;) {
+      const total = fixedBps + sum(slots, (slot) => this.need(slot));
+      if (total <= estimateBps) break;
+      let worst: AllocationSlot<K> | undefined;
+      for (const slot of slots) {
+        if (!slot.negotiable || this.lowerVariant(slot) === undefined) continue;
+        if (worst === undefined || this.need(slot) > this.need(worst)) worst = slot;
+      }
+      if (worst === undefined) break;
+      this.ceilings.set(worst.key, this.lowerVariant(worst)!);
+      stepped = true;
+    }
+    if (!stepped) return;
+    if (nowMs - this.lastRaiseMs < TRIAL_MS) this.holdOffMs = Math.min(this.holdOffMs * 2, HOLD_OFF_MAX_MS);
+    else this.holdOffMs = HOLD_OFF_MS;
+    this.holdUntilMs = nowMs + (this.holdOffMs > HOLD_OFF_MS ? this.holdOffMs : 2000);
+  }
+
+  /** Lets the next slot in turn have its next variant, or tells what rate would allow it. */
+  private raise({ slots, nowMs }: AllocationInput<K>, estimateBps: number, sending: number): number | undefined {
+    if (nowMs < this.holdUntilMs) return undefined;
+    for (let i = 0; i < slots.length; i++) {
+      const slot = slots[(this.nextSlot + i) % slots.length]!;
+      const next = this.higherVariant(slot);
+      if (next === undefined) continue;
+      const required = sending - slot.sendingBps + slot.bitratesBps[next] * FIT_MARGIN;
+      if (required > estimateBps) return required * PROBE_MARGIN;
+      this.ceilings.set(slot.key, next);
+      this.lastRaiseMs = nowMs;
+      // One step at a time: its effect has to show first.
+      this.holdUntilMs = nowMs + 1000;
+      this.nextSlot = (this.nextSlot + i + 1) % slots.length;
+      return undefined;
+    }
+    return undefined;
+  }
+
+  private grants({ fixedBps, slots }: AllocationInput<K>, estimateBps: number): Map<K, number> {
+    const grants = new Map<K, number>();
+    const spare = Math.max(
+      0,
+      estimateBps - fixedBps - sum(slots, (slot) => Math.max(this.need(slot), slot.sendingBps)),
+    );
+    for (const slot of slots) {
+      const ceiling = this.ceilings.get(slot.key)!;
+      // A slot at its target has nothing to ask for; what is spare lets it replace an inactive target by a better one.
+      const atTop = variantIndex(ceiling) >= variantIndex(slot.target);
+      const need = Math.ceil(slot.bitratesBps[ceiling] * FIT_MARGIN);
+      grants.set(slot.key, slot.negotiable ? need + (atTop ? spare : 0) : Infinity);
+    }
+    return grants;
+  }
+
+  private need(slot: AllocationSlot<K>): number {
+    const variant = slot.negotiable ? highest(slot, this.ceilings.get(slot.key)!) : slot.wanted;
+    return variant === undefined ? 0 : slot.bitratesBps[variant] * FIT_MARGIN;
+  }
+
+  private lowerVariant(slot: AllocationSlot<K>): Variant | undefined {
+    const ceiling = highest(slot, this.ceilings.get(slot.key)!);
+    if (ceiling === undefined) return undefined;
+    return VARIANTS.findLast((variant) => variantIndex(variant) < variantIndex(ceiling) && slot.active[variant]);
+  }
+
+  private higherVariant(slot: AllocationSlot<K>): Variant | undefined {
+    const ceiling = variantIndex(this.ceilings.get(slot.key)!);
+    return VARIANTS.find(
+      (variant) =>
+        variantIndex(variant) > ceiling && variantIndex(variant) <= variantIndex(slot.target) && slot.active[variant],
+    );
+  }
+}
+
+function highest<K>(slot: AllocationSlot<K>, limit: Variant): Variant | undefined {
+  return VARIANTS.findLast((variant) => variantIndex(variant) <= variantIndex(limit) && slot.active[variant]);
+}
+
+function sum<T>(values: readonly T[], of: (value: T) => number): number {
+  let total = 0;
+  for (const value of values) total += of(value);
+  return total;
+}

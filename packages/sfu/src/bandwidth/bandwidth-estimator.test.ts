@@ -1,0 +1,185 @@
+import { describe, expect, test } from '@jest/globals';
+import { BandwidthEstimator } from './bandwidth-estimator.js';
+
+/** A bottleneck in virtual time: serves `capacityBps`, queues at most `queueMs`, loses packets at random. */
+class Link {
+  private freeAtMs = 0;
+  private readonly inFlight: { sequence: number; arrivalMs: number | undefined; knownAtMs: number }[] = [];
+  private seed = 12345;
+
+  constructor(
+    public capacityBps: number,
+    private readonly options: { delayMs?: number; queueMs?: number; loss?: number } = {},
+  ) {}
+
+  send(sequence: number, bytes: number, nowMs: number): void {
+    const { delayMs = 20, queueMs = 400, loss = 0 } = this.options;
+    const start = Math.max(nowMs, this.freeAtMs);
+    if (start - nowMs > queueMs || this.random() < loss) {
+      this.inFlight.push({ sequence, arrivalMs: undefined, knownAtMs: nowMs + delayMs });
+      return;
+    }
+    this.freeAtMs = start + (bytes * 8000) / this.capacityBps;
+    this.inFlight.push({ sequence, arrivalMs: this.freeAtMs + delayMs, knownAtMs: this.freeAtMs + delayMs });
+  }
+
+  feedback(estimator: BandwidthEstimator, nowMs: number): void {
+    let count = 0;
+    while (this.inFlight.length > 0 && this.inFlight[0]!.knownAtMs <= nowMs) {
+      const packet = this.inFlight.shift()!;
+      if (packet.arrivalMs === undefined) estimator.lost(packet.sequence & 0xffff);
+      else estimator.received(packet.sequence & 0xffff, 7_000_000 + Math.round(packet.arrivalMs * 4) / 4);
+      count++;
+    }
+    if (count > 0) estimator.feedbackEnd(nowMs);
+  }
+
+  private random(): number {
+    this.seed = (Math.imul(this.seed, 1103515245) + 12345) >>> 0;
+    return this.seed / 4294967296;
+  }
+}
+
+interface Run {
+  estimator: BandwidthEstimator;
+  link: Link;
+  nowMs: number;
+}
+
+function start(link: Link): Run {
+  return { estimator: new BandwidthEstimator(), link, nowMs: 1000 };
+}
+
+/** Sends at a rate (or what the estimate allows up to it) for a while, in frames at 30 fps and 1,000-byte packets. */
+function play(run: Run, options: { bps: number; seconds: number; adapt?: boolean; onTick?: () => void }): void {
+  const until = run.nowMs + options.seconds * 1000;
+  let debt = 0;
+  let nextFrame = run.nowMs;
+  let nextFeedback = run.nowMs + 50;
+  for (; run.nowMs < until; run.nowMs += 1) {
+    if (run.nowMs >= nextFrame) {
+      nextFrame += 33;
+      const rate = options.adapt ? Math.min(options.bps, run.estimator.estimateBps ?? options.bps) : options.bps;
+      debt += (rate * 33) / 8000;
+      while (debt >= 1000) {
+        debt -= 1000;
+        run.link.send(run.estimator.nextSequence, 1000, run.nowMs);
+        run.estimator.packetSent(1000, run.nowMs);
+      }
+    }
+    if (run.nowMs >= nextFeedback) {
+      nextFeedback += 50;
+      run.link.feedback(run.estimator, run.nowMs);
+      options.onTick?.();
+    }
+  }
+}
+
+function probe(run: Run, bps: number): void {
+  run.estimator.startProbe(run.nowMs);
+  for (let tick = 0; tick < 5; tick++) {
+    for (let bytes = (bps * 20) / 8000; bytes > 0; bytes -= 255) {
+      run.link.send(run.estimator.nextSequence, 255, run.nowMs);
+      run.estimator.packetSent(255, run.nowMs, true);
+    }
+    run.nowMs += 20;
+  }
+}
+
+describe('bandwidth estimation', () => {
+  test('nothing is estimated before the first feedback', () => {
+    const run = start(new Link(10_000_000));
+    expect(run.estimator.estimateBps).toBeUndefined();
+    run.estimator.packetSent(1000, 0);
+    expect(run.estimator.estimateBps).toBeUndefined();
+  });
+
+  test('a wide link is found wide: no step below what is sent', () => {
+    const run = start(new Link(50_000_000));
+    let lowest = Infinity;
+    play(run, {
+      bps: 2_000_000,
+      seconds: 20,
+      onTick: () => (lowest = Math.min(lowest, run.estimator.estimateBps ?? Infinity)),
+    });
+    expect(run.estimator.estimateBps).toBeGreaterThan(3_000_000);
+    expect(lowest).toBeGreaterThanOrEqual(1_000_000);
+  });
+
+  test('a link of 400 kbit/s is found within 5 s when 1.5 Mbit/s are sent', () => {
+    const run = start(new Link(400_000));
+    play(run, { bps: 1_500_000, seconds: 5 });
+    expect(run.estimator.estimateBps).toBeLessThan(400_000);
+    expect(run.estimator.estimateBps).toBeGreaterThan(200_000);
+  });
+
+  test('a sender that follows the estimate stays near the capacity without filling the queue for good', () => {
+    const run = start(new Link(1_000_000));
+    play(run, { bps: 5_000_000, seconds: 10, adapt: true });
+    let low = Infinity;
+    let high = 0;
+    play(run, {
+      bps: 5_000_000,
+      seconds: 60,
+      adapt: true,
+      onTick: () => {
+        low = Math.min(low, run.estimator.estimateBps!);
+        high = Math.max(high, run.estimator.estimateBps!);
+      },
+    });
+    expect(low).toBeGreaterThan(500_000);
+    expect(high).toBeLessThan(1_500_000);
+  });
+
+  test('two per cent of random loss do not lower the estimate', () => {
+    const run = start(new Link(20_000_000, { loss: 0.02, delayMs: 50 }));
+    play(run, { bps: 1_500_000, seconds: 20 });
+    expect(run.estimator.estimateBps).toBeGreaterThan(1_500_000);
+  });
+
+  test('heavy loss without delay lowers it: a policer drops instead of queueing', () => {
+    const run = start(new Link(500_000, { queueMs: 5 }));
+    play(run, { bps: 1_500_000, seconds: 5 });
+    expect(run.estimator.estimateBps).toBeLessThan(800_000);
+  });
+
+  test('a probe finds out that the link became wide', () => {
+    const run = start(new Link(400_000));
+    play(run, { bps: 1_500_000, seconds: 5 });
+    run.link.capacityBps = 10_000_000;
+    play(run, { bps: 150_000, seconds: 3 });
+    expect(run.estimator.estimateBps).toBeLessThan(700_000);
+    probe(run, 2_000_000);
+    play(run, { bps: 150_000, seconds: 1 });
+    expect(run.estimator.estimateBps).toBeGreaterThan(1_600_000);
+  });
+
+  test('a probe into a narrow link does not raise the estimate above it', () => {
+    const run = start(new Link(400_000));
+    play(run, { bps: 1_500_000, seconds: 5 });
+    play(run, { bps: 150_000, seconds: 3 });
+    probe(run, 700_000);
+    play(run, { bps: 150_000, seconds: 1 });
+    expect(run.estimator.estimateBps).toBeLessThan(450_000);
+  });
+
+  test('feedback for packets that were never sent, or twice, changes nothing', () => {
+    const run = start(new Link(10_000_000));
+    run.estimator.received(77, 1);
+    run.estimator.lost(78);
+    run.estimator.feedbackEnd(10);
+    expect(run.estimator.estimateBps).toBeUndefined();
+    play(run, { bps: 1_000_000, seconds: 2 });
+    run.link.feedback(run.estimator, run.nowMs + 1000);
+    const before = run.estimator.deliveredBps();
+    for (let i = 0; i < 60_000; i++) run.estimator.received(i, 9_000_000);
+    expect(run.estimator.deliveredBps()).toBe(before);
+  });
+
+  test('the wrap of the sequence number goes unnoticed', () => {
+    const run = start(new Link(50_000_000));
+    play(run, { bps: 20_000_000, seconds: 40 });
+    expect(run.estimator.nextSequence).toBeGreaterThan(80_000);
+    expect(run.estimator.deliveredBps()).toBeGreaterThan(15_000_000);
+  });
+});

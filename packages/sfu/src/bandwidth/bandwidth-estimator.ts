@@ -1,0 +1,267 @@
+import { DelayTrend } from './delay-trend.js';
+import { SentPackets } from './sent-packets.js';
+
+/** Assumed when feedback begins, bits per second; doubles with what arrives until the first sign of congestion. */
+const START_BPS = 1_000_000;
+const MIN_BPS = 50_000;
+const MAX_BPS = 100_000_000;
+/** Part of the delivered rate that is kept on overuse. */
+const BACK_OFF = 0.85;
+/** Growth per second where the capacity is not known. */
+const GROWTH = 1.08;
+const LOSS_HIGH = 0.1;
+const LOSS_LOW = 0.02;
+/** Packets needed before loss is judged. */
+const LOSS_SAMPLE = 20;
+/** Window of the delivered rate: buckets of 50 ms. */
+const BUCKET_MS = 50;
+const BUCKETS = 12;
+/** Wait for a probe's last acknowledgements, ms. */
+const PROBE_TIMEOUT_MS = 1000;
+/** Probe numbers 1..MAX_PROBE_ID are used in turn. */
+const MAX_PROBE_ID = 200;
+
+/**
+ * What one client can receive, from its transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01):
+ * delay based as draft-ietf-rmcat-gcc-02, loss based as its section 6, with probing. Pure: time comes in.
+ *
+ * Feed each sent packet to `packetSent`, each line of a feedback to `received` or `lost` in order of sequence, then call
+ * `feedbackEnd`.
+ */
+export class BandwidthEstimator {
+  private readonly sent = new SentPackets();
+  private readonly trend = new DelayTrend();
+
+  private delayBps = START_BPS;
+  private lossBps = Number.POSITIVE_INFINITY;
+  private measured = false;
+  /** Until the first congestion the estimate follows what arrives, times two. */
+  private slowStart = true;
+  private lastUpdateMs = -1;
+  private lastDecreaseMs = Number.NEGATIVE_INFINITY;
+  /** Smoothed rate at which overuse began: near it growth is slow. 0 = unknown. */
+  private capacityBps = 0;
+  private roundTripMs = 100;
+
+  private readonly bucketBytes = new Float64Array(BUCKETS);
+  private bucket = -1;
+  private firstBucket = -1;
+  private arrivalOriginMs = 0;
+  private lastArrivalMs = Number.NaN;
+
+  private lostCount = 0;
+  private receivedCount = 0;
+  private lossAtMs = Number.NEGATIVE_INFINITY;
+
+  private probeId = 0;
+  private probing = false;
+  private probeDeadlineMs = 0;
+  private probePackets = 0;
+  private probeAcked = 0;
+  private probeBytes = 0;
+  private probeFirstBytes = 0;
+  private probeLastBytes = 0;
+  private probeFirstSent = 0;
+  private probeLastSent = 0;
+  private probeFirstArrival = 0;
+  private probeLastArrival = 0;
+  private newestSentMs = -1;
+
+  /** Bits per second; undefined while no feedback has come. */
+  get estimateBps(): number | undefined {
+    return this.measured ? Math.round(Math.min(this.delayBps, this.lossBps)) : undefined;
+  }
+
+  /** The delay grows at this moment. */
+  get overused(): boolean {
+    return this.trend.use === 'overuse';
+  }
+
+  /** Transport-wide sequence number for the packet that is sent now; its low 16 bits go on the wire. */
+  get nextSequence(): number {
+    return this.sent.nextSequence;
+  }
+
+  /** Smoothed round trip of the feedback, ms. */
+  get feedbackRoundTripMs(): number {
+    return this.roundTripMs;
+  }
+
+  /** Records a packet under `nextSequence`. `probe`: it belongs to the probe started last. */
+  packetSent(bytes: number, nowMs: number, probe = false): void {
+    if (probe && this.probing) this.probePackets++;
+    this.sent.add(bytes, probe && this.probing ? this.probeId : 0, nowMs);
+  }
+
+  /** A new probe: packets sent with `probe` from now on belong to it. False while one is under way. */
+  startProbe(nowMs: number): boolean {
+    if (this.probing && nowMs < this.probeDeadlineMs) return false;
+    this.probing = true;
+    this.probeId = (this.probeId % MAX_PROBE_ID) + 1;
+    this.probeDeadlineMs = nowMs + PROBE_TIMEOUT_MS;
+    this.probePackets = 0;
+    this.probeAcked = 0;
+    this.probeBytes = 0;
+    return true;
+  }
+
+  /** The packet with this 16-bit number arrived at this time of the receiver's clock, ms. */
+  received(wireSequence: number, receiverMs: number): void {
+    const sequence = this.sent.unwrap(wireSequence);
+    if (sequence < 0 || !this.sent.take(sequence)) return;
+    const arrivalMs = this.rebase(receiverMs);
+    const { takenSentMs, takenBytes, takenProbe } = this.sent;
+    this.receivedCount++;
+    if (takenSentMs > this.newestSentMs) this.newestSentMs = takenSentMs;
+    this.addDelivered(takenBytes, arrivalMs);
+    if (takenProbe === this.probeId && this.probing) this.probeArrived(takenBytes, takenSentMs, arrivalMs);
+    this.trend.packet(takenSentMs, arrivalMs);
+  }
+
+  /** The packet with this 16-bit number is reported missing. It may still be reported as received later. */
+  lost(wireSequence: number): void {
+    if (this.sent.unwrap(wireSequence) >= 0) this.lostCount++;
+  }
+
+  /** The feedback is complete. */
+  feedbackEnd(nowMs: number): void {
+    if (this.newestSentMs >= 0) {
+      this.roundTripMs += 0.1 * (Math.max(1, nowMs - this.newestSentMs) - this.roundTripMs);
+      this.newestSentMs = -1;
+    }
+    if (this.receivedCount + this.lostCount === 0) return;
+    const delivered = this.deliveredBps();
+    this.measured = true;
+    this.updateDelay(delivered, nowMs);
+    this.updateLoss(delivered, nowMs);
+    this.finishProbe(nowMs);
+    this.lastUpdateMs = nowMs;
+  }
+
+  /** Rate at which packets arrive, bits per second; 0 while the window is too short to tell. */
+  deliveredBps(): number {
+    const span = Math.min(this.bucket - this.firstBucket, BUCKETS - 1);
+    if (span < 4) return 0;
+    let bytes = 0;
+    // The newest bucket is not full yet.
+    for (let back = 1; back <= span; back++) bytes += this.bucketBytes[(this.bucket - back) % BUCKETS]!;
+    return (bytes * 8000) / (span * BUCKET_MS);
+  }
+
+  /** The receiver's clock starts anywhere, wraps and may be set: make it start at a minute, again after each jump. */
+  private rebase(receiverMs: number): number {
+    if (!(Math.abs(receiverMs - this.lastArrivalMs) < 60_000)) {
+      this.arrivalOriginMs = receiverMs - 60_000;
+      this.bucket = -1;
+    }
+    this.lastArrivalMs = receiverMs;
+    return Math.max(0, receiverMs - this.arrivalOriginMs);
+  }
+
+  private addDelivered(bytes: number, arrivalMs: number): void {
+    const bucket = Math.floor(arrivalMs / BUCKET_MS);
+    if (this.bucket < 0 || bucket - this.bucket >= BUCKETS || this.bucket - bucket >= BUCKETS) {
+      this.bucketBytes.fill(0);
+      this.bucket = bucket;
+      this.firstBucket = bucket;
+    }
+    while (this.bucket < bucket) {
+      this.bucket++;
+      this.bucketBytes[this.bucket % BUCKETS] = 0;
+    }
+    this.bucketBytes[bucket % BUCKETS]! += bytes;
+  }
+
+  private updateDelay(delivered: number, nowMs: number): void {
+    const elapsedMs = this.lastUpdateMs < 0 ? 0 : Math.min(nowMs - this.lastUpdateMs, 1000);
+    if (this.trend.use === 'overuse') {
+      this.decrease(delivered, nowMs);
+    } else if (this.trend.use === 'normal') {
+      this.increase(delivered, elapsedMs);
+    }
+  }
+
+  private decrease(delivered: number, nowMs: number): void {
+    if (nowMs - this.lastDecreaseMs < this.roundTripMs + 200) return;
+    this.slowStart = false;
+    if (delivered === 0) return;
+    this.lastDecreaseMs = nowMs;
+    const near = this.capacityBps > 0 && Math.abs(delivered - this.capacityBps) < 0.3 * this.capacityBps;
+    this.capacityBps = near ? 0.95 * this.capacityBps + 0.05 * delivered : delivered;
+    this.delayBps = clamp(Math.min(this.delayBps, BACK_OFF * delivered));
+  }
+
+  private increase(delivered: number, elapsedMs: number): void {
+    if (this.slowStart) {
+      this.delayBps = clamp(Math.max(this.delayBps, 2 * delivered));
+      return;
+    }
+    // Beyond one and a half times what arrives nothing is known: only probing leads there.
+    const limit = Math.max(this.delayBps, 1.5 * delivered + 10_000);
+    if (delivered > 1.3 * this.capacityBps) this.capacityBps = 0;
+    let next: number;
+    if (this.capacityBps > 0 && this.delayBps > 0.7 * this.capacityBps && this.delayBps < 1.3 * this.capacityBps) {
+      const packetsPerSecond = 1000 / (this.roundTripMs + 100);
+      next = this.delayBps + packetsPerSecond * 1200 * 8 * (elapsedMs / 1000);
+    } else {
+      next = this.delayBps * GROWTH ** (elapsedMs / 1000);
+    }
+    this.delayBps = clamp(Math.min(next, limit));
+  }
+
+  private updateLoss(delivered: number, nowMs: number): void {
+    const total = this.lostCount + this.receivedCount;
+    if (total < LOSS_SAMPLE || nowMs - this.lossAtMs < Math.max(200, this.roundTripMs)) return;
+    const ratio = this.lostCount / total;
+    const elapsedMs = Math.min(nowMs - this.lossAtMs, 1000);
+    this.lossAtMs = nowMs;
+    this.lostCount = 0;
+    this.receivedCount = 0;
+    const current = Math.min(this.delayBps, this.lossBps);
+    if (ratio > LOSS_HIGH) {
+      this.slowStart = false;
+      // Not below what gets through: a policer that drops the rest must not starve us altogether.
+      this.lossBps = clamp(Math.max(current * (1 - 0.5 * ratio), BACK_OFF * delivered));
+    } else if (ratio < LOSS_LOW && this.lossBps < Number.POSITIVE_INFINITY) {
+      this.lossBps *= GROWTH ** (elapsedMs / 1000);
+      if (this.lossBps > 1.5 * this.delayBps) this.lossBps = Number.POSITIVE_INFINITY;
+    }
+  }
+
+  private probeArrived(bytes: number, sentMs: number, arrivalMs: number): void {
+    if (this.probeAcked === 0) {
+      this.probeFirstBytes = bytes;
+      this.probeFirstSent = sentMs;
+      this.probeFirstArrival = arrivalMs;
+    }
+    this.probeAcked++;
+    this.probeBytes += bytes;
+    this.probeLastBytes = bytes;
+    this.probeLastSent = sentMs;
+    this.probeLastArrival = arrivalMs;
+  }
+
+  private finishProbe(nowMs: number): void {
+    if (!this.probing || this.probePackets === 0) return;
+    const complete = this.probeAcked >= this.probePackets;
+    if (!complete && nowMs < this.probeDeadlineMs) return;
+    this.probing = false;
+    if (this.probeAcked < 4 || this.probeAcked < 0.8 * this.probePackets) return;
+    const sendMs = this.probeLastSent - this.probeFirstSent;
+    const arriveMs = this.probeLastArrival - this.probeFirstArrival;
+    if (sendMs <= 0 || arriveMs <= 0) return;
+    const sendBps = ((this.probeBytes - this.probeLastBytes) * 8000) / sendMs;
+    const arriveBps = ((this.probeBytes - this.probeFirstBytes) * 8000) / arriveMs;
+    // Packets that waited together somewhere arrive faster than the link is.
+    if (arriveBps > 2 * sendBps) return;
+    const result = arriveBps < 0.9 * sendBps ? 0.95 * arriveBps : Math.min(sendBps, arriveBps);
+    if (this.overused || result <= this.delayBps) return;
+    this.delayBps = clamp(result);
+    if (this.capacityBps > 0 && result > 1.3 * this.capacityBps) this.capacityBps = 0;
+    if (this.lossBps < this.delayBps && this.probeAcked >= 0.98 * this.probePackets) this.lossBps = this.delayBps;
+  }
+}
+
+function clamp(bps: number): number {
+  return Math.min(MAX_BPS, Math.max(MIN_BPS, bps));
+}

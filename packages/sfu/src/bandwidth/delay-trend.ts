@@ -1,0 +1,148 @@
+/** Packets sent within this time of the first of their group are one group, ms. */
+const GROUP_MS = 5;
+const WINDOW = 20;
+const SMOOTHING = 0.9;
+const GAIN = 4;
+const MAX_DELTAS = 60;
+const THRESHOLD_START = 12.5;
+const THRESHOLD_MIN = 6;
+const THRESHOLD_MAX = 600;
+const THRESHOLD_UP = 0.0087;
+const THRESHOLD_DOWN = 0.039;
+/** A trend above the threshold for less than this is noise, ms. */
+const OVERUSE_MS = 10;
+/** A pause in sending or arriving that starts the measurement over, ms. */
+const PAUSE_MS = 3000;
+
+export type LinkUse = 'underuse' | 'normal' | 'overuse';
+
+/**
+ * Watches whether the one-way delay grows: the queue in front of the bottleneck fills before packets are lost. The trend
+ * line filter with adaptive threshold of draft-ietf-rmcat-gcc-02 (sections 5.2 to 5.4) as deployed in browsers.
+ */
+export class DelayTrend {
+  use: LinkUse = 'normal';
+
+  private groupFirstSent = -1;
+  private groupLastSent = 0;
+  private groupLastArrival = 0;
+  private previousSent = -1;
+  private previousArrival = 0;
+
+  private readonly times = new Float64Array(WINDOW);
+  private readonly delays = new Float64Array(WINDOW);
+  private points = 0;
+  private deltas = 0;
+  private originMs = -1;
+  private accumulated = 0;
+  private smoothed = 0;
+
+  private threshold = THRESHOLD_START;
+  private thresholdAtMs = -1;
+  private overMs = 0;
+  private overCount = 0;
+  private previousTrend = 0;
+
+  /** One packet that arrived, in the order of sending. Times in ms; the two clocks are unrelated. */
+  packet(sentMs: number, arrivalMs: number): void {
+    if (this.groupFirstSent < 0) {
+      this.startGroup(sentMs, arrivalMs);
+      return;
+    }
+    if (sentMs < this.groupFirstSent) return;
+    if (sentMs - this.groupFirstSent <= GROUP_MS) {
+      this.groupLastSent = sentMs;
+      if (arrivalMs > this.groupLastArrival) this.groupLastArrival = arrivalMs;
+      return;
+    }
+    if (this.previousSent >= 0) {
+      const sendDelta = this.groupLastSent - this.previousSent;
+      const arrivalDelta = this.groupLastArrival - this.previousArrival;
+      if (arrivalDelta < 0 || arrivalDelta > PAUSE_MS || sendDelta > PAUSE_MS) this.reset();
+      else this.update(sendDelta, arrivalDelta, this.groupLastArrival);
+    }
+    this.previousSent = this.groupLastSent;
+    this.previousArrival = this.groupLastArrival;
+    this.startGroup(sentMs, arrivalMs);
+  }
+
+  private startGroup(sentMs: number, arrivalMs: number): void {
+    this.groupFirstSent = sentMs;
+    this.groupLastSent = sentMs;
+    this.groupLastArrival = arrivalMs;
+  }
+
+  private reset(): void {
+    this.points = 0;
+    this.deltas = 0;
+    this.originMs = -1;
+    this.accumulated = 0;
+    this.smoothed = 0;
+    this.overMs = 0;
+    this.overCount = 0;
+    this.previousTrend = 0;
+    this.use = 'normal';
+  }
+
+  private update(sendDelta: number, arrivalDelta: number, arrivalMs: number): void {
+    if (this.originMs < 0) this.originMs = arrivalMs;
+    this.deltas = Math.min(this.deltas + 1, MAX_DELTAS);
+    this.accumulated += arrivalDelta - sendDelta;
+    this.smoothed = SMOOTHING * this.smoothed + (1 - SMOOTHING) * this.accumulated;
+    const slot = this.points % WINDOW;
+    this.times[slot] = arrivalMs - this.originMs;
+    this.delays[slot] = this.smoothed;
+    this.points++;
+    if (this.points < WINDOW) return;
+    this.detect(this.slope(), sendDelta, arrivalMs);
+  }
+
+  /** Least squares over the window: ms of delay per ms of time. */
+  private slope(): number {
+    let meanX = 0;
+    let meanY = 0;
+    for (let i = 0; i < WINDOW; i++) {
+      meanX += this.times[i]!;
+      meanY += this.delays[i]!;
+    }
+    meanX /= WINDOW;
+    meanY /= WINDOW;
+    let above = 0;
+    let below = 0;
+    for (let i = 0; i < WINDOW; i++) {
+      const x = this.times[i]! - meanX;
+      above += x * (this.delays[i]! - meanY);
+      below += x * x;
+    }
+    return below === 0 ? this.previousTrend : above / below;
+  }
+
+  private detect(trend: number, sendDelta: number, nowMs: number): void {
+    const modified = this.deltas * trend * GAIN;
+    if (modified > this.threshold) {
+      this.overMs += this.overCount === 0 ? sendDelta / 2 : sendDelta;
+      this.overCount++;
+      if (this.overMs > OVERUSE_MS && this.overCount > 1 && trend >= this.previousTrend) {
+        this.overMs = 0;
+        this.overCount = 0;
+        this.use = 'overuse';
+      }
+    } else {
+      this.overMs = 0;
+      this.overCount = 0;
+      this.use = modified < -this.threshold ? 'underuse' : 'normal';
+    }
+    this.previousTrend = trend;
+    this.adaptThreshold(Math.abs(modified), nowMs);
+  }
+
+  private adaptThreshold(modified: number, nowMs: number): void {
+    const elapsed = this.thresholdAtMs < 0 ? 0 : Math.min(nowMs - this.thresholdAtMs, 100);
+    this.thresholdAtMs = nowMs;
+    // A sudden jump is a route change or a burst, not a reason to become deaf.
+    if (modified > this.threshold + 15) return;
+    const rate = modified < this.threshold ? THRESHOLD_DOWN : THRESHOLD_UP;
+    const next = this.threshold + rate * (modified - this.threshold) * elapsed;
+    this.threshold = Math.min(THRESHOLD_MAX, Math.max(THRESHOLD_MIN, next));
+  }
+}

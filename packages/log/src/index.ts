@@ -1,1 +1,4 @@
-export {};
+export { LOG_LEVELS, type Log, type LogFields, type LogLevel, type LogRecord } from './log.js';
+export { createLogger, silentLog, type Logger, type LoggerOptions } from './logger.js';
+export { createMasker, isSecretKey, MASK, printableUrl } from './mask.js';
+export { RecentLines } from './recent-lines.js';

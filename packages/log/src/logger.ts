@@ -1,0 +1,94 @@
+import { Writable } from 'node:stream';
+import winston from 'winston';
+import { jsonLine, textLine } from './format.js';
+import { plainFields } from './fields.js';
+import type { Log, LogFields, LogLevel, LogRecord } from './log.js';
+import { createMasker } from './mask.js';
+import { RecentLines } from './recent-lines.js';
+
+export interface LoggerOptions {
+  /** JSON lines instead of text lines. */
+  structured?: boolean;
+  /** Lines below this severity are not written. Default `info`. */
+  level?: LogLevel;
+  /** Receives each line without its line break. Default: standard output. */
+  sink?: (line: string) => void;
+  /** Values that are masked wherever they occur in a line (secretValues of the configuration). */
+  secrets?: readonly string[];
+  /** How many lines are kept for inspection. Default 1,000. */
+  recentLines?: number;
+  /** Milliseconds since the epoch. */
+  now?: () => number;
+}
+
+export interface Logger extends Log {
+  /** The last lines written, and a subscription for the next. */
+  readonly recent: RecentLines;
+  /** Changes the severity from which on lines are written, for this logger and all its children. */
+  setLevel(level: LogLevel): void;
+}
+
+const LEVELS = { error: 0, warning: 1, info: 2, debug: 3 } as const satisfies Record<LogLevel, number>;
+
+function toStandardOutput(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function lineStream(sink: (line: string) => void): Writable {
+  return new Writable({
+    decodeStrings: false,
+    write: (line: string, _encoding, done) => {
+      sink(line);
+      done();
+    },
+  });
+}
+
+/** The log of a node on winston; children share its level, sink and ring. */
+export function createLogger(options: LoggerOptions = {}): Logger {
+  const recent = new RecentLines(options.recentLines ?? 1_000);
+  const mask = createMasker(options.secrets ?? []);
+  const now = options.now ?? Date.now;
+  const line = options.structured === true ? jsonLine : textLine;
+  const writer = winston.createLogger({
+    levels: LEVELS,
+    level: options.level ?? 'info',
+    format: winston.format.printf((info) => line(info['record'] as LogRecord)),
+    transports: [new winston.transports.Stream({ stream: lineStream(options.sink ?? toStandardOutput), eol: '' })],
+  });
+
+  function write(level: LogLevel, event: string, bound: LogFields, fields: LogFields | undefined): void {
+    if (LEVELS[level] > LEVELS[writer.level as LogLevel]) return;
+
+    const merged = fields === undefined ? bound : { ...bound, ...fields };
+    const record: LogRecord = { time: now(), level, event: mask(event), fields: plainFields(merged, mask) };
+    recent.push(record);
+    writer.log({ level, message: record.event, record });
+  }
+
+  function logWith(bound: LogFields): Log {
+    return {
+      debug: (event, fields) => write('debug', event, bound, fields),
+      info: (event, fields) => write('info', event, bound, fields),
+      warn: (event, fields) => write('warning', event, bound, fields),
+      error: (event, fields) => write('error', event, bound, fields),
+      child: (fields) => logWith({ ...bound, ...fields }),
+    };
+  }
+
+  return Object.assign(logWith({}), {
+    recent,
+    setLevel: (level: LogLevel) => {
+      writer.level = level;
+    },
+  });
+}
+
+/** A log that goes nowhere, for tests and tools. */
+export const silentLog: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silentLog,
+};

@@ -57,6 +57,8 @@ export interface OutboundSlot {
   extensions: ExtensionIds;
   /** The track that flows here, of any transport (or component) in the same room. */
   trackId: string;
+  /** As in the answer's `a=ssrc` lines; the same for the tracks of one publisher. Default: the publisher's peer id. */
+  cname?: string;
 }
 
 /** The outcome of one offer/answer cycle. It replaces the previous one as a whole: what is missing is gone. */
@@ -83,7 +85,8 @@ export type MediaRoomEvent =
   /** No authenticated STUN check for 30 s, or media back after that. */
   | { type: 'transportSilent'; peerId: string }
   | { type: 'encodingSwitched'; peerId: string; trackId: string; variant: Variant; reason: SwitchReason }
-  | { type: 'voiceActivity'; trackId: string; status: 'speech' | 'silence' }
+  /** The state of an audio track changed; with `peerId` the present state, for this new subscriber only. */
+  | { type: 'voiceActivity'; trackId: string; status: 'speech' | 'silence'; peerId?: string }
   /** What this client can receive, bits per second; at most once a second and only on change over 5 %. */
   | { type: 'bandwidthEstimation'; peerId: string; estimationBps: number }
   /** The worker of the room is gone: everything in it is lost. */

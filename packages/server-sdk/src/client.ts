@@ -1,0 +1,192 @@
+import { BloomApiError, BloomConnectionError } from './errors.js';
+import type { NotificationStreamOptions } from './notifications.js';
+import { metricsReports, notificationStream } from './notifications.js';
+import type {
+  Component,
+  ComponentOptions,
+  ComponentType,
+  Health,
+  Notification,
+  Peer,
+  Room,
+  RoomOptions,
+} from './types.js';
+
+export interface BloomClientOptions {
+  /** Base address of any node of the cluster, for example `https://media.example.com`. A path is kept. */
+  url: string;
+  /** The server's `JF_SERVER_API_TOKEN`. */
+  token: string;
+  /** Limit of one call; default 5,000 ms. */
+  timeoutMs?: number;
+}
+
+export interface CreatedRoom {
+  room: Room;
+  /** `host[:port][/path]` of the node that owns the room. Any node answers for it; this one without a detour. */
+  address: string;
+}
+
+export interface CreatedPeer {
+  peer: Peer;
+  /** Give it to the client: it opens the peer websocket with it, for 24 hours. */
+  token: string;
+  /** Where the client connects, without a scheme. */
+  websocketUrl: string;
+}
+
+/**
+ * One server, or a cluster through any of its nodes. Every method rejects with `BloomApiError` when the server refuses,
+ * and with `BloomConnectionError` when there was no answer.
+ */
+export class BloomClient {
+  readonly #base: URL;
+  readonly #token: string;
+  readonly #timeoutMs: number;
+
+  constructor(options: BloomClientOptions) {
+    this.#base = new URL(options.url.endsWith('/') ? options.url : `${options.url}/`);
+    this.#token = options.token;
+    this.#timeoutMs = options.timeoutMs ?? 5000;
+  }
+
+  async createRoom(options: RoomOptions = {}): Promise<CreatedRoom> {
+    const data = await this.#call<{ room: Room; service_address: string }>('POST', ['room'], options);
+    return { room: data.room, address: data.service_address };
+  }
+
+  /** Rooms of the node that is asked; `cluster` = of every reachable one. */
+  listRooms(scope: 'local' | 'cluster' = 'local'): Promise<Room[]> {
+    return this.#call('GET', ['room'], undefined, scope === 'cluster' ? { scope } : undefined);
+  }
+
+  getRoom(roomId: string): Promise<Room> {
+    return this.#call('GET', ['room', roomId]);
+  }
+
+  deleteRoom(roomId: string): Promise<void> {
+    return this.#call('DELETE', ['room', roomId]);
+  }
+
+  async addPeer(roomId: string, options: { enableSimulcast?: boolean } = {}): Promise<CreatedPeer> {
+    const data = await this.#call<{ peer: Peer; token: string; peer_websocket_url: string }>(
+      'POST',
+      ['room', roomId, 'peer'],
+      {
+        type: 'webrtc',
+        options,
+      },
+    );
+    return { peer: data.peer, token: data.token, websocketUrl: data.peer_websocket_url };
+  }
+
+  deletePeer(roomId: string, peerId: string): Promise<void> {
+    return this.#call('DELETE', ['room', roomId, 'peer', peerId]);
+  }
+
+  addComponent<T extends ComponentType>(roomId: string, type: T, options: ComponentOptions[T]): Promise<Component> {
+    return this.#call('POST', ['room', roomId, 'component'], { type, options });
+  }
+
+  deleteComponent(roomId: string, componentId: string): Promise<void> {
+    return this.#call('DELETE', ['room', roomId, 'component', componentId]);
+  }
+
+  /** Tells an HLS or recording component in `manual` mode whose tracks it takes; ids of peers and components. */
+  subscribe(roomId: string, componentId: string, origins: readonly string[]): Promise<void> {
+    return this.#call('POST', ['room', roomId, 'component', componentId, 'subscribe'], { origins });
+  }
+
+  dial(roomId: string, componentId: string, phoneNumber: string): Promise<void> {
+    return this.#call('POST', ['sip', roomId, componentId, 'call'], { phoneNumber });
+  }
+
+  hangUp(roomId: string, componentId: string): Promise<void> {
+    return this.#call('DELETE', ['sip', roomId, componentId, 'call']);
+  }
+
+  /** Ids of the finished persistent HLS streams. */
+  listRecordings(): Promise<string[]> {
+    return this.#call('GET', ['recording']);
+  }
+
+  deleteRecording(recordingId: string): Promise<void> {
+    return this.#call('DELETE', ['recording', recordingId]);
+  }
+
+  health(): Promise<Health> {
+    return this.#call('GET', ['health']);
+  }
+
+  /**
+   * Everything that happens in rooms from now on. The iterator ends when `signal` aborts, and throws
+   * `BloomConnectionError` when the connection is lost: what happened meanwhile is not repeated, so list the rooms anew
+   * and iterate again.
+   */
+  notifications(options: NotificationStreamOptions = {}): AsyncIterableIterator<Notification> {
+    return notificationStream(this.#socketUrl(), this.#token, options);
+  }
+
+  /** One report of each node per second: the JSON of docs/reference/metrics.md. */
+  metrics(options: NotificationStreamOptions = {}): AsyncIterableIterator<Record<string, unknown>> {
+    return metricsReports(this.#socketUrl(), this.#token, options);
+  }
+
+  #socketUrl(): URL {
+    const url = new URL('socket/server/websocket', this.#base);
+    url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+    return url;
+  }
+
+  async #call<T>(method: string, path: string[], body?: unknown, query?: Record<string, string>): Promise<T> {
+    const url = new URL(path.map(encodeURIComponent).join('/'), this.#base);
+    for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value);
+    let response: Response;
+    let text: string;
+    try {
+      response = await fetch(url, {
+        method,
+        headers: {
+          authorization: `Bearer ${this.#token}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(this.#timeoutMs),
+      });
+      text = await response.text();
+    } catch (cause) {
+      throw new BloomConnectionError(`${method} ${url.href} got no answer: ${reasonOf(cause)}`, { cause });
+    }
+    const json = parse(text);
+    if (!response.ok) {
+      throw new BloomApiError(
+        response.status,
+        sentenceOf(json, response),
+        response.headers.get('x-request-id') ?? undefined,
+      );
+    }
+    return (json as { data?: T } | undefined)?.data as T;
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Some answers are plain text or empty.
+    return undefined;
+  }
+}
+
+function sentenceOf(json: unknown, response: Response): string {
+  const errors = (json as { errors?: unknown } | undefined)?.errors;
+  if (typeof errors === 'string') return errors;
+  const detail = (errors as { detail?: unknown } | undefined)?.detail;
+  return typeof detail === 'string' ? detail : `the server answered ${response.status} ${response.statusText}`;
+}
+
+/** `fetch` hides the system's reason one level down. */
+function reasonOf(cause: unknown): string {
+  const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
+  return inner instanceof Error ? inner.message : String(inner);
+}

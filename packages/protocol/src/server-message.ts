@@ -1,0 +1,206 @@
+/** The server websocket and webhooks: one frame or request body is one `ServerMessage`. */
+import { create, toBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import { decodeBounded } from './decode.js';
+import {
+  ServerMessage_EventType as EventType,
+  ServerMessage_TrackType as WireTrackType,
+  ServerMessageSchema,
+  type ServerMessage as WireMessage,
+  type ServerMessage_Track as WireTrack,
+} from './gen/jellyfish/server_notifications_pb.js';
+import type { Notification, TrackInfo, TrackOwner } from './notification.js';
+import type { UnknownContent } from './peer-message.js';
+import { ProtocolError } from './protocol-error.js';
+
+/** Largest message accepted; metadata of peers and reports of metrics are the long ones. */
+export const MAX_SERVER_MESSAGE_BYTES = 16 * 1024 * 1024;
+
+/** What a client of the server websocket may subscribe to. */
+export type SubscriptionType = 'serverNotification' | 'metrics';
+
+export type ServerMessage =
+  | Notification
+  | { type: 'authenticated' }
+  | { type: 'authRequest'; token: string }
+  /** `eventType` is null when the number on the wire is 0 or unknown. */
+  | { type: 'subscribeRequest'; eventType: SubscriptionType | null }
+  | { type: 'subscribeResponse'; eventType: SubscriptionType | null }
+  /** Any JSON value. */
+  | { type: 'metricsReport'; metrics: unknown };
+
+/** The bytes of one notification, for a websocket frame as well as for a webhook body. */
+export function encodeNotification(notification: Notification): Uint8Array {
+  return encodeServerMessage(notification);
+}
+
+export function encodeServerMessage(message: ServerMessage): Uint8Array {
+  return toBinary(ServerMessageSchema, create(ServerMessageSchema, { content: toContent(message) }));
+}
+
+/**
+ * Decodes one frame or webhook body.
+ * @throws {ProtocolError} `FRAME_TOO_LARGE` or `FRAME_UNDECODABLE` (metadata that is no JSON text, too), and nothing else.
+ */
+export function decodeServerMessage(
+  bytes: Uint8Array,
+  maxBytes = MAX_SERVER_MESSAGE_BYTES,
+): ServerMessage | UnknownContent {
+  return fromContent(decodeBounded(ServerMessageSchema, bytes, maxBytes).content);
+}
+
+type ContentInit = MessageInitShape<typeof ServerMessageSchema>['content'];
+
+function toContent(message: ServerMessage): NonNullable<ContentInit> {
+  switch (message.type) {
+    case 'authenticated':
+      return { case: 'authenticated', value: {} };
+    case 'authRequest':
+      return { case: 'authRequest', value: { token: message.token } };
+    case 'subscribeRequest':
+      return { case: 'subscribeRequest', value: { eventType: toEventType(message.eventType) } };
+    case 'subscribeResponse':
+      return { case: 'subscribeResponse', value: { eventType: toEventType(message.eventType) } };
+    case 'metricsReport':
+      return { case: 'metricsReport', value: { metrics: jsonText(message.metrics) } };
+    case 'roomCreated':
+      return { case: 'roomCreated', value: { roomId: message.roomId } };
+    case 'roomDeleted':
+      return { case: 'roomDeleted', value: { roomId: message.roomId } };
+    case 'roomCrashed':
+      return { case: 'roomCrashed', value: { roomId: message.roomId } };
+    case 'peerAdded':
+      return { case: 'peerAdded', value: { roomId: message.roomId, peerId: message.peerId } };
+    case 'peerDeleted':
+      return { case: 'peerDeleted', value: { roomId: message.roomId, peerId: message.peerId } };
+    case 'peerConnected':
+      return { case: 'peerConnected', value: { roomId: message.roomId, peerId: message.peerId } };
+    case 'peerDisconnected':
+      return { case: 'peerDisconnected', value: { roomId: message.roomId, peerId: message.peerId } };
+    case 'peerCrashed': {
+      const { roomId, peerId, reason } = message;
+      return { case: 'peerCrashed', value: { roomId, peerId, reason } };
+    }
+    case 'peerMetadataUpdated': {
+      const { roomId, peerId, metadata } = message;
+      return { case: 'peerMetadataUpdated', value: { roomId, peerId, metadata: jsonText(metadata) } };
+    }
+    case 'componentCrashed': {
+      const { roomId, componentId } = message;
+      return { case: 'componentCrashed', value: { roomId, componentId } };
+    }
+    case 'trackAdded':
+      return { case: 'trackAdded', value: toTrackEvent(message) };
+    case 'trackRemoved':
+      return { case: 'trackRemoved', value: toTrackEvent(message) };
+    case 'trackMetadataUpdated':
+      return { case: 'trackMetadataUpdated', value: toTrackEvent(message) };
+    case 'hlsPlayable': {
+      const { roomId, componentId } = message;
+      return { case: 'hlsPlayable', value: { roomId, componentId } };
+    }
+    case 'hlsUploaded':
+      return { case: 'hlsUploaded', value: { roomId: message.roomId } };
+    case 'hlsUploadCrashed':
+      return { case: 'hlsUploadCrashed', value: { roomId: message.roomId } };
+  }
+}
+
+function fromContent(content: WireMessage['content']): ServerMessage | UnknownContent {
+  switch (content.case) {
+    case undefined:
+      return { type: 'unknown' };
+    case 'authenticated':
+      return { type: 'authenticated' };
+    case 'authRequest':
+      return { type: 'authRequest', token: content.value.token };
+    case 'subscribeRequest':
+    case 'subscribeResponse':
+      return { type: content.case, eventType: fromEventType(content.value.eventType) };
+    case 'metricsReport':
+      return { type: 'metricsReport', metrics: jsonValue(content.value.metrics) };
+    case 'roomCreated':
+    case 'roomDeleted':
+    case 'roomCrashed':
+    case 'hlsUploaded':
+    case 'hlsUploadCrashed':
+      return { type: content.case, roomId: content.value.roomId };
+    case 'peerAdded':
+    case 'peerDeleted':
+    case 'peerConnected':
+    case 'peerDisconnected':
+      return { type: content.case, roomId: content.value.roomId, peerId: content.value.peerId };
+    case 'peerCrashed': {
+      const { roomId, peerId, reason } = content.value;
+      return { type: 'peerCrashed', roomId, peerId, reason };
+    }
+    case 'peerMetadataUpdated': {
+      const { roomId, peerId, metadata } = content.value;
+      return { type: 'peerMetadataUpdated', roomId, peerId, metadata: jsonValue(metadata) };
+    }
+    case 'componentCrashed':
+    case 'hlsPlayable':
+      return { type: content.case, roomId: content.value.roomId, componentId: content.value.componentId };
+    case 'trackAdded':
+    case 'trackRemoved':
+    case 'trackMetadataUpdated': {
+      const { roomId, endpointInfo, track } = content.value;
+      return { type: content.case, roomId, owner: fromOwner(endpointInfo), track: fromTrack(track) };
+    }
+  }
+}
+
+function toTrackEvent({ roomId, owner, track }: { roomId: string; owner: TrackOwner; track: TrackInfo }) {
+  return {
+    roomId,
+    endpointInfo:
+      'peerId' in owner
+        ? ({ case: 'peerId', value: owner.peerId } as const)
+        : ({ case: 'componentId', value: owner.componentId } as const),
+    track: {
+      id: track.id,
+      type: track.type === 'video' ? WireTrackType.VIDEO : WireTrackType.AUDIO,
+      metadata: jsonText(track.metadata),
+    },
+  };
+}
+
+function fromOwner(info: { case: 'peerId' | 'componentId' | undefined; value?: string | undefined }): TrackOwner {
+  if (info.case === 'peerId') return { peerId: info.value ?? '' };
+  if (info.case === 'componentId') return { componentId: info.value ?? '' };
+  throw new ProtocolError('FRAME_UNDECODABLE', 'the track of a ServerMessage has neither a peer nor a component');
+}
+
+function fromTrack(track: WireTrack | undefined): TrackInfo {
+  if (track === undefined)
+    throw new ProtocolError('FRAME_UNDECODABLE', 'a track event of a ServerMessage has no track');
+  if (track.type !== WireTrackType.VIDEO && track.type !== WireTrackType.AUDIO) {
+    throw new ProtocolError('FRAME_UNDECODABLE', `${track.type} is not a type of track`);
+  }
+  const type = track.type === WireTrackType.VIDEO ? 'video' : 'audio';
+  return { id: track.id, type, metadata: jsonValue(track.metadata) };
+}
+
+function toEventType(type: SubscriptionType | null): EventType {
+  if (type === 'serverNotification') return EventType.SERVER_NOTIFICATION;
+  return type === 'metrics' ? EventType.METRICS : EventType.UNSPECIFIED;
+}
+
+function fromEventType(type: EventType): SubscriptionType | null {
+  if (type === EventType.SERVER_NOTIFICATION) return 'serverNotification';
+  return type === EventType.METRICS ? 'metrics' : null;
+}
+
+/** Compact JSON text; what JSON cannot express (`undefined`) is `null`. */
+function jsonText(value: unknown): string {
+  return JSON.stringify(value) ?? 'null';
+}
+
+function jsonValue(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new ProtocolError('FRAME_UNDECODABLE', `${text.length} characters in a ServerMessage are not JSON`, {
+      cause,
+    });
+  }
+}

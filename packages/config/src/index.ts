@@ -1,1 +1,17 @@
-export {};
+export { originAllowed, type OriginRequest, type OriginRule } from './check-origin.js';
+export { ConfigError } from './errors.js';
+export type { PortRange } from './grammar.js';
+export { loadConfig, profileOf, secretValues, type LoadedConfig, type World } from './load-config.js';
+export { printConfig } from './print-config.js';
+export type { EffectiveValue, Environment, Origin } from './reader.js';
+export { renderReference } from './reference-page.js';
+export type {
+  ClusterSettings,
+  ConfigWarning,
+  HttpSettings,
+  RecordingSettings,
+  S3Credentials,
+  Settings,
+  WebrtcSettings,
+} from './settings.js';
+export type { Profile } from './variables.js';

@@ -1,0 +1,154 @@
+import { isIP } from 'node:net';
+
+/** How the text of a variable becomes a value. */
+export interface Grammar<T> {
+  /** What the reference page shows. */
+  readonly name: string;
+  /** What is accepted, as the end of "expected ...". */
+  readonly expected: string;
+  /** Whether "set but empty" counts as unset: so for texts, because container tooling injects empty values. */
+  readonly emptyIsUnset: boolean;
+  /** `undefined` = does not fit. */
+  parse(text: string): T | undefined;
+}
+
+export interface PortRange {
+  min: number;
+  max: number;
+}
+
+/** The longest delay a timer takes (2^31 - 1 ms). */
+export const MAX_DELAY_MS = 2_147_483_647;
+
+export const bool: Grammar<boolean> = {
+  name: 'boolean',
+  expected: '`true` or `false`',
+  emptyIsUnset: false,
+  parse: (text) => {
+    const lower = text.toLowerCase();
+
+    return lower === 'true' ? true : lower === 'false' ? false : undefined;
+  },
+};
+
+export const ip: Grammar<string> = {
+  name: 'ip',
+  expected: 'a literal IPv4 or IPv6 address',
+  emptyIsUnset: false,
+  parse: (text) => (isIP(text) === 0 ? undefined : text),
+};
+
+/** Decimal digits only: no sign, no blanks, no trailing junk. */
+export function integer(min: number, max: number, unit = ''): Grammar<number> {
+  const range = max === MAX_DELAY_MS || max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `${min}..${max}`;
+
+  return {
+    name: `integer ${range}`,
+    expected: `an integer ${range}${unit}`,
+    emptyIsUnset: false,
+    parse: (text) => {
+      if (!/^\d{1,16}$/.test(text)) return undefined;
+      const value = Number(text);
+
+      return value >= min && value <= max ? value : undefined;
+    },
+  };
+}
+
+export const port: Grammar<number> = { ...integer(1, 65_535), name: 'port' };
+
+export const portRange: Grammar<PortRange> = {
+  name: 'port range',
+  expected: 'two ports `A-B` with 0 <= A <= B <= 65535',
+  emptyIsUnset: false,
+  parse: (text) => {
+    const match = /^(\d{1,5})-(\d{1,5})$/.exec(text);
+    if (match === null) return undefined;
+
+    const min = Number(match[1]);
+    const max = Number(match[2]);
+
+    return min <= max && max <= 65_535 ? { min, max } : undefined;
+  },
+};
+
+export const text: Grammar<string> = { name: 'text', expected: 'a text', emptyIsUnset: true, parse: (value) => value };
+
+/** A text that must not be given empty: leaving it out is a decision, an empty one is an accident. */
+export const nonEmptyText: Grammar<string> = {
+  ...text,
+  expected: 'a text that is not empty',
+  emptyIsUnset: false,
+  parse: (value) => (value === '' ? undefined : value),
+};
+
+export function oneOf<const T extends string>(...values: readonly T[]): Grammar<T> {
+  return {
+    name: values.map((value) => `\`${value}\``).join(', '),
+    expected: `one of ${values.map((value) => `\`${value}\``).join(', ')}`,
+    emptyIsUnset: true,
+    parse: (value) => values.find((one) => one === value),
+  };
+}
+
+/** `<nodename>@<hostname>`, exactly one `@`, neither part empty. */
+export const nodeName: Grammar<string> = {
+  name: 'node name',
+  expected: 'a node name `<nodename>@<hostname>`',
+  emptyIsUnset: true,
+  parse: (value) => (/^[^@\s]+@[^@\s]+$/.test(value) ? value : undefined),
+};
+
+/** Items separated by single spaces; empty items are dropped. */
+export function listOf<T>(item: Grammar<T>): Grammar<readonly T[]> {
+  return {
+    name: `list of ${item.name}s`,
+    expected: `a list, separated by spaces, each item ${item.expected}`,
+    emptyIsUnset: true,
+    parse: (value) => {
+      const items: T[] = [];
+
+      for (const part of value.split(' ')) {
+        if (part === '') continue;
+        const parsed = item.parse(part);
+        if (parsed === undefined) return undefined;
+        items.push(parsed);
+      }
+
+      return items;
+    },
+  };
+}
+
+/** `host[:port][/path]` without scheme; one trailing `/` is stripped. */
+export const publicHost: Grammar<string> = {
+  name: 'host',
+  expected: '`host[:port][/path]` without scheme and blanks, IPv6 in brackets',
+  emptyIsUnset: true,
+  parse: (value) => {
+    if (value.includes('://') || /\s/.test(value)) return undefined;
+
+    const stripped = value.endsWith('/') ? value.slice(0, -1) : value;
+    const match = /^(?:\[([0-9A-Fa-f:.]+)\]|[^:/[\]]+)(?::(\d{1,5}))?(?:\/.*)?$/.exec(stripped);
+    if (match === null) return undefined;
+    if (match[1] !== undefined && isIP(match[1]) !== 6) return undefined;
+    if (match[2] !== undefined && port.parse(match[2]) === undefined) return undefined;
+
+    return stripped;
+  },
+};
+
+export const httpUrl: Grammar<string> = {
+  name: 'URL',
+  expected: 'a URL with the scheme http or https',
+  emptyIsUnset: true,
+  parse: (value) => {
+    try {
+      const url = new URL(value);
+
+      return url.protocol === 'http:' || url.protocol === 'https:' ? value.replace(/\/$/, '') : undefined;
+    } catch {
+      return undefined;
+    }
+  },
+};

@@ -1,0 +1,69 @@
+import type { Environment } from './reader.js';
+import type { ConfigWarning } from './settings.js';
+import { SILENT_NAMES, VARIABLES } from './variables.js';
+
+const KNOWN = Object.values(VARIABLES).map((variable) => variable.name as string);
+
+/** Levenshtein distance, or `limit + 1` as soon as it is certain to exceed `limit`. */
+export function editDistance(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) > limit) return limit + 1;
+
+  let previous = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i += 1) {
+    const row = [i];
+    let least = i;
+
+    for (let j = 1; j <= b.length; j += 1) {
+      const replaced = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const cost = Math.min(replaced, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1);
+      row.push(cost);
+      least = Math.min(least, cost);
+    }
+    if (least > limit) return limit + 1;
+    previous = row;
+  }
+
+  return previous[b.length] ?? limit + 1;
+}
+
+/** A hint for each unknown `JF_` or `FJ_` name that nearly matches a known one, and for each alias that was used. */
+export function nameHints(env: Environment): ConfigWarning[] {
+  const warnings: ConfigWarning[] = [];
+
+  for (const name of Object.keys(env)) {
+    if (!/^(JF|FJ)_/.test(name) || name.length > 64) continue;
+
+    const canonical = `JF_${name.slice(3)}`;
+    if (KNOWN.includes(canonical)) {
+      if (name !== canonical) warnings.push({ variable: canonical, message: aliasMessage(name, canonical, env) });
+      continue;
+    }
+    if (SILENT_NAMES.includes(canonical)) continue;
+
+    const near = nearest(canonical);
+    if (near !== undefined) {
+      warnings.push({ variable: name, message: `${name} is not known and has no effect; did you mean ${near}?` });
+    }
+  }
+
+  return warnings;
+}
+
+function aliasMessage(alias: string, canonical: string, env: Environment): string {
+  return env[canonical] === undefined
+    ? `${alias} is read as ${canonical}`
+    : `${alias} has no effect because ${canonical} is set`;
+}
+
+function nearest(name: string): string | undefined {
+  // A third of the part after the prefix may be wrong, three letters at most.
+  const limit = Math.min(3, Math.floor((name.length - 3) / 3));
+  let best: { name: string; distance: number } | undefined;
+
+  for (const known of KNOWN) {
+    const distance = editDistance(name, known, limit);
+    if (distance <= limit && (best === undefined || distance < best.distance)) best = { name: known, distance };
+  }
+
+  return best?.name;
+}

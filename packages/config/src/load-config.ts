@@ -1,0 +1,200 @@
+import { readFileSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
+import { resolve } from 'node:path';
+import { DEFAULT_COOKIE, loadCluster } from './cluster.js';
+import { ConfigError } from './errors.js';
+import { nameHints } from './hints.js';
+import { isSecret, Reader, type EffectiveValue, type Environment } from './reader.js';
+import type {
+  ConfigWarning,
+  HttpSettings,
+  RecordingSettings,
+  S3Credentials,
+  Settings,
+  WebrtcSettings,
+} from './settings.js';
+import { loadTls } from './tls.js';
+import { VARIABLES, type Profile, type VariableKey } from './variables.js';
+
+/** What the loader needs to know of the machine. */
+export interface World {
+  /** Working directory, absolute. */
+  cwd: string;
+  hostname: string;
+  /** Cores that media workers may use. */
+  cores: number;
+  /** `n` random bytes, for a signing key when none is configured. */
+  randomBytes: (n: number) => Buffer;
+  /** Default: reads from the file system. */
+  readFile?: (path: string) => Buffer;
+}
+
+export interface LoadedConfig {
+  settings: Settings;
+  warnings: ConfigWarning[];
+  /** Every variable with its effective value and origin, for `printConfig`. */
+  values: EffectiveValue[];
+}
+
+export function profileOf(env: Environment): Profile {
+  const name = env['NODE_ENV'];
+
+  return name === 'production' || name === 'test' ? name : 'development';
+}
+
+/**
+ * The settings that `env` asks for (docs/reference/configuration.md).
+ *
+ * @throws ConfigError for the first value that a node must not start with.
+ */
+export function loadConfig(env: Environment, world: World): LoadedConfig {
+  const profile = profileOf(env);
+  const reader = new Reader(env, profile);
+  const warnings = nameHints(env);
+
+  const http = loadHttp(reader, world);
+  const settings: Settings = {
+    profile,
+    gitCommit: reader.get('gitCommit'),
+    resourcesPath: resolve(world.cwd, reader.get('resourcesBasePath')),
+    http,
+    logging: { structured: reader.get('structuredLogging'), level: loadLevel(reader, warnings) },
+    webrtc: reader.get('webrtcUsed') ? loadWebrtc(reader) : null,
+    mediaWorkers: loadWorkers(reader, world),
+    sip: reader.get('sipUsed') ? loadSip(reader) : null,
+    recording: loadRecording(reader),
+    metrics: {
+      ip: reader.get('metricsIp'),
+      port: reader.get('metricsPort'),
+      webrtcIntervalMs: reader.get('webrtcMetricsInterval'),
+      roomIntervalMs: reader.get('roomMetricsInterval'),
+    },
+    webhooks: { retries: reader.get('webhookRetries'), secret: reader.read('webhookSecret') ?? null },
+    cluster: loadCluster({ reader, hostname: world.hostname, warnings }),
+    drainTimeout: reader.get('drainTimeout'),
+    inspection: reader.get('inspection'),
+  };
+
+  return { settings, warnings, values: reader.values() };
+}
+
+function loadHttp(reader: Reader, world: World): HttpSettings {
+  const ip = reader.get('ip');
+  const port = reader.get('port');
+  let host = reader.read('host');
+  if (host === undefined) {
+    host = `${isIPv6(ip) ? `[${ip}]` : ip}:${port}`;
+    reader.computed('host', host);
+  }
+
+  const apiToken = reader.get('serverApiToken');
+  let secretKeyBase = reader.read('secretKeyBase');
+  if (secretKeyBase === undefined) {
+    secretKeyBase = world.randomBytes(48).toString('base64');
+    reader.computed('secretKeyBase', secretKeyBase);
+  }
+
+  const readFile = world.readFile ?? ((path: string) => readFileSync(path));
+  const inCwd = (path: string | undefined) => (path === undefined ? undefined : resolve(world.cwd, path));
+
+  return {
+    ip,
+    port,
+    host,
+    apiToken,
+    secretKeyBase,
+    checkOrigin: reader.get('checkOrigin'),
+    publicMediaFiles: reader.get('publicMediaFiles'),
+    tls: loadTls({
+      keyPath: inCwd(reader.read('sslKeyPath')),
+      certPath: inCwd(reader.read('sslCertPath')),
+      readFile,
+    }),
+  };
+}
+
+function loadLevel(reader: Reader, warnings: ConfigWarning[]): Settings['logging']['level'] {
+  const level = reader.get('logLevel');
+  if (level === 'debug' || level === 'info' || level === 'warning' || level === 'error') return level;
+
+  warnings.push({
+    variable: 'JF_LOG_LEVEL',
+    message: `JF_LOG_LEVEL=${JSON.stringify(level.slice(0, 200))} is none of debug, info, warning, error; info is used`,
+  });
+  reader.computed('logLevel', 'info');
+
+  return 'info';
+}
+
+function loadWebrtc(reader: Reader): WebrtcSettings {
+  return {
+    turnIp: reader.get('turnIp'),
+    turnListenIp: reader.get('turnListenIp'),
+    turnPortRange: reader.get('turnPortRange'),
+    turnTcpPort: reader.read('turnTcpPort') ?? null,
+  };
+}
+
+function loadWorkers(reader: Reader, world: World): number {
+  const workers = reader.read('mediaWorkers');
+  if (workers !== undefined) return workers;
+
+  const cores = Math.max(1, world.cores);
+  reader.computed('mediaWorkers', String(cores));
+
+  return cores;
+}
+
+function loadSip(reader: Reader): { ip: string } {
+  const ip = reader.read('sipIp');
+  if (ip === undefined) {
+    throw new ConfigError('JF_SIP_IP', 'JF_SIP_IP is not set: JF_SIP_USED=true needs the address of this instance');
+  }
+
+  return { ip };
+}
+
+function loadRecording(reader: Reader): RecordingSettings {
+  return {
+    enabled: reader.get('recordingUsed'),
+    s3: loadS3(reader),
+    s3PathPrefix: reader.read('s3PathPrefix') ?? null,
+    s3Endpoint: reader.read('s3Endpoint') ?? null,
+  };
+}
+
+function loadS3(reader: Reader): S3Credentials | null {
+  const bucket = reader.read('s3Bucket');
+  const region = reader.read('s3Region');
+  const accessKeyId = reader.read('s3AccessKeyId');
+  const secretAccessKey = reader.read('s3SecretAccessKey');
+
+  if (bucket !== undefined && region !== undefined && accessKeyId !== undefined && secretAccessKey !== undefined) {
+    return { bucket, region, accessKeyId, secretAccessKey };
+  }
+
+  const keys = ['s3Bucket', 's3Region', 's3AccessKeyId', 's3SecretAccessKey'] as const;
+  const missing = keys.filter((key) => !reader.isSet(key)).map((key) => VARIABLES[key].name);
+  if (missing.length === keys.length) return null;
+
+  throw new ConfigError(
+    missing[0] ?? 'JF_S3_BUCKET',
+    `the credentials of the object storage are given in part, missing: ${missing.join(', ')}`,
+  );
+}
+
+/** Known to everybody who reads the manual; masking them would only black out the word "development". */
+const PUBLIC_DEFAULTS: readonly string[] = [DEFAULT_COOKIE, 'development'];
+
+/** Every secret that was configured, for the masking of a log. Public defaults are no secrets and left out. */
+export function secretValues(loaded: Pick<LoadedConfig, 'values' | 'settings'>): string[] {
+  const secretNames = new Set(
+    (Object.keys(VARIABLES) as VariableKey[]).filter(isSecret).map((key) => VARIABLES[key].name as string),
+  );
+  const secrets = loaded.values.filter((value) => secretNames.has(value.name) && value.origin !== 'default');
+  const found = secrets.flatMap((value) => (value.value === undefined ? [] : [value.value]));
+
+  return [...new Set([...found, loaded.settings.http.secretKeyBase])].filter(
+    (value) => !PUBLIC_DEFAULTS.includes(value),
+  );
+}

@@ -1,0 +1,119 @@
+import { ConfigError, printableValue } from './errors.js';
+import { VARIABLES, type Profile, type ValueOf, type Variable, type VariableKey } from './variables.js';
+
+/** Where a value came from. */
+export type Origin = 'environment' | 'alias' | 'default' | 'not read';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What the effective value of one variable is, for `--print-config`. */
+export interface EffectiveValue {
+  name: string;
+  /** As text; undefined = unset. */
+  value: string | undefined;
+  origin: Origin;
+  secret: boolean;
+}
+
+/** `JF_X` may also be given as `FJ_X`, the name that later SDK releases use. */
+export function aliasOf(name: string): string | undefined {
+  return name.startsWith('JF_') ? `FJ_${name.slice(3)}` : undefined;
+}
+
+/** Reads variables through the table and remembers what was read, and from where. */
+export class Reader {
+  private readonly effective = new Map<VariableKey, EffectiveValue>();
+
+  constructor(
+    private readonly env: Environment,
+    private readonly profile: Profile,
+  ) {}
+
+  /** The value in the environment or its default; undefined = unset without default. */
+  read<K extends VariableKey>(key: K): ValueOf<K> | undefined {
+    const variable = VARIABLES[key] as unknown as Variable<ValueOf<K>>;
+    const found = this.find(variable);
+    const fallback = this.fallbackOf(variable);
+    const text = found?.text ?? fallback;
+
+    this.note(key, text ?? undefined, found?.origin ?? 'default');
+    if (text === null) return undefined;
+
+    const value = variable.grammar.parse(text);
+    if (value === undefined) throw invalid(variable, found?.name ?? variable.name, text);
+
+    return value;
+  }
+
+  /** As `read`, for variables whose table entry has a default in every profile. */
+  get<K extends VariableKey>(key: K): ValueOf<K> {
+    const value = this.read(key);
+    if (value === undefined) {
+      const { name, grammar } = VARIABLES[key];
+      throw new ConfigError(name, `${name} is not set: ${grammar.expected} is required`);
+    }
+
+    return value;
+  }
+
+  /** The variable as given, whether it fits or not; for variables that only matter together with others. */
+  isSet(key: VariableKey): boolean {
+    return this.find(VARIABLES[key] as unknown as Variable<unknown>) !== undefined;
+  }
+
+  /** Notes a default that the loader computed. */
+  computed(key: VariableKey, value: string): void {
+    this.note(key, value, 'default');
+  }
+
+  /** Every variable of the table in its order. */
+  values(): EffectiveValue[] {
+    return (Object.keys(VARIABLES) as VariableKey[]).map(
+      (key) =>
+        this.effective.get(key) ?? {
+          name: VARIABLES[key].name,
+          value: undefined,
+          origin: 'not read',
+          secret: isSecret(key),
+        },
+    );
+  }
+
+  private find(variable: Variable<unknown>): { text: string; name: string; origin: Origin } | undefined {
+    const alias = aliasOf(variable.name);
+    const candidates: [string | undefined, Origin][] = [
+      [variable.name, 'environment'],
+      [alias, 'alias'],
+    ];
+
+    for (const [name, origin] of candidates) {
+      const text = name === undefined ? undefined : this.env[name];
+      if (name === undefined || text === undefined) continue;
+      if (text === '' && variable.grammar.emptyIsUnset) continue;
+
+      return { text, name, origin };
+    }
+
+    return undefined;
+  }
+
+  private fallbackOf(variable: Variable<unknown>): string | null {
+    const { fallback } = variable;
+
+    return fallback === null || typeof fallback === 'string' ? fallback : fallback[this.profile];
+  }
+
+  private note(key: VariableKey, value: string | undefined, origin: Origin): void {
+    this.effective.set(key, { name: VARIABLES[key].name, value, origin, secret: isSecret(key) });
+  }
+}
+
+export function isSecret(key: VariableKey): boolean {
+  return 'secret' in VARIABLES[key];
+}
+
+function invalid(variable: Variable<unknown>, name: string, text: string): ConfigError {
+  const value = printableValue(text, variable.secret === true);
+
+  return new ConfigError(variable.name, `${name}=${value} is not valid: expected ${variable.grammar.expected}`);
+}

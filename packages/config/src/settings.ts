@@ -1,0 +1,84 @@
+import type { OriginRule } from './check-origin.js';
+import type { PortRange } from './grammar.js';
+import type { Profile } from './variables.js';
+
+/** The effective settings of a node. Addresses are literal IPs, times carry their unit in the name. */
+export interface Settings {
+  profile: Profile;
+  gitCommit: string;
+  /** Absolute. */
+  resourcesPath: string;
+  http: HttpSettings;
+  logging: { structured: boolean; level: 'debug' | 'info' | 'warning' | 'error' };
+  /** null = `JF_WEBRTC_USED=false`. */
+  webrtc: WebrtcSettings | null;
+  mediaWorkers: number;
+  /** null = disabled. */
+  sip: { ip: string } | null;
+  recording: RecordingSettings;
+  metrics: { ip: string; port: number; webrtcIntervalMs: number; roomIntervalMs: number };
+  webhooks: { retries: number; secret: string | null };
+  /** null = `JF_DIST_ENABLED=false`. */
+  cluster: ClusterSettings | null;
+  /** Seconds. */
+  drainTimeout: number;
+  inspection: 'full' | 'read' | 'off';
+}
+
+export interface HttpSettings {
+  ip: string;
+  port: number;
+  /** `host[:port][/path]`, without scheme and trailing slash. */
+  host: string;
+  apiToken: string;
+  secretKeyBase: string;
+  checkOrigin: OriginRule;
+  publicMediaFiles: boolean;
+  /** PEM; null = plain HTTP. */
+  tls: { key: Buffer; cert: Buffer } | null;
+}
+
+export interface WebrtcSettings {
+  /** Advertised to clients. */
+  turnIp: string;
+  turnListenIp: string;
+  turnPortRange: PortRange;
+  turnTcpPort: number | null;
+}
+
+export interface S3Credentials {
+  bucket: string;
+  region: string;
+  accessKeyId: string;
+  secretAccessKey: string;
+}
+
+export interface RecordingSettings {
+  enabled: boolean;
+  s3: S3Credentials | null;
+  s3PathPrefix: string | null;
+  s3Endpoint: string | null;
+}
+
+export interface ClusterSettings {
+  mode: 'sname' | 'name';
+  /** `<nodename>@<hostname>`; with `dns` the host is still to be resolved when it is no IP address. */
+  nodeName: string;
+  discovery:
+    | { strategy: 'NODES_LIST'; nodes: readonly string[] }
+    | { strategy: 'DNS'; query: string; pollingIntervalMs: number };
+  cookie: string;
+  /** null = all addresses. */
+  ip: string | null;
+  tickTimeS: number;
+  portMapperPort: number;
+  /** null = any free port. */
+  portRange: PortRange | null;
+}
+
+/** Worth a line in the log, but no reason not to start. */
+export interface ConfigWarning {
+  variable: string;
+  /** A sentence. */
+  message: string;
+}

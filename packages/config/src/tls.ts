@@ -1,0 +1,53 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { ConfigError } from './errors.js';
+
+export interface TlsFiles {
+  keyPath: string | undefined;
+  certPath: string | undefined;
+  readFile: (path: string) => Buffer;
+}
+
+/** Key and certificate, checked to be readable, well-formed and to belong together. */
+export function loadTls({ keyPath, certPath, readFile }: TlsFiles): { key: Buffer; cert: Buffer } | null {
+  if (keyPath === undefined && certPath === undefined) return null;
+  if (keyPath === undefined || certPath === undefined) {
+    const [set, missing] =
+      keyPath === undefined ? ['JF_SSL_CERT_PATH', 'JF_SSL_KEY_PATH'] : ['JF_SSL_KEY_PATH', 'JF_SSL_CERT_PATH'];
+    throw new ConfigError(
+      missing,
+      `${set}=${JSON.stringify(keyPath ?? certPath)} is set but ${missing} is not: both or none`,
+    );
+  }
+
+  const key = readPem('JF_SSL_KEY_PATH', keyPath, readFile);
+  const cert = readPem('JF_SSL_CERT_PATH', certPath, readFile);
+  const privateKey = checked('JF_SSL_KEY_PATH', keyPath, 'a private key', () => createPrivateKey(key));
+  const certificate = checked('JF_SSL_CERT_PATH', certPath, 'a certificate', () => new X509Certificate(cert));
+
+  if (!certificate.checkPrivateKey(privateKey)) {
+    throw new ConfigError(
+      'JF_SSL_KEY_PATH',
+      `the key of JF_SSL_KEY_PATH=${JSON.stringify(keyPath)} does not belong to the certificate of JF_SSL_CERT_PATH=${JSON.stringify(certPath)}`,
+    );
+  }
+
+  return { key, cert };
+}
+
+function readPem(variable: string, path: string, readFile: (path: string) => Buffer): Buffer {
+  try {
+    return readFile(path);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError(variable, `${variable}=${JSON.stringify(path)} cannot be read: ${reason}`, { cause });
+  }
+}
+
+function checked<T>(variable: string, path: string, what: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (cause) {
+    // The reason of the crypto library is left out: it may quote the file.
+    throw new ConfigError(variable, `${variable}=${JSON.stringify(path)} is not ${what} in PEM form`, { cause });
+  }
+}

@@ -1,0 +1,428 @@
+import { originRule } from './check-origin.js';
+import {
+  bool,
+  httpUrl,
+  integer,
+  ip,
+  listOf,
+  MAX_DELAY_MS,
+  nodeName,
+  nonEmptyText,
+  oneOf,
+  port,
+  portRange,
+  publicHost,
+  text,
+  type Grammar,
+} from './grammar.js';
+
+export type Profile = 'production' | 'development' | 'test';
+
+export interface Variable<T> {
+  readonly name: string;
+  readonly section: Section;
+  readonly grammar: Grammar<T>;
+  /** The text that stands in when the variable is unset; null = unset stays unset, or is computed by the loader. */
+  readonly fallback: string | null | Readonly<Record<Profile, string | null>>;
+  /** What the reference page says about the default where `fallback` cannot. */
+  readonly fallbackDoc?: string;
+  /** Never printed. */
+  readonly secret?: true;
+  /** What it does, and when it is read at all. */
+  readonly doc: string;
+}
+
+export type Section =
+  | 'HTTP, identity, security'
+  | 'Storage and logging'
+  | 'Media'
+  | 'Object storage'
+  | 'Metrics and webhooks'
+  | 'Cluster'
+  | 'Operation';
+
+function variable<T>(declaration: Variable<T>): Variable<T> {
+  return declaration;
+}
+
+const milliseconds = integer(1, MAX_DELAY_MS, ' milliseconds');
+
+/**
+ * Every variable that the node reads. The reference page docs/reference/configuration.md is generated from this table,
+ * the loader reads through it, and hints for misspelt names come from it.
+ */
+export const VARIABLES = {
+  ip: variable({
+    name: 'JF_IP',
+    section: 'HTTP, identity, security',
+    grammar: ip,
+    fallback: '127.0.0.1',
+    doc: 'Address that the HTTP and websocket listener binds to.',
+  }),
+  port: variable({
+    name: 'JF_PORT',
+    section: 'HTTP, identity, security',
+    grammar: port,
+    fallback: { production: '8080', development: '5002', test: '4002' },
+    doc: 'Port of the HTTP and websocket listener.',
+  }),
+  host: variable({
+    name: 'JF_HOST',
+    section: 'HTTP, identity, security',
+    grammar: publicHost,
+    fallback: null,
+    fallbackDoc: '`<JF_IP>:<JF_PORT>`',
+    doc: 'Address under which clients reach this instance, `host[:port][/path]` without scheme. It is given out as the location of a room and in front of `/socket/peer/websocket`, and is what `JF_CHECK_ORIGIN=true` compares with.',
+  }),
+  serverApiToken: variable({
+    name: 'JF_SERVER_API_TOKEN',
+    section: 'HTTP, identity, security',
+    grammar: nonEmptyText,
+    fallback: { production: null, development: 'development', test: 'development' },
+    fallbackDoc: 'production: none, must be set; else `development`',
+    secret: true,
+    doc: 'Token of the HTTP API (`Authorization: Bearer <token>`) and of the server websocket.',
+  }),
+  secretKeyBase: variable({
+    name: 'JF_SECRET_KEY_BASE',
+    section: 'HTTP, identity, security',
+    grammar: text,
+    fallback: null,
+    fallbackDoc: '48 random bytes, new at each start',
+    secret: true,
+    doc: 'Key that signs the tokens of peers. Unset: tokens die with the process and are not valid on other instances, so give all instances of a cluster the same value.',
+  }),
+  checkOrigin: variable({
+    name: 'JF_CHECK_ORIGIN',
+    section: 'HTTP, identity, security',
+    grammar: originRule,
+    fallback: { production: 'true', development: 'false', test: 'false' },
+    doc: 'Which web pages may open websockets: `true` those of the host in `JF_HOST`, `false` all, `:conn` those of the scheme, host and port that the request came to, or a list such as `//example.com //*.example.com https://example.com:8443`. Others are refused with 403; clients that send no `Origin` always pass.',
+  }),
+  sslKeyPath: variable({
+    name: 'JF_SSL_KEY_PATH',
+    section: 'HTTP, identity, security',
+    grammar: text,
+    fallback: null,
+    doc: 'File with the private key (PEM). Set together with `JF_SSL_CERT_PATH`: the listener then speaks HTTPS and WSS only.',
+  }),
+  sslCertPath: variable({
+    name: 'JF_SSL_CERT_PATH',
+    section: 'HTTP, identity, security',
+    grammar: text,
+    fallback: null,
+    doc: 'File with the certificate and its chain (PEM).',
+  }),
+  gitCommit: variable({
+    name: 'JF_GIT_COMMIT',
+    section: 'HTTP, identity, security',
+    grammar: text,
+    fallback: 'dev',
+    doc: 'Shown as `gitCommit` in the health report; image builds set it.',
+  }),
+  publicMediaFiles: variable({
+    name: 'JF_PUBLIC_MEDIA_FILES',
+    section: 'HTTP, identity, security',
+    grammar: bool,
+    fallback: 'false',
+    doc: '`true` opens the files under `GET /hls/...` and `GET /recording/<id>/<file>` without token.',
+  }),
+
+  resourcesBasePath: variable({
+    name: 'JF_RESOURCES_BASE_PATH',
+    section: 'Storage and logging',
+    grammar: text,
+    fallback: 'bloom_resources',
+    doc: 'Root of all files (sources of File components, HLS output, recordings); relative to the working directory.',
+  }),
+  structuredLogging: variable({
+    name: 'JF_STRUCTURED_LOGGING',
+    section: 'Storage and logging',
+    grammar: bool,
+    fallback: 'false',
+    doc: '`true`: each log line is one JSON object with `time`, `severity`, `message`, `metadata`. `false`: text lines `time metadata[level] message`.',
+  }),
+  logLevel: variable({
+    name: 'JF_LOG_LEVEL',
+    section: 'Storage and logging',
+    grammar: text,
+    fallback: 'info',
+    doc: '`debug`, `info`, `warning` or `error`; anything else is `info` and a warning.',
+  }),
+
+  webrtcUsed: variable({
+    name: 'JF_WEBRTC_USED',
+    section: 'Media',
+    grammar: bool,
+    fallback: 'true',
+    doc: '`false`: no WebRTC peers, and the TURN variables are not read.',
+  }),
+  turnIp: variable({
+    name: 'JF_WEBRTC_TURN_IP',
+    section: 'Media',
+    grammar: ip,
+    fallback: '127.0.0.1',
+    doc: 'Address that clients are told to send media to.',
+  }),
+  turnListenIp: variable({
+    name: 'JF_WEBRTC_TURN_LISTEN_IP',
+    section: 'Media',
+    grammar: ip,
+    fallback: '127.0.0.1',
+    doc: 'Address that the media sockets bind to.',
+  }),
+  turnPortRange: variable({
+    name: 'JF_WEBRTC_TURN_PORT_RANGE',
+    section: 'Media',
+    grammar: portRange,
+    fallback: '50000-59999',
+    doc: 'UDP ports of the media workers; each worker binds the first free one or more of them, so several instances of a machine share a range.',
+  }),
+  turnTcpPort: variable({
+    name: 'JF_WEBRTC_TURN_TCP_PORT',
+    section: 'Media',
+    grammar: port,
+    fallback: null,
+    doc: 'TCP port for media of clients that cannot use UDP; unset: off.',
+  }),
+  mediaWorkers: variable({
+    name: 'JF_MEDIA_WORKERS',
+    section: 'Media',
+    grammar: integer(1, 1_024),
+    fallback: null,
+    fallbackDoc: 'number of cores',
+    doc: 'Media workers.',
+  }),
+  sipUsed: variable({
+    name: 'JF_SIP_USED',
+    section: 'Media',
+    grammar: bool,
+    fallback: 'false',
+    doc: 'Enables SIP components.',
+  }),
+  sipIp: variable({
+    name: 'JF_SIP_IP',
+    section: 'Media',
+    grammar: ip,
+    fallback: null,
+    doc: 'Address of this instance in calls; required with `JF_SIP_USED=true`, else not read.',
+  }),
+  recordingUsed: variable({
+    name: 'JF_RECORDING_USED',
+    section: 'Media',
+    grammar: bool,
+    fallback: 'true',
+    doc: '`false` disables Recording components.',
+  }),
+
+  s3Bucket: variable({
+    name: 'JF_S3_BUCKET',
+    section: 'Object storage',
+    grammar: text,
+    fallback: null,
+    doc: 'Bucket that Recording components upload to. This one, region, key id and secret key are given all or none.',
+  }),
+  s3Region: variable({
+    name: 'JF_S3_REGION',
+    section: 'Object storage',
+    grammar: text,
+    fallback: null,
+    doc: 'Region of the bucket.',
+  }),
+  s3AccessKeyId: variable({
+    name: 'JF_S3_ACCESS_KEY_ID',
+    section: 'Object storage',
+    grammar: text,
+    fallback: null,
+    secret: true,
+    doc: 'Access key id.',
+  }),
+  s3SecretAccessKey: variable({
+    name: 'JF_S3_SECRET_ACCESS_KEY',
+    section: 'Object storage',
+    grammar: text,
+    fallback: null,
+    secret: true,
+    doc: 'Secret access key.',
+  }),
+  s3PathPrefix: variable({
+    name: 'JF_S3_PATH_PREFIX',
+    section: 'Object storage',
+    grammar: text,
+    fallback: null,
+    doc: 'Prefix of the object keys of Recording uploads; may be set alone.',
+  }),
+  s3Endpoint: variable({
+    name: 'JF_S3_ENDPOINT',
+    section: 'Object storage',
+    grammar: httpUrl,
+    fallback: null,
+    fallbackDoc: 'AWS',
+    doc: 'Base URL of a compatible store, path style; used for every upload of the instance, those with credentials from the API included.',
+  }),
+
+  metricsIp: variable({
+    name: 'JF_METRICS_IP',
+    section: 'Metrics and webhooks',
+    grammar: ip,
+    fallback: '127.0.0.1',
+    doc: 'Address that the metrics listener binds to.',
+  }),
+  metricsPort: variable({
+    name: 'JF_METRICS_PORT',
+    section: 'Metrics and webhooks',
+    grammar: port,
+    fallback: '9568',
+    doc: 'Port of `GET /metrics`, without authorization; must differ between instances of a machine.',
+  }),
+  webrtcMetricsInterval: variable({
+    name: 'JF_WEBRTC_METRICS_INTERVAL_MS',
+    section: 'Metrics and webhooks',
+    grammar: milliseconds,
+    fallback: '1000',
+    doc: 'Period of the metrics reports on the server websocket.',
+  }),
+  roomMetricsInterval: variable({
+    name: 'JF_ROOM_METRICS_INTERVAL_MS',
+    section: 'Metrics and webhooks',
+    grammar: milliseconds,
+    fallback: '10000',
+    doc: 'Period in which the time counters of rooms advance.',
+  }),
+  webhookRetries: variable({
+    name: 'JF_WEBHOOK_RETRIES',
+    section: 'Metrics and webhooks',
+    grammar: integer(0, 1_000),
+    fallback: '0',
+    doc: 'Further attempts per webhook, with back-off, before the event is dropped; the order per room is kept.',
+  }),
+  webhookSecret: variable({
+    name: 'JF_WEBHOOK_SECRET',
+    section: 'Metrics and webhooks',
+    grammar: text,
+    fallback: null,
+    secret: true,
+    doc: 'Adds `x-bloom-signature: sha256=<hex HMAC-SHA256 of the body>` to each webhook.',
+  }),
+
+  distEnabled: variable({
+    name: 'JF_DIST_ENABLED',
+    section: 'Cluster',
+    grammar: bool,
+    fallback: 'false',
+    doc: 'Makes the instance a member of a cluster. `false`: of the variables below only `JF_DIST_MODE` is checked.',
+  }),
+  distMode: variable({
+    name: 'JF_DIST_MODE',
+    section: 'Cluster',
+    grammar: oneOf('sname', 'name'),
+    fallback: 'sname',
+    doc: 'Short host names (`sname`) or full names and IP addresses (`name`).',
+  }),
+  distStrategyName: variable({
+    name: 'JF_DIST_STRATEGY_NAME',
+    section: 'Cluster',
+    grammar: oneOf('NODES_LIST', 'DNS'),
+    fallback: 'NODES_LIST',
+    doc: 'How other members are found. `DNS` needs `JF_DIST_MODE=name`.',
+  }),
+  distNodeName: variable({
+    name: 'JF_DIST_NODE_NAME',
+    section: 'Cluster',
+    grammar: nodeName,
+    fallback: null,
+    fallbackDoc: '`bloom@<hostname>`, with `sname` up to its first dot',
+    doc: 'Name of this node, `<nodename>@<hostname>`. With `DNS` the host name is resolved at start and all instances share the node name.',
+  }),
+  distNodes: variable({
+    name: 'JF_DIST_NODES',
+    section: 'Cluster',
+    grammar: listOf(nodeName),
+    fallback: null,
+    fallbackDoc: 'empty',
+    doc: 'Nodes to connect to (`NODES_LIST` only); the own name in it is ignored.',
+  }),
+  distQuery: variable({
+    name: 'JF_DIST_QUERY',
+    section: 'Cluster',
+    grammar: text,
+    fallback: null,
+    doc: 'DNS name under which the instances are registered; required with `DNS`.',
+  }),
+  distPollingInterval: variable({
+    name: 'JF_DIST_POLLING_INTERVAL',
+    section: 'Cluster',
+    grammar: milliseconds,
+    fallback: '5000',
+    doc: 'Milliseconds between two DNS queries (`DNS` only).',
+  }),
+  distCookie: variable({
+    name: 'JF_DIST_COOKIE',
+    section: 'Cluster',
+    grammar: text,
+    fallback: 'bloom_cookie',
+    secret: true,
+    doc: 'Secret that all members share. A cluster on the default cookie is open to its whole network.',
+  }),
+  distIp: variable({
+    name: 'JF_DIST_IP',
+    section: 'Cluster',
+    grammar: ip,
+    fallback: null,
+    fallbackDoc: 'all addresses',
+    doc: 'Address that the listener between nodes and the port mapper started by this node bind to (the mapper listens on loopback too).',
+  }),
+  distTickTime: variable({
+    name: 'JF_DIST_TICK_TIME',
+    section: 'Cluster',
+    grammar: integer(4, 600, ' (seconds)'),
+    fallback: '60',
+    doc: 'Seconds of silence after which a link is dropped; equal on all nodes.',
+  }),
+  epmdPort: variable({
+    name: 'ERL_EPMD_PORT',
+    section: 'Cluster',
+    grammar: port,
+    fallback: '4369',
+    doc: 'Port of the port mapper.',
+  }),
+  distMinPort: variable({
+    name: 'JF_DIST_MIN_PORT',
+    section: 'Cluster',
+    grammar: port,
+    fallback: null,
+    fallbackDoc: 'any free port',
+    doc: 'First port for the listener between nodes; alone it is a range of that one port.',
+  }),
+  distMaxPort: variable({
+    name: 'JF_DIST_MAX_PORT',
+    section: 'Cluster',
+    grammar: port,
+    fallback: null,
+    fallbackDoc: 'any free port',
+    doc: 'Last port for the listener between nodes.',
+  }),
+
+  drainTimeout: variable({
+    name: 'JF_DRAIN_TIMEOUT',
+    section: 'Operation',
+    grammar: integer(0, 2_147_483, ' (seconds)'),
+    fallback: '0',
+    doc: 'Seconds that SIGTERM leaves existing rooms running; 0 closes them at once.',
+  }),
+  inspection: variable({
+    name: 'JF_INSPECTION',
+    section: 'Operation',
+    grammar: oneOf('full', 'read', 'off'),
+    fallback: 'full',
+    doc: 'What `bloomctl` may ask of this node: everything, no fault injection, nothing.',
+  }),
+} as const;
+
+export type Variables = typeof VARIABLES;
+export type VariableKey = keyof Variables;
+/** The value that a variable parses to. */
+export type ValueOf<K extends VariableKey> = Variables[K] extends Variable<infer T> ? T : never;
+
+/** Names that are read elsewhere or are known to be obsolete: no hint for them. */
+export const SILENT_NAMES: readonly string[] = ['JF_OUTPUT_BASE_PATH', 'JF_COMPONENTS_USED'];

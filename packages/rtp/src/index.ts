@@ -1,6 +1,6 @@
 export { RtpError } from './errors.js';
 export { isRtcp, rtpHeaderLength, RtpView } from './rtp-view.js';
-export { OutboundHeader, type OutboundHeaderOptions } from './outbound-header.js';
+export { OutboundHeader, type OutboundHeaderOptions, writePadding } from './outbound-header.js';
 export { SequenceUnwrapper, sequenceDelta, TimestampUnwrapper, timestampDelta } from './unwrap.js';
 export { ForwardMapper, type ForwardMapperOptions } from './forward-mapper.js';
 export { SendHistory } from './send-history.js';

@@ -1,0 +1,115 @@
+import type { DatagramSink } from './datagram-sink.js';
+import { AUTH_TAG_BYTES } from './key-derivation.js';
+import { KeystreamWindow } from './keystream-window.js';
+import type { PacketSealer, SealerCounters, SealStream } from './packet-sealer.js';
+import type { SrtpSendSession } from './send-session.js';
+import { Slots } from './slots.js';
+
+class Stream implements SealStream {
+  readonly keystream: KeystreamWindow;
+
+  constructor(
+    readonly session: SrtpSendSession,
+    readonly ssrc: number,
+    public sink: DatagramSink,
+  ) {
+    this.keystream = new KeystreamWindow(session.counter, ssrc);
+  }
+}
+
+/** The sealer for where WebAssembly SIMD is not to be had: cached AES, XOR in JavaScript, two digests per packet. */
+export class JavascriptSealer implements PacketSealer {
+  readonly kind = 'javascript';
+  readonly arena: Buffer;
+  readonly maxPacketBytes: number;
+  readonly counters: SealerCounters = { sealed: 0, overruns: 0, oversized: 0, sinkFaults: 0 };
+  readonly #words: Uint32Array;
+  readonly #slots: Slots;
+  #source: Buffer;
+  #sourceStart = 0;
+  #sourceEnd = 0;
+
+  constructor(options: { slots: number; maxPacketBytes: number }) {
+    this.maxPacketBytes = options.maxPacketBytes;
+    this.arena = Buffer.from(new ArrayBuffer(options.slots * Slots.stride(options.maxPacketBytes)));
+    this.#words = new Uint32Array(this.arena.buffer, this.arena.byteOffset, this.arena.length >>> 2);
+    this.#slots = new Slots(this.arena, 0, options.slots, options.maxPacketBytes);
+    this.#source = this.arena;
+  }
+
+  openStream(session: SrtpSendSession, ssrc: number, sink: DatagramSink): SealStream {
+    return new Stream(session, ssrc, sink);
+  }
+
+  setSink(stream: SealStream, sink: DatagramSink): void {
+    (stream as Stream).sink = sink;
+  }
+
+  closeStream(): void {
+    // Streams hold nothing but memory of their own.
+  }
+
+  begin(source: Buffer, start: number, end: number): void {
+    this.#source = source;
+    this.#sourceStart = start;
+    this.#sourceEnd = end;
+  }
+
+  reserve(): number {
+    const slot = this.#slots.peek();
+    if (slot < 0) {
+      this.counters.overruns += 1;
+      return -1;
+    }
+    return this.#slots.offset(slot);
+  }
+
+  commit(handle: SealStream, headerLength: number, prefixLength: number, skip: number, index: number): boolean {
+    const stream = handle as Stream;
+    const rest = this.#sourceEnd - this.#sourceStart - skip;
+    const payload = prefixLength + rest;
+    const end = headerLength + payload;
+    if (rest < 0 || end + AUTH_TAG_BYTES > this.maxPacketBytes) {
+      this.counters.oversized += 1;
+      return false;
+    }
+    const slot = this.#slots.peek();
+    if (slot < 0) return false;
+    this.#slots.take();
+    const { arena } = this;
+    const at = this.#slots.offset(slot);
+    const payloadAt = at + headerLength;
+    this.#source.copy(arena, payloadAt + prefixLength, this.#sourceStart + skip, this.#sourceEnd);
+    stream.keystream.seek(index, payload);
+    this.#xor(payloadAt, payload, stream.keystream.words, stream.keystream.at);
+    arena.writeUInt32BE(Math.floor(index / 65536), at + end);
+    stream.session.hmac.digest(arena, at, at + end + 4).copy(arena, at + end, 0, AUTH_TAG_BYTES);
+
+    const { sink } = stream;
+    let left = true;
+    try {
+      left = sink.send(this.#slots.view(slot, sink.headroom, end + AUTH_TAG_BYTES), slot);
+      this.counters.sealed += 1;
+    } catch {
+      this.counters.sinkFaults += 1;
+    }
+    if (left) this.#slots.release(slot);
+    return true;
+  }
+
+  end(): void {
+    // Every packet left with its commit.
+  }
+
+  release(slot: number): void {
+    this.#slots.release(slot);
+  }
+
+  /** Slots and headers are multiples of 4 bytes; the up to 3 bytes soiled behind the payload are written afterwards. */
+  #xor(at: number, length: number, keystream: Uint32Array, keystreamAt: number): void {
+    const words = this.#words;
+    const first = at >>> 2;
+    const count = (length + 3) >>> 2;
+    for (let i = 0; i < count; i += 1) words[first + i] = words[first + i]! ^ keystream[keystreamAt + i]!;
+  }
+}

@@ -1,0 +1,151 @@
+import { rtpHeaderLength } from '@bloom/rtp';
+import { AesCounter } from './aes-counter.js';
+import { HmacSha1, tagMatches } from './hmac-sha1.js';
+import { AUTH_TAG_BYTES, deriveSessionKeys, type SrtpMasterKeys } from './key-derivation.js';
+import { KeystreamWindow } from './keystream-window.js';
+import { guessIndex, ReplayWindow } from './replay-window.js';
+
+/** Why a packet was not opened: what `open` and `openRtcp` answer instead of a length. */
+export const OpenFailure = { MALFORMED: -1, UNAUTHENTICATED: -2, REPLAYED: -3, TOO_MANY_STREAMS: -4 } as const;
+
+const FAILURE_NAMES = ['malformed', 'unauthenticated', 'replayed', 'too_many_streams'] as const;
+
+/** Name for counters of an `OpenFailure`. */
+export function openFailureName(failure: number): (typeof FAILURE_NAMES)[number] {
+  return FAILURE_NAMES[-failure - 1] ?? 'malformed';
+}
+
+const PAD = 64;
+const MAX_PACKET = 2048;
+/** E flag and index behind an SRTCP packet, RFC 3711 section 3.4. */
+const RTCP_INDEX_BYTES = 4;
+const RTCP_HEADER = 8;
+/** Sessions work one after the other, so all share it: [padded key][packet][roll-over counter]. */
+const scratch = Buffer.from(new ArrayBuffer(PAD + MAX_PACKET + 4));
+const scratchWords = new Uint32Array(scratch.buffer, scratch.byteOffset, scratch.length >>> 2);
+
+class ReceiveStream {
+  readonly window = new ReplayWindow();
+  readonly keystream: KeystreamWindow;
+
+  constructor(counter: AesCounter, ssrc: number) {
+    this.keystream = new KeystreamWindow(counter, ssrc);
+  }
+}
+
+export interface SrtpReceiveOptions {
+  /** SSRCs remembered at most, for RTP and RTCP each. Only authenticated packets take one up. */
+  maxStreams?: number;
+}
+
+/** Opens what one remote sends: SRTP and SRTCP of SRTP_AES128_CM_HMAC_SHA1_80, RFC 3711. */
+export class SrtpReceiveSession {
+  readonly #counter: AesCounter;
+  readonly #hmac: HmacSha1;
+  readonly #rtcpCounter: AesCounter;
+  readonly #rtcpHmac: HmacSha1;
+  readonly #streams = new Map<number, ReceiveStream>();
+  readonly #rtcpStreams = new Map<number, ReplayWindow>();
+  readonly #maxStreams: number;
+
+  constructor(keys: SrtpMasterKeys, options: SrtpReceiveOptions = {}) {
+    const rtp = deriveSessionKeys(keys, 'rtp');
+    const rtcp = deriveSessionKeys(keys, 'rtcp');
+    this.#counter = new AesCounter(rtp.cipherKey, rtp.salt);
+    this.#hmac = new HmacSha1(rtp.authKey);
+    this.#rtcpCounter = new AesCounter(rtcp.cipherKey, rtcp.salt);
+    this.#rtcpHmac = new HmacSha1(rtcp.authKey);
+    this.#maxStreams = options.maxStreams ?? 512;
+  }
+
+  /**
+   * Authenticates and decrypts the SRTP packet `packet[start, end)` in place. Answers where the plaintext RTP packet ends,
+   * or an `OpenFailure`; the bytes are then unchanged.
+   */
+  open(packet: Buffer, start = 0, end = packet.length): number {
+    const clearEnd = end - AUTH_TAG_BYTES;
+    const headerLength = rtpHeaderLength(packet, start, clearEnd);
+    if (headerLength < 0 || clearEnd - start > MAX_PACKET) return OpenFailure.MALFORMED;
+    const ssrc = packet.readUInt32BE(start + 8);
+    const sequence = (packet[start + 2]! << 8) | packet[start + 3]!;
+
+    let stream = this.#streams.get(ssrc);
+    const index = guessIndex(stream === undefined ? -1 : stream.window.highest, sequence);
+    if (stream !== undefined && !stream.window.isFresh(index)) return OpenFailure.REPLAYED;
+
+    const length = clearEnd - start;
+    packet.copy(scratch, PAD, start, clearEnd);
+    scratch.writeUInt32BE(Math.floor(index / 65536), PAD + length);
+    if (!tagMatches(this.#hmac.digest(scratch, PAD, PAD + length + 4), packet, clearEnd)) {
+      return OpenFailure.UNAUTHENTICATED;
+    }
+    // Nothing is remembered of a packet before it has proved itself.
+    if (stream === undefined) {
+      if (this.#streams.size >= this.#maxStreams) return OpenFailure.TOO_MANY_STREAMS;
+      stream = new ReceiveStream(this.#counter, ssrc);
+      this.#streams.set(ssrc, stream);
+    }
+    stream.window.accept(index);
+
+    const payloadLength = length - headerLength;
+    if (payloadLength > 0) {
+      stream.keystream.seek(index, payloadLength);
+      this.#decrypt(PAD + headerLength, payloadLength, stream.keystream.words, stream.keystream.at);
+      scratch.copy(packet, start + headerLength, PAD + headerLength, PAD + length);
+    }
+    return clearEnd;
+  }
+
+  /**
+   * Authenticates and decrypts the SRTCP packet `packet[start, end)` in place. Answers where the plaintext compound ends,
+   * or an `OpenFailure`.
+   */
+  openRtcp(packet: Buffer, start = 0, end = packet.length): number {
+    const tagAt = end - AUTH_TAG_BYTES;
+    const clearEnd = tagAt - RTCP_INDEX_BYTES;
+    const length = clearEnd - start;
+    if (length < RTCP_HEADER || length > MAX_PACKET - RTCP_INDEX_BYTES || end > packet.length) {
+      return OpenFailure.MALFORMED;
+    }
+    if (packet[start]! >>> 6 !== 2) return OpenFailure.MALFORMED;
+    const ssrc = packet.readUInt32BE(start + 4);
+    const trailer = packet.readUInt32BE(clearEnd);
+    const index = trailer & 0x7fffffff;
+    let window = this.#rtcpStreams.get(ssrc);
+    if (window !== undefined && !window.isFresh(index)) return OpenFailure.REPLAYED;
+
+    packet.copy(scratch, PAD, start, tagAt);
+    if (!tagMatches(this.#rtcpHmac.digest(scratch, PAD, PAD + tagAt - start), packet, tagAt)) {
+      return OpenFailure.UNAUTHENTICATED;
+    }
+    if (window === undefined) {
+      if (this.#rtcpStreams.size >= this.#maxStreams) return OpenFailure.TOO_MANY_STREAMS;
+      window = new ReplayWindow();
+      this.#rtcpStreams.set(ssrc, window);
+    }
+    window.accept(index);
+
+    // Without the E flag the packet is authenticated but was sent in the clear.
+    const payloadLength = length - RTCP_HEADER;
+    if (trailer >= 0x80000000 && payloadLength > 0) {
+      const keystream = this.#rtcpCounter.keystream(ssrc, index, 1, (payloadLength + 15) & ~15);
+      for (let i = 0; i < payloadLength; i += 1) {
+        packet[start + RTCP_HEADER + i] = packet[start + RTCP_HEADER + i]! ^ keystream[i]!;
+      }
+    }
+    return clearEnd;
+  }
+
+  /** Forgets a stream that has ended, to make room. */
+  forget(ssrc: number): void {
+    this.#streams.delete(ssrc);
+    this.#rtcpStreams.delete(ssrc);
+  }
+
+  /** Header and padded key are multiples of 4, so the payload in the scratch is aligned; bytes behind it may be soiled. */
+  #decrypt(at: number, length: number, words: Uint32Array, wordsAt: number): void {
+    const first = at >>> 2;
+    const count = (length + 3) >>> 2;
+    for (let i = 0; i < count; i += 1) scratchWords[first + i] = scratchWords[first + i]! ^ words[wordsAt + i]!;
+  }
+}

@@ -1,0 +1,79 @@
+import { SLOT_HEADROOM } from './packet-sealer.js';
+
+/** Views remembered per slot; a power of two. Packets of one round, and often of one frame, have the same length. */
+const VIEWS = 32;
+/** Room behind a packet for the roll-over counter, which is authenticated but not sent. */
+const SLOT_TAILROOM = 16;
+
+/**
+ * Output slots in one arena. Free ones form a stack, so that while sends complete at once the same few are used again and
+ * again (they and the views on them stay in the cache), and one that a sink keeps simply does not return until released.
+ */
+export class Slots {
+  readonly packetBytes: number;
+  readonly count: number;
+  readonly #arena: Buffer;
+  readonly #base: number;
+  readonly #stride: number;
+  readonly #free: Int32Array;
+  readonly #inUse: Uint8Array;
+  #freeCount: number;
+  readonly #views: (Buffer | undefined)[];
+
+  constructor(arena: Buffer, base: number, count: number, packetBytes: number) {
+    this.#arena = arena;
+    this.#base = base;
+    this.count = count;
+    this.packetBytes = packetBytes;
+    this.#stride = Slots.stride(packetBytes);
+    this.#free = new Int32Array(count);
+    for (let i = 0; i < count; i += 1) this.#free[i] = count - 1 - i;
+    this.#freeCount = count;
+    this.#inUse = new Uint8Array(count);
+    this.#views = Array.from({ length: count * VIEWS }, () => undefined);
+  }
+
+  static stride(packetBytes: number): number {
+    return Math.ceil((SLOT_HEADROOM + packetBytes + SLOT_TAILROOM) / 64) * 64;
+  }
+
+  /** The slot that `take` would take, or -1. */
+  peek(): number {
+    return this.#freeCount === 0 ? -1 : this.#free[this.#freeCount - 1]!;
+  }
+
+  take(): void {
+    this.#freeCount -= 1;
+    this.#inUse[this.#free[this.#freeCount]!] = 1;
+  }
+
+  /** Idempotent, so that a late completion cannot hand one slot out twice. */
+  release(slot: number): void {
+    if (slot < 0 || slot >= this.count || this.#inUse[slot] === 0) return;
+    this.#inUse[slot] = 0;
+    this.#free[this.#freeCount] = slot;
+    this.#freeCount += 1;
+  }
+
+  /** Offset in the arena of the packet in a slot. */
+  offset(slot: number): number {
+    return this.#base + slot * this.#stride + SLOT_HEADROOM;
+  }
+
+  /** View on `headroom` bytes and the packet of `length` bytes behind them. */
+  view(slot: number, headroom: number, length: number): Buffer {
+    const key = slot * VIEWS + ((length + headroom) & (VIEWS - 1));
+    const start = this.offset(slot) - headroom;
+    const cached = this.#views[key];
+    if (
+      cached !== undefined &&
+      cached.length === headroom + length &&
+      cached.byteOffset === this.#arena.byteOffset + start
+    ) {
+      return cached;
+    }
+    const view = this.#arena.subarray(start, start + headroom + length);
+    this.#views[key] = view;
+    return view;
+  }
+}

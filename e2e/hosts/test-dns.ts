@@ -1,0 +1,48 @@
+import type { Socket } from 'node:dgram';
+import { createSocket } from 'node:dgram';
+import type { Answer } from 'dns-packet';
+import dnsPacket from 'dns-packet';
+
+export interface TestDns {
+  /** A records of a name; an empty list = the name exists without addresses. */
+  set(name: string, addresses: readonly string[]): void;
+  /** The name does not exist any more. */
+  remove(name: string): void;
+  close(): Promise<void>;
+}
+
+/** A real name server on UDP port 53 of one address, answering from a table. */
+export async function startTestDns(address: string): Promise<TestDns> {
+  const table = new Map<string, readonly string[]>();
+  const socket: Socket = createSocket('udp4');
+  socket.on('message', (data, from) => {
+    let query;
+    try {
+      query = dnsPacket.decode(data);
+    } catch {
+      return;
+    }
+    const question = query.questions?.[0];
+    if (!question) return;
+    const addresses = table.get(question.name.toLowerCase());
+    const answers: Answer[] =
+      question.type === 'A' ? (addresses ?? []).map((data) => ({ type: 'A', name: question.name, ttl: 0, data })) : [];
+    const reply = dnsPacket.encode({
+      type: 'response',
+      ...(query.id === undefined ? {} : { id: query.id }),
+      flags: dnsPacket.RECURSION_AVAILABLE | (addresses ? 0 : 3),
+      questions: [question],
+      answers,
+    });
+    socket.send(reply, from.port, from.address);
+  });
+  await new Promise<void>((done, failed) => {
+    socket.once('error', failed);
+    socket.bind(53, address, done);
+  });
+  return {
+    set: (name, addresses) => void table.set(name.toLowerCase(), addresses),
+    remove: (name) => void table.delete(name.toLowerCase()),
+    close: () => new Promise((done) => socket.close(() => done())),
+  };
+}

@@ -1,7 +1,6 @@
+export * from './srtp/index.js';
 export { createCertificate, type DtlsCertificate } from './dtls/certificate.js';
 export {
-  DATAGRAM_HEADROOM,
-  DATAGRAM_TAILROOM,
   type DtlsState,
   type IceCredentials,
   type IceState,

@@ -4,16 +4,9 @@
  */
 
 import type { DtlsCertificate } from '../dtls/certificate.js';
+import type { DatagramSink } from '../srtp/datagram-sink.js';
+import type { SrtpSendSession } from '../srtp/send-session.js';
 import type { DropReason } from './drops.js';
-
-/**
- * Bytes that must be free *in front of* every datagram given to {@link PeerTransport.sendDatagram}: the ChannelData
- * header of a relayed path is written there, so the packet itself is never copied.
- */
-export const DATAGRAM_HEADROOM = 4;
-
-/** Bytes that must be free *behind* every packet given to `sendRtp` and `sendRtcp` (SRTCP index 4 + tag 10, padding 2). */
-export const DATAGRAM_TAILROOM = 16;
 
 export interface RelayUser {
   /** `<unix time>:<peer id>`. */
@@ -70,12 +63,12 @@ export interface TransportCounters {
  */
 export interface PeerTransportHandlers {
   /**
-   * One authentic RTP packet, decrypted in place: `buffer[0, length)`. The buffer is this call's own until the handler
-   * returns and is not reused afterwards, so views may be kept.
+   * One authentic RTP packet, decrypted in place: `buffer[start, end)`. The buffer is not reused afterwards, so views
+   * may be kept.
    */
-  onRtp(buffer: Buffer, length: number, nowMs: number): void;
+  onRtp(buffer: Buffer, start: number, end: number, nowMs: number): void;
   /** One authentic compound RTCP packet, decrypted in place. */
-  onRtcp(buffer: Buffer, length: number, nowMs: number): void;
+  onRtcp(buffer: Buffer, start: number, end: number, nowMs: number): void;
   /** A pair was nominated with the credentials of this generation, for the first time. */
   onIceConnected(generation: number): void;
   /** SRTP is up: packets may be sent. */
@@ -84,6 +77,8 @@ export interface PeerTransportHandlers {
   onFailed(reason: string): void;
   /** No authenticated check for 30 s. Called again only after checks had come back. */
   onSilent(): void;
+  /** Checks have come back. */
+  onActive?(): void;
 }
 
 export interface PeerTransportOptions {
@@ -97,20 +92,15 @@ export interface PeerTransport {
   readonly id: string;
   readonly pathState: PathState;
   readonly counters: Readonly<TransportCounters>;
+  /** Keys for what we send, from `onDtlsConnected` on; RTP is sealed with them by the worker's `PacketSealer`. */
+  readonly sendSession: SrtpSendSession | undefined;
+  /** Where sealed packets leave, on the path of the moment. One object for the transport's whole life. */
+  readonly sink: DatagramSink;
 
   /** Accepts checks for these credentials from now on, and those of the generation before until the new pair is nominated. */
   negotiate(parameters: TransportParameters): void;
-  /**
-   * Protects `buffer[offset, offset + length)` in place and sends it. Needs {@link DATAGRAM_HEADROOM} bytes before and
-   * {@link DATAGRAM_TAILROOM} behind. False when there is no SRTP or no path yet (the packet is dropped).
-   */
-  sendRtp(buffer: Buffer, offset: number, length: number): boolean;
-  sendRtcp(buffer: Buffer, offset: number, length: number): boolean;
-  /**
-   * Sends an already protected packet on the current path: the fan-out's way. Overwrites up to
-   * {@link DATAGRAM_HEADROOM} bytes before `offset`. False when there is no path.
-   */
-  sendDatagram(buffer: Buffer, offset: number, length: number): boolean;
+  /** Seals one RTCP compound and sends it. False when there is no SRTP or no path yet (it is dropped). */
+  sendRtcp(compound: Buffer): boolean;
   /** Idempotent. Sends close_notify, frees allocations, timers and table entries. */
   close(): void;
 }
@@ -125,11 +115,13 @@ export interface MediaPortOptions {
   certificate: DtlsCertificate;
   /** Shared by all ports of an engine, so that a challenge answered by another thread holds; 32 bytes. Random by default. */
   nonceSecret?: Buffer;
+  /** A slot that a `sink` had kept because the kernel's buffer was full is free again: `PacketSealer.release`. */
+  onSlotFree?(slot: number): void;
 }
 
 /** One TCP connection of a relay client, seen from the port: whole frames in, whole frames out. */
 export interface RelayStream {
-  /** One STUN message or ChannelData frame, without the stream's padding. */
+  /** One STUN message or ChannelData frame as it stood on the stream, without the padding. */
   receive(frame: Buffer): void;
   /** The connection is gone. */
   closed(): void;

@@ -8,6 +8,8 @@ export const DROP_REASONS = [
   'unauthenticated',
   /** Media or DTLS from an address that has not passed a connectivity check. */
   'unknown_source',
+  /** More SSRCs than a transport remembers. */
+  'too_many_streams',
   /** Media before the DTLS handshake has ended. */
   'no_keys',
   /** DTLS records that do not belong to the handshake's present state. */

@@ -1,0 +1,121 @@
+/** Handshake messages of a DTLS client: fragments in, whole messages in order out (RFC 6347 section 4.2.3). */
+
+export const HANDSHAKE_HEADER = 12;
+
+export const HandshakeType = {
+  clientHello: 1,
+  helloVerifyRequest: 3,
+  certificate: 11,
+  serverHelloDone: 14,
+  certificateVerify: 15,
+  clientKeyExchange: 16,
+  finished: 20,
+} as const;
+
+/** The longest message taken; a client certificate with a chain stays far below. */
+const MAX_MESSAGE_LENGTH = 16_384;
+/** How far ahead of the next expected message fragments are kept. */
+const MAX_AHEAD = 8;
+/** All fragments kept at once. */
+const MAX_BUFFERED = 65_536;
+
+export interface HandshakeFragment {
+  type: number;
+  /** Length of the whole message without header. */
+  length: number;
+  messageSeq: number;
+  offset: number;
+  data: Buffer;
+}
+
+interface Partial {
+  type: number;
+  length: number;
+  body: Buffer;
+  /** 1 for every byte that has arrived. */
+  have: Uint8Array;
+  missing: number;
+}
+
+/** The fragments of one plaintext handshake record; undefined when it is malformed. */
+export function readFragments(record: Buffer): HandshakeFragment[] | undefined {
+  const fragments: HandshakeFragment[] = [];
+  for (let at = 0; at < record.length; ) {
+    if (record.length - at < HANDSHAKE_HEADER) return undefined;
+    const length = record.readUIntBE(at + 1, 3);
+    const offset = record.readUIntBE(at + 6, 3);
+    const size = record.readUIntBE(at + 9, 3);
+    const end = at + HANDSHAKE_HEADER + size;
+    if (end > record.length || offset + size > length || length > MAX_MESSAGE_LENGTH) return undefined;
+    fragments.push({
+      type: record[at] ?? 0,
+      length,
+      messageSeq: record.readUInt16BE(at + 4),
+      offset,
+      data: record.subarray(at + HANDSHAKE_HEADER, end),
+    });
+    at = end;
+  }
+  return fragments;
+}
+
+/**
+ * Puts fragments together whatever their order and number of arrivals. Bounded: what does not fit is dropped, the
+ * client retransmits.
+ */
+export class HandshakeAssembler {
+  readonly #partials = new Map<number, Partial>();
+  #buffered = 0;
+  /** The next message sequence number to hand out. */
+  next = 0;
+
+  /** Adds a fragment of a message at or after `next`. False when it contradicts earlier ones or finds no room. */
+  add(fragment: HandshakeFragment): boolean {
+    const ahead = fragment.messageSeq - this.next;
+    if (ahead < 0 || ahead >= MAX_AHEAD) return false;
+    let partial = this.#partials.get(fragment.messageSeq);
+    if (partial === undefined) {
+      if (this.#buffered + fragment.length > MAX_BUFFERED) return false;
+      const { type, length } = fragment;
+      partial = { type, length, body: Buffer.alloc(length), have: new Uint8Array(length), missing: length };
+      this.#partials.set(fragment.messageSeq, partial);
+      this.#buffered += length;
+    }
+    if (partial.type !== fragment.type || partial.length !== fragment.length) return false;
+    for (let i = 0; i < fragment.data.length; i++) {
+      const at = fragment.offset + i;
+      if (partial.have[at] === 1) continue;
+      partial.have[at] = 1;
+      partial.body[at] = fragment.data[i] ?? 0;
+      partial.missing--;
+    }
+    return true;
+  }
+
+  /** The next message in order with its header, unfragmented; undefined while it is incomplete. */
+  take(): Buffer | undefined {
+    const partial = this.#partials.get(this.next);
+    if (partial === undefined || partial.missing > 0) return undefined;
+    const message = Buffer.alloc(HANDSHAKE_HEADER + partial.length);
+    message[0] = partial.type;
+    message.writeUIntBE(partial.length, 1, 3);
+    message.writeUInt16BE(this.next, 4);
+    message.writeUIntBE(partial.length, 9, 3);
+    partial.body.copy(message, HANDSHAKE_HEADER);
+    this.#drop(this.next);
+    this.next++;
+    return message;
+  }
+
+  /** Goes back (a hello that came to nothing) or forward (a new hello); everything kept is dropped. */
+  restartAt(messageSeq: number): void {
+    this.#partials.clear();
+    this.#buffered = 0;
+    this.next = messageSeq;
+  }
+
+  #drop(messageSeq: number): void {
+    this.#buffered -= this.#partials.get(messageSeq)?.length ?? 0;
+    this.#partials.delete(messageSeq);
+  }
+}

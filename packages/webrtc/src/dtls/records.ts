@@ -1,0 +1,43 @@
+/** DTLS 1.2 record layer (RFC 6347 section 4.1), reading only. */
+
+export const RECORD_HEADER = 13;
+/** 2^14 plus the expansion a cipher may add (RFC 6347 section 4.1). */
+const MAX_RECORD_LENGTH = 16_384 + 2_048;
+
+export const ContentType = { changeCipherSpec: 20, alert: 21, handshake: 22, applicationData: 23 } as const;
+
+export interface DtlsRecord {
+  type: number;
+  /** 0xFEFF (DTLS 1.0, first hellos) or 0xFEFD (DTLS 1.2). */
+  version: number;
+  epoch: number;
+  /** 48 bits. */
+  sequence: number;
+  fragment: Buffer;
+  /** The record with its header. */
+  whole: Buffer;
+}
+
+/** The records of one datagram, views. Stops at the first that is malformed; undefined when not even one is well-formed. */
+export function readRecords(datagram: Buffer): DtlsRecord[] | undefined {
+  const records: DtlsRecord[] = [];
+  for (let at = 0; at < datagram.length; ) {
+    if (datagram.length - at < RECORD_HEADER) break;
+    const type = datagram[at] ?? 0;
+    const version = datagram.readUInt16BE(at + 1);
+    const length = datagram.readUInt16BE(at + 11);
+    const end = at + RECORD_HEADER + length;
+    if (type < 20 || type > 25 || version >>> 8 !== 0xfe) break;
+    if (length === 0 || length > MAX_RECORD_LENGTH || end > datagram.length) break;
+    records.push({
+      type,
+      version,
+      epoch: datagram.readUInt16BE(at + 3),
+      sequence: datagram.readUIntBE(at + 5, 6),
+      fragment: datagram.subarray(at + RECORD_HEADER, end),
+      whole: datagram.subarray(at, end),
+    });
+    at = end;
+  }
+  return records.length === 0 ? undefined : records;
+}

@@ -1,0 +1,43 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+
+export const NONCE_LIFETIME_MS = 3_600_000;
+
+const STAMP_LENGTH = 12;
+const SEAL_LENGTH = 16;
+
+/**
+ * Nonces of the long-term credential mechanism (RFC 8489 section 9.2) without a table: a time stamp sealed with a secret
+ * and bound to the client's address, so asking for many costs us nothing and one is of no use to anybody else.
+ */
+export class Nonces {
+  readonly #secret: Buffer;
+
+  /** @param secret shared by all threads that may see the same client; 32 random bytes by default. */
+  constructor(
+    secret: Buffer = randomBytes(32),
+    private readonly lifetimeMs = NONCE_LIFETIME_MS,
+  ) {
+    this.#secret = secret;
+  }
+
+  mint(address: string, port: number, nowMs: number): string {
+    const stamp = Math.trunc(nowMs).toString(16).padStart(STAMP_LENGTH, '0');
+    return stamp + this.#seal(stamp, address, port);
+  }
+
+  /** Whether we made this nonce for this client within its lifetime. */
+  holds(nonce: string, address: string, port: number, nowMs: number): boolean {
+    if (nonce.length !== STAMP_LENGTH + SEAL_LENGTH) return false;
+    const stamp = nonce.slice(0, STAMP_LENGTH);
+    const age = nowMs - Number.parseInt(stamp, 16);
+    // Threads read their clocks apart by a little: a nonce may come from the near future.
+    if (!(age > -5_000 && age < this.lifetimeMs)) return false;
+    const expected = Buffer.from(this.#seal(stamp, address, port));
+    const given = Buffer.from(nonce.slice(STAMP_LENGTH));
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  }
+
+  #seal(stamp: string, address: string, port: number): string {
+    return createHmac('sha256', this.#secret).update(`${stamp} ${address} ${port}`).digest('hex').slice(0, SEAL_LENGTH);
+  }
+}

@@ -1,0 +1,330 @@
+import { randomBytes } from 'node:crypto';
+import type { DropReason } from '../transport/drops.js';
+import { sameAddress, type TransportAddress } from '../stun/address.js';
+import { Attribute, MessageClass, Method, StunError, type StunErrorCode } from '../stun/constants.js';
+import type { StunMessage } from '../stun/message.js';
+import { StunWriter } from '../stun/writer.js';
+import {
+  Allocation,
+  CHANNEL_LIFETIME_MS,
+  DEFAULT_LIFETIME_S,
+  MAX_LIFETIME_S,
+  PERMISSION_LIFETIME_MS,
+} from './allocation.js';
+import { CHANNEL_DATA_HEADER, channelPayload, isChannelNumber, writeChannelHeader } from './channel-data.js';
+import type { ClientFlow } from './client-flow.js';
+import type { Nonces } from './nonces.js';
+import { longTermKey, type RelayOwner, type RelayUserEntry } from './relay-users.js';
+import type { SourceLimiter } from './source-limiter.js';
+
+export const RELAY_REALM = 'bloom';
+const REQUESTED_TRANSPORT_UDP = 17;
+
+/** One 5-tuple as the relay knows it. The port keeps these; one without allocation need not be remembered. */
+export interface RelayClient {
+  readonly flow: ClientFlow;
+  allocation: Allocation | undefined;
+}
+
+export interface RelayLimits {
+  allocationsPerUser: number;
+  allocations: number;
+}
+
+export const DEFAULT_RELAY_LIMITS: RelayLimits = { allocationsPerUser: 32, allocations: 20_000 };
+
+export interface RelayFrontOptions {
+  /** The one address that is relayed to, which is also the address of every allocation: our own advertised pair. */
+  relayed: TransportAddress;
+  nonces: Nonces;
+  limiter: SourceLimiter;
+  limits?: Partial<RelayLimits>;
+  /** A client got or lost its allocation: it must be remembered or may be forgotten. */
+  onClientChanged(client: RelayClient): void;
+}
+
+/**
+ * The relay front (RFC 8656), without sockets: messages of a client in, replies out through the client's flow, data
+ * handed to the owner of the allocation in memory. It relays to nothing but ourselves.
+ */
+export class RelayFront {
+  readonly #users = new Map<string, RelayUserEntry>();
+  readonly #clients = new Map<Allocation, RelayClient>();
+  readonly #limits: RelayLimits;
+
+  constructor(private readonly options: RelayFrontOptions) {
+    this.#limits = { ...DEFAULT_RELAY_LIMITS, ...options.limits };
+  }
+
+  get allocationCount(): number {
+    return this.#clients.size;
+  }
+
+  hasUser(username: string): boolean {
+    return this.#users.has(username);
+  }
+
+  addUser(username: string, password: string, owner: RelayOwner): void {
+    const key = longTermKey(username, RELAY_REALM, password);
+    this.#users.set(username, { username, key, owner, allocations: new Set() });
+  }
+
+  /** Frees everything the user holds. */
+  removeUser(username: string): void {
+    const user = this.#users.get(username);
+    if (!user) return;
+    this.#users.delete(username);
+    for (const allocation of user.allocations) this.#free(allocation);
+  }
+
+  /** Handles any STUN message that is not a Binding. Returns why it was dropped, if it was. */
+  handle(client: RelayClient, message: StunMessage, nowMs: number): DropReason | undefined {
+    if (message.messageClass === MessageClass.indication) return this.#handleIndication(client, message, nowMs);
+    if (message.messageClass !== MessageClass.request || !REQUESTS.has(message.method)) return 'malformed';
+    if (!message.fingerprintHolds) return 'malformed';
+    const user = this.#authenticate(message);
+    if (user === undefined) return this.#refuseStranger(client, message, nowMs);
+    const nonce = message.text(Attribute.nonce) ?? '';
+    const { flow } = client;
+    if (!this.options.nonces.holds(nonce, flow.address, flow.port, nowMs)) {
+      this.#challenge(client, message, StunError.staleNonce, nowMs);
+      return undefined;
+    }
+    this.#dispatch({ client, message, user, nowMs });
+    return undefined;
+  }
+
+  /** Hands the data of a ChannelData message to the allocation's owner. */
+  handleChannelData(client: RelayClient, frame: Buffer, nowMs: number): DropReason | undefined {
+    const { allocation } = client;
+    if (allocation === undefined) return 'relay_unbound';
+    const channel = ((frame[0] ?? 0) << 8) | (frame[1] ?? 0);
+    if (channel !== allocation.channel) return 'relay_unbound';
+    const payload = channelPayload(frame);
+    if (payload === undefined) return 'malformed';
+    allocation.activeAtMs = nowMs;
+    allocation.user.owner.onRelayed(allocation, payload, nowMs);
+    return undefined;
+  }
+
+  /**
+   * Sends a packet from ourselves to the client of the allocation. `datagram` begins with `allocation.headroom` bytes to
+   * fill in; in its channel the packet goes out without a copy, without one as a Data indication.
+   */
+  sendTo(allocation: Allocation, datagram: Buffer): boolean {
+    const { channel } = allocation;
+    if (channel !== 0) {
+      writeChannelHeader(datagram, channel, datagram.length - CHANNEL_DATA_HEADER);
+      return allocation.flow.send(datagram);
+    }
+    const indication = new StunWriter(Method.data, MessageClass.indication, randomBytes(12), datagram.length + 40)
+      .xorAddress(Attribute.xorPeerAddress, this.options.relayed)
+      .bytes(Attribute.data, datagram)
+      .finish();
+    allocation.flow.send(indication);
+    return true;
+  }
+
+  /** Frees the allocation of a connection that has ended. */
+  clientGone(client: RelayClient): void {
+    if (client.allocation) this.#free(client.allocation);
+  }
+
+  /** Frees what has expired. Call it about once a second. */
+  sweep(nowMs: number): void {
+    for (const allocation of this.#clients.keys()) {
+      if (nowMs >= allocation.expiresAtMs) this.#free(allocation);
+      else if (nowMs >= allocation.channelUntilMs) allocation.channel = 0;
+    }
+  }
+
+  #authenticate(message: StunMessage): RelayUserEntry | undefined {
+    const username = message.text(Attribute.username);
+    const user = username === undefined ? undefined : this.#users.get(username);
+    if (user !== undefined && message.verifyIntegrity(user.key)) return user;
+    return undefined;
+  }
+
+  /** Without valid credentials nothing is answered but an Allocate, or a request on a 5-tuple that has an allocation. */
+  #refuseStranger(client: RelayClient, message: StunMessage, nowMs: number): DropReason | undefined {
+    if (message.method !== Method.allocate && client.allocation === undefined) return 'unauthenticated';
+    if (!this.options.limiter.take(client.flow.address, nowMs)) return 'rate_limited';
+    this.#challenge(client, message, StunError.unauthorized, nowMs);
+    return message.has(Attribute.messageIntegrity) ? 'unauthenticated' : undefined;
+  }
+
+  #challenge(client: RelayClient, message: StunMessage, error: StunErrorCode, nowMs: number): void {
+    const { flow } = client;
+    flow.send(challengeReply(message, error, this.options.nonces.mint(flow.address, flow.port, nowMs)));
+  }
+
+  #dispatch(request: RelayRequest): void {
+    const { client, message, user } = request;
+    const allocation = client.allocation;
+    if (allocation !== undefined && allocation.user !== user) return refuse(request, StunError.wrongCredentials);
+    if (message.unknownRequired.length > 0) return refuse(request, StunError.unknownAttribute);
+    if (message.method === Method.allocate) return this.#allocate(request);
+    if (allocation === undefined) return refuse(request, StunError.allocationMismatch);
+    if (message.method === Method.refresh) return this.#refresh(request, allocation);
+    if (message.method === Method.createPermission) return this.#createPermission(request, allocation);
+    return this.#channelBind(request, allocation);
+  }
+
+  /** RFC 8656 section 7.2. */
+  #allocate(request: RelayRequest): void {
+    const { client, message, user, nowMs } = request;
+    if (client.allocation !== undefined) {
+      const again = client.allocation.transactionId.equals(message.transactionId);
+      return again ? this.#confirm(request, client.allocation) : refuse(request, StunError.allocationMismatch);
+    }
+    const transport = message.uint8(Attribute.requestedTransport);
+    if (transport === undefined) return refuse(request, StunError.badRequest);
+    if (transport !== REQUESTED_TRANSPORT_UDP) return refuse(request, StunError.unsupportedTransport);
+    if (message.has(Attribute.reservationToken) || ((message.uint8(Attribute.evenPort) ?? 0) & 0x80) !== 0) {
+      return refuse(request, StunError.insufficientCapacity);
+    }
+    if (!this.#familyFits(message)) return refuse(request, StunError.familyNotSupported);
+    if (!this.#makeRoom(user)) return refuse(request, StunError.insufficientCapacity);
+
+    const lifetimeS = grantedLifetime(message.uint32(Attribute.lifetime));
+    const transactionId = Buffer.from(message.transactionId);
+    const allocation = new Allocation(user, client.flow, transactionId, nowMs, lifetimeS);
+    user.allocations.add(allocation);
+    client.allocation = allocation;
+    this.#clients.set(allocation, client);
+    this.options.onClientChanged(client);
+    this.#confirm(request, allocation);
+  }
+
+  #confirm(request: RelayRequest, allocation: Allocation): void {
+    const remainingS = Math.max(1, Math.round((allocation.expiresAtMs - request.nowMs) / 1000));
+    const reply = success(request)
+      .xorAddress(Attribute.xorRelayedAddress, this.options.relayed)
+      .xorAddress(Attribute.xorMappedAddress, request.client.flow.source)
+      .uint32(Attribute.lifetime, remainingS);
+    finish(request, reply);
+  }
+
+  /** RFC 8656 section 8.2. */
+  #refresh(request: RelayRequest, allocation: Allocation): void {
+    const { message, nowMs } = request;
+    if (!this.#familyFits(message)) return refuse(request, StunError.peerFamilyMismatch);
+    const wanted = message.uint32(Attribute.lifetime);
+    const lifetimeS = wanted === 0 ? 0 : grantedLifetime(wanted);
+    if (lifetimeS === 0) this.#free(allocation);
+    else allocation.expiresAtMs = nowMs + lifetimeS * 1000;
+    finish(request, success(request).uint32(Attribute.lifetime, lifetimeS));
+  }
+
+  /** RFC 8656 section 10.2. */
+  #createPermission(request: RelayRequest, allocation: Allocation): void {
+    const peers = request.message.peerAddresses();
+    if (peers === undefined || peers.length === 0) return refuse(request, StunError.badRequest);
+    if (!peers.every((peer) => this.#isOurselves(peer))) return refuse(request, StunError.forbidden);
+    allocation.permissionUntilMs = request.nowMs + PERMISSION_LIFETIME_MS;
+    finish(request, success(request));
+  }
+
+  /** RFC 8656 section 12.2. */
+  #channelBind(request: RelayRequest, allocation: Allocation): void {
+    const { message, nowMs } = request;
+    const channel = message.uint16(Attribute.channelNumber);
+    const peer = message.xorAddress(Attribute.xorPeerAddress);
+    if (channel === undefined || !isChannelNumber(channel) || peer === undefined) {
+      return refuse(request, StunError.badRequest);
+    }
+    if (!this.#isOurselves(peer)) return refuse(request, StunError.forbidden);
+    if (allocation.channel !== 0 && allocation.channel !== channel) return refuse(request, StunError.badRequest);
+    allocation.channel = channel;
+    allocation.channelUntilMs = nowMs + CHANNEL_LIFETIME_MS;
+    allocation.permissionUntilMs = nowMs + PERMISSION_LIFETIME_MS;
+    finish(request, success(request));
+  }
+
+  /** RFC 8656 section 11.2: a Send indication is never answered. */
+  #handleIndication(client: RelayClient, message: StunMessage, nowMs: number): DropReason | undefined {
+    if (message.method !== Method.send) return 'malformed';
+    const { allocation } = client;
+    const data = message.bytes(Attribute.data);
+    const peer = message.xorAddress(Attribute.xorPeerAddress);
+    if (data === undefined || peer === undefined) return 'malformed';
+    if (allocation === undefined || !allocation.isPermitted(nowMs) || !this.#isOurselves(peer)) return 'relay_unbound';
+    allocation.activeAtMs = nowMs;
+    allocation.user.owner.onRelayed(allocation, data, nowMs);
+    return undefined;
+  }
+
+  #isOurselves(peer: TransportAddress): boolean {
+    return sameAddress(peer, this.options.relayed);
+  }
+
+  #familyFits(message: StunMessage): boolean {
+    const family = message.uint8(Attribute.requestedAddressFamily);
+    return family === undefined || family === (this.options.relayed.bytes.length === 4 ? 0x01 : 0x02);
+  }
+
+  /**
+   * Each renegotiation of a client makes new allocations and the old ones linger, so a user at its limit loses the one
+   * that has been idle longest instead of being refused.
+   */
+  #makeRoom(user: RelayUserEntry): boolean {
+    if (user.allocations.size >= this.#limits.allocationsPerUser) {
+      let idlest: Allocation | undefined;
+      for (const allocation of user.allocations) {
+        if (user.owner.isInUse(allocation)) continue;
+        if (idlest === undefined || allocation.activeAtMs < idlest.activeAtMs) idlest = allocation;
+      }
+      if (idlest === undefined) return false;
+      this.#free(idlest);
+    }
+    return this.#clients.size < this.#limits.allocations;
+  }
+
+  #free(allocation: Allocation): void {
+    const client = this.#clients.get(allocation);
+    if (client === undefined) return;
+    this.#clients.delete(allocation);
+    allocation.user.allocations.delete(allocation);
+    client.allocation = undefined;
+    allocation.user.owner.onAllocationGone(allocation);
+    this.options.onClientChanged(client);
+  }
+}
+
+const REQUESTS = new Set<number>([Method.allocate, Method.refresh, Method.createPermission, Method.channelBind]);
+
+interface RelayRequest {
+  client: RelayClient;
+  message: StunMessage;
+  user: RelayUserEntry;
+  nowMs: number;
+}
+
+/** The 401 or 438 that tells a client which realm and nonce to use. */
+export function challengeReply(message: StunMessage, error: StunErrorCode, nonce: string): Buffer {
+  return new StunWriter(message.method as Method, MessageClass.error, message.transactionId)
+    .error(error)
+    .text(Attribute.realm, RELAY_REALM)
+    .text(Attribute.nonce, nonce)
+    .finish();
+}
+
+function success({ message }: RelayRequest): StunWriter {
+  return new StunWriter(message.method as Method, MessageClass.success, message.transactionId);
+}
+
+function refuse(request: RelayRequest, error: StunErrorCode): void {
+  const { message } = request;
+  const reply = new StunWriter(message.method as Method, MessageClass.error, message.transactionId).error(error);
+  if (error === StunError.unknownAttribute) reply.unknownAttributes(message.unknownRequired);
+  finish(request, reply);
+}
+
+function finish({ client, user }: RelayRequest, reply: StunWriter): void {
+  client.flow.send(reply.integrity(user.key).finish());
+}
+
+function grantedLifetime(wantedS: number | undefined): number {
+  if (wantedS === undefined) return DEFAULT_LIFETIME_S;
+  return Math.min(MAX_LIFETIME_S, Math.max(DEFAULT_LIFETIME_S, wantedS));
+}

@@ -1,0 +1,63 @@
+import { STUN_HEADER_LENGTH } from '../stun/constants.js';
+import { MAX_STUN_LENGTH } from '../stun/message.js';
+import { CHANNEL_DATA_HEADER } from './channel-data.js';
+
+/** Longest ChannelData payload taken from a stream; a datagram of ours never comes near it. */
+const MAX_CHANNEL_PAYLOAD = 4096;
+
+/**
+ * Cuts a TCP byte stream into STUN messages and ChannelData frames (RFC 8656 section 12.5: both are padded to four
+ * bytes on a stream, the padding is not part of the ChannelData length). Memory is bounded by one frame.
+ */
+export class StreamFrames {
+  #rest: Buffer = EMPTY;
+  #broken = false;
+
+  /** True once the stream made no sense: no frame boundary can be found any more, so it must be closed. */
+  get broken(): boolean {
+    return this.#broken;
+  }
+
+  /** Whole frames of `chunk` and what was left before, without padding; views where possible. */
+  *push(chunk: Buffer): Generator<Buffer, void, undefined> {
+    if (this.#broken) return;
+    let data = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    this.#rest = EMPTY;
+    for (;;) {
+      if (data.length < CHANNEL_DATA_HEADER) break;
+      const length = frameLength(data);
+      if (length === undefined) {
+        this.#broken = true;
+        return;
+      }
+      const padded = (length + 3) & ~3;
+      if (data.length < padded) break;
+      yield data.subarray(0, length);
+      data = data.subarray(padded);
+    }
+    // A copy: the rest must not keep a large chunk alive, nor change with it.
+    this.#rest = data.length === 0 ? EMPTY : Buffer.from(data);
+  }
+}
+
+/** Length of the frame that begins here without its padding; undefined when nothing valid can begin so. */
+function frameLength(data: Buffer): number | undefined {
+  const kind = (data[0] ?? 0) >>> 6;
+  const length = data.readUInt16BE(2);
+  if (kind === 0) {
+    return (length & 3) === 0 && length + STUN_HEADER_LENGTH <= MAX_STUN_LENGTH
+      ? length + STUN_HEADER_LENGTH
+      : undefined;
+  }
+  if (kind === 1) return length <= MAX_CHANNEL_PAYLOAD ? length + CHANNEL_DATA_HEADER : undefined;
+  return undefined;
+}
+
+/** One frame as it goes onto the stream: a copy, padded with zeros to four bytes. */
+export function streamFrame(frame: Buffer): Buffer {
+  const out = Buffer.alloc((frame.length + 3) & ~3);
+  frame.copy(out);
+  return out;
+}
+
+const EMPTY = Buffer.alloc(0);

@@ -1,0 +1,422 @@
+import { describe, expect, test } from '@jest/globals';
+import { ConfigError } from './errors.js';
+import { loadConfig, secretValues, type World } from './load-config.js';
+import type { Environment } from './reader.js';
+
+const world: World = {
+  cwd: '/srv/app',
+  hostname: 'media1.example.com',
+  cores: 6,
+  randomBytes: (n) => Buffer.alloc(n, 7),
+  readFile: () => {
+    throw new Error('ENOENT: no such file');
+  },
+};
+
+function load(env: Environment = {}) {
+  return loadConfig(env, world);
+}
+
+function settings(env: Environment = {}) {
+  return load(env).settings;
+}
+
+function failure(env: Environment): ConfigError {
+  try {
+    load(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
+  throw new Error(`${JSON.stringify(env)} was accepted`);
+}
+
+/** The start fails, and the message names the variable and the offending value. */
+function rejects(name: string, values: readonly string[], others: Environment = {}): void {
+  for (const value of values) {
+    const error = failure({ ...others, [name]: value });
+    expect(error.variable).toBe(name);
+    expect(error.message).toContain(`${name}=${JSON.stringify(value)}`);
+  }
+}
+
+const production = { NODE_ENV: 'production', JF_SERVER_API_TOKEN: 'token-of-the-api' };
+const distributed = { JF_DIST_ENABLED: 'true', JF_DIST_NODES: 'bloom@other' };
+const dns = {
+  JF_DIST_ENABLED: 'true',
+  JF_DIST_MODE: 'name',
+  JF_DIST_STRATEGY_NAME: 'DNS',
+  JF_DIST_QUERY: 'sfu.internal',
+};
+
+describe('without any variable', () => {
+  test('the development profile has the documented defaults', () => {
+    expect(settings()).toEqual({
+      profile: 'development',
+      gitCommit: 'dev',
+      resourcesPath: '/srv/app/bloom_resources',
+      http: {
+        ip: '127.0.0.1',
+        port: 5002,
+        host: '127.0.0.1:5002',
+        apiToken: 'development',
+        secretKeyBase: Buffer.alloc(48, 7).toString('base64'),
+        checkOrigin: { kind: 'any' },
+        publicMediaFiles: false,
+        tls: null,
+      },
+      logging: { structured: false, level: 'info' },
+      webrtc: {
+        turnIp: '127.0.0.1',
+        turnListenIp: '127.0.0.1',
+        turnPortRange: { min: 50_000, max: 59_999 },
+        turnTcpPort: null,
+      },
+      mediaWorkers: 6,
+      sip: null,
+      recording: { enabled: true, s3: null, s3PathPrefix: null, s3Endpoint: null },
+      metrics: { ip: '127.0.0.1', port: 9568, webrtcIntervalMs: 1000, roomIntervalMs: 10_000 },
+      webhooks: { retries: 0, secret: null },
+      cluster: null,
+      drainTimeout: 0,
+      inspection: 'full',
+    });
+    expect(load().warnings).toEqual([]);
+  });
+
+  test('the test profile listens on port 4002', () => {
+    expect(settings({ NODE_ENV: 'test' }).http.port).toBe(4002);
+    expect(settings({ NODE_ENV: 'test' }).http.apiToken).toBe('development');
+  });
+
+  test('any other NODE_ENV is the development profile', () => {
+    expect(settings({ NODE_ENV: 'staging' }).profile).toBe('development');
+  });
+
+  test('the production profile wants a token, listens on 8080 and checks origins', () => {
+    expect(failure({ NODE_ENV: 'production' }).message).toContain('JF_SERVER_API_TOKEN is not set');
+    expect(settings(production).http.port).toBe(8080);
+    expect(settings(production).http.checkOrigin).toEqual({ kind: 'host' });
+  });
+});
+
+describe('grammars', () => {
+  test.each([
+    'JF_WEBRTC_USED',
+    'JF_SIP_USED',
+    'JF_RECORDING_USED',
+    'JF_STRUCTURED_LOGGING',
+    'JF_DIST_ENABLED',
+    'JF_PUBLIC_MEDIA_FILES',
+  ])('%s is a boolean in any letter case and nothing else', (name) => {
+    const rest = { JF_SIP_IP: '10.0.0.1' };
+    for (const value of ['true', 'TRUE', 'True', 'false', 'FALSE'])
+      expect(() => load({ ...rest, [name]: value })).not.toThrow();
+    rejects(name, ['', '1', 'yes', 'true ', 'falsch'], rest);
+  });
+
+  test.each(['JF_IP', 'JF_METRICS_IP', 'JF_WEBRTC_TURN_IP', 'JF_WEBRTC_TURN_LISTEN_IP'])(
+    '%s is a literal address of either family, no host name, not empty',
+    (name) => {
+      for (const value of ['0.0.0.0', '10.1.2.3', '::', '2001:db8::1'])
+        expect(() => load({ [name]: value })).not.toThrow();
+      rejects(name, ['', 'localhost', '10.0.0', '10.0.0.256', '[::1]', '1.2.3.4 ']);
+    },
+  );
+
+  test.each(['JF_PORT', 'JF_METRICS_PORT', 'JF_WEBRTC_TURN_TCP_PORT'])(
+    '%s is 1..65535 without trailing junk',
+    (name) => {
+      for (const value of ['1', '8080', '65535']) expect(() => load({ [name]: value })).not.toThrow();
+      rejects(name, ['', '0', '65536', '-1', 'text', '4000abc', '1e3', ' 80', '80.0', '999999999999999999999']);
+    },
+  );
+
+  test('JF_WEBRTC_TURN_PORT_RANGE is two ports in order', () => {
+    expect(settings({ JF_WEBRTC_TURN_PORT_RANGE: '0-65535' }).webrtc?.turnPortRange).toEqual({ min: 0, max: 65_535 });
+    expect(settings({ JF_WEBRTC_TURN_PORT_RANGE: '7-7' }).webrtc?.turnPortRange).toEqual({ min: 7, max: 7 });
+    rejects('JF_WEBRTC_TURN_PORT_RANGE', [
+      '',
+      '50000-65536',
+      '-1-65536',
+      '60000-50000',
+      '50000',
+      'a-b',
+      '1-2-3',
+      '1 - 2',
+    ]);
+  });
+
+  test.each(['JF_WEBRTC_METRICS_INTERVAL_MS', 'JF_ROOM_METRICS_INTERVAL_MS', 'JF_MEDIA_WORKERS'])(
+    '%s is an integer of at least 1',
+    (name) => {
+      expect(() => load({ [name]: '50' })).not.toThrow();
+      rejects(name, ['', '0', '-25', 'abcd', '1.5', '5s']);
+    },
+  );
+
+  test.each(['JF_WEBHOOK_RETRIES', 'JF_DRAIN_TIMEOUT'])('%s is an integer of at least 0', (name) => {
+    expect(() => load({ [name]: '0' })).not.toThrow();
+    rejects(name, ['', '-1', 'many']);
+  });
+
+  test('JF_INSPECTION is one of its three words', () => {
+    expect(settings({ JF_INSPECTION: 'read' }).inspection).toBe('read');
+    expect(settings({ JF_INSPECTION: '' }).inspection).toBe('full');
+    rejects('JF_INSPECTION', ['FULL', 'yes']);
+  });
+
+  test('a text that is set but empty counts as unset', () => {
+    const empty = ['JF_HOST', 'JF_SECRET_KEY_BASE', 'JF_CHECK_ORIGIN', 'JF_RESOURCES_BASE_PATH', 'JF_GIT_COMMIT'];
+    const s3 = ['JF_S3_BUCKET', 'JF_S3_REGION', 'JF_S3_ACCESS_KEY_ID', 'JF_S3_SECRET_ACCESS_KEY', 'JF_S3_PATH_PREFIX'];
+    const rest = [
+      'JF_S3_ENDPOINT',
+      'JF_SSL_KEY_PATH',
+      'JF_SSL_CERT_PATH',
+      'JF_WEBHOOK_SECRET',
+      'JF_DIST_MODE',
+      'JF_LOG_LEVEL',
+    ];
+    const env = Object.fromEntries([...empty, ...s3, ...rest].map((name) => [name, '']));
+
+    expect(load(env)).toEqual(load());
+  });
+});
+
+describe('identity and security', () => {
+  test('JF_HOST defaults to ip and port, an IPv6 address in brackets', () => {
+    expect(settings({ JF_IP: '::1', JF_PORT: '7000' }).http.host).toBe('[::1]:7000');
+  });
+
+  test.each([
+    ['example.com', 'example.com'],
+    ['example.com:4000', 'example.com:4000'],
+    ['example.com/media', 'example.com/media'],
+    ['example.com:4000/media/', 'example.com:4000/media'],
+    ['[2001:db8::1]:80', '[2001:db8::1]:80'],
+    ['localhost:5002/', 'localhost:5002'],
+  ])('JF_HOST=%s is used as %s', (given, used) => {
+    expect(settings({ JF_HOST: given }).http.host).toBe(used);
+  });
+
+  test('JF_HOST with a scheme, blanks or an odd port fails the start', () => {
+    rejects('JF_HOST', [
+      'http://example.com',
+      'a b',
+      'example.com:port',
+      'example.com:',
+      'example.com:70000',
+      '::1',
+      '[zz]:1',
+      ':80',
+      '/path',
+      'host\n',
+    ]);
+  });
+
+  test('an empty token fails the start in every profile', () => {
+    rejects('JF_SERVER_API_TOKEN', ['']);
+    rejects('JF_SERVER_API_TOKEN', [''], { NODE_ENV: 'production' });
+  });
+
+  test('a short JF_SECRET_KEY_BASE is fine', () => {
+    expect(settings({ JF_SECRET_KEY_BASE: 'x' }).http.secretKeyBase).toBe('x');
+  });
+
+  test.each([
+    ['true', { kind: 'host' }],
+    ['FALSE', { kind: 'any' }],
+    [':conn', { kind: 'connection' }],
+    ['//a.example  //*.b.example', { kind: 'list', origins: ['//a.example', '//*.b.example'] }],
+    ['1', { kind: 'list', origins: ['1'] }],
+  ])('JF_CHECK_ORIGIN=%s', (given, rule) => {
+    expect(settings({ JF_CHECK_ORIGIN: given }).http.checkOrigin).toEqual(rule);
+  });
+});
+
+describe('webrtc, sip and storage', () => {
+  test('JF_WEBRTC_USED=false leaves garbage in the TURN variables unread', () => {
+    const env = {
+      JF_WEBRTC_USED: 'false',
+      JF_WEBRTC_TURN_IP: 'garbage',
+      JF_WEBRTC_TURN_LISTEN_IP: '',
+      JF_WEBRTC_TURN_PORT_RANGE: '-',
+      JF_WEBRTC_TURN_TCP_PORT: 'x',
+    };
+    expect(settings(env).webrtc).toBeNull();
+  });
+
+  test('JF_SIP_IP is required and checked with SIP on, ignored with SIP off', () => {
+    expect(failure({ JF_SIP_USED: 'true' }).variable).toBe('JF_SIP_IP');
+    rejects('JF_SIP_IP', ['', 'sip.example.com'], { JF_SIP_USED: 'true' });
+    expect(settings({ JF_SIP_USED: 'true', JF_SIP_IP: '10.0.0.1' }).sip).toEqual({ ip: '10.0.0.1' });
+    expect(settings({ JF_SIP_IP: 'garbage' }).sip).toBeNull();
+  });
+
+  test('the four storage credentials are all or none; the missing ones are listed by their full names', () => {
+    const all = { JF_S3_BUCKET: 'b', JF_S3_REGION: 'r', JF_S3_ACCESS_KEY_ID: 'i', JF_S3_SECRET_ACCESS_KEY: 's' };
+    expect(settings(all).recording.s3).toEqual({ bucket: 'b', region: 'r', accessKeyId: 'i', secretAccessKey: 's' });
+
+    const error = failure({ JF_S3_BUCKET: 'b', JF_S3_SECRET_ACCESS_KEY: 'hidden-value', JF_S3_REGION: '' });
+    expect(error.message).toContain('missing: JF_S3_REGION, JF_S3_ACCESS_KEY_ID');
+    expect(error.message).not.toContain('hidden-value');
+  });
+
+  test('the path prefix and the endpoint may stand alone', () => {
+    const { recording } = settings({ JF_S3_PATH_PREFIX: 'x/y', JF_S3_ENDPOINT: 'http://127.0.0.1:9000/' });
+    expect(recording).toEqual({ enabled: true, s3: null, s3PathPrefix: 'x/y', s3Endpoint: 'http://127.0.0.1:9000' });
+    rejects('JF_S3_ENDPOINT', ['ftp://x', 'store.example.com']);
+  });
+
+  test('the resources path is made absolute and JF_OUTPUT_BASE_PATH is ignored', () => {
+    expect(settings({ JF_RESOURCES_BASE_PATH: './data' }).resourcesPath).toBe('/srv/app/data');
+    expect(settings({ JF_RESOURCES_BASE_PATH: '/data' }).resourcesPath).toBe('/data');
+    expect(load({ JF_OUTPUT_BASE_PATH: '/old' })).toEqual(load());
+  });
+
+  test('an unknown log level is info and a warning', () => {
+    const { settings: result, warnings } = load({ JF_LOG_LEVEL: 'loud' });
+    expect(result.logging.level).toBe('info');
+    expect(warnings).toEqual([{ variable: 'JF_LOG_LEVEL', message: expect.stringContaining('"loud"') }]);
+    expect(settings({ JF_LOG_LEVEL: 'warning' }).logging.level).toBe('warning');
+  });
+});
+
+describe('cluster', () => {
+  test('switched off, only the mode is checked', () => {
+    const env = {
+      JF_DIST_STRATEGY_NAME: 'x',
+      JF_DIST_NODE_NAME: 'x',
+      JF_DIST_NODES: 'x',
+      JF_DIST_POLLING_INTERVAL: 'x',
+      JF_DIST_TICK_TIME: 'x',
+      JF_DIST_IP: 'x',
+      ERL_EPMD_PORT: 'x',
+      JF_DIST_MIN_PORT: 'x',
+      JF_DIST_MAX_PORT: 'x',
+    };
+    expect(settings(env).cluster).toBeNull();
+    rejects('JF_DIST_MODE', ['long', 'NAME']);
+  });
+
+  test('the node list strategy is the default, the own name in the list is ignored', () => {
+    expect(settings({ ...distributed, JF_DIST_NODES: 'bloom@media1  a@b c@d a@b' }).cluster).toEqual({
+      mode: 'sname',
+      nodeName: 'bloom@media1',
+      discovery: { strategy: 'NODES_LIST', nodes: ['a@b', 'c@d'] },
+      cookie: 'bloom_cookie',
+      ip: null,
+      tickTimeS: 60,
+      portMapperPort: 4369,
+      portRange: null,
+    });
+  });
+
+  test('names are <nodename>@<hostname> with exactly one @', () => {
+    rejects('JF_DIST_NODE_NAME', ['bloom', 'a@b@c', '@b', 'a@', 'a @b'], distributed);
+    rejects('JF_DIST_NODES', ['bloom', 'a@b a@b@c'], { JF_DIST_ENABLED: 'true' });
+  });
+
+  test('the host name must fit the mode, and the message names both variables', () => {
+    const dotted = failure({ ...distributed, JF_DIST_NODE_NAME: 'a@b.example' });
+    expect(dotted.message).toMatch(/JF_DIST_NODE_NAME="a@b\.example".*JF_DIST_MODE=sname/);
+
+    const short = failure({ ...distributed, JF_DIST_MODE: 'name', JF_DIST_NODE_NAME: 'a@b' });
+    expect(short.message).toMatch(/JF_DIST_NODE_NAME="a@b".*JF_DIST_MODE=name/);
+
+    for (const name of ['a@10.0.0.1', 'a@b.example', 'a@::1']) {
+      expect(settings({ ...distributed, JF_DIST_MODE: 'name', JF_DIST_NODE_NAME: name }).cluster?.nodeName).toBe(name);
+    }
+    expect(settings({ ...distributed, JF_DIST_MODE: 'name' }).cluster?.nodeName).toBe('bloom@media1.example.com');
+  });
+
+  test('an empty node list and the default cookie are warnings', () => {
+    const { warnings } = load({ JF_DIST_ENABLED: 'TRUE' });
+    expect(warnings.map((warning) => warning.variable)).toEqual(['JF_DIST_NODES', 'JF_DIST_COOKIE']);
+    expect(load({ ...distributed, JF_DIST_COOKIE: 'private' }).warnings).toEqual([]);
+  });
+
+  test('DNS polls its query; a host name without dots is left to be resolved', () => {
+    const { cluster } = settings({ ...dns, JF_DIST_NODE_NAME: 'app@host', JF_DIST_NODES: 'garbage' });
+    expect(cluster?.nodeName).toBe('app@host');
+    expect(cluster?.discovery).toEqual({ strategy: 'DNS', query: 'sfu.internal', pollingIntervalMs: 5000 });
+  });
+
+  test('the checks of DNS run in order: mode, node name, query, polling interval', () => {
+    const env: Record<string, string> = {
+      ...dns,
+      JF_DIST_MODE: 'sname',
+      JF_DIST_NODE_NAME: 'bad',
+      JF_DIST_QUERY: '',
+      JF_DIST_POLLING_INTERVAL: '0',
+    };
+    expect(failure(env).variable).toBe('JF_DIST_MODE');
+    env['JF_DIST_MODE'] = 'name';
+    expect(failure(env).variable).toBe('JF_DIST_NODE_NAME');
+    env['JF_DIST_NODE_NAME'] = 'a@b';
+    expect(failure(env).variable).toBe('JF_DIST_QUERY');
+    env['JF_DIST_QUERY'] = 'q';
+    expect(failure(env).variable).toBe('JF_DIST_POLLING_INTERVAL');
+    rejects('JF_DIST_POLLING_INTERVAL', ['abcd', '-25', '0', '5s'], dns);
+  });
+
+  test('the polling interval is not read for a node list, an unknown strategy fails', () => {
+    expect(() => load({ ...distributed, JF_DIST_POLLING_INTERVAL: '0' })).not.toThrow();
+    rejects('JF_DIST_STRATEGY_NAME', ['dns', 'GOSSIP'], distributed);
+  });
+
+  test('ports, addresses and the tick time are checked', () => {
+    rejects('JF_DIST_TICK_TIME', ['3', '601', ''], distributed);
+    rejects('JF_DIST_IP', ['host', ''], distributed);
+    rejects('ERL_EPMD_PORT', ['0', 'x'], distributed);
+    rejects('JF_DIST_MIN_PORT', ['0', '65536'], distributed);
+    rejects('JF_DIST_MAX_PORT', ['0', '65536'], { ...distributed, JF_DIST_MIN_PORT: '9000' });
+    expect(failure({ ...distributed, JF_DIST_MIN_PORT: '2', JF_DIST_MAX_PORT: '1' }).message).toContain(
+      'JF_DIST_MAX_PORT=1',
+    );
+    expect(failure({ ...distributed, JF_DIST_MAX_PORT: '1' }).variable).toBe('JF_DIST_MIN_PORT');
+
+    const cluster = settings({ ...distributed, JF_DIST_MIN_PORT: '9000', JF_DIST_MAX_PORT: '9003' }).cluster;
+    expect(cluster?.portRange).toEqual({ min: 9000, max: 9003 });
+    expect(settings({ ...distributed, JF_DIST_MIN_PORT: '9000' }).cluster?.portRange).toEqual({ min: 9000, max: 9000 });
+  });
+});
+
+describe('names', () => {
+  test('FJ_ names are read when the JF_ name is unset, with a note', () => {
+    const { settings: result, warnings } = load({ FJ_PORT: '6000', FJ_HOST: 'a', JF_HOST: 'b' });
+    expect(result.http).toMatchObject({ port: 6000, host: 'b' });
+    expect(warnings.map((warning) => warning.message)).toEqual([
+      'FJ_PORT is read as JF_PORT',
+      'FJ_HOST has no effect because JF_HOST is set',
+    ]);
+    expect(failure({ FJ_PORT: '0' }).message).toContain('FJ_PORT="0"');
+  });
+
+  test('a misspelt name gets a hint, a name of something else does not', () => {
+    const { warnings } = load({
+      JF_SERVER_API_TOKN: 'x',
+      JF_WEBRTC_TURN_PORTRANGE: 'x',
+      JF_INTEGRATED_TURN_IP: 'x',
+      JF_VIRTUAL_HOST: 'x',
+      JF_IPS: 'x',
+      OTHER: 'x',
+    });
+    expect(warnings.map((warning) => warning.message)).toEqual([
+      'JF_SERVER_API_TOKN is not known and has no effect; did you mean JF_SERVER_API_TOKEN?',
+      'JF_WEBRTC_TURN_PORTRANGE is not known and has no effect; did you mean JF_WEBRTC_TURN_PORT_RANGE?',
+      'JF_IPS is not known and has no effect; did you mean JF_IP?',
+    ]);
+  });
+});
+
+test('the secrets for the masking of the log are those that were configured, public defaults excepted', () => {
+  const env = {
+    JF_SERVER_API_TOKEN: 'the-token',
+    JF_DIST_COOKIE: 'bloom_cookie',
+    JF_WEBHOOK_SECRET: 'hook',
+    ...distributed,
+  };
+  expect(secretValues(load(env)).toSorted()).toEqual(['the-token', 'hook', settings().http.secretKeyBase].toSorted());
+  expect(secretValues(load({ JF_SERVER_API_TOKEN: 'development' }))).toEqual([settings().http.secretKeyBase]);
+});

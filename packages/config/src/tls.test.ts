@@ -1,0 +1,74 @@
+import { describe, expect, test } from '@jest/globals';
+import { ConfigError } from './errors.js';
+import { loadTls } from './tls.js';
+
+// Made for this test, used nowhere: a self-signed certificate of localhost, its key, and the key of somebody else.
+const KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg+9ETu9RyQoqD+hLL
+1xqG/6hGbrssIEfCn2ntrFssyb2hRANCAAS1l96jq/aUfQ7GLKxROexzLzItLIwp
+r6d1MxqoYhWRQObspGfCqwMYZUhuXFmZoe5ne2D5ZSaw/Aj0wl0T2i9f
+-----END PRIVATE KEY-----
+`;
+const CERT = `-----BEGIN CERTIFICATE-----
+MIIBmzCCAUGgAwIBAgIUQE9BF5JH687GXJDbTY8LhF18g7QwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTExNTgyMloYDzIxMjYxMDI4
+MTE1ODIyWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAAS1l96jq/aUfQ7GLKxROexzLzItLIwpr6d1MxqoYhWRQObspGfCqwMY
+ZUhuXFmZoe5ne2D5ZSaw/Aj0wl0T2i9fo28wbTAdBgNVHQ4EFgQU9N0lq+iI9B6z
+CRRrnIh1DgF9/F8wHwYDVR0jBBgwFoAU9N0lq+iI9B6zCRRrnIh1DgF9/F8wDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+zj0EAwIDSAAwRQIgF5Y89mwGuzy1lYs2YvbnZOfVJN7cVchY/LC7YuMcb3kCIQDe
+2q8XjAEUQ6AdZT2dqZp9OpBmV20ERdKxnDvp7+7i4Q==
+-----END CERTIFICATE-----
+`;
+const OTHER_KEY = `
+`;
+
+const files: Record<string, string> = { '/key': KEY, '/cert': CERT, '/other': OTHER_KEY, '/garbage': 'garbage' };
+
+function load(keyPath?: string, certPath?: string) {
+  const readFile = (path: string) => {
+    const text = files[path];
+    if (text === undefined) throw new Error(`ENOENT: no such file, open '${path}'`);
+
+    return Buffer.from(text);
+  };
+
+  return loadTls({ keyPath, certPath, readFile });
+}
+
+function failure(keyPath?: string, certPath?: string): ConfigError {
+  try {
+    load(keyPath, certPath);
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+  }
+  throw new Error('was accepted');
+}
+
+test('neither file means plain HTTP, both mean HTTPS', () => {
+  expect(load()).toBeNull();
+  expect(load('/key', '/cert')).toEqual({ key: Buffer.from(KEY), cert: Buffer.from(CERT) });
+});
+
+describe('the start fails', () => {
+  test('with one of the two, naming both variables', () => {
+    expect(failure('/key').message).toMatch(/JF_SSL_KEY_PATH="\/key".*JF_SSL_CERT_PATH/);
+    expect(failure(undefined, '/cert').message).toMatch(/JF_SSL_CERT_PATH="\/cert".*JF_SSL_KEY_PATH/);
+  });
+
+  test('with a file that cannot be read', () => {
+    expect(failure('/missing', '/cert').message).toContain('JF_SSL_KEY_PATH="/missing" cannot be read: ENOENT');
+    expect(failure('/key', '/missing').message).toContain('JF_SSL_CERT_PATH="/missing" cannot be read: ENOENT');
+  });
+
+  test('with a file that is no PEM of its kind', () => {
+    expect(failure('/garbage', '/cert').message).toContain('JF_SSL_KEY_PATH="/garbage" is not a private key');
+    expect(failure('/key', '/garbage').message).toContain('JF_SSL_CERT_PATH="/garbage" is not a certificate');
+    expect(failure('/key', '/key').variable).toBe('JF_SSL_CERT_PATH');
+  });
+
+  test('with a key of another certificate', () => {
+    expect(failure('/other', '/cert').message).toContain('does not belong to the certificate');
+  });
+});

@@ -21,7 +21,11 @@ zj0EAwIDSAAwRQIgF5Y89mwGuzy1lYs2YvbnZOfVJN7cVchY/LC7YuMcb3kCIQDe
 2q8XjAEUQ6AdZT2dqZp9OpBmV20ERdKxnDvp7+7i4Q==
 -----END CERTIFICATE-----
 `;
-const OTHER_KEY = `
+const OTHER_KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgF8RPS8LPZgSwzdOB
+DobuBSo9KQMc4oBAPaOy1zIuEQWhRANCAAQCf49F4u1AtaFF3jWOice6/2ayMFMM
+QJL5odMF8YjIbWe0OJJFuGC3Ab/+014AuZbQb5l47Mtj++GkrQpn4AWq
+-----END PRIVATE KEY-----
 `;
 
 const files: Record<string, string> = { '/key': KEY, '/cert': CERT, '/other': OTHER_KEY, '/garbage': 'garbage' };

@@ -1,0 +1,100 @@
+// Runs one real node, the compiled one, as its own process: free ports, private files, output kept in a file.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { freeTcpPort, freeUdpRange } from './free-ports.js';
+import { repository } from './repository.js';
+
+export const apiToken = 'development';
+
+export interface NodeOptions {
+  /** Added to, or in place of, the harness's own settings. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Flags for the node program, before the script. */
+  readonly nodeFlags?: readonly string[];
+}
+
+export interface BloomNode {
+  /** `http://127.0.0.1:<port>` */
+  readonly url: string;
+  /** host:port of the sockets */
+  readonly host: string;
+  readonly pid: number;
+  /** Everything the node has printed so far. */
+  log(): string;
+  /** Resolves when the process has ended. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+async function waitUntilHealthy(url: string, child: ChildProcess, log: () => string): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (Date.now() < deadline) {
+    if (child.exitCode !== null) throw new Error(`the node ended with code ${child.exitCode} at start:\n${log()}`);
+    try {
+      const answer = await fetch(`${url}/health`, { headers: { authorization: `Bearer ${apiToken}` } });
+      if (answer.status === 200) return;
+    } catch {
+      // not listening yet
+    }
+    await delay(50);
+  }
+  throw new Error(`the node did not become healthy within 20 s:\n${log()}`);
+}
+
+export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
+  const main = join(repository, 'apps', 'bloom', 'dist', 'main.js');
+  if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npx tsc -b\``);
+  const [port, metricsPort, udp] = [await freeTcpPort(), await freeTcpPort(), await freeUdpRange(8)];
+  const folder = mkdtempSync(join(tmpdir(), 'bloom-e2e-'));
+  const logFile = join(folder, 'node.log');
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(JF|FJ)_|^NODE_/.test(name));
+
+  const child = spawn(process.execPath, ['--enable-source-maps', ...(options.nodeFlags ?? []), main], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      ...Object.fromEntries(inherited),
+      NODE_ENV: 'development',
+      JF_PORT: String(port),
+      JF_METRICS_PORT: String(metricsPort),
+      JF_WEBRTC_TURN_PORT_RANGE: `${udp.first}-${udp.last}`,
+      JF_RESOURCES_BASE_PATH: join(folder, 'resources'),
+      ...options.env,
+    },
+  });
+  const exited = once(child, 'exit');
+  const output = createWriteStream(logFile);
+  child.stdout.pipe(output, { end: false });
+  child.stderr.pipe(output, { end: false });
+  const log = (): string => (existsSync(logFile) ? readFileSync(logFile, 'utf8') : '');
+
+  let stopped = false;
+  const stop = async (): Promise<void> => {
+    if (stopped) return;
+    stopped = true;
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGTERM');
+      const gone = await Promise.race([exited.then(() => true), delay(5_000, false)]);
+      if (!gone) {
+        child.kill('SIGKILL');
+        await exited;
+      }
+    }
+    output.end();
+    await once(output, 'close');
+    if (process.env['BLOOM_E2E_KEEP']) console.log(`the node's output is kept in ${logFile}`);
+    else rmSync(folder, { recursive: true, force: true });
+  };
+
+  const url = `http://127.0.0.1:${port}`;
+  try {
+    await waitUntilHealthy(url, child, log);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { url, host: `127.0.0.1:${port}`, pid: child.pid ?? 0, log, stop };
+}

@@ -1,0 +1,281 @@
+// One peer in one page, seen from the test: what was asked of it, and everything it has told so far.
+import { EventEmitter, once } from 'node:events';
+import type { Page } from 'playwright-core';
+import type {
+  AddTrackOptions,
+  Colour,
+  ConnectOptions,
+  DriverCall,
+  Encoding,
+  FrameReport,
+  PageDriver,
+  PageEvent,
+  PictureOptions,
+  RemoteTrackReport,
+} from '../page/driver-api.js';
+
+/** The members of the union that can have this type. */
+type EventOf<T extends PageEvent['type'], E = PageEvent> = E extends { type: infer U }
+  ? T extends U
+    ? E
+    : never
+  : never;
+
+export interface RemoteTrack {
+  readonly id: string;
+  latest: RemoteTrackReport;
+  ready: boolean;
+  removed: boolean;
+  /** Page time (wall clock, ms) of the first decoded frame. */
+  firstFrameAt?: number;
+  width?: number;
+  colour?: Colour;
+  encoding?: Encoding;
+}
+
+export interface JoinOptions extends Partial<Omit<ConnectOptions, 'token' | 'host'>> {
+  readonly host?: string;
+  readonly token?: string;
+}
+
+const defaultTimeoutMs = 10_000;
+/** What the SDK prints when an event of the server made it throw. It must never happen. */
+const invalidControlMessage = 'Received invalid control message';
+
+export class Peer {
+  readonly events: PageEvent[] = [];
+  readonly console: string[] = [];
+  readonly tracks = new Map<string, RemoteTrack>();
+  readonly #arrivals = new EventEmitter().setMaxListeners(0);
+  #expectsInvalidMessages = false;
+  #mark = 0;
+
+  constructor(
+    readonly name: string,
+    readonly id: string,
+    readonly token: string,
+    readonly host: string,
+    readonly page: Page,
+  ) {}
+
+  /** Called by the harness with each event of the page. */
+  take(event: PageEvent): void {
+    this.events.push(event);
+    this.#mirror(event);
+    this.#arrivals.emit('event');
+  }
+
+  takeConsole(line: string): void {
+    this.console.push(line);
+  }
+
+  #mirror(event: PageEvent): void {
+    switch (event.type) {
+      case 'trackAdded':
+      case 'trackReady':
+      case 'trackUpdated':
+      case 'trackRemoved': {
+        const id = event.track.trackId;
+        const track = this.tracks.get(id) ?? { id, latest: event.track, ready: false, removed: false };
+        track.latest = event.track;
+        if (event.type === 'trackReady') track.ready = true;
+        if (event.type === 'trackRemoved') track.removed = true;
+        this.tracks.set(id, track);
+        return;
+      }
+      case 'firstFrame':
+      case 'frameSize':
+      case 'frameColour':
+      case 'encodingChanged': {
+        const track = this.tracks.get(event.trackId);
+        if (!track) return;
+        if (event.type === 'firstFrame') track.firstFrameAt ??= event.at;
+        if (event.type === 'encodingChanged') track.encoding = event.encoding;
+        else if (event.type === 'frameColour') track.colour = event.colour;
+        else track.width = event.width;
+        return;
+      }
+      default:
+    }
+  }
+
+  async call<K extends DriverCall>(
+    method: K,
+    ...args: Parameters<PageDriver[K]>
+  ): Promise<Awaited<ReturnType<PageDriver[K]>>> {
+    const pending = this.page.evaluate(
+      ([name, list]) => (window.driver[name] as (...a: unknown[]) => unknown)(...list),
+      [method, args] as [DriverCall, unknown[]],
+    );
+    return this.#within(pending, `${method}(${JSON.stringify(args).slice(0, 120)})`, 20_000) as Promise<
+      Awaited<ReturnType<PageDriver[K]>>
+    >;
+  }
+
+  async #within<T>(pending: Promise<T>, what: string, timeoutMs: number): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`${this.describe(what)} took over ${timeoutMs} ms`)), timeoutMs);
+    });
+    try {
+      return await Promise.race([pending, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** What a failing test needs to know about this peer. */
+  describe(what: string): string {
+    const recent = this.events
+      .slice(-40)
+      .map((e) => {
+        const { at, type, ...rest } = e;
+        return `    ${at.toFixed(0).slice(-6)} ${type} ${JSON.stringify(rest).slice(0, 220)}`;
+      })
+      .join('\n');
+    const lines = this.console.slice(-10).map((line) => `    ${line.slice(0, 300)}`);
+    return `${this.name} (${this.id}): ${what}\n  its last events:\n${recent}\n  its console:\n${lines.join('\n')}\n`;
+  }
+
+  /** Waits until the predicate holds; it is asked again after each event of the page. */
+  async until(what: string, holds: () => boolean, timeoutMs = defaultTimeoutMs): Promise<void> {
+    const deadline = AbortSignal.timeout(timeoutMs);
+    while (!holds()) {
+      try {
+        await once(this.#arrivals, 'event', { signal: deadline });
+      } catch {
+        throw new Error(this.describe(`waited ${timeoutMs} ms in vain until ${what}`));
+      }
+    }
+  }
+
+  /** Only events from now on count for `since` and `next`. */
+  mark(): void {
+    this.#mark = this.events.length;
+  }
+
+  /** Events of one type since the last `mark()`. */
+  since<T extends PageEvent['type']>(type: T): EventOf<T>[] {
+    return this.events.slice(this.#mark).filter((e) => e.type === type) as EventOf<T>[];
+  }
+
+  /** The first event of the type since `mark()` that matches, waiting for it when it has not come yet. */
+  async next<T extends PageEvent['type']>(
+    type: T,
+    matches: (event: EventOf<T>) => boolean = () => true,
+    timeoutMs = defaultTimeoutMs,
+  ): Promise<EventOf<T>> {
+    let found: EventOf<T> | undefined;
+    await this.until(`${type} comes`, () => (found = this.since(type).find(matches)) !== undefined, timeoutMs);
+    return found as EventOf<T>;
+  }
+
+  /** Connects and waits for `joined`. */
+  async join(options: JoinOptions = {}): Promise<EventOf<'joined'>> {
+    this.mark();
+    await this.connect(options);
+    return this.next('joined');
+  }
+
+  /** Connects and returns without waiting for anything. */
+  async connect({ host = this.host, token = this.token, ...rest }: JoinOptions = {}): Promise<void> {
+    const metadata = 'metadata' in rest ? rest.metadata : { name: this.name };
+    await this.call('connect', { ...rest, token, host, metadata });
+  }
+
+  picture(options: Omit<PictureOptions, 'kind'>): Promise<number> {
+    return this.call('createSource', { kind: 'picture', ...options });
+  }
+
+  tone(hz: number): Promise<number> {
+    return this.call('createSource', { kind: 'tone', hz });
+  }
+
+  async addVideo(picture: Omit<PictureOptions, 'kind'>, options: AddTrackOptions = {}): Promise<string> {
+    return this.call('addTrack', await this.picture(picture), options);
+  }
+
+  /** All three layers are only encoded from 960x540 upwards; Chromium drops the upper one below. */
+  addSimulcast(picture: Omit<PictureOptions, 'kind'>, options: AddTrackOptions = {}): Promise<string> {
+    return this.addVideo({ width: 960, height: 540, ...picture }, { simulcast: ['l', 'm', 'h'], ...options });
+  }
+
+  async addTone(hz: number, options: AddTrackOptions = {}): Promise<string> {
+    return this.call('addTrack', await this.tone(hz), options);
+  }
+
+  /** Remote tracks that are there now. */
+  present(): RemoteTrack[] {
+    return [...this.tracks.values()].filter((t) => !t.removed);
+  }
+
+  track(id: string): RemoteTrack {
+    const found = this.tracks.get(id);
+    if (!found) throw new Error(this.describe(`does not know the track ${id}`));
+    return found;
+  }
+
+  async ready(trackId: string, timeoutMs?: number): Promise<RemoteTrack> {
+    await this.until(`track ${trackId} is ready`, () => this.tracks.get(trackId)?.ready === true, timeoutMs);
+    return this.track(trackId);
+  }
+
+  /** Waits until frames of the track come in, in that colour when one is given, and go on coming. */
+  async plays(trackId: string, colour?: Colour): Promise<FrameReport> {
+    await this.ready(trackId);
+    await this.until(`track ${trackId} shows a frame`, () => this.track(trackId).firstFrameAt !== undefined);
+    if (colour) await this.until(`track ${trackId} is ${colour}`, () => this.track(trackId).colour === colour);
+    return this.call('awaitFrames', trackId, 3);
+  }
+
+  async removed(trackId: string): Promise<void> {
+    await this.until(`track ${trackId} is removed`, () => this.tracks.get(trackId)?.removed === true);
+  }
+
+  /** Waits until exactly these remote tracks are there, all of them ready. */
+  async hasExactly(trackIds: readonly string[]): Promise<void> {
+    const wanted = [...trackIds].toSorted().join();
+    await this.until(
+      `exactly ${trackIds.length} tracks are there`,
+      () =>
+        this.present()
+          .map((t) => t.id)
+          .toSorted()
+          .join() === wanted && this.present().every((t) => t.ready),
+    );
+  }
+
+  /** Waits until the sound of the track has this pitch. */
+  async sounds(trackId: string, hz: number, timeoutMs = defaultTimeoutMs): Promise<void> {
+    await this.ready(trackId);
+    const deadline = Date.now() + timeoutMs;
+    for (;;) {
+      const heard = await this.call('tone', trackId);
+      if (heard.level > 60 && Math.abs(heard.hz - hz) < 30) return;
+      if (Date.now() > deadline)
+        throw new Error(this.describe(`hears ${heard.hz} Hz at level ${heard.level}, not ${hz} Hz`));
+      await this.page.waitForTimeout(50);
+    }
+  }
+
+  /** Waits until the SDK has nothing left to negotiate: the state in which it may add or remove a track. */
+  async settles(timeoutMs = defaultTimeoutMs): Promise<void> {
+    const deadline = Date.now() + timeoutMs;
+    for (;;) {
+      const now = await this.call('connection');
+      if (now?.signalingState === 'stable' && now.iceConnectionState === 'connected') return;
+      if (Date.now() > deadline) throw new Error(this.describe(`did not settle: ${JSON.stringify(now)}`));
+      await this.page.waitForTimeout(20);
+    }
+  }
+
+  /** For the one case in which the application's own parser throws inside the SDK. */
+  expectInvalidMessages(): void {
+    this.#expectsInvalidMessages = true;
+  }
+
+  complaints(): string[] {
+    if (this.#expectsInvalidMessages) return [];
+    return this.console.filter((line) => line.includes(invalidControlMessage) || line.startsWith('pageerror'));
+  }
+}

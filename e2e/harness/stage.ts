@@ -1,0 +1,142 @@
+// The set-up that the scenarios of one file share: one node, one browser, pages that are used again.
+import { afterAll, afterEach, beforeAll, expect } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import type { PageEvent } from '../page/driver-api.js';
+import { Api, type NewPeer, type RoomOptions } from './api.js';
+import { type BloomNode, type NodeOptions, startNode } from './bloom-node.js';
+import { describeInBrowser, launchChromium } from './chromium.js';
+import { printMeasurements } from './measurements.js';
+import { type PageServer, type Sdk, servePages } from './pages.js';
+import { Peer } from './peer.js';
+
+export const nightly = Boolean(process.env['BLOOM_NIGHTLY']);
+
+export interface StageOptions {
+  readonly node?: NodeOptions;
+  readonly browserFlags?: readonly string[];
+  readonly sdk?: Sdk;
+}
+
+export class Stage {
+  #node: BloomNode | undefined;
+  #browser: Browser | undefined;
+  #pages: PageServer | undefined;
+  readonly #idle: Page[] = [];
+  readonly #owner = new WeakMap<Page, Peer>();
+  readonly #onStage = new Set<Peer>();
+  readonly #rooms = new Set<string>();
+
+  constructor(private readonly options: StageOptions) {}
+
+  async open(): Promise<void> {
+    [this.#node, this.#browser, this.#pages] = await Promise.all([
+      startNode(this.options.node),
+      launchChromium(this.options.browserFlags),
+      servePages(),
+    ]);
+  }
+
+  async close(): Promise<void> {
+    await this.#browser?.close();
+    await this.#pages?.close();
+    await this.#node?.stop();
+  }
+
+  get node(): BloomNode {
+    if (!this.#node) throw new Error('the stage is not open');
+    return this.#node;
+  }
+
+  get browser(): Browser {
+    if (!this.#browser) throw new Error('the stage is not open');
+    return this.#browser;
+  }
+
+  get api(): Api {
+    return new Api(this.node.url);
+  }
+
+  async room(options: RoomOptions = {}): Promise<string> {
+    const id = await this.api.createRoom(options);
+    this.#rooms.add(id);
+    return id;
+  }
+
+  /** Adds a peer to the room over HTTP and opens a page for it; the page has not connected yet. */
+  async peer(roomId: string, name: string, options: { enableSimulcast?: boolean } = {}): Promise<Peer> {
+    return this.seat(await this.api.addPeer(roomId, options), name);
+  }
+
+  /** A page for a peer that exists already (or for a token that is no good). */
+  async seat({ id, token }: NewPeer, name: string, sdk: Sdk = this.options.sdk ?? 'jellyfish'): Promise<Peer> {
+    const page = this.#idle.pop() ?? (await this.#newPage());
+    const peer = new Peer(name, id, token, this.node.host, page);
+    await page.goto(this.#pages?.urlOf(sdk) ?? '');
+    this.#owner.set(page, peer);
+    this.#onStage.add(peer);
+    return peer;
+  }
+
+  /** Peers in a fresh room, all joined one after another. */
+  async call<N extends string>(
+    names: readonly N[],
+    room: RoomOptions = {},
+  ): Promise<Record<N, Peer> & { room: string }> {
+    const roomId = await this.room(room);
+    const peers = await Promise.all(names.map((name) => this.peer(roomId, name)));
+    for (const peer of peers) await peer.join();
+    return { ...(Object.fromEntries(peers.map((p) => [p.name, p])) as Record<N, Peer>), room: roomId };
+  }
+
+  async #newPage(): Promise<Page> {
+    const context = await this.browser.newContext();
+    const page = await context.newPage();
+    await page.exposeBinding('reportToTest', ({ page: from }, event: PageEvent) => this.#owner.get(from)?.take(event));
+    page.on('console', (message) => this.#owner.get(page)?.takeConsole(`${message.type()}: ${message.text()}`));
+    page.on('pageerror', (error) => this.#owner.get(page)?.takeConsole(`pageerror: ${error.stack ?? error.message}`));
+    return page;
+  }
+
+  /** Ends what a test has begun; returns what the peers' consoles hold against the server. `keep` stays on stage. */
+  async clear(keep: ReadonlySet<Peer> = new Set()): Promise<string[]> {
+    const leaving = [...this.#onStage].filter((peer) => !keep.has(peer));
+    const complaints = leaving.flatMap((peer) => peer.complaints().map((line) => `${peer.name}: ${line}`));
+    for (const peer of leaving) {
+      this.#onStage.delete(peer);
+      this.#owner.delete(peer.page);
+    }
+    await Promise.all(
+      leaving.map(async ({ page }) => {
+        await page.goto('about:blank');
+        this.#idle.push(page);
+      }),
+    );
+    if (keep.size === 0) {
+      await Promise.all([...this.#rooms].map((id) => this.api.request('DELETE', `/room/${id}`)));
+      this.#rooms.clear();
+    }
+    return complaints;
+  }
+}
+
+/** A `describe` whose tests share a stage. After each test every page is left, and no console may hold a complaint. */
+export function browserSuite(
+  title: string,
+  options: StageOptions,
+  body: (stage: Stage, lasting: Set<Peer>) => void,
+): void {
+  describeInBrowser(title, () => {
+    const stage = new Stage(options);
+    /** Peers that outlive the test that has brought them in. */
+    const lasting = new Set<Peer>();
+    beforeAll(() => stage.open(), 60_000);
+    afterEach(async () => {
+      expect(await stage.clear(lasting)).toEqual([]);
+    }, 30_000);
+    afterAll(async () => {
+      await stage.close();
+      printMeasurements(title);
+    }, 30_000);
+    body(stage, lasting);
+  });
+}

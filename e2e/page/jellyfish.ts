@@ -1,0 +1,4 @@
+import { JellyfishClient } from '@jellyfish-dev/ts-client-sdk';
+import { startDriver } from './driver.js';
+
+startDriver(JellyfishClient);

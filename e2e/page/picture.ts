@@ -1,0 +1,77 @@
+// Generated media: a moving picture of one colour and a plain tone. No camera, no microphone, no permission.
+import { colours, type Colour, type PictureOptions, type ToneOptions } from './driver-api.js';
+
+// Chromium's breakout box; not in the DOM library.
+declare class MediaStreamTrackGenerator extends MediaStreamTrack {
+  constructor(init: { kind: 'video' | 'audio' });
+  readonly writable: WritableStream<VideoFrame>;
+}
+
+export interface Source {
+  readonly track: MediaStreamTrack;
+  readonly stream: MediaStream;
+}
+
+/**
+ * The frames are made by a timer and handed to the track directly: a canvas that is captured stops when its page is
+ * not the visible one, and only one page of a browser is.
+ */
+export function createPicture(options: PictureOptions): Source {
+  const { colour, width = 320, height = 240, fps = 10, noisy = false } = options;
+  const canvas = new OffscreenCanvas(width, height);
+  const context = canvas.getContext('2d', { willReadFrequently: true });
+  if (!context) throw new Error('no 2d canvas');
+  const noise = noisy ? context.createImageData(width, Math.floor(height / 2)) : undefined;
+  const track = new MediaStreamTrackGenerator({ kind: 'video' });
+  const writer = track.writable.getWriter();
+  const fill = `rgb(${colours[colour].join(' ')})`;
+
+  let frame = 0;
+  const timer = setInterval(() => {
+    if (track.readyState === 'ended') return clearInterval(timer);
+    context.fillStyle = fill;
+    context.fillRect(0, 0, width, height);
+    if (noise) {
+      const words = new Uint32Array(noise.data.buffer);
+      for (let i = 0; i < words.length; i += 1) words[i] = (Math.random() * 0xffffff) | 0xff000000;
+      context.putImageData(noise, 0, height - noise.height);
+    } else {
+      // A bar that travels through the lower third: every frame differs, the upper part stays plain for colour checks.
+      context.fillStyle = 'white';
+      context.fillRect((frame * 13) % width, Math.floor(height * 0.7), Math.ceil(width / 10), Math.floor(height * 0.2));
+    }
+    frame += 1;
+    writer.write(new VideoFrame(canvas, { timestamp: performance.now() * 1000 })).catch(() => clearInterval(timer));
+  }, 1000 / fps);
+
+  return { track, stream: new MediaStream([track]) };
+}
+
+let audio: AudioContext | undefined;
+
+export function audioContext(): AudioContext {
+  audio ??= new AudioContext();
+  return audio;
+}
+
+export function createTone({ hz }: ToneOptions): Source {
+  const context = audioContext();
+  const oscillator = new OscillatorNode(context, { frequency: hz });
+  const destination = context.createMediaStreamDestination();
+  oscillator.connect(new GainNode(context, { gain: 0.5 })).connect(destination);
+  oscillator.start();
+  const [track] = destination.stream.getAudioTracks();
+  if (!track) throw new Error('no audio track');
+  return { track, stream: destination.stream };
+}
+
+export function nearestColour(r: number, g: number, b: number): Colour {
+  let best: Colour = 'black';
+  let bestDistance = Infinity;
+  for (const name of Object.keys(colours) as Colour[]) {
+    const [cr, cg, cb] = colours[name];
+    const distance = (r - cr) ** 2 + (g - cg) ** 2 + (b - cb) ** 2;
+    if (distance < bestDistance) [best, bestDistance] = [name, distance];
+  }
+  return best;
+}

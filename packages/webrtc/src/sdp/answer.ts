@@ -1,0 +1,132 @@
+import type { ChosenCodec } from './codecs.js';
+import { type AgreedExtensions, EXTENSION_URIS } from './extensions.js';
+import type { OfferedMedia, SdpOffer } from './offer.js';
+
+/** What becomes of one offered m-line. */
+export type AnswerRole =
+  /** Stays in the session without media; never with port 0, which would make a browser drop the transceiver. */
+  | { type: 'inactive' }
+  /** The client sends; `rids` in offer order, empty without simulcast. */
+  | { type: 'receive'; rids: readonly string[] }
+  /** We send. `streamId` and `trackId` name what the client's track event shows. */
+  | { type: 'send'; ssrc: number; rtxSsrc: number; cname: string; streamId: string; trackId: string };
+
+export interface AnswerMedia {
+  role: AnswerRole;
+  /** null only for an inactive m-line without any codec that we know; one of the offered ones is then echoed. */
+  codec: ChosenCodec | null;
+  extensions: AgreedExtensions;
+}
+
+export interface AnswerOptions {
+  offer: SdpOffer;
+  /** Decimal digits, constant for the session (RFC 8866 section 5.2). */
+  sessionId: string;
+  /** Rises with every answer. */
+  version: number;
+  ice: { ufrag: string; pwd: string };
+  fingerprint: { algorithm: string; value: string };
+  /** One per offered m-line, in the same order; ignored where the m-line is refused. */
+  media: readonly AnswerMedia[];
+}
+
+/** The text of an answer, with CRLF line ends: same m-lines, order and mids as the offer, one ICE-lite transport. */
+export function writeAnswer(options: AnswerOptions): string {
+  const { offer } = options;
+  const bundled = offer.media.filter((media) => !media.refused).map((media) => media.mid);
+  const lines = [
+    'v=0',
+    `o=- ${options.sessionId} ${options.version} IN IP4 127.0.0.1`,
+    's=-',
+    't=0 0',
+    ['a=group:BUNDLE', ...bundled].join(' '),
+    ...(offer.extmapAllowMixed ? ['a=extmap-allow-mixed'] : []),
+    'a=ice-lite',
+    'a=msid-semantic: WMS *',
+  ];
+  offer.media.forEach((media, index) => {
+    const answer = options.media[index];
+    lines.push(...(media.refused || answer === undefined ? refuse(media) : section(media, answer, options)));
+  });
+  return `${lines.join('\r\n')}\r\n`;
+}
+
+/** RFC 8829 section 5.3.1: the m-line stays in its place with port 0. */
+function refuse(media: OfferedMedia): string[] {
+  return [
+    `m=${media.type} 0 ${media.protocol} ${media.formats.join(' ')}`,
+    'c=IN IP4 0.0.0.0',
+    'a=inactive',
+    `a=mid:${media.mid}`,
+  ];
+}
+
+function section(media: OfferedMedia, answer: AnswerMedia, { ice, fingerprint }: AnswerOptions): string[] {
+  const { codec, role } = answer;
+  const fallback = media.codecs[0];
+  const formats =
+    codec === null
+      ? [fallback?.payloadType ?? media.formats[0]]
+      : [codec.payloadType, ...(codec.rtxPayloadType === undefined ? [] : [codec.rtxPayloadType])];
+  return [
+    `m=${media.type} 9 ${media.protocol} ${formats.join(' ')}`,
+    'c=IN IP4 0.0.0.0',
+    `a=ice-ufrag:${ice.ufrag}`,
+    `a=ice-pwd:${ice.pwd}`,
+    'a=ice-options:trickle',
+    `a=fingerprint:${fingerprint.algorithm} ${fingerprint.value}`,
+    'a=setup:passive',
+    `a=mid:${media.mid}`,
+    ...extensionLines(answer.extensions),
+    directionLine(role),
+    ...(role.type === 'send' ? [`a=msid:${role.streamId} ${role.trackId}`] : []),
+    'a=rtcp-mux',
+    ...(media.kind === 'video' ? ['a=rtcp-rsize'] : []),
+    ...(codec === null ? echoedCodecLines(fallback) : codecLines(codec)),
+    ...(role.type === 'receive' ? simulcastLines(role.rids) : []),
+    ...(role.type === 'send' ? sourceLines(role, codec?.rtxPayloadType !== undefined) : []),
+  ];
+}
+
+function directionLine(role: AnswerRole): string {
+  if (role.type === 'receive') return 'a=recvonly';
+  return role.type === 'send' ? 'a=sendonly' : 'a=inactive';
+}
+
+function extensionLines(extensions: AgreedExtensions): string[] {
+  return (Object.keys(EXTENSION_URIS) as (keyof AgreedExtensions)[])
+    .filter((name) => extensions[name] !== undefined)
+    .map((name) => `a=extmap:${extensions[name]} ${EXTENSION_URIS[name]}${name === 'audioLevel' ? ' vad=on' : ''}`);
+}
+
+function codecLines(codec: ChosenCodec): string[] {
+  const { payloadType, rtxPayloadType } = codec;
+  const channels = codec.channels === undefined ? '' : `/${codec.channels}`;
+  return [
+    `a=rtpmap:${payloadType} ${codec.encodingName}/${codec.clockRate}${channels}`,
+    ...codec.feedback.map((value) => `a=rtcp-fb:${payloadType} ${value}`),
+    ...(codec.parameters === '' ? [] : [`a=fmtp:${payloadType} ${codec.parameters}`]),
+    ...(rtxPayloadType === undefined
+      ? []
+      : [`a=rtpmap:${rtxPayloadType} rtx/${codec.clockRate}`, `a=fmtp:${rtxPayloadType} apt=${payloadType}`]),
+  ];
+}
+
+function echoedCodecLines(codec: OfferedMedia['codecs'][number] | undefined): string[] {
+  if (codec === undefined) return [];
+  const channels = codec.channels === undefined ? '' : `/${codec.channels}`;
+  return [
+    `a=rtpmap:${codec.payloadType} ${codec.encodingName}/${codec.clockRate}${channels}`,
+    ...(codec.parameters === '' ? [] : [`a=fmtp:${codec.payloadType} ${codec.parameters}`]),
+  ];
+}
+
+function simulcastLines(rids: readonly string[]): string[] {
+  if (rids.length === 0) return [];
+  return [...rids.map((rid) => `a=rid:${rid} recv`), `a=simulcast:recv ${rids.join(';')}`];
+}
+
+function sourceLines({ ssrc, rtxSsrc, cname }: Extract<AnswerRole, { type: 'send' }>, withRtx: boolean): string[] {
+  if (!withRtx) return [`a=ssrc:${ssrc} cname:${cname}`];
+  return [`a=ssrc-group:FID ${ssrc} ${rtxSsrc}`, `a=ssrc:${ssrc} cname:${cname}`, `a=ssrc:${rtxSsrc} cname:${cname}`];
+}

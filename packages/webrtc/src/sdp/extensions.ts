@@ -1,0 +1,37 @@
+import type { OfferedMedia } from './offer.js';
+
+/** Ids of the header extensions of one m-line, the client's (RFC 8285); absent = not agreed. */
+export interface AgreedExtensions {
+  mid?: number;
+  rid?: number;
+  repairedRid?: number;
+  transportCc?: number;
+  audioLevel?: number;
+}
+
+export const EXTENSION_URIS: Readonly<Record<keyof AgreedExtensions, string>> = {
+  mid: 'urn:ietf:params:rtp-hdrext:sdes:mid',
+  rid: 'urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id',
+  repairedRid: 'urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id',
+  transportCc: 'http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01',
+  audioLevel: 'urn:ietf:params:rtp-hdrext:ssrc-audio-level',
+};
+
+const NAMES = Object.keys(EXTENSION_URIS) as (keyof AgreedExtensions)[];
+/** Ids of the one-byte header form, which is the one we write. */
+const MAX_ID = 14;
+
+/**
+ * What is offered and supported. `mid`, `rid` and `repairedRid` are always agreed where offered, whatever the m-line is
+ * used for: Chromium fails a later simulcast publication when its first video m-line came back without them.
+ */
+export function chooseExtensions(media: OfferedMedia, { audioLevel }: { audioLevel: boolean }): AgreedExtensions {
+  const agreed: AgreedExtensions = {};
+  for (const { id, uri } of media.extensions) {
+    const name = NAMES.find((candidate) => EXTENSION_URIS[candidate] === uri);
+    if (name === undefined || id < 1 || id > MAX_ID || agreed[name] !== undefined) continue;
+    if (name === 'audioLevel' && (!audioLevel || media.kind !== 'audio')) continue;
+    agreed[name] = id;
+  }
+  return agreed;
+}

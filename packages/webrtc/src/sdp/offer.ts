@@ -1,0 +1,89 @@
+/** What an offer says, as far as a media server that only answers needs it (RFC 8866, RFC 8829, RFC 8843). */
+
+export type Direction = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
+
+/** One payload type with all that the m-line says about it. */
+export interface OfferedCodec {
+  payloadType: number;
+  /** Encoding name as offered (`VP8`). */
+  encodingName: string;
+  /** Encoding name in lower case, to compare. */
+  name: string;
+  clockRate: number;
+  /** Audio only. */
+  channels?: number;
+  /** Text of `a=fmtp`, empty when there is none. */
+  parameters: string;
+  /** `a=rtcp-fb` values of this payload type, those given for `*` included. */
+  feedback: readonly string[];
+}
+
+export interface OfferedExtension {
+  id: number;
+  uri: string;
+}
+
+/** A stream identified by SSRC; `rtx` is the other half of its `FID` group. */
+export interface OfferedSource {
+  ssrc: number;
+  rtx?: number;
+}
+
+export interface OfferedMedia {
+  /** Unique within the offer. */
+  mid: string;
+  /** `other`: neither audio nor video (data channels); such an m-line is refused. */
+  kind: 'audio' | 'video' | 'other';
+  /** The m-line is refused by the offerer itself, or has a transport of its own that we do not open. */
+  refused: boolean;
+  /** Media type, transport protocol and formats of the m-line as offered, to be echoed. */
+  type: string;
+  protocol: string;
+  formats: readonly string[];
+  direction: Direction;
+  /** In the order of the m-line. */
+  codecs: readonly OfferedCodec[];
+  extensions: readonly OfferedExtension[];
+  /** Rids to be sent, in the order of `a=simulcast` (of `a=rid` where there is no such line); empty = no simulcast. */
+  rids: readonly string[];
+  /** Signalled media sources, the RTX halves not among them. */
+  sources: readonly OfferedSource[];
+  /** First part of `a=msid`; absent for none and for `-`. */
+  streamId?: string;
+}
+
+/** What the one bundled transport needs (RFC 8839, RFC 8842). */
+export interface OfferedTransport {
+  iceUfrag: string;
+  icePwd: string;
+  /** Algorithm in lower case, value in upper-case hex with colons. */
+  fingerprint: { algorithm: string; value: string };
+  /** The offerer always can be the DTLS client. */
+  setup: 'actpass' | 'active';
+}
+
+export interface SdpOffer {
+  transport: OfferedTransport;
+  extmapAllowMixed: boolean;
+  media: readonly OfferedMedia[];
+}
+
+/** Limits that are checked before anything is taken apart. */
+export interface SdpLimits {
+  /** UTF-16 code units. */
+  maxLength: number;
+  maxLines: number;
+  maxLineLength: number;
+  /** m-lines grow with every track that was ever there, so this bounds a session. */
+  maxMedia: number;
+  /** Codecs, extensions, rids or sources of one m-line. */
+  maxPerMedia: number;
+}
+
+export const DEFAULT_SDP_LIMITS: SdpLimits = {
+  maxLength: 1024 * 1024,
+  maxLines: 40_000,
+  maxLineLength: 4096,
+  maxMedia: 256,
+  maxPerMedia: 128,
+};

@@ -1,0 +1,214 @@
+import type { Direction, OfferedCodec, OfferedExtension, OfferedMedia, OfferedSource, SdpLimits } from './offer.js';
+import { TransportParser } from './parse-transport.js';
+
+type Fail = (what: string) => never;
+
+interface RtpMap {
+  encodingName: string;
+  clockRate: number;
+  channels?: number;
+}
+
+const DIRECTIONS: ReadonlySet<string> = new Set(['sendrecv', 'sendonly', 'recvonly', 'inactive']);
+
+/** Collects the lines of one m-section. */
+export class MediaParser {
+  readonly transport = new TransportParser();
+  readonly #line: string;
+  readonly #limits: SdpLimits;
+  readonly #type: string;
+  readonly #port: number;
+  readonly #protocol: string;
+  readonly #formats: string[];
+  #mid: string | undefined;
+  #direction: Direction | undefined;
+  #bundleOnly = false;
+  #streamId: string | undefined;
+  #simulcast: string[] | undefined;
+  readonly #rtpmaps = new Map<string, RtpMap>();
+  readonly #parameters = new Map<string, string>();
+  readonly #feedback = new Map<string, Set<string>>();
+  readonly #extensions = new Map<number, string>();
+  readonly #rids = new Set<string>();
+  readonly #ssrcs = new Set<number>();
+  readonly #rtxOf = new Map<number, number>();
+
+  constructor(line: string, limits: SdpLimits, fail: Fail) {
+    this.#line = line;
+    this.#limits = limits;
+    const match = /^m=([a-z0-9-]+) (\d{1,5})(?:\/\d{1,5})? ([A-Za-z0-9/]+)((?: [\x21-\x7e]+)+) *$/.exec(line);
+    if (match === null) fail('not an m-line');
+    const [, type = '', port = '', protocol = '', formats = ''] = match ?? [];
+    this.#type = type;
+    this.#port = Number(port);
+    this.#protocol = protocol;
+    this.#formats = formats.trim().split(/ +/);
+    this.#within(this.#formats.length, fail);
+  }
+
+  identity(): { mid: string | undefined; line: string } {
+    return { mid: this.#mid, line: this.#line };
+  }
+
+  attribute(name: string, value: string, fail: Fail): void {
+    switch (name) {
+      case 'mid':
+        if (this.#mid !== undefined) fail('a second mid');
+        this.#mid = value.trim();
+        break;
+      case 'sendrecv':
+      case 'sendonly':
+      case 'recvonly':
+      case 'inactive':
+        this.#direction = name;
+        break;
+      case 'bundle-only':
+        this.#bundleOnly = true;
+        break;
+      case 'msid':
+        this.#streamId ??= value.trim().split(/ +/, 1)[0];
+        break;
+      case 'rtpmap':
+        this.#rtpmap(value, fail);
+        break;
+      case 'fmtp': {
+        const [payloadType, text] = splitOnce(value);
+        if (!this.#parameters.has(payloadType)) this.#parameters.set(payloadType, text);
+        this.#within(this.#parameters.size, fail);
+        break;
+      }
+      case 'rtcp-fb': {
+        const [payloadType, text] = splitOnce(value);
+        const known = this.#feedback.get(payloadType) ?? new Set();
+        known.add(text.trim());
+        this.#feedback.set(payloadType, known);
+        this.#within(Math.max(this.#feedback.size, known.size), fail);
+        break;
+      }
+      case 'extmap':
+        this.#extmap(value, fail);
+        break;
+      case 'rid': {
+        const [id = '', direction] = value.split(' ', 2);
+        // RFC 8851 section 10: an id of letters and digits.
+        if (!/^[A-Za-z0-9_-]{1,255}$/.test(id)) fail('not a rid');
+        if (direction !== 'send') break;
+        if (this.#rids.has(id)) fail('a rid twice');
+        this.#rids.add(id);
+        this.#within(this.#rids.size, fail);
+        break;
+      }
+      case 'simulcast':
+        this.#simulcast ??= simulcastSendList(value);
+        this.#within(this.#simulcast.length, fail);
+        break;
+      case 'ssrc':
+        this.#ssrcs.add(toSsrc(value.split(' ', 1)[0] ?? '', fail));
+        this.#within(this.#ssrcs.size, fail);
+        break;
+      case 'ssrc-group': {
+        const [semantics, first, second] = value.split(' ', 3);
+        if (semantics !== 'FID' || first === undefined || second === undefined) break;
+        this.#rtxOf.set(toSsrc(first, fail), toSsrc(second, fail));
+        this.#within(this.#rtxOf.size, fail);
+        break;
+      }
+      default:
+        this.transport.attribute(name, value, fail);
+    }
+  }
+
+  finish(bundled: boolean, sessionDirection: string | undefined): OfferedMedia {
+    const kind = this.#type === 'audio' || this.#type === 'video' ? this.#type : 'other';
+    const rtx = new Set(this.#rtxOf.values());
+    const rids = this.#simulcast === undefined ? [...this.#rids] : this.#simulcast.filter((rid) => this.#rids.has(rid));
+    return {
+      mid: this.#mid ?? '',
+      kind,
+      refused: kind === 'other' || !bundled || (this.#port === 0 && !this.#bundleOnly),
+      type: this.#type,
+      protocol: this.#protocol,
+      formats: this.#formats,
+      direction: this.#direction ?? (isDirection(sessionDirection) ? sessionDirection : 'sendrecv'),
+      codecs: this.#codecs(),
+      extensions: [...this.#extensions].map(([id, uri]): OfferedExtension => ({ id, uri })),
+      rids,
+      sources: [...this.#ssrcs]
+        .filter((ssrc) => !rtx.has(ssrc))
+        .map((ssrc): OfferedSource => {
+          const other = this.#rtxOf.get(ssrc);
+          return other === undefined ? { ssrc } : { ssrc, rtx: other };
+        }),
+      ...(this.#streamId === undefined || this.#streamId === '-' ? {} : { streamId: this.#streamId }),
+    };
+  }
+
+  #codecs(): OfferedCodec[] {
+    const everywhere = this.#feedback.get('*') ?? [];
+    return this.#formats.flatMap((format): OfferedCodec[] => {
+      const map = this.#rtpmaps.get(format);
+      if (map === undefined) return [];
+      return [
+        {
+          payloadType: Number(format),
+          ...map,
+          name: map.encodingName.toLowerCase(),
+          parameters: this.#parameters.get(format) ?? '',
+          feedback: [...new Set([...(this.#feedback.get(format) ?? []), ...everywhere])],
+        },
+      ];
+    });
+  }
+
+  #rtpmap(value: string, fail: Fail): void {
+    const match = /^(\d{1,3}) +([\x21-\x2e\x30-\x7e]{1,64})\/(\d{1,9})(?:\/(\d{1,3}))? *$/.exec(value);
+    if (match === null) fail('not an rtpmap');
+    const [, payloadType = '', encodingName = '', clockRate = '', channels] = match ?? [];
+    if (Number(payloadType) > 127) fail('a payload type over 127');
+    // The key is the format as the m-line spells it; a second mapping of one payload type does not count.
+    if (this.#rtpmaps.has(payloadType)) return;
+    this.#rtpmaps.set(payloadType, {
+      encodingName,
+      clockRate: Number(clockRate),
+      ...(channels === undefined ? {} : { channels: Number(channels) }),
+    });
+    this.#within(this.#rtpmaps.size, fail);
+  }
+
+  #extmap(value: string, fail: Fail): void {
+    const match = /^(\d{1,5})(?:\/[a-z]+)? +([\x21-\x7e]{1,255})(?: .*)?$/.exec(value);
+    if (match === null) fail('not an extmap');
+    const [, text = '', uri = ''] = match ?? [];
+    const id = Number(text);
+    const known = this.#extensions.get(id);
+    if (known !== undefined && known !== uri) fail('an extension id twice');
+    this.#extensions.set(id, uri);
+    this.#within(this.#extensions.size, fail);
+  }
+
+  #within(count: number, fail: Fail): void {
+    if (count > this.#limits.maxPerMedia) fail(`more than ${this.#limits.maxPerMedia} of a kind`);
+  }
+}
+
+/** RFC 8853 section 5.1: `send l;~m;h recv x`. Of alternatives the first counts; `~` (paused) says nothing we rely on. */
+function simulcastSendList(value: string): string[] {
+  const words = value.trim().split(/ +/);
+  const list = words[words.indexOf('send') + 1];
+  if (!words.includes('send') || list === undefined) return [];
+  return list.split(';').map((alternatives) => (alternatives.split(',', 1)[0] ?? '').replace(/^~/, ''));
+}
+
+function toSsrc(text: string, fail: Fail): number {
+  const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+  return value >= 0 && value <= 0xffff_ffff ? value : fail('not an SSRC');
+}
+
+function splitOnce(value: string): [string, string] {
+  const space = value.indexOf(' ');
+  return space < 0 ? [value, ''] : [value.slice(0, space), value.slice(space + 1)];
+}
+
+function isDirection(name: string | undefined): name is Direction {
+  return name !== undefined && DIRECTIONS.has(name);
+}

@@ -1,0 +1,136 @@
+import {
+  DEFAULT_SDP_LIMITS,
+  type OfferedMedia,
+  type OfferedTransport,
+  type SdpLimits,
+  type SdpOffer,
+} from './offer.js';
+import { MediaParser } from './parse-media.js';
+import { quoteLine, SdpError } from './sdp-error.js';
+import { TransportParser } from './parse-transport.js';
+
+const MAX_MID_LENGTH = 16;
+
+/**
+ * Reads an offer.
+ * @throws {SdpError} and nothing else, whatever the text.
+ */
+export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS): SdpOffer {
+  checkLimits(sdp, limits);
+
+  const sessionTransport = new TransportParser();
+  const media: MediaParser[] = [];
+  const bundles: string[][] = [];
+  let sessionDirection: string | undefined;
+  let extmapAllowMixed = false;
+
+  forEachLine(sdp, (line, lineNumber) => {
+    const fail = (what: string): never => {
+      throw new SdpError(what, quoteLine(line), lineNumber);
+    };
+    if (lineNumber === 1 && line !== 'v=0') fail('an offer starts with v=0, not so');
+    if (line[1] !== '=') fail('no "=" after the type');
+    if (line.startsWith('m=')) {
+      media.push(new MediaParser(line, limits, fail));
+      return;
+    }
+    if (!line.startsWith('a=')) return;
+    const colon = line.indexOf(':');
+    const name = colon < 0 ? line.slice(2) : line.slice(2, colon);
+    const value = colon < 0 ? '' : line.slice(colon + 1);
+    if (name === 'extmap-allow-mixed') extmapAllowMixed = true;
+    const current = media.at(-1);
+    if (current !== undefined) {
+      current.attribute(name, value, fail);
+    } else if (name === 'group') {
+      const [semantics, ...mids] = value.split(' ');
+      if (semantics === 'BUNDLE') bundles.push(mids);
+    } else if (isDirection(name)) {
+      sessionDirection = name;
+    } else {
+      sessionTransport.attribute(name, value, fail);
+    }
+  });
+
+  if (media.length === 0) throw new SdpError('the offer has no m-line');
+  const seen = new Set<string>();
+  for (const { mid, line, lineNumber } of media.map((m, index) => ({ ...m.identity(), lineNumber: index + 1 }))) {
+    const what = `m-line ${lineNumber} (${quoteLine(line)})`;
+    if (mid === undefined || !isMid(mid)) throw new SdpError(`${what} has no usable a=mid`);
+    if (seen.has(mid)) throw new SdpError(`${what} repeats the mid ${mid}`);
+    seen.add(mid);
+  }
+
+  // One transport: the m-lines of the first group, or the only m-line of an offer without groups.
+  const bundle = new Set(bundles[0] ?? [media[0]?.identity().mid ?? '']);
+  const bundled = media.filter((m) => bundle.has(m.identity().mid ?? ''));
+  return {
+    transport: chooseTransport(bundled, sessionTransport),
+    extmapAllowMixed,
+    media: media.map((m): OfferedMedia => m.finish(bundled.includes(m), sessionDirection)),
+  };
+}
+
+/** RFC 8843 section 7.1.3: the tagged m-line carries the transport of all; clients repeat it, some only at the session. */
+function chooseTransport(bundled: readonly MediaParser[], session: TransportParser): OfferedTransport {
+  let problem: SdpError | undefined;
+  for (const media of bundled) {
+    const result = media.transport.finish(session);
+    if (!(result instanceof SdpError)) return result;
+    problem ??= result;
+  }
+  throw problem ?? new SdpError('the BUNDLE group names no m-line of the offer');
+}
+
+function checkLimits(sdp: string, limits: SdpLimits): void {
+  if (sdp.length > limits.maxLength) {
+    throw new SdpError(`the offer has ${sdp.length} characters, more than ${limits.maxLength}`);
+  }
+  let lines = 0;
+  let mediaLines = 0;
+  for (let start = 0; start < sdp.length; ) {
+    const found = sdp.indexOf('\n', start);
+    const end = found < 0 ? sdp.length : found;
+    lines += 1;
+    if (lines > limits.maxLines) throw new SdpError(`the offer has more than ${limits.maxLines} lines`);
+    if (end - start > limits.maxLineLength) {
+      throw new SdpError(`more than ${limits.maxLineLength} characters`, quoteLine(sdp.slice(start, end)), lines);
+    }
+    if (sdp.startsWith('m=', start)) mediaLines += 1;
+    if (mediaLines > limits.maxMedia) throw new SdpError(`the offer has more than ${limits.maxMedia} m-lines`);
+    start = end + 1;
+  }
+}
+
+function forEachLine(sdp: string, visit: (line: string, lineNumber: number) => void): void {
+  let lineNumber = 0;
+  for (let start = 0; start < sdp.length; ) {
+    const found = sdp.indexOf('\n', start);
+    const next = found < 0 ? sdp.length : found;
+    const end = next > start && sdp[next - 1] === '\r' ? next - 1 : next;
+    lineNumber += 1;
+    if (end > start) {
+      const line = sdp.slice(start, end);
+      // What is echoed in an answer must not be able to start a line of its own.
+      if (hasControlCharacter(line)) throw new SdpError('a control character', undefined, lineNumber);
+      visit(line, lineNumber);
+    }
+    start = next + 1;
+  }
+}
+
+function hasControlCharacter(line: string): boolean {
+  for (let index = 0; index < line.length; index++) {
+    const code = line.charCodeAt(index);
+    if ((code < 0x20 && code !== 0x09) || code === 0x7f || code === 0x2028 || code === 0x2029) return true;
+  }
+  return false;
+}
+
+function isMid(mid: string): boolean {
+  return mid.length <= MAX_MID_LENGTH && /^[\x21-\x7e]+$/.test(mid);
+}
+
+function isDirection(name: string): boolean {
+  return name === 'sendrecv' || name === 'sendonly' || name === 'recvonly' || name === 'inactive';
+}

@@ -1,0 +1,61 @@
+import type { OfferedTransport } from './offer.js';
+import { SdpError } from './sdp-error.js';
+
+/** Octets of the fingerprints that are accepted (RFC 8122, SHA-1 and older left out). */
+const DIGEST_OCTETS: Readonly<Record<string, number>> = { 'sha-256': 32, 'sha-384': 48, 'sha-512': 64 };
+
+/** ICE and DTLS attributes of one level (the session or one m-line). */
+export class TransportParser {
+  #ufrag: string | undefined;
+  #pwd: string | undefined;
+  #fingerprint: OfferedTransport['fingerprint'] | undefined;
+  #setup: string | undefined;
+
+  attribute(name: string, value: string, fail: (what: string) => never): void {
+    switch (name) {
+      case 'ice-ufrag':
+        // RFC 8839 section 5.4; a colon would end it early in a STUN username.
+        if (!/^[\x21-\x39\x3b-\x7e]{4,256}$/.test(value)) fail('an ICE user fragment has 4 to 256 characters, not so');
+        this.#ufrag ??= value;
+        break;
+      case 'ice-pwd':
+        if (!/^[\x21-\x7e]{22,256}$/.test(value)) fail('an ICE password has 22 to 256 characters, not so');
+        this.#pwd ??= value;
+        break;
+      case 'fingerprint':
+        this.#addFingerprint(value, fail);
+        break;
+      case 'setup':
+        this.#setup ??= value;
+        break;
+    }
+  }
+
+  /** The first fingerprint counts, but SHA-256 goes before others; unknown algorithms are skipped. */
+  #addFingerprint(text: string, fail: (what: string) => never): void {
+    const [name = '', value = ''] = text.trim().split(/ +/, 2);
+    const algorithm = name.toLowerCase();
+    if (!Object.hasOwn(DIGEST_OCTETS, algorithm)) return;
+    const octets = DIGEST_OCTETS[algorithm] ?? 0;
+    if (value.length !== octets * 3 - 1 || !/^[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2})*$/.test(value)) {
+      fail(`not ${octets} octets of a fingerprint`);
+    }
+    if (this.#fingerprint === undefined || (algorithm === 'sha-256' && this.#fingerprint.algorithm !== 'sha-256')) {
+      this.#fingerprint = { algorithm, value: value.toUpperCase() };
+    }
+  }
+
+  /** With the session's attributes where this level has none; an error (not thrown) when something is missing. */
+  finish(session: TransportParser): OfferedTransport | SdpError {
+    const iceUfrag = this.#ufrag ?? session.#ufrag;
+    const icePwd = this.#pwd ?? session.#pwd;
+    const fingerprint = this.#fingerprint ?? session.#fingerprint;
+    const setup = this.#setup ?? session.#setup;
+    if (iceUfrag === undefined || icePwd === undefined) return new SdpError('the offer has no ICE credentials');
+    if (fingerprint === undefined) return new SdpError('the offer has no certificate fingerprint that is accepted');
+    if (setup !== 'actpass' && setup !== 'active') {
+      return new SdpError(`the offerer has to be able to be the DTLS client, a=setup is ${setup ?? 'missing'}`);
+    }
+    return { iceUfrag, icePwd, fingerprint, setup };
+  }
+}

@@ -112,6 +112,25 @@ export class VariantSelection {
     }
   }
 
+  /** The track is gone; what the subscriber asked for stays. */
+  reset(): void {
+    this.current = undefined;
+    this.queued = undefined;
+    this.settled = false;
+    this.muted = false;
+    for (const variant of VARIANTS) {
+      this.active[variant] = false;
+      this.seen[variant] = false;
+    }
+  }
+
+  /** The variant that flows comes from a new source now: it has to begin again with a keyframe. */
+  sourceReplaced(variant: Variant): void {
+    if (this.current !== variant || this.queued !== undefined) return;
+    this.queued = variant;
+    this.reason = 'automatic_selection';
+  }
+
   /** A keyframe of this variant begins: true when it is the awaited one, which flows from this packet on. */
   keyframe(variant: Variant): boolean {
     if (this.queued !== variant) return false;

@@ -1,0 +1,60 @@
+import type { Log } from '@bloom/log';
+import {
+  emptyReportBlock,
+  emptySenderInfo,
+  RtcpReader,
+  RtcpWriter,
+  RtpView,
+  TransportCcFeedback,
+  Vp8Descriptor,
+} from '@bloom/rtp';
+import type { MediaPort, PacketSealer } from '@bloom/webrtc';
+
+/** RTCP compounds stay below any path's MTU. */
+const MAX_COMPOUND = 1150;
+
+/** The world as the forwarding code sees it: time, chance and a log. */
+export interface MediaWorld {
+  /** Monotonic, ms; the same clock as the port's packet times. */
+  now(): number;
+  /** A random unsigned 32-bit integer. */
+  random(): number;
+  log: Log;
+}
+
+/** Packets the forwarding layer threw away, by reason; the port counts its own. */
+export type ForwardingDrop = 'unknown_ssrc' | 'unexpected_payload' | 'oversized' | 'malformed_media';
+
+/**
+ * What all rooms of one worker share: the world, counters, and the scratch objects that make the packet path free of
+ * allocation. The path is synchronous, so one of each is enough.
+ */
+export class MediaContext {
+  packetsForwarded = 0;
+  readonly dropped: Record<ForwardingDrop, number> = {
+    unknown_ssrc: 0,
+    unexpected_payload: 0,
+    oversized: 0,
+    malformed_media: 0,
+  };
+
+  /** The packet being received. */
+  readonly view = new RtpView();
+  readonly vp8 = new Vp8Descriptor();
+  /** A packet out of a store: a retransmission, or the rest of a keyframe at a switch. */
+  readonly storedView = new RtpView();
+  readonly storedVp8 = new Vp8Descriptor();
+  readonly reader = new RtcpReader();
+  readonly writer = new RtcpWriter(MAX_COMPOUND);
+  readonly feedback = new TransportCcFeedback();
+  readonly block = emptyReportBlock();
+  readonly senderInfo = emptySenderInfo();
+  readonly nacks = new Float64Array(256);
+
+  constructor(
+    readonly world: MediaWorld,
+    /** Transports come from here. */
+    readonly port: Pick<MediaPort, 'openTransport'>,
+    readonly sealer: PacketSealer,
+  ) {}
+}

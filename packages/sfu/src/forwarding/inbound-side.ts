@@ -1,0 +1,316 @@
+import { emptyReportBlock, type ReportBlock, type RtcpReader, type RtpView, TransportCcRecorder } from '@bloom/rtp';
+import type { InboundTrack, InboundTrackStats, MediaRoomEvent, Variant } from '../media-engine.js';
+import { isVariant, VARIANTS } from '../variants.js';
+import type { MediaContext } from './context.js';
+import type { InboundStream } from './inbound-stream.js';
+import { PublishedTrack, type TrackOwner } from './published-track.js';
+
+const REPORT_INTERVAL_MS = 1000;
+/** The first report follows soon, so that the publisher's own round-trip time and congestion control get going. */
+const FIRST_REPORT_MS = 300;
+const REPORT_BLOCKS = 31;
+
+interface Route {
+  track: PublishedTrack;
+  stream: InboundStream;
+  rtx: boolean;
+}
+
+export interface InboundSideOptions {
+  peerId: string;
+  /** Sender SSRC of our feedback. */
+  localSsrc: number;
+  sendRtcp(): void;
+  emit(event: MediaRoomEvent): void;
+}
+
+/** What one client sends: which packet belongs to which stream, and what we report back. */
+export class InboundSide implements TrackOwner {
+  readonly tracks = new Map<string, PublishedTrack>();
+  private readonly byMid = new Map<string, PublishedTrack>();
+  private readonly routes = new Map<number, Route>();
+  /** Retransmission SSRCs seen before the stream they repair, by `mid/variant`. */
+  private readonly pendingRtx = new Map<string, number>();
+  private midIds: number[] = [];
+  private transportCcId: number | undefined;
+  private recorder: TransportCcRecorder | undefined;
+  private readonly blocks: ReportBlock[] = [];
+  private reportDueMs = -1;
+
+  constructor(
+    private readonly context: MediaContext,
+    private readonly options: InboundSideOptions,
+  ) {}
+
+  get peerId(): string {
+    return this.options.peerId;
+  }
+
+  emit(event: MediaRoomEvent): void {
+    this.options.emit(event);
+  }
+
+  /** Answers the tracks that appeared and those that are gone; the caller closes the latter. */
+  negotiate(inbound: readonly InboundTrack[]): { added: PublishedTrack[]; removed: PublishedTrack[] } {
+    const added: PublishedTrack[] = [];
+    const removed: PublishedTrack[] = [];
+    const wanted = new Map(inbound.map((params) => [params.trackId, params]));
+    for (const track of this.tracks.values()) {
+      const params = wanted.get(track.trackId);
+      if (params !== undefined && isSameSource(track.params, params)) continue;
+      this.remove(track);
+      removed.push(track);
+    }
+    for (const params of inbound) {
+      const existing = this.tracks.get(params.trackId);
+      const signalledBefore = existing?.params.ssrc;
+      const track = existing ?? new PublishedTrack(this.context, this, params);
+      if (existing === undefined) {
+        this.tracks.set(params.trackId, track);
+        added.push(track);
+      } else {
+        existing.params = params;
+        existing.setBitrates({});
+      }
+      this.byMid.set(params.mid, track);
+      if (params.ssrc !== undefined && params.ssrc !== signalledBefore) this.expectSignalled(track, params);
+    }
+    this.midIds = [...new Set(inbound.flatMap(({ extensions }) => extensions.mid ?? []))];
+    const transportCcId = inbound.find(
+      ({ extensions, codec }) => extensions.transportCc !== undefined && codec.feedback.includes('transport-cc'),
+    )?.extensions.transportCc;
+    // Kept while nothing is published: late packets still count.
+    if (transportCcId !== undefined) this.transportCcId = transportCcId;
+    if (this.transportCcId !== undefined) {
+      this.recorder ??= new TransportCcRecorder({ senderSsrc: this.options.localSsrc });
+    }
+    return { added, removed };
+  }
+
+  private remove(track: PublishedTrack): void {
+    this.tracks.delete(track.trackId);
+    if (this.byMid.get(track.params.mid) === track) this.byMid.delete(track.params.mid);
+    for (const [ssrc, route] of this.routes) if (route.track === track) this.routes.delete(ssrc);
+    for (const variant of VARIANTS) this.pendingRtx.delete(`${track.params.mid}/${variant}`);
+  }
+
+  private expectSignalled(track: PublishedTrack, params: InboundTrack): void {
+    if (params.rids.length > 0) return;
+    this.bind(track, 'h', params.ssrc!);
+    if (params.rtxSsrc !== undefined) this.bindRtx(track, 'h', params.rtxSsrc);
+  }
+
+  private bind(track: PublishedTrack, variant: Variant, ssrc: number): Route {
+    const old = track.stream(variant);
+    if (old !== undefined && old.ssrc !== ssrc) {
+      this.routes.delete(old.ssrc);
+      this.routes.delete(old.rtxSsrc);
+    }
+    const route = { track, stream: track.openStream(variant, ssrc), rtx: false };
+    this.routes.set(ssrc, route);
+    const pending = this.pendingRtx.get(`${track.params.mid}/${variant}`);
+    if (pending !== undefined) this.bindRtx(track, variant, pending);
+    return route;
+  }
+
+  private bindRtx(track: PublishedTrack, variant: Variant, ssrc: number): Route | undefined {
+    const stream = track.stream(variant);
+    if (stream === undefined) {
+      this.pendingRtx.set(`${track.params.mid}/${variant}`, ssrc);
+      return undefined;
+    }
+    this.pendingRtx.delete(`${track.params.mid}/${variant}`);
+    this.routes.delete(stream.rtxSsrc);
+    stream.rtxSsrc = ssrc;
+    const route = { track, stream, rtx: true };
+    this.routes.set(ssrc, route);
+    return route;
+  }
+
+  /** One authentic packet of this client. */
+  receive(buffer: Buffer, start: number, end: number, nowMs: number): void {
+    const { view, dropped } = this.context;
+    if (!view.parse(buffer, start, end)) {
+      dropped.malformed_media++;
+      return;
+    }
+    const transportSequence = view.transportSequence(this.transportCcId);
+    if (transportSequence >= 0) this.recorder?.record(transportSequence, nowMs);
+    const route = this.routes.get(view.ssrc) ?? this.learn(view);
+    if (route === undefined) {
+      dropped.unknown_ssrc++;
+      return;
+    }
+    if (this.reportDueMs < 0) this.reportDueMs = nowMs + FIRST_REPORT_MS;
+    if (route.rtx) route.track.receiveRtx(route.stream, nowMs);
+    else route.track.receive(route.stream, nowMs);
+  }
+
+  /** An unknown SSRC: its first packets say where it belongs. */
+  private learn(view: RtpView): Route | undefined {
+    const track = this.trackByMid(view);
+    if (track === undefined) return undefined;
+    const { codec, extensions, rids } = track.params;
+    if (view.payloadType === codec.payloadType) {
+      const variant = rids.length === 0 ? 'h' : view.textExtension(extensions.rid);
+      if (variant === undefined || !isVariant(variant)) return undefined;
+      if (rids.length > 0 && !rids.includes(variant)) return undefined;
+      return this.bind(track, variant, view.ssrc);
+    }
+    if (view.payloadType !== codec.rtxPayloadType) return undefined;
+    const variant = rids.length === 0 ? 'h' : view.textExtension(extensions.repairedRid);
+    if (variant === undefined || !isVariant(variant)) return undefined;
+    if (rids.length > 0 && !rids.includes(variant)) return undefined;
+    return this.bindRtx(track, variant, view.ssrc);
+  }
+
+  private trackByMid(view: RtpView): PublishedTrack | undefined {
+    for (const id of this.midIds) {
+      const mid = view.textExtension(id);
+      if (mid !== undefined) return this.byMid.get(mid);
+    }
+    return undefined;
+  }
+
+  senderReport(reader: RtcpReader, nowMs: number): void {
+    const info = this.context.senderInfo;
+    if (!reader.readSenderInfo(info)) return;
+    const route = this.routes.get(info.ssrc);
+    if (route === undefined || route.rtx) return;
+    route.stream.clock.heard(info, nowMs);
+    route.stream.statistics.senderReport(info.ntpSeconds, info.ntpFraction, nowMs);
+  }
+
+  requestKeyframe(track: PublishedTrack, stream: InboundStream): void {
+    const { writer } = this.context;
+    const { localSsrc } = this.options;
+    writer.reset();
+    if (track.params.codec.feedback.includes('nack pli') || !track.params.codec.feedback.includes('ccm fir')) {
+      writer.pli(localSsrc, stream.ssrc);
+    } else {
+      writer.fir(localSsrc, stream.ssrc, stream.firSequence++);
+    }
+    stream.plis++;
+    this.options.sendRtcp();
+  }
+
+  /** Every 20 ms: keyframe requests, NACKs, transport-wide feedback, reports. */
+  tick(nowMs: number, roundTripMs: number): void {
+    for (const track of this.tracks.values()) track.tick(nowMs);
+    this.context.writer.reset();
+    for (const track of this.tracks.values()) this.writeNacks(track, nowMs, roundTripMs);
+    this.flush();
+    if (this.recorder?.isDue(nowMs)) this.writeTransportFeedback(this.recorder, nowMs);
+    if (this.reportDueMs >= 0 && nowMs >= this.reportDueMs) this.writeReport(nowMs);
+  }
+
+  private writeNacks(track: PublishedTrack, nowMs: number, roundTripMs: number): void {
+    const { writer, nacks } = this.context;
+    for (const stream of track.streams) {
+      if (stream === undefined || stream.losses.missing === 0) continue;
+      if (!track.params.codec.feedback.includes('nack')) {
+        stream.losses.clear();
+        continue;
+      }
+      const count = stream.losses.due(nowMs, roundTripMs, nacks);
+      let done = 0;
+      while (done < count) {
+        if (writer.remaining < 64) this.flush();
+        done += writer.nack(this.options.localSsrc, stream.ssrc, nacks.subarray(done, count));
+        stream.nacks++;
+        if (done < count) this.flush();
+      }
+    }
+  }
+
+  private writeTransportFeedback(recorder: TransportCcRecorder, nowMs: number): void {
+    const { writer } = this.context;
+    // The media SSRC means nothing to a feedback on the whole transport, but has to be one of the publisher's.
+    const [mediaSsrc] = this.routes.keys();
+    // A jump in the arrival times ends a feedback early: a few make up for any backlog.
+    for (let i = 0; i < 8; i++) {
+      writer.reset();
+      if (!recorder.write(writer, mediaSsrc ?? 0, nowMs)) return;
+      this.options.sendRtcp();
+    }
+  }
+
+  private writeReport(nowMs: number): void {
+    this.reportDueMs = nowMs + REPORT_INTERVAL_MS;
+    const { blocks } = this;
+    let used = 0;
+    for (const track of this.tracks.values()) {
+      for (const stream of track.streams) {
+        if (stream === undefined || !stream.started) continue;
+        const block = (blocks[used] ??= emptyReportBlock());
+        if (stream.statistics.report(stream.ssrc, nowMs, block)) used++;
+        if (used === REPORT_BLOCKS) {
+          this.sendReport(used);
+          used = 0;
+        }
+      }
+    }
+    if (used > 0) this.sendReport(used);
+  }
+
+  private sendReport(count: number): void {
+    this.context.writer.reset().receiverReport(this.options.localSsrc, this.blocks.slice(0, count));
+    this.options.sendRtcp();
+  }
+
+  private flush(): void {
+    const { writer } = this.context;
+    if (writer.length > 0) this.options.sendRtcp();
+    writer.reset();
+  }
+
+  stats(): InboundTrackStats[] {
+    const stats: InboundTrackStats[] = [];
+    for (const track of this.tracks.values()) {
+      for (const variant of VARIANTS) {
+        const stream = track.stream(variant);
+        if (stream?.started) stats.push(streamStats(track, stream));
+      }
+    }
+    return stats;
+  }
+
+  close(): PublishedTrack[] {
+    const tracks = [...this.tracks.values()];
+    this.tracks.clear();
+    this.byMid.clear();
+    this.routes.clear();
+    this.pendingRtx.clear();
+    return tracks;
+  }
+}
+
+/** A track that changes its codec or its kind of sending is another track under the old name. */
+function isSameSource(before: InboundTrack, after: InboundTrack): boolean {
+  return (
+    before.mid === after.mid &&
+    before.kind === after.kind &&
+    before.codec.name === after.codec.name &&
+    before.rids.length > 0 === after.rids.length > 0
+  );
+}
+
+function streamStats(track: PublishedTrack, stream: InboundStream): InboundTrackStats {
+  const { statistics } = stream;
+  return {
+    ssrc: stream.ssrc,
+    trackId: track.trackId,
+    variant: stream.variant,
+    active: !track.simulcast || track.activity.isActive(stream.variant),
+    codec: track.params.codec.name,
+    packets: statistics.packets,
+    bytes: statistics.bytes,
+    markers: stream.markers,
+    keyframes: stream.keyframeCount,
+    lost: Math.max(0, statistics.lost),
+    nacks: stream.nacks,
+    plis: stream.plis,
+    rtx: { packets: stream.rtxPackets, bytes: stream.rtxBytes },
+    jitterMs: statistics.jitterMs,
+  };
+}

@@ -1,0 +1,68 @@
+import { LossTracker, PacketStore, ReceiveStatistics, SenderClock, SequenceUnwrapper } from '@bloom/rtp';
+import { KeyframeRequests } from '../keyframe-requests.js';
+import type { TrackKind, Variant } from '../media-engine.js';
+import { variantIndex } from '../variants.js';
+import type { OutboundTrack } from './outbound-track.js';
+
+const STORE = {
+  // Two seconds of 2 Mbit/s. Pages of a slower stream are never touched.
+  video: { packets: 1024, bytes: 640 * 1024, maxAgeMs: 2000 },
+  audio: { packets: 128, bytes: 48 * 1024, maxAgeMs: 1000 },
+} as const;
+
+export interface InboundStreamOptions {
+  variant: Variant;
+  kind: TrackKind;
+  clockRate: number;
+  ssrc: number;
+  /** Tells the streams of a track apart in the subscribers' send histories, 0..255. */
+  id: number;
+}
+
+/** One variant of a published track as it arrives: one SSRC with its retransmission stream. Bookkeeping only. */
+export class InboundStream {
+  readonly variant: Variant;
+  readonly index: number;
+  readonly id: number;
+  readonly ssrc: number;
+  rtxSsrc = -1;
+  readonly unwrapper = new SequenceUnwrapper();
+  readonly losses: LossTracker;
+  readonly statistics: ReceiveStatistics;
+  readonly store: PacketStore;
+  readonly clock: SenderClock;
+  readonly keyframes = new KeyframeRequests();
+  /** Subscribers this variant flows to now. */
+  readonly forwarding: OutboundTrack[] = [];
+  /** Media has arrived; until then this is only an expectation from the SDP. */
+  started = false;
+
+  lastKeyframeTimestamp = -1;
+  markers = 0;
+  keyframeCount = 0;
+  nacks = 0;
+  plis = 0;
+  rtxPackets = 0;
+  rtxBytes = 0;
+  firSequence = 0;
+
+  constructor(options: InboundStreamOptions) {
+    this.variant = options.variant;
+    this.index = variantIndex(options.variant);
+    this.id = options.id;
+    this.ssrc = options.ssrc;
+    this.losses = new LossTracker({ maxMissing: options.kind === 'video' ? 512 : 64 });
+    this.statistics = new ReceiveStatistics(options.clockRate);
+    this.store = new PacketStore(STORE[options.kind]);
+    this.clock = new SenderClock(options.clockRate);
+  }
+
+  addSubscriber(slot: OutboundTrack): void {
+    if (!this.forwarding.includes(slot)) this.forwarding.push(slot);
+  }
+
+  removeSubscriber(slot: OutboundTrack): void {
+    const at = this.forwarding.indexOf(slot);
+    if (at >= 0) this.forwarding.splice(at, 1);
+  }
+}

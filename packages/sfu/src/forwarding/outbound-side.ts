@@ -1,0 +1,314 @@
+import type { RtcpReader } from '@bloom/rtp';
+import type { SealStream } from '@bloom/webrtc';
+import { BandwidthAllocation, type AllocationSlot } from '../bandwidth/allocation.js';
+import { BandwidthEstimator } from '../bandwidth/bandwidth-estimator.js';
+import type { MediaRoomEvent, OutboundSlot, OutboundTrackStats, Variant } from '../media-engine.js';
+import type { MediaContext } from './context.js';
+import { OutboundTrack, type SlotReceiver } from './outbound-track.js';
+import { ProbeSender } from './probe-sender.js';
+import { SlotNumbering } from './slot-numbering.js';
+
+const REPORT_INTERVAL_MS = 1000;
+const ALLOCATION_INTERVAL_MS = 200;
+const ESTIMATION_INTERVAL_MS = 1000;
+const ESTIMATION_CHANGE = 0.05;
+/** Assumed until the receiver's first report. */
+const DEFAULT_ROUND_TRIP_MS = 50;
+/** Retransmissions to one client per tick: more is a storm that would only make matters worse. */
+const RETRANSMISSIONS_PER_TICK = 100;
+/** Targets remembered for tracks that have no slot yet. */
+const MAX_EARLY_TARGETS = 256;
+
+export interface OutboundSideOptions {
+  peerId: string;
+  openStream(ssrc: number): SealStream | undefined;
+  /** Sends the context's writer. */
+  sendRtcp(): void;
+  emit(event: MediaRoomEvent): void;
+  fault(error: unknown): void;
+  /** The slot may flow now: connect it to its track, now or when that appears. */
+  slotLive(slot: OutboundTrack): void;
+  slotGone(slot: OutboundTrack): void;
+}
+
+/** What one client gets: its slots, what it says about them, and how much of it. */
+export class OutboundSide implements SlotReceiver {
+  roundTripMs = DEFAULT_ROUND_TRIP_MS;
+  readonly slots = new Map<string, OutboundTrack>();
+  private readonly bySsrc = new Map<number, OutboundTrack>();
+  private readonly numberings = new Map<number, SlotNumbering>();
+  private readonly earlyTargets = new Map<string, Variant>();
+  private estimator: BandwidthEstimator | undefined;
+  private readonly probes: ProbeSender;
+  private readonly allocation = new BandwidthAllocation<OutboundTrack>();
+  private allocationDueMs = 0;
+  private allocatedAtMs = 0;
+  private announcedBps = 0;
+  private announcedAtMs = Number.NEGATIVE_INFINITY;
+  private retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
+  private nackedSlot: OutboundTrack | undefined;
+  private feedbackAtMs = 0;
+
+  constructor(
+    private readonly context: MediaContext,
+    private readonly options: OutboundSideOptions,
+  ) {
+    this.probes = new ProbeSender(this.slots);
+  }
+
+  get peerId(): string {
+    return this.options.peerId;
+  }
+
+  get estimationBps(): number | undefined {
+    return this.estimator?.estimateBps;
+  }
+
+  /** The slots of the answer, as a whole. New ones wait for `goLive`; missing ones stop at once. */
+  negotiate(outbound: readonly OutboundSlot[], generation: number): void {
+    const wanted = new Map(outbound.map((params) => [params.mid, params]));
+    for (const [mid, slot] of this.slots) {
+      const params = wanted.get(mid);
+      if (params === undefined || !isSameSlot(slot.params, params)) this.remove(mid, slot);
+    }
+    for (const params of outbound) {
+      const existing = this.slots.get(params.mid);
+      if (existing !== undefined) {
+        existing.update(params);
+        continue;
+      }
+      this.add(params, generation);
+    }
+    const negotiated = outbound.some(
+      ({ codec, extensions }) => extensions.transportCc !== undefined && codec.feedback.includes('transport-cc'),
+    );
+    if (negotiated) this.estimator ??= new BandwidthEstimator();
+  }
+
+  private add(params: OutboundSlot, generation: number): void {
+    let numbering = this.numberings.get(params.ssrc);
+    if (numbering === undefined) {
+      const { random } = this.context.world;
+      numbering = new SlotNumbering({ clockRate: params.codec.clockRate, random });
+      this.numberings.set(params.ssrc, numbering);
+    }
+    const slot = new OutboundTrack(this.context, { params, receiver: this, numbering, generation });
+    this.slots.set(params.mid, slot);
+    this.bySsrc.set(params.ssrc, slot);
+    this.bySsrc.set(params.rtxSsrc, slot);
+    const target = this.earlyTargets.get(params.trackId);
+    if (target !== undefined) slot.selection.setTarget(target);
+    this.earlyTargets.delete(params.trackId);
+  }
+
+  private remove(mid: string, slot: OutboundTrack): void {
+    this.slots.delete(mid);
+    this.bySsrc.delete(slot.params.ssrc);
+    this.bySsrc.delete(slot.params.rtxSsrc);
+    slot.detach();
+    this.options.slotGone(slot);
+  }
+
+  /** The cycle of this generation has ended and keys are there. */
+  goLive(generation: number): void {
+    for (const slot of this.slots.values()) {
+      if (slot.live || slot.generation > generation) continue;
+      slot.goLive();
+      this.options.slotLive(slot);
+    }
+  }
+
+  setTarget(trackId: string, variant: Variant): void {
+    for (const slot of this.slots.values()) {
+      if (slot.trackId !== trackId) continue;
+      if (slot.track?.simulcast === false) return;
+      slot.selection.setTarget(variant);
+      slot.selectionChanged();
+      return;
+    }
+    if (this.earlyTargets.size < MAX_EARLY_TARGETS) this.earlyTargets.set(trackId, variant);
+  }
+
+  // --- what slots ask of their transport
+
+  nextTransportSequence(wanted: boolean): number {
+    return wanted && this.estimator !== undefined ? this.estimator.nextSequence : -1;
+  }
+
+  packetSent(bytes: number, numbered: boolean, nowMs: number): void {
+    if (numbered) this.estimator!.packetSent(bytes, nowMs, this.probes.active);
+    this.probes.sent(bytes);
+  }
+
+  spendRetransmission(): boolean {
+    if (this.retransmissionsLeft === 0) return false;
+    this.retransmissionsLeft--;
+    return true;
+  }
+
+  openStream(ssrc: number): SealStream | undefined {
+    return this.options.openStream(ssrc);
+  }
+
+  closeStream(stream: SealStream): void {
+    this.context.sealer.closeStream(stream);
+  }
+
+  fault(error: unknown): void {
+    this.options.fault(error);
+  }
+
+  emit(event: MediaRoomEvent): void {
+    this.options.emit(event);
+  }
+
+  // --- what the receiver says
+
+  reportBlocks(reader: RtcpReader, nowMs: number): void {
+    const { block } = this.context;
+    for (let i = 0; reader.readReportBlock(i, block); i++) {
+      const slot = this.bySsrc.get(block.ssrc);
+      if (slot === undefined || slot.params.ssrc !== block.ssrc) continue;
+      const { lastSenderReport, delaySinceLastSenderReport } = block;
+      const roundTripMs = slot.roundTrip.roundTripMs(lastSenderReport, delaySinceLastSenderReport, nowMs);
+      slot.reported(block.cumulativeLost, roundTripMs);
+      if (roundTripMs >= 0) this.roundTripMs += 0.25 * (Math.max(5, roundTripMs) - this.roundTripMs);
+    }
+  }
+
+  feedback(reader: RtcpReader, nowMs: number): void {
+    this.feedbackAtMs = nowMs;
+    if (reader.isTransportCc) {
+      this.transportFeedback(reader, nowMs);
+    } else if (reader.isNack) {
+      const slot = this.bySsrc.get(reader.mediaSsrc);
+      if (slot === undefined) return;
+      slot.nacks++;
+      this.nackedSlot = slot;
+      reader.forEachNack(this.visitNack);
+    } else if (reader.isPli) {
+      this.bySsrc.get(reader.mediaSsrc)?.keyframeWanted(nowMs);
+    } else if (reader.isFir) {
+      reader.forEachFir(this.visitFir);
+    }
+  }
+
+  private readonly visitNack = (sequence: number): void => {
+    this.nackedSlot?.resend(sequence, this.feedbackAtMs);
+  };
+
+  private readonly visitFir = (ssrc: number): void => {
+    this.bySsrc.get(ssrc)?.keyframeWanted(this.feedbackAtMs);
+  };
+
+  private transportFeedback(reader: RtcpReader, nowMs: number): void {
+    const { feedback } = this.context;
+    const { estimator } = this;
+    if (estimator === undefined || !feedback.parse(reader)) return;
+    for (let i = 0; i < feedback.packetCount; i++) {
+      const sequence = (feedback.baseSequence + i) & 0xffff;
+      const arrivalMs = feedback.arrivalsMs[i]!;
+      if (Number.isNaN(arrivalMs)) estimator.lost(sequence);
+      else estimator.received(sequence, arrivalMs);
+    }
+    estimator.feedbackEnd(nowMs);
+  }
+
+  // --- what time brings
+
+  tick(nowMs: number): void {
+    this.retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
+    this.writeReports(nowMs);
+    if (this.probes.active) this.probes.tick(nowMs);
+    if (nowMs >= this.allocationDueMs) {
+      this.allocate(nowMs);
+      this.allocationDueMs = nowMs + ALLOCATION_INTERVAL_MS;
+    }
+  }
+
+  private writeReports(nowMs: number): void {
+    const { writer, senderInfo } = this.context;
+    writer.reset();
+    for (const slot of this.slots.values()) {
+      if (nowMs < slot.reportDueMs || !slot.senderReport(nowMs, senderInfo)) continue;
+      slot.reportDueMs = nowMs + REPORT_INTERVAL_MS;
+      const cname = slot.params.cname ?? slot.track?.owner.peerId ?? '';
+      // An SDES has at most 264 bytes; text beyond ASCII may triple.
+      if (writer.remaining < 28 + 16 + Math.min(255, cname.length * 3)) {
+        this.options.sendRtcp();
+        writer.reset();
+      }
+      writer.senderReport(senderInfo).sdes(senderInfo.ssrc, cname);
+    }
+    if (writer.length > 0) this.options.sendRtcp();
+  }
+
+  private allocate(nowMs: number): void {
+    const intervalMs = nowMs - this.allocatedAtMs;
+    this.allocatedAtMs = nowMs;
+    const slots: AllocationSlot<OutboundTrack>[] = [];
+    let fixedBps = 0;
+    for (const slot of this.slots.values()) {
+      slot.measure(intervalMs);
+      if (slot.track?.simulcast) slots.push(allocationSlot(slot, nowMs));
+      else fixedBps += slot.sendingBps;
+    }
+    const estimateBps = this.estimator?.estimateBps;
+    if (estimateBps === undefined) return;
+    this.announce(estimateBps, nowMs);
+    if (slots.length === 0) return;
+    const { grants, probeBps } = this.allocation.update({ estimateBps, fixedBps, slots, nowMs });
+    for (const [slot, bps] of grants) {
+      slot.selection.setAllocation(bps);
+      slot.selectionChanged();
+    }
+    if (probeBps !== undefined && this.probes.mayStart(nowMs) && this.estimator!.startProbe(nowMs)) {
+      this.probes.start(probeBps, nowMs);
+    }
+  }
+
+  private announce(estimationBps: number, nowMs: number): void {
+    if (nowMs - this.announcedAtMs < ESTIMATION_INTERVAL_MS) return;
+    if (Math.abs(estimationBps - this.announcedBps) <= ESTIMATION_CHANGE * this.announcedBps) return;
+    this.announcedAtMs = nowMs;
+    this.announcedBps = estimationBps;
+    this.options.emit({ type: 'bandwidthEstimation', peerId: this.peerId, estimationBps });
+  }
+
+  stats(): OutboundTrackStats[] {
+    return [...this.slots.values()].map((slot) => slot.stats());
+  }
+
+  /** The transport failed: nothing flows any more, but slots may still be negotiated away. */
+  stop(): void {
+    for (const slot of this.slots.values()) {
+      slot.detach();
+      this.options.slotGone(slot);
+    }
+  }
+
+  close(): void {
+    this.stop();
+    this.slots.clear();
+    this.bySsrc.clear();
+    this.numberings.clear();
+    this.earlyTargets.clear();
+  }
+}
+
+function isSameSlot(before: OutboundSlot, after: OutboundSlot): boolean {
+  return before.trackId === after.trackId && before.ssrc === after.ssrc && before.codec.name === after.codec.name;
+}
+
+function allocationSlot(slot: OutboundTrack, nowMs: number): AllocationSlot<OutboundTrack> {
+  const { selection } = slot;
+  return {
+    key: slot,
+    target: selection.target,
+    wanted: selection.wanted,
+    active: { l: selection.isActive('l'), m: selection.isActive('m'), h: selection.isActive('h') },
+    bitratesBps: slot.track!.bitrates,
+    negotiable: slot.isNegotiable(nowMs),
+    sendingBps: slot.sendingBps,
+  };
+}

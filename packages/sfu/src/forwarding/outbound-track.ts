@@ -1,0 +1,405 @@
+import {
+  OutboundHeader,
+  RoundTripClock,
+  type RtpView,
+  SendHistory,
+  type SenderInfo,
+  type Vp8Descriptor,
+  writeRtxPrefix,
+  writeVp8Descriptor,
+} from '@bloom/rtp';
+import type { SealStream } from '@bloom/webrtc';
+import type { MediaRoomEvent, OutboundSlot, OutboundTrackStats } from '../media-engine.js';
+import { VariantSelection } from '../variant-selection.js';
+import { wireReason } from '../variants.js';
+import type { MediaContext } from './context.js';
+import type { InboundStream } from './inbound-stream.js';
+import type { PublishedTrack } from './published-track.js';
+import type { SlotNumbering } from './slot-numbering.js';
+
+/** A slot's allocation is not negotiable for this time after its first media, ms. */
+const PROTECTED_MS = 500;
+const PADDING = Buffer.alloc(255).fill(255, 254);
+
+/** What a slot needs of the transport it goes out on. */
+export interface SlotReceiver {
+  readonly peerId: string;
+  readonly roundTripMs: number;
+  /** Transport-wide number for the next packet, -1 when none is to be written. */
+  nextTransportSequence(wanted: boolean): number;
+  /** A packet of this size went out; `numbered`: under the transport-wide number given last. */
+  packetSent(bytes: number, numbered: boolean, nowMs: number): void;
+  openStream(ssrc: number): SealStream | undefined;
+  closeStream(stream: SealStream): void;
+  /** Whether one more retransmission may go out now. */
+  spendRetransmission(): boolean;
+  fault(error: unknown): void;
+  emit(event: MediaRoomEvent): void;
+}
+
+export interface OutboundTrackOptions {
+  params: OutboundSlot;
+  receiver: SlotReceiver;
+  numbering: SlotNumbering;
+  /** Cycle that introduced the slot: it flows once that cycle has ended. */
+  generation: number;
+}
+
+/** One track on its way to one client: the sending half of the packet path. */
+export class OutboundTrack {
+  readonly receiver: SlotReceiver;
+  readonly numbering: SlotNumbering;
+  readonly generation: number;
+  readonly selection = new VariantSelection();
+  readonly roundTrip = new RoundTripClock();
+  params: OutboundSlot;
+  /** The cycle has ended and the transport is up. */
+  live = false;
+  track: PublishedTrack | undefined;
+  /** What flows now. */
+  source: InboundStream | undefined;
+
+  private stream: SealStream | undefined;
+  private rtxStream: SealStream | undefined;
+  /** Set once the receiver reports on our SSRC: it knows the mid then, and the shorter header will do. */
+  private known = false;
+  private fullHeader!: OutboundHeader;
+  private plainHeader!: OutboundHeader;
+  private rtxHeader: OutboundHeader | undefined;
+  private history: SendHistory;
+  private readonly isVp8: boolean;
+  private firstMediaMs = -1;
+  reportDueMs = 0;
+
+  packets = 0;
+  bytes = 0;
+  markers = 0;
+  keyframes = 0;
+  nacks = 0;
+  plis = 0;
+  retransmitted = 0;
+  paddingPackets = 0;
+  paddingBytes = 0;
+  lost = 0;
+  roundTripMs = -1;
+  private lastKeyframeTimestamp = -1;
+  /** Number of the packet the last switch was made at. */
+  private switchedAt = -1;
+
+  /** Sending rate for the allocation, bits per second, smoothed. */
+  sendingBps = 0;
+  private measuredBytes = 0;
+
+  constructor(
+    private readonly context: MediaContext,
+    options: OutboundTrackOptions,
+  ) {
+    this.receiver = options.receiver;
+    this.numbering = options.numbering;
+    this.generation = options.generation;
+    this.params = options.params;
+    this.isVp8 = options.params.codec.name === 'vp8';
+    this.history = new SendHistory(options.params.kind === 'video' ? 1024 : 64);
+    this.update(options.params);
+  }
+
+  get trackId(): string {
+    return this.params.trackId;
+  }
+
+  get isSimulcast(): boolean {
+    return this.track?.simulcast === true;
+  }
+
+  /** The same slot as a later answer describes it: payload types and extension ids may have changed. */
+  update(params: OutboundSlot): void {
+    this.params = params;
+    const { ssrc, rtxSsrc, codec, extensions, mid } = params;
+    const extensionIds = {
+      transportCc: codec.feedback.includes('transport-cc') ? extensions.transportCc : undefined,
+      audioLevel: params.kind === 'audio' ? extensions.audioLevel : undefined,
+    };
+    const { payloadType } = codec;
+    const full = { mid: extensions.mid, ...extensionIds };
+    this.fullHeader = new OutboundHeader({ ssrc, payloadType, extensionIds: full, mid });
+    this.plainHeader = new OutboundHeader({ ssrc, payloadType, extensionIds });
+    this.rtxHeader =
+      codec.rtxPayloadType === undefined
+        ? undefined
+        : new OutboundHeader({ ssrc: rtxSsrc, payloadType: codec.rtxPayloadType, extensionIds: full, mid });
+  }
+
+  /** The cycle that introduced the slot has ended and keys are there: media may flow. */
+  goLive(): void {
+    this.live = true;
+    this.stream = this.receiver.openStream(this.params.ssrc);
+  }
+
+  attach(track: PublishedTrack): void {
+    if (this.track === track) return;
+    this.track?.removeSlot(this);
+    this.track = track;
+    track.addSlot(this);
+  }
+
+  /** Stops at once. Numbering stays with the transport. */
+  detach(): void {
+    this.source?.removeSubscriber(this);
+    this.source = undefined;
+    this.track?.removeSlot(this);
+    this.track = undefined;
+    this.live = false;
+    if (this.stream !== undefined) this.receiver.closeStream(this.stream);
+    if (this.rtxStream !== undefined) this.receiver.closeStream(this.rtxStream);
+    this.stream = undefined;
+    this.rtxStream = undefined;
+  }
+
+  /** The publisher withdrew the track; another may appear under the same id. */
+  trackGone(): void {
+    this.source?.removeSubscriber(this);
+    this.source = undefined;
+    this.track = undefined;
+    this.selection.reset();
+  }
+
+  sourceReplaced(old: InboundStream): void {
+    old.removeSubscriber(this);
+    if (this.source === old) this.source = undefined;
+    this.selection.sourceReplaced(old.variant);
+    this.selectionChanged();
+  }
+
+  /** To be called after whatever may have changed the selection. */
+  selectionChanged(): void {
+    const { queued } = this.selection;
+    if (queued !== undefined) this.track?.requestKeyframe(queued, this.context.world.now());
+  }
+
+  fault(error: unknown): void {
+    this.receiver.fault(error);
+  }
+
+  /** Begins with this packet, the first of a keyframe; the caller forwards it next. */
+  switchTo(stream: InboundStream, view: RtpView, vp8: Vp8Descriptor, sequence: number, nowMs: number): void {
+    if (!this.selection.keyframe(stream.variant)) return;
+    this.source?.removeSubscriber(this);
+    this.source = stream;
+    this.numbering.mapper.switchTo(sequence, view.timestamp, nowMs);
+    if (this.isVp8) this.numbering.vp8.switchTo(vp8);
+    if (this.firstMediaMs < 0) this.firstMediaMs = nowMs;
+    this.reportDueMs = nowMs;
+    stream.addSubscriber(this);
+    this.receiver.emit({
+      type: 'encodingSwitched',
+      peerId: this.receiver.peerId,
+      trackId: this.trackId,
+      variant: stream.variant,
+      reason: wireReason(this.selection.reason),
+    });
+    this.switchedAt = sequence;
+  }
+
+  /** The packet switched at came late: what overtook it is in the store and follows now. */
+  catchUp(stream: InboundStream, first: number, nowMs: number): void {
+    if (this.switchedAt !== first) return;
+    this.switchedAt = -1;
+    const { storedView, storedVp8, sealer } = this.context;
+    for (let sequence = first + 1; sequence <= stream.unwrapper.newest; sequence++) {
+      if (!this.readStored(stream, sequence, nowMs)) continue;
+      sealer.begin(storedView.buffer, storedView.payloadStart, storedView.payloadEnd);
+      this.forward(storedView, storedVp8, sequence, -1, nowMs);
+      sealer.end();
+    }
+  }
+
+  /** A packet of the current source that carries no media: later ones close up. */
+  skip(sequence: number): void {
+    this.numbering.mapper.drop(sequence);
+  }
+
+  /** One packet of the current source, within a round begun with its payload. `audioLevel` -1: none. */
+  forward(view: RtpView, vp8: Vp8Descriptor, sequence: number, audioLevel: number, nowMs: number): void {
+    const { numbering, receiver } = this;
+    const { mapper } = numbering;
+    if (!mapper.map(sequence, view.timestamp, nowMs)) return;
+    const source = this.source!;
+    let pictureId = -1;
+    let tl0PicIdx = -1;
+    let keyIdx = -1;
+    if (this.isVp8) {
+      numbering.vp8.map(vp8);
+      ({ pictureId, tl0PicIdx, keyIdx } = numbering.vp8);
+    }
+    // Also for a packet that cannot leave now: the receiver will ask for it.
+    this.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, pictureId, tl0PicIdx, keyIdx);
+    const { sealer } = this.context;
+    const at = sealer.reserve();
+    if (at < 0 || this.stream === undefined) return;
+    const header = this.known ? this.plainHeader : this.fullHeader;
+    const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
+    const { arena } = sealer;
+    const headerLength = header.write(
+      arena,
+      at,
+      view.marker,
+      mapper.sequence,
+      mapper.timestamp,
+      transportSequence,
+      audioLevel,
+    );
+    let prefix = 0;
+    let skip = 0;
+    if (this.isVp8) {
+      prefix = writeVp8Descriptor(arena, at + headerLength, vp8, pictureId, tl0PicIdx, keyIdx);
+      skip = vp8.length;
+    }
+    if (!sealer.commit(this.stream, headerLength, prefix, skip, mapper.sequence)) return;
+    const payload = view.payloadLength - skip + prefix;
+    receiver.packetSent(headerLength + payload, transportSequence >= 0, nowMs);
+    this.packets++;
+    this.bytes += payload;
+    numbering.packetsSent++;
+    numbering.octetsSent += payload;
+    this.context.packetsForwarded++;
+    if (view.marker) this.markers++;
+    if (view.timestamp === source.lastKeyframeTimestamp && view.timestamp !== this.lastKeyframeTimestamp) {
+      this.lastKeyframeTimestamp = view.timestamp;
+      this.keyframes++;
+    }
+  }
+
+  private readStored(stream: InboundStream, sequence: number, nowMs: number): boolean {
+    const { storedView, storedVp8 } = this.context;
+    const { store } = stream;
+    if (!store.find(sequence, nowMs) || !storedView.parse(store.buffer, store.start, store.end)) return false;
+    return !this.isVp8 || storedVp8.parse(store.buffer, storedView.payloadStart, storedView.payloadEnd);
+  }
+
+  /** The receiver misses what was sent under this 16-bit number. */
+  resend(sequence16: number, nowMs: number): void {
+    const { history, context, receiver } = this;
+    if (this.track === undefined || !history.find(sequence16)) return;
+    const from = this.track.streamById(history.source);
+    if (from === undefined || !history.mayResend(nowMs, receiver.roundTripMs)) return;
+    if (!this.readStored(from, history.sourceSequence, nowMs) || !receiver.spendRetransmission()) return;
+    const view = context.storedView;
+    const rtx = this.rtxHeader;
+    const stream = rtx === undefined ? this.stream : this.openRtxStream();
+    if (stream === undefined) return;
+    const { sealer } = context;
+    const { arena } = sealer;
+    sealer.begin(view.buffer, view.payloadStart, view.payloadEnd);
+    const at = sealer.reserve();
+    if (at >= 0) {
+      const header = rtx ?? this.fullHeader;
+      const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
+      const sequence = rtx === undefined ? history.sequence : this.numbering.rtxSequence++;
+      const headerLength = header.write(arena, at, view.marker, sequence, history.timestamp, transportSequence);
+      let prefix = rtx === undefined ? 0 : writeRtxPrefix(arena, at + headerLength, history.sequence);
+      let skip = 0;
+      if (this.isVp8) {
+        const { pictureId, tl0PicIdx, keyIdx } = history;
+        prefix += writeVp8Descriptor(arena, at + headerLength + prefix, context.storedVp8, pictureId, tl0PicIdx, keyIdx);
+        skip = context.storedVp8.length;
+      }
+      if (sealer.commit(stream, headerLength, prefix, skip, sequence)) {
+        receiver.packetSent(headerLength + view.payloadLength - skip + prefix, transportSequence >= 0, nowMs);
+        this.retransmitted++;
+      }
+    }
+    sealer.end();
+  }
+
+  /** One packet of padding on the retransmission stream, to probe. Answers the bytes sent, 0 when there is no such stream. */
+  sendPadding(nowMs: number): number {
+    const rtx = this.rtxHeader;
+    if (!this.live || rtx === undefined || !this.numbering.mapper.started) return 0;
+    const stream = this.openRtxStream();
+    if (stream === undefined) return 0;
+    const { sealer } = this.context;
+    let sent = 0;
+    sealer.begin(PADDING, 0, PADDING.length);
+    const at = sealer.reserve();
+    if (at >= 0) {
+      const transportSequence = this.receiver.nextTransportSequence(rtx.hasTransportSequence);
+      const { timestamp } = this.numbering.mapper;
+      const sequence = this.numbering.rtxSequence++;
+      const headerLength = rtx.write(sealer.arena, at, false, sequence, timestamp, transportSequence);
+      // The padding bit; the last byte of the "payload" says that all of it is padding.
+      sealer.arena[at]! |= 0x20;
+      if (sealer.commit(stream, headerLength, 0, 0, sequence)) {
+        sent = headerLength + PADDING.length;
+        this.receiver.packetSent(sent, transportSequence >= 0, nowMs);
+        this.paddingPackets++;
+        this.paddingBytes += PADDING.length;
+      }
+    }
+    sealer.end();
+    return sent;
+  }
+
+  private openRtxStream(): SealStream | undefined {
+    this.rtxStream ??= this.receiver.openStream(this.params.rtxSsrc);
+    return this.rtxStream;
+  }
+
+  /** The receiver wants a keyframe of what it gets now, or of what it is waiting for. */
+  keyframeWanted(nowMs: number): void {
+    this.plis++;
+    const { wanted } = this.selection;
+    if (wanted !== undefined) this.track?.requestKeyframe(wanted, nowMs);
+  }
+
+  /** A report block about our SSRC came. */
+  reported(lost: number, roundTripMs: number): void {
+    this.known = true;
+    this.lost = Math.max(this.lost, lost);
+    if (roundTripMs >= 0) this.roundTripMs = roundTripMs;
+  }
+
+  /** Fills a sender report on the publisher's wall clock; false while that is unknown. */
+  senderReport(nowMs: number, out: SenderInfo): boolean {
+    if (this.source === undefined || !this.source.clock.report(nowMs, out)) return false;
+    out.ssrc = this.params.ssrc;
+    out.rtpTimestamp = this.numbering.mapper.mapTimestamp(out.rtpTimestamp);
+    out.packetCount = this.numbering.packetsSent % 4294967296;
+    out.octetCount = this.numbering.octetsSent % 4294967296;
+    this.roundTrip.sent(out.ntpSeconds, out.ntpFraction, nowMs);
+    return true;
+  }
+
+  /** Measures the sending rate; called at a steady interval. */
+  measure(intervalMs: number): void {
+    const bps = ((this.bytes - this.measuredBytes) * 8000) / intervalMs;
+    this.measuredBytes = this.bytes;
+    this.sendingBps += 0.3 * (bps - this.sendingBps);
+  }
+
+  isNegotiable(nowMs: number): boolean {
+    return this.firstMediaMs >= 0 && nowMs - this.firstMediaMs >= PROTECTED_MS;
+  }
+
+  stats(): OutboundTrackStats {
+    const { selection } = this;
+    return {
+      ssrc: this.params.ssrc,
+      trackId: this.trackId,
+      packets: this.packets,
+      bytes: this.bytes,
+      markers: this.markers,
+      keyframes: this.keyframes,
+      lost: this.lost,
+      nacks: this.nacks,
+      plis: this.plis,
+      ...(selection.current === undefined ? {} : { variant: selection.current }),
+      ...(this.isSimulcast ? { target: selection.target } : {}),
+      reason: wireReason(selection.reason),
+      paddingPackets: this.paddingPackets,
+      paddingBytes: this.paddingBytes,
+      retransmitted: this.retransmitted,
+      ...(this.roundTripMs < 0 ? {} : { roundTripMs: this.roundTripMs }),
+      rtcpPacketsSent: this.numbering.packetsSent,
+    };
+  }
+}

@@ -1,0 +1,290 @@
+import { isH264KeyFrame, restoreRtx, VoiceActivity } from '@bloom/rtp';
+import type { InboundTrack, MediaRoomEvent, Variant } from '../media-engine.js';
+import { VariantActivity } from '../variant-activity.js';
+import { bitratesOf, type PerVariant, VARIANTS, variantIndex } from '../variants.js';
+import type { MediaContext } from './context.js';
+import { InboundStream } from './inbound-stream.js';
+import type { OutboundTrack } from './outbound-track.js';
+
+/** After this time of media a target that has not shown up is not waited for, ms. */
+const SETTLE_MS = 500;
+
+/** Room for the longest header and SRTP's tag. */
+const PACKET_OVERHEAD = 64;
+
+/** What a track needs of the transport it comes in on. */
+export interface TrackOwner {
+  readonly peerId: string;
+  requestKeyframe(track: PublishedTrack, stream: InboundStream): void;
+  emit(event: MediaRoomEvent): void;
+}
+
+/** A track one client publishes: its variants, and the subscribers it goes to. The receiving half of the packet path. */
+export class PublishedTrack {
+  /** At its `variantIndex`; a track without simulcast has `h` only. */
+  readonly streams: (InboundStream | undefined)[] = [undefined, undefined, undefined];
+  readonly slots = new Set<OutboundTrack>();
+  readonly activity = new VariantActivity();
+  readonly simulcast: boolean;
+  bitrates: PerVariant<number>;
+  muted = false;
+
+  private readonly voice: VoiceActivity | undefined;
+  private readonly isVp8: boolean;
+  private readonly isH264: boolean;
+  private firstMediaMs = -1;
+  private settled = false;
+  private nextStreamId = 0;
+  private readonly restored = { ssrc: 0, payloadType: 0 };
+
+  constructor(
+    private readonly context: MediaContext,
+    readonly owner: TrackOwner,
+    public params: InboundTrack,
+  ) {
+    this.simulcast = params.rids.length > 0;
+    this.bitrates = bitratesOf(params.bitratesBps);
+    this.isVp8 = params.codec.name === 'vp8';
+    this.isH264 = params.codec.name === 'h264';
+    this.voice = params.kind === 'audio' ? new VoiceActivity() : undefined;
+  }
+
+  get trackId(): string {
+    return this.params.trackId;
+  }
+
+  get voiceStatus(): 'speech' | 'silence' | undefined {
+    return this.voice?.status;
+  }
+
+  stream(variant: Variant): InboundStream | undefined {
+    return this.streams[variantIndex(variant)];
+  }
+
+  streamById(id: number): InboundStream | undefined {
+    return this.streams.find((stream) => stream?.id === id);
+  }
+
+  /** The stream of this variant on this SSRC. A changed SSRC is a new source: its subscribers wait for its keyframe. */
+  openStream(variant: Variant, ssrc: number): InboundStream {
+    const index = variantIndex(variant);
+    const old = this.streams[index];
+    if (old?.ssrc === ssrc) return old;
+    const stream = new InboundStream({
+      variant,
+      kind: this.params.kind,
+      clockRate: this.params.codec.clockRate,
+      ssrc,
+      id: this.nextStreamId,
+    });
+    this.nextStreamId = (this.nextStreamId + 1) & 0xff;
+    this.streams[index] = stream;
+    if (old !== undefined) {
+      stream.rtxSsrc = old.rtxSsrc;
+      for (const slot of [...old.forwarding]) slot.sourceReplaced(old);
+    }
+    return stream;
+  }
+
+  /** A media packet in `context.view`. */
+  receive(stream: InboundStream, nowMs: number): void {
+    const { view } = this.context;
+    if (view.payloadType !== this.params.codec.payloadType) {
+      this.context.dropped.unexpected_payload++;
+      return;
+    }
+    const sequence = stream.unwrapper.unwrap(view.sequence);
+    stream.losses.received(sequence, nowMs);
+    stream.statistics.received(sequence, view.timestamp, view.payloadLength, nowMs);
+    this.accept(stream, sequence, nowMs);
+  }
+
+  /** A packet of the retransmission stream in `context.view`. Probes and repetitions are not media. */
+  receiveRtx(stream: InboundStream, nowMs: number): void {
+    const { view } = this.context;
+    stream.rtxPackets++;
+    stream.rtxBytes += view.payloadLength;
+    if (!stream.started) return;
+    this.restored.ssrc = stream.ssrc;
+    this.restored.payloadType = this.params.codec.payloadType;
+    if (!restoreRtx(view, this.restored)) return;
+    const before = stream.losses.recovered;
+    const newest = stream.unwrapper.newest;
+    const sequence = stream.unwrapper.unwrap(view.sequence);
+    stream.losses.received(sequence, nowMs);
+    if (sequence <= newest && stream.losses.recovered === before) return;
+    stream.statistics.repaired(view.payloadLength);
+    this.accept(stream, sequence, nowMs);
+  }
+
+  /** An authentic packet with its unwrapped number: bookkeeping, then to everybody this variant flows to. */
+  private accept(stream: InboundStream, sequence: number, nowMs: number): void {
+    const { view, vp8, sealer } = this.context;
+    const { forwarding } = stream;
+    if (view.isPaddingOnly) {
+      for (let i = 0; i < forwarding.length; i++) forwarding[i]!.skip(sequence);
+      return;
+    }
+    if (this.isVp8 && !vp8.parse(view.buffer, view.payloadStart, view.payloadEnd)) {
+      this.context.dropped.malformed_media++;
+      for (let i = 0; i < forwarding.length; i++) forwarding[i]!.skip(sequence);
+      return;
+    }
+    if (!stream.started) this.streamStarted(stream, nowMs);
+    this.activity.countPacket(stream.index);
+    if (view.marker) stream.markers++;
+    // The copy is kept without its padding, so it must not claim to have any.
+    if (view.paddingLength > 0) view.buffer[view.start]! &= 0xdf;
+    stream.store.put(sequence, view.buffer, view.start, view.payloadEnd, nowMs);
+
+    let audioLevel = -1;
+    if (this.voice !== undefined) {
+      audioLevel = view.audioLevel(this.params.extensions.audioLevel);
+      if (audioLevel >= 0 && this.voice.level(audioLevel, nowMs)) this.voiceChanged();
+    }
+    const startsKeyframe = this.isVp8 ? vp8.isKeyFrameStart : this.isH264 ? isH264KeyFrame(view) : true;
+    if (startsKeyframe && this.isNewKeyframe(stream)) this.switchWaiting(stream, sequence, nowMs);
+    if (forwarding.length === 0) return;
+    if (view.payloadLength + PACKET_OVERHEAD > sealer.maxPacketBytes) {
+      this.context.dropped.oversized++;
+      return;
+    }
+    sealer.begin(view.buffer, view.payloadStart, view.payloadEnd);
+    for (let i = 0; i < forwarding.length; i++) {
+      const slot = forwarding[i]!;
+      try {
+        slot.forward(view, vp8, sequence, audioLevel, nowMs);
+      } catch (error) {
+        // The fault of one subscriber: neither the publisher nor the others may feel it.
+        slot.fault(error);
+      }
+    }
+    sealer.end();
+    if (startsKeyframe && sequence < stream.unwrapper.newest) {
+      for (let i = 0; i < forwarding.length; i++) forwarding[i]!.catchUp(stream, sequence, nowMs);
+    }
+  }
+
+  /** Audio has no keyframes: every packet will do. */
+  private isNewKeyframe(stream: InboundStream): boolean {
+    if (this.voice !== undefined) return stream.forwarding.length < this.slots.size;
+    const { timestamp } = this.context.view;
+    if (stream.lastKeyframeTimestamp === timestamp) return false;
+    stream.lastKeyframeTimestamp = timestamp;
+    stream.keyframeCount++;
+    stream.keyframes.keyframe();
+    return true;
+  }
+
+  /** Whoever waits for this variant begins with the packet in hand; `forward` is called for it right after. */
+  private switchWaiting(stream: InboundStream, sequence: number, nowMs: number): void {
+    const { view, vp8 } = this.context;
+    for (const slot of this.slots) {
+      if (slot.selection.queued !== stream.variant) continue;
+      try {
+        slot.switchTo(stream, view, vp8, sequence, nowMs);
+      } catch (error) {
+        slot.fault(error);
+      }
+    }
+  }
+
+  private streamStarted(stream: InboundStream, nowMs: number): void {
+    stream.started = true;
+    if (this.firstMediaMs < 0) this.firstMediaMs = nowMs;
+    this.activity.appear(stream.variant, nowMs);
+    for (const slot of this.slots) {
+      slot.selection.variantActive(stream.variant);
+      slot.selectionChanged();
+    }
+  }
+
+  private voiceChanged(): void {
+    this.owner.emit({ type: 'voiceActivity', trackId: this.trackId, status: this.voice!.status });
+  }
+
+  addSlot(slot: OutboundTrack): void {
+    this.slots.add(slot);
+    slot.selection.setBitrates(this.bitrates);
+    if (!this.simulcast) slot.selection.setTarget('h');
+    slot.selection.setMuted(this.muted);
+    for (const variant of VARIANTS) {
+      const stream = this.stream(variant);
+      if (stream?.started && (!this.simulcast || this.activity.isActive(variant))) {
+        slot.selection.variantActive(variant);
+      }
+    }
+    if (this.settled) slot.selection.settle();
+    slot.selectionChanged();
+    if (this.voice !== undefined && this.firstMediaMs >= 0) {
+      this.owner.emit({
+        type: 'voiceActivity',
+        trackId: this.trackId,
+        status: this.voice.status,
+        peerId: slot.receiver.peerId,
+      });
+    }
+  }
+
+  removeSlot(slot: OutboundTrack): void {
+    this.slots.delete(slot);
+  }
+
+  setBitrates(bitratesBps: Partial<PerVariant<number>>): void {
+    this.bitrates = bitratesOf({ ...this.params.bitratesBps, ...bitratesBps });
+    this.params = { ...this.params, bitratesBps: { ...this.params.bitratesBps, ...bitratesBps } };
+    for (const slot of this.slots) slot.selection.setBitrates(this.bitrates);
+  }
+
+  setMuted(muted: boolean, nowMs: number): void {
+    if (muted === this.muted) return;
+    this.muted = muted;
+    this.activity.restartWindow(nowMs);
+    for (const slot of this.slots) {
+      slot.selection.setMuted(muted);
+      slot.selectionChanged();
+    }
+  }
+
+  /** A keyframe of this variant is needed. */
+  requestKeyframe(variant: Variant, nowMs: number): void {
+    const stream = this.stream(variant);
+    if (stream === undefined || this.params.kind !== 'video') return;
+    if (stream.keyframes.request(nowMs)) this.owner.requestKeyframe(this, stream);
+  }
+
+  /** Every 20 ms or so: what time alone brings about. */
+  tick(nowMs: number): void {
+    if (this.voice?.tick(nowMs)) this.voiceChanged();
+    if (this.params.kind !== 'video') return;
+    for (const stream of this.streams) {
+      if (stream?.keyframes.due(nowMs)) this.owner.requestKeyframe(this, stream);
+    }
+    if (!this.settled && this.firstMediaMs >= 0 && nowMs - this.firstMediaMs >= SETTLE_MS) {
+      this.settled = true;
+      for (const slot of this.slots) {
+        slot.selection.settle();
+        slot.selectionChanged();
+      }
+    }
+    if (this.simulcast && !this.muted) this.checkActivity(nowMs);
+  }
+
+  private checkActivity(nowMs: number): void {
+    for (const { variant, active } of this.activity.check(nowMs)) {
+      if (!active) this.stream(variant)?.keyframes.cancel();
+      for (const slot of this.slots) {
+        if (active) slot.selection.variantActive(variant);
+        else slot.selection.variantInactive(variant);
+        slot.selectionChanged();
+      }
+    }
+  }
+
+  /** The publisher removed the track or is gone. */
+  close(): void {
+    for (const slot of [...this.slots]) slot.trackGone();
+    this.slots.clear();
+  }
+}
+

@@ -1,0 +1,152 @@
+import { RtcpType } from '@bloom/rtp';
+import type { PeerTransport } from '@bloom/webrtc';
+import type { MediaRoomEvent, RelayCredentials, TransportNegotiation, TransportStats } from '../media-engine.js';
+import type { MediaContext } from './context.js';
+import { InboundSide } from './inbound-side.js';
+import { OutboundSide } from './outbound-side.js';
+import type { OutboundTrack } from './outbound-track.js';
+import type { PublishedTrack } from './published-track.js';
+
+export interface RoomTransportOptions {
+  peerId: string;
+  relay: RelayCredentials;
+  emit(event: MediaRoomEvent): void;
+  slotLive(slot: OutboundTrack): void;
+  slotGone(slot: OutboundTrack): void;
+}
+
+/** One peer of a room: its transport with what comes in and what goes out. */
+export class RoomTransport {
+  readonly inbound: InboundSide;
+  readonly outbound: OutboundSide;
+  private readonly wire: PeerTransport;
+  private generation = 0;
+  private dtlsUp = false;
+  private failed = false;
+  private closed = false;
+  private pendingFault: unknown;
+
+  constructor(
+    private readonly context: MediaContext,
+    private readonly options: RoomTransportOptions,
+  ) {
+    const { peerId, emit } = options;
+    const sendRtcp = (): void => {
+      this.wire.sendRtcp(this.context.writer.bytes());
+    };
+    this.inbound = new InboundSide(context, { peerId, localSsrc: context.world.random(), sendRtcp, emit });
+    this.outbound = new OutboundSide(context, {
+      peerId,
+      sendRtcp,
+      emit,
+      openStream: (ssrc) => {
+        const { sendSession } = this.wire;
+        return sendSession === undefined ? undefined : context.sealer.openStream(sendSession, ssrc, this.wire.sink);
+      },
+      fault: (error) => (this.pendingFault ??= error),
+      slotLive: options.slotLive,
+      slotGone: options.slotGone,
+    });
+    this.wire = context.port.openTransport({
+      id: peerId,
+      relay: options.relay,
+      handlers: {
+        onRtp: (buffer, start, end, nowMs) => this.inbound.receive(buffer, start, end, nowMs),
+        onRtcp: (buffer, start, end, nowMs) => this.receiveRtcp(buffer, start, end, nowMs),
+        onIceConnected: (generation) => {
+          this.generation = Math.max(this.generation, generation);
+          emit({ type: 'iceConnected', peerId, generation });
+          this.cycleEnded();
+        },
+        onDtlsConnected: () => {
+          this.dtlsUp = true;
+          emit({ type: 'dtlsConnected', peerId });
+          this.cycleEnded();
+        },
+        onFailed: (reason) => this.fail(reason),
+        onSilent: () => emit({ type: 'transportSilent', peerId }),
+      },
+    });
+  }
+
+  get peerId(): string {
+    return this.options.peerId;
+  }
+
+  negotiate(negotiation: TransportNegotiation): { added: PublishedTrack[]; removed: PublishedTrack[] } {
+    const { generation, ice, fingerprint, inbound, outbound } = negotiation;
+    this.wire.negotiate({ generation, ice, fingerprint });
+    this.outbound.negotiate(outbound, generation);
+    return this.inbound.negotiate(inbound);
+  }
+
+  private cycleEnded(): void {
+    if (this.dtlsUp && !this.failed) this.outbound.goLive(this.generation);
+  }
+
+  private receiveRtcp(buffer: Buffer, start: number, end: number, nowMs: number): void {
+    const { reader } = this.context;
+    reader.open(buffer, start, end);
+    while (reader.next()) {
+      if (reader.type === RtcpType.SR) {
+        this.inbound.senderReport(reader, nowMs);
+        this.outbound.reportBlocks(reader, nowMs);
+      } else if (reader.type === RtcpType.RR) {
+        this.outbound.reportBlocks(reader, nowMs);
+      } else if (reader.type === RtcpType.RTPFB || reader.type === RtcpType.PSFB) {
+        this.outbound.feedback(reader, nowMs);
+      }
+    }
+  }
+
+  tick(nowMs: number): void {
+    if (this.failed || this.closed) return;
+    try {
+      if (this.pendingFault !== undefined) throw this.pendingFault;
+      this.inbound.tick(nowMs, this.outbound.roundTripMs);
+      if (this.dtlsUp) this.outbound.tick(nowMs);
+    } catch (error) {
+      this.context.world.log.error('media.transport_fault', { peerId: this.peerId, error });
+      this.fail('Internal server error');
+    }
+  }
+
+  private fail(reason: string): void {
+    if (this.failed || this.closed) return;
+    this.failed = true;
+    this.outbound.stop();
+    this.options.emit({ type: 'transportFailed', peerId: this.peerId, reason });
+  }
+
+  stats(): TransportStats {
+    const { pathState, counters } = this.wire;
+    const estimationBps = this.outbound.estimationBps;
+    return {
+      peerId: this.peerId,
+      iceState: pathState.ice === 'closed' ? 'silent' : pathState.ice,
+      dtlsState: this.failed || pathState.dtls === 'closed' ? 'failed' : pathState.dtls,
+      ...(pathState.remoteAddress === undefined ? {} : { remoteAddress: pathState.remoteAddress }),
+      ...(pathState.remotePort === undefined ? {} : { remotePort: pathState.remotePort }),
+      protocol: pathState.protocol,
+      bytesReceived: counters.bytesReceived,
+      bytesSent: counters.bytesSent,
+      packetsReceived: counters.packetsReceived,
+      packetsSent: counters.packetsSent,
+      bindingRequestsReceived: counters.bindingRequestsReceived,
+      bindingResponsesSent: counters.bindingResponsesSent,
+      ...(estimationBps === undefined ? {} : { estimationBps }),
+      inbound: this.inbound.stats(),
+      outbound: this.outbound.stats(),
+    };
+  }
+
+  /** Answers the tracks that are gone with it. Idempotent. */
+  close(): PublishedTrack[] {
+    if (this.closed) return [];
+    this.closed = true;
+    this.outbound.close();
+    const tracks = this.inbound.close();
+    this.wire.close();
+    return tracks;
+  }
+}

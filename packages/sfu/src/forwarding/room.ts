@@ -1,0 +1,112 @@
+import type {
+  MediaRoomEvent,
+  RelayCredentials,
+  RoomMediaStats,
+  TransportNegotiation,
+  Variant,
+} from '../media-engine.js';
+import { MediaError } from '../media-error.js';
+import type { PerVariant } from '../variants.js';
+import type { MediaContext } from './context.js';
+import type { OutboundTrack } from './outbound-track.js';
+import type { PublishedTrack } from './published-track.js';
+import { RoomTransport } from './room-transport.js';
+
+/** The media of one room on one worker: which slot gets which track. */
+export class ForwardingRoom {
+  private readonly transports = new Map<string, RoomTransport>();
+  private readonly tracks = new Map<string, PublishedTrack>();
+  /** Live slots by the track they show, whether that is there yet or not. */
+  private readonly slots = new Map<string, Set<OutboundTrack>>();
+
+  constructor(
+    private readonly context: MediaContext,
+    readonly roomId: string,
+    private readonly onEvent: (event: MediaRoomEvent) => void,
+  ) {}
+
+  get transportCount(): number {
+    return this.transports.size;
+  }
+
+  openTransport(peerId: string, relay: RelayCredentials): void {
+    if (this.transports.has(peerId)) {
+      throw new MediaError('EXISTS', `peer ${peerId} of room ${this.roomId} has a transport already`);
+    }
+    const transport = new RoomTransport(this.context, {
+      peerId,
+      relay,
+      emit: this.onEvent,
+      slotLive: (slot) => this.slotLive(slot),
+      slotGone: (slot) => this.slotGone(slot),
+    });
+    this.transports.set(peerId, transport);
+  }
+
+  negotiate(peerId: string, negotiation: TransportNegotiation): void {
+    const transport = this.transports.get(peerId);
+    if (transport === undefined) {
+      throw new MediaError('NO_TRANSPORT', `peer ${peerId} has no transport in room ${this.roomId}`);
+    }
+    const { added, removed } = transport.negotiate(negotiation);
+    for (const track of removed) this.unpublish(track);
+    for (const track of added) this.publish(track);
+  }
+
+  closeTransport(peerId: string): void {
+    const transport = this.transports.get(peerId);
+    if (transport === undefined) return;
+    this.transports.delete(peerId);
+    for (const track of transport.close()) this.unpublish(track);
+  }
+
+  setTargetVariant(peerId: string, trackId: string, variant: Variant): void {
+    this.transports.get(peerId)?.outbound.setTarget(trackId, variant);
+  }
+
+  setTrackBitrates(trackId: string, bitratesBps: Partial<PerVariant<number>>): void {
+    this.tracks.get(trackId)?.setBitrates(bitratesBps);
+  }
+
+  setTrackMuted(trackId: string, muted: boolean): void {
+    this.tracks.get(trackId)?.setMuted(muted, this.context.world.now());
+  }
+
+  tick(nowMs: number): void {
+    for (const transport of this.transports.values()) transport.tick(nowMs);
+  }
+
+  stats(): RoomMediaStats {
+    return { roomId: this.roomId, transports: [...this.transports.values()].map((transport) => transport.stats()) };
+  }
+
+  close(): void {
+    for (const peerId of [...this.transports.keys()]) this.closeTransport(peerId);
+  }
+
+  private publish(track: PublishedTrack): void {
+    // The control plane refuses ids that are taken; the first owner keeps it here.
+    if (this.tracks.has(track.trackId)) return;
+    this.tracks.set(track.trackId, track);
+    for (const slot of this.slots.get(track.trackId) ?? []) slot.attach(track);
+  }
+
+  private unpublish(track: PublishedTrack): void {
+    if (this.tracks.get(track.trackId) === track) this.tracks.delete(track.trackId);
+    track.close();
+  }
+
+  private slotLive(slot: OutboundTrack): void {
+    let slots = this.slots.get(slot.trackId);
+    if (slots === undefined) this.slots.set(slot.trackId, (slots = new Set()));
+    slots.add(slot);
+    const track = this.tracks.get(slot.trackId);
+    if (track !== undefined) slot.attach(track);
+  }
+
+  private slotGone(slot: OutboundTrack): void {
+    const slots = this.slots.get(slot.trackId);
+    if (!slots?.delete(slot)) return;
+    if (slots.size === 0) this.slots.delete(slot.trackId);
+  }
+}

@@ -1,0 +1,145 @@
+import { describe, expect, test } from '@jest/globals';
+import { readOffer } from './fixtures/read.js';
+import {
+  chooseExtensions,
+  choosePublishedCodec,
+  chooseReceivedCodec,
+  formatParameters,
+  isConstrainedBaseline,
+  type OfferedCodec,
+  type OfferedMedia,
+  parseOffer,
+} from './index.js';
+
+const [audio, video] = parseOffer(readOffer('chromium-audio-video')).media as [OfferedMedia, OfferedMedia];
+
+/** An m-line with these codecs: `H264 42e01f 1`, `VP8`, `rtx apt`. */
+function mediaWith(...codecs: string[]): OfferedMedia {
+  return {
+    ...video,
+    codecs: codecs.map((text, index): OfferedCodec => {
+      const [encodingName = '', first = '', second] = text.split(' ');
+      const parameters =
+        encodingName === 'rtx'
+          ? `apt=${first}`
+          : first && `profile-level-id=${first}${second === undefined ? '' : `;packetization-mode=${second}`}`;
+      return {
+        payloadType: 100 + index,
+        encodingName,
+        name: encodingName.toLowerCase(),
+        clockRate: 90_000,
+        parameters,
+        feedback: [],
+      };
+    }),
+  };
+}
+
+describe('the codec of a publication', () => {
+  test('is opus on an audio m-line, never red or telephone-event', () => {
+    expect(choosePublishedCodec(audio, null)).toEqual({
+      name: 'opus',
+      encodingName: 'opus',
+      payloadType: 111,
+      clockRate: 48_000,
+      channels: 2,
+      parameters: 'minptime=10;useinbandfec=1',
+      feedback: ['transport-cc'],
+    });
+  });
+
+  test('is the one enforced in the room, with its RTX and the feedback that we support', () => {
+    expect(choosePublishedCodec(video, 'vp8')).toMatchObject({
+      name: 'vp8',
+      payloadType: 96,
+      rtxPayloadType: 97,
+      feedback: ['ccm fir', 'nack', 'nack pli', 'transport-cc'],
+    });
+    expect(choosePublishedCodec(video, 'h264')).toMatchObject({ name: 'h264', payloadType: 108, rtxPayloadType: 109 });
+  });
+
+  test('is the first of VP8 and H264 in offer order when the room enforces none', () => {
+    expect(choosePublishedCodec(mediaWith('VP9', 'H264 42e01f 1', 'VP8'), null)?.name).toBe('h264');
+    expect(choosePublishedCodec(mediaWith('VP9', 'VP8', 'H264 42e01f 1'), null)?.name).toBe('vp8');
+  });
+
+  test('is never H264 that decoders of constrained baseline cannot play', () => {
+    expect(choosePublishedCodec(mediaWith('H264 64001f 1', 'H264 42001f 1'), 'h264')).toBeNull();
+    expect(choosePublishedCodec(mediaWith('H264 64001f 1', 'H264 4d801f 1'), 'h264')?.payloadType).toBe(101);
+  });
+
+  test('is null when nothing acceptable is offered', () => {
+    expect(choosePublishedCodec(mediaWith('VP9', 'AV1'), null)).toBeNull();
+    expect(choosePublishedCodec(mediaWith('VP8'), 'h264')).toBeNull();
+    expect(choosePublishedCodec({ ...audio, codecs: audio.codecs.slice(1) }, null)).toBeNull();
+  });
+});
+
+describe('the codec of a reception', () => {
+  test('prefers constrained baseline with packetization mode 1, then any constrained baseline, then any H264', () => {
+    const all = ['H264 64001f 1', 'H264 42e01f 0', 'H264 42e01f 1'];
+    expect(chooseReceivedCodec(mediaWith(...all), 'h264')?.payloadType).toBe(102);
+    expect(chooseReceivedCodec(mediaWith(...all.slice(0, 2)), 'h264')?.payloadType).toBe(101);
+    expect(chooseReceivedCodec(mediaWith(...all.slice(0, 1)), 'h264')?.payloadType).toBe(100);
+  });
+
+  test('finds RTX by its associated payload type only', () => {
+    expect(chooseReceivedCodec(mediaWith('VP8', 'rtx 100'), 'vp8')?.rtxPayloadType).toBe(101);
+    expect(chooseReceivedCodec(mediaWith('VP8', 'rtx 99'), 'vp8')?.rtxPayloadType).toBeUndefined();
+  });
+
+  test('is null when the receiver does not offer the codec of the track', () => {
+    expect(chooseReceivedCodec(mediaWith('VP8'), 'h264')).toBeNull();
+  });
+});
+
+describe('the profile test of H264', () => {
+  test.each([
+    ['42e01f', true],
+    ['42401f', true],
+    ['42001f', false],
+    ['42f01f', true],
+    ['42c11f', false],
+    ['4d801f', true],
+    ['4de01f', true],
+    ['4d001f', false],
+    ['58c01f', true],
+    ['58801f', false],
+    ['64001f', false],
+    ['42e0', false],
+    ['', false],
+  ])('profile-level-id %s gives %s', (id, expected) => {
+    expect(isConstrainedBaseline({ parameters: `packetization-mode=1;profile-level-id=${id}` })).toBe(expected);
+  });
+
+  test('without a profile-level-id is not passed', () => {
+    expect(isConstrainedBaseline({ parameters: '' })).toBe(false);
+  });
+
+  test('reads parameters whatever their case and spacing', () => {
+    expect(formatParameters('A=1; b = 2 ;;C')).toEqual(
+      new Map([
+        ['a', '1'],
+        ['b', '2'],
+        ['c', ''],
+      ]),
+    );
+    expect(isConstrainedBaseline({ parameters: 'Profile-Level-Id=42E01F' })).toBe(true);
+  });
+});
+
+describe('header extensions', () => {
+  test('are agreed with the ids of the client, supported ones only', () => {
+    expect(chooseExtensions(video, { audioLevel: true })).toEqual({ mid: 4, rid: 10, repairedRid: 11, transportCc: 3 });
+    expect(chooseExtensions(audio, { audioLevel: true })).toEqual({ mid: 4, transportCc: 3, audioLevel: 1 });
+  });
+
+  test('leave the audio level out where the published track has none', () => {
+    expect(chooseExtensions(audio, { audioLevel: false })).toEqual({ mid: 4, transportCc: 3 });
+  });
+
+  test('with ids that do not fit the one-byte header are not agreed', () => {
+    const media = { ...audio, extensions: [{ id: 15, uri: 'urn:ietf:params:rtp-hdrext:sdes:mid' }] };
+    expect(chooseExtensions(media, { audioLevel: true })).toEqual({});
+  });
+});

@@ -21,6 +21,10 @@ export interface EndpointTrack {
   encodings: readonly Variant[];
   /** Encodings that the publisher says it switched off; informative. */
   disabledEncodings: readonly Variant[];
+  /** Tracks of one endpoint with the same id were captured together: receivers play them in step. */
+  streamId?: string;
+  /** The publisher sends the audio level with its packets (RFC 6464). */
+  audioLevel?: boolean;
 }
 
 /** A peer that has joined, or a component. */
@@ -34,7 +38,10 @@ export interface Endpoint {
 export type SessionInput =
   /** JSON text of one media event, as the client sent it; any garbage. */
   | { type: 'clientEvent'; text: string }
-  /** The room's answer to the action `join`: everybody else, at this moment. */
+  /**
+   * The room's answer to the action `join`: everybody else, at this moment. Every `join` has exactly one, even when a
+   * `leave` came in between.
+   */
   | { type: 'joined'; endpoints: readonly Endpoint[] }
   | { type: 'endpointAdded'; endpoint: Endpoint }
   | { type: 'endpointUpdated'; endpointId: string; metadata: unknown }
@@ -49,6 +56,7 @@ export type SessionInput =
   | { type: 'iceConnected'; generation: number }
   | { type: 'dtlsConnected' }
   | { type: 'encodingSwitched'; trackId: string; encoding: Variant; reason: SwitchReason }
+  /** May come before the client receives the track: it is told when it does. */
   | { type: 'voiceActivity'; trackId: string; status: 'speech' | 'silence' }
   | { type: 'bandwidthEstimation'; estimationBps: number }
   | { type: 'timer'; name: SessionTimer };

@@ -1,1 +1,7 @@
-export {};
+export {
+  MetricsListenError,
+  startMetricsServer,
+  type MetricsServer,
+  type MetricsServerOptions,
+} from './metrics-server.js';
+export { Metrics, type LoadFigures, type MetricsOptions } from './metrics.js';

@@ -1,0 +1,212 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { startMetricsServer, type MetricsServer } from './metrics-server.js';
+import { Metrics } from './metrics.js';
+
+function start(tickSeconds = 10) {
+  const clock = { ms: 0 };
+  const metrics = new Metrics({ tickSeconds, processMetrics: false, now: () => clock.ms });
+
+  return { clock, metrics };
+}
+
+/** Lines of the room, without the comments. */
+async function seriesOf(metrics: Metrics, roomId: string): Promise<Record<string, string>> {
+  const lines = (await metrics.expose()).split('\n').filter((line) => line.includes(`{room_id="${roomId}"}`));
+
+  return Object.fromEntries(lines.map((line) => [line.split('{')[0] ?? '', line.split(' ')[1] ?? '']));
+}
+
+async function value(metrics: Metrics, name: string): Promise<string | undefined> {
+  const line = (await metrics.expose()).split('\n').find((one) => one.startsWith(`${name} `));
+
+  return line?.split(' ')[1];
+}
+
+describe('rooms', () => {
+  test('every series of a room is there with 0 from its creation', async () => {
+    const { metrics } = start();
+
+    metrics.roomCreated('r1');
+
+    expect(await value(metrics, 'bloom_rooms')).toBe('1');
+    expect(await seriesOf(metrics, 'r1')).toEqual({
+      bloom_room_peers: '0',
+      bloom_room_peer_time_total_seconds: '0',
+      bloom_room_duration_seconds: '0',
+      bloom_room_peer_connects_total: '0',
+      bloom_room_peer_disconnects_total: '0',
+      bloom_room_peer_crashes_total: '0',
+    });
+  });
+
+  test('peers show at once, times advance per tick, integers carry no decimals', async () => {
+    const { metrics } = start();
+    metrics.roomCreated('r1');
+
+    metrics.peerAdded('r1');
+    metrics.peerAdded('r1');
+    metrics.peerConnected('r1');
+    metrics.tick();
+    metrics.peerRemoved('r1');
+    metrics.peerDisconnected('r1');
+    metrics.peerCrashed('r1');
+    metrics.tick();
+
+    expect(await seriesOf(metrics, 'r1')).toEqual({
+      bloom_room_peers: '1',
+      bloom_room_peer_time_total_seconds: '30',
+      bloom_room_duration_seconds: '20',
+      bloom_room_peer_connects_total: '1',
+      bloom_room_peer_disconnects_total: '1',
+      bloom_room_peer_crashes_total: '1',
+    });
+  });
+
+  test('after removal everything is 0 at once and gone after 5 minutes', async () => {
+    const { metrics, clock } = start();
+    metrics.roomCreated('r1');
+    metrics.roomCreated('r2');
+    metrics.peerAdded('r1');
+    metrics.peerConnected('r1');
+    metrics.tick();
+
+    metrics.roomRemoved('r1');
+    expect(new Set(Object.values(await seriesOf(metrics, 'r1')))).toEqual(new Set(['0']));
+    expect(await value(metrics, 'bloom_rooms')).toBe('1');
+
+    clock.ms = 299_999;
+    metrics.tick();
+    expect(Object.keys(await seriesOf(metrics, 'r1'))).toHaveLength(6);
+
+    clock.ms = 300_000;
+    metrics.tick();
+    expect(await seriesOf(metrics, 'r1')).toEqual({});
+    expect(Object.keys(await seriesOf(metrics, 'r2'))).toHaveLength(6);
+  });
+
+  test('a late event of a removed room does not bring its values back', async () => {
+    const { metrics } = start();
+    metrics.roomCreated('r1');
+    metrics.roomRemoved('r1');
+    metrics.roomRemoved('r1');
+
+    metrics.peerAdded('r1');
+    metrics.peerDisconnected('r1');
+    metrics.peerCrashed('never-created');
+
+    expect(new Set(Object.values(await seriesOf(metrics, 'r1')))).toEqual(new Set(['0']));
+    expect(await seriesOf(metrics, 'never-created')).toEqual({});
+    expect(await value(metrics, 'bloom_rooms')).toBe('0');
+  });
+
+  test('a room with the id of a removed one starts anew and stays', async () => {
+    const { metrics, clock } = start();
+    metrics.roomCreated('r1');
+    metrics.roomRemoved('r1');
+    metrics.roomCreated('r1');
+    metrics.peerAdded('r1');
+
+    clock.ms = 600_000;
+    metrics.tick();
+
+    expect((await seriesOf(metrics, 'r1'))['bloom_room_peers']).toBe('1');
+  });
+
+  test('a thousand rooms that came and went leave nothing behind', async () => {
+    const { metrics, clock } = start();
+    const before = (await metrics.expose()).length;
+
+    for (let i = 0; i < 1000; i += 1) {
+      metrics.roomCreated(`r${i}`);
+      metrics.peerAdded(`r${i}`);
+      metrics.roomRemoved(`r${i}`);
+    }
+    clock.ms = 300_000;
+    metrics.tick();
+
+    expect((await metrics.expose()).length).toBe(before);
+  });
+});
+
+test('the traffic counters are there with 0 from the start', async () => {
+  const { metrics } = start();
+  const names = ['ingress_webrtc', 'egress_webrtc', 'ingress_http', 'egress_http'];
+
+  for (const name of names) expect(await value(metrics, `bloom_traffic_${name}_total_bytes`)).toBe('0');
+
+  metrics.webrtcReceived(5);
+  metrics.webrtcSent(6);
+  metrics.httpReceived(7);
+  metrics.httpSent(8);
+  const values = await Promise.all(names.map((name) => value(metrics, `bloom_traffic_${name}_total_bytes`)));
+  expect(values).toEqual(['5', '6', '7', '8']);
+});
+
+test('links, placements and load are counted per node', async () => {
+  const { metrics } = start();
+
+  metrics.nodeUp('bloom@a');
+  metrics.nodeUp('bloom@b');
+  metrics.nodeDown('bloom@b');
+  metrics.load({ forwardedTracks: 12, rooms: 3 });
+  metrics.roomPlaced('bloom@a');
+  metrics.reservationRefused('bloom@b');
+
+  const text = await metrics.expose();
+  expect(text).toContain('bloom_cluster_link_up{node="bloom@a"} 1\n');
+  expect(text).toContain('bloom_cluster_link_up{node="bloom@b"} 0\n');
+  expect(text).toContain('bloom_cluster_nodedown_total{node="bloom@b"} 1\n');
+  expect(text).toContain('bloom_load_forwarded_tracks 12\n');
+  expect(text).toContain('bloom_placements_total{node="bloom@a"} 1\n');
+  expect(text).toContain('bloom_placement_conflicts_total{node="bloom@b"} 1\n');
+});
+
+test('two sets of metrics do not know each other, and the process is measured by default', async () => {
+  const one = new Metrics({ tickSeconds: 10 });
+  const two = new Metrics({ tickSeconds: 10 });
+  one.roomCreated('r1');
+
+  expect(await value(two, 'bloom_rooms')).toBe('0');
+  expect(await one.expose()).toContain('nodejs_eventloop_lag_seconds');
+  expect(await one.expose()).toContain('process_resident_memory_bytes');
+});
+
+describe('the listener', () => {
+  let server: MetricsServer | undefined;
+
+  afterEach(async () => {
+    await server?.close();
+    await server?.close();
+    server = undefined;
+  });
+
+  test('it serves GET and HEAD /metrics and nothing else', async () => {
+    const { metrics } = start();
+    server = await startMetricsServer({ metrics, ip: '127.0.0.1', port: 0 });
+
+    const answer = await fetch(`${server.url}/metrics`);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+    expect(await answer.text()).toContain('\nbloom_rooms 0\n');
+
+    const head = await fetch(`${server.url}/metrics`, { method: 'HEAD' });
+    expect([head.status, await head.text()]).toEqual([200, '']);
+    expect((await fetch(`${server.url}/`)).status).toBe(404);
+    expect((await fetch(`${server.url}/metrics`, { method: 'POST', body: 'x' })).status).toBe(404);
+  });
+
+  test('a port in use is an error that names the port', async () => {
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', () => resolve()));
+    const { port } = taken.address() as AddressInfo;
+
+    const failed = startMetricsServer({ metrics: start().metrics, ip: '127.0.0.1', port });
+    await expect(failed).rejects.toMatchObject({
+      code: 'METRICS_LISTEN_FAILED',
+      message: expect.stringContaining(`127.0.0.1:${port}`),
+    });
+    await new Promise<void>((resolve) => taken.close(() => resolve()));
+  });
+});

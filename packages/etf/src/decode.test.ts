@@ -1,0 +1,312 @@
+import { deflateSync } from 'node:zlib';
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { MAX_INTERNED_ATOMS } from './atoms.js';
+import {
+  Atom,
+  atom,
+  BitString,
+  decode,
+  encode,
+  Float,
+  ImproperList,
+  internedAtomCount,
+  isDecodeError,
+  MalformedTerm,
+  Opaque,
+  Pid,
+  Port,
+  Ref,
+  sameTerm,
+  structuralKey,
+  type Term,
+  TermLimitExceeded,
+  TermReader,
+  tuple,
+} from './index.js';
+import { anyTerm } from './terms.fixture.js';
+
+const from = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
+
+describe('decoding the older forms', () => {
+  test.each<[string, string, Term]>([
+    ['an atom in Latin-1 with long length', '8364 0002 6f6b', atom('ok')],
+    ['an atom in Latin-1 with short length', '8373 01 e9', atom('é')],
+    ['true in Latin-1', '8364 0004 74727565', true],
+    ['a list of bytes', '836b 0003 010203', [1, 2, 3]],
+    ['an empty list of bytes', '836b 0000', []],
+    ['a pid with short creation', '8367 64 0003 6e4068 00000001 00000002 03', new Pid('n@h', 1, 2, 3)],
+    ['a reference with short creation', '8372 0001 64 0003 6e4068 03 00000007', new Ref('n@h', 3, [7])],
+    ['a reference of one word', '8365 64 0003 6e4068 00000007 03', new Ref('n@h', 3, [7])],
+    [
+      'a reference of five words',
+      `835a 0005 77036e4068 00000003 ${'00000009'.repeat(5)}`,
+      new Ref('n@h', 3, [9, 9, 9, 9, 9]),
+    ],
+    ['a port with short creation', '8366 77036e4068 00000007 03', new Port('n@h', 7n, 3)],
+    ['a port with 32-bit id', '8359 77036e4068 00000007 00000003', new Port('n@h', 7n, 3)],
+    ['a float as text', `8363 ${Buffer.from('1.50000000000000000000e+00').toString('hex').padEnd(62, '0')}`, 1.5],
+    ['a nested proper tail', '836c 00000001 6101 6c 00000001 6102 6a', [1, 2]],
+    ['a bit string of whole bytes', '834d 00000001 08 a0', from('a0')],
+    ['a large tuple', '8369 00000001 6101', tuple(1)],
+    ['a long integer that is small', '836f 00000001 01 05', -5],
+  ])('reads %s', (_, bytes, term) => {
+    expect(decode(from(bytes))).toEqual(term);
+  });
+});
+
+describe('decoding maps', () => {
+  test('makes objects that inherit nothing', () => {
+    const term = decode(
+      encode(
+        new Map([
+          ['constructor', 1],
+          ['toString', 2],
+        ]),
+      ),
+    ) as Record<string, unknown>;
+    expect(term['constructor']).toBe(1);
+    expect('hasOwnProperty' in term).toBe(false);
+    expect(Object.keys(term)).toEqual(['constructor', 'toString']);
+  });
+
+  test('keeps a key called __proto__ away from objects', () => {
+    const sent = new Map<Term, Term>([
+      ['__proto__', { polluted: true }],
+      ['a', 1],
+    ]);
+    expect(decode(encode(sent))).toEqual(sent);
+    expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
+  });
+
+  test('reads the same keys again, in another order, and with one changed', () => {
+    const rows: Term[] = [];
+    for (let i = 0; i < 40; i++) {
+      rows.push({ id: i, name: `n${i}`, on: true });
+      rows.push({ name: `n${i}`, id: i, on: false });
+      rows.push({ id: i, name: `n${i}`, off: true });
+      rows.push({ id: i, nume: 'x', on: i });
+      rows.push({ id: i, 7: 'number-like', on: null });
+    }
+    expect(decode(encode(rows))).toEqual(rows);
+    expect(decode(encode(rows))).toEqual(rows);
+  });
+
+  test('gives a Map when asked to, or when a key is no text', () => {
+    expect(decode(encode({ a: 1 }), { maps: 'map' })).toEqual(new Map([['a', 1]]));
+    expect(decode(encode({ a: 1 }), { text: 'none' })).toEqual(new Map([[Buffer.from('a'), 1]]));
+    expect(decode(encode({ a: 'x' }), { text: 'keys' })).toEqual({ a: Buffer.from('x') });
+    const mixed = new Map<Term, Term>([
+      ['a', 1],
+      [atom('a'), 2],
+      [from('ff'), 3],
+    ]);
+    expect(decode(encode(mixed))).toEqual(mixed);
+  });
+
+  test('tells 1 and 1.0 apart as keys', () => {
+    const term = decode(
+      encode(
+        new Map<Term, Term>([
+          [1, 'a'],
+          [new Float(1), 'b'],
+          [tuple(1), 'c'],
+          [tuple(new Float(1)), 'd'],
+        ]),
+      ),
+    );
+    expect([...(term as Map<Term, Term>).values()]).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  test.each([
+    ['text', '8374 00000002 6d0000000161 6101 6d0000000161 6102'],
+    ['atoms', '8374 00000002 770161 6101 770161 6102'],
+    ['atoms in two forms', '8374 00000002 770161 6101 64000161 6102'],
+    ['tuples', '8374 00000002 68016101 6101 68016101 6102'],
+    ['bytes', '8374 00000002 6d00000001ff 6101 6d00000001ff 6102'],
+  ])('refuses the same key twice (%s)', (_, bytes) => {
+    expect(() => decode(from(bytes))).toThrow('the same key twice');
+  });
+
+  test('refuses the same key twice in a shape it knows', () => {
+    for (let i = 0; i < 3; i++) decode(encode({ aa: 1, bb: 2 }));
+    expect(() => decode(from('8374 00000002 6d000000026161 6101 6d000000026161 6102'))).toThrow('the same key twice');
+  });
+});
+
+describe('limits and garbage', () => {
+  test.each([
+    ['nothing', ''],
+    ['no version byte', '6101'],
+    ['bytes left over', '83610161'],
+    ['a tuple of more than there is', '8369 ffffffff 6101'],
+    ['a list of more than there is', '836c ffffffff 6101 6a'],
+    ['a map of more than there is', '8374 7fffffff 6101 6101'],
+    ['a binary of more than there is', '836d ffffffff 00'],
+    ['NaN', '8346 7ff8000000000000'],
+    ['infinity as text', `8363 ${Buffer.from('inf').toString('hex').padEnd(62, '0')}`],
+    ['an atom cache reference', '8352 00'],
+    ['the local format', '8379 00'],
+    ['a compressed term', '8350 00000002 00'],
+    ['a distribution header', '8344 00'],
+    ['an atom that is not UTF-8', '8377 01 ff'],
+    ['a reference without words', '835a 0000 770161 00000001'],
+    ['a pid whose node is no atom', '8358 6101 00000001 00000001 00000001'],
+    ['a bit string with nine bits in a byte', '834d 00000001 09 00'],
+    ['a fun shorter than its own size field', '8370 00000003 00'],
+  ])('refuses %s', (_, bytes) => {
+    expect(() => decode(from(bytes))).toThrow(MalformedTerm);
+  });
+
+  test('ends at 512 levels, whatever the depth of the input', () => {
+    const deep = (levels: number) => Buffer.concat([from('83'), Buffer.alloc(levels * 2, from('6801')), from('6a')]);
+    expect(() => decode(deep(512))).not.toThrow();
+    expect(() => decode(deep(513))).toThrow(TermLimitExceeded);
+    expect(() => decode(deep(1_000_000))).toThrow(TermLimitExceeded);
+    const lists = Buffer.concat([from('83'), Buffer.alloc(500_000, from('6c00000001')), from('6a')]);
+    expect(() => decode(lists)).toThrow(TermLimitExceeded);
+  });
+
+  test('counts terms before it allocates for them', () => {
+    const list = Buffer.concat([from('83 6c 00100000'), Buffer.alloc(0x100001, 0x6a)]);
+    expect(() => decode(list, { maxTerms: 1_000_000 })).toThrow('limit of 1000000 terms');
+    expect(decode(list)).toHaveLength(0x100000);
+  });
+
+  test.each([
+    ['an integer of 4,097 bytes', Buffer.concat([from('83 6f 00001001 00'), Buffer.alloc(4_097, 1)])],
+    ['an atom of 256 characters', Buffer.concat([from('83 76 0100'), Buffer.alloc(256, 'a')])],
+    ['a reference of six words', Buffer.concat([from('83 5a 0006 770161 00000001'), Buffer.alloc(24, 1)])],
+  ])('refuses %s', (_, bytes) => {
+    expect(() => decode(bytes)).toThrow(TermLimitExceeded);
+  });
+
+  test('inflates only when allowed, and only so far', () => {
+    const inner = encode('x'.repeat(1_000)).subarray(1);
+    const sent = Buffer.concat([from('8350'), from(inner.length.toString(16).padStart(8, '0')), deflateSync(inner)]);
+    expect(decode(sent, { maxInflatedBytes: 2_000 })).toBe('x'.repeat(1_000));
+    expect(() => decode(sent, { maxInflatedBytes: 500 })).toThrow(TermLimitExceeded);
+    const lying = Buffer.concat([from('8350 00000010'), deflateSync(Buffer.alloc(100_000))]);
+    expect(() => decode(lying, { maxInflatedBytes: 2_000 })).toThrow(MalformedTerm);
+  });
+
+  test('copies small binaries out of large input', () => {
+    const sent = encode([from('ff01'), Buffer.alloc(100_000, 0xff)]);
+    const [small, large] = decode(sent) as [Buffer, Buffer];
+    expect(small.buffer).not.toBe(sent.buffer);
+    expect(large.buffer).toBe(sent.buffer);
+  });
+
+  test('shares a bounded number of atoms and reads more all the same', () => {
+    for (let i = 0; i < MAX_INTERNED_ATOMS + 500; i++) decode(encode(new Atom(`flood_${i}`)));
+    expect(internedAtomCount()).toBe(MAX_INTERNED_ATOMS);
+    const late = decode(encode(new Atom('too_late')));
+    expect(late).toEqual(new Atom('too_late'));
+    const twice = Buffer.concat([
+      from('8374 00000002'),
+      encode(late).subarray(1),
+      from('6101'),
+      encode(late).subarray(1),
+      from('6102'),
+    ]);
+    expect(() => decode(twice)).toThrow('the same key twice');
+    expect(decode(encode(new Map([[late, 5]])))).toEqual(new Map([[late, 5]]));
+  });
+
+  test('random bytes give a term or a documented error', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 120 }), (bytes) => {
+        attempt(Buffer.concat([from('83'), bytes]));
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+
+  test('encoded terms with some bytes changed give a term or a documented error', () => {
+    fc.assert(
+      fc.property(
+        anyTerm,
+        fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 4 }),
+        fc.nat(),
+        (term, edits, cut) => {
+          const bytes = encode(term);
+          for (const [at, value] of edits) bytes[1 + (at % Math.max(1, bytes.length - 1))] = value;
+          attempt(cut % 3 === 0 ? bytes.subarray(0, cut % bytes.length) : bytes);
+        },
+      ),
+      { numRuns: process.env['BLOOM_NIGHTLY'] === undefined ? 5_000 : 1_000_000 },
+    );
+  });
+});
+
+function attempt(bytes: Buffer): void {
+  try {
+    // What was accepted can be sent on and means the same.
+    const term = decode(bytes, { floats: 'wrap' });
+    expect(structuralKey(decode(encode(term), { floats: 'wrap' }))).toBe(structuralKey(term));
+  } catch (error) {
+    if (!isDecodeError(error)) throw error;
+  }
+}
+
+describe('round trips', () => {
+  test('every term comes back as it was', () => {
+    fc.assert(
+      fc.property(anyTerm, (term) => {
+        expect(structuralKey(decode(encode(term), { floats: 'wrap' }))).toBe(structuralKey(term));
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test('a term reads the same in one piece and as a part of a stretch', () => {
+    fc.assert(
+      fc.property(anyTerm, anyTerm, (a, b) => {
+        const both = Buffer.concat([from('0000'), encode(a), encode(b), from('ffff')]);
+        const reader = new TermReader({ floats: 'wrap' }).open(both, 2, both.length - 2);
+        expect(sameTerm(reader.term(), a)).toBe(true);
+        expect(sameTerm(reader.term(), b)).toBe(true);
+        expect(reader.remaining).toBe(0);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('terms that differ have different structural keys', () => {
+    const all: Term[] = [
+      1,
+      new Float(1),
+      '1',
+      [1],
+      tuple(1),
+      { 1: 1 },
+      atom('1'),
+      new ImproperList([1], 1),
+      'true',
+      true,
+      null,
+    ];
+    all.push(
+      new BitString(from('80'), 1),
+      from('80'),
+      new Pid('a@b', 1, 1, 1),
+      new Pid('a@b', 1, 1, 2),
+      [],
+      tuple(),
+      {},
+      new Map([[1, 1]]),
+    );
+    expect(new Set(all.map(structuralKey)).size).toBe(all.length);
+    expect(sameTerm(from('61'), 'a')).toBe(true);
+    expect(
+      sameTerm(
+        { a: 1, b: 2 },
+        new Map<Term, Term>([
+          ['b', 2],
+          ['a', 1],
+        ]),
+      ),
+    ).toBe(true);
+    expect(sameTerm(new Opaque(encode(1).subarray(1), 1), 1)).toBe(true);
+  });
+});

@@ -1,0 +1,40 @@
+import { MAX_DEPTH } from './writer.js';
+
+export interface DecodeOptions {
+  /** `wrap` keeps floats apart from integers (2.0 becomes `Float`); default `number`. Map keys are always kept apart. */
+  readonly floats?: 'number' | 'wrap';
+  /** `object` (default): maps whose keys are all text become objects without prototype; `map`: always `Map`. */
+  readonly maps?: 'object' | 'map';
+  /** Which binaries become strings if they are UTF-8: `all` (default), only map `keys`, or `none`. */
+  readonly text?: 'all' | 'keys' | 'none';
+  /** Greatest nesting, default 512. */
+  readonly maxDepth?: number;
+  /** Most terms in one call of `decode`, or between two calls of `TermReader.open`; default 4,000,000. */
+  readonly maxTerms?: number;
+  /** Accept COMPRESSED (80) if it inflates to at most this many bytes; default 0, never. */
+  readonly maxInflatedBytes?: number;
+}
+
+/** Options with their defaults filled in; made once per reader. */
+export interface DecodeRules {
+  readonly wrapFloats: boolean;
+  readonly records: boolean;
+  readonly textValues: boolean;
+  readonly textKeys: boolean;
+  readonly maxDepth: number;
+  readonly maxTerms: number;
+  readonly maxInflatedBytes: number;
+}
+
+export function rulesOf(options: DecodeOptions = {}): DecodeRules {
+  const text = options.text ?? 'all';
+  return {
+    wrapFloats: options.floats === 'wrap',
+    records: options.maps !== 'map',
+    textValues: text === 'all',
+    textKeys: text !== 'none',
+    maxDepth: options.maxDepth ?? MAX_DEPTH,
+    maxTerms: options.maxTerms ?? 4_000_000,
+    maxInflatedBytes: options.maxInflatedBytes ?? 0,
+  };
+}

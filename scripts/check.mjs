@@ -15,7 +15,7 @@ const steps = [
   ['format', [bin('@biomejs', 'biome', 'bin', 'biome'), 'format', '--diagnostic-level=error']],
 ];
 // Projects with libraries of their own (the browser's) stand outside the build.
-for (const project of ['apps/dashboard', 'e2e', 'bench']) {
+for (const project of ['apps/dashboard', 'e2e']) {
   if (existsSync(join(root, project, 'tsconfig.json'))) {
     steps.push([`types of ${project}`, [bin('typescript', 'bin', 'tsc'), '--noEmit', '-p', join(root, project)]]);
   }

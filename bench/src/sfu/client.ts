@@ -1,0 +1,162 @@
+/** Both ends of the load: werift peer connections with real ICE, DTLS and SRTP, one UDP socket each. */
+import type { Socket } from 'node:dgram';
+import { MediaStreamTrack, RTCPeerConnection, RTCRtpCodecParameters, RtpHeader, RtpPacket } from 'werift';
+import { address } from './private-network.js';
+
+export type Kind = 'audio' | 'video';
+
+const codecs = {
+  video: new RTCRtpCodecParameters({
+    mimeType: 'video/VP8',
+    clockRate: 90_000,
+    payloadType: 96,
+    rtcpFeedback: [{ type: 'nack' }, { type: 'nack', parameter: 'pli' }, { type: 'ccm', parameter: 'fir' }],
+  }),
+  audio: new RTCRtpCodecParameters({ mimeType: 'audio/opus', clockRate: 48_000, channels: 2, payloadType: 111 }),
+};
+
+export function connection(): RTCPeerConnection {
+  return new RTCPeerConnection({
+    iceServers: [],
+    iceUseIpv6: false,
+    iceInterfaceAddresses: { udp4: address },
+    codecs: { video: [codecs.video], audio: [codecs.audio] },
+  });
+}
+
+export function connected(pc: RTCPeerConnection, what: string): Promise<void> {
+  return new Promise((done, failed) => {
+    const timer = setTimeout(
+      () => failed(new Error(`${what}: no connection within 20 s (${pc.connectionState})`)),
+      20_000,
+    );
+    const look = () => {
+      if (pc.connectionState === 'connected') {
+        clearTimeout(timer);
+        done();
+      } else if (pc.connectionState === 'failed') {
+        clearTimeout(timer);
+        failed(new Error(`${what}: the connection failed`));
+      }
+    };
+    pc.connectionStateChange.subscribe(look);
+    look();
+  });
+}
+
+interface Transport {
+  socket: Socket;
+  onData: (data: Buffer, from: [string, number]) => void;
+}
+
+/** The nominated pair's socket. werift keeps it below several layers. */
+export function transportOf(pc: RTCPeerConnection): Transport {
+  const ice = pc.iceTransports[0]?.connection as unknown as {
+    nominated?: { protocol: { transport: Transport }; remoteAddr: [string, number] };
+  };
+  const transport = ice?.nominated?.protocol.transport;
+  if (!transport) throw new Error('no nominated pair');
+  return transport;
+}
+
+/** The far end, for datagrams that came past werift. */
+export function remoteOf(pc: RTCPeerConnection): [string, number] {
+  const ice = pc.iceTransports[0]?.connection as unknown as { nominated: { remoteAddr: [string, number] } };
+  return ice.nominated.remoteAddr;
+}
+
+/** Plaintext of one SRTP datagram, by werift's own session: proves that what arrived is valid. */
+export function decrypt(pc: RTCPeerConnection, datagram: Buffer): RtpPacket {
+  const { srtp } = pc.dtlsTransports[0] as unknown as { srtp: { decrypt(data: Buffer): Buffer } };
+  return RtpPacket.deSerialize(srtp.decrypt(datagram));
+}
+
+export function nowMicros(): number {
+  return (performance.timeOrigin + performance.now()) * 1000;
+}
+
+const stampBytes = 8;
+/** Time stamp that the publisher wrote at the end of the payload, in microseconds since 1970. */
+export function stampOf(payload: Buffer): number {
+  return payload.readDoubleLE(payload.length - stampBytes);
+}
+
+/** Sends a steady stream; every packet singly, on a 1 ms tick. */
+export class Publisher {
+  readonly track: MediaStreamTrack;
+  sent = 0;
+  #sequence = 1;
+  #pictureId = 1;
+  #inFrame = 0;
+  #frames = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #startedAt = 0;
+  #rate = 0;
+  #owed = 0;
+
+  constructor(
+    readonly kind: Kind,
+    /** Size of the datagram without the SRTP tag. */
+    readonly bytes: number,
+  ) {
+    this.track = new MediaStreamTrack({ kind });
+  }
+
+  start(packetsPerSecond: number): void {
+    this.stop();
+    this.#rate = packetsPerSecond;
+    this.#startedAt = performance.now();
+    this.#owed = 0;
+    this.#timer = setInterval(() => {
+      const due = ((performance.now() - this.#startedAt) * this.#rate) / 1000;
+      // After a stall of this process: do not make up for more than 20 ms at once.
+      if (due - this.#owed > this.#rate / 50) this.#owed = due - this.#rate / 50;
+      while (this.#owed < due) {
+        this.#owed += 1;
+        this.#send();
+      }
+    }, 1);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #send(): void {
+    const video = this.kind === 'video';
+    // A picture takes 33 ms, whatever the rate.
+    const perFrame = video ? Math.max(1, Math.round(this.#rate / 30)) : 1;
+    const first = this.#inFrame === 0;
+    const last = this.#inFrame === perFrame - 1;
+    const payload = Buffer.alloc(this.bytes - 12);
+    if (video) {
+      // VP8 descriptor with a 15-bit picture id (RFC 7741 section 4.2); every 30th frame is a key frame.
+      payload[0] = first ? 0x90 : 0x80;
+      payload[1] = 0x80;
+      payload.writeUInt16BE(0x8000 | (this.#pictureId & 0x7fff), 2);
+      payload[4] = this.#frames % 30 === 0 ? 0x10 : 0x11;
+    }
+    payload.writeDoubleLE(nowMicros(), payload.length - stampBytes);
+    this.track.writeRtp(
+      new RtpPacket(
+        new RtpHeader({
+          version: 2,
+          payloadType: video ? 96 : 111,
+          sequenceNumber: this.#sequence & 0xffff,
+          timestamp: ((video ? 3000 : 960) * this.#frames) >>> 0,
+          ssrc: 1,
+          marker: video ? last : false,
+        }),
+        payload,
+      ),
+    );
+    this.sent += 1;
+    this.#sequence += 1;
+    this.#inFrame += 1;
+    if (this.#inFrame >= perFrame) {
+      this.#inFrame = 0;
+      this.#frames += 1;
+      this.#pictureId += 1;
+    }
+  }
+}

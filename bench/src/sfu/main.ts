@@ -1,0 +1,127 @@
+/**
+ * `npm run bench:sfu -- [--against janus,werift] [--subscribers 50] [--pps 1000] [--bytes 1200] [--kind video]
+ * [--rounds 3] [--workers 1] [--json file]`: CPU cost per forwarded packet, all servers in one run, rounds interleaved.
+ */
+import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import type { Kind } from './client.js';
+import type { Load, Measurement } from './measure.js';
+import { measure, median } from './measure.js';
+import { enterPrivateNetwork } from './private-network.js';
+import { bloom } from './servers/bloom.js';
+import { janus } from './servers/janus.js';
+import { naive } from './servers/naive.js';
+import type { ServerKind } from './servers/server.js';
+
+const { values } = parseArgs({
+  options: {
+    against: { type: 'string', default: '' },
+    subscribers: { type: 'string', default: '50' },
+    pps: { type: 'string', default: '1000' },
+    bytes: { type: 'string', default: '1200' },
+    kind: { type: 'string', default: 'video' },
+    rounds: { type: 'string', default: '3' },
+    windows: { type: 'string', default: '3' },
+    workers: { type: 'string', default: '1' },
+    without: { type: 'string', default: '' },
+    json: { type: 'string' },
+  },
+});
+
+enterPrivateNetwork();
+
+const known: Record<string, ServerKind[]> = {
+  janus: [janus(1), janus(0)],
+  werift: [naive()],
+};
+const kinds: ServerKind[] = values.without.includes('bloom') ? [] : [bloom({ workers: Number(values.workers) })];
+for (const name of values.against.split(',').filter(Boolean)) {
+  const found = known[name];
+  if (!found) {
+    console.error(`--against ${name}: unknown, choose from ${Object.keys(known).join(', ')}`);
+    process.exit(64);
+  }
+  for (const kind of found) {
+    const reason = kind.unavailable();
+    if (reason) console.error(`*** SKIPPED ${kind.name}: ${reason}`);
+    else kinds.push(kind);
+  }
+}
+
+const load: Load = {
+  kind: values.kind as Kind,
+  subscribers: Number(values.subscribers),
+  rate: Number(values.pps),
+  bytes: Number(values.bytes),
+  windows: Number(values.windows),
+  windowMs: 2000,
+};
+
+const progress = (text: string) => process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : `${text}\n`);
+const all: Measurement[] = [];
+for (let round = 1; round <= Number(values.rounds); round += 1) {
+  for (const kind of kinds) {
+    try {
+      all.push(await measure(kind, load, (text) => progress(`round ${round}: ${text}`)));
+    } catch (error) {
+      console.error(`\n*** ${kind.name} failed: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+}
+progress('');
+
+const digits = (value: number, n: number) => (Number.isFinite(value) ? value.toFixed(n) : '-');
+const rows = kinds.map((kind) => {
+  const runs = all.filter((m) => m.server === kind.name);
+  const of = (pick: (m: Measurement) => number) => median(runs.map(pick));
+  const costs = runs.map((m) => m.microsPerPacket);
+  return {
+    server: kind.name,
+    'us/packet': digits(
+      of((m) => m.microsPerPacket),
+      2,
+    ),
+    spread: `${digits(Math.min(...costs), 2)}-${digits(Math.max(...costs), 2)}`,
+    'pps out': digits(
+      of((m) => m.packetsPerSecond),
+      0,
+    ),
+    cores: digits(
+      of((m) => m.cores),
+      2,
+    ),
+    'delivered %': digits(of((m) => m.delivered) * 100, 2),
+    'p50 ms': digits(
+      of((m) => m.latencyMs.p50),
+      2,
+    ),
+    'p99 ms': digits(
+      of((m) => m.latencyMs.p99),
+      2,
+    ),
+    'join ms CPU': digits(
+      of((m) => m.joinCpuMs),
+      1,
+    ),
+    'RSS MiB': digits(
+      of((m) => m.rssMiB),
+      0,
+    ),
+    invalid: of((m) => m.invalid),
+    'load gen cores': digits(
+      of((m) => m.generatorCores),
+      2,
+    ),
+  };
+});
+console.log(
+  `1 publisher -> ${load.subscribers} subscribers, ${load.bytes} B ${load.kind}, ${load.rate} packets/s in; medians of ${values.rounds} interleaved rounds`,
+);
+console.table(rows);
+const cost = (name: string) => median(all.filter((m) => m.server === name).map((m) => m.microsPerPacket));
+const own = kinds[0]?.name ?? '';
+for (const kind of kinds.slice(1)) {
+  console.log(`${own} / ${kind.name}: ${digits(cost(own) / cost(kind.name), 2)}x CPU per packet`);
+}
+if (values.json) writeFileSync(values.json, `${JSON.stringify({ load, measurements: all }, null, 2)}\n`);
+process.exit(0);

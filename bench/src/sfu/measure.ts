@@ -1,0 +1,117 @@
+import type { Kind } from './client.js';
+import { connection, Publisher } from './client.js';
+import { cpuMicros, rss } from './process.js';
+import type { ServerKind } from './servers/server.js';
+import { Sink } from './sink.js';
+
+export interface Load {
+  kind: Kind;
+  subscribers: number;
+  /** Packets per second into the server. */
+  rate: number;
+  /** Bytes of a datagram without the SRTP tag. */
+  bytes: number;
+  /** Measured windows of one run, and how long each is. */
+  windows: number;
+  windowMs: number;
+}
+
+export interface Measurement {
+  server: string;
+  load: Load;
+  /** CPU time of the server per packet that arrived at a subscriber, microseconds; median of the windows. */
+  microsPerPacket: number;
+  /** Share of a core. */
+  cores: number;
+  packetsPerSecond: number;
+  /** Arrived of what should have, 0..1. */
+  delivered: number;
+  invalid: number;
+  latencyMs: { p50: number; p99: number };
+  /** CPU time of the server for each subscriber's join, milliseconds. */
+  joinCpuMs: number;
+  rssMiB: number;
+  /** Share of a core that the load generator took: near 1, the measurement is not worth much. */
+  generatorCores: number;
+}
+
+const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
+export const median = (values: readonly number[]): number => quantile(values, 0.5);
+export function quantile(values: readonly number[], q: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
+}
+
+/** One server, freshly started, under one load. */
+export async function measure(kind: ServerKind, load: Load, progress: (text: string) => void): Promise<Measurement> {
+  progress(`${kind.name}: starting`);
+  const server = await kind.start(load.kind);
+  const publisher = new Publisher(load.kind, load.bytes);
+  const connections = [];
+  let sink: Sink | undefined;
+  try {
+    const source = connection();
+    connections.push(source);
+    await server.publish(source, publisher);
+    // A trickle during the joins: some servers announce a track only once it has media.
+    publisher.start(30);
+    await sleep(300);
+
+    const before = cpuMicros(server.pid);
+    const receivers = [];
+    for (let joined = 0; joined < load.subscribers; joined += 1) {
+      progress(`${kind.name}: ${joined + 1} of ${load.subscribers} subscribers`);
+      const receiver = connection();
+      receivers.push(receiver);
+      connections.push(receiver);
+      await server.subscribe(receiver);
+    }
+    await sleep(300);
+    const joinCpuMs = (cpuMicros(server.pid) - before) / load.subscribers / 1000;
+
+    sink = new Sink(receivers);
+    progress(`${kind.name}: warming up at ${load.rate} packets/s in, ${load.rate * load.subscribers} out`);
+    publisher.start(load.rate);
+    await sleep(2500);
+    sink.reset();
+
+    const costs: number[] = [];
+    const shares: number[] = [];
+    let arrived = 0;
+    let wanted = 0;
+    let generator = 0;
+    const startedAt = performance.now();
+    for (let window = 0; window < load.windows; window += 1) {
+      progress(`${kind.name}: measuring, window ${window + 1} of ${load.windows}`);
+      const from = { cpu: cpuMicros(server.pid), packets: sink.packets, sent: publisher.sent, at: performance.now() };
+      const own = cpuMicros(process.pid) + cpuMicros(sink.pid);
+      await sleep(load.windowMs);
+      const cpu = cpuMicros(server.pid) - from.cpu;
+      const packets = sink.packets - from.packets;
+      generator += cpuMicros(process.pid) + cpuMicros(sink.pid) - own;
+      costs.push(cpu / packets);
+      shares.push(cpu / ((performance.now() - from.at) * 1000));
+      arrived += packets;
+      wanted += (publisher.sent - from.sent) * load.subscribers;
+    }
+    const elapsedMs = performance.now() - startedAt;
+    return {
+      server: kind.name,
+      load,
+      microsPerPacket: median(costs),
+      cores: median(shares),
+      packetsPerSecond: (arrived / elapsedMs) * 1000,
+      delivered: Math.min(1, arrived / wanted),
+      invalid: sink.invalid,
+      latencyMs: { p50: quantile(sink.latencies, 0.5) / 1000, p99: quantile(sink.latencies, 0.99) / 1000 },
+      joinCpuMs,
+      rssMiB: rss(server.pid) / 1024 / 1024,
+      generatorCores: generator / (elapsedMs * 1000),
+    };
+  } finally {
+    publisher.stop();
+    await sink?.close();
+    for (const pc of connections) await pc.close();
+    await server.close();
+  }
+}

@@ -1,0 +1,65 @@
+import type { ChildProcess, SpawnOptions } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, readdirSync } from 'node:fs';
+
+/** A server under test: its whole output is kept, so that a failed start can be explained. */
+export class ServerProcess {
+  readonly child: ChildProcess;
+  #output = '';
+
+  constructor(program: string, args: readonly string[], options: SpawnOptions = {}) {
+    this.child = spawn(program, args, {
+      ...options,
+      stdio: ['ignore', 'pipe', 'pipe', ...(options.stdio === undefined ? [] : ['ipc' as const])],
+    });
+    const keep = (data: Buffer) => (this.#output = (this.#output + data.toString()).slice(-20_000));
+    this.child.stdout?.on('data', keep);
+    this.child.stderr?.on('data', keep);
+  }
+
+  get pid(): number {
+    return this.child.pid as number;
+  }
+
+  get output(): string {
+    return this.#output;
+  }
+
+  /** Resolves when `ready` does; rejects when the process ends or 15 s pass before. */
+  async until(ready: () => Promise<boolean>): Promise<void> {
+    const deadline = Date.now() + 15_000;
+    while (Date.now() < deadline) {
+      if (this.child.exitCode !== null) break;
+      if (await ready().catch(() => false)) return;
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    throw new Error(`the server did not start:\n${this.#output}`);
+  }
+
+  async stop(): Promise<void> {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
+    this.child.kill('SIGTERM');
+    const force = setTimeout(() => this.child.kill('SIGKILL'), 3000);
+    await once(this.child, 'exit');
+    clearTimeout(force);
+  }
+}
+
+const ticksPerSecond = 100;
+
+/** User and kernel time of a process with all its threads, in microseconds (`utime` and `stime` of proc(5)). */
+export function cpuMicros(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return ((Number(fields[11]) + Number(fields[12])) * 1_000_000) / ticksPerSecond;
+}
+
+/** Resident memory in bytes. */
+export function rss(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
+}
+
+export function threads(pid: number): number {
+  return readdirSync(`/proc/${pid}/task`).length;
+}

@@ -1,0 +1,143 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { decodePeerMessage, encodePeerMessage } from '@bloom/protocol';
+import type { RTCPeerConnection } from 'werift';
+import WebSocket from 'ws';
+import type { Publisher } from '../client.js';
+import { connected } from '../client.js';
+import { address } from '../private-network.js';
+import { ServerProcess } from '../process.js';
+import type { Server, ServerKind } from './server.js';
+import { gathered } from './server.js';
+
+const main = join(dirname(fileURLToPath(import.meta.url)), '../../../../apps/bloom/dist/main.js');
+const token = 'development';
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((done) => probe.listen(0, address, done));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((done) => probe.close(done));
+  return port;
+}
+
+/** `options.workers`: media workers of the node. */
+export function bloom(options: { workers: number }): ServerKind {
+  return {
+    name: options.workers === 1 ? 'bloom' : `bloom (${options.workers} workers)`,
+    unavailable: () => undefined,
+    async start() {
+      const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-node-'));
+      const port = await freePort();
+      const metricsPort = await freePort();
+      const server = new ServerProcess(process.execPath, ['--max-semi-space-size=64', main], {
+        env: {
+          PATH: process.env.PATH,
+          JF_IP: address,
+          JF_PORT: String(port),
+          JF_METRICS_PORT: String(metricsPort),
+          JF_WEBRTC_TURN_IP: address,
+          JF_WEBRTC_TURN_LISTEN_IP: address,
+          JF_SERVER_API_TOKEN: token,
+          JF_RESOURCES_BASE_PATH: resources,
+          JF_MEDIA_WORKERS: String(options.workers),
+        },
+      });
+      const base = `http://${address}:${port}`;
+      const call = async (method: string, path: string, body?: unknown) => {
+        const response = await fetch(base + path, {
+          method,
+          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        });
+        if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+        return (await response.json()) as { data: never };
+      };
+      await server.until(async () => (await fetch(`${base}/health`)).status === 401);
+      const { data } = await call('POST', '/room');
+      const roomId = (data as { room: { id: string } }).room.id;
+      const sockets: WebSocket[] = [];
+
+      const join_ = async (pc: RTCPeerConnection, publisher?: Publisher) => {
+        const peer = (await call('POST', `/room/${roomId}/peer`, { type: 'webrtc' })).data as { token: string };
+        const socket = new WebSocket(`ws://${address}:${port}/socket/peer/websocket`);
+        sockets.push(socket);
+        await signal(pc, socket, peer.token, publisher);
+      };
+      return {
+        name: this.name,
+        pid: server.pid,
+        publish: join_,
+        subscribe: (pc) => join_(pc),
+        close: async () => {
+          for (const socket of sockets) socket.terminate();
+          await server.stop();
+          rmSync(resources, { recursive: true, force: true });
+        },
+      } satisfies Server;
+    },
+  };
+}
+
+interface OfferData {
+  tracksTypes: { audio?: number; video?: number };
+}
+
+/** The client's half of the signalling, as the published SDK does it but over host candidates. */
+async function signal(pc: RTCPeerConnection, socket: WebSocket, token: string, publisher?: Publisher): Promise<void> {
+  const send = (event: unknown) => socket.send(encodePeerMessage({ type: 'mediaEvent', data: JSON.stringify(event) }));
+  const custom = (type: string, data?: unknown) => send({ type: 'custom', data: { type, data } });
+  let ownId = '';
+  let slots = 0;
+
+  const offer = async ({ tracksTypes }: OfferData) => {
+    const wanted = (tracksTypes.audio ?? 0) + (tracksTypes.video ?? 0);
+    for (; slots < wanted; slots += 1) {
+      pc.addTransceiver(slots < (tracksTypes.audio ?? 0) ? 'audio' : 'video', { direction: 'recvonly' });
+    }
+    await pc.setLocalDescription(await pc.createOffer());
+    await gathered(pc);
+    const mid = pc.getTransceivers().find((t) => t.sender.track)?.mid;
+    const trackId = `${ownId}:load`;
+    custom('sdpOffer', {
+      sdpOffer: { type: 'offer', sdp: pc.localDescription?.sdp },
+      trackIdToTrackMetadata: publisher ? { [trackId]: null } : {},
+      trackIdToTrackBitrates: publisher ? { [trackId]: 50_000_000 } : {},
+      midToTrackId: publisher && mid ? { [mid]: trackId } : {},
+    });
+  };
+
+  await new Promise<void>((done, failed) => {
+    const fail = (error: unknown) => failed(error instanceof Error ? error : new Error(String(error)));
+    socket.on('error', fail);
+    socket.on('close', (code, reason) => fail(`peer websocket closed: ${code} ${reason.toString()}`));
+    socket.on('open', () => socket.send(encodePeerMessage({ type: 'authRequest', token })));
+    socket.on('message', (data: Buffer) => {
+      const message = decodePeerMessage(data);
+      if (message.type === 'authenticated') send({ type: 'connect', data: { metadata: null } });
+      if (message.type !== 'mediaEvent') return;
+      let event = JSON.parse(message.data) as { type: string; data?: never };
+      if (event.type === 'custom') event = event.data as unknown as typeof event;
+      const body = event.data as unknown;
+      if (event.type === 'connected') {
+        ownId = (body as { id: string }).id;
+        if (publisher) {
+          pc.addTransceiver(publisher.track, { direction: 'sendonly' });
+          custom('renegotiateTracks');
+        }
+      } else if (event.type === 'offerData') {
+        offer(body as OfferData).catch(fail);
+      } else if (event.type === 'sdpAnswer') {
+        pc.setRemoteDescription(body as { type: 'answer'; sdp: string })
+          .then(() => connected(pc, publisher ? 'publisher' : 'subscriber'))
+          .then(done, fail);
+      } else if (event.type === 'candidate') {
+        pc.addIceCandidate(body as { candidate: string; sdpMLineIndex: number }).catch(fail);
+      }
+    });
+  });
+}

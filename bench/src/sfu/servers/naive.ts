@@ -1,0 +1,48 @@
+/** werift as its documentation uses it: a connection per peer, and one track handed to every sender. */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { RTCPeerConnection } from 'werift';
+import type { Publisher } from '../client.js';
+import { connected } from '../client.js';
+import type { ServerKind } from './server.js';
+import { gathered } from './server.js';
+
+const program = join(dirname(fileURLToPath(import.meta.url)), 'naive-server.js');
+
+export function naive(): ServerKind {
+  return {
+    name: 'werift',
+    unavailable: () => undefined,
+    async start(kind) {
+      const child = fork(program, [kind]);
+      const waiting: ((answer: { type: 'answer'; sdp: string }) => void)[] = [];
+      child.on('message', (answer) => waiting.shift()?.(answer as { type: 'answer'; sdp: string }));
+      const negotiate = async (pc: RTCPeerConnection, role: 'publisher' | 'subscriber') => {
+        await pc.setLocalDescription(await pc.createOffer());
+        await gathered(pc);
+        const answer = new Promise<{ type: 'answer'; sdp: string }>((done) => waiting.push(done));
+        child.send({ role, sdp: pc.localDescription?.sdp });
+        await pc.setRemoteDescription(await answer);
+        await connected(pc, role);
+      };
+      return {
+        name: 'werift',
+        pid: child.pid as number,
+        publish(pc: RTCPeerConnection, publisher: Publisher) {
+          pc.addTransceiver(publisher.track, { direction: 'sendonly' });
+          return negotiate(pc, 'publisher');
+        },
+        subscribe(pc: RTCPeerConnection) {
+          pc.addTransceiver(kind, { direction: 'recvonly' });
+          return negotiate(pc, 'subscriber');
+        },
+        async close() {
+          child.kill('SIGKILL');
+          await once(child, 'exit');
+        },
+      };
+    },
+  };
+}

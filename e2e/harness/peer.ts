@@ -258,17 +258,6 @@ export class Peer {
     }
   }
 
-  /** Waits until the SDK has nothing left to negotiate: the state in which it may add or remove a track. */
-  async settles(timeoutMs = defaultTimeoutMs): Promise<void> {
-    const deadline = Date.now() + timeoutMs;
-    for (;;) {
-      const now = await this.call('connection');
-      if (now?.signalingState === 'stable' && now.iceConnectionState === 'connected') return;
-      if (Date.now() > deadline) throw new Error(this.describe(`did not settle: ${JSON.stringify(now)}`));
-      await this.page.waitForTimeout(20);
-    }
-  }
-
   /** For the one case in which the application's own parser throws inside the SDK. */
   expectInvalidMessages(): void {
     this.#expectsInvalidMessages = true;

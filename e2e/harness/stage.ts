@@ -1,5 +1,5 @@
 // The set-up that the scenarios of one file share: one node, one browser, pages that are used again.
-import { afterAll, afterEach, beforeAll, expect } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, jest } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import type { PageEvent } from '../page/driver-api.js';
 import { Api, type NewPeer, type RoomOptions } from './api.js';
@@ -129,14 +129,15 @@ export function browserSuite(
     const stage = new Stage(options);
     /** Peers that outlive the test that has brought them in. */
     const lasting = new Set<Peer>();
-    beforeAll(() => stage.open(), 60_000);
+    jest.setTimeout(60_000);
+    beforeAll(() => stage.open());
     afterEach(async () => {
       expect(await stage.clear(lasting)).toEqual([]);
-    }, 30_000);
+    });
     afterAll(async () => {
       await stage.close();
       printMeasurements(title);
-    }, 30_000);
+    });
     body(stage, lasting);
   });
 }

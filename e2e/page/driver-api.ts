@@ -145,14 +145,21 @@ export interface PageDriver {
   connect(options: ConnectOptions): void;
   /** Resolves with the track id once the SDK says the track is negotiated. */
   addTrack(source: number, options?: AddTrackOptions): Promise<string>;
+  /** Adds several in the same tick; resolves with their ids when all are negotiated. */
+  addTracks(sources: readonly number[], options?: AddTrackOptions): Promise<string[]>;
   /** Adds and returns the id at once, while the negotiation has only begun. The connection must be idle. */
   addTrackNow(source: number, options?: AddTrackOptions): string;
   replaceTrack(trackId: string, source: number | null, metadata?: unknown): Promise<void>;
   removeTrack(trackId: string): Promise<void>;
   /** Add, replace and remove without a pause between the three; resolves when all are done. */
   addReplaceRemove(first: number, second: number): Promise<string>;
+  /** Mutes and unmutes as newer clients do: the sender runs dry, and the server is told. */
+  muteSender(trackId: string): Promise<void>;
+  unmuteSender(trackId: string): Promise<void>;
   /** Updates the track's metadata as soon as an offer with the track was sent, before its answer. */
   addAndUpdateWhileOffered(source: number, first: unknown, second: unknown): Promise<string>;
+  /** `track.enabled`, the usual way to mute. */
+  setEnabled(trackId: string, enabled: boolean): void;
   localTrackIds(): string[];
   updatePeerMetadata(metadata: unknown): void;
   updateTrackMetadata(trackId: string, metadata: unknown): void;

@@ -182,6 +182,15 @@ export function startDriver(ClientOfSdk: ClientClass): void {
     return added;
   }
 
+  const sendMediaEvent = (text: string): void => socket().send(encodeMediaEvent(text) as Uint8Array<ArrayBuffer>);
+
+  const muted = new Map<string, RTCRtpSender>();
+  const localTrack = (trackId: string): Context => {
+    const found = joined().getLocalEndpoint()?.tracks.get(trackId);
+    if (!found) throw new Error(`no local track ${trackId}`);
+    return found;
+  };
+
   const watcher = (trackId: string): FrameWatcher => {
     const found = watchers.get(trackId);
     if (!found) throw new Error(`no frames are watched for track ${trackId}`);
@@ -276,6 +285,7 @@ export function startDriver(ClientOfSdk: ClientClass): void {
       sources.push(options.kind === 'picture' ? createPicture(options) : createTone(options)) - 1,
     connect,
     addTrack,
+    addTracks: (indices, options) => Promise.all(indices.map((index) => addTrack(index, options))),
     addTrackNow,
     replaceTrack: async (trackId, index, metadata) => {
       // The SDK's type forbids null; applications pass it to mute, and the SDK hands it on.
@@ -290,12 +300,30 @@ export function startDriver(ClientOfSdk: ClientClass): void {
       await Promise.all([replaced, removed]);
       return trackId;
     },
+    muteSender: async (trackId) => {
+      const { track } = localTrack(trackId);
+      const sender = peerConnection()
+        ?.getSenders()
+        .find((s) => s.track === track);
+      if (!sender) throw new Error(`track ${trackId} is not being sent`);
+      muted.set(trackId, sender);
+      await sender.replaceTrack(null);
+      sendMediaEvent(JSON.stringify({ type: 'muteTrack', data: { trackId } }));
+    },
+    unmuteSender: async (trackId) => {
+      await muted.get(trackId)?.replaceTrack(localTrack(trackId).track);
+      sendMediaEvent(JSON.stringify({ type: 'unmuteTrack', data: { trackId } }));
+    },
     addAndUpdateWhileOffered: (index, first, second) => {
       const added = addTrack(index, { metadata: first });
       const [trackId] = localTrackIds().slice(-1);
       if (!trackId) throw new Error('the SDK has queued the track');
       afterOffer = () => joined().updateTrackMetadata(trackId, second);
       return added;
+    },
+    setEnabled: (trackId, enabled) => {
+      const { track } = localTrack(trackId);
+      if (track) track.enabled = enabled;
     },
     localTrackIds,
     updatePeerMetadata: (metadata) => joined().updatePeerMetadata(metadata),
@@ -309,7 +337,7 @@ export function startDriver(ClientOfSdk: ClientClass): void {
     disconnect: () => joined().disconnect(),
     closeSocket: () => socket().close(),
     sendRaw: (frame) => socket().send(typeof frame === 'string' ? frame : Uint8Array.from(frame)),
-    sendMediaEvent: (text) => socket().send(encodeMediaEvent(text) as Uint8Array<ArrayBuffer>),
+    sendMediaEvent,
     awaitFrames: (trackId, count): Promise<FrameReport> => watcher(trackId).after(count),
     frames: (trackId) => watcher(trackId).report(),
     resetGap: (trackId) => watcher(trackId).resetGap(),

@@ -1,0 +1,64 @@
+// Stands between a page and the node, so that a test can take the wire away in the two ways networks do.
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+export interface TcpProxy {
+  /** host:port to connect to. */
+  readonly host: string;
+  /** Both ends see their connection reset; new connections work. */
+  cut(): void;
+  /** The page's end is reset while the node's end stays open and silent: a peer that fell off the net. */
+  abandon(): void;
+  close(): Promise<void>;
+}
+
+export async function startProxy(target: string): Promise<TcpProxy> {
+  const [host = '', port = ''] = target.split(':');
+  const pairs = new Set<[near: Socket, far: Socket]>();
+  const abandoned = new Set<Socket>();
+
+  const server = createServer((near) => {
+    const far = connect(Number(port), host);
+    const pair: [Socket, Socket] = [near, far];
+    pairs.add(pair);
+    near.on('error', () => {});
+    far.on('error', () => {});
+    near.on('close', () => {
+      pairs.delete(pair);
+      if (!abandoned.has(far)) far.destroy();
+    });
+    far.on('close', () => {
+      abandoned.delete(far);
+      near.destroy();
+    });
+    near.pipe(far, { end: false });
+    far.pipe(near, { end: false });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+
+  const cut = (): void => {
+    for (const [near, far] of pairs) {
+      near.resetAndDestroy();
+      far.resetAndDestroy();
+    }
+  };
+
+  return {
+    host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cut,
+    abandon: () => {
+      for (const [near, far] of pairs) {
+        abandoned.add(far);
+        far.unpipe(near);
+        far.pause();
+        near.resetAndDestroy();
+      }
+    },
+    close: async () => {
+      cut();
+      for (const far of abandoned) far.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

@@ -1,0 +1,101 @@
+import { expect, test } from '@jest/globals';
+import { browserSuite } from '../harness/stage.js';
+
+const anyJson = { name: 'Ann', list: [1, 2.5, null, 'ü€𐍈', { deep: [[[]]] }], nothing: null, yes: true };
+
+browserSuite('Metadata', {}, (stage) => {
+  test('metadata of the first is in the joined of the second, and of the second in the peerJoined of the first', async () => {
+    const room = await stage.room();
+    const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
+    await ann.join({ metadata: anyJson });
+    const { peers } = await bob.join({ metadata: ['bob', 0] });
+
+    expect(peers).toMatchObject([{ id: ann.id, metadata: anyJson, rawMetadata: anyJson }]);
+    const { peer } = await ann.next('peerJoined');
+    expect(peer).toMatchObject({ id: bob.id, metadata: ['bob', 0], rawMetadata: ['bob', 0] });
+    expect((await stage.api.room(room)).peers.find((p: { id: string }) => p.id === ann.id).metadata).toEqual(anyJson);
+  });
+
+  test('a parser of the receiver sees the raw metadata and keeps what it wants, and its refusal is an error beside it', async () => {
+    const room = await stage.room();
+    const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
+    await bob.join({ metadata: { goodStuff: 'bob' }, strictParsers: true });
+    const raw = { goodStuff: 'ye', trash: 1 };
+    await ann.join({ metadata: raw });
+
+    const { peer } = await bob.next('peerJoined');
+    expect(peer).toMatchObject({ metadata: { goodStuff: 'ye' }, rawMetadata: raw, metadataError: null });
+
+    bob.mark();
+    await ann.call('updatePeerMetadata', { trash: 2 });
+    const updated = await bob.next('peerUpdated');
+    expect(updated.peer).toMatchObject({ metadata: null, rawMetadata: { trash: 2 } });
+    expect(updated.peer.metadataError).toContain('goodStuff');
+  });
+
+  test('metadata that the own parser refuses never reaches the server', async () => {
+    const room = await stage.room();
+    const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
+    await bob.join();
+    ann.expectInvalidMessages();
+    await ann.connect({ metadata: { trash: 1 }, strictParsers: true });
+    await ann.next('authSuccess');
+
+    const carl = await stage.peer(room, 'carl');
+    expect((await carl.join()).peers.map((p) => p.id)).toEqual([bob.id]);
+    expect(bob.events.filter((e) => e.type === 'peerJoined').map((e) => e.type === 'peerJoined' && e.peer.id)).toEqual([
+      carl.id,
+    ]);
+    expect(ann.events.filter((e) => e.type === 'sent')).toEqual([]);
+  });
+
+  test('an update that the own parser refuses leaves the old value with the others', async () => {
+    const room = await stage.room();
+    const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
+    await ann.join({ metadata: { goodStuff: 'old' }, strictParsers: true });
+    await bob.join();
+
+    await expect(ann.call('updatePeerMetadata', { trash: 1 })).rejects.toThrow('goodStuff');
+
+    await ann.call('updatePeerMetadata', { goodStuff: 'new' });
+    await bob.next('peerUpdated');
+    expect(bob.since('peerUpdated').map((e) => e.peer.rawMetadata)).toEqual([{ goodStuff: 'new' }]);
+  });
+
+  test('metadata of a track arrives with the track, and each update after it', async () => {
+    const { ann, bob } = await stage.call(['ann', 'bob']);
+    const red = await ann.addVideo({ colour: 'red' }, { metadata: anyJson });
+    const { latest } = await bob.ready(red);
+    expect(latest).toMatchObject({ endpointId: ann.id, metadata: anyJson, rawMetadata: anyJson });
+
+    bob.mark();
+    await ann.call('updateTrackMetadata', red, { take: 2 });
+    expect((await bob.next('trackUpdated')).track.metadata).toEqual({ take: 2 });
+    await bob.plays(red, 'red');
+  });
+
+  test('an update of track metadata between offer and answer arrives', async () => {
+    const { ann, bob, room } = await stage.call(['ann', 'bob']);
+    const source = await ann.picture({ colour: 'red' });
+    const red = await ann.call('addAndUpdateWhileOffered', source, { take: 1 }, { take: 2 });
+
+    await bob.ready(red);
+    await bob.until('the update arrives', () => JSON.stringify(bob.track(red).latest.metadata) === '{"take":2}');
+
+    const late = await stage.peer(room, 'late');
+    await late.join();
+    expect((await late.ready(red)).latest.metadata).toEqual({ take: 2 });
+  });
+
+  test('a peer and a track without any metadata are there with null', async () => {
+    const room = await stage.room();
+    const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
+    await ann.join({ metadata: undefined });
+    const red = await ann.addVideo({ colour: 'red' });
+    const { peers } = await bob.join();
+
+    expect(peers).toMatchObject([{ id: ann.id, metadata: null, rawMetadata: null }]);
+    expect((await bob.ready(red)).latest).toMatchObject({ metadata: null, rawMetadata: null });
+    await bob.plays(red, 'red');
+  });
+});

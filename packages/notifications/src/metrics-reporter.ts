@@ -1,0 +1,60 @@
+import type { Log } from '@bloom/log';
+import type { NotificationBus } from './bus.js';
+import { withRates, type ReportNode } from './rates.js';
+
+export interface MetricsReporterOptions {
+  bus: NotificationBus;
+  log: Log;
+  /** `JF_WEBRTC_METRICS_INTERVAL_MS` */
+  intervalMs: number;
+  /**
+   * The plain counters of this instance, without rates: `room_id=<id>` -> `endpoint_id=<id>` -> values and
+   * `track_id=<id>` -> values; `{}` without connected peers. docs/reference/metrics.md lists the keys.
+   */
+  report: () => ReportNode | Promise<ReportNode>;
+  /** Milliseconds on a clock that only goes forward. Default: the process's. */
+  now?: () => number;
+}
+
+/** Publishes the metrics report of this instance periodically. */
+export class MetricsReporter {
+  private readonly timer: NodeJS.Timeout;
+  private readonly now: () => number;
+  private previous: { report: ReportNode; at: number } | undefined;
+  private running: Promise<void> | undefined;
+
+  constructor(private readonly options: MetricsReporterOptions) {
+    this.now = options.now ?? (() => performance.now());
+    this.timer = setInterval(() => void this.publish(), options.intervalMs);
+    this.timer.unref();
+  }
+
+  /** One report now; called by the timer. A report that takes longer than the interval is not overtaken. */
+  publish(): Promise<void> {
+    this.running ??= this.publishOne().finally(() => {
+      this.running = undefined;
+    });
+
+    return this.running;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.timer);
+    await this.running;
+  }
+
+  private async publishOne(): Promise<void> {
+    try {
+      const report = await this.options.report();
+      const at = this.now();
+      const { previous } = this;
+
+      this.previous = { report, at };
+      this.options.bus.publishMetrics(
+        withRates(report, previous?.report, previous === undefined ? 0 : at - previous.at),
+      );
+    } catch (error) {
+      this.options.log.warn('metrics.report_failed', { error });
+    }
+  }
+}

@@ -1,0 +1,54 @@
+/** The parts of a metrics report are counters, texts and nested objects under keys such as `room_id=<id>`. */
+export interface ReportNode {
+  [key: string]: unknown;
+}
+
+/** Counters that get a `<key>-per-second` beside them. */
+const RATED = new Set([
+  'inbound-rtp.packets',
+  'inbound-rtp.bytes_received',
+  'inbound-rtp.markers_received',
+  'outbound-rtp.packets',
+  'outbound-rtp.bytes',
+  'outbound-rtp.markers_sent',
+  'outbound-rtp.paddings_sent',
+  'ice.bytes_received',
+  'ice.bytes_sent',
+  'ice.packets_received',
+  'ice.packets_sent',
+]);
+
+/** Deeper than room, endpoint, track and its RTX stream a report does not go. */
+const MAX_DEPTH = 6;
+
+function isNode(value: unknown): value is ReportNode {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * The report with rates derived from the one before it; a counter that is new, or went back, gets none this time.
+ * Metadata is passed on untouched whatever its keys.
+ */
+export function withRates(report: ReportNode, previous: ReportNode | undefined, elapsedMs: number): ReportNode {
+  return elapsedMs > 0 ? rated(report, previous, elapsedMs / 1000, 0) : report;
+}
+
+function rated(report: ReportNode, previous: ReportNode | undefined, seconds: number, depth: number): ReportNode {
+  const result: ReportNode = {};
+
+  for (const [key, value] of Object.entries(report)) {
+    const before = previous?.[key];
+
+    if (isNode(value) && depth < MAX_DEPTH && !key.endsWith('metadata')) {
+      result[key] = rated(value, isNode(before) ? before : undefined, seconds, depth + 1);
+      continue;
+    }
+
+    result[key] = value;
+    if (RATED.has(key) && typeof value === 'number' && typeof before === 'number' && value >= before) {
+      result[`${key}-per-second`] = (value - before) / seconds;
+    }
+  }
+
+  return result;
+}

@@ -1,0 +1,247 @@
+import { createServer, type Server } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { Metrics } from '@bloom/metrics';
+import { decodeServerMessage, encodeServerMessage, type ServerMessage, type SubscriptionType } from '@bloom/protocol';
+import { WebSocket } from 'ws';
+import { NotificationBus } from './bus.js';
+import { ServerSocket, type ServerSocketOptions } from './server-socket.js';
+
+const TOKEN = 'the-token';
+
+/** A client that decodes what it gets; `next()` waits for one message. */
+class Client {
+  readonly received: unknown[] = [];
+  readonly closed: Promise<{ code: number; reason: string }>;
+  private readonly waiting: ((message: unknown) => void)[] = [];
+
+  private constructor(readonly socket: WebSocket) {
+    socket.on('message', (data: Buffer, isBinary) => {
+      const message = isBinary ? decodeServerMessage(data) : 'text';
+      const next = this.waiting.shift();
+      if (next === undefined) this.received.push(message);
+      else next(message);
+    });
+    this.closed = new Promise((resolve) => {
+      socket.on('close', (code, reason) => resolve({ code, reason: reason.toString() }));
+    });
+  }
+
+  static async connect(port: number): Promise<Client> {
+    const client = new Client(new WebSocket(`ws://127.0.0.1:${port}/socket/server/websocket`));
+    await new Promise<void>((resolve, reject) => {
+      client.socket.once('open', () => resolve());
+      client.socket.once('error', reject);
+    });
+    return client;
+  }
+
+  static async subscribed(port: number, ...eventTypes: SubscriptionType[]): Promise<Client> {
+    const client = await Client.connect(port);
+    client.send({ type: 'authRequest', token: TOKEN });
+    await client.next();
+    for (const eventType of eventTypes) {
+      client.send({ type: 'subscribeRequest', eventType });
+      await client.next();
+    }
+    return client;
+  }
+
+  send(message: ServerMessage): void {
+    this.socket.send(encodeServerMessage(message));
+  }
+
+  next(): Promise<unknown> {
+    const message = this.received.shift();
+    return message === undefined ? new Promise((resolve) => this.waiting.push(resolve)) : Promise.resolve(message);
+  }
+
+  /** Resolves when everything sent so far has been handled. */
+  async settled(): Promise<void> {
+    const pong = new Promise<void>((resolve) => this.socket.once('pong', () => resolve()));
+    this.socket.ping();
+    await pong;
+  }
+}
+
+let http: Server;
+let bus: NotificationBus;
+let socket: ServerSocket;
+let port: number;
+const clients: Client[] = [];
+const raw: Socket[] = [];
+
+async function start(options: Partial<ServerSocketOptions> = {}): Promise<void> {
+  bus = new NotificationBus(silentLog);
+  socket = new ServerSocket({ bus, token: TOKEN, log: silentLog, ...options });
+  http = createServer();
+  http.on('upgrade', (request, duplex, head) => socket.handleUpgrade(request, duplex, head));
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', () => resolve()));
+  port = (http.address() as AddressInfo).port;
+}
+
+async function subscribed(...eventTypes: SubscriptionType[]): Promise<Client> {
+  const client = await Client.subscribed(port, ...eventTypes);
+  clients.push(client);
+  return client;
+}
+
+async function connected(): Promise<Client> {
+  const client = await Client.connect(port);
+  clients.push(client);
+  return client;
+}
+
+beforeEach(() => start());
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.socket.terminate();
+  for (const one of raw.splice(0)) one.destroy();
+  await socket.close();
+  http.closeAllConnections();
+  await new Promise<void>((resolve) => http.close(() => resolve()));
+});
+
+test('nothing is delivered before the subscription, everything after it, in order', async () => {
+  const client = await connected();
+  bus.publish({ type: 'roomCreated', roomId: 'unheard' });
+  client.send({ type: 'authRequest', token: TOKEN });
+  expect(await client.next()).toEqual({ type: 'authenticated' });
+  bus.publish({ type: 'roomCreated', roomId: 'unheard' });
+
+  client.send({ type: 'subscribeRequest', eventType: 'serverNotification' });
+  expect(await client.next()).toEqual({ type: 'subscribeResponse', eventType: 'serverNotification' });
+  for (let i = 0; i < 100; i += 1) bus.publish({ type: 'peerAdded', roomId: 'r', peerId: String(i) }, 'remote');
+  bus.publishMetrics({});
+
+  for (let i = 0; i < 100; i += 1) {
+    expect(await client.next()).toEqual({ type: 'peerAdded', roomId: 'r', peerId: String(i) });
+  }
+  await client.settled();
+  expect(client.received).toEqual([]);
+});
+
+test('metrics reports go to metrics subscribers, both kinds to who wants both, none twice', async () => {
+  const both = await subscribed('metrics', 'serverNotification', 'metrics', 'serverNotification');
+  const metrics = await subscribed('metrics');
+
+  bus.publishMetrics({ 'room_id=r': {} });
+  bus.publish({ type: 'roomDeleted', roomId: 'r' });
+  bus.publishMetrics({}, 'remote');
+  await both.settled();
+  await metrics.settled();
+
+  const reports = [
+    { type: 'metricsReport', metrics: { 'room_id=r': {} } },
+    { type: 'metricsReport', metrics: {} },
+  ];
+  expect(both.received).toEqual([reports[0], { type: 'roomDeleted', roomId: 'r' }, reports[1]]);
+  expect(metrics.received).toEqual(reports);
+});
+
+describe('close codes', () => {
+  test('a wrong token closes with 1000 invalid token', async () => {
+    const client = await connected();
+    client.send({ type: 'authRequest', token: 'wrong' });
+    expect(await client.closed).toEqual({ code: 1000, reason: 'invalid token' });
+  });
+
+  test('text closes with 1003, an undecodable first message with 1000', async () => {
+    const text = await connected();
+    text.socket.send('hello');
+    expect(await text.closed).toEqual({ code: 1003, reason: 'operation not allowed' });
+
+    const garbage = await connected();
+    garbage.socket.send(Buffer.from([255]));
+    expect(await garbage.closed).toEqual({ code: 1000, reason: 'invalid auth request' });
+  });
+
+  test('a frame beyond the limit closes with 1009 and is nobody else’s problem', async () => {
+    const other = await subscribed('serverNotification');
+    const client = await connected();
+    client.socket.send(Buffer.alloc(1024 * 1024));
+    expect((await client.closed).code).toBe(1009);
+
+    bus.publish({ type: 'roomCreated', roomId: 'r' });
+    expect(await other.next()).toEqual({ type: 'roomCreated', roomId: 'r' });
+  });
+
+  test('stopping the server closes with 1001', async () => {
+    const client = await subscribed('metrics');
+    await socket.close();
+    expect(await client.closed).toEqual({ code: 1001, reason: 'server stops' });
+    expect(socket.connections).toBe(0);
+  });
+});
+
+test('an authenticated socket is pinged, and one that stays silent is ended', async () => {
+  await socket.close();
+  http.close();
+  const clock = { ms: 0 };
+  await start({ now: () => clock.ms });
+
+  const client = await subscribed('serverNotification');
+  const pinged = new Promise<void>((resolve) => client.socket.once('ping', () => resolve()));
+  clock.ms = 30_000;
+  socket.sweep();
+  await pinged;
+  await client.settled();
+
+  clock.ms = 89_999;
+  socket.sweep();
+  expect(socket.connections).toBe(1);
+
+  clock.ms = 150_000;
+  socket.sweep();
+  expect((await client.closed).code).toBe(1006);
+});
+
+test('a subscriber that does not read is closed when its buffer is full, the others get everything', async () => {
+  await socket.close();
+  http.close();
+  const clock = { ms: 0 };
+  const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
+  await start({ maxBufferedBytes: 256 * 1024, now: () => clock.ms, metrics });
+
+  const reader = await subscribed('serverNotification');
+  const sleeper = await subscribed('serverNotification');
+  const underlying: unknown = Reflect.get(sleeper.socket, '_socket');
+  (underlying as Socket).pause();
+
+  const metadata = 'x'.repeat(100_000);
+  let published = 0;
+  while (!(await metrics.expose()).includes('bloom_slow_subscribers_total 1\n')) {
+    bus.publish({ type: 'peerMetadataUpdated', roomId: 'r', peerId: String(published), metadata });
+    published += 1;
+    await reader.next();
+    expect(published).toBeLessThan(1_000);
+  }
+  bus.publish({ type: 'roomDeleted', roomId: 'r' });
+  expect(await reader.next()).toEqual({ type: 'roomDeleted', roomId: 'r' });
+
+  // It does not even take part in the closing handshake: the connection is ended all the same.
+  clock.ms = 5_000;
+  socket.sweep();
+  (underlying as Socket).resume();
+  await sleeper.closed;
+  expect(socket.connections).toBe(1);
+});
+
+test('a connection that breaks in the middle of a frame is forgotten', async () => {
+  const client = connect(port, '127.0.0.1');
+  raw.push(client);
+  client.write(
+    'GET /socket/server/websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
+      'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n',
+  );
+  await new Promise<void>((resolve) => client.once('data', () => resolve()));
+  expect(socket.connections).toBe(1);
+
+  const closed = new Promise<void>((resolve) => client.once('close', () => resolve()));
+  client.write(Buffer.from([0x82, 0xfe, 0x00]));
+  client.resetAndDestroy();
+  await closed;
+  await subscribed('metrics');
+  expect(socket.connections).toBe(1);
+});

@@ -1,0 +1,118 @@
+import { createHmac } from 'node:crypto';
+import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+
+/** A webhook was not accepted: another status than 2xx, no connection, no answer in time. */
+export class WebhookError extends Error {
+  readonly code = 'WEBHOOK_FAILED';
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'WebhookError';
+  }
+}
+
+/** Posts one event. @throws WebhookError, or the abort reason of the signal. */
+export type PostWebhook = (url: string, body: Uint8Array, signal: AbortSignal) => Promise<void>;
+
+export interface WebhookPosterOptions {
+  /** Milliseconds from the start of the request to the status of the answer. */
+  timeoutMs: number;
+  /** Signs each body when not null. */
+  secret: string | null;
+}
+
+/** `sha256=<hex HMAC-SHA256 of the body>` */
+export function signature(secret: string, body: Uint8Array): string {
+  return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+}
+
+/** Requests on kept-alive connections; redirects are not followed, bodies of answers are not read. */
+export function createWebhookPoster({ timeoutMs, secret }: WebhookPosterOptions): {
+  post: PostWebhook;
+  close: () => void;
+} {
+  const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
+
+  async function post(url: string, body: Uint8Array, signal: AbortSignal): Promise<void> {
+    const deadline = AbortSignal.timeout(timeoutMs);
+    const headers = {
+      'content-type': 'application/x-protobuf',
+      'content-length': body.byteLength,
+      ...(secret === null ? {} : { 'x-bloom-signature': signature(secret, body) }),
+    };
+
+    try {
+      await attempt({ url: new URL(url), body, headers, agents, signal: AbortSignal.any([signal, deadline]) });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (deadline.aborted) throw new WebhookError(`no answer within ${timeoutMs} ms`);
+      throw error;
+    }
+  }
+
+  return {
+    post,
+    close: () => {
+      agents.http.destroy();
+      agents.https.destroy();
+    },
+  };
+}
+
+interface Attempt {
+  url: URL;
+  body: Uint8Array;
+  headers: Record<string, string | number>;
+  agents: { http: HttpAgent; https: HttpsAgent };
+  signal: AbortSignal;
+}
+
+async function attempt(request: Attempt): Promise<void> {
+  const first = await send(request);
+  const outcome = first === 'stale connection' ? await send(request) : first;
+
+  if (outcome === 'stale connection') throw new WebhookError('the connection was reset');
+  if (outcome < 200 || outcome > 299) throw new WebhookError(`status ${outcome}`);
+}
+
+/**
+ * The status of the answer. A kept-alive connection that the receiver closed at the very moment of the request is no
+ * failure of the event: nobody has read it, so it goes out again on a new one.
+ */
+function send({ url, body, headers, agents, signal }: Attempt): Promise<number | 'stale connection'> {
+  return new Promise((resolve, reject) => {
+    const options = { method: 'POST', headers, signal };
+    const outgoing =
+      url.protocol === 'https:'
+        ? httpsRequest(url, { ...options, agent: agents.https })
+        : httpRequest(url, { ...options, agent: agents.http });
+
+    outgoing.on('response', (answer) => {
+      drain(answer);
+      resolve(answer.statusCode ?? 0);
+    });
+    outgoing.on('error', (cause: NodeJS.ErrnoException) => {
+      if (outgoing.reusedSocket && cause.code === 'ECONNRESET' && !signal.aborted) resolve('stale connection');
+      else reject(new WebhookError(cause.message, { cause }));
+    });
+    outgoing.end(body);
+  });
+}
+
+const MAX_ANSWER_BYTES = 64 * 1024;
+const DRAIN_TIMEOUT_MS = 1_000;
+
+/** A short answer is read so that the connection can be used again; a long or slow one costs the connection. */
+function drain(answer: IncomingMessage): void {
+  const overdue = setTimeout(() => answer.destroy(), DRAIN_TIMEOUT_MS);
+  let received = 0;
+
+  overdue.unref();
+  answer.on('error', () => undefined);
+  answer.on('close', () => clearTimeout(overdue));
+  answer.on('data', (chunk: Buffer) => {
+    received += chunk.byteLength;
+    if (received > MAX_ANSWER_BYTES) answer.destroy();
+  });
+}

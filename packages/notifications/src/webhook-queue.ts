@@ -1,0 +1,112 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '@bloom/log';
+import type { Metrics } from '@bloom/metrics';
+import { WebhookError, type PostWebhook } from './webhook-post.js';
+
+/** Events, and bytes of them, that may wait for one receiver. */
+export const MAX_BACKLOG = 1_000;
+export const MAX_BACKLOG_BYTES = 4 * 1024 * 1024;
+
+const FIRST_BACK_OFF_MS = 500;
+const LONGEST_BACK_OFF_MS = 30_000;
+
+/** Milliseconds before attempt `n` (1 = the first repetition): doubling, half a minute at most. */
+export function backOffMs(n: number): number {
+  return Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** Math.min(n - 1, 16));
+}
+
+export interface WebhookQueueOptions {
+  url: string;
+  post: PostWebhook;
+  retries: number;
+  /** Bound to the room and the printable form of the URL. */
+  log: Log;
+  metrics?: Pick<Metrics, 'webhookFailed' | 'webhookDropped'>;
+  /** Aborted: what is pending is given up. */
+  signal: AbortSignal;
+  delay?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** The events of one room on their way to one URL: one request at a time, in order, bounded. */
+export class WebhookQueue {
+  private readonly waiting: Uint8Array[] = [];
+  private waitingBytes = 0;
+  private dropped = 0;
+  private sending = false;
+  private idleCallbacks: (() => void)[] = [];
+
+  constructor(private readonly options: WebhookQueueOptions) {}
+
+  /** Events that are waiting or being sent. */
+  get size(): number {
+    return this.waiting.length + (this.sending ? 1 : 0);
+  }
+
+  /** A full backlog drops its oldest event: what happened last, the end of the room above all, matters most. */
+  push(bytes: Uint8Array): void {
+    this.waiting.push(bytes);
+    this.waitingBytes += bytes.byteLength;
+    while (this.waiting.length > 1 && (this.waiting.length > MAX_BACKLOG || this.waitingBytes > MAX_BACKLOG_BYTES)) {
+      this.dropOldest();
+    }
+
+    if (!this.sending) void this.sendAll();
+  }
+
+  /** Resolves when nothing is waiting or being sent. */
+  idle(): Promise<void> {
+    return this.size === 0 ? Promise.resolve() : new Promise((resolve) => this.idleCallbacks.push(resolve));
+  }
+
+  private dropOldest(): void {
+    this.waitingBytes -= this.waiting.shift()?.byteLength ?? 0;
+    this.options.metrics?.webhookDropped();
+    // One line when it begins; how many there were is told when the receiver has caught up.
+    if (this.dropped === 0) this.options.log.warn('webhook.backlog_full', { waiting: this.waiting.length });
+    this.dropped += 1;
+  }
+
+  private async sendAll(): Promise<void> {
+    this.sending = true;
+    for (let bytes = this.waiting.shift(); bytes !== undefined; bytes = this.waiting.shift()) {
+      this.waitingBytes -= bytes.byteLength;
+      await this.sendOne(bytes);
+    }
+    this.sending = false;
+
+    if (this.dropped > 0) {
+      this.options.log.warn('webhook.events_dropped', { events: this.dropped });
+      this.dropped = 0;
+    }
+    for (const resolve of this.idleCallbacks.splice(0)) resolve();
+  }
+
+  private async sendOne(bytes: Uint8Array): Promise<void> {
+    const { url, post, retries, log, metrics, signal } = this.options;
+    const delay =
+      this.options.delay ?? ((ms: number, aborted: AbortSignal) => sleep(ms, undefined, { signal: aborted }));
+
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        signal.throwIfAborted();
+        return await post(url, bytes, signal);
+      } catch (error) {
+        const last = attempt >= retries || signal.aborted;
+        log.warn(last ? 'webhook.failed' : 'webhook.will_retry', { attempt: attempt + 1, cause: causeOf(error) });
+        if (last) {
+          metrics?.webhookFailed();
+          return;
+        }
+      }
+
+      // An abort ends the wait early; the next turn of the loop then gives up.
+      await delay(backOffMs(attempt + 1), signal).catch(() => undefined);
+    }
+  }
+}
+
+function causeOf(error: unknown): string {
+  if (error instanceof WebhookError) return error.message;
+
+  return error instanceof Error && error.name === 'AbortError' ? 'the server stops' : String(error);
+}

@@ -1,0 +1,365 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createHmac } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createLogger, silentLog } from '@bloom/log';
+import { Metrics } from '@bloom/metrics';
+import { decodeServerMessage, type Notification } from '@bloom/protocol';
+import { NotificationBus } from './bus.js';
+import { backOffMs, MAX_BACKLOG } from './webhook-queue.js';
+import { Webhooks, type WebhooksOptions } from './webhooks.js';
+
+interface Received {
+  path: string | undefined;
+  message: string;
+  body: Buffer;
+  headers: IncomingMessage['headers'];
+}
+
+type Answer = (received: Received, response: ServerResponse) => void;
+
+/** A real receiver of webhooks; `arrived(n)` resolves as soon as it got n requests. */
+class Receiver {
+  readonly requests: Received[] = [];
+  answer: Answer = (_received, response) => response.end();
+  private waiting: { count: number; resolve: () => void }[] = [];
+  private readonly server: Server = createServer((request, response) => this.receive(request, response));
+
+  async listen(): Promise<void> {
+    await new Promise<void>((resolve) => this.server.listen(0, '127.0.0.1', () => resolve()));
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  get messages(): string[] {
+    return this.requests.map((request) => request.message);
+  }
+
+  arrived(count: number): Promise<void> {
+    if (this.requests.length >= count) return Promise.resolve();
+    return new Promise((resolve) => this.waiting.push({ count, resolve }));
+  }
+
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise<void>((resolve) => this.server.close(() => resolve()));
+  }
+
+  private receive(request: IncomingMessage, response: ServerResponse): void {
+    const chunks: Buffer[] = [];
+
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = Buffer.concat(chunks);
+      const received = { path: request.url, message: name(decodeServerMessage(body)), body, headers: request.headers };
+      this.requests.push(received);
+      this.answer(received, response);
+      for (const waiting of this.waiting) if (this.requests.length >= waiting.count) waiting.resolve();
+    });
+  }
+}
+
+function name(message: ReturnType<typeof decodeServerMessage>): string {
+  return 'peerId' in message ? `${message.type} ${message.peerId}` : message.type;
+}
+
+let receiver: Receiver;
+let bus: NotificationBus;
+let webhooks: Webhooks | undefined;
+
+function start(options: Partial<WebhooksOptions> = {}): Webhooks {
+  webhooks = new Webhooks({ bus, log: silentLog, ...options });
+  return webhooks;
+}
+
+function added(roomId: string, peerId: string): Notification {
+  return { type: 'peerAdded', roomId, peerId };
+}
+
+beforeEach(async () => {
+  bus = new NotificationBus(silentLog);
+  receiver = new Receiver();
+  await receiver.listen();
+});
+
+afterEach(async () => {
+  await webhooks?.close({ timeoutMs: 0 });
+  webhooks = undefined;
+  await receiver.close();
+});
+
+describe('delivery', () => {
+  test('each event of the room is one POST with one ServerMessage as its body, in order', async () => {
+    start().register('r1', `${receiver.url}/hook?x=1`);
+
+    bus.publish({ type: 'roomCreated', roomId: 'r1' });
+    bus.publish(added('r1', 'p1'));
+    bus.publish({ type: 'roomDeleted', roomId: 'r1' });
+    await receiver.arrived(3);
+
+    expect(receiver.messages).toEqual(['roomCreated', 'peerAdded p1', 'roomDeleted']);
+    expect(receiver.requests[0]?.path).toBe('/hook?x=1');
+    expect(receiver.requests[0]?.headers['content-type']).toBe('application/x-protobuf');
+    expect(receiver.requests[0]?.headers).not.toHaveProperty('x-bloom-signature');
+    expect(receiver.requests[0]?.body.toString('hex')).toBe('52040a027231');
+  });
+
+  test('rooms without URL, events of other instances and metrics reports are not sent', async () => {
+    start().register('r1', receiver.url);
+
+    bus.publish(added('r2', 'p'));
+    bus.publish(added('r1', 'remote'), 'remote');
+    bus.publishMetrics({});
+    bus.publish(added('r1', 'p1'));
+    await receiver.arrived(1);
+
+    expect(receiver.messages).toEqual(['peerAdded p1']);
+    expect(webhooks?.pending).toBeLessThanOrEqual(1);
+  });
+
+  test('with a secret each body is signed', async () => {
+    start({ secret: 'shared-secret' }).register('r1', receiver.url);
+
+    bus.publish(added('r1', 'p1'));
+    await receiver.arrived(1);
+
+    const [request] = receiver.requests;
+    const expected = createHmac('sha256', 'shared-secret')
+      .update(request?.body ?? '')
+      .digest('hex');
+    expect(request?.headers['x-bloom-signature']).toBe(`sha256=${expected}`);
+  });
+
+  test('a slow receiver delays its own room only', async () => {
+    const slow: ServerResponse[] = [];
+    receiver.answer = (received, response) => {
+      if (received.path === '/slow') slow.push(response);
+      else response.end();
+    };
+    start();
+    webhooks?.register('slow', `${receiver.url}/slow`);
+    webhooks?.register('fast', `${receiver.url}/fast`);
+
+    for (const peer of ['1', '2', '3']) {
+      bus.publish(added('slow', peer));
+      bus.publish(added('fast', peer));
+    }
+    await receiver.arrived(4);
+
+    expect(receiver.requests.filter(({ path }) => path === '/slow')).toHaveLength(1);
+    expect(receiver.requests.filter(({ path }) => path === '/fast').map(({ message }) => message)).toEqual([
+      'peerAdded 1',
+      'peerAdded 2',
+      'peerAdded 3',
+    ]);
+    slow[0]?.end();
+    await receiver.arrived(5);
+  });
+});
+
+describe('failures', () => {
+  const events = ['1', '2', '3'];
+
+  test.each([300, 301, 404, 500])('status %d is a warning, the event is lost, the next one is sent', async (status) => {
+    const lines: string[] = [];
+    const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
+    receiver.answer = (received, response) => {
+      response.statusCode = received.message.endsWith('2') ? status : 204;
+      response.setHeader('location', `${receiver.url}/elsewhere`);
+      response.end();
+    };
+    start({ log: createLogger({ sink: (line) => lines.push(line) }), metrics });
+    webhooks?.register('r1', receiver.url.replace('http://', 'http://user:hidden@'));
+
+    for (const event of events) bus.publish(added('r1', event));
+    await receiver.arrived(3);
+    await webhooks?.close({ timeoutMs: 1_000 });
+
+    expect(receiver.messages).toEqual(['peerAdded 1', 'peerAdded 2', 'peerAdded 3']);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(
+      `room_id=r1 [warning] webhook.failed url=${receiver.url}/ attempt=1 cause="status ${status}"`,
+    );
+    expect(lines.join()).not.toContain('hidden');
+    expect(await metrics.expose()).toContain('bloom_webhook_failures_total 1\n');
+  });
+
+  test('a receiver that never answers is given up after the timeout', async () => {
+    receiver.answer = (received, response) => {
+      if (!received.message.endsWith('1')) response.end();
+    };
+    start({ timeoutMs: 40 }).register('r1', receiver.url);
+
+    for (const event of events) bus.publish(added('r1', event));
+    await receiver.arrived(3);
+
+    expect(receiver.messages).toEqual(['peerAdded 1', 'peerAdded 2', 'peerAdded 3']);
+  });
+
+  test('a receiver that is not there costs the event and nothing else', async () => {
+    const lines: string[] = [];
+    const { url } = receiver;
+    await receiver.close();
+    start({ log: createLogger({ sink: (line) => lines.push(line) }) }).register('r1', url);
+
+    bus.publish(added('r1', '1'));
+    await webhooks?.close({ timeoutMs: 1_000 });
+
+    expect(lines[0]).toContain('ECONNREFUSED');
+  });
+
+  test('a connection that the receiver closed between two events costs no event', async () => {
+    start().register('r1', receiver.url);
+    for (const event of ['1', '2', '3', '4']) {
+      receiver.answer = (_received, response) => {
+        // Closes right after the answer although it promised to keep the connection.
+        response.end(() => response.socket?.destroy());
+      };
+      bus.publish(added('r1', event));
+    }
+    await receiver.arrived(4);
+
+    expect(receiver.messages).toEqual(['peerAdded 1', 'peerAdded 2', 'peerAdded 3', 'peerAdded 4']);
+  });
+
+  test('an endless answer does not hold up the next event', async () => {
+    receiver.answer = (_received, response) => {
+      response.writeHead(200);
+      const more = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(16_384)));
+      };
+      response.on('drain', more);
+      more();
+    };
+    start().register('r1', receiver.url);
+
+    for (const event of events) bus.publish(added('r1', event));
+    await receiver.arrived(3);
+
+    expect(receiver.messages).toHaveLength(3);
+  });
+});
+
+describe('retries', () => {
+  test('an event is tried again with back-off before the next one goes out', async () => {
+    const waits: number[] = [];
+    let failures = 3;
+    receiver.answer = (_received, response) => {
+      response.statusCode = failures > 0 ? 503 : 200;
+      failures -= 1;
+      response.end();
+    };
+    start({
+      retries: 5,
+      delay: (ms) => {
+        waits.push(ms);
+        return Promise.resolve();
+      },
+    }).register('r1', receiver.url);
+
+    bus.publish(added('r1', '1'));
+    bus.publish(added('r1', '2'));
+    await receiver.arrived(5);
+
+    expect(receiver.messages).toEqual([...Array<string>(4).fill('peerAdded 1'), 'peerAdded 2']);
+    expect(waits).toEqual([500, 1000, 2000]);
+  });
+
+  test('after its last attempt the event is dropped', async () => {
+    receiver.answer = (received, response) => {
+      response.statusCode = received.message.endsWith('1') ? 500 : 200;
+      response.end();
+    };
+    start({ retries: 2, delay: () => Promise.resolve() }).register('r1', receiver.url);
+
+    bus.publish(added('r1', '1'));
+    bus.publish(added('r1', '2'));
+    await receiver.arrived(4);
+
+    expect(receiver.messages).toEqual(['peerAdded 1', 'peerAdded 1', 'peerAdded 1', 'peerAdded 2']);
+  });
+
+  test('the back-off doubles up to half a minute', () => {
+    expect([1, 2, 3, 6, 7, 8, 1000].map(backOffMs)).toEqual([500, 1000, 2000, 16_000, 30_000, 30_000, 30_000]);
+  });
+});
+
+describe('the backlog', () => {
+  test('it is bounded; the oldest events go, with one warning when it begins and the number when it ends', async () => {
+    const lines: string[] = [];
+    const held: ServerResponse[] = [];
+    const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
+    receiver.answer = (_received, response) => held.push(response);
+    start({ log: createLogger({ sink: (line) => lines.push(line) }), metrics }).register('r1', receiver.url);
+
+    for (let i = 0; i < MAX_BACKLOG + 11; i += 1) bus.publish(added('r1', String(i)));
+    expect(webhooks?.pending).toBe(MAX_BACKLOG + 1);
+    await receiver.arrived(1);
+
+    receiver.answer = (_received, response) => response.end();
+    held[0]?.end();
+    await webhooks?.close({ timeoutMs: 10_000 });
+
+    expect(receiver.messages).toHaveLength(MAX_BACKLOG + 1);
+    expect(receiver.messages.slice(0, 2)).toEqual(['peerAdded 0', 'peerAdded 11']);
+    expect(receiver.messages.at(-1)).toBe(`peerAdded ${MAX_BACKLOG + 10}`);
+    expect(lines.map((line) => /webhook\.\w+/.exec(line)?.[0])).toEqual([
+      'webhook.backlog_full',
+      'webhook.events_dropped',
+    ]);
+    expect(lines[1]).toContain('events=10');
+    expect(await metrics.expose()).toContain('bloom_webhook_drops_total 10\n');
+  });
+});
+
+describe('the end of a room', () => {
+  test('the URL is forgotten after RoomDeleted or RoomCrashed', async () => {
+    start();
+    for (const [roomId, type] of [
+      ['r1', 'roomDeleted'],
+      ['r2', 'roomCrashed'],
+    ] as const) {
+      webhooks?.register(roomId, receiver.url);
+      bus.publish({ type, roomId });
+      bus.publish({ type: 'hlsUploaded', roomId });
+    }
+    await webhooks?.close({ timeoutMs: 1_000 });
+
+    expect(receiver.messages.toSorted()).toEqual(['roomCrashed', 'roomDeleted']);
+  });
+
+  test('a pending upload keeps the URL until it has reported, also when the id is used again', async () => {
+    start().register('r1', `${receiver.url}/old`);
+    const release = webhooks?.hold('r1');
+    bus.publish({ type: 'roomDeleted', roomId: 'r1' });
+    webhooks?.register('r1', `${receiver.url}/new`);
+    bus.publish({ type: 'roomCreated', roomId: 'r1' });
+
+    bus.publish({ type: 'hlsUploaded', roomId: 'r1' });
+    release?.();
+    release?.();
+    bus.publish({ type: 'hlsUploadCrashed', roomId: 'r1' });
+    await webhooks?.close({ timeoutMs: 1_000 });
+
+    const seen = (path: string) => receiver.requests.filter((one) => one.path === path).map((one) => one.message);
+    expect(seen('/old')).toEqual(['roomDeleted', 'hlsUploaded']);
+    expect(seen('/new')).toEqual(['roomCreated', 'hlsUploadCrashed']);
+    expect(webhooks?.pending).toBe(0);
+  });
+
+  test('closing sends what is pending and then gives up', async () => {
+    start().register('r1', receiver.url);
+    for (let i = 0; i < 20; i += 1) bus.publish(added('r1', String(i)));
+    await webhooks?.close({ timeoutMs: 5_000 });
+    expect(receiver.messages).toHaveLength(20);
+
+    receiver.answer = () => undefined;
+    start({ retries: 9, delay: () => new Promise(() => undefined) }).register('r2', receiver.url);
+    bus.publish(added('r2', 'x'));
+    await receiver.arrived(21);
+    await webhooks?.close({ timeoutMs: 5 });
+    expect(webhooks?.pending).toBe(0);
+  });
+});

@@ -1,0 +1,145 @@
+import { printableUrl, type Log } from '@bloom/log';
+import type { Metrics } from '@bloom/metrics';
+import type { Notification } from '@bloom/protocol';
+import type { NotificationBus } from './bus.js';
+import { createWebhookPoster, type PostWebhook } from './webhook-post.js';
+import { WebhookQueue } from './webhook-queue.js';
+
+export interface WebhooksOptions {
+  bus: NotificationBus;
+  log: Log;
+  metrics?: Pick<Metrics, 'webhookFailed' | 'webhookDropped'>;
+  /** `JF_WEBHOOK_RETRIES` */
+  retries?: number;
+  /** `JF_WEBHOOK_SECRET` */
+  secret?: string | null;
+  /** Milliseconds for one request, from its start to the status of the answer. Default 5,000. */
+  timeoutMs?: number;
+  /** Waits between two attempts. Default: a timer. */
+  delay?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+interface Registration {
+  readonly queue: WebhookQueue;
+  /** Events after the end of the room that somebody has announced. */
+  holds: number;
+  ended: boolean;
+}
+
+/**
+ * Sends the events of rooms to the URL that each room was created with: one queue per room, in order, so that a slow
+ * receiver delays its own room only (docs/reference/notifications.md, "Webhooks").
+ */
+export class Webhooks {
+  /** The room that has the id now. */
+  private readonly current = new Map<string, Registration>();
+  /** Ended rooms whose last events are still on their way. */
+  private readonly leaving = new Map<Registration, string>();
+  private readonly abort = new AbortController();
+  private readonly post: PostWebhook;
+  private readonly closePoster: () => void;
+  private readonly unsubscribe: () => void;
+
+  constructor(private readonly options: WebhooksOptions) {
+    const poster = createWebhookPoster({ timeoutMs: options.timeoutMs ?? 5_000, secret: options.secret ?? null });
+    this.post = poster.post;
+    this.closePoster = poster.close;
+    this.unsubscribe = options.bus.subscribe((envelope) => {
+      if (envelope.kind === 'notification' && envelope.source === 'local') {
+        this.route(envelope.notification, () => envelope.bytes);
+      }
+    });
+  }
+
+  /** To be called before the room's first event is published. */
+  register(roomId: string, url: string): void {
+    const replaced = this.current.get(roomId);
+    if (replaced !== undefined) this.end(roomId, replaced);
+
+    const { log, metrics, retries, delay } = this.options;
+    const queue = new WebhookQueue({
+      url,
+      post: this.post,
+      retries: retries ?? 0,
+      log: log.child({ roomId, url: printableUrl(url) }),
+      signal: this.abort.signal,
+      ...(metrics === undefined ? {} : { metrics }),
+      ...(delay === undefined ? {} : { delay }),
+    });
+    this.current.set(roomId, { queue, holds: 0, ended: false });
+  }
+
+  /** Keeps the URL after the end of the room until the returned function is called: an upload is still to report. */
+  hold(roomId: string): () => void {
+    const registration = this.current.get(roomId);
+    if (registration === undefined) return () => undefined;
+
+    registration.holds += 1;
+    let held = true;
+
+    return () => {
+      if (!held) return;
+      held = false;
+      registration.holds -= 1;
+      this.forgetWhenDone(registration);
+    };
+  }
+
+  /** Events that are waiting or being sent. */
+  get pending(): number {
+    const registrations = [...this.current.values(), ...this.leaving.keys()];
+
+    return registrations.reduce((sum, { queue }) => sum + queue.size, 0);
+  }
+
+  /** Sends what is pending, for `timeoutMs` at most; further events are ignored. */
+  async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
+    this.unsubscribe();
+
+    const registrations = [...this.current.values(), ...this.leaving.keys()];
+    const overdue = setTimeout(() => this.abort.abort(), timeoutMs);
+
+    await Promise.all(registrations.map(({ queue }) => queue.idle()));
+    clearTimeout(overdue);
+    this.abort.abort();
+    this.current.clear();
+    this.leaving.clear();
+    this.closePoster();
+  }
+
+  private route(notification: Notification, bytes: () => Uint8Array): void {
+    const registration = this.receiverOf(notification);
+    if (registration === undefined) return;
+
+    registration.queue.push(bytes());
+    if (notification.type === 'roomDeleted' || notification.type === 'roomCrashed') {
+      this.end(notification.roomId, registration);
+    }
+  }
+
+  /** Reports of uploads belong to the room that ended, even when a new one has its id by now. */
+  private receiverOf(notification: Notification): Registration | undefined {
+    if (notification.type === 'hlsUploaded' || notification.type === 'hlsUploadCrashed') {
+      for (const [registration, roomId] of this.leaving) {
+        if (roomId === notification.roomId && registration.holds > 0) return registration;
+      }
+    }
+
+    return this.current.get(notification.roomId);
+  }
+
+  private end(roomId: string, registration: Registration): void {
+    registration.ended = true;
+    if (this.current.get(roomId) === registration) this.current.delete(roomId);
+    this.leaving.set(registration, roomId);
+    this.forgetWhenDone(registration);
+  }
+
+  private forgetWhenDone(registration: Registration): void {
+    if (!registration.ended || registration.holds > 0) return;
+
+    void registration.queue.idle().then(() => {
+      if (registration.holds === 0) this.leaving.delete(registration);
+    });
+  }
+}

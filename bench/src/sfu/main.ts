@@ -1,11 +1,12 @@
 /**
- * `npm run bench:sfu -- [--against janus,werift] [--subscribers 50] [--pps 1000] [--bytes 1200] [--kind video]
+ * `npm run bench:sfu -- [--against janus,werift,floor] [--subscribers 50] [--pps 1000] [--bytes 1200] [--kind video]
  * [--rounds 3] [--workers 1] [--json file]`: CPU cost per forwarded packet, all servers in one run, rounds interleaved.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { Kind } from './client.js';
 import type { Load, Measurement } from './measure.js';
+import { floorName, floorUnavailable, measureFloor } from './floor.js';
 import { measure, median } from './measure.js';
 import { enterPrivateNetwork } from './private-network.js';
 import { bloom } from './servers/bloom.js';
@@ -34,11 +35,18 @@ const known: Record<string, ServerKind[]> = {
   janus: [janus(1), janus(0)],
   werift: [naive()],
 };
+let withFloor = false;
 const kinds: ServerKind[] = values.without.includes('bloom') ? [] : [bloom({ workers: Number(values.workers) })];
 for (const name of values.against.split(',').filter(Boolean)) {
+  if (name === 'floor') {
+    const reason = floorUnavailable();
+    if (reason) console.error(`*** SKIPPED ${floorName}: ${reason}`);
+    else withFloor = true;
+    continue;
+  }
   const found = known[name];
   if (!found) {
-    console.error(`--against ${name}: unknown, choose from ${Object.keys(known).join(', ')}`);
+    console.error(`--against ${name}: unknown, choose from ${Object.keys(known).join(', ')}, floor`);
     process.exit(64);
   }
   for (const kind of found) {
@@ -59,6 +67,7 @@ const load: Load = {
 
 const progress = (text: string) => process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : `${text}\n`);
 const all: Measurement[] = [];
+const floors: number[] = [];
 for (let round = 1; round <= Number(values.rounds); round += 1) {
   for (const kind of kinds) {
     try {
@@ -66,6 +75,10 @@ for (let round = 1; round <= Number(values.rounds); round += 1) {
     } catch (error) {
       console.error(`\n*** ${kind.name} failed: ${error instanceof Error ? error.message : String(error)}`);
     }
+  }
+  if (withFloor) {
+    progress(`round ${round}: ${floorName}`);
+    floors.push(await measureFloor(load));
   }
 }
 progress('');
@@ -123,5 +136,10 @@ const own = kinds[0]?.name ?? '';
 for (const kind of kinds.slice(1)) {
   console.log(`${own} / ${kind.name}: ${digits(cost(own) / cost(kind.name), 2)}x CPU per packet`);
 }
-if (values.json) writeFileSync(values.json, `${JSON.stringify({ load, measurements: all }, null, 2)}\n`);
+if (withFloor) {
+  console.log(`${floorName}: ${digits(median(floors), 2)} us/packet`);
+  console.log(`${own} / ${floorName}: ${digits(cost(own) / median(floors), 2)}x CPU per packet`);
+}
+if (values.json)
+  writeFileSync(values.json, `${JSON.stringify({ load, measurements: all, floorMicrosPerPacket: floors }, null, 2)}\n`);
 process.exit(0);

@@ -7,17 +7,18 @@ import { fileURLToPath } from 'node:url';
 import type { RTCPeerConnection } from 'werift';
 import { decrypt, remoteOf, stampOf, transportOf } from './client.js';
 
-const source = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'native', 'sink.c');
+const native = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'native');
 const folder = mkdtempSync(join(tmpdir(), 'bloom-bench-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-let program: string | undefined;
+const built = new Map<string, string>();
 
-/** Builds the sink once per run. */
-export function buildSink(): string {
-  if (program) return program;
-  const output = join(folder, 'sink');
-  execFileSync('gcc', ['-O2', '-o', output, source], { stdio: 'inherit' });
-  program = output;
+/** Compiles `bench/native/<name>.c` once per run. */
+export function buildNative(name: string, ...flags: string[]): string {
+  const known = built.get(name);
+  if (known) return known;
+  const output = join(folder, name);
+  execFileSync('gcc', ['-O2', '-o', output, join(native, `${name}.c`), ...flags], { stdio: 'inherit' });
+  built.set(name, output);
   return output;
 }
 
@@ -46,7 +47,7 @@ export class Sink {
       handle.recvStop();
       return handle.fd;
     });
-    this.#child = spawn(buildSink(), ['3', String(handles.length), String(sample)], {
+    this.#child = spawn(buildNative('sink'), ['3', String(handles.length), String(sample)], {
       stdio: ['pipe', 'pipe', 'inherit', ...handles],
     });
     this.#child.stdout?.on('data', (data: Buffer) => this.#read(data));

@@ -1,0 +1,93 @@
+import type { Log } from '@bloom/log';
+import type { AnyRef, ActorRef } from './ref.js';
+import type { MessageOf, Protocol, ReplyOf } from './protocol.js';
+
+/** Why an actor ended. */
+export type StopReason = 'normal' | 'crashed';
+
+/** What a watcher hears, exactly once per monitor. */
+export interface Down {
+  ref: AnyRef;
+  /** `noprocess`: it was gone before it could be watched. */
+  reason: StopReason | 'noprocess';
+  /** What its handler threw, when it crashed. */
+  error?: unknown;
+}
+
+/** What happens to an actor whose handler threw. */
+export type FaultDecision = 'stop' | 'restart' | 'escalate';
+
+export interface Fault {
+  ref: AnyRef;
+  error: unknown;
+  /** Type of the message whose handler threw. */
+  messageType: string;
+  /** Restarts so far, this one not included. */
+  restarts: number;
+}
+
+export interface MailboxPolicy<P extends Protocol> {
+  /** Messages waiting at most, default 10,000; essential ones are counted but always taken. */
+  limit?: number;
+  /** Message types that must not be lost; what sends them is bounded by itself. Timers and `Down` are always taken. */
+  essential?: readonly (keyof P & string)[] | 'all';
+}
+
+/** The reply of a handler that comes later without holding up the mailbox meanwhile. */
+export class Later<T> {
+  constructor(readonly promise: Promise<T>) {}
+}
+
+/** Answers the call when the promise settles; a rejection reaches the caller as `CallCrashed` and is no fault. */
+export function later<T>(promise: Promise<T>): Later<T> {
+  return new Later(promise);
+}
+
+export interface SpawnOptions<P extends Protocol> {
+  /** One path segment, unique among the living children of its parent; generated when absent. */
+  name?: string;
+  mailbox?: MailboxPolicy<P>;
+  /** The parent's word on a fault of this child. Default `stop`. A faulting decision counts as `stop`. */
+  supervise?: FaultDecision | ((fault: Fault) => FaultDecision);
+  /** More restarts than this within `restartWindowMs` stop the actor. Default 3 in 60 s. */
+  maxRestarts?: number;
+  restartWindowMs?: number;
+}
+
+/** What an actor may do. Valid for one incarnation: after a restart `init` gets a new one. */
+export interface ActorContext<P extends Protocol> {
+  readonly self: ActorRef<P>;
+  readonly log: Log;
+  /** Milliseconds since the epoch, by the system's clock. */
+  now(): number;
+  cast<Q extends Protocol>(target: ActorRef<Q> | string, message: MessageOf<Q>): boolean;
+  call<Q extends Protocol, K extends keyof Q & string>(
+    target: ActorRef<Q> | string,
+    message: MessageOf<Q, K>,
+    timeoutMs?: number,
+  ): Promise<ReplyOf<Q, K>>;
+  spawn<Q extends Protocol, S>(behaviour: Behaviour<Q, S>, options?: SpawnOptions<Q>): ActorRef<Q>;
+  /** The message arrives in this mailbox when the target ends. The result ends the watch. */
+  monitor(target: AnyRef, toMessage: (down: Down) => MessageOf<P>): () => void;
+  /** Starts or restarts the timer of that name; when it was cleared or restarted in time its message never arrives. */
+  setTimer(name: string, ms: number, message: MessageOf<P>): void;
+  clearTimer(name: string): void;
+  /** Ends this actor after the current message. */
+  stop(): void;
+}
+
+/** What an actor is: how its state begins and what it does with each message. State is changed in place. */
+export interface Behaviour<P extends Protocol, S> {
+  /** Kind of actor, for the log and the listing. */
+  readonly kind: string;
+  init(context: ActorContext<P>): S;
+  readonly handlers: {
+    readonly [K in keyof P & string]: (
+      state: S,
+      message: MessageOf<P, K>,
+      context: ActorContext<P>,
+    ) => ReplyOf<P, K> | Promise<ReplyOf<P, K>> | Later<Awaited<ReplyOf<P, K>>>;
+  };
+  /** Last words: runs once when the actor ends for good, after its children ended. Must not assume a sound state on `crashed`. */
+  onStop?(state: S, end: { reason: StopReason; error?: unknown }): void | Promise<void>;
+}

@@ -1,0 +1,522 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { silentLog, type Log } from '@bloom/log';
+import {
+  createActorSystem,
+  later,
+  ManualClock,
+  sameActor,
+  type ActorRef,
+  type ActorSystem,
+  type Behaviour,
+  type Down,
+  type FaultDecision,
+} from './index.js';
+
+type CounterProtocol = {
+  add: (message: { by: number }) => void;
+  read: (message: object) => number;
+  fail: (message: { why: string }) => void;
+  slow: (message: { until: Promise<void> }) => string;
+  eventually: (message: { value: Promise<string> }) => string;
+  quit: (message: object) => void;
+  tickIn: (message: { ms: number }) => void;
+  clearTick: (message: object) => void;
+  tick: (message: object) => void;
+  hatch: (message: { name: string; supervise: FaultDecision }) => ActorRef<CounterProtocol>;
+  watch: (message: { target: ActorRef<CounterProtocol> }) => void;
+  down: (message: { down: Down }) => void;
+  downs: (message: object) => Down[];
+};
+
+interface CounterState {
+  total: number;
+  downs: Down[];
+}
+
+interface Life {
+  starts: number;
+  ends: string[];
+}
+
+function counter(life: Life = { starts: 0, ends: [] }): Behaviour<CounterProtocol, CounterState> {
+  return {
+    kind: 'counter',
+    init: () => {
+      life.starts++;
+      return { total: 0, downs: [] };
+    },
+    handlers: {
+      add: (state, { by }) => {
+        state.total += by;
+      },
+      read: (state) => state.total,
+      fail: (_state, { why }) => {
+        throw new Error(why);
+      },
+      slow: async (_state, { until }) => {
+        await until;
+        return 'done';
+      },
+      eventually: (_state, { value }) => later(value),
+      quit: (_state, _message, context) => context.stop(),
+      tickIn: (_state, { ms }, context) => context.setTimer('tick', ms, { type: 'tick' }),
+      clearTick: (_state, _message, context) => context.clearTimer('tick'),
+      tick: (state) => {
+        state.total += 1_000;
+      },
+      hatch: (_state, { name, supervise }, context) => context.spawn(counter(), { name, supervise }),
+      watch: (_state, { target }, context) => {
+        context.monitor(target, (down) => ({ type: 'down', down }));
+      },
+      down: (state, { down }) => {
+        state.downs.push(down);
+      },
+      downs: (state) => state.downs,
+    },
+    onStop: (_state, { reason }) => {
+      life.ends.push(reason);
+    },
+  };
+}
+
+let clock: ManualClock;
+let system: ActorSystem;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  system = createActorSystem({ log: silentLog, clock });
+});
+afterEach(() => system.close());
+
+function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (error: Error) => void } {
+  let resolve: (value: T) => void = () => {};
+  let reject: (error: Error) => void = () => {};
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+
+  return { promise, resolve, reject };
+}
+
+describe('messages', () => {
+  test('casts are handled in order and a call answers after them', async () => {
+    const ref = system.spawn(counter());
+    for (let i = 1; i <= 1_000; i++) expect(system.cast(ref, { type: 'add', by: i })).toBe(true);
+
+    expect(await system.call(ref, { type: 'read' })).toBe(500_500);
+  });
+
+  test('an async handler holds up its own mailbox only', async () => {
+    const [slow, other] = [system.spawn(counter()), system.spawn(counter())];
+    const gate = deferred<void>();
+    const answer = system.call(slow, { type: 'slow', until: gate.promise });
+    const after = system.call(slow, { type: 'read' });
+    let answered = false;
+    void after.then(() => (answered = true));
+
+    expect(await system.call(other, { type: 'read' })).toBe(0);
+    expect(answered).toBe(false);
+    gate.resolve();
+    expect(await answer).toBe('done');
+    expect(await after).toBe(0);
+  });
+
+  test('a later reply leaves the mailbox free', async () => {
+    const ref = system.spawn(counter());
+    const value = deferred<string>();
+    const answer = system.call(ref, { type: 'eventually', value: value.promise });
+
+    expect(await system.call(ref, { type: 'read' })).toBe(0);
+    value.resolve('at last');
+    expect(await answer).toBe('at last');
+  });
+
+  test('a later reply that fails is the call failing, not the actor', async () => {
+    const ref = system.spawn(counter());
+    const value = deferred<string>();
+    const answer = system.call(ref, { type: 'eventually', value: value.promise });
+    await system.idle();
+    value.reject(new Error('no luck'));
+
+    await expect(answer).rejects.toMatchObject({ code: 'CRASHED', message: expect.stringContaining('no luck') });
+    expect(system.isAlive(ref)).toBe(true);
+  });
+
+  test('a message of unknown type harms nobody and fails its call', async () => {
+    const ref = system.spawn(counter());
+    system.cast(ref, { type: 'constructor' } as never);
+
+    await expect(system.call(ref, { type: 'toString' } as never)).rejects.toMatchObject({ code: 'UNKNOWN_MESSAGE' });
+    expect(system.isAlive(ref)).toBe(true);
+  });
+
+  test('a flood on one actor lets another one answer in between', async () => {
+    const [busy, other] = [system.spawn(counter()), system.spawn(counter())];
+    for (let i = 0; i < 9_000; i++) system.cast(busy, { type: 'add', by: 1 });
+    await system.call(other, { type: 'read' });
+
+    expect(system.info(busy)?.queue).toBeGreaterThan(0);
+  });
+});
+
+describe('failing calls', () => {
+  test('tell apart: nobody there, no answer in time, crashed', async () => {
+    const ref = system.spawn(counter());
+    const gate = deferred<void>();
+    const never = system.call(ref, { type: 'slow', until: gate.promise }, 250);
+    await clock.advance(250);
+    await expect(never).rejects.toMatchObject({ code: 'TIMEOUT', request: 'slow', timeoutMs: 250 });
+
+    const crashing = system.spawn(counter());
+    await expect(system.call(crashing, { type: 'fail', why: 'boom' })).rejects.toMatchObject({
+      code: 'CRASHED',
+      cause: expect.objectContaining({ message: 'boom' }),
+    });
+    await system.idle();
+    await expect(system.call(crashing, { type: 'read' })).rejects.toMatchObject({ code: 'NO_PROCESS' });
+    gate.resolve();
+    await expect(system.call('nobody', { type: 'read' } as never)).rejects.toMatchObject({ code: 'NO_PROCESS' });
+  });
+
+  test('calls still waiting in the mailbox of an ending actor fail with no process', async () => {
+    const ref = system.spawn(counter());
+    system.cast(ref, { type: 'quit' });
+    const waiting = system.call(ref, { type: 'read' });
+
+    await expect(waiting).rejects.toMatchObject({ code: 'NO_PROCESS' });
+  });
+
+  test('no timer is left behind by an answered call', async () => {
+    const ref = system.spawn(counter());
+    await system.call(ref, { type: 'read' });
+
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('mailbox limits', () => {
+  test('beyond the limit casts are dropped and counted, calls fail, essential types pass', async () => {
+    const ref = system.spawn(counter(), { mailbox: { limit: 10, essential: ['tick'] } });
+    for (let i = 0; i < 15; i++) system.cast(ref, { type: 'add', by: 1 });
+
+    expect(system.cast(ref, { type: 'add', by: 1 })).toBe(false);
+    await expect(system.call(ref, { type: 'read' })).rejects.toMatchObject({ code: 'MAILBOX_FULL', limit: 10 });
+    expect(system.cast(ref, { type: 'tick' })).toBe(true);
+
+    expect(await system.idle().then(() => system.call(ref, { type: 'read' }))).toBe(1_010);
+    expect(system.info(ref)).toMatchObject({ received: 19, handled: 12, overflowed: 7, failed: 0, queue: 0 });
+  });
+});
+
+describe('faults', () => {
+  test('by default the actor ends, its watchers hear why, and the process lives', async () => {
+    const life: Life = { starts: 0, ends: [] };
+    const ref = system.spawn(counter(life));
+    const downs: Down[] = [];
+    system.monitor(ref, (down) => downs.push(down));
+    system.cast(ref, { type: 'fail', why: 'boom' });
+    await system.idle();
+
+    expect(downs).toEqual([{ ref, reason: 'crashed', error: expect.objectContaining({ message: 'boom' }) }]);
+    expect(life).toEqual({ starts: 1, ends: ['crashed'] });
+    expect(system.isAlive(ref)).toBe(false);
+  });
+
+  test('an async handler that rejects is a fault like one that throws', async () => {
+    const ref = system.spawn(counter());
+    const gate = deferred<void>();
+    const answer = system.call(ref, { type: 'slow', until: gate.promise });
+    await new Promise((resolve) => setImmediate(resolve));
+    gate.reject(new Error('lost'));
+
+    await expect(answer).rejects.toMatchObject({ code: 'CRASHED' });
+    await system.idle();
+    expect(system.isAlive(ref)).toBe(false);
+  });
+
+  test('a restarted actor begins anew under the same ref, keeps its mailbox, loses its timers', async () => {
+    const life: Life = { starts: 0, ends: [] };
+    const ref = system.spawn(counter(life), { supervise: 'restart' });
+    system.cast(ref, { type: 'add', by: 5 });
+    system.cast(ref, { type: 'tickIn', ms: 100 });
+    system.cast(ref, { type: 'fail', why: 'boom' });
+    system.cast(ref, { type: 'add', by: 7 });
+
+    expect(await system.call(ref, { type: 'read' })).toBe(7);
+    await clock.advance(100, () => system.idle());
+    expect(await system.call(ref, { type: 'read' })).toBe(7);
+    expect(life).toEqual({ starts: 2, ends: [] });
+    expect(system.info(ref)).toMatchObject({ restarts: 1, failed: 1, timers: [] });
+  });
+
+  test('too many restarts within the window end the actor', async () => {
+    const ref = system.spawn(counter(), { supervise: 'restart', maxRestarts: 2, restartWindowMs: 1_000 });
+    const fail = (): Promise<void> => {
+      system.cast(ref, { type: 'fail', why: 'again' });
+      return system.idle();
+    };
+    await fail();
+    await fail();
+    await clock.advance(1_000);
+    await fail();
+    await fail();
+    expect(system.isAlive(ref)).toBe(true);
+    await fail();
+    expect(system.isAlive(ref)).toBe(false);
+  });
+
+  test('an escalated fault becomes the fault of the parent', async () => {
+    const life: Life = { starts: 0, ends: [] };
+    const parent = system.spawn(counter(life), { supervise: 'restart' });
+    const child = await system.call(parent, { type: 'hatch', name: 'child', supervise: 'escalate' });
+    system.cast(child, { type: 'fail', why: 'too much' });
+    await system.idle();
+
+    expect(system.isAlive(child)).toBe(false);
+    expect(life.starts).toBe(2);
+    expect(system.isAlive(parent)).toBe(true);
+  });
+
+  test('a fault of one child leaves its siblings and its parent alone', async () => {
+    const parent = system.spawn(counter());
+    const ann = await system.call(parent, { type: 'hatch', name: 'ann', supervise: 'stop' });
+    const bob = await system.call(parent, { type: 'hatch', name: 'bob', supervise: 'stop' });
+    system.cast(ann, { type: 'fail', why: 'boom' });
+    await system.idle();
+
+    expect([parent, ann, bob].map((ref) => system.isAlive(ref))).toEqual([true, false, true]);
+    expect(await system.call(bob, { type: 'read' })).toBe(0);
+  });
+
+  test('a supervisor that throws itself counts as stop', async () => {
+    const ref = system.spawn(counter(), {
+      supervise: () => {
+        throw new Error('no idea');
+      },
+    });
+    system.cast(ref, { type: 'fail', why: 'boom' });
+    await system.idle();
+
+    expect(system.isAlive(ref)).toBe(false);
+  });
+
+  test('an init that throws fails the spawn and leaves nothing behind', async () => {
+    const broken: Behaviour<CounterProtocol, CounterState> = {
+      ...counter(),
+      init: (context) => {
+        context.setTimer('tick', 10, { type: 'tick' });
+        throw new Error('cannot begin');
+      },
+    };
+
+    expect(() => system.spawn(broken, { name: 'broken' })).toThrow('cannot begin');
+    expect([system.size, clock.pending]).toEqual([0, 0]);
+    expect(system.isAlive(system.spawn(counter(), { name: 'broken' }))).toBe(true);
+  });
+
+  test('faults are written to the log with the message type and without the message', async () => {
+    const lines: { event: string; fields: Record<string, unknown> | undefined }[] = [];
+    const log: Log = { ...silentLog, error: (event, fields) => lines.push({ event, fields }), child: () => log };
+    const logged = createActorSystem({ log, clock });
+    logged.cast(logged.spawn(counter()), { type: 'fail', why: 'boom' });
+    await logged.idle();
+    await logged.close();
+
+    expect(lines).toEqual([
+      {
+        event: 'actor.fault',
+        fields: expect.objectContaining({ kind: 'counter', messageType: 'fail', decision: 'stop' }),
+      },
+    ]);
+  });
+});
+
+describe('endings', () => {
+  test('stop waits for the message in hand, then ends children before their parent', async () => {
+    const order: string[] = [];
+    const named = (name: string): Behaviour<CounterProtocol, CounterState> => ({
+      ...counter(),
+      init: (context) => {
+        if (name === 'parent') context.spawn(named('child'), { name: 'child' });
+        return { total: 0, downs: [] };
+      },
+      onStop: () => void order.push(name),
+    });
+    const gate = deferred<void>();
+    const ref = system.spawn(named('parent'));
+    const answer = system.call(ref, { type: 'slow', until: gate.promise });
+    await new Promise((resolve) => setImmediate(resolve));
+    const stopped = system.stop(ref);
+    expect(system.isAlive(ref)).toBe(false);
+    gate.resolve();
+
+    expect(await answer).toBe('done');
+    await stopped;
+    expect(order).toEqual(['child', 'parent']);
+    expect(system.size).toBe(0);
+  });
+
+  test('a handler that never ends delays its actor by the grace only', async () => {
+    const ref = system.spawn(counter());
+    void system.call(ref, { type: 'slow', until: new Promise<void>(() => {}) }).catch(() => {});
+    await new Promise((resolve) => setImmediate(resolve));
+    const stopped = system.stop(ref);
+    await clock.advance(5_000);
+    await stopped;
+
+    expect(system.size).toBe(0);
+  });
+
+  test('the name of an ending actor is free at once', async () => {
+    const first = system.spawn(counter(), { name: 'only' });
+    expect(() => system.spawn(counter(), { name: 'only' })).toThrow('/only is taken by a living actor');
+    const stopped = system.stop(first);
+    const second = system.spawn(counter(), { name: 'only' });
+    await stopped;
+
+    expect(second.path).toBe(first.path);
+    expect(sameActor(first, second)).toBe(false);
+    expect(system.cast(first, { type: 'add', by: 1 })).toBe(false);
+    expect(await system.call(second, { type: 'read' })).toBe(0);
+    expect(system.deadLetters).toBe(1);
+  });
+
+  test('closing ends everything and starts nothing any more', async () => {
+    const parent = system.spawn(counter());
+    await system.call(parent, { type: 'hatch', name: 'child', supervise: 'stop' });
+    await system.close();
+
+    expect(system.size).toBe(0);
+    expect(() => system.spawn(counter())).toThrow('stopped');
+  });
+});
+
+describe('monitors', () => {
+  test('an actor hears of an ending once, and of one long past at once', async () => {
+    const [watcher, target] = [system.spawn(counter()), system.spawn(counter())];
+    await system.call(watcher, { type: 'watch', target });
+    await system.stop(target);
+    await system.call(watcher, { type: 'watch', target });
+    await system.idle();
+
+    expect(await system.call(watcher, { type: 'downs' })).toEqual([
+      { ref: target, reason: 'normal' },
+      { ref: target, reason: 'noprocess' },
+    ]);
+  });
+
+  test('a watch that was ended stays silent', async () => {
+    const target = system.spawn(counter());
+    const downs: Down[] = [];
+    const cancel = system.monitor(target, (down) => downs.push(down));
+    cancel();
+    await system.stop(target);
+
+    expect(downs).toEqual([]);
+  });
+
+  test('a dead watcher leaves no watch behind', async () => {
+    const [watcher, target] = [system.spawn(counter()), system.spawn(counter())];
+    await system.call(watcher, { type: 'watch', target });
+    expect(system.info(target)?.watchers).toBe(1);
+    await system.stop(watcher);
+
+    expect(system.info(target)?.watchers).toBe(0);
+  });
+});
+
+describe('timers', () => {
+  test('run by the given clock, restart under the same name, and can be cleared', async () => {
+    const ref = system.spawn(counter());
+    await system.call(ref, { type: 'tickIn', ms: 100 });
+    await clock.advance(60, () => system.idle());
+    await system.call(ref, { type: 'tickIn', ms: 100 });
+    await clock.advance(60, () => system.idle());
+    expect(await system.call(ref, { type: 'read' })).toBe(0);
+    await clock.advance(40, () => system.idle());
+    expect(await system.call(ref, { type: 'read' })).toBe(1_000);
+
+    await system.call(ref, { type: 'tickIn', ms: 100 });
+    await system.call(ref, { type: 'clearTick' });
+    expect(clock.pending).toBe(0);
+  });
+
+  test('a timer cleared after it ran but before its message was handled stays silent', async () => {
+    const ref = system.spawn(counter());
+    await system.call(ref, { type: 'tickIn', ms: 100 });
+    const gate = deferred<void>();
+    void system.call(ref, { type: 'slow', until: gate.promise });
+    system.cast(ref, { type: 'clearTick' });
+    await new Promise((resolve) => setImmediate(resolve));
+    await clock.advance(100);
+    gate.resolve();
+    await system.idle();
+
+    expect(await system.call(ref, { type: 'read' })).toBe(0);
+  });
+
+  test('die with their actor', async () => {
+    const ref = system.spawn(counter());
+    await system.call(ref, { type: 'tickIn', ms: 100 });
+    await system.stop(ref);
+
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('names and listing', () => {
+  test('a registered name reaches its actor until that ends', async () => {
+    const ref = system.spawn(counter());
+    system.register('tally', ref);
+    system.cast<CounterProtocol>('tally', { type: 'add', by: 3 });
+
+    expect(await system.call<CounterProtocol, 'read'>('tally', { type: 'read' })).toBe(3);
+    expect(() => system.register('tally', system.spawn(counter()))).toThrow('the name tally is taken');
+    await system.stop(ref);
+    expect(system.whereis('tally')).toBeUndefined();
+    system.register('tally', system.spawn(counter()));
+    expect(system.whereis('tally')).toBeDefined();
+  });
+
+  test('the listing is bounded and shows tree, counters and timers', async () => {
+    const parent = system.spawn(counter(), { name: 'a/b 100%' });
+    const child = await system.call(parent, { type: 'hatch', name: 'child', supervise: 'stop' });
+    await system.call(child, { type: 'tickIn', ms: 5 });
+
+    expect(system.list({ limit: 10, match: (path) => path.endsWith('/child') })).toEqual([
+      {
+        ref: child,
+        path: '/a%2Fb 100%25/child',
+        kind: 'counter',
+        parent: '/a%2Fb 100%25',
+        children: 0,
+        queue: 0,
+        status: 'idle',
+        timers: ['tick'],
+        names: [],
+        watchers: 0,
+        startedAt: clock.now(),
+        received: 1,
+        handled: 1,
+        failed: 0,
+        overflowed: 0,
+        restarts: 0,
+      },
+    ]);
+    expect(system.list({ limit: 1 })).toHaveLength(1);
+  });
+
+  test('10,000 children come and go without a trace', async () => {
+    const parent = system.spawn(counter());
+    await Promise.all(
+      Array.from({ length: 10_000 }, (_, i) =>
+        system.call(parent, { type: 'hatch', name: `c${i}`, supervise: 'stop' }, 60_000),
+      ),
+    );
+    expect(system.size).toBe(10_001);
+    await system.stop(parent);
+
+    expect([system.size, clock.pending]).toEqual([0, 0]);
+  });
+});

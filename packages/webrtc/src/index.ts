@@ -1,5 +1,6 @@
 export * from './srtp/index.js';
 export { createCertificate, type DtlsCertificate } from './dtls/certificate.js';
+export { WebrtcError } from './errors.js';
 export {
   type DtlsState,
   type IceCredentials,
@@ -18,3 +19,4 @@ export {
   type TransportParameters,
 } from './transport/api.js';
 export { DROP_REASONS, type DropCounters, type DropReason } from './transport/drops.js';
+export { openMediaPort } from './transport/open-media-port.js';

@@ -211,9 +211,9 @@ export class RelayFront {
     if (!this.#familyFits(message)) return refuse(request, StunError.peerFamilyMismatch);
     const wanted = message.uint32(Attribute.lifetime);
     const lifetimeS = wanted === 0 ? 0 : grantedLifetime(wanted);
-    if (lifetimeS === 0) this.#free(allocation);
-    else allocation.expiresAtMs = nowMs + lifetimeS * 1000;
+    allocation.expiresAtMs = nowMs + lifetimeS * 1000;
     finish(request, success(request).uint32(Attribute.lifetime, lifetimeS));
+    if (lifetimeS === 0) this.#free(allocation);
   }
 
   /** RFC 8656 section 10.2. */

@@ -99,6 +99,11 @@ export interface PeerTransport {
 
   /** Accepts checks for these credentials from now on, and those of the generation before until the new pair is nominated. */
   negotiate(parameters: TransportParameters): void;
+  /**
+   * Seals one RTP packet and sends it: for what is rare. An SSRC goes either this way or through a `PacketSealer`, never
+   * both. False when there is no SRTP or no path yet (it is dropped).
+   */
+  sendRtp(packet: Buffer): boolean;
   /** Seals one RTCP compound and sends it. False when there is no SRTP or no path yet (it is dropped). */
   sendRtcp(compound: Buffer): boolean;
   /** Idempotent. Sends close_notify, frees allocations, timers and table entries. */
@@ -115,6 +120,8 @@ export interface MediaPortOptions {
   certificate: DtlsCertificate;
   /** Shared by all ports of an engine, so that a challenge answered by another thread holds; 32 bytes. Random by default. */
   nonceSecret?: Buffer;
+  /** Milliseconds since the epoch that never go back; the same for all threads. */
+  clock?: () => number;
   /** A slot that a `sink` had kept because the kernel's buffer was full is free again: `PacketSealer.release`. */
   onSlotFree?(slot: number): void;
 }
@@ -141,6 +148,8 @@ export interface MediaPort {
   readonly address: string;
   readonly port: number;
   openTransport(options: PeerTransportOptions): PeerTransport;
+  /** Whether a relay client with this username belongs here. */
+  hasRelayUser(username: string): boolean;
   /** Attaches a relay client that came over TCP. */
   attachStream(options: RelayStreamOptions): RelayStream;
   stats(): MediaPortStats;

@@ -20,8 +20,6 @@ export const DROP_REASONS = [
   'rate_limited',
   /** A TCP relay client reads too slowly. */
   'backlog',
-  /** The socket refused to send. */
-  'send_failed',
   /** A handler of the transport threw. */
   'handler_error',
 ] as const;

@@ -1,0 +1,302 @@
+import type { DropReason } from '../transport/drops.js';
+import type { DtlsState } from '../transport/api.js';
+import type { DtlsCertificate } from './certificate.js';
+import { type Fingerprint, finishedHolds, holdsCertificateKey, matchesFingerprint } from './client-proof.js';
+import { HandshakeAssembler, type HandshakeFragment, HandshakeType, readFragments } from './handshake-messages.js';
+import { ContentType, type DtlsRecord, readRecords } from './records.js';
+import { WeriftServer } from './werift-server.js';
+
+/** A client that has begun but not finished its handshake for so long has failed. */
+export const HANDSHAKE_TIMEOUT_MS = 30_000;
+/** RFC 6347 section 4.2.4.1: 1 s, doubling. */
+const RETRANSMIT_MS = 1_000;
+/** First hellos answered at once, and how long a further one has to wait: each costs a key pair. */
+const HELLO_BURST = 8;
+const HELLO_PAUSE_MS = 1_000;
+const ALERT_WARNING = 1;
+const ALERT_FATAL = 2;
+const CLOSE_NOTIFY = 0;
+
+export interface SrtpKeyMaterial {
+  localKey: Buffer;
+  localSalt: Buffer;
+  remoteKey: Buffer;
+  remoteSalt: Buffer;
+}
+
+export interface DtlsSessionEvents {
+  /** One datagram for the client. */
+  send(datagram: Buffer): void;
+  onConnected(keys: SrtpKeyMaterial): void;
+  /** Fatal; a sentence. Called at most once and never after `close`. */
+  onFailed(reason: string): void;
+  /** The client said good-bye (close_notify). */
+  onClosed(): void;
+}
+
+/**
+ * The server side of one DTLS 1.2 association (RFC 6347, RFC 5764): datagrams in, datagrams out, no timer of its own.
+ * Nothing that arrives makes it throw; what does not belong to the handshake's present state is dropped and counted by
+ * the caller. The client must prove the key of the certificate whose fingerprint was negotiated.
+ */
+export class DtlsSession {
+  #state: DtlsState = 'new';
+  readonly #server: WeriftServer;
+  readonly #assembler = new HandshakeAssembler();
+  #fingerprint: Fingerprint | undefined;
+  /** The last flight we sent, for repetition. */
+  #flight: Buffer[] = [];
+  #firstHello: Buffer | undefined;
+  #hellos = 0;
+  #lastHelloMs = 0;
+  #startedMs: number | undefined;
+  #resendAtMs = Number.POSITIVE_INFINITY;
+  #resendAfterMs = RETRANSMIT_MS;
+  /** The last thing that went wrong without being fatal; tells in the end why nothing came of it. */
+  #problem: string | undefined;
+  #nowMs = 0;
+
+  constructor(
+    certificate: DtlsCertificate,
+    private readonly events: DtlsSessionEvents,
+  ) {
+    this.#server = new WeriftServer(certificate, {
+      onFlight: (datagrams) => this.#sendFlight(datagrams),
+      onFinished: (finished) => this.#verifyClient(finished),
+      onConnected: () => this.#connected(),
+      onProblem: (problem) => {
+        this.#problem = problem.message || 'no common parameters';
+      },
+    });
+  }
+
+  get state(): DtlsState {
+    return this.#state;
+  }
+
+  /** True while `sweep` has something to do. */
+  get isHandshaking(): boolean {
+    return this.#state === 'connecting';
+  }
+
+  /** The fingerprint the client announced. Once connected it cannot change. */
+  expectFingerprint(fingerprint: Fingerprint): void {
+    this.#fingerprint = fingerprint;
+    const certificate = this.#server.clientCertificate;
+    if (this.#state === 'connected' && certificate && !matchesFingerprint(certificate, fingerprint)) {
+      this.#fail('the DTLS fingerprint changed during the session');
+    }
+  }
+
+  /** Handles one datagram of the client. Returns why (part of) it was dropped. */
+  receive(datagram: Buffer, nowMs: number): DropReason | undefined {
+    if (this.#state === 'failed' || this.#state === 'closed') return 'dtls_unexpected';
+    this.#nowMs = nowMs;
+    const records = readRecords(datagram);
+    if (records === undefined) return 'malformed';
+    let dropped: DropReason | undefined;
+    for (const record of records) {
+      const reason = record.epoch === 0 ? this.#plain(record) : this.#encrypted(record);
+      dropped ??= reason;
+    }
+    return dropped;
+  }
+
+  /** Repeats an unanswered flight and ends a handshake that takes too long. Call it several times a second. */
+  sweep(nowMs: number): void {
+    if (this.#state !== 'connecting') return;
+    this.#nowMs = nowMs;
+    if (nowMs - (this.#startedMs ?? nowMs) >= HANDSHAKE_TIMEOUT_MS) {
+      const why = this.#problem === undefined ? '' : `: ${this.#problem}`;
+      this.#fail(`the DTLS handshake did not finish within ${HANDSHAKE_TIMEOUT_MS / 1000} s${why}`);
+      return;
+    }
+    if (nowMs < this.#resendAtMs) return;
+    this.#resendAfterMs *= 2;
+    this.#resendAtMs = nowMs + this.#resendAfterMs;
+    this.#repeat();
+  }
+
+  /** Says good-bye when there is an association. Idempotent. */
+  close(): void {
+    if (this.#state === 'connected') {
+      const alert = this.#server.alert(ALERT_WARNING, CLOSE_NOTIFY);
+      if (alert) this.events.send(alert);
+    }
+    if (this.#state !== 'failed') this.#state = 'closed';
+    this.#flight = [];
+    this.#assembler.restartAt(0);
+  }
+
+  #plain(record: DtlsRecord): DropReason | undefined {
+    if (this.#state === 'connected') return 'dtls_unexpected';
+    switch (record.type) {
+      case ContentType.handshake: {
+        const fragments = readFragments(record.fragment);
+        if (fragments === undefined) return 'malformed';
+        for (const fragment of fragments) {
+          const reason = this.#fragment(fragment);
+          if (reason !== undefined) return reason;
+        }
+        return undefined;
+      }
+      case ContentType.changeCipherSpec:
+        // Implied by the first record of the next epoch.
+        return undefined;
+      case ContentType.alert:
+        // In the clear anyone may have sent it, so it explains a failure but is none.
+        this.#problem = `the client sent alert ${record.fragment[1] ?? 0}`;
+        return undefined;
+      default:
+        return 'dtls_unexpected';
+    }
+  }
+
+  #fragment(fragment: HandshakeFragment): DropReason | undefined {
+    const { type, messageSeq } = fragment;
+    if (!CLIENT_MESSAGES.has(type)) return 'dtls_unexpected';
+    if (type === HandshakeType.clientHello && messageSeq < this.#assembler.next) {
+      this.#helloAgain(fragment);
+      return undefined;
+    }
+    // A message already taken: the client repeats a flight because ours was lost; it gets ours again with its Finished.
+    if (messageSeq < this.#assembler.next) return undefined;
+    if (!this.#assembler.add(fragment)) return 'dtls_unexpected';
+    for (let message = this.#assembler.take(); message !== undefined; message = this.#assembler.take()) {
+      const reason = this.#message(message);
+      if (reason !== undefined) return reason;
+    }
+    return undefined;
+  }
+
+  /** A hello we have taken before: the client missed our answer, or begins anew before any key was agreed. */
+  #helloAgain(fragment: HandshakeFragment): void {
+    const whole = fragment.offset === 0 && fragment.data.length === fragment.length;
+    const fresh = fragment.messageSeq === 0 && this.#firstHello !== undefined && whole;
+    if (fresh && this.#assembler.next === 1 && !this.#firstHello?.subarray(12).equals(fragment.data)) {
+      this.#assembler.restartAt(0);
+      this.#fragment(fragment);
+      return;
+    }
+    // Once per fragmented hello, not once per fragment.
+    if (fragment.offset + fragment.data.length === fragment.length) this.#repeat();
+  }
+
+  #message(message: Buffer): DropReason | undefined {
+    const type = message[0];
+    const messageSeq = message.readUInt16BE(4);
+    const isHello = type === HandshakeType.clientHello;
+    if (isHello !== messageSeq <= 1) {
+      this.#assembler.restartAt(messageSeq);
+      return 'dtls_unexpected';
+    }
+    if (isHello && messageSeq === 0) {
+      if (this.#hellos >= HELLO_BURST && this.#nowMs - this.#lastHelloMs < HELLO_PAUSE_MS) {
+        this.#assembler.restartAt(0);
+        return 'rate_limited';
+      }
+      this.#hellos++;
+      this.#lastHelloMs = this.#nowMs;
+      this.#firstHello = message;
+    }
+    if (this.#state === 'new') {
+      this.#state = 'connecting';
+      this.#startedMs = this.#nowMs;
+    }
+    const before = this.#flight;
+    this.#server.deliverMessage(message);
+    // A hello that got no answer (garbage, a wrong cookie) must not stand in the way of the real one.
+    if (isHello && this.#flight === before) this.#assembler.restartAt(messageSeq);
+    return undefined;
+  }
+
+  #encrypted(record: DtlsRecord): DropReason | undefined {
+    if (record.epoch !== 1) return 'dtls_unexpected';
+    if (record.type === ContentType.handshake) return this.#encryptedHandshake(record);
+    if (record.type !== ContentType.alert || this.#state !== 'connected') return 'dtls_unexpected';
+    const alert = this.#server.decrypt(record);
+    if (alert === undefined || alert.length !== 2) return 'unauthenticated';
+    if (alert[1] === CLOSE_NOTIFY) {
+      this.#state = 'closed';
+      this.events.onClosed();
+    } else if (alert[0] === ALERT_FATAL) {
+      this.#fail(`the client ended DTLS with alert ${alert[1]}`);
+    }
+    return undefined;
+  }
+
+  /** The only handshake message that comes encrypted is Finished, in one piece. */
+  #encryptedHandshake(record: DtlsRecord): DropReason | undefined {
+    if (!this.#server.hasKeys) return 'dtls_unexpected';
+    const plain = this.#server.decrypt(record);
+    if (plain === undefined) return 'unauthenticated';
+    const [fragment] = readFragments(plain) ?? [];
+    if (fragment?.type !== HandshakeType.finished || fragment.data.length !== fragment.length) return 'dtls_unexpected';
+    // A client that repeats its Finished has missed ours.
+    if (this.#state === 'connected') this.#repeat();
+    else this.#server.deliverEncrypted(record);
+    return undefined;
+  }
+
+  /** The client's Finished, decrypted with the keys just agreed. */
+  #verifyClient(finished: Buffer): boolean {
+    if (this.#state !== 'connecting') return false;
+    const reason = this.#objection(finished);
+    if (reason !== undefined) this.#fail(reason);
+    return reason === undefined;
+  }
+
+  #objection(finished: Buffer): string | undefined {
+    const { transcript, clientCertificate, masterSecret } = this.#server;
+    const proofAt = transcript.findIndex((message) => message[0] === HandshakeType.certificateVerify);
+    const proof = transcript[proofAt];
+    if (clientCertificate === undefined || clientCertificate.length === 0 || proof === undefined) {
+      return 'the client sent no DTLS certificate';
+    }
+    if (this.#fingerprint === undefined) return 'the client announced no DTLS fingerprint';
+    if (!matchesFingerprint(clientCertificate, this.#fingerprint)) {
+      return 'the DTLS certificate does not match the announced fingerprint';
+    }
+    if (!holdsCertificateKey(clientCertificate, Buffer.concat(transcript.slice(0, proofAt)), proof)) {
+      return 'the client does not hold the key of its DTLS certificate';
+    }
+    if (masterSecret === undefined || !finishedHolds(masterSecret, Buffer.concat(transcript), finished)) {
+      return 'the DTLS handshake was altered on its way';
+    }
+    if (!this.#server.hasSrtpProfile) return 'the client does not support SRTP_AES128_CM_HMAC_SHA1_80';
+    return undefined;
+  }
+
+  #connected(): void {
+    if (this.#state !== 'connecting') return;
+    this.#state = 'connected';
+    this.#firstHello = undefined;
+    this.events.onConnected(this.#server.keys);
+  }
+
+  #sendFlight(datagrams: Buffer[]): void {
+    this.#flight = datagrams;
+    this.#resendAfterMs = RETRANSMIT_MS;
+    this.#resendAtMs = this.#nowMs + RETRANSMIT_MS;
+    this.#repeat();
+  }
+
+  #repeat(): void {
+    for (const datagram of this.#flight) this.events.send(datagram);
+  }
+
+  #fail(reason: string): void {
+    if (this.#state === 'failed' || this.#state === 'closed') return;
+    this.#state = 'failed';
+    this.#flight = [];
+    this.events.onFailed(reason);
+  }
+}
+
+/** What a client may send in the clear. */
+const CLIENT_MESSAGES = new Set<number>([
+  HandshakeType.clientHello,
+  HandshakeType.certificate,
+  HandshakeType.clientKeyExchange,
+  HandshakeType.certificateVerify,
+]);

@@ -1,0 +1,236 @@
+import { randomBytes } from 'node:crypto';
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { DtlsClient, SrtcpSession, SrtpSession } from 'werift';
+import { createCertificate, type DtlsCertificate, SIGNATURE_HASH } from '../dtls/certificate.js';
+import { channelPayload, writeChannelHeader } from '../relay/channel-data.js';
+import { longTermKey } from '../relay/relay-users.js';
+import { addressBytes, type TransportAddress } from '../stun/address.js';
+import { Attribute, MessageClass, Method } from '../stun/constants.js';
+import { StunMessage } from '../stun/message.js';
+import { StunWriter } from '../stun/writer.js';
+import type { IceCredentials, RelayUser } from '../transport/api.js';
+
+const CHANNEL = 0x4001;
+
+/**
+ * A client for tests: a UDP socket with a small TURN client, connectivity checks, werift's DTLS client and werift's SRTP.
+ * Speaks to one port, straight or through its relay.
+ */
+export class TestClient {
+  readonly #pending = new Map<string, (message: StunMessage) => void>();
+  readonly #waiting: { wanted: (packet: Buffer) => boolean; resolve: (packet: Buffer) => void }[] = [];
+  readonly #dtlsSocket = {
+    onData: (_data: Buffer): void => undefined,
+    send: (data: Buffer): Promise<void> => {
+      this.sendPacket(data);
+      return Promise.resolve();
+    },
+    close: (): Promise<void> => Promise.resolve(),
+  };
+  readonly server: TransportAddress;
+  /** Packets that nobody waited for. */
+  readonly inbox: Buffer[] = [];
+  dtls: DtlsClient | undefined;
+  srtp: SrtpSession | undefined;
+  srtcp: SrtcpSession | undefined;
+  realm = '';
+  nonce = '';
+  key: Buffer = Buffer.alloc(0);
+  user: RelayUser | undefined;
+  /** How packets leave: straight, as Send indications, or in a channel. */
+  mode: 'direct' | 'send' | 'channel' = 'direct';
+
+  private constructor(
+    readonly socket: Socket,
+    readonly certificate: DtlsCertificate,
+    server: { address: string; port: number },
+  ) {
+    this.server = { bytes: addressBytes(server.address) ?? new Uint8Array(4), port: server.port };
+    socket.on('message', (datagram) => this.#receive(datagram));
+  }
+
+  static async open(server: { address: string; port: number }, certificate?: DtlsCertificate): Promise<TestClient> {
+    const socket = createSocket('udp4');
+    socket.connect(server.port, server.address);
+    await once(socket, 'connect');
+    return new TestClient(socket, certificate ?? (await createCertificate()), server);
+  }
+
+  /** A request whose answer is awaited; rejects after a second. */
+  request(writer: StunWriter, transactionId: Buffer, wrap = false): Promise<StunMessage> {
+    const message = writer.finish();
+    return new Promise((resolve, reject) => {
+      const id = transactionId.toString('hex');
+      const timer = setTimeout(() => {
+        this.#pending.delete(id);
+        reject(new Error('no answer'));
+      }, 1_000);
+      this.#pending.set(id, (answer) => {
+        clearTimeout(timer);
+        resolve(answer);
+      });
+      if (wrap) this.sendPacket(message);
+      else this.socket.send(message);
+    });
+  }
+
+  /** An authenticated relay request. */
+  relayRequest(method: Method, fill: (writer: StunWriter) => StunWriter): Promise<StunMessage> {
+    const id = randomBytes(12);
+    const writer = fill(new StunWriter(method, MessageClass.request, id, 512))
+      .text(Attribute.username, this.user?.username ?? '')
+      .text(Attribute.realm, this.realm)
+      .text(Attribute.nonce, this.nonce)
+      .integrity(this.key);
+    return this.request(writer, id);
+  }
+
+  /** Draws the challenge and allocates. */
+  async allocate(user: RelayUser, lifetimeS?: number): Promise<StunMessage> {
+    await this.challenge(user);
+    return this.relayRequest(Method.allocate, (writer) => {
+      writer.uint32(Attribute.requestedTransport, 17 << 24);
+      return lifetimeS === undefined ? writer : writer.uint32(Attribute.lifetime, lifetimeS);
+    });
+  }
+
+  async challenge(user: RelayUser): Promise<StunMessage> {
+    const id = randomBytes(12);
+    const bare = new StunWriter(Method.allocate, MessageClass.request, id).uint32(
+      Attribute.requestedTransport,
+      17 << 24,
+    );
+    const challenge = await this.request(bare, id);
+    this.realm = challenge.text(Attribute.realm) ?? '';
+    this.nonce = challenge.text(Attribute.nonce) ?? '';
+    this.user = user;
+    this.key = longTermKey(user.username, this.realm, user.password);
+    return challenge;
+  }
+
+  async permit(peer: TransportAddress = this.server): Promise<StunMessage> {
+    const answer = await this.relayRequest(Method.createPermission, (w) =>
+      w.xorAddress(Attribute.xorPeerAddress, peer),
+    );
+    if (answer.messageClass === MessageClass.success && this.mode === 'direct') this.mode = 'send';
+    return answer;
+  }
+
+  async bindChannel(channel = CHANNEL, peer: TransportAddress = this.server): Promise<StunMessage> {
+    const answer = await this.relayRequest(Method.channelBind, (writer) =>
+      writer.uint32(Attribute.channelNumber, channel << 16).xorAddress(Attribute.xorPeerAddress, peer),
+    );
+    if (answer.messageClass === MessageClass.success) this.mode = 'channel';
+    return answer;
+  }
+
+  /** A connectivity check on the path of the mode. */
+  check(ice: IceCredentials, useCandidate = true): Promise<StunMessage> {
+    const id = randomBytes(12);
+    const writer = new StunWriter(Method.binding, MessageClass.request, id)
+      .text(Attribute.username, `${ice.localUfrag}:${ice.remoteUfrag}`)
+      .uint32(Attribute.priority, 0x6e7f00ff)
+      .bytes(Attribute.iceControlling, randomBytes(8));
+    if (useCandidate) writer.bytes(Attribute.useCandidate, Buffer.alloc(0));
+    return this.request(writer.integrity(ice.localPwd).fingerprint(), id, true);
+  }
+
+  sendPacket(packet: Buffer): void {
+    if (this.mode === 'direct') {
+      this.socket.send(packet);
+      return;
+    }
+    if (this.mode === 'send') {
+      const indication = new StunWriter(Method.send, MessageClass.indication, randomBytes(12), packet.length + 64);
+      indication.xorAddress(Attribute.xorPeerAddress, this.server).bytes(Attribute.data, packet);
+      this.socket.send(indication.finish());
+      return;
+    }
+    const datagram = Buffer.alloc(4 + packet.length);
+    writeChannelHeader(datagram, CHANNEL, packet.length);
+    packet.copy(datagram, 4);
+    this.socket.send(datagram);
+  }
+
+  /** DTLS as client; resolves with SRTP ready. */
+  async handshake(): Promise<void> {
+    const dtls = new DtlsClient({
+      transport: this.#dtlsSocket as never,
+      cert: this.certificate.certPem,
+      key: this.certificate.keyPem,
+      signatureHash: SIGNATURE_HASH,
+      srtpProfiles: [1],
+      extendedMasterSecret: true,
+    });
+    this.dtls = dtls;
+    const connected = new Promise<void>((resolve, reject) => {
+      dtls.onConnect.once(() => resolve());
+      dtls.onError.once(reject);
+    });
+    dtls.connect().catch(() => undefined);
+    await connected;
+    const keys = dtls.extractSessionKeys(16, 14);
+    const config = {
+      keys: {
+        localMasterKey: keys.localKey as Buffer,
+        localMasterSalt: keys.localSalt as Buffer,
+        remoteMasterKey: keys.remoteKey as Buffer,
+        remoteMasterSalt: keys.remoteSalt as Buffer,
+      },
+      profile: 1 as const,
+    };
+    this.srtp = new SrtpSession(config);
+    this.srtcp = new SrtcpSession(config);
+  }
+
+  /** The next packet (not STUN) that fits, of those that have come or will. */
+  next(wanted: (packet: Buffer) => boolean = () => true): Promise<Buffer> {
+    const at = this.inbox.findIndex(wanted);
+    if (at >= 0) return Promise.resolve(this.inbox.splice(at, 1)[0] as Buffer);
+    return new Promise((resolve) => {
+      this.#waiting.push({ wanted, resolve });
+    });
+  }
+
+  async close(): Promise<void> {
+    // Lets werift's retransmission loop end at its next turn.
+    if (this.dtls) this.dtls.dtls.flight = 255;
+    const ended = once(this.socket, 'close');
+    this.socket.close();
+    await ended;
+  }
+
+  #receive(datagram: Buffer): void {
+    const first = datagram[0] ?? 0;
+    if (first >= 64 && first <= 79) {
+      const payload = channelPayload(datagram);
+      if (payload) this.#packet(payload);
+      return;
+    }
+    if (first > 3) return this.#packet(datagram);
+    const message = StunMessage.parse(datagram);
+    if (message?.method === Method.data) {
+      const data = message.bytes(Attribute.data);
+      if (data) this.#packet(data);
+      return;
+    }
+    this.#answer(message);
+  }
+
+  #packet(packet: Buffer): void {
+    const first = packet[0] ?? 0;
+    if (first <= 3) return this.#answer(StunMessage.parse(packet));
+    if (first >= 20 && first <= 63) return this.#dtlsSocket.onData(packet);
+    const at = this.#waiting.findIndex(({ wanted }) => wanted(packet));
+    if (at >= 0) this.#waiting.splice(at, 1)[0]?.resolve(packet);
+    else this.inbox.push(packet);
+  }
+
+  #answer(message: StunMessage | undefined): void {
+    if (message === undefined) return;
+    const id = message.transactionId.toString('hex');
+    this.#pending.get(id)?.(message);
+    this.#pending.delete(id);
+  }
+}

@@ -1,0 +1,61 @@
+import type { Allocation } from '../relay/allocation.js';
+import type { ClientFlow } from '../relay/client-flow.js';
+import type { RelayFront } from '../relay/relay-front.js';
+
+/** One way to a client: straight from its address, or through its allocation. */
+export interface MediaPath {
+  readonly relayed: boolean;
+  readonly flow: ClientFlow;
+  /** Time of the last authentic check on it; 0 before the first. Until then it carries nothing. */
+  checkedAtMs: number;
+  /** Bytes that {@link send} fills in at the beginning of each datagram. Changes when a channel is bound. */
+  readonly headroom: number;
+  /** False when the bytes are still in use, see `ClientFlow.send`. */
+  send(datagram: Buffer): boolean;
+}
+
+export class DirectPath implements MediaPath {
+  readonly relayed = false;
+  readonly headroom = 0;
+  checkedAtMs = 0;
+
+  constructor(readonly flow: ClientFlow) {}
+
+  send(datagram: Buffer): boolean {
+    return this.flow.send(datagram);
+  }
+}
+
+export class RelayPath implements MediaPath {
+  readonly relayed = true;
+  checkedAtMs = 0;
+
+  constructor(
+    readonly allocation: Allocation,
+    private readonly relay: RelayFront,
+  ) {}
+
+  get flow(): ClientFlow {
+    return this.allocation.flow;
+  }
+
+  get headroom(): number {
+    return this.allocation.headroom;
+  }
+
+  send(datagram: Buffer): boolean {
+    return this.relay.sendTo(this.allocation, datagram);
+  }
+}
+
+/** Sends a packet that has no room in front of it; for what is rare (STUN, DTLS). */
+export function sendPacket(path: MediaPath, packet: Buffer): void {
+  const { headroom } = path;
+  if (headroom === 0) {
+    path.send(packet);
+    return;
+  }
+  const datagram = Buffer.allocUnsafe(headroom + packet.length);
+  packet.copy(datagram, headroom);
+  path.send(datagram);
+}

@@ -1,0 +1,232 @@
+import type { DtlsCertificate } from '../dtls/certificate.js';
+import { WebrtcError } from '../errors.js';
+import type { UfragRegistry } from '../ice/ice-lite-agent.js';
+import type { ClientFlow } from '../relay/client-flow.js';
+import type { Nonces } from '../relay/nonces.js';
+import { type RelayClient, RelayFront, type RelayLimits } from '../relay/relay-front.js';
+import { SourceLimiter } from '../relay/source-limiter.js';
+import { streamFrame } from '../relay/stream-frames.js';
+import { addressBytes, type TransportAddress } from '../stun/address.js';
+import { Attribute, Method } from '../stun/constants.js';
+import { StunMessage } from '../stun/message.js';
+import type { MediaPortStats, PeerTransport, PeerTransportOptions, RelayStream, RelayStreamOptions } from './api.js';
+import { createDropCounters, type DropReason } from './drops.js';
+import { type Source, SourceTable } from './source-table.js';
+import { Transport, type TransportHost } from './transport.js';
+
+/** Challenges one source address may draw: enough for an office behind one address that joins at once. */
+const CHALLENGE_BURST = 1_000;
+const CHALLENGES_PER_SECOND = 200;
+const SWEEP_MS = 1_000;
+
+export interface MediaPortCoreOptions {
+  /** The pair clients know us by. */
+  advertised: TransportAddress;
+  certificate: DtlsCertificate;
+  nonces: Nonces;
+  clock: () => number;
+  /** Sends a datagram to a UDP client. False when the kernel still uses its bytes. */
+  sendUdp: (datagram: Buffer, port: number, address: string) => boolean;
+  onSlotKept: (slot: number) => void;
+  limits?: Partial<RelayLimits>;
+}
+
+/**
+ * All that happens on one media port, without the socket: datagrams and relay frames in, datagrams out. Tells packets
+ * apart by their first byte (RFC 7983 section 7) and their source.
+ */
+export class MediaPortCore {
+  readonly #transports = new Set<Transport>();
+  readonly #byUfrag = new Map<string, Transport>();
+  readonly #sources = new SourceTable();
+  readonly #relay: RelayFront;
+  readonly #drops = createDropCounters();
+  readonly #streams = new Map<RelayClient, RelayStreamOptions>();
+  readonly #host: Omit<TransportHost, 'ufrags'>;
+  readonly #totals = { bytesReceived: 0, bytesSent: 0, packetsReceived: 0, packetsSent: 0 };
+  #sweptMs = 0;
+
+  constructor(private readonly options: MediaPortCoreOptions) {
+    this.#relay = new RelayFront({
+      relayed: options.advertised,
+      nonces: options.nonces,
+      limiter: new SourceLimiter({ burst: CHALLENGE_BURST, perSecond: CHALLENGES_PER_SECOND }),
+      ...(options.limits && { limits: options.limits }),
+      onClientChanged: (client) => this.#clientChanged(client),
+    });
+    this.#host = {
+      relay: this.#relay,
+      certificate: options.certificate,
+      drops: this.#drops,
+      relayed: options.advertised,
+      clock: options.clock,
+      sourceChanged: (source) => this.#sources.update(source),
+      slotKept: options.onSlotKept,
+      closed: (transport) => this.#transports.delete(transport),
+    };
+  }
+
+  hasRelayUser(username: string): boolean {
+    return this.#relay.hasUser(username);
+  }
+
+  openTransport(options: PeerTransportOptions): PeerTransport {
+    const { username, password } = options.relay;
+    if (this.#relay.hasUser(username)) {
+      throw new WebrtcError('DUPLICATE_USER', `the relay already has a user ${username}`);
+    }
+    // Control planes make fragments at random; the transport that claimed one first keeps it.
+    const ufrags: UfragRegistry = {
+      added: (ufrag) => {
+        if (!this.#byUfrag.has(ufrag)) this.#byUfrag.set(ufrag, transport);
+      },
+      removed: (ufrag) => {
+        if (this.#byUfrag.get(ufrag) === transport) this.#byUfrag.delete(ufrag);
+      },
+    };
+    const transport: Transport = new Transport({ ...this.#host, ufrags }, options);
+    this.#relay.addUser(username, password, transport);
+    this.#transports.add(transport);
+    return transport;
+  }
+
+  /** One datagram from the socket; `datagram` is ours to change. */
+  receive(datagram: Buffer, address: string, port: number): void {
+    const nowMs = this.options.clock();
+    this.#totals.packetsReceived++;
+    this.#totals.bytesReceived += datagram.length;
+    const first = datagram[0] ?? 0xff;
+    const source = this.#sources.get(address, port);
+    if (first >= 128 && first <= 191) this.#direct(source, datagram, nowMs);
+    else if (first >= 64 && first <= 79) this.#channelData(source, datagram, nowMs);
+    else if (first <= 3) this.#stun(source ?? this.#newSource(address, port), datagram, nowMs);
+    else if (first >= 20 && first <= 63) this.#direct(source, datagram, nowMs);
+    else this.#drop('malformed');
+  }
+
+  attachStream(options: RelayStreamOptions): RelayStream {
+    const { address, port } = options;
+    const flow: ClientFlow = {
+      protocol: 'tcp',
+      address,
+      port,
+      source: toTransportAddress(address, port),
+      send: (frame) => {
+        this.#totals.packetsSent++;
+        this.#totals.bytesSent += frame.length;
+        if (!options.send(streamFrame(frame))) this.#drop('backlog');
+        return true;
+      },
+    };
+    const client: RelayClient = { flow, allocation: undefined };
+    this.#streams.set(client, options);
+    return {
+      receive: (frame) => this.#streamFrame(client, frame),
+      closed: () => {
+        this.#streams.delete(client);
+        this.#relay.clientGone(client);
+      },
+    };
+  }
+
+  /** Everything that time does. Call it a few times a second. */
+  tick(): void {
+    const nowMs = this.options.clock();
+    for (const transport of this.#transports) transport.sweepHandshake(nowMs);
+    if (nowMs - this.#sweptMs < SWEEP_MS) return;
+    this.#sweptMs = nowMs;
+    this.#relay.sweep(nowMs);
+    for (const transport of this.#transports) transport.sweep(nowMs);
+  }
+
+  stats(): MediaPortStats {
+    return {
+      transports: this.#transports.size,
+      allocations: this.#relay.allocationCount,
+      ...this.#totals,
+      dropped: { ...this.#drops },
+    };
+  }
+
+  countFault(): void {
+    this.#drop('handler_error');
+  }
+
+  close(): void {
+    for (const transport of this.#transports) transport.close();
+    for (const options of this.#streams.values()) options.close();
+    this.#streams.clear();
+  }
+
+  #stun(source: Source, datagram: Buffer, nowMs: number): void {
+    const message = StunMessage.parse(datagram);
+    if (message === undefined) return this.#drop('malformed');
+    if (message.method !== Method.binding) {
+      const reason = this.#relay.handle(source, message, nowMs);
+      if (reason !== undefined) this.#drop(reason);
+      return;
+    }
+    const username = message.text(Attribute.username) ?? '';
+    const transport = this.#byUfrag.get(username.slice(0, Math.max(0, username.indexOf(':'))));
+    if (transport === undefined) return this.#drop('unauthenticated');
+    transport.onDirectCheck(message, source, nowMs);
+  }
+
+  #direct(source: Source | undefined, datagram: Buffer, nowMs: number): void {
+    const direct = source?.direct;
+    if (direct === undefined) return this.#drop('unknown_source');
+    direct.transport.receive(direct.path, datagram, nowMs);
+  }
+
+  #channelData(client: RelayClient | undefined, frame: Buffer, nowMs: number): void {
+    if (client === undefined) return this.#drop('relay_unbound');
+    const reason = this.#relay.handleChannelData(client, frame, nowMs);
+    if (reason !== undefined) this.#drop(reason);
+  }
+
+  #streamFrame(client: RelayClient, frame: Buffer): void {
+    const nowMs = this.options.clock();
+    this.#totals.packetsReceived++;
+    this.#totals.bytesReceived += frame.length;
+    const first = frame[0] ?? 0xff;
+    if (first >= 64 && first <= 79) return this.#channelData(client, frame, nowMs);
+    const message = first <= 3 ? StunMessage.parse(frame) : undefined;
+    if (message === undefined || message.method === Method.binding) return this.#drop('malformed');
+    const reason = this.#relay.handle(client, message, nowMs);
+    if (reason !== undefined) this.#drop(reason);
+  }
+
+  #newSource(address: string, port: number): Source {
+    const flow: ClientFlow = {
+      protocol: 'udp',
+      address,
+      port,
+      source: toTransportAddress(address, port),
+      send: (datagram) => {
+        this.#totals.packetsSent++;
+        this.#totals.bytesSent += datagram.length;
+        return this.options.sendUdp(datagram, port, address);
+      },
+    };
+    return { flow, allocation: undefined, direct: undefined };
+  }
+
+  #clientChanged(client: RelayClient): void {
+    if (client.flow.protocol === 'udp') return this.#sources.update(client as Source);
+    // A connection serves one allocation; without it there is nothing more to say on it.
+    if (client.allocation === undefined) {
+      this.#streams.get(client)?.close();
+      this.#streams.delete(client);
+    }
+  }
+
+  #drop(reason: DropReason): void {
+    this.#drops[reason]++;
+  }
+}
+
+function toTransportAddress(address: string, port: number): TransportAddress {
+  const bytes = addressBytes(address);
+  if (bytes === undefined) throw new WebrtcError('BAD_ADDRESS', `${address} is not an IP address`);
+  return { bytes, port };
+}

@@ -1,0 +1,38 @@
+import type { RelayClient } from '../relay/relay-front.js';
+import type { DirectPath } from './media-path.js';
+import type { Transport } from './transport.js';
+
+/** What is known about one UDP source address. */
+export interface Source extends RelayClient {
+  /** The transport whose checks come from here without a relay. */
+  direct: { transport: Transport; path: DirectPath } | undefined;
+}
+
+/**
+ * Sources by port and address. Two steps because a number is a cheaper key than a text put together for each packet;
+ * few sources share a port.
+ */
+export class SourceTable {
+  readonly #byPort = new Map<number, Source[]>();
+
+  get(address: string, port: number): Source | undefined {
+    const sources = this.#byPort.get(port);
+    if (sources === undefined) return undefined;
+    for (const source of sources) if (source.flow.address === address) return source;
+    return undefined;
+  }
+
+  /** Remembers or forgets a source, by whether anything is known about it. */
+  update(source: Source): void {
+    const { port } = source.flow;
+    const sources = this.#byPort.get(port);
+    const needed = source.allocation !== undefined || source.direct !== undefined;
+    if (needed && sources === undefined) this.#byPort.set(port, [source]);
+    else if (needed && sources !== undefined && !sources.includes(source)) sources.push(source);
+    else if (!needed && sources !== undefined) {
+      const rest = sources.filter((other) => other !== source);
+      if (rest.length === 0) this.#byPort.delete(port);
+      else this.#byPort.set(port, rest);
+    }
+  }
+}

@@ -1,0 +1,368 @@
+import type { DtlsCertificate } from '../dtls/certificate.js';
+import { DtlsSession, type SrtpKeyMaterial } from '../dtls/dtls-session.js';
+import { type CheckOutcome, IceLiteAgent, type UfragRegistry } from '../ice/ice-lite-agent.js';
+import type { Allocation } from '../relay/allocation.js';
+import type { RelayFront } from '../relay/relay-front.js';
+import type { RelayOwner } from '../relay/relay-users.js';
+import { AUTH_TAG_BYTES } from '../srtp/key-derivation.js';
+import type { DatagramSink } from '../srtp/datagram-sink.js';
+import { openFailureName, SrtpReceiveSession } from '../srtp/receive-session.js';
+import { SRTCP_OVERHEAD, SrtpSendSession } from '../srtp/send-session.js';
+import type { TransportAddress } from '../stun/address.js';
+import { StunMessage } from '../stun/message.js';
+import type {
+  PathState,
+  PeerTransport,
+  PeerTransportHandlers,
+  PeerTransportOptions,
+  TransportCounters,
+  TransportParameters,
+} from './api.js';
+import type { DropCounters } from './drops.js';
+import { DirectPath, type MediaPath, RelayPath, sendPacket } from './media-path.js';
+import type { Source } from './source-table.js';
+
+/** Sources without relay remembered per transport; the longest unchecked makes room. */
+const MAX_DIRECT_PATHS = 16;
+const DIRECT_PATH_LIFETIME_MS = 60_000;
+
+/** What a transport needs of its port. */
+export interface TransportHost {
+  readonly relay: RelayFront;
+  readonly ufrags: UfragRegistry;
+  readonly certificate: DtlsCertificate;
+  readonly drops: DropCounters;
+  /** Our advertised pair: the source of everything that comes through the relay. */
+  readonly relayed: TransportAddress;
+  clock(): number;
+  sourceChanged(source: Source): void;
+  /** The kernel still uses the bytes of this slot. */
+  slotKept(slot: number): void;
+  closed(transport: Transport): void;
+}
+
+/** One peer's transport: ICE-lite agent, DTLS association and SRTP keys, over whatever path is nominated. */
+export class Transport implements PeerTransport, RelayOwner {
+  readonly id: string;
+  readonly username: string;
+  readonly counters: TransportCounters;
+  readonly sink: DatagramSink;
+  sendSession: SrtpSendSession | undefined;
+  #receiveSession: SrtpReceiveSession | undefined;
+  readonly #handlers: PeerTransportHandlers;
+  readonly #ice: IceLiteAgent<MediaPath>;
+  readonly #dtls: DtlsSession;
+  readonly #relayPaths = new Map<Allocation, RelayPath>();
+  readonly #direct = new Map<DirectPath, Source>();
+  #path: MediaPath | undefined;
+  /** Where DTLS came from last; used until a pair is nominated. */
+  #dtlsPath: MediaPath | undefined;
+  #usable = true;
+  #closed = false;
+
+  constructor(
+    private readonly host: TransportHost,
+    options: PeerTransportOptions,
+  ) {
+    this.id = options.id;
+    this.username = options.relay.username;
+    this.#handlers = options.handlers;
+    const ice = new IceLiteAgent<MediaPath>({ registry: host.ufrags });
+    this.#ice = ice;
+    this.counters = new Counters(ice);
+    this.sink = new PathSink(this.counters, host, () => this.#path);
+    this.#dtls = new DtlsSession(host.certificate, {
+      send: (datagram) => this.#sendDtls(datagram),
+      onConnected: (keys) => this.#keysAgreed(keys),
+      onFailed: (reason) => this.#fail(reason),
+      onClosed: () => {
+        this.#usable = false;
+        this.#path = undefined;
+      },
+    });
+  }
+
+  get pathState(): PathState {
+    const path = this.#path;
+    const state: PathState = {
+      ice: this.#closed ? 'closed' : this.#ice.state,
+      dtls: this.#dtls.state,
+      generation: this.#ice.generation,
+      relayed: path?.relayed ?? false,
+      protocol: path?.flow.protocol ?? 'udp',
+    };
+    if (path !== undefined) {
+      state.remoteAddress = path.flow.address;
+      state.remotePort = path.flow.port;
+    }
+    return state;
+  }
+
+  negotiate({ generation, ice, fingerprint }: TransportParameters): void {
+    if (this.#closed) return;
+    this.#dtls.expectFingerprint(fingerprint);
+    const unchanged = this.#ice.accept({ generation, ...ice }, this.host.clock());
+    // Without a restart there is nothing to nominate; the cycle has ended as soon as the caller has seen it begin.
+    if (unchanged) {
+      queueMicrotask(() => {
+        if (!this.#closed) this.#guard(() => this.#handlers.onIceConnected(generation));
+      });
+    }
+  }
+
+  sendRtp(packet: Buffer): boolean {
+    return this.#seal(packet, AUTH_TAG_BYTES, (session, buffer, start, end) => session.sealRtp(buffer, start, end));
+  }
+
+  sendRtcp(compound: Buffer): boolean {
+    return this.#seal(compound, SRTCP_OVERHEAD, (session, buffer, start, end) => session.sealRtcp(buffer, start, end));
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#dtls.close();
+    this.#closed = true;
+    this.#usable = false;
+    this.#path = undefined;
+    this.#ice.close();
+    for (const path of this.#direct.keys()) this.#dropDirect(path);
+    this.host.relay.removeUser(this.username);
+    this.#receiveSession = undefined;
+    this.sendSession = undefined;
+    this.host.closed(this);
+  }
+
+  // --- from the relay
+
+  onRelayed(allocation: Allocation, payload: Buffer, nowMs: number): void {
+    let path = this.#relayPaths.get(allocation);
+    if (path === undefined) {
+      path = new RelayPath(allocation, this.host.relay);
+      this.#relayPaths.set(allocation, path);
+    }
+    const first = payload[0] ?? 0xff;
+    if (first > 3) {
+      this.receive(path, payload, nowMs);
+      return;
+    }
+    const message = StunMessage.parse(payload);
+    if (message === undefined) {
+      this.host.drops.malformed++;
+      return;
+    }
+    this.#check(message, path, this.host.relayed, nowMs);
+  }
+
+  onAllocationGone(allocation: Allocation): void {
+    const path = this.#relayPaths.get(allocation);
+    if (path === undefined) return;
+    this.#relayPaths.delete(allocation);
+    this.#forget(path);
+  }
+
+  isInUse(allocation: Allocation): boolean {
+    return this.#path !== undefined && this.#relayPaths.get(allocation) === this.#path;
+  }
+
+  // --- from the port
+
+  /** A check that quotes one of our user fragments and came straight from the client. */
+  onDirectCheck(message: StunMessage, source: Source, nowMs: number): void {
+    const known = source.direct?.transport === this ? source.direct.path : undefined;
+    const path = known ?? new DirectPath(source.flow);
+    const outcome = this.#check(message, path, source.flow.source, nowMs);
+    if (!outcome.accepted || known !== undefined || this.#closed) return;
+    const previous = source.direct;
+    if (previous !== undefined) previous.transport.#dropDirect(previous.path);
+    source.direct = { transport: this, path };
+    this.#direct.set(path, source);
+    this.host.sourceChanged(source);
+    if (this.#direct.size > MAX_DIRECT_PATHS) this.#dropStalest();
+  }
+
+  /** DTLS, SRTP or SRTCP on a path of ours. */
+  receive(path: MediaPath, packet: Buffer, nowMs: number): void {
+    const { counters, host } = this;
+    const first = packet[0] ?? 0;
+    if (path.checkedAtMs === 0) {
+      host.drops.unknown_source++;
+    } else if (first >= 128 && first <= 191) {
+      counters.packetsReceived++;
+      counters.bytesReceived += packet.length;
+      this.#receiveMedia(packet, nowMs);
+    } else if (first >= 20 && first <= 63) {
+      counters.packetsReceived++;
+      counters.bytesReceived += packet.length;
+      this.#dtlsPath = path;
+      const reason = this.#dtls.receive(packet, nowMs);
+      if (reason !== undefined) host.drops[reason]++;
+    } else {
+      host.drops.malformed++;
+    }
+  }
+
+  /** Several times a second. */
+  sweepHandshake(nowMs: number): void {
+    if (this.#dtls.isHandshaking) this.#dtls.sweep(nowMs);
+  }
+
+  /** About once a second. */
+  sweep(nowMs: number): void {
+    if (this.#ice.sweep(nowMs)) this.#guard(() => this.#handlers.onSilent());
+    for (const path of this.#direct.keys()) {
+      if (path !== this.#path && nowMs - path.checkedAtMs > DIRECT_PATH_LIFETIME_MS) this.#dropDirect(path);
+    }
+  }
+
+  #check(message: StunMessage, path: MediaPath, mapped: TransportAddress, nowMs: number): CheckOutcome {
+    const before = this.#ice.state;
+    const outcome = this.#ice.handleCheck(message, path, mapped, nowMs);
+    if (outcome.reply === undefined) {
+      this.host.drops.unauthenticated++;
+      return outcome;
+    }
+    sendPacket(path, outcome.reply);
+    if (!outcome.accepted) return outcome;
+    path.checkedAtMs = nowMs;
+    const { nominated } = outcome;
+    if (nominated !== undefined && this.#usable) this.#path = path;
+    if (nominated?.first === true) this.#guard(() => this.#handlers.onIceConnected(nominated.generation));
+    if (before === 'silent' && this.#ice.state === 'connected') this.#guard(() => this.#handlers.onActive?.());
+    return outcome;
+  }
+
+  /** First byte 128-191 is RTP or RTCP; payload types 64-95 with marker tell RTCP (RFC 5761 section 4, RFC 7983). */
+  #receiveMedia(packet: Buffer, nowMs: number): void {
+    const session = this.#receiveSession;
+    if (session === undefined || !this.#usable) {
+      this.host.drops.no_keys++;
+      return;
+    }
+    const type = packet[1] ?? 0;
+    const isRtcp = type >= 192 && type <= 223;
+    const end = isRtcp ? session.openRtcp(packet, 0, packet.length) : session.open(packet, 0, packet.length);
+    if (end < 0) {
+      this.host.drops[openFailureName(end)]++;
+      return;
+    }
+    try {
+      if (isRtcp) this.#handlers.onRtcp(packet, 0, end, nowMs);
+      else this.#handlers.onRtp(packet, 0, end, nowMs);
+    } catch {
+      this.host.drops.handler_error++;
+      this.#fail('an internal fault in the handling of media');
+    }
+  }
+
+  #keysAgreed({ localKey, localSalt, remoteKey, remoteSalt }: SrtpKeyMaterial): void {
+    this.sendSession = new SrtpSendSession({ masterKey: localKey, masterSalt: localSalt });
+    this.#receiveSession = new SrtpReceiveSession({ masterKey: remoteKey, masterSalt: remoteSalt });
+    this.#guard(() => this.#handlers.onDtlsConnected());
+  }
+
+  #sendDtls(datagram: Buffer): void {
+    const path = this.#path ?? this.#dtlsPath;
+    if (path === undefined) return;
+    this.#countSent(datagram.length);
+    sendPacket(path, datagram);
+  }
+
+  /** One packet of its own, sealed in a copy that has room for the path's framing. */
+  #seal(plain: Buffer, overhead: number, seal: Seal): boolean {
+    const path = this.#path;
+    if (path === undefined || this.sendSession === undefined) return false;
+    const { headroom } = path;
+    const datagram = Buffer.allocUnsafe(headroom + plain.length + overhead);
+    plain.copy(datagram, headroom);
+    seal(this.sendSession, datagram, headroom, headroom + plain.length);
+    this.#countSent(datagram.length - headroom);
+    path.send(datagram);
+    return true;
+  }
+
+  #countSent(bytes: number): void {
+    this.counters.packetsSent++;
+    this.counters.bytesSent += bytes;
+  }
+
+  #fail(reason: string): void {
+    if (!this.#usable) return;
+    this.#usable = false;
+    this.#path = undefined;
+    this.#guard(() => this.#handlers.onFailed(reason));
+  }
+
+  #forget(path: MediaPath): void {
+    this.#ice.forget(path);
+    if (this.#path === path) this.#path = undefined;
+    if (this.#dtlsPath === path) this.#dtlsPath = undefined;
+  }
+
+  #dropDirect(path: DirectPath): void {
+    const source = this.#direct.get(path);
+    this.#direct.delete(path);
+    this.#forget(path);
+    if (source === undefined || source.direct?.path !== path) return;
+    source.direct = undefined;
+    this.host.sourceChanged(source);
+  }
+
+  #dropStalest(): void {
+    let stalest: DirectPath | undefined;
+    for (const path of this.#direct.keys()) {
+      if (path !== this.#path && (stalest === undefined || path.checkedAtMs < stalest.checkedAtMs)) stalest = path;
+    }
+    if (stalest !== undefined) this.#dropDirect(stalest);
+  }
+
+  #guard(call: () => void): void {
+    try {
+      call();
+    } catch {
+      this.host.drops.handler_error++;
+    }
+  }
+}
+
+type Seal = (session: SrtpSendSession, buffer: Buffer, start: number, end: number) => number;
+
+/** The ICE counters live in the agent. */
+class Counters implements TransportCounters {
+  packetsReceived = 0;
+  bytesReceived = 0;
+  packetsSent = 0;
+  bytesSent = 0;
+
+  constructor(private readonly ice: IceLiteAgent<MediaPath>) {}
+
+  get bindingRequestsReceived(): number {
+    return this.ice.bindingRequestsReceived;
+  }
+
+  get bindingResponsesSent(): number {
+    return this.ice.bindingResponsesSent;
+  }
+}
+
+/** Sealed packets onto the path of the moment; without one they are dropped. */
+class PathSink implements DatagramSink {
+  constructor(
+    private readonly counters: TransportCounters,
+    private readonly host: TransportHost,
+    private readonly path: () => MediaPath | undefined,
+  ) {}
+
+  get headroom(): number {
+    return this.path()?.headroom ?? 0;
+  }
+
+  send(datagram: Buffer, slot: number): boolean {
+    const path = this.path();
+    if (path === undefined) return true;
+    this.counters.packetsSent++;
+    this.counters.bytesSent += datagram.length - path.headroom;
+    const done = path.send(datagram);
+    if (!done) this.host.slotKept(slot);
+    return done;
+  }
+}

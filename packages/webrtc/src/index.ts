@@ -20,3 +20,4 @@ export {
 } from './transport/api.js';
 export { DROP_REASONS, type DropCounters, type DropReason } from './transport/drops.js';
 export { openMediaPort } from './transport/open-media-port.js';
+export * from './sdp/index.js';

@@ -1,1 +1,1 @@
-export {};
+export { createPeerSession } from './negotiation/session.js';

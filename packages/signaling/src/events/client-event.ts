@@ -1,0 +1,165 @@
+/** Media events of the client: JSON text in, checked values out. */
+import type { Variant } from '@bloom/sfu';
+import { isRecord, MAX_JSON_DEPTH, nestsDeeper } from './json.js';
+
+/** Longest text of one event, in UTF-16 code units. */
+export const MAX_EVENT_LENGTH = 1024 * 1024;
+const MAX_TRACK_ID_LENGTH = 1024;
+
+export type Bitrates = Partial<Record<Variant, number>>;
+
+export interface SdpOfferEvent {
+  type: 'sdpOffer';
+  sdp: string;
+  midToTrackId: ReadonlyMap<string, string>;
+  /** A track without an entry has the metadata null. */
+  metadata: ReadonlyMap<string, unknown>;
+  /** Bits per second; a track without an entry has the defaults. */
+  bitrates: ReadonlyMap<string, Bitrates>;
+}
+
+export type ClientEvent =
+  | { type: 'connect'; metadata: unknown }
+  | { type: 'disconnect' }
+  | { type: 'updateEndpointMetadata'; metadata: unknown }
+  | { type: 'updateTrackMetadata'; trackId: string; metadata: unknown }
+  | { type: 'setEncoding'; trackId: string; encoding: Variant; enabled: boolean }
+  | { type: 'setMuted'; trackId: string; muted: boolean }
+  | { type: 'renegotiateTracks' }
+  | SdpOfferEvent
+  | { type: 'setTargetTrackVariant'; trackId: string; variant: Variant }
+  | { type: 'trackVariantBitrates'; trackId: string; bitrates: Bitrates }
+  /** Known and valid, but nothing to do: candidates (the server is ICE-lite), priorities, preferred sizes. */
+  | { type: 'noted' }
+  /** Not an event that we know; `reason` holds nothing of what the client sent. */
+  | { type: 'invalid'; reason: string };
+
+/** Reads one event. Never throws: what cannot be used is `invalid`. */
+export function parseClientEvent(text: string): ClientEvent {
+  if (text.length > MAX_EVENT_LENGTH) return invalid('too long');
+  if (nestsDeeper(text, MAX_JSON_DEPTH)) return invalid('nested too deep');
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return invalid('not JSON');
+  }
+  if (!isRecord(value)) return invalid('not an object');
+  if (typeof value['type'] !== 'string') return invalid('no type');
+  if (value['type'] !== 'custom') return parsePlain(value['type'], value['data']) ?? parseCustom(value);
+  return isRecord(value['data']) ? parseCustom(value['data']) : invalid('custom without data');
+}
+
+function parsePlain(type: string, data: unknown): ClientEvent | undefined {
+  const fields = isRecord(data) ? data : {};
+  switch (type) {
+    case 'connect':
+      return { type, metadata: fields['metadata'] ?? null };
+    case 'disconnect':
+      return { type };
+    case 'updateEndpointMetadata':
+      return { type, metadata: fields['metadata'] ?? null };
+    case 'updateTrackMetadata': {
+      const { trackId } = fields;
+      if (!isTrackId(trackId)) return invalid('updateTrackMetadata without a track id');
+      return { type, trackId, metadata: fields['trackMetadata'] ?? null };
+    }
+    case 'enableTrackEncoding':
+    case 'disableTrackEncoding': {
+      const { trackId, encoding } = fields;
+      if (!isTrackId(trackId) || !isVariant(encoding)) return invalid('an encoding without its track or name');
+      return { type: 'setEncoding', trackId, encoding, enabled: type === 'enableTrackEncoding' };
+    }
+    case 'muteTrack':
+    case 'unmuteTrack': {
+      const { trackId } = fields;
+      if (!isTrackId(trackId)) return invalid('muteTrack without a track id');
+      return { type: 'setMuted', trackId, muted: type === 'muteTrack' };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** These come wrapped in `custom`; they are understood without it, too. */
+function parseCustom({ type, data }: Record<string, unknown>): ClientEvent {
+  const fields = isRecord(data) ? data : {};
+  switch (type) {
+    case 'renegotiateTracks':
+      return { type };
+    case 'sdpOffer':
+      return parseSdpOffer(fields);
+    case 'setTargetTrackVariant': {
+      const { trackId, variant } = fields;
+      if (!isTrackId(trackId) || !isVariant(variant)) return invalid('a target without its track or variant');
+      return { type, trackId, variant };
+    }
+    case 'trackVariantBitrates': {
+      const { trackId, variantBitrates } = fields;
+      const bitrates = parseBitrates(variantBitrates);
+      if (!isTrackId(trackId) || bitrates === undefined) return invalid('bitrates without their track or values');
+      return { type, trackId, bitrates };
+    }
+    case 'candidate':
+    case 'prioritizeTrack':
+    case 'unprioritizeTrack':
+    case 'preferedVideoSizes':
+      return { type: 'noted' };
+    default:
+      return invalid('unknown type');
+  }
+}
+
+function parseSdpOffer(fields: Record<string, unknown>): ClientEvent {
+  const { sdpOffer, trackIdToTrackMetadata, trackIdToTrackBitrates, midToTrackId } = fields;
+  if (!isRecord(sdpOffer) || sdpOffer['type'] !== 'offer' || typeof sdpOffer['sdp'] !== 'string') {
+    return invalid('sdpOffer without an offer');
+  }
+  if (!isRecord(trackIdToTrackMetadata)) return invalid('sdpOffer without the metadata of tracks');
+  if (midToTrackId !== null && !isRecord(midToTrackId)) return invalid('sdpOffer without the tracks of mids');
+
+  const bitrates = new Map<string, Bitrates>();
+  if (isRecord(trackIdToTrackBitrates)) {
+    for (const [trackId, value] of Object.entries(trackIdToTrackBitrates)) {
+      const parsed = parseBitrates(value);
+      if (parsed !== undefined) bitrates.set(trackId, parsed);
+    }
+  }
+  return {
+    type: 'sdpOffer',
+    sdp: sdpOffer['sdp'],
+    midToTrackId: new Map(
+      Object.entries(midToTrackId ?? {}).filter((entry): entry is [string, string] => isTrackId(entry[1])),
+    ),
+    metadata: new Map(Object.entries(trackIdToTrackMetadata)),
+    bitrates,
+  };
+}
+
+/** A plain number is the variant `h`; other keys than l, m and h are dropped. */
+function parseBitrates(value: unknown): Bitrates | undefined {
+  if (isBitrate(value)) return { h: value };
+  if (!isRecord(value)) return undefined;
+  const bitrates: Bitrates = {};
+  for (const variant of ['l', 'm', 'h'] as const) {
+    const bitrate = value[variant];
+    if (isBitrate(bitrate)) bitrates[variant] = bitrate;
+  }
+  return bitrates;
+}
+
+function isBitrate(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
+}
+
+export function isVariant(value: unknown): value is Variant {
+  return value === 'l' || value === 'm' || value === 'h';
+}
+
+function isTrackId(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= MAX_TRACK_ID_LENGTH;
+}
+
+function invalid(reason: string): ClientEvent {
+  return { type: 'invalid', reason };
+}

@@ -1,0 +1,83 @@
+/** The m-lines of an offer, matched with what the client publishes and what it receives. */
+import type { OutboundSlot } from '@bloom/sfu';
+import {
+  type AnswerMedia,
+  type ChosenCodec,
+  chooseExtensions,
+  choosePublishedCodec,
+  chooseReceivedCodec,
+  type OfferedMedia,
+} from '@bloom/webrtc';
+import { type PublishedMedia, toNegotiatedCodec } from './publications.js';
+import type { Slot, Slots } from './slots.js';
+
+/** One m-line of the offer being answered. */
+export interface PlannedMedia {
+  line: OfferedMedia;
+  published: PublishedMedia | undefined;
+  slot: Slot | undefined;
+  /** Payload type of the slot's track for this client; null when it does not offer the codec. */
+  codec: ChosenCodec | null;
+}
+
+export interface OfferPlan {
+  media: readonly PlannedMedia[];
+  outbound: readonly OutboundSlot[];
+}
+
+/** Within a kind existing slots keep their mids, and new ones take the remaining receiving m-lines in their order. */
+export function matchSlots(
+  media: readonly OfferedMedia[],
+  published: ReadonlyMap<string, PublishedMedia>,
+  slots: Slots,
+): OfferPlan {
+  const outbound: OutboundSlot[] = [];
+  const planned = media.map((line): PlannedMedia => {
+    const own = published.get(line.mid);
+    const usable = !line.refused && line.kind !== 'other' && own === undefined && line.direction === 'recvonly';
+    const slot = usable ? (slots.byMid(line.mid) ?? slots.claim(line.kind as Slot['kind'], line.mid)) : undefined;
+    const track = slot?.track;
+    const codec = slot?.kind === line.kind && track !== undefined ? chooseReceivedCodec(line, track.info.codec) : null;
+    if (slot !== undefined && track !== undefined && !track.gone && codec !== null) {
+      outbound.push({
+        mid: line.mid,
+        kind: slot.kind,
+        ssrc: slot.ssrc,
+        rtxSsrc: slot.rtxSsrc,
+        codec: toNegotiatedCodec(codec),
+        extensions: slotExtensions(line, slot),
+        trackId: track.trackId,
+      });
+    }
+    return { line, published: own, slot, codec };
+  });
+  return { media: planned, outbound };
+}
+
+/** What an m-line is answered with, by the state of its track now: tracks can go while an offer is being worked on. */
+export function answerMedia({ line, published, slot, codec }: PlannedMedia, cname: string): AnswerMedia {
+  if (published?.type === 'receive') {
+    return {
+      role: { type: 'receive', rids: published.rids },
+      codec: published.codec,
+      extensions: published.extensions,
+    };
+  }
+  if (slot?.track !== undefined && !slot.track.gone && codec !== null) {
+    const { ssrc, rtxSsrc, streamId, msidTrackId } = slot;
+    return {
+      role: { type: 'send', ssrc, rtxSsrc, cname, streamId, trackId: msidTrackId },
+      codec,
+      extensions: slotExtensions(line, slot),
+    };
+  }
+  return {
+    role: { type: 'inactive' },
+    codec: choosePublishedCodec(line, null),
+    extensions: chooseExtensions(line, { audioLevel: true }),
+  };
+}
+
+function slotExtensions(line: OfferedMedia, slot: Slot) {
+  return chooseExtensions(line, { audioLevel: slot.track?.info.audioLevel === true });
+}

@@ -1,0 +1,227 @@
+import type { EndpointTrack, VideoCodec } from '@bloom/rooms';
+import type { InboundTrack, NegotiatedCodec, TrackKind, Variant } from '@bloom/sfu';
+import {
+  type AgreedExtensions,
+  type ChosenCodec,
+  chooseExtensions,
+  choosePublishedCodec,
+  type OfferedMedia,
+} from '@bloom/webrtc';
+import { type Bitrates, isVariant, type SdpOfferEvent } from '../events/client-event.js';
+import type { Identifiers } from './identifiers.js';
+
+/** Bits per second, for a client that does not say. */
+const DEFAULT_BITRATES: Record<TrackKind, Required<Bitrates>> = {
+  video: { l: 150_000, m: 500_000, h: 2_500_000 },
+  audio: { l: 35_000, m: 35_000, h: 35_000 },
+};
+
+/** A track of the client itself. */
+export interface Publication {
+  inbound: InboundTrack;
+  metadata: unknown;
+  disabled: Set<Variant>;
+  muted: boolean;
+  /** Shared with the track of the other kind of the same capture. */
+  streamId: string;
+  /** Stream id of the client's `a=msid`. */
+  captureId: string | undefined;
+}
+
+/** What becomes of an m-line on which the client sends, or sent. */
+export type PublishedMedia =
+  | { type: 'receive'; codec: ChosenCodec; extensions: AgreedExtensions; rids: readonly Variant[] }
+  | { type: 'inactive' };
+
+export interface PublicationPlan {
+  /** By mid; the m-lines that are not in it were never the client's to send on. */
+  media: ReadonlyMap<string, PublishedMedia>;
+  added: readonly Publication[];
+  removed: readonly string[];
+}
+
+/** The peer's media endpoint is beyond repair; the message is the reason of the close frame. */
+export class UnacceptableOffer extends Error {
+  override readonly name = 'UnacceptableOffer';
+}
+
+export interface PublicationRules {
+  videoCodec: VideoCodec | null;
+  enableSimulcast: boolean;
+  identifiers: Identifiers;
+}
+
+type Refusal = 'refused';
+
+/** The tracks that one client publishes, and what an offer makes of them. */
+export class Publications {
+  readonly #rules: PublicationRules;
+  #byMid = new Map<string, Publication>();
+  /** Every mid that ever was the client's, with its last track, for the map of mids. */
+  readonly #lastTrackIds = new Map<string, string>();
+
+  constructor(rules: PublicationRules) {
+    this.#rules = rules;
+  }
+
+  [Symbol.iterator](): IterableIterator<Publication> {
+    return this.#byMid.values();
+  }
+
+  get(trackId: string): Publication | undefined {
+    for (const publication of this) if (publication.inbound.trackId === trackId) return publication;
+    return undefined;
+  }
+
+  lastTrackId(mid: string): string | undefined {
+    return this.#lastTrackIds.get(mid);
+  }
+
+  /** Takes over an offer. `isForeign` tells ids of others' tracks and mids that are ours to send on. */
+  accept(
+    media: readonly OfferedMedia[],
+    offer: SdpOfferEvent,
+    isForeign: { trackId: (id: string) => boolean; mid: (mid: string) => boolean },
+  ): PublicationPlan {
+    const before = this.#byMid;
+    const known = new Map([...before.values()].map((publication) => [publication.inbound.trackId, publication]));
+    const after = new Map<string, Publication>();
+    const taken = new Set<string>();
+    const plan = new Map<string, PublishedMedia>();
+    const added: Publication[] = [];
+
+    for (const line of media) {
+      if (line.refused || line.kind === 'other' || isForeign.mid(line.mid)) continue;
+      const mapped = offer.midToTrackId.get(line.mid);
+      const prior = before.get(line.mid);
+      const sends = line.direction === 'sendonly' || line.direction === 'sendrecv';
+      // A sending m-line beats a missing entry: newer clients leave muted tracks out of the map.
+      const trackId = mapped ?? prior?.inbound.trackId;
+      if (!sends) {
+        if (prior !== undefined || this.#lastTrackIds.has(line.mid)) plan.set(line.mid, { type: 'inactive' });
+        if (prior !== undefined && mapped === prior.inbound.trackId && !taken.has(mapped)) {
+          // Not sent for now, but still the client's track: only a missing entry removes it.
+          taken.add(mapped);
+          after.set(line.mid, prior);
+        }
+        continue;
+      }
+      plan.set(line.mid, { type: 'inactive' });
+      if (trackId === undefined || taken.has(trackId) || isForeign.trackId(trackId)) continue;
+      this.#lastTrackIds.set(line.mid, trackId);
+      const inbound = this.#receive(line, line.kind, trackId, offer, known.get(trackId));
+      if (inbound === 'refused') continue;
+      taken.add(trackId);
+      plan.set(line.mid, { type: 'receive', ...inbound.answer });
+      const existing = known.get(trackId);
+      if (existing === undefined) {
+        const publication = this.#publish(line, inbound.track, offer, [...after.values()]);
+        added.push(publication);
+        after.set(line.mid, publication);
+      } else {
+        existing.inbound = inbound.track;
+        after.set(line.mid, existing);
+      }
+    }
+
+    this.#byMid = after;
+    return { media: plan, added, removed: [...known.keys()].filter((trackId) => !taken.has(trackId)) };
+  }
+
+  /** Merges bitrates into a track; gives those that count, or undefined for an unknown track. */
+  mergeBitrates(trackId: string, bitrates: Bitrates): Bitrates | undefined {
+    const publication = this.get(trackId);
+    if (publication === undefined) return undefined;
+    const { inbound } = publication;
+    const accepted = onlyVariants(bitrates, inbound.rids);
+    publication.inbound = { ...inbound, bitratesBps: { ...inbound.bitratesBps, ...accepted } };
+    return accepted;
+  }
+
+  #receive(
+    line: OfferedMedia,
+    kind: TrackKind,
+    trackId: string,
+    offer: SdpOfferEvent,
+    existing: Publication | undefined,
+  ): { track: InboundTrack; answer: Omit<Extract<PublishedMedia, { type: 'receive' }>, 'type'> } | Refusal {
+    const extensions = chooseExtensions(line, { audioLevel: true });
+    const simulcast = line.rids.length > 0;
+    if (simulcast && !this.#rules.enableSimulcast) {
+      throw new UnacceptableOffer("Simulcast was offered, but it's not supported");
+    }
+    const rids = line.rids.filter(isVariant);
+    const identifiable = extensions.mid !== undefined && extensions.rid !== undefined;
+    if (simulcast && (kind !== 'video' || rids.length < line.rids.length || !identifiable)) return 'refused';
+
+    const codec = choosePublishedCodec(line, this.#rules.videoCodec);
+    if (codec === null) throw new UnacceptableOffer('No supported payload types in SDP offer!');
+
+    const source = simulcast ? undefined : line.sources[0];
+    const bitratesBps = {
+      ...onlyVariants(existing?.inbound.bitratesBps ?? DEFAULT_BITRATES[kind], rids),
+      ...onlyVariants(offer.bitrates.get(trackId) ?? {}, rids),
+    };
+    return {
+      track: {
+        trackId,
+        kind,
+        mid: line.mid,
+        codec: toNegotiatedCodec(codec),
+        extensions,
+        ...(source === undefined ? {} : { ssrc: source.ssrc }),
+        ...(source?.rtx === undefined ? {} : { rtxSsrc: source.rtx }),
+        rids,
+        bitratesBps,
+      },
+      answer: { codec, extensions, rids },
+    };
+  }
+
+  #publish(
+    line: OfferedMedia,
+    inbound: InboundTrack,
+    offer: SdpOfferEvent,
+    others: readonly Publication[],
+  ): Publication {
+    // One audio and one video track make a stream that is played in step; two of a kind would hide one another.
+    const siblings = others.filter((other) => other.captureId !== undefined && other.captureId === line.streamId);
+    const mates = siblings.some((other) => other.inbound.kind === inbound.kind) ? [] : siblings;
+    return {
+      inbound,
+      metadata: offer.metadata.get(inbound.trackId) ?? null,
+      disabled: new Set(),
+      muted: false,
+      captureId: line.streamId,
+      streamId: mates[0]?.streamId ?? this.#rules.identifiers.token(),
+    };
+  }
+}
+
+export function describePublication({ inbound, metadata, disabled, streamId }: Publication): EndpointTrack {
+  return {
+    trackId: inbound.trackId,
+    kind: inbound.kind,
+    codec: inbound.codec.name,
+    metadata,
+    encodings: inbound.rids,
+    disabledEncodings: inbound.rids.filter((rid) => disabled.has(rid)),
+    streamId,
+    audioLevel: inbound.extensions.audioLevel !== undefined,
+  };
+}
+
+export function toNegotiatedCodec(codec: ChosenCodec): NegotiatedCodec {
+  const { name, payloadType, clockRate, rtxPayloadType, feedback } = codec;
+  return { name, payloadType, clockRate, feedback, ...(rtxPayloadType === undefined ? {} : { rtxPayloadType }) };
+}
+
+/** Without simulcast the only variant is `h`. */
+function onlyVariants(bitrates: Bitrates, rids: readonly Variant[]): Bitrates {
+  const accepted: Bitrates = {};
+  for (const variant of rids.length > 0 ? rids : (['h'] as const)) {
+    const bitrate = bitrates[variant];
+    if (bitrate !== undefined) accepted[variant] = bitrate;
+  }
+  return accepted;
+}

@@ -1,0 +1,175 @@
+import type { Endpoint, EndpointTrack } from '@bloom/rooms';
+import type { Variant } from '@bloom/sfu';
+import { serverEvent } from '../events/server-event.js';
+import { RemoteEndpoint, type RemoteTrack } from './remote.js';
+
+/**
+ * The others in the room as one client knows them, and what it still has to be told.
+ *
+ * Two kinds of news: those that block the client until an answer (tracks added and removed) wait for `announce()`, which
+ * goes immediately before the `offerData` of the cycle that carries them; everything else leaves at once, unless it would
+ * speak of something that the client does not know yet or any more.
+ */
+export class RoomView {
+  readonly #send: (text: string) => void;
+  readonly #endpoints = new Map<string, RemoteEndpoint>();
+  /** Gone from the room while the client still had tracks of theirs. */
+  readonly #departing: RemoteEndpoint[] = [];
+
+  constructor(send: (text: string) => void) {
+    this.#send = send;
+  }
+
+  /** The answer to `connect`; the tracks in it are announced once more with the first cycle. */
+  join(ownId: string, others: readonly Endpoint[]): void {
+    for (const { id, type, metadata, tracks } of others) {
+      const endpoint = new RemoteEndpoint(id, type, metadata, true);
+      for (const track of tracks) endpoint.add(track);
+      this.#endpoints.set(id, endpoint);
+    }
+    this.#send(serverEvent.connected(ownId, others));
+  }
+
+  addEndpoint({ id, type, metadata, tracks }: Endpoint): void {
+    if (!this.#endpoints.has(id)) {
+      const visible = !this.#departing.some((endpoint) => endpoint.id === id);
+      this.#endpoints.set(id, new RemoteEndpoint(id, type, metadata, visible));
+      if (visible) this.#send(serverEvent.endpointAdded({ id, type, metadata }));
+    }
+    this.addTracks(id, tracks);
+  }
+
+  updateEndpoint(id: string, metadata: unknown): void {
+    const endpoint = this.#endpoints.get(id);
+    if (endpoint === undefined) return;
+    endpoint.metadata = metadata;
+    if (endpoint.visible) this.#send(serverEvent.endpointUpdated(id, metadata));
+  }
+
+  removeEndpoint(id: string): void {
+    const endpoint = this.#endpoints.get(id);
+    if (endpoint === undefined) return;
+    this.#endpoints.delete(id);
+    for (const trackId of endpoint.tracks.keys()) endpoint.remove(trackId);
+    if (!endpoint.visible) return;
+    if (endpoint.leaving.size > 0) this.#departing.push(endpoint);
+    else this.#send(serverEvent.endpointRemoved(id));
+  }
+
+  addTracks(endpointId: string, tracks: readonly EndpointTrack[]): void {
+    const endpoint = this.#endpoints.get(endpointId);
+    for (const track of tracks) endpoint?.add(track);
+  }
+
+  removeTracks(endpointId: string, trackIds: readonly string[]): void {
+    const endpoint = this.#endpoints.get(endpointId);
+    for (const trackId of trackIds) endpoint?.remove(trackId);
+  }
+
+  updateTrack(endpointId: string, trackId: string, metadata: unknown): void {
+    const track = this.#endpoints.get(endpointId)?.tracks.get(trackId);
+    if (track === undefined) return;
+    track.metadata = metadata;
+    this.tellNews(track);
+  }
+
+  setEncoding(endpointId: string, trackId: string, encoding: Variant, enabled: boolean): void {
+    const track = this.#endpoints.get(endpointId)?.tracks.get(trackId);
+    if (track === undefined) return;
+    if (enabled) track.disabled.delete(encoding);
+    else track.disabled.add(encoding);
+    this.tellNews(track);
+  }
+
+  setVoice(trackId: string, status: 'speech' | 'silence'): void {
+    const track = this.findTrack(trackId);
+    if (track === undefined) return;
+    track.voice = status;
+    this.tellNews(track);
+  }
+
+  /** Whatever changed since the client was last told, once it has the track. */
+  tellNews(track: RemoteTrack): void {
+    if (track.stage !== 'answered' || track.gone) return;
+    const { endpointId, trackId } = track;
+    const { metadataChanged, encodings, voice } = track.takeNews();
+    if (metadataChanged) this.#send(serverEvent.trackUpdated(endpointId, trackId, track.metadata));
+    for (const { encoding, enabled } of encodings) {
+      this.#send(serverEvent.trackEncoding(endpointId, trackId, encoding, enabled));
+    }
+    if (voice !== undefined) this.#send(serverEvent.vadNotification(trackId, voice));
+  }
+
+  /** A track that is in the room, whether the client knows it or not. */
+  findTrack(trackId: string): RemoteTrack | undefined {
+    for (const endpoint of this.#endpoints.values()) {
+      const track = endpoint.tracks.get(trackId);
+      if (track !== undefined) return track;
+    }
+    return undefined;
+  }
+
+  /** Whether `announce()` would say something that a cycle has to follow. */
+  hasNews(): boolean {
+    for (const endpoint of [...this.#departing, ...this.#endpoints.values()]) {
+      for (const track of endpoint.leaving) if (track.stage === 'answered') return true;
+    }
+    for (const endpoint of this.#endpoints.values()) {
+      if (endpoint.visible && announceable(endpoint).length > 0) return true;
+    }
+    return false;
+  }
+
+  /**
+   * Says what blocks the client: tracks removed, endpoints gone, tracks added, in this order. A removed track is only
+   * spoken of when an answer has named it. Returns the tracks announced; they need slots before the `offerData` that has
+   * to follow.
+   */
+  announce(): RemoteTrack[] {
+    for (const endpoint of [...this.#departing, ...this.#endpoints.values()]) this.#announceRemovals(endpoint);
+    this.#announceDepartures();
+    const announced: RemoteTrack[] = [];
+    for (const endpoint of this.#endpoints.values()) {
+      const tracks = endpoint.visible ? announceable(endpoint) : [];
+      if (tracks.length === 0) continue;
+      this.#send(
+        serverEvent.tracksAdded(
+          endpoint.id,
+          tracks.map((track) => track.describe()),
+        ),
+      );
+      for (const track of tracks) track.announce();
+      announced.push(...tracks);
+    }
+    return announced;
+  }
+
+  #announceRemovals(endpoint: RemoteEndpoint): void {
+    const removed = [...endpoint.leaving].filter((track) => track.stage === 'answered');
+    if (removed.length === 0) return;
+    for (const track of removed) endpoint.leaving.delete(track);
+    this.#send(
+      serverEvent.tracksRemoved(
+        endpoint.id,
+        removed.map((track) => track.trackId),
+      ),
+    );
+  }
+
+  #announceDepartures(): void {
+    for (const endpoint of this.#departing.filter(({ leaving }) => leaving.size === 0)) {
+      this.#departing.splice(this.#departing.indexOf(endpoint), 1);
+      this.#send(serverEvent.endpointRemoved(endpoint.id));
+      const successor = this.#endpoints.get(endpoint.id);
+      if (successor === undefined) continue;
+      successor.visible = true;
+      this.#send(serverEvent.endpointAdded(successor));
+    }
+  }
+}
+
+function announceable(endpoint: RemoteEndpoint): RemoteTrack[] {
+  return [...endpoint.tracks.values()].filter(
+    (track) => track.stage === 'pending' && !endpoint.isLeaving(track.trackId),
+  );
+}

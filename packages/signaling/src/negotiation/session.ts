@@ -1,0 +1,364 @@
+import type {
+  CreatePeerSession,
+  Endpoint,
+  PeerSession,
+  PeerSessionOptions,
+  SessionAction,
+  SessionInput,
+} from '@bloom/rooms';
+import { parseOffer, SdpError, writeAnswer } from '@bloom/webrtc';
+import { type ClientEvent, parseClientEvent, type SdpOfferEvent } from '../events/client-event.js';
+import { jsonEqual } from '../events/json.js';
+import { serverEvent } from '../events/server-event.js';
+import { Cycles } from './cycles.js';
+import { Identifiers } from './identifiers.js';
+import { answerMedia, matchSlots, type OfferPlan } from './outbound.js';
+import { describePublication, Publications, UnacceptableOffer } from './publications.js';
+import type { RemoteTrack } from './remote.js';
+import { RoomView } from './room-view.js';
+import { Slots } from './slots.js';
+
+/** Makes the machine that speaks with one client; see `PeerSession`. */
+export const createPeerSession: CreatePeerSession = (options) => new Session(options);
+
+/** `new`: no `connect` yet, or left. `joining`: waiting for the room. `failed`: nothing more is said or heard. */
+type Phase = 'new' | 'joining' | 'joined' | 'failed';
+
+/** What lives from `connect` to `disconnect`: one transport, one connection of the client. */
+interface Membership {
+  view: RoomView;
+  slots: Slots;
+  publications: Publications;
+  cycles: Cycles;
+  metadata: unknown;
+  ice: { localUfrag: string; localPwd: string; remoteUfrag: string } | undefined;
+  sdpSessionId: string;
+  cname: string;
+  /** The offer that is being answered. */
+  offer: { plan: OfferPlan; parsed: ReturnType<typeof parseOffer> } | undefined;
+  offeredSsrcs: ReadonlySet<number>;
+}
+
+class Session implements PeerSession {
+  readonly #options: PeerSessionOptions;
+  readonly #identifiers: Identifiers;
+  #phase: Phase = 'new';
+  /** `join` actions whose answer is still to come; only the answer to the latest counts. */
+  #pendingJoins = 0;
+  #membership: Membership;
+  #actions: SessionAction[] = [];
+  #ignored = 0;
+  #descriptions: { offer?: string; answer?: string } = {};
+
+  constructor(options: PeerSessionOptions) {
+    this.#options = options;
+    this.#identifiers = new Identifiers(options.randomBytes);
+    this.#membership = this.#createMembership(null, 0);
+  }
+
+  handle(input: SessionInput): readonly SessionAction[] {
+    this.#actions = [];
+    if (this.#phase !== 'failed') this.#handle(input);
+    return this.#actions;
+  }
+
+  descriptions(): { offer?: string; answer?: string } {
+    return this.#descriptions;
+  }
+
+  #handle(input: SessionInput): void {
+    if (input.type === 'clientEvent') return this.#clientEvent(parseClientEvent(input.text));
+    if (input.type === 'joined') return this.#joined(input.endpoints);
+    // What else comes before `joined` is in it already, or belongs to a membership that is over.
+    if (this.#phase !== 'joined') return undefined;
+    const { view, cycles } = this.#membership;
+    switch (input.type) {
+      case 'endpointAdded':
+        if (input.endpoint.id === this.#options.peerId) return undefined;
+        view.addEndpoint(input.endpoint);
+        return cycles.consider();
+      case 'endpointUpdated':
+        return view.updateEndpoint(input.endpointId, input.metadata);
+      case 'endpointRemoved':
+        view.removeEndpoint(input.endpointId);
+        return cycles.consider();
+      case 'tracksAdded':
+        view.addTracks(input.endpointId, input.tracks);
+        return cycles.consider();
+      case 'tracksRemoved':
+        view.removeTracks(input.endpointId, input.trackIds);
+        return cycles.consider();
+      case 'trackUpdated':
+        return view.updateTrack(input.endpointId, input.trackId, input.metadata);
+      case 'encodingChanged':
+        return view.setEncoding(input.endpointId, input.trackId, input.encoding, input.enabled);
+      case 'voiceActivity':
+        return view.setVoice(input.trackId, input.status);
+      case 'encodingSwitched': {
+        const track = view.findTrack(input.trackId);
+        if (track?.stage !== 'answered') return undefined;
+        return this.#send(serverEvent.encodingSwitched(track.endpointId, track.trackId, input.encoding, input.reason));
+      }
+      case 'bandwidthEstimation':
+        return this.#send(serverEvent.bandwidthEstimation(input.estimationBps));
+      case 'negotiated':
+        return cycles.isAnswerDue(input.generation) ? this.#answer() : undefined;
+      case 'iceConnected':
+        return cycles.iceConnected(input.generation);
+      case 'dtlsConnected':
+        return cycles.dtlsConnected();
+      case 'timer':
+        return cycles.timer(input.name);
+    }
+  }
+
+  #clientEvent(event: ClientEvent): void {
+    if (event.type === 'invalid') return this.#ignore(event.reason);
+    if (event.type === 'connect') {
+      if (this.#phase !== 'new') return this.#ignore('a second connect');
+      this.#membership = this.#createMembership(event.metadata, this.#membership.cycles.generation);
+      this.#phase = 'joining';
+      this.#pendingJoins += 1;
+      return this.#act({ type: 'join', metadata: event.metadata });
+    }
+    if (this.#phase === 'new') return this.#ignore(`${event.type} before connect`);
+    const { publications, view, cycles } = this.#membership;
+    switch (event.type) {
+      case 'disconnect':
+        cycles.close();
+        this.#phase = 'new';
+        return this.#act({ type: 'leave' });
+      case 'updateEndpointMetadata':
+        if (jsonEqual(this.#membership.metadata, event.metadata)) return undefined;
+        this.#membership.metadata = event.metadata;
+        return this.#act({ type: 'setMetadata', metadata: event.metadata });
+      case 'updateTrackMetadata': {
+        const { trackId, metadata } = event;
+        const publication = publications.get(trackId);
+        if (publication === undefined) return this.#ignore('metadata of an unknown track');
+        if (jsonEqual(publication.metadata, metadata)) return undefined;
+        publication.metadata = metadata;
+        return this.#act({ type: 'setTrackMetadata', trackId, metadata });
+      }
+      case 'setEncoding': {
+        // Clients repeat these by the hundred: what changes nothing must cost nothing.
+        const { trackId, encoding, enabled } = event;
+        const publication = publications.get(trackId);
+        if (publication === undefined || !publication.inbound.rids.includes(encoding)) return undefined;
+        if (publication.disabled.has(encoding) !== enabled) return undefined;
+        if (enabled) publication.disabled.delete(encoding);
+        else publication.disabled.add(encoding);
+        return this.#act({ type: 'setEncoding', trackId, encoding, enabled });
+      }
+      case 'setMuted': {
+        const { trackId, muted } = event;
+        const publication = publications.get(trackId);
+        if (publication === undefined) return this.#ignore('muting of an unknown track');
+        if (publication.muted === muted) return undefined;
+        publication.muted = muted;
+        return this.#act({ type: 'setTrackMuted', trackId, muted });
+      }
+      case 'trackVariantBitrates': {
+        const bitratesBps = publications.mergeBitrates(event.trackId, event.bitrates);
+        if (bitratesBps === undefined) return this.#ignore('bitrates of an unknown track');
+        return this.#act({ type: 'setTrackBitrates', trackId: event.trackId, bitratesBps });
+      }
+      case 'setTargetTrackVariant': {
+        const track = view.findTrack(event.trackId);
+        if (track === undefined || track.stage === 'pending' || !track.hasVariant(event.variant)) {
+          return this.#ignore('a target variant that is not there');
+        }
+        track.target = event.variant;
+        return track.stage === 'answered' ? this.#tellTarget(track) : undefined;
+      }
+      case 'renegotiateTracks':
+        if (this.#phase !== 'joined') return this.#ignore('renegotiateTracks before connected');
+        return cycles.request();
+      case 'sdpOffer':
+        if (!cycles.acceptOffer()) return this.#ignore('an offer that was not asked for');
+        return this.#offer(event);
+      case 'noted':
+        return undefined;
+    }
+  }
+
+  #joined(endpoints: readonly Endpoint[]): void {
+    if (this.#pendingJoins > 0) this.#pendingJoins -= 1;
+    if (this.#phase !== 'joining' || this.#pendingJoins > 0) return;
+    this.#phase = 'joined';
+    const { view, cycles } = this.#membership;
+    view.join(
+      this.#options.peerId,
+      endpoints.filter((endpoint) => endpoint.id !== this.#options.peerId),
+    );
+    cycles.consider();
+  }
+
+  #startCycle(): void {
+    const { view, slots, offeredSsrcs } = this.#membership;
+    for (const track of view.announce()) slots.assign(track, offeredSsrcs);
+    this.#send(serverEvent.offerData(slots.count(), this.#options.endpoint, this.#options.relay));
+  }
+
+  #offer(event: SdpOfferEvent): void {
+    const { publications, slots, view, cycles, ice: previous } = this.#membership;
+    this.#descriptions = { offer: event.sdp };
+    try {
+      const parsed = parseOffer(event.sdp);
+      const accepted = publications.accept(parsed.media, event, {
+        trackId: (trackId) => view.findTrack(trackId) !== undefined,
+        mid: (mid) => slots.byMid(mid) !== undefined,
+      });
+      const plan = matchSlots(parsed.media, accepted.media, slots);
+
+      // RFC 8445 section 9: new credentials of the client are a restart and get new ones of ours.
+      const { iceUfrag, icePwd, fingerprint } = parsed.transport;
+      const restarted = previous?.remoteUfrag !== iceUfrag;
+      const { ufrag, pwd } = restarted ? this.#identifiers.iceCredentials() : toCredentials(previous);
+      const generation = cycles.negotiating(restarted);
+      this.#membership.ice = { localUfrag: ufrag, localPwd: pwd, remoteUfrag: iceUfrag };
+      this.#membership.offer = { plan, parsed };
+      this.#membership.offeredSsrcs = new Set(
+        parsed.media.flatMap((line) =>
+          line.sources.flatMap(({ ssrc, rtx }) => (rtx === undefined ? [ssrc] : [ssrc, rtx])),
+        ),
+      );
+
+      // The media plane first: nobody may be told of a track that it does not know.
+      this.#act({
+        type: 'negotiate',
+        negotiation: {
+          generation,
+          ice: { localUfrag: ufrag, localPwd: pwd, remoteUfrag: iceUfrag, remotePwd: icePwd },
+          fingerprint,
+          inbound: [...publications].map((publication) => publication.inbound),
+          outbound: plan.outbound,
+        },
+      });
+      if (accepted.removed.length > 0) this.#act({ type: 'unpublish', trackIds: accepted.removed });
+      if (accepted.added.length > 0) {
+        this.#act({ type: 'publish', tracks: accepted.added.map((publication) => describePublication(publication)) });
+      }
+    } catch (error) {
+      if (error instanceof SdpError) {
+        this.#warn('offer.invalid', error.message);
+        return this.#fail('Invalid SDP offer');
+      }
+      if (error instanceof UnacceptableOffer) return this.#fail(error.message);
+      throw error;
+    }
+  }
+
+  #answer(): void {
+    const { offer, ice, slots, cname, sdpSessionId, cycles } = this.#membership;
+    if (offer === undefined || ice === undefined) return;
+    this.#membership.offer = undefined;
+    const sdp = writeAnswer({
+      offer: offer.parsed,
+      sessionId: sdpSessionId,
+      version: cycles.generation,
+      ice: { ufrag: ice.localUfrag, pwd: ice.localPwd },
+      fingerprint: this.#options.endpoint.fingerprint,
+      media: offer.plan.media.map((media) => answerMedia(media, cname)),
+    });
+    this.#descriptions = { ...this.#descriptions, answer: sdp };
+    this.#send(serverEvent.sdpAnswer(sdp, this.#midToTrackId(offer.plan)));
+    this.#send(serverEvent.candidate(this.#options.endpoint));
+    this.#settleSlots(offer.plan);
+    cycles.answered({ incomplete: [...slots].some((slot) => slot.mid === undefined) });
+  }
+
+  /** All mids: the client's own, ours, and inactive ones with their last track. */
+  #midToTrackId(plan: OfferPlan): Map<string, string> {
+    const { publications } = this.#membership;
+    const present = new Set<string>();
+    for (const { slot } of plan.media) if (slot?.track !== undefined) present.add(slot.track.trackId);
+    const map = new Map<string, string>();
+    for (const { line, slot } of plan.media) {
+      const trackId = slot === undefined ? publications.lastTrackId(line.mid) : slot.lastTrackId;
+      if (trackId === undefined) continue;
+      // A dead m-line does not claim a track that has come back on another one.
+      if (slot !== undefined && slot.track === undefined && present.has(trackId)) continue;
+      map.set(line.mid, trackId);
+    }
+    return map;
+  }
+
+  /** The answer with these m-lines is out: the client knows their tracks, and dead ones are free for others. */
+  #settleSlots(plan: OfferPlan): void {
+    for (const { slot } of plan.media) {
+      const track = slot?.track;
+      if (slot === undefined || track === undefined) continue;
+      const isNew = track.stage !== 'answered';
+      track.stage = 'answered';
+      if (track.gone) {
+        slot.track = undefined;
+      } else if (isNew) {
+        this.#membership.view.tellNews(track);
+        this.#tellTarget(track);
+      }
+    }
+  }
+
+  #tellTarget({ trackId, target }: RemoteTrack): void {
+    if (target !== undefined) this.#act({ type: 'setTargetVariant', trackId, variant: target });
+  }
+
+  #createMembership(metadata: unknown, lastGeneration: number): Membership {
+    const identifiers = this.#identifiers;
+    const view = new RoomView((text) => this.#send(text));
+    return {
+      view,
+      slots: new Slots(identifiers),
+      publications: new Publications({
+        videoCodec: this.#options.videoCodec,
+        enableSimulcast: this.#options.enableSimulcast,
+        identifiers,
+      }),
+      cycles: new Cycles(
+        {
+          hasNews: () => view.hasNews(),
+          start: () => this.#startCycle(),
+          setTimer: (name, ms) => this.#act({ type: 'setTimer', name, ms }),
+          clearTimer: (name) => this.#act({ type: 'clearTimer', name }),
+        },
+        lastGeneration,
+      ),
+      metadata,
+      ice: undefined,
+      sdpSessionId: identifiers.sessionId(),
+      cname: identifiers.token(),
+      offer: undefined,
+      offeredSsrcs: new Set(),
+    };
+  }
+
+  #fail(reason: string): void {
+    this.#membership.cycles.close();
+    this.#phase = 'failed';
+    this.#act({ type: 'fail', reason });
+  }
+
+  /** A client can send rubbish at any rate: the log gets the 1st, 2nd, 4th, 8th, ... of it. */
+  #ignore(reason: string): void {
+    this.#ignored += 1;
+    if ((this.#ignored & (this.#ignored - 1)) !== 0) return;
+    this.#warn('media_event.ignored', `${reason} (${this.#ignored} ignored so far)`);
+  }
+
+  #warn(event: string, detail: string): void {
+    this.#act({ type: 'warn', event, detail });
+  }
+
+  #send(text: string): void {
+    this.#act({ type: 'send', text });
+  }
+
+  #act(action: SessionAction): void {
+    this.#actions.push(action);
+  }
+}
+
+function toCredentials(ice: Membership['ice']): { ufrag: string; pwd: string } {
+  return { ufrag: ice?.localUfrag ?? '', pwd: ice?.localPwd ?? '' };
+}

@@ -24,3 +24,4 @@ export { RtcpWriter } from './rtcp/writer.js';
 export { ReceiveStatistics } from './rtcp/receive-stats.js';
 export { ntpMiddle, RoundTripClock, SenderClock, toNtp } from './rtcp/sender-clock.js';
 export { TransportCcFeedback, TransportCcRecorder } from './rtcp/transport-cc.js';
+export * from './frames/index.js';

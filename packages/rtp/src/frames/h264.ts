@@ -1,0 +1,205 @@
+/** H.264 between RTP payloads and access units, RFC 6184 in packetization-mode 1. */
+import type { OrderedPacket } from './reorder-buffer.js';
+
+export const NalType = { slice: 1, idr: 5, sei: 6, sps: 7, pps: 8, aud: 9, stapA: 24, fuA: 28 } as const;
+
+/** One coded picture. */
+export interface H264AccessUnit {
+  /** Unwrapped RTP timestamp. */
+  timestamp: number;
+  key: boolean;
+  /** NAL units without start codes, in order; a key picture carries its parameter sets. */
+  nals: Buffer[];
+}
+
+/** More is no picture of a call but an attack. */
+const maxAccessUnitBytes = 8 * 1024 * 1024;
+const maxNals = 4096;
+
+export const nalType = (nal: Buffer): number => (nal[0] ?? 0) & 0x1f;
+
+/** With four-byte start codes, Annex B. */
+export function toAnnexB(nals: readonly Buffer[]): Buffer {
+  const length = nals.reduce((sum, nal) => sum + 4 + nal.length, 0);
+  const out = Buffer.allocUnsafe(length);
+  let at = 0;
+  for (const nal of nals) {
+    at = out.writeUInt32BE(1, at);
+    at += nal.copy(out, at);
+  }
+  return out;
+}
+
+/**
+ * Packets in order to access units. After a loss nothing comes out before the next key picture: a decoder that is fed
+ * pictures whose reference is missing shows grey.
+ */
+export class H264Depacketiser {
+  #nals: Buffer[] = [];
+  #bytes = 0;
+  #timestamp = -1;
+  #fragments: Buffer[] = [];
+  #broken = false;
+  #waitsForKey = true;
+  #sps: Buffer | undefined;
+  #pps: Buffer | undefined;
+
+  /** True while pictures are thrown away because a key picture is needed: ask the sender for one. */
+  get needsKeyFrame(): boolean {
+    return this.#waitsForKey;
+  }
+
+  /** Packets are missing before the next one. */
+  gap(): void {
+    this.#nals = [];
+    this.#fragments = [];
+    this.#bytes = 0;
+    this.#broken = true;
+    this.#waitsForKey = true;
+  }
+
+  /** The access unit that this packet completes, if any. Malformed payloads break their picture only. */
+  push(packet: OrderedPacket): H264AccessUnit | undefined {
+    let done: H264AccessUnit | undefined;
+    if (packet.timestamp !== this.#timestamp) {
+      // The marker of the picture before was lost or never set.
+      done = this.#complete();
+      this.#timestamp = packet.timestamp;
+      this.#broken = false;
+    }
+    this.#add(packet.payload);
+    if (packet.marker) done = this.#complete() ?? done;
+    return done;
+  }
+
+  #add(payload: Buffer): void {
+    if (payload.length < 2) return;
+    const type = nalType(payload);
+    if (type >= 1 && type < NalType.stapA) this.#nal(payload);
+    else if (type === NalType.stapA) this.#aggregate(payload);
+    else if (type === NalType.fuA) this.#fragment(payload);
+    else this.#broken = true;
+  }
+
+  #aggregate(payload: Buffer): void {
+    let at = 1;
+    while (at + 2 < payload.length) {
+      const size = payload.readUInt16BE(at);
+      if (size === 0 || at + 2 + size > payload.length) {
+        this.#broken = true;
+        return;
+      }
+      this.#nal(payload.subarray(at + 2, at + 2 + size));
+      at += 2 + size;
+    }
+  }
+
+  #fragment(payload: Buffer): void {
+    const header = payload[1] as number;
+    const starts = (header & 0x80) !== 0;
+    const ends = (header & 0x40) !== 0;
+    if (starts) {
+      this.#fragments = [Buffer.from([((payload[0] as number) & 0xe0) | (header & 0x1f)])];
+    } else if (this.#fragments.length === 0) {
+      // The start is missing: what follows is no NAL unit.
+      this.#broken = true;
+      return;
+    }
+    this.#bytes += payload.length;
+    if (this.#bytes > maxAccessUnitBytes || this.#fragments.length > maxNals * 4) {
+      this.gap();
+      return;
+    }
+    this.#fragments.push(payload.subarray(2));
+    if (!ends) return;
+    const nal = Buffer.concat(this.#fragments);
+    this.#fragments = [];
+    this.#nal(nal);
+  }
+
+  #nal(nal: Buffer): void {
+    this.#bytes += nal.length;
+    if (this.#bytes > maxAccessUnitBytes || this.#nals.length >= maxNals) {
+      this.gap();
+      return;
+    }
+    const type = nalType(nal);
+    if (type === NalType.sps) this.#sps = Buffer.from(nal);
+    if (type === NalType.pps) this.#pps = Buffer.from(nal);
+    if (type !== NalType.aud) this.#nals.push(Buffer.from(nal));
+  }
+
+  #complete(): H264AccessUnit | undefined {
+    const nals = this.#nals;
+    const broken = this.#broken || this.#fragments.length > 0;
+    this.#nals = [];
+    this.#fragments = [];
+    this.#bytes = 0;
+    if (broken) {
+      this.#waitsForKey = true;
+      return undefined;
+    }
+    const types = nals.map(nalType);
+    const key = types.includes(NalType.idr);
+    // Parameter sets alone are no picture; they stay remembered.
+    if (!key && !types.includes(NalType.slice)) return undefined;
+    if (this.#waitsForKey && !key) return undefined;
+    if (key) {
+      if (!this.#sps || !this.#pps) return undefined;
+      if (!types.includes(NalType.pps)) nals.unshift(this.#pps);
+      if (!types.includes(NalType.sps)) nals.unshift(this.#sps);
+      this.#waitsForKey = false;
+    }
+    return { timestamp: this.#timestamp, key, nals };
+  }
+}
+
+/** RTP payloads of one access unit in order; the last of them gets the marker. `maxBytes` bounds each payload. */
+export function packetiseH264(nals: readonly Buffer[], maxBytes = 1180): Buffer[] {
+  const payloads: Buffer[] = [];
+  let small: Buffer[] = [];
+  let smallBytes = 1;
+  const flush = () => {
+    if (small.length === 1) payloads.push(small[0] as Buffer);
+    if (small.length > 1) payloads.push(stapA(small));
+    small = [];
+    smallBytes = 1;
+  };
+  for (const nal of nals) {
+    if (nal.length === 0) continue;
+    if (nal.length > maxBytes) {
+      flush();
+      payloads.push(...fuA(nal, maxBytes));
+      continue;
+    }
+    if (smallBytes + 2 + nal.length > maxBytes) flush();
+    small.push(nal);
+    smallBytes += 2 + nal.length;
+  }
+  flush();
+  return payloads;
+}
+
+function stapA(nals: readonly Buffer[]): Buffer {
+  const importance = Math.max(...nals.map((nal) => (nal[0] as number) & 0x60));
+  const out = Buffer.alloc(1 + nals.reduce((sum, nal) => sum + 2 + nal.length, 0));
+  out[0] = importance | NalType.stapA;
+  let at = 1;
+  for (const nal of nals) {
+    at = out.writeUInt16BE(nal.length, at);
+    at += nal.copy(out, at);
+  }
+  return out;
+}
+
+function fuA(nal: Buffer, maxBytes: number): Buffer[] {
+  const room = maxBytes - 2;
+  const out: Buffer[] = [];
+  const first = nal[0] as number;
+  for (let at = 1; at < nal.length; at += room) {
+    const end = Math.min(nal.length, at + room);
+    const header = (at === 1 ? 0x80 : 0) | (end === nal.length ? 0x40 : 0) | (first & 0x1f);
+    out.push(Buffer.concat([Buffer.from([(first & 0xe0) | NalType.fuA, header]), nal.subarray(at, end)]));
+  }
+  return out;
+}

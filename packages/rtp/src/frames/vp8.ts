@@ -1,0 +1,72 @@
+import { Vp8Descriptor } from '../codecs/vp8.js';
+import type { OrderedPacket } from './reorder-buffer.js';
+
+/** One coded picture. */
+export interface Vp8Frame {
+  /** Unwrapped RTP timestamp. */
+  timestamp: number;
+  key: boolean;
+  data: Buffer;
+}
+
+const maxFrameBytes = 8 * 1024 * 1024;
+
+/** Packets in order to VP8 frames (RFC 7741). After a loss nothing comes out before the next key frame. */
+export class Vp8Depacketiser {
+  readonly #descriptor = new Vp8Descriptor();
+  #parts: Buffer[] = [];
+  #bytes = 0;
+  #timestamp = -1;
+  #key = false;
+  #broken = true;
+  #waitsForKey = true;
+
+  /** True while frames are thrown away because a key frame is needed: ask the sender for one. */
+  get needsKeyFrame(): boolean {
+    return this.#waitsForKey;
+  }
+
+  /** Packets are missing before the next one. */
+  gap(): void {
+    this.#parts = [];
+    this.#bytes = 0;
+    this.#broken = true;
+    this.#waitsForKey = true;
+  }
+
+  push(packet: OrderedPacket): Vp8Frame | undefined {
+    let done: Vp8Frame | undefined;
+    if (packet.timestamp !== this.#timestamp) {
+      // The marker of the frame before was lost or never set.
+      done = this.#complete();
+      this.#timestamp = packet.timestamp;
+      this.#broken = true;
+    }
+    const { payload } = packet;
+    const d = this.#descriptor;
+    if (payload.length > 0 && d.parse(payload, 0, payload.length) && d.length < payload.length) {
+      if ((d.first & 0x17) === 0x10) {
+        this.#broken = false;
+        this.#key = d.isKeyFrameStart;
+      }
+      this.#bytes += payload.length;
+      if (this.#bytes > maxFrameBytes) this.gap();
+      if (!this.#broken) this.#parts.push(Buffer.from(payload.subarray(d.length)));
+    }
+    if (packet.marker) done = this.#complete() ?? done;
+    return done;
+  }
+
+  #complete(): Vp8Frame | undefined {
+    const parts = this.#parts;
+    this.#parts = [];
+    this.#bytes = 0;
+    if (parts.length === 0 || this.#broken) {
+      return undefined;
+    }
+    this.#broken = true;
+    if (this.#key) this.#waitsForKey = false;
+    if (this.#waitsForKey) return undefined;
+    return { timestamp: this.#timestamp, key: this.#key, data: Buffer.concat(parts) };
+  }
+}

@@ -1,6 +1,6 @@
 /** Thrown only for a caller's mistake; what arrives from the network is answered with an `OpenFailure` instead. */
 export class SrtpError extends Error {
-  readonly code: 'BAD_KEY' | 'KEY_EXHAUSTED' | 'ARENA_TOO_SMALL' | 'WASM_MISMATCH';
+  readonly code: 'BAD_KEY' | 'BAD_PACKET' | 'KEY_EXHAUSTED' | 'ARENA_TOO_SMALL';
 
   constructor(code: SrtpError['code'], message: string, options?: ErrorOptions) {
     super(message, options);

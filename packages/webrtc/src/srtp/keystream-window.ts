@@ -66,7 +66,8 @@ export class KeystreamWindow {
   }
 }
 
-function asWords(bytes: Buffer): Uint32Array<ArrayBuffer> {
+/** The same bytes as 32-bit words. */
+export function asWords(bytes: Buffer): Uint32Array<ArrayBuffer> {
   const aligned = (bytes.byteOffset & 3) === 0 ? bytes : Buffer.from(new Uint8Array(bytes).buffer);
   return new Uint32Array(aligned.buffer as ArrayBuffer, aligned.byteOffset, aligned.byteLength >>> 2);
 }

@@ -4,6 +4,7 @@ import { HmacSha1, tagMatches } from './hmac-sha1.js';
 import { AUTH_TAG_BYTES, deriveSessionKeys, type SrtpMasterKeys } from './key-derivation.js';
 import { KeystreamWindow } from './keystream-window.js';
 import { guessIndex, ReplayWindow } from './replay-window.js';
+import { scratch, SCRATCH_AT, SCRATCH_PACKET_BYTES, xorScratch } from './scratch.js';
 
 /** Why a packet was not opened: what `open` and `openRtcp` answer instead of a length. */
 export const OpenFailure = { MALFORMED: -1, UNAUTHENTICATED: -2, REPLAYED: -3, TOO_MANY_STREAMS: -4 } as const;
@@ -15,14 +16,9 @@ export function openFailureName(failure: number): (typeof FAILURE_NAMES)[number]
   return FAILURE_NAMES[-failure - 1] ?? 'malformed';
 }
 
-const PAD = 64;
-const MAX_PACKET = 2048;
 /** E flag and index behind an SRTCP packet, RFC 3711 section 3.4. */
 const RTCP_INDEX_BYTES = 4;
 const RTCP_HEADER = 8;
-/** Sessions work one after the other, so all share it: [padded key][packet][roll-over counter]. */
-const scratch = Buffer.from(new ArrayBuffer(PAD + MAX_PACKET + 4));
-const scratchWords = new Uint32Array(scratch.buffer, scratch.byteOffset, scratch.length >>> 2);
 
 class ReceiveStream {
   readonly window = new ReplayWindow();
@@ -65,7 +61,8 @@ export class SrtpReceiveSession {
   open(packet: Buffer, start = 0, end = packet.length): number {
     const clearEnd = end - AUTH_TAG_BYTES;
     const headerLength = rtpHeaderLength(packet, start, clearEnd);
-    if (headerLength < 0 || clearEnd - start > MAX_PACKET) return OpenFailure.MALFORMED;
+    if (headerLength < 0 || clearEnd - start > SCRATCH_PACKET_BYTES || end > packet.length)
+      return OpenFailure.MALFORMED;
     const ssrc = packet.readUInt32BE(start + 8);
     const sequence = (packet[start + 2]! << 8) | packet[start + 3]!;
 
@@ -74,9 +71,9 @@ export class SrtpReceiveSession {
     if (stream !== undefined && !stream.window.isFresh(index)) return OpenFailure.REPLAYED;
 
     const length = clearEnd - start;
-    packet.copy(scratch, PAD, start, clearEnd);
-    scratch.writeUInt32BE(Math.floor(index / 65536), PAD + length);
-    if (!tagMatches(this.#hmac.digest(scratch, PAD, PAD + length + 4), packet, clearEnd)) {
+    packet.copy(scratch, SCRATCH_AT, start, clearEnd);
+    scratch.writeUInt32BE(Math.floor(index / 65536), SCRATCH_AT + length);
+    if (!tagMatches(this.#hmac.digest(scratch, SCRATCH_AT, SCRATCH_AT + length + 4), packet, clearEnd)) {
       return OpenFailure.UNAUTHENTICATED;
     }
     // Nothing is remembered of a packet before it has proved itself.
@@ -90,8 +87,8 @@ export class SrtpReceiveSession {
     const payloadLength = length - headerLength;
     if (payloadLength > 0) {
       stream.keystream.seek(index, payloadLength);
-      this.#decrypt(PAD + headerLength, payloadLength, stream.keystream.words, stream.keystream.at);
-      scratch.copy(packet, start + headerLength, PAD + headerLength, PAD + length);
+      xorScratch(SCRATCH_AT + headerLength, payloadLength, stream.keystream.words, stream.keystream.at);
+      scratch.copy(packet, start + headerLength, SCRATCH_AT + headerLength, SCRATCH_AT + length);
     }
     return clearEnd;
   }
@@ -104,7 +101,7 @@ export class SrtpReceiveSession {
     const tagAt = end - AUTH_TAG_BYTES;
     const clearEnd = tagAt - RTCP_INDEX_BYTES;
     const length = clearEnd - start;
-    if (length < RTCP_HEADER || length > MAX_PACKET - RTCP_INDEX_BYTES || end > packet.length) {
+    if (length < RTCP_HEADER || length > SCRATCH_PACKET_BYTES - RTCP_INDEX_BYTES || end > packet.length) {
       return OpenFailure.MALFORMED;
     }
     if (packet[start]! >>> 6 !== 2) return OpenFailure.MALFORMED;
@@ -114,8 +111,8 @@ export class SrtpReceiveSession {
     let window = this.#rtcpStreams.get(ssrc);
     if (window !== undefined && !window.isFresh(index)) return OpenFailure.REPLAYED;
 
-    packet.copy(scratch, PAD, start, tagAt);
-    if (!tagMatches(this.#rtcpHmac.digest(scratch, PAD, PAD + tagAt - start), packet, tagAt)) {
+    packet.copy(scratch, SCRATCH_AT, start, tagAt);
+    if (!tagMatches(this.#rtcpHmac.digest(scratch, SCRATCH_AT, SCRATCH_AT + tagAt - start), packet, tagAt)) {
       return OpenFailure.UNAUTHENTICATED;
     }
     if (window === undefined) {
@@ -140,12 +137,5 @@ export class SrtpReceiveSession {
   forget(ssrc: number): void {
     this.#streams.delete(ssrc);
     this.#rtcpStreams.delete(ssrc);
-  }
-
-  /** Header and padded key are multiples of 4, so the payload in the scratch is aligned; bytes behind it may be soiled. */
-  #decrypt(at: number, length: number, words: Uint32Array, wordsAt: number): void {
-    const first = at >>> 2;
-    const count = (length + 3) >>> 2;
-    for (let i = 0; i < count; i += 1) scratchWords[first + i] = scratchWords[first + i]! ^ words[wordsAt + i]!;
   }
 }

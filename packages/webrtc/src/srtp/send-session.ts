@@ -1,21 +1,33 @@
+import { rtpHeaderLength } from '@bloom/rtp';
 import { AesCounter } from './aes-counter.js';
 import { SrtpError } from './errors.js';
 import { HmacSha1 } from './hmac-sha1.js';
 import { AUTH_TAG_BYTES, deriveSessionKeys, type SrtpMasterKeys } from './key-derivation.js';
+import { asWords, KeystreamWindow } from './keystream-window.js';
+import { guessIndex } from './replay-window.js';
+import { scratch, SCRATCH_AT, SCRATCH_PACKET_BYTES, xorScratch } from './scratch.js';
 
 const RTCP_HEADER = 8;
-const PAD = 64;
 
 /** Bytes that SRTCP adds to a compound: index and tag. */
 export const SRTCP_OVERHEAD = 4 + AUTH_TAG_BYTES;
 
-/** Keys of what we send to one remote. RTP goes through a `PacketSealer`; RTCP is rare and sealed here. RFC 3711. */
+interface SendStream {
+  highest: number;
+  readonly keystream: KeystreamWindow;
+}
+
+/**
+ * Keys of what we send to one remote. Forwarded RTP goes through a `PacketSealer`; single packets and RTCP are sealed
+ * here, in place. RFC 3711.
+ */
 export class SrtpSendSession {
   /** For sealers. */
   readonly counter: AesCounter;
   readonly hmac: HmacSha1;
   readonly #rtcpCounter: AesCounter;
   readonly #rtcpHmac: HmacSha1;
+  readonly #streams = new Map<number, SendStream>();
   /** One count for all SSRCs: it only has to rise for each of them. */
   #rtcpIndex = 0;
 
@@ -29,28 +41,68 @@ export class SrtpSendSession {
   }
 
   /**
-   * Seals one compound (at least one RTCP header). The result is a new Buffer with `headroom` (at most 64) free bytes in
-   * front for the sink's framing.
+   * Seals the RTP packet `buffer[start, end)` in place; needs `AUTH_TAG_BYTES` of room behind it. Answers the new end.
+   * The roll-over counter follows the sequence numbers seen here; an SSRC must not also go through a `PacketSealer`.
+   * Throws SrtpError `BAD_PACKET` when it is no RTP packet of at most 2,048 bytes or the room is missing.
    */
-  sealRtcp(compound: Buffer, headroom = 0): Buffer {
-    this.#rtcpIndex += 1;
-    if (this.#rtcpIndex > 0x7fffffff) {
+  sealRtp(buffer: Buffer, start: number, end: number): number {
+    const length = end - start;
+    const headerLength = rtpHeaderLength(buffer, start, end);
+    requirePacket(headerLength >= 0 && length <= SCRATCH_PACKET_BYTES && end + AUTH_TAG_BYTES <= buffer.length, length);
+    const ssrc = buffer.readUInt32BE(start + 8);
+    let stream = this.#streams.get(ssrc);
+    if (stream === undefined) {
+      stream = { highest: -1, keystream: new KeystreamWindow(this.counter, ssrc) };
+      this.#streams.set(ssrc, stream);
+    }
+    const index = guessIndex(stream.highest, buffer.readUInt16BE(start + 2));
+    requirePacket(index >= 0, length);
+    if (index > stream.highest) stream.highest = index;
+
+    buffer.copy(scratch, SCRATCH_AT, start, end);
+    if (length > headerLength) {
+      stream.keystream.seek(index, length - headerLength);
+      xorScratch(SCRATCH_AT + headerLength, length - headerLength, stream.keystream.words, stream.keystream.at);
+    }
+    scratch.writeUInt32BE(Math.floor(index / 65536), SCRATCH_AT + length);
+    this.hmac.digest(scratch, SCRATCH_AT, SCRATCH_AT + length + 4).copy(buffer, end, 0, AUTH_TAG_BYTES);
+    scratch.copy(buffer, start + headerLength, SCRATCH_AT + headerLength, SCRATCH_AT + length);
+    return end + AUTH_TAG_BYTES;
+  }
+
+  /**
+   * Seals the RTCP compound `buffer[start, end)` in place; needs `SRTCP_OVERHEAD` of room behind it. Answers the new end.
+   * Throws SrtpError `BAD_PACKET` as `sealRtp` does, and `KEY_EXHAUSTED` after 2^31 packets.
+   */
+  sealRtcp(buffer: Buffer, start: number, end: number): number {
+    const length = end - start;
+    requirePacket(
+      length >= RTCP_HEADER && length <= SCRATCH_PACKET_BYTES - 4 && end + SRTCP_OVERHEAD <= buffer.length,
+      length,
+    );
+    if (this.#rtcpIndex === 0x7fffffff) {
       throw new SrtpError('KEY_EXHAUSTED', 'an SRTCP key protects at most 2^31 packets');
     }
-    const length = compound.length;
-    const out = Buffer.allocUnsafe(PAD + length + SRTCP_OVERHEAD);
-    compound.copy(out, PAD);
-    const payloadLength = length - RTCP_HEADER;
-    if (payloadLength > 0) {
-      const ssrc = compound.readUInt32BE(4);
-      const keystream = this.#rtcpCounter.keystream(ssrc, this.#rtcpIndex, 1, (payloadLength + 15) & ~15);
-      for (let i = 0; i < payloadLength; i += 1) {
-        out[PAD + RTCP_HEADER + i] = out[PAD + RTCP_HEADER + i]! ^ keystream[i]!;
-      }
+    this.#rtcpIndex += 1;
+    buffer.copy(scratch, SCRATCH_AT, start, end);
+    const payload = length - RTCP_HEADER;
+    if (payload > 0) {
+      const ssrc = buffer.readUInt32BE(start + 4);
+      const keystream = asWords(this.#rtcpCounter.keystream(ssrc, this.#rtcpIndex, 1, (payload + 15) & ~15));
+      xorScratch(SCRATCH_AT + RTCP_HEADER, payload, keystream, 0);
     }
-    const end = PAD + length + 4;
-    out.writeUInt32BE((0x80000000 | this.#rtcpIndex) >>> 0, PAD + length);
-    this.#rtcpHmac.digest(out, PAD, end).copy(out, end, 0, AUTH_TAG_BYTES);
-    return out.subarray(PAD - headroom);
+    scratch.writeUInt32BE((0x80000000 | this.#rtcpIndex) >>> 0, SCRATCH_AT + length);
+    scratch.copy(buffer, start, SCRATCH_AT, SCRATCH_AT + length + 4);
+    this.#rtcpHmac.digest(scratch, SCRATCH_AT, SCRATCH_AT + length + 4).copy(buffer, end + 4, 0, AUTH_TAG_BYTES);
+    return end + SRTCP_OVERHEAD;
   }
+
+  /** Forgets the roll-over counter of an SSRC that will not be used again under these keys. */
+  forget(ssrc: number): void {
+    this.#streams.delete(ssrc);
+  }
+}
+
+function requirePacket(ok: boolean, length: number): void {
+  if (!ok) throw new SrtpError('BAD_PACKET', `a packet of ${length} bytes cannot be sealed here`);
 }

@@ -1,0 +1,60 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { guessIndex, ReplayWindow } from './replay-window.js';
+
+describe('the replay window', () => {
+  test('accepts each index once, in any order within 128', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 700 }), { maxLength: 200 }), (indices) => {
+        const window = new ReplayWindow();
+        const seen = new Set<number>();
+        let highest = -1;
+        for (const index of indices) {
+          const expected = !seen.has(index) && highest - index < 128;
+          expect(window.isFresh(index)).toBe(expected);
+          if (!expected) continue;
+          window.accept(index);
+          seen.add(index);
+          highest = Math.max(highest, index);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('works on indices beyond 32 bits', () => {
+    const window = new ReplayWindow();
+    const base = 2 ** 47;
+    window.accept(base);
+    expect(window.isFresh(base)).toBe(false);
+    expect(window.isFresh(base - 1)).toBe(true);
+    window.accept(base + 1000);
+    expect(window.isFresh(base + 999)).toBe(true);
+    expect(window.isFresh(base)).toBe(false);
+  });
+});
+
+describe('the index guess', () => {
+  test('finds every index within 32,767 of the highest', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 40_000, max: 2 ** 48 - 1 }),
+        fc.integer({ min: -32_767, max: 32_767 }),
+        (highest, by) => {
+          const index = highest + by;
+          expect(guessIndex(highest, index % 65_536)).toBe(index);
+        },
+      ),
+      { numRuns: 10_000 },
+    );
+  });
+
+  test('of the first packet is its sequence number', () => {
+    expect(guessIndex(-1, 0)).toBe(0);
+    expect(guessIndex(-1, 65_535)).toBe(65_535);
+  });
+
+  test('of a packet from before the first roll-over counter is negative', () => {
+    expect(guessIndex(10, 65_530)).toBeLessThan(0);
+  });
+});

@@ -1,6 +1,7 @@
 export * from './srtp/index.js';
 export { createCertificate, type DtlsCertificate } from './dtls/certificate.js';
 export { WebrtcError } from './errors.js';
+export { type RelayRoute, TcpAcceptor, type TcpAcceptorOptions } from './relay/tcp-acceptor.js';
 export {
   type DtlsState,
   type IceCredentials,

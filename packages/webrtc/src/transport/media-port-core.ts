@@ -121,7 +121,13 @@ export class MediaPortCore {
     const client: RelayClient = { flow, allocation: undefined };
     this.#streams.set(client, options);
     return {
-      receive: (frame) => this.#streamFrame(client, frame),
+      receive: (frame) => {
+        try {
+          this.#streamFrame(client, frame);
+        } catch {
+          this.countFault();
+        }
+      },
       closed: () => {
         this.#streams.delete(client);
         this.#relay.clientGone(client);
@@ -148,6 +154,7 @@ export class MediaPortCore {
     };
   }
 
+  /** A fault of ours in the handling of one datagram or frame. */
   countFault(): void {
     this.#drop('handler_error');
   }

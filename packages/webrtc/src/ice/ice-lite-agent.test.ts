@@ -1,0 +1,183 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { Attribute, MessageClass, Method } from '../stun/constants.js';
+import { StunMessage } from '../stun/message.js';
+import { StunWriter } from '../stun/writer.js';
+import { type CheckOutcome, CONSENT_TIMEOUT_MS, type IceGeneration, IceLiteAgent } from './ice-lite-agent.js';
+
+const MAPPED = { bytes: Uint8Array.of(192, 0, 2, 9), port: 5000 };
+
+function generation(number: number): IceGeneration {
+  return {
+    generation: number,
+    localUfrag: `L${number}`,
+    localPwd: `local-password-${number}`,
+    remoteUfrag: `R${number}`,
+    remotePwd: `remote-password-${number}`,
+  };
+}
+
+interface CheckOptions {
+  nominate?: boolean;
+  password?: string;
+  username?: string;
+  extra?: (writer: StunWriter) => unknown;
+}
+
+function check(of: IceGeneration, options: CheckOptions = {}): StunMessage {
+  const writer = new StunWriter(Method.binding, MessageClass.request, Buffer.alloc(12, 7));
+  writer.text(Attribute.username, options.username ?? `${of.localUfrag}:${of.remoteUfrag}`);
+  options.extra?.(writer);
+  if (options.nominate !== false) writer.bytes(Attribute.useCandidate, Buffer.alloc(0));
+  const bytes = writer
+    .integrity(options.password ?? of.localPwd)
+    .fingerprint()
+    .finish();
+  return StunMessage.parse(bytes) as StunMessage;
+}
+
+let ufrags: Set<string>;
+let agent: IceLiteAgent<string>;
+const send = (of: IceGeneration, path: string, nowMs = 0, options: CheckOptions = {}): CheckOutcome =>
+  agent.handleCheck(check(of, options), path, MAPPED, nowMs);
+
+beforeEach(() => {
+  ufrags = new Set();
+  agent = new IceLiteAgent({
+    registry: { added: (ufrag) => ufrags.add(ufrag), removed: (ufrag) => ufrags.delete(ufrag) },
+  });
+  agent.accept(generation(1), 0);
+});
+
+describe('answers', () => {
+  test('an authentic check gets its address back, sealed with our password', () => {
+    const outcome = send(generation(1), 'a', 0, { nominate: false });
+    const reply = StunMessage.parse(outcome.reply as Buffer);
+    expect(outcome).toMatchObject({ accepted: true });
+    expect(outcome.nominated).toBeUndefined();
+    expect(reply?.messageClass).toBe(MessageClass.success);
+    expect(reply?.xorAddress(Attribute.xorMappedAddress)).toEqual(MAPPED);
+    expect(reply?.verifyIntegrity('local-password-1') && reply.fingerprintHolds).toBe(true);
+    expect(agent.state).toBe('new');
+  });
+
+  test.each([
+    ['a wrong password', { password: 'guess' }],
+    ['an unknown user', { username: 'nobody:R1' }],
+    ['no colon in the user name', { username: 'L1' }],
+  ])('a stranger with %s gets none', (_what, options) => {
+    expect(send(generation(1), 'a', 0, options)).toEqual({ accepted: false });
+    expect(agent.bindingRequestsReceived).toBe(0);
+  });
+
+  test('a check without MESSAGE-INTEGRITY gets none', () => {
+    const bytes = new StunWriter(Method.binding, MessageClass.request, Buffer.alloc(12))
+      .text(Attribute.username, 'L1:R1')
+      .finish();
+    expect(agent.handleCheck(StunMessage.parse(bytes) as StunMessage, 'a', MAPPED, 0)).toEqual({ accepted: false });
+  });
+
+  test('a wrong fingerprint gets none', () => {
+    const message = check(generation(1));
+    const last = message.buffer.length - 1;
+    message.buffer[last] = (message.buffer[last] ?? 0) ^ 1;
+    expect(agent.handleCheck(message, 'a', MAPPED, 0)).toEqual({ accepted: false });
+  });
+
+  test('a client that thinks itself controlled is told of the conflict', () => {
+    const outcome = send(generation(1), 'a', 0, {
+      extra: (writer) => writer.bytes(Attribute.iceControlled, Buffer.alloc(8, 1)),
+    });
+    expect(StunMessage.parse(outcome.reply as Buffer)?.errorCode).toBe(487);
+    expect([outcome.accepted, agent.path]).toEqual([false, undefined]);
+  });
+
+  test('an attribute we must understand but do not is named', () => {
+    const outcome = send(generation(1), 'a', 0, { extra: (writer) => writer.uint32(0x7777, 1) });
+    const reply = StunMessage.parse(outcome.reply as Buffer);
+    expect(reply?.errorCode).toBe(420);
+    expect(reply?.bytes(Attribute.unknownAttributes)).toEqual(Buffer.from('7777', 'hex'));
+  });
+});
+
+describe('nomination', () => {
+  test('USE-CANDIDATE moves the send path; only the first of a generation is news', () => {
+    expect(send(generation(1), 'a').nominated).toEqual({ generation: 1, first: true });
+    expect(send(generation(1), 'a').nominated).toEqual({ generation: 1, first: false });
+    expect(send(generation(1), 'b').nominated).toEqual({ generation: 1, first: false });
+    expect(agent.path).toBe('b');
+  });
+
+  test('the old pair stays until the new credentials are nominated', () => {
+    send(generation(1), 'old');
+    agent.accept(generation(2), 10);
+    expect([...ufrags].toSorted()).toEqual(['L1', 'L2']);
+    send(generation(2), 'new', 20, { nominate: false });
+    expect(agent.path).toBe('old');
+    expect(send(generation(1), 'old', 30).accepted).toBe(true);
+
+    expect(send(generation(2), 'new', 40).nominated).toEqual({ generation: 2, first: true });
+    expect([agent.path, agent.generation]).toEqual(['new', 2]);
+    expect([...ufrags]).toEqual(['L2']);
+    expect(send(generation(1), 'old', 50)).toEqual({ accepted: false });
+  });
+
+  test('cycles that are never nominated do not pile up, and the nominated one outlives them', () => {
+    send(generation(1), 'a');
+    for (let number = 2; number <= 20; number++) agent.accept(generation(number), number);
+    expect([...ufrags].toSorted()).toEqual(['L1', 'L19', 'L20']);
+    expect(send(generation(1), 'a').accepted).toBe(true);
+    expect(send(generation(20), 'z').nominated).toEqual({ generation: 20, first: true });
+    expect([...ufrags]).toEqual(['L20']);
+  });
+
+  test('unchanged credentials need no nomination', () => {
+    send(generation(1), 'a');
+    expect(agent.accept({ ...generation(1), generation: 2 }, 5)).toBe(true);
+    expect([agent.generation, agent.path]).toEqual([2, 'a']);
+    expect(send(generation(1), 'a').nominated).toEqual({ generation: 2, first: false });
+  });
+
+  test('a forgotten path is no longer sent to, and coming back is no news', () => {
+    send(generation(1), 'a');
+    agent.forget('a');
+    expect(agent.path).toBeUndefined();
+    expect(send(generation(1), 'b').nominated).toEqual({ generation: 1, first: false });
+    expect(agent.path).toBe('b');
+  });
+
+  test('our user fragment decides even when the client quotes another of its own', () => {
+    agent.accept(generation(2), 0);
+    expect(send(generation(2), 'a', 0, { username: 'L2:R1' }).nominated?.generation).toBe(2);
+  });
+});
+
+describe('consent', () => {
+  test('a client is silent once after 30 s without a check, and back with the next', () => {
+    send(generation(1), 'a', 1_000);
+    expect(agent.sweep(1_000 + CONSENT_TIMEOUT_MS - 1)).toBe(false);
+    expect(agent.sweep(1_000 + CONSENT_TIMEOUT_MS)).toBe(true);
+    expect(agent.sweep(2_000 + CONSENT_TIMEOUT_MS)).toBe(false);
+    expect(agent.state).toBe('silent');
+    send(generation(1), 'a', 90_000, { nominate: false });
+    expect(agent.state).toBe('connected');
+    expect(agent.sweep(90_000 + CONSENT_TIMEOUT_MS)).toBe(true);
+  });
+
+  test('a client that never checks is silent 30 s after the first answer', () => {
+    expect(agent.sweep(CONSENT_TIMEOUT_MS - 1)).toBe(false);
+    expect(agent.sweep(CONSENT_TIMEOUT_MS)).toBe(true);
+  });
+
+  test('a stranger does not keep a client alive', () => {
+    send(generation(1), 'a', 0);
+    send(generation(1), 'a', 20_000, { password: 'guess' });
+    expect(agent.sweep(CONSENT_TIMEOUT_MS)).toBe(true);
+  });
+});
+
+test('closing takes all user fragments back', () => {
+  agent.accept(generation(2), 0);
+  agent.close();
+  expect(ufrags.size).toBe(0);
+  expect(send(generation(1), 'a')).toEqual({ accepted: false });
+});

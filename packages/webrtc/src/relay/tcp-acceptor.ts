@@ -1,0 +1,170 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { WebrtcError } from '../errors.js';
+import { Attribute, MessageClass, Method, StunError } from '../stun/constants.js';
+import { StunMessage } from '../stun/message.js';
+import type { RelayStream, RelayStreamOptions } from '../transport/api.js';
+import { Nonces } from './nonces.js';
+import { challengeReply } from './relay-front.js';
+import { SourceLimiter } from './source-limiter.js';
+import { StreamFrames } from './stream-frames.js';
+
+/** Whoever serves the connections of one relay user: a media port, or a stand-in that passes frames to its thread. */
+export interface RelayRoute {
+  attachStream(options: RelayStreamOptions): RelayStream;
+}
+
+export interface TcpAcceptorOptions {
+  listenAddress: string;
+  port: number;
+  /** The same as the media ports have, so that a challenge from here is good there. */
+  nonceSecret: Buffer;
+  /** The route of a relay user; undefined when nobody knows it. */
+  route(username: string): RelayRoute | undefined;
+  clock?: () => number;
+  maxConnections?: number;
+}
+
+/** A connection that has not shown valid-looking credentials by then is ended. */
+const UNROUTED_MS = 10_000;
+const SWEEP_MS = 2_000;
+/** Unsent bytes of a connection beyond which media frames are dropped: later than this is too late for a call. */
+const MAX_BACKLOG_BYTES = 512 * 1024;
+const DEFAULT_MAX_CONNECTIONS = 4_096;
+
+interface Connection {
+  socket: Socket;
+  since: number;
+  stream: RelayStream | undefined;
+}
+
+/**
+ * The TCP port of the relay (RFC 8656 section 3.1). It cuts the stream into frames and answers the first Allocate with
+ * the challenge; once a client names its user, all its frames go to that user's route.
+ */
+export class TcpAcceptor {
+  readonly #connections = new Set<Connection>();
+  readonly #nonces: Nonces;
+  readonly #limiter = new SourceLimiter({ burst: 200, perSecond: 50 });
+  readonly #clock: () => number;
+  readonly #timer: NodeJS.Timeout;
+  #closed = false;
+
+  private constructor(
+    private readonly server: Server,
+    private readonly options: TcpAcceptorOptions,
+  ) {
+    this.#nonces = new Nonces(options.nonceSecret);
+    this.#clock = options.clock ?? (() => performance.timeOrigin + performance.now());
+    server.on('connection', (socket) => this.#accept(socket));
+    this.#timer = setInterval(() => this.#sweep(), SWEEP_MS);
+    this.#timer.unref();
+  }
+
+  /** Rejects with `WebrtcError` `NO_FREE_PORT` when the port cannot be bound. */
+  static async listen(options: TcpAcceptorOptions): Promise<TcpAcceptor> {
+    const server = createServer({ noDelay: true, keepAlive: true });
+    server.maxConnections = options.maxConnections ?? DEFAULT_MAX_CONNECTIONS;
+    try {
+      const listening = once(server, 'listening');
+      server.listen(options.port, options.listenAddress);
+      await listening;
+    } catch (error) {
+      const where = `${options.listenAddress}:${options.port}`;
+      throw new WebrtcError('NO_FREE_PORT', `the TCP relay port ${where} cannot be bound`, { cause: error });
+    }
+    return new TcpAcceptor(server, options);
+  }
+
+  get port(): number {
+    const address = this.server.address();
+    return address !== null && typeof address === 'object' ? address.port : 0;
+  }
+
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  /** Ends every connection. Idempotent. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearInterval(this.#timer);
+    const ended = once(this.server, 'close');
+    this.server.close();
+    for (const { socket } of this.#connections) socket.destroy();
+    await ended;
+  }
+
+  #accept(socket: Socket): void {
+    const connection: Connection = { socket, since: this.#clock(), stream: undefined };
+    this.#connections.add(connection);
+    const frames = new StreamFrames();
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      this.#connections.delete(connection);
+      connection.stream?.closed();
+    });
+    socket.on('data', (chunk) => {
+      for (const frame of frames.push(chunk)) {
+        if (socket.destroyed) return;
+        // Decryption happens in place, and frames of one chunk share its memory.
+        if (connection.stream) connection.stream.receive(frame);
+        else this.#route(connection, frame);
+      }
+      if (frames.broken) socket.destroy();
+    });
+  }
+
+  /** A frame of a client whose user is not known yet. */
+  #route(connection: Connection, frame: Buffer): void {
+    const { socket } = connection;
+    const message = StunMessage.parse(frame);
+    const { remoteAddress, remotePort } = socket;
+    const isAllocate = message?.method === Method.allocate && message.messageClass === MessageClass.request;
+    if (message === undefined || !isAllocate || remoteAddress === undefined || remotePort === undefined) {
+      socket.destroy();
+      return;
+    }
+    const username = message.text(Attribute.username);
+    if (username === undefined) {
+      this.#challenge(socket, message, remoteAddress, remotePort);
+      return;
+    }
+    const route = this.options.route(username);
+    if (route === undefined) {
+      socket.destroy();
+      return;
+    }
+    connection.stream = route.attachStream({
+      address: remoteAddress,
+      port: remotePort,
+      send: (bytes) => write(socket, bytes),
+      // Lets what was written out, then ends, whether the client hangs up or not.
+      close: () => socket.destroySoon(),
+    });
+    connection.stream.receive(frame);
+  }
+
+  #challenge(socket: Socket, message: StunMessage, address: string, port: number): void {
+    const nowMs = this.#clock();
+    if (!this.#limiter.take(address, nowMs)) {
+      socket.destroy();
+      return;
+    }
+    write(socket, challengeReply(message, StunError.unauthorized, this.#nonces.mint(address, port, nowMs)));
+  }
+
+  #sweep(): void {
+    const limit = this.#clock() - UNROUTED_MS;
+    for (const { socket, since, stream } of this.#connections) {
+      if (stream === undefined && since <= limit) socket.destroy();
+    }
+  }
+}
+
+function write(socket: Socket, frame: Buffer): boolean {
+  if (!socket.writable || socket.writableLength > MAX_BACKLOG_BYTES) return false;
+  socket.write(frame);
+  return true;
+}

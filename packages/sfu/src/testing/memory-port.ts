@@ -1,0 +1,214 @@
+/** Transports without sockets, for tests: real sealing and opening of packets, virtual time, no network. */
+import { silentLog } from '@bloom/log';
+import { RtcpReader, RtpView } from '@bloom/rtp';
+import {
+  createPacketSealer,
+  type PathState,
+  type PeerTransport,
+  type PeerTransportOptions,
+  SrtpReceiveSession,
+  SrtpSendSession,
+  type TransportParameters,
+} from '@bloom/webrtc';
+import { MediaContext } from '../forwarding/context.js';
+import { ForwardingRoom } from '../forwarding/room.js';
+import type { InboundTrack, MediaRoomEvent, OutboundSlot } from '../media-engine.js';
+
+const TICK_MS = 20;
+
+/** A received packet, taken apart. */
+export interface SeenPacket {
+  atMs: number;
+  bytes: Buffer;
+  ssrc: number;
+  payloadType: number;
+  sequence: number;
+  timestamp: number;
+  marker: boolean;
+  payload: Buffer;
+  isPadding: boolean;
+  extension(id: number): Buffer | undefined;
+}
+
+/** Linear congruential: the same figures in every run. */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state;
+  };
+}
+
+/** One client: what it sends arrives at once, what it gets is opened and kept. */
+export class MemoryPeer implements PeerTransport {
+  readonly id: string;
+  readonly counters = {
+    packetsReceived: 0,
+    bytesReceived: 0,
+    packetsSent: 0,
+    bytesSent: 0,
+    bindingRequestsReceived: 0,
+    bindingResponsesSent: 0,
+  };
+  pathState: PathState = { ice: 'new', dtls: 'new', generation: 0, relayed: false, protocol: 'udp' };
+  sendSession: SrtpSendSession | undefined;
+  readonly packets: SeenPacket[] = [];
+  readonly rtcp: Buffer[] = [];
+  closed = false;
+  /** Set to look at packets as they come instead of keeping them. */
+  onPacket: ((packet: SeenPacket) => void) | undefined;
+  private readonly keys = { masterKey: Buffer.alloc(16, 7), masterSalt: Buffer.alloc(14, 9) };
+  private readonly opener = new SrtpReceiveSession(this.keys);
+  private generation = 0;
+
+  constructor(
+    private readonly world: MemoryWorld,
+    private readonly options: PeerTransportOptions,
+  ) {
+    this.id = options.id;
+  }
+
+  readonly sink = {
+    headroom: 0,
+    send: (datagram: Buffer): boolean => {
+      if (this.closed) return true;
+      const bytes = Buffer.from(datagram);
+      const end = this.opener.open(bytes);
+      if (end < 0) throw new Error(`peer ${this.id} cannot open a packet: ${end}`);
+      this.counters.packetsSent++;
+      this.counters.bytesSent += datagram.length;
+      const packet = see(bytes, end, this.world.nowMs);
+      if (this.onPacket === undefined) this.packets.push(packet);
+      else this.onPacket(packet);
+      return true;
+    },
+  };
+
+  negotiate(parameters: TransportParameters): void {
+    this.generation = parameters.generation;
+  }
+
+  sendRtp(): boolean {
+    throw new Error('packets are sealed by the sealer');
+  }
+
+  sendRtcp(compound: Buffer): boolean {
+    if (this.sendSession === undefined || this.closed) return false;
+    this.rtcp.push(Buffer.from(compound));
+    return true;
+  }
+
+  close(): void {
+    this.closed = true;
+  }
+
+  /** ICE of the last negotiation, and DTLS the first time. */
+  connect(): void {
+    this.pathState = { ...this.pathState, ice: 'connected', dtls: 'connected', generation: this.generation };
+    this.options.handlers.onIceConnected(this.generation);
+    if (this.sendSession !== undefined) return;
+    this.sendSession = new SrtpSendSession(this.keys);
+    this.options.handlers.onDtlsConnected();
+  }
+
+  fail(reason: string): void {
+    this.options.handlers.onFailed(reason);
+  }
+
+  send(packet: Buffer): void {
+    const own = Buffer.from(packet);
+    this.options.handlers.onRtp(own, 0, own.length, this.world.nowMs);
+  }
+
+  sendControl(compound: Buffer): void {
+    const own = Buffer.from(compound);
+    this.options.handlers.onRtcp(own, 0, own.length, this.world.nowMs);
+  }
+
+  /** Walks all RTCP packets got so far. */
+  forEachRtcp(visit: (reader: RtcpReader) => void): void {
+    const reader = new RtcpReader();
+    for (const compound of this.rtcp) {
+      reader.open(compound);
+      while (reader.next()) visit(reader);
+    }
+  }
+}
+
+function see(bytes: Buffer, end: number, atMs: number): SeenPacket {
+  const view = new RtpView();
+  if (!view.parse(bytes, 0, end)) throw new Error('a forwarded packet is no RTP');
+  return {
+    atMs,
+    bytes: bytes.subarray(0, end),
+    ssrc: view.ssrc,
+    payloadType: view.payloadType,
+    sequence: view.sequence,
+    timestamp: view.timestamp,
+    marker: view.marker,
+    payload: bytes.subarray(view.payloadStart, view.payloadEnd),
+    isPadding: view.isPaddingOnly,
+    extension: (id) =>
+      view.findExtension(id) ? bytes.subarray(view.foundStart, view.foundStart + view.foundLength) : undefined,
+  };
+}
+
+/** A room over memory transports, with a clock that is moved by hand. */
+export class MemoryWorld {
+  nowMs = 10_000;
+  readonly events: MediaRoomEvent[] = [];
+  readonly peers = new Map<string, MemoryPeer>();
+  readonly context: MediaContext;
+  readonly room: ForwardingRoom;
+  private generation = 0;
+
+  constructor() {
+    const world = { now: () => this.nowMs, random: seededRandom(42), log: silentLog };
+    const port = {
+      openTransport: (options: PeerTransportOptions): PeerTransport => {
+        const peer = new MemoryPeer(this, options);
+        this.peers.set(options.id, peer);
+        return peer;
+      },
+    };
+    this.context = new MediaContext(world, port, createPacketSealer());
+    this.room = new ForwardingRoom(this.context, 'room', (event) => this.events.push(event));
+  }
+
+  join(peerId: string, tracks: { inbound?: InboundTrack[]; outbound?: OutboundSlot[] } = {}): MemoryPeer {
+    this.room.openTransport(peerId, { username: peerId, password: 'secret' });
+    this.negotiate(peerId, tracks);
+    const peer = this.peers.get(peerId)!;
+    peer.connect();
+    return peer;
+  }
+
+  /** One cycle up to the answer; `connect` of the peer ends it. */
+  negotiate(peerId: string, tracks: { inbound?: InboundTrack[]; outbound?: OutboundSlot[] }): void {
+    this.generation++;
+    this.room.negotiate(peerId, {
+      generation: this.generation,
+      ice: { localUfrag: 'l', localPwd: 'lp', remoteUfrag: 'r', remotePwd: 'rp' },
+      fingerprint: { algorithm: 'sha-256', value: 'AA' },
+      inbound: tracks.inbound ?? [],
+      outbound: tracks.outbound ?? [],
+    });
+  }
+
+  advance(ms: number, each?: (nowMs: number) => void): void {
+    const until = this.nowMs + ms;
+    while (this.nowMs < until) {
+      this.nowMs++;
+      each?.(this.nowMs);
+      if (this.nowMs % TICK_MS === 0) this.room.tick(this.nowMs);
+    }
+  }
+
+  switches(peerId: string): string[] {
+    return this.events.flatMap((event) =>
+      event.type === 'encodingSwitched' && event.peerId === peerId
+        ? [`${event.trackId} ${event.variant} ${event.reason}`]
+        : [],
+    );
+  }
+}

@@ -1,0 +1,215 @@
+/** RTP as browsers send it, for tests and benchmarks: headers and payload descriptors are real, pictures are noise. */
+import type { ExtensionIds, InboundTrack, OutboundSlot, Variant } from '../media-engine.js';
+
+export const EXTENSIONS = { mid: 4, transportCc: 3, rid: 10, repairedRid: 11, audioLevel: 1 } as const;
+const FEEDBACK = ['nack', 'nack pli', 'ccm fir', 'transport-cc'];
+
+export const VP8 = { name: 'vp8', payloadType: 96, clockRate: 90_000, rtxPayloadType: 97, feedback: FEEDBACK } as const;
+export const H264 = { name: 'h264', payloadType: 102, clockRate: 90_000, rtxPayloadType: 103, feedback: FEEDBACK } as const;
+export const OPUS = { name: 'opus', payloadType: 111, clockRate: 48_000, feedback: ['transport-cc'] } as const;
+
+export interface SourceOptions {
+  ssrc: number;
+  payloadType: number;
+  mid?: string;
+  rid?: Variant;
+  repairedRid?: Variant;
+  firstSequence?: number;
+  firstTimestamp?: number;
+}
+
+interface PacketFields {
+  payloadType: number;
+  sequence: number;
+  timestamp: number;
+  ssrc: number;
+  marker: boolean;
+  payload: Buffer;
+  /** Id and data of each element; one-byte form. */
+  elements: [number, Buffer][];
+  padding?: number;
+}
+
+export function rtpPacket(fields: PacketFields): Buffer {
+  const { elements, payload, padding = 0 } = fields;
+  const header = Buffer.alloc(12);
+  header[0] = 0x80 | (elements.length > 0 ? 0x10 : 0) | (padding > 0 ? 0x20 : 0);
+  header[1] = (fields.marker ? 0x80 : 0) | fields.payloadType;
+  header.writeUInt16BE(fields.sequence & 0xffff, 2);
+  header.writeUInt32BE(fields.timestamp >>> 0, 4);
+  header.writeUInt32BE(fields.ssrc >>> 0, 8);
+  const parts: Buffer[] = [header];
+  if (elements.length > 0) {
+    const body = Buffer.concat(
+      elements.map(([id, data]) => Buffer.concat([Buffer.from([(id << 4) | (data.length - 1)]), data])),
+    );
+    const padded = Buffer.alloc(Math.ceil(body.length / 4) * 4);
+    body.copy(padded);
+    const head = Buffer.from([0xbe, 0xde, 0, padded.length / 4]);
+    parts.push(head, padded);
+  }
+  parts.push(payload);
+  if (padding > 0) parts.push(Buffer.alloc(padding, 0).fill(padding, padding - 1));
+  return Buffer.concat(parts);
+}
+
+/** Numbers the packets of one transport for transport-wide feedback. */
+export class TransportCounter {
+  next = 0;
+}
+
+/** One outgoing stream of a client. */
+export class SyntheticSource {
+  sequence: number;
+  timestamp: number;
+  pictureId = 100;
+  tl0 = 10;
+  keyIdx = 3;
+  transport: TransportCounter | undefined;
+  /** Payload byte that marks the packets of this source. */
+  readonly mark: number;
+  /** Last packets by sequence number, to answer NACKs from. */
+  readonly sent = new Map<number, PacketFields>();
+
+  constructor(readonly options: SourceOptions) {
+    this.sequence = options.firstSequence ?? 1000;
+    this.timestamp = options.firstTimestamp ?? 5_000_000;
+    this.mark = options.ssrc & 0xff;
+  }
+
+  /** The packets of one VP8 frame. `elapsedMs` since the last frame. */
+  vp8Frame({ key = false, packets = 2, size = 100, elapsedMs = 33 } = {}): Buffer[] {
+    this.timestamp = (this.timestamp + Math.round(elapsedMs * 90)) >>> 0;
+    this.pictureId = (this.pictureId + 1) & 0x7fff;
+    this.tl0 = (this.tl0 + 1) & 0xff;
+    if (key) this.keyIdx = (this.keyIdx + 1) & 0x1f;
+    return Array.from({ length: packets }, (_, i) => {
+      const descriptor = Buffer.from([
+        0x80 | (i === 0 ? 0x10 : 0),
+        0xf0,
+        0x80 | (this.pictureId >>> 8),
+        this.pictureId & 0xff,
+        this.tl0,
+        this.keyIdx,
+      ]);
+      const payload = Buffer.alloc(size, this.mark);
+      if (i === 0) payload[0] = key ? 0 : 1;
+      return this.packet(Buffer.concat([descriptor, payload]), i === packets - 1);
+    });
+  }
+
+  /** One H.264 frame: a parameter set packet and an IDR slice for a key frame, else one slice. */
+  h264Frame({ key = false, elapsedMs = 33, size = 100 } = {}): Buffer[] {
+    this.timestamp = (this.timestamp + Math.round(elapsedMs * 90)) >>> 0;
+    const slice = Buffer.alloc(size, this.mark);
+    slice[0] = key ? 0x65 : 0x41;
+    if (!key) return [this.packet(slice, true)];
+    return [this.packet(Buffer.from([0x67, 0x42, 0xe0, 0x1f]), false), this.packet(slice, true)];
+  }
+
+  opusFrame({ level = 127, size = 60 } = {}): Buffer[] {
+    this.timestamp = (this.timestamp + 960) >>> 0;
+    return [this.packet(Buffer.alloc(size, this.mark), false, [[EXTENSIONS.audioLevel, Buffer.from([level])]])];
+  }
+
+  /** Padding on the media SSRC, as a sender without RTX probes. */
+  padding(): Buffer {
+    return this.packet(Buffer.alloc(0), false, [], 200);
+  }
+
+  /** The packet of this number, on the retransmission stream. */
+  retransmit(sequence: number, rtx: SyntheticSource): Buffer {
+    const original = this.sent.get(sequence & 0xffff);
+    if (original === undefined) throw new Error(`packet ${sequence} was not sent`);
+    const prefix = Buffer.alloc(2);
+    prefix.writeUInt16BE(original.sequence & 0xffff);
+    rtx.timestamp = original.timestamp;
+    return rtx.packet(Buffer.concat([prefix, original.payload]), original.marker);
+  }
+
+  packet(payload: Buffer, marker: boolean, more: [number, Buffer][] = [], padding = 0): Buffer {
+    const { mid, rid, repairedRid, ssrc, payloadType } = this.options;
+    const elements: [number, Buffer][] = [...more];
+    if (mid !== undefined) elements.push([EXTENSIONS.mid, Buffer.from(mid)]);
+    if (rid !== undefined) elements.push([EXTENSIONS.rid, Buffer.from(rid)]);
+    if (repairedRid !== undefined) elements.push([EXTENSIONS.repairedRid, Buffer.from(repairedRid)]);
+    if (this.transport !== undefined) {
+      const number = Buffer.alloc(2);
+      number.writeUInt16BE(this.transport.next++ & 0xffff);
+      elements.push([EXTENSIONS.transportCc, number]);
+    }
+    const fields = {
+      payloadType,
+      sequence: this.sequence,
+      timestamp: this.timestamp,
+      ssrc,
+      marker,
+      payload,
+      elements,
+      padding,
+    };
+    this.sent.set(this.sequence & 0xffff, fields);
+    this.sent.delete((this.sequence - 500) & 0xffff);
+    this.sequence = (this.sequence + 1) & 0xffff;
+    return rtpPacket(fields);
+  }
+}
+
+export function inboundVideo(trackId: string, over: Partial<InboundTrack> = {}): InboundTrack {
+  return {
+    trackId,
+    kind: 'video',
+    mid: '1',
+    codec: VP8,
+    extensions: EXTENSIONS,
+    rids: [],
+    bitratesBps: { l: 150_000, m: 500_000, h: 1_500_000 },
+    ...over,
+  };
+}
+
+export function inboundSimulcast(trackId: string, over: Partial<InboundTrack> = {}): InboundTrack {
+  return inboundVideo(trackId, { rids: ['l', 'm', 'h'], ...over });
+}
+
+export function inboundAudio(trackId: string, over: Partial<InboundTrack> = {}): InboundTrack {
+  return {
+    trackId,
+    kind: 'audio',
+    mid: '0',
+    codec: OPUS,
+    extensions: EXTENSIONS,
+    rids: [],
+    bitratesBps: {},
+    ...over,
+  };
+}
+
+/** A receiver's own numbers differ from every publisher's. */
+export const RECEIVER_EXTENSIONS: ExtensionIds = { mid: 9, transportCc: 5, audioLevel: 7 };
+
+export function videoSlot(trackId: string, over: Partial<OutboundSlot> = {}): OutboundSlot {
+  return {
+    mid: '5',
+    kind: 'video',
+    ssrc: 0xaaaa0001,
+    rtxSsrc: 0xaaaa0002,
+    codec: { ...VP8, payloadType: 120, rtxPayloadType: 121 },
+    extensions: RECEIVER_EXTENSIONS,
+    trackId,
+    ...over,
+  };
+}
+
+export function audioSlot(trackId: string, over: Partial<OutboundSlot> = {}): OutboundSlot {
+  return {
+    mid: '4',
+    kind: 'audio',
+    ssrc: 0xbbbb0001,
+    rtxSsrc: 0xbbbb0002,
+    codec: { ...OPUS, payloadType: 63 },
+    extensions: RECEIVER_EXTENSIONS,
+    trackId,
+    ...over,
+  };
+}

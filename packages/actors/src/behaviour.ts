@@ -46,6 +46,8 @@ export function later<T>(promise: Promise<T>): Later<T> {
 export interface SpawnOptions<P extends Protocol> {
   /** One path segment, unique among the living children of its parent; generated when absent. */
   name?: string;
+  /** One more path segment between parent and name, to keep kinds of children apart. */
+  folder?: string;
   mailbox?: MailboxPolicy<P>;
   /** The parent's word on a fault of this child. Default `stop`. A faulting decision counts as `stop`. */
   supervise?: FaultDecision | ((fault: Fault) => FaultDecision);
@@ -74,6 +76,8 @@ export interface ActorContext<P extends Protocol> {
   clearTimer(name: string): void;
   /** Ends this actor after the current message. */
   stop(): void;
+  /** Begins to end another actor, and does not wait for it. */
+  end(target: AnyRef): void;
 }
 
 /** What an actor is: how its state begins and what it does with each message. State is changed in place. */

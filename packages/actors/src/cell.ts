@@ -67,6 +67,7 @@ export interface CellHost {
   spawnChild(parent: Cell, behaviour: AnyBehaviour, options: AnyOptions): AnyRef;
   cast(target: AnyRef | string, message: Message): boolean;
   call(target: AnyRef | string, message: Message, timeoutMs?: number): Promise<unknown>;
+  stop(target: AnyRef): Promise<void>;
   gone(cell: Cell): void;
 }
 
@@ -427,6 +428,7 @@ export class Cell {
         this.#stopRequested = true;
         if (this.#current === undefined) void this.stop();
       },
+      end: (target) => void host.stop(target),
     };
 
     return context;

@@ -111,9 +111,10 @@ class LocalActorSystem implements ActorSystem, CellHost {
     if (parent?.ending !== undefined) throw new NoProcess(parent.ref);
 
     const serial = this.#serial++;
-    const name = options.name ?? `${behaviour.kind}-${serial}`;
+    const own = pathSegment(options.name ?? `${behaviour.kind}-${serial}`);
+    const name = options.folder === undefined ? own : `${pathSegment(options.folder)}/${own}`;
     const siblings = parent?.children ?? this.#top;
-    const path = `${parent?.ref.path ?? ''}/${pathSegment(name)}`;
+    const path = `${parent?.ref.path ?? ''}/${name}`;
     const sibling = siblings.get(name);
     if (sibling !== undefined && sibling.ending === undefined) throw new NameTaken(path);
 

@@ -5,7 +5,14 @@
  * has to be told, and the negotiation. The room actor is the truth about endpoints and tracks; the peer actor carries
  * inputs and actions between the session, the room actor, the media room, the websocket and its timers.
  */
-import type { MediaEndpoint, RelayCredentials, TransportNegotiation, TrackKind, Variant, SwitchReason } from '@bloom/sfu';
+import type {
+  MediaEndpoint,
+  RelayCredentials,
+  TransportNegotiation,
+  TrackKind,
+  Variant,
+  SwitchReason,
+} from '@bloom/sfu';
 
 export type EndpointType = 'webrtc' | 'hls' | 'rtsp' | 'file' | 'sip' | 'recording';
 export type VideoCodec = 'h264' | 'vp8';

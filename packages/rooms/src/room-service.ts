@@ -83,7 +83,12 @@ export class RoomError extends Error {
 }
 
 /** Why a peer websocket was not accepted; the close reason that the client SDKs compare. */
-export type AttachRefusal = 'invalid token' | 'expired token' | 'room not found' | 'peer not found' | 'peer already connected';
+export type AttachRefusal =
+  | 'invalid token'
+  | 'expired token'
+  | 'room not found'
+  | 'peer not found'
+  | 'peer already connected';
 
 /** The rooms' side of a peer websocket: what the peer actor does with the socket. */
 export interface PeerSocket {

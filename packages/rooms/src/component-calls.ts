@@ -1,0 +1,72 @@
+import type { ActorContext } from '@bloom/actors';
+import type { MediaRoom } from '@bloom/sfu';
+import type { ComponentKinds, PreparedComponent } from './component-kind.js';
+import type { ComponentRecord } from './component-table.js';
+import { done, refusals, refused, type Outcome } from './outcome.js';
+import type { RoomMachine } from './room-machine.js';
+import type { RoomProtocol } from './room-messages.js';
+import { RoomError, type ComponentType, type ComponentView, type RoomConfig } from './room-service.js';
+
+export interface CreateComponentOptions {
+  machine: RoomMachine;
+  kinds: ComponentKinds;
+  config: RoomConfig & { roomId: string };
+  media: MediaRoom;
+  newId: () => string;
+  context: ActorContext<RoomProtocol>;
+}
+
+/** Checks in the order that clients rely on: kind, codec, limit, options (docs/reference/http-api.md, "Components"). */
+export async function createComponent(
+  { machine, kinds, config, media, newId, context }: CreateComponentOptions,
+  type: ComponentType,
+  options: unknown,
+): Promise<Outcome<ComponentView>> {
+  const { roomId, videoCodec } = config;
+  const kind = kinds.get(type);
+  if (kind === undefined) return refusals.componentsDisabled(type);
+  if (kind.requiresH264 && videoCodec !== 'h264') return refusals.incompatibleCodec(roomId);
+  if (kind.limitPerRoom !== null && machine.components.count(type) >= kind.limitPerRoom)
+    return refusals.componentLimit(type, roomId);
+  const given = options ?? {};
+  if (typeof given !== 'object' || Array.isArray(given)) return refusals.invalidOptions();
+
+  let prepared: PreparedComponent;
+  try {
+    prepared = await kind.prepare(given as Record<string, unknown>, { roomId, videoCodec });
+  } catch (error) {
+    if (error instanceof RoomError) return refused(error.code, error.message);
+    context.log.error('component.prepare_failed', { roomId, kind: type, error });
+    return refusals.componentFailed(type);
+  }
+  if (machine.ended) return refusals.roomNotFound(roomId);
+
+  const id = newId();
+  const { properties, subscribeMode } = prepared;
+  const log = context.log.child({ roomId, componentId: id });
+  const { self } = context;
+  let running: ComponentRecord['running'];
+  try {
+    running = prepared.start({
+      ...{ roomId, videoCodec, componentId: id, media, log },
+      report: (report) => void context.cast(self, { type: 'fromComponent', componentId: id, report }),
+    });
+  } catch (error) {
+    log.error('component.start_failed', { kind: type, error });
+    return refusals.componentFailed(type);
+  }
+  machine.addComponent({ id, type, properties, subscribeMode, origins: new Set(), tracks: new Map(), running });
+
+  return done({ id, type, properties, tracks: [] });
+}
+
+/** Runs `act` with the component, and answers for one that does not exist. */
+export function withComponent(
+  machine: RoomMachine,
+  componentId: string,
+  act: (component: ComponentRecord) => Outcome<null>,
+): Outcome<null> {
+  const component = machine.components.get(componentId);
+
+  return component === undefined ? refusals.componentNotFound(componentId) : act(component);
+}

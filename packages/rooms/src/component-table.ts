@@ -1,0 +1,85 @@
+import type { Component } from './component-kind.js';
+import { trackInfo, type PeerRecord } from './peer-record.js';
+import type { Endpoint, EndpointTrack } from './peer-session.js';
+import type { ComponentType, ComponentView, RoomConfig } from './room-service.js';
+
+/** What a room knows of one component. */
+export interface ComponentRecord {
+  readonly id: string;
+  readonly type: ComponentType;
+  properties: Record<string, unknown>;
+  /** How it chooses tracks to receive; null = it receives none. */
+  readonly subscribeMode: 'auto' | 'manual' | null;
+  /** Endpoints chosen by hand. */
+  readonly origins: Set<string>;
+  readonly tracks: Map<string, EndpointTrack>;
+  readonly running: Component;
+}
+
+/** The components of one room. */
+export class ComponentTable {
+  readonly #components = new Map<string, ComponentRecord>();
+
+  constructor(readonly config: Pick<RoomConfig, 'videoCodec'>) {}
+
+  get trackCount(): number {
+    let count = 0;
+    for (const component of this.#components.values()) count += component.tracks.size;
+
+    return count;
+  }
+
+  get(id: string): ComponentRecord | undefined {
+    return this.#components.get(id);
+  }
+
+  all(): ComponentRecord[] {
+    return [...this.#components.values()];
+  }
+
+  count(type: ComponentType): number {
+    return this.all().filter((component) => component.type === type).length;
+  }
+
+  add(component: ComponentRecord): void {
+    this.#components.set(component.id, component);
+  }
+
+  remove(id: string): void {
+    this.#components.delete(id);
+  }
+
+  ownerOf(trackId: string): string | undefined {
+    return this.all().find((component) => component.tracks.has(trackId))?.id;
+  }
+
+  /** Tracks that components receive: all but their own, or those of the chosen endpoints. */
+  subscriptions(peers: ReadonlyMap<string, PeerRecord>): number {
+    let count = 0;
+    for (const { id, subscribeMode, origins } of this.#components.values()) {
+      if (subscribeMode === null) continue;
+      const chosen = (origin: string): boolean => origin !== id && (subscribeMode === 'auto' || origins.has(origin));
+      for (const peer of peers.values()) if (chosen(peer.id)) count += peer.tracks.size;
+      for (const other of this.#components.values()) if (chosen(other.id)) count += other.tracks.size;
+    }
+
+    return count;
+  }
+
+  views(): ComponentView[] {
+    return this.all().map((component) => ({
+      id: component.id,
+      type: component.type,
+      properties: component.properties,
+      tracks: [...component.tracks.values()].map(trackInfo),
+    }));
+  }
+
+  endpoint(component: ComponentRecord): Endpoint {
+    return { id: component.id, type: component.type, metadata: null, tracks: [...component.tracks.values()] };
+  }
+
+  endpoints(): Endpoint[] {
+    return this.all().map((component) => this.endpoint(component));
+  }
+}

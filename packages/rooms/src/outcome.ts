@@ -1,0 +1,43 @@
+import { RoomError, type RoomErrorCode } from './room-service.js';
+
+/** What an actor answers where the caller can act on a failure: plain data, so that it can travel. */
+export type Outcome<T> = { ok: true; value: T } | { ok: false; code: RoomErrorCode; message: string };
+
+export function done<T>(value: T): Outcome<T> {
+  return { ok: true, value };
+}
+
+export function refused(code: RoomErrorCode, message: string): Outcome<never> {
+  return { ok: false, code, message };
+}
+
+/** @throws RoomError when the outcome is a failure. */
+export function unwrap<T>(outcome: Outcome<T>): T {
+  if (!outcome.ok) throw new RoomError(outcome.code, outcome.message);
+
+  return outcome.value;
+}
+
+/** The literal texts are compared by published clients. */
+export const refusals = {
+  roomNotFound: (roomId: string) => refused('ROOM_NOT_FOUND', `Room ${roomId} does not exist`),
+  roomExists: (roomId: string) => refused('ROOM_EXISTS', `Cannot add room with id "${roomId}" - room already exists`),
+  roomFailed: () => refused('ROOM_FAILED', 'Cannot add room - unexpected error'),
+  peerNotFound: (peerId: string) => refused('PEER_NOT_FOUND', `Peer ${peerId} does not exist`),
+  peerLimit: (roomId: string) => refused('PEER_LIMIT', `Reached peer limit in room ${roomId}`),
+  peersDisabled: () => refused('PEER_TYPE_DISABLED', 'Peers of type webrtc are disabled'),
+  invalidOptions: () => refused('INVALID_OPTIONS', 'Invalid request body structure'),
+  componentNotFound: (id: string) => refused('COMPONENT_NOT_FOUND', `Component ${id} does not exist`),
+  componentsDisabled: (type: string) => refused('COMPONENT_TYPE_DISABLED', `Components of type ${type} are disabled`),
+  componentFailed: (type: string) => refused('ROOM_FAILED', `Cannot add component of type ${type} - unexpected error`),
+  componentLimit: (type: string, roomId: string) =>
+    refused('COMPONENT_LIMIT', `Reached ${type} components limit for component in room ${roomId}`),
+  incompatibleCodec: (roomId: string) =>
+    refused('INCOMPATIBLE_CODEC', `Incompatible video codec enforced in room ${roomId}`),
+  notSubscribable: () =>
+    refused('NOT_SUBSCRIBABLE', 'Subscribe mode is supported only for HLS and Recording components'),
+  subscribeModeAuto: (id: string) =>
+    refused('SUBSCRIBE_MODE_AUTO', `Component ${id} option \`subscribe_mode\` is set to :auto`),
+  notSip: (id: string) => refused('NOT_A_SIP_COMPONENT', `Component ${id} is not a SIP component`),
+  draining: () => refused('DRAINING', 'This instance is shutting down and takes no new rooms'),
+} as const;

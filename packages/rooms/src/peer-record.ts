@@ -1,0 +1,44 @@
+import type { TrackInfo } from '@bloom/protocol';
+import type { Endpoint, EndpointTrack } from './peer-session.js';
+import type { PeerRef, SocketRef } from './room-messages.js';
+import type { PeerView, TrackView } from './room-service.js';
+
+/** What a room knows of one peer. */
+export interface PeerRecord {
+  readonly id: string;
+  readonly ref: PeerRef;
+  /** Its socket, while it has one. */
+  connection: { number: number; socket: SocketRef } | undefined;
+  /** It has sent `connect`: the others see it. */
+  joined: boolean;
+  /** Survives disconnects. */
+  metadata: unknown;
+  readonly tracks: Map<string, EndpointTrack>;
+  view: PeerView | undefined;
+}
+
+export function newPeer(id: string, ref: PeerRef): PeerRecord {
+  return { id, ref, connection: undefined, joined: false, metadata: null, tracks: new Map(), view: undefined };
+}
+
+/** The peer as the API shows it; the same object until it is reset. */
+export function peerView(peer: PeerRecord): PeerView {
+  peer.view ??= {
+    id: peer.id,
+    type: 'webrtc',
+    status: peer.connection === undefined ? 'disconnected' : 'connected',
+    tracks: [...peer.tracks.values()].map(trackInfo),
+    metadata: peer.metadata,
+  };
+
+  return peer.view;
+}
+
+/** The peer as the sessions of the others see it. */
+export function peerEndpoint(peer: PeerRecord): Endpoint {
+  return { id: peer.id, type: 'webrtc', metadata: peer.metadata, tracks: [...peer.tracks.values()] };
+}
+
+export function trackInfo({ trackId, kind, metadata }: EndpointTrack): TrackInfo & TrackView {
+  return { id: trackId, type: kind, metadata };
+}

@@ -1,0 +1,59 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { issuePeerToken, TOKEN_LIFETIME_MS, verifyPeerToken } from './peer-token.js';
+
+const key = { secretKeyBase: 'sixteen-letters!' };
+const claim = { roomId: 'kitchen', peerId: 'ann' };
+const now = Date.UTC(2026, 10, 21, 12, 0, 0, 500);
+const token = issuePeerToken(claim, now, key);
+
+describe('a peer token', () => {
+  test('binds room and peer, on any node with the same secret', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), fc.string(), (roomId, peerId, secretKeyBase) => {
+        const other = issuePeerToken({ roomId, peerId }, now, { secretKeyBase });
+
+        expect(verifyPeerToken(other, now, { secretKeyBase })).toEqual({ roomId, peerId });
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('is valid for 24 hours from its issue', () => {
+    expect(verifyPeerToken(token, now + TOKEN_LIFETIME_MS - 1_000, key)).toEqual(claim);
+    expect(verifyPeerToken(token, now + TOKEN_LIFETIME_MS, key)).toBe('expired token');
+  });
+
+  test('of another secret is invalid, also when it is old', () => {
+    expect(verifyPeerToken(token, now + 2 * TOKEN_LIFETIME_MS, { secretKeyBase: 'another' })).toBe('invalid token');
+  });
+
+  test('does not stand changes of a single character', () => {
+    fc.assert(
+      fc.property(fc.nat(token.length - 1), fc.constantFrom(...'abcXYZ019-_.=+/ \n'), (at, letter) => {
+        fc.pre(token[at] !== letter);
+        const changed = token.slice(0, at) + letter + token.slice(at + 1);
+
+        expect(verifyPeerToken(changed, now, key)).toBe('invalid token');
+      }),
+      { numRuns: 4_000 },
+    );
+  });
+
+  test('is not found in garbage, and garbage never throws', () => {
+    const garbage = fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 300 }),
+      fc.tuple(fc.base64String(), fc.base64String()).map(([a, b]) => `${a}.${b}`),
+      fc.string().map((text) => `${token}${text}.`),
+      fc.nat(10_000).map((n) => '.'.repeat(n)),
+    );
+
+    fc.assert(
+      fc.property(garbage, (text) => {
+        expect(verifyPeerToken(text, now, key)).toBe('invalid token');
+      }),
+      { numRuns: 6_000 },
+    );
+    expect(verifyPeerToken('', now, key)).toBe('invalid token');
+  });
+});

@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto';
+import type { ActorContext, Behaviour } from '@bloom/actors';
+import type { MediaRoom } from '@bloom/sfu';
+import type { Notification } from '@bloom/protocol';
+import { createComponent, withComponent } from './component-calls.js';
+import type { ComponentKinds } from './component-kind.js';
+import { done, refusals } from './outcome.js';
+import { peerBehaviour } from './peer-actor.js';
+import type { CreatePeerSession } from './peer-session.js';
+import { relayCredentials } from './relay-credentials.js';
+import { RoomMachine } from './room-machine.js';
+import type { RoomProtocol, RoomRef } from './room-messages.js';
+import type { RoomConfig } from './room-service.js';
+import type { RoomTimer, RoomWorld } from './room-world.js';
+
+export interface RoomActorOptions {
+  config: RoomConfig & { roomId: string };
+  media: MediaRoom;
+  createSession: CreatePeerSession;
+  componentKinds: ComponentKinds;
+  newId: () => string;
+  webrtcEnabled: boolean;
+  /** Signs the peers' relay credentials. */
+  relaySecret: string;
+  notify: (notification: Notification) => void;
+  /** The machine's view or load has changed; called within the room's turn. */
+  changed: (machine: RoomMachine) => void;
+  /** The room is over: its id is free. */
+  ended: () => void;
+}
+
+export interface RoomState {
+  machine: RoomMachine;
+}
+
+type Context = ActorContext<RoomProtocol>;
+
+/** Messages of the room's own parts and timers; they are bounded by the parts. Requests from outside are not among them. */
+const ESSENTIAL = ['fromPeer', 'fromComponent', 'fromMedia', 'socketDown', 'peerDown', 'remove'] as const;
+
+export const roomMailbox = { essential: ESSENTIAL };
+
+/** Owns one room: a `RoomMachine` whose world is made of actors, timers and the media room. */
+export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol, RoomState> {
+  return {
+    kind: 'room',
+    init: (context) => {
+      const { config, newId, webrtcEnabled } = options;
+      const world = roomWorld(options, context, () => machine);
+      const machine: RoomMachine = new RoomMachine({ config, newId, webrtcEnabled, world });
+      machine.start();
+      return { machine };
+    },
+    handlers: {
+      addPeer: ({ machine }, { options: asked }) => machine.addPeer(asked),
+      removePeer: ({ machine }, { peerId }) => machine.removePeer(peerId),
+      attach: ({ machine }, { peerId, socket, replaces }) => machine.attach(peerId, socket, replaces),
+      remove: ({ machine }) => {
+        machine.remove();
+        return done(null);
+      },
+      addComponent: ({ machine }, { kind, options: asked }, context) =>
+        createComponent({ machine, kinds: options.componentKinds, context, ...options }, kind, asked),
+      removeComponent: ({ machine }, { componentId }) => machine.removeComponent(componentId),
+      subscribeComponent: ({ machine }, { componentId, origins }) =>
+        withComponent(machine, componentId, (component) => {
+          if (component.subscribeMode === null) return refusals.notSubscribable();
+          if (component.subscribeMode === 'auto') return refusals.subscribeModeAuto(componentId);
+          for (const origin of origins) component.origins.add(origin);
+          component.running.subscribe?.(origins);
+          options.changed(machine);
+          return done(null);
+        }),
+      dial: ({ machine }, { componentId, phoneNumber }) =>
+        withComponent(machine, componentId, (component) => {
+          if (component.running.dial === undefined) return refusals.notSip(componentId);
+          component.running.dial(phoneNumber);
+          return done(null);
+        }),
+      hangUp: ({ machine }, { componentId }) =>
+        withComponent(machine, componentId, (component) => {
+          if (component.running.hangUp === undefined) return refusals.notSip(componentId);
+          component.running.hangUp();
+          return done(null);
+        }),
+      fromPeer: ({ machine }, { peerId, connection, request }) => machine.fromPeer(peerId, connection, request),
+      fromComponent: ({ machine }, { componentId, report }) => machine.fromComponent(componentId, report),
+      fromMedia: ({ machine }, { event }) => machine.fromMedia(event),
+      socketDown: ({ machine }, { peerId, socket }) => machine.socketDown(peerId, socket),
+      // An actor that the room ended itself belongs to a peer that it knows no more.
+      peerDown: ({ machine }, { peerId }) => machine.crashPeer(peerId, ''),
+      peerless: ({ machine }) => machine.peerless(),
+      peerOverdue: ({ machine }, { peerId }) => machine.peerOverdue(peerId),
+    },
+    onStop: async ({ machine }, { reason }) => {
+      // A room whose actor ends has ended, whatever ended the actor.
+      if (reason === 'crashed') machine.crash();
+      else machine.remove();
+      await options.media.close();
+    },
+  };
+}
+
+function roomWorld(options: RoomActorOptions, context: Context, machine: () => RoomMachine): RoomWorld {
+  const { media, config, createSession, relaySecret } = options;
+  const { roomId, videoCodec } = config;
+  const timerName = (timer: RoomTimer): string => (timer === 'peerless' ? timer : `overdue ${timer.peerId}`);
+  const room: RoomRef = context.self;
+
+  return {
+    notify: options.notify,
+    startPeer: (peerId, { enableSimulcast }) => {
+      const relay = relayCredentials(peerId, context.now(), relaySecret);
+      const behaviour = peerBehaviour({
+        ...{ peerId, room, media, relay, createSession, videoCodec, enableSimulcast },
+        randomBytes: (n) => randomBytes(n),
+      });
+      const ref = context.spawn(behaviour, { folder: 'peers', name: peerId, mailbox: { essential: PEER_ESSENTIAL } });
+      context.monitor(ref, (down) => ({ type: 'peerDown', peerId, down }));
+
+      return ref;
+    },
+    endPeer: (peer) => context.end(peer),
+    attachPeer: (peer, connection, socket) => {
+      context.cast(peer, { type: 'attached', connection, socket });
+    },
+    detachPeer: (peer) => {
+      context.cast(peer, { type: 'detached' });
+    },
+    tellPeer: (peer, input) => {
+      context.cast(peer, { type: 'input', input });
+    },
+    watchSocket: (peerId, socket) => {
+      context.monitor(socket, () => ({ type: 'socketDown', peerId, socket }));
+    },
+    closeSocket: (socket, code, reason) => {
+      context.cast(socket, { type: 'close', code, reason });
+    },
+    closeTransport: (peerId) => media.closeTransport(peerId),
+    endComponent: ({ id, running }) => {
+      running.close().catch((error: unknown) => {
+        context.log.warn('component.close_failed', { roomId, componentId: id, error });
+      });
+    },
+    setTimer: (timer, ms) =>
+      context.setTimer(
+        timerName(timer),
+        ms,
+        timer === 'peerless' ? { type: 'peerless' } : { type: 'peerOverdue', peerId: timer.peerId },
+      ),
+    clearTimer: (timer) => context.clearTimer(timerName(timer)),
+    changed: () => options.changed(machine()),
+    ended: () => {
+      options.ended();
+      context.stop();
+    },
+    warn: (event, fields) => context.log.warn(event, { roomId, ...fields }),
+  };
+}
+
+/** Everything but what the client sends: a client that floods loses its own events first. */
+const PEER_ESSENTIAL = ['attached', 'detached', 'input', 'negotiated', 'negotiationFailed', 'sessionTimer'] as const;

@@ -1,0 +1,516 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { MediaRoomEvent } from '@bloom/sfu';
+import type { TrackOwner } from '@bloom/protocol';
+import { ComponentTable, type ComponentRecord } from './component-table.js';
+import { done, refusals, type Outcome } from './outcome.js';
+import { newPeer, peerEndpoint, peerView, trackInfo, type PeerRecord } from './peer-record.js';
+import type { EndpointTrack, SessionInput } from './peer-session.js';
+import type { AttachAnswer, ComponentReport, PeerRequest, SocketRef } from './room-messages.js';
+import type { PeerView, RoomConfig, RoomView } from './room-service.js';
+import type { RoomWorld } from './room-world.js';
+
+const INTERNAL_ERROR = 'Internal server error';
+/** A close frame holds 125 bytes, two of them the code (RFC 6455, section 5.5). */
+const MAX_CLOSE_REASON_BYTES = 123;
+
+export interface RoomMachineOptions {
+  config: RoomConfig & { roomId: string };
+  world: RoomWorld;
+  /** Ids of new peers; UUID v4. */
+  newId: () => string;
+  webrtcEnabled: boolean;
+}
+
+/**
+ * The truth about one room: who is in it, what they publish, when it ends, and in which order the outside hears of it
+ * (docs/reference/http-api.md, "States and notifications"). Sans-IO: what it sets in motion goes through `RoomWorld`.
+ */
+export class RoomMachine {
+  readonly components: ComponentTable;
+  readonly #config: RoomConfig & { roomId: string };
+  readonly #world: RoomWorld;
+  readonly #newId: () => string;
+  readonly #webrtcEnabled: boolean;
+  readonly #peers = new Map<string, PeerRecord>();
+  #connections = 0;
+  #ended = false;
+  #view: RoomView | undefined;
+
+  constructor({ config, world, newId, webrtcEnabled }: RoomMachineOptions) {
+    this.#config = config;
+    this.#world = world;
+    this.#newId = newId;
+    this.#webrtcEnabled = webrtcEnabled;
+    this.components = new ComponentTable(config);
+  }
+
+  get roomId(): string {
+    return this.#config.roomId;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** The room as the API shows it; the same object until something changes. */
+  get view(): RoomView {
+    this.#view ??= {
+      id: this.roomId,
+      config: this.#config,
+      components: this.components.views(),
+      peers: [...this.#peers.values()].map(peerView),
+    };
+
+    return this.#view;
+  }
+
+  /** Track subscriptions, active and pending: each joined peer is to get every track but its own. */
+  get subscriptions(): number {
+    let joined = 0;
+    let ofPeers = 0;
+    for (const peer of this.#peers.values()) {
+      if (peer.joined) joined++;
+      ofPeers += peer.tracks.size;
+    }
+
+    return joined * (ofPeers + this.components.trackCount) - ofPeers + this.components.subscriptions(this.#peers);
+  }
+
+  /** Ids and metadata of the peers with a socket, for reports. */
+  connectedPeers(): { peerId: string; ref: PeerRecord['ref']; metadata: unknown; tracks: readonly EndpointTrack[] }[] {
+    return [...this.#peers.values()]
+      .filter((peer) => peer.connection !== undefined)
+      .map((peer) => ({ peerId: peer.id, ref: peer.ref, metadata: peer.metadata, tracks: [...peer.tracks.values()] }));
+  }
+
+  start(): void {
+    this.#world.notify({ type: 'roomCreated', roomId: this.roomId });
+    this.#restartPeerlessClock();
+  }
+
+  addPeer(options: unknown): Outcome<PeerView> {
+    const { maxPeers } = this.#config;
+    if (maxPeers !== null && this.#peers.size >= maxPeers) return refusals.peerLimit(this.roomId);
+    if (!this.#webrtcEnabled) return refusals.peersDisabled();
+    const enableSimulcast = simulcastOption(options);
+    if (enableSimulcast === undefined) return refusals.invalidOptions();
+
+    const id = this.#newId();
+    const peer = newPeer(id, this.#world.startPeer(id, { enableSimulcast }));
+    this.#peers.set(id, peer);
+    this.#changed(peer);
+    this.#world.notify({ type: 'peerAdded', roomId: this.roomId, peerId: id });
+    this.#armDisconnectTimer(peer);
+    this.#restartPeerlessClock();
+
+    return done(peerView(peer));
+  }
+
+  /** `Peer removed` over the API. */
+  removePeer(peerId: string): Outcome<null> {
+    const peer = this.#peers.get(peerId);
+    if (peer === undefined) return refusals.peerNotFound(peerId);
+
+    const socket = peer.connection?.socket;
+    if (socket !== undefined) this.#world.closeSocket(socket, 1000, 'Peer removed');
+    this.#dropPeer(peer);
+    this.#world.notify({ type: 'peerDeleted', roomId: this.roomId, peerId });
+
+    return done(null);
+  }
+
+  attach(peerId: string, socket: SocketRef, replaces: SocketRef | null): AttachAnswer {
+    const peer = this.#peers.get(peerId);
+    if (peer === undefined) return { result: 'refused', reason: 'peer not found' };
+
+    if (peer.connection !== undefined) {
+      const current = peer.connection.socket;
+      if (replaces?.key !== current.key) return { result: 'occupied', by: current };
+      this.#world.closeSocket(current, 1000, 'Replaced by a new connection');
+      this.#disconnect(peer);
+    }
+
+    peer.connection = { number: ++this.#connections, socket };
+    this.#world.clearTimer({ peerId });
+    this.#world.clearTimer('peerless');
+    this.#world.watchSocket(peerId, socket);
+    this.#world.attachPeer(peer.ref, peer.connection.number, socket);
+    this.#changed(peer);
+    this.#world.notify({ type: 'peerConnected', roomId: this.roomId, peerId });
+
+    return { result: 'attached', peer: peer.ref };
+  }
+
+  /** The socket is gone; news of a former one are stale. */
+  socketDown(peerId: string, socket: SocketRef): void {
+    const peer = this.#peers.get(peerId);
+    if (peer?.connection?.socket.key === socket.key) this.#disconnect(peer);
+  }
+
+  fromPeer(peerId: string, connection: number, request: PeerRequest): void {
+    const peer = this.#peers.get(peerId);
+    if (peer?.connection?.number !== connection) return;
+
+    switch (request.do) {
+      case 'join':
+        return this.#join(peer, request.metadata);
+      case 'leave':
+        this.#removeTracks(peer);
+        return this.#leave(peer);
+      case 'setMetadata':
+        return this.#setMetadata(peer, request.metadata);
+      case 'publish':
+        return this.#publish(peer, request.tracks);
+      case 'unpublish':
+        return this.#unpublish(peer, request.trackIds);
+      case 'setTrackMetadata':
+        return this.#setTrackMetadata(peer, request.trackId, request.metadata);
+      case 'setEncoding':
+        return this.#setEncoding(peer, request);
+      case 'fail':
+        return this.crashPeer(peerId, request.reason);
+    }
+  }
+
+  /** The peer's media endpoint is beyond repair; `reason` is empty when unknown. */
+  crashPeer(peerId: string, reason: string): void {
+    const peer = this.#peers.get(peerId);
+    if (peer === undefined) return;
+
+    const socket = peer.connection?.socket;
+    if (socket !== undefined) this.#world.closeSocket(socket, 1011, closeReason(reason));
+    this.#dropPeer(peer);
+    this.#world.notify({ type: 'peerCrashed', roomId: this.roomId, peerId, reason });
+  }
+
+  fromMedia(event: MediaRoomEvent): void {
+    switch (event.type) {
+      case 'iceConnected':
+        return this.#tellJoined(event.peerId, { type: 'iceConnected', generation: event.generation });
+      case 'dtlsConnected':
+        return this.#tellJoined(event.peerId, { type: 'dtlsConnected' });
+      case 'encodingSwitched': {
+        const { trackId, variant, reason } = event;
+        return this.#tellJoined(event.peerId, { type: 'encodingSwitched', trackId, encoding: variant, reason });
+      }
+      case 'bandwidthEstimation':
+        return this.#tellJoined(event.peerId, { type: 'bandwidthEstimation', estimationBps: event.estimationBps });
+      case 'voiceActivity':
+        return this.#tellOthers(this.#ownerOf(event.trackId), {
+          type: 'voiceActivity',
+          trackId: event.trackId,
+          status: event.status,
+        });
+      case 'transportFailed':
+        // Without a socket there is no transport: the news come from one that was closed.
+        if (this.#peers.get(event.peerId)?.connection === undefined) return;
+        return this.crashPeer(event.peerId, event.reason);
+      case 'transportSilent':
+        return this.#world.warn('peer.transport_silent', { peerId: event.peerId });
+      case 'roomFailed':
+        this.#world.warn('room.media_failed', { reason: event.reason });
+        return this.crash();
+    }
+  }
+
+  /** The peerless clock has run its full time. */
+  peerless(): void {
+    if (!this.#hasConnectedPeer()) this.remove();
+  }
+
+  /** The peer has been without a socket for the full time. */
+  peerOverdue(peerId: string): void {
+    const peer = this.#peers.get(peerId);
+    if (peer === undefined || peer.connection !== undefined) return;
+
+    this.#dropPeer(peer);
+    this.#world.notify({ type: 'peerDeleted', roomId: this.roomId, peerId });
+  }
+
+  /** Ends the room as `DELETE` does. */
+  remove(): void {
+    if (this.#ended) return;
+
+    for (const peer of this.#peers.values()) {
+      if (peer.connection !== undefined) this.#world.closeSocket(peer.connection.socket, 1000, 'Room stopped');
+    }
+    for (const peer of this.#peers.values()) {
+      this.#removeTracks(peer);
+      this.#notifyDisconnected(peer);
+      this.#world.notify({ type: 'peerDeleted', roomId: this.roomId, peerId: peer.id });
+    }
+    for (const component of this.components.all()) {
+      this.#notifyTracksRemoved({ componentId: component.id }, component.tracks.values());
+      this.#world.endComponent(component);
+    }
+    this.#end('roomDeleted');
+  }
+
+  /** Ends the room after a failure of its own. */
+  crash(): void {
+    if (this.#ended) return;
+
+    for (const peer of this.#peers.values()) {
+      if (peer.connection !== undefined) this.#world.closeSocket(peer.connection.socket, 1011, INTERNAL_ERROR);
+    }
+    for (const peer of this.#peers.values()) this.#notifyDisconnected(peer);
+    for (const component of this.components.all()) this.#world.endComponent(component);
+    this.#end('roomCrashed');
+  }
+
+  addComponent(component: ComponentRecord): void {
+    this.components.add(component);
+    this.#changed();
+    this.#tellOthers(component.id, { type: 'endpointAdded', endpoint: this.components.endpoint(component) });
+  }
+
+  removeComponent(componentId: string): Outcome<null> {
+    const component = this.components.get(componentId);
+    if (component === undefined) return refusals.componentNotFound(componentId);
+    this.#dropComponent(component);
+
+    return done(null);
+  }
+
+  fromComponent(componentId: string, report: ComponentReport): void {
+    const component = this.components.get(componentId);
+    if (component === undefined) return;
+    const owner = { componentId };
+
+    switch (report.do) {
+      case 'publish':
+        return this.#addTracks(component, owner, report.tracks);
+      case 'unpublish':
+        return this.#takeTracks(component, owner, report.trackIds);
+      case 'setProperties':
+      case 'playable':
+        component.properties = report.properties;
+        this.#changed();
+        if (report.do === 'playable') this.#world.notify({ type: 'hlsPlayable', roomId: this.roomId, componentId });
+        return;
+      case 'finished':
+        return this.#dropComponent(component);
+      case 'crashed':
+        this.#world.warn('component.crashed', { componentId, reason: report.reason });
+        this.#dropComponent(component);
+        return this.#world.notify({ type: 'componentCrashed', roomId: this.roomId, componentId });
+    }
+  }
+
+  #join(peer: PeerRecord, metadata: unknown): void {
+    if (peer.joined) return;
+    peer.joined = true;
+    peer.metadata = metadata;
+    this.#changed(peer);
+    const endpoints = [...this.#peers.values()]
+      .filter((other) => other !== peer && other.joined)
+      .map(peerEndpoint)
+      .concat(this.components.endpoints());
+    this.#world.tellPeer(peer.ref, { type: 'joined', endpoints });
+    this.#tellOthers(peer.id, { type: 'endpointAdded', endpoint: peerEndpoint(peer) });
+    this.#world.notify({ type: 'peerMetadataUpdated', roomId: this.roomId, peerId: peer.id, metadata });
+  }
+
+  /** The others lose sight of the peer; its tracks are gone already. */
+  #leave(peer: PeerRecord): void {
+    if (!peer.joined) return;
+    peer.joined = false;
+    this.#changed(peer);
+    this.#tellOthers(peer.id, { type: 'endpointRemoved', endpointId: peer.id });
+  }
+
+  #setMetadata(peer: PeerRecord, metadata: unknown): void {
+    if (!peer.joined || isDeepStrictEqual(peer.metadata, metadata)) return;
+    peer.metadata = metadata;
+    this.#changed(peer);
+    this.#tellOthers(peer.id, { type: 'endpointUpdated', endpointId: peer.id, metadata });
+    this.#world.notify({ type: 'peerMetadataUpdated', roomId: this.roomId, peerId: peer.id, metadata });
+  }
+
+  #publish(peer: PeerRecord, tracks: readonly EndpointTrack[]): void {
+    if (!peer.joined) return;
+    const fresh = tracks.filter(({ trackId }) => this.#ownerOf(trackId) === undefined);
+    if (fresh.length < tracks.length) this.#world.warn('peer.track_id_taken', { peerId: peer.id });
+    this.#addTracks(peer, { peerId: peer.id }, fresh);
+  }
+
+  #unpublish(peer: PeerRecord, trackIds: readonly string[]): void {
+    this.#takeTracks(peer, { peerId: peer.id }, trackIds);
+  }
+
+  #addTracks(endpoint: PeerRecord | ComponentRecord, owner: TrackOwner, tracks: readonly EndpointTrack[]): void {
+    if (tracks.length === 0) return;
+    for (const track of tracks) endpoint.tracks.set(track.trackId, track);
+    this.#changedEndpoint(endpoint);
+    this.#tellOthers(endpoint.id, { type: 'tracksAdded', endpointId: endpoint.id, tracks });
+    for (const track of tracks) {
+      this.#world.notify({ type: 'trackAdded', roomId: this.roomId, owner, track: trackInfo(track) });
+    }
+  }
+
+  #takeTracks(endpoint: PeerRecord | ComponentRecord, owner: TrackOwner, trackIds: readonly string[]): void {
+    const taken: EndpointTrack[] = [];
+    for (const trackId of trackIds) {
+      const track = endpoint.tracks.get(trackId);
+      if (track !== undefined && endpoint.tracks.delete(trackId)) taken.push(track);
+    }
+    if (taken.length === 0) return;
+
+    this.#changedEndpoint(endpoint);
+    this.#tellOthers(endpoint.id, {
+      type: 'tracksRemoved',
+      endpointId: endpoint.id,
+      trackIds: taken.map(({ trackId }) => trackId),
+    });
+    this.#notifyTracksRemoved(owner, taken);
+  }
+
+  #setTrackMetadata(peer: PeerRecord, trackId: string, metadata: unknown): void {
+    const track = peer.tracks.get(trackId);
+    if (track === undefined || isDeepStrictEqual(track.metadata, metadata)) return;
+    const updated = { ...track, metadata };
+    peer.tracks.set(trackId, updated);
+    this.#changed(peer);
+    this.#tellOthers(peer.id, { type: 'trackUpdated', endpointId: peer.id, trackId, metadata });
+    const owner = { peerId: peer.id };
+    this.#world.notify({ type: 'trackMetadataUpdated', roomId: this.roomId, owner, track: trackInfo(updated) });
+  }
+
+  #setEncoding(peer: PeerRecord, { trackId, encoding, enabled }: PeerRequest & { do: 'setEncoding' }): void {
+    const track = peer.tracks.get(trackId);
+    if (track === undefined || track.disabledEncodings.includes(encoding) !== enabled) return;
+    const disabledEncodings = enabled
+      ? track.disabledEncodings.filter((name) => name !== encoding)
+      : [...track.disabledEncodings, encoding];
+    peer.tracks.set(trackId, { ...track, disabledEncodings });
+    this.#tellOthers(peer.id, { type: 'encodingChanged', endpointId: peer.id, trackId, encoding, enabled });
+  }
+
+  /** The socket is lost: the peer stays, as disconnected. */
+  #disconnect(peer: PeerRecord): void {
+    this.#notifyDisconnected(peer);
+    peer.connection = undefined;
+    this.#world.detachPeer(peer.ref);
+    this.#world.closeTransport(peer.id);
+    this.#removeTracks(peer);
+    this.#leave(peer);
+    this.#changed(peer);
+    this.#armDisconnectTimer(peer);
+    this.#restartPeerlessClock();
+  }
+
+  /** Takes the peer out of the room, up to and with PeerDisconnected. */
+  #dropPeer(peer: PeerRecord): void {
+    this.#removeTracks(peer);
+    this.#notifyDisconnected(peer);
+    this.#leave(peer);
+    peer.connection = undefined;
+    this.#peers.delete(peer.id);
+    this.#changed();
+    this.#world.clearTimer({ peerId: peer.id });
+    this.#world.closeTransport(peer.id);
+    this.#world.endPeer(peer.ref);
+    this.#restartPeerlessClock();
+  }
+
+  #dropComponent(component: ComponentRecord): void {
+    this.components.remove(component.id);
+    this.#changed();
+    this.#tellOthers(component.id, { type: 'endpointRemoved', endpointId: component.id });
+    this.#notifyTracksRemoved({ componentId: component.id }, component.tracks.values());
+    this.#world.endComponent(component);
+  }
+
+  /** Each established connection is announced as ended exactly once: the connection is the mark. */
+  #notifyDisconnected(peer: PeerRecord): void {
+    if (peer.connection === undefined) return;
+    this.#world.notify({ type: 'peerDisconnected', roomId: this.roomId, peerId: peer.id });
+  }
+
+  /** The others hear of the tracks with the end of the endpoint (`endpointRemoved`), the outside one by one. */
+  #removeTracks(peer: PeerRecord): void {
+    const tracks = [...peer.tracks.values()];
+    peer.tracks.clear();
+    if (tracks.length > 0) this.#changed(peer);
+    this.#notifyTracksRemoved({ peerId: peer.id }, tracks);
+  }
+
+  #notifyTracksRemoved(owner: TrackOwner, tracks: Iterable<EndpointTrack>): void {
+    for (const track of tracks) {
+      this.#world.notify({ type: 'trackRemoved', roomId: this.roomId, owner, track: trackInfo(track) });
+    }
+  }
+
+  #end(type: 'roomDeleted' | 'roomCrashed'): void {
+    this.#ended = true;
+    this.#world.notify({ type, roomId: this.roomId });
+    this.#world.ended();
+  }
+
+  #tellJoined(peerId: string, input: SessionInput): void {
+    const peer = this.#peers.get(peerId);
+    if (peer?.joined === true) this.#world.tellPeer(peer.ref, input);
+  }
+
+  #tellOthers(endpointId: string | undefined, input: SessionInput): void {
+    for (const peer of this.#peers.values()) {
+      if (peer.joined && peer.id !== endpointId) this.#world.tellPeer(peer.ref, input);
+    }
+  }
+
+  #ownerOf(trackId: string): string | undefined {
+    for (const peer of this.#peers.values()) if (peer.tracks.has(trackId)) return peer.id;
+
+    return this.components.ownerOf(trackId);
+  }
+
+  #hasConnectedPeer(): boolean {
+    for (const peer of this.#peers.values()) if (peer.connection !== undefined) return true;
+
+    return false;
+  }
+
+  /** Starts anew whenever nobody is connected and a peer was added, disconnected or removed. */
+  #restartPeerlessClock(): void {
+    const { peerlessPurgeTimeout } = this.#config;
+    if (peerlessPurgeTimeout === null || this.#hasConnectedPeer()) return;
+    this.#world.setTimer('peerless', peerlessPurgeTimeout * 1_000);
+  }
+
+  #armDisconnectTimer(peer: PeerRecord): void {
+    const { peerDisconnectedTimeout } = this.#config;
+    if (peerDisconnectedTimeout === null) return;
+    this.#world.setTimer({ peerId: peer.id }, peerDisconnectedTimeout * 1_000);
+  }
+
+  #changedEndpoint(endpoint: PeerRecord | ComponentRecord): void {
+    this.#changed('connection' in endpoint ? endpoint : undefined);
+  }
+
+  #changed(peer?: PeerRecord): void {
+    if (peer !== undefined) peer.view = undefined;
+    this.#view = undefined;
+    this.#world.changed();
+  }
+}
+
+/** `undefined` when the options are malformed; null counts as absent. */
+function simulcastOption(options: unknown): boolean | undefined {
+  if (options === undefined || options === null) return true;
+  if (typeof options !== 'object' || Array.isArray(options)) return undefined;
+  const value = (options as Record<string, unknown>)['enableSimulcast'] ?? true;
+
+  return typeof value === 'boolean' ? value : undefined;
+}
+
+/** The text cut to what a close frame holds, at a character boundary. */
+export function closeReason(reason: string): string {
+  if (reason === '') return INTERNAL_ERROR;
+  const bytes = Buffer.from(reason);
+  if (bytes.length <= MAX_CLOSE_REASON_BYTES) return reason;
+
+  let end = MAX_CLOSE_REASON_BYTES;
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+
+  return bytes.toString('utf8', 0, end);
+}

@@ -1,0 +1,302 @@
+import { randomUUID } from 'node:crypto';
+import { ActorError, type ActorRef, type ActorSystem, type Behaviour } from '@bloom/actors';
+import type { Log } from '@bloom/log';
+import type { Notification } from '@bloom/protocol';
+import type { MediaEngine, MediaRoom, MediaRoomEvent, RoomMediaStats } from '@bloom/sfu';
+import { attachSocket } from './attach.js';
+import type { ComponentKind, ComponentKinds } from './component-kind.js';
+import { refusals, unwrap, type Outcome } from './outcome.js';
+import type { CreatePeerSession } from './peer-session.js';
+import { issuePeerToken, verifyPeerToken } from './peer-token.js';
+import { roomBehaviour, roomMailbox } from './room-actor.js';
+import type { RoomMachine } from './room-machine.js';
+import type { RoomProtocol, RoomRef } from './room-messages.js';
+import { RoomError, type ComponentType, type RoomConfig, type RoomService, type RoomView } from './room-service.js';
+
+/** Requests wait this long for a room; clients give up after 5 s. */
+const REQUEST_TIMEOUT_MS = 4_000;
+
+/** What placement compares between nodes: kept by the rooms, never asked for. */
+export interface RoomsLoad {
+  /** Active and pending track subscriptions. */
+  forwardedTracks: number;
+  /** Rooms, those being created included. */
+  rooms: number;
+}
+
+export interface PeerReport {
+  peerId: string;
+  metadata: unknown;
+  /** Metadata of the tracks it publishes. */
+  tracks: readonly { trackId: string; metadata: unknown }[];
+  offer?: string;
+  answer?: string;
+}
+
+/** A room with at least one connected peer, for the metrics report. */
+export interface RoomReport {
+  roomId: string;
+  peers: readonly PeerReport[];
+  /** Absent when the media plane did not answer. */
+  media?: RoomMediaStats;
+}
+
+/** In order per room. A webhook URL is registered before the room's first event, and `roomCreated` is that. */
+export type RoomEvents = (notification: Notification, meta: { webhookUrl: string | null }) => void;
+
+export interface RoomsOptions {
+  system: ActorSystem;
+  engine: MediaEngine;
+  createSession: CreatePeerSession;
+  events: RoomEvents;
+  log: Log;
+  /** `JF_HOST`: where clients reach this node. */
+  address: string;
+  /** `JF_SECRET_KEY_BASE` */
+  secretKeyBase: string;
+  /** `JF_WEBRTC_USED` */
+  webrtcEnabled: boolean;
+  /** Kinds that this node runs; all others are disabled. */
+  componentKinds?: readonly ComponentKind[];
+  /** Milliseconds since the epoch; the clock of `system`. */
+  now?: () => number;
+  newId?: () => string;
+}
+
+/** The rooms of this node, and the service that the faces ask. */
+export interface Rooms extends RoomService {
+  load(): RoomsLoad;
+  /** Takes no new rooms from now on; those that run go on. */
+  drain(): void;
+  /** Ends every room as `deleteRoom` does. */
+  deleteAll(): Promise<void>;
+  reports(): Promise<RoomReport[]>;
+}
+
+interface Entry {
+  ref: RoomRef | undefined;
+  machine: RoomMachine | undefined;
+  media: MediaRoom | undefined;
+  subscriptions: number;
+}
+
+export function createRooms(options: RoomsOptions): Rooms {
+  return new LocalRooms(options);
+}
+
+/** Owns all rooms, handles no messages: who is busy must not own many children. */
+type OwnerProtocol = { create: (message: { behaviour: Behaviour<RoomProtocol, unknown>; roomId: string }) => RoomRef };
+
+const owner: Behaviour<OwnerProtocol, null> = {
+  kind: 'rooms',
+  init: () => null,
+  handlers: {
+    create: (_state, { behaviour, roomId }, context) =>
+      context.spawn(behaviour, { name: roomId, mailbox: roomMailbox, supervise: 'stop' }),
+  },
+};
+
+class LocalRooms implements Rooms {
+  readonly #options: RoomsOptions;
+  readonly #system: ActorSystem;
+  readonly #kinds: ComponentKinds;
+  readonly #owner: ActorRef<OwnerProtocol>;
+  readonly #entries = new Map<string, Entry>();
+  readonly #now: () => number;
+  readonly #newId: () => string;
+  #subscriptions = 0;
+  #draining = false;
+
+  constructor(options: RoomsOptions) {
+    this.#options = options;
+    this.#system = options.system;
+    this.#kinds = new Map((options.componentKinds ?? []).map((kind) => [kind.type, kind]));
+    this.#owner = options.system.spawn(owner, { name: 'rooms' });
+    options.system.register('rooms', this.#owner);
+    this.#now = options.now ?? (() => Date.now());
+    this.#newId = options.newId ?? (() => randomUUID());
+  }
+
+  load(): RoomsLoad {
+    return { forwardedTracks: this.#subscriptions, rooms: this.#entries.size };
+  }
+
+  async createRoom(asked: RoomConfig): Promise<{ room: RoomView; address: string }> {
+    if (this.#draining) unwrap(refusals.draining());
+    const roomId = asked.roomId ?? this.#newId();
+    if (this.#entries.has(roomId)) unwrap(refusals.roomExists(roomId));
+
+    // Takes the id before anything is awaited: of two at the same moment one wins.
+    const entry: Entry = { ref: undefined, machine: undefined, media: undefined, subscriptions: 0 };
+    this.#entries.set(roomId, entry);
+    try {
+      await this.#start(entry, { ...asked, roomId });
+    } catch (error) {
+      this.#forget(roomId, entry);
+      await entry.media?.close().catch(() => {});
+      this.#options.log.error('room.start_failed', { roomId, error });
+      throw new RoomError('ROOM_FAILED', unwrapMessage(refusals.roomFailed()), { cause: error });
+    }
+    this.#options.log.info('room.created', { roomId });
+
+    return { room: this.#view(roomId), address: this.#options.address };
+  }
+
+  async listRooms(): Promise<{ rooms: RoomView[]; unreachable: string[] }> {
+    const rooms: RoomView[] = [];
+    for (const { machine } of this.#entries.values()) if (machine !== undefined) rooms.push(machine.view);
+
+    return { rooms, unreachable: [] };
+  }
+
+  async getRoom(roomId: string): Promise<RoomView> {
+    return this.#view(roomId);
+  }
+
+  async deleteRoom(roomId: string): Promise<void> {
+    await this.#ask(roomId, (room) => this.#system.call(room, { type: 'remove' }, REQUEST_TIMEOUT_MS));
+  }
+
+  async addPeer(roomId: string, options: unknown): ReturnType<RoomService['addPeer']> {
+    const peer = await this.#ask(roomId, (room) =>
+      this.#system.call(room, { type: 'addPeer', options }, REQUEST_TIMEOUT_MS),
+    );
+    const token = issuePeerToken({ roomId, peerId: peer.id }, this.#now(), this.#options);
+
+    return { peer, token, websocketUrl: `${this.#options.address}/socket/peer/websocket` };
+  }
+
+  async removePeer(roomId: string, peerId: string): Promise<void> {
+    await this.#ask(roomId, (room) => this.#system.call(room, { type: 'removePeer', peerId }, REQUEST_TIMEOUT_MS));
+  }
+
+  addComponent(roomId: string, kind: ComponentType, options: unknown): ReturnType<RoomService['addComponent']> {
+    return this.#ask(roomId, (room) =>
+      this.#system.call(room, { type: 'addComponent', kind, options }, REQUEST_TIMEOUT_MS),
+    );
+  }
+
+  async removeComponent(roomId: string, componentId: string): Promise<void> {
+    await this.#ask(roomId, (room) =>
+      this.#system.call(room, { type: 'removeComponent', componentId }, REQUEST_TIMEOUT_MS),
+    );
+  }
+
+  async subscribeComponent(roomId: string, componentId: string, origins: readonly string[]): Promise<void> {
+    await this.#ask(roomId, (room) =>
+      this.#system.call(room, { type: 'subscribeComponent', componentId, origins }, REQUEST_TIMEOUT_MS),
+    );
+  }
+
+  async dial(roomId: string, componentId: string, phoneNumber: string): Promise<void> {
+    await this.#ask(roomId, (room) =>
+      this.#system.call(room, { type: 'dial', componentId, phoneNumber }, REQUEST_TIMEOUT_MS),
+    );
+  }
+
+  async hangUp(roomId: string, componentId: string): Promise<void> {
+    await this.#ask(roomId, (room) => this.#system.call(room, { type: 'hangUp', componentId }, REQUEST_TIMEOUT_MS));
+  }
+
+  async attachPeer(...[token, socket]: Parameters<RoomService['attachPeer']>): ReturnType<RoomService['attachPeer']> {
+    const claim = verifyPeerToken(token, this.#now(), this.#options);
+    if (typeof claim === 'string') return claim;
+    const room = this.#entries.get(claim.roomId)?.ref;
+    if (room === undefined) return 'room not found';
+
+    return attachSocket({ system: this.#system, room, peerId: claim.peerId, socket });
+  }
+
+  drain(): void {
+    this.#draining = true;
+  }
+
+  async deleteAll(): Promise<void> {
+    const refs: RoomRef[] = [];
+    for (const { ref } of this.#entries.values()) if (ref !== undefined) refs.push(ref);
+    await Promise.all(refs.map((ref) => this.#system.stop(ref)));
+  }
+
+  async reports(): Promise<RoomReport[]> {
+    const reports: Promise<RoomReport>[] = [];
+    for (const [roomId, { machine, media }] of this.#entries) {
+      const peers = machine?.connectedPeers() ?? [];
+      if (media !== undefined && peers.length > 0) reports.push(this.#report(roomId, media, peers));
+    }
+
+    return Promise.all(reports);
+  }
+
+  async #report(
+    roomId: string,
+    media: MediaRoom,
+    peers: ReturnType<RoomMachine['connectedPeers']>,
+  ): Promise<RoomReport> {
+    const descriptions = peers.map(async ({ peerId, ref, metadata, tracks }) => ({
+      peerId,
+      metadata,
+      tracks: tracks.map((track) => ({ trackId: track.trackId, metadata: track.metadata })),
+      ...(await this.#system.call(ref, { type: 'describe' }, 500).catch(() => ({}))),
+    }));
+    const stats = await media.stats().catch(() => undefined);
+    const report = { roomId, peers: await Promise.all(descriptions) };
+
+    return stats === undefined ? report : { ...report, media: stats };
+  }
+
+  async #start(entry: Entry, config: RoomConfig & { roomId: string }): Promise<void> {
+    const { engine, events, createSession, webrtcEnabled, secretKeyBase } = this.#options;
+    const { roomId, webhookUrl } = config;
+    const early: MediaRoomEvent[] = [];
+    const onEvent = (event: MediaRoomEvent): void => {
+      if (entry.ref === undefined) early.push(event);
+      else this.#system.cast(entry.ref, { type: 'fromMedia', event });
+    };
+
+    const media = await engine.openRoom(roomId, onEvent);
+    entry.media = media;
+    const behaviour = roomBehaviour({
+      ...{ config, media, createSession, webrtcEnabled, componentKinds: this.#kinds, newId: this.#newId },
+      relaySecret: `relay ${secretKeyBase}`,
+      notify: (notification) => events(notification, { webhookUrl }),
+      changed: (machine) => this.#setSubscriptions(entry, machine.subscriptions),
+      ended: () => this.#forget(roomId, entry),
+    });
+    entry.ref = await this.#system.call(this.#owner, { type: 'create', behaviour, roomId });
+    for (const event of early) onEvent(event);
+  }
+
+  #setSubscriptions(entry: Entry, subscriptions: number): void {
+    this.#subscriptions += subscriptions - entry.subscriptions;
+    entry.subscriptions = subscriptions;
+  }
+
+  #forget(roomId: string, entry: Entry): void {
+    this.#setSubscriptions(entry, 0);
+    if (this.#entries.get(roomId) === entry) this.#entries.delete(roomId);
+  }
+
+  #view(roomId: string): RoomView {
+    const view = this.#entries.get(roomId)?.machine?.view;
+
+    return view ?? unwrap(refusals.roomNotFound(roomId));
+  }
+
+  async #ask<T>(roomId: string, call: (room: RoomRef) => Promise<Outcome<T>>): Promise<T> {
+    const room = this.#entries.get(roomId)?.ref;
+    if (room === undefined) return unwrap(refusals.roomNotFound(roomId));
+
+    try {
+      return unwrap(await call(room));
+    } catch (error) {
+      if (!(error instanceof ActorError)) throw error;
+      // It ended while the request was on its way.
+      if (error.code === 'NO_PROCESS' || error.code === 'CRASHED') return unwrap(refusals.roomNotFound(roomId));
+      throw new RoomError('OWNER_UNREACHABLE', `Room ${roomId} does not answer`, { cause: error });
+    }
+  }
+}
+
+function unwrapMessage(outcome: Outcome<never>): string {
+  return outcome.ok ? '' : outcome.message;
+}

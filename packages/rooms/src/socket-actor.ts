@@ -1,0 +1,47 @@
+import { later, type Behaviour } from '@bloom/actors';
+import type { PeerSocket } from './room-service.js';
+import type { SocketProtocol } from './room-messages.js';
+
+interface SocketState {
+  closed: boolean;
+  bound: boolean;
+}
+
+/**
+ * Stands in front of an accepted websocket, on the node that accepted it, so that the peer may live on another one.
+ * It ends with the websocket, and the peer's room watches it; it watches the peer, whose loss is the websocket's end.
+ */
+export function socketBehaviour(socket: PeerSocket): Behaviour<SocketProtocol, SocketState> {
+  const close = (state: SocketState, code: number, reason: string): void => {
+    if (state.closed) return;
+    state.closed = true;
+    socket.close(code, reason);
+  };
+
+  return {
+    kind: 'peer-socket',
+    init: () => ({ closed: false, bound: false }),
+    handlers: {
+      send: (state, { text }) => {
+        if (!state.closed) socket.send(text);
+      },
+      close: (state, { code, reason }, context) => {
+        close(state, code, reason);
+        context.stop();
+      },
+      ping: (_state, { timeoutMs }) => later(socket.ping(timeoutMs)) as never,
+      bind: (state, { peer }, context) => {
+        if (state.bound) return;
+        state.bound = true;
+        context.monitor(peer, () => ({ type: 'peerDown' }));
+      },
+      peerDown: (state, _message, context) => {
+        close(state, 1011, 'Internal server error');
+        context.stop();
+      },
+    },
+    onStop: (state, { reason }) => {
+      if (reason === 'crashed') close(state, 1011, 'Internal server error');
+    },
+  };
+}

@@ -12,19 +12,30 @@ const counterBytes = Buffer.from(counters.buffer);
  */
 export class AesCounter {
   readonly #cipher: Cipher;
-  /** The salt as the words of a counter block in memory order; words 1 to 3 are combined with SSRC and index. */
-  readonly #salt0: number;
   readonly #salt1: number;
-  readonly #salt2: number;
-  readonly #salt3: number;
+  /** First word of every counter block, in memory order. */
+  readonly word0: number;
+  /** Salt for the words that are combined with the upper 32 and the lower 16 bits of a packet's index; plain numbers. */
+  readonly salt2: number;
+  readonly salt3: number;
 
   constructor(key: Buffer, salt: Buffer) {
     this.#cipher = createCipheriv('aes-128-ecb', key, null);
     this.#cipher.setAutoPadding(false);
-    this.#salt0 = swap(salt.readUInt32BE(0));
+    this.word0 = swap(salt.readUInt32BE(0));
     this.#salt1 = salt.readUInt32BE(4);
-    this.#salt2 = salt.readUInt32BE(8);
-    this.#salt3 = salt.readUInt16BE(12);
+    this.salt2 = salt.readUInt32BE(8);
+    this.salt3 = salt.readUInt16BE(12);
+  }
+
+  /** Second word of the counter blocks of an SSRC, in memory order. */
+  word1(ssrc: number): number {
+    return swap(this.#salt1 ^ ssrc);
+  }
+
+  /** Keystream from counter blocks, a multiple of 16 bytes. The result is new memory. */
+  encryptBlocks(blocks: Buffer): Buffer {
+    return this.#cipher.update(blocks);
   }
 
   /**
@@ -32,16 +43,17 @@ export class AesCounter {
    * other; `packets * bytesEach` must not exceed `BATCH_BYTES`. The result is new memory.
    */
   keystream(ssrc: number, index: number, packets: number, bytesEach: number): Buffer {
-    const word1 = swap(this.#salt1 ^ ssrc);
+    const { word0, salt2, salt3 } = this;
+    const word1 = this.word1(ssrc);
     const blocks = bytesEach >>> 4;
     let at = 0;
     for (let packet = 0; packet < packets; packet += 1) {
       const packetIndex = index + packet;
-      const word2 = swap(this.#salt2 ^ Math.floor(packetIndex / 65536));
-      const low = this.#salt3 ^ (packetIndex % 65536);
+      const word2 = swap(salt2 ^ Math.floor(packetIndex / 65536));
+      const low = salt3 ^ (packetIndex % 65536);
       const word3 = ((low & 0xff) << 8) | (low >>> 8);
       for (let block = 0; block < blocks; block += 1) {
-        counters[at] = this.#salt0;
+        counters[at] = word0;
         counters[at + 1] = word1;
         counters[at + 2] = word2;
         counters[at + 3] = word3 | ((block & 0xff00) << 8) | (block << 24);

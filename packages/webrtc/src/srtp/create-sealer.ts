@@ -1,8 +1,30 @@
+import { SrtpError } from './errors.js';
 import { JavascriptSealer } from './javascript-sealer.js';
 import type { PacketSealer, PacketSealerOptions } from './packet-sealer.js';
+import { WasmSealer } from './wasm-sealer.js';
 
+/** A datagram of Ethernet jumbo frames is far beyond what WebRTC sends. */
+const MAX_PACKET_BYTES = 8192;
+
+/**
+ * The fastest sealer that works here; its `kind` says which. Throws SrtpError `BAD_OPTION` for packets larger than 8,192
+ * bytes, and for `kind: 'wasm'` where WebAssembly SIMD is not to be had.
+ */
 export function createPacketSealer(options: PacketSealerOptions = {}): PacketSealer {
   const slots = options.slots ?? 256;
   const maxPacketBytes = options.maxPacketBytes ?? 1600;
-  return new JavascriptSealer({ slots, maxPacketBytes });
+  const keystreamBytes = options.keystreamBytes ?? 16 * 1024 * 1024;
+  if (maxPacketBytes > MAX_PACKET_BYTES) {
+    throw new SrtpError(
+      'BAD_OPTION',
+      `a sealer takes packets of at most ${MAX_PACKET_BYTES} bytes, not ${maxPacketBytes}`,
+    );
+  }
+  if (options.kind === 'javascript') return new JavascriptSealer({ slots, maxPacketBytes });
+  try {
+    return new WasmSealer({ slots, maxPacketBytes, keystreamBytes });
+  } catch (cause) {
+    if (options.kind === 'wasm') throw new SrtpError('BAD_OPTION', 'WebAssembly SIMD is not to be had here', { cause });
+    return new JavascriptSealer({ slots, maxPacketBytes });
+  }
 }

@@ -5,8 +5,12 @@ import type { PacketSealer, SealerCounters, SealStream } from './packet-sealer.j
 import type { SrtpSendSession } from './send-session.js';
 import { Slots } from './slots.js';
 
+/** The roll-over counter is authenticated behind the packet but not sent. */
+const TAILROOM = 16;
+
 class Stream implements SealStream {
   readonly keystream: KeystreamWindow;
+  isOpen = true;
 
   constructor(
     readonly session: SrtpSendSession,
@@ -31,9 +35,14 @@ export class JavascriptSealer implements PacketSealer {
 
   constructor(options: { slots: number; maxPacketBytes: number }) {
     this.maxPacketBytes = options.maxPacketBytes;
-    this.arena = Buffer.from(new ArrayBuffer(options.slots * Slots.stride(options.maxPacketBytes)));
+    this.arena = Buffer.from(new ArrayBuffer(options.slots * Slots.stride(options.maxPacketBytes, TAILROOM)));
     this.#words = new Uint32Array(this.arena.buffer, this.arena.byteOffset, this.arena.length >>> 2);
-    this.#slots = new Slots(this.arena, 0, options.slots, options.maxPacketBytes);
+    this.#slots = new Slots(this.arena, {
+      base: 0,
+      count: options.slots,
+      packetBytes: options.maxPacketBytes,
+      tailroom: TAILROOM,
+    });
     this.#source = this.arena;
   }
 
@@ -45,8 +54,8 @@ export class JavascriptSealer implements PacketSealer {
     (stream as Stream).sink = sink;
   }
 
-  closeStream(): void {
-    // Streams hold nothing but memory of their own.
+  closeStream(stream: SealStream): void {
+    (stream as Stream).isOpen = false;
   }
 
   begin(source: Buffer, start: number, end: number): void {
@@ -74,7 +83,7 @@ export class JavascriptSealer implements PacketSealer {
       return false;
     }
     const slot = this.#slots.peek();
-    if (slot < 0) return false;
+    if (slot < 0 || !stream.isOpen) return false;
     this.#slots.take();
     const { arena } = this;
     const at = this.#slots.offset(slot);

@@ -1,36 +1,6 @@
 import type { AesCounter } from './aes-counter.js';
 import { BATCH_BYTES } from './aes-counter.js';
-
-/** A packet rarely needs more; larger ones get a batch of their own. */
-const MAX_PACKETS = 64;
-
-/**
- * Decides for which packets of one SSRC keystream is made in one call: for the one asked for and the next few, in pieces
- * as long as the stream's recent packets. Where the bytes are kept is the subclass's or owner's business.
- */
-export class KeystreamPlan {
-  /** The indices covered are `[first, first + packets)`. */
-  first = 0;
-  packets = 0;
-  bytesEach = 0;
-  #longest = 0;
-  #longestBefore = 0;
-
-  covers(index: number, length: number): boolean {
-    if (length > this.#longest) this.#longest = length;
-    return index >= this.first && index < this.first + this.packets && length <= this.bytesEach;
-  }
-
-  /** Plans the next batch, starting with this packet. `limit`: at most this many bytes. */
-  advance(index: number, length: number, limit: number): void {
-    const longest = Math.max(length, this.#longest, this.#longestBefore);
-    this.#longestBefore = this.#longest;
-    this.#longest = length;
-    this.bytesEach = Math.max(16, Math.min(limit & ~15, (longest + 63) & ~63));
-    this.packets = Math.max(1, Math.min(MAX_PACKETS, Math.floor(limit / this.bytesEach)));
-    this.first = index;
-  }
-}
+import { KeystreamPlan } from './keystream-plan.js';
 
 /** Keystream of one SSRC kept on the JavaScript side. */
 export class KeystreamWindow {

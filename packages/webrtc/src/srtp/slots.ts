@@ -2,9 +2,6 @@ import { SLOT_HEADROOM } from './packet-sealer.js';
 
 /** Views remembered per slot; a power of two. Packets of one round, and often of one frame, have the same length. */
 const VIEWS = 32;
-/** Room behind a packet for the roll-over counter, which is authenticated but not sent. */
-const SLOT_TAILROOM = 16;
-
 /**
  * Output slots in one arena. Free ones form a stack, so that while sends complete at once the same few are used again and
  * again (they and the views on them stay in the cache), and one that a sink keeps simply does not return until released.
@@ -20,12 +17,14 @@ export class Slots {
   #freeCount: number;
   readonly #views: (Buffer | undefined)[];
 
-  constructor(arena: Buffer, base: number, count: number, packetBytes: number) {
+  /** `tailroom`: bytes behind a packet that sealing needs but does not send. */
+  constructor(arena: Buffer, options: { base: number; count: number; packetBytes: number; tailroom: number }) {
+    const { base, count, packetBytes, tailroom } = options;
     this.#arena = arena;
     this.#base = base;
     this.count = count;
     this.packetBytes = packetBytes;
-    this.#stride = Slots.stride(packetBytes);
+    this.#stride = Slots.stride(packetBytes, tailroom);
     this.#free = new Int32Array(count);
     for (let i = 0; i < count; i += 1) this.#free[i] = count - 1 - i;
     this.#freeCount = count;
@@ -33,8 +32,8 @@ export class Slots {
     this.#views = Array.from({ length: count * VIEWS }, () => undefined);
   }
 
-  static stride(packetBytes: number): number {
-    return Math.ceil((SLOT_HEADROOM + packetBytes + SLOT_TAILROOM) / 64) * 64;
+  static stride(packetBytes: number, tailroom: number): number {
+    return Math.ceil((SLOT_HEADROOM + packetBytes + tailroom) / 64) * 64;
   }
 
   /** The slot that `take` would take, or -1. */

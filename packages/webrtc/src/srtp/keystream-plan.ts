@@ -1,0 +1,30 @@
+/** More would only delay the first of a batch of short packets. */
+const MAX_PACKETS = 64;
+
+/**
+ * Decides for which packets of one SSRC keystream is made in one call: for the one asked for and the next few, in pieces
+ * as long as the stream's recent packets. Where the bytes are kept is its owner's business.
+ */
+export class KeystreamPlan {
+  /** The indices covered are `[first, first + packets)`. */
+  first = 0;
+  packets = 0;
+  bytesEach = 0;
+  #longest = 0;
+  #longestBefore = 0;
+
+  covers(index: number, length: number): boolean {
+    if (length > this.#longest) this.#longest = length;
+    return index >= this.first && index < this.first + this.packets && length <= this.bytesEach;
+  }
+
+  /** Plans the next batch, starting with this packet. `limit`: at most this many bytes. */
+  advance(index: number, length: number, limit: number): void {
+    const longest = Math.max(length, this.#longest, this.#longestBefore);
+    this.#longestBefore = this.#longest;
+    this.#longest = length;
+    this.bytesEach = Math.max(16, Math.min(limit & ~15, (longest + 63) & ~63));
+    this.packets = Math.max(1, Math.min(MAX_PACKETS, Math.floor(limit / this.bytesEach)));
+    this.first = index;
+  }
+}

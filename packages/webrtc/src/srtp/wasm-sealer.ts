@@ -1,0 +1,258 @@
+import { BATCH_BYTES } from './aes-counter.js';
+import type { DatagramSink } from './datagram-sink.js';
+import { AUTH_TAG_BYTES } from './key-derivation.js';
+import { KeystreamPlan } from './keystream-plan.js';
+import type { PacketSealer, SealerCounters, SealStream } from './packet-sealer.js';
+import type { SrtpSendSession } from './send-session.js';
+import { Slots } from './slots.js';
+import { KERNEL_BYTES, KERNEL_TAILROOM, LANE_WORDS, LANES, loadKernel, type SealKernel } from './wasm-kernel.js';
+
+/** SHA-1 states of the inner and the outer padded key. */
+const STATE_WORDS = 10;
+
+class Stream implements SealStream {
+  readonly plan = new KeystreamPlan();
+  /** Hash states of the session's key. */
+  readonly states: Uint32Array;
+  /** Where this stream's keystream is kept, 0 when there was no room for it. */
+  keystreamAt: number;
+  /** The batch of lanes in which it last took part. */
+  batch = -1;
+  isOpen = true;
+
+  constructor(
+    readonly session: SrtpSendSession,
+    readonly ssrc: number,
+    public sink: DatagramSink,
+    states: Uint32Array,
+    keystreamAt: number,
+  ) {
+    this.states = states;
+    this.keystreamAt = keystreamAt;
+  }
+}
+
+/** What a lane's packet becomes once it is sealed. */
+interface Lane {
+  stream: Stream | undefined;
+  slot: number;
+  length: number;
+}
+
+/** The sealer on WebAssembly SIMD: four receivers at once, keystream for several packets ahead, all in one memory. */
+export class WasmSealer implements PacketSealer {
+  readonly kind = 'wasm';
+  readonly arena: Buffer;
+  readonly maxPacketBytes: number;
+  readonly counters: SealerCounters = { sealed: 0, overruns: 0, oversized: 0, sinkFaults: 0 };
+
+  readonly #kernel: SealKernel;
+  readonly #words: Uint32Array;
+  readonly #slots: Slots;
+  readonly #sourceAt: number;
+  readonly #countersAt: number;
+  /** Keystream of one packet per lane, for late packets and for streams without a place of their own. */
+  readonly #laneKeystreamAt: number;
+  readonly #laneKeystreamBytes: number;
+  readonly #freeKeystreams: number[] = [];
+  readonly #states = new WeakMap<SrtpSendSession, Uint32Array>();
+
+  readonly #lanes: Lane[] = Array.from({ length: LANES }, () => ({ stream: undefined, slot: 0, length: 0 }));
+  #count = 0;
+  #batch = 0;
+  #sourceLength = -1;
+
+  /** Throws what WebAssembly throws where it has no SIMD. */
+  constructor(options: { slots: number; maxPacketBytes: number; keystreamBytes: number }) {
+    const sizes = layout(options);
+    const { kernel, memory } = loadKernel(sizes.end);
+    this.#kernel = kernel;
+    this.arena = Buffer.from(memory);
+    this.#words = new Uint32Array(memory);
+    this.maxPacketBytes = options.maxPacketBytes;
+    this.#countersAt = sizes.counters;
+    this.#laneKeystreamAt = sizes.laneKeystreams;
+    this.#laneKeystreamBytes = sizes.laneKeystreamBytes;
+    this.#sourceAt = sizes.source;
+    this.#slots = new Slots(this.arena, {
+      base: sizes.slots,
+      count: options.slots,
+      packetBytes: options.maxPacketBytes,
+      tailroom: KERNEL_TAILROOM,
+    });
+    for (let i = sizes.keystreamCount - 1; i >= 0; i -= 1)
+      this.#freeKeystreams.push(sizes.keystreams + i * BATCH_BYTES);
+  }
+
+  openStream(session: SrtpSendSession, ssrc: number, sink: DatagramSink): SealStream {
+    let states = this.#states.get(session);
+    if (states === undefined) {
+      states = this.#padStates(session);
+      this.#states.set(session, states);
+    }
+    return new Stream(session, ssrc, sink, states, this.#freeKeystreams.pop() ?? 0);
+  }
+
+  setSink(stream: SealStream, sink: DatagramSink): void {
+    (stream as Stream).sink = sink;
+  }
+
+  closeStream(handle: SealStream): void {
+    const stream = handle as Stream;
+    if (!stream.isOpen) return;
+    stream.isOpen = false;
+    if (stream.keystreamAt > 0) this.#freeKeystreams.push(stream.keystreamAt);
+    stream.keystreamAt = 0;
+  }
+
+  begin(source: Buffer, start: number, end: number): void {
+    this.#flush();
+    const length = end - start;
+    if (length > this.maxPacketBytes) {
+      this.#sourceLength = -1;
+      return;
+    }
+    source.copy(this.arena, this.#sourceAt, start, end);
+    this.#sourceLength = length;
+  }
+
+  reserve(): number {
+    const slot = this.#slots.peek();
+    if (slot < 0) {
+      this.counters.overruns += 1;
+      return -1;
+    }
+    return this.#slots.offset(slot);
+  }
+
+  commit(handle: SealStream, headerLength: number, prefixLength: number, skip: number, index: number): boolean {
+    const stream = handle as Stream;
+    const rest = this.#sourceLength - skip;
+    const payload = prefixLength + rest;
+    const length = headerLength + payload + AUTH_TAG_BYTES;
+    if (rest < 0 || length > this.maxPacketBytes) {
+      this.counters.oversized += 1;
+      return false;
+    }
+    const slot = this.#slots.peek();
+    if (slot < 0 || !stream.isOpen) return false;
+    // Before the keystream: that may flush, which puts other slots on the stack.
+    this.#slots.take();
+    const keystream = this.#keystream(stream, index, payload);
+
+    const lane = this.#lanes[this.#count]!;
+    lane.stream = stream;
+    lane.slot = slot;
+    lane.length = length;
+    stream.batch = this.#batch;
+    const words = this.#words;
+    const at = this.#count * LANE_WORDS;
+    words[at] = this.#slots.offset(slot);
+    words[at + 1] = headerLength;
+    words[at + 2] = prefixLength;
+    words[at + 3] = this.#sourceAt + skip;
+    words[at + 4] = rest;
+    words[at + 5] = keystream;
+    words[at + 6] = Math.floor(index / 65536);
+    const { states } = stream;
+    for (let i = 0; i < STATE_WORDS; i += 1) words[at + 8 + i] = states[i]!;
+    this.#count += 1;
+    if (this.#count === LANES) this.#flush();
+    return true;
+  }
+
+  end(): void {
+    this.#flush();
+  }
+
+  release(slot: number): void {
+    this.#slots.release(slot);
+  }
+
+  /** Address of the keystream for this packet; it stays there until the batch is flushed. */
+  #keystream(stream: Stream, index: number, length: number): number {
+    const { plan } = stream;
+    if (plan.covers(index, length)) return stream.keystreamAt + (index - plan.first) * plan.bytesEach;
+    // Late packets must not throw away the keystream of those to come.
+    if (stream.keystreamAt === 0 || index < plan.first) {
+      const to = this.#laneKeystreamAt + this.#count * this.#laneKeystreamBytes;
+      this.#generate(stream, index, 1, (length + 15) & ~15, to);
+      return to;
+    }
+    // An earlier packet of this stream may still wait in a lane for the keystream that is about to be overwritten.
+    if (stream.batch === this.#batch) this.#flush();
+    plan.advance(index, length, BATCH_BYTES);
+    this.#generate(stream, index, plan.packets, plan.bytesEach, stream.keystreamAt);
+    return stream.keystreamAt;
+  }
+
+  #generate(stream: Stream, index: number, packets: number, bytesEach: number, to: number): void {
+    const { counter } = stream.session;
+    const at = this.#countersAt;
+    this.#kernel.counterBlocks(
+      at,
+      counter.word0,
+      counter.word1(stream.ssrc),
+      counter.salt2,
+      counter.salt3,
+      Math.floor(index / 65536),
+      index % 65536,
+      packets,
+      bytesEach >>> 4,
+    );
+    this.arena.set(counter.encryptBlocks(this.arena.subarray(at, at + packets * bytesEach)), to);
+  }
+
+  #flush(): void {
+    const count = this.#count;
+    if (count === 0) return;
+    this.#kernel.protect(count);
+    this.#count = 0;
+    this.#batch += 1;
+    for (let i = 0; i < count; i += 1) {
+      const lane = this.#lanes[i]!;
+      const sink = lane.stream!.sink;
+      lane.stream = undefined;
+      let left = true;
+      try {
+        left = sink.send(this.#slots.view(lane.slot, sink.headroom, lane.length), lane.slot);
+        this.counters.sealed += 1;
+      } catch {
+        this.counters.sinkFaults += 1;
+      }
+      if (left) this.#slots.release(lane.slot);
+    }
+  }
+
+  #padStates(session: SrtpSendSession): Uint32Array {
+    const at = this.#countersAt;
+    session.hmac.innerPad.copy(this.arena, at);
+    session.hmac.outerPad.copy(this.arena, at + 64);
+    this.#kernel.padStates(at, at + 128);
+    const states = this.#words.slice((at + 128) >>> 2, ((at + 128) >>> 2) + STATE_WORDS);
+    // The padded key must not stay where a bug could send it.
+    this.arena.fill(0, at, at + 128 + STATE_WORDS * 4);
+    return states;
+  }
+}
+
+function layout(options: { slots: number; maxPacketBytes: number; keystreamBytes: number }) {
+  const roomForOne = Math.ceil((options.maxPacketBytes + 32) / 64) * 64;
+  const counters = KERNEL_BYTES;
+  const laneKeystreams = counters + Math.max(BATCH_BYTES, roomForOne);
+  const source = laneKeystreams + LANES * roomForOne;
+  const slots = source + roomForOne;
+  const keystreams = slots + options.slots * Slots.stride(options.maxPacketBytes, KERNEL_TAILROOM);
+  const keystreamCount = Math.floor(options.keystreamBytes / BATCH_BYTES);
+  return {
+    counters,
+    laneKeystreams,
+    laneKeystreamBytes: roomForOne,
+    source,
+    slots,
+    keystreams,
+    keystreamCount,
+    // Lanes that are done read on while longer ones are hashed.
+    end: keystreams + keystreamCount * BATCH_BYTES + 2 * roomForOne,
+  };
+}

@@ -154,7 +154,7 @@ export class DtlsSession {
 
   #fragment(fragment: HandshakeFragment): DropReason | undefined {
     const { type, messageSeq } = fragment;
-    if (!CLIENT_MESSAGES.has(type)) return 'dtls_unexpected';
+    if (type !== CLIENT_MESSAGES[messageSeq]) return 'dtls_unexpected';
     if (type === HandshakeType.clientHello && messageSeq < this.#assembler.next) {
       this.#helloAgain(fragment);
       return undefined;
@@ -186,10 +186,6 @@ export class DtlsSession {
     const type = message[0];
     const messageSeq = message.readUInt16BE(4);
     const isHello = type === HandshakeType.clientHello;
-    if (isHello !== messageSeq <= 1) {
-      this.#assembler.restartAt(messageSeq);
-      return 'dtls_unexpected';
-    }
     if (isHello && messageSeq === 0) {
       if (this.#hellos >= HELLO_BURST && this.#nowMs - this.#lastHelloMs < HELLO_PAUSE_MS) {
         this.#assembler.restartAt(0);
@@ -293,10 +289,14 @@ export class DtlsSession {
   }
 }
 
-/** What a client may send in the clear. */
-const CLIENT_MESSAGES = new Set<number>([
+/**
+ * What a client sends in the clear, by message number: we always ask for a cookie and a certificate, so there is only
+ * one order.
+ */
+const CLIENT_MESSAGES: readonly number[] = [
+  HandshakeType.clientHello,
   HandshakeType.clientHello,
   HandshakeType.certificate,
   HandshakeType.clientKeyExchange,
   HandshakeType.certificateVerify,
-]);
+];

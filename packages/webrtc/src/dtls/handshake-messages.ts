@@ -69,11 +69,18 @@ export class HandshakeAssembler {
   /** The next message sequence number to hand out. */
   next = 0;
 
-  /** Adds a fragment of a message at or after `next`. False when it contradicts earlier ones or finds no room. */
+  /**
+   * Adds a fragment of a message at or after `next`. One that contradicts earlier ones takes their place: the client
+   * repeats itself, whoever sent the others may not. False when there is no room.
+   */
   add(fragment: HandshakeFragment): boolean {
     const ahead = fragment.messageSeq - this.next;
     if (ahead < 0 || ahead >= MAX_AHEAD) return false;
     let partial = this.#partials.get(fragment.messageSeq);
+    if (partial !== undefined && (partial.type !== fragment.type || partial.length !== fragment.length)) {
+      this.#drop(fragment.messageSeq);
+      partial = undefined;
+    }
     if (partial === undefined) {
       if (this.#buffered + fragment.length > MAX_BUFFERED) return false;
       const { type, length } = fragment;
@@ -81,7 +88,6 @@ export class HandshakeAssembler {
       this.#partials.set(fragment.messageSeq, partial);
       this.#buffered += length;
     }
-    if (partial.type !== fragment.type || partial.length !== fragment.length) return false;
     for (let i = 0; i < fragment.data.length; i++) {
       const at = fragment.offset + i;
       if (partial.have[at] === 1) continue;

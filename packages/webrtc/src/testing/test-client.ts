@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { createSocket, type Socket } from 'node:dgram';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import { DtlsClient, SrtcpSession, SrtpSession } from 'werift';
 import { createCertificate, type DtlsCertificate, SIGNATURE_HASH } from '../dtls/certificate.js';
 import { channelPayload, writeChannelHeader } from '../relay/channel-data.js';
 import { longTermKey } from '../relay/relay-users.js';
+import { StreamFrames, streamFrame } from '../relay/stream-frames.js';
 import { addressBytes, type TransportAddress } from '../stun/address.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
@@ -12,6 +14,54 @@ import { StunWriter } from '../stun/writer.js';
 import type { IceCredentials, RelayUser } from '../transport/api.js';
 
 const CHANNEL = 0x4001;
+
+/** What carries whole datagrams or frames to the server and back. */
+interface Wire {
+  readonly local: { address: string; port: number };
+  send(datagram: Buffer): void;
+  onDatagram: (datagram: Buffer) => void;
+  close(): Promise<void>;
+}
+
+async function udpWire(server: { address: string; port: number }): Promise<Wire> {
+  const socket = createSocket('udp4');
+  socket.connect(server.port, server.address);
+  await once(socket, 'connect');
+  const wire: Wire = {
+    local: socket.address(),
+    send: (datagram) => socket.send(datagram),
+    onDatagram: () => undefined,
+    close: async () => {
+      const ended = once(socket, 'close');
+      socket.close();
+      await ended;
+    },
+  };
+  socket.on('message', (datagram) => wire.onDatagram(datagram));
+  return wire;
+}
+
+async function tcpWire(port: number): Promise<Wire> {
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  const frames = new StreamFrames();
+  const wire: Wire = {
+    local: { address: socket.localAddress ?? '', port: socket.localPort ?? 0 },
+    send: (datagram) => socket.write(streamFrame(datagram)),
+    onDatagram: () => undefined,
+    close: async () => {
+      if (socket.closed) return;
+      const ended = once(socket, 'close');
+      socket.destroy();
+      await ended;
+    },
+  };
+  socket.on('data', (chunk) => {
+    for (const frame of frames.push(chunk)) wire.onDatagram(Buffer.from(frame));
+  });
+  socket.on('error', () => undefined);
+  return wire;
+}
 
 /**
  * A client for tests: a UDP socket with a small TURN client, connectivity checks, werift's DTLS client and werift's SRTP.
@@ -41,20 +91,44 @@ export class TestClient {
   /** How packets leave: straight, as Send indications, or in a channel. */
   mode: 'direct' | 'send' | 'channel' = 'direct';
 
+  /** Wires of before, still listened to. */
+  readonly #old: Wire[] = [];
+
   private constructor(
-    readonly socket: Socket,
+    public wire: Wire,
     readonly certificate: DtlsCertificate,
-    server: { address: string; port: number },
+    private readonly udp: { address: string; port: number },
   ) {
-    this.server = { bytes: addressBytes(server.address) ?? new Uint8Array(4), port: server.port };
-    socket.on('message', (datagram) => this.#receive(datagram));
+    this.server = { bytes: addressBytes(udp.address) ?? new Uint8Array(4), port: udp.port };
+    wire.onDatagram = (datagram) => this.#receive(datagram);
   }
 
   static async open(server: { address: string; port: number }, certificate?: DtlsCertificate): Promise<TestClient> {
-    const socket = createSocket('udp4');
-    socket.connect(server.port, server.address);
-    await once(socket, 'connect');
-    return new TestClient(socket, certificate ?? (await createCertificate()), server);
+    return new TestClient(await udpWire(server), certificate ?? (await createCertificate()), server);
+  }
+
+  /** Over TCP to the relay; the relayed address stays that of the UDP port. */
+  static async openTcp(
+    tcpPort: number,
+    server: { address: string; port: number },
+    certificate: DtlsCertificate,
+  ): Promise<TestClient> {
+    return new TestClient(await tcpWire(tcpPort), certificate, server);
+  }
+
+  /** Goes on from a new address, as a client does that restarts ICE; what comes to the old one is still taken. */
+  async move(): Promise<() => void> {
+    const { wire, mode } = this;
+    this.#old.push(wire);
+    this.wire = await udpWire(this.udp);
+    this.wire.onDatagram = wire.onDatagram;
+    this.mode = 'direct';
+    // Lets a test speak from the old address once more.
+    return () => {
+      this.#old.push(this.wire);
+      this.wire = wire;
+      this.mode = mode;
+    };
   }
 
   /** A request whose answer is awaited; rejects after a second. */
@@ -71,7 +145,7 @@ export class TestClient {
         resolve(answer);
       });
       if (wrap) this.sendPacket(message);
-      else this.socket.send(message);
+      else this.wire.send(message);
     });
   }
 
@@ -138,19 +212,19 @@ export class TestClient {
 
   sendPacket(packet: Buffer): void {
     if (this.mode === 'direct') {
-      this.socket.send(packet);
+      this.wire.send(packet);
       return;
     }
     if (this.mode === 'send') {
       const indication = new StunWriter(Method.send, MessageClass.indication, randomBytes(12), packet.length + 64);
       indication.xorAddress(Attribute.xorPeerAddress, this.server).bytes(Attribute.data, packet);
-      this.socket.send(indication.finish());
+      this.wire.send(indication.finish());
       return;
     }
     const datagram = Buffer.alloc(4 + packet.length);
     writeChannelHeader(datagram, CHANNEL, packet.length);
     packet.copy(datagram, 4);
-    this.socket.send(datagram);
+    this.wire.send(datagram);
   }
 
   /** DTLS as client; resolves with SRTP ready. */
@@ -196,9 +270,7 @@ export class TestClient {
   async close(): Promise<void> {
     // Lets werift's retransmission loop end at its next turn.
     if (this.dtls) this.dtls.dtls.flight = 255;
-    const ended = once(this.socket, 'close');
-    this.socket.close();
-    await ended;
+    for (const wire of new Set([this.wire, ...this.#old])) await wire.close();
   }
 
   #receive(datagram: Buffer): void {

@@ -136,7 +136,7 @@ describe('media over loopback', () => {
     recorded.transport.negotiate({ generation: 1, ice, fingerprint: clientCertificate.fingerprint });
 
     const answer = await client.check(ice);
-    const local = client.socket.address();
+    const local = client.wire.local;
     const mapped = answer.xorAddress(Attribute.xorMappedAddress);
     expect(answer.verifyIntegrity(ice.localPwd) && answer.fingerprintHolds).toBe(true);
     expect([addressText(mapped?.bytes ?? new Uint8Array(4)), mapped?.port]).toEqual([local.address, local.port]);

@@ -1,0 +1,355 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { CipherContext, DtlsClient } from 'werift';
+import { createCertificate, type DtlsCertificate, SIGNATURE_HASH } from './certificate.js';
+import { matchesFingerprint } from './client-proof.js';
+import { DtlsSession, HANDSHAKE_TIMEOUT_MS, type SrtpKeyMaterial } from './dtls-session.js';
+
+let ours: DtlsCertificate;
+let theirs: DtlsCertificate;
+let stranger: DtlsCertificate;
+
+beforeAll(async () => {
+  [ours, theirs, stranger] = await Promise.all([createCertificate(), createCertificate(), createCertificate()]);
+});
+
+type Filter = (datagram: Buffer, count: number) => Buffer[];
+const pass: Filter = (datagram) => [datagram];
+
+interface PairOptions {
+  /** What the wire does to the client's datagrams; it may drop, double, cut, hold back. */
+  toServer?: Filter;
+  toClient?: Filter;
+  certificate?: DtlsCertificate;
+  srtpProfiles?: number[];
+}
+
+/** A session and werift's client, joined by a wire in memory. */
+class Pair {
+  readonly session: DtlsSession;
+  readonly client: DtlsClient;
+  readonly sent: Buffer[] = [];
+  readonly received: Buffer[] = [];
+  keys: SrtpKeyMaterial | undefined;
+  failure: string | undefined;
+  closedByClient = 0;
+  nowMs = 1_000;
+  readonly #ended: Promise<void>;
+
+  constructor(options: PairOptions = {}) {
+    const socket = {
+      onData: (_data: Buffer): void => undefined,
+      send: (datagram: Buffer): Promise<void> => {
+        this.received.push(Buffer.from(datagram));
+        const through = (options.toServer ?? pass)(Buffer.from(datagram), this.received.length);
+        setImmediate(() => through.forEach((one) => this.session.receive(one, this.nowMs)));
+        return Promise.resolve();
+      },
+      close: (): Promise<void> => Promise.resolve(),
+    };
+    let end: () => void = () => undefined;
+    this.#ended = new Promise((resolve) => {
+      end = resolve;
+    });
+    this.session = new DtlsSession(ours, {
+      send: (datagram) => {
+        this.sent.push(Buffer.from(datagram));
+        const through = (options.toClient ?? pass)(Buffer.from(datagram), this.sent.length);
+        setImmediate(() => through.forEach((one) => socket.onData(one)));
+      },
+      onConnected: (keys) => {
+        this.keys = keys;
+        end();
+      },
+      onFailed: (reason) => {
+        this.failure = reason;
+        end();
+      },
+      onClosed: () => {
+        this.closedByClient++;
+      },
+    });
+    this.session.expectFingerprint(theirs.fingerprint);
+    const certificate = options.certificate ?? theirs;
+    this.client = new DtlsClient({
+      transport: socket as never,
+      cert: certificate.certPem,
+      key: certificate.keyPem,
+      signatureHash: SIGNATURE_HASH,
+      srtpProfiles: (options.srtpProfiles ?? [1]) as never,
+      extendedMasterSecret: true,
+    });
+  }
+
+  /** Runs the handshake to its end at the server. */
+  async run(): Promise<this> {
+    this.client.connect().catch(() => undefined);
+    await this.#ended;
+    this.stopClient();
+    return this;
+  }
+
+  /** Lets werift's retransmission loop end at its next turn. */
+  stopClient(): void {
+    this.client.dtls.flight = 255;
+  }
+
+  /** A record sealed with the client's keys. */
+  sealed(type: number, body: Buffer, sequenceNumber = 1_000): Buffer {
+    const header = { type, version: 0xfefd, epoch: 1, sequenceNumber };
+    const fragment = Buffer.from(this.client.cipher.cipher.encrypt(this.client.sessionType, body, header));
+    const out = Buffer.alloc(13);
+    out[0] = type;
+    out.writeUInt16BE(0xfefd, 1);
+    out.writeUInt16BE(1, 3);
+    out.writeUIntBE(sequenceNumber, 5, 6);
+    out.writeUInt16BE(fragment.length, 11);
+    return Buffer.concat([out, fragment]);
+  }
+}
+
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+
+describe('a handshake', () => {
+  test('ends with the same keys on both sides and in six datagrams of ours at most', async () => {
+    const pair = await new Pair().run();
+    await settle();
+    const mirrored = pair.client.extractSessionKeys(16, 14);
+    expect(pair.keys?.localKey).toEqual(mirrored.remoteKey);
+    expect(pair.keys?.remoteKey).toEqual(mirrored.localKey);
+    expect(pair.keys?.localSalt).toEqual(mirrored.remoteSalt);
+    expect(pair.session.state).toBe('connected');
+    expect(pair.sent.length).toBeLessThanOrEqual(3);
+    expect(Math.max(...pair.sent.map((datagram) => datagram.length))).toBeLessThanOrEqual(1_200);
+  });
+
+  test('survives a client flight that arrives backwards, cut and twice', async () => {
+    const held: Buffer[] = [];
+    const pair = new Pair({
+      toServer: (datagram) => {
+        const cut = cutHandshake(datagram);
+        if (cut === undefined || datagram[13] === 1) return [...(cut ?? [datagram]).toReversed(), datagram];
+        held.push(...cut.toReversed());
+        // Certificate, key exchange and proof are let through when the third is here, the last first.
+        return held.length === cut.length * 3 || datagram[13] === 15 ? held.splice(0).toReversed() : [];
+      },
+    });
+    await pair.run();
+    expect([pair.failure, pair.session.state]).toEqual([undefined, 'connected']);
+  });
+
+  test('survives the loss of our last flight: the client repeats and gets it again', async () => {
+    const pair = new Pair({ toClient: (datagram) => (datagram[0] === 20 ? [] : [datagram]) });
+    await pair.run();
+    const [finished] = pair.received.filter((datagram) => datagram.readUInt16BE(3) === 1);
+    const before = pair.sent.length;
+    pair.session.receive(Buffer.from(finished as Buffer), pair.nowMs);
+    expect(pair.sent.slice(before)).toEqual([pair.sent[before - 1]]);
+  });
+
+  test('survives a client that repeats its whole flight before we have its Finished', async () => {
+    const flight: Buffer[] = [];
+    const pair = new Pair({
+      toServer: (datagram) => {
+        if (datagram[0] === 22 && datagram[13] === 1) return [datagram];
+        flight.push(datagram);
+        return datagram.readUInt16BE(3) === 1 ? [...flight.slice(0, 3), ...flight.slice(0, 3), ...flight] : [];
+      },
+    });
+    await pair.run();
+    expect([pair.failure, pair.session.state]).toEqual([undefined, 'connected']);
+  });
+
+  test('repeats its own flight, ever more rarely, and gives up after 30 s', async () => {
+    const pair = new Pair({ toServer: (datagram) => (datagram[13] === 1 ? [datagram] : []) });
+    pair.client.connect().catch(() => undefined);
+    while (pair.sent.length < 2) await settle();
+    pair.stopClient();
+    const repeatedAt: number[] = [];
+    for (let ms = 0; ms < HANDSHAKE_TIMEOUT_MS; ms += 250) {
+      const before = pair.sent.length;
+      pair.session.sweep(pair.nowMs + ms);
+      if (pair.sent.length > before) repeatedAt.push(ms);
+    }
+    expect(repeatedAt).toEqual([1_000, 3_000, 7_000, 15_000]);
+    expect(pair.failure).toBeUndefined();
+    pair.session.sweep(pair.nowMs + HANDSHAKE_TIMEOUT_MS);
+    expect(pair.failure).toBe('the DTLS handshake did not finish within 30 s');
+  });
+});
+
+describe('a client is refused', () => {
+  test('when its certificate is not the announced one', async () => {
+    const pair = await new Pair({ certificate: stranger }).run();
+    expect(pair.failure).toBe('the DTLS certificate does not match the announced fingerprint');
+    expect([pair.keys, pair.session.state]).toEqual([undefined, 'failed']);
+    expect(pair.sent.some((datagram) => datagram.readUInt16BE(3) === 1)).toBe(false);
+  });
+
+  test('when it shows the announced certificate without holding its key', async () => {
+    const pair = new Pair({ certificate: stranger });
+    const shown = new CipherContext(1, theirs.certPem, theirs.keyPem, SIGNATURE_HASH);
+    pair.client.cipher.localCert = shown.localCert;
+    await pair.run();
+    expect(pair.failure).toBe('the client does not hold the key of its DTLS certificate');
+  });
+
+  test('when it has no SRTP profile in common with us, with the reason in the end', async () => {
+    const pair = new Pair({ srtpProfiles: [7] });
+    pair.client.connect().catch(() => undefined);
+    while (pair.received.length === 0) await settle();
+    await settle();
+    pair.stopClient();
+    pair.session.sweep(pair.nowMs + HANDSHAKE_TIMEOUT_MS);
+    expect(pair.failure).toBe('the DTLS handshake did not finish within 30 s: no common parameters');
+  });
+
+  test('when the announced fingerprint changes under a running session', async () => {
+    const pair = await new Pair().run();
+    pair.session.expectFingerprint(theirs.fingerprint);
+    expect(pair.failure).toBeUndefined();
+    pair.session.expectFingerprint(stranger.fingerprint);
+    expect(pair.failure).toBe('the DTLS fingerprint changed during the session');
+  });
+
+  test.each(['sha-1', 'md5', 'sha-256'])('by a fingerprint of %s that proves nothing', (algorithm) => {
+    const certificate = Buffer.from('certificate');
+    expect(matchesFingerprint(certificate, { algorithm, value: 'AA:BB' })).toBe(false);
+    expect(matchesFingerprint(certificate, { algorithm, value: '' })).toBe(false);
+  });
+});
+
+describe('once connected', () => {
+  test('nothing in the clear changes anything', async () => {
+    const pair = await new Pair().run();
+    const hello = pair.received[0] as Buffer;
+    const alert = Buffer.from('15fefd000000000000000900020228', 'hex');
+    expect(pair.session.receive(Buffer.from(hello), pair.nowMs)).toBe('dtls_unexpected');
+    expect(pair.session.receive(alert, pair.nowMs)).toBe('dtls_unexpected');
+    await settle();
+    expect([pair.session.state, pair.failure, pair.closedByClient]).toEqual(['connected', undefined, 0]);
+  });
+
+  test('close_notify of the client closes, an alert nobody sealed does not', async () => {
+    const pair = await new Pair().run();
+    const closing = pair.sealed(21, Buffer.of(1, 0));
+    const forged = Buffer.from(closing);
+    forged[forged.length - 1] = (forged[forged.length - 1] ?? 0) ^ 1;
+    expect(pair.session.receive(forged, pair.nowMs)).toBe('unauthenticated');
+    expect(pair.session.state).toBe('connected');
+    expect(pair.session.receive(closing, pair.nowMs)).toBeUndefined();
+    expect([pair.session.state, pair.closedByClient, pair.failure]).toEqual(['closed', 1, undefined]);
+  });
+
+  test('a fatal alert of the client fails the session', async () => {
+    const pair = await new Pair().run();
+    pair.session.receive(pair.sealed(21, Buffer.of(2, 80)), pair.nowMs);
+    expect(pair.failure).toBe('the client ended DTLS with alert 80');
+  });
+
+  test('an encrypted hello does not begin anew', async () => {
+    const pair = await new Pair().run();
+    const hello = (pair.received[0] as Buffer).subarray(13);
+    expect(pair.session.receive(pair.sealed(22, Buffer.from(hello)), pair.nowMs)).toBe('dtls_unexpected');
+    expect(pair.session.state).toBe('connected');
+  });
+
+  test('closing says good-bye in a record the client can read', async () => {
+    const pair = await new Pair().run();
+    await settle();
+    pair.session.close();
+    pair.session.close();
+    const goodbye = pair.sent.at(-1) as Buffer;
+    const plain = pair.client.cipher.cipher.decrypt(pair.client.sessionType, goodbye.subarray(13), {
+      type: 21,
+      version: 0xfefd,
+      epoch: 1,
+      sequenceNumber: goodbye.readUIntBE(5, 6),
+    });
+    expect([...plain]).toEqual([1, 0]);
+    expect(pair.sent.filter((datagram) => datagram[0] === 21)).toHaveLength(1);
+  });
+});
+
+describe('garbage', () => {
+  test('before, between and after real datagrams neither throws nor hinders the handshake', async () => {
+    const junk = fc.sample(
+      fc.oneof(
+        fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
+        fc
+          .tuple(fc.nat(30), fc.nat(6), fc.uint8Array({ maxLength: 60 }))
+          // A whole message of the right type at its very place is beyond DTLS to tell from the client's.
+          .filter(([type, seq]) => [1, 1, 11, 16, 15][seq] !== type)
+          .map(([type, seq, body]) => helloLike(type, seq, body)),
+      ),
+      300,
+    );
+    const pair = new Pair({ toServer: (datagram) => [...junk, datagram, ...junk] });
+    await pair.run();
+    expect([pair.failure, pair.session.state]).toEqual([undefined, 'connected']);
+    for (const datagram of junk) pair.session.receive(Buffer.from(datagram), pair.nowMs);
+    await settle();
+    expect(pair.session.state).toBe('connected');
+  });
+
+  test('in 10,000 changed datagrams of a real client never throws', async () => {
+    const pair = await new Pair().run();
+    const real = pair.received;
+    const session = new DtlsSession(ours, {
+      send: () => undefined,
+      onConnected: () => undefined,
+      onFailed: () => undefined,
+      onClosed: () => undefined,
+    });
+    let nowMs = 0;
+    fc.assert(
+      fc.property(
+        fc.nat(real.length - 1),
+        fc.array(fc.tuple(fc.nat(400), fc.integer({ min: 1, max: 255 })), { maxLength: 3 }),
+        (index, changes) => {
+          const datagram = Buffer.from(real[index] as Buffer);
+          for (const [at, mask] of changes) {
+            const where = at % datagram.length;
+            datagram[where] = (datagram[where] ?? 0) ^ mask;
+          }
+          session.receive(datagram, (nowMs += 20));
+        },
+      ),
+      { numRuns: 10_000 },
+    );
+    await settle();
+    expect(session.state).not.toBe('connected');
+  });
+});
+
+/** Splits a datagram of one plaintext handshake message into two records of a fragment each. */
+function cutHandshake(datagram: Buffer): Buffer[] | undefined {
+  if (datagram[0] !== 22 || datagram.readUInt16BE(3) !== 0) return undefined;
+  const head = datagram.subarray(13, 25);
+  const body = datagram.subarray(25);
+  const at = body.length >> 1;
+  return [
+    [0, at],
+    [at, body.length],
+  ].map(([from = 0, to = 0]) => {
+    const fragment = Buffer.from(head);
+    fragment.writeUIntBE(from, 6, 3);
+    fragment.writeUIntBE(to - from, 9, 3);
+    const record = Buffer.from(datagram.subarray(0, 13));
+    record.writeUInt16BE(12 + to - from, 11);
+    return Buffer.concat([record, fragment, body.subarray(from, to)]);
+  });
+}
+
+/** A well-formed record with a whole handshake message of nonsense. */
+function helloLike(type: number, messageSeq: number, body: Uint8Array): Buffer {
+  const out = Buffer.alloc(25);
+  out[0] = 22;
+  out.writeUInt16BE(0xfefd, 1);
+  out.writeUInt16BE(12 + body.length, 11);
+  out[13] = type;
+  out.writeUIntBE(body.length, 14, 3);
+  out.writeUInt16BE(messageSeq, 17);
+  out.writeUIntBE(body.length, 22, 3);
+  return Buffer.concat([out, body]);
+}

@@ -1,0 +1,38 @@
+import { expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { NONCE_LIFETIME_MS, Nonces } from './nonces.js';
+import { SourceLimiter } from './source-limiter.js';
+
+const NOW = 1_790_000_000_000;
+
+test('a nonce holds for its client within its lifetime, in every thread with the secret', () => {
+  const secret = Buffer.alloc(32, 3);
+  const nonce = new Nonces(secret).mint('192.0.2.1', 4000, NOW);
+  const elsewhere = new Nonces(secret);
+  expect(elsewhere.holds(nonce, '192.0.2.1', 4000, NOW + NONCE_LIFETIME_MS - 1)).toBe(true);
+  expect(elsewhere.holds(nonce, '192.0.2.1', 4000, NOW - 1_000)).toBe(true);
+  expect(elsewhere.holds(nonce, '192.0.2.1', 4000, NOW + NONCE_LIFETIME_MS)).toBe(false);
+  expect(elsewhere.holds(nonce, '192.0.2.1', 4001, NOW)).toBe(false);
+  expect(elsewhere.holds(nonce, '192.0.2.2', 4000, NOW)).toBe(false);
+  expect(new Nonces().holds(nonce, '192.0.2.1', 4000, NOW)).toBe(false);
+});
+
+test('no other text is a nonce', () => {
+  const nonces = new Nonces();
+  const real = nonces.mint('192.0.2.1', 4000, NOW);
+  const near = fc.tuple(fc.nat(real.length - 1), fc.constantFrom(...'0123456789abcdefgé')).map(([at, char]) => {
+    return real.slice(0, at) + char + real.slice(at + 1);
+  });
+  fc.assert(
+    fc.property(fc.oneof(fc.string({ maxLength: 40 }), near), (text) => {
+      expect(nonces.holds(text, '192.0.2.1', 4000, NOW)).toBe(text === real);
+    }),
+    { numRuns: 10_000 },
+  );
+});
+
+test('a limiter gives a burst, then what time earns', () => {
+  const limiter = new SourceLimiter({ burst: 2, perSecond: 10 });
+  const taken = [0, 0, 0, 50, 100, 100, 1_000, 1_000, 1_000].map((ms) => limiter.take('192.0.2.1', NOW + ms));
+  expect(taken).toEqual([true, true, false, false, true, false, true, true, false]);
+});

@@ -1,0 +1,410 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { addressBytes, type TransportAddress } from '../stun/address.js';
+import { Attribute, MessageClass, Method } from '../stun/constants.js';
+import { StunMessage } from '../stun/message.js';
+import { StunWriter } from '../stun/writer.js';
+import type { DropReason } from '../transport/drops.js';
+import type { Allocation } from './allocation.js';
+import { channelPayload, writeChannelHeader } from './channel-data.js';
+import type { ClientFlow } from './client-flow.js';
+import { NONCE_LIFETIME_MS, Nonces } from './nonces.js';
+import { type RelayClient, RelayFront, type RelayLimits } from './relay-front.js';
+import { longTermKey, type RelayOwner } from './relay-users.js';
+import { SourceLimiter } from './source-limiter.js';
+
+const US: TransportAddress = { bytes: Uint8Array.of(203, 0, 113, 5), port: 50_000 };
+const ELSEWHERE: TransportAddress = { bytes: Uint8Array.of(10, 0, 0, 1), port: 22 };
+const NAME = '1790000000:peer';
+const PASSWORD = 'c2VjcmV0';
+const START = 1_790_000_000_000;
+
+class Owner implements RelayOwner {
+  readonly received: string[] = [];
+  gone = 0;
+  inUse: Allocation | undefined;
+
+  onRelayed(_allocation: Allocation, payload: Buffer): void {
+    this.received.push(payload.toString());
+  }
+  onAllocationGone(): void {
+    this.gone++;
+  }
+  isInUse(allocation: Allocation): boolean {
+    return allocation === this.inUse;
+  }
+}
+
+/** One client 5-tuple with its end of the conversation. */
+class Tuple implements RelayClient {
+  allocation: Allocation | undefined;
+  readonly sent: Buffer[] = [];
+  readonly flow: ClientFlow;
+  nonce = '';
+  realm = '';
+
+  constructor(port: number, address = '198.51.100.7') {
+    this.flow = {
+      protocol: 'udp',
+      address,
+      port,
+      source: { bytes: addressBytes(address) as Uint8Array, port },
+      send: (datagram) => {
+        this.sent.push(Buffer.from(datagram));
+        return true;
+      },
+    };
+  }
+}
+
+let owner: Owner;
+let front: RelayFront;
+let nowMs: number;
+let changed: RelayClient[];
+
+function start(limits: Partial<RelayLimits> = {}, limiter = new SourceLimiter({ burst: 100, perSecond: 10 })): void {
+  owner = new Owner();
+  nowMs = START;
+  changed = [];
+  front = new RelayFront({
+    relayed: US,
+    nonces: new Nonces(Buffer.alloc(32, 1)),
+    limiter,
+    limits,
+    onClientChanged: (client) => changed.push(client),
+  });
+  front.addUser(NAME, PASSWORD, owner);
+}
+beforeEach(() => start());
+
+let transactions = 0;
+type Fill = (writer: StunWriter) => unknown;
+interface Signed {
+  username?: string;
+  password?: string;
+  fill?: Fill;
+  transactionId?: Buffer;
+}
+
+/** Sends a request and returns its answer, if there was one. */
+function ask(tuple: Tuple, method: Method, { username = NAME, password = PASSWORD, fill, transactionId }: Signed = {}) {
+  const id = transactionId ?? Buffer.alloc(12);
+  if (transactionId === undefined) id.writeUInt32BE(++transactions);
+  const writer = new StunWriter(method, MessageClass.request, id, 512);
+  fill?.(writer);
+  if (tuple.nonce !== '') {
+    writer.text(Attribute.username, username).text(Attribute.realm, tuple.realm).text(Attribute.nonce, tuple.nonce);
+    writer.integrity(longTermKey(username, tuple.realm, password));
+  }
+  return deliver(tuple, writer.finish());
+}
+
+function deliver(tuple: Tuple, bytes: Buffer): { answer: StunMessage | undefined; dropped: DropReason | undefined } {
+  const before = tuple.sent.length;
+  const dropped = front.handle(tuple, StunMessage.parse(bytes) as StunMessage, nowMs);
+  const reply = tuple.sent[before];
+  return { answer: reply && StunMessage.parse(reply), dropped };
+}
+
+const udp: Fill = (writer) => writer.uint32(Attribute.requestedTransport, 17 << 24);
+const peer =
+  (address: TransportAddress): Fill =>
+  (writer) =>
+    writer.xorAddress(Attribute.xorPeerAddress, address);
+const channel =
+  (number: number, address = US): Fill =>
+  (writer) =>
+    writer.uint32(Attribute.channelNumber, number << 16).xorAddress(Attribute.xorPeerAddress, address);
+
+function challenge(tuple: Tuple): StunMessage | undefined {
+  const { answer } = ask(tuple, Method.allocate, { fill: udp });
+  tuple.realm = answer?.text(Attribute.realm) ?? '';
+  tuple.nonce = answer?.text(Attribute.nonce) ?? '';
+  return answer;
+}
+
+function allocated(port = 4000): Tuple {
+  const tuple = new Tuple(port);
+  challenge(tuple);
+  expect(ask(tuple, Method.allocate, { fill: udp }).answer?.messageClass).toBe(MessageClass.success);
+  return tuple;
+}
+
+function indication(data: string, address = US): Buffer {
+  return new StunWriter(Method.send, MessageClass.indication, Buffer.alloc(12))
+    .xorAddress(Attribute.xorPeerAddress, address)
+    .text(Attribute.data, data)
+    .finish();
+}
+
+function channelFrame(number: number, data: string): Buffer {
+  const frame = Buffer.concat([Buffer.alloc(4), Buffer.from(data)]);
+  writeChannelHeader(frame, number, data.length);
+  return frame;
+}
+
+describe('a stranger', () => {
+  test('draws the challenge with an Allocate and learns nothing else', () => {
+    const answer = challenge(new Tuple(1));
+    expect([answer?.messageClass, answer?.errorCode]).toEqual([MessageClass.error, 401]);
+    expect(answer?.has(Attribute.realm) && answer.has(Attribute.nonce)).toBe(true);
+    expect(answer?.has(Attribute.software)).toBe(false);
+  });
+
+  test.each([Method.refresh, Method.createPermission, Method.channelBind])('gets no answer to method %p', (method) => {
+    expect(ask(new Tuple(1), method, { fill: channel(0x4000) })).toEqual({
+      answer: undefined,
+      dropped: 'unauthenticated',
+    });
+  });
+
+  test('with a wrong password or an unknown name is challenged again and gets no allocation', () => {
+    const tuple = new Tuple(1);
+    challenge(tuple);
+    for (const wrong of [{ password: 'guess' }, { username: '1790000000:other' }]) {
+      const { answer, dropped } = ask(tuple, Method.allocate, { fill: udp, ...wrong });
+      expect([answer?.errorCode, dropped]).toEqual([401, 'unauthenticated']);
+    }
+    expect([tuple.allocation, front.allocationCount]).toEqual([undefined, 0]);
+  });
+
+  test('is answered only so often', () => {
+    start({}, new SourceLimiter({ burst: 3, perSecond: 1 }));
+    const tuple = new Tuple(1);
+    for (let i = 0; i < 3; i++) expect(ask(tuple, Method.allocate, { fill: udp }).answer?.errorCode).toBe(401);
+    expect(ask(tuple, Method.allocate, { fill: udp })).toEqual({ answer: undefined, dropped: 'rate_limited' });
+    expect(ask(new Tuple(1, '198.51.100.8'), Method.allocate, { fill: udp }).answer?.errorCode).toBe(401);
+    nowMs += 1_000;
+    expect(ask(tuple, Method.allocate, { fill: udp }).answer?.errorCode).toBe(401);
+  });
+
+  test('cannot use the nonce of another address, nor may a client keep one for ever', () => {
+    const tuple = allocated();
+    const thief = new Tuple(9);
+    thief.realm = tuple.realm;
+    thief.nonce = tuple.nonce;
+    expect(ask(thief, Method.allocate, { fill: udp }).answer?.errorCode).toBe(438);
+
+    nowMs += NONCE_LIFETIME_MS;
+    const { answer } = ask(tuple, Method.refresh);
+    expect(answer?.errorCode).toBe(438);
+    tuple.nonce = answer?.text(Attribute.nonce) ?? '';
+    expect(ask(tuple, Method.refresh).answer?.messageClass).toBe(MessageClass.success);
+  });
+});
+
+describe('Allocate', () => {
+  test('announces our own pair, the client as we see it, and the lifetime', () => {
+    const tuple = new Tuple(4000);
+    challenge(tuple);
+    const { answer } = ask(tuple, Method.allocate, { fill: udp });
+    expect(answer?.xorAddress(Attribute.xorRelayedAddress)).toEqual(US);
+    expect(answer?.xorAddress(Attribute.xorMappedAddress)).toEqual(tuple.flow.source);
+    expect(answer?.uint32(Attribute.lifetime)).toBe(600);
+    expect(answer?.verifyIntegrity(longTermKey(NAME, tuple.realm, PASSWORD))).toBe(true);
+    expect(changed).toEqual([tuple]);
+  });
+
+  test.each([
+    [1, 600],
+    [1_000, 1_000],
+    [90_000, 3_600],
+  ])('a wish for %p s gets %p s', (wanted, granted) => {
+    const tuple = new Tuple(4000);
+    challenge(tuple);
+    const fill: Fill = (writer) => (udp(writer), writer.uint32(Attribute.lifetime, wanted));
+    expect(ask(tuple, Method.allocate, { fill }).answer?.uint32(Attribute.lifetime)).toBe(granted);
+  });
+
+  test('sent again is answered again, a second one is a mismatch', () => {
+    const tuple = new Tuple(4000);
+    challenge(tuple);
+    const transactionId = Buffer.alloc(12, 9);
+    for (let i = 0; i < 2; i++) {
+      const { answer } = ask(tuple, Method.allocate, { fill: udp, transactionId });
+      expect(answer?.messageClass).toBe(MessageClass.success);
+    }
+    expect(front.allocationCount).toBe(1);
+    expect(ask(tuple, Method.allocate, { fill: udp }).answer?.errorCode).toBe(437);
+  });
+
+  test.each<[string, number, Fill]>([
+    ['without transport', 400, () => undefined],
+    ['of TCP', 442, (writer) => writer.uint32(Attribute.requestedTransport, 6 << 24)],
+    ['of IPv6', 440, (writer) => (udp(writer), writer.uint32(Attribute.requestedAddressFamily, 2 << 24))],
+    ['of a reserved port', 508, (writer) => (udp(writer), writer.bytes(Attribute.reservationToken, Buffer.alloc(8)))],
+    ['of a port pair', 508, (writer) => (udp(writer), writer.bytes(Attribute.evenPort, Buffer.of(0x80)))],
+    ['with an unknown attribute', 420, (writer) => (udp(writer), writer.uint32(0x7123, 0))],
+  ])('%s is refused with %p', (_what, code, fill) => {
+    const tuple = new Tuple(4000);
+    challenge(tuple);
+    expect(ask(tuple, Method.allocate, { fill }).answer?.errorCode).toBe(code);
+    expect(front.allocationCount).toBe(0);
+  });
+
+  test('beyond a user’s limit replaces the one idle longest, never the one in use', () => {
+    start({ allocationsPerUser: 3 });
+    const tuples = [1, 2, 3].map((port) => {
+      nowMs += 10;
+      return allocated(port);
+    });
+    owner.inUse = tuples[0]?.allocation;
+    allocated(4);
+    expect(tuples.map((tuple) => tuple.allocation !== undefined)).toEqual([true, false, true]);
+    expect([front.allocationCount, owner.gone]).toEqual([3, 1]);
+  });
+
+  test('beyond the port’s limit is refused', () => {
+    start({ allocations: 2 });
+    allocated(1);
+    allocated(2);
+    const tuple = new Tuple(3);
+    challenge(tuple);
+    expect(ask(tuple, Method.allocate, { fill: udp }).answer?.errorCode).toBe(508);
+  });
+});
+
+describe('an allocation', () => {
+  test('expires, unless refreshed in time', () => {
+    const tuple = allocated();
+    nowMs += 599_000;
+    front.sweep(nowMs);
+    expect(ask(tuple, Method.refresh).answer?.uint32(Attribute.lifetime)).toBe(600);
+    nowMs += 599_000;
+    front.sweep(nowMs);
+    expect(front.allocationCount).toBe(1);
+    nowMs += 1_000;
+    front.sweep(nowMs);
+    expect([front.allocationCount, tuple.allocation, owner.gone]).toEqual([0, undefined, 1]);
+    expect(ask(tuple, Method.refresh).answer?.errorCode).toBe(437);
+  });
+
+  test('is deleted by a refresh with lifetime 0', () => {
+    const tuple = allocated();
+    const { answer } = ask(tuple, Method.refresh, { fill: (writer) => writer.uint32(Attribute.lifetime, 0) });
+    expect([answer?.messageClass, answer?.uint32(Attribute.lifetime)]).toEqual([MessageClass.success, 0]);
+    expect([front.allocationCount, owner.gone]).toEqual([0, 1]);
+  });
+
+  test('belongs to its user alone', () => {
+    const tuple = allocated();
+    front.addUser('1790000000:other', 'x', new Owner());
+    expect(ask(tuple, Method.refresh, { username: '1790000000:other', password: 'x' }).answer?.errorCode).toBe(441);
+  });
+
+  test('is freed with its user and with its connection', () => {
+    const tuple = allocated(1);
+    front.clientGone(allocated(2));
+    expect(front.allocationCount).toBe(1);
+    front.removeUser(NAME);
+    expect([front.allocationCount, tuple.allocation, owner.gone]).toEqual([0, undefined, 2]);
+    expect(ask(tuple, Method.allocate, { fill: udp }).answer?.errorCode).toBe(401);
+  });
+});
+
+describe('relaying', () => {
+  test('is refused to anyone but ourselves', () => {
+    const tuple = allocated();
+    for (const address of [ELSEWHERE, { ...US, port: 50_001 }, { bytes: new Uint8Array(16), port: US.port }]) {
+      expect(ask(tuple, Method.createPermission, { fill: peer(address) }).answer?.errorCode).toBe(403);
+      expect(ask(tuple, Method.channelBind, { fill: channel(0x4001, address) }).answer?.errorCode).toBe(403);
+    }
+    const both: Fill = (writer) => (peer(US)(writer), peer(ELSEWHERE)(writer));
+    expect(ask(tuple, Method.createPermission, { fill: both }).answer?.errorCode).toBe(403);
+    expect(ask(tuple, Method.createPermission).answer?.errorCode).toBe(400);
+    expect(deliver(tuple, indication('x')).dropped).toBe('relay_unbound');
+  });
+
+  test('by indication needs a permission that has not expired', () => {
+    const tuple = allocated();
+    expect(deliver(tuple, indication('early')).dropped).toBe('relay_unbound');
+    expect(ask(tuple, Method.createPermission, { fill: peer(US) }).answer?.messageClass).toBe(MessageClass.success);
+    expect(deliver(tuple, indication('hello')).dropped).toBeUndefined();
+    expect(deliver(tuple, indication('away', ELSEWHERE)).dropped).toBe('relay_unbound');
+    nowMs += 300_000;
+    expect(deliver(tuple, indication('late')).dropped).toBe('relay_unbound');
+    expect(owner.received).toEqual(['hello']);
+  });
+
+  test('in a channel goes both ways until the binding expires', () => {
+    const tuple = allocated();
+    expect(front.handleChannelData(tuple, channelFrame(0x4001, 'early'), nowMs)).toBe('relay_unbound');
+    expect(ask(tuple, Method.channelBind, { fill: channel(0x4001) }).answer?.messageClass).toBe(MessageClass.success);
+    expect(front.handleChannelData(tuple, channelFrame(0x4001, 'hello'), nowMs)).toBeUndefined();
+    expect(front.handleChannelData(tuple, channelFrame(0x4002, 'other'), nowMs)).toBe('relay_unbound');
+    expect(owner.received).toEqual(['hello']);
+
+    const allocation = tuple.allocation as Allocation;
+    expect(allocation.headroom).toBe(4);
+    front.sendTo(allocation, Buffer.from('....answer'));
+    expect(tuple.sent.at(-1)).toEqual(channelFrame(0x4001, 'answer'));
+
+    nowMs += 400_000;
+    ask(tuple, Method.refresh);
+    nowMs += 200_000;
+    front.sweep(nowMs);
+    expect(front.handleChannelData(tuple, channelFrame(0x4001, 'late'), nowMs)).toBe('relay_unbound');
+  });
+
+  test('without a channel answers with Data indications', () => {
+    const tuple = allocated();
+    ask(tuple, Method.createPermission, { fill: peer(US) });
+    const allocation = tuple.allocation as Allocation;
+    expect(allocation.headroom).toBe(0);
+    front.sendTo(allocation, Buffer.from('answer'));
+    const data = StunMessage.parse(tuple.sent.at(-1) as Buffer);
+    expect([data?.method, data?.messageClass]).toEqual([Method.data, MessageClass.indication]);
+    expect(data?.text(Attribute.data)).toBe('answer');
+    expect(data?.xorAddress(Attribute.xorPeerAddress)).toEqual(US);
+  });
+
+  test.each([0x3fff, 0x5000, 0x7fff, 0])('channel number %p is refused', (number) => {
+    expect(ask(allocated(), Method.channelBind, { fill: channel(number) }).answer?.errorCode).toBe(400);
+  });
+
+  test('a second channel to the same peer is refused, the first may be refreshed', () => {
+    const tuple = allocated();
+    ask(tuple, Method.channelBind, { fill: channel(0x4001) });
+    expect(ask(tuple, Method.channelBind, { fill: channel(0x4002) }).answer?.errorCode).toBe(400);
+    expect(ask(tuple, Method.channelBind, { fill: channel(0x4001) }).answer?.messageClass).toBe(MessageClass.success);
+  });
+});
+
+describe('garbage', () => {
+  test('in attributes of authenticated requests never throws and never relays elsewhere', () => {
+    const tuple = allocated();
+    const attribute = fc.tuple(
+      fc.constantFrom(...Object.values(Attribute).filter((type) => type !== Attribute.messageIntegrity)),
+      fc.uint8Array({ maxLength: 24 }),
+    );
+    const request = fc.tuple(fc.constantFrom(3, 4, 6, 8, 9), fc.array(attribute, { maxLength: 6 }), fc.boolean());
+    fc.assert(
+      fc.property(request, ([method, attributes, isRequest]) => {
+        const messageClass = isRequest ? MessageClass.request : MessageClass.indication;
+        const writer = new StunWriter(method as Method, messageClass, Buffer.alloc(12), 1024);
+        writer.text(Attribute.username, NAME).text(Attribute.realm, tuple.realm).text(Attribute.nonce, tuple.nonce);
+        for (const [type, value] of attributes) if (type !== Attribute.fingerprint) writer.bytes(type, value);
+        const bytes = writer.integrity(longTermKey(NAME, tuple.realm, PASSWORD)).finish();
+        const message = StunMessage.parse(bytes);
+        if (message) front.handle(tuple, message, nowMs);
+        expect(front.allocationCount).toBeLessThanOrEqual(1);
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+
+  test('as ChannelData never throws, and what is taken has the announced length', () => {
+    const tuple = allocated();
+    ask(tuple, Method.channelBind, { fill: channel(0x4001) });
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 64 }), fc.boolean(), (bytes, ours) => {
+        const frame = Buffer.from(bytes);
+        if (ours && frame.length >= 2) frame.writeUInt16BE(0x4001);
+        front.handleChannelData(tuple, frame, nowMs);
+        const payload = channelPayload(frame);
+        if (payload) expect(payload.length).toBe(frame.readUInt16BE(2));
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+});

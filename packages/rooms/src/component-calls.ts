@@ -48,7 +48,11 @@ export async function createComponent(
   let running: ComponentRecord['running'];
   try {
     running = prepared.start({
-      ...{ roomId, videoCodec, componentId: id, media, log },
+      roomId,
+      videoCodec,
+      componentId: id,
+      media,
+      log,
       report: (report) => void context.cast(self, { type: 'fromComponent', componentId: id, report }),
     });
   } catch (error) {

@@ -22,6 +22,8 @@ export interface RoomActorOptions {
   webrtcEnabled: boolean;
   /** Signs the peers' relay credentials. */
   relaySecret: string;
+  /** The machine exists and has announced nothing yet. */
+  created: (machine: RoomMachine) => void;
   notify: (notification: Notification) => void;
   /** The machine's view or load has changed; called within the room's turn. */
   changed: (machine: RoomMachine) => void;
@@ -48,6 +50,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       const { config, newId, webrtcEnabled } = options;
       const world = roomWorld(options, context, () => machine);
       const machine: RoomMachine = new RoomMachine({ config, newId, webrtcEnabled, world });
+      options.created(machine);
       machine.start();
       return { machine };
     },
@@ -112,7 +115,13 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
     startPeer: (peerId, { enableSimulcast }) => {
       const relay = relayCredentials(peerId, context.now(), relaySecret);
       const behaviour = peerBehaviour({
-        ...{ peerId, room, media, relay, createSession, videoCodec, enableSimulcast },
+        peerId,
+        room,
+        media,
+        relay,
+        createSession,
+        videoCodec,
+        enableSimulcast,
         randomBytes: (n) => randomBytes(n),
       });
       const ref = context.spawn(behaviour, { folder: 'peers', name: peerId, mailbox: { essential: PEER_ESSENTIAL } });

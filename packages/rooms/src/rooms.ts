@@ -8,7 +8,7 @@ import type { ComponentKind, ComponentKinds } from './component-kind.js';
 import { refusals, unwrap, type Outcome } from './outcome.js';
 import type { CreatePeerSession } from './peer-session.js';
 import { issuePeerToken, verifyPeerToken } from './peer-token.js';
-import { roomBehaviour, roomMailbox } from './room-actor.js';
+import { roomBehaviour, roomMailbox, type RoomState } from './room-actor.js';
 import type { RoomMachine } from './room-machine.js';
 import type { RoomProtocol, RoomRef } from './room-messages.js';
 import { RoomError, type ComponentType, type RoomConfig, type RoomService, type RoomView } from './room-service.js';
@@ -84,8 +84,10 @@ export function createRooms(options: RoomsOptions): Rooms {
   return new LocalRooms(options);
 }
 
-/** Owns all rooms, handles no messages: who is busy must not own many children. */
-type OwnerProtocol = { create: (message: { behaviour: Behaviour<RoomProtocol, unknown>; roomId: string }) => RoomRef };
+/** Owns all rooms and does nothing but start them, so that a fault of a room is never in the way of another. */
+type OwnerProtocol = {
+  create: (message: { behaviour: Behaviour<RoomProtocol, RoomState>; roomId: string }) => RoomRef;
+};
 
 const owner: Behaviour<OwnerProtocol, null> = {
   kind: 'rooms',
@@ -136,6 +138,10 @@ class LocalRooms implements Rooms {
       await entry.media?.close().catch(() => {});
       this.#options.log.error('room.start_failed', { roomId, error });
       throw new RoomError('ROOM_FAILED', unwrapMessage(refusals.roomFailed()), { cause: error });
+    }
+    if (this.#draining) {
+      await this.#delete(entry);
+      unwrap(refusals.draining());
     }
     this.#options.log.info('room.created', { roomId });
 
@@ -212,9 +218,7 @@ class LocalRooms implements Rooms {
   }
 
   async deleteAll(): Promise<void> {
-    const refs: RoomRef[] = [];
-    for (const { ref } of this.#entries.values()) if (ref !== undefined) refs.push(ref);
-    await Promise.all(refs.map((ref) => this.#system.stop(ref)));
+    await Promise.all([...this.#entries.values()].map((entry) => this.#delete(entry)));
   }
 
   async reports(): Promise<RoomReport[]> {
@@ -225,6 +229,13 @@ class LocalRooms implements Rooms {
     }
 
     return Promise.all(reports);
+  }
+
+  /** As `deleteRoom`, and waits until its media is closed as well. */
+  async #delete({ ref }: Entry): Promise<void> {
+    if (ref === undefined) return;
+    await this.#system.call(ref, { type: 'remove' }, REQUEST_TIMEOUT_MS).catch(() => {});
+    await this.#system.stop(ref);
   }
 
   async #report(
@@ -256,8 +267,16 @@ class LocalRooms implements Rooms {
     const media = await engine.openRoom(roomId, onEvent);
     entry.media = media;
     const behaviour = roomBehaviour({
-      ...{ config, media, createSession, webrtcEnabled, componentKinds: this.#kinds, newId: this.#newId },
+      config,
+      media,
+      createSession,
+      webrtcEnabled,
+      componentKinds: this.#kinds,
+      newId: this.#newId,
       relaySecret: `relay ${secretKeyBase}`,
+      created: (machine) => {
+        entry.machine = machine;
+      },
       notify: (notification) => events(notification, { webhookUrl }),
       changed: (machine) => this.#setSubscriptions(entry, machine.subscriptions),
       ended: () => this.#forget(roomId, entry),

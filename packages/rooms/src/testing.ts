@@ -1,0 +1,216 @@
+/** The world of the tests in this package: a media engine, sessions and sockets that do as they are told. */
+import { createActorSystem, ManualClock, type ActorSystem } from '@bloom/actors';
+import { silentLog } from '@bloom/log';
+import type { Notification } from '@bloom/protocol';
+import type { MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation } from '@bloom/sfu';
+import type { ComponentKind } from './component-kind.js';
+import type { CreatePeerSession, EndpointTrack, PeerSession, SessionAction, SessionInput } from './peer-session.js';
+import type { PeerSocket, RoomConfig } from './room-service.js';
+import { createRooms, type Rooms } from './rooms.js';
+
+export class TestMedia implements MediaEngine {
+  readonly commands: string[] = [];
+  readonly emit = new Map<string, (event: MediaRoomEvent) => void>();
+  failNextRoom = false;
+  rejectNegotiations = false;
+
+  async openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom> {
+    if (this.failNextRoom) {
+      this.failNextRoom = false;
+      throw new Error('no worker');
+    }
+    const say = (command: string): void => void this.commands.push(`${roomId}: ${command}`);
+    this.emit.set(roomId, onEvent);
+    say('open');
+
+    return {
+      roomId,
+      endpoint: { address: '127.0.0.1', port: 5000, fingerprint: { algorithm: 'sha-256', value: '00' } },
+      openTransport: (peerId) => say(`openTransport ${peerId}`),
+      negotiate: async (peerId, { generation }) => {
+        say(`negotiate ${peerId} ${generation}`);
+        if (this.rejectNegotiations) throw new Error('no transport');
+      },
+      closeTransport: (peerId) => say(`closeTransport ${peerId}`),
+      setTargetVariant: (peerId, trackId, variant) => say(`target ${peerId} ${trackId} ${variant}`),
+      setTrackBitrates: (trackId) => say(`bitrates ${trackId}`),
+      setTrackMuted: (trackId, muted) => say(`muted ${trackId} ${muted}`),
+      stats: async () => ({ roomId, transports: [] }),
+      close: async () => {
+        this.emit.delete(roomId);
+        say('close');
+      },
+    };
+  }
+
+  async stats(): ReturnType<MediaEngine['stats']> {
+    return { rooms: 0, transports: 0, bytesReceived: 0, bytesSent: 0, packetsForwarded: 0, dropped: {} };
+  }
+
+  async close(): Promise<void> {}
+}
+
+/** A session whose client sends the actions themselves, as JSON; all other inputs are sent to the client. */
+export const scriptedSession: CreatePeerSession = ({ peerId, enableSimulcast }): PeerSession => ({
+  handle: (input: SessionInput): readonly SessionAction[] => {
+    if (input.type !== 'clientEvent') return [{ type: 'send', text: JSON.stringify(input) }];
+    if (input.text === 'crash') throw new Error('a bug in the session');
+
+    return JSON.parse(input.text) as SessionAction[];
+  },
+  descriptions: () => ({ offer: `offer of ${peerId}`, answer: `simulcast ${enableSimulcast}` }),
+});
+
+export class TestSocket implements PeerSocket {
+  readonly sent: unknown[] = [];
+  closed: string | undefined;
+  alive = true;
+  pings = 0;
+
+  send(text: string): void {
+    this.sent.push(JSON.parse(text));
+  }
+
+  close(code: number, reason: string): void {
+    this.closed ??= `${code} ${reason}`;
+  }
+
+  async ping(): Promise<boolean> {
+    this.pings++;
+    return this.alive;
+  }
+}
+
+export function videoTrack(trackId: string, more: Partial<EndpointTrack> = {}): EndpointTrack {
+  return { trackId, kind: 'video', codec: 'h264', metadata: null, encodings: [], disabledEncodings: [], ...more };
+}
+
+export const emptyConfig: RoomConfig = {
+  roomId: null,
+  maxPeers: null,
+  videoCodec: null,
+  webhookUrl: null,
+  peerlessPurgeTimeout: null,
+  peerDisconnectedTimeout: null,
+};
+
+/** `trackRemoved ann/t1`: what happened to whom. */
+export function say(notification: Notification): string {
+  const { type } = notification;
+  if ('track' in notification) {
+    const owner = 'peerId' in notification.owner ? notification.owner.peerId : notification.owner.componentId;
+    return `${type} ${owner}/${notification.track.id}`;
+  }
+  if (type === 'peerCrashed') return `${type} ${notification.peerId} "${notification.reason}"`;
+  if ('peerId' in notification) return `${type} ${notification.peerId}`;
+
+  return 'componentId' in notification ? `${type} ${notification.componentId}` : type;
+}
+
+/** A joined client. */
+export interface TestPeer {
+  id: string;
+  token: string;
+  socket: TestSocket;
+  /** Sends actions through the session. */
+  act: (...actions: SessionAction[]) => Promise<void>;
+  receive: (text: string) => Promise<void>;
+  detach: () => Promise<void>;
+}
+
+export interface TestNode {
+  clock: ManualClock;
+  system: ActorSystem;
+  media: TestMedia;
+  rooms: Rooms;
+  /** Everything so far, in words; emptied by reading. */
+  news: () => string[];
+  notifications: Notification[];
+  webhookUrls: (string | null)[];
+  advance: (seconds: number) => Promise<void>;
+  connect: (token: string, socket?: TestSocket) => Promise<Omit<TestPeer, 'id'>>;
+  /** Adds a peer, connects its socket, joins; ids are p1, p2, ... */
+  join: (roomId: string, metadata?: unknown) => Promise<TestPeer>;
+  close: () => Promise<void>;
+}
+
+export function testNode(
+  options: { webrtcEnabled?: boolean; componentKinds?: readonly ComponentKind[] } = {},
+): TestNode {
+  const clock = new ManualClock();
+  const system = createActorSystem({ log: silentLog, clock });
+  const media = new TestMedia();
+  const notifications: Notification[] = [];
+  const webhookUrls: (string | null)[] = [];
+  let ids = 0;
+  let told = 0;
+  const rooms = createRooms({
+    system,
+    engine: media,
+    createSession: scriptedSession,
+    events: (notification, { webhookUrl }) => {
+      notifications.push(notification);
+      webhookUrls.push(webhookUrl);
+    },
+    log: silentLog,
+    address: 'sfu.example:5002',
+    secretKeyBase: 'a secret for tests',
+    webrtcEnabled: true,
+    now: () => clock.now(),
+    newId: () => `p${++ids}`,
+    ...options,
+  });
+
+  const connect = async (token: string, socket = new TestSocket()): Promise<Omit<TestPeer, 'id'>> => {
+    const attached = await rooms.attachPeer(token, socket);
+    if (typeof attached === 'string') throw new Error(attached);
+    const receive = async (text: string): Promise<void> => {
+      attached.receive(text);
+      await system.idle();
+    };
+
+    return {
+      token,
+      socket,
+      receive,
+      act: (...actions) => receive(JSON.stringify(actions)),
+      detach: async () => {
+        attached.detach();
+        await system.idle();
+      },
+    };
+  };
+
+  return {
+    clock,
+    system,
+    media,
+    rooms,
+    notifications,
+    webhookUrls,
+    news: () => {
+      const fresh = notifications.slice(told).map(say);
+      told = notifications.length;
+      return fresh;
+    },
+    advance: (seconds) => clock.advance(seconds * 1_000, () => system.idle()),
+    connect,
+    join: async (roomId, metadata = null) => {
+      const { peer, token } = await rooms.addPeer(roomId, {});
+      const client = await connect(token);
+      await client.act({ type: 'join', metadata });
+      return { id: peer.id, ...client };
+    },
+    close: () => system.close(),
+  };
+}
+
+export function negotiation(generation: number): TransportNegotiation {
+  return {
+    generation,
+    ice: { localUfrag: 'a', localPwd: 'b', remoteUfrag: 'c', remotePwd: 'd' },
+    fingerprint: { algorithm: 'sha-256', value: '00' },
+    inbound: [],
+    outbound: [],
+  };
+}

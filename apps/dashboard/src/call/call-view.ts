@@ -1,0 +1,62 @@
+// What the page shows of a call: plain values, made anew after each change.
+import type { TrackEncoding } from '@jellyfish-dev/ts-client-sdk';
+import type { Problem } from '../problem.js';
+
+export type Variant = TrackEncoding;
+
+export interface PeerMetadata {
+  readonly name: string;
+}
+
+export interface TrackMetadata {
+  readonly source: 'camera' | 'microphone' | 'generated';
+  /** False while its owner has muted it. */
+  readonly active: boolean;
+}
+
+export interface RemoteTrackView {
+  readonly id: string;
+  readonly kind: 'video' | 'audio';
+  readonly track: MediaStreamTrack;
+  readonly active: boolean;
+  readonly source: TrackMetadata['source'] | null;
+  /** Variants to choose from; empty for a track that has only one. */
+  readonly variants: readonly Variant[];
+  /** The variant asked for; the server starts with the middle one. */
+  readonly target: Variant;
+  /** The variant that comes now, once the server has said so. */
+  readonly current: Variant | null;
+  readonly speaking: boolean;
+}
+
+export interface RemotePeerView {
+  readonly id: string;
+  readonly name: string;
+  readonly tracks: readonly RemoteTrackView[];
+}
+
+export type Phase = 'connecting' | 'connected' | 'reconnecting' | 'ended';
+
+export interface CallView {
+  readonly phase: Phase;
+  readonly roomId: string;
+  readonly name: string;
+  readonly peers: readonly RemotePeerView[];
+  readonly cameraOn: boolean;
+  readonly microphoneOn: boolean;
+  readonly problem: Problem | null;
+  /** Something worth knowing that is no fault, such as a generated picture in place of the camera's. */
+  readonly notice: string | null;
+}
+
+/** A name out of metadata that anybody may have written. */
+export function nameOf(metadata: unknown, peerId: string): string {
+  const { name } = (metadata ?? {}) as { name?: unknown };
+  return typeof name === 'string' && name.trim() !== '' ? name.trim().slice(0, 40) : `Guest ${peerId.slice(0, 4)}`;
+}
+
+export function trackMetadataOf(metadata: unknown): { source: TrackMetadata['source'] | null; active: boolean } {
+  const { source, active } = (metadata ?? {}) as { source?: unknown; active?: unknown };
+  const known = source === 'camera' || source === 'microphone' || source === 'generated';
+  return { source: known ? source : null, active: active !== false };
+}

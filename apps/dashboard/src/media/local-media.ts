@@ -1,0 +1,104 @@
+// The own picture and sound: camera and microphone where they are to be had, generated ones where not.
+import { generatedPicture } from './generated-picture.js';
+import { generatedSound } from './generated-sound.js';
+
+export type Wish = 'camera' | 'generated';
+
+export interface LocalMedia {
+  readonly video: MediaStreamTrack;
+  readonly audio: MediaStreamTrack;
+  readonly stream: MediaStream;
+  readonly videoKind: 'camera' | 'generated';
+  readonly audioKind: 'microphone' | 'generated';
+  /** What was wished for and could not be had, in a sentence; null when everything is as wished. */
+  readonly notice: string | null;
+  stop(): void;
+}
+
+/** Why a device cannot be used, in words. */
+export function reasonOf(error: unknown): string {
+  switch (error instanceof Error ? error.name : '') {
+    case 'NotAllowedError':
+    case 'SecurityError':
+      return 'the browser was not allowed to use it';
+    case 'NotFoundError':
+    case 'OverconstrainedError':
+      return 'there is none on this device';
+    case 'NotReadableError':
+    case 'AbortError':
+      return 'another program is using it';
+    case 'InsecureContext':
+      return 'browsers give it only to pages from localhost or over HTTPS';
+    default:
+      return 'the browser could not start it';
+  }
+}
+
+export function fallbackNotice(camera: string | null, microphone: string | null): string | null {
+  if (camera !== null && camera === microphone) {
+    return `Camera and microphone cannot be used (${camera}), so the others see and hear a generated picture and sound.`;
+  }
+  const sentences = [];
+  if (camera !== null) sentences.push(`The camera cannot be used (${camera}), so the others see a generated picture.`);
+  if (microphone !== null) {
+    sentences.push(`The microphone cannot be used (${microphone}), so the others hear a generated sound.`);
+  }
+  return sentences.length === 0 ? null : sentences.join(' ');
+}
+
+const videoWish = { width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 24, max: 30 } };
+
+interface Devices {
+  video?: MediaStreamTrack | undefined;
+  audio?: MediaStreamTrack | undefined;
+  videoReason: string | null;
+  audioReason: string | null;
+}
+
+async function askForDevices(): Promise<Devices> {
+  // Absent on pages that are neither local nor encrypted.
+  if (!('mediaDevices' in navigator)) {
+    const reason = reasonOf(Object.assign(new Error(), { name: 'InsecureContext' }));
+    return { videoReason: reason, audioReason: reason };
+  }
+  try {
+    const both = await navigator.mediaDevices.getUserMedia({ video: videoWish, audio: true });
+    const [video, audio] = [both.getVideoTracks()[0], both.getAudioTracks()[0]];
+    return { video, audio, videoReason: null, audioReason: null };
+  } catch (error) {
+    if (error instanceof Error && error.name === 'NotAllowedError') {
+      return { videoReason: reasonOf(error), audioReason: reasonOf(error) };
+    }
+  }
+  // One of the two is missing: take the other alone.
+  const devices: Devices = { videoReason: null, audioReason: null };
+  try {
+    devices.video = (await navigator.mediaDevices.getUserMedia({ video: videoWish })).getVideoTracks()[0];
+  } catch (error) {
+    devices.videoReason = reasonOf(error);
+  }
+  try {
+    devices.audio = (await navigator.mediaDevices.getUserMedia({ audio: true })).getAudioTracks()[0];
+  } catch (error) {
+    devices.audioReason = reasonOf(error);
+  }
+  return devices;
+}
+
+export async function openLocalMedia(wish: Wish, name: string): Promise<LocalMedia> {
+  const devices: Devices = wish === 'camera' ? await askForDevices() : { videoReason: null, audioReason: null };
+  const video = devices.video ?? generatedPicture(name);
+  const audio = devices.audio ?? generatedSound();
+  return {
+    video,
+    audio,
+    stream: new MediaStream([video, audio]),
+    videoKind: devices.video ? 'camera' : 'generated',
+    audioKind: devices.audio ? 'microphone' : 'generated',
+    notice: fallbackNotice(devices.videoReason, devices.audioReason),
+    stop: () => {
+      video.stop();
+      audio.stop();
+    },
+  };
+}

@@ -1,0 +1,75 @@
+// What can go wrong, in words for the person in front of the page.
+
+export type ProblemCode =
+  | 'server-unreachable'
+  | 'wrong-token'
+  | 'room-full'
+  | 'no-such-room'
+  | 'refused'
+  | 'connection-lost'
+  | 'removed'
+  | 'room-closed';
+
+export class Problem extends Error {
+  override readonly name = 'Problem';
+
+  /** `title` says what happened, the message what to do about it. */
+  constructor(
+    readonly code: ProblemCode,
+    readonly title: string,
+    detail: string,
+  ) {
+    super(detail);
+  }
+}
+
+export const serverUnreachable = (address: string): Problem =>
+  new Problem(
+    'server-unreachable',
+    'The server cannot be reached',
+    `Nothing answers at ${address}. Is the node running?`,
+  );
+
+/** The problem behind an answer of the HTTP API. `errors` is the text the server gave. */
+export function problemOfAnswer(status: number, errors: string): Problem {
+  if (status === 401 || status === 403) {
+    return new Problem(
+      'wrong-token',
+      'The API token is wrong',
+      'The server does not accept it. A node started with `npm start` takes the token `development`; any other is set by JF_SERVER_API_TOKEN.',
+    );
+  }
+  if (status === 503 && errors.startsWith('Reached peer limit')) {
+    return new Problem(
+      'room-full',
+      'The room is full',
+      `${errors}. Choose another room, or wait until somebody leaves.`,
+    );
+  }
+  if (status === 404) return new Problem('no-such-room', 'The room is gone', errors);
+  return new Problem('refused', 'The server refused', errors === '' ? `It answered with status ${status}.` : errors);
+}
+
+/** The problem behind a signalling socket that was closed for good. */
+export function problemOfClose(reason: string): Problem {
+  switch (reason) {
+    case 'Peer removed':
+    case 'peer not found':
+      return new Problem(
+        'removed',
+        'You are no longer in the room',
+        'Somebody removed you, or you were away too long.',
+      );
+    case 'Room stopped':
+    case 'room not found':
+      return new Problem('room-closed', 'The room was closed', 'Create it again, or choose another one.');
+    case '':
+      return new Problem(
+        'connection-lost',
+        'The connection was lost',
+        'Several attempts to come back have failed. Check the network and the server, then join again.',
+      );
+    default:
+      return new Problem('connection-lost', 'The connection was closed', `The server said: ${reason}.`);
+  }
+}

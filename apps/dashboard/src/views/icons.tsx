@@ -1,0 +1,62 @@
+// Drawn inline, in the colour of the text around them. They say nothing to a screen reader; their buttons do.
+import type { ReactNode } from 'react';
+
+function Icon({ children }: { readonly children: ReactNode }) {
+  return (
+    <svg
+      className="icon"
+      viewBox="0 0 24 24"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.8"
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      aria-hidden="true"
+    >
+      {children}
+    </svg>
+  );
+}
+
+const slash = <path d="M3 3l18 18" />;
+
+export const MicrophoneIcon = ({ off = false }: { readonly off?: boolean }) => (
+  <Icon>
+    <rect x="9" y="3" width="6" height="11" rx="3" />
+    <path d="M5 11a7 7 0 0 0 14 0M12 18v3" />
+    {off && slash}
+  </Icon>
+);
+
+export const CameraIcon = ({ off = false }: { readonly off?: boolean }) => (
+  <Icon>
+    <rect x="3" y="6" width="12" height="12" rx="2.5" />
+    <path d="M15 10.5l6-3.5v10l-6-3.5" />
+    {off && slash}
+  </Icon>
+);
+
+export const LeaveIcon = () => (
+  <Icon>
+    <path d="M10 4H6a2 2 0 0 0-2 2v12a2 2 0 0 0 2 2h4M15 8l4 4-4 4M19 12H9" />
+  </Icon>
+);
+
+export const LinkIcon = () => (
+  <Icon>
+    <path d="M10 14a4 4 0 0 0 6 .4l3-3a4 4 0 0 0-5.7-5.7L12 7M14 10a4 4 0 0 0-6-.4l-3 3a4 4 0 0 0 5.7 5.7L12 17" />
+  </Icon>
+);
+
+export const RefreshIcon = () => (
+  <Icon>
+    <path d="M20 11a8 8 0 0 0-14.5-4M4 4v4h4M4 13a8 8 0 0 0 14.5 4M20 20v-4h-4" />
+  </Icon>
+);
+
+export const Logo = () => (
+  <svg className="logo" viewBox="0 0 32 32" aria-hidden="true">
+    <path d="M4 16a12 12 0 0 1 24 0c0 2-2 3-4 2s-3-1-4 0-3 1-4 0-3-1-4 0-3 1-4 0-4 0-4-2z" fill="var(--accent)" />
+    <path d="M10 20v6M16 20v9M22 20v6" stroke="var(--accent-2)" strokeWidth="2.4" strokeLinecap="round" />
+  </svg>
+);

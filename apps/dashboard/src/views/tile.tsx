@@ -1,0 +1,156 @@
+import { useEffect, useRef, useState } from 'react';
+import type { CallView, RemotePeerView, RemoteTrackView, Variant } from '../call/call-view.js';
+import { hueOf } from '../media/generated-picture.js';
+import type { LocalMedia } from '../media/local-media.js';
+import { MicrophoneIcon } from './icons.js';
+
+const variantNames: Record<Variant, string> = { l: 'Low', m: 'Medium', h: 'High' };
+
+function Avatar({ name }: { readonly name: string }) {
+  const hue = hueOf(name);
+  return (
+    <div className="avatar" style={{ background: `hsl(${hue} 45% 24%)` }} aria-hidden="true">
+      <span style={{ background: `hsl(${hue} 60% 46%)` }}>{[...name][0]?.toUpperCase()}</span>
+    </div>
+  );
+}
+
+interface PictureProps {
+  readonly track: MediaStreamTrack;
+  readonly label: string;
+  readonly mirrored?: boolean;
+  readonly onSize?: (size: string) => void;
+}
+
+/** Always silent: sound has an element of its own. */
+function Picture({ track, label, mirrored = false, onSize }: PictureProps) {
+  const ref = useRef<HTMLVideoElement>(null);
+  useEffect(() => {
+    if (ref.current) ref.current.srcObject = new MediaStream([track]);
+  }, [track]);
+  return (
+    <video
+      ref={ref}
+      className={mirrored ? 'mirrored' : ''}
+      aria-label={label}
+      autoPlay
+      muted
+      playsInline
+      onResize={({ currentTarget: { videoWidth, videoHeight } }) => onSize?.(`${videoWidth}×${videoHeight}`)}
+    />
+  );
+}
+
+interface SoundProps {
+  readonly track: MediaStreamTrack;
+  readonly onBlocked: () => void;
+}
+
+function Sound({ track, onBlocked }: SoundProps) {
+  const ref = useRef<HTMLAudioElement>(null);
+  useEffect(() => {
+    const element = ref.current;
+    if (!element) return;
+    element.srcObject = new MediaStream([track]);
+    element.play().catch((error: unknown) => {
+      // A later track interrupts the play of an earlier one; only a refusal of the browser matters.
+      if (error instanceof Error && error.name === 'NotAllowedError') onBlocked();
+    });
+    // oxlint-disable-next-line react/exhaustive-deps -- the callback is new on each render, the track is not
+  }, [track]);
+  return <audio ref={ref} />;
+}
+
+export interface PeerTilesProps {
+  readonly peer: RemotePeerView;
+  readonly onVariant: (trackId: string, variant: Variant) => void;
+  readonly onSoundBlocked: () => void;
+}
+
+/** A tile for each picture of a peer, one without a picture for a peer that has none, and all of its sounds. */
+export function PeerTiles({ peer, onVariant, onSoundBlocked }: PeerTilesProps) {
+  const pictures = peer.tracks.filter((track) => track.kind === 'video');
+  const sounds = peer.tracks.filter((track) => track.kind === 'audio');
+  const muted = sounds.length > 0 && sounds.every((track) => !track.active);
+  const speaking = sounds.some((track) => track.speaking && track.active);
+  return (
+    <>
+      {(pictures.length === 0 ? [null] : pictures).map((track) => (
+        <RemoteTile
+          key={track?.id ?? peer.id}
+          name={peer.name}
+          track={track}
+          muted={muted}
+          speaking={speaking}
+          onVariant={onVariant}
+        />
+      ))}
+      {sounds.map((track) => (
+        <Sound key={track.id} track={track.track} onBlocked={onSoundBlocked} />
+      ))}
+    </>
+  );
+}
+
+interface RemoteTileProps {
+  readonly name: string;
+  readonly track: RemoteTrackView | null;
+  readonly muted: boolean;
+  readonly speaking: boolean;
+  readonly onVariant: (trackId: string, variant: Variant) => void;
+}
+
+function RemoteTile({ name, track, muted, speaking, onVariant }: RemoteTileProps) {
+  const [size, setSize] = useState('');
+  const visible = track?.active === true;
+  return (
+    <figure className={`tile ${speaking ? 'speaking' : ''}`} aria-label={name}>
+      {track && <Picture track={track.track} label={`Picture of ${name}`} onSize={setSize} />}
+      {!visible && <Avatar name={name} />}
+      <figcaption>
+        <span className="who">
+          {name}
+          {muted && (
+            <span className="muted-mark" role="img" aria-label="muted">
+              <MicrophoneIcon off />
+            </span>
+          )}
+        </span>
+        {visible && <span className="size">{size}</span>}
+        {track && visible && track.variants.length > 1 && (
+          <select
+            aria-label={`Quality of the picture of ${name}`}
+            value={track.target}
+            onChange={(e) => onVariant(track.id, e.target.value as Variant)}
+          >
+            {[...track.variants].map((variant) => (
+              <option key={variant} value={variant}>
+                {variantNames[variant]}
+              </option>
+            ))}
+          </select>
+        )}
+      </figcaption>
+    </figure>
+  );
+}
+
+export function OwnTile({ view, media }: { readonly view: CallView; readonly media: LocalMedia }) {
+  return (
+    <figure className="tile own" aria-label={`${view.name} (you)`}>
+      <Picture track={media.video} label="Your own picture" mirrored={media.videoKind === 'camera'} />
+      {!view.cameraOn && <Avatar name={view.name} />}
+      <figcaption>
+        <span className="who">
+          {view.name} (you)
+          {!view.microphoneOn && (
+            <span className="muted-mark" role="img" aria-label="muted">
+              <MicrophoneIcon off />
+            </span>
+          )}
+        </span>
+        <span className="size">{media.videoKind === 'generated' ? 'generated picture' : 'camera'}</span>
+      </figcaption>
+    </figure>
+  );
+}

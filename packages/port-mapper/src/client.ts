@@ -1,0 +1,114 @@
+import { connect, type Socket } from 'node:net';
+import { NameInUse, PortMapperProtocolError, PortMapperUnreachable } from './errors.js';
+import {
+  alive2Request,
+  type NamesAnswer,
+  namesRequest,
+  type NodeEntry,
+  parseAlive2Reply,
+  parseNamesReply,
+  parsePort2Reply,
+  portPlease2Request,
+} from './protocol.js';
+
+/** Longest NAMES reply that is read: 10,000 names of 255 bytes. */
+const MAX_REPLY_BYTES = 4 * 1024 * 1024;
+
+export interface MapperAddress {
+  readonly host: string;
+  readonly port: number;
+  /** Default 10 s. */
+  readonly timeoutMs?: number;
+}
+
+/** All nodes of that machine. Throws PortMapperUnreachable or PortMapperProtocolError. */
+export async function names(mapper: MapperAddress): Promise<NamesAnswer> {
+  const answer = await ask(mapper, namesRequest(), (reply, ended) => (ended ? parseNamesReply(reply) : 'incomplete'));
+  answer.socket.destroy();
+  return answer.value;
+}
+
+/**
+ * The node registered under `name` (the part before `@`), or undefined. Throws PortMapperUnreachable or
+ * PortMapperProtocolError.
+ */
+export async function lookUp(mapper: MapperAddress, name: string): Promise<NodeEntry | undefined> {
+  const answer = await ask(mapper, portPlease2Request(name), parsePort2Reply);
+  answer.socket.destroy();
+  return answer.value === 'missing' ? undefined : answer.value;
+}
+
+export interface Lease {
+  readonly creation: number;
+  /** The registration lasts as long as this socket. */
+  readonly socket: Socket;
+}
+
+/** Registers once. Throws NameInUse, PortMapperUnreachable or PortMapperProtocolError. */
+export async function registerOnce(mapper: MapperAddress, entry: NodeEntry): Promise<Lease> {
+  const { socket, value } = await ask(mapper, alive2Request(entry), parseAlive2Reply);
+  if (value.result !== 0) {
+    socket.destroy();
+    throw new NameInUse(entry.name);
+  }
+  socket.setKeepAlive(true, 30_000);
+  return { creation: value.creation, socket };
+}
+
+type Parse<T> = (reply: Buffer, ended: boolean) => T | 'incomplete' | undefined;
+
+function ask<T>(mapper: MapperAddress, request: Buffer, parse: Parse<T>): Promise<{ socket: Socket; value: T }> {
+  return new Promise((resolve, reject) => {
+    const { host, port } = mapper;
+    const socket = connect({ host, port, noDelay: true });
+    const pieces: Buffer[] = [];
+    let size = 0;
+    let settled = false;
+
+    function fail(error: Error): void {
+      if (settled) return;
+      settled = true;
+      clearTimeout(timer);
+      socket.destroy();
+      reject(error);
+    }
+
+    function look(ended: boolean): void {
+      if (settled) return;
+      const value = parse(Buffer.concat(pieces), ended);
+      if (value === 'incomplete') {
+        if (ended)
+          fail(
+            new PortMapperProtocolError(`the port mapper on ${host}:${port} closed after ${size} bytes of an answer`),
+          );
+      } else if (value === undefined) {
+        fail(new PortMapperProtocolError(`the program on ${host}:${port} does not answer like a port mapper`));
+      } else {
+        settled = true;
+        clearTimeout(timer);
+        socket.off('data', receive).off('end', finish).off('close', finish);
+        resolve({ socket, value });
+      }
+    }
+
+    function receive(bytes: Buffer): void {
+      size += bytes.length;
+      pieces.push(bytes);
+      if (size <= MAX_REPLY_BYTES) look(false);
+      else fail(new PortMapperProtocolError(`the answer of ${host}:${port} is longer than ${MAX_REPLY_BYTES} bytes`));
+    }
+
+    function finish(): void {
+      look(true);
+    }
+
+    const timer = setTimeout(
+      () => fail(new PortMapperProtocolError(`the port mapper on ${host}:${port} did not answer in time`)),
+      mapper.timeoutMs ?? 10_000,
+    );
+    socket.on('connect', () => socket.write(request));
+    socket.on('data', receive).on('end', finish).on('close', finish);
+    // Stays on the socket of a lease: its end is noticed by 'close'.
+    socket.on('error', (error) => fail(new PortMapperUnreachable(host, port, error)));
+  });
+}

@@ -1,0 +1,284 @@
+import { createServer, type Server } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import fc from 'fast-check';
+import { Conversation } from './conversation.js';
+import {
+  embedMapper,
+  lookUp,
+  NameInUse,
+  names,
+  NODE_TYPE,
+  PortMapperRunning,
+  PortMapperServer,
+  PortMapperUnreachable,
+  PortTaken,
+  Registration,
+} from './index.js';
+import {
+  alive2Request,
+  namesRequest,
+  parseAlive2Reply,
+  parseNamesReply,
+  parsePort2Reply,
+  parseRequest,
+  portPlease2Request,
+} from './protocol.js';
+import { MAX_NAMES, MAX_RELEASED, Registry } from './registry.js';
+import { freePort, say, until } from './sockets.fixture.js';
+
+const entry = (name: string) => ({
+  name,
+  port: 9_000,
+  nodeType: 72,
+  protocol: 0,
+  highest: 6,
+  lowest: 6,
+  extra: Buffer.alloc(0),
+});
+const options = { port: 0, log: silentLog };
+const closers: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).toReversed()) await close();
+});
+
+async function start(changes: Partial<Parameters<typeof PortMapperServer.start>[0]> = {}): Promise<PortMapperServer> {
+  const server = await PortMapperServer.start({ ...options, ...changes });
+  closers.push(() => server.close());
+  return server;
+}
+
+async function register(port: number, name: string, changes: Partial<Parameters<typeof Registration.open>[0]> = {}) {
+  const registration = await Registration.open({
+    mapper: { host: '127.0.0.1', port },
+    name,
+    port: 9_000,
+    hidden: true,
+    log: silentLog,
+    random: () => 0,
+    ...changes,
+  });
+  closers.push(() => registration.close());
+  return registration;
+}
+
+describe('the server', () => {
+  test('closes connections that stay silent, and keeps registered ones', async () => {
+    const { port } = await start({ idleMs: 30 });
+    const node = await register(port, 'quiet');
+    expect((await say(port, [])).closed).toBe(true);
+    expect((await say(port, [Buffer.from([0])])).closed).toBe(true);
+    expect(node.registered).toBe(true);
+    expect(await lookUp({ host: '127.0.0.1', port }, 'quiet')).toMatchObject({
+      port: 9_000,
+      nodeType: NODE_TYPE.hidden,
+    });
+  });
+
+  test('closes connections above its limit', async () => {
+    const { port } = await start({ maxConnections: 2 });
+    await register(port, 'a');
+    await register(port, 'b');
+    expect(await say(port, [namesRequest()])).toMatchObject({ closed: true, bytes: Buffer.alloc(0) });
+  });
+
+  test('in relaxed mode stops nodes and lets itself be killed', async () => {
+    const server = await start({ relaxed: true });
+    const node = await register(server.port, 'victim', { timers: { set: () => undefined, clear: () => {} } });
+    const stop = (name: string) =>
+      say(server.port, [Buffer.concat([Buffer.from([0, name.length + 1]), Buffer.from(`s${name}`)])]);
+    expect(String((await stop('nobody')).bytes)).toBe('NOEXIST');
+    expect(String((await stop('victim')).bytes)).toBe('STOPPED');
+    await until(() => !node.registered);
+    await register(server.port, 'other', { timers: { set: () => undefined, clear: () => {} } });
+    expect(String((await say(server.port, [Buffer.from([0, 1, 107])])).bytes)).toBe('OK');
+    await server.closed;
+  });
+
+  test('listens on loopback of both families, and on what it is told', async () => {
+    const { port } = await start({ addresses: ['0.0.0.0'] });
+    expect((await names({ host: '127.0.0.2', port })).mapperPort).toBe(port);
+    const second = await start();
+    await expect(names({ host: '127.0.0.2', port: second.port })).rejects.toThrow(PortMapperUnreachable);
+  });
+
+  test('refuses local-only requests of callers from elsewhere without a byte', () => {
+    const registry = new Registry(() => 0.5);
+    const stranger = () => new Conversation(registry, { connection: 1, local: false, port: 4369 }, true);
+    for (const request of [
+      alive2Request(entry('x')),
+      Buffer.from([0, 1, 100]),
+      Buffer.from([0, 1, 107]),
+      Buffer.from([0, 2, 115, 120]),
+    ]) {
+      expect(stranger().data(request)).toEqual({ close: true });
+    }
+    expect(stranger().data(namesRequest()).reply).toHaveLength(4);
+    expect(stranger().data(portPlease2Request('x')).reply?.toString('hex')).toBe('7701');
+    expect(registry.size).toBe(0);
+  });
+
+  test('tells a running mapper from another program on its port', async () => {
+    const { port } = await start();
+    await expect(PortMapperServer.start({ ...options, port })).rejects.toThrow(PortMapperRunning);
+    expect(await embedMapper({ ...options, port })).toBeUndefined();
+    const other = createServer((socket) => socket.resume().end('HTTP/1.1 400 Bad Request'));
+    const taken = await listening(other);
+    await expect(PortMapperServer.start({ ...options, port: taken })).rejects.toThrow(PortTaken);
+  });
+
+  test('any bytes in any pieces are answered or end the connection, and leave no name behind', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(fc.uint8Array({ maxLength: 60 }), goodRequest, halfGood), { maxLength: 5 }),
+        fc.boolean(),
+        (pieces, relaxed) => {
+          const registry = new Registry(() => 0.5);
+          const conversation = new Conversation(registry, { connection: 1, local: true, port: 4369 }, relaxed);
+          for (const piece of pieces) if (conversation.data(Buffer.from(piece)).close) break;
+          conversation.end();
+          expect(registry.size).toBe(0);
+        },
+      ),
+      { numRuns: 10_000 },
+    );
+  });
+});
+
+const name = fc.string({ unit: 'binary', maxLength: 20 });
+const goodRequest = fc.oneof(
+  name.map((text) => alive2Request(entry(text))),
+  name.map(portPlease2Request),
+  fc.constantFrom(110, 100, 107, 115).map((tag) => Buffer.from([0, 1, tag])),
+);
+const halfGood = fc.tuple(goodRequest, fc.nat(), fc.nat(255)).map(([request, at, value]) => {
+  const bytes = Buffer.from(request);
+  bytes[at % bytes.length] = value;
+  return bytes;
+});
+
+async function listening(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closers.push(() => new Promise((resolve) => server.close(resolve)));
+  return (server.address() as { port: number }).port;
+}
+
+describe('the registry', () => {
+  test('never hands out the creations of old nodes, and wraps around them', () => {
+    const registry = new Registry(() => 0.999_999_999_9);
+    const seen: number[] = [];
+    for (let i = 0; i < 6; i++) {
+      seen.push(registry.register(entry('x'), i)?.creation as number);
+      registry.release('x');
+    }
+    for (const creation of seen) expect(creation > 3 && creation < 0xffff_ffff).toBe(true);
+    expect(new Set(seen).size).toBe(6);
+  });
+
+  test('forgets the oldest of many released names, and has room for a bounded number', () => {
+    const registry = new Registry(() => 0);
+    for (let i = 0; i < MAX_RELEASED + 10; i++) {
+      registry.register(entry(`n${i}`), i);
+      registry.release(`n${i}`);
+    }
+    expect(registry.released()).toHaveLength(MAX_RELEASED);
+    expect(registry.released()[0]?.[0]).toBe('n10');
+    for (let i = 0; i < MAX_NAMES; i++) registry.register(entry(`m${i}`), i);
+    expect(registry.full).toBe(true);
+    expect(
+      new Conversation(registry, { connection: 1, local: true, port: 1 }, false).data(alive2Request(entry('late'))),
+    ).toEqual({ close: true });
+  });
+});
+
+describe('the client', () => {
+  test('says so when a name is in use', async () => {
+    const { port } = await start();
+    await register(port, 'one');
+    await expect(register(port, 'one')).rejects.toThrow(NameInUse);
+    expect(await names({ host: '127.0.0.1', port })).toEqual({
+      mapperPort: port,
+      nodes: [{ name: 'one', port: 9_000 }],
+    });
+  });
+
+  test('says so when nobody answers, when the answer is foreign, and when it never comes', async () => {
+    const port = await freePort();
+    await expect(names({ host: '127.0.0.1', port })).rejects.toThrow(PortMapperUnreachable);
+    const foreign = await listening(createServer((socket) => socket.resume().end('hello')));
+    await expect(lookUp({ host: '127.0.0.1', port: foreign }, 'x')).rejects.toThrow(
+      'does not answer like a port mapper',
+    );
+    const silent = await listening(createServer((socket) => closers.push(() => socket.destroy())));
+    await expect(lookUp({ host: '127.0.0.1', port: silent, timeoutMs: 20 }, 'x')).rejects.toThrow(
+      'did not answer in time',
+    );
+  });
+
+  test('registers again with the same name after the mapper came back, and keeps its creation', async () => {
+    const timers = manualTimers();
+    const first = await start();
+    const node = await register(first.port, 'steady', { timers });
+    const { creation } = node;
+    await first.close();
+    await until(() => !node.registered);
+    expect(timers.pending()).toEqual([400]);
+    timers.fire();
+    await until(() => timers.pending().length === 1);
+    expect(timers.pending()).toEqual([1_600]);
+    const second = await start({ port: first.port });
+    timers.fire();
+    await until(() => node.registered);
+    expect(node.creation).toBe(creation);
+    expect(second.size).toBe(1);
+    node.close();
+    await until(() => second.size === 0);
+  });
+
+  test('brings a mapper back when nothing listens any more', async () => {
+    const timers = manualTimers();
+    const first = await start();
+    const node = await register(first.port, 'phoenix', {
+      timers,
+      revive: async () => void (await start({ port: first.port })),
+    });
+    await first.close();
+    await until(() => !node.registered);
+    timers.fire();
+    await until(() => node.registered);
+    expect(await lookUp({ host: '127.0.0.1', port: first.port }, 'phoenix')).toBeDefined();
+  });
+
+  test('random replies are an answer, incomplete, or none', () => {
+    const reply = fc.oneof(
+      fc.uint8Array({ maxLength: 60 }),
+      fc.uint8Array({ maxLength: 60 }).map((rest) => new Uint8Array([119, 0, ...rest])),
+    );
+    fc.assert(
+      fc.property(reply, (bytes) => {
+        for (const parse of [parseAlive2Reply, parsePort2Reply, parseNamesReply, parseRequest])
+          parse(Buffer.from(bytes));
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+});
+
+function manualTimers() {
+  const waiting = new Map<number, { callback: () => void; ms: number }>();
+  let next = 0;
+  return {
+    set: (callback: () => void, ms: number) => {
+      waiting.set(++next, { callback, ms });
+      return next;
+    },
+    clear: (timer: unknown) => void waiting.delete(timer as number),
+    pending: () => [...waiting.values()].map(({ ms }) => ms),
+    fire: () => {
+      const due = [...waiting.values()];
+      waiting.clear();
+      for (const { callback } of due) callback();
+    },
+  };
+}

@@ -1,0 +1,167 @@
+import { createServer, isIP, type Server, type Socket } from 'node:net';
+import type { Log } from '@bloom/log';
+import { names } from './client.js';
+import { type Answer, Conversation } from './conversation.js';
+import { PortMapperRunning, PortTaken } from './errors.js';
+import { Registry } from './registry.js';
+
+export interface ServerOptions {
+  /** 0 for any free one. */
+  readonly port: number;
+  /** Addresses to listen on besides loopback, which is always served: registration is local. Default none. */
+  readonly addresses?: readonly string[];
+  /** Allow `epmd -stop NAME`, and `epmd -kill` while nodes are registered. Default false. */
+  readonly relaxed?: boolean;
+  /** After this long a connection that registered nothing is closed. Default 60 s. */
+  readonly idleMs?: number;
+  /** Simultaneous connections. Default 1,024. */
+  readonly maxConnections?: number;
+  readonly random?: () => number;
+  readonly log: Log;
+}
+
+/** A port mapper on its sockets. */
+export class PortMapperServer {
+  /** Resolves when the server has stopped: by `close()`, or because a client told it to. */
+  readonly closed: Promise<void>;
+  private readonly registry: Registry;
+  private readonly listeners: Server[] = [];
+  private readonly sockets = new Map<number, Socket>();
+  private connections = 0;
+  private boundPort = 0;
+  private resolveClosed: () => void = () => {};
+  private closing: Promise<void> | undefined;
+
+  private constructor(private readonly options: ServerOptions) {
+    this.registry = new Registry(options.random ?? Math.random);
+    this.closed = new Promise((resolve) => {
+      this.resolveClosed = resolve;
+    });
+  }
+
+  /**
+   * Listens. Throws PortMapperRunning when a port mapper has the port already, PortTaken when another program has it,
+   * and the error of the system otherwise.
+   */
+  static async start(options: ServerOptions): Promise<PortMapperServer> {
+    const server = new PortMapperServer(options);
+    try {
+      await server.listen();
+    } catch (error) {
+      await server.close();
+      if (codeOf(error) !== 'EADDRINUSE') throw error;
+      const running = await names({ host: '127.0.0.1', port: options.port, timeoutMs: 2_000 }).catch(() => undefined);
+      throw running === undefined ? new PortTaken(options.port, error) : new PortMapperRunning(options.port);
+    }
+    return server;
+  }
+
+  get port(): number {
+    return this.boundPort;
+  }
+
+  /** Number of registered nodes. */
+  get size(): number {
+    return this.registry.size;
+  }
+
+  /** Stops listening and drops every connection. */
+  close(): Promise<void> {
+    this.closing ??= this.shutDown();
+    return this.closing;
+  }
+
+  private async shutDown(): Promise<void> {
+    for (const socket of this.sockets.values()) socket.destroy();
+    await Promise.all(this.listeners.map((listener) => new Promise<void>((done) => listener.close(() => done()))));
+    this.resolveClosed();
+  }
+
+  private async listen(): Promise<void> {
+    for (const address of bindAddresses(this.options.addresses ?? [])) {
+      const listener = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.accept(socket));
+      try {
+        const port = this.boundPort === 0 ? this.options.port : this.boundPort;
+        await new Promise<void>((resolve, reject) => {
+          listener.once('error', reject);
+          listener.listen({ host: address, port, ipv6Only: isIP(address) === 6 }, () => {
+            listener.off('error', reject);
+            resolve();
+          });
+        });
+      } catch (error) {
+        // A machine without IPv6 still has a mapper.
+        if (address === '::1' && ['EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(codeOf(error))) continue;
+        throw error;
+      }
+      listener.on('error', (error) => this.options.log.error('port-mapper.accept-failed', { reason: error.message }));
+      this.listeners.push(listener);
+      this.boundPort = (listener.address() as { port: number }).port;
+    }
+  }
+
+  private accept(socket: Socket): void {
+    if (this.sockets.size >= (this.options.maxConnections ?? 1_024)) {
+      socket.destroy();
+      return;
+    }
+    this.connections += 1;
+    const connection = this.connections;
+    const conversation = new Conversation(
+      this.registry,
+      { connection, local: isLocal(socket), port: socket.localPort ?? this.boundPort },
+      this.options.relaxed ?? false,
+    );
+    this.sockets.set(connection, socket);
+    socket.setTimeout(this.options.idleMs ?? 60_000, () => {
+      if (!conversation.registered) socket.destroy();
+    });
+    socket.on('data', (bytes) => this.carryOut(socket, conversation.data(bytes)));
+    socket.on('end', () => this.carryOut(socket, conversation.end()));
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => {
+      conversation.end();
+      this.sockets.delete(connection);
+    });
+  }
+
+  private carryOut(socket: Socket, answer: Answer): void {
+    if (answer.reply !== undefined) socket.write(answer.reply);
+    if (answer.drop !== undefined) this.sockets.get(answer.drop)?.destroy();
+    if (!answer.close) return;
+    // The client of OTP waits for our end of the connection without a limit; a peer that does not close its end
+    // must not keep the socket.
+    socket.end(() => {
+      if (answer.exit === true) void this.close();
+    });
+    const timer = setTimeout(() => socket.destroy(), 1_000);
+    socket.once('close', () => clearTimeout(timer));
+  }
+}
+
+function bindAddresses(wanted: readonly string[]): string[] {
+  const addresses = new Set(wanted);
+  if (!addresses.has('0.0.0.0')) addresses.add('127.0.0.1');
+  if (!addresses.has('::')) addresses.add('::1');
+  // A wildcard covers the single addresses of its family.
+  return [...addresses].filter((address) =>
+    isIP(address) === 6 ? address === '::' || !addresses.has('::') : address === '0.0.0.0' || !addresses.has('0.0.0.0'),
+  );
+}
+
+function isLocal(socket: Socket): boolean {
+  const remote = plainAddress(socket.remoteAddress ?? '');
+  return (
+    remote === '::1' ||
+    remote.startsWith('127.') ||
+    (remote !== '' && remote === plainAddress(socket.localAddress ?? ''))
+  );
+}
+
+function plainAddress(address: string): string {
+  return address.toLowerCase().startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
+}
+
+function codeOf(error: unknown): string {
+  return String((error as NodeJS.ErrnoException | undefined)?.code);
+}

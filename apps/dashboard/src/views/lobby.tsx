@@ -33,7 +33,8 @@ export function Lobby({ base, problem, onJoin }: LobbyProps) {
   const [name, setName] = useState(() => remembered('name', someName()));
   const [token, setToken] = useState(() => remembered('token', developmentToken));
   const [source, setSource] = useState<Wish>(() => remembered('source', 'camera') as Wish);
-  const [chosen, setChosen] = useState(invited ?? newRoom);
+  /** Undefined until the person has chosen: then the invitation counts, or else the room where somebody is. */
+  const [picked, setChosen] = useState<string>();
   const [newId, setNewId] = useState('');
   const [rooms, setRooms] = useState<readonly RoomSummary[] | null>(null);
   const [listProblem, setListProblem] = useState<Problem | null>(null);
@@ -56,6 +57,13 @@ export function Lobby({ base, problem, onJoin }: LobbyProps) {
     // oxlint-disable-next-line react/exhaustive-deps -- a list that has come is no reason to load it again
   }, [load]);
 
+  const lively = rooms?.find((room) => room.peers > 0 && room.peers < (room.maxPeers ?? Infinity));
+  const chosen = picked ?? invited ?? lively?.id ?? newRoom;
+  const listed = rooms?.map((room) => room.id) ?? [];
+  const choices: (RoomSummary | { id: string })[] = [
+    ...(invited !== undefined && !listed.includes(invited) ? [{ id: invited }] : []),
+    ...(rooms ?? []),
+  ];
   async function submit(event: FormEvent): Promise<void> {
     event.preventDefault();
     setJoining(true);
@@ -65,11 +73,6 @@ export function Lobby({ base, problem, onJoin }: LobbyProps) {
     setJoining(false);
   }
 
-  const listed = rooms?.map((room) => room.id) ?? [];
-  const choices: (RoomSummary | { id: string })[] = [
-    ...(invited !== undefined && !listed.includes(invited) ? [{ id: invited }] : []),
-    ...(rooms ?? []),
-  ];
   const shown = problem ?? listProblem;
 
   return (
@@ -123,7 +126,7 @@ export function Lobby({ base, problem, onJoin }: LobbyProps) {
           {chosen === newRoom && (
             <input
               aria-label="Name of the new room"
-              placeholder="its name, or leave empty for a random one"
+              placeholder="Its name (empty: a random one)"
               value={newId}
               onChange={(e) => setNewId(e.target.value)}
               pattern="\s*[A-Za-z0-9\-]*\s*"

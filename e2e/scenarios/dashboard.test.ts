@@ -1,0 +1,180 @@
+// The page that a newcomer opens: used as a person would use it, by what is written on it.
+import { afterEach, expect, test } from '@jest/globals';
+import type { BrowserContext, Page } from 'playwright-core';
+import { startNode } from '../harness/bloom-node.js';
+import { browserSuite } from '../harness/stage.js';
+
+interface Visit {
+  readonly name: string;
+  readonly source?: 'camera' | 'generated';
+  readonly room?: string;
+  readonly token?: string;
+}
+
+browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-media-stream'] }, (stage) => {
+  const contexts: BrowserContext[] = [];
+  const faults: string[] = [];
+
+  afterEach(async () => {
+    await Promise.all(contexts.splice(0).map((context) => context.close()));
+    expect(faults.splice(0)).toEqual([]);
+  });
+
+  async function visitor(options: { camera?: boolean } = {}): Promise<BrowserContext> {
+    const context = await stage.browser.newContext({
+      viewport: { width: 1000, height: 700 },
+      permissions: options.camera ? ['camera', 'microphone'] : [],
+    });
+    contexts.push(context);
+    return context;
+  }
+
+  async function open(context: BrowserContext, url = `${stage.node.url}/`): Promise<Page> {
+    const page = await context.newPage();
+    page.setDefaultTimeout(15_000);
+    page.on('pageerror', (error) => faults.push(String(error.stack)));
+    page.on('console', (message) => {
+      if (message.text().includes('Received invalid control message')) faults.push(message.text());
+    });
+    await page.goto(url);
+    return page;
+  }
+
+  async function join(page: Page, { name, source = 'generated', room, token }: Visit): Promise<void> {
+    await page.getByLabel('Your name').fill(name);
+    await page.getByLabel(source === 'generated' ? 'Generated' : 'Camera and microphone').check();
+    if (token !== undefined) {
+      await page.getByText('Server', { exact: true }).click();
+      await page.getByLabel('API token').fill(token);
+    }
+    if (room !== undefined) {
+      await page.getByLabel('A new room').check();
+      await page.getByLabel('Name of the new room').fill(room);
+    }
+    await page.getByRole('button', { name: 'Join' }).click();
+  }
+
+  async function connected(page: Page): Promise<void> {
+    await page.getByRole('status').filter({ hasText: 'Connected' }).waitFor();
+  }
+
+  /** Waits until the picture of somebody moves on this page. */
+  async function sees(page: Page, name: string): Promise<void> {
+    const picture = page.getByLabel(`Picture of ${name}`, { exact: true });
+    await picture.waitFor();
+    await picture.evaluate(
+      (element) =>
+        new Promise<void>((moved) => {
+          const video = element as HTMLVideoElement;
+          let frames = 0;
+          const count = (): unknown => ((frames += 1) > 5 ? moved() : video.requestVideoFrameCallback(count));
+          video.requestVideoFrameCallback(count);
+        }),
+    );
+  }
+
+  async function width(page: Page, name: string, wanted: number): Promise<void> {
+    await page.getByRole('figure', { name }).getByText(`${wanted}×`).waitFor();
+  }
+
+  test('two tabs meet in a call, hear of each other muting, choose variants, and part', async () => {
+    const context = await visitor();
+    const ann = await open(context);
+    await join(ann, { name: 'Ann', room: 'two-tabs' });
+    await connected(ann);
+    expect(ann.url()).toBe(`${stage.node.url}/#room=two-tabs`);
+    await ann.getByText('only you').waitFor();
+
+    const bob = await open(context, ann.url());
+    await join(bob, { name: 'Bob' });
+    await connected(bob);
+    await Promise.all([sees(ann, 'Bob'), sees(bob, 'Ann')]);
+    await ann.getByText('2 people').waitFor();
+    expect(await bob.locator('audio').evaluate((element) => (element as HTMLAudioElement).paused)).toBe(false);
+
+    await bob.getByLabel('Quality of the picture of Ann').selectOption('Low');
+    await width(bob, 'Ann', 240);
+    await bob.getByLabel('Quality of the picture of Ann').selectOption('High');
+    await width(bob, 'Ann', 960);
+
+    await ann.getByRole('button', { name: 'Mute' }).click();
+    await bob.getByRole('figure', { name: 'Ann' }).getByLabel('muted').waitFor();
+    await ann.getByRole('button', { name: 'Unmute' }).click();
+    await bob.getByRole('figure', { name: 'Ann' }).getByLabel('muted').waitFor({ state: 'detached' });
+    await ann.getByRole('button', { name: 'Stop picture' }).click();
+    await bob.getByRole('figure', { name: 'Ann' }).locator('.avatar').waitFor();
+
+    await bob.getByRole('button', { name: 'Leave' }).click();
+    await bob.getByRole('button', { name: 'Join' }).waitFor();
+    await ann.getByText('only you').waitFor();
+  });
+
+  test('a camera is used where there is one', async () => {
+    const ann = await open(await visitor({ camera: true }));
+    await join(ann, { name: 'Ann', source: 'camera', room: 'camera' });
+    await connected(ann);
+    await ann.getByRole('figure', { name: 'Ann (you)' }).getByText('camera').waitFor();
+    expect(await ann.getByText('cannot be used').count()).toBe(0);
+
+    const bob = await open(await visitor(), ann.url());
+    await join(bob, { name: 'Bob' });
+    await sees(bob, 'Ann');
+    await sees(ann, 'Bob');
+  });
+
+  test('a camera that is refused is replaced by a generated picture, and the page says so', async () => {
+    const ann = await open(await visitor());
+    await join(ann, { name: 'Ann', source: 'camera', room: 'refused' });
+    await ann.getByText('Camera and microphone cannot be used').waitFor();
+    await connected(ann);
+
+    const bob = await open(await visitor(), ann.url());
+    await join(bob, { name: 'Bob' });
+    await sees(bob, 'Ann');
+  });
+
+  test('a wrong token, and then the right one', async () => {
+    const page = await open(await visitor());
+    await join(page, { name: 'Ann', token: 'wrong' });
+    await page.getByRole('alert').filter({ hasText: 'The API token is wrong' }).waitFor();
+    await page.getByLabel('API token').fill('development');
+    await page.getByRole('button', { name: 'Join' }).click();
+    await connected(page);
+  });
+
+  test('a full room is said to be full', async () => {
+    const room = await stage.room({ maxPeers: 1 });
+    await stage.api.addPeer(room);
+    const page = await open(await visitor(), `${stage.node.url}/#room=${room}`);
+    await join(page, { name: 'Ann' });
+    await page.getByRole('alert').filter({ hasText: 'The room is full' }).waitFor();
+  });
+
+  test('somebody who is removed is told so and is back at the entrance', async () => {
+    const room = await stage.room();
+    const page = await open(await visitor(), `${stage.node.url}/#room=${room}`);
+    await join(page, { name: 'Ann' });
+    await connected(page);
+    const [peer] = (await stage.api.room(room)).peers;
+    await stage.api.deletePeer(room, peer.id);
+    await page.getByRole('alert').filter({ hasText: 'You are no longer in the room' }).waitFor();
+    await page.getByRole('button', { name: 'Join' }).waitFor();
+  });
+
+  test('a server that goes away is noticed in the call, and at the entrance afterwards', async () => {
+    const node = await startNode();
+    try {
+      const page = await open(await visitor(), `${node.url}/`);
+      await join(page, { name: 'Ann', room: 'lost' });
+      await connected(page);
+      await node.stop();
+
+      await page.getByRole('status').filter({ hasText: 'Reconnecting' }).waitFor();
+      await page.getByRole('alert').filter({ hasText: 'The connection was lost' }).waitFor({ timeout: 30_000 });
+      await page.getByRole('button', { name: 'Join' }).click();
+      await page.getByRole('alert').filter({ hasText: 'The server cannot be reached' }).waitFor();
+    } finally {
+      await node.stop();
+    }
+  });
+});

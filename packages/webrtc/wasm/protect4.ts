@@ -17,108 +17,14 @@
  *   52 outer      the same for the outer one
  */
 
+import { compress } from './sha1x4';
+
 const LANES: usize = 0;
 const LANE_BYTES: usize = 80;
 /** The hash state of four lanes: 5 vectors. */
 const STATE: usize = 512;
-/** The message schedule of four lanes: 80 vectors. */
+/** One block of four messages: 16 vectors. */
 const WORDS: usize = 1024;
-
-function rotate(value: v128, by: i32): v128 {
-  return v128.or(i32x4.shl(value, by), i32x4.shr_u(value, 32 - by));
-}
-
-/** One block of four messages, whose first 16 words stand in WORDS, into STATE; lanes outside of `mask` keep theirs. */
-function compress(mask: v128): void {
-  for (let at: usize = WORDS + 256; at < WORDS + 1280; at += 16) {
-    const word = v128.xor(
-      v128.xor(v128.load(at - 48), v128.load(at - 128)),
-      v128.xor(v128.load(at - 224), v128.load(at - 256)),
-    );
-    v128.store(at, rotate(word, 1));
-  }
-
-  const a0 = v128.load(STATE);
-  const b0 = v128.load(STATE + 16);
-  const c0 = v128.load(STATE + 32);
-  const d0 = v128.load(STATE + 48);
-  const e0 = v128.load(STATE + 64);
-  let a = a0;
-  let b = b0;
-  let c = c0;
-  let d = d0;
-  let e = e0;
-
-  // Five rounds per turn, so that the five names come round and nothing has to be moved.
-  let k = i32x4.splat(0x5a827999);
-  let at: usize = WORDS;
-  for (; at < WORDS + 320; at += 80) {
-    e = i32x4.add(i32x4.add(i32x4.add(e, k), v128.load(at)), i32x4.add(rotate(a, 5), v128.bitselect(c, d, b)));
-    b = rotate(b, 30);
-    d = i32x4.add(i32x4.add(i32x4.add(d, k), v128.load(at + 16)), i32x4.add(rotate(e, 5), v128.bitselect(b, c, a)));
-    a = rotate(a, 30);
-    c = i32x4.add(i32x4.add(i32x4.add(c, k), v128.load(at + 32)), i32x4.add(rotate(d, 5), v128.bitselect(a, b, e)));
-    e = rotate(e, 30);
-    b = i32x4.add(i32x4.add(i32x4.add(b, k), v128.load(at + 48)), i32x4.add(rotate(c, 5), v128.bitselect(e, a, d)));
-    d = rotate(d, 30);
-    a = i32x4.add(i32x4.add(i32x4.add(a, k), v128.load(at + 64)), i32x4.add(rotate(b, 5), v128.bitselect(d, e, c)));
-    c = rotate(c, 30);
-  }
-  k = i32x4.splat(0x6ed9eba1);
-  for (; at < WORDS + 640; at += 80) {
-    e = i32x4.add(i32x4.add(i32x4.add(e, k), v128.load(at)), i32x4.add(rotate(a, 5), parity(b, c, d)));
-    b = rotate(b, 30);
-    d = i32x4.add(i32x4.add(i32x4.add(d, k), v128.load(at + 16)), i32x4.add(rotate(e, 5), parity(a, b, c)));
-    a = rotate(a, 30);
-    c = i32x4.add(i32x4.add(i32x4.add(c, k), v128.load(at + 32)), i32x4.add(rotate(d, 5), parity(e, a, b)));
-    e = rotate(e, 30);
-    b = i32x4.add(i32x4.add(i32x4.add(b, k), v128.load(at + 48)), i32x4.add(rotate(c, 5), parity(d, e, a)));
-    d = rotate(d, 30);
-    a = i32x4.add(i32x4.add(i32x4.add(a, k), v128.load(at + 64)), i32x4.add(rotate(b, 5), parity(c, d, e)));
-    c = rotate(c, 30);
-  }
-  k = i32x4.splat(0x8f1bbcdc);
-  for (; at < WORDS + 960; at += 80) {
-    e = i32x4.add(i32x4.add(i32x4.add(e, k), v128.load(at)), i32x4.add(rotate(a, 5), majority(b, c, d)));
-    b = rotate(b, 30);
-    d = i32x4.add(i32x4.add(i32x4.add(d, k), v128.load(at + 16)), i32x4.add(rotate(e, 5), majority(a, b, c)));
-    a = rotate(a, 30);
-    c = i32x4.add(i32x4.add(i32x4.add(c, k), v128.load(at + 32)), i32x4.add(rotate(d, 5), majority(e, a, b)));
-    e = rotate(e, 30);
-    b = i32x4.add(i32x4.add(i32x4.add(b, k), v128.load(at + 48)), i32x4.add(rotate(c, 5), majority(d, e, a)));
-    d = rotate(d, 30);
-    a = i32x4.add(i32x4.add(i32x4.add(a, k), v128.load(at + 64)), i32x4.add(rotate(b, 5), majority(c, d, e)));
-    c = rotate(c, 30);
-  }
-  k = i32x4.splat(0xca62c1d6);
-  for (; at < WORDS + 1280; at += 80) {
-    e = i32x4.add(i32x4.add(i32x4.add(e, k), v128.load(at)), i32x4.add(rotate(a, 5), parity(b, c, d)));
-    b = rotate(b, 30);
-    d = i32x4.add(i32x4.add(i32x4.add(d, k), v128.load(at + 16)), i32x4.add(rotate(e, 5), parity(a, b, c)));
-    a = rotate(a, 30);
-    c = i32x4.add(i32x4.add(i32x4.add(c, k), v128.load(at + 32)), i32x4.add(rotate(d, 5), parity(e, a, b)));
-    e = rotate(e, 30);
-    b = i32x4.add(i32x4.add(i32x4.add(b, k), v128.load(at + 48)), i32x4.add(rotate(c, 5), parity(d, e, a)));
-    d = rotate(d, 30);
-    a = i32x4.add(i32x4.add(i32x4.add(a, k), v128.load(at + 64)), i32x4.add(rotate(b, 5), parity(c, d, e)));
-    c = rotate(c, 30);
-  }
-
-  v128.store(STATE, v128.bitselect(i32x4.add(a0, a), a0, mask));
-  v128.store(STATE + 16, v128.bitselect(i32x4.add(b0, b), b0, mask));
-  v128.store(STATE + 32, v128.bitselect(i32x4.add(c0, c), c0, mask));
-  v128.store(STATE + 48, v128.bitselect(i32x4.add(d0, d), d0, mask));
-  v128.store(STATE + 64, v128.bitselect(i32x4.add(e0, e), e0, mask));
-}
-
-function parity(x: v128, y: v128, z: v128): v128 {
-  return v128.xor(v128.xor(x, y), z);
-}
-
-/** Where x and y agree, that; elsewhere z decides. */
-function majority(x: v128, y: v128, z: v128): v128 {
-  return v128.bitselect(z, x, v128.xor(x, y));
-}
 
 /** Four words of each message from byte order into vectors of one word of all four: a transposition. */
 function gather(to: usize, p0: usize, p1: usize, p2: usize, p3: usize): void {
@@ -214,7 +120,7 @@ export function protect(count: i32): void {
     gather(WORDS + 64, p0 + 16, p1 + 16, p2 + 16, p3 + 16);
     gather(WORDS + 128, p0 + 32, p1 + 32, p2 + 32, p3 + 32);
     gather(WORDS + 192, p0 + 48, p1 + 48, p2 + 48, p3 + 48);
-    compress(i32x4.gt_s(blocks, i32x4.splat(block)));
+    compress(STATE, WORDS, i32x4.gt_s(blocks, i32x4.splat(block)));
     p0 += 64;
     p1 += 64;
     p2 += 64;
@@ -227,7 +133,7 @@ export function protect(count: i32): void {
   for (let word: usize = 96; word < 240; word += 16) v128.store(WORDS + word, i32x4.splat(0));
   v128.store(WORDS + 240, i32x4.splat(672));
   loadState(52);
-  compress(i32x4.splat(-1));
+  compress(STATE, WORDS, i32x4.splat(-1));
 
   const first = v128.load(STATE);
   const second = v128.load(STATE + 16);
@@ -248,7 +154,7 @@ export function padStates(pads: usize, to: usize): void {
   for (let at: usize = 0; at < 64; at += 16) {
     gather(WORDS + at * 4, pads + at, pads + 64 + at, pads + at, pads + at);
   }
-  compress(i32x4.splat(-1));
+  compress(STATE, WORDS, i32x4.splat(-1));
   for (let word: usize = 0; word < 5; word += 1) {
     const vector = v128.load(STATE + word * 16);
     store<u32>(to + word * 4, i32x4.extract_lane(vector, 0));

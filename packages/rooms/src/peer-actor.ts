@@ -98,16 +98,13 @@ function feed(options: PeerActorOptions, state: PeerState, context: Context, inp
     if (action.type === 'leave') left = true;
     carryOut(options, connection, context, action);
   }
-  if (left) startAnew(options, connection, context);
+  if (left) startAnew(options);
 }
 
-/** The client left on an open socket: whatever comes next begins from zero, ICE, DTLS and mids included. */
-function startAnew(options: PeerActorOptions, connection: Connection, context: Context): void {
-  for (const name of connection.timers) context.clearTimer(name);
-  connection.timers.clear();
-  options.media.closeTransport(options.peerId);
-  options.media.openTransport(options.peerId, options.relay);
-  connection.session = newSession(options);
+/** The client left on an open socket: what it connects next, ICE and DTLS included, begins from zero. */
+function startAnew({ media, peerId, relay }: PeerActorOptions): void {
+  media.closeTransport(peerId);
+  media.openTransport(peerId, relay);
 }
 
 /** The table of what a session may ask for. */

@@ -15,6 +15,8 @@ import { RoomError, type ComponentType, type RoomConfig, type RoomService, type 
 
 /** Requests wait this long for a room; clients give up after 5 s. */
 const REQUEST_TIMEOUT_MS = 4_000;
+/** A report goes without what a peer does not say by then. */
+const DESCRIBE_TIMEOUT_MS = 500;
 
 /** What placement compares between nodes: kept by the rooms, never asked for. */
 export interface RoomsLoad {
@@ -29,16 +31,16 @@ export interface PeerReport {
   metadata: unknown;
   /** Metadata of the tracks it publishes. */
   tracks: readonly { trackId: string; metadata: unknown }[];
-  offer?: string;
-  answer?: string;
+  /** Its last offer and answer. */
+  descriptions: { offer?: string; answer?: string };
 }
 
 /** A room with at least one connected peer, for the metrics report. */
 export interface RoomReport {
   roomId: string;
   peers: readonly PeerReport[];
-  /** Absent when the media plane did not answer. */
-  media?: RoomMediaStats;
+  /** undefined when the media plane did not answer. */
+  media: RoomMediaStats | undefined;
 }
 
 /** In order per room. A webhook URL is registered before the room's first event, and `roomCreated` is that. */
@@ -243,16 +245,14 @@ class LocalRooms implements Rooms {
     media: MediaRoom,
     peers: ReturnType<RoomMachine['connectedPeers']>,
   ): Promise<RoomReport> {
-    const descriptions = peers.map(async ({ peerId, ref, metadata, tracks }) => ({
+    const reports = peers.map(async ({ peerId, ref, metadata, tracks }) => ({
       peerId,
       metadata,
       tracks: tracks.map((track) => ({ trackId: track.trackId, metadata: track.metadata })),
-      ...(await this.#system.call(ref, { type: 'describe' }, 500).catch(() => ({}))),
+      descriptions: await this.#system.call(ref, { type: 'describe' }, DESCRIBE_TIMEOUT_MS).catch(() => ({})),
     }));
-    const stats = await media.stats().catch(() => undefined);
-    const report = { roomId, peers: await Promise.all(descriptions) };
 
-    return stats === undefined ? report : { ...report, media: stats };
+    return { roomId, peers: await Promise.all(reports), media: await media.stats().catch(() => undefined) };
   }
 
   async #start(entry: Entry, config: RoomConfig & { roomId: string }): Promise<void> {

@@ -1,0 +1,233 @@
+import { createActorSystem } from '@bloom/actors';
+import type { Settings } from '@bloom/config';
+import {
+  createHttpApi,
+  LocalRecordings,
+  startHttpListener,
+  type Fallback,
+  type HealthReport,
+  type HttpListener,
+} from '@bloom/http-api';
+import type { Log } from '@bloom/log';
+import { Metrics, startMetricsServer } from '@bloom/metrics';
+import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
+import { createRooms, type ComponentKind, type Rooms } from '@bloom/rooms';
+import { createMediaEngine, type MediaEngine } from '@bloom/sfu';
+import { createPeerSession, createPeerSocketServer, PEER_SOCKET_PATH } from '@bloom/signaling';
+import { join } from 'node:path';
+import { Closing } from './closing.js';
+import { metricsReport } from './metrics-report.js';
+import { MediaTraffic } from './media-traffic.js';
+import { pageFiles } from './page.js';
+import { version } from './version.js';
+
+const SERVER_SOCKET_PATH = '/socket/server/websocket';
+/** What a receiver of webhooks may take for the last events of a node. */
+const WEBHOOK_GRACE_MS = 5_000;
+/** What answers and close frames may take to leave. */
+const CONNECTION_GRACE_MS = 1_000;
+const DRAIN_POLL_MS = 200;
+
+export interface NodeOptions {
+  settings: Settings;
+  log: Log;
+  /** Kinds of components beyond the built-in ones. */
+  componentKinds?: readonly ComponentKind[];
+}
+
+export interface RunningNode {
+  /** `http(s)://<ip>:<port>` */
+  readonly url: string;
+  readonly metricsUrl: string;
+  readonly rooms: Rooms;
+  /** Whether `GET /` serves the page to try Bloom with. */
+  readonly hasPage: boolean;
+  /**
+   * No new rooms; waits for the running ones up to the drain timeout, then ends each as `DELETE` does; sends what is
+   * pending; closes everything. Idempotent.
+   */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a node in this process. Whatever it opened is closed again when something cannot be had.
+ * @throws HttpListenError, MetricsListenError, WebrtcError (`NO_FREE_PORT`, `BAD_ADDRESS`)
+ */
+export async function startNode(options: NodeOptions): Promise<RunningNode> {
+  const closing = new Closing(options.log);
+  try {
+    return await start(options, closing);
+  } catch (error) {
+    await closing.run();
+    throw error;
+  }
+}
+
+async function start({ settings, log, componentKinds = [] }: NodeOptions, closing: Closing): Promise<RunningNode> {
+  const metrics = new Metrics({ tickSeconds: settings.metrics.roomIntervalMs / 1_000 });
+  const { ip, port } = settings.metrics;
+  const metricsServer = await startMetricsServer({ metrics, ip, port });
+  closing.last('metrics listener', () => metricsServer.close());
+
+  const engine = await openEngine(settings, log);
+  closing.last('media engine', () => engine.close());
+  const system = createActorSystem({ log });
+  closing.last('actors', () => system.close());
+
+  const bus = new NotificationBus(log);
+  const stopCounting = countNotifications(bus, metrics);
+  closing.last('counters', stopCounting);
+  const webhooks = new Webhooks({ bus, log, metrics, ...settings.webhooks });
+  closing.last('webhooks', () => webhooks.close({ timeoutMs: WEBHOOK_GRACE_MS }));
+
+  const rooms = createRooms({
+    system,
+    engine,
+    createSession: createPeerSession,
+    events: (notification, { webhookUrl }) => {
+      if (notification.type === 'roomCreated' && webhookUrl !== null)
+        webhooks.register(notification.roomId, webhookUrl);
+      bus.publish(notification);
+      metrics.load(rooms.load());
+    },
+    log,
+    address: settings.http.host,
+    secretKeyBase: settings.http.secretKeyBase,
+    webrtcEnabled: settings.webrtc !== null,
+    componentKinds,
+  });
+
+  const traffic = new MediaTraffic(engine, metrics);
+  closing.last('intervals', startIntervals({ settings, metrics, traffic }));
+  const reporter = new MetricsReporter({
+    bus,
+    log,
+    intervalMs: settings.metrics.webrtcIntervalMs,
+    report: async () => metricsReport(await rooms.reports()),
+  });
+  closing.last('metrics reporter', () => reporter.close());
+
+  const page = settings.profile === 'development' ? pageFiles() : undefined;
+  const listener = await openListener({ settings, log, metrics, bus, rooms, page, closing });
+  closing.last('rooms', () => endRooms(rooms, settings, log));
+
+  return {
+    url: listener.url,
+    metricsUrl: metricsServer.url,
+    rooms,
+    hasPage: page !== undefined,
+    close: () => closing.run(),
+  };
+}
+
+/** Without WebRTC no client may reach the media plane: it is there for components only, on loopback. */
+function openEngine({ webrtc }: Settings, log: Log): Promise<MediaEngine> {
+  if (webrtc === null) {
+    return createMediaEngine({
+      listenIp: '127.0.0.1',
+      announcedIp: '127.0.0.1',
+      portRange: { min: 0, max: 0 },
+      log,
+    });
+  }
+  const { turnListenIp, turnIp, turnPortRange, turnTcpPort } = webrtc;
+
+  return createMediaEngine({
+    listenIp: turnListenIp,
+    announcedIp: turnIp,
+    portRange: turnPortRange,
+    ...(turnTcpPort === null ? {} : { tcpPort: turnTcpPort }),
+    log,
+  });
+}
+
+interface ListenerParts {
+  settings: Settings;
+  log: Log;
+  metrics: Metrics;
+  bus: NotificationBus;
+  rooms: Rooms;
+  page: Fallback | undefined;
+  closing: Closing;
+}
+
+async function openListener({
+  settings,
+  log,
+  metrics,
+  bus,
+  rooms,
+  page,
+  closing,
+}: ListenerParts): Promise<HttpListener> {
+  const { http, profile } = settings;
+  const handler = createHttpApi({
+    rooms,
+    recordings: new LocalRecordings({ directory: join(settings.resourcesPath, 'recordings'), isLive: () => false }),
+    health: healthOf(settings),
+    log,
+    metrics,
+    settings: { apiToken: http.apiToken, publicMediaFiles: http.publicMediaFiles, profile, version },
+    ...(page === undefined ? {} : { fallback: page }),
+  });
+  const peerSockets = createPeerSocketServer({ rooms, log });
+  const serverSocket = new ServerSocket({ bus, token: http.apiToken, log, metrics });
+  const listener = await startHttpListener({
+    handler,
+    upgrades: {
+      [PEER_SOCKET_PATH]: (request, socket, head) => peerSockets.handleUpgrade(request, socket, head),
+      [SERVER_SOCKET_PATH]: (request, socket, head) => serverSocket.handleUpgrade(request, socket, head),
+    },
+    ip: http.ip,
+    port: http.port,
+    tls: http.tls,
+    checkOrigin: http.checkOrigin,
+    publicHost: http.host,
+    log,
+  }).catch(async (error: unknown) => {
+    await serverSocket.close();
+    peerSockets.close();
+    throw error;
+  });
+  closing.last('peer sockets', () => peerSockets.close());
+  closing.last('HTTP listener', () => listener.close({ graceMs: CONNECTION_GRACE_MS }));
+  closing.last('server sockets', () => serverSocket.close());
+
+  return listener;
+}
+
+function healthOf({ gitCommit, cluster }: Settings): () => HealthReport {
+  const startedAt = performance.now();
+
+  return () => ({
+    status: 'UP',
+    uptime: Math.floor((performance.now() - startedAt) / 1_000),
+    version,
+    gitCommit,
+    distribution: { enabled: cluster !== null, nodeStatus: 'DOWN', nodesInCluster: 0 },
+  });
+}
+
+function startIntervals(parts: { settings: Settings; metrics: Metrics; traffic: MediaTraffic }): () => void {
+  const { settings, metrics, traffic } = parts;
+  const tick = setInterval(() => metrics.tick(), settings.metrics.roomIntervalMs);
+  const sample = setInterval(() => void traffic.sample(), settings.metrics.webrtcIntervalMs);
+  for (const timer of [tick, sample]) timer.unref();
+
+  return () => {
+    clearInterval(tick);
+    clearInterval(sample);
+  };
+}
+
+async function endRooms(rooms: Rooms, { drainTimeout }: Settings, log: Log): Promise<void> {
+  rooms.drain();
+  const until = performance.now() + drainTimeout * 1_000;
+  if (drainTimeout > 0 && rooms.load().rooms > 0) {
+    log.info('node.draining', { rooms: rooms.load().rooms, timeoutSeconds: drainTimeout });
+  }
+  while (rooms.load().rooms > 0 && performance.now() < until) {
+    await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+  }
+  await rooms.deleteAll();
+}

@@ -1,0 +1,38 @@
+import type { Settings } from '@bloom/config';
+import type { Log } from '@bloom/log';
+import { version } from './version.js';
+
+export interface Welcome {
+  settings: Settings;
+  url: string;
+  metricsUrl: string;
+  hasPage: boolean;
+}
+
+/** What runs with which settings, without secrets, and in the development profile what to do next. */
+export function logWelcome(log: Log, { settings, url, metricsUrl, hasPage }: Welcome): void {
+  const { profile, gitCommit, webrtc, cluster, http } = settings;
+  log.info(`Bloom ${version} (${gitCommit}) listens on ${url}`, { profile, publicAddress: http.host });
+  if (webrtc === null) log.info('WebRTC is off: JF_WEBRTC_USED=false');
+  else {
+    const { min, max } = webrtc.turnPortRange;
+    log.info(`WebRTC: clients reach ${webrtc.turnIp}, UDP ports ${min}-${max}`, {
+      listenIp: webrtc.turnListenIp,
+      tcpPort: webrtc.turnTcpPort ?? 'off',
+      workers: settings.mediaWorkers,
+    });
+  }
+  if (cluster === null) log.info('Distribution is off: JF_DIST_ENABLED is not true');
+  else {
+    const { mode, nodeName, discovery } = cluster;
+    log.info(`Distribution: ${nodeName}`, { mode, discovery: discovery.strategy });
+  }
+  log.info(`Metrics: ${metricsUrl}/metrics`);
+  if (profile !== 'development') return;
+
+  if (hasPage) log.info(`Open ${url}/ in two tabs of a browser to be in a call`);
+  else log.info('The page to try it is not built: npm run build -w apps/dashboard');
+  const token = http.apiToken === 'development' ? 'development' : '$JF_SERVER_API_TOKEN';
+  log.info(`Or create a room: curl -X POST -H "Authorization: Bearer ${token}" ${url}/room`);
+  log.info(`The API is described at ${url}/docs`);
+}

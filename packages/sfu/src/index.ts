@@ -1,1 +1,4 @@
 export type * from './media-engine.js';
+export { MediaError, type MediaErrorCode } from './media-error.js';
+export { createMediaEngine, type MediaEngineOptions } from './engine/create-media-engine.js';
+export { bitratesOf, DEFAULT_BITRATES_BPS, VARIANTS } from './variants.js';

@@ -300,7 +300,14 @@ export class OutboundTrack {
       let skip = 0;
       if (this.isVp8) {
         const { pictureId, tl0PicIdx, keyIdx } = history;
-        prefix += writeVp8Descriptor(arena, at + headerLength + prefix, context.storedVp8, pictureId, tl0PicIdx, keyIdx);
+        prefix += writeVp8Descriptor(
+          arena,
+          at + headerLength + prefix,
+          context.storedVp8,
+          pictureId,
+          tl0PicIdx,
+          keyIdx,
+        );
         skip = context.storedVp8.length;
       }
       if (sealer.commit(stream, headerLength, prefix, skip, sequence)) {

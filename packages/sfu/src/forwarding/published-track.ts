@@ -81,7 +81,7 @@ export class PublishedTrack {
     this.streams[index] = stream;
     if (old !== undefined) {
       stream.rtxSsrc = old.rtxSsrc;
-      for (const slot of [...old.forwarding]) slot.sourceReplaced(old);
+      for (const slot of old.forwarding.splice(0)) slot.sourceReplaced(old);
     }
     return stream;
   }
@@ -283,8 +283,7 @@ export class PublishedTrack {
 
   /** The publisher removed the track or is gone. */
   close(): void {
-    for (const slot of [...this.slots]) slot.trackGone();
+    for (const slot of this.slots) slot.trackGone();
     this.slots.clear();
   }
 }
-

@@ -29,18 +29,23 @@ export class ForwardingRoom {
     return this.transports.size;
   }
 
+  /** A transport the peer had before is closed: the newer connection is the true one. */
   openTransport(peerId: string, relay: RelayCredentials): void {
-    if (this.transports.has(peerId)) {
-      throw new MediaError('EXISTS', `peer ${peerId} of room ${this.roomId} has a transport already`);
+    this.closeTransport(peerId);
+    try {
+      const transport = new RoomTransport(this.context, {
+        peerId,
+        relay,
+        emit: this.onEvent,
+        slotLive: (slot) => this.slotLive(slot),
+        slotGone: (slot) => this.slotGone(slot),
+      });
+      this.transports.set(peerId, transport);
+    } catch (error) {
+      // Another peer has the same relay user, or the port is closing: this peer's trouble alone.
+      this.context.world.log.error('media.transport_refused', { roomId: this.roomId, peerId, error });
+      this.onEvent({ type: 'transportFailed', peerId, reason: 'Internal server error' });
     }
-    const transport = new RoomTransport(this.context, {
-      peerId,
-      relay,
-      emit: this.onEvent,
-      slotLive: (slot) => this.slotLive(slot),
-      slotGone: (slot) => this.slotGone(slot),
-    });
-    this.transports.set(peerId, transport);
   }
 
   negotiate(peerId: string, negotiation: TransportNegotiation): void {
@@ -81,7 +86,7 @@ export class ForwardingRoom {
   }
 
   close(): void {
-    for (const peerId of [...this.transports.keys()]) this.closeTransport(peerId);
+    for (const peerId of this.transports.keys()) this.closeTransport(peerId);
   }
 
   private publish(track: PublishedTrack): void {

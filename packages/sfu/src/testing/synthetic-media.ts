@@ -5,7 +5,13 @@ export const EXTENSIONS = { mid: 4, transportCc: 3, rid: 10, repairedRid: 11, au
 const FEEDBACK = ['nack', 'nack pli', 'ccm fir', 'transport-cc'];
 
 export const VP8 = { name: 'vp8', payloadType: 96, clockRate: 90_000, rtxPayloadType: 97, feedback: FEEDBACK } as const;
-export const H264 = { name: 'h264', payloadType: 102, clockRate: 90_000, rtxPayloadType: 103, feedback: FEEDBACK } as const;
+export const H264 = {
+  name: 'h264',
+  payloadType: 102,
+  clockRate: 90_000,
+  rtxPayloadType: 103,
+  feedback: FEEDBACK,
+} as const;
 export const OPUS = { name: 'opus', payloadType: 111, clockRate: 48_000, feedback: ['transport-cc'] } as const;
 
 export interface SourceOptions {

@@ -1,0 +1,291 @@
+/** What every `MediaEngine` must do over real sockets; run against the in-process engine and against the workers. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { createCertificate, type DtlsCertificate } from '@bloom/webrtc';
+import { RtcpReader } from '@bloom/rtp';
+import type { MediaEngine, MediaRoom, MediaRoomEvent } from '../media-engine.js';
+import {
+  audioSlot,
+  inboundAudio,
+  inboundSimulcast,
+  inboundVideo,
+  SyntheticSource,
+  videoSlot,
+} from '../testing/synthetic-media.js';
+import { WireClient } from '../testing/wire-client.js';
+
+export function describeEngine(name: string, open: () => Promise<MediaEngine>): void {
+  describe(name, () => {
+    let engine: MediaEngine;
+    let certificate: DtlsCertificate;
+    const clients: WireClient[] = [];
+    const rooms: MediaRoom[] = [];
+
+    beforeAll(async () => {
+      certificate = await createCertificate();
+      engine = await open();
+    });
+    afterAll(() => engine.close());
+    afterEach(async () => {
+      await Promise.all(clients.splice(0).map((client) => client.close()));
+      await Promise.all(rooms.splice(0).map((room) => room.close()));
+    });
+
+    interface Opened {
+      room: MediaRoom;
+      events: MediaRoomEvent[];
+      /** Resolves once such an event has come. */
+      event(type: MediaRoomEvent['type'], peerId?: string): Promise<MediaRoomEvent>;
+      client(peerId: string): Promise<WireClient>;
+    }
+
+    async function openRoom(roomId: string): Promise<Opened> {
+      const events: MediaRoomEvent[] = [];
+      const waiting: (() => void)[] = [];
+      const room = await engine.openRoom(roomId, (event) => {
+        events.push(event);
+        for (const look of waiting.slice()) look();
+      });
+      rooms.push(room);
+      return {
+        room,
+        events,
+        event: (type, peerId) =>
+          new Promise((resolve) => {
+            const look = (): void => {
+              const found = events.find(
+                (event) =>
+                  event.type === type && (peerId === undefined || ('peerId' in event && event.peerId === peerId)),
+              );
+              if (found === undefined) return;
+              waiting.splice(waiting.indexOf(look), 1);
+              resolve(found);
+            };
+            waiting.push(look);
+            look();
+          }),
+        client: async (peerId) => {
+          const client = await WireClient.open(room, peerId, certificate);
+          clients.push(client);
+          return client;
+        },
+      };
+    }
+
+    const camera = (ssrc: number, over: object = {}): SyntheticSource =>
+      new SyntheticSource({ ssrc, payloadType: 96, mid: '1', ...over });
+
+    test('one client sees what another one sends', async () => {
+      const { event, client } = await openRoom('pair');
+      const publisher = await client('pub');
+      const viewer = await client('sub');
+      await publisher.cycle({ inbound: [inboundVideo('cam'), inboundAudio('mic')] });
+      await viewer.cycle({ outbound: [videoSlot('cam'), audioSlot('mic')] });
+      expect(await event('dtlsConnected', 'sub')).toBeDefined();
+      expect(await event('iceConnected', 'pub')).toMatchObject({ generation: 1 });
+
+      const video = camera(0x101);
+      const audio = new SyntheticSource({ ssrc: 0x201, payloadType: 111, mid: '0' });
+      for (const packet of video.vp8Frame({ key: true, packets: 3, size: 1000 })) publisher.send(packet);
+      for (const packet of audio.opusFrame()) publisher.send(packet);
+      await viewer.until(() => viewer.rtp.length >= 4);
+      const [first, second, third, fourth] = viewer.rtp;
+      expect(first!.header.ssrc).toBe(0xaaaa0001);
+      expect(second!.header.sequenceNumber).toBe(first!.header.sequenceNumber + 1);
+      expect(third!.payload.subarray(6)).toEqual(Buffer.alloc(1000, 0x01));
+      expect(fourth!.header.ssrc).toBe(0xbbbb0001);
+      expect(await event('encodingSwitched', 'sub')).toEqual({
+        type: 'encodingSwitched',
+        peerId: 'sub',
+        trackId: 'cam',
+        variant: 'h',
+        reason: 'other',
+      });
+    });
+
+    test('the publisher is asked for a keyframe and told what arrived', async () => {
+      const { client } = await openRoom('feedback');
+      const publisher = await client('pub');
+      const viewer = await client('sub');
+      await publisher.cycle({ inbound: [inboundVideo('cam')] });
+      const video = camera(0x101);
+      video.transport = { next: 0 };
+      for (const packet of video.vp8Frame({ key: true })) publisher.send(packet);
+      await viewer.cycle({ outbound: [videoSlot('cam')] });
+      const seen = { pli: false, transportCc: false, report: false };
+      const reader = new RtcpReader();
+      await publisher.until(() => {
+        for (const compound of publisher.rtcp.splice(0)) {
+          reader.open(compound);
+          while (reader.next()) {
+            if (reader.isPli && reader.mediaSsrc === 0x101) seen.pli = true;
+            if (reader.isTransportCc) seen.transportCc = true;
+            if (reader.type === 201 && reader.count === 1) seen.report = true;
+          }
+        }
+        return seen.pli && seen.transportCc && seen.report;
+      });
+    });
+
+    test('a new cycle from a new address leaves the media uninterrupted', async () => {
+      const { client } = await openRoom('restart');
+      const publisher = await client('pub');
+      const viewer = await client('sub');
+      const inbound = [inboundVideo('cam')];
+      const outbound = [videoSlot('cam')];
+      await publisher.cycle({ inbound });
+      await viewer.cycle({ outbound });
+      const video = camera(0x101);
+      let sent = 0;
+      const send = (key = false): void => {
+        for (const packet of video.vp8Frame({ key })) publisher.send(packet);
+        sent += 2;
+      };
+      send(true);
+      await viewer.until(() => viewer.rtp.length >= sent);
+      for (let round = 0; round < 3; round++) {
+        await viewer.negotiate({ outbound });
+        send();
+        await viewer.until(() => viewer.rtp.length >= sent);
+        await viewer.moveAddress();
+        send();
+        await viewer.until(() => viewer.rtp.length >= sent);
+        await publisher.negotiate({ inbound });
+        await publisher.moveAddress();
+        send();
+        await viewer.until(() => viewer.rtp.length >= sent);
+      }
+      const numbers = viewer.rtp.map(({ header }) => header.sequenceNumber);
+      expect(numbers.map((number) => number - numbers[0]!)).toEqual(Array.from({ length: sent }, (_, i) => i));
+    });
+
+    test('variants are switched on demand', async () => {
+      const { room, events, event, client } = await openRoom('simulcast');
+      const publisher = await client('pub');
+      const viewer = await client('sub');
+      await publisher.cycle({ inbound: [inboundSimulcast('cam')] });
+      await viewer.cycle({ outbound: [videoSlot('cam')] });
+      const sources = (['l', 'm', 'h'] as const).map((rid, i) => camera(0x30 + i, { rid }));
+      const play = (key: boolean): void => {
+        for (const source of sources) for (const packet of source.vp8Frame({ key })) publisher.send(packet);
+      };
+      play(true);
+      await event('encodingSwitched');
+      room.setTargetVariant('sub', 'cam', 'h');
+      room.setTargetVariant('nobody', 'cam', 'h');
+      room.setTargetVariant('sub', 'nothing', 'h');
+      // Until a keyframe comes the old variant goes on.
+      await viewer.until(() => {
+        play(true);
+        return viewer.rtp.some(({ payload }) => payload[10] === 0x32);
+      });
+      const switches = events.flatMap((one) => (one.type === 'encodingSwitched' ? [one.variant] : []));
+      expect(switches).toEqual(['m', 'h']);
+      const { transports } = await room.stats();
+      expect(transports.find(({ peerId }) => peerId === 'pub')!.inbound.map(({ variant }) => variant)).toEqual([
+        'l',
+        'm',
+        'h',
+      ]);
+      expect(transports.find(({ peerId }) => peerId === 'sub')).toMatchObject({
+        iceState: 'connected',
+        dtlsState: 'connected',
+        protocol: 'udp',
+        outbound: [{ trackId: 'cam', variant: 'h', target: 'h', reason: 'other' }],
+      });
+    });
+
+    test('rooms do not see each other', async () => {
+      const one = await openRoom('one');
+      const two = await openRoom('two');
+      const publisher = await one.client('pub');
+      const viewer = await one.client('sub');
+      const stranger = await two.client('sub');
+      await publisher.cycle({ inbound: [inboundVideo('cam')] });
+      await viewer.cycle({ outbound: [videoSlot('cam')] });
+      await stranger.cycle({ outbound: [videoSlot('cam')] });
+      for (const packet of camera(0x101).vp8Frame({ key: true })) publisher.send(packet);
+      await viewer.until(() => viewer.rtp.length >= 2);
+      expect(stranger.rtp).toHaveLength(0);
+      expect((await one.room.stats()).transports).toHaveLength(2);
+      expect((await two.room.stats()).transports).toHaveLength(1);
+    });
+
+    test('calls for what is gone are ignored, a negotiation is refused', async () => {
+      const { room, client } = await openRoom('gone');
+      const publisher = await client('pub');
+      await publisher.cycle({ inbound: [inboundVideo('cam')] });
+      room.closeTransport('pub');
+      room.closeTransport('pub');
+      room.setTrackMuted('cam', true);
+      room.setTrackBitrates('cam', { h: 1 });
+      await expect(publisher.negotiate()).rejects.toMatchObject({ code: 'NO_TRANSPORT' });
+      await room.close();
+      await room.close();
+      await expect(publisher.negotiate()).rejects.toMatchObject({ code: expect.stringMatching('NO_TRANSPORT|CLOSED') });
+    });
+
+    test('a client whose certificate is not the announced one fails alone', async () => {
+      const { event, client, room } = await openRoom('fingerprint');
+      const publisher = await client('pub');
+      const viewer = await client('sub');
+      await publisher.cycle({ inbound: [inboundVideo('cam')] });
+      await viewer.cycle({ outbound: [videoSlot('cam')] });
+      const other = await createCertificate();
+      const impostor = await WireClient.open(room, 'impostor', other);
+      clients.push(impostor);
+      await room.negotiate('impostor', {
+        generation: 1,
+        ice: (impostor.ice = {
+          localUfrag: 'iu',
+          localPwd: 'impostor-password-server',
+          remoteUfrag: 'ru',
+          remotePwd: 'impostor-password-client',
+        }),
+        fingerprint: certificate.fingerprint,
+        inbound: [],
+        outbound: [],
+      });
+      await impostor.check();
+      impostor.tryHandshake();
+      expect(await event('transportFailed')).toMatchObject({ peerId: 'impostor' });
+      for (const packet of camera(0x101).vp8Frame({ key: true })) publisher.send(packet);
+      await viewer.until(() => viewer.rtp.length >= 2);
+    });
+
+    test('two hundred clients come and go and leave nothing behind', async () => {
+      const { room, client } = await openRoom('churn');
+      const publisher = await client('pub');
+      await publisher.cycle({ inbound: [inboundVideo('cam')] });
+      const video = camera(0x101);
+      const base = await engine.stats();
+      for (let i = 0; i < 200; i++) {
+        const peerId = `v${i}`;
+        room.openTransport(peerId, { username: `1900000000:${peerId}`, password: 'cA==' });
+        await room.negotiate(peerId, {
+          generation: 1,
+          ice: { localUfrag: `u${i}`, localPwd: `p${i}-0123456789abcdefghij`, remoteUfrag: 'r', remotePwd: 'rp' },
+          fingerprint: certificate.fingerprint,
+          inbound: [inboundVideo(`cam${i}`)],
+          outbound: [videoSlot('cam')],
+        });
+        if (i % 20 === 0) for (const packet of video.vp8Frame({ key: true })) publisher.send(packet);
+        room.closeTransport(peerId);
+      }
+      const after = await engine.stats();
+      expect(after.transports).toBe(base.transports);
+      expect(after.rooms).toBe(base.rooms);
+      expect((await room.stats()).transports).toHaveLength(1);
+    });
+
+    test('a room that is closed makes place for one of the same name', async () => {
+      const first = await engine.openRoom('again', () => undefined);
+      await expect(engine.openRoom('again', () => undefined)).rejects.toMatchObject({ code: 'EXISTS' });
+      await first.close();
+      const second = await engine.openRoom('again', () => undefined);
+      await first.close();
+      second.openTransport('p', { username: '1:p', password: 'x' });
+      expect((await second.stats()).transports).toHaveLength(1);
+      await second.close();
+    });
+  });
+}

@@ -1,0 +1,94 @@
+import type { RelayRoute } from '@bloom/webrtc';
+import type { ForwardingRoom } from '../forwarding/room.js';
+import type {
+  EngineStats,
+  MediaEndpoint,
+  MediaEngine,
+  MediaRoom,
+  MediaRoomEvent,
+  RelayCredentials,
+  RoomMediaStats,
+  TransportNegotiation,
+  Variant,
+} from '../media-engine.js';
+import type { PerVariant } from '../variants.js';
+import type { MediaCore } from './media-core.js';
+
+/** Everything in the calling thread: the simplest deployment, and the twin the workers are tested against. */
+export class InProcessEngine implements MediaEngine {
+  constructor(
+    private readonly core: MediaCore,
+    private readonly endpoint: MediaEndpoint,
+  ) {}
+
+  openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom> {
+    try {
+      return Promise.resolve(new InProcessRoom(this.core, this.core.openRoom(roomId, onEvent), this.endpoint));
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  relayRoute(username: string): RelayRoute | undefined {
+    return this.core.port.hasRelayUser(username) ? this.core.port : undefined;
+  }
+
+  stats(): Promise<EngineStats> {
+    return Promise.resolve(this.core.stats());
+  }
+
+  close(): Promise<void> {
+    return this.core.close();
+  }
+}
+
+class InProcessRoom implements MediaRoom {
+  constructor(
+    private readonly core: MediaCore,
+    private readonly room: ForwardingRoom,
+    readonly endpoint: MediaEndpoint,
+  ) {}
+
+  get roomId(): string {
+    return this.room.roomId;
+  }
+
+  openTransport(peerId: string, relay: RelayCredentials): void {
+    this.room.openTransport(peerId, relay);
+  }
+
+  negotiate(peerId: string, negotiation: TransportNegotiation): Promise<void> {
+    try {
+      this.room.negotiate(peerId, negotiation);
+      return Promise.resolve();
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  closeTransport(peerId: string): void {
+    this.room.closeTransport(peerId);
+  }
+
+  setTargetVariant(peerId: string, trackId: string, variant: Variant): void {
+    this.room.setTargetVariant(peerId, trackId, variant);
+  }
+
+  setTrackBitrates(trackId: string, bitratesBps: Partial<PerVariant<number>>): void {
+    this.room.setTrackBitrates(trackId, bitratesBps);
+  }
+
+  setTrackMuted(trackId: string, muted: boolean): void {
+    this.room.setTrackMuted(trackId, muted);
+  }
+
+  stats(): Promise<RoomMediaStats> {
+    return Promise.resolve(this.room.stats());
+  }
+
+  close(): Promise<void> {
+    // A room of the same name may have been opened since.
+    if (this.core.room(this.roomId) === this.room) this.core.closeRoom(this.roomId);
+    return Promise.resolve();
+  }
+}

@@ -1,0 +1,171 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Log } from '@bloom/log';
+import type { Metrics } from '@bloom/metrics';
+import type { RoomService } from '@bloom/rooms';
+import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
+import { sendAnswer } from './answers.js';
+import { createAuthenticator } from './auth.js';
+import { docsPage } from './docs-page.js';
+import { HttpError, toHttpError } from './errors.js';
+import { type LiveStreams, noLiveStreams } from './live-streams.js';
+import { createOpenApiDocument } from './openapi.js';
+import { createOperations, type Operation } from './operations.js';
+import type { RecordingStore } from './recordings.js';
+import { type Route, ROUTES } from './routes.js';
+import type { HealthReport } from './schemas/service.js';
+import { cors, pathOf, requestLog, sendJson, trafficCount } from './transport.js';
+
+/** Longest request body, bytes. */
+export const MAX_BODY_BYTES = 8_000_000;
+
+/** Serves what the API does not, such as the page of the dashboard; calls `next` for what is not its own either. */
+export type Fallback = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
+
+export interface HttpApiOptions {
+  rooms: RoomService;
+  recordings: RecordingStore;
+  /** Default: nothing is streamed. */
+  streams?: LiveStreams;
+  health: () => HealthReport | Promise<HealthReport>;
+  log: Log;
+  metrics: Pick<Metrics, 'httpReceived' | 'httpSent'>;
+  settings: {
+    /** `JF_SERVER_API_TOKEN` */
+    apiToken: string;
+    /** `JF_PUBLIC_MEDIA_FILES` */
+    publicMediaFiles: boolean;
+    /** The description and its page are served in the development profile only. */
+    profile: 'production' | 'development' | 'test';
+    /** Version of Bloom, semver. */
+    version: string;
+  };
+  fallback?: Fallback;
+}
+
+/** A listener for `http.createServer`. */
+export type HttpApi = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** The HTTP API (docs/reference/http-api.md): what happens to a request is the order of the calls in here. */
+export function createHttpApi(options: HttpApiOptions): HttpApi {
+  const { settings, metrics, log, fallback } = options;
+  const app = express();
+  const authenticate = createAuthenticator(settings.apiToken);
+  const operations = createOperations({ ...options, streams: options.streams ?? noLiveStreams });
+
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.enable('case sensitive routing');
+
+  app.use(trafficCount(metrics), cors, requestLog(log));
+  for (const route of ROUTES) {
+    const open = route.auth === 'file' && settings.publicMediaFiles;
+    app[route.method](
+      route.path,
+      ...(open ? [] : [guard(authenticate)]),
+      ...(route.method === 'post' ? [parseBody] : []),
+      run(route, operations[route.id]),
+    );
+  }
+  if (settings.profile === 'development') serveDescription(app, settings);
+  if (fallback !== undefined) app.use(fallback);
+
+  app.use(unknownRoute);
+  app.use(failure(log));
+
+  return (request, response) => {
+    app(request, response);
+  };
+}
+
+function guard(authenticate: (request: IncomingMessage) => void): RequestHandler {
+  return (request, _response, next) => {
+    authenticate(request);
+    next();
+  };
+}
+
+const parseJson = express.json({ limit: MAX_BODY_BYTES, strict: false, type: 'application/json' });
+
+/** Bodies of other types are ignored; malformed JSON is the client's fault whatever the parser calls it. */
+const parseBody: RequestHandler = (request, response, next) => {
+  parseJson(request, response, (error?: unknown) => {
+    if (error === undefined) next();
+    else if (statusOf(error) === 413) next(new HttpError(413, `Request body exceeds ${MAX_BODY_BYTES} bytes`));
+    else next(new HttpError(400, 'Bad Request'));
+  });
+};
+
+function run(route: Route, operation: Operation): RequestHandler {
+  return async (request, response) => {
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+
+    const answer = await operation({
+      params: pathParameters(request),
+      query: new URLSearchParams(request.url.split('?').slice(1).join('?')),
+      body: route.method === 'post' ? objectOf(request.body) : {},
+      signal: gone.signal,
+    });
+    await sendAnswer(request, response, answer);
+  };
+}
+
+function pathParameters(request: Request): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(request.params).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+  );
+}
+
+function objectOf(body: unknown): Readonly<Record<string, unknown>> {
+  return typeof body === 'object' && body !== null && !Array.isArray(body) ? (body as Record<string, unknown>) : {};
+}
+
+function serveDescription(app: express.Express, settings: HttpApiOptions['settings']): void {
+  const document = createOpenApiDocument(settings);
+  const page = docsPage(document);
+
+  app.get('/openapi.json', (_request, response) => sendJson(response, 200, document));
+  app.get('/docs', (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(page);
+  });
+}
+
+/** Also for a known path with another method: never 405. */
+const unknownRoute: RequestHandler = (_request, response) => {
+  sendJson(response, 404, { errors: { detail: 'Not Found' } });
+};
+
+function statusOf(error: unknown): number | undefined {
+  const status: unknown = typeof error === 'object' && error !== null && 'status' in error ? error.status : undefined;
+
+  return typeof status === 'number' ? status : undefined;
+}
+
+function failure(log: Log): ErrorRequestHandler {
+  return (error: unknown, request: Request, response: Response, _next) => {
+    const requestLog = (response.locals['log'] as Log | undefined) ?? log;
+
+    if (response.headersSent) {
+      // The answer broke off in the middle, most often because the client went away; nothing can be said any more.
+      requestLog.debug('http.answer_broken', { path: pathOf(request), error });
+      response.destroy();
+      return;
+    }
+
+    const known = toHttpError(error) ?? clientError(error);
+    if (known !== undefined) {
+      sendJson(response, known.status, { errors: known.message });
+      return;
+    }
+
+    requestLog.error('http.failed', { method: request.method, path: pathOf(request), error });
+    sendJson(response, 500, { errors: { detail: 'Internal Server Error' } });
+  };
+}
+
+/** What express itself refuses, such as a path that cannot be decoded. */
+function clientError(error: unknown): HttpError | undefined {
+  const status = statusOf(error);
+
+  return status !== undefined && status >= 400 && status < 500 ? new HttpError(400, 'Bad Request') : undefined;
+}

@@ -1,0 +1,77 @@
+import { RoomError, type RoomErrorCode } from '@bloom/rooms';
+
+/** An answer that is an error, with the text the client gets. */
+export class HttpError extends Error {
+  readonly code = 'HTTP_ERROR';
+
+  constructor(
+    readonly status: number,
+    /** A sentence; sent as `{"errors": "<message>"}`. */
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = 'HttpError';
+  }
+}
+
+export type MediaFileErrorCode = 'INVALID_NAME' | 'NOT_FOUND' | 'OWNER_UNREACHABLE' | 'WAITED_TOO_LONG';
+
+/** A file of a recording or a live stream cannot be had. */
+export class MediaFileError extends Error {
+  constructor(
+    readonly code: MediaFileErrorCode,
+    /** A sentence with the offending name. */
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = 'MediaFileError';
+  }
+}
+
+const ROOM_STATUS: Readonly<Record<RoomErrorCode, number>> = {
+  ROOM_NOT_FOUND: 404,
+  ROOM_EXISTS: 400,
+  ROOM_FAILED: 400,
+  PEER_NOT_FOUND: 404,
+  PEER_LIMIT: 503,
+  PEER_TYPE_DISABLED: 400,
+  COMPONENT_NOT_FOUND: 404,
+  COMPONENT_TYPE_DISABLED: 400,
+  COMPONENT_LIMIT: 400,
+  INCOMPATIBLE_CODEC: 400,
+  INVALID_OPTIONS: 400,
+  MISSING_OPTION: 400,
+  FILE_NOT_FOUND: 404,
+  NOT_SUBSCRIBABLE: 400,
+  SUBSCRIBE_MODE_AUTO: 400,
+  NOT_A_SIP_COMPONENT: 400,
+  OWNER_UNREACHABLE: 503,
+  NO_NODE: 503,
+  DRAINING: 503,
+};
+
+const FILE_STATUS: Readonly<Record<MediaFileErrorCode, number>> = {
+  INVALID_NAME: 400,
+  NOT_FOUND: 404,
+  OWNER_UNREACHABLE: 503,
+  WAITED_TOO_LONG: 503,
+};
+
+/** The answer that an error of the rooms or of the files stands for; undefined = a fault of ours. */
+export function toHttpError(error: unknown): HttpError | undefined {
+  if (error instanceof HttpError) return error;
+  if (error instanceof RoomError) return new HttpError(ROOM_STATUS[error.code], error.message, { cause: error });
+  if (error instanceof MediaFileError) return new HttpError(FILE_STATUS[error.code], error.message, { cause: error });
+
+  return undefined;
+}
+
+/** For the calls whose contract says 400 where everywhere else a missing component is 404. */
+export function missingComponentIs400(error: unknown): never {
+  if (error instanceof RoomError && error.code === 'COMPONENT_NOT_FOUND') {
+    throw new HttpError(400, error.message, { cause: error });
+  }
+  throw error;
+}

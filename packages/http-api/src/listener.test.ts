@@ -1,0 +1,184 @@
+import { request as httpsRequest } from 'node:https';
+import { connect as tcpConnect } from 'node:net';
+import { connect as tlsConnect } from 'node:tls';
+import { createHash } from 'node:crypto';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import type { OriginRule } from '@bloom/config';
+import { silentLog } from '@bloom/log';
+import { HttpListenError, type HttpListener, type HttpListenerOptions, startHttpListener } from './listener.js';
+
+// Made for this test, used nowhere: a self-signed certificate of localhost and its key.
+const KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg+9ETu9RyQoqD+hLL
+1xqG/6hGbrssIEfCn2ntrFssyb2hRANCAAS1l96jq/aUfQ7GLKxROexzLzItLIwp
+r6d1MxqoYhWRQObspGfCqwMYZUhuXFmZoe5ne2D5ZSaw/Aj0wl0T2i9f
+-----END PRIVATE KEY-----
+`;
+const CERT = `-----BEGIN CERTIFICATE-----
+MIIBmzCCAUGgAwIBAgIUQE9BF5JH687GXJDbTY8LhF18g7QwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTExNTgyMloYDzIxMjYxMDI4
+MTE1ODIyWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAAS1l96jq/aUfQ7GLKxROexzLzItLIwpr6d1MxqoYhWRQObspGfCqwMY
+ZUhuXFmZoe5ne2D5ZSaw/Aj0wl0T2i9fo28wbTAdBgNVHQ4EFgQU9N0lq+iI9B6z
+CRRrnIh1DgF9/F8wHwYDVR0jBBgwFoAU9N0lq+iI9B6zCRRrnIh1DgF9/F8wDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+zj0EAwIDSAAwRQIgF5Y89mwGuzy1lYs2YvbnZOfVJN7cVchY/LC7YuMcb3kCIQDe
+2q8XjAEUQ6AdZT2dqZp9OpBmV20ERdKxnDvp7+7i4Q==
+-----END CERTIFICATE-----
+`;
+
+const PATH = '/socket/peer/websocket';
+let listener: HttpListener | undefined;
+
+async function start(options: Partial<HttpListenerOptions> = {}): Promise<HttpListener> {
+  listener = await startHttpListener({
+    handler: (request, response) => response.end(`hello ${request.url}`),
+    upgrades: {
+      [PATH]: (request, socket) => {
+        const key = createHash('sha1')
+          .update(`${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+          .digest('base64');
+        socket.write(
+          `HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: ${key}\r\n\r\n`,
+        );
+      },
+    },
+    ip: '127.0.0.1',
+    port: 0,
+    tls: null,
+    checkOrigin: { kind: 'any' },
+    publicHost: 'example.com:4000/media',
+    log: silentLog,
+    ...options,
+  });
+
+  return listener;
+}
+
+afterEach(async () => {
+  await listener?.close();
+  listener = undefined;
+});
+
+/** The status line of the answer to an upgrade. */
+function upgrade(path: string, headers: Record<string, string> = {}, tls = false): Promise<string> {
+  const all = {
+    host: 'media.example',
+    connection: 'Upgrade',
+    upgrade: 'websocket',
+    'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+    'sec-websocket-version': '13',
+    ...headers,
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+
+  return new Promise((resolve, reject) => {
+    const port = listener?.port ?? 0;
+    const socket = tls
+      ? tlsConnect({ port, host: '127.0.0.1', ca: CERT, servername: 'localhost' })
+      : tcpConnect(port, '127.0.0.1');
+    socket.on('error', reject);
+    socket.once('data', (data: Buffer) => {
+      resolve(data.toString().split('\r\n', 1)[0] ?? '');
+      socket.destroy();
+    });
+    socket.write(`GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`);
+  });
+}
+
+const ACCEPTED = 'HTTP/1.1 101 Switching Protocols';
+
+describe('websockets', () => {
+  test('are found by their path, with a trailing slash and a query too', async () => {
+    await start();
+    for (const path of [PATH, `${PATH}/`, `${PATH}?token=x`]) expect(await upgrade(path)).toBe(ACCEPTED);
+  });
+
+  test('of other paths are 404, and so are other protocols', async () => {
+    await start();
+    for (const path of ['/', '/socket/peer', '/room', '/constructor', '/__proto__']) {
+      expect(await upgrade(path)).toBe('HTTP/1.1 404 Not Found');
+    }
+    expect(await upgrade(PATH, { upgrade: 'h2c' })).toBe('HTTP/1.1 404 Not Found');
+  });
+
+  test.each<[OriginRule, string, string]>([
+    [{ kind: 'host' }, 'https://example.com', ACCEPTED],
+    [{ kind: 'host' }, 'https://evil.example', 'HTTP/1.1 403 Forbidden'],
+    [{ kind: 'connection' }, 'http://media.example', ACCEPTED],
+    [{ kind: 'connection' }, 'https://media.example', 'HTTP/1.1 403 Forbidden'],
+    [{ kind: 'list', origins: ['//app.example'] }, 'https://app.example', ACCEPTED],
+    [{ kind: 'list', origins: ['//app.example'] }, 'https://example.com', 'HTTP/1.1 403 Forbidden'],
+    [{ kind: 'any' }, 'https://evil.example', ACCEPTED],
+  ])('rule %j, origin %s: %s', async (checkOrigin, origin, expected) => {
+    await start({ checkOrigin });
+    expect(await upgrade(PATH, { origin })).toBe(expected);
+    expect(await upgrade(PATH)).toBe(ACCEPTED);
+  });
+});
+
+test('with key and certificate the port speaks HTTPS and WSS only', async () => {
+  const { port, url } = await start({ tls: { key: Buffer.from(KEY), cert: Buffer.from(CERT) } });
+  expect(url).toBe(`https://127.0.0.1:${port}`);
+
+  const body = await new Promise<string>((resolve, reject) => {
+    httpsRequest(`${url}/x`, { ca: CERT, servername: 'localhost' }, (answer) => {
+      answer.on('data', (chunk: Buffer) => resolve(chunk.toString()));
+    })
+      .on('error', reject)
+      .end();
+  });
+  expect(body).toBe('hello /x');
+  expect(await upgrade(PATH, {}, true)).toBe(ACCEPTED);
+  await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
+});
+
+test('a port in use is an error that names the variables', async () => {
+  const { port } = await start();
+  const first = listener;
+
+  await expect(start({ port })).rejects.toThrow(HttpListenError);
+  await expect(start({ port })).rejects.toThrow(/127\.0\.0\.1:\d+ \(JF_IP, JF_PORT\).*EADDRINUSE/);
+  listener = first;
+});
+
+describe('closing', () => {
+  test('lets an answer in progress finish, and takes nothing new', async () => {
+    let finish: () => void = () => undefined;
+    let started: () => void = () => undefined;
+    const inProgress = new Promise<void>((resolve) => {
+      started = resolve;
+    });
+    const { url, close } = await start({
+      handler: (_request, response) => {
+        finish = () => response.end('done');
+        started();
+      },
+    });
+
+    const answer = fetch(url, { headers: { connection: 'close' } }).then((one) => one.text());
+    await inProgress;
+    const closed = close({ graceMs: 10_000 });
+    await expect(fetch(url)).rejects.toThrow();
+    finish();
+
+    expect(await answer).toBe('done');
+    await closed;
+    await close();
+  });
+
+  test('ends websockets and requests that hang', async () => {
+    const { url, port, close } = await start({ handler: () => undefined });
+    const hanging = fetch(url);
+    hanging.catch(() => undefined);
+    const socket = tcpConnect(port, '127.0.0.1');
+    const upgraded = new Promise<void>((resolve) => socket.once('data', () => resolve()));
+    const ended = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    socket.write(`GET ${PATH} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n`);
+    await upgraded;
+
+    await close();
+    await ended;
+    await expect(hanging).rejects.toThrow();
+  });
+});

@@ -1,0 +1,136 @@
+import { createServer as createHttpServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { originAllowed, type OriginRule } from '@bloom/config';
+import type { Log } from '@bloom/log';
+import type { HttpApi } from './app.js';
+
+/** Longer than the clients of load balancers and SDKs keep idle connections, so that the server is not first to hang up. */
+const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+export interface HttpListenerOptions {
+  handler: HttpApi;
+  /** Websockets by their path, e.g. `/socket/peer/websocket`. */
+  upgrades: Readonly<Record<string, UpgradeHandler>>;
+  ip: string;
+  /** 0 = any free port. */
+  port: number;
+  /** PEM; null = plain HTTP. */
+  tls: { key: Buffer; cert: Buffer } | null;
+  checkOrigin: OriginRule;
+  /** `JF_HOST` */
+  publicHost: string;
+  log: Log;
+}
+
+export interface HttpListener {
+  /** The port bound. */
+  readonly port: number;
+  /** `http(s)://<ip>:<port>` */
+  readonly url: string;
+  /** Lets answers in progress finish for `graceMs`, then ends every connection, websockets included. Idempotent. */
+  close(options?: { graceMs?: number }): Promise<void>;
+}
+
+/** The HTTP listener cannot be opened. */
+export class HttpListenError extends Error {
+  readonly code = 'HTTP_LISTEN_FAILED';
+
+  constructor(ip: string, port: number, cause: Error) {
+    super(`the HTTP listener cannot bind ${ip}:${port} (JF_IP, JF_PORT): ${cause.message}`, { cause });
+    this.name = 'HttpListenError';
+  }
+}
+
+/**
+ * Serves the API and the websockets on one port, HTTP or HTTPS.
+ * @throws HttpListenError when the address or port is not to be had.
+ */
+export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
+  const { handler, tls, ip, port } = options;
+  const server = tls === null ? createHttpServer(handler) : createHttpsServer(tls, handler);
+  const upgraded = new Set<Duplex>();
+
+  server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    upgraded.add(socket);
+    socket.once('close', () => upgraded.delete(socket));
+    upgrade(options, request, socket, head);
+  });
+  await listen(server, ip, port);
+
+  const bound = server.address() as AddressInfo;
+  const host = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
+  let closed: Promise<void> | undefined;
+
+  return {
+    port: bound.port,
+    url: `${tls === null ? 'http' : 'https'}://${host}:${bound.port}`,
+    close: ({ graceMs = 0 } = {}) => {
+      closed ??= close(server, upgraded, graceMs);
+      return closed;
+    },
+  };
+}
+
+function upgrade(options: HttpListenerOptions, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  // A client that vanishes during the handshake is no fault of anybody's.
+  socket.on('error', () => undefined);
+
+  const path = (request.url ?? '').split('?', 1)[0]?.replace(/(?<=.)\/$/, '') ?? '';
+  const handler = Object.hasOwn(options.upgrades, path) ? options.upgrades[path] : undefined;
+  if (handler === undefined || request.headers.upgrade?.toLowerCase() !== 'websocket') {
+    refuse(socket, 404);
+    return;
+  }
+
+  const { origin, host } = request.headers;
+  const secure = options.tls !== null;
+  if (!originAllowed(options.checkOrigin, { origin, host, secure, publicHost: options.publicHost })) {
+    options.log.warn('websocket.origin_refused', { path, origin, checkOrigin: options.checkOrigin.kind });
+    refuse(socket, 403);
+    return;
+  }
+
+  handler(request, socket, head);
+}
+
+function refuse(socket: Duplex, status: 403 | 404): void {
+  const body = JSON.stringify({ errors: { detail: STATUS_CODES[status] } });
+
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
+      `access-control-allow-origin: *\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}
+
+function listen(server: Server, ip: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const failed = (cause: Error) => reject(new HttpListenError(ip, port, cause));
+
+    server.once('error', failed);
+    server.listen({ host: ip, port }, () => {
+      server.off('error', failed);
+      resolve();
+    });
+  });
+}
+
+function close(server: Server, upgraded: ReadonlySet<Duplex>, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      server.closeAllConnections();
+      for (const socket of upgraded) socket.destroy();
+    };
+    const overdue = setTimeout(end, graceMs);
+
+    server.close(() => {
+      clearTimeout(overdue);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}

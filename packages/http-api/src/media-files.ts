@@ -1,0 +1,105 @@
+import { type FileHandle, open, realpath } from 'node:fs/promises';
+import { posix, sep } from 'node:path';
+import type { Readable } from 'node:stream';
+import { MediaFileError } from './errors.js';
+
+/** First and last byte, both included. */
+export interface ByteRange {
+  start: number;
+  end: number;
+}
+
+/** A file as it is sent. Exactly one of `stream` and `close` is called, once. */
+export interface ServedFile {
+  /** Decides the content type. */
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  stream(range: ByteRange): Readable;
+  close(): Promise<void>;
+}
+
+/** Playlists need their type; everything else of a stream is fragmented MP4. */
+export function contentTypeOf(name: string): string {
+  return name.endsWith('.m3u8') ? 'application/vnd.apple.mpegurl' : 'video/mp4';
+}
+
+/**
+ * Whether a path below some directory would leave it (`../x`) when written as `name`. A NUL never names a file either.
+ * Decides by the text alone, so it holds whether or not anything exists.
+ */
+export function leavesDirectory(name: string): boolean {
+  if (name.includes('\0')) return true;
+
+  const normal = posix.normalize(`./${name}`);
+  return normal === '..' || normal.startsWith('../');
+}
+
+/** Whether a path below a directory is the directory itself (`.`, `x/..`). */
+export function isDirectoryItself(name: string): boolean {
+  const normal = posix.normalize(`./${name}`);
+
+  return normal === '.' || normal === './';
+}
+
+/**
+ * Opens a regular file for sending. Symbolic links may not lead out of `directory`.
+ * @throws MediaFileError INVALID_NAME when the name leaves the directory, NOT_FOUND when there is no such regular file.
+ */
+export async function openServedFile(directory: string, name: string): Promise<ServedFile> {
+  if (leavesDirectory(name)) throw new MediaFileError('INVALID_NAME', `Invalid filename, got: ${name}`);
+
+  const missing = new MediaFileError('NOT_FOUND', `File not found: ${name}`);
+  const root = await realpath(directory).catch(() => undefined);
+  const path = await realpath(posix.join(directory, name)).catch(() => undefined);
+  if (root === undefined || path === undefined || !path.startsWith(root + sep)) throw missing;
+
+  const handle = await open(path, 'r').catch(() => undefined);
+  if (handle === undefined) throw missing;
+
+  const stat = await handle.stat();
+  if (!stat.isFile()) {
+    await handle.close();
+    throw missing;
+  }
+
+  return new DiskFile(name, stat.size, handle);
+}
+
+class DiskFile implements ServedFile {
+  constructor(
+    readonly name: string,
+    readonly size: number,
+    private readonly handle: FileHandle,
+  ) {}
+
+  stream({ start, end }: ByteRange): Readable {
+    return this.handle.createReadStream({ start, end, autoClose: true });
+  }
+
+  close(): Promise<void> {
+    return this.handle.close();
+  }
+}
+
+/**
+ * The single range of a `Range` header; `unsatisfiable` when it lies behind the end. Undefined = the whole file: no
+ * header, another unit, several ranges or text that is none of this.
+ */
+export function parseRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
+  const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? '');
+  const first = match?.[1];
+  const last = match?.[2];
+  if (first === undefined || last === undefined || (first === '' && last === '')) return undefined;
+
+  if (first === '') {
+    const length = Number(last);
+    return length === 0 || size === 0 ? 'unsatisfiable' : { start: Math.max(0, size - length), end: size - 1 };
+  }
+
+  const start = Number(first);
+  const end = last === '' ? size - 1 : Math.min(Number(last), size - 1);
+  if (last !== '' && Number(last) < start) return undefined;
+
+  return start >= size ? 'unsatisfiable' : { start, end };
+}

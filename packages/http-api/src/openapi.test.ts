@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { createOpenApiDocument } from './openapi.js';
+import { openApiFile } from './openapi-file.js';
+import { ROUTES } from './routes.js';
+import { TestApi, TOKEN } from './testing/api.js';
+import { Conformance } from './testing/conforms.js';
+
+const root = new URL('../../../', import.meta.url);
+
+function securedOperations(publicMediaFiles: boolean): string[] {
+  const document = createOpenApiDocument({ version: '1.0.0', publicMediaFiles });
+
+  return Object.values(document.paths ?? {}).flatMap((methods) =>
+    Object.values(methods).flatMap((operation: { operationId?: string; security?: unknown }) =>
+      operation.security === undefined ? [] : [operation.operationId ?? ''],
+    ),
+  );
+}
+
+test('docs/reference/openapi.json is what the schemas say (npm run openapi writes it)', () => {
+  const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string };
+
+  expect(readFileSync(new URL('docs/reference/openapi.json', root), 'utf8')).toBe(openApiFile(version));
+});
+
+describe('the document', () => {
+  test('describes every route once', () => {
+    const document = createOpenApiDocument({ version: '1.0.0', publicMediaFiles: false });
+    const operations = Object.values(document.paths ?? {}).flatMap((methods) => Object.values(methods));
+
+    expect(document.openapi).toBe('3.1.0');
+    expect(operations).toHaveLength(ROUTES.length);
+  });
+
+  test('marks exactly the operations that demand the token', () => {
+    const all = ROUTES.map((route) => route.id);
+    const files = ['get_recording_content', 'get_hls_content'];
+
+    expect(securedOperations(false).toSorted()).toEqual(all.toSorted());
+    expect(securedOperations(true).toSorted()).toEqual(all.filter((id) => !files.includes(id)).toSorted());
+  });
+
+  test('names the properties of components by their kind', () => {
+    const { components } = createOpenApiDocument({ version: '1.0.0', publicMediaFiles: false });
+    const names = Object.keys(components?.schemas ?? {});
+
+    for (const kind of ['HLS', 'File', 'SIP', 'Recording']) expect(names).toContain(`ComponentProperties${kind}`);
+  });
+});
+
+describe('in the development profile', () => {
+  let api: TestApi;
+
+  afterEach(() => api.close());
+
+  test('the document and its page are served without token', async () => {
+    api = await TestApi.start({
+      settings: { apiToken: TOKEN, publicMediaFiles: false, profile: 'development', version: '9.8.7' },
+    });
+
+    const document = await api.raw('GET', '/openapi.json', { headers: { authorization: [] } });
+    expect([document.status, document.headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
+    expect(JSON.parse(document.body)).toEqual(
+      JSON.parse(JSON.stringify(createOpenApiDocument({ version: '9.8.7', publicMediaFiles: false }))),
+    );
+
+    const page = await api.raw('GET', '/docs', { headers: { authorization: [] } });
+    expect(page.status).toBe(200);
+    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+    for (const route of ROUTES) expect(page.body).toContain(`<section id="${route.id}">`);
+    expect(/<script|src=|href="http/.test(page.body)).toBe(false);
+  });
+
+  test.each(['production', 'test'] as const)('they are not in the %s profile', async (profile) => {
+    api = await TestApi.start({ settings: { apiToken: TOKEN, publicMediaFiles: false, profile, version: '1.0.0' } });
+
+    for (const path of ['/openapi.json', '/docs']) expect((await api.raw('GET', path)).status).toBe(404);
+  });
+
+  test('what is no route is offered to the fallback before it is 404', async () => {
+    api = await TestApi.start({
+      fallback: (request, response, next) => {
+        if (request.url === '/') response.end('the page');
+        else next();
+      },
+    });
+
+    expect((await api.raw('GET', '/')).body).toBe('the page');
+    expect((await api.raw('GET', '/other')).status).toBe(404);
+  });
+});
+
+describe('the check of answers', () => {
+  const conformance = new Conformance(createOpenApiDocument({ version: '1.0.0', publicMediaFiles: false }));
+  const json = { contentType: 'application/json; charset=utf-8' };
+  const room = {
+    id: 'r',
+    config: {
+      roomId: 'r',
+      maxPeers: 1,
+      videoCodec: null,
+      webhookUrl: null,
+      peerlessPurgeTimeout: null,
+      peerDisconnectedTimeout: null,
+    },
+    components: [],
+    peers: [],
+  };
+  const check = (body: unknown, status = 200, path = '/room/r') =>
+    conformance.check({ method: 'GET', path, status, body, ...json });
+
+  test('accepts what is documented', () => {
+    expect(check({ data: room })).toEqual([]);
+    expect(check({ errors: 'x' }, 404)).toEqual([]);
+  });
+
+  test.each<[string, unknown, number, string]>([
+    ['a missing key', { data: { ...room, id: undefined, config: {} } }, 200, '/room/r'],
+    ['an extra key', { data: { ...room, more: 1 } }, 200, '/room/r'],
+    ['a wrong type', { data: { ...room, id: 7 } }, 200, '/room/r'],
+    ['a wrong nested type', { data: { ...room, config: { ...room.config, maxPeers: '1' } } }, 200, '/room/r'],
+    [
+      'a value outside the enumeration',
+      { data: { ...room, config: { ...room.config, videoCodec: 'av1' } } },
+      200,
+      '/room/r',
+    ],
+    ['a value below the minimum', { data: { ...room, config: { ...room.config, maxPeers: -1 } } }, 200, '/room/r'],
+    ['a broken item', { data: { ...room, peers: [{}] } }, 200, '/room/r'],
+    ['a status that is not documented', { data: room }, 418, '/room/r'],
+    ['a path that is not documented', { data: room }, 200, '/none'],
+  ])('refuses %s', (_what, body, status, path) => {
+    expect(check(body, status, path)).not.toEqual([]);
+  });
+});

@@ -1,0 +1,87 @@
+import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from '@asteasolutions/zod-to-openapi';
+import { z } from 'zod';
+import { type AnswerBody, type Route, ROUTES } from './routes.js';
+import { ErrorBody } from './schemas/common.js';
+
+export interface OpenApiOptions {
+  /** Version of Bloom, semver. */
+  version: string;
+  /** `JF_PUBLIC_MEDIA_FILES` */
+  publicMediaFiles: boolean;
+}
+
+/** An OpenAPI 3.1 document as plain JSON. */
+export type OpenApiDocument = ReturnType<OpenApiGeneratorV31['generateDocument']>;
+
+type Responses = RouteConfig['responses'];
+
+function isSecured(route: Route, publicMediaFiles: boolean): boolean {
+  return route.auth === 'token' || !publicMediaFiles;
+}
+
+function responseOf(description: string, body: AnswerBody): Responses[string] {
+  if (body === 'empty') return { description };
+  if (body === 'text') return { description, content: { 'text/plain': { schema: z.string() } } };
+  if (body === 'file') {
+    const schema = { type: 'string', format: 'binary' } as const;
+    return { description, content: { 'application/vnd.apple.mpegurl': { schema }, 'video/mp4': { schema } } };
+  }
+
+  return { description, content: { 'application/json': { schema: body } } };
+}
+
+function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
+  const secured = isSecured(route, publicMediaFiles);
+  const params = [...route.path.matchAll(/:(\w+)/g)].map((match) => match[1] ?? '');
+  const responses: Responses = {};
+
+  for (const [status, { description, body }] of Object.entries(route.answers)) {
+    responses[status] = responseOf(description, body);
+  }
+  if (secured) responses['401'] = responseOf('The token is missing or wrong', ErrorBody);
+
+  return {
+    method: route.method,
+    path: route.path.replaceAll(/:(\w+)/g, '{$1}'),
+    operationId: route.id,
+    tags: [route.tag],
+    summary: route.summary,
+    ...(secured ? { security: [{ authorization: [] }] } : {}),
+    request: {
+      ...(params.length === 0 ? {} : { params: stringParameters(params) }),
+      ...(route.query === undefined ? {} : { query: queryParameters(route.query) }),
+      ...(route.body === undefined ? {} : { body: { content: { 'application/json': { schema: route.body } } } }),
+    },
+    responses,
+  };
+}
+
+function stringParameters(names: readonly string[]) {
+  return z.object(Object.fromEntries(names.map((name) => [name, z.string()])));
+}
+
+function queryParameters(query: Readonly<Record<string, string>>) {
+  return z.object(
+    Object.fromEntries(
+      Object.entries(query).map(([name, description]) => [name, z.string().optional().meta({ description })]),
+    ),
+  );
+}
+
+/** The description of every route, from the schemas that also check requests. */
+export function createOpenApiDocument({ version, publicMediaFiles }: OpenApiOptions): OpenApiDocument {
+  const registry = new OpenAPIRegistry();
+
+  registry.registerComponent('securitySchemes', 'authorization', { type: 'http', scheme: 'bearer' });
+  for (const route of ROUTES) registry.registerPath(operationOf(route, publicMediaFiles));
+
+  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'Bloom media server',
+      version,
+      description: 'Rooms, peers and components. Answers of 204 have no body, errors are `{"errors": "<text>"}`.',
+      license: { name: 'Apache 2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+    },
+  });
+}

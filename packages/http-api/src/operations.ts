@@ -1,0 +1,180 @@
+import type { RoomConfig, RoomService } from '@bloom/rooms';
+import type { z } from 'zod';
+import { HttpError, missingComponentIs400 } from './errors.js';
+import { type LiveStreams, streamRequest } from './live-streams.js';
+import type { ServedFile } from './media-files.js';
+import type { RecordingStore } from './recordings.js';
+import type { OperationId } from './routes.js';
+import { AddComponentRequest, DialRequest, SubscribeRequest } from './schemas/component.js';
+import { AddPeerRequest } from './schemas/peer.js';
+import { RoomConfigRequest } from './schemas/room.js';
+import type { HealthReport } from './schemas/service.js';
+
+/** A request behind routing, authentication and parsing. */
+export interface Call {
+  /** Decoded path parameters. */
+  params: Readonly<Record<string, string>>;
+  query: URLSearchParams;
+  /** The JSON object of the body; empty for anything else. */
+  body: Readonly<Record<string, unknown>>;
+  /** Aborted when the client is gone. */
+  signal: AbortSignal;
+}
+
+export type Answer =
+  | { status: 200 | 201; json: unknown }
+  | { status: 201; text: string }
+  | { status: 204 }
+  | { status: 200; file: ServedFile };
+
+export type Operation = (call: Call) => Promise<Answer>;
+
+export interface OperationOptions {
+  rooms: RoomService;
+  recordings: RecordingStore;
+  streams: LiveStreams;
+  health: () => HealthReport | Promise<HealthReport>;
+}
+
+const DONE: Answer = { status: 204 };
+
+/** @throws HttpError 400 with the message of the first field that does not fit */
+function checked<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
+  const result = schema.safeParse(body);
+  if (!result.success) throw new HttpError(400, result.error.issues[0]?.message ?? 'Invalid request body structure');
+
+  return result.data;
+}
+
+function roomConfig(body: unknown): RoomConfig {
+  const given = checked(RoomConfigRequest, body);
+
+  return {
+    roomId: given.roomId ?? null,
+    maxPeers: given.maxPeers ?? null,
+    videoCodec: given.videoCodec ?? null,
+    webhookUrl: given.webhookUrl ?? null,
+    peerlessPurgeTimeout: given.peerlessPurgeTimeout ?? null,
+    peerDisconnectedTimeout: given.peerDisconnectedTimeout ?? null,
+  };
+}
+
+function scopeOf(query: URLSearchParams): 'local' | 'cluster' {
+  return query.get('scope') === 'cluster' ? 'cluster' : 'local';
+}
+
+/** The list, and in the scope of the cluster who is missing in it. */
+function listing<T>(scope: 'local' | 'cluster', data: T[], unreachable: string[]): Answer {
+  return { status: 200, json: scope === 'cluster' ? { data, unreachable } : { data } };
+}
+
+/** What each route does; errors are thrown and become answers in errors.ts. */
+export function createOperations({
+  rooms,
+  recordings,
+  streams,
+  health,
+}: OperationOptions): Record<OperationId, Operation> {
+  return {
+    create_room: async ({ body }) => {
+      const { room, address } = await rooms.createRoom(roomConfig(body));
+      const addresses = { service_address: address, jellyfish_address: address, fishjam_address: address };
+
+      return { status: 201, json: { data: { room, ...addresses } } };
+    },
+
+    get_all_rooms: async ({ query }) => {
+      const scope = scopeOf(query);
+      const { rooms: found, unreachable } = await rooms.listRooms(scope);
+
+      return listing(scope, found, unreachable);
+    },
+
+    get_room: async ({ params }) => ({ status: 200, json: { data: await rooms.getRoom(param(params, 'room_id')) } }),
+
+    delete_room: async ({ params }) => {
+      await rooms.deleteRoom(param(params, 'room_id'));
+
+      return DONE;
+    },
+
+    add_peer: async ({ params, body }) => {
+      const { options } = checked(AddPeerRequest, body);
+      const { peer, token, websocketUrl } = await rooms.addPeer(param(params, 'room_id'), options ?? {});
+
+      return { status: 201, json: { data: { peer, token, peer_websocket_url: websocketUrl } } };
+    },
+
+    delete_peer: async ({ params }) => {
+      await rooms.removePeer(param(params, 'room_id'), param(params, 'id'));
+
+      return DONE;
+    },
+
+    add_component: async ({ params, body }) => {
+      const { type, options } = checked(AddComponentRequest, body);
+
+      return { status: 201, json: { data: await rooms.addComponent(param(params, 'room_id'), type, options ?? {}) } };
+    },
+
+    delete_component: async ({ params }) => {
+      await rooms.removeComponent(param(params, 'room_id'), param(params, 'id'));
+
+      return DONE;
+    },
+
+    subscribe_to: async ({ params, body }) => {
+      const { origins } = checked(SubscribeRequest, body);
+      const componentId = param(params, 'component_id');
+      await rooms.subscribeComponent(param(params, 'room_id'), componentId, origins).catch(missingComponentIs400);
+
+      return { status: 201, text: 'Successfully subscribed for tracks' };
+    },
+
+    dial: async ({ params, body }) => {
+      const { phoneNumber } = checked(DialRequest, body);
+      const componentId = param(params, 'component_id');
+      await rooms.dial(param(params, 'room_id'), componentId, phoneNumber).catch(missingComponentIs400);
+
+      return { status: 201, text: `Successfully schedule calling phone_number: ${phoneNumber}` };
+    },
+
+    end_call: async ({ params }) => {
+      await rooms.hangUp(param(params, 'room_id'), param(params, 'component_id')).catch(missingComponentIs400);
+
+      return DONE;
+    },
+
+    get_recordings: async ({ query }) => {
+      const scope = scopeOf(query);
+      const { ids, unreachable } = await recordings.list(scope);
+
+      return listing(scope, ids, unreachable);
+    },
+
+    delete_recording: async ({ params }) => {
+      await recordings.remove(param(params, 'recording_id'));
+
+      return DONE;
+    },
+
+    get_recording_content: async ({ params }) => ({
+      status: 200,
+      file: await recordings.open(param(params, 'recording_id'), param(params, 'filename')),
+    }),
+
+    get_hls_content: async ({ params, query, signal }) => ({
+      status: 200,
+      file: await streams.open(streamRequest(param(params, 'room_id'), param(params, 'filename'), query, signal)),
+    }),
+
+    healthcheck: async () => ({ status: 200, json: { data: await health() } }),
+  };
+}
+
+function param(params: Readonly<Record<string, string>>, name: string): string {
+  const value = params[name];
+  if (value === undefined) throw new TypeError(`the route has no parameter "${name}"`);
+
+  return value;
+}

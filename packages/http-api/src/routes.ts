@@ -1,0 +1,244 @@
+import type { z } from 'zod';
+import { ErrorBody } from './schemas/common.js';
+import { AddComponentDocument, ComponentDetails, DialRequest, SubscribeRequest } from './schemas/component.js';
+import { AddPeerDocument, PeerCreated } from './schemas/peer.js';
+import { RoomConfigRequest, RoomCreated, RoomDetails, RoomListing } from './schemas/room.js';
+import { HealthResponse, RecordingListing } from './schemas/service.js';
+
+export type OperationId =
+  | 'create_room'
+  | 'get_all_rooms'
+  | 'get_room'
+  | 'delete_room'
+  | 'add_peer'
+  | 'delete_peer'
+  | 'add_component'
+  | 'delete_component'
+  | 'subscribe_to'
+  | 'dial'
+  | 'end_call'
+  | 'get_recordings'
+  | 'delete_recording'
+  | 'get_recording_content'
+  | 'get_hls_content'
+  | 'healthcheck';
+
+/** What an answer carries: nothing, a text, a file or JSON of this shape. */
+export type AnswerBody = 'empty' | 'text' | 'file' | z.ZodType;
+
+export interface Route {
+  readonly id: OperationId;
+  readonly method: 'get' | 'post' | 'delete';
+  /** Express path; parameters are `:name`. */
+  readonly path: string;
+  /** `file`: demands the token unless `JF_PUBLIC_MEDIA_FILES` opens the files. */
+  readonly auth: 'token' | 'file';
+  readonly tag: 'room' | 'hls' | 'recording' | 'sip' | 'health';
+  readonly summary: string;
+  /** JSON body, as documented. */
+  readonly body?: z.ZodType;
+  /** Query parameters with what they mean. */
+  readonly query?: Readonly<Record<string, string>>;
+  readonly answers: Readonly<Record<number, { description: string; body: AnswerBody }>>;
+}
+
+const badRequest = { 400: { description: 'Invalid request', body: ErrorBody } };
+const notFound = { 404: { description: 'Not found', body: ErrorBody } };
+const unavailable = { 503: { description: 'The instance that owns the room cannot be reached', body: ErrorBody } };
+const deleted = { 204: { description: 'Done', body: 'empty' } } as const;
+const file = {
+  200: { description: 'The file', body: 'file' },
+  206: { description: 'The range asked for', body: 'file' },
+} as const;
+const unsatisfiable = { 416: { description: 'The range lies outside the file', body: 'empty' } } as const;
+const scope = { scope: '`cluster` for those of every instance; otherwise those of this instance' };
+
+/** Every route: what express serves, what the OpenAPI document says and what the tests walk through. */
+export const ROUTES: readonly Route[] = [
+  {
+    id: 'create_room',
+    method: 'post',
+    path: '/room',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Creates a room on the least loaded instance',
+    body: RoomConfigRequest,
+    answers: {
+      201: { description: 'Room created', body: RoomCreated },
+      ...badRequest,
+      503: { description: 'No instance can take a room', body: ErrorBody },
+    },
+  },
+  {
+    id: 'get_all_rooms',
+    method: 'get',
+    path: '/room',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Lists rooms',
+    query: scope,
+    answers: { 200: { description: 'Rooms', body: RoomListing } },
+  },
+  {
+    id: 'get_room',
+    method: 'get',
+    path: '/room/:room_id',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Shows a room',
+    answers: { 200: { description: 'The room', body: RoomDetails }, ...notFound, ...unavailable },
+  },
+  {
+    id: 'delete_room',
+    method: 'delete',
+    path: '/room/:room_id',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Removes a room with everything in it',
+    answers: { ...deleted, ...notFound, ...unavailable },
+  },
+  {
+    id: 'add_peer',
+    method: 'post',
+    path: '/room/:room_id/peer',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Adds a peer',
+    body: AddPeerDocument,
+    answers: {
+      201: { description: 'Peer added', body: PeerCreated },
+      ...badRequest,
+      ...notFound,
+      503: { description: 'The room is full, or its instance cannot be reached', body: ErrorBody },
+    },
+  },
+  {
+    id: 'delete_peer',
+    method: 'delete',
+    path: '/room/:room_id/peer/:id',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Removes a peer',
+    answers: { ...deleted, ...notFound, ...unavailable },
+  },
+  {
+    id: 'add_component',
+    method: 'post',
+    path: '/room/:room_id/component',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Adds a component',
+    body: AddComponentDocument,
+    answers: {
+      201: { description: 'Component added', body: ComponentDetails },
+      ...badRequest,
+      ...notFound,
+      ...unavailable,
+    },
+  },
+  {
+    id: 'delete_component',
+    method: 'delete',
+    path: '/room/:room_id/component/:id',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Removes a component',
+    answers: { ...deleted, ...notFound, ...unavailable },
+  },
+  {
+    id: 'subscribe_to',
+    method: 'post',
+    path: '/room/:room_id/component/:component_id/subscribe',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Subscribes an HLS or Recording component in manual mode to tracks',
+    body: SubscribeRequest,
+    answers: {
+      201: { description: 'Subscribed', body: 'text' },
+      ...badRequest,
+      ...notFound,
+      ...unavailable,
+    },
+  },
+  {
+    id: 'dial',
+    method: 'post',
+    path: '/sip/:room_id/:component_id/call',
+    auth: 'token',
+    tag: 'sip',
+    summary: 'Calls a phone number',
+    body: DialRequest,
+    answers: {
+      201: { description: 'The call is scheduled', body: 'text' },
+      ...badRequest,
+      ...notFound,
+      ...unavailable,
+    },
+  },
+  {
+    id: 'end_call',
+    method: 'delete',
+    path: '/sip/:room_id/:component_id/call',
+    auth: 'token',
+    tag: 'sip',
+    summary: 'Ends the call',
+    answers: { ...deleted, ...badRequest, ...notFound, ...unavailable },
+  },
+  {
+    id: 'get_recordings',
+    method: 'get',
+    path: '/recording',
+    auth: 'token',
+    tag: 'recording',
+    summary: 'Lists recordings that can be played',
+    query: scope,
+    answers: { 200: { description: 'Ids of recordings', body: RecordingListing }, ...notFound },
+  },
+  {
+    id: 'delete_recording',
+    method: 'delete',
+    path: '/recording/:recording_id',
+    auth: 'token',
+    tag: 'recording',
+    summary: 'Removes a recording',
+    answers: { ...deleted, ...badRequest, ...notFound, ...unavailable },
+  },
+  {
+    id: 'get_recording_content',
+    method: 'get',
+    path: '/recording/:recording_id/:filename',
+    auth: 'file',
+    tag: 'recording',
+    summary: 'A playlist or segment of a recording',
+    answers: { ...file, ...unsatisfiable, ...badRequest, ...notFound, ...unavailable },
+  },
+  {
+    id: 'get_hls_content',
+    method: 'get',
+    path: '/hls/:room_id/:filename',
+    auth: 'file',
+    tag: 'hls',
+    summary: 'A playlist or segment of the live stream of a room',
+    query: {
+      _HLS_msn: 'Low latency: wait for this segment',
+      _HLS_part: 'Low latency: wait for this part of it',
+      _HLS_skip: 'Low latency: the playlist without its older segments',
+    },
+    answers: {
+      ...file,
+      ...unsatisfiable,
+      ...badRequest,
+      ...notFound,
+      503: { description: 'What was waited for did not come, or the instance cannot be reached', body: ErrorBody },
+    },
+  },
+  {
+    id: 'healthcheck',
+    method: 'get',
+    path: '/health',
+    auth: 'token',
+    tag: 'health',
+    summary: 'State of this instance',
+    answers: { 200: { description: 'State', body: HealthResponse } },
+  },
+];

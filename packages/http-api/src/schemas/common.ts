@@ -1,0 +1,43 @@
+import { z } from 'zod';
+
+/** Longest piece of a client's value that an answer repeats. */
+const MAX_SHOWN = 1_000;
+
+/** A value of the client as the messages quote it: texts as they are, anything else as JSON. */
+export function shown(value: unknown): string {
+  const text = typeof value === 'string' ? value : jsonText(value);
+
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}...` : text;
+}
+
+function jsonText(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    // JSON that nests deeper than the stack can be parsed but not written again.
+    return '<nested value>';
+  }
+}
+
+/** Any JSON value; the client's own business. */
+export const Metadata = z
+  .union([z.record(z.string(), z.unknown()), z.array(z.unknown()), z.string(), z.number(), z.boolean(), z.null()])
+  .meta({ description: 'Any JSON value that the client gave; null when it gave none' });
+
+export const Track = z
+  .strictObject({
+    id: z.string().meta({ description: 'Track id', examples: ['5:c4b6a7f2-2a5f-4f2c-8f0e-1c7a6a5a0f11'] }),
+    type: z.enum(['audio', 'video']).meta({ description: 'Kind of media' }),
+    metadata: Metadata,
+  })
+  .meta({ id: 'Track', description: 'A published track' });
+
+/** Every error that a client can act on. */
+export const ErrorBody = z
+  .strictObject({ errors: z.string().meta({ description: 'What is wrong, a sentence with the offending value' }) })
+  .meta({ id: 'Error', description: 'Error message' });
+
+/** Unknown routes and faults of the server. */
+export const FrameworkError = z
+  .strictObject({ errors: z.strictObject({ detail: z.string() }) })
+  .meta({ id: 'FrameworkError', description: 'Unknown route or internal error' });

@@ -1,0 +1,115 @@
+import { z } from 'zod';
+import { Component } from './component.js';
+import { shown } from './common.js';
+import { Peer } from './peer.js';
+
+/** Ids become names of directories. */
+const MAX_ROOM_ID = 255;
+
+/** A message of the form `Expected <what>, got: <value>` for whatever is wrong with the field. */
+function expected(what: string) {
+  return { error: (issue: { input?: unknown }) => `Expected ${what}, got: ${shown(issue.input)}` };
+}
+
+function badRoomId(reason: string) {
+  return { error: (issue: { input?: unknown }) => `Cannot add room with id "${shown(issue.input)}" - ${reason}` };
+}
+
+const alphanumeric = badRoomId('roomId may contain only alphanumeric characters and hyphens');
+
+const maxPeers = expected('maxPeers to be a number');
+const videoCodec = expected("videoCodec to be 'h264' or 'vp8'");
+const webhookUrl = expected('webhookUrl to be valid URL');
+const peerlessPurgeTimeout = expected('peerlessPurgeTimeout to be a positive integer');
+const peerDisconnectedTimeout = expected('peerDisconnectedTimeout to be a positive integer');
+
+function isWebhookUrl(text: string): boolean {
+  // The URL parser forgives blanks and missing slashes; a receiver's address should not need that.
+  return /^https?:\/\/[^\s/?#]\S*$/i.test(text) && URL.canParse(text);
+}
+
+/** Body of `POST /room`. The order of the fields is the order of the checks. */
+export const RoomConfigRequest = z
+  .object({
+    roomId: z
+      .string(alphanumeric)
+      .regex(/^[A-Za-z0-9-]+$/, alphanumeric)
+      .max(MAX_ROOM_ID, badRoomId(`roomId may have at most ${MAX_ROOM_ID} characters`))
+      .nullish()
+      .meta({ description: 'Id of the room, unique in the cluster; a UUID when not given', examples: ['room-1'] }),
+    maxPeers: z
+      .int(maxPeers)
+      .min(0, maxPeers)
+      .nullish()
+      .meta({ description: 'Most peers that the room may have; null = no limit', examples: [10] }),
+    videoCodec: z
+      .enum(['h264', 'vp8'], videoCodec)
+      .nullish()
+      .meta({ description: 'The only video codec of the room; null = any that the server supports' }),
+    webhookUrl: z
+      .string(webhookUrl)
+      .refine(isWebhookUrl, webhookUrl)
+      .nullish()
+      .meta({ description: 'Receiver of the notifications of the room', examples: ['https://example.com/hook'] }),
+    peerlessPurgeTimeout: z
+      .int(peerlessPurgeTimeout)
+      .min(1, peerlessPurgeTimeout)
+      .nullish()
+      .meta({ description: 'Seconds without a connected peer after which the room is removed; null = never' }),
+    peerDisconnectedTimeout: z
+      .int(peerDisconnectedTimeout)
+      .min(1, peerDisconnectedTimeout)
+      .nullish()
+      .meta({ description: 'Seconds after which a disconnected peer is removed; null = never' }),
+  })
+  .meta({
+    id: 'RoomConfigRequest',
+    description: 'What a new room should be like; every field may be left out or null',
+  });
+
+export const RoomConfig = z
+  .strictObject({
+    roomId: z.string(),
+    maxPeers: z.int().min(0).nullable(),
+    videoCodec: z.enum(['h264', 'vp8']).nullable(),
+    webhookUrl: z.string().nullable(),
+    peerlessPurgeTimeout: z.int().min(1).nullable(),
+    peerDisconnectedTimeout: z.int().min(1).nullable(),
+  })
+  .meta({ id: 'RoomConfig', description: 'Configuration of the room; fields that are not set are null' });
+
+export const Room = z
+  .strictObject({
+    id: z.string(),
+    config: RoomConfig,
+    components: z.array(Component),
+    peers: z.array(Peer),
+  })
+  .meta({ id: 'Room', description: 'A room with its components and peers' });
+
+const address = z
+  .string()
+  .meta({ description: 'Address of the instance that got the room (`JF_HOST`)', examples: ['localhost:5002'] });
+
+export const RoomCreated = z
+  .strictObject({
+    data: z.strictObject({
+      room: Room,
+      service_address: address,
+      jellyfish_address: address,
+      fishjam_address: address,
+    }),
+  })
+  .meta({ id: 'RoomCreateDetailsResponse', description: 'The new room and where it is' });
+
+export const RoomDetails = z.strictObject({ data: Room }).meta({ id: 'RoomDetailsResponse', description: 'One room' });
+
+export const RoomListing = z
+  .strictObject({
+    data: z.array(Room),
+    unreachable: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'With `scope=cluster`: nodes that did not answer, so their rooms are missing' }),
+  })
+  .meta({ id: 'RoomsListingResponse', description: 'Rooms, in no particular order' });

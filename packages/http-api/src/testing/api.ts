@@ -1,0 +1,133 @@
+import { createServer, request as httpRequest, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import request from 'supertest';
+import { createHttpApi, type HttpApiOptions } from '../app.js';
+import { createOpenApiDocument } from '../openapi.js';
+import { LocalRecordings } from '../recordings.js';
+import { Conformance } from './conforms.js';
+import { MemoryRooms } from './memory-rooms.js';
+
+export const TOKEN = 'the-api-token';
+
+export interface CallOptions {
+  /** Sent as JSON. */
+  body?: unknown;
+  /** Null = no header. */
+  authorization?: string | null;
+  headers?: Record<string, string>;
+}
+
+export interface RawAnswer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+/** The API on a port of this machine, with rooms in memory. */
+export class TestApi {
+  readonly rooms: MemoryRooms;
+  readonly traffic = { received: 0, sent: 0 };
+  private readonly server: Server;
+  private readonly conformance: Conformance;
+
+  private constructor(options: Partial<HttpApiOptions>) {
+    this.rooms = options.rooms instanceof MemoryRooms ? options.rooms : new MemoryRooms();
+    const settings = {
+      apiToken: TOKEN,
+      publicMediaFiles: false,
+      profile: 'test',
+      version: '1.2.3',
+      ...options.settings,
+    } as const;
+    this.conformance = new Conformance(createOpenApiDocument(settings));
+    this.server = createServer(
+      createHttpApi({
+        recordings: new LocalRecordings({ directory: '/nonexistent', isLive: () => false }),
+        health: () => ({
+          status: 'UP',
+          uptime: 12,
+          version: '1.2.3',
+          gitCommit: 'dev',
+          distribution: { enabled: false, nodeStatus: 'DOWN', nodesInCluster: 0 },
+        }),
+        log: silentLog,
+        metrics: {
+          httpReceived: (bytes) => {
+            this.traffic.received += bytes;
+          },
+          httpSent: (bytes) => {
+            this.traffic.sent += bytes;
+          },
+        },
+        ...options,
+        rooms: this.rooms,
+        settings,
+      }),
+    );
+  }
+
+  static async start(options: Partial<HttpApiOptions> = {}): Promise<TestApi> {
+    const api = new TestApi(options);
+    await new Promise<void>((resolve) => api.server.listen(0, '127.0.0.1', () => resolve()));
+
+    return api;
+  }
+
+  get port(): number {
+    return (this.server.address() as AddressInfo).port;
+  }
+
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise<void>((resolve) => this.server.close(() => resolve()));
+  }
+
+  /** A call as an SDK makes it; the answer must be one that the OpenAPI document describes. */
+  async call(method: 'GET' | 'POST' | 'DELETE', path: string, options: CallOptions = {}) {
+    const agent = request(this.server);
+    const name = method.toLowerCase() as 'get' | 'post' | 'delete';
+    let outgoing = agent[name](path).set(options.headers ?? {});
+    const authorization = options.authorization === undefined ? `Bearer ${TOKEN}` : options.authorization;
+
+    if (authorization !== null) outgoing = outgoing.set('authorization', authorization);
+    const answer = await (options.body === undefined
+      ? outgoing
+      : outgoing.set('content-type', 'application/json').send(JSON.stringify(options.body)));
+    const isJson = answer.type === 'application/json';
+
+    expect(
+      this.conformance.check({
+        method,
+        path,
+        status: answer.status,
+        contentType: answer.headers['content-type'],
+        body: isJson ? answer.body : answer.text,
+      }),
+    ).toEqual([]);
+
+    return answer;
+  }
+
+  /** A request whose path reaches the wire as it is, for what clients with URL parsers cannot send. */
+  raw(
+    method: string,
+    path: string,
+    options: { headers?: Record<string, string | string[]>; body?: string | Buffer } = {},
+  ): Promise<RawAnswer> {
+    return new Promise((resolve, reject) => {
+      const length = options.body === undefined ? {} : { 'content-length': String(Buffer.byteLength(options.body)) };
+      const headers = { authorization: `Bearer ${TOKEN}`, ...length, ...options.headers };
+      const outgoing = httpRequest({ host: '127.0.0.1', port: this.port, method, path, headers }, (answer) => {
+        const chunks: Buffer[] = [];
+        answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+        answer.on('end', () => {
+          resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: Buffer.concat(chunks).toString() });
+        });
+      });
+      outgoing.on('error', reject);
+      outgoing.end(options.body);
+    });
+  }
+}

@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type AttachRefusal,
+  type ComponentType,
+  type ComponentView,
+  type PeerView,
+  type RoomConfig,
+  RoomError,
+  type RoomErrorCode,
+  type RoomService,
+  type RoomView,
+} from '@bloom/rooms';
+
+function peerless(room: RoomView): RoomView {
+  return structuredClone(room);
+}
+
+/**
+ * Rooms without media, cluster and actors: just what the HTTP face can see, for the tests of that face. `fail` makes the
+ * next call fail with an error that these rooms would not bring about themselves.
+ */
+export class MemoryRooms implements RoomService {
+  readonly address = 'media.example:4000/path';
+  readonly subscriptions: [string, readonly string[]][] = [];
+  readonly calls: string[] = [];
+  private readonly rooms = new Map<string, RoomView>();
+  private failure: Error | undefined;
+
+  fail(error: RoomErrorCode | Error, message = 'it failed'): void {
+    this.failure = typeof error === 'string' ? new RoomError(error, message) : error;
+  }
+
+  async createRoom(config: RoomConfig): Promise<{ room: RoomView; address: string }> {
+    this.check();
+    const id = config.roomId ?? randomUUID();
+    if (this.rooms.has(id)) {
+      throw new RoomError('ROOM_EXISTS', `Cannot add room with id "${id}" - room already exists`);
+    }
+    const room: RoomView = { id, config: { ...config, roomId: id }, components: [], peers: [] };
+    this.rooms.set(id, room);
+
+    return { room: peerless(room), address: this.address };
+  }
+
+  async listRooms(scope: 'local' | 'cluster'): Promise<{ rooms: RoomView[]; unreachable: string[] }> {
+    this.check();
+
+    return { rooms: [...this.rooms.values()], unreachable: scope === 'cluster' ? ['bloom@gone'] : [] };
+  }
+
+  async getRoom(roomId: string): Promise<RoomView> {
+    return this.room(roomId);
+  }
+
+  async deleteRoom(roomId: string): Promise<void> {
+    this.room(roomId);
+    this.rooms.delete(roomId);
+  }
+
+  async addPeer(roomId: string, options: unknown): Promise<{ peer: PeerView; token: string; websocketUrl: string }> {
+    const room = this.room(roomId);
+    if (room.peers.length >= (room.config.maxPeers ?? Number.POSITIVE_INFINITY)) {
+      throw new RoomError('PEER_LIMIT', `Reached peer limit in room ${roomId}`);
+    }
+    this.checkOptions(options, { enableSimulcast: 'boolean' });
+    const peer: PeerView = { id: randomUUID(), type: 'webrtc', status: 'disconnected', tracks: [], metadata: null };
+    room.peers.push(peer);
+
+    return { peer, token: `token of ${peer.id}`, websocketUrl: `${this.address}/socket/peer/websocket` };
+  }
+
+  async removePeer(roomId: string, peerId: string): Promise<void> {
+    const room = this.room(roomId);
+    const index = room.peers.findIndex((peer) => peer.id === peerId);
+    if (index < 0) throw new RoomError('PEER_NOT_FOUND', `Peer ${peerId} does not exist`);
+    room.peers.splice(index, 1);
+  }
+
+  async addComponent(roomId: string, type: ComponentType, options: unknown): Promise<ComponentView> {
+    const room = this.room(roomId);
+    if (type === 'rtsp') throw new RoomError('COMPONENT_TYPE_DISABLED', `Components of type ${type} are disabled`);
+    this.checkOptions(options, {});
+    const properties = propertiesOf(type, options as Record<string, unknown>);
+    const component: ComponentView = { id: randomUUID(), type, properties, tracks: [] };
+    room.components.push(component);
+
+    return component;
+  }
+
+  async removeComponent(roomId: string, componentId: string): Promise<void> {
+    const room = this.room(roomId);
+    room.components.splice(room.components.indexOf(this.component(room, componentId)), 1);
+  }
+
+  async subscribeComponent(roomId: string, componentId: string, origins: readonly string[]): Promise<void> {
+    const component = this.component(this.room(roomId), componentId);
+    if (component.type !== 'hls' && component.type !== 'recording') {
+      throw new RoomError('NOT_SUBSCRIBABLE', 'Subscribe mode is supported only for HLS and Recording components');
+    }
+    if (component.properties['subscribeMode'] === 'auto') {
+      throw new RoomError('SUBSCRIBE_MODE_AUTO', `Component ${componentId} option \`subscribe_mode\` is set to :auto`);
+    }
+    this.subscriptions.push([componentId, origins]);
+  }
+
+  async dial(roomId: string, componentId: string, phoneNumber: string): Promise<void> {
+    this.sip(roomId, componentId);
+    this.calls.push(phoneNumber);
+  }
+
+  async hangUp(roomId: string, componentId: string): Promise<void> {
+    this.sip(roomId, componentId);
+    this.calls.push('hang up');
+  }
+
+  async attachPeer(): Promise<AttachRefusal> {
+    return 'invalid token';
+  }
+
+  private sip(roomId: string, componentId: string): void {
+    if (this.component(this.room(roomId), componentId).type !== 'sip') {
+      throw new RoomError('NOT_A_SIP_COMPONENT', `Component ${componentId} is not a SIP component`);
+    }
+  }
+
+  private room(roomId: string): RoomView {
+    this.check();
+    const room = this.rooms.get(roomId);
+    if (room === undefined) throw new RoomError('ROOM_NOT_FOUND', `Room ${roomId} does not exist`);
+
+    return room;
+  }
+
+  private component(room: RoomView, componentId: string): ComponentView {
+    const component = room.components.find((one) => one.id === componentId);
+    if (component === undefined) throw new RoomError('COMPONENT_NOT_FOUND', `Component ${componentId} does not exist`);
+
+    return component;
+  }
+
+  private checkOptions(options: unknown, types: Readonly<Record<string, string>>): void {
+    const fits =
+      typeof options === 'object' &&
+      options !== null &&
+      !Array.isArray(options) &&
+      Object.entries(options).every(([name, value]) => types[name] === undefined || typeof value === types[name]);
+    if (!fits) throw new RoomError('INVALID_OPTIONS', 'Invalid request body structure');
+  }
+
+  private check(): void {
+    const { failure } = this;
+    this.failure = undefined;
+    if (failure !== undefined) throw failure;
+  }
+}
+
+function propertiesOf(type: ComponentType, options: Record<string, unknown>): Record<string, unknown> {
+  const subscribeMode = options['subscribeMode'] ?? 'auto';
+
+  if (type === 'hls') {
+    return {
+      playable: false,
+      lowLatency: false,
+      persistent: false,
+      targetWindowDuration: null,
+      subscribeMode,
+      s3: null,
+    };
+  }
+  if (type === 'file') return { filePath: options['filePath'] ?? 'video.h264', framerate: 30 };
+  if (type === 'sip') return { registrarCredentials: { address: 'sip.example', username: 'u', password: 'p' } };
+
+  return { subscribeMode };
+}

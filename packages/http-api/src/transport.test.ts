@@ -1,0 +1,307 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { connect } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { createLogger } from '@bloom/log';
+import { ROUTES } from './routes.js';
+import { TestApi, TOKEN } from './testing/api.js';
+
+let api: TestApi;
+
+beforeEach(async () => {
+  api = await TestApi.start();
+});
+
+afterEach(() => api.close());
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+/** A path that the route matches. */
+function pathOf(route: (typeof ROUTES)[number]): string {
+  return route.path.replaceAll(/:\w+/g, 'x');
+}
+
+describe('authentication', () => {
+  const routes = ROUTES.map((route) => [route.method.toUpperCase(), pathOf(route)] as const);
+
+  test.each(routes)('%s %s demands the token before anything else', async (method, path) => {
+    const answers = await Promise.all([
+      api.raw(method, path, { headers: { authorization: [] } }),
+      api.raw(method, path, { headers: { authorization: '' } }),
+      api.raw(method, path, { headers: { authorization: `Basic ${TOKEN}` } }),
+      api.raw(method, path, { headers: { authorization: `bearer ${TOKEN}` } }),
+      api.raw(method, path, { headers: { authorization: TOKEN } }),
+      api.raw(method, path, { headers: { authorization: [`Bearer ${TOKEN}`, `Bearer ${TOKEN}`] } }),
+    ]);
+    for (const answer of answers) {
+      expect(answer.status).toBe(401);
+      expect(JSON.parse(answer.body).errors).toContain('Missing token');
+    }
+
+    for (const token of ['wrong', `${TOKEN}x`, TOKEN.slice(1), '', ` ${TOKEN}`, TOKEN.toUpperCase()]) {
+      const answer = await api.raw(method, path, { headers: { authorization: `Bearer ${token}` } });
+      expect(answer.status).toBe(401);
+    }
+    const wrong = await api.raw(method, path, { headers: { authorization: 'Bearer wrong' }, body: '{' });
+    expect(JSON.parse(wrong.body)).toEqual({ errors: 'Invalid token' });
+  });
+
+  test('a wrong token on an unknown room is 401, on an unknown route 404', async () => {
+    const headers = { authorization: 'Bearer wrong' };
+    expect((await api.raw('GET', '/room/none', { headers })).status).toBe(401);
+    expect((await api.raw('GET', '/none', { headers })).status).toBe(404);
+    expect((await api.raw('PUT', '/room', { headers })).status).toBe(404);
+  });
+
+  test('with public media files the two file routes need none, everything else does', async () => {
+    await api.close();
+    api = await TestApi.start({
+      settings: { apiToken: TOKEN, publicMediaFiles: true, profile: 'production', version: '1.0.0' },
+    });
+
+    for (const route of ROUTES) {
+      const answer = await api.raw(route.method.toUpperCase(), pathOf(route), { headers: { authorization: [] } });
+      expect([route.path, answer.status]).toEqual([route.path, route.auth === 'file' ? 404 : 401]);
+    }
+  });
+});
+
+describe('routing', () => {
+  test.each(['/', '/none', '/rooms', '/Room', '/room/a/b', '/room/a/peer/b/c', '/hls/x', '/sip/x/call'])(
+    'GET %s is no route',
+    async (path) => {
+      const answer = await api.raw('GET', path);
+      expect([answer.status, JSON.parse(answer.body)]).toEqual([404, { errors: { detail: 'Not Found' } }]);
+      expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+    },
+  );
+
+  test('a known path with another method is 404, never 405', async () => {
+    for (const [method, path] of [
+      ['PUT', '/room'],
+      ['PATCH', '/room/x'],
+      ['DELETE', '/room'],
+      ['POST', '/health'],
+      ['GET', '/room/x/peer'],
+      ['TRACE', '/room'],
+      ['HEAD', '/sip/a/b/call'],
+    ] as const) {
+      expect((await api.raw(method, path)).status).toBe(404);
+    }
+  });
+
+  test('a trailing slash is tolerated on every route', async () => {
+    for (const route of ROUTES) {
+      const path = pathOf(route);
+      const plain = await api.raw(route.method.toUpperCase(), path);
+      const slash = await api.raw(route.method.toUpperCase(), `${path}/`);
+      expect([path, slash.status]).toEqual([path, plain.status]);
+      expect(slash.body).not.toContain('detail');
+    }
+  });
+
+  test('HEAD answers as GET without body', async () => {
+    const head = await api.raw('HEAD', '/room');
+    const get = await api.raw('GET', '/room');
+    expect([head.status, head.body]).toEqual([200, '']);
+    expect(head.headers['content-length']).toBe(get.headers['content-length']);
+    expect((await api.raw('HEAD', '/room/none')).status).toBe(404);
+  });
+
+  test('any Accept header is fine', async () => {
+    for (const accept of ['Application/json; Charset=utf-8', '*/*', 'text/html', 'image/png', '']) {
+      expect((await api.raw('GET', '/room', { headers: { accept } })).status).toBe(200);
+    }
+  });
+
+  test('a path that cannot be decoded is the client’s fault', async () => {
+    for (const path of ['/room/%', '/room/%E0%A4', '/hls/%ff/x', '/recording/%']) {
+      const answer = await api.raw('GET', path);
+      expect([answer.status, JSON.parse(answer.body)]).toEqual([400, { errors: 'Bad Request' }]);
+    }
+  });
+});
+
+describe('headers', () => {
+  test('every answer allows every origin', async () => {
+    for (const [method, path] of [
+      ['GET', '/room'],
+      ['GET', '/none'],
+      ['DELETE', '/room/none'],
+      ['OPTIONS', '/room'],
+    ] as const) {
+      expect((await api.raw(method, path)).headers['access-control-allow-origin']).toBe('*');
+    }
+    expect((await api.raw('GET', '/room', { headers: { authorization: [] } })).headers).toHaveProperty(
+      'access-control-allow-origin',
+      '*',
+    );
+  });
+
+  test('OPTIONS of any path is answered without token', async () => {
+    for (const path of ['/room', '/room/x/peer', '/none/at/all', '*']) {
+      const answer = await api.raw('OPTIONS', path, { headers: { authorization: [] } });
+      expect([answer.status, answer.body]).toEqual([204, '']);
+      expect(answer.headers['access-control-max-age']).toBe('1728000');
+      expect(answer.headers['access-control-allow-headers']).toMatch(/Authorization, Content-Type/);
+      for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+        expect(answer.headers['access-control-allow-methods']).toContain(method);
+      }
+    }
+  });
+
+  test('a request id of 20 to 200 characters is kept, any other is replaced', async () => {
+    const idFor = async (given?: string) =>
+      (await api.raw('GET', '/room', { headers: given === undefined ? {} : { 'x-request-id': given } })).headers[
+        'x-request-id'
+      ];
+
+    expect(await idFor('a'.repeat(20))).toBe('a'.repeat(20));
+    expect(await idFor('b'.repeat(200))).toBe('b'.repeat(200));
+    for (const given of [undefined, 'a'.repeat(19), 'b'.repeat(201)]) {
+      const id = await idFor(given);
+      expect(id).not.toBe(given);
+      expect(id).toMatch(/^[\w-]{20}$/);
+    }
+    expect(await idFor()).not.toBe(await idFor());
+  });
+
+  test('JSON is application/json; charset=utf-8, nothing tells of express, nothing is conditional', async () => {
+    const { headers } = await api.raw('GET', '/room');
+    expect(headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(headers).not.toHaveProperty('x-powered-by');
+    expect(headers).not.toHaveProperty('etag');
+    expect((await api.raw('GET', '/room', { headers: { 'if-none-match': '*' } })).status).toBe(200);
+  });
+});
+
+describe('bodies', () => {
+  const create = (body: string | Buffer, headers: Record<string, string> = JSON_TYPE) =>
+    api.raw('POST', '/room', { headers, body });
+
+  test.each(['[]', '[1]', '"text"', '7', 'true', 'null'])('%s has no parameters', async (body) => {
+    expect((await create(body)).status).toBe(201);
+  });
+
+  test('an empty body is {}', async () => {
+    expect((await create('')).status).toBe(201);
+    expect((await create('', {})).status).toBe(201);
+  });
+
+  test.each(['{', '{"a":}', 'text', '{"a":1}}', "{'a':1}", ' '])('%j is malformed', async (body) => {
+    const answer = await create(body);
+    expect([answer.status, JSON.parse(answer.body)]).toEqual([400, { errors: 'Bad Request' }]);
+  });
+
+  test('a body of another type is ignored', async () => {
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/octet-stream', 'garbage']) {
+      expect((await create('{"maxPeers":"x"', { 'content-type': type })).status).toBe(201);
+    }
+  });
+
+  test('query parameters of a POST are ignored', async () => {
+    expect((await api.raw('POST', '/room?maxPeers=x', { headers: JSON_TYPE, body: '{}' })).status).toBe(201);
+  });
+
+  test('parameters of the type are fine, what cannot be decoded is 400 and never 415', async () => {
+    expect((await create('{"maxPeers":1}', { 'content-type': 'Application/JSON; charset=UTF-8' })).status).toBe(201);
+    expect((await create('{}', { 'content-type': 'application/json; charset=latin9' })).status).toBe(400);
+    expect((await create('{}', { ...JSON_TYPE, 'content-encoding': 'odd' })).status).toBe(400);
+    expect((await create(gzipSync('{}'), { ...JSON_TYPE, 'content-encoding': 'gzip' })).status).toBe(201);
+    expect((await create('no gzip', { ...JSON_TYPE, 'content-encoding': 'gzip' })).status).toBe(400);
+  });
+
+  test('more than 8 MB is 413, also when it is only more after unpacking', async () => {
+    const large = JSON.stringify({ x: 'y'.repeat(8_000_000) });
+    expect((await create(large)).status).toBe(413);
+    expect((await create(gzipSync(large), { ...JSON_TYPE, 'content-encoding': 'gzip' })).status).toBe(413);
+    expect((await create(JSON.stringify({ x: 'y'.repeat(7_900_000) }))).status).toBe(201);
+  });
+
+  test('a client that goes away in the middle of its body is no fault of ours', async () => {
+    const lines: string[] = [];
+    await api.close();
+    api = await TestApi.start({ log: createLogger({ sink: (line) => lines.push(line) }) });
+
+    const socket = connect(api.port, '127.0.0.1').resume();
+    socket.write(
+      `POST /room HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${TOKEN}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"a"`,
+    );
+    await new Promise<void>((resolve) => socket.once('connect', () => resolve()));
+    socket.end();
+    await new Promise<void>((resolve) => socket.once('close', () => resolve()));
+
+    expect((await api.raw('GET', '/room')).status).toBe(200);
+    expect(lines).toEqual([]);
+  });
+});
+
+test('traffic is counted with its headers', async () => {
+  await api.raw('POST', '/room', { headers: JSON_TYPE, body: JSON.stringify({ roomId: 'a'.repeat(200) }) });
+  await api.raw('GET', '/room');
+
+  expect(api.traffic.received).toBeGreaterThan(400);
+  expect(api.traffic.received).toBeLessThan(1_500);
+  expect(api.traffic.sent).toBeGreaterThan(800);
+  expect(api.traffic.sent).toBeLessThan(3_500);
+});
+
+test('secrets of the request stay out of the log, the path and its id are in', async () => {
+  const lines: string[] = [];
+  await api.close();
+  api = await TestApi.start({ log: createLogger({ level: 'debug', sink: (line) => lines.push(line) }) });
+  const id = 'request-0123456789-abcdef';
+
+  await api.raw('GET', '/room?token=hidden', { headers: { 'x-request-id': id } });
+  api.rooms.fail(new Error('a bug'));
+  await api.raw('GET', '/room/r1?token=hidden', { headers: { 'x-request-id': id } });
+
+  expect(lines.join()).toContain(`request_id=${id} [error] http.failed method=GET path=/room/r1 error="a bug"`);
+  expect(lines.join()).toContain('http.request method=GET path=/room status=200');
+  expect(lines.join()).not.toMatch(new RegExp(`hidden|${TOKEN}`));
+});
+
+test('whatever a client with the token sends, the answer is never 500', async () => {
+  const segment = fc.oneof(
+    fc.constantFrom(
+      'room',
+      'r1',
+      'peer',
+      'component',
+      'subscribe',
+      'sip',
+      'call',
+      'hls',
+      'recording',
+      '.',
+      '..',
+      '%2e%2e',
+      '..%2Fx',
+      '%00',
+      '%',
+    ),
+    fc.stringMatching(/^[!-"$-.0-;=@-~]{1,8}$/),
+  );
+  const value = fc.oneof(
+    fc.json(),
+    fc.string(),
+    fc.constantFrom(
+      '{"type":"webrtc"}',
+      '{"type":"hls","options":{}}',
+      '{"origins":["a"]}',
+      '{"phoneNumber":"1"}',
+      '{"__proto__":{"type":"webrtc"}}',
+    ),
+  );
+  const method = fc.constantFrom('GET', 'POST', 'DELETE', 'PUT', 'OPTIONS');
+  await api.call('POST', '/room', { body: { roomId: 'r1' } });
+
+  await fc.assert(
+    fc.asyncProperty(method, fc.array(segment, { maxLength: 5 }), value, async (verb, segments, body) => {
+      const path = `/${segments.join('/')}`;
+      const answer = await api.raw(verb, path, { headers: JSON_TYPE, body });
+      expect(answer.status).toBeLessThan(500);
+    }),
+    { numRuns: 1_000 },
+  );
+});

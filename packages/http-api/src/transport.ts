@@ -1,0 +1,90 @@
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Log } from '@bloom/log';
+import type { Metrics } from '@bloom/metrics';
+import type { RequestHandler } from 'express';
+
+const CORS_METHODS = 'GET, POST, PUT, PATCH, DELETE, OPTIONS';
+const CORS_HEADERS =
+  'Authorization, Content-Type, Accept, Origin, User-Agent, Cache-Control, Range, X-Requested-With, X-Request-Id, If-Modified-Since, Keep-Alive, DNT';
+/** Seconds that a browser may keep the answer to a preflight. */
+const CORS_MAX_AGE = '1728000';
+
+/** The id of a request: the client's when it has 20 to 200 characters, else a new one. */
+export function requestIdOf(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+
+  return typeof given === 'string' && given.length >= 20 && given.length <= 200
+    ? given
+    : randomBytes(15).toString('base64url');
+}
+
+/** Any page may call the API with the token: CORS on every answer, and OPTIONS of any path answered here. */
+export const cors: RequestHandler = (request, response, next) => {
+  response.setHeader('access-control-allow-origin', '*');
+  if (request.method !== 'OPTIONS') {
+    next();
+    return;
+  }
+
+  response.setHeader('access-control-allow-methods', CORS_METHODS);
+  response.setHeader('access-control-allow-headers', CORS_HEADERS);
+  response.setHeader('access-control-max-age', CORS_MAX_AGE);
+  response.writeHead(204).end();
+};
+
+/** Numbers requests, and writes one debug line for each. */
+export function requestLog(log: Log): RequestHandler {
+  return (request, response, next) => {
+    const requestId = requestIdOf(request);
+    const startedAt = performance.now();
+
+    response.setHeader('x-request-id', requestId);
+    response.locals['log'] = log.child({ requestId });
+    response.once('close', () => {
+      log.debug('http.request', {
+        requestId,
+        method: request.method,
+        // Without the query, which is where clients put tokens.
+        path: pathOf(request),
+        status: response.statusCode,
+        ms: Math.round(performance.now() - startedAt),
+      });
+    });
+    next();
+  };
+}
+
+export function pathOf(request: IncomingMessage): string {
+  return (request.url ?? '').split('?', 1)[0] ?? '';
+}
+
+/** Counts what really went over the socket since its last answer, so header bytes are in. */
+export function trafficCount(metrics: Pick<Metrics, 'httpReceived' | 'httpSent'>): RequestHandler {
+  const counted = new WeakMap<Socket, { received: number; sent: number }>();
+
+  return (request, response, next) => {
+    const { socket } = request;
+
+    response.once('close', () => {
+      const before = counted.get(socket) ?? { received: 0, sent: 0 };
+      const now = { received: socket.bytesRead, sent: socket.bytesWritten };
+
+      counted.set(socket, now);
+      metrics.httpReceived(Math.max(0, now.received - before.received));
+      metrics.httpSent(Math.max(0, now.sent - before.sent));
+    });
+    next();
+  };
+}
+
+export function sendJson(response: ServerResponse, status: number, value: unknown): void {
+  const body = Buffer.from(JSON.stringify(value));
+
+  response.writeHead(status, {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': body.byteLength,
+  });
+  response.end(body);
+}

@@ -29,6 +29,10 @@ export class ForwardingRoom {
     return this.transports.size;
   }
 
+  transport(peerId: string): RoomTransport | undefined {
+    return this.transports.get(peerId);
+  }
+
   /** A transport the peer had before is closed: the newer connection is the true one. */
   openTransport(peerId: string, relay: RelayCredentials): void {
     this.closeTransport(peerId);

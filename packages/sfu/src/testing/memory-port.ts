@@ -58,7 +58,7 @@ export class MemoryPeer implements PeerTransport {
   /** Set to look at packets as they come instead of keeping them. */
   onPacket: ((packet: SeenPacket) => void) | undefined;
   private readonly keys = { masterKey: Buffer.alloc(16, 7), masterSalt: Buffer.alloc(14, 9) };
-  private readonly opener = new SrtpReceiveSession(this.keys);
+  private opener = new SrtpReceiveSession(this.keys);
   private generation = 0;
 
   constructor(
@@ -109,6 +109,11 @@ export class MemoryPeer implements PeerTransport {
     if (this.sendSession !== undefined) return;
     this.sendSession = new SrtpSendSession(this.keys);
     this.options.handlers.onDtlsConnected();
+  }
+
+  /** Takes packets again that it had before. */
+  forgetReplays(): void {
+    this.opener = new SrtpReceiveSession(this.keys);
   }
 
   fail(reason: string): void {

@@ -8,7 +8,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** The layers of docs/reference/architecture.md from the bottom up; a package may import from earlier lines only. */
 const layers = [
   ['config', 'log', 'metrics', 'protocol', 'server-sdk'],
-  ['etf', 'port-mapper'],
+  ['etf', 'port-mapper', 'sip'],
   ['distribution'],
   ['actors', 'discovery'],
   ['rtp'],

@@ -1,0 +1,76 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { chooseChallenge, DigestClient } from './index.js';
+
+const fields =
+  'realm="http-auth@example.org", qop="auth, auth-int", nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v", opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS"';
+const client = () =>
+  new DigestClient(
+    { username: 'Mufasa', password: 'Circle of Life' },
+    () => 'f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ',
+  );
+
+function answer(algorithm: string): string {
+  const digest = client();
+  const challenge = chooseChallenge([`Digest ${fields}, algorithm=${algorithm}`]);
+  if (!challenge) throw new Error('no challenge');
+  expect(digest.challenge(challenge)).toBe(true);
+  return digest.authorization('GET', '/dir/index.html') ?? '';
+}
+
+describe('digest authentication', () => {
+  test('gives the responses of RFC 7616 section 3.9.1', () => {
+    expect(answer('MD5')).toContain('response="8ca523f5e9506fed4657c9700eebdbec"');
+    expect(answer('SHA-256')).toContain('response="753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"');
+  });
+
+  test('without qop leaves out the client nonce and the count (RFC 2069)', () => {
+    const digest = client();
+    const challenge = chooseChallenge(['Digest realm="r", nonce="n"']);
+    expect(challenge && digest.challenge(challenge)).toBe(true);
+    expect(digest.authorization('REGISTER', 'sip:r')).not.toMatch(/qop|cnonce|nc=/);
+  });
+
+  test('takes the stronger of two challenges, and none that it cannot answer', () => {
+    expect(
+      chooseChallenge(['Digest realm="r", nonce="1"', 'Digest realm="r", nonce="2", algorithm=SHA-256'])?.nonce,
+    ).toBe('2');
+    expect(chooseChallenge(['Basic realm="r"', 'Digest realm="r", nonce="1", algorithm=SHA-512-256'])).toBeUndefined();
+    expect(chooseChallenge(['Digest realm="r", nonce="1", qop="auth-int"'])).toBeUndefined();
+  });
+
+  test('counts the uses of a nonce and starts anew with the next', () => {
+    const digest = client();
+    const challenge = (nonce: string, more = '') => {
+      const read = chooseChallenge([`Digest realm="r", nonce="${nonce}", qop="auth"${more}`]);
+      if (!read) throw new Error('no challenge');
+      return read;
+    };
+    digest.challenge(challenge('a'));
+    expect(digest.authorization('REGISTER', 'sip:r')).toContain('nc=00000001');
+    expect(digest.authorization('REGISTER', 'sip:r')).toContain('nc=00000002');
+    expect(digest.challenge(challenge('b', ', stale=TRUE'))).toBe(true);
+    expect(digest.authorization('REGISTER', 'sip:r')).toContain('nc=00000001');
+    // Refused, and the nonce was not stale: the password is wrong.
+    expect(digest.challenge(challenge('c'))).toBe(false);
+    digest.authorization('REGISTER', 'sip:r');
+    digest.accepted();
+    // Once accepted, an expired nonce is no refusal, stale or not.
+    expect(digest.challenge(challenge('d'))).toBe(true);
+  });
+
+  test('reads garbage as no challenge and never throws', () => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.oneof(fc.constantFrom('Digest ', 'realm="', '"', ',', 'nonce=', 'x', '\\'), fc.string({ maxLength: 8 })),
+          { maxLength: 20 },
+        ),
+        (pieces) => {
+          chooseChallenge([pieces.join('')]);
+        },
+      ),
+      { numRuns: 10_000 },
+    );
+  });
+});

@@ -1,0 +1,109 @@
+/** The header fields of a message, RFC 3261 section 7.3: names without regard to case, values in order. */
+
+/** One-letter forms, RFC 3261 section 7.3.3 and the registry of later ones. */
+const compactForms: Readonly<Record<string, string>> = {
+  a: 'accept-contact',
+  b: 'referred-by',
+  c: 'content-type',
+  e: 'content-encoding',
+  f: 'from',
+  i: 'call-id',
+  k: 'supported',
+  l: 'content-length',
+  m: 'contact',
+  o: 'event',
+  r: 'refer-to',
+  s: 'subject',
+  t: 'to',
+  u: 'allow-events',
+  v: 'via',
+  x: 'session-expires',
+};
+
+/** Several values may share one line, separated by commas. */
+const listed = new Set([
+  'via',
+  'route',
+  'record-route',
+  'contact',
+  'allow',
+  'supported',
+  'require',
+  'proxy-require',
+  'unsupported',
+]);
+
+/** Spelling on the wire where capitals alone do not give it. */
+const spelling: Readonly<Record<string, string>> = {
+  'call-id': 'Call-ID',
+  cseq: 'CSeq',
+  'mime-version': 'MIME-Version',
+  'www-authenticate': 'WWW-Authenticate',
+};
+
+export function canonicalName(name: string): string {
+  const lower = name.toLowerCase();
+  return compactForms[lower] ?? lower;
+}
+
+export class SipHeaders {
+  readonly #values = new Map<string, string[]>();
+
+  constructor(entries: Iterable<readonly [name: string, value: string]> = []) {
+    for (const [name, value] of entries) this.add(name, value);
+  }
+
+  /** The first value. */
+  get(name: string): string | undefined {
+    return this.#values.get(canonicalName(name))?.[0];
+  }
+
+  all(name: string): readonly string[] {
+    return this.#values.get(canonicalName(name)) ?? [];
+  }
+
+  /** Appends; a line with several values becomes several. */
+  add(name: string, value: string): void {
+    const key = canonicalName(name);
+    const values = listed.has(key) ? splitList(value) : [value];
+    const known = this.#values.get(key);
+    if (known) known.push(...values);
+    else this.#values.set(key, values);
+  }
+
+  /** Replaces all values; none removes the field. */
+  set(name: string, ...values: string[]): void {
+    if (values.length === 0) this.#values.delete(canonicalName(name));
+    else this.#values.set(canonicalName(name), values);
+  }
+
+  *[Symbol.iterator](): Iterator<[name: string, value: string]> {
+    for (const [key, values] of this.#values) {
+      const name = spelling[key] ?? key.replaceAll(/(^|-)[a-z]/g, (start) => start.toUpperCase());
+      for (const value of values) yield [name, value];
+    }
+  }
+}
+
+/** Splits at commas that stand neither in quotes nor in angle brackets. */
+export function splitList(text: string): string[] {
+  const parts: string[] = [];
+  let quoted = false;
+  let bracketed = false;
+  let start = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text[at];
+    if (quoted) {
+      if (char === '\\') at += 1;
+      else if (char === '"') quoted = false;
+    } else if (char === '"') quoted = true;
+    else if (char === '<') bracketed = true;
+    else if (char === '>') bracketed = false;
+    else if (char === ',' && !bracketed) {
+      parts.push(text.slice(start, at).trim());
+      start = at + 1;
+    }
+  }
+  parts.push(text.slice(start).trim());
+  return parts.filter((part) => part !== '');
+}

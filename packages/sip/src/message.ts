@@ -1,0 +1,141 @@
+/** SIP messages as bytes and as values, RFC 3261 section 7. */
+import { printable, SipParseError } from './errors.js';
+import { SipHeaders } from './headers.js';
+
+export interface SipRequest {
+  kind: 'request';
+  /** Upper case as on the wire; methods are case-sensitive. */
+  method: string;
+  uri: string;
+  headers: SipHeaders;
+  body: Buffer;
+}
+
+export interface SipResponse {
+  kind: 'response';
+  /** 100..699 */
+  status: number;
+  reason: string;
+  headers: SipHeaders;
+  body: Buffer;
+}
+
+export type SipMessage = SipRequest | SipResponse;
+
+/** Longest message: what fits a datagram. */
+export const MAX_MESSAGE_BYTES = 65_535;
+const maxHeaderBytes = 32_768;
+const maxLineLength = 8192;
+const maxLines = 256;
+
+const tokenPattern = /^[A-Za-z0-9\-.!%*_+`'~]+$/;
+
+/** A header section that ends with an empty line, found in a buffer; `bodyStart` is the offset behind that line. */
+export interface Head {
+  message: SipMessage;
+  bodyStart: number;
+  /** `Content-Length`, when the message has one. */
+  contentLength: number | undefined;
+}
+
+/**
+ * Reads one datagram. The body ends where `Content-Length` says, or with the datagram (RFC 3261 section 18.3).
+ * @throws {SipParseError} and nothing else.
+ */
+export function parseMessage(data: Buffer): SipMessage {
+  if (data.length > MAX_MESSAGE_BYTES) throw new SipParseError(`a message of ${data.length} bytes is too long`);
+  const head = parseHead(data);
+  if (!head) throw new SipParseError('the header section has no end');
+  const { message, bodyStart, contentLength } = head;
+  const available = data.length - bodyStart;
+  if (contentLength !== undefined && contentLength > available) {
+    throw new SipParseError(`Content-Length says ${contentLength}, but only ${available} bytes follow`);
+  }
+  message.body = data.subarray(bodyStart, bodyStart + (contentLength ?? available));
+  return message;
+}
+
+/** The start line and header fields at the beginning of `data`; undefined while their end has not arrived. */
+export function parseHead(data: Buffer): Head | undefined {
+  // Keep-alives and sloppy senders put empty lines before a message (section 7.5).
+  let start = 0;
+  while (start < data.length && (data[start] === 0x0d || data[start] === 0x0a)) start += 1;
+  const bodyStart = endOfHead(data, start);
+  if (bodyStart === undefined) {
+    if (data.length - start > maxHeaderBytes) throw new SipParseError('the header section is too long');
+    return undefined;
+  }
+  if (bodyStart - start > maxHeaderBytes) throw new SipParseError('the header section is too long');
+
+  const lines = unfold(data.toString('utf8', start, bodyStart));
+  const message = parseStartLine(lines[0] ?? '');
+  for (const line of lines.slice(1)) {
+    const colon = line.indexOf(':');
+    const name = line.slice(0, Math.max(colon, 0)).trimEnd();
+    if (colon < 1 || !tokenPattern.test(name)) throw new SipParseError(`${printable(line)} is no header field`);
+    message.headers.add(name, line.slice(colon + 1).trim());
+  }
+  return { message, bodyStart, contentLength: contentLengthOf(message.headers) };
+}
+
+/** Offset behind the first empty line. */
+function endOfHead(data: Buffer, start: number): number | undefined {
+  for (let at = data.indexOf(0x0a, start); at !== -1; at = data.indexOf(0x0a, at + 1)) {
+    const next = data[at + 1] === 0x0d ? at + 2 : at + 1;
+    if (data[next] === 0x0a) return next + 1;
+    if (at - start > maxHeaderBytes) return undefined;
+  }
+  return undefined;
+}
+
+/** Lines without their ends; those that begin with white space continue the one before (section 7.3.1). */
+function unfold(text: string): string[] {
+  const lines: string[] = [];
+  for (const raw of text.split('\n')) {
+    const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
+    if (line === '') continue;
+    const last = lines.length - 1;
+    if (/^[ \t]/.test(line) && last > 0) lines[last] = `${lines[last]} ${line.trim()}`;
+    else lines.push(line);
+    if ((lines.at(-1) as string).length > maxLineLength) throw new SipParseError('a line is too long');
+    if (lines.length > maxLines) throw new SipParseError('too many header fields');
+  }
+  return lines;
+}
+
+function parseStartLine(line: string): SipMessage {
+  const response = /^SIP\/2\.0 ([1-6]\d\d)(?: (.*))?$/i.exec(line);
+  const headers = new SipHeaders();
+  const body = Buffer.alloc(0);
+  if (response) {
+    return { kind: 'response', status: Number(response[1]), reason: response[2] ?? '', headers, body };
+  }
+  const request = /^(\S+) (\S+) SIP\/2\.0$/i.exec(line);
+  const method = request?.[1] ?? '';
+  if (!request || !tokenPattern.test(method)) throw new SipParseError(`${printable(line)} is no start line`);
+  return { kind: 'request', method, uri: request[2] as string, headers, body };
+}
+
+function contentLengthOf(headers: SipHeaders): number | undefined {
+  const values = headers.all('content-length');
+  if (values.length === 0) return undefined;
+  const text = values[0] as string;
+  if (!/^\d{1,9}$/.test(text) || values.some((value) => value !== text)) {
+    throw new SipParseError(`Content-Length ${printable(values.join(', '))} is no length`);
+  }
+  return Number(text);
+}
+
+/** The bytes of a message; `Content-Length` is always written. */
+export function writeMessage(message: SipMessage): Buffer {
+  const start =
+    message.kind === 'request'
+      ? `${message.method} ${message.uri} SIP/2.0`
+      : `SIP/2.0 ${message.status} ${message.reason}`;
+  const lines = [start];
+  for (const [name, value] of message.headers) {
+    if (name !== 'Content-Length') lines.push(`${name}: ${value}`);
+  }
+  lines.push(`Content-Length: ${message.body.length}`, '', '');
+  return Buffer.concat([Buffer.from(lines.join('\r\n')), message.body]);
+}

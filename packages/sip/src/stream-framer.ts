@@ -1,0 +1,33 @@
+import { SipParseError } from './errors.js';
+import type { SipMessage } from './message.js';
+import { MAX_MESSAGE_BYTES, parseHead } from './message.js';
+
+/**
+ * Cuts a TCP stream into messages by `Content-Length`, which is mandatory there (RFC 3261 section 18.3). After an error
+ * the stream cannot be read any further: close the connection.
+ */
+export class StreamFramer {
+  #pending: Buffer = Buffer.alloc(0);
+
+  /** @throws {SipParseError} */
+  push(chunk: Buffer): SipMessage[] {
+    this.#pending = this.#pending.length > 0 ? Buffer.concat([this.#pending, chunk]) : chunk;
+    const messages: SipMessage[] = [];
+    for (;;) {
+      if (this.#pending.every((byte) => byte === 0x0d || byte === 0x0a)) {
+        // A keep-alive (RFC 5626 section 3.5.1), or nothing.
+        this.#pending = Buffer.alloc(0);
+        return messages;
+      }
+      const head = parseHead(this.#pending);
+      if (!head) return messages;
+      if (head.contentLength === undefined) throw new SipParseError('a message on a stream needs a Content-Length');
+      const end = head.bodyStart + head.contentLength;
+      if (end > MAX_MESSAGE_BYTES) throw new SipParseError(`a message of ${end} bytes is too long`);
+      if (this.#pending.length < end) return messages;
+      head.message.body = Buffer.from(this.#pending.subarray(head.bodyStart, end));
+      messages.push(head.message);
+      this.#pending = this.#pending.subarray(end);
+    }
+  }
+}

@@ -1,0 +1,151 @@
+/** The values inside header fields: URIs, name-addresses, Via, CSeq. RFC 3261 section 25. */
+import { printable, SipParseError } from './errors.js';
+
+export interface SipUri {
+  scheme: 'sip' | 'sips';
+  user: string | undefined;
+  /** Without the brackets of an IPv6 address. */
+  host: string;
+  port: number | undefined;
+  /** Names in lower case; a parameter without value is ''. */
+  params: ReadonlyMap<string, string>;
+}
+
+/** @throws {SipParseError} */
+export function parseUri(text: string): SipUri {
+  const match =
+    /^(sips?):(?:([^@<>\s]*)@)?(\[[0-9a-fA-F:.]+\]|[^:;?@<>\s[\]]+)(?::(\d{1,5}))?(;[^?<>\s]*)?(\?[^<>\s]*)?$/i.exec(
+      text,
+    );
+  const port = match?.[4] === undefined ? undefined : Number(match[4]);
+  if (!match || (port !== undefined && (port < 1 || port > 65_535)))
+    throw new SipParseError(`${printable(text)} is no SIP URI`);
+  const host = match[3] as string;
+  return {
+    scheme: (match[1] as string).toLowerCase() as 'sip' | 'sips',
+    // A password in a URI is deprecated and never used.
+    user: match[2]?.split(':')[0],
+    host: host.startsWith('[') ? host.slice(1, -1) : host,
+    port,
+    params: parseParams(match[5] ?? ''),
+  };
+}
+
+export function writeUri(uri: SipUri): string {
+  const user = uri.user === undefined ? '' : `${uri.user}@`;
+  const port = uri.port === undefined ? '' : `:${uri.port}`;
+  return `${uri.scheme}:${user}${hostText(uri.host)}${port}${writeParams(uri.params)}`;
+}
+
+export function hostText(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+/** `"Ann" <sip:ann@h>;tag=1`, as in From, To, Contact, Route. */
+export interface NameAddress {
+  displayName: string | undefined;
+  /** As written; `parseUri` reads it further. */
+  uri: string;
+  params: ReadonlyMap<string, string>;
+}
+
+/** @throws {SipParseError} */
+export function parseNameAddress(text: string): NameAddress {
+  const open = indexOutsideQuotes(text, '<');
+  if (open !== -1) {
+    const close = text.indexOf('>', open);
+    const rest = text.slice(close + 1).trim();
+    if (close === -1 || (rest !== '' && !rest.startsWith(';')))
+      throw new SipParseError(`${printable(text)} is no address`);
+    const name = text.slice(0, open).trim();
+    const quoted = name.length >= 2 && name.startsWith('"') && name.endsWith('"');
+    return {
+      displayName: (quoted ? unescape(name.slice(1, -1)) : name) || undefined,
+      uri: text.slice(open + 1, close).trim(),
+      params: parseParams(rest),
+    };
+  }
+  // Without brackets the parameters belong to the header field, not to the URI (section 20.10).
+  const semicolon = text.indexOf(';');
+  const uri = (semicolon === -1 ? text : text.slice(0, semicolon)).trim();
+  if (uri === '' || /[\s">]/.test(uri)) throw new SipParseError(`${printable(text)} is no address`);
+  return { displayName: undefined, uri, params: parseParams(semicolon === -1 ? '' : text.slice(semicolon)) };
+}
+
+export interface Via {
+  /** `UDP`, `TCP`, ... upper case */
+  transport: string;
+  host: string;
+  port: number | undefined;
+  params: ReadonlyMap<string, string>;
+}
+
+/** @throws {SipParseError} */
+export function parseVia(text: string): Via {
+  // One blank at most between two tokens, so that no pattern below can go back and forth over a run of them.
+  const semicolon = text.indexOf(';');
+  const front = (semicolon === -1 ? text : text.slice(0, semicolon)).trim().replaceAll(/\s+/g, ' ');
+  const match = /^SIP ?\/ ?2\.0 ?\/ ?([A-Za-z0-9]+) (\[[0-9a-fA-F:.]+\]|[^\s:,[\]]+)(?: ?: ?(\d{1,5}))?$/i.exec(front);
+  if (!match) throw new SipParseError(`${printable(text)} is no Via`);
+  const host = match[2] as string;
+  return {
+    transport: (match[1] as string).toUpperCase(),
+    host: host.startsWith('[') ? host.slice(1, -1) : host,
+    port: match[3] === undefined ? undefined : Number(match[3]),
+    params: parseParams(semicolon === -1 ? '' : text.slice(semicolon)),
+  };
+}
+
+/** @throws {SipParseError} */
+export function parseCSeq(text: string): { sequence: number; method: string } {
+  const match = /^(\d{1,10})\s+(\S+)$/.exec(text);
+  const sequence = Number(match?.[1]);
+  if (!match || sequence >= 2 ** 31) throw new SipParseError(`${printable(text)} is no CSeq`);
+  return { sequence, method: match[2] as string };
+}
+
+/** `;name=value;flag` with quoted values; names in lower case. What is no parameter is skipped. */
+export function parseParams(text: string): Map<string, string> {
+  const params = new Map<string, string>();
+  for (const part of splitOutsideQuotes(text, ';')) {
+    const equals = part.indexOf('=');
+    const name = (equals === -1 ? part : part.slice(0, equals)).trim().toLowerCase();
+    const value = equals === -1 ? '' : part.slice(equals + 1).trim();
+    const quoted = value.length >= 2 && value.startsWith('"') && value.endsWith('"');
+    if (name !== '' && !/\s/.test(name)) params.set(name, quoted ? unescape(value.slice(1, -1)) : value);
+  }
+  return params;
+}
+
+function splitOutsideQuotes(text: string, char: string): string[] {
+  const parts: string[] = [];
+  let start = 0;
+  for (let at = indexOutsideQuotes(text, char); at !== -1; at = indexOutsideQuotes(text, char, start)) {
+    parts.push(text.slice(start, at));
+    start = at + 1;
+  }
+  parts.push(text.slice(start));
+  return parts;
+}
+
+/** Position of the first `char` from `start` on that is not inside a quoted string, -1 when there is none. */
+function indexOutsideQuotes(text: string, char: string, start = 0): number {
+  let quoted = false;
+  for (let at = start; at < text.length; at += 1) {
+    const here = text[at];
+    if (quoted && here === '\\') at += 1;
+    else if (here === '"') quoted = !quoted;
+    else if (!quoted && here === char) return at;
+  }
+  return -1;
+}
+
+function unescape(text: string): string {
+  return text.replaceAll(/\\(.)/gs, '$1');
+}
+
+export function writeParams(params: Iterable<readonly [string, string]>): string {
+  let text = '';
+  for (const [name, value] of params) text += value === '' ? `;${name}` : `;${name}=${value}`;
+  return text;
+}

@@ -47,6 +47,7 @@ describe('frames of a stream', () => {
   test.each([
     ['the first byte of RTP', '80600001'],
     ['an HTTP request', '47455420'],
+    ['a TLS hello', '16030100'],
     ['a STUN message that is too long', '0003ffec'],
     ['a STUN length off the grid', '00030001'],
     ['a channel frame that is too long', '4001ffff'],

@@ -42,14 +42,12 @@ export class StreamFrames {
 
 /** Length of the frame that begins here without its padding; undefined when nothing valid can begin so. */
 function frameLength(data: Buffer): number | undefined {
-  const kind = (data[0] ?? 0) >>> 6;
+  const first = data[0] ?? 0xff;
   const length = data.readUInt16BE(2);
-  if (kind === 0) {
-    return (length & 3) === 0 && length + STUN_HEADER_LENGTH <= MAX_STUN_LENGTH
-      ? length + STUN_HEADER_LENGTH
-      : undefined;
+  if (first <= 3 && (length & 3) === 0 && length + STUN_HEADER_LENGTH <= MAX_STUN_LENGTH) {
+    return length + STUN_HEADER_LENGTH;
   }
-  if (kind === 1) return length <= MAX_CHANNEL_PAYLOAD ? length + CHANNEL_DATA_HEADER : undefined;
+  if (first >= 64 && first <= 79 && length <= MAX_CHANNEL_PAYLOAD) return length + CHANNEL_DATA_HEADER;
   return undefined;
 }
 

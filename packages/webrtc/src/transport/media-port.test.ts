@@ -1,160 +1,74 @@
-import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { RtpHeader, RtpPacket } from 'werift';
-import { createCertificate, type DtlsCertificate } from '../dtls/certificate.js';
-import { Attribute, MessageClass } from '../stun/constants.js';
+import { randomBytes } from 'node:crypto';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { createCertificate } from '../dtls/certificate.js';
+import { WebrtcError } from '../errors.js';
 import { addressText } from '../stun/address.js';
+import { Attribute, MessageClass } from '../stun/constants.js';
+import {
+  Closers,
+  clientCertificate,
+  credentials,
+  exchangeMedia,
+  openRecorded,
+  type Recorded,
+  rtpPacket,
+  startClient,
+  startPort,
+  user,
+} from '../testing/port-fixture.js';
 import { TestClient } from '../testing/test-client.js';
-import type { IceCredentials, MediaPort, PeerTransport, PeerTransportHandlers, RelayUser } from './api.js';
+import type { MediaPort } from './api.js';
 import { openMediaPort } from './open-media-port.js';
 
-let certificate: DtlsCertificate;
-let clientCertificate: DtlsCertificate;
-const closers: (() => Promise<void>)[] = [];
+const closers = new Closers();
+afterEach(() => closers.closeAll());
 
-beforeAll(async () => {
-  [certificate, clientCertificate] = await Promise.all([createCertificate(), createCertificate()]);
-});
-afterEach(async () => {
-  for (const close of closers.splice(0).toReversed()) await close();
-});
-
-const user: RelayUser = { username: '1790000000:peer-1', password: 'c2VjcmV0' };
-
-function credentials(generation: number): IceCredentials {
-  return {
-    localUfrag: `srv${generation}`,
-    localPwd: `server-password-number-${generation}`,
-    remoteUfrag: `cli${generation}`,
-    remotePwd: `client-password-number-${generation}`,
-  };
+interface Joined {
+  port: MediaPort;
+  recorded: Recorded;
+  client: TestClient;
 }
 
-async function startPort(): Promise<MediaPort> {
-  const port = await openMediaPort({
-    listenAddress: '127.0.0.1',
-    portRange: { min: 0, max: 0 },
-    advertisedAddress: '127.0.0.1',
-    certificate,
-  });
-  closers.push(() => port.close());
-  return port;
+/** A transport with its first credentials and a client that knows them. */
+async function prepare(port?: MediaPort, relay = user): Promise<Joined> {
+  const mediaPort = port ?? (await startPort(closers));
+  const recorded = openRecorded(mediaPort, {}, relay);
+  const client = await startClient(closers, mediaPort);
+  const { fingerprint } = await clientCertificate();
+  recorded.transport.negotiate({ generation: 1, ice: credentials(1), fingerprint });
+  return { port: mediaPort, recorded, client };
 }
 
-async function startClient(port: MediaPort): Promise<TestClient> {
-  const client = await TestClient.open(port, clientCertificate);
-  closers.push(() => client.close());
-  return client;
-}
-
-interface Recorded {
-  transport: PeerTransport;
-  events: string[];
-  /** Resolves with the event once it has happened. */
-  until(event: string): Promise<void>;
-  rtp: Buffer[];
-  rtcp: Buffer[];
-}
-
-function openRecorded(port: MediaPort, overrides: Partial<PeerTransportHandlers> = {}, relay = user): Recorded {
-  const events: string[] = [];
-  const waiting = new Map<string, () => void>();
-  const note = (event: string): void => {
-    events.push(event);
-    waiting.get(event)?.();
-  };
-  const rtp: Buffer[] = [];
-  const rtcp: Buffer[] = [];
-  const transport = port.openTransport({
-    id: relay.username,
-    relay,
-    handlers: {
-      onRtp: (buffer, start, end) => {
-        rtp.push(buffer.subarray(start, end));
-        note(`rtp ${rtp.length}`);
-      },
-      onRtcp: (buffer, start, end) => {
-        rtcp.push(buffer.subarray(start, end));
-        note(`rtcp ${rtcp.length}`);
-      },
-      onIceConnected: (generation) => note(`ice ${generation}`),
-      onDtlsConnected: () => note('dtls'),
-      onFailed: (reason) => note(`failed: ${reason}`),
-      onSilent: () => note('silent'),
-      ...overrides,
-    },
-  });
-  const until = (event: string): Promise<void> =>
-    events.includes(event) ? Promise.resolve() : new Promise((resolve) => waiting.set(event, resolve));
-  return { transport, events, until, rtp, rtcp };
-}
-
-function rtpPacket(sequenceNumber: number, payload: string): { header: RtpHeader; payload: Buffer; plain: Buffer } {
-  const header = new RtpHeader({
-    payloadType: 96,
-    sequenceNumber,
-    timestamp: 90_000,
-    ssrc: 0x1234_5678,
-    marker: true,
-    extension: false,
-    padding: false,
-  });
-  const body = Buffer.from(payload);
-  return { header, payload: body, plain: new RtpPacket(header, body).serialize() };
-}
-
-/** A receiver report without blocks. */
-const REPORT = Buffer.from('80c90001cafebabe', 'hex');
-
-async function exchangeMedia(recorded: Recorded, client: TestClient, round: number): Promise<void> {
-  const sent = rtpPacket(100 + round, `from the client ${round}`);
-  const rtpCount = recorded.rtp.length + 1;
-  client.sendPacket(client.srtp?.encrypt(sent.payload, sent.header) as Buffer);
-  await recorded.until(`rtp ${rtpCount}`);
-  expect(recorded.rtp.at(-1)).toEqual(sent.plain);
-
-  const rtcpCount = recorded.rtcp.length + 1;
-  client.sendPacket(client.srtcp?.encrypt(REPORT) as Buffer);
-  await recorded.until(`rtcp ${rtcpCount}`);
-  expect(recorded.rtcp.at(-1)).toEqual(REPORT);
-
-  const answered = rtpPacket(500 + round, `from the server ${round}`);
-  expect(recorded.transport.sendRtp(answered.plain)).toBe(true);
-  const sealed = await client.next((packet) => (packet[1] ?? 0) < 192 || (packet[1] ?? 0) > 223);
-  expect(client.srtp?.decrypt(sealed)).toEqual(answered.plain);
-
-  expect(recorded.transport.sendRtcp(REPORT)).toBe(true);
-  const report = await client.next((packet) => packet[1] === 201);
-  expect(client.srtcp?.decrypt(report)).toEqual(REPORT);
+async function joinRelayed(): Promise<Joined> {
+  const joined = await prepare();
+  await joined.client.allocate(user);
+  await joined.client.permit();
+  await joined.client.bindChannel();
+  await joined.client.check(credentials(1));
+  await joined.client.handshake();
+  await joined.recorded.until('dtls');
+  return joined;
 }
 
 describe('media over loopback', () => {
   test('a client that reaches us straight gets ICE, DTLS and SRTP both ways', async () => {
-    const port = await startPort();
-    const recorded = openRecorded(port);
-    const client = await startClient(port);
-    const ice = credentials(1);
-    recorded.transport.negotiate({ generation: 1, ice, fingerprint: clientCertificate.fingerprint });
-
-    const answer = await client.check(ice);
-    const local = client.wire.local;
+    const { recorded, client } = await prepare();
+    const answer = await client.check(credentials(1));
     const mapped = answer.xorAddress(Attribute.xorMappedAddress);
-    expect(answer.verifyIntegrity(ice.localPwd) && answer.fingerprintHolds).toBe(true);
-    expect([addressText(mapped?.bytes ?? new Uint8Array(4)), mapped?.port]).toEqual([local.address, local.port]);
+    expect(answer.verifyIntegrity(credentials(1).localPwd) && answer.fingerprintHolds).toBe(true);
+    expect(addressText(mapped?.bytes ?? new Uint8Array(4))).toBe(client.wire.local.address);
+    expect(mapped?.port).toBe(client.wire.local.port);
 
     await client.handshake();
     await recorded.until('dtls');
     await exchangeMedia(recorded, client, 1);
     expect(recorded.events.slice(0, 2)).toEqual(['ice 1', 'dtls']);
     expect(recorded.transport.pathState).toMatchObject({ ice: 'connected', dtls: 'connected', relayed: false });
+    expect(recorded.transport.counters).toMatchObject({ bindingRequestsReceived: 1, bindingResponsesSent: 1 });
   });
 
   test.each(['send', 'channel'] as const)('a relayed client (%s) gets the same', async (mode) => {
-    const port = await startPort();
-    const recorded = openRecorded(port);
-    const client = await startClient(port);
-    const ice = credentials(1);
-    recorded.transport.negotiate({ generation: 1, ice, fingerprint: clientCertificate.fingerprint });
-
+    const { port, recorded, client } = await prepare();
     const allocated = await client.allocate(user);
     expect(allocated.messageClass).toBe(MessageClass.success);
     expect(allocated.verifyIntegrity(client.key)).toBe(true);
@@ -162,11 +76,263 @@ describe('media over loopback', () => {
     expect((await client.permit()).messageClass).toBe(MessageClass.success);
     if (mode === 'channel') expect((await client.bindChannel()).messageClass).toBe(MessageClass.success);
 
-    expect((await client.check(ice)).messageClass).toBe(MessageClass.success);
+    const checked = await client.check(credentials(1));
+    expect(checked.xorAddress(Attribute.xorMappedAddress)).toEqual(client.server);
     await client.handshake();
     await recorded.until('dtls');
     await exchangeMedia(recorded, client, 1);
     expect(recorded.transport.pathState).toMatchObject({ relayed: true, protocol: 'udp', generation: 1 });
     expect(port.stats().allocations).toBe(1);
   });
+
+  test('DTLS may begin before a pair is nominated', async () => {
+    const { recorded, client } = await prepare();
+    await client.check(credentials(1), false);
+    await client.handshake();
+    await recorded.until('dtls');
+    expect(recorded.transport.sendRtcp(Buffer.from('80c90001cafebabe', 'hex'))).toBe(false);
+    await client.check(credentials(1), true);
+    await exchangeMedia(recorded, client, 1);
+    expect(recorded.events.slice(0, 2)).toEqual(['dtls', 'ice 1']);
+  });
+
+  test('a channel bound in mid-call is used from then on', async () => {
+    const { recorded, client } = await prepare();
+    await client.allocate(user);
+    await client.permit();
+    await client.check(credentials(1));
+    await client.handshake();
+    await recorded.until('dtls');
+    await exchangeMedia(recorded, client, 1);
+    expect(recorded.transport.sink.headroom).toBe(0);
+    await client.bindChannel();
+    expect(recorded.transport.sink.headroom).toBe(4);
+    await exchangeMedia(recorded, client, 2);
+  });
+});
+
+describe('an ICE restart', () => {
+  test('keeps the old path in both directions until the new allocation is nominated', async () => {
+    const { port, recorded, client } = await joinRelayed();
+    const oldPort = client.wire.local.port;
+    await exchangeMedia(recorded, client, 1);
+    recorded.transport.negotiate({ generation: 2, ice: credentials(2), fingerprint: client.certificate.fingerprint });
+    await exchangeMedia(recorded, client, 2);
+
+    const back = await client.move();
+    await client.allocate(user);
+    await client.permit();
+    await client.bindChannel();
+    await client.check(credentials(2), false);
+    expect(recorded.transport.pathState).toMatchObject({ generation: 1, remotePort: oldPort });
+    await exchangeMedia(recorded, client, 3);
+
+    await client.check(credentials(2), true);
+    expect(recorded.events.filter((event) => event.startsWith('ice'))).toEqual(['ice 1', 'ice 2']);
+    expect(recorded.transport.pathState).toMatchObject({ generation: 2, remotePort: client.wire.local.port });
+    await exchangeMedia(recorded, client, 4);
+
+    // The old credentials are worth nothing now, the old allocation can go.
+    back();
+    await expect(client.check(credentials(1), true)).rejects.toThrow('no answer');
+    expect(port.stats().allocations).toBe(2);
+    expect(recorded.transport.pathState.generation).toBe(2);
+  });
+
+  test('ten in a row leave the media running and no more than the allocations alive', async () => {
+    const { port, recorded, client } = await joinRelayed();
+    for (let generation = 2; generation <= 11; generation++) {
+      recorded.transport.negotiate({
+        generation,
+        ice: credentials(generation),
+        fingerprint: client.certificate.fingerprint,
+      });
+      await client.move();
+      await client.allocate(user);
+      await client.permit();
+      await client.bindChannel();
+      await client.check(credentials(generation));
+      await exchangeMedia(recorded, client, generation);
+    }
+    expect(port.stats().allocations).toBe(11);
+    recorded.transport.close();
+    expect(port.stats()).toMatchObject({ allocations: 0, transports: 0 });
+  });
+
+  test('that changes nothing ends at once', async () => {
+    const { recorded, client } = await joinRelayed();
+    recorded.transport.negotiate({ generation: 2, ice: credentials(1), fingerprint: client.certificate.fingerprint });
+    await recorded.until('ice 2');
+    await exchangeMedia(recorded, client, 1);
+  });
+});
+
+describe('a fault of one client', () => {
+  test('a certificate that was not announced fails its transport with the reason', async () => {
+    const { port, recorded } = await prepare();
+    const client = await TestClient.open(port, await createCertificate());
+    closers.add(() => client.close());
+    await client.check(credentials(1));
+    client.handshake().catch(() => undefined);
+    await recorded.until('failed: the DTLS certificate does not match the announced fingerprint');
+    expect(recorded.transport.pathState.dtls).toBe('failed');
+    expect(recorded.events).not.toContain('dtls');
+  });
+
+  test('a handler that throws fails its own transport and no other', async () => {
+    const port = await startPort(closers);
+    const { recorded, client } = await prepare(port);
+    await client.check(credentials(1));
+    const failures: string[] = [];
+    const other = openRecorded(
+      port,
+      {
+        onRtp: () => {
+          throw new Error('boom');
+        },
+        onFailed: (reason) => failures.push(reason),
+      },
+      { username: '1:other', password: 'x' },
+    );
+    const second = await startClient(closers, port);
+    const { fingerprint } = await clientCertificate();
+    other.transport.negotiate({ generation: 1, ice: credentials(77), fingerprint });
+    await second.check(credentials(77));
+    await Promise.all([client.handshake(), second.handshake()]);
+    await Promise.all([recorded.until('dtls'), other.until('dtls')]);
+
+    const { header, payload } = rtpPacket(1, 'x');
+    second.sendPacket(second.srtp?.encrypt(payload, header) as Buffer);
+    await exchangeMedia(recorded, client, 1);
+    expect(failures).toEqual(['an internal fault in the handling of media']);
+    expect(port.stats().dropped.handler_error).toBe(1);
+    expect(other.transport.sendRtp(rtpPacket(2, 'y').plain)).toBe(false);
+  });
+
+  test('its checks cannot reach another transport through its allocation', async () => {
+    const port = await startPort(closers);
+    const { client } = await prepare(port);
+    const other = openRecorded(port, {}, { username: '1:other', password: 'x' });
+    const { fingerprint } = await clientCertificate();
+    other.transport.negotiate({ generation: 1, ice: credentials(77), fingerprint });
+    await client.allocate(user);
+    await client.permit();
+    await expect(client.check(credentials(77))).rejects.toThrow('no answer');
+    expect(other.events).toEqual([]);
+    expect(port.stats().dropped.unauthenticated).toBe(1);
+  });
+});
+
+describe('drops are counted by reason', () => {
+  test('packets replayed, forged, from strangers, too early, or of no protocol', async () => {
+    const { port, recorded, client } = await prepare();
+    const stranger = await startClient(closers, port);
+    await client.check(credentials(1));
+    client.sendPacket(rtpPacket(1, 'too early').plain);
+    await client.handshake();
+    await recorded.until('dtls');
+    await exchangeMedia(recorded, client, 1);
+
+    const { header, payload } = rtpPacket(103, 'twice');
+    const sealed = client.srtp?.encrypt(payload, header) as Buffer;
+    const forged = Buffer.from(sealed);
+    forged[forged.length - 1] = (forged[forged.length - 1] ?? 0) ^ 1;
+    for (const packet of [forged, sealed, sealed]) client.sendPacket(packet);
+    stranger.sendPacket(sealed);
+    for (const first of [5, 100, 200]) stranger.sendPacket(Buffer.concat([Buffer.of(first), randomBytes(40)]));
+    stranger.sendPacket(Buffer.concat([Buffer.of(0x40, 1, 0, 4), randomBytes(4)]));
+    await recorded.until('rtp 2');
+    await exchangeMedia(recorded, client, 2);
+    await stranger.challenge(user);
+    expect(port.stats().dropped).toMatchObject({
+      no_keys: 1,
+      replayed: 1,
+      unauthenticated: 1,
+      unknown_source: 1,
+      malformed: 3,
+      relay_unbound: 1,
+      handler_error: 0,
+    });
+  });
+});
+
+describe('the port', () => {
+  test('is the first free one of its range; none free is an error', async () => {
+    const first = await startPort(closers);
+    const range = { min: first.port, max: first.port };
+    await expect(startPort(closers, { portRange: range })).rejects.toMatchObject({ code: 'NO_FREE_PORT' });
+    const next = await startPort(closers, { portRange: { min: first.port, max: Math.min(65_535, first.port + 50) } });
+    expect(next.port).toBeGreaterThan(first.port);
+  });
+
+  test('refuses addresses that are none, two users of one name, and transports once closed', async () => {
+    const port = await startPort(closers);
+    await expect(startPort(closers, { advertisedAddress: 'example.org' })).rejects.toMatchObject({
+      code: 'BAD_ADDRESS',
+    });
+    await expect(startPort(closers, { listenAddress: '203.0.113.77' })).rejects.toMatchObject({ code: 'BAD_ADDRESS' });
+    openRecorded(port);
+    expect(() => openRecorded(port)).toThrow(WebrtcError);
+    await port.close();
+    await port.close();
+    expect(() => openRecorded(port, {}, { username: 'x', password: 'y' })).toThrow('is closed');
+  });
+
+  test('forgets a closed transport: its relay user is a stranger again', async () => {
+    const { port, recorded, client } = await joinRelayed();
+    expect(port.hasRelayUser(user.username)).toBe(true);
+    recorded.transport.close();
+    recorded.transport.close();
+    expect(port.hasRelayUser(user.username)).toBe(false);
+    expect(port.stats()).toMatchObject({ transports: 0, allocations: 0 });
+    expect((await client.allocate(user)).errorCode).toBe(401);
+    expect(recorded.transport.sendRtp(rtpPacket(1, 'x').plain)).toBe(false);
+    expect(recorded.transport.pathState.ice).toBe('closed');
+  });
+
+  test('opens and closes 200 transports, handshakes begun, without a timer, socket or allocation left', async () => {
+    const port = await openMediaPort({
+      listenAddress: '127.0.0.1',
+      portRange: { min: 0, max: 0 },
+      advertisedAddress: '127.0.0.1',
+      certificate: await clientCertificate(),
+    });
+    const client = await startClient(closers, port);
+    const { fingerprint } = await clientCertificate();
+    const count = (): Record<string, number> => {
+      const counts: Record<string, number> = {};
+      for (const kind of process.getActiveResourcesInfo()) counts[kind] = (counts[kind] ?? 0) + 1;
+      return counts;
+    };
+    // One handshake of a real client, to take its hello from.
+    let hello = Buffer.alloc(0);
+    const send = client.wire.send;
+    client.wire.send = (datagram) => {
+      if (datagram[0] === 22 && hello.length === 0) hello = Buffer.from(datagram);
+    };
+    client.handshake().catch(() => undefined);
+    client.wire.send = send;
+    // Lets the client's own retransmission timer run out.
+    if (client.dtls) client.dtls.dtls.flight = 255;
+    expect(hello.length).toBeGreaterThan(50);
+
+    const before = count();
+    for (let i = 0; i < 200; i++) {
+      const relay = { username: `1:${i}`, password: 'x' };
+      const { transport } = openRecorded(port, {}, relay);
+      transport.negotiate({ generation: 1, ice: credentials(i), fingerprint });
+      await client.check(credentials(i));
+      client.sendPacket(hello);
+      // The answer to this proves that the hello has been taken.
+      await client.check(credentials(i));
+      expect(transport.pathState.dtls).toBe('connecting');
+      transport.close();
+    }
+    for (const [kind, number] of Object.entries(count()))
+      expect([kind, number <= (before[kind] ?? 0)]).toEqual([kind, true]);
+    expect(port.stats()).toMatchObject({ transports: 0, allocations: 0 });
+    await port.close();
+    const again = await startPort(closers, { portRange: { min: port.port, max: port.port } });
+    expect(again.port).toBe(port.port);
+  }, 30_000);
 });

@@ -1,0 +1,125 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { MessageClass } from '../stun/constants.js';
+import {
+  Closers,
+  clientCertificate,
+  credentials,
+  exchangeMedia,
+  openRecorded,
+  type Recorded,
+  startPort,
+  user,
+} from '../testing/port-fixture.js';
+import { TestClient } from '../testing/test-client.js';
+import type { MediaPort } from '../transport/api.js';
+import { TcpAcceptor } from './tcp-acceptor.js';
+
+const closers = new Closers();
+afterEach(() => closers.closeAll());
+
+interface Setup {
+  port: MediaPort;
+  acceptor: TcpAcceptor;
+  recorded: Recorded;
+}
+
+async function setUp(): Promise<Setup> {
+  const nonceSecret = randomBytes(32);
+  const port = await startPort(closers, { nonceSecret });
+  const acceptor = await TcpAcceptor.listen({
+    listenAddress: '127.0.0.1',
+    port: 0,
+    nonceSecret,
+    route: (username) => (port.hasRelayUser(username) ? port : undefined),
+  });
+  closers.add(() => acceptor.close());
+  const recorded = openRecorded(port);
+  const { fingerprint } = await clientCertificate();
+  recorded.transport.negotiate({ generation: 1, ice: credentials(1), fingerprint });
+  return { port, acceptor, recorded };
+}
+
+async function tcpClient({ port, acceptor }: Setup): Promise<TestClient> {
+  const client = await TestClient.openTcp(acceptor.port, port, await clientCertificate());
+  closers.add(() => client.close());
+  return client;
+}
+
+/** Resolves with what came before the server hung up. */
+async function hungUp(port: number, bytes: Buffer): Promise<Buffer> {
+  const socket = connect(port, '127.0.0.1');
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk) => chunks.push(chunk)).on('error', () => undefined);
+  socket.write(bytes);
+  await once(socket, 'close');
+  return Buffer.concat(chunks);
+}
+
+describe('TURN over TCP', () => {
+  test.each(['send', 'channel'] as const)('carries ICE, DTLS and media both ways (%s)', async (mode) => {
+    const setup = await setUp();
+    const client = await tcpClient(setup);
+    const { recorded, port } = setup;
+    expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
+    await client.permit();
+    if (mode === 'channel') await client.bindChannel();
+    await client.check(credentials(1));
+    await client.handshake();
+    await recorded.until('dtls');
+    for (let round = 1; round <= 3; round++) await exchangeMedia(recorded, client, round);
+    expect(recorded.transport.pathState).toMatchObject({ relayed: true, protocol: 'tcp' });
+    expect(port.stats().allocations).toBe(1);
+  });
+
+  test('a connection that ends takes its allocation along', async () => {
+    const setup = await setUp();
+    const client = await tcpClient(setup);
+    await client.allocate(user);
+    expect([setup.port.stats().allocations, setup.acceptor.connections]).toEqual([1, 1]);
+    await client.close();
+    while (setup.acceptor.connections > 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(setup.port.stats().allocations).toBe(0);
+  });
+
+  test('closing the transport ends its connections', async () => {
+    const setup = await setUp();
+    const client = await tcpClient(setup);
+    await client.allocate(user);
+    setup.recorded.transport.close();
+    while (setup.acceptor.connections > 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(setup.port.stats().allocations).toBe(0);
+  });
+
+  test('a wrong password gets a challenge again, an unknown user nothing', async () => {
+    const setup = await setUp();
+    const wrong = await tcpClient(setup);
+    expect((await wrong.allocate({ ...user, password: 'guess' })).errorCode).toBe(401);
+    const unknown = await tcpClient(setup);
+    await expect(unknown.allocate({ username: '1:nobody', password: 'x' })).rejects.toThrow('no answer');
+    expect(setup.port.stats().allocations).toBe(0);
+  });
+
+  test.each([
+    ['an HTTP request', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
+    ['a TLS hello', Buffer.from('16030100', 'hex')],
+    ['channel data out of nowhere', Buffer.from('4001000461626364', 'hex')],
+    ['a binding request', Buffer.from('000100002112a442000000000000000000000000', 'hex')],
+  ])('%s is hung up on without a word', async (_what, bytes) => {
+    const { acceptor } = await setUp();
+    expect(await hungUp(acceptor.port, bytes)).toEqual(Buffer.alloc(0));
+  });
+
+  test('a taken port is an error', async () => {
+    const { acceptor } = await setUp();
+    const again = TcpAcceptor.listen({
+      listenAddress: '127.0.0.1',
+      port: acceptor.port,
+      nonceSecret: randomBytes(32),
+      route: () => undefined,
+    });
+    await expect(again).rejects.toMatchObject({ code: 'NO_FREE_PORT' });
+  });
+});

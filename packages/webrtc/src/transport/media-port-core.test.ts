@@ -1,0 +1,192 @@
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import type { DtlsCertificate } from '../dtls/certificate.js';
+import { Nonces } from '../relay/nonces.js';
+import { Attribute, MessageClass, Method } from '../stun/constants.js';
+import { StunMessage } from '../stun/message.js';
+import { StunWriter } from '../stun/writer.js';
+import { credentials, serverCertificate, user } from '../testing/port-fixture.js';
+import type { PeerTransport } from './api.js';
+import { MediaPortCore } from './media-port-core.js';
+
+let certificate: DtlsCertificate;
+let core: MediaPortCore;
+let nowMs: number;
+let sent: Buffer[];
+let events: string[];
+let transport: PeerTransport;
+const CLIENT = ['198.51.100.7', 4000] as const;
+
+beforeAll(async () => {
+  certificate = await serverCertificate();
+});
+
+beforeEach(() => {
+  nowMs = 1_790_000_000_000;
+  sent = [];
+  events = [];
+  core = new MediaPortCore({
+    advertised: { bytes: Uint8Array.of(203, 0, 113, 5), port: 50_000 },
+    certificate,
+    nonces: new Nonces(),
+    clock: () => nowMs,
+    sendUdp: (datagram) => {
+      sent.push(Buffer.from(datagram));
+      return true;
+    },
+    onSlotKept: () => undefined,
+  });
+  transport = core.openTransport({
+    id: 'peer',
+    relay: user,
+    handlers: {
+      onRtp: () => events.push('rtp'),
+      onRtcp: () => events.push('rtcp'),
+      onIceConnected: (generation) => events.push(`ice ${generation}`),
+      onDtlsConnected: () => events.push('dtls'),
+      onFailed: (reason) => events.push(reason),
+      onSilent: () => events.push('silent'),
+      onActive: () => events.push('active'),
+    },
+  });
+  transport.negotiate({ generation: 1, ice: credentials(1), fingerprint: certificate.fingerprint });
+});
+
+function check(nominate = true): Buffer {
+  const ice = credentials(1);
+  const writer = new StunWriter(Method.binding, MessageClass.request, Buffer.alloc(12, 5));
+  writer.text(Attribute.username, `${ice.localUfrag}:${ice.remoteUfrag}`);
+  if (nominate) writer.bytes(Attribute.useCandidate, Buffer.alloc(0));
+  return writer.integrity(ice.localPwd).fingerprint().finish();
+}
+
+function pass(seconds: number): void {
+  for (let i = 0; i < seconds; i++) {
+    nowMs += 1_000;
+    core.tick();
+  }
+}
+
+describe('time', () => {
+  test('a client without checks for 30 s is silent once, and active again with the next check', () => {
+    core.receive(check(), ...CLIENT);
+    pass(29);
+    expect(events).toEqual(['ice 1']);
+    pass(60);
+    expect(events).toEqual(['ice 1', 'silent']);
+    expect(transport.pathState.ice).toBe('silent');
+    core.receive(check(), ...CLIENT);
+    expect(events).toEqual(['ice 1', 'silent', 'active']);
+    pass(31);
+    expect(events.at(-1)).toBe('silent');
+  });
+
+  test('a client that never connects is silent 30 s after the answer', () => {
+    pass(31);
+    expect(events).toEqual(['silent']);
+  });
+
+  test('sources that are no longer checked are forgotten, the nominated one is not', () => {
+    core.receive(check(false), '198.51.100.7', 4001);
+    core.receive(check(), ...CLIENT);
+    const rtp = Buffer.concat([Buffer.of(0x80, 96), Buffer.alloc(40)]);
+    core.receive(Buffer.from(rtp), '198.51.100.7', 4001);
+    expect(core.stats().dropped.no_keys).toBe(1);
+    pass(70);
+    core.receive(Buffer.from(rtp), '198.51.100.7', 4001);
+    core.receive(Buffer.from(rtp), ...CLIENT);
+    expect(core.stats().dropped).toMatchObject({ no_keys: 2, unknown_source: 1 });
+  });
+});
+
+describe('bounds', () => {
+  test('one transport remembers few sources, and never forgets the nominated one for a new one', () => {
+    core.receive(check(), ...CLIENT);
+    for (let port = 5_000; port < 5_100; port++) {
+      nowMs += 1;
+      core.receive(check(false), '198.51.100.7', port);
+    }
+    const rtp = Buffer.concat([Buffer.of(0x80, 96), Buffer.alloc(40)]);
+    for (let port = 5_000; port < 5_100; port++) core.receive(Buffer.from(rtp), '198.51.100.7', port);
+    core.receive(Buffer.from(rtp), ...CLIENT);
+    expect(core.stats().dropped).toMatchObject({ no_keys: 16, unknown_source: 85 });
+  });
+
+  test('an address that another transport takes over belongs to that one alone', () => {
+    core.receive(check(), ...CLIENT);
+    const ice = credentials(9);
+    const other = core.openTransport({
+      id: 'other',
+      relay: { username: 'other', password: 'x' },
+      handlers: {
+        onRtp: () => undefined,
+        onRtcp: () => undefined,
+        onIceConnected: () => events.push('other'),
+        onDtlsConnected: () => undefined,
+        onFailed: () => undefined,
+        onSilent: () => undefined,
+      },
+    });
+    other.negotiate({ generation: 1, ice, fingerprint: certificate.fingerprint });
+    const theirs = new StunWriter(Method.binding, MessageClass.request, Buffer.alloc(12))
+      .text(Attribute.username, `${ice.localUfrag}:${ice.remoteUfrag}`)
+      .bytes(Attribute.useCandidate, Buffer.alloc(0))
+      .integrity(ice.localPwd)
+      .finish();
+    core.receive(theirs, ...CLIENT);
+    expect(events).toEqual(['ice 1', 'other']);
+    expect(transport.pathState.remotePort).toBeUndefined();
+    expect(other.pathState.remotePort).toBe(CLIENT[1]);
+  });
+});
+
+describe('strangers', () => {
+  test('get no answer to anything but an Allocate', () => {
+    const stranger = (method: Method, messageClass: MessageClass): Buffer =>
+      new StunWriter(method, messageClass, Buffer.alloc(12))
+        .text(Attribute.username, 'srv1:x')
+        .integrity('guess')
+        .finish();
+    for (const method of Object.values(Method)) {
+      for (const messageClass of Object.values(MessageClass)) {
+        if (method !== Method.allocate) core.receive(stranger(method, messageClass), '192.0.2.66', 1);
+      }
+    }
+    expect(sent).toEqual([]);
+    core.receive(stranger(Method.allocate, MessageClass.request), '192.0.2.66', 1);
+    expect(sent.map((reply) => StunMessage.parse(reply)?.errorCode)).toEqual([401]);
+  });
+
+  test('with 15,000 datagrams of garbage change nothing and are answered with challenges only', () => {
+    core.receive(check(), ...CLIENT);
+    sent.length = 0;
+    const first = fc.constantFrom(0, 1, 2, 3, 20, 22, 23, 63, 64, 79, 128, 129, 191, 255);
+    const stun = fc.tuple(fc.nat(0x3fff), fc.uint8Array({ maxLength: 60 })).map(([type, body]) => {
+      const bytes = Buffer.alloc(20 + (body.length & ~3));
+      bytes.writeUInt16BE(type, 0);
+      bytes.writeUInt16BE(bytes.length - 20, 2);
+      bytes.writeUInt32BE(0x2112a442, 4);
+      bytes.set(body.subarray(0, body.length & ~3), 20);
+      return bytes;
+    });
+    const datagram = fc.oneof(
+      fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes)),
+      fc.tuple(first, fc.uint8Array({ maxLength: 80 })).map(([byte, rest]) => Buffer.concat([Buffer.of(byte), rest])),
+      stun,
+    );
+    fc.assert(
+      fc.property(datagram, fc.boolean(), (bytes, fromClient) => {
+        nowMs += 1;
+        if (fromClient) core.receive(bytes, ...CLIENT);
+        else core.receive(bytes, '192.0.2.66', 1);
+      }),
+      { numRuns: 15_000 },
+    );
+    expect(events).toEqual(['ice 1']);
+    expect(core.stats().dropped.handler_error).toBe(0);
+    expect(core.stats()).toMatchObject({ allocations: 0, transports: 1 });
+    for (const reply of sent) expect(StunMessage.parse(reply)?.errorCode).toBe(401);
+    core.receive(check(), ...CLIENT);
+    expect(StunMessage.parse(sent.at(-1) as Buffer)?.messageClass).toBe(MessageClass.success);
+  });
+});

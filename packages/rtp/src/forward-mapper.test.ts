@@ -1,0 +1,150 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { ForwardMapper } from './forward-mapper.js';
+
+function start(sequence = 70_000, timestamp = 1000) {
+  const mapper = new ForwardMapper({ clockRate: 90_000, firstSequence: 500, firstTimestamp: 7000 });
+  mapper.switchTo(sequence, timestamp, 0);
+  return mapper;
+}
+
+/** What `map` answers: the outbound number, or null when the packet is not sent. */
+function mapped(mapper: ForwardMapper, sequence: number, timestamp = 1000, nowMs = 0): number | null {
+  return mapper.map(sequence, timestamp, nowMs) ? mapper.sequence : null;
+}
+
+describe('the numbers of an outbound stream', () => {
+  test('start where they are told and follow the source, gaps of loss included', () => {
+    const mapper = start();
+    expect([70_000, 70_001, 70_004, 70_005].map((sequence) => mapped(mapper, sequence))).toEqual([500, 501, 504, 505]);
+    expect(mapper.timestamp).toBe(7000);
+    expect(mapper.newestSequence).toBe(505);
+  });
+
+  test('are given to late packets of the current source', () => {
+    const mapper = start();
+    expect([70_000, 70_003, 70_001, 70_002].map((sequence) => mapped(mapper, sequence))).toEqual([500, 503, 501, 502]);
+  });
+
+  test('continue without a gap on a switch, and packets from before it are dropped', () => {
+    const mapper = start();
+    mapped(mapper, 70_000);
+    mapped(mapper, 70_001);
+    mapper.switchTo(90_010, 400_000, 40);
+    expect(mapped(mapper, 90_010, 400_000, 40)).toBe(502);
+    expect(mapped(mapper, 90_009, 397_000, 41)).toBeNull();
+    expect(mapped(mapper, 90_011, 400_000, 41)).toBe(503);
+  });
+
+  test('close up behind dropped packets, for late ones too', () => {
+    const mapper = start();
+    mapped(mapper, 70_000);
+    mapper.drop(70_001);
+    expect(mapped(mapper, 70_003)).toBe(502);
+    mapper.drop(70_004);
+    mapper.drop(70_005);
+    expect(mapped(mapper, 70_006)).toBe(503);
+    expect(mapped(mapper, 70_002)).toBe(501);
+    expect(mapped(mapper, 70_004)).toBeNull();
+  });
+
+  test('do not move for padding that comes after its successors', () => {
+    const mapper = start();
+    mapped(mapper, 70_000);
+    mapped(mapper, 70_002);
+    mapper.drop(70_001);
+    expect(mapped(mapper, 70_003)).toBe(503);
+  });
+
+  test('are unique, ascending with the source and gapless where nothing was lost, whatever is dropped and reordered', () => {
+    const steps = fc.array(
+      fc.record({ drop: fc.boolean(), delay: fc.nat(3), lost: fc.nat(9).map((dice) => dice === 0) }),
+      { minLength: 1, maxLength: 400 },
+    );
+    fc.assert(
+      fc.property(steps, (plan) => {
+        const mapper = start(100_000);
+        expect(mapped(mapper, 100_000)).toBe(500);
+        const arrivals = plan
+          .map((step, i) => ({ ...step, sequence: 100_001 + i, at: i + (step.drop ? 0 : step.delay) }))
+          .filter((step) => !step.lost)
+          .toSorted((a, b) => a.at - b.at || a.sequence - b.sequence);
+        const outputs = new Map<number, number>();
+        let latePadding = 0;
+        let newest = 100_000;
+        for (const { sequence, drop } of arrivals) {
+          if (drop) {
+            if (sequence < newest) latePadding += 1;
+            mapper.drop(sequence);
+          } else {
+            const output = mapped(mapper, sequence);
+            if (output !== null) outputs.set(sequence, output);
+          }
+          newest = Math.max(newest, sequence);
+        }
+        const bySource = [...outputs].toSorted(([a], [b]) => a - b).map(([, output]) => output);
+        expect(bySource).toEqual(bySource.toSorted((a, b) => a - b));
+        expect(new Set(bySource).size).toBe(bySource.length);
+        // Holes in the output: what was lost and the padding that could not be closed up any more; nothing else.
+        const lost = plan.filter((step) => step.lost).length;
+        const holes = mapper.newestSequence - 500 - bySource.length;
+        expect(holes).toBeLessThanOrEqual(lost + latePadding);
+        expect(holes).toBeGreaterThanOrEqual(0);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('of a very late packet from before the remembered drops are not guessed', () => {
+    const mapper = start();
+    mapped(mapper, 70_000);
+    for (let i = 1; i <= 300; i += 1) mapper.drop(70_001 + i);
+    mapped(mapper, 70_400);
+    expect(mapped(mapper, 70_001)).toBeNull();
+  });
+});
+
+describe('the timestamps of an outbound stream', () => {
+  test('continue by wall time on a switch', () => {
+    const mapper = start();
+    mapper.map(70_000, 1000, 10_000);
+    mapper.map(70_001, 4000, 10_033);
+    mapper.switchTo(9, 123_456, 10_133);
+    expect(mapper.map(9, 123_456, 10_133)).toBe(true);
+    expect(mapper.timestamp).toBe(10_000 + 9000);
+    mapper.map(10, 126_456, 10_166);
+    expect(mapper.timestamp).toBe(10_000 + 9000 + 3000);
+    expect(mapper.mapTimestamp(123_456)).toBe(19_000);
+  });
+
+  test('move by at least 1 on a switch within the same millisecond', () => {
+    const mapper = start();
+    mapper.map(70_000, 1000, 10_000);
+    mapper.switchTo(9, 5, 10_000);
+    mapper.map(9, 5, 10_000);
+    expect(mapper.timestamp).toBe(7001);
+  });
+
+  test('count from the frame sent last, not from its last packet, and wrap', () => {
+    const mapper = new ForwardMapper({ clockRate: 48_000, firstSequence: 1, firstTimestamp: 0xffffff00 });
+    mapper.switchTo(100, 77, 0);
+    mapper.map(100, 77, 1000);
+    mapper.map(101, 77, 1008);
+    mapper.switchTo(500, 9, 1020);
+    mapper.map(500, 9, 1020);
+    expect(mapper.timestamp).toBe((0xffffff00 + 960) % 4_294_967_296);
+  });
+
+  test('are not carried on while nothing has been sent', () => {
+    const mapper = start();
+    mapper.switchTo(9, 5, 60_000);
+    mapper.map(9, 5, 60_000);
+    expect([mapper.sequence, mapper.timestamp]).toEqual([500, 7000]);
+  });
+});
+
+test('nothing is sent before a source was chosen', () => {
+  const mapper = new ForwardMapper({ clockRate: 90_000, firstSequence: 1, firstTimestamp: 1 });
+  mapper.drop(4);
+  expect([mapper.started, mapper.map(5, 5, 5), mapper.newestSequence]).toEqual([false, false, 0]);
+});

@@ -1,0 +1,76 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { RtpPacket } from 'werift';
+import { OutboundHeader, writePadding } from './outbound-header.js';
+import { RtpView } from './rtp-view.js';
+
+describe('an outbound header', () => {
+  test('is read back by werift and by our view, whatever is negotiated', () => {
+    const view = new RtpView();
+    const id = fc.option(fc.integer({ min: 1, max: 14 }), { nil: undefined });
+    fc.assert(
+      fc.property(
+        fc.record({ ssrc: fc.nat(0xffffffff), payloadType: fc.nat(127), mid: fc.stringMatching(/^[0-9a-z]{0,16}$/) }),
+        fc.uniqueArray(id, { minLength: 3, maxLength: 3, selector: (value) => value ?? Symbol('none') }),
+        fc.record({
+          marker: fc.boolean(),
+          sequence: fc.nat(2 ** 40),
+          timestamp: fc.nat(0xffffffff),
+          transport: fc.integer({ min: -1, max: 2 ** 33 }),
+          level: fc.integer({ min: -1, max: 255 }),
+        }),
+        (stream, [mid, transportCc, audioLevel], packet) => {
+          const header = new OutboundHeader({ ...stream, extensionIds: { mid, transportCc, audioLevel } });
+          const buffer = Buffer.alloc(80, 0xee);
+          const length = header.write(
+            buffer,
+            3,
+            packet.marker,
+            packet.sequence,
+            packet.timestamp,
+            packet.transport,
+            packet.level,
+          );
+          expect(length % 4).toBe(0);
+          expect(length).toBeLessThanOrEqual(header.maxLength);
+          expect(buffer[2]).toBe(0xee);
+          buffer[3 + length] = 0xaa;
+          expect(view.parse(buffer, 3, 3 + length + 1)).toBe(true);
+          expect(view.payloadLength).toBe(1);
+          expect(view.textExtension(mid)).toBe(mid === undefined || stream.mid === '' ? undefined : stream.mid);
+          expect(view.transportSequence(transportCc)).toBe(
+            transportCc === undefined || packet.transport < 0 ? -1 : packet.transport % 65_536,
+          );
+          expect(view.audioLevel(audioLevel)).toBe(audioLevel === undefined ? -1 : packet.level);
+
+          const theirs = RtpPacket.deSerialize(Buffer.from(buffer.subarray(3, 4 + length))).header;
+          expect([theirs.ssrc, theirs.payloadType, theirs.marker]).toEqual([
+            stream.ssrc,
+            stream.payloadType,
+            packet.marker,
+          ]);
+          expect([theirs.sequenceNumber, theirs.timestamp]).toEqual([packet.sequence % 65_536, packet.timestamp]);
+        },
+      ),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('refuses values that do not fit their fields, quoting them', () => {
+    const make = (options: object) => () => new OutboundHeader({ ssrc: 1, payloadType: 96, ...options });
+    expect(make({ payloadType: 128 })).toThrow('payload type must be an integer from 0 to 127, got 128');
+    expect(make({ extensionIds: { transportCc: 15 } })).toThrow(expect.objectContaining({ code: 'OUT_OF_RANGE' }));
+    expect(make({ extensionIds: { mid: 4 }, mid: 'seventeen-letters' })).toThrow('seventeen-letters');
+  });
+
+  test('can be followed by padding alone', () => {
+    const header = new OutboundHeader({ ssrc: 1, payloadType: 97 });
+    const buffer = Buffer.alloc(300, 0xee);
+    const length = header.write(buffer, 4, false, 9, 9);
+    expect(writePadding(buffer, 4, length, 255)).toBe(255);
+    const view = new RtpView();
+    expect(view.parse(buffer, 4, 4 + length + 255)).toBe(true);
+    expect([view.isPaddingOnly, view.paddingLength]).toEqual([true, 255]);
+    expect(() => writePadding(buffer, 4, length, 0)).toThrow('got 0');
+  });
+});

@@ -1,0 +1,175 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { RtpHeader, RtpPacket } from 'werift';
+import { isRtcp, RtpView, rtpHeaderLength } from './rtp-view.js';
+
+const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');
+
+/** A packet of the independent implementation, with what it was made from. */
+const packets = fc
+  .record({
+    marker: fc.boolean(),
+    payloadType: fc.nat(127),
+    sequence: fc.nat(65_535),
+    timestamp: fc.nat(0xffffffff),
+    ssrc: fc.nat(0xffffffff),
+    csrc: fc.array(fc.nat(0xffffffff), { maxLength: 15 }),
+    extensions: fc.uniqueArray(
+      fc.record({ id: fc.integer({ min: 1, max: 14 }), payload: fc.uint8Array({ minLength: 1, maxLength: 16 }) }),
+      { selector: (extension) => extension.id, maxLength: 6 },
+    ),
+    twoByte: fc.boolean(),
+    payload: fc.uint8Array({ minLength: 1, maxLength: 40 }),
+    padding: fc.nat(20),
+  })
+  .map((made) => {
+    const header = new RtpHeader({
+      marker: made.marker,
+      payloadType: made.payloadType,
+      sequenceNumber: made.sequence,
+      timestamp: made.timestamp,
+      ssrc: made.ssrc,
+      csrc: made.csrc,
+      csrcLength: made.csrc.length,
+      extension: made.extensions.length > 0,
+      extensionProfile: made.twoByte ? 0x1000 : 0xbede,
+      extensions: made.extensions.map(({ id, payload }) => ({ id, payload: Buffer.from(payload) })),
+      padding: made.padding > 0,
+      paddingSize: made.padding,
+    });
+    const bytes = new RtpPacket(header, Buffer.from(made.payload)).serialize();
+    return { made, bytes };
+  });
+
+describe('a view on an RTP packet', () => {
+  test('reads what werift wrote, at any offset', () => {
+    const view = new RtpView();
+    fc.assert(
+      fc.property(packets, fc.nat(9), ({ made, bytes }, offset) => {
+        const buffer = Buffer.concat([Buffer.alloc(offset, 0xff), bytes, Buffer.alloc(3, 0xff)]);
+        expect(view.parse(buffer, offset, offset + bytes.length)).toBe(true);
+        expect([view.marker, view.payloadType, view.sequence]).toEqual([made.marker, made.payloadType, made.sequence]);
+        expect([view.timestamp, view.ssrc, view.csrcCount]).toEqual([made.timestamp, made.ssrc, made.csrc.length]);
+        expect(made.csrc.map((_, i) => view.csrc(i))).toEqual(made.csrc);
+        expect(buffer.subarray(view.payloadStart, view.payloadEnd).equals(Buffer.from(made.payload))).toBe(true);
+        expect(view.paddingLength).toBe(made.padding);
+        expect(rtpHeaderLength(buffer, offset, offset + bytes.length)).toBe(view.headerLength);
+        for (let id = 1; id <= 14; id += 1) {
+          const expected = made.extensions.find((extension) => extension.id === id);
+          expect(view.findExtension(id)).toBe(expected !== undefined);
+          if (expected === undefined) continue;
+          const found = buffer.subarray(view.foundStart, view.foundStart + view.foundLength);
+          expect(found.equals(Buffer.from(expected.payload))).toBe(true);
+        }
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  test('shows werift what it rewrote', () => {
+    const view = new RtpView();
+    fc.assert(
+      fc.property(packets, fc.nat(0xffffffff), ({ made, bytes }, value) => {
+        view.parse(bytes);
+        view.rewrite({ ssrc: value, sequence: value & 0xffff, timestamp: ~value >>> 0, payloadType: value & 0x7f });
+        const { header } = RtpPacket.deSerialize(bytes);
+        expect([header.ssrc, header.sequenceNumber, header.timestamp]).toEqual([value, value & 0xffff, ~value >>> 0]);
+        expect([header.payloadType, header.marker]).toEqual([value & 0x7f, made.marker]);
+        expect([view.ssrc, view.sequence, view.payloadType]).toEqual([value, value & 0xffff, value & 0x7f]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('never throws on garbage, and what it accepts lies inside', () => {
+    const view = new RtpView();
+    const likely = fc
+      .tuple(
+        fc.uint8Array({ minLength: 12, maxLength: 80, size: 'max' }),
+        fc.constantFrom(0x80, 0x90, 0x91, 0xb0, 0xbf, 0xa0),
+      )
+      .map(([bytes, first]) => {
+        bytes[0] = first;
+        // Mostly a real extension profile and a length that may fit.
+        const profile = bytes[1]! % 2 === 0 ? [0xbe, 0xde] : [0x10, 0x00];
+        if (bytes.length >= 16) bytes.set([...profile, 0, bytes[15]! % 12], 12);
+        if (bytes[2]! % 4 > 0) bytes[bytes.length - 1] = bytes.at(-1)! % 24;
+        return bytes;
+      });
+    let accepted = 0;
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.uint8Array({ maxLength: 60 }),
+          likely,
+          packets.map(({ bytes }) => bytes.subarray(0, -2)),
+        ),
+        (bytes) => {
+          const buffer = Buffer.from(bytes);
+          if (!view.parse(buffer)) return;
+          accepted += 1;
+          expect(
+            view.payloadStart >= 12 && view.payloadStart <= view.payloadEnd && view.payloadEnd <= buffer.length,
+          ).toBe(true);
+          for (let id = 1; id <= 15; id += 1) {
+            if (!view.findExtension(id)) continue;
+            expect(view.foundStart >= 16 && view.foundStart + view.foundLength <= view.payloadStart).toBe(true);
+          }
+          view.textExtension(1);
+          view.transportSequence(2);
+          view.audioLevel(3);
+        },
+      ),
+      { numRuns: 12_000 },
+    );
+    expect(accepted).toBeGreaterThan(2000);
+  });
+
+  test('refuses a header cut short, another version, and impossible padding', () => {
+    const view = new RtpView();
+    expect(view.parse(hex('80600001 00000000 000000'))).toBe(false);
+    expect(view.parse(hex('40600001 00000000 00000001 aa'))).toBe(false);
+    expect(view.parse(hex('82600001 00000000 00000001 00000002 000000'))).toBe(false);
+    expect(view.parse(hex('90600001 00000000 00000001 bede0002 10aa0000'))).toBe(false);
+    expect(view.parse(hex('a0600001 00000000 00000001'))).toBe(false);
+    expect(view.parse(hex('a0600001 00000000 00000001 aa00'))).toBe(false);
+    expect(view.parse(hex('a0600001 00000000 00000001 aa03'))).toBe(false);
+    expect(view.parse(hex('80600001 00000000 00000001'), 0, 13)).toBe(false);
+  });
+
+  test('knows padding-only packets', () => {
+    const view = new RtpView();
+    expect(view.parse(hex('a0600001 00000000 00000001 00000004'))).toBe(true);
+    expect([view.isPaddingOnly, view.payloadLength, view.paddingLength]).toEqual([true, 0, 4]);
+  });
+
+  test('reads the extensions WebRTC uses', () => {
+    // mid "0" as 4, transport sequence 0x1234 as 3, audio level 0x85 as 1, rid "h" as 10; padding byte between.
+    const packet = hex('90600001 00000000 00000001 bede0003 4030 00 311234 1085 a068 0000 ff');
+    const view = new RtpView();
+    expect(view.parse(packet)).toBe(true);
+    expect([view.textExtension(4), view.textExtension(10), view.textExtension(5)]).toEqual(['0', 'h', undefined]);
+    expect([view.transportSequence(3), view.transportSequence(5), view.transportSequence(1)]).toEqual([0x1234, -1, -1]);
+    expect([view.audioLevel(1), view.audioLevel(undefined)]).toEqual([0x85, -1]);
+    expect(view.textExtension(undefined)).toBeUndefined();
+  });
+
+  test('stops at the reserved id 15 of the one-byte form, RFC 8285 section 4.2', () => {
+    const view = new RtpView();
+    view.parse(hex('90600001 00000000 00000001 bede0002 10aa f0bb 20cc 0000'));
+    expect([view.findExtension(1), view.findExtension(15), view.findExtension(2)]).toEqual([true, false, false]);
+  });
+
+  test('finds empty elements of the two-byte form, RFC 8285 section 4.3', () => {
+    const view = new RtpView();
+    view.parse(hex('90600001 00000000 00000001 10000002 0100 0201aa 0300 00'));
+    expect([view.findExtension(1), view.foundLength]).toEqual([true, 0]);
+    expect([view.findExtension(2), view.audioLevel(2)]).toEqual([true, 0xaa]);
+    expect([view.findExtension(3), view.textExtension(3)]).toEqual([true, undefined]);
+  });
+});
+
+test('RTCP is told from RTP by its packet type', () => {
+  for (let type = 0; type < 256; type += 1) expect(isRtcp(Buffer.from([0x80, type]))).toBe(type >= 192 && type <= 223);
+  expect(isRtcp(Buffer.from([0x80]))).toBe(false);
+});

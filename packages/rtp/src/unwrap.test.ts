@@ -1,0 +1,52 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { SequenceUnwrapper, sequenceDelta, TimestampUnwrapper, timestampDelta } from './unwrap.js';
+
+describe('unwrapping', () => {
+  test('of sequence numbers keeps every distance below half a circle', () => {
+    fc.assert(
+      fc.property(
+        fc.nat(65_535),
+        fc.array(fc.integer({ min: -1000, max: 32_000 }), { maxLength: 50 }),
+        (first, steps) => {
+          const unwrapper = new SequenceUnwrapper();
+          const offset = unwrapper.unwrap(first) - first;
+          let newest = first;
+          for (const step of steps) {
+            const next = newest + step;
+            if (next < first - 1000) continue;
+            expect(unwrapper.peek((next + 65_536) % 65_536)).toBe(next + offset);
+            expect(unwrapper.unwrap((next + 65_536) % 65_536)).toBe(next + offset);
+            newest = Math.max(newest, next);
+            expect(unwrapper.newest).toBe(newest + offset);
+          }
+        },
+      ),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('of timestamps does too', () => {
+    const unwrapper = new TimestampUnwrapper();
+    const first = unwrapper.unwrap(4_294_967_290);
+    expect(unwrapper.unwrap(10) - first).toBe(16);
+    expect(unwrapper.unwrap(4_294_967_280) - first).toBe(-10);
+    expect(unwrapper.newest - first).toBe(16);
+    unwrapper.reset();
+    expect(unwrapper.newest).toBe(-1);
+  });
+
+  test('starts over after a reset, and never answers a negative number', () => {
+    const unwrapper = new SequenceUnwrapper();
+    unwrapper.unwrap(0);
+    for (let i = 0; i < 10; i += 1) expect(unwrapper.peek((65_536 - i * 3000) % 65_536)).toBeGreaterThanOrEqual(0);
+    unwrapper.reset();
+    expect(unwrapper.newest).toBe(-1);
+    expect(unwrapper.unwrap(5)).toBe(65_541);
+  });
+
+  test('measures signed distances on the circles', () => {
+    expect([sequenceDelta(65_535, 0), sequenceDelta(0, 65_535), sequenceDelta(0, 32_768)]).toEqual([1, -1, -32_768]);
+    expect([timestampDelta(4_294_967_295, 1), timestampDelta(1, 4_294_967_295)]).toEqual([2, -2]);
+  });
+});

@@ -1,4 +1,5 @@
 import { ActorError, type ActorSystem } from '@bloom/actors';
+import { INTERNAL_ERROR } from './close-reason.js';
 import type { PeerRef, RoomRef, SocketRef } from './room-messages.js';
 import type { AttachedPeer, AttachRefusal, PeerSocket } from './room-service.js';
 import { socketBehaviour } from './socket-actor.js';
@@ -14,6 +15,8 @@ export interface AttachOptions {
   room: RoomRef;
   peerId: string;
   socket: PeerSocket;
+  /** Holds the actors of all websockets of this node while they live. */
+  sockets: Set<SocketRef>;
 }
 
 /** Puts an actor in front of the websocket and makes it the peer's, unless a living one is. */
@@ -22,8 +25,11 @@ export async function attachSocket({
   room,
   peerId,
   socket,
+  sockets,
 }: AttachOptions): Promise<AttachedPeer | AttachRefusal> {
   const ref = system.spawn(socketBehaviour(socket), { folder: 'sockets', mailbox: { essential: 'all' } });
+  sockets.add(ref);
+  system.monitor(ref, () => sockets.delete(ref));
 
   try {
     const answer = await claim(system, room, peerId, ref);
@@ -79,7 +85,7 @@ function attachedPeer(system: ActorSystem, ref: SocketRef, peer: PeerRef, socket
     receive: (text) => {
       const taken = system.cast(peer, { type: 'clientEvent', socket: ref, text });
       // A flood beyond the mailbox: what is lost could be an offer, so the client has to begin anew.
-      if (!taken && system.isAlive(peer)) socket.close(1011, 'Internal server error');
+      if (!taken && system.isAlive(peer)) socket.close(1011, INTERNAL_ERROR);
     },
     detach: () => void system.stop(ref),
   };

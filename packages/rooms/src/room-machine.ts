@@ -1,17 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MediaRoomEvent } from '@bloom/sfu';
 import type { TrackOwner } from '@bloom/protocol';
+import { closeReason, INTERNAL_ERROR } from './close-reason.js';
 import { ComponentTable, type ComponentRecord } from './component-table.js';
 import { done, refusals, type Outcome } from './outcome.js';
+import { simulcastOption } from './peer-options.js';
 import { newPeer, peerEndpoint, peerView, trackInfo, type PeerRecord } from './peer-record.js';
 import type { EndpointTrack, SessionInput } from './peer-session.js';
 import type { AttachAnswer, ComponentReport, PeerRequest, SocketRef } from './room-messages.js';
 import type { PeerView, RoomConfig, RoomView } from './room-service.js';
 import type { RoomWorld } from './room-world.js';
-
-const INTERNAL_ERROR = 'Internal server error';
-/** A close frame holds 125 bytes, two of them the code (RFC 6455, section 5.5). */
-const MAX_CLOSE_REASON_BYTES = 123;
 
 export interface RoomMachineOptions {
   config: RoomConfig & { roomId: string };
@@ -492,25 +490,4 @@ export class RoomMachine {
     this.#view = undefined;
     this.#world.changed();
   }
-}
-
-/** `undefined` when the options are malformed; null counts as absent. */
-function simulcastOption(options: unknown): boolean | undefined {
-  if (options === undefined || options === null) return true;
-  if (typeof options !== 'object' || Array.isArray(options)) return undefined;
-  const value = (options as Record<string, unknown>)['enableSimulcast'] ?? true;
-
-  return typeof value === 'boolean' ? value : undefined;
-}
-
-/** The text cut to what a close frame holds, at a character boundary. */
-export function closeReason(reason: string): string {
-  if (reason === '') return INTERNAL_ERROR;
-  const bytes = Buffer.from(reason);
-  if (bytes.length <= MAX_CLOSE_REASON_BYTES) return reason;
-
-  let end = MAX_CLOSE_REASON_BYTES;
-  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
-
-  return bytes.toString('utf8', 0, end);
 }

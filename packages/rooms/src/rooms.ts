@@ -10,7 +10,7 @@ import type { CreatePeerSession } from './peer-session.js';
 import { issuePeerToken, verifyPeerToken } from './peer-token.js';
 import { roomBehaviour, roomMailbox, type RoomState } from './room-actor.js';
 import type { RoomMachine } from './room-machine.js';
-import type { RoomProtocol, RoomRef } from './room-messages.js';
+import type { RoomProtocol, RoomRef, SocketRef } from './room-messages.js';
 import { RoomError, type ComponentType, type RoomConfig, type RoomService, type RoomView } from './room-service.js';
 
 /** Requests wait this long for a room; clients give up after 5 s. */
@@ -106,6 +106,7 @@ class LocalRooms implements Rooms {
   readonly #kinds: ComponentKinds;
   readonly #owner: ActorRef<OwnerProtocol>;
   readonly #entries = new Map<string, Entry>();
+  readonly #sockets = new Set<SocketRef>();
   readonly #now: () => number;
   readonly #newId: () => string;
   #subscriptions = 0;
@@ -212,7 +213,7 @@ class LocalRooms implements Rooms {
     const room = this.#entries.get(claim.roomId)?.ref;
     if (room === undefined) return 'room not found';
 
-    return attachSocket({ system: this.#system, room, peerId: claim.peerId, socket });
+    return attachSocket({ system: this.#system, room, peerId: claim.peerId, socket, sockets: this.#sockets });
   }
 
   drain(): void {
@@ -221,6 +222,9 @@ class LocalRooms implements Rooms {
 
   async deleteAll(): Promise<void> {
     await Promise.all([...this.#entries.values()].map((entry) => this.#delete(entry)));
+    // The rooms are gone as soon as they said so; their last words to the clients are still to leave.
+    const ended = [...this.#sockets].map((ref) => new Promise((resolve) => this.#system.monitor(ref, resolve)));
+    await Promise.all(ended);
   }
 
   async reports(): Promise<RoomReport[]> {

@@ -1,4 +1,5 @@
 import { later, type Behaviour } from '@bloom/actors';
+import { INTERNAL_ERROR } from './close-reason.js';
 import type { PeerSocket } from './room-service.js';
 import type { SocketProtocol } from './room-messages.js';
 
@@ -36,12 +37,12 @@ export function socketBehaviour(socket: PeerSocket): Behaviour<SocketProtocol, S
         context.monitor(peer, () => ({ type: 'peerDown' }));
       },
       peerDown: (state, _message, context) => {
-        close(state, 1011, 'Internal server error');
+        close(state, 1011, INTERNAL_ERROR);
         context.stop();
       },
     },
     onStop: (state, { reason }) => {
-      if (reason === 'crashed') close(state, 1011, 'Internal server error');
+      if (reason === 'crashed') close(state, 1011, INTERNAL_ERROR);
     },
   };
 }

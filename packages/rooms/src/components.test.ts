@@ -1,0 +1,232 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Component, ComponentHost, ComponentKind } from './component-kind.js';
+import { RoomError } from './room-service.js';
+import { emptyConfig, testNode, videoTrack, type TestNode } from './testing.js';
+
+let node: TestNode;
+let hosts: ComponentHost[];
+let deeds: string[];
+
+/** Kinds that note what is done to them. */
+function kind(
+  type: ComponentKind['type'],
+  more: Partial<ComponentKind> = {},
+  part: Partial<Component> = {},
+): ComponentKind {
+  return {
+    type,
+    requiresH264: false,
+    limitPerRoom: null,
+    prepare: async (options) => {
+      if (options['broken'] === 'bug') throw new TypeError('a bug');
+      if (options['filePath'] === undefined) {
+        throw new RoomError('MISSING_OPTION', 'Required field "filePath" missing');
+      }
+      const subscribeMode = type === 'hls' ? (options['subscribeMode'] === 'manual' ? 'manual' : 'auto') : null;
+
+      return {
+        properties: { filePath: options['filePath'] },
+        subscribeMode,
+        start: (host) => {
+          if (options['broken'] === 'start') throw new Error('cannot start');
+          hosts.push(host);
+          return { close: async () => void deeds.push(`close ${host.componentId}`), ...part };
+        },
+      };
+    },
+    ...more,
+  };
+}
+
+beforeEach(async () => {
+  hosts = [];
+  deeds = [];
+  node = testNode({
+    componentKinds: [
+      kind('file'),
+      kind(
+        'hls',
+        { requiresH264: true, limitPerRoom: 1 },
+        { subscribe: (origins) => void deeds.push(`take ${origins}`) },
+      ),
+      kind(
+        'sip',
+        {},
+        { dial: (number) => void deeds.push(`dial ${number}`), hangUp: () => void deeds.push('hang up') },
+      ),
+    ],
+  });
+  await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen', videoCodec: 'h264' });
+  await node.rooms.createRoom({ ...emptyConfig, roomId: 'any' });
+  node.news();
+});
+afterEach(() => node.close());
+
+const options = { filePath: 'a.h264' };
+
+describe('creating a component', () => {
+  test('checks kind, codec, limit and options in this order', async () => {
+    const add = (roomId: string, type: ComponentKind['type'], given: unknown): Promise<unknown> =>
+      node.rooms.addComponent(roomId, type, given);
+
+    await expect(add('attic', 'rtsp', 'garbage')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+    await expect(add('any', 'rtsp', 'garbage')).rejects.toMatchObject({
+      code: 'COMPONENT_TYPE_DISABLED',
+      message: 'Components of type rtsp are disabled',
+    });
+    await add('kitchen', 'hls', options);
+    await expect(add('any', 'hls', 'garbage')).rejects.toMatchObject({
+      code: 'INCOMPATIBLE_CODEC',
+      message: 'Incompatible video codec enforced in room any',
+    });
+    await expect(add('kitchen', 'hls', 'garbage')).rejects.toMatchObject({
+      code: 'COMPONENT_LIMIT',
+      message: 'Reached hls components limit for component in room kitchen',
+    });
+    await expect(add('any', 'file', [])).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
+    await expect(add('any', 'file', null)).rejects.toMatchObject({
+      code: 'MISSING_OPTION',
+      message: 'Required field "filePath" missing',
+    });
+  });
+
+  test('two at once of a kind limited to one: the second is refused', async () => {
+    const outcomes = await Promise.allSettled([
+      node.rooms.addComponent('kitchen', 'hls', options),
+      node.rooms.addComponent('kitchen', 'hls', options),
+    ]);
+
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
+  });
+
+  test('a bug in a kind costs the call, not the room', async () => {
+    for (const broken of ['bug', 'start']) {
+      await expect(node.rooms.addComponent('any', 'file', { ...options, broken })).rejects.toMatchObject({
+        code: 'ROOM_FAILED',
+      });
+    }
+    expect((await node.rooms.getRoom('any')).components).toEqual([]);
+  });
+
+  test('answers without tracks, shows it in the room, tells the peers, notifies nobody', async () => {
+    const ann = await node.join('any');
+    node.news();
+    ann.socket.sent.length = 0;
+    const component = await node.rooms.addComponent('any', 'file', options);
+    await node.system.idle();
+
+    expect(component).toEqual({ id: component.id, type: 'file', properties: options, tracks: [] });
+    expect((await node.rooms.getRoom('any')).components).toEqual([component]);
+    expect(ann.socket.sent).toEqual([
+      { type: 'endpointAdded', endpoint: { id: component.id, type: 'file', metadata: null, tracks: [] } },
+    ]);
+    expect(node.news()).toEqual([]);
+  });
+});
+
+describe('a component', () => {
+  test('publishes to everybody, and loses its tracks when it is deleted', async () => {
+    const { id } = await node.rooms.addComponent('any', 'file', options);
+    hosts[0]?.report({ do: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
+    hosts[0]?.report({ do: 'unpublish', trackIds: ['t2'] });
+    const ann = await node.join('any');
+    expect(ann.socket.sent).toMatchObject([{ type: 'joined', endpoints: [{ id, tracks: [{ trackId: 't1' }] }] }]);
+    node.news();
+    await node.rooms.removeComponent('any', id);
+    await node.system.idle();
+
+    expect(node.news()).toEqual([`trackRemoved ${id}/t1`]);
+    expect(deeds).toEqual([`close ${id}`]);
+    expect(ann.socket.sent.at(-1)).toEqual({ type: 'endpointRemoved', endpointId: id });
+    await expect(node.rooms.removeComponent('any', id)).rejects.toMatchObject({
+      code: 'COMPONENT_NOT_FOUND',
+      message: `Component ${id} does not exist`,
+    });
+  });
+
+  test('that finishes goes silently, one that crashes is announced', async () => {
+    const [first, second] = [
+      await node.rooms.addComponent('any', 'file', options),
+      await node.rooms.addComponent('any', 'file', options),
+    ];
+    hosts[0]?.report({ do: 'publish', tracks: [videoTrack('t1')] });
+    hosts[0]?.report({ do: 'finished' });
+    hosts[0]?.report({ do: 'crashed', reason: 'too late' });
+    hosts[1]?.report({ do: 'publish', tracks: [videoTrack('t2')] });
+    hosts[1]?.report({ do: 'crashed', reason: 'aborted' });
+    await node.system.idle();
+
+    expect(node.news()).toEqual([
+      `trackAdded ${first.id}/t1`,
+      `trackRemoved ${first.id}/t1`,
+      `trackAdded ${second.id}/t2`,
+      `trackRemoved ${second.id}/t2`,
+      `componentCrashed ${second.id}`,
+    ]);
+    expect((await node.rooms.getRoom('any')).components).toEqual([]);
+  });
+
+  test('that becomes playable says so and shows it', async () => {
+    const { id } = await node.rooms.addComponent('kitchen', 'hls', options);
+    hosts[0]?.report({ do: 'playable', properties: { playable: true } });
+    await node.system.idle();
+
+    expect(node.news()).toEqual([`hlsPlayable ${id}`]);
+    expect((await node.rooms.getRoom('kitchen')).components[0]?.properties).toEqual({ playable: true });
+  });
+
+  test('loses its tracks before the room goes, and is closed with it', async () => {
+    const { id } = await node.rooms.addComponent('any', 'file', options);
+    hosts[0]?.report({ do: 'publish', tracks: [videoTrack('t1')] });
+    await node.rooms.deleteRoom('any');
+    await node.system.idle();
+
+    expect(node.news()).toEqual([`trackAdded ${id}/t1`, `trackRemoved ${id}/t1`, 'roomDeleted']);
+    expect(deeds).toEqual([`close ${id}`]);
+  });
+
+  test('counts as load for each track that it receives', async () => {
+    await node.rooms.addComponent('kitchen', 'hls', options);
+    const ann = await node.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
+
+    expect(node.rooms.load().forwardedTracks).toBe(2);
+  });
+});
+
+describe('component calls', () => {
+  test('subscribe needs a kind that receives, in manual mode', async () => {
+    const file = await node.rooms.addComponent('kitchen', 'file', options);
+    const hls = await node.rooms.addComponent('kitchen', 'hls', options);
+    const subscribe = (id: string): Promise<void> => node.rooms.subscribeComponent('kitchen', id, ['p1', 'p2']);
+
+    await expect(subscribe('nobody')).rejects.toMatchObject({ code: 'COMPONENT_NOT_FOUND' });
+    await expect(subscribe(file.id)).rejects.toMatchObject({
+      code: 'NOT_SUBSCRIBABLE',
+      message: 'Subscribe mode is supported only for HLS and Recording components',
+    });
+    await expect(subscribe(hls.id)).rejects.toMatchObject({
+      code: 'SUBSCRIBE_MODE_AUTO',
+      message: `Component ${hls.id} option \`subscribe_mode\` is set to :auto`,
+    });
+    await node.rooms.removeComponent('kitchen', hls.id);
+    const manual = await node.rooms.addComponent('kitchen', 'hls', { ...options, subscribeMode: 'manual' });
+    await subscribe(manual.id);
+    expect(deeds.at(-1)).toBe('take p1,p2');
+  });
+
+  test('dialling needs a SIP component', async () => {
+    const file = await node.rooms.addComponent('any', 'file', options);
+    const sip = await node.rooms.addComponent('any', 'sip', options);
+    await node.rooms.dial('any', sip.id, '+1');
+    await node.rooms.hangUp('any', sip.id);
+
+    expect(deeds).toEqual(['dial +1', 'hang up']);
+    await expect(node.rooms.dial('any', file.id, '1')).rejects.toMatchObject({
+      code: 'NOT_A_SIP_COMPONENT',
+      message: `Component ${file.id} is not a SIP component`,
+    });
+    await expect(node.rooms.hangUp('any', file.id)).rejects.toMatchObject({ code: 'NOT_A_SIP_COMPONENT' });
+    await expect(node.rooms.hangUp('any', 'nobody')).rejects.toMatchObject({ code: 'COMPONENT_NOT_FOUND' });
+  });
+});

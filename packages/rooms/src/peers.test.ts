@@ -1,0 +1,315 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { emptyConfig, negotiation, testNode, TestSocket, videoTrack, type TestNode, type TestPeer } from './testing.js';
+
+let node: TestNode;
+
+beforeEach(async () => {
+  node = testNode();
+  await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen' });
+});
+afterEach(() => node.close());
+
+function heard({ socket }: TestPeer): unknown[] {
+  return socket.sent.splice(0);
+}
+
+describe('what peers see of each other', () => {
+  test('a joiner hears of everybody who joined, with their tracks; they hear of the joiner', async () => {
+    const ann = await node.join('kitchen', { name: 'Ann' });
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1', { metadata: 'cam' })] });
+    await node.connect((await node.rooms.addPeer('kitchen', {})).token);
+    const carl = await node.join('kitchen', { name: 'Carl' });
+
+    expect(heard(carl)).toEqual([
+      {
+        type: 'joined',
+        endpoints: [
+          { id: 'p1', type: 'webrtc', metadata: { name: 'Ann' }, tracks: [videoTrack('t1', { metadata: 'cam' })] },
+        ],
+      },
+    ]);
+    expect(heard(ann)).toEqual([
+      { type: 'joined', endpoints: [] },
+      { type: 'endpointAdded', endpoint: { id: 'p3', type: 'webrtc', metadata: { name: 'Carl' }, tracks: [] } },
+    ]);
+  });
+
+  test('tracks, metadata and encodings reach all others, never the sender, and only when they change', async () => {
+    const ann = await node.join('kitchen');
+    const bob = await node.join('kitchen');
+    [ann, bob].map(heard);
+    node.news();
+    await ann.act(
+      { type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] },
+      { type: 'setMetadata', metadata: { name: 'Ann' } },
+      { type: 'setTrackMetadata', trackId: 't1', metadata: { a: 1 } },
+      { type: 'setTrackMetadata', trackId: 't1', metadata: { a: 1 } },
+      { type: 'setTrackMetadata', trackId: 'nobody', metadata: 1 },
+      { type: 'setEncoding', trackId: 't1', encoding: 'm', enabled: false },
+      { type: 'setEncoding', trackId: 't1', encoding: 'm', enabled: false },
+      { type: 'setEncoding', trackId: 't1', encoding: 'm', enabled: true },
+      { type: 'unpublish', trackIds: ['t2', 't2', 'unknown'] },
+    );
+
+    expect(heard(bob)).toEqual([
+      { type: 'tracksAdded', endpointId: 'p1', tracks: [videoTrack('t1'), videoTrack('t2')] },
+      { type: 'endpointUpdated', endpointId: 'p1', metadata: { name: 'Ann' } },
+      { type: 'trackUpdated', endpointId: 'p1', trackId: 't1', metadata: { a: 1 } },
+      { type: 'encodingChanged', endpointId: 'p1', trackId: 't1', encoding: 'm', enabled: false },
+      { type: 'encodingChanged', endpointId: 'p1', trackId: 't1', encoding: 'm', enabled: true },
+      { type: 'tracksRemoved', endpointId: 'p1', trackIds: ['t2'] },
+    ]);
+    expect(heard(ann)).toEqual([]);
+    expect(node.news()).toEqual([
+      'trackAdded p1/t1',
+      'trackAdded p1/t2',
+      'peerMetadataUpdated p1',
+      'trackMetadataUpdated p1/t1',
+      'trackRemoved p1/t2',
+    ]);
+  });
+
+  test('TrackRemoved carries the track as it was last known', async () => {
+    const ann = await node.join('kitchen');
+    await ann.act(
+      { type: 'publish', tracks: [videoTrack('t1')] },
+      { type: 'setTrackMetadata', trackId: 't1', metadata: { a: 1 } },
+      { type: 'unpublish', trackIds: ['t1'] },
+    );
+
+    expect(node.notifications.at(-1)).toEqual({
+      type: 'trackRemoved',
+      roomId: 'kitchen',
+      owner: { peerId: 'p1' },
+      track: { id: 't1', type: 'video', metadata: { a: 1 } },
+    });
+  });
+
+  test('a track id that somebody else has is not published again', async () => {
+    const ann = await node.join('kitchen');
+    const bob = await node.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    node.news();
+    await bob.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
+
+    expect(node.news()).toEqual(['trackAdded p2/t2']);
+  });
+
+  test('nothing is published, and nobody told, before the client has joined', async () => {
+    const ann = await node.join('kitchen');
+    const { peer, token } = await node.rooms.addPeer('kitchen', {});
+    const bob = await node.connect(token);
+    heard(ann);
+    node.news();
+    await bob.act({ type: 'publish', tracks: [videoTrack('t1')] }, { type: 'setMetadata', metadata: 1 });
+    await ann.act({ type: 'publish', tracks: [videoTrack('t2')] });
+
+    expect(node.news()).toEqual(['trackAdded p1/t2']);
+    expect(bob.socket.sent).toEqual([]);
+    expect((await node.rooms.getRoom('kitchen')).peers.find(({ id }) => id === peer.id)?.metadata).toBeNull();
+  });
+
+  test('a socket loss is the end of the endpoint for the others', async () => {
+    const ann = await node.join('kitchen');
+    const bob = await node.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    heard(bob);
+    await ann.detach();
+
+    expect(heard(bob)).toEqual([{ type: 'endpointRemoved', endpointId: 'p1' }]);
+  });
+
+  test('leaving is a socket loss on an open socket: still connected, transport made anew, may join again', async () => {
+    const ann = await node.join('kitchen', { name: 'Ann' });
+    const bob = await node.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    heard(bob);
+    node.news();
+    await ann.act({ type: 'leave' });
+
+    expect(node.news()).toEqual(['trackRemoved p1/t1']);
+    expect(heard(bob)).toEqual([{ type: 'endpointRemoved', endpointId: 'p1' }]);
+    expect(node.media.commands.slice(-2)).toEqual(['kitchen: closeTransport p1', 'kitchen: openTransport p1']);
+    expect((await node.rooms.getRoom('kitchen')).peers[0]).toMatchObject({
+      status: 'connected',
+      tracks: [],
+      metadata: { name: 'Ann' },
+    });
+    await ann.act({ type: 'join', metadata: 2 });
+    expect(heard(bob)).toEqual([
+      { type: 'endpointAdded', endpoint: { id: 'p1', type: 'webrtc', metadata: 2, tracks: [] } },
+    ]);
+  });
+});
+
+describe('the media plane', () => {
+  test('gets a transport with each connection, and loses it with each', async () => {
+    const ann = await node.join('kitchen');
+    await ann.detach();
+    await node.connect(ann.token);
+    await node.rooms.removePeer('kitchen', 'p1');
+
+    expect(node.media.commands.filter((command) => command.includes('Transport'))).toEqual([
+      'kitchen: openTransport p1',
+      'kitchen: closeTransport p1',
+      'kitchen: openTransport p1',
+      'kitchen: closeTransport p1',
+    ]);
+  });
+
+  test('answers a negotiation to the session that asked', async () => {
+    const ann = await node.join('kitchen');
+    heard(ann);
+    await ann.act({ type: 'negotiate', negotiation: negotiation(3) });
+
+    expect(heard(ann)).toEqual([{ type: 'negotiated', generation: 3 }]);
+  });
+
+  test('that refuses a negotiation has lost this peer only', async () => {
+    const ann = await node.join('kitchen');
+    const bob = await node.join('kitchen');
+    node.media.rejectNegotiations = true;
+    node.news();
+    await ann.act({ type: 'negotiate', negotiation: negotiation(1) });
+
+    expect(node.news()).toEqual(['peerDisconnected p1', 'peerCrashed p1 ""']);
+    expect(bob.socket.closed).toBeUndefined();
+  });
+
+  test('events go to the peer that they are about, voice activity to all others', async () => {
+    const [ann, bob, carl] = [await node.join('kitchen'), await node.join('kitchen'), await node.join('kitchen')];
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    [ann, bob, carl].map(heard);
+    const emit = node.media.emit.get('kitchen') ?? (() => {});
+    emit({ type: 'iceConnected', peerId: 'p2', generation: 2 });
+    emit({ type: 'dtlsConnected', peerId: 'p2' });
+    emit({ type: 'encodingSwitched', peerId: 'p2', trackId: 't1', variant: 'l', reason: 'low_bandwidth' });
+    emit({ type: 'bandwidthEstimation', peerId: 'p2', estimationBps: 5 });
+    emit({ type: 'voiceActivity', trackId: 't1', status: 'speech' });
+    emit({ type: 'transportSilent', peerId: 'p2' });
+    emit({ type: 'dtlsConnected', peerId: 'nobody' });
+    await node.system.idle();
+
+    expect(heard(ann)).toEqual([]);
+    expect(heard(bob)).toEqual([
+      { type: 'iceConnected', generation: 2 },
+      { type: 'dtlsConnected' },
+      { type: 'encodingSwitched', trackId: 't1', encoding: 'l', reason: 'low_bandwidth' },
+      { type: 'bandwidthEstimation', estimationBps: 5 },
+      { type: 'voiceActivity', trackId: 't1', status: 'speech' },
+    ]);
+    expect(heard(carl)).toEqual([{ type: 'voiceActivity', trackId: 't1', status: 'speech' }]);
+  });
+
+  test('is told what sessions want of it', async () => {
+    const ann = await node.join('kitchen');
+    await ann.act(
+      { type: 'setTargetVariant', trackId: 't9', variant: 'l' },
+      { type: 'setTrackBitrates', trackId: 't9', bitratesBps: { h: 1 } },
+      { type: 'setTrackMuted', trackId: 't9', muted: true },
+      { type: 'warn', event: 'session.odd', detail: 'nothing' },
+    );
+
+    expect(node.media.commands.slice(-3)).toEqual([
+      'kitchen: target p1 t9 l',
+      'kitchen: bitrates t9',
+      'kitchen: muted t9 true',
+    ]);
+  });
+});
+
+describe('session timers', () => {
+  test('come back as inputs, can be cleared, and end with the connection', async () => {
+    const ann = await node.join('kitchen');
+    heard(ann);
+    await ann.act({ type: 'setTimer', name: 'offer', ms: 1_000 }, { type: 'setTimer', name: 'ice', ms: 2_000 });
+    await ann.act({ type: 'clearTimer', name: 'ice' });
+    await node.advance(3);
+    expect(heard(ann)).toEqual([{ type: 'timer', name: 'offer' }]);
+
+    await ann.act({ type: 'setTimer', name: 'retry', ms: 1_000 });
+    await ann.detach();
+    expect(node.clock.pending).toBe(0);
+  });
+});
+
+describe('a second socket for a connected peer', () => {
+  test('is refused while the first one answers a ping', async () => {
+    const ann = await node.join('kitchen');
+
+    expect(await node.rooms.attachPeer(ann.token, new TestSocket())).toBe('peer already connected');
+    expect([ann.socket.pings, ann.socket.closed]).toEqual([1, undefined]);
+    await ann.act({ type: 'setMetadata', metadata: 1 });
+    expect((await node.rooms.getRoom('kitchen')).peers[0]?.metadata).toBe(1);
+  });
+
+  test('replaces a silent one: a new connection after the end of the old', async () => {
+    const ann = await node.join('kitchen', { name: 'Ann' });
+    const bob = await node.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    node.news();
+    heard(bob);
+    ann.socket.alive = false;
+    const again = await node.connect(ann.token);
+    await node.system.idle();
+
+    expect(node.news()).toEqual(['peerDisconnected p1', 'trackRemoved p1/t1', 'peerConnected p1']);
+    expect(heard(bob)).toEqual([{ type: 'endpointRemoved', endpointId: 'p1' }]);
+    expect(ann.socket.closed).toBe('1000 Replaced by a new connection');
+
+    await ann.act({ type: 'join', metadata: 'ghost' });
+    await ann.detach();
+    await again.act({ type: 'join', metadata: 'real' });
+    expect(node.news()).toEqual(['peerMetadataUpdated p1']);
+    expect((await node.rooms.getRoom('kitchen')).peers[0]).toMatchObject({ status: 'connected', metadata: 'real' });
+  });
+
+  test('of several that find a silent one exactly one gets in', async () => {
+    const ann = await node.join('kitchen');
+    ann.socket.alive = false;
+    node.news();
+    const outcomes = await Promise.all(
+      Array.from({ length: 5 }, () => node.rooms.attachPeer(ann.token, new TestSocket())),
+    );
+    await node.system.idle();
+
+    expect(outcomes.filter((outcome) => outcome === 'peer already connected')).toHaveLength(4);
+    expect(node.news()).toEqual(['peerDisconnected p1', 'peerConnected p1']);
+  });
+});
+
+describe('load', () => {
+  test('counts a subscription for each track and each other peer that joined', async () => {
+    const load = (): number => node.rooms.load().forwardedTracks;
+    const [ann, bob] = [await node.join('kitchen'), await node.join('kitchen')];
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
+    expect(load()).toBe(2);
+    await bob.act({ type: 'publish', tracks: [videoTrack('t3')] });
+    expect(load()).toBe(3);
+    await node.join('kitchen');
+    expect(load()).toBe(6);
+    await ann.act({ type: 'leave' });
+    expect(load()).toBe(1);
+    await node.rooms.createRoom({ ...emptyConfig });
+    expect(node.rooms.load()).toEqual({ forwardedTracks: 1, rooms: 2 });
+    await node.rooms.deleteRoom('kitchen');
+    expect(node.rooms.load()).toEqual({ forwardedTracks: 0, rooms: 1 });
+  });
+});
+
+describe('coming and going', () => {
+  test('200 peers joining, publishing and leaving return every actor, timer and room', async () => {
+    const before = node.system.size;
+    for (let i = 0; i < 200; i++) {
+      const peer = await node.join('kitchen');
+      await peer.act({ type: 'publish', tracks: [videoTrack(`t${i}`)] }, { type: 'setTimer', name: 'ice', ms: 5_000 });
+      if (i % 3 === 0) await peer.detach();
+    }
+    await node.rooms.deleteRoom('kitchen');
+    await node.system.idle();
+
+    expect(node.system.size).toBe(before - 1);
+    expect(node.clock.pending).toBe(0);
+    expect(node.rooms.load()).toEqual({ forwardedTracks: 0, rooms: 0 });
+  });
+});

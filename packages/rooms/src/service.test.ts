@@ -1,0 +1,233 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { emptyConfig, testNode, TestSocket, type TestNode } from './testing.js';
+import { issuePeerToken } from './peer-token.js';
+
+let node: TestNode;
+
+beforeEach(() => {
+  node = testNode();
+});
+afterEach(() => node.close());
+
+const kitchen = { ...emptyConfig, roomId: 'kitchen' };
+
+describe('creating rooms', () => {
+  test('generates an id when none is given, and shows it in the config as well', async () => {
+    const { room, address } = await node.rooms.createRoom({ ...emptyConfig, maxPeers: 3, videoCodec: 'vp8' });
+
+    expect(address).toBe('sfu.example:5002');
+    expect(room).toEqual({
+      id: 'p1',
+      config: { ...emptyConfig, roomId: 'p1', maxPeers: 3, videoCodec: 'vp8' },
+      components: [],
+      peers: [],
+    });
+    expect(await node.rooms.getRoom('p1')).toBe(room);
+  });
+
+  test('an id is taken once, also of many at the same moment', async () => {
+    const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => node.rooms.createRoom(kitchen)));
+    const refusedOnes = outcomes.filter((outcome) => outcome.status === 'rejected');
+
+    expect(refusedOnes).toHaveLength(19);
+    expect(refusedOnes[0]?.reason).toMatchObject({
+      code: 'ROOM_EXISTS',
+      message: 'Cannot add room with id "kitchen" - room already exists',
+    });
+    expect(node.news()).toEqual(['roomCreated']);
+  });
+
+  test('a room whose media cannot start is no room, and its id stays free', async () => {
+    node.media.failNextRoom = true;
+    await expect(node.rooms.createRoom(kitchen)).rejects.toMatchObject({ code: 'ROOM_FAILED' });
+    expect(node.rooms.load().rooms).toBe(0);
+    await node.rooms.createRoom(kitchen);
+
+    expect(node.news()).toEqual(['roomCreated']);
+  });
+
+  test('a draining node takes no new room and keeps its old ones until they are ended', async () => {
+    await node.rooms.createRoom(kitchen);
+    const ann = await node.join('kitchen');
+    node.rooms.drain();
+    await expect(node.rooms.createRoom(emptyConfig)).rejects.toMatchObject({ code: 'DRAINING' });
+    await ann.act({ type: 'setMetadata', metadata: 1 });
+    node.news();
+    await node.rooms.deleteAll();
+
+    expect(node.news()).toEqual(['peerDisconnected p1', 'peerDeleted p1', 'roomDeleted']);
+    expect(ann.socket.closed).toBe('1000 Room stopped');
+    expect(node.media.commands.at(-1)).toBe('kitchen: close');
+  });
+});
+
+describe('looking at rooms', () => {
+  test('the view is the same object until something changes, and new right after a change', async () => {
+    await node.rooms.createRoom(kitchen);
+    const before = await node.rooms.getRoom('kitchen');
+    expect(await node.rooms.getRoom('kitchen')).toBe(before);
+    const { peer } = await node.rooms.addPeer('kitchen', {});
+    const after = await node.rooms.getRoom('kitchen');
+
+    expect(before.peers).toEqual([]);
+    expect(after.peers).toEqual([peer]);
+    expect((await node.rooms.listRooms('local')).rooms).toEqual([after]);
+  });
+
+  test('rooms that do not exist are not found, whatever is asked of them', async () => {
+    const { rooms } = node;
+    const asked = [
+      rooms.getRoom('attic'),
+      rooms.deleteRoom('attic'),
+      rooms.addPeer('attic', {}),
+      rooms.removePeer('attic', 'p'),
+      rooms.addComponent('attic', 'hls', {}),
+      rooms.removeComponent('attic', 'c'),
+      rooms.subscribeComponent('attic', 'c', []),
+      rooms.dial('attic', 'c', '1'),
+      rooms.hangUp('attic', 'c'),
+    ];
+    for (const answer of asked) {
+      await expect(answer).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND', message: 'Room attic does not exist' });
+    }
+  });
+
+  test('a room deleted twice at once is gone for one of the two', async () => {
+    await node.rooms.createRoom(kitchen);
+    const outcomes = await Promise.allSettled([node.rooms.deleteRoom('kitchen'), node.rooms.deleteRoom('kitchen')]);
+
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
+    expect(node.news()).toEqual(['roomCreated', 'roomDeleted']);
+  });
+});
+
+describe('adding peers', () => {
+  test('gives a disconnected peer, its token and where to connect', async () => {
+    await node.rooms.createRoom(kitchen);
+    const { peer, token, websocketUrl } = await node.rooms.addPeer('kitchen', { enableSimulcast: false });
+
+    expect(peer).toEqual({ id: 'p1', type: 'webrtc', status: 'disconnected', tracks: [], metadata: null });
+    expect(websocketUrl).toBe('sfu.example:5002/socket/peer/websocket');
+    expect(token).toBe(
+      issuePeerToken({ roomId: 'kitchen', peerId: 'p1' }, node.clock.now(), { secretKeyBase: 'a secret for tests' }),
+    );
+  });
+
+  test('stops at the limit, which counts peers whether connected or not, and 0 admits nobody', async () => {
+    await node.rooms.createRoom({ ...kitchen, maxPeers: 2 });
+    await node.rooms.createRoom({ ...emptyConfig, roomId: 'safe', maxPeers: 0 });
+    await node.rooms.addPeer('kitchen', {});
+    await node.join('kitchen');
+
+    await expect(node.rooms.addPeer('kitchen', { enableSimulcast: 'garbage' })).rejects.toMatchObject({
+      code: 'PEER_LIMIT',
+      message: 'Reached peer limit in room kitchen',
+    });
+    await expect(node.rooms.addPeer('safe', {})).rejects.toMatchObject({ code: 'PEER_LIMIT' });
+    await node.rooms.removePeer('kitchen', 'p1');
+    await node.rooms.addPeer('kitchen', {});
+  });
+
+  test.each([[[]], ['text'], [7], [{ enableSimulcast: 1 }], [{ enableSimulcast: 'true' }]])(
+    'refuses the options %j',
+    async (options) => {
+      await node.rooms.createRoom(kitchen);
+      await expect(node.rooms.addPeer('kitchen', options)).rejects.toMatchObject({
+        code: 'INVALID_OPTIONS',
+        message: 'Invalid request body structure',
+      });
+      expect(node.news()).toEqual(['roomCreated']);
+    },
+  );
+
+  test.each([
+    [undefined, true],
+    [null, true],
+    [{}, true],
+    [{ enableSimulcast: null }, true],
+    [{ enableSimulcast: false }, false],
+  ])('takes the options %j', async (options, simulcast) => {
+    await node.rooms.createRoom(kitchen);
+    const { token } = await node.rooms.addPeer('kitchen', options);
+    await node.connect(token);
+
+    const [report] = await node.rooms.reports();
+    expect(report?.peers[0]?.descriptions.answer).toBe(`simulcast ${simulcast}`);
+  });
+
+  test('is switched off without WebRTC, before the options are looked at', async () => {
+    const off = testNode({ webrtcEnabled: false });
+    await off.rooms.createRoom(kitchen);
+
+    await expect(off.rooms.addPeer('kitchen', 'garbage')).rejects.toMatchObject({ code: 'PEER_TYPE_DISABLED' });
+    await expect(off.rooms.addPeer('attic', {})).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+    await off.close();
+  });
+
+  test('unknown peers cannot be removed', async () => {
+    await node.rooms.createRoom(kitchen);
+
+    await expect(node.rooms.removePeer('kitchen', 'p7')).rejects.toMatchObject({
+      code: 'PEER_NOT_FOUND',
+      message: 'Peer p7 does not exist',
+    });
+  });
+});
+
+describe('attaching sockets', () => {
+  test('tells each refusal apart', async () => {
+    await node.rooms.createRoom(kitchen);
+    const { token } = await node.rooms.addPeer('kitchen', {});
+    const attach = (text: string): Promise<unknown> => node.rooms.attachPeer(text, new TestSocket());
+    const issue = (roomId: string, peerId: string): string =>
+      issuePeerToken({ roomId, peerId }, node.clock.now(), { secretKeyBase: 'a secret for tests' });
+
+    expect(await attach('')).toBe('invalid token');
+    expect(await attach(`${token}x`)).toBe('invalid token');
+    expect(await attach(issue('attic', 'p1'))).toBe('room not found');
+    expect(await attach(issue('kitchen', 'p9'))).toBe('peer not found');
+    await node.advance(24 * 60 * 60);
+    expect(await attach(token)).toBe('expired token');
+    expect(node.news()).toEqual(['roomCreated', 'peerAdded p1']);
+  });
+
+  test('a client that floods its peer beyond the mailbox is cut off, the peer lives', async () => {
+    await node.rooms.createRoom(kitchen);
+    const { token } = await node.rooms.addPeer('kitchen', {});
+    const socket = new TestSocket();
+    const attached = await node.rooms.attachPeer(token, socket);
+    if (typeof attached === 'string') throw new Error(attached);
+    for (let i = 0; i < 10_001; i++) attached.receive('[]');
+    attached.detach();
+    await node.system.idle();
+
+    expect(socket.closed).toBe('1011 Internal server error');
+    expect((await node.rooms.getRoom('kitchen')).peers[0]?.status).toBe('disconnected');
+    await node.connect(token);
+  });
+});
+
+describe('reports', () => {
+  test('list rooms with connected peers, with or without media', async () => {
+    await node.rooms.createRoom(kitchen);
+    await node.rooms.createRoom({ ...emptyConfig, roomId: 'empty' });
+    await node.rooms.addPeer('kitchen', {});
+    expect(await node.rooms.reports()).toEqual([]);
+    await node.join('kitchen', { name: 'Bob' });
+
+    expect(await node.rooms.reports()).toEqual([
+      {
+        roomId: 'kitchen',
+        peers: [
+          {
+            peerId: 'p2',
+            metadata: { name: 'Bob' },
+            tracks: [],
+            descriptions: { offer: 'offer of p2', answer: 'simulcast true' },
+          },
+        ],
+        media: { roomId: 'kitchen', transports: [] },
+      },
+    ]);
+  });
+});

@@ -122,7 +122,7 @@ describe('a view on an RTP packet', () => {
       ),
       { numRuns: 12_000 },
     );
-    expect(accepted).toBeGreaterThan(2000);
+    expect(accepted).toBeGreaterThan(1000);
   });
 
   test('refuses a header cut short, another version, and impossible padding', () => {

@@ -1,0 +1,96 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { LossTracker } from './loss-tracker.js';
+
+const out = new Float64Array(64);
+
+function due(tracker: LossTracker, nowMs: number, roundTripMs = 50): number[] {
+  return [...out.subarray(0, tracker.due(nowMs, roundTripMs, out))];
+}
+
+describe('missing packets', () => {
+  test('are asked for after the reordering time, then once per round trip', () => {
+    const tracker = new LossTracker();
+    tracker.received(10, 0);
+    tracker.received(13, 0);
+    expect(due(tracker, 4)).toEqual([]);
+    expect(due(tracker, 5)).toEqual([11, 12]);
+    expect(due(tracker, 54)).toEqual([]);
+    expect(due(tracker, 55)).toEqual([11, 12]);
+    expect(tracker.requested).toBe(4);
+  });
+
+  test('are not asked for when they were only late', () => {
+    const tracker = new LossTracker();
+    tracker.received(10, 0);
+    tracker.received(12, 0);
+    tracker.received(11, 3);
+    tracker.received(11, 4);
+    expect(due(tracker, 100)).toEqual([]);
+    expect([tracker.recovered, tracker.missing]).toEqual([1, 0]);
+  });
+
+  test('are asked for at most every 20 ms however short the round trip is', () => {
+    const tracker = new LossTracker();
+    tracker.received(1, 0);
+    tracker.received(3, 0);
+    expect(due(tracker, 5, 1)).toEqual([2]);
+    expect(due(tracker, 24, 1)).toEqual([]);
+    expect(due(tracker, 25, 1)).toEqual([2]);
+  });
+
+  test('are given up after the last try or when too old', () => {
+    const tracker = new LossTracker({ maxRetries: 2, maxAgeMs: 1000 });
+    tracker.received(1, 0);
+    tracker.received(3, 0);
+    expect([due(tracker, 10), due(tracker, 100), due(tracker, 200)]).toEqual([[2], [2], []]);
+    expect([tracker.abandoned, tracker.missing]).toEqual([1, 0]);
+    tracker.received(5, 300);
+    expect(due(tracker, 1301)).toEqual([]);
+    expect(tracker.abandoned).toBe(2);
+  });
+
+  test('beyond the limit push out the oldest', () => {
+    const tracker = new LossTracker({ maxMissing: 4 });
+    tracker.received(0, 0);
+    tracker.received(7, 0);
+    expect(due(tracker, 10)).toEqual([3, 4, 5, 6]);
+    expect(tracker.abandoned).toBe(2);
+  });
+
+  test('of an outage are not asked for at all', () => {
+    const tracker = new LossTracker();
+    tracker.received(10, 0);
+    tracker.received(12, 0);
+    tracker.received(5000, 1);
+    expect(due(tracker, 100)).toEqual([]);
+    expect(tracker.abandoned).toBe(4988);
+    tracker.received(5002, 100);
+    expect(due(tracker, 110)).toEqual([5001]);
+    tracker.clear();
+    expect(due(tracker, 400)).toEqual([]);
+  });
+
+  test('more than fit into one request follow in the next', () => {
+    const tracker = new LossTracker();
+    tracker.received(0, 0);
+    tracker.received(101, 0);
+    expect([due(tracker, 10).length, due(tracker, 10).length, due(tracker, 10).length]).toEqual([64, 36, 0]);
+  });
+
+  test('are exactly those that were not received, whatever the order', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.integer({ min: 1000, max: 1060 }), { minLength: 1, maxLength: 50 }), (arrivals) => {
+        const tracker = new LossTracker();
+        tracker.received(999, 0);
+        for (const sequence of arrivals) tracker.received(sequence, 0);
+        const highest = Math.max(...arrivals);
+        const expected: number[] = [];
+        for (let sequence = 1000; sequence < highest; sequence += 1)
+          if (!arrivals.includes(sequence)) expected.push(sequence);
+        expect(due(tracker, 10)).toEqual(expected);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});

@@ -1,0 +1,60 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { PacketStore } from './packet-store.js';
+
+function packet(sequence: number, length: number): Buffer {
+  return Buffer.from(Array.from({ length }, (_, i) => (sequence * 7 + i) & 0xff));
+}
+
+describe('the packet store', () => {
+  test('finds exactly the packets whose bytes are still there, unchanged', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.integer({ min: -5, max: 3 }), fc.integer({ min: 1, max: 120 })), { maxLength: 200 }),
+        (steps) => {
+          const store = new PacketStore({ packets: 16, bytes: 1000 });
+          const lengths = new Map<number, number>();
+          let newest = 65_530;
+          for (const [step, length] of steps) {
+            const sequence = newest + step;
+            if (lengths.has(sequence)) continue;
+            newest = Math.max(newest, sequence);
+            lengths.set(sequence, length);
+            store.put(sequence, Buffer.concat([Buffer.alloc(3), packet(sequence, length)]), 3, 3 + length, 0);
+          }
+          let found = 0;
+          for (const [sequence, length] of lengths) {
+            if (!store.find(sequence, 0)) continue;
+            found += 1;
+            expect(store.buffer.subarray(store.start, store.end).equals(packet(sequence, length))).toBe(true);
+          }
+          // The newest few always fit: 1,000 bytes less one packet of waste at the end hold 7 packets of 120 bytes.
+          expect(found).toBeGreaterThanOrEqual(Math.min(lengths.size, 5));
+        },
+      ),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('forgets packets that are too old, and everything when cleared', () => {
+    const store = new PacketStore({ maxAgeMs: 500 });
+    store.put(1, packet(1, 10), 0, 10, 1000);
+    expect([store.find(1, 1500), store.find(1, 1501), store.find(2, 1000)]).toEqual([true, false, false]);
+    store.clear();
+    expect(store.find(1, 1000)).toBe(false);
+  });
+
+  test('keeps the newer of two packets that share an entry', () => {
+    const store = new PacketStore({ packets: 4 });
+    store.put(8, packet(8, 10), 0, 10, 0);
+    store.put(4, packet(4, 10), 0, 10, 0);
+    expect([store.find(8, 0), store.find(4, 0)]).toEqual([true, false]);
+  });
+
+  test('ignores what is larger than itself or empty', () => {
+    const store = new PacketStore({ bytes: 100 });
+    store.put(1, Buffer.alloc(101), 0, 101, 0);
+    store.put(2, Buffer.alloc(0), 0, 0, 0);
+    expect([store.find(1, 0), store.find(2, 0)]).toEqual([false, false]);
+  });
+});

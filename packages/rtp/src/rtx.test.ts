@@ -1,0 +1,62 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { RtpPacket, unwrapRtx, wrapRtx } from 'werift';
+import { RtpView } from './rtp-view.js';
+import { RTX_PREFIX, restoreRtx, writeRtxPrefix } from './rtx.js';
+
+describe('a retransmission, RFC 4588', () => {
+  const original = Buffer.from('90e01234 00001000 00000aaa bede0001 40300000 0102030405'.replaceAll(' ', ''), 'hex');
+
+  test('wrapped by werift is restored in place', () => {
+    const rtx = wrapRtx(RtpPacket.deSerialize(original), 97, 77, 0xbbb).serialize();
+    const view = new RtpView();
+    expect(view.parse(rtx)).toBe(true);
+    expect(restoreRtx(view, { ssrc: 0xaaa, payloadType: 96 })).toBe(true);
+    expect(rtx.subarray(view.start, view.end)).toEqual(original);
+    expect([view.sequence, view.ssrc, view.payloadType, view.marker]).toEqual([0x1234, 0xaaa, 96, true]);
+    expect(view.textExtension(4)).toBe('0');
+  });
+
+  test('whose prefix we write is unwrapped by werift', () => {
+    const header = Buffer.from('80610007 00001000 00000bbb'.replaceAll(' ', ''), 'hex');
+    const packet = Buffer.concat([header, Buffer.alloc(RTX_PREFIX), Buffer.from('media')]);
+    expect(writeRtxPrefix(packet, 12, 3 * 65_536 + 0x1234)).toBe(2);
+    const restored = unwrapRtx(RtpPacket.deSerialize(packet), 96, 0xaaa);
+    expect([restored.header.sequenceNumber, restored.header.ssrc, restored.payload.toString()]).toEqual([
+      0x1234,
+      0xaaa,
+      'media',
+    ]);
+  });
+
+  test('without an original is no packet of the stream', () => {
+    const view = new RtpView();
+    for (const payload of ['', '01', '00000004']) {
+      const isPadding = payload.length > 2;
+      const bytes = Buffer.from(
+        `${isPadding ? 'a0' : '80'}61000100000000 00000bbb${payload}`.replaceAll(' ', ''),
+        'hex',
+      );
+      expect(view.parse(bytes)).toBe(true);
+      const before = Buffer.from(bytes);
+      expect(restoreRtx(view, { ssrc: 1, payloadType: 96 })).toBe(false);
+      expect(bytes).toEqual(before);
+    }
+  });
+
+  test('is restored or refused whatever it holds', () => {
+    const view = new RtpView();
+    let restored = 0;
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 12, maxLength: 60, size: 'max' }), (bytes) => {
+        const buffer = Buffer.from(bytes);
+        buffer[0] = 0x80 | (buffer[0]! & 0x11);
+        if (!view.parse(buffer) || !restoreRtx(view, { ssrc: 9, payloadType: 5 })) return;
+        restored += 1;
+        expect([view.ssrc, view.payloadType, view.start]).toEqual([9, 5, 2]);
+      }),
+      { numRuns: 10_000 },
+    );
+    expect(restored).toBeGreaterThan(1000);
+  });
+});

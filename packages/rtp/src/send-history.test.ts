@@ -1,0 +1,57 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { SendHistory } from './send-history.js';
+
+describe('the send history', () => {
+  test('gives back everything that was recorded, by 16-bit number', () => {
+    const entry = fc.record({
+      source: fc.nat(255),
+      sourceSequence: fc.nat(2 ** 40),
+      timestamp: fc.nat(0xffffffff),
+      pictureId: fc.integer({ min: -1, max: 0x7fff }),
+      tl0PicIdx: fc.integer({ min: -1, max: 255 }),
+      keyIdx: fc.integer({ min: -1, max: 31 }),
+    });
+    fc.assert(
+      fc.property(fc.array(entry, { minLength: 1, maxLength: 60 }), fc.nat(200_000), (entries, first) => {
+        const history = new SendHistory(64);
+        for (const [i, e] of entries.entries()) {
+          history.record(first + i, e.source, e.sourceSequence, e.timestamp, e.pictureId, e.tl0PicIdx, e.keyIdx);
+        }
+        for (const [i, e] of entries.entries()) {
+          expect(history.find((first + i) % 65_536)).toBe(true);
+          const { source, sourceSequence, timestamp, pictureId, tl0PicIdx, keyIdx } = history;
+          expect({ source, sourceSequence, timestamp, pictureId, tl0PicIdx, keyIdx }).toEqual(e);
+          expect(history.sequence).toBe(first + i);
+        }
+        expect(history.find((first + entries.length) % 65_536)).toBe(false);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('knows nothing before the first packet, of numbers not sent, and of the distant past', () => {
+    const history = new SendHistory(16);
+    expect(history.find(0)).toBe(false);
+    for (let sequence = 100; sequence < 140; sequence += 1) history.record(sequence, 0, 0, 0);
+    expect([history.find(99), history.find(120), history.find(124), history.find(139), history.find(140)]).toEqual([
+      false,
+      false,
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  test('allows one retransmission per round trip', () => {
+    const history = new SendHistory();
+    history.record(5, 0, 0, 0);
+    history.find(5);
+    expect(history.mayResend(1000, 50)).toBe(true);
+    expect(history.mayResend(1049, 50)).toBe(false);
+    expect(history.mayResend(1050, 50)).toBe(true);
+    history.record(5 + 512, 0, 0, 0);
+    history.find(5 + 512);
+    expect(history.mayResend(1051, 50)).toBe(true);
+  });
+});

@@ -155,7 +155,7 @@ describe('clients with the published SDK in one room', () => {
           expectSettled(world);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: 120 },
     );
   }, 60_000);
 });

@@ -1,0 +1,130 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { MAX_EVENT_LENGTH, parseClientEvent } from './client-event.js';
+import { jsonEqual, nestsDeeper } from './json.js';
+
+const custom = (type: string, data: unknown) => JSON.stringify({ type: 'custom', data: { type, data } });
+const OFFER = {
+  sdpOffer: { type: 'offer', sdp: 'v=0' },
+  trackIdToTrackMetadata: { t: { a: 1 }, u: null },
+  trackIdToTrackBitrates: { t: 5, u: { l: 1, m: -1, h: 'x', q: 2 }, w: 'bad' },
+  midToTrackId: { '0': 't', '1': 7, '2': '' },
+};
+
+describe('media events of a client', () => {
+  test('an offer has its maps, without what is no track id or bitrate', () => {
+    expect(parseClientEvent(custom('sdpOffer', OFFER))).toEqual({
+      type: 'sdpOffer',
+      sdp: 'v=0',
+      midToTrackId: new Map([['0', 't']]),
+      metadata: new Map<string, unknown>([
+        ['t', { a: 1 }],
+        ['u', null],
+      ]),
+      bitrates: new Map([
+        ['t', { h: 5 }],
+        ['u', { l: 1 }],
+      ]),
+    });
+  });
+
+  test('an offer without bitrates and with null for the mids is complete', () => {
+    const { sdpOffer, trackIdToTrackMetadata } = OFFER;
+    expect(
+      parseClientEvent(custom('sdpOffer', { sdpOffer, trackIdToTrackMetadata, midToTrackId: null })),
+    ).toMatchObject({
+      midToTrackId: new Map(),
+      bitrates: new Map(),
+    });
+  });
+
+  test.each(['sdpOffer', 'trackIdToTrackMetadata', 'midToTrackId'])('an offer without %s is invalid', (key) => {
+    expect(parseClientEvent(custom('sdpOffer', { ...OFFER, [key]: undefined })).type).toBe('invalid');
+  });
+
+  test('custom events are understood without their wrapping, plain ones not within it', () => {
+    expect(parseClientEvent('{"type":"renegotiateTracks"}').type).toBe('renegotiateTracks');
+    expect(parseClientEvent(custom('renegotiateTracks', undefined)).type).toBe('renegotiateTracks');
+    expect(parseClientEvent(custom('connect', { metadata: 1 })).type).toBe('invalid');
+  });
+
+  test('an event that is too long is not parsed', () => {
+    expect(parseClientEvent(`"${'x'.repeat(MAX_EVENT_LENGTH)}"`)).toEqual({ type: 'invalid', reason: 'too long' });
+  });
+
+  test('the reason of a refusal holds nothing of what the client sent', () => {
+    expect(parseClientEvent('{"type":"secret","data":"secret"}')).toEqual({ type: 'invalid', reason: 'unknown type' });
+  });
+
+  test('whatever the text, the outcome is an event and never an error', () => {
+    const types = [
+      'connect',
+      'custom',
+      'sdpOffer',
+      'updateTrackMetadata',
+      'trackVariantBitrates',
+      'muteTrack',
+      'candidate',
+    ];
+    const key = fc.constantFrom('type', 'data', 'trackId', 'sdpOffer', 'midToTrackId', 'trackIdToTrackMetadata', 'sdp');
+    const value = fc.letrec((tie) => ({
+      any: fc.oneof(
+        fc.constantFrom(...types, 'offer', 'l', 1, null, true),
+        fc.array(tie('any'), { maxLength: 2 }),
+        tie('object'),
+      ),
+      object: fc.dictionary(key, tie('any'), { maxKeys: 3, depthSize: 'small' }),
+    }));
+    const text = fc.oneof(
+      value.object.map((object) => JSON.stringify(object)),
+      fc.string({ unit: 'binary' }),
+      fc.json(),
+    );
+    fc.assert(
+      fc.property(text, (garbage) => {
+        expect(typeof parseClientEvent(garbage).type).toBe('string');
+      }),
+      { numRuns: 12_000 },
+    );
+  });
+});
+
+describe('the depth of JSON text', () => {
+  test('is seen before it is parsed', () => {
+    expect(nestsDeeper(`${'['.repeat(10)}${']'.repeat(10)}`, 10)).toBe(false);
+    expect(nestsDeeper(`${'['.repeat(11)}${']'.repeat(11)}`, 10)).toBe(true);
+    expect(nestsDeeper(`[${'{},'.repeat(100)}{}]`, 2)).toBe(false);
+  });
+
+  test('does not count brackets within strings', () => {
+    expect(nestsDeeper(JSON.stringify(`\\"${'['.repeat(100)}`), 10)).toBe(false);
+  });
+});
+
+describe('equality of JSON values', () => {
+  test('is that of their texts, whatever the order of keys', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 3 }), fc.jsonValue({ maxDepth: 3 }), (a, b) => {
+        expect(jsonEqual(a, JSON.parse(JSON.stringify(a)))).toBe(true);
+        if (JSON.stringify(a) === JSON.stringify(b)) expect(jsonEqual(a, b)).toBe(true);
+        else if (jsonEqual(a, b)) expect(copy(a)).toEqual(copy(b));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test.each([
+    [[1], { 0: 1 }],
+    [null, {}],
+    [{ a: undefined }, { b: undefined }],
+    [[1, 2], [1]],
+    [1, '1'],
+  ])('tells %j from %j', (a, b) => {
+    expect(jsonEqual(a, b)).toBe(false);
+    expect(jsonEqual(b, a)).toBe(false);
+  });
+});
+
+function copy(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}

@@ -1,0 +1,307 @@
+import { describe, expect, test } from '@jest/globals';
+import { audioTrack, peerEndpoint, ScriptedClient, videoTrack } from '../testing/scripted-client.js';
+
+const add = (...trackIds: string[]) =>
+  ({ type: 'tracksAdded', endpointId: 'a', tracks: trackIds.map((trackId) => videoTrack(trackId)) }) as const;
+const remove = (...trackIds: string[]) => ({ type: 'tracksRemoved', endpointId: 'a', trackIds }) as const;
+const gone = { type: 'endpointRemoved', endpointId: 'a' } as const;
+const joined = (...trackIds: string[]) =>
+  new ScriptedClient().join(peerEndpoint('a', ...trackIds.map((trackId) => videoTrack(trackId))));
+
+async function receiving(...trackIds: string[]): Promise<ScriptedClient> {
+  const client = joined(...trackIds);
+  await client.cycle();
+  client.heard();
+  return client;
+}
+
+describe('a removed track', () => {
+  test('is spoken of immediately before the offerData of its cycle, and answered inactive with its id', async () => {
+    const client = await receiving('a:v');
+    client.input(remove('a:v'));
+    expect(client.heard()).toEqual(['tracksRemoved a: a:v', 'offerData audio 0 video 1']);
+    await client.cycle();
+    expect(client.directions()).toEqual(['inactive']);
+    expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
+  });
+
+  test('is spoken of once', async () => {
+    const client = await receiving('a:v');
+    client.input(remove('a:v'));
+    client.input(remove('a:v'));
+    await client.cycle();
+    client.input(remove('a:v'));
+    client.input(gone);
+    expect(client.heard().filter((event) => event.startsWith('tracksRemoved'))).toHaveLength(1);
+  });
+
+  test('that was announced but not answered is answered inactive, and removed in a further cycle', async () => {
+    const client = joined('a:v', 'a:w');
+    client.heard();
+    client.input(remove('a:v'));
+    expect(client.heard()).toEqual([]);
+    await client.cycle();
+    expect(client.directions()).toEqual(['inactive', 'sendonly']);
+    expect(client.heard()).toEqual([
+      'sdpAnswer {"0":"a:v","1":"a:w"}',
+      'candidate',
+      'tracksRemoved a: a:v',
+      'offerData audio 0 video 2',
+    ]);
+  });
+
+  test('is answered inactive even when it goes while the media plane takes over the offer', async () => {
+    const client = joined('a:v');
+    await client.sendOffer();
+    client.input(remove('a:v'));
+    await client.negotiated();
+    expect(client.directions()).toEqual(['inactive']);
+  });
+
+  test('that goes after the answer is removed in the next cycle', async () => {
+    const client = joined('a:v');
+    await client.sendOffer();
+    await client.negotiated();
+    client.heard();
+    client.input(remove('a:v'));
+    expect(client.heard()).toEqual([]);
+    client.connected();
+    expect(client.heard()).toEqual(['tracksRemoved a: a:v', 'offerData audio 0 video 1']);
+  });
+
+  test('that was announced to a client without an offer is not removed before an answer named it', async () => {
+    const client = joined('a:v');
+    client.input({ type: 'timer', name: 'offer' });
+    client.input(remove('a:v'));
+    client.heard();
+    client.input({ type: 'timer', name: 'retry' });
+    expect(client.heard()).toEqual(['offerData audio 0 video 1']);
+    await client.cycle();
+    expect(client.heard()).toEqual([
+      'sdpAnswer {"0":"a:v"}',
+      'candidate',
+      'tracksRemoved a: a:v',
+      'offerData audio 0 video 1',
+    ]);
+  });
+
+  test('that was never announced vanishes silently', async () => {
+    const client = joined('a:v');
+    client.input(add('a:w'));
+    client.input(remove('a:w'));
+    await client.cycle();
+    expect(client.heard().slice(3)).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
+  });
+
+  test('that comes back under the same id is removed first and gets another m-line', async () => {
+    const client = await receiving('a:v');
+    client.input(remove('a:v'));
+    client.input(add('a:v'));
+    await client.cycle();
+    expect(client.heard()).toEqual([
+      'tracksRemoved a: a:v',
+      'offerData audio 0 video 1',
+      'sdpAnswer {"0":"a:v"}',
+      'candidate',
+      'tracksAdded a: a:v',
+      'offerData audio 0 video 1',
+    ]);
+    await client.cycle();
+    expect(client.directions()).toEqual(['sendonly']);
+  });
+});
+
+describe('an endpoint that goes', () => {
+  test('has its tracks removed first, then itself, then one cycle', async () => {
+    const client = await receiving('a:v', 'a:w');
+    client.input(gone);
+    expect(client.heard()).toEqual(['tracksRemoved a: a:v a:w', 'endpointRemoved a', 'offerData audio 0 video 2']);
+    await client.cycle();
+    expect(client.directions()).toEqual(['inactive', 'inactive']);
+    expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v","1":"a:w"}', 'candidate']);
+  });
+
+  test('without tracks is removed at once, without a cycle, even within one', () => {
+    const client = new ScriptedClient().join(peerEndpoint('a'), peerEndpoint('b', videoTrack('b:v')));
+    client.heard();
+    client.input(gone);
+    expect(client.heard()).toEqual(['endpointRemoved a']);
+  });
+
+  test('with tracks that were never announced takes them along silently', async () => {
+    const client = new ScriptedClient().join(peerEndpoint('a'), peerEndpoint('b', videoTrack('b:v')));
+    client.input(add('a:v'));
+    client.heard();
+    client.input(gone);
+    await client.cycle();
+    expect(client.heard()).toEqual(['endpointRemoved a', 'sdpAnswer {"0":"b:v"}', 'candidate']);
+  });
+
+  test('within a cycle waits for its end', async () => {
+    const client = joined('a:v');
+    client.heard();
+    client.input(gone);
+    await client.sendOffer();
+    await client.negotiated();
+    expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
+    client.connected();
+    expect(client.heard()).toEqual(['tracksRemoved a: a:v', 'endpointRemoved a', 'offerData audio 0 video 1']);
+  });
+
+  test('and comes back with the same id is announced again after its removal, with what it is by then', async () => {
+    const client = joined('a:v');
+    client.heard();
+    client.input(gone);
+    client.input({ type: 'endpointAdded', endpoint: peerEndpoint('a') });
+    client.input({ type: 'endpointUpdated', endpointId: 'a', metadata: 'later' });
+    client.input(add('a:new'));
+    expect(client.heard()).toEqual([]);
+    await client.cycle();
+    const events = client.takeEvents();
+    expect(events.map((event) => event['type'])).toEqual([
+      'sdpAnswer',
+      'candidate',
+      'tracksRemoved',
+      'endpointRemoved',
+      'endpointAdded',
+      'tracksAdded',
+      'offerData',
+    ]);
+    expect(events[4]?.['data']).toEqual({ id: 'a', type: 'webrtc', metadata: 'later' });
+    await client.cycle();
+    expect(client.heard()).toEqual(['sdpAnswer {"0":"a:new"}', 'candidate']);
+  });
+
+  test('and comes back only for a moment is not seen to come back', async () => {
+    const client = joined('a:v');
+    client.input(gone);
+    client.input({ type: 'endpointAdded', endpoint: peerEndpoint('a', videoTrack('a:new')) });
+    client.input(gone);
+    client.heard();
+    await client.cycle();
+    await client.cycle();
+    expect(client.heard()).toEqual([
+      'sdpAnswer {"0":"a:v"}',
+      'candidate',
+      'tracksRemoved a: a:v',
+      'endpointRemoved a',
+      'offerData audio 0 video 1',
+      'sdpAnswer {"0":"a:v"}',
+      'candidate',
+    ]);
+  });
+});
+
+describe('slots', () => {
+  test('are counted with the dead ones, so that the count of a kind never falls', async () => {
+    const client = await receiving('a:1', 'a:2');
+    client.input(remove('a:1', 'a:2'));
+    await client.cycle();
+    client.heard();
+    client.input({ type: 'tracksAdded', endpointId: 'a', tracks: [audioTrack('a:a')] });
+    expect(client.heard().at(-1)).toBe('offerData audio 1 video 2');
+  });
+
+  test('are reused after an answer made them inactive, with SSRCs and names of their own', async () => {
+    const client = await receiving('a:1');
+    const [before] = client.negotiation.outbound;
+    const msid = /a=msid:.*/.exec(client.answer)?.[0];
+    client.input(remove('a:1'));
+    await client.cycle();
+    client.input(add('a:2'));
+    await client.cycle();
+    const [after] = client.negotiation.outbound;
+    expect(after).toMatchObject({ mid: before?.mid, trackId: 'a:2' });
+    expect(client.directions()).toEqual(['sendonly']);
+    expect(after?.ssrc).not.toBe(before?.ssrc);
+    expect(/a=msid:.*/.exec(client.answer)?.[0]).not.toBe(msid);
+  });
+
+  test('are not reused in the cycle that ends their track', async () => {
+    const client = await receiving('a:1');
+    client.input(remove('a:1'));
+    client.input(add('a:2'));
+    await client.cycle();
+    await client.cycle();
+    // Sendonly, inactive, sendonly: a browser fires no track event without the inactive answer between.
+    expect(client.negotiation.outbound.map((slot) => `${slot.mid} ${slot.trackId}`)).toEqual(['0 a:2']);
+  });
+
+  test('keep their mid, SSRCs and names for the life of their track', async () => {
+    const client = await receiving('a:1');
+    const { outbound } = client.negotiation;
+    const msid = /a=msid:.*/.exec(client.answer)?.[0];
+    client.custom('renegotiateTracks');
+    await client.cycle();
+    expect(client.negotiation.outbound).toEqual(outbound);
+    expect(client.answer).toContain(msid);
+  });
+
+  test('of one kind take receiving m-lines of that kind in their order', async () => {
+    const client = new ScriptedClient().join(
+      peerEndpoint('a', videoTrack('a:v1'), audioTrack('a:a1'), videoTrack('a:v2')),
+    );
+    client.publish('me:v', 'video');
+    await client.cycle();
+    expect(client.heard()).toContain('sdpAnswer {"0":"me:v","1":"a:a1","2":"a:v1","3":"a:v2"}');
+  });
+
+  test('never share an SSRC', async () => {
+    const client = await receiving(...Array.from({ length: 40 }, (_, n) => `a:${n}`));
+    const ssrcs = client.negotiation.outbound.flatMap((slot) => [slot.ssrc, slot.rtxSsrc]);
+    expect(new Set(ssrcs).size).toBe(80);
+  });
+
+  test('that the client offers beyond what it was asked for are answered inactive, without an entry', async () => {
+    const client = joined('a:v');
+    client.spare = 1;
+    client.heard();
+    await client.cycle();
+    expect(client.directions()).toEqual(['inactive', 'sendonly', 'inactive']);
+    expect(client.heard()[0]).toBe('sdpAnswer {"1":"a:v"}');
+  });
+
+  test('of a codec that the client does not offer are answered inactive, and used when it does', async () => {
+    const client = joined('a:v');
+    client.editOffer = (sdp) => sdp.replaceAll('VP8', 'VP9');
+    client.heard();
+    await client.cycle();
+    expect(client.directions()).toEqual(['inactive']);
+    expect(client.negotiation.outbound).toEqual([]);
+    expect(client.heard()[0]).toBe('sdpAnswer {"0":"a:v"}');
+    client.editOffer = (sdp) => sdp;
+    client.custom('renegotiateTracks');
+    await client.cycle();
+    expect(client.directions()).toEqual(['sendonly']);
+    expect(client.negotiation.outbound).toHaveLength(1);
+  });
+
+  test('carry H264 under a payload type that every decoder takes', async () => {
+    const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v', { codec: 'h264' })));
+    await client.cycle();
+    expect(client.negotiation.outbound[0]?.codec).toEqual({
+      name: 'h264',
+      payloadType: 108,
+      clockRate: 90_000,
+      feedback: [],
+    });
+  });
+
+  test('carry the audio level only when the track has one', async () => {
+    const client = new ScriptedClient().join(
+      peerEndpoint('a', audioTrack('a:1', { audioLevel: true }), audioTrack('a:2', { audioLevel: false })),
+    );
+    await client.cycle();
+    expect(client.negotiation.outbound.map((slot) => slot.extensions)).toEqual([{ mid: 4, audioLevel: 1 }, { mid: 4 }]);
+  });
+
+  test('of tracks that were captured together have one stream, others their own', async () => {
+    const client = new ScriptedClient().join(
+      peerEndpoint('a', audioTrack('a:a', { streamId: 's' }), videoTrack('a:v', { streamId: 's' }), videoTrack('a:w')),
+    );
+    await client.cycle();
+    const streams = [...client.answer.matchAll(/a=msid:(\S+) (\S+)/g)].map((match) => match.slice(1));
+    expect(streams.map(([stream]) => stream === 's')).toEqual([true, true, false]);
+    expect(new Set(streams.map(([, track]) => track)).size).toBe(3);
+  });
+});

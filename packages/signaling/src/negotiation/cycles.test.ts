@@ -1,0 +1,352 @@
+import { describe, expect, test } from '@jest/globals';
+import { audioTrack, peerEndpoint, ScriptedClient, videoTrack } from '../testing/scripted-client.js';
+
+const someone = peerEndpoint('a', videoTrack('a:v'));
+const add = (...trackIds: string[]) =>
+  ({ type: 'tracksAdded', endpointId: 'a', tracks: trackIds.map((trackId) => videoTrack(trackId)) }) as const;
+const remove = (...trackIds: string[]) => ({ type: 'tracksRemoved', endpointId: 'a', trackIds }) as const;
+
+/** In a room with one other peer without tracks, after a first cycle of its own. */
+async function settled(): Promise<ScriptedClient> {
+  const client = new ScriptedClient().join(peerEndpoint('a'));
+  client.publish('me:v', 'video');
+  client.custom('renegotiateTracks');
+  await client.cycle();
+  client.heard();
+  client.asked();
+  return client;
+}
+
+describe('a cycle', () => {
+  test('is started by renegotiateTracks', () => {
+    const client = new ScriptedClient().join();
+    client.heard();
+    client.custom('renegotiateTracks');
+    expect(client.heard()).toEqual(['offerData audio 0 video 0']);
+  });
+
+  test('is started by tracks of others', () => {
+    const client = new ScriptedClient().join(peerEndpoint('a'));
+    client.heard();
+    client.input(add('a:v'));
+    expect(client.heard()).toEqual(['tracksAdded a: a:v', 'offerData audio 0 video 1']);
+  });
+
+  test('is started by the removal of tracks of others', async () => {
+    const client = new ScriptedClient().join(someone);
+    await client.cycle();
+    client.heard();
+    client.input(remove('a:v'));
+    expect(client.heard()).toEqual(['tracksRemoved a: a:v', 'offerData audio 0 video 1']);
+  });
+
+  test('is not started by tracks that came and went before the client was told', async () => {
+    const client = await settled();
+    client.custom('renegotiateTracks');
+    client.input(add('a:v'));
+    client.input(remove('a:v'));
+    client.heard();
+    await client.cycle();
+    expect(client.heard()).toEqual(['sdpAnswer {"0":"me:v"}', 'candidate']);
+  });
+
+  test('asks with the relay servers and the counts, both always there', () => {
+    const endpoint = {
+      address: '192.0.2.1',
+      port: 50_000,
+      tcpPort: 3478,
+      fingerprint: { algorithm: 'sha-256', value: '' },
+    } as const;
+    const client = new ScriptedClient({ endpoint }).join();
+    client.takeEvents();
+    client.custom('renegotiateTracks');
+    const server = { serverAddr: '192.0.2.1', username: '1:me', password: 'secret' };
+    expect(client.takeEvents()[0]?.['data']).toEqual({
+      tracksTypes: { audio: 0, video: 0 },
+      integratedTurnServers: [
+        { ...server, serverPort: 50_000, transport: 'udp' },
+        { ...server, serverPort: 3478, transport: 'tcp' },
+      ],
+    });
+  });
+
+  test('is answered only when the media plane is ready', async () => {
+    const client = new ScriptedClient().join(someone);
+    client.heard();
+    await client.sendOffer();
+    expect(client.heard()).toEqual([]);
+    client.input({ type: 'negotiated', generation: client.negotiation.generation + 1 });
+    expect(client.heard()).toEqual([]);
+    await client.negotiated();
+    expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
+  });
+
+  test('sends its candidate after every answer, never before', async () => {
+    const client = await settled();
+    client.custom('renegotiateTracks');
+    await client.cycle();
+    const [, answer, candidate] = client.takeEvents();
+    expect(answer?.['type']).toBe('sdpAnswer');
+    expect(candidate).toEqual({
+      type: 'candidate',
+      data: {
+        candidate: 'candidate:1 1 UDP 2130706431 192.0.2.1 50000 typ host',
+        sdpMLineIndex: 0,
+        sdpMid: null,
+        usernameFragment: null,
+      },
+    });
+  });
+
+  test('has new credentials of the server after a restart by the client, and a rising generation', async () => {
+    const client = await settled();
+    const first = client.negotiation;
+    client.custom('renegotiateTracks');
+    await client.cycle();
+    const second = client.negotiation;
+    expect(second.generation).toBe(first.generation + 1);
+    expect(second.ice.localUfrag).not.toBe(first.ice.localUfrag);
+    expect(second.ice.localPwd).not.toBe(first.ice.localPwd);
+    expect(second.ice.localUfrag.length).toBeGreaterThanOrEqual(4);
+    expect(second.ice.localPwd.length).toBeGreaterThanOrEqual(22);
+  });
+
+  test('keeps the credentials of the server when the client did not restart, and ends with its answer', async () => {
+    const client = await settled();
+    const { ice } = client.negotiation;
+    client.editOffer = (sdp) =>
+      sdp.replaceAll(/a=ice-ufrag:.*/g, `a=ice-ufrag:${ice.remoteUfrag}\r`).replaceAll('\r\r', '\r');
+    client.custom('renegotiateTracks');
+    client.heard();
+    await client.sendOffer();
+    client.input(add('a:v'));
+    client.input({ type: 'negotiated', generation: client.negotiation.generation });
+    expect(client.negotiation.ice.localUfrag).toBe(ice.localUfrag);
+    expect(client.heard()).toEqual([
+      'sdpAnswer {"0":"me:v"}',
+      'candidate',
+      'tracksAdded a: a:v',
+      'offerData audio 0 video 1',
+    ]);
+  });
+});
+
+describe('one cycle at a time', () => {
+  test('a request within a cycle is owed another cycle, whose offerData comes after it', async () => {
+    const client = await settled();
+    for (const moment of ['offer', 'answer', 'ice'] as const) {
+      client.custom('renegotiateTracks');
+      expect(client.heard()).toEqual(['offerData audio 0 video 0']);
+      if (moment === 'offer') client.custom('renegotiateTracks');
+      await client.sendOffer();
+      if (moment === 'answer') client.custom('renegotiateTracks');
+      await client.negotiated();
+      if (moment === 'ice') client.custom('renegotiateTracks');
+      client.heard();
+      client.connected();
+      expect(client.heard()).toEqual(['offerData audio 0 video 0']);
+      await client.cycle();
+      expect(client.heard()).toEqual(['sdpAnswer {"0":"me:v"}', 'candidate']);
+    }
+  });
+
+  test('several causes within a cycle make one more cycle', async () => {
+    const client = await settled();
+    client.custom('renegotiateTracks');
+    client.custom('renegotiateTracks');
+    client.custom('renegotiateTracks');
+    client.input(add('a:1'));
+    client.input(add('a:2'));
+    client.heard();
+    await client.cycle();
+    expect(client.heard().slice(2)).toEqual(['tracksAdded a: a:1 a:2', 'offerData audio 0 video 2']);
+    await client.cycle();
+    expect(client.heard()).toEqual(['sdpAnswer {"0":"me:v","1":"a:1","2":"a:2"}', 'candidate']);
+  });
+
+  test('announcements wait for the offerData of the cycle that carries them', async () => {
+    const client = await settled();
+    client.custom('renegotiateTracks');
+    client.heard();
+    client.input(add('a:v'));
+    await client.sendOffer();
+    await client.negotiated();
+    expect(client.heard()).toEqual(['sdpAnswer {"0":"me:v"}', 'candidate']);
+    client.connected();
+    expect(client.heard()).toEqual(['tracksAdded a: a:v', 'offerData audio 0 video 1']);
+  });
+
+  test('the set of slots is frozen when offerData is sent', async () => {
+    const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:1')));
+    client.input(add('a:2'));
+    await client.sendOffer();
+    await client.negotiated();
+    expect(client.negotiation.outbound.map((slot) => slot.trackId)).toEqual(['a:1']);
+    expect(client.directions()).toEqual(['sendonly']);
+  });
+
+  test('both sides at once: new m-lines are accepted in any offer', async () => {
+    const client = await settled();
+    client.input(add('a:v'));
+    client.publish('me:2', 'audio');
+    client.custom('renegotiateTracks');
+    await client.cycle();
+    expect(client.heard()).toEqual([
+      'tracksAdded a: a:v',
+      'offerData audio 0 video 1',
+      'sdpAnswer {"0":"me:v","1":"me:2","2":"a:v"}',
+      'candidate',
+      'offerData audio 0 video 1',
+    ]);
+    expect(client.asked()).toContainEqual(expect.objectContaining({ type: 'publish' }));
+  });
+
+  test('the publishing client is never told of its own tracks', () => {
+    const client = new ScriptedClient().join();
+    client.heard();
+    client.input({ type: 'tracksAdded', endpointId: 'me', tracks: [videoTrack('me:v')] });
+    expect(client.heard()).toEqual([]);
+  });
+});
+
+describe('the end of a cycle', () => {
+  test('is DTLS for the first one', async () => {
+    const client = new ScriptedClient().join(someone);
+    client.custom('renegotiateTracks');
+    await client.sendOffer();
+    await client.negotiated();
+    client.heard();
+    client.input({ type: 'iceConnected', generation: client.negotiation.generation });
+    expect(client.heard()).toEqual([]);
+    client.input({ type: 'dtlsConnected' });
+    expect(client.heard()).toEqual(['offerData audio 0 video 1']);
+  });
+
+  test('is ICE with the credentials of this answer for later ones', async () => {
+    const client = await settled();
+    const old = client.negotiation.generation;
+    client.custom('renegotiateTracks');
+    client.custom('renegotiateTracks');
+    await client.sendOffer();
+    await client.negotiated();
+    client.heard();
+    client.input({ type: 'iceConnected', generation: old });
+    client.input({ type: 'dtlsConnected' });
+    expect(client.heard()).toEqual([]);
+    client.input({ type: 'iceConnected', generation: old + 1 });
+    expect(client.heard()).toEqual(['offerData audio 0 video 0']);
+  });
+
+  test('comes after 5 seconds without ICE, so that the queue is not stuck', async () => {
+    const client = new ScriptedClient().join(someone);
+    client.custom('renegotiateTracks');
+    await client.sendOffer();
+    client.timers();
+    await client.negotiated();
+    expect(client.timers()).toEqual(['ice 5000']);
+    client.heard();
+    client.input({ type: 'timer', name: 'ice' });
+    expect(client.heard()).toEqual(['offerData audio 0 video 1']);
+  });
+
+  test('stops the timer', async () => {
+    const client = new ScriptedClient().join(someone);
+    await client.sendOffer();
+    await client.negotiated();
+    client.timers();
+    client.connected();
+    expect(client.timers()).toEqual(['no ice']);
+  });
+
+  test('is not brought about by a timer that is late', async () => {
+    const client = await settled();
+    client.custom('renegotiateTracks');
+    client.custom('renegotiateTracks');
+    await client.sendOffer();
+    client.heard();
+    client.input({ type: 'timer', name: 'ice' });
+    client.input({ type: 'timer', name: 'offer' });
+    expect(client.heard()).toEqual([]);
+  });
+});
+
+describe('an offer', () => {
+  test('that was not asked for is ignored', async () => {
+    const client = await settled();
+    await client.sendOffer();
+    expect(client.asked().map((action) => action.type)).toEqual(['warn']);
+    expect(client.heard()).toEqual([]);
+  });
+
+  test('that comes twice is ignored the second time', async () => {
+    const client = await settled();
+    client.custom('renegotiateTracks');
+    const offer = await client.makeOffer();
+    client.text(offer);
+    client.asked();
+    client.text(offer);
+    expect(client.asked().map((action) => action.type)).toEqual(['warn']);
+  });
+
+  test('that does not come within 10 seconds makes the machine idle, and it tries again after 10 more', async () => {
+    const client = new ScriptedClient().join(someone);
+    expect(client.timers()).toEqual(['offer 10000']);
+    client.heard();
+    client.input({ type: 'timer', name: 'offer' });
+    expect(client.timers()).toEqual(['retry 10000']);
+    expect(client.heard()).toEqual([]);
+    client.input({ type: 'timer', name: 'retry' });
+    expect(client.heard()).toEqual(['offerData audio 0 video 1']);
+    await client.cycle();
+    expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
+  });
+
+  test('that does not come is asked for again with the next cause', () => {
+    const client = new ScriptedClient().join(someone);
+    client.input({ type: 'timer', name: 'offer' });
+    client.timers();
+    client.heard();
+    client.input(add('a:w'));
+    expect(client.heard()).toEqual(['tracksAdded a: a:w', 'offerData audio 0 video 2']);
+    expect(client.timers()).toEqual(['no retry', 'offer 10000']);
+  });
+
+  test('that comes after the 10 seconds is still the answer to what was asked', async () => {
+    const client = new ScriptedClient().join(someone);
+    const offer = await client.makeOffer();
+    client.input({ type: 'timer', name: 'offer' });
+    client.timers();
+    client.text(offer);
+    await client.negotiated();
+    client.connected();
+    expect(client.directions()).toEqual(['sendonly']);
+    expect(client.heard().at(-1)).toBe('offerData audio 0 video 1');
+  });
+
+  test('that crosses the next offerData is made up for by one more cycle', async () => {
+    const client = new ScriptedClient().join(someone);
+    const late = await client.makeOffer();
+    client.input({ type: 'timer', name: 'offer' });
+    client.input({ type: 'timer', name: 'retry' });
+    client.text(late);
+    client.text(await client.makeOffer());
+    client.input({ type: 'negotiated', generation: client.negotiation.generation });
+    client.heard();
+    client.connected();
+    expect(client.heard()).toEqual(['offerData audio 0 video 1']);
+  });
+
+  test('with fewer m-lines than asked for leaves the rest for a later cycle, not at once', async () => {
+    const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v'), audioTrack('a:a')));
+    client.editOffer = (sdp) => sdp.replace(/m=video[^]*/, '').replace('BUNDLE 0 1', 'BUNDLE 0');
+    await client.sendOffer();
+    client.heard();
+    client.timers();
+    client.input({ type: 'negotiated', generation: client.negotiation.generation });
+    expect(client.timers()).toEqual(['retry 10000', 'ice 5000']);
+    client.connected();
+    expect(client.heard()).toEqual(['sdpAnswer {"0":"a:a"}', 'candidate']);
+    client.input({ type: 'timer', name: 'retry' });
+    expect(client.heard()).toEqual(['offerData audio 1 video 1']);
+  });
+});

@@ -1,0 +1,404 @@
+import { describe, expect, test } from '@jest/globals';
+import { audioTrack, peerEndpoint, ScriptedClient, videoTrack } from '../testing/scripted-client.js';
+
+/** Joined, and `offerData` is outstanding. */
+function publisher(options: ConstructorParameters<typeof ScriptedClient>[0] = {}): ScriptedClient {
+  const client = new ScriptedClient(options).join(peerEndpoint('a'));
+  client.custom('renegotiateTracks');
+  client.heard();
+  client.asked();
+  return client;
+}
+
+async function publish(client: ScriptedClient): Promise<void> {
+  client.custom('renegotiateTracks');
+  await client.cycle();
+}
+
+const failure = (reason: string) => expect.objectContaining({ type: 'fail', reason });
+
+describe('a publication', () => {
+  test('goes to the media plane first, then to the room, before the answer', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video', { metadata: { source: 'camera' }, bitrates: 1_500_000.5 });
+    await client.sendOffer();
+    const [negotiate, published, ...rest] = client.asked();
+    expect(negotiate).toMatchObject({
+      type: 'negotiate',
+      negotiation: {
+        generation: 1,
+        fingerprint: { algorithm: 'sha-256' },
+        inbound: [
+          {
+            trackId: 'me:v',
+            kind: 'video',
+            mid: '0',
+            codec: {
+              name: 'vp8',
+              payloadType: 96,
+              clockRate: 90_000,
+              rtxPayloadType: 97,
+              feedback: ['ccm fir', 'nack', 'nack pli', 'transport-cc'],
+            },
+            extensions: { mid: 4, rid: 10, repairedRid: 11 },
+            ssrc: 100_000,
+            rids: [],
+            bitratesBps: { h: 1_500_000.5 },
+          },
+        ],
+        outbound: [],
+      },
+    });
+    expect(published).toEqual({
+      type: 'publish',
+      tracks: [
+        {
+          trackId: 'me:v',
+          kind: 'video',
+          codec: 'vp8',
+          metadata: { source: 'camera' },
+          encodings: [],
+          disabledEncodings: [],
+          streamId: expect.any(String),
+          audioLevel: false,
+        },
+      ],
+    });
+    expect(rest).toEqual([]);
+    expect(client.heard()).toEqual([]);
+    await client.negotiated();
+    expect(client.directions()).toEqual(['recvonly']);
+    expect(client.heard()[0]).toBe('sdpAnswer {"0":"me:v"}');
+  });
+
+  test('stays one publication in later offers', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video');
+    await client.cycle();
+    client.asked();
+    await publish(client);
+    expect(client.asked().map((action) => action.type)).toEqual(['negotiate']);
+    expect(client.negotiation.inbound).toHaveLength(1);
+  });
+
+  test('has default bitrates when the client gives none', async () => {
+    const client = publisher();
+    client.publish('me:a', 'audio');
+    client.publish('me:v', 'video');
+    client.publish('me:s', 'video', { rids: ['l', 'm', 'h'] });
+    await client.cycle();
+    expect(client.negotiation.inbound.map((track) => track.bitratesBps)).toEqual([
+      { h: 35_000 },
+      { h: 2_500_000 },
+      { l: 150_000, m: 500_000, h: 2_500_000 },
+    ]);
+  });
+
+  test('has no metadata when the client gives none', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video');
+    await client.sendOffer();
+    expect(client.asked()[1]).toMatchObject({ tracks: [{ metadata: null }] });
+  });
+
+  test('shares its stream with the track of the other kind of the same capture, but not with one of its own kind', async () => {
+    const client = publisher();
+    client.publish('me:a', 'audio', { stream: 's' });
+    client.publish('me:v', 'video', { stream: 's' });
+    client.publish('me:w', 'video', { stream: 's' });
+    client.publish('me:x', 'video');
+    await client.sendOffer();
+    const [, published] = client.asked();
+    const streams = published?.type === 'publish' ? published.tracks.map((track) => track.streamId) : [];
+    expect(streams[0]).toBe(streams[1]);
+    expect(new Set(streams).size).toBe(3);
+  });
+
+  test('on a sendrecv m-line counts as sendonly', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video').direction = 'sendrecv';
+    await client.cycle();
+    expect(client.directions()).toEqual(['recvonly']);
+  });
+});
+
+describe('simulcast', () => {
+  test('is published with the offered rids in offer order and answered with the same', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video', { rids: ['l', 'm', 'h'], bitrates: { l: 1, m: 2, h: 3, x: 4 } });
+    await client.sendOffer();
+    expect(client.asked()[1]).toMatchObject({ tracks: [{ encodings: ['l', 'm', 'h'], disabledEncodings: [] }] });
+    expect(client.negotiation.inbound[0]).toMatchObject({ rids: ['l', 'm', 'h'], bitratesBps: { l: 1, m: 2, h: 3 } });
+    expect(client.negotiation.inbound[0]).not.toHaveProperty('ssrc');
+    await client.negotiated();
+    expect(client.answer).toContain('a=simulcast:recv l;m;h\r\n');
+  });
+
+  test('with a rid other than l, m and h is answered inactive and not published', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video', { rids: ['l', 'x'] });
+    await client.sendOffer();
+    expect(client.asked().map((action) => action.type)).toEqual(['negotiate']);
+    await client.negotiated();
+    expect(client.directions()).toEqual(['inactive']);
+  });
+
+  test.each(['sdes:mid', 'sdes:rtp-stream-id'])('without the extension %s is answered inactive', async (uri) => {
+    const client = publisher();
+    client.publish('me:v', 'video', { rids: ['l', 'h'] });
+    client.editOffer = (sdp) => sdp.replaceAll(`hdrext:${uri}\r`, 'hdrext:unknown\r');
+    await client.cycle();
+    expect(client.directions()).toEqual(['inactive']);
+    expect(client.negotiation.inbound).toEqual([]);
+  });
+
+  test('of a peer that may not use it fails the peer', async () => {
+    const client = publisher({ enableSimulcast: false });
+    client.publish('me:v', 'video', { rids: ['l', 'h'] });
+    await client.sendOffer();
+    expect(client.asked()).toEqual([failure("Simulcast was offered, but it's not supported")]);
+  });
+});
+
+describe('the codec', () => {
+  test('is the one enforced in the room', async () => {
+    const client = publisher({ videoCodec: 'h264' });
+    client.publish('me:v', 'video');
+    await client.cycle();
+    expect(client.negotiation.inbound[0]?.codec).toMatchObject({ name: 'h264', payloadType: 108 });
+    expect(client.answer).toContain('m=video 9 UDP/TLS/RTP/SAVPF 108\r\n');
+  });
+
+  test('that nobody offers fails the peer, which then neither says nor hears anything', async () => {
+    const client = publisher({ videoCodec: 'h264' });
+    client.publish('me:v', 'video');
+    client.editOffer = (sdp) => sdp.replaceAll('42e01f', '64001f');
+    await client.sendOffer();
+    expect(client.asked()).toEqual([failure('No supported payload types in SDP offer!')]);
+    client.custom('renegotiateTracks');
+    client.input({ type: 'endpointAdded', endpoint: peerEndpoint('b') });
+    expect([...client.heard(), ...client.asked()]).toEqual([]);
+  });
+
+  test('does not matter on a receiving m-line', async () => {
+    const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v')));
+    client.editOffer = (sdp) => sdp.replaceAll(/VP8|H264/g, 'AV1');
+    await client.cycle();
+    expect(client.directions()).toEqual(['inactive']);
+  });
+});
+
+describe('removing a track', () => {
+  test('is an inactive m-line whose mid is missing from the map; the answer still names its last track', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video');
+    client.publish('me:a', 'audio');
+    await client.cycle();
+    client.asked();
+    client.heard();
+    client.unpublish('me:v');
+    client.custom('renegotiateTracks');
+    await client.sendOffer();
+    expect(client.asked().slice(1)).toEqual([{ type: 'unpublish', trackIds: ['me:v'] }]);
+    expect(client.negotiation.inbound.map((track) => track.trackId)).toEqual(['me:a']);
+    await client.negotiated();
+    expect(client.directions()).toEqual(['inactive', 'recvonly']);
+    expect(client.heard()).toContain('sdpAnswer {"0":"me:v","1":"me:a"}');
+  });
+
+  test('leaves the m-line out of play for good', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video');
+    await client.cycle();
+    client.unpublish('me:v');
+    await publish(client);
+    client.input({ type: 'tracksAdded', endpointId: 'a', tracks: [videoTrack('a:v')] });
+    await publish(client);
+    await client.cycle();
+    expect(client.directions()).toEqual(['inactive', 'sendonly']);
+  });
+
+  test('does not happen when a sending m-line is merely missing from the map', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video');
+    await client.cycle();
+    client.asked();
+    for (const track of client.local.values()) track.unmapped = true;
+    await publish(client);
+    expect(client.asked().map((action) => action.type)).toEqual(['negotiate']);
+    expect(client.directions()).toEqual(['recvonly']);
+    expect(client.negotiation.inbound).toHaveLength(1);
+  });
+
+  test('does not happen when an inactive m-line is still in the map', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video').direction = 'sendonly';
+    await client.cycle();
+    client.asked();
+    for (const track of client.local.values()) track.transceiver.direction = 'inactive';
+    await publish(client);
+    expect(client.asked().map((action) => action.type)).toEqual(['negotiate']);
+    expect(client.directions()).toEqual(['inactive']);
+  });
+
+  test('and adding the same id again on another m-line keeps one publication', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video');
+    await client.cycle();
+    client.unpublish('me:v');
+    client.publish('me:v', 'video');
+    client.asked();
+    await publish(client);
+    expect(client.asked().map((action) => action.type)).toEqual(['negotiate']);
+    expect(client.negotiation.inbound.map((track) => track.mid)).toEqual(['1']);
+  });
+});
+
+describe('what is not published', () => {
+  test('a sending m-line that was never named', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video');
+    for (const track of client.local.values()) track.unmapped = true;
+    await client.cycle();
+    expect(client.directions()).toEqual(['inactive']);
+    expect(client.asked().map((action) => action.type)).toEqual(['negotiate']);
+    expect(client.heard()[0]).toBe('sdpAnswer {}');
+  });
+
+  test('a track under the id of a track of someone else', async () => {
+    const client = new ScriptedClient().join(peerEndpoint('a', audioTrack('a:a')));
+    client.publish('a:a', 'audio');
+    client.heard();
+    await client.cycle();
+    expect(client.directions()).toEqual(['inactive', 'sendonly']);
+    expect(client.heard()[0]).toBe('sdpAnswer {"1":"a:a"}');
+  });
+
+  test('the second of two m-lines with one id', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video');
+    client.publish('other', 'video');
+    const offer = (await client.makeOffer()).replaceAll('"1":"other"', '"1":"me:v"');
+    client.text(offer);
+    await client.negotiated();
+    expect(client.directions()).toEqual(['recvonly', 'inactive']);
+    expect(client.negotiation.inbound).toHaveLength(1);
+  });
+
+  test('anything on an m-line that is ours to send on', async () => {
+    const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v')));
+    await client.cycle();
+    client.asked();
+    client.custom('renegotiateTracks');
+    const offer = (await client.makeOffer())
+      .replace('a=recvonly', 'a=sendonly')
+      .replace('"midToTrackId":{}', '"midToTrackId":{"0":"me:v"}');
+    client.text(offer);
+    client.input({ type: 'negotiated', generation: client.negotiation.generation });
+    expect(client.directions()).toEqual(['inactive']);
+    expect(client.asked().map((action) => action.type)).toEqual(['negotiate']);
+  });
+});
+
+describe('changes without a cycle', () => {
+  async function simulcaster(): Promise<ScriptedClient> {
+    const client = publisher();
+    client.publish('me:s', 'video', { rids: ['l', 'm', 'h'], metadata: 1 });
+    await client.cycle();
+    client.asked();
+    return client;
+  }
+
+  test('metadata of a track is passed on when it differs', async () => {
+    const client = await simulcaster();
+    client.event('updateTrackMetadata', { trackId: 'me:s', trackMetadata: 1 });
+    client.event('updateTrackMetadata', { trackId: 'me:s', trackMetadata: { two: 2 } });
+    client.event('updateTrackMetadata', { trackId: 'me:s', trackMetadata: { two: 2 } });
+    expect(client.asked()).toEqual([{ type: 'setTrackMetadata', trackId: 'me:s', metadata: { two: 2 } }]);
+  });
+
+  test('a flood of repeated encodings makes one action, and no warning', async () => {
+    const client = await simulcaster();
+    for (let n = 0; n < 1000; n++) {
+      client.event('disableTrackEncoding', { trackId: 'me:s', encoding: 'm' });
+      client.event('disableTrackEncoding', { trackId: 'unknown', encoding: 'm' });
+      client.event('enableTrackEncoding', { trackId: 'me:s', encoding: 'h' });
+    }
+    expect(client.asked()).toEqual([{ type: 'setEncoding', trackId: 'me:s', encoding: 'm', enabled: false }]);
+    client.event('enableTrackEncoding', { trackId: 'me:s', encoding: 'm' });
+    expect(client.asked()).toEqual([{ type: 'setEncoding', trackId: 'me:s', encoding: 'm', enabled: true }]);
+  });
+
+  test('an encoding of a track without simulcast is ignored', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video');
+    await client.cycle();
+    client.asked();
+    client.event('disableTrackEncoding', { trackId: 'me:v', encoding: 'h' });
+    expect(client.asked()).toEqual([]);
+  });
+
+  test('muting is passed on once', async () => {
+    const client = await simulcaster();
+    client.event('muteTrack', { trackId: 'me:s' });
+    client.event('muteTrack', { trackId: 'me:s' });
+    client.event('unmuteTrack', { trackId: 'me:s' });
+    expect(client.asked()).toEqual([
+      { type: 'setTrackMuted', trackId: 'me:s', muted: true },
+      { type: 'setTrackMuted', trackId: 'me:s', muted: false },
+    ]);
+  });
+
+  test('bitrates are merged into those that are known, and stay for the next cycle', async () => {
+    const client = await simulcaster();
+    client.custom('trackVariantBitrates', { trackId: 'me:s', variantBitrates: { l: 1000, q: 5, m: 'x' } });
+    client.custom('trackVariantBitrates', { trackId: 'me:s', variantBitrates: 9000 });
+    expect(client.asked()).toEqual([
+      { type: 'setTrackBitrates', trackId: 'me:s', bitratesBps: { l: 1000 } },
+      { type: 'setTrackBitrates', trackId: 'me:s', bitratesBps: { h: 9000 } },
+    ]);
+    await publish(client);
+    expect(client.negotiation.inbound[0]?.bitratesBps).toEqual({ l: 1000, m: 500_000, h: 9000 });
+  });
+
+  test.each([
+    ['updateTrackMetadata', { trackId: 'a:v', trackMetadata: 1 }],
+    ['muteTrack', { trackId: 'a:v' }],
+    ['trackVariantBitrates', { trackId: 'a:v', variantBitrates: 1 }],
+  ])('%s of a track of someone else is ignored', async (type, data) => {
+    const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v')));
+    await client.cycle();
+    client.asked();
+    client.event(type, data);
+    expect(client.asked().map((action) => action.type)).toEqual(['warn']);
+  });
+});
+
+describe('an offer that cannot be used', () => {
+  test.each([
+    ['is no SDP', () => 'nonsense'],
+    ['has no ICE credentials', (sdp: string) => sdp.replaceAll(/a=ice-.*\r\n/g, '')],
+    ['has no fingerprint', (sdp: string) => sdp.replaceAll(/a=fingerprint.*\r\n/g, '')],
+    ['has no m-line', (sdp: string) => sdp.slice(0, sdp.indexOf('m='))],
+  ])('because it %s fails the peer', async (_what, edit) => {
+    const client = publisher();
+    client.publish('me:v', 'video');
+    client.editOffer = edit;
+    await client.sendOffer();
+    expect(client.asked()).toEqual([
+      expect.objectContaining({ type: 'warn', event: 'offer.invalid' }),
+      failure('Invalid SDP offer'),
+    ]);
+  });
+});
+
+test('reports have the last offer and the answer to it', async () => {
+  const client = publisher();
+  client.publish('me:v', 'video');
+  await client.sendOffer();
+  expect(Object.keys(client.session.descriptions())).toEqual(['offer']);
+  await client.negotiated();
+  const { offer, answer } = client.session.descriptions();
+  expect(offer).toContain('a=sendonly');
+  expect(answer).toContain('a=recvonly');
+});

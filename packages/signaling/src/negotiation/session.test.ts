@@ -1,0 +1,326 @@
+import { describe, expect, test } from '@jest/globals';
+import { audioTrack, peerEndpoint, ScriptedClient, videoTrack } from '../testing/scripted-client.js';
+
+const someone = peerEndpoint('a', videoTrack('a:v'));
+
+describe('joining', () => {
+  test('an authenticated client hears nothing before it sent connect', () => {
+    const client = new ScriptedClient();
+    client.input({ type: 'endpointAdded', endpoint: someone });
+    client.input({ type: 'tracksAdded', endpointId: 'a', tracks: [videoTrack('a:w')] });
+    expect(client.heard()).toEqual([]);
+  });
+
+  test('connect asks the room with the metadata of the client', () => {
+    const client = new ScriptedClient();
+    client.event('connect', { metadata: { deep: [1] } });
+    expect(client.asked()).toEqual([{ type: 'join', metadata: { deep: [1] } }]);
+  });
+
+  test.each(['{"type":"connect"}', '{"type":"connect","data":{}}'])('metadata missing in %s is null', (text) => {
+    const client = new ScriptedClient();
+    client.text(text);
+    expect(client.asked()).toEqual([{ type: 'join', metadata: null }]);
+  });
+
+  test('in an empty room runs no cycle', () => {
+    expect(new ScriptedClient().join().heard()).toEqual(['connected']);
+  });
+
+  test('in a room with tracks gets connected, tracksAdded per owner and offerData in one go', () => {
+    const client = new ScriptedClient();
+    client.event('connect', {});
+    client.input({
+      type: 'joined',
+      endpoints: [
+        peerEndpoint('a', audioTrack('a:a'), videoTrack('a:v')),
+        peerEndpoint('b'),
+        peerEndpoint('c', videoTrack('c:v')),
+      ],
+    });
+    expect(client.heard()).toEqual([
+      'connected',
+      'tracksAdded a: a:a a:v',
+      'tracksAdded c: c:v',
+      'offerData audio 1 video 2',
+    ]);
+  });
+
+  test('gets all keys of everybody else, never itself', () => {
+    const simulcast = videoTrack('a:v', { encodings: ['l', 'm', 'h'], disabledEncodings: ['l'], metadata: 'm' });
+    const client = new ScriptedClient().join(peerEndpoint('a', simulcast, audioTrack('a:a')), peerEndpoint('me'), {
+      id: 'f',
+      type: 'file',
+      metadata: undefined,
+      tracks: [],
+    });
+    expect(client.takeEvents()[0]).toEqual({
+      type: 'connected',
+      data: {
+        id: 'me',
+        otherEndpoints: [
+          {
+            id: 'a',
+            type: 'webrtc',
+            metadata: { name: 'a' },
+            trackIdToMetadata: { 'a:v': 'm', 'a:a': null },
+            tracks: {
+              'a:v': {
+                metadata: 'm',
+                simulcastConfig: { enabled: true, activeEncodings: ['l', 'm', 'h'], disabledEncodings: ['l'] },
+              },
+              'a:a': {
+                metadata: null,
+                simulcastConfig: { enabled: false, activeEncodings: ['h'], disabledEncodings: [] },
+              },
+            },
+          },
+          { id: 'f', type: 'file', metadata: null, trackIdToMetadata: {}, tracks: {} },
+        ],
+      },
+    });
+  });
+
+  test('a second connect on the same socket is ignored', () => {
+    const client = new ScriptedClient().join();
+    client.asked();
+    client.event('connect', { metadata: 'other' });
+    expect(client.asked()).toEqual([expect.objectContaining({ type: 'warn' })]);
+  });
+
+  test.each(['renegotiateTracks', 'disconnect', 'updateEndpointMetadata', 'muteTrack'])(
+    '%s before connect is ignored',
+    (type) => {
+      const client = new ScriptedClient();
+      client.event(type, { metadata: 1, trackId: 'x' });
+      expect(client.asked().map((action) => action.type)).toEqual(['warn']);
+    },
+  );
+});
+
+describe('leaving without closing the socket', () => {
+  test('is told to the room, and nothing more is sent', () => {
+    const client = new ScriptedClient().join(someone);
+    client.heard();
+    client.asked();
+    client.event('disconnect');
+    client.input({ type: 'endpointRemoved', endpointId: 'a' });
+    expect(client.asked()).toEqual([{ type: 'leave' }]);
+    expect(client.heard()).toEqual([]);
+  });
+
+  test('stops all timers', () => {
+    const client = new ScriptedClient().join(someone);
+    client.timers();
+    client.event('disconnect');
+    expect(client.timers()).toEqual(['no offer', 'no ice', 'no retry']);
+  });
+
+  test('allows a later connect, with nothing left over from before', async () => {
+    const client = new ScriptedClient().join(someone);
+    client.publish('me:v', 'video');
+    await client.cycle();
+    const { generation, ice } = client.negotiation;
+    client.event('disconnect');
+    const rejoined = Object.assign(client, { connection: new ScriptedClient().connection });
+    rejoined.local.clear();
+    rejoined.heard();
+    rejoined.join(someone);
+    expect(rejoined.heard()).toEqual(['connected', 'tracksAdded a: a:v', 'offerData audio 0 video 1']);
+    rejoined.asked();
+    await rejoined.cycle();
+    expect(rejoined.negotiation).toMatchObject({ generation: generation + 1, inbound: [] });
+    expect(rejoined.negotiation.ice.localUfrag).not.toBe(ice.localUfrag);
+    expect(rejoined.asked().map((action) => action.type)).toEqual(['negotiate']);
+  });
+
+  test('while the room works on the join makes only the answer to the latest join count', () => {
+    const client = new ScriptedClient();
+    client.event('connect', {});
+    client.event('disconnect');
+    client.event('connect', {});
+    client.input({ type: 'joined', endpoints: [someone] });
+    expect(client.heard()).toEqual([]);
+    client.input({ type: 'joined', endpoints: [] });
+    expect(client.heard()).toEqual(['connected']);
+  });
+
+  test('what the media plane still says about the old connection is ignored', async () => {
+    const client = new ScriptedClient().join(someone);
+    await client.sendOffer();
+    const { generation } = client.negotiation;
+    client.event('disconnect');
+    client.join();
+    client.heard();
+    client.input({ type: 'negotiated', generation });
+    expect(client.heard()).toEqual([]);
+  });
+});
+
+describe('endpoints and metadata', () => {
+  test('an endpoint that joins is announced without tracks and without a cycle', () => {
+    const client = new ScriptedClient().join();
+    client.heard();
+    client.input({ type: 'endpointAdded', endpoint: peerEndpoint('a') });
+    expect(client.takeEvents()).toEqual([
+      { type: 'endpointAdded', data: { id: 'a', type: 'webrtc', metadata: { name: 'a' } } },
+    ]);
+  });
+
+  test('an endpoint that comes with tracks is announced before them', () => {
+    const client = new ScriptedClient().join();
+    client.heard();
+    client.input({ type: 'endpointAdded', endpoint: { ...someone, type: 'file' } });
+    expect(client.heard()).toEqual(['endpointAdded a', 'tracksAdded a: a:v', 'offerData audio 0 video 1']);
+  });
+
+  test('metadata of an endpoint is passed on at once, even within a cycle, never of an unknown one', () => {
+    const client = new ScriptedClient().join(someone);
+    client.heard();
+    client.input({ type: 'endpointUpdated', endpointId: 'a', metadata: 7 });
+    client.input({ type: 'endpointUpdated', endpointId: 'nobody', metadata: 7 });
+    expect(client.takeEvents()).toEqual([{ type: 'endpointUpdated', data: { id: 'a', metadata: 7 } }]);
+  });
+
+  test('own metadata is published when it differs and only then', () => {
+    const client = new ScriptedClient().join();
+    client.asked();
+    client.event('updateEndpointMetadata', { metadata: { name: 'me' } });
+    client.event('updateEndpointMetadata', { metadata: { name: 'you' } });
+    client.event('updateEndpointMetadata', {});
+    expect(client.asked()).toEqual([
+      { type: 'setMetadata', metadata: { name: 'you' } },
+      { type: 'setMetadata', metadata: null },
+    ]);
+  });
+
+  test('keys that are special in JavaScript are data like any other', async () => {
+    const client = new ScriptedClient().join();
+    client.heard();
+    const metadata: unknown = JSON.parse('{"__proto__":{"x":1}}');
+    client.input({ type: 'endpointAdded', endpoint: { ...peerEndpoint('a', videoTrack('__proto__')), metadata } });
+    const [added, tracks] = client.takeEvents();
+    expect(JSON.stringify(added)).toContain('"metadata":{"__proto__":{"x":1}}');
+    expect(JSON.stringify(tracks)).toContain('"tracks":{"__proto__":{');
+    await client.cycle();
+    expect(client.directions()).toEqual(['sendonly']);
+  });
+});
+
+describe('events about media', () => {
+  test('of a track that no answer has named yet wait until then, and tell the latest only', async () => {
+    const simulcast = videoTrack('a:v', { encodings: ['l', 'm', 'h'], disabledEncodings: ['l'] });
+    const client = new ScriptedClient().join(peerEndpoint('a', simulcast, audioTrack('a:a')));
+    client.heard();
+    client.input({ type: 'trackUpdated', endpointId: 'a', trackId: 'a:v', metadata: 1 });
+    client.input({ type: 'trackUpdated', endpointId: 'a', trackId: 'a:v', metadata: 2 });
+    client.input({ type: 'encodingChanged', endpointId: 'a', trackId: 'a:v', encoding: 'l', enabled: true });
+    client.input({ type: 'encodingChanged', endpointId: 'a', trackId: 'a:v', encoding: 'm', enabled: false });
+    client.input({ type: 'encodingSwitched', trackId: 'a:v', encoding: 'm', reason: 'other' });
+    client.input({ type: 'voiceActivity', trackId: 'a:a', status: 'silence' });
+    client.input({ type: 'voiceActivity', trackId: 'a:a', status: 'speech' });
+    await client.sendOffer();
+    expect(client.heard()).toEqual([]);
+    await client.negotiated();
+    expect(client.heard().slice(2)).toEqual([
+      'vadNotification a:a speech',
+      'trackUpdated a:v 2',
+      'trackEncodingEnabled a:v l',
+      'trackEncodingDisabled a:v m',
+    ]);
+  });
+
+  test('of a track that is answered leave at once', async () => {
+    const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v', { encodings: ['l', 'm', 'h'] })));
+    await client.cycle();
+    client.heard();
+    client.input({ type: 'encodingSwitched', trackId: 'a:v', encoding: 'm', reason: 'encoding_inactive' });
+    client.input({ type: 'trackUpdated', endpointId: 'a', trackId: 'a:v', metadata: { x: 1 } });
+    client.input({ type: 'bandwidthEstimation', estimationBps: 1_000_000 });
+    expect(client.takeEvents()).toEqual([
+      {
+        type: 'encodingSwitched',
+        data: { endpointId: 'a', trackId: 'a:v', encoding: 'm', reason: 'encoding_inactive' },
+      },
+      { type: 'trackUpdated', data: { endpointId: 'a', trackId: 'a:v', metadata: { x: 1 } } },
+      { type: 'bandwidthEstimation', data: { estimation: 1_000_000 } },
+    ]);
+  });
+
+  test('of a track that is gone or unknown are dropped', async () => {
+    const client = new ScriptedClient().join(someone);
+    await client.cycle();
+    client.input({ type: 'tracksRemoved', endpointId: 'a', trackIds: ['a:v'] });
+    client.heard();
+    client.input({ type: 'encodingSwitched', trackId: 'a:v', encoding: 'h', reason: 'other' });
+    client.input({ type: 'trackUpdated', endpointId: 'a', trackId: 'a:v', metadata: 1 });
+    client.input({ type: 'voiceActivity', trackId: 'nothing', status: 'speech' });
+    await client.cycle();
+    expect(client.heard()).toEqual(['sdpAnswer {"0":"a:v"}', 'candidate']);
+  });
+
+  test('a target variant that is asked for early reaches the media plane with the track', async () => {
+    const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v', { encodings: ['l', 'm', 'h'] })));
+    client.asked();
+    client.custom('setTargetTrackVariant', { trackId: 'a:v', variant: 'l' });
+    expect(client.asked()).toEqual([]);
+    await client.cycle();
+    expect(client.asked().slice(1)).toEqual([{ type: 'setTargetVariant', trackId: 'a:v', variant: 'l' }]);
+    client.custom('setTargetTrackVariant', { trackId: 'a:v', variant: 'h' });
+    expect(client.asked()).toEqual([{ type: 'setTargetVariant', trackId: 'a:v', variant: 'h' }]);
+  });
+
+  test.each([
+    ['an unknown track', { trackId: 'x', variant: 'l' }],
+    ['a variant that the track does not have', { trackId: 'a:v', variant: 'l' }],
+    ['a variant that does not exist', { trackId: 'a:v', variant: 'xl' }],
+  ])('a target of %s is ignored', async (_what, data) => {
+    const client = new ScriptedClient().join(someone);
+    await client.cycle();
+    client.asked();
+    client.custom('setTargetTrackVariant', data);
+    expect(client.asked().map((action) => action.type)).toEqual(['warn']);
+  });
+});
+
+describe('what a client sends', () => {
+  test.each([
+    '',
+    'null',
+    '[]',
+    '{"type":7}',
+    '{"type":"nonsense"}',
+    '{"type":"custom"}',
+    '{"type":"custom","data":{"type":"sdpOffer"}}',
+    '{"type":"updateTrackMetadata","data":{}}',
+    `{"type":"connect","data":{"metadata":${'['.repeat(600)}${']'.repeat(600)}}}`,
+  ])('is ignored with a warning when it is no event: %s', (text) => {
+    const client = new ScriptedClient();
+    client.text(text);
+    expect(client.asked().map((action) => action.type)).toEqual(['warn']);
+  });
+
+  test('is warned about less and less when it is rubbish again and again', () => {
+    const client = new ScriptedClient();
+    for (let n = 0; n < 1000; n++) client.text('rubbish');
+    expect(client.asked()).toHaveLength(10);
+  });
+
+  test.each(['candidate', 'prioritizeTrack', 'unprioritizeTrack', 'preferedVideoSizes'])(
+    '%s is accepted without effect, wrapped or not',
+    (type) => {
+      const client = new ScriptedClient().join();
+      client.asked();
+      client.custom(type, { candidate: '', sdpMLineIndex: 0 });
+      client.event(type, {});
+      expect(client.asked()).toEqual([]);
+    },
+  );
+
+  test('may be deep metadata, which stays as it is', () => {
+    const metadata: unknown = JSON.parse(`${'[{"a":'.repeat(200)}null${'}]'.repeat(200)}`);
+    const client = new ScriptedClient();
+    client.event('connect', { metadata });
+    expect(client.asked()).toEqual([{ type: 'join', metadata }]);
+  });
+});

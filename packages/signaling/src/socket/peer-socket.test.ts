@@ -1,0 +1,394 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { encodePeerMessage, MAX_MEDIA_EVENT_BYTES } from '@bloom/protocol';
+import type { AttachedPeer, AttachRefusal, PeerSocket } from '@bloom/rooms';
+import { WebSocket } from 'ws';
+import { closeReason } from './close-reason.js';
+import {
+  AUTH_TIMEOUT_MS,
+  MAX_BUFFERED_BYTES,
+  PING_PERIOD_MS,
+  type PeerSocketOptions,
+  type Timers,
+} from './peer-socket.js';
+import { createPeerSocketServer, type PeerSocketServer, PEER_SOCKET_PATH } from './peer-socket-server.js';
+
+/** The rooms as this face sees them: one token is good, and everything that happens is written down. */
+class Rooms {
+  readonly received: string[] = [];
+  readonly sockets: PeerSocket[] = [];
+  attached = 0;
+  detached = 0;
+  /** Answer to the next tokens other than `good`. */
+  refusal: AttachRefusal = 'invalid token';
+  /** Resolved by the test when it wants to hold the answer back. */
+  hold: Promise<void> = Promise.resolve();
+
+  async attachPeer(token: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal> {
+    await this.hold;
+    if (token === 'broken') throw new Error('the room is gone');
+    if (token !== 'good') return this.refusal;
+    this.attached += 1;
+    this.sockets.push(socket);
+    return {
+      receive: (text) => this.received.push(text),
+      detach: () => {
+        this.detached += 1;
+      },
+    };
+  }
+}
+
+/** Time passes when the test says so. */
+class ManualTimers implements Timers {
+  readonly running = new Map<() => void, number>();
+
+  after(ms: number, run: () => void): () => void {
+    this.running.set(run, ms);
+    return () => this.running.delete(run);
+  }
+
+  every(ms: number, run: () => void): () => void {
+    return this.after(ms, run);
+  }
+
+  fire(ms: number): void {
+    for (const [run, period] of this.running) if (period === ms) run();
+  }
+}
+
+let http: Server;
+let server: PeerSocketServer;
+let rooms: Rooms;
+let timers: ManualTimers;
+const clients: Client[] = [];
+
+async function listen(options: Partial<PeerSocketOptions> = {}): Promise<void> {
+  http = createServer();
+  server = createPeerSocketServer({ rooms, log: silentLog, timers, ...options });
+  http.on('upgrade', (request, socket, head) => server.handleUpgrade(request, socket, head));
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+}
+
+class Client {
+  readonly frames: string[] = [];
+  pings = 0;
+  readonly closed: Promise<string>;
+  readonly socket: WebSocket;
+  #waiting: (() => void)[] = [];
+
+  constructor(options: { autoPong?: boolean } = {}) {
+    const { port } = http.address() as AddressInfo;
+    this.socket = new WebSocket(`ws://127.0.0.1:${port}${PEER_SOCKET_PATH}`, options);
+    this.socket.on('message', (data: Buffer, isBinary) => {
+      this.frames.push(`${isBinary ? '' : 'text '}${data.toString('latin1')}`);
+      this.#wake();
+    });
+    this.socket.on('ping', () => {
+      this.pings += 1;
+      this.#wake();
+    });
+    this.socket.on('error', () => undefined);
+    this.closed = new Promise((resolve) => {
+      this.socket.on('close', (code, reason) => resolve(`${code} ${reason.toString()}`.trim()));
+    });
+    clients.push(this);
+  }
+
+  async open(): Promise<this> {
+    await new Promise((resolve) => this.socket.once('open', resolve));
+    return this;
+  }
+
+  async authenticate(): Promise<this> {
+    await this.open();
+    this.token('good');
+    await this.until(() => this.frames.length > 0);
+    return this;
+  }
+
+  token(token: string): void {
+    this.socket.send(encodePeerMessage({ type: 'authRequest', token }));
+  }
+
+  event(data: string): void {
+    this.socket.send(encodePeerMessage({ type: 'mediaEvent', data }));
+  }
+
+  /** Resolves when everything sent so far was seen by the server and answered. */
+  async settled(): Promise<void> {
+    const pong = new Promise((resolve) => this.socket.once('pong', resolve));
+    this.socket.ping();
+    await pong;
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  #wake(): void {
+    for (const resume of this.#waiting.splice(0)) resume();
+  }
+}
+
+beforeEach(async () => {
+  rooms = new Rooms();
+  timers = new ManualTimers();
+  await listen();
+});
+
+afterEach(async () => {
+  for (const { socket } of clients.splice(0)) socket.terminate();
+  server.close();
+  await new Promise((resolve) => http.close(resolve));
+});
+
+describe('authentication', () => {
+  test('a good token is answered with authenticated, in a binary frame', async () => {
+    const client = await new Client().authenticate();
+    expect(client.frames).toEqual(['\n\0']);
+    expect(rooms.attached).toBe(1);
+  });
+
+  test.each<AttachRefusal>([
+    'invalid token',
+    'expired token',
+    'room not found',
+    'peer not found',
+    'peer already connected',
+  ])('a refusal closes with 1000 and the reason %s', async (refusal) => {
+    rooms.refusal = refusal;
+    const client = await new Client().open();
+    client.token('bad');
+    expect(await client.closed).toBe(`1000 ${refusal}`);
+    expect(client.frames).toEqual([]);
+  });
+
+  test('an empty token is asked about like any other', async () => {
+    const client = await new Client().open();
+    client.socket.send(Buffer.from([0x12, 0x00]));
+    expect(await client.closed).toBe('1000 invalid token');
+  });
+
+  test.each([
+    ['a media event', encodePeerMessage({ type: 'mediaEvent', data: '{}' })],
+    ['authenticated', encodePeerMessage({ type: 'authenticated' })],
+    ['an empty message', Buffer.alloc(0)],
+    ['garbage', Buffer.from([0xff, 0xff, 0xff])],
+  ])('%s as the first message closes with 1000 unauthenticated', async (_what, frame) => {
+    const client = await new Client().open();
+    client.socket.send(frame);
+    expect(await client.closed).toBe('1000 unauthenticated');
+  });
+
+  test('no token within 10 seconds closes with 1000 unauthenticated', async () => {
+    const client = await new Client().open();
+    await client.settled();
+    timers.fire(AUTH_TIMEOUT_MS);
+    expect(await client.closed).toBe('1000 unauthenticated');
+  });
+
+  test('a text frame is ignored and leaves the socket open', async () => {
+    const client = await new Client().open();
+    client.socket.send('hello');
+    await client.settled();
+    client.token('good');
+    await client.until(() => client.frames.length > 0);
+    expect(client.frames).toEqual(['\n\0']);
+  });
+
+  test('a room that fails to answer closes with 1011', async () => {
+    const client = await new Client().open();
+    client.token('broken');
+    expect(await client.closed).toBe('1011 Internal server error');
+  });
+
+  test('a client that is gone before the answer of the room is detached', async () => {
+    let answer: () => void = () => undefined;
+    rooms.hold = new Promise((resolve) => {
+      answer = resolve;
+    });
+    const client = await new Client().open();
+    client.token('good');
+    await client.settled();
+    client.socket.terminate();
+    await client.closed;
+    await eventually(() => timers.running.size === 0);
+    answer();
+    await eventually(() => rooms.detached === 1);
+  });
+
+  test('a second authRequest is ignored without a reply', async () => {
+    const client = await new Client().authenticate();
+    client.token('good');
+    client.token('bad');
+    await client.settled();
+    expect(client.frames).toHaveLength(1);
+    expect(rooms.attached).toBe(1);
+  });
+});
+
+describe('an authenticated socket', () => {
+  test('carries media events both ways', async () => {
+    const client = await new Client().authenticate();
+    client.event('{"type":"connect"}');
+    await client.settled();
+    expect(rooms.received).toEqual(['{"type":"connect"}']);
+    rooms.sockets[0]?.send('{"type":"connected"}');
+    await client.until(() => client.frames.length === 2);
+    expect(client.frames[1]).toBe('\x1a\x16\n\x14{"type":"connected"}');
+  });
+
+  test('ignores text frames and frames without a media event', async () => {
+    const client = await new Client().authenticate();
+    client.socket.send('{"type":"connect"}');
+    client.socket.send(encodePeerMessage({ type: 'authenticated' }));
+    client.socket.send(Buffer.alloc(0));
+    client.event('{}');
+    await client.settled();
+    expect(rooms.received).toEqual(['{}']);
+  });
+
+  test('puts up with 19 undecodable frames in a row, again and again', async () => {
+    const client = await new Client().authenticate();
+    for (let round = 0; round < 3; round++) {
+      for (let n = 0; n < 19; n++) client.socket.send(Buffer.from([0xff]));
+      client.event(String(round));
+    }
+    await client.settled();
+    expect(rooms.received).toEqual(['0', '1', '2']);
+  });
+
+  test('is closed with 1011 after 20 of them', async () => {
+    const client = await new Client().authenticate();
+    for (let n = 0; n < 20; n++) client.socket.send(Buffer.from([0xff]));
+    expect(await client.closed).toBe('1011 Internal server error');
+    expect(rooms.detached).toBe(1);
+  });
+
+  test('takes an event of 1 MiB and closes with 1009 on a longer one', async () => {
+    const client = await new Client().authenticate();
+    client.event('x'.repeat(MAX_MEDIA_EVENT_BYTES));
+    await client.settled();
+    expect(rooms.received[0]).toHaveLength(MAX_MEDIA_EVENT_BYTES);
+    client.event('x'.repeat(MAX_MEDIA_EVENT_BYTES + 1));
+    expect(await client.closed).toBe('1009');
+    expect(rooms.detached).toBe(1);
+  });
+
+  test('is closed with 1009 by the length that a frame announces, before it was read', async () => {
+    const client = await new Client().authenticate();
+    client.socket.send(Buffer.alloc(MAX_MEDIA_EVENT_BYTES * 2));
+    expect(await client.closed).toBe('1009');
+    expect(rooms.received).toEqual([]);
+  });
+
+  test('is detached once when the client goes', async () => {
+    const client = await new Client().authenticate();
+    client.socket.close();
+    await client.closed;
+    await eventually(() => rooms.detached === 1);
+    expect(timers.running.size).toBe(0);
+  });
+
+  test('is closed by the room with its code and reason, and hears nothing more', async () => {
+    const client = await new Client().authenticate();
+    const [socket] = rooms.sockets;
+    socket?.close(1000, 'Peer removed');
+    socket?.close(1011, 'too late');
+    socket?.send('{}');
+    expect(await client.closed).toBe('1000 Peer removed');
+    expect(client.frames).toHaveLength(1);
+    expect(rooms.detached).toBe(1);
+  });
+
+  test('is given up without a close frame when too much waits for a slow client', async () => {
+    const client = await new Client().authenticate();
+    client.socket.pause();
+    const text = 'x'.repeat(1024 * 1024);
+    // More than the system buffers of both ends take beside ours.
+    for (let n = 0; n < 64 && rooms.detached === 0; n++) {
+      rooms.sockets[0]?.send(text);
+      await new Promise(setImmediate);
+    }
+    expect(rooms.detached).toBe(1);
+    expect(MAX_BUFFERED_BYTES).toBeLessThan(64 * text.length);
+    client.socket.resume();
+    expect(await client.closed).toBe('1006');
+  });
+});
+
+describe('keep-alive', () => {
+  test('pings every 30 seconds after authentication, not before', async () => {
+    const client = await new Client().open();
+    await client.settled();
+    timers.fire(PING_PERIOD_MS);
+    client.token('good');
+    await client.until(() => client.frames.length > 0);
+    expect(client.pings).toBe(0);
+    timers.fire(PING_PERIOD_MS);
+    await client.until(() => client.pings === 1);
+  });
+
+  test('keeps a socket that answers pings or sends anything', async () => {
+    const client = await new Client().authenticate();
+    for (let period = 1; period <= 5; period++) {
+      timers.fire(PING_PERIOD_MS);
+      await client.until(() => client.pings === period);
+      await client.settled();
+    }
+    expect(rooms.detached).toBe(0);
+  });
+
+  test('drops a socket that was silent for two periods', async () => {
+    const client = await new Client({ autoPong: false }).authenticate();
+    timers.fire(PING_PERIOD_MS);
+    await client.until(() => client.pings === 1);
+    expect(rooms.detached).toBe(0);
+    timers.fire(PING_PERIOD_MS);
+    expect(rooms.detached).toBe(1);
+    expect(await client.closed).toBe('1006');
+  });
+
+  test('tells the room whether the other end lives', async () => {
+    const client = await new Client().authenticate();
+    expect(await rooms.sockets[0]?.ping(2000)).toBe(true);
+    const dead = await new Client({ autoPong: false }).authenticate();
+    const answer = rooms.sockets[1]?.ping(2000);
+    await dead.until(() => dead.pings === 1);
+    timers.fire(2000);
+    expect(await answer).toBe(false);
+    expect(client.pings).toBe(1);
+  });
+
+  test('a ping of a socket that is gone says at once that it is dead', async () => {
+    const client = await new Client({ autoPong: false }).authenticate();
+    const waiting = rooms.sockets[0]?.ping(2000);
+    client.socket.terminate();
+    expect(await waiting).toBe(false);
+    expect(await rooms.sockets[0]?.ping(2000)).toBe(false);
+    expect(timers.running.size).toBe(0);
+  });
+});
+
+describe('the reason of a close frame', () => {
+  test('is cut to 123 bytes, never within a character', () => {
+    expect(closeReason('short')).toBe('short');
+    expect(closeReason('x'.repeat(200))).toBe('x'.repeat(123));
+    expect(closeReason('ü'.repeat(62))).toBe('ü'.repeat(61));
+    expect(closeReason(`x${'😀'.repeat(40)}`)).toBe(`x${'😀'.repeat(30)}`);
+  });
+
+  test('reaches the client cut, not as an error', async () => {
+    const client = await new Client().authenticate();
+    rooms.sockets[0]?.close(1011, 'é'.repeat(100));
+    expect(await client.closed).toBe(`1011 ${'é'.repeat(61)}`);
+  });
+});
+
+/** For what happens on the other side of a socket without a sign on this one. */
+async function eventually(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise(setImmediate);
+}

@@ -172,4 +172,34 @@ describe('metrics reports', () => {
     expect(reports).toEqual([{}, { 'ice.bytes_sent': 10 }, { 'ice.bytes_sent': 30, 'ice.bytes_sent-per-second': 10 }]);
     expect(lines).toHaveLength(1);
   });
+
+  test('without interest nothing is computed, and rates start anew afterwards', async () => {
+    const bus = new NotificationBus(silentLog);
+    const reports: unknown[] = [];
+    bus.subscribe((envelope) => envelope.kind === 'metrics' && reports.push(envelope.report));
+    let wanted = true;
+    let computed = 0;
+    const clock = { ms: 0 };
+    const reporter = new MetricsReporter({
+      bus,
+      log: silentLog,
+      intervalMs: 1e6,
+      now: () => clock.ms,
+      wanted: () => wanted,
+      report: () => {
+        computed += 1;
+        return { 'ice.bytes_sent': computed };
+      },
+    });
+
+    for (const interest of [true, false, true, true]) {
+      wanted = interest;
+      await reporter.publish();
+      clock.ms += 1000;
+    }
+    await reporter.close();
+
+    expect(computed).toBe(3);
+    expect(reports.map((report) => Object.keys(report as object).length)).toEqual([1, 1, 2]);
+  });
 });

@@ -12,6 +12,8 @@ export interface MetricsReporterOptions {
    * `track_id=<id>` -> values; `{}` without connected peers. docs/reference/metrics.md lists the keys.
    */
   report: () => ReportNode | Promise<ReportNode>;
+  /** Whether anybody is interested; without interest nothing is computed. Default: always. */
+  wanted?: () => boolean;
   /** Milliseconds on a clock that only goes forward. Default: the process's. */
   now?: () => number;
 }
@@ -44,6 +46,12 @@ export class MetricsReporter {
   }
 
   private async publishOne(): Promise<void> {
+    if (this.options.wanted?.() === false) {
+      // Rates over a time in which nobody looked would be of no use.
+      this.previous = undefined;
+      return;
+    }
+
     try {
       const report = await this.options.report();
       const at = this.now();

@@ -122,6 +122,27 @@ test('nothing is delivered before the subscription, everything after it, in orde
   expect(client.received).toEqual([]);
 });
 
+test('an event published before a subscription is not delivered to it, also when it still waits to be sent', async () => {
+  const early = await subscribed('serverNotification');
+  const late = await connected();
+  late.send({ type: 'authRequest', token: TOKEN });
+  await late.next();
+  expect(socket.wantsMetrics).toBe(false);
+
+  // The second event waits for the batch after the first one.
+  const unheard = { type: 'roomCreated', roomId: 'unheard' } as const;
+  bus.publish({ type: 'roomCreated', roomId: 'first' });
+  await early.next();
+  bus.publish(unheard);
+  late.send({ type: 'subscribeRequest', eventType: 'serverNotification' });
+  await late.next();
+  bus.publish({ type: 'roomDeleted', roomId: 'r' });
+
+  expect(await early.next()).toEqual(unheard);
+  expect(await early.next()).toEqual({ type: 'roomDeleted', roomId: 'r' });
+  expect(await late.next()).toEqual({ type: 'roomDeleted', roomId: 'r' });
+});
+
 test('metrics reports go to metrics subscribers, both kinds to who wants both, none twice', async () => {
   const both = await subscribed('metrics', 'serverNotification', 'metrics', 'serverNotification');
   const metrics = await subscribed('metrics');

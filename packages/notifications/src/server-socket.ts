@@ -4,10 +4,14 @@ import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { Envelope, NotificationBus } from './bus.js';
+import { FrameBatch, type Interest } from './frame-batch.js';
 import { MAX_REQUEST_BYTES, ServerSession, type SessionAction } from './server-session.js';
 
 /** Bytes that may wait for one subscriber before it is closed. */
 export const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
+/** A lone event leaves at once; the next ones wait this long at most, so that many events cost few writes. */
+const BATCH_INTERVAL_MS = 20;
+const MAX_BATCH_BYTES = 256 * 1024;
 /** Milliseconds that a closing handshake may take. */
 const CLOSE_TIMEOUT_MS = 5_000;
 const SWEEP_INTERVAL_MS = 1_000;
@@ -26,10 +30,11 @@ export interface ServerSocketOptions {
 
 interface Subscriber {
   readonly id: number;
-  readonly socket: WebSocket;
+  readonly webSocket: WebSocket;
+  /** The connection below: joined frames are written to it as they are. */
+  readonly connection: Duplex;
   readonly session: ServerSession;
-  notifications: boolean;
-  metrics: boolean;
+  readonly interest: Interest;
   /** When a closing handshake began. */
   closingAt: number | undefined;
 }
@@ -43,11 +48,16 @@ export class ServerSocket {
     noServer: true,
     maxPayload: MAX_REQUEST_BYTES,
     clientTracking: false,
+    // Events are written past the library as whole frames, which compression of single messages would break.
+    perMessageDeflate: false,
   });
   private readonly subscribers = new Set<Subscriber>();
+  private readonly batch = new FrameBatch();
   private readonly unsubscribe: () => void;
   private readonly sweeper: NodeJS.Timeout;
   private readonly now: () => number;
+  private cancelFlush: (() => void) | undefined;
+  private flushedAt = Number.NEGATIVE_INFINITY;
   private nextId = 1;
 
   constructor(private readonly options: ServerSocketOptions) {
@@ -58,12 +68,19 @@ export class ServerSocket {
   }
 
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    this.server.handleUpgrade(request, socket, head, (webSocket) => this.accept(webSocket));
+    this.server.handleUpgrade(request, socket, head, (webSocket) => this.accept(webSocket, socket));
   }
 
   /** Connections, authenticated or not. */
   get connections(): number {
     return this.subscribers.size;
+  }
+
+  /** Whether anybody here has subscribed to metrics reports. */
+  get wantsMetrics(): boolean {
+    for (const { interest } of this.subscribers) if (interest.metrics) return true;
+
+    return false;
   }
 
   /** Pings, idle connections and overdue closing handshakes; called once a second. */
@@ -72,19 +89,20 @@ export class ServerSocket {
 
     for (const subscriber of this.subscribers) {
       if (subscriber.closingAt === undefined) this.act(subscriber, subscriber.session.tick(now));
-      else if (now - subscriber.closingAt >= CLOSE_TIMEOUT_MS) subscriber.socket.terminate();
+      else if (now - subscriber.closingAt >= CLOSE_TIMEOUT_MS) subscriber.webSocket.terminate();
     }
   }
 
-  /** Closes every connection with 1001; resolves when all are gone, after 5 s at the latest. */
+  /** Sends what is pending and closes every connection with 1001; resolves when all are gone, after 5 s at the latest. */
   async close(): Promise<void> {
     this.unsubscribe();
     clearInterval(this.sweeper);
+    this.flush();
 
     await Promise.all(
       [...this.subscribers].map(async (subscriber) => {
-        const gone = new Promise<void>((resolve) => subscriber.socket.once('close', () => resolve()));
-        const overdue = setTimeout(() => subscriber.socket.terminate(), CLOSE_TIMEOUT_MS);
+        const gone = new Promise<void>((resolve) => subscriber.webSocket.once('close', () => resolve()));
+        const overdue = setTimeout(() => subscriber.webSocket.terminate(), CLOSE_TIMEOUT_MS);
 
         this.closeSocket(subscriber, 1001, 'server stops');
         await gone;
@@ -93,29 +111,29 @@ export class ServerSocket {
     );
   }
 
-  private accept(socket: WebSocket): void {
+  private accept(webSocket: WebSocket, connection: Duplex): void {
     const subscriber: Subscriber = {
       id: this.nextId,
-      socket,
+      webSocket,
+      connection,
       session: new ServerSession(this.options.token, this.now()),
-      notifications: false,
-      metrics: false,
+      interest: { notifications: false, metrics: false },
       closingAt: undefined,
     };
     this.nextId += 1;
     this.subscribers.add(subscriber);
     this.options.log.debug('server_socket.opened', { socket: subscriber.id });
 
-    socket.on('message', (data: RawData, isBinary: boolean) => {
+    webSocket.on('message', (data: RawData, isBinary: boolean) => {
       const { session } = subscriber;
       this.act(subscriber, isBinary ? session.binary(toBytes(data), this.now()) : session.text(this.now()));
     });
-    socket.on('pong', () => subscriber.session.pong(this.now()));
-    socket.on('ping', () => subscriber.session.pong(this.now()));
-    socket.on('error', (error) => {
+    webSocket.on('pong', () => subscriber.session.pong(this.now()));
+    webSocket.on('ping', () => subscriber.session.pong(this.now()));
+    webSocket.on('error', (error) => {
       this.options.log.debug('server_socket.failed', { socket: subscriber.id, error });
     });
-    socket.on('close', (code) => {
+    webSocket.on('close', (code) => {
       this.subscribers.delete(subscriber);
       this.options.log.debug('server_socket.closed', { socket: subscriber.id, code });
     });
@@ -125,15 +143,17 @@ export class ServerSocket {
     for (const action of actions) {
       switch (action.type) {
         case 'send':
-          this.send(subscriber, action.bytes);
+          subscriber.webSocket.send(action.bytes);
           break;
         case 'subscribe':
-          if (action.eventType === 'metrics') subscriber.metrics = true;
-          else subscriber.notifications = true;
+          // What was published before the subscription is not for this subscriber.
+          this.flush();
+          if (action.eventType === 'metrics') subscriber.interest.metrics = true;
+          else subscriber.interest.notifications = true;
           this.options.log.info('server_socket.subscribed', { socket: subscriber.id, events: action.eventType });
           break;
         case 'ping':
-          subscriber.socket.ping();
+          subscriber.webSocket.ping();
           break;
         case 'close':
           this.options.log.info('server_socket.refused', { socket: subscriber.id, reason: action.reason });
@@ -141,36 +161,65 @@ export class ServerSocket {
           break;
         case 'terminate':
           this.options.log.info('server_socket.idle', { socket: subscriber.id });
-          subscriber.socket.terminate();
+          subscriber.webSocket.terminate();
           break;
       }
     }
   }
 
   private deliver(envelope: Envelope): void {
+    if (this.subscribers.size === 0) return;
+
+    this.batch.add(envelope);
+    if (this.batch.byteLength >= MAX_BATCH_BYTES) this.flush();
+    else if (this.cancelFlush === undefined) this.cancelFlush = this.scheduleFlush();
+  }
+
+  private scheduleFlush(): () => void {
+    const wait = this.flushedAt + BATCH_INTERVAL_MS - this.now();
+
+    if (wait <= 0) {
+      // The end of this turn of the event loop: events that arise together leave together.
+      const immediate = setImmediate(() => this.flush());
+      return () => clearImmediate(immediate);
+    }
+
+    const timer = setTimeout(() => this.flush(), wait);
+    return () => clearTimeout(timer);
+  }
+
+  private flush(): void {
+    this.cancelFlush?.();
+    this.cancelFlush = undefined;
+    if (this.batch.isEmpty) return;
+
+    this.flushedAt = this.now();
+    const framesFor = this.batch.take();
     for (const subscriber of this.subscribers) {
-      const wanted = envelope.kind === 'metrics' ? subscriber.metrics : subscriber.notifications;
-      if (wanted) this.send(subscriber, envelope.bytes);
+      const frames = framesFor(subscriber.interest);
+      if (frames !== undefined) this.write(subscriber, frames);
     }
   }
 
-  private send(subscriber: Subscriber, bytes: Uint8Array): void {
-    const { socket } = subscriber;
-    if (subscriber.closingAt !== undefined || socket.readyState !== socket.OPEN) return;
+  private write(subscriber: Subscriber, frames: Buffer): void {
+    const { webSocket, connection } = subscriber;
+    if (subscriber.closingAt !== undefined || webSocket.readyState !== webSocket.OPEN) return;
 
-    if (socket.bufferedAmount + bytes.byteLength > (this.options.maxBufferedBytes ?? MAX_BUFFERED_BYTES)) {
-      this.options.log.warn('server_socket.too_slow', { socket: subscriber.id, buffered: socket.bufferedAmount });
+    const buffered = connection.writableLength;
+    // A batch larger than the limit still goes to whoever has read everything before it.
+    if (buffered > 0 && buffered + frames.byteLength > (this.options.maxBufferedBytes ?? MAX_BUFFERED_BYTES)) {
+      this.options.log.warn('server_socket.too_slow', { socket: subscriber.id, buffered });
       this.options.metrics?.slowSubscriberClosed();
       this.closeSocket(subscriber, 1013, 'subscriber too slow');
       return;
     }
 
-    socket.send(bytes, { binary: true });
+    connection.write(frames);
   }
 
   private closeSocket(subscriber: Subscriber, code: number, reason: string): void {
     subscriber.closingAt ??= this.now();
-    subscriber.socket.close(code, reason);
+    subscriber.webSocket.close(code, reason);
   }
 }
 

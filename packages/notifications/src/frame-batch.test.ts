@@ -1,0 +1,64 @@
+import { describe, expect, test } from '@jest/globals';
+import { MetricsEnvelope, NotificationEnvelope } from './bus.js';
+import { binaryFrame, FrameBatch } from './frame-batch.js';
+
+/** Payloads of short frames. */
+function parse(frames: Buffer | undefined): string[] {
+  const payloads: string[] = [];
+  let at = 0;
+
+  while (frames !== undefined && at < frames.length) {
+    expect(frames[at]).toBe(0x82);
+    const end = at + 2 + (frames[at + 1] ?? 0);
+    payloads.push(frames.subarray(at + 2, end).toString('hex'));
+    at = end;
+  }
+
+  return payloads;
+}
+
+// The header lengths of RFC 6455 section 5.2, with its own examples for 256 and 65,536 bytes.
+test.each([
+  [0, '8200'],
+  [5, '8205'],
+  [125, '827d'],
+  [126, '827e007e'],
+  [256, '827e0100'],
+  [65_535, '827effff'],
+  [65_536, '827f0000000000010000'],
+])('a payload of %d bytes gets the header %s', (length, header) => {
+  const payload = Buffer.alloc(length, 0xab);
+
+  expect(binaryFrame(payload)).toEqual(Buffer.concat([Buffer.from(header, 'hex'), payload]));
+});
+
+describe('a batch', () => {
+  const created = new NotificationEnvelope({ type: 'roomCreated', roomId: 'r' }, 'local');
+  const report = new MetricsEnvelope({}, 'local');
+  const deleted = new NotificationEnvelope({ type: 'roomDeleted', roomId: 'r' }, 'local');
+
+  test('gives each interest its frames in order, joined once', () => {
+    const batch = new FrameBatch();
+    for (const envelope of [created, report, deleted]) batch.add(envelope);
+    expect(batch.byteLength).toBe(created.bytes.length + report.bytes.length + deleted.bytes.length + 6);
+
+    const framesFor = batch.take();
+    const all = framesFor({ notifications: true, metrics: true });
+    expect(framesFor({ notifications: true, metrics: true })).toBe(all);
+    const hex = (...envelopes: { bytes: Uint8Array }[]) =>
+      envelopes.map(({ bytes }) => Buffer.from(bytes).toString('hex'));
+    expect(parse(all)).toEqual(hex(created, report, deleted));
+    expect(parse(framesFor({ notifications: true, metrics: false }))).toEqual(hex(created, deleted));
+    expect(parse(framesFor({ notifications: false, metrics: true }))).toEqual(hex(report));
+    expect(framesFor({ notifications: false, metrics: false })).toBeUndefined();
+  });
+
+  test('is empty after it was taken', () => {
+    const batch = new FrameBatch();
+    batch.add(created);
+    batch.take();
+
+    expect([batch.isEmpty, batch.byteLength]).toEqual([true, 0]);
+    expect(batch.take()({ notifications: true, metrics: true })).toBeUndefined();
+  });
+});

@@ -1,0 +1,68 @@
+import type { Envelope } from './bus.js';
+
+/** A whole websocket frame (RFC 6455 section 5.2) of a server: binary, final, not masked, so the same for every client. */
+export function binaryFrame(payload: Uint8Array): Buffer {
+  const length = payload.byteLength;
+  const headerLength = length < 126 ? 2 : length < 65_536 ? 4 : 10;
+  const frame = Buffer.allocUnsafe(headerLength + length);
+
+  frame[0] = 0x82;
+  if (headerLength === 2) {
+    frame[1] = length;
+  } else if (headerLength === 4) {
+    frame[1] = 126;
+    frame.writeUInt16BE(length, 2);
+  } else {
+    frame[1] = 127;
+    frame.writeBigUInt64BE(BigInt(length), 2);
+  }
+  frame.set(payload, headerLength);
+
+  return frame;
+}
+
+/** What a subscriber wants. */
+export interface Interest {
+  notifications: boolean;
+  metrics: boolean;
+}
+
+/**
+ * Frames that go out together. Each combination of interests is joined once, so that a subscriber costs one write per
+ * batch however many events and subscribers there are.
+ */
+export class FrameBatch {
+  private readonly frames: { kind: Envelope['kind']; frame: Buffer }[] = [];
+  private size = 0;
+
+  get isEmpty(): boolean {
+    return this.frames.length === 0;
+  }
+
+  get byteLength(): number {
+    return this.size;
+  }
+
+  add(envelope: Envelope): void {
+    const frame = binaryFrame(envelope.bytes);
+    this.frames.push({ kind: envelope.kind, frame });
+    this.size += frame.byteLength;
+  }
+
+  /** Empties the batch; the function returned gives the joined frames for an interest, undefined when there are none. */
+  take(): (interest: Interest) => Buffer | undefined {
+    const frames = this.frames.splice(0);
+    const joined = new Map<string, Buffer | undefined>();
+    this.size = 0;
+
+    return ({ notifications, metrics }) => {
+      const key = `${notifications}${metrics}`;
+      if (!joined.has(key)) {
+        const wanted = frames.filter(({ kind }) => (kind === 'metrics' ? metrics : notifications));
+        joined.set(key, wanted.length === 0 ? undefined : Buffer.concat(wanted.map(({ frame }) => frame)));
+      }
+
+      return joined.get(key);
+    };
+  }
+}

@@ -77,7 +77,7 @@ export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
     stopped = true;
     if (child.exitCode === null && child.signalCode === null) {
       child.kill('SIGTERM');
-      const gone = await Promise.race([exited.then(() => true), delay(5_000, false)]);
+      const gone = await Promise.race([exited.then(() => true), delay(5_000, false, { ref: false })]);
       if (!gone) {
         child.kill('SIGKILL');
         await exited;

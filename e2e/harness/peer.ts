@@ -265,6 +265,6 @@ export class Peer {
 
   complaints(): string[] {
     if (this.#expectsInvalidMessages) return [];
-    return this.console.filter((line) => line.includes(invalidControlMessage) || line.startsWith('pageerror'));
+    return this.console.filter((line) => line.includes(invalidControlMessage));
   }
 }

@@ -106,8 +106,8 @@ browserSuite('Races', {}, (stage) => {
     const { ann, bob, carl } = await stage.call(['ann', 'bob', 'carl']);
     const red = await ann.addVideo({ colour: 'red' });
     await Promise.all([bob.ready(red), carl.ready(red)]);
-    const blue = await bob.call('addTrackNow', await bob.picture({ colour: 'blue' }));
-    await ann.call('disconnect');
+    const source = await bob.picture({ colour: 'blue' });
+    const [blue] = await Promise.all([bob.call('addTrack', source), ann.call('disconnect')]);
 
     await Promise.all([bob.next('peerLeft', (e) => e.peer.id === ann.id), carl.plays(blue, 'blue')]);
     await Promise.all([bob.hasExactly([]), carl.hasExactly([blue])]);

@@ -1,4 +1,4 @@
-import type { Log } from '@bloom/log';
+import type { Log, LogFields } from '@bloom/log';
 import type { AnyRef, ActorRef } from './ref.js';
 import type { MessageOf, Protocol, ReplyOf } from './protocol.js';
 
@@ -48,6 +48,8 @@ export interface SpawnOptions<P extends Protocol> {
   name?: string;
   /** One more path segment between parent and name, to keep kinds of children apart. */
   folder?: string;
+  /** Bound to every line that the actor writes, and that is written about it. */
+  logFields?: LogFields;
   mailbox?: MailboxPolicy<P>;
   /** The parent's word on a fault of this child. Default `stop`. A faulting decision counts as `stop`. */
   supervise?: FaultDecision | ((fault: Fault) => FaultDecision);

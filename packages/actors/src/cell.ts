@@ -115,7 +115,7 @@ export class Cell {
   ) {
     this.startedAt = host.clock.now();
     this.#limit = options.mailbox?.limit ?? DEFAULT_LIMIT;
-    this.#log = host.log.child({ actor: ref.path });
+    this.#log = host.log.child({ actor: ref.path, ...options.logFields });
     this.#context = this.#createContext();
     this.#nact = host.nact.spawn({ drain: () => this.#drain(), onCrash: (error) => this.#crashed(error) });
   }

@@ -36,14 +36,14 @@ export async function createComponent(
     prepared = await kind.prepare(given as Record<string, unknown>, { roomId, videoCodec });
   } catch (error) {
     if (error instanceof RoomError) return refused(error.code, error.message);
-    context.log.error('component.prepare_failed', { roomId, kind: type, error });
+    context.log.error('component.prepare_failed', { kind: type, error });
     return refusals.componentFailed(type);
   }
   if (machine.ended) return refusals.roomNotFound(roomId);
 
   const id = newId();
   const { properties, subscribeMode } = prepared;
-  const log = context.log.child({ roomId, componentId: id });
+  const log = context.log.child({ componentId: id });
   const { self } = context;
   let running: ComponentRecord['running'];
   try {

@@ -124,7 +124,12 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
         enableSimulcast,
         randomBytes: (n) => randomBytes(n),
       });
-      const ref = context.spawn(behaviour, { folder: 'peers', name: peerId, mailbox: { essential: PEER_ESSENTIAL } });
+      const ref = context.spawn(behaviour, {
+        folder: 'peers',
+        name: peerId,
+        logFields: { roomId, peerId },
+        mailbox: { essential: PEER_ESSENTIAL },
+      });
       context.monitor(ref, (down) => ({ type: 'peerDown', peerId, down }));
 
       return ref;
@@ -148,7 +153,7 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
     closeTransport: (peerId) => media.closeTransport(peerId),
     endComponent: ({ id, running }) => {
       running.close().catch((error: unknown) => {
-        context.log.warn('component.close_failed', { roomId, componentId: id, error });
+        context.log.warn('component.close_failed', { componentId: id, error });
       });
     },
     setTimer: (timer, ms) =>
@@ -163,7 +168,7 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
       options.ended();
       context.stop();
     },
-    warn: (event, fields) => context.log.warn(event, { roomId, ...fields }),
+    warn: (event, fields) => context.log.warn(event, fields),
   };
 }
 

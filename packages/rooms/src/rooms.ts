@@ -96,7 +96,7 @@ const owner: Behaviour<OwnerProtocol, null> = {
   init: () => null,
   handlers: {
     create: (_state, { behaviour, roomId }, context) =>
-      context.spawn(behaviour, { name: roomId, mailbox: roomMailbox, supervise: 'stop' }),
+      context.spawn(behaviour, { name: roomId, mailbox: roomMailbox, logFields: { roomId } }),
   },
 };
 

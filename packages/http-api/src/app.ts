@@ -11,12 +11,9 @@ import { type LiveStreams, noLiveStreams } from './live-streams.js';
 import { createOpenApiDocument } from './openapi.js';
 import { createOperations, type Operation } from './operations.js';
 import type { RecordingStore } from './recordings.js';
-import { type Route, ROUTES } from './routes.js';
+import { MAX_BODY_BYTES, type Route, ROUTES } from './routes.js';
 import type { HealthReport } from './schemas/service.js';
 import { cors, pathOf, requestLog, sendJson, trafficCount } from './transport.js';
-
-/** Longest request body, bytes. */
-export const MAX_BODY_BYTES = 8_000_000;
 
 /** Serves what the API does not, such as the page of the dashboard; calls `next` for what is not its own either. */
 export type Fallback = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;

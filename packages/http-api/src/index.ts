@@ -1,4 +1,4 @@
-export { createHttpApi, MAX_BODY_BYTES, type Fallback, type HttpApi, type HttpApiOptions } from './app.js';
+export { createHttpApi, type Fallback, type HttpApi, type HttpApiOptions } from './app.js';
 export { HttpError, MediaFileError, type MediaFileErrorCode } from './errors.js';
 export {
   HttpListenError,

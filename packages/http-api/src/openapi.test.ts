@@ -24,6 +24,13 @@ test('docs/reference/openapi.json is what the schemas say (npm run openapi write
   expect(readFileSync(new URL('docs/reference/openapi.json', root), 'utf8')).toBe(openApiFile(version));
 });
 
+test('docs/reference/http-api.md tells of every route', () => {
+  const page = readFileSync(new URL('docs/reference/http-api.md', root), 'utf8');
+  const missing = ROUTES.map(({ method, path }) => `\`${method.toUpperCase()} ${path.replaceAll(/:(\w+)/g, '{$1}')}`);
+
+  expect(missing.filter((call) => !page.includes(call))).toEqual([]);
+});
+
 describe('the document', () => {
   test('describes every route once', () => {
     const document = createOpenApiDocument({ version: '1.0.0', publicMediaFiles: false });

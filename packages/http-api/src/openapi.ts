@@ -1,6 +1,6 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
-import { type AnswerBody, type Route, ROUTES } from './routes.js';
+import { type AnswerBody, MAX_BODY_BYTES, type Route, ROUTES } from './routes.js';
 import { ErrorBody } from './schemas/common.js';
 
 export interface OpenApiOptions {
@@ -37,6 +37,9 @@ function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
 
   for (const [status, { description, body }] of Object.entries(route.answers)) {
     responses[status] = responseOf(description, body);
+  }
+  if (route.body !== undefined) {
+    responses['413'] = responseOf(`The body has more than ${MAX_BODY_BYTES} bytes`, ErrorBody);
   }
   if (secured) responses['401'] = responseOf('The token is missing or wrong', ErrorBody);
 

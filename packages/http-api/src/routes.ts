@@ -5,6 +5,9 @@ import { AddPeerDocument, PeerCreated } from './schemas/peer.js';
 import { RoomConfigRequest, RoomCreated, RoomDetails, RoomListing } from './schemas/room.js';
 import { HealthResponse, RecordingListing } from './schemas/service.js';
 
+/** Longest request body. */
+export const MAX_BODY_BYTES = 8_000_000;
+
 export type OperationId =
   | 'create_room'
   | 'get_all_rooms'

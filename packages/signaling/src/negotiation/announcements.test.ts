@@ -111,6 +111,17 @@ describe('a removed track', () => {
   });
 });
 
+test('a dead m-line does not claim a track that has come back on another one', async () => {
+  const client = await receiving('a:1', 'a:2');
+  client.input(remove('a:1', 'a:2'));
+  await client.cycle();
+  client.input(add('a:2'));
+  client.heard();
+  await client.cycle();
+  expect(client.directions()).toEqual(['sendonly', 'inactive']);
+  expect(client.heard()).toEqual(['sdpAnswer {"0":"a:2"}', 'candidate']);
+});
+
 describe('an endpoint that goes', () => {
   test('has its tracks removed first, then itself, then one cycle', async () => {
     const client = await receiving('a:v', 'a:w');

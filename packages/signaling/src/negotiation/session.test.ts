@@ -270,6 +270,14 @@ describe('events about media', () => {
     expect(client.asked()).toEqual([{ type: 'setTargetVariant', trackId: 'a:v', variant: 'h' }]);
   });
 
+  test('a target of a track that the client was not told of is ignored', () => {
+    const client = new ScriptedClient().join(someone);
+    client.input({ type: 'tracksAdded', endpointId: 'a', tracks: [videoTrack('a:w')] });
+    client.asked();
+    client.custom('setTargetTrackVariant', { trackId: 'a:w', variant: 'h' });
+    expect(client.asked().map((action) => action.type)).toEqual(['warn']);
+  });
+
   test.each([
     ['an unknown track', { trackId: 'x', variant: 'l' }],
     ['a variant that the track does not have', { trackId: 'a:v', variant: 'l' }],

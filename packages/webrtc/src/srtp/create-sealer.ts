@@ -13,7 +13,7 @@ const MAX_PACKET_BYTES = 8192;
 export function createPacketSealer(options: PacketSealerOptions = {}): PacketSealer {
   const slots = options.slots ?? 256;
   const maxPacketBytes = options.maxPacketBytes ?? 1600;
-  const keystreamBytes = options.keystreamBytes ?? 16 * 1024 * 1024;
+  const keystreamBytes = options.keystreamBytes ?? 32 * 1024 * 1024;
   if (maxPacketBytes > MAX_PACKET_BYTES) {
     throw new SrtpError(
       'BAD_OPTION',

@@ -14,8 +14,10 @@ class Stream implements SealStream {
   readonly plan = new KeystreamPlan();
   /** Hash states of the session's key. */
   readonly states: Uint32Array;
-  /** Where this stream's keystream is kept, 0 when there was no room for it. */
-  keystreamAt: number;
+  /** Where this stream's keystream is kept, 0 when it has no place of its own. */
+  keystreamAt = 0;
+  /** Packets until it gets one: streams that only repair losses, or never start, shall not use up the room. */
+  packetsUntilPlace = 4;
   /** The batch of lanes in which it last took part. */
   batch = -1;
   isOpen = true;
@@ -25,10 +27,8 @@ class Stream implements SealStream {
     readonly ssrc: number,
     public sink: DatagramSink,
     states: Uint32Array,
-    keystreamAt: number,
   ) {
     this.states = states;
-    this.keystreamAt = keystreamAt;
   }
 }
 
@@ -90,7 +90,7 @@ export class WasmSealer implements PacketSealer {
       states = this.#padStates(session);
       this.#states.set(session, states);
     }
-    return new Stream(session, ssrc, sink, states, this.#freeKeystreams.pop() ?? 0);
+    return new Stream(session, ssrc, sink, states);
   }
 
   setSink(stream: SealStream, sink: DatagramSink): void {
@@ -173,6 +173,10 @@ export class WasmSealer implements PacketSealer {
   #keystream(stream: Stream, index: number, length: number): number {
     const { plan } = stream;
     if (plan.covers(index, length)) return stream.keystreamAt + (index - plan.first) * plan.bytesEach;
+    if (stream.keystreamAt === 0) {
+      stream.packetsUntilPlace -= 1;
+      if (stream.packetsUntilPlace < 0) stream.keystreamAt = this.#freeKeystreams.pop() ?? 0;
+    }
     // Late packets must not throw away the keystream of those to come.
     if (stream.keystreamAt === 0 || index < plan.first) {
       const to = this.#laneKeystreamAt + this.#count * this.#laneKeystreamBytes;

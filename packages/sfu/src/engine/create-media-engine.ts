@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { type Log, silentLog } from '@bloom/log';
-import { createCertificate, type DtlsCertificate, TcpAcceptor } from '@bloom/webrtc';
+import { createCertificate, type DtlsCertificate, type RelayRoute, TcpAcceptor } from '@bloom/webrtc';
 import type { EngineStats, MediaEndpoint, MediaEngine, MediaRoom, MediaRoomEvent } from '../media-engine.js';
 import { InProcessEngine } from './in-process-engine.js';
 import { MediaCore } from './media-core.js';
+import { MediaWorkers } from './media-workers.js';
+import type { WorkerSettings } from './worker-protocol.js';
 
 export interface MediaEngineOptions {
   /** Address the UDP and TCP sockets bind to (`JF_WEBRTC_TURN_LISTEN_IP`). */
@@ -17,49 +19,66 @@ export interface MediaEngineOptions {
   /** Shared by all transports; made anew when absent. */
   certificate?: DtlsCertificate;
   log?: Log;
+  /** Worker threads; 0, the default, keeps the media in the calling thread. */
+  workers?: number;
+  /** The compiled worker; default: the one beside this module. */
+  workerEntry?: URL;
 }
 
 interface RelayedEngine extends MediaEngine {
-  relayRoute: InProcessEngine['relayRoute'];
+  relayRoute(username: string): RelayRoute | undefined;
 }
 
-/**
- * The media plane in this thread. Rejects with the `WebrtcError` of the socket that cannot be bound (`NO_FREE_PORT`,
- * `BAD_ADDRESS`).
- */
+/** The whole media plane. Rejects with the `WebrtcError` of the socket that cannot be bound (`NO_FREE_PORT`, `BAD_ADDRESS`). */
 export async function createMediaEngine(options: MediaEngineOptions): Promise<MediaEngine> {
   const certificate = options.certificate ?? (await createCertificate());
   const nonceSecret = randomBytes(32);
   const log = options.log ?? silentLog;
   const { listenIp, announcedIp, portRange } = options;
-  const core = await MediaCore.open({ listenIp, announcedIp, portRange, certificate, nonceSecret, log });
-  let engine: InProcessEngine | undefined;
-  const tcp = await listenTcp(options, nonceSecret, (username) => engine?.relayRoute(username)).catch(async (error) => {
-    await core.close();
-    throw error;
-  });
-  const endpoint: MediaEndpoint = {
+  const settings = { listenIp, announcedIp, portRange, certificate, nonceSecret };
+
+  let engine: RelayedEngine | undefined;
+  const tcp = await listenTcp(options, nonceSecret, (username) => engine?.relayRoute(username));
+  const endpoint = {
     address: announcedIp,
-    port: core.port.port,
     ...(tcp === undefined ? {} : { tcpPort: tcp.port }),
     fingerprint: certificate.fingerprint,
   };
-  engine = new InProcessEngine(core, endpoint);
+  try {
+    engine = await openEngine(options, settings, endpoint, log);
+  } catch (error) {
+    await tcp?.close();
+    throw error;
+  }
   return tcp === undefined ? engine : new TcpFrontedEngine(engine, tcp);
 }
 
+async function openEngine(
+  { workers = 0, workerEntry }: MediaEngineOptions,
+  settings: WorkerSettings & { nonceSecret: Buffer },
+  endpoint: Omit<MediaEndpoint, 'port'>,
+  log: Log,
+): Promise<RelayedEngine> {
+  if (workers > 0) {
+    const entry = workerEntry === undefined ? {} : { entry: workerEntry };
+    return MediaWorkers.start({ workers, settings, endpoint, log, ...entry });
+  }
+  const core = await MediaCore.open({ ...settings, log });
+  return new InProcessEngine(core, { ...endpoint, port: core.port.port });
+}
+
 /** The TCP listener of the relay, when one is asked for. */
-export function listenTcp(
+function listenTcp(
   { tcpPort, listenIp }: Pick<MediaEngineOptions, 'tcpPort' | 'listenIp'>,
   nonceSecret: Buffer,
-  route: InProcessEngine['relayRoute'],
+  route: RelayedEngine['relayRoute'],
 ): Promise<TcpAcceptor | undefined> {
   if (tcpPort === undefined) return Promise.resolve(undefined);
   return TcpAcceptor.listen({ listenAddress: listenIp, port: tcpPort, nonceSecret, route });
 }
 
 /** An engine and the TCP listener in front of it, closed together. */
-export class TcpFrontedEngine implements MediaEngine {
+class TcpFrontedEngine implements MediaEngine {
   constructor(
     private readonly engine: RelayedEngine,
     private readonly tcp: TcpAcceptor,

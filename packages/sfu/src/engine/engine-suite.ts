@@ -11,6 +11,7 @@ import {
   SyntheticSource,
   videoSlot,
 } from '../testing/synthetic-media.js';
+import { RelayClient } from '../testing/relay-client.js';
 import { WireClient } from '../testing/wire-client.js';
 
 export function describeEngine(name: string, open: () => Promise<MediaEngine>): void {
@@ -34,7 +35,10 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       room: MediaRoom;
       events: MediaRoomEvent[];
       /** Resolves once such an event has come. */
-      event(type: MediaRoomEvent['type'], peerId?: string): Promise<MediaRoomEvent>;
+      event(
+        wanted: MediaRoomEvent['type'] | ((event: MediaRoomEvent) => boolean),
+        peerId?: string,
+      ): Promise<MediaRoomEvent>;
       client(peerId: string): Promise<WireClient>;
     }
 
@@ -49,13 +53,14 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       return {
         room,
         events,
-        event: (type, peerId) =>
+        event: (wanted, peerId) =>
           new Promise((resolve) => {
+            const fits = (event: MediaRoomEvent): boolean =>
+              typeof wanted === 'function'
+                ? wanted(event)
+                : event.type === wanted && (peerId === undefined || ('peerId' in event && event.peerId === peerId));
             const look = (): void => {
-              const found = events.find(
-                (event) =>
-                  event.type === type && (peerId === undefined || ('peerId' in event && event.peerId === peerId)),
-              );
+              const found = events.find(fits);
               if (found === undefined) return;
               waiting.splice(waiting.indexOf(look), 1);
               resolve(found);
@@ -178,8 +183,10 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
         play(true);
         return viewer.rtp.some(({ payload }) => payload[10] === 0x32);
       });
-      const switches = events.flatMap((one) => (one.type === 'encodingSwitched' ? [one.variant] : []));
-      expect(switches).toEqual(['m', 'h']);
+      const switches = (): string[] => events.flatMap((one) => (one.type === 'encodingSwitched' ? [one.variant] : []));
+      // The packet may overtake the event.
+      await event((one) => one.type === 'encodingSwitched' && one.variant === 'h');
+      expect(switches()).toEqual(['m', 'h']);
       const { transports } = await room.stats();
       expect(transports.find(({ peerId }) => peerId === 'pub')!.inbound.map(({ variant }) => variant)).toEqual([
         'l',
@@ -222,6 +229,19 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       await room.close();
       await room.close();
       await expect(publisher.negotiate()).rejects.toMatchObject({ code: expect.stringMatching('NO_TRANSPORT|CLOSED') });
+    });
+
+    test('a relay client over TCP reaches the room of its user', async () => {
+      const { room } = await openRoom('tcp');
+      const user = { username: '1900000000:tcp-client', password: 'c2VjcmV0' };
+      room.openTransport('tcp-client', user);
+      const { address, tcpPort } = room.endpoint;
+      const client = await RelayClient.connect(address, tcpPort!);
+      expect(await client.allocate(user)).toBe('allocated');
+      room.closeTransport('tcp-client');
+      expect(await client.closed).toBe(true);
+      const late = await RelayClient.connect(address, tcpPort!);
+      expect(await late.allocate(user)).toBe('refused');
     });
 
     test('a client whose certificate is not the announced one fails alone', async () => {

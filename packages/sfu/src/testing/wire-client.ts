@@ -7,7 +7,7 @@ import type { DtlsCertificate } from '@bloom/webrtc';
 import { DtlsClient, HashAlgorithm, RtpPacket, SignatureAlgorithm, SrtcpSession, SrtpSession } from 'werift';
 import type { InboundTrack, MediaRoom, OutboundSlot, TransportNegotiation } from '../media-engine.js';
 
-const COOKIE = 0x2112a442;
+export const STUN_COOKIE = 0x2112a442;
 const SUCCESS = 0x0101;
 
 /** One binding request with MESSAGE-INTEGRITY and FINGERPRINT, RFC 8489 sections 14.5 and 14.7. */
@@ -20,7 +20,7 @@ export function bindingRequest(ice: TransportNegotiation['ice'], transactionId: 
   ]);
   const header = Buffer.alloc(20);
   header.writeUInt16BE(0x0001, 0);
-  header.writeUInt32BE(COOKIE, 4);
+  header.writeUInt32BE(STUN_COOKIE, 4);
   transactionId.copy(header, 8);
   header.writeUInt16BE(attributes.length + 24, 2);
   const mac = createHmac('sha1', ice.localPwd).update(header).update(attributes).digest();
@@ -31,7 +31,7 @@ export function bindingRequest(ice: TransportNegotiation['ice'], transactionId: 
   return Buffer.concat([body, attribute(0x8028, fingerprint)]);
 }
 
-function attribute(type: number, value: Buffer): Buffer {
+export function attribute(type: number, value: Buffer): Buffer {
   const out = Buffer.alloc(4 + Math.ceil(value.length / 4) * 4);
   out.writeUInt16BE(type, 0);
   out.writeUInt16BE(value.length, 2);

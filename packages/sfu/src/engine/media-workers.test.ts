@@ -1,0 +1,121 @@
+import { existsSync } from 'node:fs';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { createCertificate } from '@bloom/webrtc';
+import { silentLog } from '@bloom/log';
+import { randomBytes } from 'node:crypto';
+import type { MediaRoomEvent } from '../media-engine.js';
+import { inboundVideo, SyntheticSource, videoSlot } from '../testing/synthetic-media.js';
+import { WireClient } from '../testing/wire-client.js';
+import { createMediaEngine } from './create-media-engine.js';
+import { describeEngine } from './engine-suite.js';
+import { MediaWorkers } from './media-workers.js';
+
+/** A thread loads compiled code only: `npm test` builds before it tests. */
+const workerEntry = new URL('../../dist/engine/worker-main.js', import.meta.url);
+if (!existsSync(workerEntry)) throw new Error('the media worker is not built: run `npx tsc -b packages/sfu` first');
+
+const LOCAL = { listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange: { min: 0, max: 0 } };
+
+describeEngine('the engine on two worker threads', () =>
+  createMediaEngine({ ...LOCAL, tcpPort: 0, workers: 2, workerEntry }),
+);
+
+describe('media workers', () => {
+  const closers: (() => Promise<unknown>)[] = [];
+  afterEach(async () => {
+    for (const close of closers.splice(0).toReversed()) await close();
+  });
+
+  async function start(workers: number): Promise<MediaWorkers> {
+    const certificate = await createCertificate();
+    const settings = { ...LOCAL, certificate, nonceSecret: randomBytes(32) };
+    const endpoint = { address: '127.0.0.1', fingerprint: certificate.fingerprint };
+    const engine = await MediaWorkers.start({ workers, settings, endpoint, log: silentLog, entry: workerEntry });
+    closers.push(() => engine.close());
+    return engine;
+  }
+
+  test('rooms are spread, each worker has a port of its own', async () => {
+    const engine = await start(2);
+    const rooms = [];
+    for (let i = 0; i < 4; i++) rooms.push(await engine.openRoom(`room${i}`, () => undefined));
+    const ports = rooms.map(({ endpoint }) => endpoint.port);
+    expect(new Set(ports).size).toBe(2);
+    expect(ports[0]).toBe(ports[2]);
+    rooms[0]!.openTransport('p', { username: '1:p', password: 'x' });
+    rooms[2]!.openTransport('p', { username: '1:q', password: 'x' });
+    expect((await engine.openRoom('next', () => undefined)).endpoint.port).toBe(ports[1]);
+    expect((await engine.stats()).rooms).toBe(5);
+  });
+
+  test('a worker that is killed takes its own rooms alone and is replaced', async () => {
+    const engine = await start(2);
+    const events: MediaRoomEvent[] = [];
+    const failedAt: number[] = [];
+    const doomed = await engine.openRoom('doomed', (event) => {
+      events.push(event);
+      failedAt.push(performance.now());
+    });
+    const spared = await engine.openRoom('spared', () => undefined);
+    expect(doomed.endpoint.port).not.toBe(spared.endpoint.port);
+
+    const certificate = await createCertificate();
+    const publisher = await WireClient.open(spared, 'pub', certificate);
+    const viewer = await WireClient.open(spared, 'sub', certificate);
+    closers.push(
+      () => publisher.close(),
+      () => viewer.close(),
+    );
+    await publisher.cycle({ inbound: [inboundVideo('cam')] });
+    await viewer.cycle({ outbound: [videoSlot('cam')] });
+    const camera = new SyntheticSource({ ssrc: 0x101, payloadType: 96, mid: '1' });
+    for (const packet of camera.vp8Frame({ key: true })) publisher.send(packet);
+
+    const killedAt = performance.now();
+    await engine.killWorkerOf('doomed', 'killed by a test');
+    expect(events).toEqual([{ type: 'roomFailed', reason: 'killed by a test' }]);
+    expect(failedAt[0]! - killedAt).toBeLessThan(200);
+    doomed.closeTransport('nobody');
+    await expect(doomed.stats()).rejects.toMatchObject({ code: 'CLOSED' });
+    await doomed.close();
+
+    for (const packet of camera.vp8Frame()) publisher.send(packet);
+    await viewer.until(() => viewer.rtp.length >= 4);
+    expect(spared.endpoint.port).toBeGreaterThan(0);
+
+    // The replacement takes rooms again, the name of the lost one included.
+    let again = await engine.openRoom('doomed', () => undefined);
+    while (again.endpoint.port === spared.endpoint.port) {
+      await again.close();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      again = await engine.openRoom('doomed', () => undefined);
+    }
+    expect((await again.stats()).transports).toEqual([]);
+  });
+
+  test('a worker that hangs is taken for dead', async () => {
+    const certificate = await createCertificate();
+    const settings = { ...LOCAL, certificate, nonceSecret: randomBytes(32) };
+    const endpoint = { address: '127.0.0.1', fingerprint: certificate.fingerprint };
+    const source = `
+      import { parentPort } from 'node:worker_threads';
+      parentPort.on('message', (message) => {
+        if (message.type === 'openRoom') {
+          parentPort.postMessage({ type: 'reply', call: message.call });
+          setImmediate(() => { for (;;); });
+        }
+      });
+      parentPort.postMessage({ type: 'ready', port: 1 });
+    `;
+    const entry = new URL(`data:text/javascript,${encodeURIComponent(source)}`);
+    const engine = await MediaWorkers.start({ workers: 1, settings, endpoint, log: silentLog, entry, hangMs: 500 });
+    closers.push(() => engine.close());
+    const failed = await new Promise<MediaRoomEvent>((resolve) => void engine.openRoom('stuck', resolve));
+    expect(failed).toEqual({ type: 'roomFailed', reason: 'the media worker did not answer' });
+  });
+
+  test('a port that cannot be bound is reported as such', async () => {
+    const starting = createMediaEngine({ ...LOCAL, listenIp: '203.0.113.1', workers: 2, workerEntry });
+    await expect(starting).rejects.toMatchObject({ code: 'BAD_ADDRESS' });
+  });
+});

@@ -1,0 +1,122 @@
+import type {
+  MediaEndpoint,
+  MediaRoom,
+  MediaRoomEvent,
+  RelayCredentials,
+  RoomMediaStats,
+  TransportNegotiation,
+  Variant,
+} from '../media-engine.js';
+import type { PerVariant } from '../variants.js';
+import type { MediaWorker } from './media-worker.js';
+
+export interface RemoteRoomOptions {
+  roomId: string;
+  /** Number of this opening. */
+  room: number;
+  worker: MediaWorker;
+  endpoint: MediaEndpoint;
+  onEvent(event: MediaRoomEvent): void;
+  /** Where TCP clients of a relay user belong; undefined = nowhere any more. */
+  routeUser(username: string, worker: MediaWorker | undefined): void;
+  /** The name may be used again. */
+  onClosed(): void;
+}
+
+/** A room on a worker. */
+export class RemoteRoom implements MediaRoom {
+  private readonly users = new Map<string, string>();
+  private closed: Promise<void> | undefined;
+
+  constructor(private readonly options: RemoteRoomOptions) {}
+
+  get roomId(): string {
+    return this.options.roomId;
+  }
+
+  get endpoint(): MediaEndpoint {
+    return this.options.endpoint;
+  }
+
+  get transports(): number {
+    return this.users.size;
+  }
+
+  onEvent(event: MediaRoomEvent): void {
+    if (this.closed === undefined) this.options.onEvent(event);
+  }
+
+  /** The worker is gone. */
+  fail(reason: string): void {
+    if (this.closed !== undefined) return;
+    this.closed = Promise.resolve();
+    this.forget();
+    this.options.onEvent({ type: 'roomFailed', reason });
+  }
+
+  openTransport(peerId: string, relay: RelayCredentials): void {
+    if (this.closed !== undefined) return;
+    const { worker, room } = this.options;
+    this.dropUser(peerId);
+    this.users.set(peerId, relay.username);
+    this.options.routeUser(relay.username, worker);
+    worker.post({ type: 'openTransport', room, peerId, relay });
+  }
+
+  async negotiate(peerId: string, negotiation: TransportNegotiation): Promise<void> {
+    const { worker, room } = this.options;
+    await worker.call({ type: 'negotiate', room, peerId, negotiation });
+  }
+
+  closeTransport(peerId: string): void {
+    this.dropUser(peerId);
+    const { worker, room } = this.options;
+    worker.post({ type: 'closeTransport', room, peerId });
+  }
+
+  setTargetVariant(peerId: string, trackId: string, variant: Variant): void {
+    const { worker, room } = this.options;
+    worker.post({ type: 'setTargetVariant', room, peerId, trackId, variant });
+  }
+
+  setTrackBitrates(trackId: string, bitratesBps: Partial<PerVariant<number>>): void {
+    const { worker, room } = this.options;
+    worker.post({ type: 'setTrackBitrates', room, trackId, bitratesBps });
+  }
+
+  setTrackMuted(trackId: string, muted: boolean): void {
+    const { worker, room } = this.options;
+    worker.post({ type: 'setTrackMuted', room, trackId, muted });
+  }
+
+  async stats(): Promise<RoomMediaStats> {
+    const { worker, room } = this.options;
+    return (await worker.call({ type: 'roomStats', room })) as RoomMediaStats;
+  }
+
+  close(): Promise<void> {
+    this.closed ??= this.end();
+    return this.closed;
+  }
+
+  private async end(): Promise<void> {
+    const { worker, room } = this.options;
+    worker.rooms.delete(room);
+    this.forget();
+    // A worker that dies meanwhile has closed the room in its own way.
+    await worker.call({ type: 'closeRoom', room }).catch(() => undefined);
+  }
+
+  private forget(): void {
+    for (const username of this.users.values()) this.options.routeUser(username, undefined);
+    this.users.clear();
+    this.options.onClosed();
+  }
+
+  private dropUser(peerId: string): void {
+    const username = this.users.get(peerId);
+    if (username === undefined) return;
+    this.users.delete(peerId);
+    this.options.routeUser(username, undefined);
+  }
+}

@@ -1,0 +1,141 @@
+/** Entry of a media worker: one `MediaCore` behind the message port of its thread. */
+import { parentPort, workerData } from 'node:worker_threads';
+import type { Log, LogFields } from '@bloom/log';
+import type { RelayStream } from '@bloom/webrtc';
+import type { ForwardingRoom } from '../forwarding/room.js';
+import { MediaError } from '../media-error.js';
+import { MediaCore } from './media-core.js';
+import { warmUp } from './warm-up.js';
+import {
+  asBuffer,
+  type FromWorker,
+  type LogMethod,
+  ownFrame,
+  type ToWorker,
+  toPlainError,
+  type WorkerSettings,
+} from './worker-protocol.js';
+
+const parent = parentPort!;
+const settings = workerData as WorkerSettings;
+
+function post(message: FromWorker, transfer: ArrayBuffer[] = []): void {
+  parent.postMessage(message, transfer);
+}
+
+function remoteLog(bound: LogFields): Log {
+  const write =
+    (method: LogMethod) =>
+    (event: string, fields: LogFields = {}) =>
+      post({ type: 'log', method, event, fields: { ...bound, ...plain(fields) } });
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    child: (fields) => remoteLog({ ...bound, ...plain(fields) }),
+  };
+}
+
+/** Fields that a structured clone would refuse, or would rob of their code. */
+function plain(fields: LogFields): LogFields {
+  return Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => [
+      key,
+      value instanceof Error ? { ...toPlainError(value), stack: value.stack } : value,
+    ]),
+  );
+}
+
+const rooms = new Map<number, ForwardingRoom>();
+const streams = new Map<number, RelayStream>();
+
+function roomOf(number: number): ForwardingRoom {
+  const room = rooms.get(number);
+  if (room === undefined) throw new MediaError('CLOSED', 'the room is closed');
+  return room;
+}
+
+function handle(core: MediaCore, message: ToWorker): unknown {
+  switch (message.type) {
+    case 'openRoom': {
+      const { room, roomId } = message;
+      rooms.set(
+        room,
+        core.openRoom(roomId, (event) => post({ type: 'event', room, event })),
+      );
+      return;
+    }
+    case 'closeRoom': {
+      const room = rooms.get(message.room);
+      rooms.delete(message.room);
+      if (room !== undefined) core.closeRoom(room.roomId);
+      return;
+    }
+    case 'openTransport':
+      return rooms.get(message.room)?.openTransport(message.peerId, message.relay);
+    case 'negotiate':
+      return roomOf(message.room).negotiate(message.peerId, message.negotiation);
+    case 'closeTransport':
+      return rooms.get(message.room)?.closeTransport(message.peerId);
+    case 'setTargetVariant':
+      return rooms.get(message.room)?.setTargetVariant(message.peerId, message.trackId, message.variant);
+    case 'setTrackBitrates':
+      return rooms.get(message.room)?.setTrackBitrates(message.trackId, message.bitratesBps);
+    case 'setTrackMuted':
+      return rooms.get(message.room)?.setTrackMuted(message.trackId, message.muted);
+    case 'roomStats':
+      return roomOf(message.room).stats();
+    case 'stats':
+      return core.stats();
+    case 'relayOpen':
+      streams.set(message.stream, openRelay(core, message.stream, message));
+      return;
+    case 'relayFrame':
+      streams.get(message.stream)?.receive(asBuffer(message.frame));
+      return;
+    case 'relayClosed':
+      streams.get(message.stream)?.closed();
+      streams.delete(message.stream);
+      return;
+    case 'close':
+      void core.close().then(() => parent.close());
+      return;
+  }
+}
+
+function openRelay(core: MediaCore, stream: number, { address, port }: { address: string; port: number }): RelayStream {
+  return core.port.attachStream({
+    address,
+    port,
+    // What the client does not read is dropped by the main thread, which owns the socket.
+    send: (bytes) => {
+      const frame = ownFrame(bytes);
+      post({ type: 'relayFrame', stream, frame }, [frame.buffer]);
+      return true;
+    },
+    close: () => {
+      streams.delete(stream);
+      post({ type: 'relayEnd', stream });
+    },
+  });
+}
+
+try {
+  warmUp();
+  const { nonceSecret, ...rest } = settings;
+  const core = await MediaCore.open({ ...rest, nonceSecret: asBuffer(nonceSecret), log: remoteLog({}) });
+  parent.on('message', (message: ToWorker) => {
+    const call = 'call' in message ? message.call : undefined;
+    try {
+      const value = handle(core, message);
+      if (call !== undefined) post({ type: 'reply', call, value });
+    } catch (error) {
+      if (call !== undefined) post({ type: 'reply', call, error: toPlainError(error) });
+      else remoteLog({}).error('media.command_failed', { command: message.type, error });
+    }
+  });
+  post({ type: 'ready', port: core.port.port });
+} catch (error) {
+  post({ type: 'failed', error: toPlainError(error) });
+}

@@ -1,0 +1,162 @@
+/** The process around a node: what it prints, how it ends. Runs the built program, so it builds it first. */
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { freePort } from './testing.js';
+
+const app = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = dirname(dirname(app));
+
+interface Program {
+  child: ChildProcess;
+  output: () => string;
+  /** Resolves when the output holds the text. */
+  says: (text: string) => Promise<void>;
+  /** Exit code, or the signal that ended it. */
+  exited: Promise<number | string>;
+}
+
+let folder: string;
+let running: Program[];
+let ports: Record<string, string>;
+
+beforeAll(() => {
+  execFileSync(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b', app], { cwd: root });
+}, 120_000);
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'bloom-main-'));
+  running = [];
+  ports = {
+    JF_PORT: String(await freePort()),
+    JF_METRICS_PORT: String(await freePort()),
+    JF_WEBRTC_TURN_PORT_RANGE: '0-0',
+  };
+});
+afterEach(async () => {
+  for (const { child } of running) child.kill('SIGKILL');
+  await Promise.all(running.map(({ exited }) => exited));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function run(env: Record<string, string>, args: string[] = [], flags: string[] = []): Program {
+  const { PATH = '' } = process.env;
+  const child = spawn(process.execPath, [...flags, join(app, 'dist', 'main.js'), ...args], {
+    cwd: folder,
+    env: { PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let text = '';
+  const waiting = new Set<() => void>();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+      for (const look of waiting) look();
+    });
+  }
+  const program: Program = {
+    child,
+    output: () => text,
+    says: (wanted) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          if (!text.includes(wanted)) return;
+          waiting.delete(look);
+          resolve();
+        };
+        waiting.add(look);
+        child.once('close', () => reject(new Error(`ended without "${wanted}":\n${text}`)));
+        look();
+      }),
+    exited: new Promise((resolve) => child.once('close', (code, signal) => resolve(code ?? signal ?? 'unknown'))),
+  };
+  running.push(program);
+
+  return program;
+}
+
+describe('a node without settings', () => {
+  test('says what to do next, does it, and ends with 0 on SIGTERM', async () => {
+    const program = run(ports);
+    const url = `http://127.0.0.1:${ports['JF_PORT']}`;
+    await program.says(`curl -X POST -H "Authorization: Bearer development" ${url}/room`);
+    const created = await fetch(`${url}/room`, { method: 'POST', headers: { authorization: 'Bearer development' } });
+    program.child.kill('SIGTERM');
+
+    expect(created.status).toBe(201);
+    expect(await program.exited).toBe(0);
+    expect(program.output()).toContain(`listens on ${url}`);
+    expect(program.output()).toContain(`Metrics: http://127.0.0.1:${ports['JF_METRICS_PORT']}/metrics`);
+    expect(program.output()).toContain('node.closed');
+  });
+});
+
+describe('signals', () => {
+  test('the second one ends a draining node at once', async () => {
+    const program = run({ ...ports, JF_DRAIN_TIMEOUT: '600' });
+    await program.says('The API is described at');
+    const url = `http://127.0.0.1:${ports['JF_PORT']}/room`;
+    await fetch(url, { method: 'POST', headers: { authorization: 'Bearer development' } });
+    program.child.kill('SIGINT');
+    await program.says('node.draining');
+    program.child.kill('SIGTERM');
+
+    expect(await program.exited).toBe(1);
+    expect(program.output()).not.toContain('node.closed');
+  });
+});
+
+describe('a node that cannot start', () => {
+  test('names the setting at fault and its value', async () => {
+    const program = run({ ...ports, JF_METRICS_PORT: '65536' });
+
+    expect(await program.exited).toBe(78);
+    expect(program.output()).toMatch(/JF_METRICS_PORT.*65536/);
+  });
+
+  test('needs a token in production', async () => {
+    const program = run({ ...ports, NODE_ENV: 'production' });
+
+    expect(await program.exited).toBe(78);
+    expect(program.output()).toContain('JF_SERVER_API_TOKEN');
+  });
+
+  test('names the port that somebody else has', async () => {
+    const first = run(ports);
+    await first.says('listens on');
+    const second = run({ ...ports, JF_METRICS_PORT: String(await freePort()) });
+
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toContain(`127.0.0.1:${ports['JF_PORT']}`);
+  });
+});
+
+describe('--print-config', () => {
+  test('prints the effective settings without secrets, and starts nothing', async () => {
+    const program = run({ ...ports, JF_SERVER_API_TOKEN: 'hide-me' }, ['--print-config']);
+
+    expect(await program.exited).toBe(0);
+    expect(program.output()).toMatch(new RegExp(`JF_PORT +${ports['JF_PORT']}`));
+    expect(program.output()).not.toContain('hide-me');
+    expect(program.output()).not.toContain('listens on');
+  });
+});
+
+describe('faults that nobody handles', () => {
+  test.each([
+    ['Promise.reject(new Error("boom"))', 'process.unhandled_rejection'],
+    ['setTimeout(() => { throw new Error("boom"); })', 'process.uncaught_exception'],
+  ])('are logged and end the process with 1: %s', async (fault, event) => {
+    const trigger = `data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${fault} })`)}`;
+    const program = run(ports, [], ['--import', trigger]);
+    await program.says('The API is described at');
+    program.child.kill('SIGUSR2');
+
+    expect(await program.exited).toBe(1);
+    expect(program.output()).toContain(event);
+    expect(program.output()).toContain('boom');
+  });
+});

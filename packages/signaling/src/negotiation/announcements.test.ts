@@ -213,7 +213,7 @@ describe('slots', () => {
     expect(client.heard().at(-1)).toBe('offerData audio 1 video 2');
   });
 
-  test('are reused after an answer made them inactive, with SSRCs and names of their own', async () => {
+  test('are reused after an answer made them inactive, under the same SSRCs and a new name', async () => {
     const client = await receiving('a:1');
     const [before] = client.negotiation.outbound;
     const msid = /a=msid:.*/.exec(client.answer)?.[0];
@@ -222,9 +222,8 @@ describe('slots', () => {
     client.input(add('a:2'));
     await client.cycle();
     const [after] = client.negotiation.outbound;
-    expect(after).toMatchObject({ mid: before?.mid, trackId: 'a:2' });
+    expect(after).toEqual({ ...before, trackId: 'a:2' });
     expect(client.directions()).toEqual(['sendonly']);
-    expect(after?.ssrc).not.toBe(before?.ssrc);
     expect(/a=msid:.*/.exec(client.answer)?.[0]).not.toBe(msid);
   });
 

@@ -1,7 +1,5 @@
-/** Writes the reference page of the configuration: `node packages/config/dist/write-reference.js <file>`. */
+/** Writes the reference page, from the root of the repository: `node packages/config/dist/write-reference.js`. */
 import { writeFileSync } from 'node:fs';
-import { argv } from 'node:process';
 import { renderReference } from './reference-page.js';
 
-const file = argv[2] ?? 'docs/reference/configuration.md';
-writeFileSync(file, renderReference());
+writeFileSync('docs/reference/configuration.md', renderReference());

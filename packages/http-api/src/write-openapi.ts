@@ -1,6 +1,6 @@
-/** Writes the OpenAPI document: `node packages/http-api/dist/write-openapi.js <version> [file]`. */
-import { writeFileSync } from 'node:fs';
-import { argv } from 'node:process';
+/** Writes the OpenAPI document, from the root of the repository: `node packages/http-api/dist/write-openapi.js`. */
+import { readFileSync, writeFileSync } from 'node:fs';
 import { openApiFile } from './openapi-file.js';
 
-writeFileSync(argv[3] ?? 'docs/reference/openapi.json', openApiFile(argv[2] ?? '0.0.0'));
+const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+writeFileSync('docs/reference/openapi.json', openApiFile(version));

@@ -79,6 +79,22 @@ test('lines below the level are not written, until the level is changed', () => 
   expect(log.recent.last()).toHaveLength(1);
 });
 
+test('a sink that fails breaks neither the caller nor the lines after it', () => {
+  const lines: string[] = [];
+  const log = createLogger({
+    sink: (line) => {
+      if (line.endsWith('first')) throw new Error('disk full');
+      lines.push(line);
+    },
+  });
+
+  log.info('first');
+  log.info('second');
+
+  expect(lines).toHaveLength(1);
+  expect(log.recent.last()).toHaveLength(2);
+});
+
 describe('secrets', () => {
   test('a registered secret is masked wherever it stands, event and nested values included', () => {
     const { log, lines } = capture({ secrets: ['s3cr3t-value', 's3cr3t-value-longer', 'tiny'] });

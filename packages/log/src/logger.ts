@@ -38,7 +38,11 @@ function lineStream(sink: (line: string) => void): Writable {
   return new Writable({
     decodeStrings: false,
     write: (line: string, _encoding, done) => {
-      sink(line);
+      try {
+        sink(line);
+      } catch {
+        // Whoever logs must not fail because the log cannot be written, and there is nowhere to tell of it.
+      }
       done();
     },
   });

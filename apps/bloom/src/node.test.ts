@@ -1,9 +1,12 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { createLogger } from '@bloom/log';
 import { decodeServerMessage } from '@bloom/protocol';
 import { startTestNode, type TestNode } from './testing.js';
+
+// Real sockets, on a machine that is busy with other tests.
+jest.setTimeout(30_000);
 
 let node: TestNode;
 

@@ -33,6 +33,8 @@ export interface NodeOptions {
   log: Log;
   /** Kinds of components beyond the built-in ones. */
   componentKinds?: readonly ComponentKind[];
+  /** Keeps the media in this thread, whatever `JF_MEDIA_WORKERS` says: workers run the built code only. */
+  mediaInProcess?: boolean;
 }
 
 export interface RunningNode {
@@ -63,13 +65,14 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   }
 }
 
-async function start({ settings, log, componentKinds = [] }: NodeOptions, closing: Closing): Promise<RunningNode> {
+async function start(options: NodeOptions, closing: Closing): Promise<RunningNode> {
+  const { settings, log, componentKinds = [] } = options;
   const metrics = new Metrics({ tickSeconds: settings.metrics.roomIntervalMs / 1_000 });
   const { ip, port } = settings.metrics;
   const metricsServer = await startMetricsServer({ metrics, ip, port });
   closing.last('metrics listener', () => metricsServer.close());
 
-  const engine = await openEngine(settings, log);
+  const engine = await openEngine(options);
   closing.last('media engine', () => engine.close());
   const system = createActorSystem({ log });
   closing.last('actors', () => system.close());
@@ -120,23 +123,21 @@ async function start({ settings, log, componentKinds = [] }: NodeOptions, closin
   };
 }
 
-/** Without WebRTC no client may reach the media plane: it is there for components only, on loopback. */
-function openEngine({ webrtc }: Settings, log: Log): Promise<MediaEngine> {
-  if (webrtc === null) {
-    return createMediaEngine({
-      listenIp: '127.0.0.1',
-      announcedIp: '127.0.0.1',
-      portRange: { min: 0, max: 0 },
-      log,
-    });
+function openEngine({ settings, log, mediaInProcess = false }: NodeOptions): Promise<MediaEngine> {
+  const workers = mediaInProcess ? 0 : settings.mediaWorkers;
+  if (settings.webrtc === null) {
+    // No client may reach the media plane: it is there for components only, on loopback.
+    const portRange = { min: 0, max: 0 };
+    return createMediaEngine({ listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange, workers, log });
   }
-  const { turnListenIp, turnIp, turnPortRange, turnTcpPort } = webrtc;
+  const { turnListenIp, turnIp, turnPortRange, turnTcpPort } = settings.webrtc;
 
   return createMediaEngine({
     listenIp: turnListenIp,
     announcedIp: turnIp,
     portRange: turnPortRange,
     ...(turnTcpPort === null ? {} : { tcpPort: turnTcpPort }),
+    workers,
     log,
   });
 }

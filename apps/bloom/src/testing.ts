@@ -69,10 +69,12 @@ export async function startTestNode(
   options: Partial<NodeOptions> & { log?: Log } = {},
 ): Promise<TestNode> {
   const { settings, remove } = await testSettings(env);
-  const node = await startNode({ settings, log: silentLog, ...options }).catch((error: unknown) => {
-    remove();
-    throw error;
-  });
+  const node = await startNode({ settings, log: silentLog, mediaInProcess: true, ...options }).catch(
+    (error: unknown) => {
+      remove();
+      throw error;
+    },
+  );
   const clients: WebSocket[] = [];
   const open = async (path: string, clientOptions: ClientOptions = {}): Promise<WebSocket> => {
     const socket = new WebSocket(`${node.url.replace('http', 'ws')}${path}`, clientOptions);

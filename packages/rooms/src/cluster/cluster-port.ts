@@ -1,0 +1,17 @@
+import type { MessageOf, ReplyOf } from '@bloom/actors';
+import type { NodeProtocol } from './node-messages.js';
+
+/** The rest of the cluster, as the rooms see it. Messages to one node arrive in order or not at all. */
+export interface ClusterPort {
+  /** Full name of the own node. */
+  readonly self: string;
+  /** Members with a link now, without the own node; tools and foreign nodes are none. */
+  members(): readonly string[];
+  /** Asks the `rooms_node` actor there. Rejects when there is no answer within `timeoutMs`, whatever the reason. */
+  call<M extends MessageOf<NodeProtocol>>(
+    node: string,
+    message: M,
+    timeoutMs: number,
+  ): Promise<Awaited<ReplyOf<NodeProtocol, M['type']>>>;
+  cast(node: string, message: MessageOf<NodeProtocol>): void;
+}

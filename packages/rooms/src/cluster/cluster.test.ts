@@ -1,0 +1,266 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { anyRoom, TestCluster } from './cluster.fixture.js';
+import { Directory } from './directory.js';
+import { rankByLoad, type LoadSample } from './load.js';
+import { homesOf } from './rendezvous.js';
+import { Reservations } from './reservations.js';
+
+let cluster: TestCluster;
+afterEach(() => cluster?.close());
+
+const spread = () => cluster.nodes.map(({ own }) => own.rooms.size);
+const create = (node: string, roomId: string | null = null) =>
+  cluster.node(node).cluster.createRoom({ ...anyRoom, roomId });
+
+describe('the choice of a node', () => {
+  const sample = (node: string, forwardedTracks: number, rooms: number, draining = false): LoadSample => ({
+    node,
+    answeredInMs: 1,
+    answer: { forwardedTracks, rooms, draining },
+  });
+
+  test('fewest forwarded tracks first, then fewest rooms, then the asked node, then the lower name', () => {
+    expect(rankByLoad([sample('a', 0, 3), sample('b', 1, 1)], 'b').candidates).toEqual(['a', 'b']);
+    expect(rankByLoad([sample('a', 0, 1), sample('b', 0, 0)], 'a').candidates).toEqual(['b', 'a']);
+    expect(rankByLoad([sample('c', 0, 0), sample('a', 0, 0), sample('b', 0, 0)], 'b').candidates).toEqual([
+      'b',
+      'a',
+      'c',
+    ]);
+  });
+
+  test('explains every node', () => {
+    const { verdicts } = rankByLoad(
+      [
+        sample('a', 5, 1),
+        sample('b', 2, 9),
+        sample('c', 2, 1),
+        sample('d', 0, 0, true),
+        { node: 'e', answeredInMs: 1000, failure: 'silent' },
+      ],
+      'a',
+    );
+    expect([...verdicts]).toEqual([
+      ['d', 'draining'],
+      ['e', 'silent'],
+      ['c', 'chosen'],
+      ['b', 'more rooms'],
+      ['a', 'more tracks'],
+    ]);
+  });
+});
+
+test('homes: all that see the same members agree, and one that leaves moves only its own ids', () => {
+  const members = ['a@h', 'b@h', 'c@h', 'd@h', 'e@h'];
+  const counts = new Map<string, number>();
+  for (let i = 0; i < 1000; i += 1) {
+    const order = homesOf(`room-${i}`, members);
+    expect(homesOf(`room-${i}`, members.toReversed())).toEqual(order);
+    expect(
+      homesOf(
+        `room-${i}`,
+        members.filter((m) => m !== 'c@h'),
+      ),
+    ).toEqual(order.filter((m) => m !== 'c@h'));
+    counts.set(order[0] as string, (counts.get(order[0] as string) ?? 0) + 1);
+  }
+  for (const count of counts.values()) expect(count).toBeGreaterThan(120);
+});
+
+test('a reservation counts as load, is refused when the node has become busier, and expires', () => {
+  let now = 0;
+  const reservations = new Reservations(
+    () => ({ forwardedTracks: 0, rooms: 2 }),
+    () => now,
+  );
+  const seen = { forwardedTracks: 0, rooms: 2 };
+  const first = reservations.reserve(seen, false);
+  expect(first).toHaveProperty('granted');
+  expect(reservations.reserve(seen, false)).toEqual({ refused: { forwardedTracks: 0, rooms: 3, draining: false } });
+  now = 5001;
+  expect(reservations.load().rooms).toBe(2);
+  expect('granted' in first && reservations.release(first.granted)).toBe(false);
+  expect(reservations.reserve(seen, true)).toHaveProperty('refused.draining', true);
+});
+
+describe('the directory', () => {
+  test('whatever the order of news, it ends up with what the owners said last', () => {
+    const step = fc.record({
+      node: fc.constantFrom('b', 'c'),
+      roomId: fc.constantFrom('r1', 'r2', 'r3'),
+      what: fc.constantFrom('add', 'remove', 'lost', 'back', 'left'),
+      createdAt: fc.integer({ min: 1, max: 9 }),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const directory = new Directory('a', () => 0);
+        const truth = new Map<string, Map<string, number>>([
+          ['b', new Map()],
+          ['c', new Map()],
+        ]);
+        const down = new Set<string>();
+        for (const { node, roomId, what, createdAt } of steps) {
+          const rooms = truth.get(node) as Map<string, number>;
+          if (what === 'lost') {
+            directory.lost(node);
+            down.add(node);
+          } else if (what === 'left') {
+            directory.left(node);
+            rooms.clear();
+            down.add(node);
+          } else if (what === 'back') {
+            directory.replace(
+              node,
+              [...rooms].map(([id, at]) => ({ roomId: id, createdAt: at })),
+            );
+            down.delete(node);
+          } else if (what === 'add') {
+            rooms.set(roomId, createdAt);
+            if (!down.has(node)) directory.add(node, { roomId, createdAt });
+          } else {
+            rooms.delete(roomId);
+            if (!down.has(node)) directory.remove(node, roomId);
+          }
+        }
+        for (const [node, rooms] of truth) {
+          directory.replace(
+            node,
+            [...rooms].map(([id, at]) => ({ roomId: id, createdAt: at })),
+          );
+        }
+        for (const roomId of ['r1', 'r2', 'r3']) {
+          const owners = [...truth].filter(([, rooms]) => rooms.has(roomId));
+          const best = owners.toSorted(
+            (x, y) => (x[1].get(roomId) as number) - (y[1].get(roomId) as number) || (x[0] < y[0] ? -1 : 1),
+          )[0];
+          expect(directory.ownerOf(roomId)?.node).toBe(best?.[0]);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('rooms of a lost node stay known as unreachable, those of one that left are over', () => {
+    let now = 0;
+    const directory = new Directory('a', () => now);
+    directory.replace('b', [{ roomId: 'r', createdAt: 1 }]);
+    directory.lost('b');
+    expect(directory.ownerOf('r')).toEqual({ node: 'b', reachable: false });
+    expect(directory.unreachable()).toEqual(['b']);
+    now = 11 * 60_000;
+    expect(directory.ownerOf('r')).toBeUndefined();
+    directory.replace('b', [{ roomId: 'r', createdAt: 1 }]);
+    directory.left('b');
+    expect(directory.ownerOf('r')).toBeUndefined();
+  });
+});
+
+describe('a cluster', () => {
+  test('spreads 300 parallel creations through all nodes within one room', async () => {
+    cluster = new TestCluster(['a', 'b', 'c', 'd', 'e']);
+    const answers = await Promise.all(Array.from({ length: 300 }, (_, i) => create('abcde'[i % 5] as string)));
+    expect(new Set(answers.map(({ room }) => room.id)).size).toBe(300);
+    expect(Math.max(...spread()) - Math.min(...spread())).toBeLessThanOrEqual(1);
+  });
+
+  test('puts each room where the fewest tracks flow', async () => {
+    cluster = new TestCluster(['a', 'b']);
+    cluster.node('a').own.tracks.set('busy', 3);
+    const { address } = await create('a');
+    expect(address).toBe('b:80');
+    expect(cluster.node('a').cluster.decisions.at(-1)?.verdicts.get('a')).toBe('more tracks');
+  });
+
+  test('of two that ask for one id at the same moment, one gets it', async () => {
+    cluster = new TestCluster(['a', 'b', 'c']);
+    for (let i = 0; i < 100; i += 1) {
+      const results = await Promise.allSettled([create('a', `room-${i}`), create('b', `room-${i}`)]);
+      expect(results.map((r) => r.status).toSorted()).toEqual(['fulfilled', 'rejected']);
+      const refused = results.find((r) => r.status === 'rejected') as PromiseRejectedResult;
+      expect(refused.reason).toMatchObject({ code: 'ROOM_EXISTS' });
+    }
+    expect(spread().reduce((sum, n) => sum + n)).toBe(100);
+  });
+
+  test('any node answers for any room, and an id that was deleted is free again', async () => {
+    cluster = new TestCluster(['a', 'b', 'c']);
+    await create('a', 'kitchen');
+    for (const { cluster: rooms } of cluster.nodes) expect((await rooms.getRoom('kitchen')).id).toBe('kitchen');
+    await expect(create('b', 'kitchen')).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
+    await cluster.node('c').cluster.deleteRoom('kitchen');
+    await expect(cluster.node('a').cluster.getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+    expect((await create('b', 'kitchen')).room.id).toBe('kitchen');
+    const all = await cluster.node('c').cluster.listRooms('cluster');
+    expect(all.rooms.map(({ id }) => id)).toEqual(['kitchen']);
+    expect(all.unreachable).toEqual([]);
+  });
+
+  test('a frozen node delays one creation by its second, gets no room, and is asked again once it answers', async () => {
+    cluster = new TestCluster(['a', 'b', 'c']);
+    cluster.freeze('b');
+    const times: number[] = [];
+    for (let i = 0; i < 4; i += 1) {
+      const from = Date.now();
+      await create('a');
+      times.push(Date.now() - from);
+    }
+    expect(times[0]).toBeLessThan(1200);
+    for (const time of times.slice(1)) expect(time).toBeLessThan(200);
+    expect(cluster.node('b').own.rooms.size).toBe(0);
+    cluster.thaw('b');
+    const deadline = Date.now() + 2000;
+    while (cluster.node('b').own.rooms.size === 0 && Date.now() < deadline) await create('a');
+    expect(cluster.node('b').own.rooms.size).toBeGreaterThan(0);
+  });
+
+  test('a creation that takes too long goes to the next node and leaves nothing behind', async () => {
+    cluster = new TestCluster(['a', 'b']);
+    cluster.node('a').own.tracks.set('busy', 1);
+    cluster.node('b').own.creationMs = 1300;
+    const { address } = await create('a', 'slow');
+    expect(address).toBe('a:80');
+    await new Promise((done) => setTimeout(done, 500));
+    expect(spread()).toEqual([1, 0]);
+  });
+
+  test('a draining node gets no room, and says so when it is alone', async () => {
+    cluster = new TestCluster(['a', 'b']);
+    cluster.node('a').own.draining = true;
+    for (let i = 0; i < 3; i += 1) expect((await create('a')).address).toBe('b:80');
+    cluster.node('b').own.draining = true;
+    await expect(create('a')).rejects.toMatchObject({ code: 'NO_NODE' });
+    cluster.cut('a', 'b');
+    await expect(create('a')).rejects.toMatchObject({ code: 'DRAINING' });
+  });
+
+  test('a room whose owner is cut off answers 503 and not 404; after the split the older of two rooms keeps the id', async () => {
+    cluster = new TestCluster(['a', 'b']);
+    cluster.node('a').own.tracks.set('busy', 1);
+    await create('a', 'kitchen');
+    expect(cluster.node('b').own.rooms.has('kitchen')).toBe(true);
+    await cluster.settled();
+    cluster.cut('a', 'b');
+    await expect(cluster.node('a').cluster.getRoom('kitchen')).rejects.toMatchObject({
+      code: 'OWNER_UNREACHABLE',
+      message: expect.stringContaining('lives on b') as unknown,
+    });
+    expect((await cluster.node('a').cluster.listRooms('cluster')).unreachable).toEqual(['b']);
+    await create('a', 'kitchen');
+    cluster.link('a', 'b');
+    await cluster.settled();
+    const conflict = { roomId: 'kitchen', kept: 'b', shadowed: 'a' };
+    expect(cluster.node('a').conflicts).toEqual([conflict]);
+    expect(cluster.node('b').conflicts).toEqual([conflict]);
+    expect(spread()).toEqual([1, 1]);
+  });
+
+  test('after an orderly leave the rooms of a node are gone for everybody', async () => {
+    cluster = new TestCluster(['a', 'b']);
+    cluster.node('a').own.tracks.set('busy', 1);
+    await create('a', 'kitchen');
+    await cluster.settled();
+    cluster.cut('a', 'b', true);
+    await expect(cluster.node('a').cluster.getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+  });
+});

@@ -1,0 +1,66 @@
+/** Where a new room goes, as a pure function of what the nodes said. */
+
+/** What placement compares, in this order. */
+export interface Load {
+  /** Active and pending track subscriptions. */
+  forwardedTracks: number;
+  /** Rooms, reservations included. */
+  rooms: number;
+}
+
+export interface LoadAnswer extends Load {
+  /** Takes no new rooms. */
+  draining: boolean;
+}
+
+/** One node's part in a decision. */
+export type LoadSample = { node: string; answeredInMs: number } & (
+  | { answer: LoadAnswer }
+  /** `silent`: did not answer in time. `left out`: missed an earlier query and was not asked. */
+  | { failure: 'silent' | 'unreachable' | 'left out' }
+);
+
+export type Verdict =
+  | 'chosen'
+  | 'more tracks'
+  | 'more rooms'
+  | 'equal'
+  | 'draining'
+  | 'silent'
+  | 'unreachable'
+  | 'left out';
+
+export interface Ranking {
+  /** Nodes that may take the room, best first. */
+  candidates: readonly string[];
+  verdicts: ReadonlyMap<string, Verdict>;
+}
+
+export function compareLoad(a: Load, b: Load): number {
+  return a.forwardedTracks - b.forwardedTracks || a.rooms - b.rooms;
+}
+
+/**
+ * Least forwarded tracks, then fewest rooms, then the asked node itself, then the lower name. A node that did not answer
+ * is no candidate: its load is unknown, not zero.
+ */
+export function rankByLoad(samples: readonly LoadSample[], asked: string): Ranking {
+  const verdicts = new Map<string, Verdict>();
+  const open: { node: string; load: Load }[] = [];
+  for (const sample of samples) {
+    if ('failure' in sample) verdicts.set(sample.node, sample.failure);
+    else if (sample.answer.draining) verdicts.set(sample.node, 'draining');
+    else open.push({ node: sample.node, load: sample.answer });
+  }
+  const ranked = open.toSorted(
+    (a, b) =>
+      compareLoad(a.load, b.load) || Number(b.node === asked) - Number(a.node === asked) || (a.node < b.node ? -1 : 1),
+  );
+  const [best] = ranked;
+  for (const { node, load } of ranked) {
+    if (!best || node === best.node) verdicts.set(node, 'chosen');
+    else if (load.forwardedTracks > best.load.forwardedTracks) verdicts.set(node, 'more tracks');
+    else verdicts.set(node, load.rooms > best.load.rooms ? 'more rooms' : 'equal');
+  }
+  return { candidates: ranked.map(({ node }) => node), verdicts };
+}

@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto';
+import type { Log } from '@bloom/log';
+import { RoomError, type RoomView } from '../room-service.js';
+import { unwrap } from '../outcome.js';
+import type { ClusterPort } from './cluster-port.js';
+import { rankByLoad, type LoadSample, type Verdict } from './load.js';
+import type { NamedConfig } from './node-messages.js';
+
+/** For the figures of one node. */
+const LOAD_TIMEOUT_MS = 1000;
+/** For a reservation and for the creation, each. */
+const CREATE_TIMEOUT_MS = 1000;
+/** Clients give up after 5 s. */
+const DEADLINE_MS = 4000;
+const keptDecisions = 1000;
+
+export interface PlacementDecision {
+  roomId: string;
+  /** Milliseconds since the epoch. */
+  at: number;
+  asked: string;
+  /** Absent when no node could take the room. */
+  chosen?: string;
+  samples: readonly LoadSample[];
+  verdicts: ReadonlyMap<string, Verdict>;
+  /** Reservations that were refused because the node had become busier meanwhile. */
+  conflicts: readonly string[];
+}
+
+export interface PlacementOptions {
+  port: ClusterPort;
+  log: Log;
+  now: () => number;
+  /** Tells the metrics. */
+  onPlaced?: (node: string) => void;
+  onConflict?: (node: string) => void;
+}
+
+/**
+ * Finds a node for each new room: asks all, takes the least loaded, reserves, creates. One at a time, so that a burst of
+ * creations on this node never competes with itself.
+ */
+export class Placement {
+  readonly #options: PlacementOptions;
+  readonly #decisions: PlacementDecision[] = [];
+  /** Nodes that missed a query: not asked again before they have answered. */
+  readonly #silent = new Set<string>();
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(options: PlacementOptions) {
+    this.#options = options;
+  }
+
+  /** The last decisions, oldest first. */
+  get decisions(): readonly PlacementDecision[] {
+    return this.#decisions;
+  }
+
+  /** @throws {RoomError} `NO_NODE` when nobody could take it in time, or what the chosen node refused it for. */
+  create(config: NamedConfig): Promise<{ room: RoomView; address: string; node: string }> {
+    const deadline = this.#options.now() + DEADLINE_MS;
+    const turn = this.#queue.then(() => this.#place(config, deadline));
+    this.#queue = turn.catch(() => {});
+    return turn;
+  }
+
+  /** The figures of every node now, without creating anything. */
+  async survey(): Promise<LoadSample[]> {
+    const { port } = this.#options;
+    return Promise.all([port.self, ...port.members()].map((node) => this.#ask(node)));
+  }
+
+  async #place(config: NamedConfig, deadline: number): Promise<{ room: RoomView; address: string; node: string }> {
+    const { port, log, now } = this.#options;
+    const samples = new Map((await this.survey()).map((sample) => [sample.node, sample]));
+    const conflicts: string[] = [];
+    const decide = (chosen?: string): void => {
+      const all = [...samples.values()];
+      const { verdicts } = rankByLoad(all, port.self);
+      const decision = { roomId: config.roomId, at: now(), asked: port.self, samples: all, verdicts, conflicts };
+      this.#decisions.push(chosen === undefined ? decision : { ...decision, chosen });
+      if (this.#decisions.length > keptDecisions) this.#decisions.shift();
+    };
+    const fail = (node: string): void => {
+      samples.set(node, { node, answeredInMs: 0, failure: 'unreachable' });
+    };
+
+    while (now() < deadline) {
+      const [node] = rankByLoad([...samples.values()], port.self).candidates;
+      const sample = node === undefined ? undefined : samples.get(node);
+      if (node === undefined || !sample || !('answer' in sample)) break;
+
+      const reserve = { type: 'reserve', seen: sample.answer } as const;
+      const reserved = await port.call(node, reserve, CREATE_TIMEOUT_MS).catch(() => undefined);
+      if (!reserved) {
+        fail(node);
+        continue;
+      }
+      if ('refused' in reserved) {
+        conflicts.push(node);
+        this.#options.onConflict?.(node);
+        samples.set(node, { ...sample, answer: reserved.refused });
+        continue;
+      }
+
+      const creation = randomUUID();
+      const create = { type: 'create', reservation: reserved.granted, creation, config } as const;
+      const outcome = await port.call(node, create, CREATE_TIMEOUT_MS).catch(() => undefined);
+      if (!outcome) {
+        // It may be there all the same by now, or come to be: nobody would know of it.
+        port.cast(node, { type: 'withdraw', creation });
+        fail(node);
+        continue;
+      }
+      if (!outcome.ok && outcome.code === 'DRAINING') {
+        samples.set(node, { ...sample, answer: { ...sample.answer, draining: true } });
+        continue;
+      }
+      decide(node);
+      if (samples.size > 1) log.info('placement.least_loaded', { roomId: config.roomId, node });
+      this.#options.onPlaced?.(node);
+      return { ...unwrap(outcome), node };
+    }
+
+    decide();
+    const reasons = [...rankByLoad([...samples.values()], port.self).verdicts].map(
+      ([name, verdict]) => `${name} ${verdict}`,
+    );
+    const only = samples.size === 1 && reasons[0]?.endsWith('draining');
+    throw new RoomError(
+      only ? 'DRAINING' : 'NO_NODE',
+      only
+        ? 'This instance is shutting down and takes no new rooms'
+        : `No instance can take the room in time (${reasons.join(', ')})`,
+    );
+  }
+
+  async #ask(node: string): Promise<LoadSample> {
+    const { port, log, now } = this.#options;
+    if (this.#silent.has(node)) return { node, answeredInMs: 0, failure: 'left out' };
+    const from = now();
+    try {
+      const answer = await port.call(node, { type: 'load' }, LOAD_TIMEOUT_MS);
+      return { node, answeredInMs: now() - from, answer };
+    } catch (error) {
+      log.warn('placement.node_silent', { node, error });
+      this.#silent.add(node);
+      void this.#awaitAnswer(node);
+      return { node, answeredInMs: now() - from, failure: 'silent' };
+    }
+  }
+
+  /** Asks a silent node, alone and patiently, until it answers or is no member any more. */
+  async #awaitAnswer(node: string): Promise<void> {
+    const { port } = this.#options;
+    while (this.#silent.has(node) && port.members().includes(node)) {
+      const answer = await port.call(node, { type: 'load' }, 5000).catch(() => undefined);
+      if (answer) break;
+      // A link that fails at once must not be asked in a tight loop.
+      await new Promise((resolve) => setTimeout(resolve, 200).unref());
+    }
+    this.#silent.delete(node);
+  }
+}

@@ -392,6 +392,40 @@ describe('endings', () => {
   });
 });
 
+describe('children', () => {
+  test('may be kept in folders, write their own fields to the log, and be ended by their parent', async () => {
+    const bound: unknown[] = [];
+    const log: Log = {
+      ...silentLog,
+      child: (fields) => {
+        bound.push(fields);
+        return log;
+      },
+    };
+    const logged = createActorSystem({ log, clock });
+    type ParentProtocol = { end: (message: { child: ActorRef<CounterProtocol> }) => void };
+    const children: ActorRef<CounterProtocol>[] = [];
+    const parent = logged.spawn<ParentProtocol, null>({
+      kind: 'parent',
+      init: (context) => {
+        for (const folder of ['left', 'right']) {
+          children.push(context.spawn(counter(), { folder, name: 'same', logFields: { side: folder } }));
+        }
+        return null;
+      },
+      handlers: { end: (_state, { child }, context) => context.end(child) },
+    });
+    const [left, right] = children as [ActorRef<CounterProtocol>, ActorRef<CounterProtocol>];
+    logged.cast(parent, { type: 'end', child: left });
+    await logged.idle();
+
+    expect([left.path, right.path]).toEqual(['/parent-0/left/same', '/parent-0/right/same']);
+    expect([left, right].map((child) => logged.isAlive(child))).toEqual([false, true]);
+    expect(bound).toContainEqual({ actor: '/parent-0/left/same', side: 'left' });
+    await logged.close();
+  });
+});
+
 describe('monitors', () => {
   test('an actor hears of an ending once, and of one long past at once', async () => {
     const [watcher, target] = [system.spawn(counter()), system.spawn(counter())];

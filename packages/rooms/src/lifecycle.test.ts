@@ -285,7 +285,7 @@ describe('a peer', () => {
     expect((await node.rooms.getRoom('kitchen')).peers.map(({ id }) => id)).toEqual(['p2']);
   });
 
-  test('that is overdue by a transport failure of a former connection is not harmed', async () => {
+  test('is not harmed by the late news that its former transport failed', async () => {
     await room();
     const ann = await node.join('kitchen');
     await ann.detach();

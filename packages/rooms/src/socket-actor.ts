@@ -30,7 +30,7 @@ export function socketBehaviour(socket: PeerSocket): Behaviour<SocketProtocol, S
         close(state, code, reason);
         context.stop();
       },
-      ping: (_state, { timeoutMs }) => later(socket.ping(timeoutMs)) as never,
+      ping: (_state, { timeoutMs }) => later(socket.ping(timeoutMs)),
       bind: (state, { peer }, context) => {
         if (state.bound) return;
         state.bound = true;

@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createActorSystem, ManualClock, type ActorSystem, type Behaviour } from '@bloom/actors';
+import { silentLog } from '@bloom/log';
+import type { PeerProtocol, PeerRef, SocketRef } from './room-messages.js';
+import { socketBehaviour } from './socket-actor.js';
+import { TestSocket } from './testing.js';
+
+let system: ActorSystem;
+let socket: TestSocket;
+let ref: SocketRef;
+let peer: PeerRef;
+
+beforeEach(() => {
+  system = createActorSystem({ log: silentLog, clock: new ManualClock() });
+  socket = new TestSocket();
+  ref = system.spawn(socketBehaviour(socket));
+  peer = system.spawn({ kind: 'peer', init: () => null, handlers: {} } as unknown as Behaviour<PeerProtocol, null>);
+  system.cast(ref, { type: 'bind', peer });
+});
+afterEach(() => system.close());
+
+test('a socket whose peer is lost without a word is closed as after a failure', async () => {
+  await system.idle();
+  await system.stop(peer);
+  await system.idle();
+
+  expect(socket.closed).toBe('1011 Internal server error');
+  expect(system.isAlive(ref)).toBe(false);
+});
+
+test('what the room says last counts, and nothing is sent after it', async () => {
+  system.cast(ref, { type: 'close', code: 1000, reason: 'Peer removed' });
+  system.cast(ref, { type: 'send', text: '{}' });
+  await system.stop(peer);
+  await system.idle();
+
+  expect([socket.closed, socket.sent]).toEqual(['1000 Peer removed', []]);
+});
+
+test('waiting for a pong does not hold up what is to be sent', async () => {
+  let pong: (alive: boolean) => void = () => {};
+  socket.ping = () => new Promise((resolve) => (pong = resolve));
+  const alive = system.call(ref, { type: 'ping', timeoutMs: 2_000 });
+  system.cast(ref, { type: 'send', text: '{"a":1}' });
+  await system.idle();
+
+  expect(socket.sent).toEqual([{ a: 1 }]);
+  pong(true);
+  expect(await alive).toBe(true);
+});

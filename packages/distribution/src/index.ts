@@ -1,1 +1,42 @@
-export {};
+/** Erlang distribution: nodes, links between them, and who is a member. */
+export { type Clock, systemClock } from './clock.js';
+export type { SpawnRequest, Target } from './control.js';
+export {
+  BadNodeName,
+  CannotListen,
+  DistributionError,
+  FrameTooBig,
+  HandshakeFailed,
+  type HandshakeFailure,
+  NameKindMismatch,
+  NodeNotRegistered,
+  NodeStopped,
+  NodeUnreachable,
+  NotConnected,
+} from './errors.js';
+export { aliasOf, asGenCall, type GenCall } from './gen-call.js';
+export type { CloseReason, LinkCounters, SendKind, SendResult } from './link.js';
+export type { ListenAddress } from './listener.js';
+export type { PeerKind } from './mesh.js';
+export {
+  checkKind,
+  isLong,
+  isLower,
+  MAX_NODE_NAME,
+  type NameMode,
+  type NodeName,
+  parseNodeName,
+  parseOwnName,
+} from './names.js';
+export {
+  DistributionNode,
+  type NodeCounters,
+  type NodeDown,
+  type NodeKind,
+  type NodeLimits,
+  type NodeListener,
+  type NodeOptions,
+  type NodeUp,
+} from './node.js';
+export { noProcesses, type ProcessTable, type SpawnAnswer } from './processes.js';
+export type { Watched } from './signals.js';

@@ -1,0 +1,19 @@
+import type { Socket } from 'node:net';
+import type { Wire } from './link.js';
+
+/** A TCP socket as the transport of a link. */
+export function socketWire(socket: Socket): Wire {
+  return {
+    get pendingBytes() {
+      return socket.writableLength;
+    },
+    write: (bytes, done) => void socket.write(bytes, done),
+    end: () => {
+      socket.end();
+      // A peer that does not close its side must not keep the socket.
+      const timer = setTimeout(() => socket.destroy(), 1_000);
+      socket.once('close', () => clearTimeout(timer));
+    },
+    destroy: () => void socket.destroy(),
+  };
+}

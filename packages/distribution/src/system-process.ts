@@ -1,0 +1,91 @@
+import { type Atom, atom, isAtom, Pid, Ref, type Term, Tuple, tuple } from '@bloom/etf';
+import type { SpawnRequest, Target } from './control.js';
+import { asGenCall, type GenCall } from './gen-call.js';
+import { MESH_NAME } from './mesh.js';
+import type { ProcessTable, SpawnAnswer } from './processes.js';
+
+const NET_KERNEL = 'net_kernel';
+
+export interface SystemServices {
+  readonly self: string;
+  /** Own pid of the services. */
+  readonly pid: () => Pid;
+  /** Whether Erlang nodes see us in `nodes()`; their `global` then expects an answer. */
+  readonly visible: boolean;
+  reply(call: GenCall, reply: Term): void;
+  sendName(node: string, name: string, message: Term): void;
+  mesh(node: string, message: Term): void;
+  /** An answer to a call of the services themselves. */
+  answered(ref: Ref, reply: Term): void;
+}
+
+/**
+ * What every node answers, whatever runs on it: `net_kernel` for pings, membership, and in visible mode the greeting of
+ * `global`. Everything else goes to the processes of the application.
+ */
+export class SystemTable implements ProcessTable {
+  constructor(
+    private readonly services: SystemServices,
+    private readonly processes: ProcessTable,
+  ) {}
+
+  whereIs(target: Target): Pid | undefined {
+    if (target === NET_KERNEL) return this.services.pid();
+    if (typeof target !== 'string' && this.isOwn(target)) return this.services.pid();
+    return this.processes.whereIs(target);
+  }
+
+  deliver(to: Pid | string | Ref, message: Term, from: Pid | undefined, node: string): void {
+    if (to === MESH_NAME) this.services.mesh(node, message);
+    else if (to === NET_KERNEL) this.netKernel(message);
+    else if (to === 'global_name_server' && this.services.visible) this.global(message, node);
+    else if (to instanceof Pid && this.isOwn(to)) this.reply(message);
+    else this.processes.deliver(to, message, from, node);
+  }
+
+  down(watcher: Pid, ref: Ref, target: Pid | { readonly name: string; readonly node: string }, reason: Term): void {
+    this.processes.down(watcher, ref, target, reason);
+  }
+
+  exit(to: Pid, from: Pid, reason: Term, linked: boolean): void {
+    if (!this.isOwn(to)) this.processes.exit(to, from, reason, linked);
+  }
+
+  spawn(request: SpawnRequest, args: readonly Term[], node: string): SpawnAnswer | Atom {
+    return this.processes.spawn?.(request, args, node) ?? atom('notsup');
+  }
+
+  spawned(to: Pid, ref: Ref, result: Pid | Atom): void {
+    this.processes.spawned?.(to, ref, result);
+  }
+
+  private isOwn(pid: Pid): boolean {
+    const own = this.services.pid();
+    return pid.id === own.id && pid.serial === own.serial;
+  }
+
+  /** `net_adm:ping`: {is_auth, Node} is answered with `yes`. */
+  private netKernel(message: Term): void {
+    const call = asGenCall(message);
+    if (call === undefined || !(call.request instanceof Tuple)) return;
+    if (isAtom(call.request.elements[0], 'is_auth')) this.services.reply(call, atom('yes'));
+  }
+
+  private reply(message: Term): void {
+    if (!(message instanceof Tuple) || message.elements.length !== 2) return;
+    const [tag, reply] = message.elements;
+    if (tag instanceof Ref) this.services.answered(tag, reply);
+  }
+
+  /** Without an answer to init_connect, `global:sync()` on the other side waits for ever. */
+  private global(message: Term, node: string): void {
+    if (!(message instanceof Tuple) || !isAtom(message.elements[0], '$gen_cast')) return;
+    const request = message.elements[1];
+    if (!(request instanceof Tuple) || !isAtom(request.elements[0], 'init_connect')) return;
+    this.services.sendName(
+      node,
+      'global_name_server',
+      tuple(atom('$gen_cast'), tuple(atom('in_sync'), atom(this.services.self), true)),
+    );
+  }
+}

@@ -25,8 +25,10 @@ export interface BloomNode {
   readonly pid: number;
   /** Everything the node has printed so far. */
   log(): string;
-  /** Resolves when the process has ended. Safe to call twice. */
+  /** Asks the process to end and resolves when it has. Safe to call twice. */
   stop(): Promise<void>;
+  /** Ends the process as a crash or a lost machine would. */
+  kill(): Promise<void>;
 }
 
 async function waitUntilHealthy(url: string, child: ChildProcess, log: () => string): Promise<void> {
@@ -89,6 +91,11 @@ export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
     else rmSync(folder, { recursive: true, force: true });
   };
 
+  const kill = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await exited;
+  };
+
   const url = `http://127.0.0.1:${port}`;
   try {
     await waitUntilHealthy(url, child, log);
@@ -96,5 +103,5 @@ export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
     await stop();
     throw error;
   }
-  return { url, host: `127.0.0.1:${port}`, pid: child.pid ?? 0, log, stop };
+  return { url, host: `127.0.0.1:${port}`, pid: child.pid ?? 0, log, stop, kill };
 }

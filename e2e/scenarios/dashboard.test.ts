@@ -167,7 +167,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
       const page = await open(await visitor(), `${node.url}/`);
       await join(page, { name: 'Ann', room: 'lost' });
       await connected(page);
-      await node.stop();
+      await node.kill();
 
       await page.getByRole('status').filter({ hasText: 'Reconnecting' }).waitFor();
       await page.getByRole('alert').filter({ hasText: 'The connection was lost' }).waitFor({ timeout: 30_000 });

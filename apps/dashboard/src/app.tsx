@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { Api } from './api.js';
+import { Api, type Seat } from './api.js';
 import { Call } from './call/call.js';
 import { inviteLink } from './invite.js';
 import { openLocalMedia } from './media/local-media.js';
@@ -10,7 +10,8 @@ import { Room } from './views/room.js';
 const base = new URL('.', location.href).href;
 
 /** Takes a seat in the room; a room that is not there (any more) is opened first. */
-async function seatIn(api: Api, roomId: string) {
+async function seatIn(api: Api, roomId: string, isNew: boolean): Promise<Seat> {
+  if (isNew) await api.openRoom(roomId);
   try {
     return await api.takeSeat(roomId);
   } catch (error) {
@@ -24,11 +25,11 @@ export function App() {
   const [call, setCall] = useState<Call | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
 
-  async function join({ name, roomId, token, source }: JoinWish): Promise<void> {
+  async function join({ name, roomId, isNew, token, source }: JoinWish): Promise<void> {
     setProblem(null);
     const api = new Api(base, token);
     try {
-      const seat = await seatIn(api, roomId);
+      const seat = await seatIn(api, roomId, isNew);
       const media = await openLocalMedia(source, name);
       history.replaceState(null, '', inviteLink(location.href, roomId));
       setCall(new Call(api, seat, media, name));

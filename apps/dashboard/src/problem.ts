@@ -36,7 +36,7 @@ export function problemOfAnswer(status: number, errors: string): Problem {
     return new Problem(
       'wrong-token',
       'The API token is wrong',
-      'The server does not accept it. A node started with `npm start` takes the token `development`; any other is set by JF_SERVER_API_TOKEN.',
+      'The server does not accept it. A node for trying things out takes “development”; otherwise it is the one in JF_SERVER_API_TOKEN.',
     );
   }
   if (status === 503 && errors.startsWith('Reached peer limit')) {

@@ -98,6 +98,12 @@ export class Call {
     ] as const) {
       client.on(event, refresh);
     }
+    // Muted while the track was still on its way, at first or after a reconnect.
+    client.on('localTrackAdded', ({ trackId, track, trackMetadata }) => {
+      if (trackMetadata && trackMetadata.active !== track.enabled) {
+        client.updateTrackMetadata(trackId, { ...trackMetadata, active: track.enabled });
+      }
+    });
     client.on('trackAdded', (ctx) => {
       ctx.on('encodingChanged', refresh);
       ctx.on('voiceActivityChanged', refresh);

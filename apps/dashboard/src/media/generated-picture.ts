@@ -18,8 +18,9 @@ declare global {
 /** A hue (0..359) that belongs to a name. */
 export function hueOf(name: string): number {
   let hash = 0;
-  for (const char of name) hash = (hash * 31 + (char.codePointAt(0) ?? 0)) % 360;
-  return hash;
+  for (const char of name) hash = (hash * 131 + (char.codePointAt(0) ?? 0) * 7919) % 99_991;
+  // The golden angle spreads neighbours over the circle.
+  return Math.round((hash * 137.508) % 360);
 }
 
 interface Jelly {

@@ -20,15 +20,15 @@ export function reasonOf(error: unknown): string {
   switch (error instanceof Error ? error.name : '') {
     case 'NotAllowedError':
     case 'SecurityError':
-      return 'the browser was not allowed to use it';
+      return 'the browser has no permission';
     case 'NotFoundError':
     case 'OverconstrainedError':
-      return 'there is none on this device';
+      return 'none was found';
     case 'NotReadableError':
     case 'AbortError':
-      return 'another program is using it';
+      return 'another program has it';
     case 'InsecureContext':
-      return 'browsers give it only to pages from localhost or over HTTPS';
+      return 'browsers give them only to pages from localhost or over HTTPS';
     default:
       return 'the browser could not start it';
   }

@@ -9,6 +9,8 @@ import { Notice } from './notice.js';
 export interface JoinWish {
   readonly name: string;
   readonly roomId: string;
+  /** The room is to be opened; the others are there, or were. */
+  readonly isNew: boolean;
   readonly token: string;
   readonly source: Wish;
 }
@@ -68,8 +70,9 @@ export function Lobby({ base, problem, onJoin }: LobbyProps) {
     event.preventDefault();
     setJoining(true);
     for (const [key, value] of Object.entries({ name, token, source })) sessionStorage.setItem(key, value);
-    const roomId = chosen === newRoom ? newId.trim() || crypto.randomUUID().slice(0, 8) : chosen;
-    await onJoin({ name: name.trim(), roomId, token, source });
+    const isNew = chosen === newRoom;
+    const roomId = isNew ? newId.trim() || crypto.randomUUID().slice(0, 8) : chosen;
+    await onJoin({ name: name.trim(), roomId, isNew, token, source });
     setJoining(false);
   }
 

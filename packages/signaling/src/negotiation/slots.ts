@@ -11,10 +11,13 @@ export interface Slot {
   track: RemoteTrack | undefined;
   /** Last track in it, for the map of mids. */
   lastTrackId: string | undefined;
-  /** Constant for the life of the slot; the media plane goes on counting where the track before stopped. */
-  readonly ssrc: number;
-  readonly rtxSsrc: number;
-  /** Names in `a=msid`, of the track in it. */
+  /**
+   * Of the track in it. A new occupant gets new ones: under the old ones Chromium 156 shows no frame of it, although it
+   * fires the track event and receives the packets.
+   */
+  ssrc: number;
+  rtxSsrc: number;
+  /** Names in `a=msid`. */
   streamId: string;
   msidTrackId: string;
 }
@@ -33,21 +36,19 @@ export class Slots {
 
   /** Gives a track a dead slot of its kind that was answered inactive, else a new one. */
   assign(track: RemoteTrack, takenSsrcs: ReadonlySet<number>): void {
-    const occupant = {
-      track,
-      lastTrackId: track.trackId,
+    const identity = {
+      ssrc: this.#identifiers.ssrc(takenSsrcs),
+      rtxSsrc: this.#identifiers.ssrc(takenSsrcs),
       streamId: track.info.streamId ?? this.#identifiers.token(),
       msidTrackId: this.#identifiers.token(),
     };
     const { kind } = track.info;
     const free = this.#slots.find((slot) => slot.kind === kind && slot.mid !== undefined && slot.track === undefined);
-    if (free !== undefined) {
-      Object.assign(free, occupant);
-      return;
+    if (free === undefined) {
+      this.#slots.push({ kind, mid: undefined, track, lastTrackId: track.trackId, ...identity });
+    } else {
+      Object.assign(free, identity, { track, lastTrackId: track.trackId });
     }
-    const ssrc = this.#identifiers.ssrc(takenSsrcs);
-    const rtxSsrc = this.#identifiers.ssrc(takenSsrcs);
-    this.#slots.push({ kind, mid: undefined, ssrc, rtxSsrc, ...occupant });
   }
 
   /** All slots ever, dead ones included: the client counts its m-lines, and a smaller number breaks it. */

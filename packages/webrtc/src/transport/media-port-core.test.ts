@@ -2,11 +2,13 @@ import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { DtlsCertificate } from '../dtls/certificate.js';
 import { Nonces } from '../relay/nonces.js';
+import { RELAY_REALM } from '../relay/relay-front.js';
+import { longTermKey } from '../relay/relay-users.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
 import { StunWriter } from '../stun/writer.js';
 import { credentials, serverCertificate, user } from '../testing/port-fixture.js';
-import type { PeerTransport } from './api.js';
+import type { PeerTransport, PeerTransportHandlers } from './api.js';
 import { MediaPortCore } from './media-port-core.js';
 
 let certificate: DtlsCertificate;
@@ -15,6 +17,8 @@ let nowMs: number;
 let sent: Buffer[];
 let events: string[];
 let transport: PeerTransport;
+let kept: number[];
+let kernelTakes: boolean;
 const CLIENT = ['198.51.100.7', 4000] as const;
 
 beforeAll(async () => {
@@ -25,6 +29,8 @@ beforeEach(() => {
   nowMs = 1_790_000_000_000;
   sent = [];
   events = [];
+  kept = [];
+  kernelTakes = true;
   core = new MediaPortCore({
     advertised: { bytes: Uint8Array.of(203, 0, 113, 5), port: 50_000 },
     certificate,
@@ -32,9 +38,9 @@ beforeEach(() => {
     clock: () => nowMs,
     sendUdp: (datagram) => {
       sent.push(Buffer.from(datagram));
-      return true;
+      return kernelTakes;
     },
-    onSlotKept: () => undefined,
+    onSlotKept: (slot) => kept.push(slot),
   });
   transport = core.openTransport({
     id: 'peer',
@@ -51,6 +57,11 @@ beforeEach(() => {
   });
   transport.negotiate({ generation: 1, ice: credentials(1), fingerprint: certificate.fingerprint });
 });
+
+function ignoring(onIceConnected: () => void): PeerTransportHandlers {
+  const ignore = (): void => undefined;
+  return { onRtp: ignore, onRtcp: ignore, onIceConnected, onDtlsConnected: ignore, onFailed: ignore, onSilent: ignore };
+}
 
 function check(nominate = true): Buffer {
   const ice = credentials(1);
@@ -99,6 +110,55 @@ describe('time', () => {
   });
 });
 
+describe('the sink of a transport', () => {
+  test('drops without a path, sends on the nominated one, and reports slots the kernel keeps', () => {
+    expect(transport.sink.send(Buffer.from('early'), 1)).toBe(true);
+    expect(sent).toEqual([]);
+    core.receive(check(), ...CLIENT);
+    sent.length = 0;
+    expect(transport.sink.send(Buffer.from('sealed'), 2)).toBe(true);
+    kernelTakes = false;
+    expect(transport.sink.send(Buffer.from('queued'), 3)).toBe(false);
+    expect(sent.map(String)).toEqual(['sealed', 'queued']);
+    expect(kept).toEqual([3]);
+    expect(transport.counters).toMatchObject({ packetsSent: 2, bytesSent: 12 });
+  });
+});
+
+describe('an IPv6 port', () => {
+  test('announces its own family and refuses the other', () => {
+    const advertised = { bytes: Uint8Array.of(0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1), port: 50_000 };
+    const v6 = new MediaPortCore({
+      advertised,
+      certificate,
+      nonces: new Nonces(),
+      clock: () => nowMs,
+      sendUdp: (datagram) => sent.push(Buffer.from(datagram)) > 0,
+      onSlotKept: () => undefined,
+    });
+    const opened = v6.openTransport({ id: 'v6', relay: user, handlers: ignoring(() => undefined) });
+    const allocate = (family?: number): StunMessage => {
+      const nonce = sent.length === 0 ? undefined : StunMessage.parse(sent[0] as Buffer)?.text(Attribute.nonce);
+      const writer = new StunWriter(Method.allocate, MessageClass.request, Buffer.alloc(12, sent.length), 512);
+      writer.uint32(Attribute.requestedTransport, 17 << 24);
+      if (family !== undefined) writer.uint32(Attribute.requestedAddressFamily, family << 24);
+      if (nonce !== undefined) {
+        writer.text(Attribute.username, user.username).text(Attribute.realm, RELAY_REALM).text(Attribute.nonce, nonce);
+        writer.integrity(longTermKey(user.username, RELAY_REALM, user.password));
+      }
+      v6.receive(writer.finish(), '2001:db8::9', 4000);
+      return StunMessage.parse(sent.at(-1) as Buffer) as StunMessage;
+    };
+    expect(allocate().errorCode).toBe(401);
+    expect(allocate(1).errorCode).toBe(440);
+    const answer = allocate(2);
+    expect(answer.xorAddress(Attribute.xorRelayedAddress)).toEqual(advertised);
+    expect(answer.xorAddress(Attribute.xorMappedAddress)?.bytes.length).toBe(16);
+    opened.close();
+    expect(v6.stats().allocations).toBe(0);
+  });
+});
+
 describe('bounds', () => {
   test('one transport remembers few sources, and never forgets the nominated one for a new one', () => {
     core.receive(check(), ...CLIENT);
@@ -118,14 +178,7 @@ describe('bounds', () => {
     const other = core.openTransport({
       id: 'other',
       relay: { username: 'other', password: 'x' },
-      handlers: {
-        onRtp: () => undefined,
-        onRtcp: () => undefined,
-        onIceConnected: () => events.push('other'),
-        onDtlsConnected: () => undefined,
-        onFailed: () => undefined,
-        onSilent: () => undefined,
-      },
+      handlers: ignoring(() => events.push('other')),
     });
     other.negotiate({ generation: 1, ice, fingerprint: certificate.fingerprint });
     const theirs = new StunWriter(Method.binding, MessageClass.request, Buffer.alloc(12))

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createCertificate } from '../dtls/certificate.js';
 import { WebrtcError } from '../errors.js';
+import { createPacketSealer, type SrtpSendSession } from '../srtp/index.js';
 import { addressText } from '../stun/address.js';
 import { Attribute, MessageClass } from '../stun/constants.js';
 import {
@@ -108,6 +109,38 @@ describe('media over loopback', () => {
     await client.bindChannel();
     expect(recorded.transport.sink.headroom).toBe(4);
     await exchangeMedia(recorded, client, 2);
+  });
+});
+
+describe('the packet sealer', () => {
+  test.each(['direct', 'channel'] as const)('reaches the client through the transport’s sink (%s)', async (mode) => {
+    const { recorded, client } = await prepare();
+    if (mode === 'channel') {
+      await client.allocate(user);
+      await client.permit();
+      await client.bindChannel();
+    }
+    await client.check(credentials(1));
+    await client.handshake();
+    await recorded.until('dtls');
+
+    const sealer = createPacketSealer();
+    const { plain } = rtpPacket(65_535, 'common payload');
+    const session = recorded.transport.sendSession as SrtpSendSession;
+    const stream = sealer.openStream(session, 0x1234_5678, recorded.transport.sink);
+    sealer.begin(plain, 12, plain.length);
+    for (const index of [65_535, 65_536, 65_537]) {
+      const at = sealer.reserve();
+      plain.copy(sealer.arena, at, 0, 12);
+      sealer.arena.writeUInt16BE(index & 0xffff, at + 2);
+      expect(sealer.commit(stream, 12, 0, 0, index)).toBe(true);
+    }
+    sealer.end();
+    for (const sequence of [65_535, 0, 1]) {
+      const opened = client.srtp?.decrypt(await client.next()) as Buffer;
+      expect([opened.readUInt16BE(2), opened.subarray(12).toString()]).toEqual([sequence, 'common payload']);
+    }
+    expect(sealer.counters).toMatchObject({ sealed: 3, sinkFaults: 0 });
   });
 });
 

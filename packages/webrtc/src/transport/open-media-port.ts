@@ -5,6 +5,7 @@ import { WebrtcError } from '../errors.js';
 import { Nonces } from '../relay/nonces.js';
 import { addressBytes } from '../stun/address.js';
 import type { MediaPort, MediaPortOptions } from './api.js';
+import { KeptSlots } from './kept-slots.js';
 import { MediaPortCore } from './media-port-core.js';
 
 /** A burst of key frames from many publishers fits; the system caps it at its own limit. */
@@ -21,8 +22,11 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
   }
   const socket = await bindFirstFree(options.listenAddress, options.portRange);
   const { port } = socket.address();
-  const kept = new KeptSlots(socket, (slot) => options.onSlotFree?.(slot));
   let closed = false;
+  const kept = new KeptSlots(
+    () => (closed ? 0 : socket.getSendQueueCount()),
+    (slot) => options.onSlotFree?.(slot),
+  );
 
   const core = new MediaPortCore({
     advertised: { bytes: advertisedBytes, port },
@@ -94,34 +98,4 @@ async function bindFirstFree(address: string, { min, max }: { min: number; max: 
     }
   }
   throw new WebrtcError('NO_FREE_PORT', `every UDP port of ${min}-${max} on ${address} is taken`);
-}
-
-/** Slots whose datagrams the kernel could not take at once. They are free again when the socket's queue has drained. */
-class KeptSlots {
-  #slots: number[] = [];
-
-  constructor(
-    private readonly socket: Socket,
-    private readonly onFree: (slot: number) => void,
-  ) {}
-
-  add(slot: number): void {
-    if (this.#slots.push(slot) === 1) setImmediate(() => this.#check());
-  }
-
-  #check(): void {
-    let queued = 0;
-    try {
-      queued = this.socket.getSendQueueCount();
-    } catch {
-      // Closed: nothing is in flight any more.
-    }
-    if (queued > 0) {
-      setImmediate(() => this.#check());
-      return;
-    }
-    const slots = this.#slots;
-    this.#slots = [];
-    for (const slot of slots) this.onFree(slot);
-  }
 }

@@ -1,0 +1,23 @@
+import { expect, test } from '@jest/globals';
+import { KeptSlots } from './kept-slots.js';
+
+test('slots come back together once the queue has drained, and may be kept again', async () => {
+  let queued = 3;
+  const freed: number[] = [];
+  const kept = new KeptSlots(
+    () => queued--,
+    (slot) => freed.push(slot),
+  );
+  kept.add(7);
+  kept.add(9);
+  while (queued >= 0) {
+    expect(freed).toEqual([]);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(freed).toEqual([7, 9]);
+
+  queued = 0;
+  kept.add(7);
+  while (freed.length < 3) await new Promise((resolve) => setImmediate(resolve));
+  expect(freed).toEqual([7, 9, 7]);
+});

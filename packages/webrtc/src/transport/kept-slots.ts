@@ -1,0 +1,30 @@
+/**
+ * Slots whose datagrams the kernel could not take at once. They are free again when the socket's queue has drained; that
+ * is looked at once per turn of the event loop while there are any.
+ */
+export class KeptSlots {
+  #slots: number[] = [];
+
+  /**
+   * @param queued datagrams the socket still holds
+   * @param onFree a slot may be used again
+   */
+  constructor(
+    private readonly queued: () => number,
+    private readonly onFree: (slot: number) => void,
+  ) {}
+
+  add(slot: number): void {
+    if (this.#slots.push(slot) === 1) setImmediate(() => this.#check());
+  }
+
+  #check(): void {
+    if (this.queued() > 0) {
+      setImmediate(() => this.#check());
+      return;
+    }
+    const slots = this.#slots;
+    this.#slots = [];
+    for (const slot of slots) this.onFree(slot);
+  }
+}

@@ -51,6 +51,11 @@ export function ownFlags(visible: boolean): bigint {
   return visible ? HIDDEN | FLAG.published : HIDDEN;
 }
 
+/** Whether a peer can be a node of ours: it has everything we have. Erlang has, C nodes do not. */
+export function hasOwnFlags(flags: bigint): boolean {
+  return (flags & HIDDEN) === HIDDEN;
+}
+
 /** The flags a peer means with the ones it sent. */
 export function expandFlags(sent: bigint): bigint {
   return (sent & FLAG.mandatory25) === 0n ? sent : sent | MANDATORY_25;

@@ -98,14 +98,19 @@ export class Mesh {
     return this.poll(now);
   }
 
-  connected(node: string, creation: number, dialled: boolean, now: number): MeshAction[] {
+  /**
+   * There is a connection. `mayBeOurs` false: it lacks what every node of ours has, so it is foreign and gets no hello;
+   * a C node in a call takes any message for its answer.
+   */
+  connected(node: string, creation: number, dialled: boolean, mayBeOurs: boolean, now: number): MeshAction[] {
     const known = this.remember(node, now, true) as Known;
     this.dialled(known);
     known.connection = { kind: undefined, since: now, creation, dialled };
     known.dialAt = undefined;
     known.failures = 0;
     known.leaving = false;
-    return [{ do: 'send', node, message: this.hello() }, ...this.poll(now)];
+    const first: MeshAction = mayBeOurs ? { do: 'send', node, message: this.hello() } : this.up(known, 'foreign');
+    return [first, ...this.poll(now)];
   }
 
   lost(node: string, reason: string, now: number): MeshAction[] {

@@ -8,7 +8,7 @@ import { type Clock, OncePerMinute, systemClock } from './clock.js';
 import { type Control, type SpawnRequest, type Target, write } from './control.js';
 import { Attempt, type Dialled } from './dialer.js';
 import { DistributionError, HandshakeFailed, type HandshakeFailure, NodeStopped, NotConnected } from './errors.js';
-import { FLAG, ownFlags } from './flags.js';
+import { FLAG, hasOwnFlags, ownFlags } from './flags.js';
 import { MAX_FRAME_BYTES } from './frames.js';
 import { aliasOf, type GenCall } from './gen-call.js';
 import type { Identity, Secrets, Status } from './handshake.js';
@@ -485,7 +485,7 @@ export class DistributionNode {
       this.clock.clearTimeout(connecting.timer);
       if (!dialled) connecting.attempt.abort();
     }
-    this.act(this.mesh.connected(node, peer.creation, dialled, this.clock.now()));
+    this.act(this.mesh.connected(node, peer.creation, dialled, hasOwnFlags(peer.flags), this.clock.now()));
     connecting?.settle();
     if (rest.length > 0) link.receive(rest);
     socket.resume();

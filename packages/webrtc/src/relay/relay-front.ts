@@ -14,10 +14,10 @@ import {
 import { CHANNEL_DATA_HEADER, channelPayload, isChannelNumber, writeChannelHeader } from './channel-data.js';
 import type { ClientFlow } from './client-flow.js';
 import type { Nonces } from './nonces.js';
+import { challengeReply, finish, RELAY_REALM, type RelayRequest, refuse, success } from './replies.js';
 import { longTermKey, type RelayOwner, type RelayUserEntry } from './relay-users.js';
 import type { SourceLimiter } from './source-limiter.js';
 
-export const RELAY_REALM = 'bloom';
 const REQUESTED_TRANSPORT_UDP = 17;
 
 /** One 5-tuple as the relay knows it. The port keeps these; one without allocation need not be remembered. */
@@ -292,37 +292,6 @@ export class RelayFront {
 }
 
 const REQUESTS = new Set<number>([Method.allocate, Method.refresh, Method.createPermission, Method.channelBind]);
-
-interface RelayRequest {
-  client: RelayClient;
-  message: StunMessage;
-  user: RelayUserEntry;
-  nowMs: number;
-}
-
-/** The 401 or 438 that tells a client which realm and nonce to use. */
-export function challengeReply(message: StunMessage, error: StunErrorCode, nonce: string): Buffer {
-  return new StunWriter(message.method as Method, MessageClass.error, message.transactionId)
-    .error(error)
-    .text(Attribute.realm, RELAY_REALM)
-    .text(Attribute.nonce, nonce)
-    .finish();
-}
-
-function success({ message }: RelayRequest): StunWriter {
-  return new StunWriter(message.method as Method, MessageClass.success, message.transactionId);
-}
-
-function refuse(request: RelayRequest, error: StunErrorCode): void {
-  const { message } = request;
-  const reply = new StunWriter(message.method as Method, MessageClass.error, message.transactionId).error(error);
-  if (error === StunError.unknownAttribute) reply.unknownAttributes(message.unknownRequired);
-  finish(request, reply);
-}
-
-function finish({ client, user }: RelayRequest, reply: StunWriter): void {
-  client.flow.send(reply.integrity(user.key).finish());
-}
 
 function grantedLifetime(wantedS: number | undefined): number {
   if (wantedS === undefined) return DEFAULT_LIFETIME_S;

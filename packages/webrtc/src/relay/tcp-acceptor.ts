@@ -5,7 +5,7 @@ import { Attribute, MessageClass, Method, StunError } from '../stun/constants.js
 import { StunMessage } from '../stun/message.js';
 import type { RelayStream, RelayStreamOptions } from '../transport/api.js';
 import { Nonces } from './nonces.js';
-import { challengeReply } from './relay-front.js';
+import { challengeReply } from './replies.js';
 import { SourceLimiter } from './source-limiter.js';
 import { StreamFrames } from './stream-frames.js';
 

@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { DtlsCertificate } from '../dtls/certificate.js';
 import { Nonces } from '../relay/nonces.js';
-import { RELAY_REALM } from '../relay/relay-front.js';
+import { RELAY_REALM } from '../relay/replies.js';
 import { longTermKey } from '../relay/relay-users.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';

@@ -20,6 +20,7 @@ import type {
 } from './api.js';
 import type { DropCounters } from './drops.js';
 import { DirectPath, type MediaPath, RelayPath, sendPacket } from './media-path.js';
+import { Counters, PathSink } from './path-sink.js';
 import type { Source } from './source-table.js';
 
 /** Sources without relay remembered per transport; the longest unchecked makes room. */
@@ -70,7 +71,7 @@ export class Transport implements PeerTransport, RelayOwner {
     const ice = new IceLiteAgent<MediaPath>({ registry: host.ufrags });
     this.#ice = ice;
     this.counters = new Counters(ice);
-    this.sink = new PathSink(this.counters, host, () => this.#path);
+    this.sink = new PathSink(this.counters, host.slotKept, () => this.#path);
     this.#dtls = new DtlsSession(host.certificate, {
       send: (datagram) => this.#sendDtls(datagram),
       onConnected: (keys) => this.#keysAgreed(keys),
@@ -325,44 +326,3 @@ export class Transport implements PeerTransport, RelayOwner {
 }
 
 type Seal = (session: SrtpSendSession, buffer: Buffer, start: number, end: number) => number;
-
-/** The ICE counters live in the agent. */
-class Counters implements TransportCounters {
-  packetsReceived = 0;
-  bytesReceived = 0;
-  packetsSent = 0;
-  bytesSent = 0;
-
-  constructor(private readonly ice: IceLiteAgent<MediaPath>) {}
-
-  get bindingRequestsReceived(): number {
-    return this.ice.bindingRequestsReceived;
-  }
-
-  get bindingResponsesSent(): number {
-    return this.ice.bindingResponsesSent;
-  }
-}
-
-/** Sealed packets onto the path of the moment; without one they are dropped. */
-class PathSink implements DatagramSink {
-  constructor(
-    private readonly counters: TransportCounters,
-    private readonly host: TransportHost,
-    private readonly path: () => MediaPath | undefined,
-  ) {}
-
-  get headroom(): number {
-    return this.path()?.headroom ?? 0;
-  }
-
-  send(datagram: Buffer, slot: number): boolean {
-    const path = this.path();
-    if (path === undefined) return true;
-    this.counters.packetsSent++;
-    this.counters.bytesSent += datagram.length - path.headroom;
-    const done = path.send(datagram);
-    if (!done) this.host.slotKept(slot);
-    return done;
-  }
-}

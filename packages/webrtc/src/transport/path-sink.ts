@@ -1,0 +1,45 @@
+import type { IceLiteAgent } from '../ice/ice-lite-agent.js';
+import type { DatagramSink } from '../srtp/datagram-sink.js';
+import type { TransportCounters } from './api.js';
+import type { MediaPath } from './media-path.js';
+
+/** The ICE counters live in the agent. */
+export class Counters implements TransportCounters {
+  packetsReceived = 0;
+  bytesReceived = 0;
+  packetsSent = 0;
+  bytesSent = 0;
+
+  constructor(private readonly ice: IceLiteAgent<MediaPath>) {}
+
+  get bindingRequestsReceived(): number {
+    return this.ice.bindingRequestsReceived;
+  }
+
+  get bindingResponsesSent(): number {
+    return this.ice.bindingResponsesSent;
+  }
+}
+
+/** Sealed packets onto the path of the moment; without one they are dropped. */
+export class PathSink implements DatagramSink {
+  constructor(
+    private readonly counters: TransportCounters,
+    private readonly onKept: (slot: number) => void,
+    private readonly path: () => MediaPath | undefined,
+  ) {}
+
+  get headroom(): number {
+    return this.path()?.headroom ?? 0;
+  }
+
+  send(datagram: Buffer, slot: number): boolean {
+    const path = this.path();
+    if (path === undefined) return true;
+    this.counters.packetsSent++;
+    this.counters.bytesSent += datagram.length - path.headroom;
+    const done = path.send(datagram);
+    if (!done) this.onKept(slot);
+    return done;
+  }
+}

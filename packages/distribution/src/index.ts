@@ -28,15 +28,15 @@ export {
   parseNodeName,
   parseOwnName,
 } from './names.js';
-export {
-  DistributionNode,
-  type NodeCounters,
-  type NodeDown,
-  type NodeKind,
-  type NodeLimits,
-  type NodeListener,
-  type NodeOptions,
-  type NodeUp,
-} from './node.js';
+export { DistributionNode } from './node.js';
+export type {
+  NodeCounters,
+  NodeDown,
+  NodeKind,
+  NodeLimits,
+  NodeListener,
+  NodeOptions,
+  NodeUp,
+} from './node-options.js';
 export { noProcesses, type ProcessTable, type SpawnAnswer } from './processes.js';
 export type { Watched } from './signals.js';

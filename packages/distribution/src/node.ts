@@ -1,128 +1,40 @@
 import { randomBytes } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import type { Socket } from 'node:net';
-import { atom, Pid, Ref, type Term, tuple } from '@bloom/etf';
-import type { Log } from '@bloom/log';
+import { atom, Pid, type Ref, type Term, tuple } from '@bloom/etf';
 import { Registration } from '@bloom/port-mapper';
 import { type Clock, OncePerMinute, systemClock } from './clock.js';
+import { Connector } from './connector.js';
 import { type Control, type SpawnRequest, type Target, write } from './control.js';
-import { Attempt, type Dialled } from './dialer.js';
-import { DistributionError, HandshakeFailed, type HandshakeFailure, NodeStopped, NotConnected } from './errors.js';
+import { DistributionError, type HandshakeFailure, NodeStopped, NotConnected } from './errors.js';
 import { FLAG, hasOwnFlags, ownFlags } from './flags.js';
-import { MAX_FRAME_BYTES } from './frames.js';
 import { aliasOf, type GenCall } from './gen-call.js';
-import type { Identity, Secrets, Status } from './handshake.js';
-import { type CloseReason, Link, type LinkCounters, type LinkLimits, type SendKind, type SendResult } from './link.js';
-import { type ListenAddress, Listener } from './listener.js';
-import { Mesh, type MeshAction, MESH_NAME, type PeerKind } from './mesh.js';
+import type { Identity, Secrets } from './handshake.js';
+import { Identifiers } from './identifiers.js';
+import { type CloseReason, Link, type LinkCounters, type SendKind, type SendResult } from './link.js';
+import { Listener } from './listener.js';
+import { Membership } from './membership.js';
+import { MESH_NAME, type PeerKind } from './mesh.js';
+import { checkKind, isLong, isNodeName, type NodeName, parseNodeName, parseOwnName } from './names.js';
 import {
-  checkKind,
-  isLong,
-  isLower,
-  isNodeName,
-  type NameMode,
-  type NodeName,
-  parseNodeName,
-  parseOwnName,
-} from './names.js';
-import { noProcesses, type ProcessTable } from './processes.js';
+  DEFAULT_LIMITS,
+  type NodeCounters,
+  type NodeKind,
+  type NodeLimits,
+  type NodeListener,
+  type NodeOptions,
+} from './node-options.js';
+import { noProcesses } from './processes.js';
+import { Pings } from './pings.js';
 import { Signals, type Watched } from './signals.js';
 import { socketWire } from './socket-wire.js';
 import { SystemTable } from './system-process.js';
 import { Ticker } from './ticker.js';
 
-export interface NodeOptions {
-  /** Full name, `name@host`. */
-  readonly name: string;
-  readonly mode: NameMode;
-  /** Shared secret of the cluster, or one per peer. */
-  readonly cookie: string | ((peer: string) => string);
-  readonly processes?: ProcessTable;
-  /** Seen by Erlang's `nodes()`; default false (hidden). */
-  readonly visible?: boolean;
-  /** A tool such as bloomctl: connected to members, but none; default false. */
-  readonly tool?: boolean;
-  /** Where to listen; `false`: dial only, nothing is registered. Default any port of 127.0.0.1. */
-  readonly listen?: ListenAddress | false;
-  /** The port mapper of this and all other hosts; `revive` brings a lost one back. */
-  readonly mapper: { readonly port: number; readonly revive?: () => Promise<void> };
-  /** Silence after which a connection is dropped, equal on all nodes. Default 60 s. */
-  readonly tickTimeMs?: number;
-  /** Names that may be dialled because a member told them; default all of the right kind. */
-  readonly allowNode?: (node: string) => boolean;
-  /** Announce Erlang nodes, too. Default false. */
-  readonly announceForeign?: boolean;
-  readonly limits?: Partial<NodeLimits>;
-  readonly resolve?: (host: string) => Promise<string>;
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  readonly log: Log;
-}
-
-export interface NodeLimits extends LinkLimits {
-  /** For each step of a handshake. Default 7 s. */
-  readonly stepTimeoutMs: number;
-  /** Connections that have not proved to know the cookie. Default 64. */
-  readonly maxPending: number;
-  /** Default 100. */
-  readonly maxAcceptsPerSecond: number;
-  /** Monitors and links per connection. Default 1,000,000. */
-  readonly maxSignals: number;
-}
-
-const LIMITS: NodeLimits = {
-  maxFrameBytes: MAX_FRAME_BYTES,
-  highWaterBytes: 8 * 1024 * 1024,
-  overflow: 'drop',
-  stepTimeoutMs: 7_000,
-  maxPending: 64,
-  maxAcceptsPerSecond: 100,
-  maxSignals: 1_000_000,
-};
-
-export interface NodeUp {
-  readonly node: string;
-  readonly kind: PeerKind;
-  readonly creation: number;
-}
-
-export interface NodeDown {
-  readonly node: string;
-  readonly kind: PeerKind;
-  readonly reason: CloseReason;
-}
-
-/** Per peer they strictly alternate; `nodedown` comes after the last message over that connection. */
-export interface NodeListener {
-  nodeup?(event: NodeUp): void;
-  nodedown?(event: NodeDown): void;
-}
-
-export type NodeKind = 'visible' | 'hidden' | 'connected' | 'members';
-
-export interface NodeCounters {
-  /** Handshakes that failed on our side, by reason. */
-  readonly handshakes: Partial<Record<HandshakeFailure | 'rate', number>>;
-  /** Connections that ended, by reason. */
-  readonly closed: Partial<Record<CloseReason, number>>;
-}
-
 interface Connection {
   readonly link: Link;
   readonly signals: Signals;
 }
-
-interface Connecting {
-  readonly promise: Promise<void>;
-  readonly attempt: Attempt;
-  readonly settle: (error?: Error) => void;
-  /** The own attempt lost against one of the peer, which is awaited. */
-  yielded: boolean;
-  timer: unknown;
-}
-
-const PING_MS = 5_000;
-const SYSTEM_PID = 1;
 
 /** A node of the distribution: listens, dials, and carries messages between processes here and on other nodes. */
 export class DistributionNode {
@@ -140,21 +52,15 @@ export class DistributionNode {
   private readonly secrets: Secrets;
   private readonly limited: OncePerMinute;
   private readonly connections = new Map<string, Connection>();
-  private readonly connecting = new Map<string, Connecting>();
-  private readonly listeners = new Set<NodeListener>();
-  private readonly pings = new Map<string, (reply: boolean) => void>();
+  private readonly pings: Pings;
   private readonly listener: Listener;
+  private readonly connector: Connector;
   private readonly ticker: Ticker;
-  private readonly mesh: Mesh;
+  private readonly membership: Membership;
   private readonly table: SystemTable;
   private registration: Registration | undefined;
-  private meshTimer: unknown;
   private stopping: Promise<void> | undefined;
-  private ownCreation = 0;
-  private lastPid = 100;
-  private lastSerial = 0;
-  private lastRef = 0;
-  private readonly refSalt = randomBytes(4).readUInt32BE();
+  private identifiers: Identifiers;
 
   private constructor(
     private readonly options: NodeOptions,
@@ -165,9 +71,12 @@ export class DistributionNode {
     this.visible = options.visible ?? false;
     this.clock = options.clock ?? systemClock;
     this.random = options.random ?? Math.random;
-    this.limits = { ...LIMITS, ...options.limits };
+    this.limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.flags = ownFlags(this.visible);
+    // A node that registers nowhere takes a creation at random.
+    this.identifiers = new Identifiers(this.name, 4 + Math.floor(this.random() * 0xffff_fff0));
     this.limited = new OncePerMinute(this.clock);
+    this.pings = new Pings(this.clock);
     const { cookie } = options;
     this.secrets = {
       cookie: typeof cookie === 'string' ? () => cookie : cookie,
@@ -178,18 +87,40 @@ export class DistributionNode {
       clock: this.clock,
       secrets: this.secrets,
       self: () => this.identity,
-      decide: (peer) => this.decide(peer),
+      decide: (peer) => this.connector.decide(peer),
       up: (socket, peer, rest, acknowledge) => this.accepted(socket, peer, rest, acknowledge),
       failed: (why, address, peer) => this.handshakeFailed(why, peer ?? address),
+    });
+    this.connector = new Connector({
+      self: () => this.identity,
+      secrets: this.secrets,
+      mapperPort: options.mapper.port,
+      resolve: options.resolve ?? defaultResolve,
+      clock: this.clock,
+      stepTimeoutMs: this.limits.stepTimeoutMs,
+      isShaking: (node) => this.listener.isShaking(node),
+      isConnected: (node) => this.connections.has(node),
+      admits: (peer) => this.stopping === undefined && peer !== this.name && this.admissible(peer),
+      up: ({ socket, peer, rest }) => this.adopt(socket, peer, rest, true),
+      failed: (why) => this.count(why),
     });
     this.ticker = new Ticker(this.clock, options.tickTimeMs ?? 60_000, (judge) => {
       for (const { link } of this.connections.values()) link.check(judge);
     });
-    this.mesh = new Mesh({
+    this.membership = new Membership({
       self: this.name,
+      mode: options.mode,
       tool: options.tool ?? false,
+      announceForeign: options.announceForeign ?? false,
       acceptable: (node) => this.acceptable(node),
+      connect: (node) => this.connect(node),
+      send: (node, message) =>
+        void this.send({ node, name: MESH_NAME }, message, { from: this.systemPid, kind: 'signal' }),
+      guard: (what, run) => this.guard(what, run),
       random: this.random,
+      clock: this.clock,
+      limited: this.limited,
+      log: options.log,
     });
     this.table = new SystemTable(
       {
@@ -198,8 +129,8 @@ export class DistributionNode {
         visible: this.visible,
         reply: (call, reply) => void this.reply(call, reply, this.systemPid),
         sendName: (peer, name, message) => void this.send({ node: peer, name }, message, { from: this.systemPid }),
-        mesh: (peer, message) => this.act(this.mesh.message(peer, message, this.clock.now())),
-        answered: (ref, reply) => this.pings.get(ref.words.join('.'))?.(reply === atom('yes')),
+        mesh: (peer, message) => this.membership.message(peer, message),
+        answered: (ref, reply) => this.pings.answered(ref, reply),
       },
       options.processes ?? noProcesses,
     );
@@ -224,7 +155,6 @@ export class DistributionNode {
 
   private async open(own: NodeName): Promise<void> {
     const { listen = {}, mapper, log } = this.options;
-    this.ownCreation = 4 + Math.floor(this.random() * 0xffff_fff0);
     if (listen !== false) {
       await this.listener.listen(listen);
       this.registration = await Registration.open({
@@ -236,14 +166,14 @@ export class DistributionNode {
         log,
         ...(mapper.revive === undefined ? {} : { revive: mapper.revive }),
       });
-      this.ownCreation = this.registration.creation;
+      this.identifiers = new Identifiers(this.name, this.registration.creation);
     }
     this.ticker.start();
   }
 
   /** Tells one life of this node from the next; in every pid and reference. */
   get creation(): number {
-    return this.ownCreation;
+    return this.identifiers.creation;
   }
 
   /** Port of the listener; 0 without one. */
@@ -257,36 +187,29 @@ export class DistributionNode {
   }
 
   private get identity(): Identity {
-    return { name: this.name, creation: this.ownCreation, flags: this.flags };
+    return { name: this.name, creation: this.creation, flags: this.flags };
   }
 
   private get systemPid(): Pid {
-    return new Pid(this.name, SYSTEM_PID, 0, this.ownCreation);
+    return this.identifiers.system;
   }
 
   // --- identifiers
 
   /** A pid that no process of this node has had. */
   createPid(): Pid {
-    this.lastPid += 1;
-    if (this.lastPid > 0xffff_ffff) {
-      this.lastPid = 1;
-      this.lastSerial += 1;
-    }
-    return new Pid(this.name, this.lastPid, this.lastSerial, this.ownCreation);
+    return this.identifiers.pid();
   }
 
   /** A reference that is unique in the life of this node. */
   createRef(): Ref {
-    this.lastRef += 1;
-    const low = this.lastRef % 0x40000;
-    return new Ref(this.name, this.ownCreation, [low, Math.floor(this.lastRef / 0x40000) >>> 0, this.refSalt]);
+    return this.identifiers.ref();
   }
 
   // --- who is there
 
   nodes(kind: NodeKind = 'members'): string[] {
-    if (kind === 'members') return this.mesh.members();
+    if (kind === 'members') return this.membership.members();
     return [...this.connections]
       .filter(
         ([, { link }]) => kind === 'connected' || ((link.peer.flags & FLAG.published) !== 0n) === (kind === 'visible'),
@@ -296,7 +219,7 @@ export class DistributionNode {
 
   /** What a connected node is; undefined: not connected, or not known yet. */
   kindOf(node: string): PeerKind | undefined {
-    return this.mesh.kindOf(node);
+    return this.membership.kindOf(node);
   }
 
   isConnected(node: string): boolean {
@@ -315,33 +238,19 @@ export class DistributionNode {
 
   /** Returns the function that ends it. */
   subscribe(listener: NodeListener): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    return this.membership.subscribe(listener);
   }
 
   // --- connecting
 
   /** Names of the configuration: dialled at once, and again for ever. Bad names are logged and left out. */
   seed(nodes: readonly string[]): void {
-    this.act(this.mesh.seed(this.usable(nodes), this.clock.now()));
+    this.membership.seed(nodes);
   }
 
   /** Names to try, such as those of DNS: dialled, retried for 10 minutes, then forgotten. */
   learn(nodes: readonly string[]): void {
-    this.act(this.mesh.learn(this.usable(nodes), this.clock.now()));
-  }
-
-  private usable(nodes: readonly string[]): string[] {
-    return nodes.filter((node) => {
-      if (node === this.name) return false;
-      try {
-        checkKind(parseNodeName(node), this.options.mode);
-        return true;
-      } catch (error) {
-        this.options.log.warn(`unable to connect to :"${node}"`, { reason: (error as Error).message });
-        return false;
-      }
-    });
+    this.membership.learn(nodes);
   }
 
   /**
@@ -353,84 +262,7 @@ export class DistributionNode {
     const target = parseNodeName(node);
     checkKind(target, this.options.mode);
     if (node === this.name || this.connections.has(node)) return;
-    await (this.connecting.get(node) ?? this.dial(target)).promise;
-  }
-
-  private dial(target: NodeName): Connecting {
-    const { mapper, resolve = defaultResolve } = this.options;
-    const attempt = new Attempt({
-      target,
-      self: this.identity,
-      secrets: this.secrets,
-      mapperPort: mapper.port,
-      resolve,
-      clock: this.clock,
-      stepTimeoutMs: this.limits.stepTimeoutMs,
-    });
-    let settle: (error?: Error) => void = () => {};
-    const promise = new Promise<void>((done, fail) => {
-      settle = (error) => (error === undefined ? done() : fail(error));
-    });
-    // Whoever waits hears of it; nobody need.
-    promise.catch(() => {});
-    const connecting: Connecting = { promise, attempt, settle, yielded: false, timer: undefined };
-    this.connecting.set(target.full, connecting);
-    attempt.result.then(
-      (dialled) => this.attemptUp(target.full, connecting, dialled),
-      (error: Error) => this.attemptFailed(target.full, connecting, error),
-    );
-    return connecting;
-  }
-
-  private attemptUp(node: string, connecting: Connecting, { socket, peer, rest }: Dialled): void {
-    if (this.stopping !== undefined || this.connecting.get(node) !== connecting || connecting.yielded) {
-      socket.destroy();
-      return;
-    }
-    this.adopt(socket, peer, rest, true);
-  }
-
-  private attemptFailed(node: string, connecting: Connecting, error: Error): void {
-    if (this.connecting.get(node) !== connecting) return;
-    const reason = error instanceof HandshakeFailed ? error.reason : undefined;
-    const silent = reason === 'closed' && connecting.attempt.waitsForStatus && this.listener.isShaking(node);
-    if (connecting.yielded || reason === 'nok' || silent) this.awaitPeer(node, connecting);
-    else this.giveUp(node, connecting, error);
-  }
-
-  /** The peer's own attempt to reach us goes on; ours is settled by it. */
-  private awaitPeer(node: string, connecting: Connecting): void {
-    connecting.yielded = true;
-    this.clock.clearTimeout(connecting.timer);
-    connecting.timer = this.clock.setTimeout(
-      () =>
-        this.giveUp(
-          node,
-          connecting,
-          new HandshakeFailed(node, 'timeout', 'its own attempt to reach us did not arrive'),
-        ),
-      this.limits.stepTimeoutMs,
-    );
-  }
-
-  private giveUp(node: string, connecting: Connecting, error: Error): void {
-    this.clock.clearTimeout(connecting.timer);
-    this.connecting.delete(node);
-    if (error instanceof HandshakeFailed) this.count(error.reason);
-    connecting.settle(error);
-  }
-
-  private decide(peer: Identity): Status | undefined {
-    if (this.stopping !== undefined || peer.name === this.name || !this.admissible(peer.name)) return 'not_allowed';
-    const shaking = this.listener.isShaking(peer.name);
-    // A second newcomer while a replacement is under way is not worth a word.
-    if (this.connections.has(peer.name)) return shaking ? undefined : 'alive';
-    const connecting = this.connecting.get(peer.name);
-    if (connecting === undefined || connecting.yielded) return 'ok';
-    if (isLower(peer.name, this.name)) return 'nok';
-    this.awaitPeer(peer.name, connecting);
-    connecting.attempt.abort();
-    return 'ok_simultaneous';
+    await this.connector.connect(target);
   }
 
   /** Whether a name that dials us may be let in. C nodes call themselves by any host name, so its kind does not count. */
@@ -468,7 +300,7 @@ export class DistributionNode {
     const signals = new Signals({
       link,
       table: this.table,
-      self: { name: this.name, creation: this.ownCreation },
+      self: { name: this.name, creation: this.creation },
       maxEntries: this.limits.maxSignals,
       guard: (what, run) => this.guard(what, run),
     });
@@ -479,14 +311,9 @@ export class DistributionNode {
     socket.on('error', (error) => link.lost(error.message));
     socket.on('close', () => link.lost('the connection was closed'));
 
-    const connecting = this.connecting.get(node);
-    if (connecting !== undefined) {
-      this.connecting.delete(node);
-      this.clock.clearTimeout(connecting.timer);
-      if (!dialled) connecting.attempt.abort();
-    }
-    this.act(this.mesh.connected(node, peer.creation, dialled, hasOwnFlags(peer.flags), this.clock.now()));
-    connecting?.settle();
+    const settle = this.connector.take(node, dialled);
+    this.membership.connected(node, peer.creation, dialled, hasOwnFlags(peer.flags));
+    settle();
     if (rest.length > 0) link.receive(rest);
     socket.resume();
     if (socket.destroyed) link.lost('the connection was closed');
@@ -505,7 +332,7 @@ export class DistributionNode {
       this.options.log.warn('distribution.closed', { node, reason, detail });
     }
     connection.signals.lost();
-    this.act(this.mesh.lost(node, reason, this.clock.now()));
+    this.membership.lost(node, reason);
   }
 
   private handshakeFailed(why: HandshakeFailure | 'rate', peer: string): void {
@@ -536,23 +363,11 @@ export class DistributionNode {
         throw error;
       },
     );
-    return connected && (await this.askAlive(node));
-  }
-
-  private askAlive(node: string): Promise<boolean> {
-    const ref = this.createRef();
-    const key = ref.words.join('.');
-    return new Promise((resolve) => {
-      const settle = (reply: boolean): void => {
-        this.clock.clearTimeout(timer);
-        this.pings.delete(key);
-        resolve(reply);
-      };
-      const timer = this.clock.setTimeout(() => settle(false), PING_MS);
-      this.pings.set(key, settle);
-      const from = this.systemPid;
+    if (!connected) return false;
+    const from = this.systemPid;
+    return await this.pings.ask(this.createRef(), (ref) => {
       const call = tuple(atom('$gen_call'), tuple(from, ref), tuple(atom('is_auth'), atom(this.name)));
-      if (this.send({ node, name: 'net_kernel' }, call, { from, kind: 'query' }) !== 'sent') settle(false);
+      return this.send({ node, name: 'net_kernel' }, call, { from, kind: 'query' }) === 'sent';
     });
   }
 
@@ -642,7 +457,7 @@ export class DistributionNode {
     }
     const { to } = control;
     // An older life of this node is not us.
-    if (typeof to !== 'string' && (to.creation !== this.ownCreation || to.node !== this.name)) return;
+    if (typeof to !== 'string' && (to.creation !== this.creation || to.node !== this.name)) return;
     try {
       this.table.deliver(to, payload, control.from, connection.link.peer.name);
     } catch (error) {
@@ -665,58 +480,6 @@ export class DistributionNode {
     });
   }
 
-  // --- membership
-
-  private act(actions: readonly MeshAction[]): void {
-    for (const action of actions) this.carryOut(action);
-    this.clock.clearTimeout(this.meshTimer);
-    if (this.stopping !== undefined) return;
-    const due = this.mesh.nextDue();
-    if (due === undefined) return;
-    this.meshTimer = this.clock.setTimeout(
-      () => this.act(this.mesh.poll(this.clock.now())),
-      Math.max(0, due - this.clock.now()),
-    );
-  }
-
-  private carryOut(action: MeshAction): void {
-    switch (action.do) {
-      case 'dial':
-        if (this.stopping === undefined) this.dialMember(action.node);
-        return;
-      case 'send':
-        this.send({ node: action.node, name: MESH_NAME }, action.message, { from: this.systemPid, kind: 'signal' });
-        return;
-      case 'up':
-        if (action.kind === 'member')
-          this.options.log.info(`connected to :"${action.node}"`, { dialled: action.dialled });
-        this.publish(action.kind, (listener) => listener.nodeup?.(action));
-        return;
-      default: {
-        const { node, kind, reason } = action;
-        if (kind === 'member') this.options.log.info(`disconnected from :"${node}"`, { reason });
-        this.publish(kind, (listener) => listener.nodedown?.({ node, kind, reason: reason as CloseReason }));
-      }
-    }
-  }
-
-  private dialMember(node: string): void {
-    this.connect(node).then(
-      () => this.act(this.mesh.dialDone(node, this.clock.now())),
-      (error: Error) => {
-        if (this.limited.allows(`dial ${node}`)) {
-          this.options.log.warn(`unable to connect to :"${node}"`, { reason: error.message });
-        }
-        this.act(this.mesh.failed(node, !isFinal(error), this.clock.now()));
-      },
-    );
-  }
-
-  private publish(kind: PeerKind, tell: (listener: NodeListener) => void): void {
-    if (kind === 'tool' || (kind === 'foreign' && this.options.announceForeign !== true)) return;
-    for (const listener of this.listeners) this.guard('listener', () => tell(listener));
-  }
-
   // --- the end
 
   /** Says goodbye to the members and closes everything. */
@@ -727,14 +490,11 @@ export class DistributionNode {
 
   private async shutDown(): Promise<void> {
     this.ticker.stop();
-    this.clock.clearTimeout(this.meshTimer);
+    this.membership.stop();
     this.registration?.close();
-    for (const [node, connecting] of this.connecting) {
-      connecting.attempt.abort();
-      this.giveUp(node, connecting, new NodeStopped());
-    }
-    for (const settle of this.pings.values()) settle(false);
-    const bye = this.mesh.bye();
+    this.connector.stop(new NodeStopped());
+    this.pings.stop();
+    const bye = this.membership.bye();
     for (const { link } of this.connections.values()) {
       link.send(MESH_NAME, bye, this.systemPid, 'signal');
       link.close('leave', 'we stopped');
@@ -745,14 +505,6 @@ export class DistributionNode {
 
 function wireTarget(target: Watched): Target {
   return target instanceof Pid ? target : target.name;
-}
-
-/** Failures that a quick retry does not change. */
-function isFinal(error: Error): boolean {
-  return (
-    error instanceof HandshakeFailed &&
-    ['not_allowed', 'closed', 'bad_cookie', 'missing_flags', 'name_mismatch'].includes(error.reason)
-  );
 }
 
 async function defaultResolve(host: string): Promise<string> {

@@ -1,0 +1,37 @@
+import { randomBytes } from 'node:crypto';
+import { Pid, Ref } from '@bloom/etf';
+
+const SYSTEM_ID = 1;
+const FIRST_ID = 100;
+
+/** Pids and references of one life of a node; none is made twice. */
+export class Identifiers {
+  /** The services every node has. */
+  readonly system: Pid;
+  private lastId = FIRST_ID;
+  private serial = 0;
+  private refs = 0;
+  private readonly salt = randomBytes(4).readUInt32BE();
+
+  constructor(
+    readonly node: string,
+    readonly creation: number,
+  ) {
+    this.system = new Pid(node, SYSTEM_ID, 0, creation);
+  }
+
+  pid(): Pid {
+    this.lastId += 1;
+    if (this.lastId > 0xffff_ffff) {
+      this.lastId = FIRST_ID + 1;
+      this.serial += 1;
+    }
+    return new Pid(this.node, this.lastId, this.serial, this.creation);
+  }
+
+  /** Three words, the first below 2^18: the form Erlang itself uses. */
+  ref(): Ref {
+    this.refs += 1;
+    return new Ref(this.node, this.creation, [this.refs % 0x40000, Math.floor(this.refs / 0x40000) >>> 0, this.salt]);
+  }
+}

@@ -1,4 +1,4 @@
-/** The peer websocket: one binary frame is one `PeerMessage` (docs/reference: peer websocket). */
+/** The peer websocket: one binary frame is one `PeerMessage` (docs/reference/peer-signaling.md). */
 import { create, toBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import { decodeBounded } from './decode.js';
 import { PeerMessageSchema } from './gen/jellyfish/peer_notifications_pb.js';

@@ -47,7 +47,7 @@ export interface InboundTrack {
   bitratesBps: Partial<Record<Variant, number>>;
 }
 
-/** One m-line from the server to the client. Its SSRCs stay constant for the slot's life. */
+/** One m-line from the server to the client. Its SSRCs are those of the track in it: the next track in it has others. */
 export interface OutboundSlot {
   mid: string;
   kind: TrackKind;

@@ -4,6 +4,8 @@ import type { Config } from 'jest';
 const shared = {
   rootDir: '.',
   testEnvironment: 'node',
+  // Two shared cores: a limit is there to end what hangs, not to measure.
+  testTimeout: 30_000,
   extensionsToTreatAsEsm: ['.ts', '.tsx'],
   transform: {
     '^.+\\.tsx?$': [

@@ -7,6 +7,16 @@ export type {
   ComponentRoom,
   PreparedComponent,
 } from './component-kind.js';
+export {
+  FileOptions,
+  FileOptionsDocument,
+  HlsOptions,
+  parseOptions,
+  PeerOptions,
+  RecordingOptions,
+  SipOptions,
+  SubscribeMode,
+} from './options.js';
 export type { ComponentReport } from './room-messages.js';
 export { issuePeerToken, verifyPeerToken, TOKEN_LIFETIME_MS, type TokenClaim, type TokenKey } from './peer-token.js';
 export {
@@ -18,3 +28,10 @@ export {
   type RoomsLoad,
   type RoomsOptions,
 } from './rooms.js';
+export type { ClusterPort } from './cluster/cluster-port.js';
+export { ClusterRooms, type ClusterRoomsOptions } from './cluster/cluster-rooms.js';
+export type { RoomConflict } from './cluster/directory.js';
+export type { LoadSample, Verdict } from './cluster/load.js';
+export { NODE_ACTOR } from './cluster/node-actor.js';
+export type { NodeProtocol } from './cluster/node-messages.js';
+export type { PlacementDecision } from './cluster/placement.js';

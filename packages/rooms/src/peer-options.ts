@@ -1,8 +1,8 @@
+import { PeerOptions } from './options.js';
+
 /** Whether the peer may offer simulcast, by what the caller sent; `undefined` when the options are malformed; null counts as absent. */
 export function simulcastOption(options: unknown): boolean | undefined {
-  if (options === undefined || options === null) return true;
-  if (typeof options !== 'object' || Array.isArray(options)) return undefined;
-  const value = (options as Record<string, unknown>)['enableSimulcast'] ?? true;
+  const result = PeerOptions.nullish().safeParse(options);
 
-  return typeof value === 'boolean' ? value : undefined;
+  return result.success ? (result.data?.enableSimulcast ?? true) : undefined;
 }

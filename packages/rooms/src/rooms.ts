@@ -11,7 +11,16 @@ import { issuePeerToken, verifyPeerToken } from './peer-token.js';
 import { roomBehaviour, roomMailbox, type RoomState } from './room-actor.js';
 import type { RoomMachine } from './room-machine.js';
 import type { RoomProtocol, RoomRef, SocketRef } from './room-messages.js';
-import { RoomError, type ComponentType, type RoomConfig, type RoomService, type RoomView } from './room-service.js';
+import {
+  RoomError,
+  type AttachedPeer,
+  type AttachRefusal,
+  type ComponentType,
+  type PeerSocket,
+  type RoomConfig,
+  type RoomService,
+  type RoomView,
+} from './room-service.js';
 
 /** Requests wait this long for a room; clients give up after 5 s. */
 const REQUEST_TIMEOUT_MS = 4_000;
@@ -68,6 +77,11 @@ export interface RoomsOptions {
 /** The rooms of this node, and the service that the faces ask. */
 export interface Rooms extends RoomService {
   load(): RoomsLoad;
+  readonly draining: boolean;
+  views(): RoomView[];
+  roomRef(roomId: string): RoomRef | undefined;
+  /** As `attachPeer` with a token that has been verified, for a room that may live on another node. */
+  attachTo(room: RoomRef, peerId: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal>;
   /** Takes no new rooms from now on; those that run go on. */
   drain(): void;
   /** Ends every room as `deleteRoom` does. */
@@ -152,10 +166,18 @@ class LocalRooms implements Rooms {
   }
 
   async listRooms(): Promise<{ rooms: RoomView[]; unreachable: string[] }> {
+    return { rooms: this.views(), unreachable: [] };
+  }
+
+  views(): RoomView[] {
     const rooms: RoomView[] = [];
     for (const { machine } of this.#entries.values()) if (machine !== undefined) rooms.push(machine.view);
 
-    return { rooms, unreachable: [] };
+    return rooms;
+  }
+
+  roomRef(roomId: string): RoomRef | undefined {
+    return this.#entries.get(roomId)?.ref;
   }
 
   async getRoom(roomId: string): Promise<RoomView> {
@@ -213,7 +235,15 @@ class LocalRooms implements Rooms {
     const room = this.#entries.get(claim.roomId)?.ref;
     if (room === undefined) return 'room not found';
 
-    return attachSocket({ system: this.#system, room, peerId: claim.peerId, socket, sockets: this.#sockets });
+    return this.attachTo(room, claim.peerId, socket);
+  }
+
+  attachTo(room: RoomRef, peerId: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal> {
+    return attachSocket({ system: this.#system, room, peerId, socket, sockets: this.#sockets });
+  }
+
+  get draining(): boolean {
+    return this.#draining;
   }
 
   drain(): void {

@@ -1,0 +1,72 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { FileOptions, HlsOptions, parseOptions, PeerOptions, RecordingOptions, SipOptions } from './options.js';
+import { RoomError } from './room-service.js';
+
+const invalid = { code: 'INVALID_OPTIONS', message: 'Invalid request body structure' };
+const s3 = { accessKeyId: 'a', secretAccessKey: 'b', region: 'c', bucket: 'd' };
+
+function failure(act: () => unknown): { code: string; message: string } {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof RoomError) return { code: error.code, message: error.message };
+    throw error;
+  }
+  throw new Error('nothing was refused');
+}
+
+describe('options', () => {
+  test('that are absent, null or unknown are no fault', () => {
+    expect(parseOptions(HlsOptions, { lowLatency: null, later: 1 })).toEqual({ lowLatency: null });
+    expect(parseOptions(RecordingOptions, {})).toEqual({});
+    expect(parseOptions(HlsOptions, { s3, targetWindowDuration: 5 })).toEqual({ s3, targetWindowDuration: 5 });
+  });
+
+  test.each([
+    [HlsOptions, { lowLatency: 'true' }],
+    [HlsOptions, { subscribeMode: 'all' }],
+    [HlsOptions, { targetWindowDuration: 0 }],
+    [HlsOptions, { targetWindowDuration: 1.5 }],
+    [HlsOptions, { s3: 'x' }],
+    [HlsOptions, []],
+    [HlsOptions, { s3: { ...s3, bucket: 1 } }],
+    [RecordingOptions, { pathPrefix: 1 }],
+    [SipOptions, { registrarCredentials: 'x' }],
+    [PeerOptions, { enableSimulcast: 1 }],
+  ])('of the wrong kind are an invalid structure: %#', (schema, given) => {
+    expect(failure(() => parseOptions(schema, given))).toEqual(invalid);
+  });
+
+  test.each([
+    [SipOptions, {}, 'registrarCredentials'],
+    [SipOptions, { registrarCredentials: null }, 'registrarCredentials'],
+    [SipOptions, { registrarCredentials: { address: 'a', password: 'p' } }, 'username'],
+    [FileOptions, {}, 'filePath'],
+    [FileOptions, { framerate: 'x' }, 'filePath'],
+  ])('that are required are named when missing: %#', (schema, given, name) => {
+    expect(failure(() => parseOptions(schema, given))).toEqual({
+      code: 'MISSING_OPTION',
+      message: `Required field "${name}" missing`,
+    });
+  });
+
+  test('a framerate that is no integer has a message of its own', () => {
+    const refused = failure(() => parseOptions(FileOptions, { filePath: 'x', framerate: 2.5 }));
+    expect(refused).toEqual({ code: 'INVALID_OPTIONS', message: 'Invalid framerate passed' });
+    expect(parseOptions(FileOptions, { filePath: 'x', framerate: -1 })).toEqual({ filePath: 'x', framerate: -1 });
+  });
+
+  test('whatever is given is taken or refused, never anything else', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(HlsOptions, FileOptions, SipOptions, RecordingOptions), fc.jsonValue(), (s, given) => {
+        try {
+          parseOptions(s, given);
+        } catch (error) {
+          expect(error).toBeInstanceOf(RoomError);
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});

@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { refusals } from './outcome.js';
+import { RoomError } from './room-service.js';
+
+/**
+ * What peers and components may be created with (docs/reference/http-api.md). These schemas check the requests, and the
+ * published description of the API is made from the same ones. Null means absent; unknown fields are ignored.
+ */
+export const PeerOptions = z
+  .object({
+    enableSimulcast: z.boolean().nullish().meta({ description: 'Accept simulcast from the peer; default true' }),
+  })
+  .meta({ id: 'PeerOptionsWebRTC', description: 'Options of a WebRTC peer' });
+
+export const S3CredentialsOption = z
+  .object({
+    accessKeyId: z.string(),
+    secretAccessKey: z.string(),
+    region: z.string(),
+    bucket: z.string(),
+  })
+  .meta({ id: 'S3Credentials', description: 'Where and as whom to upload' });
+
+export const SubscribeMode = z.enum(['auto', 'manual']).meta({
+  description: '`auto`: every track of the room; `manual`: those of the origins that are subscribed to',
+});
+
+export const SipCredentials = z
+  .object({
+    address: z.string().meta({ description: 'Host or IPv4 address of the registrar, with an optional port' }),
+    username: z.string(),
+    password: z.string(),
+  })
+  .meta({ id: 'SIPCredentials', description: 'Registration at a SIP provider' });
+
+export const HlsOptions = z
+  .object({
+    lowLatency: z.boolean().nullish().meta({ description: 'Low-latency HLS; default false' }),
+    persistent: z.boolean().nullish().meta({ description: 'Keep the stream as a recording; default false' }),
+    subscribeMode: SubscribeMode.nullish(),
+    targetWindowDuration: z
+      .int()
+      .min(1)
+      .nullish()
+      .meta({ description: 'Seconds that the playlist covers; null = everything' }),
+    s3: S3CredentialsOption.nullish(),
+  })
+  .meta({ id: 'ComponentOptionsHLS', description: 'Options of an HLS component' });
+
+const invalidFramerate = { error: () => 'Invalid framerate passed' };
+
+const fileFields = z.object({
+  filePath: z.string().meta({ description: 'Path below `file_component_sources`', examples: ['video.h264'] }),
+  // Whether it is positive is checked once the file was found, which is the order that clients know.
+  framerate: z.int(invalidFramerate).nullish(),
+});
+
+export const FileOptions = fileFields;
+
+/** As it is documented: with the limit that is checked behind the file. */
+export const FileOptionsDocument = fileFields
+  .extend({
+    framerate: z
+      .int(invalidFramerate)
+      .min(1, invalidFramerate)
+      .nullish()
+      .meta({ description: 'Frames per second of a video; default 30' }),
+  })
+  .meta({ id: 'ComponentOptionsFile', description: 'Options of a File component' });
+
+export const SipOptions = z
+  .object({ registrarCredentials: SipCredentials })
+  .meta({ id: 'ComponentOptionsSIP', description: 'Options of a SIP component' });
+
+export const RecordingOptions = z
+  .object({
+    credentials: S3CredentialsOption.nullish(),
+    pathPrefix: z.string().nullish().meta({ description: 'Prefix of the object keys' }),
+    subscribeMode: SubscribeMode.nullish(),
+  })
+  .meta({ id: 'ComponentOptionsRecording', description: 'Options of a Recording component' });
+
+/**
+ * The options as `schema` understands them, for `ComponentKind.prepare`.
+ * @throws RoomError `MISSING_OPTION` with the name of a required field, `INVALID_OPTIONS` for anything else
+ */
+export function parseOptions<T extends z.ZodType>(schema: T, given: unknown): z.infer<T> {
+  let missing = false;
+  const result = schema.safeParse(given, {
+    error: (issue) => {
+      const name = issue.path?.at(-1);
+      // Only a required field can be wrong by being absent: the others may be null or left out.
+      if (name === undefined || (issue.input !== undefined && issue.input !== null)) {
+        return refusals.invalidOptions().message;
+      }
+      missing = true;
+
+      return `Required field "${String(name)}" missing`;
+    },
+  });
+  if (result.success) return result.data;
+
+  const message = result.error.issues[0]?.message ?? refusals.invalidOptions().message;
+  throw new RoomError(missing && message.startsWith('Required field') ? 'MISSING_OPTION' : 'INVALID_OPTIONS', message);
+}

@@ -16,6 +16,8 @@ const ESTIMATION_CHANGE = 0.05;
 const DEFAULT_ROUND_TRIP_MS = 50;
 /** Retransmissions to one client per tick: more is a storm that would only make matters worse. */
 const RETRANSMISSIONS_PER_TICK = 100;
+/** SSRCs of former slots whose numbers are remembered. */
+const MAX_RETIRED = 256;
 /** Targets remembered for tracks that have no slot yet. */
 const MAX_EARLY_TARGETS = 256;
 
@@ -91,6 +93,7 @@ export class OutboundSide implements SlotReceiver {
       const { random } = this.context.world;
       numbering = new SlotNumbering({ clockRate: params.codec.clockRate, random });
       this.numberings.set(params.ssrc, numbering);
+      this.forgetOldNumberings();
     }
     const slot = new OutboundTrack(this.context, { params, receiver: this, numbering, generation });
     this.slots.set(params.mid, slot);
@@ -99,6 +102,14 @@ export class OutboundSide implements SlotReceiver {
     const target = this.earlyTargets.get(params.trackId);
     if (target !== undefined) slot.selection.setTarget(target);
     this.earlyTargets.delete(params.trackId);
+  }
+
+  /** SSRCs of slots that are gone may come back, but not for ever. */
+  private forgetOldNumberings(): void {
+    for (const ssrc of this.numberings.keys()) {
+      if (this.numberings.size <= this.slots.size + MAX_RETIRED) return;
+      if (!this.bySsrc.has(ssrc)) this.numberings.delete(ssrc);
+    }
   }
 
   private remove(mid: string, slot: OutboundTrack): void {

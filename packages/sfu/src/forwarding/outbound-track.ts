@@ -2,10 +2,8 @@ import {
   OutboundHeader,
   RoundTripClock,
   type RtpView,
-  SendHistory,
   type SenderInfo,
   type Vp8Descriptor,
-  writeRtxPrefix,
   writeVp8Descriptor,
 } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
@@ -16,10 +14,10 @@ import type { MediaContext } from './context.js';
 import type { InboundStream } from './inbound-stream.js';
 import type { PublishedTrack } from './published-track.js';
 import type { SlotNumbering } from './slot-numbering.js';
+import { SlotRepair } from './slot-repair.js';
 
 /** A slot's allocation is not negotiable for this time after its first media, ms. */
 const PROTECTED_MS = 500;
-const PADDING = Buffer.alloc(255).fill(255, 254);
 
 /** What a slot needs of the transport it goes out on. */
 export interface SlotReceiver {
@@ -59,14 +57,12 @@ export class OutboundTrack {
   /** What flows now. */
   source: InboundStream | undefined;
 
+  private readonly repair: SlotRepair;
   private stream: SealStream | undefined;
-  private rtxStream: SealStream | undefined;
   /** Set once the receiver reports on our SSRC: it knows the mid then, and the shorter header will do. */
   private known = false;
   private fullHeader!: OutboundHeader;
   private plainHeader!: OutboundHeader;
-  private rtxHeader: OutboundHeader | undefined;
-  private history: SendHistory;
   private readonly isVp8: boolean;
   private firstMediaMs = -1;
   reportDueMs = 0;
@@ -77,9 +73,6 @@ export class OutboundTrack {
   keyframes = 0;
   nacks = 0;
   plis = 0;
-  retransmitted = 0;
-  paddingPackets = 0;
-  paddingBytes = 0;
   lost = 0;
   roundTripMs = -1;
   private lastKeyframeTimestamp = -1;
@@ -99,7 +92,11 @@ export class OutboundTrack {
     this.generation = options.generation;
     this.params = options.params;
     this.isVp8 = options.params.codec.name === 'vp8';
-    this.history = new SendHistory(options.params.kind === 'video' ? 1024 : 64);
+    this.repair = new SlotRepair(context, {
+      receiver: this.receiver,
+      numbering: this.numbering,
+      kind: options.params.kind,
+    });
     this.update(options.params);
   }
 
@@ -123,10 +120,16 @@ export class OutboundTrack {
     const full = { mid: extensions.mid, ...extensionIds };
     this.fullHeader = new OutboundHeader({ ssrc, payloadType, extensionIds: full, mid });
     this.plainHeader = new OutboundHeader({ ssrc, payloadType, extensionIds });
-    this.rtxHeader =
-      codec.rtxPayloadType === undefined
-        ? undefined
-        : new OutboundHeader({ ssrc: rtxSsrc, payloadType: codec.rtxPayloadType, extensionIds: full, mid });
+    this.repair.update({
+      ssrc: rtxSsrc,
+      isVp8: this.isVp8,
+      // Without a retransmission stream the packet itself is sent once more.
+      again: this.fullHeader,
+      rtx:
+        codec.rtxPayloadType === undefined
+          ? undefined
+          : new OutboundHeader({ ssrc: rtxSsrc, payloadType: codec.rtxPayloadType, extensionIds: full, mid }),
+    });
   }
 
   /** The cycle that introduced the slot has ended and keys are there: media may flow. */
@@ -150,9 +153,8 @@ export class OutboundTrack {
     this.track = undefined;
     this.live = false;
     if (this.stream !== undefined) this.receiver.closeStream(this.stream);
-    if (this.rtxStream !== undefined) this.receiver.closeStream(this.rtxStream);
     this.stream = undefined;
-    this.rtxStream = undefined;
+    this.repair.close();
   }
 
   /** The publisher withdrew the track; another may appear under the same id. */
@@ -206,7 +208,7 @@ export class OutboundTrack {
     this.switchedAt = -1;
     const { storedView, storedVp8, sealer } = this.context;
     for (let sequence = first + 1; sequence <= stream.unwrapper.newest; sequence++) {
-      if (!this.readStored(stream, sequence, nowMs)) continue;
+      if (!this.repair.readStored(stream, sequence, nowMs)) continue;
       sealer.begin(storedView.buffer, storedView.payloadStart, storedView.payloadEnd);
       this.forward(storedView, storedVp8, sequence, -1, nowMs);
       sealer.end();
@@ -232,7 +234,7 @@ export class OutboundTrack {
       ({ pictureId, tl0PicIdx, keyIdx } = numbering.vp8);
     }
     // Also for a packet that cannot leave now: the receiver will ask for it.
-    this.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, pictureId, tl0PicIdx, keyIdx);
+    this.repair.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, pictureId, tl0PicIdx, keyIdx);
     const { sealer } = this.context;
     const at = sealer.reserve();
     if (at < 0 || this.stream === undefined) return;
@@ -269,86 +271,14 @@ export class OutboundTrack {
     }
   }
 
-  private readStored(stream: InboundStream, sequence: number, nowMs: number): boolean {
-    const { storedView, storedVp8 } = this.context;
-    const { store } = stream;
-    if (!store.find(sequence, nowMs) || !storedView.parse(store.buffer, store.start, store.end)) return false;
-    return !this.isVp8 || storedVp8.parse(store.buffer, storedView.payloadStart, storedView.payloadEnd);
-  }
-
   /** The receiver misses what was sent under this 16-bit number. */
   resend(sequence16: number, nowMs: number): void {
-    const { history, context, receiver } = this;
-    if (this.track === undefined || !history.find(sequence16)) return;
-    const from = this.track.streamById(history.source);
-    if (from === undefined || !history.mayResend(nowMs, receiver.roundTripMs)) return;
-    if (!this.readStored(from, history.sourceSequence, nowMs) || !receiver.spendRetransmission()) return;
-    const view = context.storedView;
-    const rtx = this.rtxHeader;
-    const stream = rtx === undefined ? this.stream : this.openRtxStream();
-    if (stream === undefined) return;
-    const { sealer } = context;
-    const { arena } = sealer;
-    sealer.begin(view.buffer, view.payloadStart, view.payloadEnd);
-    const at = sealer.reserve();
-    if (at >= 0) {
-      const header = rtx ?? this.fullHeader;
-      const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
-      const sequence = rtx === undefined ? history.sequence : this.numbering.rtxSequence++;
-      const headerLength = header.write(arena, at, view.marker, sequence, history.timestamp, transportSequence);
-      let prefix = rtx === undefined ? 0 : writeRtxPrefix(arena, at + headerLength, history.sequence);
-      let skip = 0;
-      if (this.isVp8) {
-        const { pictureId, tl0PicIdx, keyIdx } = history;
-        prefix += writeVp8Descriptor(
-          arena,
-          at + headerLength + prefix,
-          context.storedVp8,
-          pictureId,
-          tl0PicIdx,
-          keyIdx,
-        );
-        skip = context.storedVp8.length;
-      }
-      if (sealer.commit(stream, headerLength, prefix, skip, sequence)) {
-        receiver.packetSent(headerLength + view.payloadLength - skip + prefix, transportSequence >= 0, nowMs);
-        this.retransmitted++;
-      }
-    }
-    sealer.end();
+    if (this.track !== undefined) this.repair.resend(this.track, this.stream, sequence16, nowMs);
   }
 
-  /** One packet of padding on the retransmission stream, to probe. Answers the bytes sent, 0 when there is no such stream. */
+  /** One packet of padding, to probe. Answers the bytes sent, 0 when the slot cannot. */
   sendPadding(nowMs: number): number {
-    const rtx = this.rtxHeader;
-    if (!this.live || rtx === undefined || !this.numbering.mapper.started) return 0;
-    const stream = this.openRtxStream();
-    if (stream === undefined) return 0;
-    const { sealer } = this.context;
-    let sent = 0;
-    sealer.begin(PADDING, 0, PADDING.length);
-    const at = sealer.reserve();
-    if (at >= 0) {
-      const transportSequence = this.receiver.nextTransportSequence(rtx.hasTransportSequence);
-      const { timestamp } = this.numbering.mapper;
-      const sequence = this.numbering.rtxSequence++;
-      const headerLength = rtx.write(sealer.arena, at, false, sequence, timestamp, transportSequence);
-      // The padding bit; the last byte of the "payload" says that all of it is padding.
-      sealer.arena[at]! |= 0x20;
-      if (sealer.commit(stream, headerLength, 0, 0, sequence)) {
-        sent = headerLength + PADDING.length;
-        this.receiver.packetSent(sent, transportSequence >= 0, nowMs);
-        this.paddingPackets++;
-        this.paddingBytes += PADDING.length;
-      }
-    }
-    sealer.end();
-    return sent;
-  }
-
-  private openRtxStream(): SealStream | undefined {
-    this.rtxStream ??= this.receiver.openStream(this.params.rtxSsrc);
-    return this.rtxStream;
+    return this.live ? this.repair.sendPadding(nowMs) : 0;
   }
 
   /** The receiver wants a keyframe of what it gets now, or of what it is waiting for. */
@@ -402,9 +332,9 @@ export class OutboundTrack {
       ...(selection.current === undefined ? {} : { variant: selection.current }),
       ...(this.isSimulcast ? { target: selection.target } : {}),
       reason: wireReason(selection.reason),
-      paddingPackets: this.paddingPackets,
-      paddingBytes: this.paddingBytes,
-      retransmitted: this.retransmitted,
+      paddingPackets: this.repair.paddingPackets,
+      paddingBytes: this.repair.paddingBytes,
+      retransmitted: this.repair.retransmitted,
       ...(this.roundTripMs < 0 ? {} : { roundTripMs: this.roundTripMs }),
       rtcpPacketsSent: this.numbering.packetsSent,
     };

@@ -1,0 +1,69 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { BandwidthEstimator } from './bandwidth-estimator.js';
+import { SentPackets } from './sent-packets.js';
+
+describe('sent packets', () => {
+  test('are found under their 16-bit number once', () => {
+    const sent = new SentPackets();
+    for (let i = 0; i < 70_000; i++) sent.add(i % 1000, 0, i);
+    const sequence = sent.unwrap(69_000 & 0xffff);
+    expect(sequence).toBe(69_000);
+    expect(sent.take(sequence)).toBe(true);
+    expect([sent.takenBytes, sent.takenSentMs, sent.takenProbe]).toEqual([0, 69_000, 0]);
+    expect(sent.take(sequence)).toBe(false);
+  });
+
+  test('are all kept while the rate grows the memory, up to its limit', () => {
+    const sent = new SentPackets();
+    for (let i = 0; i < 16_384; i++) sent.add(100 + (i % 7), 3, i);
+    for (let i = 0; i < 16_384; i++) {
+      expect(sent.take(i)).toBe(true);
+      expect(sent.takenBytes).toBe(100 + (i % 7));
+      expect(sent.takenProbe).toBe(3);
+    }
+  });
+
+  test('that were never sent are unknown', () => {
+    const sent = new SentPackets();
+    expect(sent.unwrap(0)).toBe(-1);
+    sent.add(1, 0, 0);
+    expect(sent.unwrap(1)).toBe(-1);
+    expect(sent.take(5)).toBe(false);
+  });
+});
+
+test('whatever a client claims, the estimate stays a number within its limits', () => {
+  const step = fc.record({
+    send: fc.nat(30),
+    probe: fc.boolean(),
+    claims: fc.array(fc.tuple(fc.nat(0xffff), fc.option(fc.double({ min: -1e9, max: 1e9, noNaN: true }))), {
+      maxLength: 20,
+    }),
+    recent: fc.array(fc.tuple(fc.nat(40), fc.option(fc.nat(5000))), { maxLength: 20 }),
+    pauseMs: fc.nat(2000),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+      const estimator = new BandwidthEstimator();
+      let now = 0;
+      for (const { send, probe, claims, recent, pauseMs } of steps) {
+        now += pauseMs;
+        if (probe) estimator.startProbe(now);
+        for (let i = 0; i < send; i++) estimator.packetSent(1200, now + i, probe);
+        const newest = estimator.nextSequence;
+        const feedback = [...claims, ...recent.map(([back, at]) => [(newest - back) & 0xffff, at] as const)];
+        for (const [sequence, arrivalMs] of feedback) {
+          if (arrivalMs === null) estimator.lost(sequence);
+          else estimator.received(sequence, arrivalMs);
+        }
+        estimator.feedbackEnd(now);
+        const { estimateBps } = estimator;
+        if (estimateBps === undefined) continue;
+        expect(estimateBps).toBeGreaterThanOrEqual(50_000);
+        expect(estimateBps).toBeLessThanOrEqual(100_000_000);
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});

@@ -1,0 +1,124 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { RtcpReader, RtcpWriter, TransportCcRecorder } from '@bloom/rtp';
+import { type MemoryPeer, MemoryWorld, type SeenPacket } from '../testing/memory-port.js';
+import { inboundSimulcast, RECEIVER_EXTENSIONS, SyntheticSource, videoSlot } from '../testing/synthetic-media.js';
+
+let world: MemoryWorld;
+beforeEach(() => {
+  world = new MemoryWorld();
+});
+
+function camera(ssrc: number, over: object = {}): SyntheticSource {
+  return new SyntheticSource({ ssrc, payloadType: 96, mid: '1', ...over });
+}
+
+/** A bottleneck in front of one client, which reports like a browser. */
+class NarrowClient {
+  private readonly recorder = new TransportCcRecorder({ senderSsrc: 5, intervalMs: 60 });
+  private readonly queue: { arriveMs: number; packet: SeenPacket }[] = [];
+  private freeAtMs = 0;
+  shown = new Map<number, number>();
+  worstDelayMs = 0;
+
+  constructor(
+    private readonly peer: MemoryPeer,
+    public capacityBps: number,
+  ) {
+    peer.onPacket = (packet) => {
+      const start = Math.max(packet.atMs, this.freeAtMs);
+      if (start - packet.atMs > 500) return;
+      this.freeAtMs = start + (packet.bytes.length * 8000) / this.capacityBps;
+      this.queue.push({ arriveMs: this.freeAtMs + 10, packet });
+      this.worstDelayMs = Math.max(this.worstDelayMs, this.freeAtMs - packet.atMs);
+    };
+  }
+
+  tick(nowMs: number): void {
+    while (this.queue.length > 0 && this.queue[0]!.arriveMs <= nowMs) {
+      const { arriveMs, packet } = this.queue.shift()!;
+      const number = packet.extension(RECEIVER_EXTENSIONS.transportCc!);
+      if (number !== undefined) this.recorder.record(number.readUInt16BE(), arriveMs);
+      if (packet.ssrc === 0xaaaa0001 && !packet.isPadding) {
+        const mark = packet.payload[10]!;
+        this.shown.set(mark, (this.shown.get(mark) ?? 0) + 1);
+      }
+    }
+    if (!this.recorder.isDue(nowMs)) return;
+    const writer = new RtcpWriter();
+    if (this.recorder.write(writer, 0xaaaa0001, nowMs)) this.peer.sendControl(writer.bytes());
+  }
+}
+
+describe('a client on a link of its own width', () => {
+  const rates = { l: 150_000, m: 500_000, h: 1_500_000 } as const;
+
+  function start(capacityBps: number): { play(seconds: number): void; link: NarrowClient; current(): string } {
+    const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const link = new NarrowClient(viewer, capacityBps);
+    const sources = (['l', 'm', 'h'] as const).map((rid, i) => ({ rid, source: camera(0x1a + i, { rid }) }));
+    world.room.setTargetVariant('sub', 'cam', 'h');
+    let nextFrame = world.nowMs;
+    const keyWanted = new Set<number>();
+    const reader = new RtcpReader();
+    const play = (seconds: number): void =>
+      world.advance(seconds * 1000, (nowMs) => {
+        for (const compound of publisher.rtcp.splice(0)) {
+          reader.open(compound);
+          while (reader.next()) if (reader.isPli) keyWanted.add(reader.mediaSsrc);
+        }
+        if (nowMs >= nextFrame) {
+          nextFrame += 33;
+          for (const { rid, source } of sources) {
+            const bytes = (rates[rid] * 33) / 8000;
+            const packets = Math.max(1, Math.round(bytes / 1000));
+            const key = keyWanted.delete(source.options.ssrc) || source.pictureId === 100;
+            for (const packet of source.vp8Frame({ key, packets, size: Math.floor(bytes / packets) - 40 }))
+              publisher.send(packet);
+          }
+        }
+        link.tick(nowMs);
+      });
+    const current = (): string =>
+      world.room.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!.variant ?? 'none';
+    return { play, link, current };
+  }
+
+  test('wide: gets what it asked for and keeps it', () => {
+    const { play, current } = start(20_000_000);
+    play(3);
+    expect(current()).toBe('h');
+    const before = world.switches('sub').length;
+    play(60);
+    expect(world.switches('sub')).toHaveLength(before);
+    const estimations = world.events.filter(({ type }) => type === 'bandwidthEstimation');
+    expect(estimations.length).toBeGreaterThan(0);
+    expect(estimations.length).toBeLessThan(63);
+  });
+
+  test('of 400 kbit/s: settles within 5 s on what fits, stays there for a minute, and is back within 15 s of a wider link', () => {
+    const { play, link, current } = start(400_000);
+    play(5);
+    expect(current()).toBe('l');
+    const settled = world.switches('sub').length;
+    link.worstDelayMs = 0;
+    play(60);
+    expect(current()).toBe('l');
+    expect(world.switches('sub')).toHaveLength(settled);
+    expect(link.worstDelayMs).toBeLessThan(400);
+    link.capacityBps = 20_000_000;
+    play(15);
+    expect(current()).toBe('h');
+    expect(world.switches('sub')).toContain('cam l low_bandwidth');
+  });
+
+  test('of 1 Mbit/s: gets the middle one', () => {
+    const { play, current } = start(1_000_000);
+    play(25);
+    expect(current()).toBe('m');
+    const settled = world.switches('sub').length;
+    play(60);
+    expect(current()).toBe('m');
+    expect(world.switches('sub').length - settled).toBeLessThanOrEqual(2);
+  });
+});

@@ -1,0 +1,72 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { MemoryWorld, seededRandom } from '../testing/memory-port.js';
+import {
+  audioSlot,
+  inboundAudio,
+  inboundSimulcast,
+  inboundVideo,
+  SyntheticSource,
+  videoSlot,
+} from '../testing/synthetic-media.js';
+
+let world: MemoryWorld;
+beforeEach(() => {
+  world = new MemoryWorld();
+});
+
+function camera(ssrc: number, over: object = {}): SyntheticSource {
+  return new SyntheticSource({ ssrc, payloadType: 96, mid: '1', ...over });
+}
+
+describe('faults and garbage', () => {
+  test('a fault in one slot fails its transport alone', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
+    const bad = world.join('bad', { outbound: [videoSlot('cam')] });
+    const good = world.join('good', { outbound: [videoSlot('cam')] });
+    const source = camera(0x101);
+    for (const packet of source.vp8Frame({ key: true })) publisher.send(packet);
+    // As a bug would: its part of the packet path throws.
+    const [slot] = world.room.transport('bad')!.outbound.slots.values();
+    Object.defineProperty(slot, 'forward', {
+      value: () => {
+        throw new Error('a fault of this slot');
+      },
+    });
+    for (const packet of source.vp8Frame()) publisher.send(packet);
+    world.advance(40);
+    for (const packet of source.vp8Frame()) publisher.send(packet);
+    expect(good.packets).toHaveLength(6);
+    expect(bad.packets).toHaveLength(2);
+    const failed = world.events.filter(({ type }) => type === 'transportFailed');
+    expect(failed).toEqual([{ type: 'transportFailed', peerId: 'bad', reason: 'Internal server error' }]);
+  });
+
+  test('random packets and reports are refused without a throw', () => {
+    const random = seededRandom(3);
+    const publisher = world.join('pub', {
+      inbound: [inboundSimulcast('cam'), inboundAudio('mic')],
+      outbound: [videoSlot('x')],
+    });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam'), audioSlot('mic')] });
+    const source = camera(0x1b, { rid: 'm' });
+    for (const packet of source.vp8Frame({ key: true })) publisher.send(packet);
+    for (let i = 0; i < 10_000; i++) {
+      const template = i % 2 === 0 ? source.vp8Frame({ packets: 1, size: 30 })[0]! : Buffer.alloc(random() % 80);
+      const bytes = Buffer.from(template);
+      for (let flips = 0; flips < 4 && bytes.length > 0; flips++) bytes[random() % bytes.length] = random() & 0xff;
+      (i % 3 === 0 ? viewer : publisher).send(bytes);
+      const control = Buffer.alloc(8 + (random() % 60));
+      for (let at = 0; at < control.length; at++) control[at] = random() & 0xff;
+      control[0] = 0x80 | (random() % 16);
+      control[1] = 200 + (random() % 8);
+      control.writeUInt16BE(Math.floor(control.length / 4) - 1, 2);
+      (i % 2 === 0 ? viewer : publisher).sendControl(control);
+      if (i % 50 === 0) world.advance(20);
+    }
+    expect(world.events.filter(({ type }) => type === 'transportFailed')).toEqual([]);
+    const before = viewer.packets.length;
+    const fresh = camera(0x77, { rid: 'm', firstSequence: 9 });
+    for (const packet of fresh.vp8Frame({ key: true })) publisher.send(packet);
+    expect(viewer.packets.length).toBeGreaterThan(before);
+  });
+});

@@ -100,6 +100,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     componentKinds,
   });
 
+  const serverSocket = new ServerSocket({ bus, token: settings.http.apiToken, log, metrics });
   const traffic = new MediaTraffic(engine, metrics);
   closing.last('intervals', startIntervals({ settings, metrics, traffic }));
   const reporter = new MetricsReporter({
@@ -107,11 +108,12 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     log,
     intervalMs: settings.metrics.webrtcIntervalMs,
     report: async () => metricsReport(await rooms.reports()),
+    wanted: () => serverSocket.wantsMetrics,
   });
   closing.last('metrics reporter', () => reporter.close());
 
   const page = settings.profile === 'development' ? pageFiles() : undefined;
-  const listener = await openListener({ settings, log, metrics, bus, rooms, page, closing });
+  const listener = await openListener({ settings, log, metrics, serverSocket, rooms, page, closing });
   closing.last('rooms', () => endRooms(rooms, settings, log));
 
   return {
@@ -146,7 +148,7 @@ interface ListenerParts {
   settings: Settings;
   log: Log;
   metrics: Metrics;
-  bus: NotificationBus;
+  serverSocket: ServerSocket;
   rooms: Rooms;
   page: Fallback | undefined;
   closing: Closing;
@@ -156,7 +158,7 @@ async function openListener({
   settings,
   log,
   metrics,
-  bus,
+  serverSocket,
   rooms,
   page,
   closing,
@@ -172,7 +174,6 @@ async function openListener({
     ...(page === undefined ? {} : { fallback: page }),
   });
   const peerSockets = createPeerSocketServer({ rooms, log });
-  const serverSocket = new ServerSocket({ bus, token: http.apiToken, log, metrics });
   const listener = await startHttpListener({
     handler,
     upgrades: {

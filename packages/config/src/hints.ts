@@ -1,6 +1,6 @@
 import type { Environment } from './reader.js';
 import type { ConfigWarning } from './settings.js';
-import { SILENT_NAMES, VARIABLES } from './variables.js';
+import { REPLACED_NAMES, SILENT_NAMES, VARIABLES } from './variables.js';
 
 const KNOWN = Object.values(VARIABLES).map((variable) => variable.name as string);
 
@@ -26,7 +26,7 @@ export function editDistance(a: string, b: string, limit: number): number {
   return previous[b.length] ?? limit + 1;
 }
 
-/** A hint for each unknown `JF_` or `FJ_` name that nearly matches a known one, and for each alias that was used. */
+/** A hint for each `JF_` or `FJ_` name that is unknown but nearly matches a known one, that is not read here, or is an alias. */
 export function nameHints(env: Environment): ConfigWarning[] {
   const warnings: ConfigWarning[] = [];
 
@@ -39,6 +39,12 @@ export function nameHints(env: Environment): ConfigWarning[] {
       continue;
     }
     if (SILENT_NAMES.includes(canonical)) continue;
+
+    const replacement = REPLACED_NAMES.get(canonical);
+    if (replacement !== undefined) {
+      warnings.push({ variable: name, message: `${name} is not read: ${replacement}` });
+      continue;
+    }
 
     const near = nearest(canonical);
     if (near !== undefined) {

@@ -410,6 +410,13 @@ describe('names', () => {
   });
 });
 
+test('a name that later releases use for what has other names here says so', () => {
+  const { warnings } = load({ FJ_COMPONENTS_USED: 'hls recording sip' });
+  expect(warnings.map(({ message }) => message)).toEqual([
+    expect.stringMatching(/^FJ_COMPONENTS_USED is not read: JF_SIP_USED=true enables SIP/),
+  ]);
+});
+
 test('the secrets for the masking of the log are those that were configured, public defaults excepted', () => {
   const env = {
     JF_SERVER_API_TOKEN: 'the-token',

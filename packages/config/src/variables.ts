@@ -424,5 +424,13 @@ export type VariableKey = keyof Variables;
 /** The value that a variable parses to. */
 export type ValueOf<K extends VariableKey> = Variables[K] extends Variable<infer T> ? T : never;
 
-/** Names that are read elsewhere or are known to be obsolete: no hint for them. */
-export const SILENT_NAMES: readonly string[] = ['JF_OUTPUT_BASE_PATH', 'JF_COMPONENTS_USED'];
+/** Names that are known to be obsolete: no hint for them. */
+export const SILENT_NAMES: readonly string[] = ['JF_OUTPUT_BASE_PATH'];
+
+/** Names that other releases read and this one does not, with what to use in their place. */
+export const REPLACED_NAMES: ReadonlyMap<string, string> = new Map([
+  [
+    'JF_COMPONENTS_USED',
+    'JF_SIP_USED=true enables SIP components, JF_RECORDING_USED=false disables Recording components, HLS and File are always enabled',
+  ],
+]);

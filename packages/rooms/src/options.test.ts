@@ -59,13 +59,17 @@ describe('options', () => {
 
   test('whatever is given is taken or refused, never anything else', () => {
     fc.assert(
-      fc.property(fc.constantFrom(HlsOptions, FileOptions, SipOptions, RecordingOptions), fc.jsonValue(), (s, given) => {
-        try {
-          parseOptions(s, given);
-        } catch (error) {
-          expect(error).toBeInstanceOf(RoomError);
-        }
-      }),
+      fc.property(
+        fc.constantFrom(HlsOptions, FileOptions, SipOptions, RecordingOptions),
+        fc.jsonValue(),
+        (s, given) => {
+          try {
+            parseOptions(s, given);
+          } catch (error) {
+            expect(error).toBeInstanceOf(RoomError);
+          }
+        },
+      ),
       { numRuns: 2_000 },
     );
   });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { refusals } from './outcome.js';
 import { RoomError } from './room-service.js';
+
+const INVALID_STRUCTURE = 'Invalid request body structure';
 
 /**
  * What peers and components may be created with (docs/reference/http-api.md). These schemas check the requests, and the
@@ -91,7 +92,7 @@ export function parseOptions<T extends z.ZodType>(schema: T, given: unknown): z.
       const name = issue.path?.at(-1);
       // Only a required field can be wrong by being absent: the others may be null or left out.
       if (name === undefined || (issue.input !== undefined && issue.input !== null)) {
-        return refusals.invalidOptions().message;
+        return INVALID_STRUCTURE;
       }
       missing = true;
 
@@ -100,6 +101,6 @@ export function parseOptions<T extends z.ZodType>(schema: T, given: unknown): z.
   });
   if (result.success) return result.data;
 
-  const message = result.error.issues[0]?.message ?? refusals.invalidOptions().message;
+  const message = result.error.issues[0]?.message ?? INVALID_STRUCTURE;
   throw new RoomError(missing && message.startsWith('Required field') ? 'MISSING_OPTION' : 'INVALID_OPTIONS', message);
 }

@@ -1,63 +1,10 @@
+import { FileOptionsDocument, HlsOptions, RecordingOptions, SipOptions, SubscribeMode } from '@bloom/rooms';
 import { z } from 'zod';
 import { Track } from './common.js';
 import { INVALID_STRUCTURE } from './peer.js';
 
 /** Kinds that a request may name; one that this instance does not offer is refused by the rooms. */
 export const COMPONENT_TYPES = ['hls', 'rtsp', 'file', 'sip', 'recording'] as const;
-
-const S3Credentials = z
-  .object({
-    accessKeyId: z.string(),
-    secretAccessKey: z.string(),
-    region: z.string(),
-    bucket: z.string(),
-  })
-  .meta({ id: 'S3Credentials', description: 'Where and as whom to upload' });
-
-const subscribeMode = z.enum(['auto', 'manual']).meta({
-  description: '`auto`: every track of the room; `manual`: those of the origins that are subscribed to',
-});
-
-const SipCredentials = z
-  .object({
-    address: z.string().meta({ description: 'Host or IPv4 address of the registrar, with an optional port' }),
-    username: z.string(),
-    password: z.string(),
-  })
-  .meta({ id: 'SIPCredentials', description: 'Registration at a SIP provider' });
-
-const HlsOptions = z
-  .object({
-    lowLatency: z.boolean().nullish().meta({ description: 'Low-latency HLS; default false' }),
-    persistent: z.boolean().nullish().meta({ description: 'Keep the stream as a recording; default false' }),
-    subscribeMode: subscribeMode.nullish(),
-    targetWindowDuration: z
-      .int()
-      .min(1)
-      .nullish()
-      .meta({ description: 'Seconds that the playlist covers; null = everything' }),
-    s3: S3Credentials.nullish(),
-  })
-  .meta({ id: 'ComponentOptionsHLS', description: 'Options of an HLS component' });
-
-const FileOptions = z
-  .object({
-    filePath: z.string().meta({ description: 'Path below `file_component_sources`', examples: ['video.h264'] }),
-    framerate: z.int().min(1).nullish().meta({ description: 'Frames per second of a video; default 30' }),
-  })
-  .meta({ id: 'ComponentOptionsFile', description: 'Options of a File component' });
-
-const SipOptions = z
-  .object({ registrarCredentials: SipCredentials })
-  .meta({ id: 'ComponentOptionsSIP', description: 'Options of a SIP component' });
-
-const RecordingOptions = z
-  .object({
-    credentials: S3Credentials.nullish(),
-    pathPrefix: z.string().nullish().meta({ description: 'Prefix of the object keys' }),
-    subscribeMode: subscribeMode.nullish(),
-  })
-  .meta({ id: 'ComponentOptionsRecording', description: 'Options of a Recording component' });
 
 /** Body of `POST /room/:id/component` as it is checked here; the options are checked by the rooms, behind their checks. */
 export const AddComponentRequest = z.object({
@@ -71,7 +18,7 @@ export const AddComponentRequest = z.object({
 export const AddComponentDocument = z
   .union([
     z.object({ type: z.literal('hls'), options: HlsOptions.nullish() }),
-    z.object({ type: z.literal('file'), options: FileOptions }),
+    z.object({ type: z.literal('file'), options: FileOptionsDocument }),
     z.object({ type: z.literal('sip'), options: SipOptions }),
     z.object({ type: z.literal('recording'), options: RecordingOptions.nullish() }),
   ])
@@ -83,7 +30,7 @@ export const ComponentPropertiesHLS = z
     lowLatency: z.boolean(),
     persistent: z.boolean(),
     targetWindowDuration: z.int().nullable(),
-    subscribeMode,
+    subscribeMode: SubscribeMode,
     s3: z.null().meta({ description: 'Credentials are never shown' }),
   })
   .meta({ id: 'ComponentPropertiesHLS', description: 'Properties of an HLS component' });
@@ -99,7 +46,7 @@ export const ComponentPropertiesSIP = z
   .meta({ id: 'ComponentPropertiesSIP', description: 'Properties of a SIP component' });
 
 export const ComponentPropertiesRecording = z
-  .strictObject({ subscribeMode })
+  .strictObject({ subscribeMode: SubscribeMode })
   .meta({ id: 'ComponentPropertiesRecording', description: 'Properties of a Recording component' });
 
 function componentOf<T extends string, P extends z.ZodType>(type: T, id: string, properties: P) {

@@ -1,13 +1,8 @@
+import { PeerOptions } from '@bloom/rooms';
 import { z } from 'zod';
 import { Metadata, Track } from './common.js';
 
 export const INVALID_STRUCTURE = 'Invalid request body structure';
-
-export const PeerOptions = z
-  .object({
-    enableSimulcast: z.boolean().nullish().meta({ description: 'Accept simulcast from the peer; default true' }),
-  })
-  .meta({ id: 'PeerOptionsWebRTC', description: 'Options of a WebRTC peer' });
 
 /**
  * Body of `POST /room/:id/peer` as it is checked here. The options are checked behind the room, its limit and the switch

@@ -20,6 +20,8 @@ interface Connection {
   session: PeerSession;
   /** Names of the session's running timers. */
   timers: Set<string>;
+  /** Transports so far; the client that leaves on an open socket gets the next one. */
+  transport: number;
 }
 
 interface PeerState {
@@ -40,7 +42,13 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
       attached: (state, { connection, socket }, context) => {
         endConnection(state, context);
         options.media.openTransport(options.peerId, options.relay);
-        state.connection = { number: connection, socket, session: newSession(options), timers: new Set() };
+        state.connection = {
+          number: connection,
+          socket,
+          session: newSession(options),
+          timers: new Set(),
+          transport: 0,
+        };
       },
       detached: endConnectionHandler,
       clientEvent: (state, { socket, text }, context) => {
@@ -98,11 +106,12 @@ function feed(options: PeerActorOptions, state: PeerState, context: Context, inp
     if (action.type === 'leave') left = true;
     carryOut(options, connection, context, action);
   }
-  if (left) startAnew(options);
+  if (left) startAnew(options, connection);
 }
 
 /** The client left on an open socket: what it connects next, ICE and DTLS included, begins from zero. */
-function startAnew({ media, peerId, relay }: PeerActorOptions): void {
+function startAnew({ media, peerId, relay }: PeerActorOptions, connection: Connection): void {
+  connection.transport += 1;
   media.closeTransport(peerId);
   media.openTransport(peerId, relay);
 }
@@ -165,8 +174,9 @@ function negotiate(
   { negotiation }: SessionAction & { type: 'negotiate' },
 ): void {
   const { generation } = negotiation;
-  const { number, session } = connection;
-  const isCurrent = (): boolean => connection.session === session;
+  const { number, session, transport } = connection;
+  // What the media plane says of a transport that the client has left behind is of no interest, a failure least of all.
+  const isCurrent = (): boolean => connection.session === session && connection.transport === transport;
 
   media.negotiate(peerId, negotiation).then(
     () => {

@@ -176,6 +176,16 @@ describe('the media plane', () => {
     expect(bob.socket.closed).toBeUndefined();
   });
 
+  test('that fails a negotiation of a transport the client has left behind harms nobody', async () => {
+    const ann = await node.join('kitchen');
+    node.media.rejectNegotiations = true;
+    node.news();
+    await ann.act({ type: 'negotiate', negotiation: negotiation(1) }, { type: 'leave' });
+
+    expect(node.news().filter((line) => line.startsWith('peerCrashed'))).toEqual([]);
+    expect(ann.socket.closed).toBeUndefined();
+  });
+
   test('events go to the peer that they are about, voice activity to all others', async () => {
     const [ann, bob, carl] = [await node.join('kitchen'), await node.join('kitchen'), await node.join('kitchen')];
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });

@@ -323,7 +323,7 @@ describe('the port', () => {
     expect(recorded.transport.pathState.ice).toBe('closed');
   });
 
-  test('opens and closes 200 transports, handshakes begun, without a timer, socket or allocation left', async () => {
+  test('opens and closes 200 transports, every tenth within a handshake, without a timer, socket or allocation left', async () => {
     const port = await openMediaPort({
       listenAddress: '127.0.0.1',
       portRange: { min: 0, max: 0 },
@@ -355,10 +355,12 @@ describe('the port', () => {
       const { transport } = openRecorded(port, {}, relay);
       transport.negotiate({ generation: 1, ice: credentials(i), fingerprint });
       await client.check(credentials(i));
-      client.sendPacket(hello);
-      // The answer to this proves that the hello has been taken.
-      await client.check(credentials(i));
-      expect(transport.pathState.dtls).toBe('connecting');
+      if (i % 10 === 0) {
+        client.sendPacket(hello);
+        // The answer to this proves that the hello has been taken.
+        await client.check(credentials(i));
+        expect(transport.pathState.dtls).toBe('connecting');
+      }
       transport.close();
     }
     for (const [kind, number] of Object.entries(count()))

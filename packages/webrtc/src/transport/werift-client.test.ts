@@ -1,23 +1,25 @@
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { afterEach, describe, expect, test } from '@jest/globals';
-import { MediaStreamTrack, RTCPeerConnection, type RTCIceServer, RtpPacket } from 'werift';
+import * as timers from 'node:timers/promises';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import type { RTCIceServer, RtpPacket as Packet } from 'werift';
 import { TcpAcceptor } from '../relay/tcp-acceptor.js';
 import { chooseExtensions, chooseReceivedCodec, parseOffer, writeAnswer } from '../sdp/index.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
 import { StunWriter } from '../stun/writer.js';
-import {
-  Closers,
-  credentials,
-  openRecorded,
-  rtpPacket,
-  serverCertificate,
-  startPort,
-  user,
-} from '../testing/port-fixture.js';
 import type { MediaPort } from './api.js';
+
+// werift's TURN client leaves its refresh timer (500 s) behind when it is closed; it must not hold the process.
+jest.unstable_mockModule('timers/promises', () => ({
+  ...timers,
+  setTimeout: (ms: number, value: unknown) => timers.setTimeout(ms, value, { ref: false }),
+}));
+const { MediaStreamTrack, RTCPeerConnection, RtpPacket } = await import('werift');
+const { Closers, credentials, openRecorded, rtpPacket, serverCertificate, startPort, user } = await import(
+  '../testing/port-fixture.js'
+);
 
 const closers = new Closers();
 afterEach(() => closers.closeAll());
@@ -56,7 +58,7 @@ async function call(port: MediaPort, servers: RTCIceServer[], relayed: boolean) 
   const track = new MediaStreamTrack({ kind: 'video' });
   pc.addTransceiver(track, { direction: 'sendonly' });
   const slot = pc.addTransceiver('video', { direction: 'recvonly' });
-  const received = new Promise<RtpPacket>((resolve) => {
+  const received = new Promise<Packet>((resolve) => {
     slot.onTrack.subscribe((incoming) => incoming.onReceiveRtp.subscribe((packet) => resolve(packet)));
   });
   await pc.setLocalDescription(await pc.createOffer());

@@ -1,4 +1,14 @@
 export type * from './media-engine.js';
+export type {
+  FeedFrame,
+  FeedOptions,
+  FrameCodec,
+  MediaFeed,
+  MediaTap,
+  TapGap,
+  TapOptions,
+  TappedFrame,
+} from './media-frames.js';
 export { MediaError, type MediaErrorCode } from './media-error.js';
 export { createMediaEngine, type MediaEngineOptions } from './engine/create-media-engine.js';
 export { bitratesOf, DEFAULT_BITRATES_BPS, VARIANTS } from './variants.js';

@@ -6,6 +6,8 @@
  * and ICE credentials; the media plane owns sockets, DTLS, SRTP, packets and what is derived from packets.
  */
 
+import type { FeedOptions, MediaFeed, MediaTap, TapOptions } from './media-frames.js';
+
 export type TrackKind = 'audio' | 'video';
 /** Names of the encodings of a track on the wire. A track without simulcast has the single variant `h`. */
 export type Variant = 'l' | 'm' | 'h';
@@ -188,6 +190,10 @@ export interface MediaRoom {
   setTargetVariant(peerId: string, trackId: string, variant: Variant): void;
   setTrackBitrates(trackId: string, bitratesBps: Partial<Record<Variant, number>>): void;
   setTrackMuted(trackId: string, muted: boolean): void;
+  /** A component publishes a track. An id that is taken keeps its first owner. */
+  openFeed(options: FeedOptions): MediaFeed;
+  /** A component receives a track. */
+  openTap(options: TapOptions): MediaTap;
   stats(): Promise<RoomMediaStats>;
   /** Closes every transport of the room. Idempotent. */
   close(): Promise<void>;

@@ -23,7 +23,14 @@ export interface MediaWorld {
 }
 
 /** Packets the forwarding layer threw away, by reason; the port counts its own. */
-export type ForwardingDrop = 'unknown_ssrc' | 'unexpected_payload' | 'oversized' | 'malformed_media';
+export type ForwardingDrop =
+  | 'unknown_ssrc'
+  | 'unexpected_payload'
+  | 'oversized'
+  | 'malformed_media'
+  /** Frames that a component did not take in time, or fed faster than a room takes them. */
+  | 'tap_overrun'
+  | 'feed_overrun';
 
 /**
  * What all rooms of one worker share: the world, counters, and the scratch objects that make the packet path free of
@@ -36,6 +43,8 @@ export class MediaContext {
     unexpected_payload: 0,
     oversized: 0,
     malformed_media: 0,
+    tap_overrun: 0,
+    feed_overrun: 0,
   };
 
   /** The packet being received. */

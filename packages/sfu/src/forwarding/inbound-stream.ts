@@ -2,7 +2,7 @@ import { LossTracker, PacketStore, ReceiveStatistics, SenderClock, SequenceUnwra
 import { KeyframeRequests } from '../keyframe-requests.js';
 import type { TrackKind, Variant } from '../media-engine.js';
 import { variantIndex } from '../variants.js';
-import type { OutboundTrack } from './outbound-track.js';
+import type { TrackSubscriber } from './track-subscriber.js';
 
 const STORE = {
   // Two seconds of 2 Mbit/s. Pages of a slower stream are never touched.
@@ -33,7 +33,7 @@ export class InboundStream {
   readonly clock: SenderClock;
   readonly keyframes = new KeyframeRequests();
   /** Subscribers this variant flows to now. */
-  readonly forwarding: OutboundTrack[] = [];
+  readonly forwarding: TrackSubscriber[] = [];
   /** Media has arrived; until then this is only an expectation from the SDP. */
   started = false;
 
@@ -57,11 +57,11 @@ export class InboundStream {
     this.clock = new SenderClock(options.clockRate);
   }
 
-  addSubscriber(slot: OutboundTrack): void {
+  addSubscriber(slot: TrackSubscriber): void {
     if (!this.forwarding.includes(slot)) this.forwarding.push(slot);
   }
 
-  removeSubscriber(slot: OutboundTrack): void {
+  removeSubscriber(slot: TrackSubscriber): void {
     const at = this.forwarding.indexOf(slot);
     if (at >= 0) this.forwarding.splice(at, 1);
   }

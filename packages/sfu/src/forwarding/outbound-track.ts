@@ -14,6 +14,7 @@ import type { MediaContext } from './context.js';
 import type { InboundStream } from './inbound-stream.js';
 import type { PublishedTrack } from './published-track.js';
 import type { SlotNumbering } from './slot-numbering.js';
+import type { TrackSubscriber } from './track-subscriber.js';
 import { SlotRepair } from './slot-repair.js';
 
 /** A slot's allocation is not negotiable for this time after its first media, ms. */
@@ -44,7 +45,7 @@ export interface OutboundTrackOptions {
 }
 
 /** One track on its way to one client: the sending half of the packet path. */
-export class OutboundTrack {
+export class OutboundTrack implements TrackSubscriber {
   readonly receiver: SlotReceiver;
   readonly numbering: SlotNumbering;
   readonly generation: number;

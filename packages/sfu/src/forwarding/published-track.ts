@@ -4,7 +4,7 @@ import { VariantActivity } from '../variant-activity.js';
 import { bitratesOf, type PerVariant, VARIANTS, variantIndex } from '../variants.js';
 import type { MediaContext } from './context.js';
 import { InboundStream } from './inbound-stream.js';
-import type { OutboundTrack } from './outbound-track.js';
+import type { TrackSubscriber } from './track-subscriber.js';
 
 /** After this time of media a target that has not shown up is not waited for, ms. */
 const SETTLE_MS = 500;
@@ -23,7 +23,7 @@ export interface TrackOwner {
 export class PublishedTrack {
   /** At its `variantIndex`; a track without simulcast has `h` only. */
   readonly streams: (InboundStream | undefined)[] = [undefined, undefined, undefined];
-  readonly slots = new Set<OutboundTrack>();
+  readonly slots = new Set<TrackSubscriber>();
   readonly activity = new VariantActivity();
   readonly simulcast: boolean;
   bitrates: PerVariant<number>;
@@ -203,7 +203,7 @@ export class PublishedTrack {
     this.owner.emit({ type: 'voiceActivity', trackId: this.trackId, status: this.voice!.status });
   }
 
-  addSlot(slot: OutboundTrack): void {
+  addSlot(slot: TrackSubscriber): void {
     this.slots.add(slot);
     slot.selection.setBitrates(this.bitrates);
     if (!this.simulcast) slot.selection.setTarget('h');
@@ -216,7 +216,7 @@ export class PublishedTrack {
     }
     if (this.settled) slot.selection.settle();
     slot.selectionChanged();
-    if (this.voice !== undefined && this.firstMediaMs >= 0) {
+    if (this.voice !== undefined && this.firstMediaMs >= 0 && slot.receiver !== undefined) {
       this.owner.emit({
         type: 'voiceActivity',
         trackId: this.trackId,
@@ -226,7 +226,7 @@ export class PublishedTrack {
     }
   }
 
-  removeSlot(slot: OutboundTrack): void {
+  removeSlot(slot: TrackSubscriber): void {
     this.slots.delete(slot);
   }
 

@@ -6,8 +6,11 @@ import type {
   Variant,
 } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
+import type { TapEvent } from '../media-frames.js';
 import type { PerVariant } from '../variants.js';
 import type { MediaContext } from './context.js';
+import { FrameFeed, type FrameFeedOptions } from './frame-feed.js';
+import { FrameTap } from './frame-tap.js';
 import type { OutboundTrack } from './outbound-track.js';
 import type { PublishedTrack } from './published-track.js';
 import { RoomTransport } from './room-transport.js';
@@ -18,6 +21,8 @@ export class ForwardingRoom {
   private readonly tracks = new Map<string, PublishedTrack>();
   /** Live slots by the track they show, whether that is there yet or not. */
   private readonly slots = new Map<string, Set<OutboundTrack>>();
+  private readonly feeds = new Set<FrameFeed>();
+  private readonly taps = new Set<FrameTap>();
 
   constructor(
     private readonly context: MediaContext,
@@ -81,8 +86,39 @@ export class ForwardingRoom {
     this.tracks.get(trackId)?.setMuted(muted, this.context.world.now());
   }
 
+  /** A track out of frames that a component sends. */
+  openFeed(options: Omit<FrameFeedOptions, 'emit'>): FrameFeed {
+    const feed = new FrameFeed(this.context, { ...options, emit: this.onEvent });
+    this.feeds.add(feed);
+    this.publish(feed.track);
+
+    return feed;
+  }
+
+  closeFeed(feed: FrameFeed): void {
+    if (!this.feeds.delete(feed)) return;
+    feed.close();
+    this.unpublish(feed.track);
+  }
+
+  /** Whole frames of a track, for a component; the track may appear later. */
+  openTap(trackId: string, emit: (event: TapEvent) => void): FrameTap {
+    const tap = new FrameTap(this.context, trackId, emit);
+    this.taps.add(tap);
+    const track = this.tracks.get(trackId);
+    if (track !== undefined) tap.attach(track);
+
+    return tap;
+  }
+
+  closeTap(tap: FrameTap): void {
+    if (this.taps.delete(tap)) tap.close();
+  }
+
   tick(nowMs: number): void {
     for (const transport of this.transports.values()) transport.tick(nowMs);
+    for (const feed of this.feeds) feed.tick(nowMs);
+    for (const tap of this.taps) tap.tick(nowMs);
   }
 
   stats(): RoomMediaStats {
@@ -90,7 +126,9 @@ export class ForwardingRoom {
   }
 
   close(): void {
+    for (const feed of this.feeds) this.closeFeed(feed);
     for (const peerId of this.transports.keys()) this.closeTransport(peerId);
+    for (const tap of this.taps) this.closeTap(tap);
   }
 
   private publish(track: PublishedTrack): void {
@@ -98,6 +136,7 @@ export class ForwardingRoom {
     if (this.tracks.has(track.trackId)) return;
     this.tracks.set(track.trackId, track);
     for (const slot of this.slots.get(track.trackId) ?? []) slot.attach(track);
+    for (const tap of this.taps) if (tap.trackId === track.trackId) tap.attach(track);
   }
 
   private unpublish(track: PublishedTrack): void {

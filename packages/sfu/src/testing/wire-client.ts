@@ -45,7 +45,7 @@ export class WireClient {
   /** Decrypted packets, in order of arrival. */
   readonly rtp: RtpPacket[] = [];
   readonly rtcp: Buffer[] = [];
-  private socket: Socket;
+  private socket!: Socket;
   private srtp: SrtpSession | undefined;
   private srtcp: SrtcpSession | undefined;
   private dtls: DtlsClient | undefined;
@@ -64,9 +64,7 @@ export class WireClient {
     readonly peerId: string,
     readonly room: MediaRoom,
     private readonly certificate: DtlsCertificate,
-  ) {
-    this.socket = createSocket('udp4');
-  }
+  ) {}
 
   static async open(room: MediaRoom, peerId: string, certificate: DtlsCertificate): Promise<WireClient> {
     const client = new WireClient(peerId, room, certificate);

@@ -1,4 +1,4 @@
-import { isDecodeError, type Pid, type Ref, type Term, TermReader, TermWriter, Tuple } from '@bloom/etf';
+import { Atom, isDecodeError, Pid, type Ref, type Term, TermReader, TermWriter, Tuple } from '@bloom/etf';
 import { type Control, hasPayload, parseControl, reasonIsPayload, write } from './control.js';
 import { FrameTooBig } from './errors.js';
 import { FLAG } from './flags.js';
@@ -76,6 +76,9 @@ const BATCH_BYTES = 64 * 1024;
 const SPARE_BUFFERS = 4;
 const TICK = Buffer.alloc(4);
 const SILENT_CHECKS = 4;
+const SEND_SENDER = Buffer.from([131, 104, 3, 97, 22]);
+const REG_SEND = Buffer.from([131, 104, 4, 97, 6]);
+const UNUSED = Buffer.from([119, 0]);
 
 /** One established connection: frames in and out, ticks, and the bound on what is unsent. */
 export class Link {
@@ -101,6 +104,8 @@ export class Link {
   private readonly reader = new TermReader();
   private readonly writer: TermWriter;
   private readonly spare: Buffer[] = [];
+  private lastFrom: Pid | undefined;
+  private lastTo: Pid | undefined;
   private frameStart = 0;
   private flushPending = false;
   private seenIn = 0;
@@ -154,13 +159,17 @@ export class Link {
     try {
       if (bytes[start] !== 112) return this.malformed(`a frame of type ${bytes[start]}`);
       const reader = this.reader.open(bytes, start + 1, end);
-      const tuple = reader.term();
-      const op = tuple instanceof Tuple ? tuple.elements[0] : undefined;
-      control = tuple instanceof Tuple ? parseControl(tuple.elements) : undefined;
-      if (control === undefined) return this.malformed(`control message ${String(op)}`);
-      if (hasPayload(op as number)) {
-        payload = control.op === 'send' ? readPayload(reader) : reader.term();
-        if (reasonIsPayload(op as number)) control = { ...control, reason: { term: payload } } as Control;
+      control = this.readSend(reader);
+      if (control !== undefined) payload = readPayload(reader);
+      else {
+        const tuple = reader.term();
+        const op = tuple instanceof Tuple ? tuple.elements[0] : undefined;
+        control = tuple instanceof Tuple ? parseControl(tuple.elements) : undefined;
+        if (control === undefined) return this.malformed(`control message ${String(op)}`);
+        if (hasPayload(op as number)) {
+          payload = control.op === 'send' ? readPayload(reader) : reader.term();
+          if (reasonIsPayload(op as number)) control = { ...control, reason: { term: payload } } as Control;
+        }
       }
       if (reader.remaining > 0) return this.malformed(`${reader.remaining} bytes after a message`);
     } catch (error) {
@@ -173,6 +182,33 @@ export class Link {
     else this.options.events.control(this, control, payload);
     return !this.over;
   };
+
+  /**
+   * {22, From, To} and {6, From, '', Name} without making a tuple of them: nearly everything that arrives is one of
+   * these, mostly between the same two as before. Leaves the reader where it was when it is another message.
+   */
+  private readSend(reader: TermReader): Control | undefined {
+    const start = reader.position;
+    const toPid = reader.skip(SEND_SENDER);
+    if (!toPid && !reader.skip(REG_SEND)) return undefined;
+    const from = readPid(reader, this.lastFrom);
+    if (from !== undefined && toPid) {
+      const to = readPid(reader, this.lastTo);
+      if (to !== undefined) {
+        this.lastFrom = from;
+        this.lastTo = to;
+        return { op: 'send', from, to };
+      }
+    } else if (from !== undefined && reader.skip(UNUSED)) {
+      const name = reader.part();
+      if (name instanceof Atom) {
+        this.lastFrom = from;
+        return { op: 'send', from, to: name.name };
+      }
+    }
+    reader.rewind(start);
+    return undefined;
+  }
 
   private malformed(detail: string): false {
     this.close('malformed', detail);
@@ -288,6 +324,13 @@ export class Link {
     else this.wire.destroy();
     this.options.events.closed(this, reason, detail);
   }
+}
+
+/** The next term if it is a pid; mostly it is the same as the last one, and comparing bytes is cheaper than decoding. */
+function readPid(reader: TermReader, last: Pid | undefined): Pid | undefined {
+  if (last !== undefined && reader.skip(last.wire)) return last;
+  const term = reader.part();
+  return term instanceof Pid ? term : undefined;
 }
 
 function isForeign(control: Control, peer: string): boolean {

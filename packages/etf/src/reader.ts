@@ -340,8 +340,10 @@ function getBinary(asText: boolean): Term {
 
 /** A view on the input if it is a good part of it, else a copy: a small view would keep all of the input alive. */
 function bytesOf(start: number, length: number): Buffer {
-  const view = src.subarray(start, start + length);
-  return length <= 256 || length * 4 < src.buffer.byteLength ? Buffer.from(view) : view;
+  if (length > 256 && length * 4 >= src.buffer.byteLength) return src.subarray(start, start + length);
+  const copy = Buffer.allocUnsafe(length);
+  src.copy(copy, 0, start, start + length);
+  return copy;
 }
 
 function getBits(): Term {

@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import type { RawBuffer } from './writer.js';
 
 // Native string creation costs about 60 ns a call, whatever the length. Slicing a string that was made once from a
@@ -28,10 +28,9 @@ export function readText(bytes: RawBuffer, start: number, length: number, end: n
       return length === 0 ? '' : cut(bytes, start, length, end);
     }
   }
-  const text = bytes.utf8Slice(start, start + length);
-  // The replacement character is what the decoder leaves behind for broken input, but it may also have been sent.
-  if (text.includes('\ufffd') && !isUtf8(bytes.subarray(start, start + length))) return undefined;
-  return text;
+  const view = bytes.subarray(start, start + length);
+  if (!isUtf8(view)) return undefined;
+  return isAscii(view) ? bytes.latin1Slice(start, start + length) : bytes.utf8Slice(start, start + length);
 }
 
 function cut(bytes: RawBuffer, start: number, length: number, end: number): string {

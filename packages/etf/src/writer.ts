@@ -65,9 +65,14 @@ export class TermWriter {
   }
 
   raw(bytes: Uint8Array): void {
-    this.reserve(bytes.length);
-    this.bytes.set(bytes, this.length);
-    this.length += bytes.length;
+    const { length } = bytes;
+    this.reserve(length);
+    const target = this.bytes;
+    const at = this.length;
+    // Calling set() costs more than copying a few dozen bytes.
+    if (length < 48) for (let i = 0; i < length; i++) target[at + i] = bytes[i] as number;
+    else target.set(bytes, at);
+    this.length = at + length;
   }
 
   /** Appends a term with its version byte. When it throws, nothing has been appended. */
@@ -83,7 +88,10 @@ export class TermWriter {
   private start(term: Term, version: boolean): void {
     // The state of the encoder lives in module variables, because those are quicker than fields on the hot path. A
     // getter of an encoded object could encode too; saving what was there keeps that correct.
-    const outer = { out, pos, capacity, limit };
+    const outerOut = out;
+    const outerPos = pos;
+    const outerCapacity = capacity;
+    const outerLimit = limit;
     out = this.bytes as RawBuffer;
     pos = this.length;
     capacity = out.length;
@@ -97,7 +105,10 @@ export class TermWriter {
       this.bytes = out;
       this.length = pos;
     } finally {
-      ({ out, pos, capacity, limit } = outer);
+      out = outerOut;
+      pos = outerPos;
+      capacity = outerCapacity;
+      limit = outerLimit;
     }
   }
 

@@ -1,0 +1,63 @@
+/**
+ * `npm run bench:http -- [--only listing,mixed,subscribers] [--seconds 60] [--rooms 2000] [--rate 500] [--json file]`:
+ * the HTTP API and the server websocket of one node process, which has one core for itself where the machine has two.
+ * Ends with 1 when a target is missed.
+ */
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { availableParallelism, loadavg } from 'node:os';
+import { parseArgs } from 'node:util';
+import { measureListing } from './listing.js';
+import { measureMixed } from './mixed.js';
+import { type BenchNode, startBenchNode } from './node.js';
+import { type Result, table } from './result.js';
+import { measureSubscribers } from './subscribers.js';
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', default: 'listing,mixed,subscribers' },
+    seconds: { type: 'string', default: '60' },
+    rooms: { type: 'string', default: '2000' },
+    rate: { type: 'string', default: '500' },
+    json: { type: 'string' },
+  },
+});
+const seconds = Number(values.seconds);
+const eventSeconds = Math.min(20, seconds);
+const cores = availableParallelism();
+// The node on one core, this process on the others.
+const pinned = cores > 1 && spawnSync('taskset', ['-V']).status === 0;
+if (pinned) spawnSync('taskset', ['-a', '-c', '-p', `1-${cores - 1}`, String(process.pid)]);
+
+const measurements: Record<string, readonly ((node: BenchNode) => Promise<Result[]>)[]> = {
+  listing: [(node) => measureListing(node, Number(values.rooms))],
+  mixed: [(node) => measureMixed(node, { rate: Number(values.rate), seconds })],
+  subscribers: [
+    (node) => measureSubscribers(node, { subscribers: 1_000, rate: 100, seconds: eventSeconds }),
+    (node) => measureSubscribers(node, { subscribers: 100, rate: 1_000, seconds: eventSeconds }),
+  ],
+};
+
+const results: Result[] = [];
+const load = loadavg()[0] ?? 0;
+for (const name of values.only.split(',')) {
+  const chosen = measurements[name];
+  if (chosen === undefined) {
+    console.error(`--only ${name}: unknown, choose from ${Object.keys(measurements).join(', ')}`);
+    process.exit(64);
+  }
+  for (const measure of chosen) {
+    process.stderr.write(`${name} ...\n`);
+    const node = await startBenchNode(pinned ? 0 : undefined);
+    try {
+      results.push(...(await measure(node)));
+    } finally {
+      await node.stop();
+    }
+  }
+}
+
+const machine = `${cores} cores, node ${pinned ? 'on one of them' : 'not pinned to one'}; other load at the start ${load.toFixed(1)}`;
+console.log(`\n${table(results)}\n\n${machine}`);
+if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ machine, results }, null, 2)}\n`);
+if (results.some(({ met }) => !met)) process.exitCode = 1;

@@ -1,0 +1,133 @@
+import { cpuMicros, rss } from '../sfu/process.js';
+import { waitedMs } from './scheduler.js';
+import { Client, inParallel } from './client.js';
+import type { BenchNode } from './node.js';
+import { latencyText, type Result, summary } from './result.js';
+
+const ROOMS = 100;
+const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
+const mebibytes = (bytes: number): number => bytes / 1024 / 1024;
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+
+/** What the mixed load holds, so that whatever it creates it also removes. */
+class Mix {
+  readonly #peers: { roomId: string; peerId: string }[] = [];
+  readonly #rooms: string[] = [];
+  #step = 0;
+
+  constructor(private readonly client: Client) {}
+
+  /** One request; of 100: 45 look at a room, 40 come and go as peers, 10 as rooms, 3 ask for health, 2 for the list. */
+  async next(): Promise<void> {
+    const step = this.#step;
+    this.#step += 1;
+    const kind = (step * 37) % 100;
+    const room = `room-${step % ROOMS}`;
+    if (kind < 20) {
+      const { data } = await this.client.json(201, 'POST', `/room/${room}/peer`, { type: 'webrtc', options: {} });
+      this.#peers.push({ roomId: room, peerId: data.peer.id });
+      return;
+    }
+    if (kind < 40) {
+      const peer = this.#peers.shift();
+      if (peer !== undefined) {
+        await this.client.json(204, 'DELETE', `/room/${peer.roomId}/peer/${peer.peerId}`);
+        return;
+      }
+    } else if (kind < 45) {
+      const { data } = await this.client.json(201, 'POST', '/room', { maxPeers: 10, videoCodec: 'vp8' });
+      this.#rooms.push(data.room.id);
+      return;
+    } else if (kind < 50) {
+      const gone = this.#rooms.shift();
+      if (gone !== undefined) {
+        await this.client.json(204, 'DELETE', `/room/${gone}`);
+        return;
+      }
+    } else if (kind < 53) {
+      await this.client.json(200, 'GET', '/health');
+      return;
+    } else if (kind < 55) {
+      await this.client.json(200, 'GET', '/room');
+      return;
+    }
+    await this.client.json(200, 'GET', `/room/${room}`);
+  }
+}
+
+/**
+ * `rate` requests per second for `seconds`, each started at its time whether or not the ones before have been answered;
+ * latency counts from that time. Memory is that of the last quarter against the second one.
+ */
+export async function measureMixed(
+  node: BenchNode,
+  { rate, seconds }: { rate: number; seconds: number },
+): Promise<Result[]> {
+  const client = new Client(node.port);
+  const mix = new Mix(client);
+  try {
+    await inParallel(ROOMS, 8, async (index) => {
+      await client.json(201, 'POST', '/room', { roomId: `room-${index}` });
+    });
+    for (let warm = 0; warm < rate; warm += 1) await mix.next();
+
+    const total = rate * seconds;
+    const latencies = new Float64Array(total);
+    const memory: number[] = [];
+    const failures: unknown[] = [];
+    const pending: Promise<void>[] = [];
+    const cpuBefore = cpuMicros(node.pid);
+    const waitedBefore = waitedMs(node.pid);
+    const startedAt = performance.now();
+    for (let sent = 0; sent < total; ) {
+      const due = Math.min(total, Math.floor(((performance.now() - startedAt) / 1_000) * rate) + 1);
+      for (; sent < due; sent += 1) {
+        const index = sent;
+        const plannedAt = startedAt + (index * 1_000) / rate;
+        pending.push(
+          mix.next().then(
+            () => {
+              latencies[index] = performance.now() - plannedAt;
+            },
+            (error: unknown) => {
+              failures.push(error);
+              latencies[index] = Number.POSITIVE_INFINITY;
+            },
+          ),
+        );
+        if (index % rate === 0) memory.push(rss(node.pid));
+      }
+      await sleep(1);
+    }
+    await Promise.all(pending);
+    const elapsedMs = performance.now() - startedAt;
+    const cores = (cpuMicros(node.pid) - cpuBefore) / (elapsedMs * 1_000);
+
+    const waited = (waitedMs(node.pid) - waitedBefore) / elapsedMs;
+
+    const quarter = Math.max(1, Math.floor(memory.length / 4));
+    const [before, after] = [median(memory.slice(quarter, 2 * quarter)), median(memory.slice(-quarter))].map(mebibytes);
+    const grownMiB = (after ?? Number.NaN) - (before ?? Number.NaN);
+    const times = summary(latencies);
+    const failed = failures.length === 0 ? '' : `, ${failures.length} FAILED (${String(failures[0])})`;
+    return [
+      {
+        what: `${rate} mixed requests/s for ${seconds} s`,
+        values: { ...times, rate: (total / elapsedMs) * 1_000, cores, waited, failures: failures.length },
+        measured: `${latencyText(times)}, ${cores.toFixed(2)} cores, ${(waited * 100).toFixed(0)} % of the time kept from its core${failed}`,
+        target: 'p99 < 50 ms on one core',
+        met: times.p99 < 50 && failures.length === 0,
+      },
+      {
+        what: 'memory of the node meanwhile',
+        values: { beforeMiB: before ?? Number.NaN, afterMiB: after ?? Number.NaN, grownMiB },
+        measured: `${before?.toFixed(0)} MiB, then ${after?.toFixed(0)} MiB`,
+        target: 'flat: below 10 MiB more',
+        met: grownMiB < 10,
+      },
+    ];
+  } finally {
+    client.close();
+  }
+}

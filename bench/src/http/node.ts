@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ServerProcess } from '../sfu/process.js';
+
+const main = join(dirname(fileURLToPath(import.meta.url)), '../../../apps/bloom/dist/main.js');
+
+export const address = '127.0.0.1';
+export const token = 'development';
+
+export interface BenchNode {
+  readonly port: number;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((done) => probe.listen(0, address, done));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((done) => probe.close(done));
+  return port;
+}
+
+/** A node as its own process, on the given core alone when the system has `taskset`. */
+export async function startBenchNode(core: number | undefined): Promise<BenchNode> {
+  const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-http-'));
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  const node = [process.execPath, '--max-semi-space-size=64', main];
+  const [program = '', ...args] = core === undefined ? node : ['taskset', '-c', String(core), ...node];
+  const server = new ServerProcess(program, args, {
+    cwd: resources,
+    env: {
+      PATH: process.env['PATH'],
+      JF_IP: address,
+      JF_PORT: String(port),
+      JF_METRICS_PORT: String(metricsPort),
+      JF_SERVER_API_TOKEN: token,
+      JF_RESOURCES_BASE_PATH: resources,
+      JF_WEBRTC_TURN_PORT_RANGE: '0-0',
+      JF_MEDIA_WORKERS: '1',
+      JF_LOG_LEVEL: 'warning',
+    },
+  });
+  await server.until(async () => (await fetch(`http://${address}:${port}/health`)).status === 401);
+
+  return {
+    port,
+    pid: server.pid,
+    stop: async () => {
+      await server.stop();
+      rmSync(resources, { recursive: true, force: true });
+    },
+  };
+}

@@ -192,6 +192,38 @@ describe('loss between server and subscriber', () => {
   });
 });
 
+describe('keyframe requests of a subscriber', () => {
+  test('are stale while the last keyframe may still be on its way', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const source = camera(0x101);
+    world.advance(1000);
+    for (const packet of source.vp8Frame({ key: true })) publisher.send(packet);
+    const requests = (): number => {
+      let count = 0;
+      publisher.forEachRtcp((reader) => (count += reader.isPli ? 1 : 0));
+      publisher.rtcp.length = 0;
+      return count;
+    };
+    requests();
+    world.advance(40);
+    viewer.sendControl(new RtcpWriter().pli(1, 0xaaaa0001).bytes());
+    world.advance(600);
+    expect(requests()).toBe(0);
+    viewer.sendControl(new RtcpWriter().pli(1, 0xaaaa0001).bytes());
+    expect(requests()).toBe(1);
+  });
+});
+
+test('extension ids and mids beyond the one-byte form are left out instead of failing the slot', () => {
+  const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
+  const extensions = { mid: 4, transportCc: 200 };
+  const viewer = world.join('sub', { outbound: [videoSlot('cam', { mid: 'm'.repeat(40), extensions })] });
+  for (const packet of camera(0x101).vp8Frame({ key: true })) publisher.send(packet);
+  expect(viewer.packets).toHaveLength(2);
+  expect(viewer.packets[0]!.extension(4)).toBeUndefined();
+});
+
 /** The world's order of things under loss in both directions: everything lost is recovered. */
 test('five per cent of loss on both legs leaves no packet missing in the end', () => {
   const random = seededRandom(99);

@@ -19,6 +19,12 @@ import { SlotRepair } from './slot-repair.js';
 
 /** A slot's allocation is not negotiable for this time after its first media, ms. */
 const PROTECTED_MS = 500;
+/** A keyframe request is stale while the last keyframe may still be on its way: the round trip and this, ms. */
+const KEYFRAME_GRACE_MS = 50;
+/** However long the round trip, ms. */
+const KEYFRAME_GRACE_MAX_MS = 400;
+/** Longest mid that a one-byte header extension holds. */
+const MAX_MID = 16;
 
 /** What a slot needs of the transport it goes out on. */
 export interface SlotReceiver {
@@ -77,6 +83,7 @@ export class OutboundTrack implements TrackSubscriber {
   lost = 0;
   roundTripMs = -1;
   private lastKeyframeTimestamp = -1;
+  private lastKeyframeMs = Number.NEGATIVE_INFINITY;
   /** Number of the packet the last switch was made at. */
   private switchedAt = -1;
 
@@ -114,11 +121,11 @@ export class OutboundTrack implements TrackSubscriber {
     this.params = params;
     const { ssrc, rtxSsrc, codec, extensions, mid } = params;
     const extensionIds = {
-      transportCc: codec.feedback.includes('transport-cc') ? extensions.transportCc : undefined,
-      audioLevel: params.kind === 'audio' ? extensions.audioLevel : undefined,
+      transportCc: codec.feedback.includes('transport-cc') ? oneByteId(extensions.transportCc) : undefined,
+      audioLevel: params.kind === 'audio' ? oneByteId(extensions.audioLevel) : undefined,
     };
     const { payloadType } = codec;
-    const full = { mid: extensions.mid, ...extensionIds };
+    const full = { mid: mid.length <= MAX_MID ? oneByteId(extensions.mid) : undefined, ...extensionIds };
     this.fullHeader = new OutboundHeader({ ssrc, payloadType, extensionIds: full, mid });
     this.plainHeader = new OutboundHeader({ ssrc, payloadType, extensionIds });
     this.repair.update({
@@ -268,6 +275,7 @@ export class OutboundTrack implements TrackSubscriber {
     if (view.marker) this.markers++;
     if (view.timestamp === source.lastKeyframeTimestamp && view.timestamp !== this.lastKeyframeTimestamp) {
       this.lastKeyframeTimestamp = view.timestamp;
+      this.lastKeyframeMs = nowMs;
       this.keyframes++;
     }
   }
@@ -285,6 +293,8 @@ export class OutboundTrack implements TrackSubscriber {
   /** The receiver wants a keyframe of what it gets now, or of what it is waiting for. */
   keyframeWanted(nowMs: number): void {
     this.plis++;
+    const grace = Math.min(KEYFRAME_GRACE_MAX_MS, this.receiver.roundTripMs + KEYFRAME_GRACE_MS);
+    if (nowMs - this.lastKeyframeMs < grace) return;
     const { wanted } = this.selection;
     if (wanted !== undefined) this.track?.requestKeyframe(wanted, nowMs);
   }
@@ -340,4 +350,9 @@ export class OutboundTrack implements TrackSubscriber {
       rtcpPacketsSent: this.numbering.packetsSent,
     };
   }
+}
+
+/** We write one-byte header extensions: what does not fit is left out. */
+function oneByteId(id: number | undefined): number | undefined {
+  return id !== undefined && id >= 1 && id <= 14 ? id : undefined;
 }

@@ -28,15 +28,17 @@ export function run(command, args, options = {}) {
 const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
 const digest = (text) => createHash('sha256').update(text).digest('hex');
 
-/** `npm ci` on a fresh checkout; `npm install` when the lockfile has changed since the last time; else nothing. */
+/**
+ * Installs what the lockfile says, when it has changed since the last time. Not `npm ci`: it refuses a lockfile that
+ * lacks optional packages of other platforms, and which of those a registry has is not ours to say.
+ */
 export function install() {
   const stamp = join(root, 'node_modules', '.bloom-installed');
   const wanted = digest(readFileSync(join(root, 'package-lock.json')));
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
-  const fresh = !existsSync(join(root, 'node_modules'));
-  console.log(fresh ? 'Installing packages (once, about a minute) ...' : 'The lockfile changed: updating packages ...');
-  run(npm, [fresh ? 'ci' : 'install', '--no-progress', '--loglevel=error']);
-  writeFileSync(stamp, digest(readFileSync(join(root, 'package-lock.json'))));
+  console.log('Installing packages (once, about a minute) ...');
+  run(npm, ['install', '--no-save', '--no-progress', '--loglevel=error']);
+  writeFileSync(stamp, wanted);
 }
 
 /** Size and time of every source below a folder: enough to know whether a build is still good. */

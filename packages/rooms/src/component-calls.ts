@@ -5,6 +5,7 @@ import type { ComponentRecord } from './component-table.js';
 import { done, refusals, refused, type Outcome } from './outcome.js';
 import type { RoomMachine } from './room-machine.js';
 import type { RoomProtocol } from './room-messages.js';
+import type { ComponentReport } from './room-messages.js';
 import { RoomError, type ComponentType, type ComponentView, type RoomConfig } from './room-service.js';
 
 export interface CreateComponentOptions {
@@ -46,6 +47,8 @@ export async function createComponent(
   const log = context.log.child({ componentId: id });
   const { self } = context;
   let running: ComponentRecord['running'];
+  const early: ComponentReport[] = [];
+  let started = false;
   try {
     running = prepared.start({
       roomId,
@@ -53,13 +56,18 @@ export async function createComponent(
       componentId: id,
       media,
       log,
-      report: (report) => void context.cast(self, { type: 'fromComponent', componentId: id, report }),
+      report: (report) => {
+        if (started) context.cast(self, { type: 'fromComponent', componentId: id, report });
+        else early.push(report);
+      },
     });
   } catch (error) {
     log.error('component.start_failed', { kind: type, error });
     return refusals.componentFailed(type);
   }
   machine.addComponent({ id, type, properties, subscribeMode, origins: new Set(), tracks: new Map(), running });
+  started = true;
+  for (const report of early) machine.fromComponent(id, report);
 
   return done({ id, type, properties, tracks: [] });
 }

@@ -1,7 +1,7 @@
 import type { Log } from '@bloom/log';
 import type { MediaRoom } from '@bloom/sfu';
 import type { ComponentReport } from './room-messages.js';
-import type { VideoCodec } from './peer-session.js';
+import type { EndpointTrack, VideoCodec } from './peer-session.js';
 import type { ComponentType } from './room-service.js';
 
 /** One kind of server-side component. A node has those that its configuration enables; the others are disabled. */
@@ -36,13 +36,28 @@ export interface ComponentHost extends ComponentRoom {
   readonly componentId: string;
   readonly media: MediaRoom;
   readonly log: Log;
-  /** In order; a component that is gone is not listened to. */
+  /**
+   * In order; a component that is gone is not listened to. What is reported before `start` returns takes effect before any
+   * later call on the room.
+   */
   report(report: ComponentReport): void;
+}
+
+/** A track that a component is to receive. */
+export interface ReceivedTrack {
+  /** The endpoint that publishes it. */
+  origin: string;
+  track: EndpointTrack;
 }
 
 /** A running component. */
 export interface Component {
-  /** Endpoints that the API chose in manual mode; accumulates. */
+  /**
+   * The tracks to receive from now on, all of them: every track of the room but its own in auto mode, those of the chosen
+   * endpoints in manual mode. Called on every change, and never after `close`.
+   */
+  receive?(tracks: readonly ReceivedTrack[]): void;
+  /** Endpoints that the API chose in manual mode; accumulates. `receive` follows when they publish anything. */
   subscribe?(origins: readonly string[]): void;
   dial?(phoneNumber: string): void;
   hangUp?(): void;

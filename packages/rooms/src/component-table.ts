@@ -1,4 +1,4 @@
-import type { Component } from './component-kind.js';
+import type { Component, ReceivedTrack } from './component-kind.js';
 import { trackInfo, type PeerRecord } from './peer-record.js';
 import type { Endpoint, EndpointTrack } from './peer-session.js';
 import type { ComponentType, ComponentView, RoomConfig } from './room-service.js';
@@ -14,6 +14,8 @@ export interface ComponentRecord {
   readonly origins: Set<string>;
   readonly tracks: Map<string, EndpointTrack>;
   readonly running: Component;
+  /** What it was last told to receive. */
+  received?: readonly ReceivedTrack[];
 }
 
 /** The components of one room. */
@@ -64,6 +66,27 @@ export class ComponentTable {
     }
 
     return count;
+  }
+
+  /** Components whose tracks to receive have changed since they were last asked for, with the new ones. */
+  rerouted(peers: ReadonlyMap<string, PeerRecord>): { component: ComponentRecord; tracks: ReceivedTrack[] }[] {
+    const changes: { component: ComponentRecord; tracks: ReceivedTrack[] }[] = [];
+    for (const component of this.#components.values()) {
+      if (component.subscribeMode === null) continue;
+      const tracks: ReceivedTrack[] = [];
+      for (const source of [...peers.values(), ...this.#components.values()]) {
+        if (source.id === component.id) continue;
+        if (component.subscribeMode === 'manual' && !component.origins.has(source.id)) continue;
+        for (const track of source.tracks.values()) tracks.push({ origin: source.id, track });
+      }
+      const before = component.received ?? [];
+      const same = before.length === tracks.length && tracks.every(({ track }, i) => before[i]?.track === track);
+      if (same) continue;
+      component.received = tracks;
+      changes.push({ component, tracks });
+    }
+
+    return changes;
   }
 
   views(): ComponentView[] {

@@ -6,6 +6,7 @@ export type {
   ComponentKind,
   ComponentRoom,
   PreparedComponent,
+  ReceivedTrack,
 } from './component-kind.js';
 export {
   FileOptions,

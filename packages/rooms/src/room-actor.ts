@@ -69,9 +69,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
         withComponent(machine, componentId, (component) => {
           if (component.subscribeMode === null) return refusals.notSubscribable();
           if (component.subscribeMode === 'auto') return refusals.subscribeModeAuto(componentId);
-          for (const origin of origins) component.origins.add(origin);
-          component.running.subscribe?.(origins);
-          options.changed(machine);
+          machine.subscribeComponent(component, origins);
           return done(null);
         }),
       dial: ({ machine }, { componentId, phoneNumber }) =>
@@ -155,6 +153,15 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
       running.close().catch((error: unknown) => {
         context.log.warn('component.close_failed', { componentId: id, error });
       });
+    },
+    routeTracks: ({ id, running }, tracks) => {
+      try {
+        running.receive?.(tracks);
+      } catch (error) {
+        context.log.error('component.receive_failed', { componentId: id, error });
+        const report = { do: 'crashed', reason: 'it could not receive tracks' } as const;
+        context.cast(context.self, { type: 'fromComponent', componentId: id, report });
+      }
     },
     setTimer: (timer, ms) =>
       context.setTimer(

@@ -238,6 +238,7 @@ export class RoomMachine {
       this.#world.notify({ type: 'peerDeleted', roomId: this.roomId, peerId: peer.id });
     }
     for (const component of this.components.all()) {
+      this.components.remove(component.id);
       this.#notifyTracksRemoved({ componentId: component.id }, component.tracks.values());
       this.#world.endComponent(component);
     }
@@ -260,6 +261,13 @@ export class RoomMachine {
     this.components.add(component);
     this.#changed();
     this.#tellOthers(component.id, { type: 'endpointAdded', endpoint: this.components.endpoint(component) });
+  }
+
+  /** Endpoints chosen by hand. */
+  subscribeComponent(component: ComponentRecord, origins: readonly string[]): void {
+    for (const origin of origins) component.origins.add(origin);
+    component.running.subscribe?.(origins);
+    this.#changed();
   }
 
   removeComponent(componentId: string): Outcome<null> {
@@ -488,6 +496,9 @@ export class RoomMachine {
   #changed(peer?: PeerRecord): void {
     if (peer !== undefined) peer.view = undefined;
     this.#view = undefined;
+    for (const { component, tracks } of this.components.rerouted(this.#peers)) {
+      this.#world.routeTracks(component, tracks);
+    }
     this.#world.changed();
   }
 }

@@ -1,4 +1,5 @@
 import type { Notification } from '@bloom/protocol';
+import type { ReceivedTrack } from './component-kind.js';
 import type { ComponentRecord } from './component-table.js';
 import type { SessionInput } from './peer-session.js';
 import type { PeerRef, SocketRef } from './room-messages.js';
@@ -19,6 +20,8 @@ export interface RoomWorld {
   closeTransport(peerId: string): void;
   /** Ends the component's part: what it started, what it receives. */
   endComponent(component: ComponentRecord): void;
+  /** The component is to receive these tracks now. */
+  routeTracks(component: ComponentRecord, tracks: readonly ReceivedTrack[]): void;
   setTimer(timer: RoomTimer, ms: number): void;
   clearTimer(timer: RoomTimer): void;
   /** The view or the load has changed. */

@@ -35,6 +35,12 @@ export class TestMedia implements MediaEngine {
       setTargetVariant: (peerId, trackId, variant) => say(`target ${peerId} ${trackId} ${variant}`),
       setTrackBitrates: (trackId) => say(`bitrates ${trackId}`),
       setTrackMuted: (trackId, muted) => say(`muted ${trackId} ${muted}`),
+      openFeed: ({ trackId }) => ({ trackId, send: () => undefined, close: () => say(`closeFeed ${trackId}`) }),
+      openTap: ({ trackId }) => ({
+        trackId,
+        requestKeyFrame: () => undefined,
+        close: async () => say(`closeTap ${trackId}`),
+      }),
       stats: async () => ({ roomId, transports: [] }),
       close: async () => {
         this.emit.delete(roomId);

@@ -11,8 +11,10 @@ import type {
   TransportNegotiation,
   Variant,
 } from '../media-engine.js';
+import type { FeedOptions, MediaFeed, MediaTap, TapOptions } from '../media-frames.js';
 import type { PerVariant } from '../variants.js';
 import type { MediaCore } from './media-core.js';
+import { TapDelivery } from './tap-delivery.js';
 
 /** Everything in the calling thread: the simplest deployment, and the twin the workers are tested against. */
 export class InProcessEngine implements MediaEngine {
@@ -80,6 +82,36 @@ class InProcessRoom implements MediaRoom {
 
   setTrackMuted(trackId: string, muted: boolean): void {
     this.room.setTrackMuted(trackId, muted);
+  }
+
+  openFeed({ onKeyFrameWanted, ...options }: FeedOptions): MediaFeed {
+    const { room } = this;
+    const feed = room.openFeed({ ...options, keyFrameWanted: () => onKeyFrameWanted?.() });
+
+    return {
+      trackId: options.trackId,
+      send: (frame) => feed.send(frame),
+      close: () => room.closeFeed(feed),
+    };
+  }
+
+  openTap(options: TapOptions): MediaTap {
+    const { room } = this;
+    const delivery = new TapDelivery({
+      ...options,
+      log: this.core.log,
+      consumed: (bytes) => tap.consumed(1, bytes),
+    });
+    const tap = room.openTap(options.trackId, (event) => delivery.deliver(event));
+
+    return {
+      trackId: options.trackId,
+      requestKeyFrame: () => tap.requestKeyFrame(),
+      close: () => {
+        room.closeTap(tap);
+        return delivery.idle();
+      },
+    };
   }
 
   stats(): Promise<RoomMediaStats> {

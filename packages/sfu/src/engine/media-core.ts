@@ -49,6 +49,10 @@ export class MediaCore {
     return new MediaCore(port, new MediaContext(world, port, sealer));
   }
 
+  get log(): Log {
+    return this.context.world.log;
+  }
+
   openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): ForwardingRoom {
     if (this.closed) throw new MediaError('CLOSED', `the media engine is closed, room ${roomId} cannot be opened`);
     if (this.rooms.has(roomId)) throw new MediaError('EXISTS', `the room ${roomId} is open already`);

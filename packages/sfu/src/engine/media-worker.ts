@@ -102,6 +102,16 @@ export class MediaWorker {
     if (!this.gone) this.thread.postMessage(message, []);
   }
 
+  /** As `post`, with memory that is given away. */
+  give(message: ToWorker, memory: ArrayBuffer): void {
+    if (!this.gone) this.thread.postMessage(message, [memory]);
+  }
+
+  /** Where consumers' faults are written. */
+  get log(): Log {
+    return this.options.log;
+  }
+
   call(message: WorkerCall): Promise<unknown> {
     if (this.gone) return Promise.reject(new MediaError('CLOSED', this.reason));
     const call = this.newNumber();
@@ -164,6 +174,12 @@ export class MediaWorker {
       }
       case 'event':
         this.rooms.get(message.room)?.onEvent(message.event);
+        return;
+      case 'feedKeyFrame':
+        this.rooms.get(message.room)?.frames.keyFrameWanted(message.feed);
+        return;
+      case 'tapEvent':
+        this.rooms.get(message.room)?.frames.tapEvent(message.tap, message.event);
         return;
       case 'log':
         this.options.log[message.method](message.event, message.fields);

@@ -7,8 +7,10 @@ import type {
   TransportNegotiation,
   Variant,
 } from '../media-engine.js';
+import type { FeedOptions, MediaFeed, MediaTap, TapOptions } from '../media-frames.js';
 import type { PerVariant } from '../variants.js';
 import type { MediaWorker } from './media-worker.js';
+import { RemoteFrames } from './remote-frames.js';
 
 export interface RemoteRoomOptions {
   roomId: string;
@@ -27,8 +29,11 @@ export interface RemoteRoomOptions {
 export class RemoteRoom implements MediaRoom {
   private readonly users = new Map<string, string>();
   private closed: Promise<void> | undefined;
+  readonly frames: RemoteFrames;
 
-  constructor(private readonly options: RemoteRoomOptions) {}
+  constructor(private readonly options: RemoteRoomOptions) {
+    this.frames = new RemoteFrames(options.worker, options.room);
+  }
 
   get roomId(): string {
     return this.options.roomId;
@@ -51,6 +56,7 @@ export class RemoteRoom implements MediaRoom {
     if (this.closed !== undefined) return;
     this.closed = Promise.resolve();
     this.forget();
+    this.frames.fail();
     this.options.onEvent({ type: 'roomFailed', reason });
   }
 
@@ -89,6 +95,14 @@ export class RemoteRoom implements MediaRoom {
     worker.post({ type: 'setTrackMuted', room, trackId, muted });
   }
 
+  openFeed(options: FeedOptions): MediaFeed {
+    return this.frames.openFeed(options);
+  }
+
+  openTap(options: TapOptions): MediaTap {
+    return this.frames.openTap(options);
+  }
+
   async stats(): Promise<RoomMediaStats> {
     const { worker, room } = this.options;
     return (await worker.call({ type: 'roomStats', room })) as RoomMediaStats;
@@ -101,10 +115,10 @@ export class RemoteRoom implements MediaRoom {
 
   private async end(): Promise<void> {
     const { worker, room } = this.options;
-    worker.rooms.delete(room);
     this.forget();
-    // A worker that dies meanwhile has closed the room in its own way.
+    // A worker that dies meanwhile has closed the room in its own way. Until then the last frames of taps come in.
     await worker.call({ type: 'closeRoom', room }).catch(() => undefined);
+    worker.rooms.delete(room);
   }
 
   private forget(): void {

@@ -2,8 +2,11 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Log, LogFields } from '@bloom/log';
 import type { RelayStream } from '@bloom/webrtc';
+import type { FrameFeed } from '../forwarding/frame-feed.js';
+import type { FrameTap } from '../forwarding/frame-tap.js';
 import type { ForwardingRoom } from '../forwarding/room.js';
 import { MediaError } from '../media-error.js';
+import type { TapEvent } from '../media-frames.js';
 import { MediaCore } from './media-core.js';
 import { warmUp } from './warm-up.js';
 import {
@@ -49,6 +52,8 @@ function plain(fields: LogFields): LogFields {
 
 const rooms = new Map<number, ForwardingRoom>();
 const streams = new Map<number, RelayStream>();
+const feeds = new Map<number, FrameFeed>();
+const taps = new Map<number, FrameTap>();
 
 function roomOf(number: number): ForwardingRoom {
   const room = rooms.get(number);
@@ -84,6 +89,37 @@ function handle(core: MediaCore, message: ToWorker): unknown {
       return rooms.get(message.room)?.setTrackBitrates(message.trackId, message.bitratesBps);
     case 'setTrackMuted':
       return rooms.get(message.room)?.setTrackMuted(message.trackId, message.muted);
+    case 'openFeed': {
+      const { room, feed, options } = message;
+      const keyFrameWanted = (): void => post({ type: 'feedKeyFrame', room, feed });
+      const opened = rooms.get(room)?.openFeed({ ...options, keyFrameWanted });
+      if (opened !== undefined) feeds.set(feed, opened);
+      return;
+    }
+    case 'feedFrame':
+      return feeds.get(message.feed)?.send(message.frame);
+    case 'closeFeed': {
+      const feed = feeds.get(message.feed);
+      feeds.delete(message.feed);
+      if (feed !== undefined) rooms.get(message.room)?.closeFeed(feed);
+      return;
+    }
+    case 'openTap': {
+      const { room, tap, trackId } = message;
+      const opened = rooms.get(room)?.openTap(trackId, (event) => postTapEvent(room, tap, event));
+      if (opened !== undefined) taps.set(tap, opened);
+      return;
+    }
+    case 'tapConsumed':
+      return taps.get(message.tap)?.consumed(message.frames, message.bytes);
+    case 'tapKeyFrame':
+      return taps.get(message.tap)?.requestKeyFrame();
+    case 'closeTap': {
+      const tap = taps.get(message.tap);
+      taps.delete(message.tap);
+      if (tap !== undefined) rooms.get(message.room)?.closeTap(tap);
+      return;
+    }
     case 'roomStats':
       return roomOf(message.room).stats();
     case 'stats':
@@ -102,6 +138,12 @@ function handle(core: MediaCore, message: ToWorker): unknown {
       void core.close().then(() => parent.close());
       return;
   }
+}
+
+function postTapEvent(room: number, tap: number, event: TapEvent): void {
+  if (event.type !== 'frame') return post({ type: 'tapEvent', room, tap, event });
+  const data = ownFrame(event.frame.data);
+  post({ type: 'tapEvent', room, tap, event: { type: 'frame', frame: { ...event.frame, data } } }, [data.buffer]);
 }
 
 function openRelay(core: MediaCore, stream: number, { address, port }: { address: string; port: number }): RelayStream {

@@ -2,6 +2,7 @@
 import type { LogFields } from '@bloom/log';
 import type { DtlsCertificate } from '@bloom/webrtc';
 import type { MediaRoomEvent, RelayCredentials, TransportNegotiation, Variant } from '../media-engine.js';
+import type { FeedFrame, FeedOptions, TapEvent } from '../media-frames.js';
 import { MediaError, type MediaErrorCode } from '../media-error.js';
 import type { PerVariant } from '../variants.js';
 
@@ -24,6 +25,15 @@ export type ToWorker =
   | { type: 'setTargetVariant'; room: number; peerId: string; trackId: string; variant: Variant }
   | { type: 'setTrackBitrates'; room: number; trackId: string; bitratesBps: Partial<PerVariant<number>> }
   | { type: 'setTrackMuted'; room: number; trackId: string; muted: boolean }
+  | { type: 'openFeed'; room: number; feed: number; options: Omit<FeedOptions, 'onKeyFrameWanted'> }
+  | { type: 'feedFrame'; feed: number; frame: FeedFrame }
+  | { type: 'closeFeed'; room: number; feed: number }
+  | { type: 'openTap'; room: number; tap: number; trackId: string }
+  /** The consumer is done with that many frames. */
+  | { type: 'tapConsumed'; tap: number; frames: number; bytes: number }
+  | { type: 'tapKeyFrame'; tap: number }
+  /** Answered when all frames have been posted. */
+  | { type: 'closeTap'; call: number; room: number; tap: number }
   | { type: 'roomStats'; call: number; room: number }
   /** Answered with `EngineStats`; also the watchdog's question. */
   | { type: 'stats'; call: number }
@@ -41,6 +51,8 @@ export type FromWorker =
   | { type: 'failed'; error: PlainError }
   | { type: 'reply'; call: number; value?: unknown; error?: PlainError }
   | { type: 'event'; room: number; event: MediaRoomEvent }
+  | { type: 'feedKeyFrame'; room: number; feed: number }
+  | { type: 'tapEvent'; room: number; tap: number; event: TapEvent }
   | { type: 'log'; method: LogMethod; event: string; fields: LogFields }
   | { type: 'relayFrame'; stream: number; frame: Uint8Array }
   | { type: 'relayEnd'; stream: number };

@@ -1,0 +1,32 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { splitAnnexB, toAnnexB } from './index.js';
+
+test('start codes of three and four bytes part the units, zeros around them belong to none', () => {
+  const stream = Buffer.from([9, 9, 0, 0, 1, 0x67, 5, 0, 0, 0, 1, 0x68, 0, 0, 0, 0, 1, 0, 0, 1, 0x65, 7]);
+  expect(splitAnnexB(stream)).toEqual([Buffer.from([0x67, 5]), Buffer.from([0x68]), Buffer.from([0x65, 7])]);
+  expect(splitAnnexB(Buffer.from([1, 2, 3]))).toEqual([]);
+});
+
+test('what was joined comes apart the same', () => {
+  // An encoder escapes what looks like a start code, so no unit holds two zeros in a row or ends in one.
+  const nal = fc
+    .uint8Array({ minLength: 1, maxLength: 40, min: 1 } as object)
+    .map((bytes) => Buffer.from(bytes.map((b) => b || 1)));
+  fc.assert(
+    fc.property(fc.array(nal), (nals) => {
+      expect(splitAnnexB(toAnnexB(nals))).toEqual(nals);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('garbage is taken apart without an error', () => {
+  const bytes = fc.array(fc.constantFrom(0, 0, 0, 1, 0x65), { maxLength: 60 });
+  fc.assert(
+    fc.property(bytes, (list) => {
+      for (const nal of splitAnnexB(Buffer.from(list))) expect(nal.length).toBeGreaterThan(0);
+    }),
+    { numRuns: 10_000 },
+  );
+});

@@ -1,0 +1,82 @@
+/**
+ * Whole frames between the media plane and server-side components. Like the rest of the seam it is plain data, the same in
+ * process and through a media worker's message port.
+ */
+import type { TrackKind } from './media-engine.js';
+
+export type FrameCodec = 'opus' | 'vp8' | 'h264';
+
+/** One frame that a component sends into a room. */
+export interface FeedFrame {
+  /** RTP time at the codec's clock rate (Opus 48000, video 90000); may exceed 32 bits, must not fall. */
+  timestamp: number;
+  /** One Opus packet, or one H.264 access unit with Annex B start codes. Given away: it is not the caller's any more. */
+  data: Uint8Array;
+}
+
+export interface FeedOptions {
+  trackId: string;
+  /** Endpoint that publishes it: the canonical name its subscribers see. */
+  endpointId: string;
+  kind: TrackKind;
+  codec: 'opus' | 'h264';
+  /** A subscriber waits for a key frame; at most every 250 ms, repeated while none comes. */
+  onKeyFrameWanted?(): void;
+}
+
+/** A track that a component publishes. Its subscribers are those of any track. */
+export interface MediaFeed {
+  readonly trackId: string;
+  /** Sends the frame now: pacing is the caller's. Ignored when closed. */
+  send(frame: FeedFrame): void;
+  /** Withdraws the track. Idempotent. */
+  close(): void;
+}
+
+/** One frame of a track as its publisher encoded it. */
+export interface TappedFrame {
+  codec: FrameCodec;
+  /** Ticks of the codec's clock rate since the tap's first frame; goes on across changes of variant or source. */
+  timestamp: number;
+  key: boolean;
+  /** One Opus packet, one VP8 frame, or one H.264 access unit with Annex B start codes, key frames with parameter sets. */
+  data: Uint8Array;
+  /** When its first packet came, Unix milliseconds. */
+  arrivalMs: number;
+  /** When it was captured by the publisher's clock, Unix milliseconds; absent before the publisher's first sender report. */
+  senderMs?: number;
+}
+
+export interface TapOptions {
+  /** A track of any endpoint of the room; it may appear later, and again. */
+  trackId: string;
+  /**
+   * Whole frames in order. What is awaited counts as held: beyond 256 frames or 8 MB frames are dropped up to the next key
+   * frame, and reported as a gap.
+   */
+  onFrame(frame: TappedFrame): void | Promise<void>;
+  /** Frames are missing before the next one: packets lost on the way, or frames dropped because too many were held. */
+  onGap?(gap: TapGap): void;
+  /** The publisher withdrew the track, or the media plane is gone. */
+  onEnded?(): void;
+}
+
+export interface TapGap {
+  lostPackets: number;
+  droppedFrames: number;
+}
+
+/** What a component receives of one track: its highest active variant, from a key frame on. */
+export interface MediaTap {
+  readonly trackId: string;
+  /** Asks the publisher for a key frame. */
+  requestKeyFrame(): void;
+  /** Resolves when every frame received so far has been handed over. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** What a tap says; handed over by call in process, by message from a worker. */
+export type TapEvent = { type: 'frame'; frame: TappedFrame } | ({ type: 'gap' } & TapGap) | { type: 'ended' };
+
+/** Bounds on what a tap's consumer may hold. */
+export const TAP_LIMITS = { frames: 256, bytes: 8 * 1024 * 1024 } as const;

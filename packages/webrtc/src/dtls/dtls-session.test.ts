@@ -34,6 +34,7 @@ class Pair {
   failure: string | undefined;
   closedByClient = 0;
   nowMs = 1_000;
+  #stopped = false;
   readonly #ended: Promise<void>;
 
   constructor(options: PairOptions = {}) {
@@ -55,7 +56,9 @@ class Pair {
       send: (datagram) => {
         this.sent.push(Buffer.from(datagram));
         const through = (options.toClient ?? pass)(Buffer.from(datagram), this.sent.length);
-        setImmediate(() => through.forEach((one) => socket.onData(one)));
+        setImmediate(() => {
+          if (!this.#stopped) for (const one of through) socket.onData(one);
+        });
       },
       onConnected: (keys) => {
         this.keys = keys;
@@ -89,8 +92,9 @@ class Pair {
     return this;
   }
 
-  /** Lets werift's retransmission loop end at its next turn. */
+  /** Lets werift's retransmission loop end at its next turn, and lets it begin no other. */
   stopClient(): void {
+    this.#stopped = true;
     this.client.dtls.flight = 255;
   }
 
@@ -312,7 +316,7 @@ describe('garbage', () => {
             const where = at % datagram.length;
             datagram[where] = (datagram[where] ?? 0) ^ mask;
           }
-          session.receive(datagram, (nowMs += 20));
+          session.receive(datagram, (nowMs += 1));
         },
       ),
       { numRuns: 10_000 },

@@ -323,7 +323,7 @@ describe('garbage', () => {
     );
     await settle();
     expect(session.state).not.toBe('connected');
-  });
+  }, 30_000);
 });
 
 /** Splits a datagram of one plaintext handshake message into two records of a fragment each. */

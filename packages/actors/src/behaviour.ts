@@ -1,3 +1,4 @@
+import type { Pid, Term } from '@bloom/etf';
 import type { Log, LogFields } from '@bloom/log';
 import type { AnyRef, ActorRef } from './ref.js';
 import type { MessageOf, Protocol, ReplyOf } from './protocol.js';
@@ -8,9 +9,9 @@ export type StopReason = 'normal' | 'crashed';
 /** What a watcher hears, exactly once per monitor. */
 export interface Down {
   ref: AnyRef;
-  /** `noprocess`: it was gone before it could be watched. */
-  reason: StopReason | 'noprocess';
-  /** What its handler threw, when it crashed. */
+  /** `noprocess`: it was gone before it could be watched. `noconnection`: its node is not connected (any more). */
+  reason: StopReason | 'noprocess' | 'noconnection';
+  /** What its handler threw, when it crashed; `RemoteFault` when that was on another node. */
   error?: unknown;
 }
 
@@ -82,6 +83,15 @@ export interface ActorContext<P extends Protocol> {
   end(target: AnyRef): void;
 }
 
+/** What reaches an actor from Erlang: terms, not messages of its protocol. */
+export type TermMessage =
+  /** `gen_server:call`; what the handler returns is the reply. */
+  | { readonly kind: 'call'; readonly term: Term; readonly from: Pid; readonly node: string }
+  /** `gen_server:cast` and plain messages (`Pid ! Term`). */
+  | { readonly kind: 'cast' | 'info'; readonly term: Term; readonly node: string }
+  /** A linked process ended, when the behaviour traps exits. */
+  | { readonly kind: 'exit'; readonly term: Term; readonly from: Pid; readonly node: string };
+
 /** What an actor is: how its state begins and what it does with each message. State is changed in place. */
 export interface Behaviour<P extends Protocol, S> {
   /** Kind of actor, for the log and the listing. */
@@ -94,6 +104,14 @@ export interface Behaviour<P extends Protocol, S> {
       context: ActorContext<P>,
     ) => ReplyOf<P, K> | Promise<ReplyOf<P, K>> | Later<Awaited<ReplyOf<P, K>>>;
   };
+  /** Takes terms from Erlang. Without it, an actor understands nothing but the messages of its protocol. */
+  onTerm?(
+    state: S,
+    message: TermMessage,
+    context: ActorContext<P>,
+  ): Term | void | Promise<Term | void> | Later<Term | void>;
+  /** The end of a linked process is a message to `onTerm` instead of the end of this actor. */
+  readonly trapsExits?: boolean;
   /** Last words: runs once when the actor ends for good, after its children ended. Must not assume a sound state on `crashed`. */
   onStop?(state: S, end: { reason: StopReason; error?: unknown }): void | Promise<void>;
 }

@@ -8,6 +8,7 @@ import {
   type FaultDecision,
   type SpawnOptions,
   type StopReason,
+  type TermMessage,
 } from './behaviour.js';
 import type { Clock } from './clock.js';
 import { CallCrashed, MailboxFull, NoProcess, UnknownMessage } from './errors.js';
@@ -25,6 +26,14 @@ const STOP_GRACE_MS = 5_000;
 
 export interface Message {
   readonly type: string;
+}
+
+/** What came from Erlang, in its envelope. A class, so that no message of another node can pass for one. */
+export class TermEnvelope implements Message {
+  readonly type: string;
+  constructor(readonly term: TermMessage) {
+    this.type = `$${term.kind}`;
+  }
 }
 
 /** Where the answer of a call goes; settles once. */
@@ -137,6 +146,11 @@ export class Cell {
     this.#state = this.behaviour.init(this.#context);
   }
 
+  /** Whether its protocol has such a message. */
+  understands(type: string): boolean {
+    return this.#handler(type) !== undefined;
+  }
+
   receive(message: Message, reply?: Reply): boolean {
     this.counters.received++;
     if (this.#mailbox.size >= this.#limit && !this.#isEssential(message.type)) {
@@ -225,19 +239,27 @@ export class Cell {
     this.#current = envelope;
     if (envelope.escalated !== undefined) throw envelope.escalated.error;
 
-    const handlers = this.behaviour.handlers as Record<string, (...args: unknown[]) => unknown>;
-    const handler = Object.hasOwn(handlers, message.type) ? handlers[message.type] : undefined;
-    if (handler === undefined) {
+    const isTerm = message instanceof TermEnvelope;
+    const handler = isTerm ? undefined : this.#handler(message.type);
+    if (isTerm ? this.behaviour.onTerm === undefined : handler === undefined) {
       this.#current = undefined;
       this.#unknown(envelope);
       return undefined;
     }
 
-    const result = handler(this.#state, message, this.#context);
+    const result: unknown = isTerm
+      ? this.behaviour.onTerm?.(this.#state, message.term, this.#context)
+      : handler?.(this.#state, message, this.#context);
     if (result instanceof Promise) return result.then((value: unknown) => this.#done(envelope, value));
     this.#done(envelope, result);
 
     return undefined;
+  }
+
+  #handler(type: string): ((...args: unknown[]) => unknown) | undefined {
+    const handlers = this.behaviour.handlers as Record<string, (...args: unknown[]) => unknown>;
+
+    return Object.hasOwn(handlers, type) ? handlers[type] : undefined;
   }
 
   #done(envelope: Envelope, value: unknown): void {

@@ -1,3 +1,4 @@
+import type { Term } from '@bloom/etf';
 import type { ActorRef } from './ref.js';
 
 export type ActorErrorCode =
@@ -7,7 +8,13 @@ export type ActorErrorCode =
   | 'MAILBOX_FULL'
   | 'NAME_TAKEN'
   | 'SYSTEM_STOPPED'
-  | 'UNKNOWN_MESSAGE';
+  | 'UNKNOWN_MESSAGE'
+  | 'NO_CONNECTION'
+  | 'LINK_FULL'
+  | 'NOT_SENDABLE'
+  | 'TOO_MANY_CALLS'
+  | 'REMOTE_FAULT'
+  | 'EXIT';
 
 /** Base of everything this package throws. */
 export class ActorError extends Error {
@@ -78,6 +85,67 @@ export class SystemStopped extends ActorError {
 export class UnknownMessage extends ActorError {
   constructor(target: ActorRef | string, type: string) {
     super('UNKNOWN_MESSAGE', `${describe(target)} has no handler for ${type}`);
+  }
+}
+
+/** The target's node is not connected, or the connection was lost before the answer came: the request may have run. */
+export class NoConnection extends ActorError {
+  constructor(
+    target: ActorRef | string,
+    readonly node: string,
+  ) {
+    super('NO_CONNECTION', `no connection to ${node} for ${describe(target)}`);
+  }
+}
+
+/** The connection to the target's node has more unsent bytes than it may; the request was not sent. */
+export class LinkFull extends ActorError {
+  constructor(
+    target: ActorRef | string,
+    readonly node: string,
+  ) {
+    super(
+      'LINK_FULL',
+      `the connection to ${node} takes no more requests at the moment, such as one to ${describe(target)}`,
+    );
+  }
+}
+
+/** A message or reply that cannot go to another node: it is no plain data, or too large. */
+export class NotSendable extends ActorError {
+  constructor(why: string, options?: ErrorOptions) {
+    super('NOT_SENDABLE', `not sendable to another node: ${why}`, options);
+  }
+}
+
+/** More calls to other nodes are waiting than the limit. */
+export class TooManyCalls extends ActorError {
+  constructor(readonly limit: number) {
+    super('TOO_MANY_CALLS', `${limit} calls to other nodes are waiting for their answers`);
+  }
+}
+
+/** A fault on another node, as far as it travels. */
+export class RemoteFault extends ActorError {
+  constructor(
+    readonly node: string,
+    readonly reason: Term,
+    text: string,
+  ) {
+    super('REMOTE_FAULT', `on ${node}: ${text}`);
+  }
+}
+
+/**
+ * Ends an actor with that term as reason, which is what Erlang's monitors and links see. Thrown by a handler, or the
+ * error of an actor that an exit signal has ended.
+ */
+export class Exit extends ActorError {
+  constructor(
+    readonly reason: Term,
+    text = 'ended with a reason of its own',
+  ) {
+    super('EXIT', text);
   }
 }
 

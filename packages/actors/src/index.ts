@@ -9,16 +9,23 @@ export {
   type MailboxPolicy,
   type SpawnOptions,
   type StopReason,
+  type TermMessage,
 } from './behaviour.js';
 export { ManualClock, systemClock, type Clock } from './clock.js';
 export {
   ActorError,
   CallCrashed,
   CallTimeout,
+  Exit,
+  LinkFull,
   MailboxFull,
   NameTaken,
+  NoConnection,
   NoProcess,
+  NotSendable,
+  RemoteFault,
   SystemStopped,
+  TooManyCalls,
   UnknownMessage,
   type ActorErrorCode,
 } from './errors.js';
@@ -31,3 +38,6 @@ export {
   type ActorSystemOptions,
   type ListOptions,
 } from './system.js';
+export type { RemoteCounters } from './remote/counters.js';
+export type { FunctionOptions, NodeFunction } from './remote/functions.js';
+export { connectActors, type RemoteActors, type RemoteOptions, type RemoteProcess } from './remote/remote-actors.js';

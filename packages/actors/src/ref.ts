@@ -1,10 +1,12 @@
+import type { Pid } from '@bloom/etf';
 import type { Protocol } from './protocol.js';
 
 declare const speaks: unique symbol;
 
 /**
  * The address of one actor. Opaque: only the system that issued it can deliver to it. It stays valid as an address after
- * the actor ended and never reaches a successor of the same path.
+ * the actor ended and never reaches a successor of the same path. In a message to another node it travels as a pid and
+ * arrives as a ref again.
  *
  * Two refs are the same actor when their `key` is equal; compare with `sameActor`, not with `===`, because a ref that
  * travelled is another object.
@@ -20,6 +22,32 @@ export interface ActorRef<P extends Protocol = Protocol> {
 /** Any actor, whatever it speaks: enough to stop, watch or compare it. */
 // oxlint-disable-next-line typescript/no-explicit-any
 export type AnyRef = ActorRef<any>;
+
+/** A ref to an actor of this process. A class, so that it is told from data when a message leaves. */
+export class LocalRef implements ActorRef {
+  constructor(
+    readonly path: string,
+    readonly key: string,
+  ) {
+    Object.freeze(this);
+  }
+}
+
+/** A ref to an actor, or an Erlang process, of another node: by pid, or by the name it is registered under there. */
+export class RemoteRef implements ActorRef {
+  readonly path: string;
+  readonly key: string;
+
+  constructor(
+    readonly node: string,
+    readonly to: Pid | string,
+  ) {
+    const who = typeof to === 'string' ? to : `<${to.id}.${to.serial}>`;
+    this.path = `${node}/${who}`;
+    this.key = typeof to === 'string' ? this.path : `${this.path}#${to.creation}`;
+    Object.freeze(this);
+  }
+}
 
 export function sameActor(a: AnyRef, b: AnyRef): boolean {
   return a.key === b.key;

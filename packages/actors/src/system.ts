@@ -2,10 +2,10 @@ import type { Log } from '@bloom/log';
 import type { Behaviour, Down, SpawnOptions } from './behaviour.js';
 import { Cell, type AnyBehaviour, type AnyOptions, type CellHost, type Counters, type Message } from './cell.js';
 import { systemClock, type Clock } from './clock.js';
-import { CallTimeout, NameTaken, NoProcess, SystemStopped } from './errors.js';
+import { CallTimeout, NameTaken, NoConnection, NoProcess, SystemStopped } from './errors.js';
 import { NactHost } from './nact-host.js';
 import type { MessageOf, Protocol, ReplyOf } from './protocol.js';
-import { pathSegment, type ActorRef, type AnyRef } from './ref.js';
+import { LocalRef, pathSegment, RemoteRef, type ActorRef, type AnyRef } from './ref.js';
 
 const DEFAULT_CALL_TIMEOUT_MS = 5_000;
 
@@ -41,11 +41,15 @@ export interface ListOptions {
 export interface ActorSystem {
   /** A top-level actor; what its `init` throws comes back from here. */
   spawn<P extends Protocol, S>(behaviour: Behaviour<P, S>, options?: SpawnOptions<P>): ActorRef<P>;
-  /** Sends and forgets. False when it was surely not taken: nobody there, or the mailbox is full. */
+  /**
+   * Sends and forgets. False when it was surely not taken: nobody there, or the mailbox is full; for another node: no
+   * connection, one that is full, or a message that cannot travel.
+   */
   cast<P extends Protocol>(target: ActorRef<P> | string, message: MessageOf<P>): boolean;
   /**
    * Sends and waits for the reply, 5 s unless told.
-   * @throws NoProcess, CallTimeout, CallCrashed, MailboxFull, UnknownMessage
+   * @throws NoProcess, CallTimeout, CallCrashed, MailboxFull, UnknownMessage; to another node also NoConnection,
+   *   LinkFull, NotSendable, TooManyCalls
    */
   call<P extends Protocol, K extends keyof P & string>(
     target: ActorRef<P> | string,
@@ -58,6 +62,7 @@ export interface ActorSystem {
   register(name: string, ref: AnyRef): void;
   unregister(name: string): void;
   whereis(name: string): AnyRef | undefined;
+  /** Of an actor on another node: whether that node is connected. */
   isAlive(ref: AnyRef): boolean;
   /** Ends an actor and its children, lets its current message finish. Not to be awaited by the actor itself. */
   stop(ref: AnyRef): Promise<void>;
@@ -76,11 +81,34 @@ export function createActorSystem(options: ActorSystemOptions): ActorSystem {
   return new LocalActorSystem(options);
 }
 
-class LocalActorSystem implements ActorSystem, CellHost {
+/** Carries what is addressed to actors of other nodes. */
+export interface Router {
+  cast(target: RemoteRef, message: Message): boolean;
+  call(target: RemoteRef, message: Message, timeoutMs: number): Promise<unknown>;
+  /** Reports at most once. Returns the way to end it. */
+  monitor(target: RemoteRef, report: (down: Down) => void): () => void;
+  isAlive(target: RemoteRef): boolean;
+  stop(target: RemoteRef): Promise<void>;
+}
+
+/** What a system does with refs of other nodes before it has been connected, and after. */
+const nowhere: Router = {
+  cast: () => false,
+  call: (target) => Promise.reject(new NoConnection(target, target.node)),
+  monitor: (target, report) => {
+    queueMicrotask(() => report({ ref: target, reason: 'noconnection' }));
+    return () => {};
+  },
+  isAlive: () => false,
+  stop: () => Promise.resolve(),
+};
+
+export class LocalActorSystem implements ActorSystem, CellHost {
   readonly nact = new NactHost();
   readonly clock: Clock;
   readonly log: Log;
   deadLetters = 0;
+  router: Router = nowhere;
 
   readonly #cells = new Map<string, Cell>();
   readonly #top = new Map<string, Cell>();
@@ -118,7 +146,7 @@ class LocalActorSystem implements ActorSystem, CellHost {
     const sibling = siblings.get(name);
     if (sibling !== undefined && sibling.ending === undefined) throw new NameTaken(path);
 
-    const ref: AnyRef = Object.freeze({ path, key: `${path}#${serial}` });
+    const ref: AnyRef = new LocalRef(path, `${path}#${serial}`);
     const cell = new Cell(this, ref, name, parent, behaviour, options);
     siblings.set(name, cell);
     this.#cells.set(ref.key, cell);
@@ -135,7 +163,8 @@ class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   cast(target: AnyRef | string, message: Message): boolean {
-    const cell = this.#find(target);
+    if (target instanceof RemoteRef) return this.router.cast(target, message);
+    const cell = this.find(target);
     if (cell === undefined) {
       this.deadLetters++;
       return false;
@@ -145,7 +174,8 @@ class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   call(target: AnyRef | string, message: Message, timeoutMs = DEFAULT_CALL_TIMEOUT_MS): Promise<never> {
-    const cell = this.#find(target);
+    if (target instanceof RemoteRef) return this.router.call(target, message, timeoutMs) as Promise<never>;
+    const cell = this.find(target);
     if (cell === undefined) {
       this.deadLetters++;
       return Promise.reject(new NoProcess(target));
@@ -167,7 +197,6 @@ class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   monitor(target: AnyRef, listener: (down: Down) => void): () => void {
-    const cell = this.#cells.get(target.key);
     let watching = true;
     const once = (down: Down): void => {
       if (!watching) return;
@@ -178,6 +207,15 @@ class LocalActorSystem implements ActorSystem, CellHost {
         this.log.error('actor.monitor_failed', { actor: target.path, error });
       }
     };
+    if (target instanceof RemoteRef) {
+      const demonitor = this.router.monitor(target, once);
+
+      return () => {
+        watching = false;
+        demonitor();
+      };
+    }
+    const cell = this.#cells.get(target.key);
     if (cell === undefined) queueMicrotask(() => once({ ref: target, reason: 'noprocess' }));
     else cell.watchers.add(once);
 
@@ -188,7 +226,7 @@ class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   register(name: string, ref: AnyRef): void {
-    const cell = this.#find(ref);
+    const cell = this.find(ref);
     if (cell === undefined) throw new NoProcess(ref);
     const holder = this.#names.get(name);
     if (holder !== undefined && holder !== cell && holder.ending === undefined) throw new NameTaken(`the name ${name}`);
@@ -202,15 +240,15 @@ class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   whereis(name: string): AnyRef | undefined {
-    return this.#find(name)?.ref;
+    return this.find(name)?.ref;
   }
 
   isAlive(ref: AnyRef): boolean {
-    return this.#find(ref) !== undefined;
+    return ref instanceof RemoteRef ? this.router.isAlive(ref) : this.find(ref) !== undefined;
   }
 
   async stop(ref: AnyRef): Promise<void> {
-    await this.#cells.get(ref.key)?.stop();
+    await (ref instanceof RemoteRef ? this.router.stop(ref) : this.#cells.get(ref.key)?.stop());
   }
 
   list({ limit, match }: ListOptions): ActorInfo[] {
@@ -257,7 +295,8 @@ class LocalActorSystem implements ActorSystem, CellHost {
     this.nact.close();
   }
 
-  #find(target: AnyRef | string): Cell | undefined {
+  /** The living actor of that ref or name. */
+  find(target: AnyRef | string): Cell | undefined {
     const cell = typeof target === 'string' ? this.#names.get(target) : this.#cells.get(target.key);
 
     return cell?.ending === undefined ? cell : undefined;

@@ -1,0 +1,180 @@
+import { Atom, atom, isAtom, Pid, type Term, Tuple, tuple } from '@bloom/etf';
+import { asGenCall, type DistributionNode, type SpawnAnswer, type SpawnRequest } from '@bloom/distribution';
+import type { Log } from '@bloom/log';
+import type { Clock } from '../clock.js';
+import { Exit } from '../errors.js';
+import type { RemoteCounters } from './counters.js';
+import { faultText, isEncodable } from './reasons.js';
+
+/** What Erlang may call by `rpc` and `erpc`. Thrown errors reach the caller; an `Exit` with its reason. */
+export type NodeFunction = (...args: Term[]) => Term | void | Promise<Term | void>;
+
+export interface FunctionOptions {
+  /** After this the caller gets the error `timeout`. Default 5 s. */
+  timeoutMs?: number;
+}
+
+const DEFAULT_TIMEOUT_MS = 5_000;
+/** Registered name of the process that older callers and C nodes ask. */
+export const REX = 'rex';
+
+const BADRPC = atom('badrpc');
+const EXIT = atom('EXIT');
+const UNDEF = atom('undef');
+
+interface Entry {
+  readonly run: NodeFunction;
+  readonly timeoutMs: number;
+}
+
+/** How a function ended. */
+type Outcome = { readonly value: Term } | { readonly reason: Term; readonly stack: readonly Term[] };
+
+export interface FunctionsOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly counters: RemoteCounters;
+  /** Functions that may run at once. */
+  readonly maxRunning: number;
+}
+
+/** The functions that other nodes may call: those registered, and nothing else. */
+export class Functions {
+  readonly #options: FunctionsOptions;
+  readonly #table = new Map<string, Entry>();
+  readonly #running = new Map<string, Pid>();
+  #node: DistributionNode | undefined;
+  #rex: Pid | undefined;
+
+  constructor(options: FunctionsOptions) {
+    this.#options = options;
+  }
+
+  bind(node: DistributionNode, rex: Pid): void {
+    this.#node = node;
+    this.#rex = rex;
+  }
+
+  /** Replaces a function of the same name and arity. */
+  register(
+    fun: readonly [module: string, name: string, arity: number],
+    run: NodeFunction,
+    options: FunctionOptions,
+  ): void {
+    const [module, name, arity] = fun;
+    this.#table.set(`${module}:${name}/${arity}`, { run, timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS });
+  }
+
+  /** The process of a running function. */
+  process(pid: Pid): Pid | undefined {
+    return this.#running.get(idOf(pid));
+  }
+
+  /** A spawn request: erpc calls and casts, nothing else. */
+  spawn({ module, fun, arity }: SpawnRequest, args: readonly Term[], from: string): SpawnAnswer | Atom {
+    const node = this.#node;
+    if (node === undefined || module !== 'erpc') return atom('notsup');
+    const isCall = fun === 'execute_call' && arity === 4 && args.length === 4;
+    if (!isCall && !(fun === 'execute_cast' && arity === 3 && args.length === 3)) return atom('notsup');
+    if (this.#isFull()) return atom('system_limit');
+
+    const [res, ...mfa] = isCall ? args : [undefined, ...args];
+    const pid = node.createPid();
+    this.#running.set(idOf(pid), pid);
+    const run = async (): Promise<void> => {
+      const outcome = await this.#run(mfa, from);
+      this.#running.delete(idOf(pid));
+      node.exited(pid, isCall ? endOf(res, outcome) : atom('normal'));
+    };
+
+    return { pid, run: () => void run() };
+  }
+
+  /** A message to `rex`. */
+  rex(message: Term, from: string): void {
+    const node = this.#node;
+    const rex = this.#rex;
+    if (node === undefined || rex === undefined) return;
+
+    const call = asGenCall(message);
+    if (call !== undefined) {
+      void this.#rexCall(call.request, from, (reply) => node.reply(call, reply, rex));
+      return;
+    }
+    if (!(message instanceof Tuple) || message.elements.length !== 2) return;
+    const [first, second] = message.elements;
+    if (isAtom(first, '$gen_cast')) void this.#rexCall(second, from, undefined);
+    else if (first instanceof Pid && first.node === from) {
+      if (isAtom(second, 'features_request')) {
+        const features = tuple(atom('features_reply'), atom(node.name), [atom('erpc')]);
+        node.send(first, features, { from: rex });
+      } else void this.#rexCall(second, from, (reply) => node.send(first, tuple(atom(REX), reply), { from: rex }));
+    }
+  }
+
+  /** `{call, M, F, Args, GroupLeader}`; `{cast, ...}` and whatever is none goes without an answer. */
+  async #rexCall(request: Term, from: string, answer: ((reply: Term) => void) | undefined): Promise<void> {
+    if (!(request instanceof Tuple) || request.elements.length !== 5) return;
+    const [kind, ...mfa] = request.elements.slice(0, 4);
+    if (!isAtom(kind, answer === undefined ? 'cast' : 'call')) return;
+    const outcome: Outcome = this.#isFull() ? { reason: atom('system_limit'), stack: [] } : await this.#run(mfa, from);
+
+    try {
+      answer?.('value' in outcome ? outcome.value : tuple(BADRPC, tuple(EXIT, tuple(outcome.reason, outcome.stack))));
+    } catch (error) {
+      this.#options.log.error('actor.reply_not_sendable', { node: from, error });
+    }
+  }
+
+  #isFull(): boolean {
+    return this.#running.size >= this.#options.maxRunning;
+  }
+
+  /** Never rejects, and what it gives can be encoded. */
+  async #run([module, fun, args]: readonly Term[], from: string): Promise<Outcome> {
+    const { counters, log } = this.#options;
+    counters.functionCalls++;
+    const named = module instanceof Atom && fun instanceof Atom && Array.isArray(args);
+    const name = named ? `${module.name}:${fun.name}/${(args as Term[]).length}` : 'no function';
+    const entry = named ? this.#table.get(name) : undefined;
+    if (entry === undefined) {
+      counters.functionFailures++;
+      return { reason: UNDEF, stack: [tuple(module, fun, args, [])] };
+    }
+
+    try {
+      const value = await this.#withinTime(entry, args as Term[]);
+      if (!isEncodable(value)) throw new Error('its result is no term');
+      return { value };
+    } catch (error) {
+      counters.functionFailures++;
+      log.warn('actor.function_failed', { function: name, node: from, error });
+      const own = error instanceof Exit && isEncodable(error.reason);
+      return { reason: own ? error.reason : tuple(atom('crashed'), faultText(error)), stack: [] };
+    }
+  }
+
+  async #withinTime({ run, timeoutMs }: Entry, args: Term[]): Promise<Term> {
+    const { clock } = this.#options;
+    const result = run(...args);
+    if (!(result instanceof Promise)) return result as Term;
+
+    let timer: unknown;
+    const late = new Promise<never>((_, reject) => {
+      timer = clock.setTimeout(() => reject(new Exit(atom('timeout'), `no result within ${timeoutMs} ms`)), timeoutMs);
+    });
+
+    return (await Promise.race([result, late]).finally(() => clock.clearTimeout(timer))) as Term;
+  }
+}
+
+/** The exit reason that carries the result of an erpc call. */
+function endOf(res: Term, outcome: Outcome): Term {
+  return 'value' in outcome
+    ? tuple(res, atom('return'), outcome.value)
+    : tuple(res, atom('error'), outcome.reason, outcome.stack);
+}
+
+function idOf(pid: Pid): string {
+  return `${pid.id}.${pid.serial}`;
+}

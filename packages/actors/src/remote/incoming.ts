@@ -1,0 +1,192 @@
+import { type Atom, atom, isAtom, isRecord, Pid, Ref, type Term, Tuple, tuple } from '@bloom/etf';
+import {
+  asGenCall,
+  type DistributionNode,
+  type GenCall,
+  type ProcessTable,
+  type SpawnAnswer,
+  type SpawnRequest,
+  type Target,
+  type Watched,
+} from '@bloom/distribution';
+import type { Log } from '@bloom/log';
+import { TermEnvelope, type Cell, type Message, type Reply } from '../cell.js';
+import { ActorError, CallCrashed, Exit, MailboxFull } from '../errors.js';
+import type { LocalActorSystem } from '../system.js';
+import type { RemoteCounters } from './counters.js';
+import { REX, type Functions } from './functions.js';
+import type { PidTable } from './pid-table.js';
+import type { PlainData } from './plain-data.js';
+import { faultText, isOrderly, reasonText } from './reasons.js';
+import type { Waiting } from './waiting.js';
+
+const OK = atom('ok');
+const ERROR = atom('error');
+
+export interface IncomingOptions {
+  readonly system: LocalActorSystem;
+  readonly node: DistributionNode;
+  readonly rex: Pid;
+  readonly waiting: Waiting;
+  readonly pids: PidTable;
+  readonly data: PlainData;
+  readonly functions: Functions;
+  readonly counters: RemoteCounters;
+  readonly log: Log;
+}
+
+/** What other nodes send to the actors of this one. */
+export class Incoming implements ProcessTable {
+  readonly #options: IncomingOptions;
+
+  constructor(options: IncomingOptions) {
+    this.#options = options;
+  }
+
+  whereIs(target: Target): Pid | undefined {
+    const { rex, waiting, pids, functions } = this.#options;
+    if (target === REX) return rex;
+    const cell = this.#cell(target);
+    if (cell !== undefined) return pids.pidOf(cell.ref);
+    if (typeof target === 'string') return undefined;
+    if (isSame(target, waiting.pid)) return waiting.pid;
+
+    return functions.process(target);
+  }
+
+  deliver(to: Pid | string | Ref, message: Term, _from: Pid | undefined, node: string): void {
+    const { waiting, functions, counters } = this.#options;
+    if (to instanceof Ref || (to instanceof Pid && isSame(to, waiting.pid))) {
+      if (!waiting.answered(message, node)) counters.lateReplies++;
+      return;
+    }
+    if (to === REX) {
+      functions.rex(message, node);
+      return;
+    }
+    const cell = this.#cell(to);
+    if (cell === undefined) counters.deadLetters++;
+    else this.#message(cell, message, node);
+  }
+
+  down(_watcher: Pid, ref: Ref, _target: Watched, reason: Term): void {
+    this.#options.waiting.down(ref, reason);
+  }
+
+  /** As in Erlang: ends the actor unless the reason is `normal`, or is a message when the actor traps exits. */
+  exit(to: Pid, from: Pid, reason: Term, linked: boolean): void {
+    const { counters, log } = this.#options;
+    const cell = this.#cell(to);
+    if (cell === undefined) return;
+
+    const kill = !linked && isAtom(reason, 'kill');
+    if (cell.behaviour.trapsExits === true && cell.behaviour.onTerm !== undefined && !kill) {
+      cell.receive(new TermEnvelope({ kind: 'exit', term: reason, from, node: from.node }));
+      return;
+    }
+    if (isAtom(reason, 'normal')) return;
+    counters.exits++;
+    const text = reasonText(reason);
+    log.warn('actor.exit_signal', { actor: cell.ref.path, node: from.node, linked, reason: text });
+    const error = new Exit(kill ? atom('killed') : reason, `ended by an exit signal of ${from.node}: ${text}`);
+    void cell.stop(isOrderly(reason) ? 'normal' : 'crashed', error);
+  }
+
+  spawn(request: SpawnRequest, args: readonly Term[], node: string): SpawnAnswer | Atom {
+    return this.#options.functions.spawn(request, args, node);
+  }
+
+  spawned(_to: Pid, ref: Ref, result: Pid | Atom): void {
+    this.#options.waiting.spawned(ref, result);
+  }
+
+  #cell(target: Target): Cell | undefined {
+    const { system, pids } = this.#options;
+    if (typeof target === 'string') return system.find(target);
+    const ref = pids.actor(target);
+
+    return ref === undefined ? undefined : system.find(ref);
+  }
+
+  #message(cell: Cell, message: Term, node: string): void {
+    const { counters } = this.#options;
+    const call = asGenCall(message);
+    if (call !== undefined) {
+      counters.callsIn++;
+      this.#call(cell, call, node);
+      return;
+    }
+    counters.castsIn++;
+    const isCast =
+      message instanceof Tuple && message.elements.length === 2 && isAtom(message.elements[0], '$gen_cast');
+    const term = isCast ? message.elements[1] : message;
+    if (isMessage(cell, term)) cell.receive(this.#options.data.toValue(term) as Message);
+    else if (cell.behaviour.onTerm === undefined) counters.deadLetters++;
+    else cell.receive(new TermEnvelope({ kind: isCast ? 'cast' : 'info', term, node }));
+  }
+
+  #call(cell: Cell, call: GenCall, node: string): void {
+    const { counters, data } = this.#options;
+    const { request } = call;
+    if (isMessage(cell, request)) {
+      const message = data.toValue(request) as Message;
+      cell.receive(
+        message,
+        this.#reply(cell, call, message.type, (value) => tuple(OK, data.toTerm(value))),
+      );
+    } else if (cell.behaviour.onTerm === undefined) {
+      counters.deadLetters++;
+      this.#send(cell, call, tuple(ERROR, atom('unknown_message'), `${cell.ref.path} takes no terms`));
+    } else {
+      const envelope = new TermEnvelope({ kind: 'call', term: request, from: call.from, node });
+      cell.receive(
+        envelope,
+        this.#reply(cell, call, envelope.type, (value) => value as Term),
+      );
+    }
+  }
+
+  #reply(cell: Cell, call: GenCall, type: string, toTerm: (value: unknown) => Term): Reply {
+    return {
+      resolve: (value) => {
+        try {
+          this.#options.node.reply(call, toTerm(value), this.#options.waiting.pid);
+        } catch (error) {
+          this.#options.counters.notSendable++;
+          this.#options.log.error('actor.reply_not_sendable', { actor: cell.ref.path, messageType: type, error });
+          this.#send(cell, call, errorTerm(error as Error));
+        }
+      },
+      reject: (error) => this.#send(cell, call, errorTerm(error)),
+    };
+  }
+
+  #send(cell: Cell, call: GenCall, reply: Term): void {
+    try {
+      this.#options.node.reply(call, reply, this.#options.waiting.pid);
+    } catch (error) {
+      this.#options.log.error('actor.reply_not_sendable', { actor: cell.ref.path, error });
+    }
+  }
+}
+
+/** Whether a term is a message of our own kind: a map with a `type`, which the actor knows or at least no one else could. */
+function isMessage(cell: Cell, term: Term): boolean {
+  if (!isRecord(term) || !Object.hasOwn(term, 'type')) return false;
+  const { type } = term;
+
+  return typeof type === 'string' && (cell.behaviour.onTerm === undefined || cell.understands(type));
+}
+
+/** `{error, Code, Detail}`: an error of a call as it travels. */
+function errorTerm(error: Error): Term {
+  if (error instanceof MailboxFull) return tuple(ERROR, atom('mailbox_full'), error.limit);
+  const code = error instanceof ActorError ? error.code : 'CRASHED';
+  if (code === 'NO_PROCESS' || code === 'UNKNOWN_MESSAGE') return tuple(ERROR, atom(code.toLowerCase()), error.message);
+
+  return tuple(ERROR, atom('crashed'), faultText(error instanceof CallCrashed ? error.cause : error));
+}
+
+function isSame(a: Pid, b: Pid): boolean {
+  return a.id === b.id && a.serial === b.serial;
+}

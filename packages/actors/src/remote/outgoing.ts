@@ -1,0 +1,298 @@
+import { FrameTooBig, type DistributionNode, type SendKind } from '@bloom/distribution';
+import { Atom, atom, EtfError, ImproperList, isAtom, type Pid, type Ref, type Term, Tuple, tuple } from '@bloom/etf';
+import type { Log } from '@bloom/log';
+import type { Down } from '../behaviour.js';
+import type { Message } from '../cell.js';
+import {
+  CallCrashed,
+  CallTimeout,
+  LinkFull,
+  MailboxFull,
+  NoConnection,
+  NoProcess,
+  NotSendable,
+  RemoteFault,
+  UnknownMessage,
+} from '../errors.js';
+import { RemoteRef } from '../ref.js';
+import type { LocalActorSystem, Router } from '../system.js';
+import type { RemoteCounters } from './counters.js';
+import type { PlainData } from './plain-data.js';
+import { downOf, reasonText } from './reasons.js';
+import type { Waiter, Waiting } from './waiting.js';
+
+const GEN_CALL = atom('$gen_call');
+const GEN_CAST = atom('$gen_cast');
+const ALIAS = [atom('alias')];
+const SHUTDOWN = atom('shutdown');
+
+interface Asked {
+  readonly target: RemoteRef;
+  readonly what: string;
+  readonly timeoutMs: number;
+}
+
+interface Settle {
+  resolve(value: Term): void;
+  reject(error: unknown): void;
+}
+
+type Question = Omit<Waiter, 'node'> & { readonly begin: (ref: Ref) => void };
+
+export interface OutgoingOptions {
+  readonly system: LocalActorSystem;
+  readonly node: DistributionNode;
+  readonly waiting: Waiting;
+  readonly data: PlainData;
+  readonly counters: RemoteCounters;
+  readonly log: Log;
+}
+
+/** What goes to actors and processes of other nodes. */
+export class Outgoing implements Router {
+  readonly #options: OutgoingOptions;
+
+  constructor(options: OutgoingOptions) {
+    this.#options = options;
+  }
+
+  // --- our actors
+
+  cast(target: RemoteRef, message: Message): boolean {
+    const { system, data, counters, log } = this.#options;
+    if (this.#isHere(target)) return typeof target.to === 'string' && system.cast(target.to, message);
+
+    counters.castsOut++;
+    try {
+      return this.send(target, tuple(GEN_CAST, data.toTerm(message)), 'one-way');
+    } catch (error) {
+      counters.notSendable++;
+      log.error('actor.not_sendable', { target: target.path, messageType: message.type, error });
+      return false;
+    }
+  }
+
+  async call(target: RemoteRef, message: Message, timeoutMs: number): Promise<unknown> {
+    const { system, data, counters } = this.#options;
+    if (this.#isHere(target)) {
+      if (typeof target.to !== 'string') throw new NoProcess(target);
+      return await system.call(target.to, message, timeoutMs);
+    }
+    let request: Term;
+    try {
+      request = data.toTerm(message);
+    } catch (error) {
+      counters.notSendable++;
+      throw error;
+    }
+
+    return this.#result(target, message.type, await this.request(target, request, timeoutMs, message.type));
+  }
+
+  monitor(target: RemoteRef, report: (down: Down) => void): () => void {
+    const { system, node, waiting } = this.#options;
+    if (this.#isHere(target)) return system.monitor(system.find(String(target.to))?.ref ?? NOBODY, report);
+
+    // A connection that cannot take the request ends in this very moment; nobody is told before this function returned.
+    let asking = true;
+    const ref = waiting.open({
+      node: target.node,
+      down: (reason) => {
+        const tell = (): void => report({ ref: target, ...downOf(reason, target.node) });
+        if (asking) queueMicrotask(tell);
+        else tell();
+      },
+    });
+    node.monitorAs(ref, waiting.pid, watched(target));
+    asking = false;
+
+    return () => void waiting.close(ref);
+  }
+
+  isAlive(target: RemoteRef): boolean {
+    const { system, node } = this.#options;
+    if (this.#isHere(target)) return typeof target.to === 'string' && system.find(target.to) !== undefined;
+
+    return node.isConnected(target.node);
+  }
+
+  /** An exit signal with reason `shutdown`; resolves when the actor is gone, or its node. */
+  async stop(target: RemoteRef): Promise<void> {
+    const { node, waiting, log, system } = this.#options;
+    const { to } = target;
+    if (this.#isHere(target)) {
+      const here = typeof to === 'string' ? system.find(to) : undefined;
+      await here?.stop();
+    } else if (typeof to === 'string') log.warn('actor.stop_by_name', { target: target.path });
+    else {
+      await new Promise<void>((resolve) => {
+        this.monitor(target, () => resolve());
+        node.exit(waiting.pid, to, SHUTDOWN);
+      });
+    }
+  }
+
+  // --- terms
+
+  /**
+   * `gen_server:call`. Rejects with NoProcess, NoConnection, CallTimeout, CallCrashed (it ended with a reason), LinkFull,
+   * NotSendable or TooManyCalls.
+   */
+  request(target: RemoteRef, request: Term, timeoutMs: number, what = 'a request'): Promise<Term> {
+    const { node, waiting } = this.#options;
+
+    return this.#ask({ target, what, timeoutMs }, ({ resolve, reject }) => ({
+      answered: resolve,
+      down: (reason) => reject(this.#downError(target, what, reason)),
+      // One reference is monitor, alias and tag, as in gen.erl.
+      begin: (ref) => {
+        node.monitorAs(ref, waiting.pid, watched(target));
+        const from = tuple(waiting.pid, new ImproperList(ALIAS, ref));
+        if (!this.send(target, tuple(GEN_CALL, from, request), 'query')) throw new LinkFull(target, target.node);
+      },
+    }));
+  }
+
+  /** Any term. False when it was not queued. Throws NotSendable. */
+  send(target: RemoteRef, message: Term, kind: SendKind = 'one-way'): boolean {
+    const { node, waiting, counters } = this.#options;
+    const to = typeof target.to === 'string' ? { node: target.node, name: target.to } : target.to;
+    try {
+      const result = node.send(to, message, { from: waiting.pid, kind });
+      if (result === 'no_connection') counters.noConnection++;
+      if (result === 'overflow') counters.overflowed++;
+      return result === 'sent';
+    } catch (error) {
+      throw notSendable(error);
+    }
+  }
+
+  sendCast(target: RemoteRef, message: Term): boolean {
+    this.#options.counters.castsOut++;
+    return this.send(target, tuple(GEN_CAST, message));
+  }
+
+  /** `erpc:call`. Rejects with NoConnection, CallTimeout, RemoteFault, TooManyCalls or NotSendable. */
+  callFunction(
+    host: string,
+    fun: readonly [module: string, name: string],
+    args: readonly Term[],
+    timeoutMs: number,
+  ): Promise<Term> {
+    const { waiting, node } = this.#options;
+    const [module, name] = fun;
+    const target = new RemoteRef(host, `${module}:${name}/${args.length}`);
+
+    return this.#ask({ target, what: 'erpc', timeoutMs }, ({ resolve, reject }) => ({
+      spawned: (result) => {
+        if (result instanceof Atom) reject(this.#downError(target, 'erpc', result));
+      },
+      down: (reason) => {
+        const returned = returnedValue(reason);
+        if (returned === undefined) reject(this.#functionError(target, reason));
+        else resolve(returned.value);
+      },
+      begin: (ref) => {
+        const how = { module: 'erpc', fun: 'execute_call', arity: 4, monitor: true, link: false };
+        node.spawn(host, { ref, from: waiting.pid, ...how }, [ref, atom(module), atom(name), args]);
+      },
+    }));
+  }
+
+  /** Waits for one answer; every way out settles the promise once and leaves nothing open. */
+  #ask({ target, what, timeoutMs }: Asked, how: (settle: Settle) => Question): Promise<Term> {
+    const { node, waiting, counters, system } = this.#options;
+    if (!node.isConnected(target.node)) {
+      counters.noConnection++;
+      return Promise.reject(new NoConnection(target, target.node));
+    }
+
+    counters.callsOut++;
+    return new Promise<Term>((done, fail) => {
+      let timer: unknown;
+      const { begin, ...waiter } = how({
+        resolve: (value) => {
+          system.clock.clearTimeout(timer);
+          done(value);
+        },
+        reject: (error) => {
+          system.clock.clearTimeout(timer);
+          fail(error);
+        },
+      });
+      const ref = waiting.open({ node: target.node, ...waiter });
+      timer = system.clock.setTimeout(() => {
+        if (!waiting.close(ref)) return;
+        counters.timeouts++;
+        fail(new CallTimeout(target, what, timeoutMs));
+      }, timeoutMs);
+      try {
+        begin(ref);
+      } catch (error) {
+        system.clock.clearTimeout(timer);
+        waiting.close(ref);
+        const reported = notSendable(error);
+        if (reported instanceof NotSendable) counters.notSendable++;
+        fail(reported);
+      }
+    });
+  }
+
+  #isHere(target: RemoteRef): boolean {
+    return target.node === this.#options.node.name;
+  }
+
+  /** `{ok, Value}` or `{error, Code, Detail}`, as `Incoming` answers. */
+  #result(target: RemoteRef, what: string, reply: Term): unknown {
+    const [word, a, b] = reply instanceof Tuple ? reply.elements : [];
+    if (isAtom(word, 'ok')) return this.#options.data.toValue(a);
+    const code = isAtom(word, 'error') && a instanceof Atom ? a.name : undefined;
+    if (code === 'no_process') throw new NoProcess(target);
+    if (code === 'unknown_message') throw new UnknownMessage(target, what);
+    if (code === 'mailbox_full') throw new MailboxFull(target, Number(b));
+    throw new CallCrashed(
+      target,
+      what,
+      new RemoteFault(target.node, reply, reasonText(code === undefined ? reply : b)),
+    );
+  }
+
+  #downError(target: RemoteRef, what: string, reason: Term): Error {
+    const down = downOf(reason, target.node);
+    if (down.reason === 'noconnection' || isNodedown(reason)) {
+      this.#options.counters.noConnection++;
+      return new NoConnection(target, target.node);
+    }
+    if (down.reason === 'crashed') return new CallCrashed(target, what, down.error);
+    return new NoProcess(target);
+  }
+
+  #functionError(target: RemoteRef, end: Term): Error {
+    if (isAtom(end, 'noconnection')) return this.#downError(target, 'erpc', end);
+    // {Res, throw | exit, Reason} or {Res, error, Reason, Stack}
+    const reason = end instanceof Tuple && end.elements.length >= 3 ? end.elements[2] : end;
+    return new RemoteFault(target.node, reason, `${String(target.to)} failed with ${reasonText(reason)}`);
+  }
+}
+
+/** A ref that never was anybody's. */
+const NOBODY = { path: '', key: '' };
+
+function watched({ node, to }: RemoteRef): Pid | { name: string; node: string } {
+  return typeof to === 'string' ? { name: to, node } : to;
+}
+
+function isNodedown(reason: Term): boolean {
+  return reason instanceof Tuple && isAtom(reason.elements[0], 'nodedown');
+}
+
+function returnedValue(reason: Term): { value: Term } | undefined {
+  if (!(reason instanceof Tuple) || reason.elements.length !== 3) return undefined;
+  return isAtom(reason.elements[1], 'return') ? { value: reason.elements[2] } : undefined;
+}
+
+/** What the wire refuses, as an error of this package. */
+export function notSendable(error: unknown): unknown {
+  if (!(error instanceof EtfError) && !(error instanceof FrameTooBig)) return error;
+  return new NotSendable(error.message, { cause: error });
+}

@@ -1,0 +1,83 @@
+import type { Pid } from '@bloom/etf';
+import type { Down } from '../behaviour.js';
+import { RemoteRef, type AnyRef, type LocalRef } from '../ref.js';
+
+/** Ended actors whose pids are still told to be theirs. */
+const REMEMBERED = 4_096;
+
+export interface PidTableOptions {
+  createPid: () => Pid;
+  isOwn: (pid: Pid) => boolean;
+  /** Death watch on an actor of this process. */
+  monitor: (ref: LocalRef, listener: (down: Down) => void) => void;
+  isAlive: (ref: LocalRef) => boolean;
+  /** The actor of that pid has ended. */
+  ended: (pid: Pid, down: Down) => void;
+}
+
+/** Which actor has which pid. An actor has one from the first time its ref leaves the process; no two ever share one. */
+export class PidTable {
+  readonly #options: PidTableOptions;
+  readonly #pids = new Map<string, Pid>();
+  readonly #actors = new Map<string, LocalRef>();
+  /** Refs of ended actors, so that one that comes home is still the same actor. The oldest is forgotten first. */
+  readonly #ended = new Map<string, LocalRef>();
+
+  constructor(options: PidTableOptions) {
+    this.#options = options;
+  }
+
+  /** Living actors with a pid. */
+  get size(): number {
+    return this.#pids.size;
+  }
+
+  pidOf(ref: LocalRef): Pid {
+    const known = this.#pids.get(ref.key);
+    if (known !== undefined) return known;
+
+    const { createPid, isAlive, monitor, ended } = this.#options;
+    const pid = createPid();
+    const id = idOf(pid);
+    if (!isAlive(ref)) {
+      this.#remember(id, ref);
+      return pid;
+    }
+    this.#pids.set(ref.key, pid);
+    this.#actors.set(id, ref);
+    monitor(ref, (down) => {
+      this.#pids.delete(ref.key);
+      this.#actors.delete(id);
+      this.#remember(id, ref);
+      ended(pid, down);
+    });
+
+    return pid;
+  }
+
+  /** The ref of any pid: an actor of this process if it is one, else one of its node. */
+  refOf(pid: Pid): AnyRef {
+    if (!this.#options.isOwn(pid)) return new RemoteRef(pid.node, pid);
+    const id = idOf(pid);
+
+    return this.#actors.get(id) ?? this.#ended.get(id) ?? new RemoteRef(pid.node, pid);
+  }
+
+  /** The living actor of one of our pids. */
+  actor(pid: Pid): LocalRef | undefined {
+    return this.#actors.get(idOf(pid));
+  }
+
+  #remember(id: string, ref: LocalRef): void {
+    this.#ended.set(id, ref);
+    if (this.#ended.size <= REMEMBERED) return;
+    for (const oldest of this.#ended.keys()) {
+      this.#ended.delete(oldest);
+      return;
+    }
+  }
+}
+
+function idOf(pid: Pid): string {
+  return `${pid.id}.${pid.serial}`;
+}

@@ -1,0 +1,94 @@
+import { Atom, ImproperList, type Pid, Ref, type Term, Tuple } from '@bloom/etf';
+import type { DistributionNode } from '@bloom/distribution';
+import { TooManyCalls } from '../errors.js';
+
+/** Somebody here who waits for word about one reference. */
+export interface Waiter {
+  /** Where the word has to come from. */
+  readonly node: string;
+  /** The reply to a call; the waiter is taken off before. */
+  answered?(reply: Term): void;
+  /** The answer to a spawn request; an atom is a refusal. */
+  spawned?(result: Pid | Atom): void;
+  /** What was monitored has ended, or its connection; the waiter is taken off before. */
+  down(reason: Term): void;
+}
+
+/** References of calls, monitors and spawn requests that are open, and who waits for them. */
+export class Waiting {
+  readonly #waiters = new Map<string, Waiter>();
+  #calls = 0;
+
+  constructor(
+    private readonly node: DistributionNode,
+    /** Own pid of everything that waits. */
+    readonly pid: Pid,
+    private readonly maxCalls: number,
+  ) {}
+
+  get calls(): number {
+    return this.#calls;
+  }
+
+  get size(): number {
+    return this.#waiters.size;
+  }
+
+  /** A reference to wait for; its first use comes after. Throws TooManyCalls. */
+  open(waiter: Waiter): Ref {
+    if (waiter.answered !== undefined || waiter.spawned !== undefined) {
+      if (this.#calls >= this.maxCalls) throw new TooManyCalls(this.maxCalls);
+      this.#calls++;
+    }
+    const ref = this.node.createRef();
+    this.#waiters.set(keyOf(ref), waiter);
+
+    return ref;
+  }
+
+  /** Nobody waits any more; false when nobody did. */
+  close(ref: Ref): boolean {
+    const waiter = this.#take(ref);
+    if (waiter !== undefined) this.node.demonitor(ref);
+
+    return waiter !== undefined;
+  }
+
+  /** `{Tag, Reply}`, to the alias or to our pid. False when nobody waits for it: it came too late. */
+  answered(message: Term, from: string): boolean {
+    if (!(message instanceof Tuple) || message.elements.length !== 2) return false;
+    const [tag, reply] = message.elements;
+    const ref = tag instanceof ImproperList ? tag.tail : tag;
+    if (!(ref instanceof Ref)) return false;
+    const waiter = this.#waiters.get(keyOf(ref));
+    if (waiter?.answered === undefined || waiter.node !== from) return false;
+
+    this.close(ref);
+    waiter.answered(reply);
+    return true;
+  }
+
+  spawned(ref: Ref, result: Pid | Atom): void {
+    const waiter = this.#waiters.get(keyOf(ref));
+    if (result instanceof Atom) this.#take(ref);
+    waiter?.spawned?.(result);
+  }
+
+  down(ref: Ref, reason: Term): void {
+    this.#take(ref)?.down(reason);
+  }
+
+  #take(ref: Ref): Waiter | undefined {
+    const key = keyOf(ref);
+    const waiter = this.#waiters.get(key);
+    if (waiter === undefined) return undefined;
+    this.#waiters.delete(key);
+    if (waiter.answered !== undefined || waiter.spawned !== undefined) this.#calls--;
+
+    return waiter;
+  }
+}
+
+function keyOf({ words }: Ref): string {
+  return `${words[0]}.${words[1]}.${words[2]}`;
+}

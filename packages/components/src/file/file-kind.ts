@@ -1,0 +1,29 @@
+import { FileOptions, parseOptions, type ComponentKind } from '@bloom/rooms';
+import { systemClock, type Clock } from '../clock.js';
+import { playFile } from './file-player.js';
+import { findSource } from './source-path.js';
+
+export interface FileKindOptions {
+  /** Nothing outside is ever played. */
+  sourcesDirectory: string;
+  clock?: Clock;
+}
+
+/** Components that play a file of the operator into the room. */
+export function fileKind({ sourcesDirectory, clock = systemClock }: FileKindOptions): ComponentKind {
+  return {
+    type: 'file',
+    requiresH264: false,
+    limitPerRoom: null,
+    prepare: async (given) => {
+      const { filePath, framerate = null } = parseOptions(FileOptions, given);
+      const source = await findSource(sourcesDirectory, { filePath, framerate });
+
+      return {
+        properties: { filePath, framerate: source.framerate },
+        subscribeMode: null,
+        start: (host) => playFile(host, source, clock),
+      };
+    },
+  };
+}

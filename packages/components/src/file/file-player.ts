@@ -1,0 +1,67 @@
+import { createReadStream } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import type { Component, ComponentHost } from '@bloom/rooms';
+import type { Clock } from '../clock.js';
+import { h264Frames, opusFrames, type FileFrame } from './frames.js';
+import { Pacer } from './pacer.js';
+import type { FileSource } from './source-path.js';
+
+const CHUNK_BYTES = 64 * 1024;
+/** Whoever joins between two key pictures waits for the next one. */
+const LONG_GROUP_MS = 2_000;
+
+/** Plays one file into a room, then removes itself. */
+export function playFile(host: ComponentHost, source: FileSource, clock: Clock): Component {
+  const { media, componentId, log } = host;
+  const { kind } = source;
+  const codec = kind === 'audio' ? 'opus' : 'h264';
+  const trackId = randomUUID();
+  const feed = media.openFeed({ trackId, endpointId: componentId, kind, codec });
+  host.report({
+    do: 'publish',
+    tracks: [{ trackId, kind, codec, metadata: null, encodings: [], disabledEncodings: [] }],
+  });
+
+  const ending = new AbortController();
+  const play = async (): Promise<void> => {
+    const pacer = new Pacer(clock);
+    const ticksPerMs = kind === 'audio' ? 48 : 90;
+    let endMs = 0;
+    let keyAtMs = 0;
+    let warned = false;
+    for await (const frame of framesOf(source)) {
+      const atMs = frame.timestamp / ticksPerMs;
+      await pacer.until(atMs, ending.signal);
+      if (ending.signal.aborted) return;
+      if (frame.key) keyAtMs = atMs;
+      else if (!warned && atMs - keyAtMs > LONG_GROUP_MS) {
+        warned = true;
+        log.warn('file.long_group', { path: source.path, detail: 'late receivers wait for the next key picture' });
+      }
+      feed.send(frame);
+      endMs = atMs + frame.durationMs;
+    }
+    await pacer.until(endMs, ending.signal);
+  };
+  const played = play().then(
+    () => host.report({ do: 'finished' }),
+    (error: unknown) => {
+      log.error('file.failed', { path: source.path, error });
+      host.report({ do: 'crashed', reason: error instanceof Error ? error.message : String(error) });
+    },
+  );
+
+  return {
+    close: async () => {
+      ending.abort();
+      feed.close();
+      await played;
+    },
+  };
+}
+
+function framesOf({ path, kind, framerate }: FileSource): AsyncGenerator<FileFrame> {
+  const chunks = createReadStream(path, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
+
+  return kind === 'audio' ? opusFrames(chunks) : h264Frames(chunks, framerate ?? 30);
+}

@@ -1,0 +1,21 @@
+import type { Clock } from '../clock.js';
+
+/** More than this behind (a suspended machine): time goes on from here, instead of everything at once. */
+const MAX_LATE_MS = 500;
+
+/** Lets frames go at their time. Each moment is counted from the start, so that no rounding adds up. */
+export class Pacer {
+  readonly #startMs: number;
+  #shiftMs = 0;
+
+  constructor(private readonly clock: Clock) {
+    this.#startMs = clock.now();
+  }
+
+  /** Resolves at that many ms after the start, or when the signal is aborted. */
+  async until(atMs: number, signal: AbortSignal): Promise<void> {
+    const waitMs = this.#startMs + this.#shiftMs + atMs - this.clock.now();
+    if (waitMs > 0) await this.clock.sleep(waitMs, signal);
+    else if (-waitMs > MAX_LATE_MS) this.#shiftMs -= waitMs;
+  }
+}

@@ -1,0 +1,62 @@
+import { constants } from 'node:fs';
+import { access, realpath, stat } from 'node:fs/promises';
+import { extname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { RoomError } from '@bloom/rooms';
+
+export interface FileSource {
+  /** Without symbolic links. */
+  path: string;
+  kind: 'audio' | 'video';
+  /** As the API shows it. */
+  framerate: number | null;
+}
+
+const DEFAULT_FRAMERATE = 30;
+
+/**
+ * Where a file to play is, checked in the order that clients know (docs/reference/http-api.md, "File"): nothing outside
+ * the directory of sources is looked at, not even by way of a symbolic link.
+ * @throws RoomError `INVALID_OPTIONS`, `FILE_NOT_FOUND`
+ */
+export async function findSource(
+  sourcesDirectory: string,
+  { filePath, framerate }: { filePath: string; framerate: number | null },
+): Promise<FileSource> {
+  const root = resolve(sourcesDirectory);
+  const wanted = join(root, filePath);
+  if (filePath.includes('\0') || !isStrictlyInside(root, wanted)) throw invalid('Invalid file path');
+
+  const path = await realpath(wanted).catch(() => undefined);
+  if (path === undefined) throw notFound();
+  const realRoot = await realpath(root);
+  if (!isStrictlyInside(realRoot, path)) throw invalid('Invalid file path');
+  const found = await stat(path).catch(() => undefined);
+  const readable = await access(path, constants.R_OK).then(
+    () => true,
+    () => false,
+  );
+  if (found === undefined || !readable) throw notFound();
+
+  if (framerate !== null && framerate <= 0) throw invalid('Invalid framerate passed');
+  const extension = found.isFile() ? extname(wanted) : '';
+  if (extension === '.h264') return { path, kind: 'video', framerate: framerate ?? DEFAULT_FRAMERATE };
+  if (extension !== '.ogg') throw invalid('Unsupported file type');
+  if (framerate !== null) {
+    throw invalid('Attempted to set framerate for audio component which is not supported.');
+  }
+  return { path, kind: 'audio', framerate: null };
+}
+
+function isStrictlyInside(directory: string, path: string): boolean {
+  const way = relative(directory, path);
+
+  return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+function invalid(message: string): RoomError {
+  return new RoomError('INVALID_OPTIONS', message);
+}
+
+function notFound(): RoomError {
+  return new RoomError('FILE_NOT_FOUND', 'File not found');
+}

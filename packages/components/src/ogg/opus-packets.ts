@@ -1,0 +1,54 @@
+import { opusSamples } from '@bloom/rtp';
+import { ComponentError } from '../errors.js';
+import { OggReader, type OggPacket } from './ogg-reader.js';
+import { readOpusHead } from './opus-head.js';
+
+export interface OpusPacket {
+  data: Buffer;
+  /** Samples at 48 kHz. */
+  samples: number;
+}
+
+/**
+ * Bytes of an .ogg file to Opus packets (RFC 7845): the first Opus stream in it, and what is chained behind. Headers are
+ * left out; packets that no encoder makes are skipped.
+ */
+export class OpusPackets {
+  readonly #ogg = new OggReader();
+  #serial = -1;
+  #expectsTags = false;
+  #skipped = 0;
+
+  get skipped(): number {
+    return this.#skipped + this.#ogg.damaged;
+  }
+
+  /** @throws ComponentError `BAD_OGG`: a stream that cannot be sent as RTP */
+  push(chunk: Buffer): OpusPacket[] {
+    return this.#ogg.push(chunk).flatMap((packet) => this.#packet(packet) ?? []);
+  }
+
+  /** To be called at the end of the file. @throws ComponentError `BAD_OGG` when there was no Opus in it */
+  end(): void {
+    if (this.#serial < 0) throw new ComponentError('BAD_OGG', 'there is no Opus stream in the file');
+  }
+
+  #packet({ serial, data }: OggPacket): OpusPacket | undefined {
+    if (serial !== this.#serial) {
+      if (readOpusHead(data) === undefined) return undefined;
+      this.#serial = serial;
+      this.#expectsTags = true;
+      return undefined;
+    }
+    if (this.#expectsTags) {
+      this.#expectsTags = false;
+      if (data.toString('latin1', 0, 8) === 'OpusTags') return undefined;
+    }
+    const samples = opusSamples(data);
+    if (samples === undefined) {
+      this.#skipped++;
+      return undefined;
+    }
+    return { data, samples };
+  }
+}

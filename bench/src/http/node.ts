@@ -12,6 +12,7 @@ export const token = 'development';
 
 export interface BenchNode {
   readonly port: number;
+  readonly metricsUrl: string;
   readonly pid: number;
   stop(): Promise<void>;
 }
@@ -48,6 +49,7 @@ export async function startBenchNode(core: number | undefined): Promise<BenchNod
 
   return {
     port,
+    metricsUrl: `http://${address}:${metricsPort}/metrics`,
     pid: server.pid,
     stop: async () => {
       await server.stop();

@@ -38,6 +38,7 @@ function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
   for (const [status, { description, body }] of Object.entries(route.answers)) {
     responses[status] = responseOf(description, body);
   }
+  if (params.length > 0) responses['400'] ??= responseOf('A part of the path cannot be decoded', ErrorBody);
   if (route.body !== undefined) {
     responses['413'] = responseOf(`The body has more than ${MAX_BODY_BYTES} bytes`, ErrorBody);
   }

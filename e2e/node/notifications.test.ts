@@ -1,0 +1,389 @@
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { decodeServerMessage, encodeServerMessage, type ServerMessage } from '@bloom/protocol';
+import { BloomClient, BloomConnectionError, type Notification } from '@bloom/server-sdk';
+import WebSocket from 'ws';
+import { CheckedApi } from './support/checked-api.js';
+import { PeerConnection } from './support/peer-socket.js';
+import { type Node, startProgram } from './support/program.js';
+import { receiveWebhooks, type WebhookReceiver } from './support/webhook-receiver.js';
+
+jest.setTimeout(30_000);
+
+const secret = 'webhook-signing-secret';
+
+let node: Node;
+let api: CheckedApi;
+let sdk: BloomClient;
+let receiver: WebhookReceiver;
+/** Paths of the receiver that fail, and that take long. */
+const failing = new Set<string>();
+const slow = new Map<string, number>();
+
+beforeAll(async () => {
+  node = await startProgram({ JF_WEBHOOK_SECRET: secret, JF_WEBRTC_METRICS_INTERVAL_MS: '100' });
+  api = new CheckedApi(node.url);
+  sdk = new BloomClient({ url: node.url, token: 'development' });
+  receiver = await receiveWebhooks(({ path }) => ({
+    status: failing.has(path) ? 500 : 200,
+    afterMs: slow.get(path) ?? 0,
+  }));
+});
+afterAll(async () => {
+  await node.dispose();
+  await receiver.close();
+});
+
+/** Frames of one server websocket as they come. */
+class RawSubscriber {
+  readonly frames: Buffer[] = [];
+  readonly closed: Promise<string>;
+  #wake: () => void = () => undefined;
+
+  private constructor(readonly socket: WebSocket) {
+    socket.on('message', (data: Buffer, isBinary) => {
+      expect(isBinary).toBe(true);
+      this.frames.push(data);
+      this.#wake();
+    });
+    this.closed = new Promise((resolve) => {
+      socket.once('close', (code, reason) => resolve(`${code} ${reason.toString()}`));
+    });
+  }
+
+  static async open(): Promise<RawSubscriber> {
+    const socket = new WebSocket(`${node.url.replace('http', 'ws')}/socket/server/websocket`);
+    const subscriber = new RawSubscriber(socket);
+    await once(socket, 'open');
+    return subscriber;
+  }
+
+  send(...messages: (ServerMessage | Buffer | string)[]): this {
+    for (const message of messages) {
+      if (typeof message === 'string') this.socket.send(message);
+      else this.socket.send(Buffer.isBuffer(message) ? message : encodeServerMessage(message));
+    }
+    return this;
+  }
+
+  async frame(at: number): Promise<Buffer> {
+    for (;;) {
+      const frame = this.frames[at];
+      if (frame !== undefined) return frame;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+}
+
+const auth: ServerMessage = { type: 'authRequest', token: 'development' };
+const notifications: ServerMessage = { type: 'subscribeRequest', eventType: 'serverNotification' };
+
+describe('the server websocket', () => {
+  test('answers the handshake byte for byte, each subscription before its events, and repeats no event', async () => {
+    const subscriber = await RawSubscriber.open();
+    subscriber.send(auth, notifications, notifications);
+    expect(await subscriber.frame(0)).toEqual(Buffer.from([0x32, 0x00]));
+    expect(await subscriber.frame(1)).toEqual(Buffer.from([0x4a, 0x02, 0x08, 0x01]));
+    expect(await subscriber.frame(2)).toEqual(Buffer.from([0x4a, 0x02, 0x08, 0x01]));
+    const room = await api.room();
+    await api.call('DELETE', `/room/${room}`);
+    await subscriber.frame(4);
+    expect(subscriber.frames.slice(3).map((frame) => decodeServerMessage(frame))).toEqual([
+      { type: 'roomCreated', roomId: room },
+      { type: 'roomDeleted', roomId: room },
+    ]);
+    subscriber.send({ type: 'subscribeRequest', eventType: 'metrics' });
+    expect(await subscriber.frame(5)).toEqual(Buffer.from([0x4a, 0x02, 0x08, 0x02]));
+    expect(decodeServerMessage(await subscriber.frame(6))).toEqual({ type: 'metricsReport', metrics: {} });
+    subscriber.socket.terminate();
+  });
+
+  test('says nothing of events to who did not subscribe', async () => {
+    const [unknown, idle] = [await RawSubscriber.open(), await RawSubscriber.open()];
+    idle.send(auth);
+    await idle.frame(0);
+    await api.call('DELETE', `/room/${await api.room()}`);
+    idle.send(notifications);
+    await idle.frame(1);
+    expect([unknown.frames.length, idle.frames.length]).toEqual([0, 2]);
+    for (const { socket } of [unknown, idle]) socket.terminate();
+  });
+
+  test.each<[string, (ServerMessage | Buffer | string)[], string]>([
+    ['a wrong token', [{ type: 'authRequest', token: 'wrong' }], '1000 invalid token'],
+    ['an empty token', [{ type: 'authRequest', token: '' }], '1000 invalid token'],
+    ['a subscription without authentication', [notifications], '1000 invalid auth request'],
+    ['an event without authentication', [{ type: 'roomCreated', roomId: 'x' }], '1000 invalid auth request'],
+    ['garbage', [Buffer.from([0xff, 0xff, 0xff])], '1000 invalid auth request'],
+    ['an empty message', [Buffer.alloc(0)], '1000 invalid auth request'],
+    ['text', ['hello'], '1003 operation not allowed'],
+    ['text after authentication', [auth, 'hello'], '1003 operation not allowed'],
+    ['a second authentication', [auth, auth], '1003 operation not allowed'],
+    ['an event after authentication', [auth, { type: 'roomCreated', roomId: 'x' }], '1003 operation not allowed'],
+    ['garbage after authentication', [auth, Buffer.from([0xff])], '1003 operation not allowed'],
+    ['an unspecified subscription', [auth, Buffer.from([0x42, 0x00])], '1003 operation not allowed'],
+    ['an unknown subscription', [auth, Buffer.from([0x42, 0x02, 0x08, 0x07])], '1003 operation not allowed'],
+  ])('closes for %s', async (_what, messages, expected) => {
+    const subscriber = await RawSubscriber.open();
+    subscriber.send(...messages);
+    expect(await subscriber.closed).toBe(expected);
+  });
+
+  test('does not exist under other paths', async () => {
+    for (const path of ['/socket/server', '/socket', '/room', '/']) {
+      const socket = new WebSocket(`${node.url.replace('http', 'ws')}${path}`);
+      const [error] = (await once(socket, 'error')) as [Error];
+      expect(error.message).toContain('404');
+    }
+  });
+});
+
+describe('the peer websocket', () => {
+  test('closes with the reasons that clients take for final', async () => {
+    const room = await api.room();
+    const ann = await api.peer(room);
+    const refusal = async (token: string) => {
+      const client = await PeerConnection.open(node.url);
+      client.token(token);
+      return client.closed;
+    };
+    expect(await refusal('')).toBe('1000 invalid token');
+    expect(await refusal('a.b.c')).toBe('1000 invalid token');
+    expect(await refusal(`${ann.token}x`)).toBe('1000 invalid token');
+    expect(await refusal('development')).toBe('1000 invalid token');
+    const connected = await PeerConnection.authenticated(node.url, ann.token);
+    expect(await refusal(ann.token)).toBe('1000 peer already connected');
+    expect(connected.socket.readyState).toBe(WebSocket.OPEN);
+    await api.call('DELETE', `/room/${room}/peer/${ann.id}`);
+    expect(await connected.closed).toBe('1000 Peer removed');
+    expect(await refusal(ann.token)).toBe('1000 peer not found');
+    await api.call('DELETE', `/room/${room}`);
+    expect(await refusal(ann.token)).toBe('1000 room not found');
+
+    const early = await PeerConnection.open(node.url);
+    early.send({ type: 'connect', data: {} });
+    expect(await early.closed).toBe('1000 unauthenticated');
+    const garbage = await PeerConnection.open(node.url);
+    garbage.socket.send(Buffer.from([0xff]));
+    expect(await garbage.closed).toBe('1000 unauthenticated');
+  });
+
+  test('ignores text, garbage and repeated tokens of a client that is in', async () => {
+    const room = await api.room();
+    const { token } = await api.peer(room);
+    const client = await PeerConnection.open(node.url);
+    client.socket.send('text before');
+    client.token(token);
+    await client.next('authenticated');
+    client.socket.send('text after');
+    client.token(token);
+    client.send({ type: 'no such event' });
+    client.socket.send(Buffer.from([0x1a, 0x03, 0x0a, 0x01, 0x7b]));
+    client.send({ type: 'connect', data: { metadata: 1 } });
+    await client.next('connected');
+    expect(client.received.map(({ type }) => type)).toEqual(['authenticated', 'connected']);
+    await api.call('DELETE', `/room/${room}`);
+    expect(await client.closed).toBe('1000 Room stopped');
+  });
+});
+
+/** Starts to read, and hands out what has come when the room is over. */
+function recordRoom(roomId: () => string): { subscribed: Promise<void>; events: Promise<Notification[]> } {
+  let onSubscribed: () => void = () => undefined;
+  const subscribed = new Promise<void>((resolve) => {
+    onSubscribed = resolve;
+  });
+  const read = async (): Promise<Notification[]> => {
+    const events: Notification[] = [];
+    for await (const event of sdk.notifications({ onSubscribed })) {
+      if (event.roomId !== roomId()) continue;
+      events.push(event);
+      if (event.type === 'roomDeleted' || event.type === 'roomCrashed') break;
+    }
+    return events;
+  };
+  return { subscribed, events: read() };
+}
+
+describe('the life of a room', () => {
+  test('is told in the same order to the server SDK and to the webhook, with one PeerDisconnected per connection', async () => {
+    let room = '';
+    const record = recordRoom(() => room);
+    await record.subscribed;
+    room = (await sdk.createRoom({ roomId: 'life', webhookUrl: `${receiver.url}/life` })).room.id;
+    const [ann, bob, carl] = [await sdk.addPeer(room), await sdk.addPeer(room), await sdk.addPeer(room)];
+
+    const first = await PeerConnection.joined(node.url, ann.token, { name: 'Ann' });
+    first.send({ type: 'updateEndpointMetadata', data: { metadata: { name: 'Ann', hand: true } } });
+    first.send({ type: 'updateEndpointMetadata', data: { metadata: { name: 'Ann', hand: true } } });
+    const second = await PeerConnection.authenticated(node.url, bob.token);
+    second.socket.terminate();
+    await receiver.until('peerDisconnected');
+    const third = await PeerConnection.authenticated(node.url, bob.token);
+    await sdk.deletePeer(room, bob.peer.id);
+    expect(await third.closed).toBe('1000 Peer removed');
+    await sdk.deleteRoom(room);
+    expect(await first.closed).toBe('1000 Room stopped');
+
+    const events = await record.events;
+    const of = (peer: { peer: { id: string } }) => ({ roomId: room, peerId: peer.peer.id });
+    expect(events).toEqual([
+      { type: 'roomCreated', roomId: room },
+      { type: 'peerAdded', ...of(ann) },
+      { type: 'peerAdded', ...of(bob) },
+      { type: 'peerAdded', ...of(carl) },
+      { type: 'peerConnected', ...of(ann) },
+      { type: 'peerMetadataUpdated', ...of(ann), metadata: { name: 'Ann' } },
+      { type: 'peerMetadataUpdated', ...of(ann), metadata: { name: 'Ann', hand: true } },
+      { type: 'peerConnected', ...of(bob) },
+      { type: 'peerDisconnected', ...of(bob) },
+      { type: 'peerConnected', ...of(bob) },
+      { type: 'peerDisconnected', ...of(bob) },
+      { type: 'peerDeleted', ...of(bob) },
+      { type: 'peerDisconnected', ...of(ann) },
+      { type: 'peerDeleted', ...of(ann) },
+      { type: 'peerDeleted', ...of(carl) },
+      { type: 'roomDeleted', roomId: room },
+    ]);
+    await receiver.until('roomDeleted');
+    expect(receiver.types('/life')).toEqual(events.map(({ type }) => type));
+  });
+
+  test('that a peer crashes in goes on without it', async () => {
+    let room = '';
+    const record = recordRoom(() => room);
+    await record.subscribed;
+    room = (await sdk.createRoom()).room.id;
+    const ann = await sdk.addPeer(room);
+    const client = await PeerConnection.joined(node.url, ann.token, null);
+    client.send({ type: 'custom', data: { type: 'renegotiateTracks' } });
+    await client.next('custom');
+    const sdpOffer = { type: 'offer', sdp: 'garbage' };
+    client.send({
+      type: 'custom',
+      data: { type: 'sdpOffer', data: { sdpOffer, trackIdToTrackMetadata: {}, midToTrackId: {} } },
+    });
+    expect(await client.closed).toMatch(/^1011 /);
+    expect((await sdk.getRoom(room)).peers).toEqual([]);
+    await sdk.deleteRoom(room);
+    expect((await record.events).map(({ type }) => type)).toEqual([
+      'roomCreated',
+      'peerAdded',
+      'peerConnected',
+      'peerMetadataUpdated',
+      'peerDisconnected',
+      'peerCrashed',
+      'roomDeleted',
+    ]);
+  });
+});
+
+describe('webhooks', () => {
+  test('are raw messages with their type, and signed', async () => {
+    const room = await api.room({ webhookUrl: `${receiver.url}/signed?x=1` });
+    await api.call('DELETE', `/room/${room}`);
+    while (receiver.types('/signed?x=1').length < 2) await receiver.until('roomDeleted').then(() => pause(20));
+    for (const { headers, body, type } of receiver.received.filter(({ path }) => path === '/signed?x=1')) {
+      expect(headers['content-type']).toBe('application/x-protobuf');
+      expect(headers['content-length']).toBe(String(body.byteLength));
+      expect(headers['authorization']).toBeUndefined();
+      const signature = createHmac('sha256', secret).update(body).digest('hex');
+      expect(headers['x-bloom-signature']).toBe(`sha256=${signature}`);
+      expect(decodeServerMessage(body)).toEqual({ type, roomId: room });
+    }
+  });
+
+  test('that fail are lost for themselves only, and a slow receiver delays its own room only', async () => {
+    failing.add('/failing');
+    slow.set('/slow', 1_000);
+    const rooms = [
+      await api.room({ webhookUrl: `${receiver.url}/failing` }),
+      await api.room({ webhookUrl: `${receiver.url}/slow` }),
+      await api.room({ webhookUrl: `${receiver.url}/quick` }),
+      await api.room({ webhookUrl: 'http://127.0.0.1:9/nobody' }),
+    ];
+    for (const room of rooms) await api.peer(room);
+    for (const room of rooms) expect((await api.call('DELETE', `/room/${room}`)).status).toBe(204);
+    const all = ['roomCreated', 'peerAdded', 'peerDeleted', 'roomDeleted'];
+    while (receiver.types('/quick').length < 4 || receiver.types('/failing').length < 4) await pause(20);
+    expect(receiver.types('/quick')).toEqual(all);
+    expect(receiver.types('/failing')).toEqual(all);
+    // Each takes a second and the next waits for it.
+    expect(receiver.types('/slow').length).toBeLessThan(4);
+    while (receiver.types('/slow').length < 4) await pause(50);
+    expect(receiver.types('/slow')).toEqual(all);
+  });
+
+  test('do not follow redirects', async () => {
+    const target = await receiveWebhooks();
+    const redirecting = await receiveWebhooks(() => ({ status: 307 }));
+    const room = await api.room({ webhookUrl: `${redirecting.url}/there` });
+    await api.call('DELETE', `/room/${room}`);
+    await redirecting.until('roomDeleted');
+    expect([redirecting.received.length, target.received.length]).toEqual([2, 0]);
+    await Promise.all([target.close(), redirecting.close()]);
+  });
+});
+
+describe('the metrics report', () => {
+  test('shows a peer within an interval of its connection, and nothing when it has gone', async () => {
+    const { room } = await sdk.createRoom();
+    const ann = await sdk.addPeer(room.id);
+    const client = await PeerConnection.joined(node.url, ann.token, { name: 'Ann' });
+    const reports = sdk.metrics();
+    const first = await reports.next();
+    expect(first.value).toEqual({
+      [`room_id=${room.id}`]: {
+        [`endpoint_id=${ann.peer.id}`]: expect.objectContaining({ 'endpoint.metadata': { name: 'Ann' } }),
+      },
+    });
+    client.socket.terminate();
+    for (let report = await reports.next(); ; report = await reports.next()) {
+      if (Object.keys(report.value).length === 0) break;
+    }
+    await reports.return?.();
+    await sdk.deleteRoom(room.id);
+  });
+});
+
+describe('the server SDK', () => {
+  test('tells a wrong token from a server that is gone', async () => {
+    const wrong = new BloomClient({ url: node.url, token: 'wrong' });
+    await expect(wrong.listRooms()).rejects.toMatchObject({
+      code: 'API_ERROR',
+      status: 401,
+      message: expect.stringMatching(/invalid/i),
+    });
+    await expect(wrong.notifications().next()).rejects.toMatchObject({
+      message: expect.stringMatching(/invalid token/),
+    });
+    await expect(wrong.notifications().next()).rejects.toThrow(BloomConnectionError);
+    const nobody = new BloomClient({ url: 'http://127.0.0.1:9', token: 'x' });
+    await expect(nobody.health()).rejects.toThrow(BloomConnectionError);
+  });
+
+  test('carries the sentences, the status and the request id of refusals', async () => {
+    const { room } = await sdk.createRoom({ maxPeers: 0 });
+    await expect(sdk.addPeer(room.id)).rejects.toMatchObject({
+      status: 503,
+      message: `Reached peer limit in room ${room.id}`,
+      requestId: expect.stringMatching(/^.{20,}$/),
+    });
+    await expect(sdk.createRoom({ roomId: room.id })).rejects.toMatchObject({
+      status: 400,
+      message: `Cannot add room with id "${room.id}" - room already exists`,
+    });
+    expect(await sdk.listRooms()).toContainEqual(room);
+    expect(await sdk.health()).toMatchObject({ status: 'UP' });
+    expect(await sdk.listRecordings()).toEqual([]);
+    await sdk.deleteRoom(room.id);
+    await expect(sdk.deleteRoom(room.id)).rejects.toMatchObject({ status: 404 });
+  });
+});
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,101 @@
+// The compiled node as a process of its own, with exactly the environment that a test gives it.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freeTcpPort } from '../../harness/free-ports.js';
+import { repository } from '../../harness/repository.js';
+
+const STARTED = 'The API is described at';
+
+export interface Program {
+  readonly child: ChildProcess;
+  /** Private working directory, gone with `dispose`. */
+  readonly folder: string;
+  /** Everything that it has printed, both streams. */
+  output(): string;
+  /** Resolves when the output matches; rejects when the process ends without. */
+  says(wanted: string | RegExp): Promise<void>;
+  /** Exit code, or the signal that ended it, once all output is read. */
+  readonly exited: Promise<number | string>;
+  dispose(): Promise<void>;
+}
+
+export function runProgram(env: Readonly<Record<string, string>>, args: readonly string[] = []): Program {
+  const main = join(repository, 'apps', 'bloom', 'dist', 'main.js');
+  if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npx tsc -b\``);
+  const folder = mkdtempSync(join(tmpdir(), 'bloom-node-'));
+  const child = spawn(process.execPath, [main, ...args], {
+    cwd: folder,
+    env: { PATH: process.env['PATH'] ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let text = '';
+  const looks = new Set<() => void>();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+      for (const look of looks) look();
+    });
+  }
+  const exited = new Promise<number | string>((resolve) => {
+    child.once('close', (code, signal) => resolve(code ?? signal ?? 'unknown'));
+  });
+
+  return {
+    child,
+    folder,
+    output: () => text,
+    says: (wanted) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          if (typeof wanted === 'string' ? !text.includes(wanted) : !wanted.test(text)) return;
+          looks.delete(look);
+          resolve();
+        };
+        looks.add(look);
+        void exited.then(() => reject(new Error(`the node ended without ${String(wanted)}:\n${text}`)));
+        look();
+      }),
+    exited,
+    dispose: async () => {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+      await exited;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface Node extends Program {
+  readonly url: string;
+  readonly port: number;
+  readonly metricsUrl: string;
+}
+
+/** Ports for one node; it takes any free UDP port. */
+export async function freePorts(): Promise<{ port: number; metricsPort: number; env: Record<string, string> }> {
+  const [port, metricsPort] = [await freeTcpPort(), await freeTcpPort()];
+  const env = {
+    JF_PORT: String(port),
+    JF_METRICS_PORT: String(metricsPort),
+    JF_WEBRTC_TURN_PORT_RANGE: '0-0',
+    JF_MEDIA_WORKERS: '1',
+  };
+
+  return { port, metricsPort, env };
+}
+
+/** A node in the development profile that is ready for requests. */
+export async function startProgram(env: Readonly<Record<string, string>> = {}): Promise<Node> {
+  const { port, metricsPort, env: ports } = await freePorts();
+  const program = runProgram({ ...ports, ...env });
+  try {
+    await program.says(STARTED);
+  } catch (error) {
+    await program.dispose();
+    throw error;
+  }
+  const scheme = env['JF_SSL_KEY_PATH'] === undefined ? 'http' : 'https';
+
+  return { ...program, port, url: `${scheme}://127.0.0.1:${port}`, metricsUrl: `http://127.0.0.1:${metricsPort}` };
+}

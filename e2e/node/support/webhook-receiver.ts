@@ -1,0 +1,58 @@
+// Somebody's backend that takes webhooks and remembers them.
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { decodeServerMessage } from '@bloom/protocol';
+
+export interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  readonly type: string;
+  readonly path: string;
+}
+
+export interface WebhookReceiver {
+  readonly url: string;
+  readonly received: readonly Received[];
+  /** Types of what came, of one path when given. */
+  types(path?: string): string[];
+  until(type: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** `answer` says with which status and after how many milliseconds each is answered. */
+export async function receiveWebhooks(
+  answer: (received: Received) => { status: number; afterMs?: number } = () => ({ status: 200 }),
+): Promise<WebhookReceiver> {
+  const received: Received[] = [];
+  let wake: (() => void)[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = Buffer.concat(chunks);
+      const item = { headers: request.headers, body, type: decodeServerMessage(body).type, path: request.url ?? '' };
+      received.push(item);
+      for (const run of wake.splice(0)) run();
+      const { status, afterMs = 0 } = answer(item);
+      setTimeout(() => response.writeHead(status).end(), afterMs);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received,
+    types: (path) => received.filter((one) => path === undefined || one.path === path).map(({ type }) => type),
+    until: async (type) => {
+      while (!received.some((one) => one.type === type)) {
+        await new Promise<void>((resolve) => {
+          wake = [...wake, resolve];
+        });
+      }
+    },
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -136,9 +136,9 @@ describe('messages as terms', () => {
         fc.constantFrom<Term>(null, true, undefined, atom('x'), localPid),
         fc.array(tie('term'), { maxLength: 3 }),
         fc.tuple(tie('term'), tie('term')).map(([k, v]) => new Map([[k, v]])),
-        fc.tuple(fc.constantFrom(...tags), fc.array(tie('term'), { maxLength: 3 })).map(([tag, rest]) =>
-          tuple(atom(tag), ...rest),
-        ),
+        fc
+          .tuple(fc.constantFrom(...tags), fc.array(tie('term'), { maxLength: 3 }))
+          .map(([tag, rest]) => tuple(atom(tag), ...rest)),
       ),
     })).term;
     fc.assert(

@@ -1,0 +1,346 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  CallCrashed,
+  CallTimeout,
+  later,
+  MailboxFull,
+  NoConnection,
+  NoProcess,
+  NotSendable,
+  sameActor,
+  TooManyCalls,
+  UnknownMessage,
+  type ActorRef,
+  type AnyRef,
+  type Behaviour,
+  type Down,
+  type RemoteFault,
+} from '../index.js';
+import { cut, startMapper, startNode, until, type TestMapper, type TestNode } from './nodes.fixture.js';
+
+type EchoProtocol = {
+  echo: (message: { value: unknown }) => unknown;
+  note: (message: { value: unknown }) => void;
+  notes: (message: object) => readonly unknown[];
+  fail: (message: { why: string }) => void;
+  never: (message: object) => void;
+  block: (message: { ms: number }) => void;
+  unsendable: (message: object) => unknown;
+  self: (message: object) => ActorRef<EchoProtocol>;
+  /** Asks the actor it is given, and says what that answered. */
+  ask: (message: { whom: ActorRef<EchoProtocol>; value: unknown }) => unknown;
+  watch: (message: { whom: AnyRef }) => void;
+  down: (message: { down: Down }) => void;
+  downs: (message: object) => string[];
+  end: (message: object) => void;
+};
+
+interface EchoState {
+  notes: unknown[];
+  downs: Down[];
+}
+
+const echo: Behaviour<EchoProtocol, EchoState> = {
+  kind: 'echo',
+  init: () => ({ notes: [], downs: [] }),
+  handlers: {
+    echo: (_state, { value }) => value,
+    note: (state, { value }) => void state.notes.push(value),
+    notes: (state) => state.notes,
+    fail: (_state, { why }) => {
+      throw new Error(why);
+    },
+    never: () => later(new Promise<void>(() => {})),
+    block: (_state, { ms }) => new Promise((resolve) => setTimeout(resolve, ms)),
+    unsendable: () => new Date(),
+    self: (_state, _message, context) => context.self,
+    ask: (_state, { whom, value }, context) => later(context.call(whom, { type: 'echo', value })),
+    watch: (_state, { whom }, context) => void context.monitor(whom, (down) => ({ type: 'down', down })),
+    down: (state, { down }) => void state.downs.push(down),
+    downs: (state) => state.downs.map(({ reason }) => reason),
+    end: (_state, _message, context) => context.stop(),
+  },
+};
+
+describe('actors of several nodes', () => {
+  let mapper: TestMapper;
+  let a: TestNode;
+  let b: TestNode;
+  let c: TestNode;
+  let there: ActorRef<EchoProtocol>;
+  let echoB: ActorRef<EchoProtocol>;
+
+  beforeAll(async () => {
+    mapper = await startMapper();
+    [a, b, c] = (await Promise.all(['a', 'b', 'c'].map((name) => startNode(name, mapper)))) as [
+      TestNode,
+      TestNode,
+      TestNode,
+    ];
+    a.node.seed([b.name]);
+    c.node.seed([b.name]);
+    await until(() => [a, b, c].every(({ node }) => node.nodes().length === 2));
+    echoB = b.system.spawn(echo, { name: 'echo' });
+    b.system.register('echo', echoB);
+    there = a.remote.remote(b.name, 'echo');
+  });
+  afterAll(async () => {
+    for (const node of [a, b, c]) await node?.stop();
+    await mapper?.close();
+  });
+
+  const noted = (): Promise<readonly unknown[]> => b.system.call(echoB, { type: 'notes' });
+
+  async function spawnOnB(name: string): Promise<ActorRef<EchoProtocol>> {
+    b.system.register(name, b.system.spawn(echo, { mailbox: { limit: 2 } }));
+    return await a.system.call(a.remote.remote<EchoProtocol>(b.name, name), { type: 'self' });
+  }
+
+  test('a call reaches a registered actor and brings its answer', async () => {
+    const value = { text: 'ä', bytes: Buffer.from([0, 255]), list: [1, 2.5, null, true], big: 2n ** 70n };
+    const back = (await a.system.call(there, { type: 'echo', value })) as typeof value;
+    expect(back).toMatchObject({ text: 'ä', list: [1, 2.5, null, true], big: 2n ** 70n });
+    expect(Buffer.compare(back.bytes, value.bytes)).toBe(0);
+    expect(a.remote.gauges.calls).toBe(0);
+  });
+
+  test('casts arrive in the order they were sent', async () => {
+    for (let i = 0; i < 500; i++) expect(a.system.cast(there, { type: 'note', value: i })).toBe(true);
+    expect(await a.system.call(there, { type: 'notes' })).toEqual(Array.from({ length: 500 }, (_, i) => i));
+  });
+
+  test('an actor of the own node is reached by a remote name, too', async () => {
+    const own = b.remote.remote<EchoProtocol>(b.name, 'echo');
+    expect(await b.system.call(own, { type: 'echo', value: 1 })).toBe(1);
+    expect(b.system.cast(own, { type: 'note', value: 'own' })).toBe(true);
+    expect((await noted()).at(-1)).toBe('own');
+    await expect(b.system.call(b.remote.remote<EchoProtocol>(b.name, 'x'), { type: 'self' })).rejects.toThrow(
+      NoProcess,
+    );
+  });
+
+  describe('failures are told apart', () => {
+    test('nobody of that name', async () => {
+      const nobody = a.remote.remote<EchoProtocol>(b.name, 'nobody');
+      await expect(a.system.call(nobody, { type: 'notes' })).rejects.toBeInstanceOf(NoProcess);
+    });
+
+    test('an actor that has ended', async () => {
+      const ref = await spawnOnB('short');
+      await a.system.call(ref, { type: 'end' });
+      await until(() => b.system.whereis('short') === undefined);
+      await expect(a.system.call(ref, { type: 'notes' })).rejects.toBeInstanceOf(NoProcess);
+    });
+
+    test('no connection', async () => {
+      const nowhere = a.remote.remote<EchoProtocol>('x@127.0.0.1', 'echo');
+      await expect(a.system.call(nowhere, { type: 'notes' })).rejects.toBeInstanceOf(NoConnection);
+      expect(a.system.cast(nowhere, { type: 'note', value: 1 })).toBe(false);
+      expect(a.system.isAlive(nowhere)).toBe(false);
+      expect(a.system.isAlive(there)).toBe(true);
+    });
+
+    test('no answer in time, and a late one harms nobody', async () => {
+      await expect(a.system.call(there, { type: 'never' }, 20)).rejects.toBeInstanceOf(CallTimeout);
+      const late = a.remote.counters.lateReplies;
+      await expect(a.system.call(there, { type: 'block', ms: 60 }, 20)).rejects.toBeInstanceOf(CallTimeout);
+      expect(await a.system.call(there, { type: 'echo', value: 1 })).toBe(1);
+      await until(() => a.remote.counters.lateReplies > late || b.remote.gauges.calls === 0);
+      expect(a.remote.gauges).toMatchObject({ calls: 0, monitors: 0 });
+    });
+
+    test('a handler that threw', async () => {
+      const ref = await spawnOnB('fails');
+      const error = await a.system.call(ref, { type: 'fail', why: 'too hot' }).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(CallCrashed);
+      expect((error as CallCrashed).message).toContain('failed on fail');
+      expect(((error as CallCrashed).cause as RemoteFault).message).toBe(`on ${b.name}: too hot`);
+    });
+
+    test('a message that it does not know', async () => {
+      await expect(a.system.call(there as AnyRef, { type: 'sing' } as never)).rejects.toBeInstanceOf(UnknownMessage);
+    });
+
+    test('a message, or an answer, that cannot travel', async () => {
+      await expect(a.system.call(there, { type: 'echo', value: () => 1 })).rejects.toBeInstanceOf(NotSendable);
+      expect(a.system.cast(there, { type: 'note', value: new Date() })).toBe(false);
+      await expect(a.system.call(there, { type: 'unsendable' })).rejects.toThrow('a Date is no plain data');
+    });
+
+    test('a full mailbox takes no more from other nodes either', async () => {
+      const ref = await spawnOnB('full');
+      const [first, second, third, fourth] = Array.from({ length: 4 }, () =>
+        a.system.call(ref, { type: 'block', ms: 40 }).catch((error: unknown) => error),
+      );
+      const errors = (await Promise.all([first, second, third, fourth])).filter((error) => error instanceof Error);
+      expect(errors.length).toBeGreaterThan(0);
+      for (const error of errors) expect(error).toMatchObject({ code: 'MAILBOX_FULL', limit: 2 });
+      expect(errors[0]).toBeInstanceOf(MailboxFull);
+    });
+
+    test('more open calls than the limit', async () => {
+      const small = await startNode('small', mapper, { maxCalls: 2 });
+      await small.node.connect(b.name);
+      const target = small.remote.remote<EchoProtocol>(b.name, 'echo');
+      const open = [1, 2].map(() => small.system.call(target, { type: 'never' }, 50).catch((error: unknown) => error));
+      await expect(small.system.call(target, { type: 'notes' })).rejects.toBeInstanceOf(TooManyCalls);
+      for (const error of await Promise.all(open)) expect(error).toBeInstanceOf(CallTimeout);
+      expect(await small.system.call(target, { type: 'echo', value: 1 })).toBe(1);
+      await small.stop();
+    });
+  });
+
+  describe('refs in messages', () => {
+    test('a ref that comes home is the same actor', async () => {
+      const own = a.system.spawn(echo);
+      const back = (await a.system.call(there, { type: 'echo', value: { ref: own } })) as { ref: typeof own };
+      expect(sameActor(back.ref, own)).toBe(true);
+      expect(await a.system.call(back.ref, { type: 'echo', value: 3 })).toBe(3);
+    });
+
+    test('a ref that comes home after its actor ended is still that actor', async () => {
+      const own = a.system.spawn(echo);
+      a.system.cast(there, { type: 'note', value: own });
+      await a.system.stop(own);
+      const back = (await a.system.call(there, { type: 'notes' })) as AnyRef[];
+      expect(sameActor(back.at(-1) as AnyRef, own)).toBe(true);
+      await expect(a.system.call(back.at(-1) as AnyRef, { type: 'notes' } as never)).rejects.toBeInstanceOf(NoProcess);
+    });
+
+    test('two refs of one actor of another node are the same', async () => {
+      const [one, two] = [await a.system.call(there, { type: 'self' }), await a.system.call(there, { type: 'self' })];
+      expect(one === two).toBe(false);
+      expect(sameActor(one, two)).toBe(true);
+      expect(a.system.isAlive(one)).toBe(true);
+    });
+
+    test('an actor answers one that it learned of from a third node', async () => {
+      const onC = c.system.spawn(echo);
+      c.system.register('echo', onC);
+      const ref = await a.system.call(a.remote.remote<EchoProtocol>(c.name, 'echo'), { type: 'self' });
+      expect(await a.system.call(there, { type: 'ask', whom: ref, value: 'over three nodes' })).toBe(
+        'over three nodes',
+      );
+      expect(await a.system.call(there, { type: 'ask', whom: a.system.spawn(echo), value: 'home' })).toBe('home');
+    });
+  });
+
+  describe('monitors', () => {
+    test('report an ending, a crash and a stranger, once each', async () => {
+      const watcher = a.system.spawn(echo);
+      for (const [name, end] of [
+        ['m1', { type: 'end' }],
+        ['m2', { type: 'fail', why: 'broken' }],
+      ] as const) {
+        const ref = await spawnOnB(name);
+        await a.system.call(watcher, { type: 'watch', whom: ref });
+        a.system.cast(ref, end);
+      }
+      await until(async () => (await a.system.call(watcher, { type: 'downs' })).length === 2);
+      await a.system.call(watcher, { type: 'watch', whom: a.remote.remote('x@127.0.0.1', 'nobody') });
+      await until(async () => (await a.system.call(watcher, { type: 'downs' })).length === 3);
+      await a.system.call(watcher, { type: 'watch', whom: a.remote.remote(b.name, 'nobody') });
+      await until(async () => (await a.system.call(watcher, { type: 'downs' })).length === 4);
+      expect(await a.system.call(watcher, { type: 'downs' })).toEqual([
+        'normal',
+        'crashed',
+        'noconnection',
+        'noprocess',
+      ]);
+      expect(a.remote.gauges.monitors).toBe(0);
+    });
+
+    test('carry what the handler threw', async () => {
+      const ref = await spawnOnB('m3');
+      const down = new Promise<Down>((resolve) => a.system.monitor(ref, resolve));
+      a.system.cast(ref, { type: 'fail', why: 'no coal' });
+      expect(((await down).error as Error).message).toBe(`on ${b.name}: no coal`);
+    });
+
+    test('end with their watcher and leave nothing behind', async () => {
+      const watcher = a.system.spawn(echo);
+      await a.system.call(watcher, { type: 'watch', whom: await spawnOnB('m4') });
+      expect(a.remote.gauges.monitors).toBe(1);
+      await a.system.stop(watcher);
+      expect(a.remote.gauges.monitors).toBe(0);
+    });
+
+    test('stop ends an actor of another node and waits for it', async () => {
+      const ref = await spawnOnB('m5');
+      const down = new Promise<Down>((resolve) => a.system.monitor(ref, resolve));
+      await a.system.stop(ref);
+      expect((await down).reason).toBe('normal');
+      expect(b.system.whereis('m5')).toBeUndefined();
+    });
+  });
+
+  describe('a connection that is lost', () => {
+    test('fails its calls at once and fires its monitors once, then all works again', async () => {
+      const downs: Down[] = [];
+      const ref = await a.system.call(there, { type: 'self' });
+      a.system.monitor(ref, (down) => downs.push(down));
+      const open = [1, 2, 3].map(() =>
+        a.system.call(there, { type: 'never' }, 60_000).catch((error: unknown) => error),
+      );
+      cut(a, b);
+      for (const error of await Promise.all(open)) expect(error).toBeInstanceOf(NoConnection);
+      expect(downs).toEqual([{ ref, reason: 'noconnection' }]);
+      expect(a.remote.gauges).toMatchObject({ calls: 0, monitors: 0 });
+
+      await until(() => a.node.isConnected(b.name) && b.node.isConnected(a.name));
+      expect(await a.system.call(ref, { type: 'echo', value: 'again' })).toBe('again');
+      expect(downs.length).toBe(1);
+    });
+
+    test('is heard on the other side as well', async () => {
+      await until(() => b.node.isConnected(a.name));
+      const watcher = b.system.spawn(echo);
+      const onA = a.system.spawn(echo);
+      a.system.register('watched', onA);
+      const ref = await b.system.call(b.remote.remote<EchoProtocol>(a.name, 'watched'), { type: 'self' });
+      await b.system.call(watcher, { type: 'watch', whom: ref });
+      cut(a, b);
+      await until(async () => (await b.system.call(watcher, { type: 'downs' })).length === 1);
+      expect(await b.system.call(watcher, { type: 'downs' })).toEqual(['noconnection']);
+      await until(() => a.node.isConnected(b.name));
+    });
+
+    test('a node that stops leaves no call open', async () => {
+      const d = await startNode('d', mapper);
+      const own = d.system.spawn(echo);
+      d.system.register('echo', own);
+      await a.node.connect(d.name);
+      const ref = await a.system.call(a.remote.remote<EchoProtocol>(d.name, 'echo'), { type: 'self' });
+      const open = a.system.call(ref, { type: 'never' }, 60_000);
+      open.catch(() => {});
+      const down = new Promise<Down>((resolve) => a.system.monitor(ref, resolve));
+      await d.stop();
+      await expect(open).rejects.toBeInstanceOf(NoConnection);
+      expect((await down).reason).toBe('noconnection');
+      await expect(d.system.call(d.remote.remote(b.name, 'echo'), { type: 'notes' } as never)).rejects.toBeInstanceOf(
+        NoConnection,
+      );
+    });
+  });
+
+  test('many callers at once get their own answers', async () => {
+    await until(() => a.node.isConnected(b.name));
+    const answers = await Promise.all(
+      Array.from({ length: 2_000 }, (_, value) => a.system.call(there, { type: 'echo', value })),
+    );
+    expect(answers).toEqual(Array.from({ length: 2_000 }, (_, i) => i));
+    expect(a.remote.gauges.calls).toBe(0);
+  });
+
+  test('a system that was never connected knows no other node', async () => {
+    const ref = a.remote.remote<EchoProtocol>(b.name, 'echo');
+    const { createActorSystem } = await import('../index.js');
+    const { silentLog } = await import('@bloom/log');
+    const alone = createActorSystem({ log: silentLog });
+    await expect(alone.call(ref, { type: 'notes' })).rejects.toBeInstanceOf(NoConnection);
+    expect(alone.cast(ref, { type: 'note', value: 1 })).toBe(false);
+    expect((await new Promise<Down>((resolve) => alone.monitor(ref, resolve))).reason).toBe('noconnection');
+    await alone.stop(ref);
+    await alone.close();
+  });
+});

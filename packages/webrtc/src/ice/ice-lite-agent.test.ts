@@ -121,6 +121,35 @@ describe('nomination', () => {
     expect(send(generation(1), 'old', 50)).toEqual({ accepted: false });
   });
 
+  test('a client that restarts but goes on quoting our old ufrag has ended the cycle, and stays known', () => {
+    send(generation(1), 'old');
+    agent.accept(generation(2), 10);
+    const mixed = { username: 'L1:R2' };
+    expect(send(generation(1), 'new', 20, { ...mixed, nominate: false }).nominated).toBeUndefined();
+    const outcome = send(generation(1), 'new', 30, mixed);
+    expect(outcome.nominated).toEqual({ generation: 2, first: true });
+    expect(StunMessage.parse(outcome.reply as Buffer)?.verifyIntegrity('local-password-1')).toBe(true);
+    expect([agent.path, agent.generation, [...ufrags].toSorted()]).toEqual(['new', 2, ['L1', 'L2']]);
+
+    expect(send(generation(1), 'new', 40, mixed).nominated).toEqual({ generation: 2, first: false });
+    expect(send(generation(2), 'new', 50).nominated).toEqual({ generation: 2, first: false });
+
+    agent.accept(generation(3), 60);
+    expect(send(generation(1), 'newer', 70, { username: 'L1:R3' }).nominated).toEqual({ generation: 3, first: true });
+    expect([...ufrags].toSorted()).toEqual(['L1', 'L3']);
+    agent.accept(generation(4), 80);
+    expect(send(generation(4), 'newest', 90).nominated).toEqual({ generation: 4, first: true });
+    expect([...ufrags]).toEqual(['L4']);
+    expect(send(generation(1), 'newest', 100, { username: 'L1:R4' })).toEqual({ accepted: false });
+  });
+
+  test('a new ufrag of the client does not open the door without our password', () => {
+    send(generation(1), 'old');
+    agent.accept(generation(2), 10);
+    expect(send(generation(1), 'new', 20, { username: 'L1:R2', password: 'guess' })).toEqual({ accepted: false });
+    expect([agent.generation, [...ufrags].toSorted()]).toEqual([1, ['L1', 'L2']]);
+  });
+
   test('cycles that are never nominated do not pile up, and the nominated one outlives them', () => {
     send(generation(1), 'a');
     for (let number = 2; number <= 20; number++) agent.accept(generation(number), number);

@@ -12,6 +12,29 @@ export interface IceGeneration {
   remotePwd: string;
 }
 
+/** Local credentials of an earlier cycle. */
+interface QuotedCredentials {
+  ufrag: string;
+  pwd: string;
+}
+
+/**
+ * A cycle and, where its client quotes them, older credentials of ours. Chromium may begin the checks of a restart while
+ * the answer is still on its way: our ufrag of the cycle before with its own new one. It keeps such a pair when the
+ * answer comes, because the candidate in it has the same address, and never checks with the new ufrag of ours.
+ */
+interface AcceptedGeneration extends IceGeneration {
+  quoted?: QuotedCredentials;
+}
+
+/** Whose check it is, and the password it is sealed with. */
+interface Match {
+  generation: AcceptedGeneration;
+  pwd: string;
+  /** Set when the check quotes older credentials of ours than those of its generation. */
+  quoted?: QuotedCredentials;
+}
+
 /** Told about every local user fragment that becomes valid or invalid, so that checks can be routed by it. */
 export interface UfragRegistry {
   added(ufrag: string): void;
@@ -45,7 +68,7 @@ const STRANGER: CheckOutcome = { accepted: false };
 export class IceLiteAgent<P> {
   readonly #registry: UfragRegistry;
   readonly #consentTimeoutMs: number;
-  #generations: IceGeneration[] = [];
+  #generations: AcceptedGeneration[] = [];
   #nominated: { generation: number; path: P } | undefined;
   #state: 'new' | 'connected' | 'silent' = 'new';
   #lastSeenMs: number | undefined;
@@ -91,7 +114,7 @@ export class IceLiteAgent<P> {
     const kept = this.#generations.filter((g) => g !== same);
     const current = kept.filter((g) => g.generation === this.generation);
     const pending = kept.filter((g) => g.generation !== this.generation).slice(1 - PENDING_GENERATIONS);
-    this.#generations = [...current, ...pending, next];
+    this.#generations = [...current, ...pending, { ...next }];
     this.#announce(known);
     return unchanged;
   }
@@ -99,10 +122,10 @@ export class IceLiteAgent<P> {
   /** Answers one message that claims to be a connectivity check. `mapped` is the source it came from. */
   handleCheck(message: StunMessage, path: P, mapped: TransportAddress, nowMs: number): CheckOutcome {
     if (message.method !== Method.binding || message.messageClass !== MessageClass.request) return STRANGER;
-    const generation = this.#match(message.text(Attribute.username));
-    if (generation === undefined || !message.fingerprintHolds || !message.verifyIntegrity(generation.localPwd)) {
-      return STRANGER;
-    }
+    const match = this.#match(message.text(Attribute.username));
+    if (match === undefined || !message.fingerprintHolds || !message.verifyIntegrity(match.pwd)) return STRANGER;
+    const { generation, pwd, quoted } = match;
+    if (quoted !== undefined) generation.quoted = quoted;
     this.bindingRequestsReceived++;
     this.bindingResponsesSent++;
 
@@ -111,7 +134,7 @@ export class IceLiteAgent<P> {
       const reply = this.#reply(message, MessageClass.error)
         .error(StunError.unknownAttribute)
         .unknownAttributes(unknown)
-        .integrity(generation.localPwd)
+        .integrity(pwd)
         .fingerprint()
         .finish();
       return { accepted: false, reply };
@@ -120,7 +143,7 @@ export class IceLiteAgent<P> {
     if (message.has(Attribute.iceControlled)) {
       const reply = this.#reply(message, MessageClass.error)
         .error(StunError.roleConflict)
-        .integrity(generation.localPwd)
+        .integrity(pwd)
         .fingerprint()
         .finish();
       return { accepted: false, reply };
@@ -130,7 +153,7 @@ export class IceLiteAgent<P> {
     if (this.#state === 'silent' && this.#nominated !== undefined) this.#state = 'connected';
     const reply = this.#reply(message, MessageClass.success)
       .xorAddress(Attribute.xorMappedAddress, mapped)
-      .integrity(generation.localPwd)
+      .integrity(pwd)
       .fingerprint()
       .finish();
     if (!message.has(Attribute.useCandidate) || generation.generation < this.generation) {
@@ -172,15 +195,25 @@ export class IceLiteAgent<P> {
     return { generation: generation.generation, first };
   }
 
-  /** USERNAME is `<our ufrag>:<their ufrag>` (RFC 8445 section 7.2.2). Ours decides; theirs breaks a tie. */
-  #match(username: string | undefined): IceGeneration | undefined {
+  /**
+   * USERNAME is `<our ufrag>:<their ufrag>` (RFC 8445 section 7.2.2). Ours says which password seals the check; theirs,
+   * when it is newer, that the client has restarted.
+   */
+  #match(username: string | undefined): Match | undefined {
     if (username === undefined) return undefined;
     const colon = username.indexOf(':');
     if (colon < 0) return undefined;
     const local = username.slice(0, colon);
     const remote = username.slice(colon + 1);
-    const candidates = this.#generations.filter((g) => g.localUfrag === local);
-    return candidates.find((g) => g.remoteUfrag === remote) ?? candidates.at(-1);
+    const keyed = this.#generations.filter((g) => g.localUfrag === local);
+    const own = keyed.find((g) => g.remoteUfrag === remote) ?? keyed.at(-1);
+    const quoting = this.#generations.findLast((g) => g.quoted?.ufrag === local);
+    const key = own ?? quoting;
+    if (key === undefined) return undefined;
+    const pwd = own === undefined ? (quoting?.quoted?.pwd ?? '') : own.localPwd;
+    const restarted = this.#generations.findLast((g) => g.remoteUfrag === remote);
+    if (restarted === undefined || restarted.generation <= key.generation) return { generation: key, pwd };
+    return { generation: restarted, pwd, quoted: { ufrag: local, pwd } };
   }
 
   #reply(request: StunMessage, messageClass: MessageClass): StunWriter {
@@ -188,7 +221,9 @@ export class IceLiteAgent<P> {
   }
 
   #ufrags(): Set<string> {
-    return new Set(this.#generations.map((g) => g.localUfrag));
+    return new Set(
+      this.#generations.flatMap(({ localUfrag, quoted }) => (quoted ? [localUfrag, quoted.ufrag] : localUfrag)),
+    );
   }
 
   #announce(before: ReadonlySet<string>): void {

@@ -31,6 +31,7 @@ export {
 } from './rooms.js';
 export type { ClusterPort } from './cluster/cluster-port.js';
 export { ClusterRooms, type ClusterRoomsOptions } from './cluster/cluster-rooms.js';
+export { createClusterPort, followMembers, type ClusterPortOptions } from './cluster/distributed-port.js';
 export type { RoomConflict } from './cluster/directory.js';
 export type { LoadSample, Verdict } from './cluster/load.js';
 export { NODE_ACTOR } from './cluster/node-actor.js';

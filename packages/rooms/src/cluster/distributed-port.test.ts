@@ -1,0 +1,211 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { connectActors, createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
+import { DistributionNode } from '@bloom/distribution';
+import { silentLog } from '@bloom/log';
+import { PortMapperServer } from '@bloom/port-mapper';
+import { createRooms, type Rooms } from '../rooms.js';
+import { emptyConfig, scriptedSession, TestMedia, TestSocket } from '../testing.js';
+import { ClusterRooms } from './cluster-rooms.js';
+import { createClusterPort, followMembers } from './distributed-port.js';
+
+interface Member {
+  name: string;
+  system: ActorSystem;
+  remote: RemoteActors;
+  node: DistributionNode;
+  own: Rooms;
+  cluster: ClusterRooms;
+  stop: () => Promise<void>;
+}
+
+const secretKeyBase = 'a secret for tests';
+
+async function startMember(alive: string, mapperPort: number, seeds: readonly string[]): Promise<Member> {
+  const name = `${alive}@127.0.0.1`;
+  const system = createActorSystem({ log: silentLog });
+  const remote = connectActors(system, { log: silentLog });
+  const own = createRooms({
+    system,
+    engine: new TestMedia(),
+    createSession: scriptedSession,
+    events: (notification) => cluster.observe(notification),
+    log: silentLog,
+    address: `${alive}.example:5002`,
+    secretKeyBase,
+    webrtcEnabled: true,
+  });
+  const cluster = new ClusterRooms({
+    system,
+    port: createClusterPort({ system, remote, self: name }),
+    rooms: own,
+    tokenKey: { secretKeyBase },
+    log: silentLog,
+    now: () => Date.now(),
+  });
+  const node = await remote.start({ name, mode: 'name', cookie: 'c', mapper: { port: mapperPort }, log: silentLog });
+  followMembers(node, cluster);
+  node.seed(seeds);
+  const stop = async (): Promise<void> => {
+    await remote.close();
+    await system.close();
+  };
+
+  return { name, system, remote, node, own, cluster, stop };
+}
+
+async function until(condition: () => unknown, limitMs = 10_000): Promise<void> {
+  const end = performance.now() + limitMs;
+  while (!condition()) {
+    if (performance.now() > end) throw new Error(`not so within ${limitMs} ms: ${condition.toString()}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+describe('rooms of a cluster over real connections', () => {
+  let mapper: PortMapperServer;
+  let members: Member[];
+  let a: Member;
+  let b: Member;
+  let c: Member;
+
+  beforeAll(async () => {
+    mapper = await PortMapperServer.start({ port: 0, log: silentLog });
+  });
+  afterAll(() => mapper.close());
+
+  beforeEach(async () => {
+    a = await startMember('a', mapper.port, []);
+    b = await startMember('b', mapper.port, [a.name]);
+    c = await startMember('c', mapper.port, [a.name]);
+    members = [a, b, c];
+    await until(() => members.every(({ node }) => node.nodes().length === 2));
+  });
+  afterEach(async () => {
+    for (const { stop } of members) await stop();
+  });
+
+  test('rooms created through one node spread over all of them', async () => {
+    const addresses: string[] = [];
+    for (let i = 0; i < 6; i++) addresses.push((await a.cluster.createRoom(emptyConfig)).address);
+    for (const { own } of members) expect(own.views().length).toBe(2);
+    expect(new Set(addresses)).toEqual(new Set(['a.example:5002', 'b.example:5002', 'c.example:5002']));
+    const { rooms, unreachable } = await b.cluster.listRooms('cluster');
+    expect([rooms.length, unreachable]).toEqual([6, []]);
+  });
+
+  test('any node answers for any room', async () => {
+    const { room } = await a.cluster.createRoom({ ...emptyConfig, roomId: 'kitchen', maxPeers: 1 });
+    expect(room.id).toBe('kitchen');
+    for (const { cluster } of members) {
+      expect(await cluster.getRoom('kitchen')).toMatchObject({ id: 'kitchen', config: { maxPeers: 1 } });
+    }
+    await c.cluster.addPeer('kitchen', {});
+    await expect(b.cluster.addPeer('kitchen', {})).rejects.toMatchObject({ code: 'PEER_LIMIT' });
+    await c.cluster.deleteRoom('kitchen');
+    for (const { cluster } of members) {
+      await expect(cluster.getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+    }
+  });
+
+  test('of two that ask two nodes for the same id at the same moment one gets it', async () => {
+    for (let round = 0; round < 10; round++) {
+      const config = { ...emptyConfig, roomId: `room-${round}` };
+      const both = await Promise.allSettled([b.cluster.createRoom(config), c.cluster.createRoom(config)]);
+      expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+    }
+  });
+
+  describe('a websocket on another node than the room', () => {
+    let socket: TestSocket;
+    let elsewhere: Member;
+    let owner: Member;
+    let token: string;
+    let attached: { receive: (text: string) => void; detach: () => void };
+
+    beforeEach(async () => {
+      await a.cluster.createRoom({ ...emptyConfig, roomId: 'hall' });
+      owner = members.find(({ own }) => own.views().length === 1) as Member;
+      elsewhere = members.find((member) => member !== owner) as Member;
+      ({ token } = await a.cluster.addPeer('hall', {}));
+      socket = new TestSocket();
+      const answer = await elsewhere.cluster.attachPeer(token, socket);
+      if (typeof answer === 'string') throw new Error(answer);
+      attached = answer;
+      attached.receive(JSON.stringify([{ type: 'join', metadata: { name: 'ann', '\ud800': 1 } }]));
+    });
+
+    const status = () => owner.own.views()[0]?.peers[0]?.status;
+
+    test('speaks with its peer there, both ways', async () => {
+      await until(() => socket.sent.length > 0);
+      expect(status()).toBe('connected');
+      attached.receive(JSON.stringify([{ type: 'send', text: JSON.stringify({ back: 'ä' }) }]));
+      await until(() => socket.sent.some((text) => JSON.stringify(text) === '{"back":"ä"}'));
+    });
+
+    test('is the only one of its peer as long as it shows life', async () => {
+      const third = members.find((member) => member !== owner && member !== elsewhere) as Member;
+      expect(await third.cluster.attachPeer(token, new TestSocket())).toBe('peer already connected');
+      expect(socket.pings).toBe(1);
+      socket.alive = false;
+      expect(typeof (await third.cluster.attachPeer(token, new TestSocket()))).toBe('object');
+      await until(() => socket.closed !== undefined);
+    });
+
+    test('ends with its peer', async () => {
+      await until(() => status() === 'connected');
+      await a.cluster.deleteRoom('hall');
+      await until(() => socket.closed !== undefined);
+      expect(socket.closed).toBe('1000 Room stopped');
+    });
+
+    test('that closes is noticed at the room', async () => {
+      await until(() => status() === 'connected');
+      attached.detach();
+      await until(() => status() === 'disconnected');
+    });
+
+    test('is closed when the node of the room is lost', async () => {
+      await until(() => status() === 'connected');
+      await owner.stop();
+      await until(() => socket.closed !== undefined);
+      expect(socket.closed).toBe('1011 Internal server error');
+    });
+
+    test('whose node is lost is a loss of the websocket at the room', async () => {
+      await until(() => status() === 'connected');
+      await elsewhere.stop();
+      await until(() => status() === 'disconnected');
+    });
+  });
+
+  test('a node that stopped takes its rooms with it, and the others go on', async () => {
+    for (let i = 0; i < 3; i++) await a.cluster.createRoom({ ...emptyConfig, roomId: `r${i}` });
+    const gone = b.own.views()[0]?.id as string;
+    await b.stop();
+    await until(() => a.node.nodes().length === 1 && c.node.nodes().length === 1);
+    await expect(a.cluster.getRoom(gone)).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+    expect((await a.cluster.listRooms('cluster')).rooms.length).toBe(2);
+    expect((await c.cluster.createRoom(emptyConfig)).address).not.toBe('b.example:5002');
+  });
+
+  test('tools and foreign nodes are no members', async () => {
+    const options = { mode: 'name', cookie: 'c', mapper: { port: mapper.port }, log: silentLog } as const;
+    const tool = await DistributionNode.start({ ...options, name: 'tool@127.0.0.1', tool: true, listen: false });
+    await tool.connect(a.name);
+    await until(() => a.node.kindOf('tool@127.0.0.1') !== undefined);
+    const port = createClusterPort({ system: a.system, remote: a.remote, self: a.name });
+    expect([...port.members()].toSorted()).toEqual([b.name, c.name]);
+    await tool.stop();
+  });
+
+  test('before the node has started there is nobody else', async () => {
+    const system = createActorSystem({ log: silentLog });
+    const remote = connectActors(system, { log: silentLog });
+    const port = createClusterPort({ system, remote, self: 'x@127.0.0.1' });
+    expect(port.members()).toEqual([]);
+    port.cast('y@127.0.0.1', { type: 'unclaim', roomId: 'r', claimant: 'c' });
+    await expect(port.call('y@127.0.0.1', { type: 'load' }, 100)).rejects.toMatchObject({ code: 'NO_CONNECTION' });
+    await system.close();
+  });
+});

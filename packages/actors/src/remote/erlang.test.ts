@@ -1,0 +1,384 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { asBytes, atom, isAtom, Pid, sameTerm, type Term, Tuple, tuple } from '@bloom/etf';
+import {
+  CallCrashed,
+  CallTimeout,
+  Exit,
+  later,
+  NoConnection,
+  NoProcess,
+  RemoteFault,
+  type ActorRef,
+  type Behaviour,
+  type Down,
+  type TermMessage,
+} from '../index.js';
+import { COOKIE, startMapper, startNode, until, type TestMapper, type TestNode } from './nodes.fixture.js';
+import { Erlang, hasErlang, hasErlCall, run } from './erlang.fixture.js';
+
+type CalcProtocol = {
+  sum: (message: { of: number[] }) => number;
+  seen: (message: object) => readonly TermMessage[];
+};
+
+/** As a gen_server of Erlang would be: answers `{add, A, B}`, ends with the reason of `{die, Reason}`. */
+function calc(trapsExits = false): Behaviour<CalcProtocol, { seen: TermMessage[] }> {
+  return {
+    kind: 'calc',
+    trapsExits,
+    init: () => ({ seen: [] }),
+    handlers: {
+      sum: (_state, { of }) => of.reduce((total, value) => total + value, 0),
+      seen: (state) => state.seen,
+    },
+    onTerm: (state, message) => {
+      state.seen.push(message);
+      const { term, kind } = message;
+      if (!(term instanceof Tuple)) return kind === 'call' ? atom('what') : undefined;
+      const [word, a, b] = term.elements;
+      if (isAtom(word, 'die')) throw new Exit(a);
+      if (isAtom(word, 'break')) throw new Error('broken');
+      if (isAtom(word, 'add')) return (a as number) + (b as number);
+      if (isAtom(word, 'later')) return later(Promise.resolve(tuple(atom('done'), a)));
+      return a;
+    },
+  };
+}
+
+const TS = "'tsn@127.0.0.1'";
+
+(hasErlang ? describe : describe.skip)('with real Erlang', () => {
+  let mapper: TestMapper;
+  let tsn: TestNode;
+  let erl: Erlang;
+
+  beforeAll(async () => {
+    mapper = await startMapper();
+    tsn = await startNode('tsn', mapper);
+    const { remote } = tsn;
+    remote.registerFunction('calc', 'add', 2, (a, b) => (a as number) + (b as number));
+    remote.registerFunction('calc', 'slowly', 1, (value) => Promise.resolve(value));
+    remote.registerFunction('calc', 'never', 0, () => new Promise<Term>(() => {}), { timeoutMs: 30 });
+    remote.registerFunction('calc', 'fail', 0, () => {
+      throw new Error('no luck');
+    });
+    remote.registerFunction('calc', 'exit', 1, (reason) => {
+      throw new Exit(reason);
+    });
+    remote.registerFunction('calc', 'nothing', 0, () => {});
+    remote.registerFunction('calc', 'wrong', 0, () => (() => 1) as unknown as Term);
+    erl = await Erlang.start('e1', mapper);
+    expect(await erl.eval(`net_adm:ping(${TS})`)).toBe('pong');
+  });
+  afterAll(async () => {
+    await erl?.stop();
+    await tsn?.stop();
+    await mapper?.close();
+  });
+
+  let ref: ActorRef<CalcProtocol>;
+  beforeEach(async () => {
+    const old = tsn.system.whereis('calc');
+    if (old !== undefined) await tsn.system.stop(old);
+    ref = tsn.system.spawn(calc());
+    tsn.system.register('calc', ref);
+  });
+  const seen = () => tsn.system.call(ref, { type: 'seen' });
+
+  describe('Erlang asks', () => {
+    test('C3: gen_server:call reaches a registered actor', async () => {
+      expect(await erl.eval(`gen_server:call({calc, ${TS}}, {add, 2, 3})`)).toBe('5');
+      expect(await erl.eval(`gen_server:call({calc, ${TS}}, {add, 2, 3}, infinity)`)).toBe('5');
+      expect(await erl.eval(`gen_server:call({calc, ${TS}}, {later, [a]})`)).toBe('{done,[a]}');
+      expect(await erl.eval(`gen_server:multi_call([${TS}], calc, {add, 4, 4}, 2000)`)).toBe(`{[{${TS},8}],[]}`);
+    });
+
+    test('C4: an unknown name is noproc', async () => {
+      expect(await erl.eval(`catch gen_server:call({nosuch, ${TS}}, x)`)).toBe(
+        `{'EXIT',{noproc,{gen_server,call,[{nosuch,${TS}},x]}}}`,
+      );
+    });
+
+    test('messages of the protocol are maps with text keys', async () => {
+      expect(
+        await erl.eval(`gen_server:call({calc, ${TS}}, #{<<"type">> => <<"sum">>, <<"of">> => [1, 2, 3.5]})`),
+      ).toBe('{ok,6.5}');
+    });
+
+    test('an actor without ear for terms says so', async () => {
+      tsn.system.register('deaf', tsn.system.spawn({ kind: 'deaf', init: () => null, handlers: {} }));
+      expect(await erl.eval(`gen_server:call({deaf, ${TS}}, hello)`)).toMatch(/^\{error,unknown_message,/);
+      expect(await erl.eval(`gen_server:call({deaf, ${TS}}, #{<<"type">> => <<"x">>})`)).toMatch(
+        /^\{error,unknown_message,/,
+      );
+    });
+
+    test('casts and plain messages arrive as such, by name and by pid', async () => {
+      expect(await erl.eval(`gen_server:cast({calc, ${TS}}, {note, 1}), {calc, ${TS}} ! {note, 2}, ok`)).toBe('ok');
+      await until(async () => (await seen()).length === 2);
+      expect((await seen()).map(({ kind, term }) => [kind, (term as Tuple).elements[1]])).toEqual([
+        ['cast', 1],
+        ['info', 2],
+      ]);
+      tsn.remote.sendTerm({ node: erl.name, name: 'nobody' }, 1);
+      tsn.remote.registerFunction('calc', 'pid', 0, () => tsn.remote.pidOf(ref));
+      expect(await erl.eval(`P1 = rpc:call(${TS}, calc, pid, []), gen_server:call(P1, {add, 1, 1})`)).toBe('2');
+    });
+
+    test('C6: a monitor by name, and one by pid, hear the reason', async () => {
+      tsn.remote.registerFunction('calc', 'pid', 0, () => tsn.remote.pidOf(ref));
+      expect(
+        await erl.eval(`begin P6 = rpc:call(${TS}, calc, pid, []), R6 = erlang:monitor(process, {calc, ${TS}}),
+          Q6 = erlang:monitor(process, P6), {calc, ${TS}} ! {die, bye},
+          W6 = receive {'DOWN', R6, process, A6, B6} -> {A6, B6} after 3000 -> timeout end,
+          V6 = receive {'DOWN', Q6, process, P6, C6} -> C6 after 3000 -> timeout end, {W6, V6} end`),
+      ).toBe(`{{{calc,${TS}},bye},bye}`);
+    });
+
+    test('a fault is told with its words, an orderly end as normal', async () => {
+      expect(
+        await erl.eval(`begin R8 = erlang:monitor(process, {calc, ${TS}}),
+          A8 = gen_server:call({calc, ${TS}}, {break, "it"}),
+          {A8, receive {'DOWN', R8, process, _, B8} -> B8 after 3000 -> timeout end} end`),
+      ).toBe('{{error,crashed,<<"broken">>},{crashed,<<"broken">>}}');
+      ref = tsn.system.spawn(calc());
+      tsn.system.register('calc', ref);
+      const down = erl.eval(`begin R9 = erlang:monitor(process, {calc, ${TS}}), gen_server:cast({calc, ${TS}}, here),
+        receive {'DOWN', R9, process, _, B9} -> B9 after 3000 -> timeout end end`);
+      await until(async () => (await seen()).length === 1);
+      await tsn.system.stop(ref);
+      expect(await down).toBe('normal');
+    });
+
+    test('C7: a monitor of an unknown name ends with noproc', async () => {
+      expect(
+        await erl.eval(`begin R7 = erlang:monitor(process, {nosuch, ${TS}}),
+          receive {'DOWN', R7, process, W7, Y7} -> {W7, Y7} after 3000 -> timeout end end`),
+      ).toBe(`{{nosuch,${TS}},noproc}`);
+    });
+
+    test('C15: 20 MiB go there and back', async () => {
+      expect(
+        await erl.eval(`begin B15 = binary:copy(<<"0123456789abcdef">>, 1310720),
+          B15 =:= gen_server:call({calc, ${TS}}, {echo, B15}, 30000) end`),
+      ).toBe('true');
+    });
+  });
+
+  describe('Erlang calls functions', () => {
+    test('C5: by rpc and erpc, those of the table only', async () => {
+      expect(await erl.eval(`{rpc:call(${TS}, calc, add, [4, 5]), erpc:call(${TS}, calc, add, [4, 6])}`)).toBe(
+        '{9,10}',
+      );
+      expect(await erl.eval(`rpc:call(${TS}, calc, nope, [1, 2])`)).toBe(
+        "{badrpc,{'EXIT',{undef,[{calc,nope,[1,2],[]}]}}}",
+      );
+      expect(await erl.eval(`rpc:call(${TS}, os, cmd, ["id"])`)).toContain('undef');
+      expect(await erl.eval(`erpc:call(${TS}, calc, slowly, [#{a => {1, "x"}}])`)).toBe('#{a => {1,"x"}}');
+      expect(await erl.eval(`erpc:call(${TS}, calc, nothing, [])`)).toBe('undefined');
+    });
+
+    test('what goes wrong in one reaches the caller', async () => {
+      expect(await erl.eval(`catch erpc:call(${TS}, calc, fail, [])`)).toContain('{crashed,<<"no luck">>}');
+      expect(await erl.eval(`catch erpc:call(${TS}, calc, exit, [{my, reason}])`)).toContain('{my,reason}');
+      expect(await erl.eval(`catch erpc:call(${TS}, calc, never, [])`)).toContain('timeout');
+      expect(await erl.eval(`catch erpc:call(${TS}, calc, wrong, [])`)).toContain('is no term');
+      expect(await erl.eval(`erpc:call(${TS}, calc, add, [1, 1])`)).toBe('2');
+    });
+
+    test('by multicall and by erpc cast, and rex casts, without an answer', async () => {
+      const calls: Term[] = [];
+      tsn.remote.registerFunction('calc', 'note', 1, (value) => void calls.push(value));
+      expect(
+        await erl.eval(`erpc:cast(${TS}, calc, note, [1]), rpc:cast(${TS}, calc, note, [2]),
+        gen_server:cast({rex, ${TS}}, {cast, calc, note, [3], group_leader()}), ok`),
+      ).toBe('ok');
+      await until(() => calls.length === 3);
+      expect(calls.toSorted()).toEqual([1, 2, 3]);
+      expect(await erl.eval(`erpc:multicall([${TS}], calc, add, [1, 2])`)).toBe('[{ok,3}]');
+    });
+
+    test('older callers ask rex', async () => {
+      const ask = (mfa: string) => erl.eval(`gen_server:call({rex, ${TS}}, {call, ${mfa}, group_leader()})`);
+      expect(await ask('calc, add, [4, 5]')).toBe('9');
+      expect(await ask('calc, nope, []')).toBe("{badrpc,{'EXIT',{undef,[{calc,nope,[],[]}]}}}");
+      expect(await ask('calc, fail, []')).toBe(`{badrpc,{'EXIT',{{crashed,<<"no luck">>},[]}}}`);
+    });
+
+    test('C11: nothing else can be spawned', async () => {
+      expect(await erl.eval(`catch spawn_monitor(${TS}, calc, add, [1, 2])`)).toMatch(/^\{'EXIT',\{notsup,/);
+      expect(await erl.eval(`catch spawn_monitor(${TS}, erpc, execute_call, [1, 2])`)).toMatch(/^\{'EXIT',\{notsup,/);
+    });
+
+    (hasErlCall ? test : test.skip)('C14: a C node calls through rex', async () => {
+      const args = ['-c', COOKIE, '-name', tsn.name, '-timeout', '4', '-a', 'calc add [1,2]'];
+      expect(await run('erl_call', args, mapper)).toBe('3');
+    });
+
+    test('no more at once than the limit', async () => {
+      const small = await startNode('small', mapper, { maxRunningFunctions: 1 });
+      let open: (value: Term) => void = () => {};
+      small.remote.registerFunction('m', 'wait', 0, () => new Promise<Term>((resolve) => (open = resolve)));
+      expect(await erl.eval("K = erpc:send_request('small@127.0.0.1', m, wait, []), ok")).toBe('ok');
+      await until(() => small.remote.counters.functionCalls === 1);
+      expect(await erl.eval("catch erpc:call('small@127.0.0.1', m, wait, [])")).toContain('system_limit');
+      open(7);
+      expect(await erl.eval('erpc:receive_response(K)')).toBe('7');
+      await small.stop();
+    });
+  });
+
+  describe('links', () => {
+    test('D5: an actor ends with a linked process of Erlang', async () => {
+      tsn.remote.registerFunction('calc', 'link', 1, (pid) => void tsn.remote.link(ref, pid as Pid));
+      const ended = new Promise<Down>((resolve) => tsn.system.monitor(ref, resolve));
+      await erl.eval(`L1 = spawn(fun() -> erpc:call(${TS}, calc, link, [self()]), exit(boom) end)`);
+      const down = await ended;
+      expect(down.reason).toBe('crashed');
+      expect(isAtom((down.error as Exit).reason, 'boom')).toBe(true);
+    });
+
+    test('a process of Erlang ends with an actor it linked to, and hears its reason', async () => {
+      tsn.remote.registerFunction('calc', 'pid', 0, () => tsn.remote.pidOf(ref));
+      expect(
+        await erl.eval(`begin process_flag(trap_exit, true), L2 = rpc:call(${TS}, calc, pid, []), link(L2),
+          L2 ! {die, {bad, day}}, receive {'EXIT', L2, E2} -> E2 after 3000 -> timeout end end`),
+      ).toBe('{bad,day}');
+    });
+
+    test('an actor that traps exits goes on and is told', async () => {
+      const tough = tsn.system.spawn(calc(true));
+      tsn.remote.registerFunction('calc', 'tough', 0, () => tsn.remote.pidOf(tough));
+      await erl.eval(`L3 = rpc:call(${TS}, calc, tough, []), spawn(fun() -> link(L3), exit(why) end)`);
+      await until(async () => (await tsn.system.call(tough, { type: 'seen' })).length === 1);
+      const [message] = await tsn.system.call(tough, { type: 'seen' });
+      expect(message).toMatchObject({ kind: 'exit', node: erl.name });
+      expect(isAtom(message?.term, 'why')).toBe(true);
+
+      await erl.eval('exit(L3, kill)');
+      await until(() => !tsn.system.isAlive(tough));
+    });
+
+    test('exit signals: normal does nothing, shutdown ends in order, unlink ends the bond', async () => {
+      const down = new Promise<Down>((resolve) => tsn.system.monitor(ref, resolve));
+      tsn.remote.registerFunction('calc', 'pid', 0, () => tsn.remote.pidOf(ref));
+      const script = `begin L4 = rpc:call(${TS}, calc, pid, []), exit(L4, normal), link(L4), unlink(L4),
+        gen_server:call(L4, {add, 1, 2}) end`;
+      expect(await erl.eval(script)).toBe('3');
+      const { links } = { links: await erl.eval('element(2, process_info(self(), links))') };
+      expect(links).not.toContain('tsn');
+      await erl.eval('exit(L4, shutdown)');
+      expect((await down).reason).toBe('normal');
+    });
+
+    test('D5: ours ends a process of Erlang', async () => {
+      expect(await erl.eval('X5 = spawn(fun() -> register(x5, self()), receive never -> ok end end), is_pid(X5)')).toBe(
+        'true',
+      );
+      const pid = (await tsn.remote.callFunction(erl.name, ['erlang', 'whereis'], [atom('x5')])) as Pid;
+      const down = new Promise<Down>((resolve) => tsn.system.monitor(tsn.remote.refOf(pid), resolve));
+      expect(tsn.remote.exit(pid, atom('please'))).toBe(true);
+      const { reason, error } = await down;
+      expect(reason).toBe('crashed');
+      expect(isAtom((error as RemoteFault).reason, 'please')).toBe(true);
+    });
+  });
+
+  describe('ours asks Erlang', () => {
+    beforeAll(async () => {
+      await erl.eval(`Echo = fun F() -> receive
+          {'$gen_call', From, {swap, A, B}} -> gen_server:reply(From, {B, A}), F();
+          {'$gen_call', From, {echo, A}} -> gen_server:reply(From, A), F();
+          {'$gen_call', From, {die, R}} -> exit(R);
+          {'$gen_call', From, quiet} -> F();
+          {'$gen_cast', {tell, P}} -> P ! {cast, self()}, F();
+          {tell, P} -> P ! {info, self()}, F() end end, ok`);
+    });
+    beforeEach(async () => {
+      await erl.eval('case whereis(echo) of undefined -> register(echo, spawn(Echo)); _ -> ok end');
+    });
+    const target = { node: 'e1@127.0.0.1', name: 'echo' };
+
+    test('D1: a call answers', async () => {
+      const reply = await tsn.remote.callTerm(target, tuple(atom('swap'), 1, 'two'));
+      expect(sameTerm(reply, tuple('two', 1))).toBe(true);
+    });
+
+    test('D2: net_kernel, which answers to the pid, answers', async () => {
+      const request = tuple(atom('is_auth'), atom(tsn.name));
+      expect(isAtom(await tsn.remote.callTerm({ ...target, name: 'net_kernel' }, request), 'yes')).toBe(true);
+    });
+
+    test('D3: erpc calls functions', async () => {
+      const call = (module: string, name: string, ...args: Term[]) =>
+        tsn.remote.callFunction(erl.name, [module, name], args);
+      expect(isAtom(await call('erlang', 'node'), erl.name)).toBe(true);
+      expect(await call('lists', 'sum', [1, 2, 3])).toBe(6);
+      await expect(call('nosuch', 'fun')).rejects.toMatchObject({ code: 'REMOTE_FAULT', reason: atom('undef') });
+      const thrown = await call('erlang', 'throw', atom('ball')).catch((error: unknown) => error);
+      expect(thrown).toBeInstanceOf(RemoteFault);
+      expect((thrown as RemoteFault).reason).toBe(atom('ball'));
+      await expect(tsn.remote.callFunction(erl.name, ['timer', 'sleep'], [500], 30)).rejects.toBeInstanceOf(
+        CallTimeout,
+      );
+    });
+
+    test('D4: failures are told apart', async () => {
+      const call = (name: string, request: Term, timeoutMs?: number) =>
+        tsn.remote.callTerm({ ...target, name }, request, timeoutMs);
+      await expect(call('nosuch', atom('x'))).rejects.toBeInstanceOf(NoProcess);
+      await expect(call('echo', atom('quiet'), 30)).rejects.toBeInstanceOf(CallTimeout);
+      const died = await call('echo', tuple(atom('die'), atom('of_age'))).catch((error: unknown) => error);
+      expect(died).toBeInstanceOf(CallCrashed);
+      expect((died as Error).message).toContain('of_age');
+
+      const other = await Erlang.start('e2', mapper);
+      await tsn.node.connect(other.name);
+      const open = tsn.remote.callFunction(other.name, ['timer', 'sleep'], [60_000], 60_000);
+      const waiting = tsn.remote.callTerm({ node: other.name, name: 'init' }, atom('hello'), 60_000);
+      waiting.catch(() => {});
+      const sent = expect(open).rejects.toBeInstanceOf(NoConnection);
+      await other.stop();
+      await sent;
+      await expect(waiting).rejects.toBeInstanceOf(NoConnection);
+      expect(tsn.remote.gauges.calls).toBe(0);
+    });
+
+    test('casts and plain messages arrive', async () => {
+      const me = tsn.remote.pidOf(ref);
+      expect(tsn.remote.castTerm(target, tuple(atom('tell'), me))).toBe(true);
+      expect(tsn.remote.sendTerm(target, tuple(atom('tell'), me))).toBe(true);
+      await until(async () => (await seen()).length === 2);
+      const words = (await seen()).map(({ term }) => String((term as Tuple).elements[0]));
+      expect(words).toEqual(['cast', 'info']);
+      const [message] = await seen();
+      const from = (message as TermMessage & { term: Tuple }).term.elements[1] as Pid;
+      expect(from).toBeInstanceOf(Pid);
+      expect(await tsn.remote.callTerm(from, tuple(atom('echo'), 5))).toBe(5);
+    });
+
+    test('D5: a monitor hears the reason', async () => {
+      const heard = new Promise<Down>((resolve) =>
+        tsn.system.monitor(tsn.remote.remote(target.node, target.name), resolve),
+      );
+      // In order behind the monitor: once it has answered, it is watched.
+      await tsn.remote.callTerm(target, tuple(atom('echo'), 1));
+      await erl.eval('exit(whereis(echo), {shutdown, done})');
+      expect((await heard).reason).toBe('normal');
+    });
+
+    test('messages of our own kind arrive as maps', async () => {
+      await erl.eval(`register(typed, spawn(fun() -> receive {'$gen_call', From, #{<<"type">> := T, <<"n">> := N}} ->
+        gen_server:reply(From, {ok, #{<<"was">> => T, <<"twice">> => 2 * N}}) end end))`);
+      type Typed = { double: (message: { n: number }) => { was: string; twice: number } };
+      const typed = tsn.remote.remote<Typed>(erl.name, 'typed');
+      expect(await tsn.system.call(typed, { type: 'double', n: 21 })).toEqual({ was: 'double', twice: 42 });
+    });
+
+    test('bytes that are no text come back as bytes', async () => {
+      const bytes = Buffer.from([0xff, 0xfe, 0]);
+      const back = await tsn.remote.callTerm(target, tuple(atom('echo'), bytes));
+      expect(asBytes(back)?.equals(bytes)).toBe(true);
+    });
+  });
+});

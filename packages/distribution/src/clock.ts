@@ -27,3 +27,34 @@ export class OncePerMinute {
     return true;
   }
 }
+
+/**
+ * When queued frames are written. The first callback of a turn that sends something is written when it ends, so that an
+ * answer leaves at once; whatever follows in the same turn goes together at its end, so that a busy node writes large
+ * batches.
+ */
+export class TurnFlush {
+  private early = true;
+  private ending = false;
+
+  readonly defer = (run: () => void): void => {
+    if (!this.early) {
+      setImmediate(run);
+      return;
+    }
+    process.nextTick(run);
+    if (this.ending) return;
+    this.ending = true;
+    process.nextTick(this.endEarly);
+  };
+
+  private readonly endEarly = (): void => {
+    this.early = false;
+    this.ending = false;
+    setImmediate(this.nextTurn);
+  };
+
+  private readonly nextTurn = (): void => {
+    this.early = true;
+  };
+}

@@ -74,6 +74,8 @@ export interface LinkOptions {
 /** Batches are written when this large, or when the turn is over. */
 const BATCH_BYTES = 64 * 1024;
 const SPARE_BUFFERS = 4;
+/** What a connection that says little has for its batches. */
+const IDLE_BYTES = 1_024;
 const TICK = Buffer.alloc(4);
 const SILENT_CHECKS = 4;
 const SEND_SENDER = Buffer.from([131, 104, 3, 97, 22]);
@@ -123,7 +125,7 @@ export class Link {
     this.sendSender = this.negotiated(FLAG.sendSender);
     this.exitPayload = this.negotiated(FLAG.exitPayload);
     this.decoder = new FrameDecoder(options.limits.maxFrameBytes);
-    this.writer = new TermWriter(BATCH_BYTES, options.limits.maxFrameBytes + BATCH_BYTES);
+    this.writer = new TermWriter(IDLE_BYTES, options.limits.maxFrameBytes + BATCH_BYTES);
   }
 
   get closed(): boolean {
@@ -282,7 +284,8 @@ export class Link {
     this.transmit(batch, () => {
       // A buffer that grew for one large message is not kept.
       const whole = batch.buffer;
-      if (whole.byteLength === BATCH_BYTES && this.spare.length < SPARE_BUFFERS) this.spare.push(Buffer.from(whole));
+      const useful = whole.byteLength >= BATCH_BYTES && whole.byteLength <= 2 * BATCH_BYTES;
+      if (useful && this.spare.length < SPARE_BUFFERS) this.spare.push(Buffer.from(whole));
     });
   }
 

@@ -28,6 +28,7 @@ export class Membership {
   private readonly mesh: Mesh;
   private readonly listeners = new Set<NodeListener>();
   private timer: unknown;
+  private timerDue: number | undefined;
   private stopped = false;
 
   constructor(private readonly options: MembershipOptions) {
@@ -97,12 +98,19 @@ export class Membership {
   private act(actions: readonly MeshAction[]): void {
     for (const action of actions) this.carryOut(action);
     const { clock } = this.options;
-    clock.clearTimeout(this.timer);
     if (this.stopped) return;
     const due = this.mesh.nextDue();
+    if (due === this.timerDue) return;
+    clock.clearTimeout(this.timer);
+    this.timerDue = due;
     if (due === undefined) return;
-    this.timer = clock.setTimeout(() => this.act(this.mesh.poll(this.now)), Math.max(0, due - this.now));
+    this.timer = clock.setTimeout(this.onTimer, Math.max(0, due - this.now));
   }
+
+  private readonly onTimer = (): void => {
+    this.timerDue = undefined;
+    this.act(this.mesh.poll(this.now));
+  };
 
   private carryOut(action: MeshAction): void {
     switch (action.do) {

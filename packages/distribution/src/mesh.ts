@@ -22,6 +22,8 @@ const MAX_RETRY_MS = 15_000;
 const MAX_SEED_RETRY_MS = 5_000;
 const GIVE_UP_MS = 10 * 60_000;
 const GOSSIP_MS = 10_000;
+/** New members are gathered that long before the others are told. */
+const ANNOUNCE_MS = 10;
 
 export type PeerKind = 'member' | 'tool' | 'foreign';
 
@@ -67,6 +69,9 @@ interface Known {
 export class Mesh {
   private readonly known = new Map<string, Known>();
   private gossipAt: number | undefined;
+  /** New members that others have not been told of, by whom to tell. */
+  private readonly news = new Map<string, string[]>();
+  private newsAt: number | undefined;
   private dials = 0;
 
   constructor(private readonly options: MeshOptions) {}
@@ -167,6 +172,7 @@ export class Mesh {
   /** When `poll` has something to do next; undefined: only after another event. */
   nextDue(): number | undefined {
     let next = this.gossipAt;
+    if (this.newsAt !== undefined && (next === undefined || this.newsAt < next)) next = this.newsAt;
     for (const known of this.known.values()) {
       const { connection } = known;
       const hello =
@@ -192,7 +198,7 @@ export class Mesh {
         actions.push({ do: 'dial', node: known.node });
       }
     }
-    return [...actions, ...this.gossip(now)];
+    return [...actions, ...this.announce(now), ...this.gossip(now)];
   }
 
   private hello(): Term {
@@ -216,19 +222,44 @@ export class Mesh {
       if (connection.kind === 'foreign')
         actions.push({ do: 'down', node: known.node, kind: 'foreign', reason: 'replaced' });
       actions.push(this.up(known, kind));
-      if (kind === 'member' && !this.options.tool) actions.push(...this.announce(known.node));
+      if (kind === 'member' && !this.options.tool) this.announceLater(known.node, nodeNames(peers), now);
     }
     if (this.options.tool) return actions;
     for (const node of nodeNames(peers)) this.hearOf(node, now);
     return [...actions, ...this.poll(now)];
   }
 
-  /** Tells the other members of a new one. It learned of them with our hello. */
-  private announce(node: string): MeshAction[] {
-    const message = tuple(atom('peers'), VERSION, [atom(node)]);
-    return this.members()
-      .filter((member) => member !== node)
-      .map((member) => ({ do: 'send', node: member, message }));
+  /**
+   * Tells the other members of a new one, but those that it knows already. It learned of them with our hello. When many
+   * join at once their names travel together.
+   */
+  private announceLater(node: string, itKnows: readonly string[], now: number): void {
+    const others = new Set(this.members());
+    others.delete(node);
+    for (const known of itKnows) others.delete(known);
+    for (const other of others) {
+      const names = this.news.get(other);
+      if (names === undefined) this.news.set(other, [node]);
+      else names.push(node);
+    }
+    if (this.news.size > 0) this.newsAt ??= now + ANNOUNCE_MS;
+  }
+
+  private announce(now: number): MeshAction[] {
+    if (this.newsAt === undefined || now < this.newsAt) return [];
+    this.newsAt = undefined;
+    const actions: MeshAction[] = [];
+    for (const [node, names] of this.news) {
+      if (this.kindOf(node) !== 'member') continue;
+      const message = tuple(
+        atom('peers'),
+        VERSION,
+        names.slice(0, MAX_PEERS).map((name) => atom(name)),
+      );
+      actions.push({ do: 'send', node, message });
+    }
+    this.news.clear();
+    return actions;
   }
 
   private up(known: Known, kind: PeerKind): MeshAction {

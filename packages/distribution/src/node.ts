@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import { atom, Pid, type Ref, type Term, tuple } from '@bloom/etf';
 import { Registration } from '@bloom/port-mapper';
-import { type Clock, OncePerMinute, systemClock } from './clock.js';
+import { type Clock, OncePerMinute, systemClock, TurnFlush } from './clock.js';
 import { Connector } from './connector.js';
 import { type Control, type SpawnRequest, type Target, write } from './control.js';
 import { DistributionError, type HandshakeFailure, NodeStopped, NotConnected } from './errors.js';
@@ -51,6 +51,7 @@ export class DistributionNode {
   private readonly flags: bigint;
   private readonly secrets: Secrets;
   private readonly limited: OncePerMinute;
+  private readonly flush = new TurnFlush();
   private readonly connections = new Map<string, Connection>();
   private readonly pings: Pings;
   private readonly listener: Listener;
@@ -291,7 +292,7 @@ export class DistributionNode {
       ownFlags: this.flags,
       wire: socketWire(socket),
       limits: this.limits,
-      defer: (run) => setImmediate(run),
+      defer: this.flush.defer,
       events: {
         control: (_, control, payload) => this.control(connection, control, payload),
         closed: (_, reason, detail) => this.closed(connection, reason, detail),
@@ -508,5 +509,5 @@ function wireTarget(target: Watched): Target {
 }
 
 async function defaultResolve(host: string): Promise<string> {
-  return (await lookup(host)).address;
+  return isIP(host) === 0 ? (await lookup(host)).address : host;
 }

@@ -1,4 +1,17 @@
-import { asBytes, type Atom, atom, Atom as AtomClass, Float, isRecord, Pid, type Term, Tuple, tuple } from '@bloom/etf';
+import {
+  asBytes,
+  Atom,
+  atom,
+  decode,
+  encode,
+  Float,
+  isDecodeError,
+  isRecord,
+  Pid,
+  type Term,
+  Tuple,
+  tuple,
+} from '@bloom/etf';
 import { NotSendable } from '../errors.js';
 import { LocalRef, RemoteRef, type AnyRef } from '../ref.js';
 
@@ -14,8 +27,12 @@ const OBJECT = atom('$object'); // as $map, for keys that are no Unicode
 const UTF16 = atom('$utf16'); // a string that is no Unicode: its code units
 const ACTOR = atom('$actor'); // name and node of a registered actor
 
-/** As deep as a term may be, less the tuples around a message and the tags. */
-const MAX_DEPTH = 480;
+const DEEP = atom('$deep'); // bytes of a term of its own, where the nesting goes on
+
+/** Levels of one term. Clients may nest metadata as deep as a term may be, and a message nests it deeper. */
+const MAX_LEVELS = 240;
+/** Terms within terms at most. */
+const MAX_DEEP = 4;
 
 /** Node has it; the library of its types is older. */
 interface WellFormed {
@@ -31,6 +48,8 @@ export interface Addresses {
 
 /** Values that can travel: plain data, Map, Set, bytes, bigint and refs. */
 export class PlainData {
+  #deep = 0;
+
   constructor(private readonly addresses: Addresses) {}
 
   /**
@@ -65,7 +84,7 @@ export class PlainData {
   }
 
   private objectTerm(value: object, depth: number): Term {
-    if (depth > MAX_DEPTH) throw new NotSendable(`the message is nested deeper than ${MAX_DEPTH}`);
+    if (depth > MAX_LEVELS) return this.deeper(() => tuple(DEEP, encode(this.to(value, 0))));
     if (Array.isArray(value)) return this.listTerm(value, depth);
     if (isRecord(value)) return this.recordTerm(value, depth);
     if (value instanceof LocalRef) return this.addresses.pidOf(value);
@@ -76,6 +95,18 @@ export class PlainData {
     if (value instanceof Map) return tuple(MAP, this.pairs(value, depth + 2));
     if (value instanceof Set) return tuple(SET, this.listTerm([...value], depth + 1));
     throw new NotSendable(`a ${value.constructor?.name ?? 'foreign object'} is no plain data`);
+  }
+
+  private deeper<T>(run: () => T): T {
+    if (this.#deep === MAX_DEEP) {
+      throw new NotSendable(`the message is nested deeper than ${MAX_LEVELS * (MAX_DEEP + 1)} levels`);
+    }
+    this.#deep++;
+    try {
+      return run();
+    } finally {
+      this.#deep--;
+    }
   }
 
   private listTerm(list: readonly unknown[], depth: number): Term {
@@ -147,7 +178,7 @@ export class PlainData {
   private fromTuple(term: Tuple): unknown {
     const { elements } = term;
     const [tag, a, b] = elements;
-    if (!(tag instanceof AtomClass) || !tag.name.startsWith('$')) return term;
+    if (!(tag instanceof Atom) || !tag.name.startsWith('$')) return term;
     if (elements.length === 3) {
       return is(tag, ACTOR) && typeof a === 'string' && typeof b === 'string' ? this.addresses.named(b, a) : term;
     }
@@ -155,11 +186,22 @@ export class PlainData {
     if (is(tag, BYTES)) return asBytes(a) ?? term;
     if (is(tag, BIGINT)) return typeof a === 'bigint' || Number.isInteger(a) ? BigInt(a as number | bigint) : term;
     if (is(tag, NUMBER)) return typeof a === 'string' ? Number(a) : term;
+    if (is(tag, DEEP)) return this.fromDeep(term, asBytes(a));
     if (is(tag, UTF16)) return asBytes(a)?.toString('utf16le') ?? term;
     if (!Array.isArray(a)) return term;
     if (is(tag, SET)) return new Set(this.fromList(a as Term[]));
     if (is(tag, MAP)) return new Map(this.fromPairs(a as Term[]));
     return is(tag, OBJECT) ? objectOf(this.fromPairs(a as Term[])) : term;
+  }
+
+  private fromDeep(term: Tuple, bytes: Buffer | undefined): unknown {
+    if (bytes === undefined || this.#deep === MAX_DEEP) return term;
+    try {
+      return this.deeper(() => this.from(decode(bytes)));
+    } catch (error) {
+      if (isDecodeError(error)) return term;
+      throw error;
+    }
   }
 
   private fromPairs(list: Term[]): [unknown, unknown][] {

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { atom, ImproperList, type Term, tuple } from '@bloom/etf';
+import { silentLog } from '@bloom/log';
+import fc from 'fast-check';
 import {
   CallCrashed,
   CallTimeout,
+  createActorSystem,
   later,
   MailboxFull,
   NoConnection,
@@ -323,6 +327,37 @@ describe('actors of several nodes', () => {
     });
   });
 
+  test('whatever terms another node sends, nothing falls and nothing stays', async () => {
+    const word = fc.constantFrom('type', '$gen_call', '$gen_cast', 'call', 'note', 'down', '$map', 'rex', 'alias');
+    const pid = a.node.createPid();
+    const term = fc.letrec<{ term: Term }>((tie) => ({
+      term: fc.oneof(
+        { depthSize: 'small' },
+        fc.oneof(fc.integer(), word, word.map(atom)),
+        fc.constantFrom<Term>(pid, a.node.createRef(), new ImproperList([atom('alias')], a.node.createRef())),
+        fc.array(tie('term'), { maxLength: 3 }),
+        fc.dictionary(word, tie('term'), { maxKeys: 2 }),
+        fc.array(tie('term'), { maxLength: 5 }).map((elements) => tuple(...elements)),
+        fc.tuple(tie('term'), tie('term')).map(([tag, request]) => tuple(atom('$gen_call'), tuple(pid, tag), request)),
+        tie('term').map((request) => tuple(atom('$gen_cast'), request)),
+      ),
+    })).term;
+    const target = await spawnOnB('target');
+    const targets = [a.remote.pidOf(target), { node: b.name, name: 'target' }, { node: b.name, name: 'rex' }];
+    for (const any of fc.sample(term, 1_000)) for (const to of targets) a.remote.sendTerm(to, any);
+    expect(await a.system.call(there, { type: 'echo', value: 1 })).toBe(1);
+    expect(b.remote.gauges).toMatchObject({ calls: 0, monitors: 0 });
+  });
+
+  test('pids are forgotten with their actors', async () => {
+    const before = a.remote.gauges.pids;
+    const refs = Array.from({ length: 100 }, () => a.system.spawn(echo));
+    await a.system.call(there, { type: 'echo', value: refs });
+    expect(a.remote.gauges.pids).toBe(before + 100);
+    await Promise.all(refs.map((ref) => a.system.stop(ref)));
+    expect(a.remote.gauges.pids).toBe(before);
+  });
+
   test('many callers at once get their own answers', async () => {
     await until(() => a.node.isConnected(b.name));
     const answers = await Promise.all(
@@ -334,8 +369,6 @@ describe('actors of several nodes', () => {
 
   test('a system that was never connected knows no other node', async () => {
     const ref = a.remote.remote<EchoProtocol>(b.name, 'echo');
-    const { createActorSystem } = await import('../index.js');
-    const { silentLog } = await import('@bloom/log');
     const alone = createActorSystem({ log: silentLog });
     await expect(alone.call(ref, { type: 'notes' })).rejects.toBeInstanceOf(NoConnection);
     expect(alone.cast(ref, { type: 'note', value: 1 })).toBe(false);

@@ -222,6 +222,9 @@ const TS = "'tsn@127.0.0.1'";
       expect(await erl.eval("K = erpc:send_request('small@127.0.0.1', m, wait, []), ok")).toBe('ok');
       await until(() => small.remote.counters.functionCalls === 1);
       expect(await erl.eval("catch erpc:call('small@127.0.0.1', m, wait, [])")).toContain('system_limit');
+      expect(await erl.eval("gen_server:call({rex, 'small@127.0.0.1'}, {call, m, wait, [], group_leader()})")).toBe(
+        "{badrpc,{'EXIT',{system_limit,[]}}}",
+      );
       open(7);
       expect(await erl.eval('erpc:receive_response(K)')).toBe('7');
       await small.stop();

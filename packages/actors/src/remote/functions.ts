@@ -42,7 +42,9 @@ export interface FunctionsOptions {
 export class Functions {
   readonly #options: FunctionsOptions;
   readonly #table = new Map<string, Entry>();
-  readonly #running = new Map<string, Pid>();
+  /** Processes of the functions that erpc started. */
+  readonly #processes = new Map<string, Pid>();
+  #active = 0;
   #node: DistributionNode | undefined;
   #rex: Pid | undefined;
 
@@ -67,7 +69,7 @@ export class Functions {
 
   /** The process of a running function. */
   process(pid: Pid): Pid | undefined {
-    return this.#running.get(idOf(pid));
+    return this.#processes.get(idOf(pid));
   }
 
   /** A spawn request: erpc calls and casts, nothing else. */
@@ -80,10 +82,10 @@ export class Functions {
 
     const [res, ...mfa] = isCall ? args : [undefined, ...args];
     const pid = node.createPid();
-    this.#running.set(idOf(pid), pid);
+    this.#processes.set(idOf(pid), pid);
     const run = async (): Promise<void> => {
       const outcome = await this.#run(mfa, from);
-      this.#running.delete(idOf(pid));
+      this.#processes.delete(idOf(pid));
       node.exited(pid, isCall ? endOf(res, outcome) : atom('normal'));
     };
 
@@ -127,7 +129,7 @@ export class Functions {
   }
 
   #isFull(): boolean {
-    return this.#running.size >= this.#options.maxRunning;
+    return this.#active >= this.#options.maxRunning;
   }
 
   /** Never rejects, and what it gives can be encoded. */
@@ -142,6 +144,7 @@ export class Functions {
       return { reason: UNDEF, stack: [tuple(module, fun, args, [])] };
     }
 
+    this.#active++;
     try {
       const value = await this.#withinTime(entry, args as Term[]);
       if (!isEncodable(value)) throw new Error('its result is no term');
@@ -151,6 +154,8 @@ export class Functions {
       log.warn('actor.function_failed', { function: name, node: from, error });
       const own = error instanceof Exit && isEncodable(error.reason);
       return { reason: own ? error.reason : tuple(atom('crashed'), faultText(error)), stack: [] };
+    } finally {
+      this.#active--;
     }
   }
 

@@ -1,0 +1,80 @@
+import type { Credentials } from '../digest.js';
+import { chooseChallenge, DigestClient } from '../digest.js';
+import type { SipRequest, SipResponse } from '../message.js';
+import type { Randomness } from '../randomness.js';
+
+/** A server that challenges more often for one request will never be content. */
+const maxChallenges = 4;
+
+interface Known {
+  header: 'Authorization' | 'Proxy-Authorization';
+  digest: DigestClient;
+}
+
+/** Answers the challenges of registrars and proxies for one user, RFC 3261 section 22. */
+export class Authenticator {
+  readonly #credentials: Credentials;
+  readonly #randomness: Randomness;
+  readonly #known = new Map<string, Known>();
+
+  constructor(credentials: Credentials, randomness: Randomness) {
+    this.#credentials = credentials;
+    this.#randomness = randomness;
+  }
+
+  /** Adds an answer for every challenge seen so far. */
+  authorize(request: SipRequest): void {
+    for (const { header, digest } of this.#known.values()) {
+      const value = digest.authorization(request.method, request.uri);
+      if (value !== undefined) request.headers.add(header, value);
+    }
+  }
+
+  /** The last answers were accepted. */
+  accepted(): void {
+    for (const { digest } of this.#known.values()) digest.accepted();
+  }
+
+  /** One request and its repetitions with credentials. */
+  attempt(): AuthAttempt {
+    return new AuthAttempt((header, realm) => {
+      const key = `${header} ${realm}`;
+      const known = this.#known.get(key);
+      if (known) return known.digest;
+      const digest = new DigestClient(this.#credentials, () => this.#randomness.token());
+      this.#known.set(key, { header, digest });
+      return digest;
+    });
+  }
+}
+
+export class AuthAttempt {
+  readonly #digestOf: (header: Known['header'], realm: string) => DigestClient;
+  readonly #seen = new Set<DigestClient>();
+  #challenges = 0;
+
+  constructor(digestOf: (header: Known['header'], realm: string) => DigestClient) {
+    this.#digestOf = digestOf;
+  }
+
+  /** Takes a 401 or 407. True: worth another try with credentials. */
+  challenged(response: SipResponse): boolean {
+    this.#challenges += 1;
+    if (this.#challenges > maxChallenges) return false;
+    let answerable = false;
+    for (const [field, header] of [
+      ['WWW-Authenticate', 'Authorization'],
+      ['Proxy-Authenticate', 'Proxy-Authorization'],
+    ] as const) {
+      const challenge = chooseChallenge(response.headers.all(field));
+      if (!challenge) continue;
+      const digest = this.#digestOf(header, challenge.realm);
+      // The first challenge for this request: credentials sent ahead may just have become old.
+      if (!this.#seen.has(digest)) digest.accepted();
+      this.#seen.add(digest);
+      if (!digest.challenge(challenge)) return false;
+      answerable = true;
+    }
+    return answerable;
+  }
+}

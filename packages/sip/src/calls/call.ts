@@ -1,0 +1,409 @@
+import type { Clock } from '../clock.js';
+import { Timer } from '../clock.js';
+import { SdpError, SipParseError, SipStateError } from '../errors.js';
+import { SipHeaders } from '../headers.js';
+import type { CodecName } from '../media/codecs.js';
+import { AudioNegotiator, type NegotiatedAudio } from '../media/negotiation.js';
+import type { SipRequest, SipResponse } from '../message.js';
+import type { Randomness } from '../randomness.js';
+import { cancelOf, InviteClient } from '../transactions/invite-client.js';
+import type { ServerTransaction } from '../transactions/server-transaction.js';
+import { LIFETIME } from '../transactions/timers.js';
+import type { Target } from '../transport/target.js';
+import { parseUri } from '../values.js';
+import { Authenticator } from './authenticator.js';
+import { DialogRequests } from './dialog-requests.js';
+import type { Account } from './dialog.js';
+import { Dialog, dialogIdOfRequest, tagOf } from './dialog.js';
+import type { EndReason } from './end-reason.js';
+import { reasonOfStatus } from './end-reason.js';
+import type { ExchangeOutcome, ExchangePort } from './exchange.js';
+import { Exchange } from './exchange.js';
+import { addressOfRecord, numberUri } from './identity.js';
+import { Reinvite } from './reinvite.js';
+import { allow } from './responses.js';
+
+export type CallEvent =
+  /** The other side is being told: 180, or another provisional answer that says somebody is there. */
+  | { type: 'ringing'; status: number }
+  /** Sound can flow: before the answer when `early`, and again after each change. */
+  | { type: 'media'; audio: NegotiatedAudio; early: boolean }
+  | { type: 'answered' }
+  /** The other side put us on hold, or took us back. */
+  | { type: 'held'; held: boolean }
+  /** A key pressed at the other end, told by INFO. */
+  | { type: 'digit'; digit: string }
+  /** `status` and `text` are the provider's answer, when there was one. */
+  | { type: 'ended'; reason: EndReason; status: number | undefined; text: string };
+
+export interface CallOptions extends ExchangePort {
+  account: Account;
+  clock: Clock;
+  randomness: Randomness;
+  /** Digits, `+` in front allowed. */
+  number: string;
+  contact: () => string;
+  /** Where we listen for RTP. */
+  media: { address: string; port: number };
+  codecs: readonly CodecName[];
+  /** Without an answer the call is cancelled after so long. */
+  ringTimeoutMs: number;
+  onEvent: (event: CallEvent) => void;
+  /** Nothing of this call is left: after `ended`, when the last answer is in. */
+  onSettled: () => void;
+}
+
+interface Acknowledged {
+  request: SipRequest;
+  target: Target | undefined;
+}
+
+/** One call that we made, from INVITE to its end; RFC 3261 sections 9, 13, 14 and 15. */
+export class Call {
+  readonly callId: string;
+  readonly #options: CallOptions;
+  readonly #tag: string;
+  readonly #authenticator: Authenticator;
+  readonly #negotiator: AudioNegotiator;
+  readonly #timer: Timer;
+  readonly #invite: Exchange;
+  readonly #acks = new Map<string, Acknowledged>();
+  readonly #requests: DialogRequests;
+  readonly #reinvite: Reinvite;
+  #sequence = 0;
+  #lastInvite: SipRequest | undefined;
+  #dialog: Dialog | undefined;
+  #state: 'idle' | 'dialling' | 'ringing' | 'answered' | 'ended' = 'idle';
+  #cancelSent = false;
+  #held = false;
+  /** What still has to be answered after the end. */
+  #pending = 0;
+  #settled = false;
+
+  constructor(options: CallOptions) {
+    this.#options = options;
+    const { randomness } = options;
+    this.callId = randomness.token();
+    this.#tag = randomness.token();
+    this.#authenticator = new Authenticator(options.account, randomness);
+    this.#timer = new Timer(options.clock);
+    this.#negotiator = new AudioNegotiator({
+      ...options.media,
+      codecs: options.codecs,
+      sessionId: randomness.below(2 ** 31),
+    });
+    this.#invite = new Exchange({
+      port: options,
+      authenticator: this.#authenticator,
+      hop: parseUri(numberUri(options.account, options.number)),
+      build: () => this.#buildInvite(),
+      onProvisional: (response, request) => this.#provisional(response, request),
+      onOutcome: (outcome) => this.#outcome(outcome),
+      onSuccessAgain: (response, request) => this.successAgain(response, request),
+    });
+    this.#reinvite = new Reinvite({
+      clock: options.clock,
+      randomness,
+      negotiator: this.#negotiator,
+      request: (method, body, onOutcome, onAgain) => this.#inDialog(method, { body, onOutcome, onAgain }),
+      acknowledge: (request, response) => this.#acknowledge(this.#dialog as Dialog, request, response),
+      onChange: (audio) => this.#mediaChanged(audio),
+      onGone: (reason) => this.#hangUp(reason),
+    });
+    this.#requests = new DialogRequests({
+      contact: options.contact,
+      negotiator: this.#negotiator,
+      busy: () => this.#reinvite.busy,
+      onChange: (audio) => this.#mediaChanged(audio),
+      onTarget: (request) => this.#dialog?.refreshTarget(request),
+      onBye: () => this.#end('remote_hung_up'),
+      onDigit: (digit) => this.#options.onEvent({ type: 'digit', digit }),
+      onBroken: () => this.#hangUp('failed'),
+    });
+  }
+
+  get state(): string {
+    return this.#state;
+  }
+
+  start(): void {
+    if (this.#state !== 'idle') return;
+    this.#state = 'dialling';
+    this.#timer.start(this.#options.ringTimeoutMs, () => this.#hangUp('no_answer'));
+    this.#invite.start();
+  }
+
+  /** Ends the call, in whatever state it is; no effect on one that is over. */
+  hangUp(reason?: EndReason): void {
+    this.#hangUp(reason ?? (this.#state === 'answered' ? 'hung_up' : 'cancelled'));
+  }
+
+  /** Stops or takes up the sound to us; `answered` calls only. @throws {SipStateError} */
+  hold(held: boolean): void {
+    if (this.#state !== 'answered') throw new SipStateError(`a call that is ${this.#state} cannot be held`);
+    this.#reinvite.start(held ? 'sendonly' : 'sendrecv');
+  }
+
+  /** Ends it without a word to anybody. */
+  close(): void {
+    this.#state = 'ended';
+    this.#settled = true;
+    this.#timer.stop();
+    this.#reinvite.stop();
+    this.#invite.abandon();
+  }
+
+  /** Whether a request of the other side belongs here. */
+  owns(request: SipRequest): boolean {
+    if (this.#state === 'ended' || !this.#dialog) return false;
+    return dialogIdOfRequest(request) === this.#dialog.id;
+  }
+
+  /** Answers a request inside the dialog. */
+  receive(request: SipRequest, transaction: ServerTransaction): void {
+    const inOrder = this.#dialog?.accepts(request) ?? false;
+    this.#requests.receive(request, transaction, inOrder);
+  }
+
+  receiveAck(request: SipRequest): void {
+    this.#requests.receiveAck(request);
+  }
+
+  /** Our answer to a re-INVITE was never acknowledged (section 13.3.1.4). */
+  noAck(): void {
+    this.#hangUp('failed');
+  }
+
+  /** A 2xx that came again, or from another branch of a fork (sections 13.2.2.4 and 17.1.1.3). */
+  successAgain(response: SipResponse, request?: SipRequest): void {
+    const known = this.#acks.get(tagOf(response.headers.get('To')));
+    if (known) {
+      if (known.target) this.#options.transactions.sendAck(known.request, known.target);
+      return;
+    }
+    const invite = request ?? this.#lastInvite;
+    if (invite) this.#refuseSuccess(response, invite);
+  }
+
+  #buildInvite(): SipRequest {
+    const { account, number, contact } = this.#options;
+    this.#sequence += 1;
+    const uri = numberUri(account, number);
+    const headers = new SipHeaders();
+    headers.set('Max-Forwards', '70');
+    headers.set('From', `<${addressOfRecord(account)}>;tag=${this.#tag}`);
+    headers.set('To', `<${uri}>`);
+    headers.set('Call-ID', this.callId);
+    headers.set('CSeq', `${this.#sequence} INVITE`);
+    headers.set('Contact', `<${contact()}>`);
+    headers.set('Allow', allow);
+    headers.set('Accept', 'application/sdp');
+    headers.set('User-Agent', 'Bloom');
+    headers.set('Content-Type', 'application/sdp');
+    this.#lastInvite = { kind: 'request', method: 'INVITE', uri, headers, body: this.#negotiator.offer() };
+    return this.#lastInvite;
+  }
+
+  #provisional(response: SipResponse, request: SipRequest): void {
+    if (this.#state === 'ended') {
+      this.#cancel();
+      return;
+    }
+    const tag = tagOf(response.headers.get('To'));
+    if (tag !== '' && this.#dialog?.remoteTag !== tag) this.#dialog = new Dialog(request, response);
+    if (response.status === 100) return;
+    if (response.body.length > 0) {
+      try {
+        this.#options.onEvent({ type: 'media', audio: this.#negotiator.takeAnswer(response.body), early: true });
+      } catch (error) {
+        // Early media is a gift; the answer itself decides.
+        if (!(error instanceof SdpError)) throw error;
+      }
+    }
+    if (this.#state !== 'dialling') return;
+    this.#state = 'ringing';
+    this.#options.onEvent({ type: 'ringing', status: response.status });
+  }
+
+  #outcome(outcome: ExchangeOutcome): void {
+    this.#timer.stop();
+    if ('failure' in outcome) {
+      const text = outcome.failure === 'unresolved' ? 'the provider has no address' : 'the provider does not answer';
+      this.#end('unreachable', undefined, text);
+      this.#settle();
+      return;
+    }
+    const { response, request } = outcome;
+    if (response.status >= 300) {
+      this.#end(reasonOfStatus(response.status), response.status, `${response.status} ${response.reason}`);
+      this.#settle();
+      return;
+    }
+    // Hung up a moment before the other side answered.
+    if (this.#state === 'ended') this.#refuseSuccess(response, request);
+    else this.#answered(response, request);
+    this.#settle();
+  }
+
+  #answered(response: SipResponse, request: SipRequest): void {
+    let dialog: Dialog;
+    try {
+      const early = this.#dialog?.remoteTag === tagOf(response.headers.get('To')) ? this.#dialog : undefined;
+      dialog = early ?? new Dialog(request, response);
+      dialog.confirm(response);
+    } catch (error) {
+      if (!(error instanceof SipParseError)) throw error;
+      this.#end('failed', response.status, error.message);
+      return;
+    }
+    this.#dialog = dialog;
+    this.#acknowledge(dialog, request, response);
+    this.#state = 'answered';
+    let audio = this.#negotiator.agreed;
+    try {
+      // Some repeat in the 2xx only what they had said in 183, some leave it out.
+      if (response.body.length > 0 || !audio) audio = this.#negotiator.takeAnswer(response.body);
+    } catch (error) {
+      if (!(error instanceof SdpError)) throw error;
+      this.#hangUp('not_acceptable', response.status, error.message);
+      return;
+    }
+    this.#options.onEvent({ type: 'answered' });
+    this.#options.onEvent({ type: 'media', audio, early: false });
+  }
+
+  /** An answer nobody waits for any more: acknowledged, then ended. */
+  #refuseSuccess(response: SipResponse, request: SipRequest): void {
+    try {
+      const dialog = new Dialog(request, response);
+      dialog.confirm(response);
+      this.#acknowledge(dialog, request, response);
+      this.#bye(dialog);
+    } catch (error) {
+      if (!(error instanceof SipParseError)) throw error;
+    }
+  }
+
+  #acknowledge(dialog: Dialog, invite: SipRequest, response: SipResponse): void {
+    const sequence = Number.parseInt(invite.headers.get('CSeq') as string, 10);
+    const ack = dialog.request('ACK', sequence);
+    // The ACK carries the credentials of its INVITE (section 22.1).
+    for (const name of ['Authorization', 'Proxy-Authorization']) ack.headers.set(name, ...invite.headers.all(name));
+    const acknowledged: Acknowledged = { request: ack, target: undefined };
+    this.#acks.set(tagOf(response.headers.get('To')), acknowledged);
+    this.#options.locate(dialog.nextHop, ([target]) => {
+      if (!target) return;
+      acknowledged.target = target;
+      this.#options.transactions.sendAck(ack, target);
+    });
+  }
+
+  #hangUp(reason: EndReason, status?: number, text = ''): void {
+    if (this.#state === 'ended') return;
+    const { state } = this;
+    this.#timer.stop();
+    this.#reinvite.stop();
+    this.#end(reason, status, text);
+    if (state === 'answered' && this.#dialog) {
+      this.#bye(this.#dialog);
+      return;
+    }
+    if (state === 'idle') {
+      this.#settle();
+      return;
+    }
+    this.#invite.finish();
+    const current = this.#invite.current;
+    if (!current) {
+      // The address is still being looked for.
+      this.#invite.abandon();
+      this.#settle();
+    } else if (current.transaction instanceof InviteClient && current.transaction.proceeding) this.#cancel();
+  }
+
+  /** Only after a provisional answer (section 9.1); until then the first one triggers it. */
+  #cancel(): void {
+    const current = this.#invite.current;
+    if (this.#cancelSent || !current) return;
+    this.#cancelSent = true;
+    this.#options.transactions.cancel(cancelOf(current.request), current.target, {
+      onResponse: () => {},
+      onFailure: () => {},
+    });
+    // A peer that never says 487 (section 9.1): the INVITE is considered gone.
+    this.#timer.start(LIFETIME, () => {
+      this.#invite.abandon();
+      this.#settle();
+    });
+  }
+
+  #bye(dialog: Dialog): void {
+    this.#pending += 1;
+    const exchange = new Exchange({
+      port: this.#options,
+      authenticator: this.#authenticator,
+      hop: dialog.nextHop,
+      build: () => dialog.request('BYE'),
+      onOutcome: () => {
+        this.#pending -= 1;
+        this.#settle();
+      },
+    });
+    exchange.start();
+  }
+
+  #inDialog(
+    method: string,
+    options: {
+      body: Buffer;
+      onOutcome: (outcome: ExchangeOutcome) => void;
+      onAgain: (response: SipResponse, request: SipRequest) => void;
+    },
+  ): void {
+    const dialog = this.#dialog as Dialog;
+    new Exchange({
+      port: this.#options,
+      authenticator: this.#authenticator,
+      hop: dialog.nextHop,
+      build: () => {
+        const request = dialog.request(method);
+        request.headers.set('Contact', `<${this.#options.contact()}>`);
+        request.headers.set('Allow', allow);
+        request.headers.set('Content-Type', 'application/sdp');
+        request.body = options.body;
+        return request;
+      },
+      onOutcome: (outcome) => {
+        if ('response' in outcome && outcome.response.status < 300) dialog.refreshTarget(outcome.response);
+        options.onOutcome(outcome);
+      },
+      onSuccessAgain: options.onAgain,
+    }).start();
+  }
+
+  #mediaChanged(audio: NegotiatedAudio): void {
+    if (this.#state === 'ended') return;
+    const held = audio.direction === 'recvonly' || audio.direction === 'inactive';
+    this.#options.onEvent({ type: 'media', audio, early: false });
+    if (held === this.#held) return;
+    this.#held = held;
+    this.#options.onEvent({ type: 'held', held });
+  }
+
+  #end(reason: EndReason, status?: number, text = ''): void {
+    if (this.#state === 'ended') return;
+    const answered = this.#state === 'answered';
+    this.#state = 'ended';
+    this.#timer.stop();
+    this.#reinvite.stop();
+    this.#options.onEvent({ type: 'ended', reason, status, text });
+    if (answered && reason === 'remote_hung_up') this.#settle();
+  }
+
+  #settle(): void {
+    if (this.#settled || this.#state !== 'ended' || this.#pending > 0) return;
+    this.#settled = true;
+    this.#timer.stop();
+    this.#options.onSettled();
+  }
+}

@@ -1,0 +1,161 @@
+import { SdpError } from '../errors.js';
+import type { AudioNegotiator, NegotiatedAudio } from '../media/negotiation.js';
+import type { SipRequest } from '../message.js';
+import type { InviteServer, ServerTransaction } from '../transactions/server-transaction.js';
+import { parseCSeq } from '../values.js';
+import { allow, answerTo, unsupported } from './responses.js';
+
+export interface DialogRequestsOptions {
+  contact: () => string;
+  negotiator: AudioNegotiator;
+  /** An offer of ours is under way: theirs has to wait (section 14.2). */
+  busy: () => boolean;
+  onChange: (audio: NegotiatedAudio) => void;
+  onTarget: (request: SipRequest) => void;
+  onBye: () => void;
+  onDigit: (digit: string) => void;
+  /** The two sides do not know any more what they agreed upon. */
+  onBroken: () => void;
+}
+
+/** Answers what the other side asks inside a dialog: BYE, re-INVITE, UPDATE, INFO, OPTIONS. */
+export class DialogRequests {
+  readonly #options: DialogRequestsOptions;
+  /** The re-INVITE that is answered and not acknowledged. */
+  #invite: { transaction: InviteServer; sequence: number; offered: boolean } | undefined;
+
+  constructor(options: DialogRequestsOptions) {
+    this.#options = options;
+  }
+
+  receive(request: SipRequest, transaction: ServerTransaction, inOrder: boolean): void {
+    const respond = (status: number, reason: string, extras = {}) =>
+      transaction.respond(answerTo(request, status, reason, extras));
+    if (!inOrder && request.method !== 'CANCEL') {
+      respond(500, 'Out Of Order');
+      return;
+    }
+    const bad = unsupported(request);
+    if (bad) {
+      transaction.respond(bad);
+      return;
+    }
+    switch (request.method) {
+      case 'BYE':
+        respond(200, 'OK');
+        this.#options.onBye();
+        break;
+      case 'INVITE':
+        this.#answerInvite(request, transaction as InviteServer);
+        break;
+      case 'UPDATE':
+        this.#answerUpdate(request, transaction);
+        break;
+      case 'INFO': {
+        respond(200, 'OK');
+        const digit = digitOfInfo(request);
+        if (digit !== undefined) this.#options.onDigit(digit);
+        break;
+      }
+      case 'OPTIONS':
+        respond(200, 'OK', {
+          headers: [
+            ['Allow', allow],
+            ['Accept', 'application/sdp'],
+          ],
+        });
+        break;
+      case 'CANCEL':
+        // Every INVITE is answered at once, so there is never one left to cancel.
+        respond(200, 'OK');
+        break;
+      default:
+        respond(405, 'Method Not Allowed', { headers: [['Allow', allow]] });
+    }
+  }
+
+  /** The ACK of a 2xx of ours. */
+  receiveAck(ack: SipRequest): void {
+    const invite = this.#invite;
+    if (!invite || parseCSeq(ack.headers.get('CSeq') as string).sequence !== invite.sequence) return;
+    this.#invite = undefined;
+    invite.transaction.acknowledged();
+    if (!invite.offered) return;
+    try {
+      this.#options.onChange(this.#options.negotiator.takeAnswer(ack.body));
+    } catch (error) {
+      if (!(error instanceof SdpError)) throw error;
+      this.#options.onBroken();
+    }
+  }
+
+  #answerInvite(request: SipRequest, transaction: InviteServer): void {
+    if (this.#options.busy()) {
+      transaction.respond(answerTo(request, 491, 'Request Pending'));
+      return;
+    }
+    if (this.#invite?.transaction.open) {
+      transaction.respond(answerTo(request, 500, 'Request Pending', { headers: [['Retry-After', '2']] }));
+      return;
+    }
+    const body = this.#answerOffer(request, transaction);
+    if (!body) return;
+    this.#options.onTarget(request);
+    const { sequence } = parseCSeq(request.headers.get('CSeq') as string);
+    this.#invite = { transaction, sequence, offered: request.body.length === 0 };
+    transaction.respond(
+      answerTo(request, 200, 'OK', { contact: this.#options.contact(), body, headers: [['Allow', allow]] }),
+    );
+    this.#announce(request);
+  }
+
+  #answerUpdate(request: SipRequest, transaction: ServerTransaction): void {
+    // Without an offer it only refreshes the target or a session timer (RFC 4028).
+    if (request.body.length === 0) {
+      this.#options.onTarget(request);
+      transaction.respond(answerTo(request, 200, 'OK', { contact: this.#options.contact() }));
+      return;
+    }
+    if (this.#options.busy() || this.#invite?.transaction.open) {
+      transaction.respond(answerTo(request, 491, 'Request Pending'));
+      return;
+    }
+    const body = this.#answerOffer(request, transaction);
+    if (!body) return;
+    this.#options.onTarget(request);
+    transaction.respond(answerTo(request, 200, 'OK', { contact: this.#options.contact(), body }));
+    this.#announce(request);
+  }
+
+  /** The description for the 2xx: an answer, or an offer of ours when they made none; refuses what is not ours. */
+  #answerOffer(request: SipRequest, transaction: ServerTransaction): Buffer | undefined {
+    if (request.body.length === 0) return this.#options.negotiator.offer();
+    const type = request.headers.get('Content-Type')?.split(';')[0]?.trim().toLowerCase();
+    if (type !== 'application/sdp') {
+      transaction.respond(
+        answerTo(request, 415, 'Unsupported Media Type', { headers: [['Accept', 'application/sdp']] }),
+      );
+      return undefined;
+    }
+    try {
+      return this.#options.negotiator.answer(request.body);
+    } catch (error) {
+      if (!(error instanceof SdpError)) throw error;
+      transaction.respond(answerTo(request, 488, 'Not Acceptable Here'));
+      return undefined;
+    }
+  }
+
+  #announce(request: SipRequest): void {
+    const { agreed } = this.#options.negotiator;
+    if (agreed && request.body.length > 0) this.#options.onChange(agreed);
+  }
+}
+
+/** `Signal=5` of application/dtmf-relay, or the bare key of application/dtmf. */
+function digitOfInfo(request: SipRequest): string | undefined {
+  const type = request.headers.get('Content-Type') ?? '';
+  if (!/^application\/dtmf/i.test(type) || request.body.length > 256) return undefined;
+  const text = request.body.toString('latin1');
+  return (/^Signal\s?=\s?([0-9*#A-D])/im.exec(text) ?? /^\s?([0-9*#A-D])\s?$/.exec(text))?.[1];
+}

@@ -1,0 +1,131 @@
+import type { Credentials } from '../digest.js';
+import { SipHeaders } from '../headers.js';
+import type { SipRequest, SipResponse } from '../message.js';
+import type { NameAddress, SipUri } from '../values.js';
+import { parseCSeq, parseNameAddress, parseUri } from '../values.js';
+
+/** Who we are for a registrar. */
+export interface Account extends Credentials {
+  /** The provider: host name or IP address. */
+  domain: string;
+  /** Undefined: found by DNS, 5060 in the end. */
+  port: number | undefined;
+  transport: 'UDP' | 'TCP' | undefined;
+}
+
+/** A dialog in which we were the caller, RFC 3261 section 12. Early until a 2xx confirms it. */
+export class Dialog {
+  readonly callId: string;
+  readonly localTag: string;
+  readonly remoteTag: string;
+  confirmed = false;
+  readonly #from: string;
+  #to: string;
+  #remoteTarget: string;
+  #routes: readonly string[];
+  #localSequence: number;
+  #remoteSequence: number | undefined;
+
+  /** From a response with a To tag (section 12.1.2). @throws {SipParseError} */
+  constructor(invite: SipRequest, response: SipResponse) {
+    this.callId = invite.headers.get('Call-ID') as string;
+    this.#from = invite.headers.get('From') as string;
+    this.localTag = parseNameAddress(this.#from).params.get('tag') as string;
+    this.#to = response.headers.get('To') as string;
+    this.remoteTag = parseNameAddress(this.#to).params.get('tag') ?? '';
+    this.#localSequence = parseCSeq(invite.headers.get('CSeq') as string).sequence;
+    this.#remoteTarget = contactOf(response) ?? invite.uri;
+    this.#routes = response.headers.all('Record-Route').toReversed();
+    this.#check();
+  }
+
+  get id(): string {
+    return dialogId(this.callId, this.localTag, this.remoteTag);
+  }
+
+  /** Where the next request of this dialog goes first: the first route, or the other side itself. @throws {SipParseError} */
+  get nextHop(): SipUri {
+    const first = this.#routes[0];
+    return parseUri(first === undefined ? this.#remoteTarget : parseNameAddress(first).uri);
+  }
+
+  /** The 2xx fixes the route set, which a proxy may have changed since (13.2.2.4). @throws {SipParseError} */
+  confirm(response: SipResponse): void {
+    this.confirmed = true;
+    this.#routes = response.headers.all('Record-Route').toReversed();
+    this.refreshTarget(response);
+    this.#check();
+  }
+
+  /** A re-INVITE or UPDATE and its 2xx move the remote target (section 12.2). */
+  refreshTarget(message: SipRequest | SipResponse): void {
+    this.#remoteTarget = contactOf(message) ?? this.#remoteTarget;
+  }
+
+  /** The next request of this dialog; ACK takes the number of its INVITE. */
+  request(method: string, sequence = this.#nextSequence()): SipRequest {
+    const headers = new SipHeaders();
+    let uri = this.#remoteTarget;
+    let routes = this.#routes;
+    const first = routes[0];
+    if (first !== undefined && !parseUri(parseNameAddress(first).uri).params.has('lr')) {
+      // A strict router of RFC 2543 (section 12.2.1.1).
+      uri = parseNameAddress(first).uri;
+      routes = [...routes.slice(1), `<${this.#remoteTarget}>`];
+    }
+    headers.set('Max-Forwards', '70');
+    headers.set('Route', ...routes);
+    headers.set('From', this.#from);
+    headers.set('To', this.#to);
+    headers.set('Call-ID', this.callId);
+    headers.set('CSeq', `${sequence} ${method}`);
+    return { kind: 'request', method, uri, headers, body: Buffer.alloc(0) };
+  }
+
+  /** Whether a request of the other side comes in order (section 12.2.2). */
+  accepts(request: SipRequest): boolean {
+    const { sequence } = parseCSeq(request.headers.get('CSeq') as string);
+    if (this.#remoteSequence !== undefined && sequence <= this.#remoteSequence) return false;
+    this.#remoteSequence = sequence;
+    return true;
+  }
+
+  /** Whatever cannot be followed must fail now, and not when the call is to be ended. */
+  #check(): void {
+    for (const route of this.#routes) parseNameAddress(route);
+    void this.nextHop;
+  }
+
+  #nextSequence(): number {
+    this.#localSequence += 1;
+    return this.#localSequence;
+  }
+}
+
+export function dialogId(callId: string, localTag: string, remoteTag: string): string {
+  return `${callId} ${localTag} ${remoteTag}`;
+}
+
+/** The dialog that a request of the other side belongs to. @throws {SipParseError} */
+export function dialogIdOfRequest(request: SipRequest): string {
+  const local = tagOf(request.headers.get('To'));
+  return dialogId(request.headers.get('Call-ID') ?? '', local, tagOf(request.headers.get('From')));
+}
+
+export function tagOf(value: string | undefined): string {
+  return parseNameAddress(value ?? '').params.get('tag') ?? '';
+}
+
+function contactOf(message: SipRequest | SipResponse): string | undefined {
+  const contact = message.headers.get('Contact');
+  if (contact === undefined) return undefined;
+  let address: NameAddress;
+  try {
+    address = parseNameAddress(contact);
+    parseUri(address.uri);
+  } catch {
+    // A Contact that cannot be called: the one before stays.
+    return undefined;
+  }
+  return address.uri;
+}

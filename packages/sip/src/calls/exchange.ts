@@ -1,0 +1,127 @@
+import type { SipRequest, SipResponse } from '../message.js';
+import type { ClientTransaction } from '../transactions/client-transaction.js';
+import type { TransactionLayer } from '../transactions/transaction-layer.js';
+import type { Target } from '../transport/target.js';
+import type { SipUri } from '../values.js';
+import type { AuthAttempt, Authenticator } from './authenticator.js';
+
+/** `unresolved`: no address was found for the host. */
+export type ExchangeFailure = 'timeout' | 'transport' | 'unresolved';
+
+export type ExchangeOutcome =
+  | { response: SipResponse; request: SipRequest; target: Target }
+  | { failure: ExchangeFailure };
+
+export interface ExchangePort {
+  transactions: TransactionLayer;
+  /** RFC 3263: where to try, best first; `done` may be called at once or later. */
+  locate: (uri: SipUri, done: (targets: readonly Target[]) => void) => void;
+}
+
+export interface ExchangeOptions {
+  port: ExchangePort;
+  authenticator: Authenticator;
+  /** The request, with a higher CSeq each time. */
+  build: () => SipRequest;
+  hop: SipUri;
+  onProvisional?: (response: SipResponse, request: SipRequest, target: Target) => void;
+  /** Once; for INVITE each further 2xx comes to `onSuccessAgain`. */
+  onOutcome: (outcome: ExchangeOutcome) => void;
+  onSuccessAgain?: (response: SipResponse, request: SipRequest) => void;
+}
+
+/** One request with all it takes to have it answered: address, credentials, the next server when one does not work. */
+export class Exchange {
+  readonly #options: ExchangeOptions;
+  readonly #auth: AuthAttempt;
+  #targets: readonly Target[] = [];
+  #at = 0;
+  #transaction: ClientTransaction | undefined;
+  #request: SipRequest | undefined;
+  #done = false;
+  #final = false;
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options;
+    this.#auth = options.authenticator.attempt();
+  }
+
+  /** What is on its way now. */
+  get current(): { transaction: ClientTransaction; request: SipRequest; target: Target } | undefined {
+    const target = this.#targets[this.#at];
+    if (this.#done || !this.#transaction || !this.#request || !target) return undefined;
+    return { transaction: this.#transaction, request: this.#request, target };
+  }
+
+  start(): void {
+    this.#options.port.locate(this.#options.hop, (targets) => {
+      if (this.#done) return;
+      this.#targets = targets;
+      this.#try({ failure: 'unresolved' });
+    });
+  }
+
+  /** Ends it without an outcome. */
+  abandon(): void {
+    this.#done = true;
+    this.#transaction?.abandon();
+  }
+
+  /** No more tries: the next answer is the outcome, challenges included. */
+  finish(): void {
+    this.#final = true;
+  }
+
+  #try(otherwise: ExchangeOutcome): void {
+    const target = this.#targets[this.#at];
+    if (!target || this.#final) {
+      this.#settle(otherwise);
+      return;
+    }
+    const request = this.#options.build();
+    this.#options.authenticator.authorize(request);
+    this.#request = request;
+    this.#transaction = undefined;
+    // The transaction may fail before `request` returns.
+    const transaction = this.#options.port.transactions.request(request, target, {
+      onResponse: (response) => this.#receive(response, request, target),
+      onFailure: (failure) => {
+        if (this.#done) return;
+        this.#at += 1;
+        this.#try({ failure });
+      },
+    });
+    if (this.#request === request) this.#transaction = transaction;
+  }
+
+  #receive(response: SipResponse, request: SipRequest, target: Target): void {
+    if (this.#done) {
+      if (response.status >= 200 && response.status < 300) this.#options.onSuccessAgain?.(response, request);
+      return;
+    }
+    const { status } = response;
+    if (status < 200) {
+      this.#options.onProvisional?.(response, request, target);
+      return;
+    }
+    const outcome = { response, request, target };
+    if ((status === 401 || status === 407) && !this.#final && this.#auth.challenged(response)) {
+      this.#try(outcome);
+      return;
+    }
+    if (status === 503 && this.#at + 1 < this.#targets.length) {
+      // This server cannot, the next one may (RFC 3263 section 4.3).
+      this.#at += 1;
+      this.#try(outcome);
+      return;
+    }
+    if (status < 300) this.#options.authenticator.accepted();
+    this.#settle(outcome);
+  }
+
+  #settle(outcome: ExchangeOutcome): void {
+    if (this.#done) return;
+    this.#done = true;
+    this.#options.onOutcome(outcome);
+  }
+}

@@ -1,0 +1,51 @@
+/** Addresses made of an account, and telephone numbers as people write them. */
+import { isIP } from 'node:net';
+import { BadPhoneNumber, printable, SipParseError } from '../errors.js';
+import { hostText } from '../values.js';
+import type { Account } from './dialog.js';
+
+/** Signs that need no escape in the user part of a URI (RFC 3261 section 25.1). */
+const plainUser = /[A-Za-z0-9\-_.!~*'()&=+$,;?/]/;
+
+export function escapeUser(user: string): string {
+  let text = '';
+  for (const char of user) text += plainUser.test(char) ? char : encodeURIComponent(char);
+  return text;
+}
+
+export function addressOfRecord(account: Account): string {
+  return `sip:${escapeUser(account.username)}@${hostText(account.domain)}`;
+}
+
+/** Request-URI of REGISTER, and the host part of a number's. */
+export function registrarUri(account: Account): string {
+  return `sip:${hostPart(account)}`;
+}
+
+export function numberUri(account: Account, number: string): string {
+  return `sip:${escapeUser(number)}@${hostPart(account)}`;
+}
+
+function hostPart(account: Account): string {
+  const port = account.port === undefined ? '' : `:${account.port}`;
+  const transport = account.transport === undefined ? '' : `;transport=${account.transport.toLowerCase()}`;
+  return `${hostText(account.domain)}${port}${transport}`;
+}
+
+/** `+49 (30) 12-34.5` -> `+493012345`: dashes, dots, brackets and white space are decoration. @throws {BadPhoneNumber} */
+export function parsePhoneNumber(text: string): string {
+  const number = text.replaceAll(/[-.()[\]{}\s]/g, '');
+  if (!/^\+?\d{1,64}$/.test(number)) throw new BadPhoneNumber(text);
+  return number;
+}
+
+/** `host`, `host:port`, `1.2.3.4:5070` -> domain and port. @throws {SipParseError} */
+export function parseRegistrar(text: string): { domain: string; port: number | undefined } {
+  const match = /^(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?$/.exec(text);
+  const port = match?.[2] === undefined ? undefined : Number(match[2]);
+  const host = match?.[1] ?? '';
+  const domain = host.startsWith('[') ? host.slice(1, -1) : host;
+  if (!match || (host.startsWith('[') && isIP(domain) !== 6) || (port !== undefined && (port < 1 || port > 65_535)))
+    throw new SipParseError(`${printable(text)} is no address of a registrar`);
+  return { domain, port };
+}

@@ -1,0 +1,228 @@
+import type { Clock } from '../clock.js';
+import { Timer } from '../clock.js';
+import { SipHeaders } from '../headers.js';
+import type { SipRequest, SipResponse } from '../message.js';
+import type { Randomness } from '../randomness.js';
+import { parseNameAddress, parseUri } from '../values.js';
+import { Authenticator } from './authenticator.js';
+import type { Account } from './dialog.js';
+import type { ExchangeOutcome, ExchangePort } from './exchange.js';
+import { Exchange } from './exchange.js';
+import { addressOfRecord, registrarUri } from './identity.js';
+
+export type RegistrationEvent =
+  | { type: 'registered'; expiresSeconds: number }
+  /** `final`: nothing will change by itself, so there is no further try. */
+  | { type: 'failed'; final: boolean; reason: RegistrationFailure; status: number | undefined; text: string }
+  | { type: 'stopped' };
+
+export type RegistrationFailure = 'unauthorized' | 'refused' | 'unreachable' | 'server';
+
+export interface RegistrationOptions extends ExchangePort {
+  account: Account;
+  clock: Clock;
+  randomness: Randomness;
+  /** Our address for this user, as it stands between the brackets of Contact. */
+  contact: () => string;
+  /** Asked for; the registrar has the last word. */
+  expiresSeconds: number;
+  onEvent: (event: RegistrationEvent) => void;
+  /** A response showed us how the registrar sees our address. */
+  onAnswer?: (response: SipResponse) => void;
+}
+
+const firstRetryMs = 2000;
+const longestRetryMs = 60_000;
+/** A registrar that wants to hear from us more often than that is not believed. */
+const shortestRefreshMs = 5000;
+/** 423 answers in a row before we give up on this round. */
+const maxTooBrief = 2;
+
+/** Keeps one user registered, RFC 3261 section 10: refresh, credentials, retries, and the removal at the end. */
+export class Registration {
+  readonly #options: RegistrationOptions;
+  readonly #authenticator: Authenticator;
+  readonly #timer: Timer;
+  readonly #callId: string;
+  readonly #tag: string;
+  #sequence = 0;
+  #expires: number;
+  #failures = 0;
+  #tooBrief = 0;
+  #state: 'idle' | 'registering' | 'registered' | 'waiting' | 'failed' | 'stopping' | 'stopped' = 'idle';
+  /** The registrar may know our address. */
+  #bound = false;
+  #exchange: Exchange | undefined;
+
+  constructor(options: RegistrationOptions) {
+    this.#options = options;
+    this.#authenticator = new Authenticator(options.account, options.randomness);
+    this.#timer = new Timer(options.clock);
+    this.#callId = options.randomness.token();
+    this.#tag = options.randomness.token();
+    this.#expires = options.expiresSeconds;
+  }
+
+  get state(): string {
+    return this.#state;
+  }
+
+  start(): void {
+    if (this.#state === 'idle') this.#register();
+  }
+
+  /** Takes the registration back; `stopped` comes when the registrar answered or did not. */
+  stop(): void {
+    if (this.#state === 'stopping' || this.#state === 'stopped') return;
+    this.#timer.stop();
+    const bound = this.#bound || this.#state === 'registering';
+    this.#exchange?.abandon();
+    if (!bound) {
+      this.#stopped();
+      return;
+    }
+    this.#state = 'stopping';
+    // Who does not answer within the first few repetitions will not do so later.
+    this.#timer.start(4000, () => this.#stopped());
+    this.#send(0, () => this.#stopped());
+  }
+
+  /** Ends it without a word to anybody. */
+  close(): void {
+    this.#state = 'stopped';
+    this.#timer.stop();
+    this.#exchange?.abandon();
+  }
+
+  #register(): void {
+    this.#state = 'registering';
+    this.#send(this.#expires, (outcome) => this.#settle(outcome));
+  }
+
+  #send(expires: number, onOutcome: (outcome: ExchangeOutcome) => void): void {
+    this.#exchange = new Exchange({
+      port: this.#options,
+      authenticator: this.#authenticator,
+      hop: parseUri(registrarUri(this.#options.account)),
+      build: () => this.#build(expires),
+      onOutcome,
+    });
+    this.#exchange.start();
+  }
+
+  #build(expires: number): SipRequest {
+    this.#sequence += 1;
+    const { account } = this.#options;
+    const address = addressOfRecord(account);
+    const headers = new SipHeaders();
+    headers.set('Max-Forwards', '70');
+    headers.set('From', `<${address}>;tag=${this.#tag}`);
+    headers.set('To', `<${address}>`);
+    headers.set('Call-ID', this.#callId);
+    headers.set('CSeq', `${this.#sequence} REGISTER`);
+    headers.set('Contact', `<${this.#options.contact()}>;expires=${expires}`);
+    headers.set('Expires', String(expires));
+    headers.set('User-Agent', 'Bloom');
+    return { kind: 'request', method: 'REGISTER', uri: registrarUri(account), headers, body: Buffer.alloc(0) };
+  }
+
+  #settle(outcome: ExchangeOutcome): void {
+    if ('failure' in outcome) {
+      const text = outcome.failure === 'unresolved' ? 'the registrar has no address' : 'the registrar does not answer';
+      this.#fail({ final: false, reason: 'unreachable', status: undefined, text });
+      return;
+    }
+    const { response, request } = outcome;
+    this.#options.onAnswer?.(response);
+    const { status } = response;
+    const text = `${status} ${response.reason}`;
+    if (status < 300) this.#registered(response, request);
+    else if (status === 423) this.#lengthen(response, text);
+    else if (status === 401 || status === 407) this.#fail({ final: true, reason: 'unauthorized', status, text });
+    else if (status === 403 || status === 404 || status === 604 || (status >= 300 && status < 400))
+      this.#fail({ final: true, reason: 'refused', status, text });
+    else this.#fail({ final: false, reason: 'server', status, text, afterMs: retryAfter(response) });
+  }
+
+  #registered(response: SipResponse, request: SipRequest): void {
+    const seconds = grantedSeconds(response, request) ?? this.#expires;
+    if (seconds === 0) {
+      this.#fail({ final: false, reason: 'refused', status: response.status, text: 'the registrar keeps no binding' });
+      return;
+    }
+    this.#state = 'registered';
+    this.#bound = true;
+    this.#failures = 0;
+    this.#tooBrief = 0;
+    this.#timer.start(Math.max((seconds * 1000) / 2, shortestRefreshMs), () => this.#register());
+    this.#options.onEvent({ type: 'registered', expiresSeconds: seconds });
+  }
+
+  /** 423 Interval Too Brief, section 10.2.8. */
+  #lengthen(response: SipResponse, text: string): void {
+    const wanted = deltaSeconds(response.headers.get('Min-Expires'));
+    this.#tooBrief += 1;
+    if (wanted === undefined || wanted <= this.#expires || this.#tooBrief > maxTooBrief) {
+      this.#fail({ final: false, reason: 'server', status: 423, text });
+      return;
+    }
+    this.#expires = wanted;
+    this.#register();
+  }
+
+  #fail(failure: {
+    final: boolean;
+    reason: RegistrationFailure;
+    status: number | undefined;
+    text: string;
+    afterMs?: number | undefined;
+  }): void {
+    const { afterMs, ...event } = failure;
+    this.#state = failure.final ? 'failed' : 'waiting';
+    if (failure.final) this.#bound = false;
+    else {
+      // Doubled each time, and spread so that not all come back at once after the registrar does (RFC 5626 section 4.5).
+      const limit = Math.min(firstRetryMs * 2 ** Math.min(this.#failures, 10), longestRetryMs);
+      const spread = limit / 2 + this.#options.randomness.below(Math.floor(limit / 2) + 1);
+      this.#failures += 1;
+      this.#timer.start(Math.max(spread, afterMs ?? 0), () => this.#register());
+    }
+    this.#options.onEvent({ type: 'failed', ...event });
+  }
+
+  #stopped(): void {
+    if (this.#state === 'stopped') return;
+    this.#state = 'stopped';
+    this.#timer.stop();
+    this.#exchange?.abandon();
+    this.#options.onEvent({ type: 'stopped' });
+  }
+}
+
+/** What the registrar grants to our Contact, section 10.2.4. */
+function grantedSeconds(response: SipResponse, request: SipRequest): number | undefined {
+  const ours = parseNameAddress(request.headers.get('Contact') as string).uri;
+  const contacts = response.headers.all('Contact');
+  for (const value of contacts) {
+    try {
+      const contact = parseNameAddress(value);
+      // Some write our address in their own way; when there is only one it is ours.
+      if (contact.uri === ours || contacts.length === 1) {
+        const seconds = deltaSeconds(contact.params.get('expires'));
+        if (seconds !== undefined) return seconds;
+      }
+    } catch {
+      // Somebody else's binding, in a form that we cannot read.
+    }
+  }
+  return deltaSeconds(response.headers.get('Expires'));
+}
+
+function retryAfter(response: SipResponse): number | undefined {
+  const seconds = deltaSeconds(/^\d+/.exec(response.headers.get('Retry-After') ?? '')?.[0]);
+  return seconds === undefined ? undefined : Math.min(seconds, 3600) * 1000;
+}
+
+function deltaSeconds(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+}

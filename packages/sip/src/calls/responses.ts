@@ -1,0 +1,33 @@
+import type { SipRequest, SipResponse } from '../message.js';
+import { responseTo } from '../transactions/transaction-layer.js';
+
+/** What we answer to; registering and calling is all we do by ourselves. */
+export const allow = 'INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, INFO';
+
+export interface AnswerExtras {
+  toTag?: string;
+  contact?: string;
+  body?: Buffer;
+  headers?: readonly (readonly [name: string, value: string])[];
+}
+
+export function answerTo(request: SipRequest, status: number, reason: string, extras: AnswerExtras = {}): SipResponse {
+  const response = responseTo(request, status, reason, extras.toTag);
+  if (extras.contact !== undefined) response.headers.set('Contact', `<${extras.contact}>`);
+  for (const [name, value] of extras.headers ?? []) response.headers.set(name, value);
+  if (extras.body) {
+    response.headers.set('Content-Type', 'application/sdp');
+    response.body = extras.body;
+  }
+  // Dialog-forming answers keep the way of their request (section 12.1.1).
+  if (request.method === 'INVITE' && status >= 200 && status < 300)
+    response.headers.set('Record-Route', ...request.headers.all('Record-Route'));
+  return response;
+}
+
+/** Extensions the request insists upon; we have none (section 8.2.2.3). */
+export function unsupported(request: SipRequest): SipResponse | undefined {
+  const required = request.headers.all('Require');
+  if (required.length === 0 || request.method === 'CANCEL' || request.method === 'ACK') return undefined;
+  return answerTo(request, 420, 'Bad Extension', { headers: [['Unsupported', required.join(', ')]] });
+}

@@ -1,0 +1,38 @@
+/** What we can send and receive. Packets of every one last 20 ms. */
+export type CodecName = 'PCMU' | 'PCMA' | 'opus';
+
+export interface Codec {
+  name: CodecName;
+  /** The payload type that we offer; a number from 96 on is only ours to choose. */
+  payloadType: number;
+  /** Of the RTP timestamp. */
+  clockRate: number;
+  channels: number;
+  fmtp: string | undefined;
+}
+
+export const FRAME_MS = 20;
+/** Frames of G.711: 8 kHz, one byte each. */
+export const G711_FRAME_SAMPLES = 160;
+
+export const codecs: Readonly<Record<CodecName, Codec>> = {
+  PCMU: { name: 'PCMU', payloadType: 0, clockRate: 8000, channels: 1, fmtp: undefined },
+  PCMA: { name: 'PCMA', payloadType: 8, clockRate: 8000, channels: 1, fmtp: undefined },
+  // RFC 7587: always 48000/2 in the description, whatever is sent.
+  opus: { name: 'opus', payloadType: 111, clockRate: 48_000, channels: 2, fmtp: 'useinbandfec=1;stereo=0' },
+};
+
+export const TELEPHONE_EVENT_TYPE = 101;
+
+/** RTP clock ticks of one frame. */
+export function ticksPerFrame(codec: Codec): number {
+  return (codec.clockRate * FRAME_MS) / 1000;
+}
+
+/** A frame in which nothing is heard. */
+export function silenceOf(codec: CodecName): Buffer {
+  if (codec === 'PCMU') return Buffer.alloc(G711_FRAME_SAMPLES, 0xff);
+  if (codec === 'PCMA') return Buffer.alloc(G711_FRAME_SAMPLES, 0xd5);
+  // One Opus frame of 20 ms, CELT, with nothing in it (RFC 6716 section 3.1): decoders play silence.
+  return Buffer.from([0xf8, 0xff, 0xfe]);
+}

@@ -1,0 +1,129 @@
+/** Puts the frames of a stream in order and hands out one every 20 ms, RFC 3550 sequence numbers. */
+
+export interface JitterBufferOptions {
+  /** Frames that wait before the first is played: 3 are 60 ms. */
+  targetFrames: number;
+  /** More than that and the oldest are dropped: delay is worse than a gap. */
+  maxFrames: number;
+}
+
+export interface JitterStats {
+  played: number;
+  /** Asked for and not there. */
+  missing: number;
+  /** Came when their turn was over, or twice. */
+  late: number;
+  /** Dropped to keep the delay down. */
+  dropped: number;
+}
+
+/** Pops between two looks at the drift: one second. */
+const driftWindow = 50;
+
+export class JitterBuffer<T> {
+  readonly #options: JitterBufferOptions;
+  readonly #frames = new Map<number, T>();
+  readonly stats: JitterStats = { played: 0, missing: 0, late: 0, dropped: 0 };
+  /** Sequence number that is played next; undefined until the first frame came. */
+  #next: number | undefined;
+  #filling = true;
+  #gap = 0;
+  /** Fewest frames that waited in the present window. */
+  #lowest = Number.POSITIVE_INFINITY;
+  #pops = 0;
+
+  constructor(options: JitterBufferOptions = { targetFrames: 3, maxFrames: 12 }) {
+    this.#options = options;
+  }
+
+  get depth(): number {
+    return this.#frames.size;
+  }
+
+  /** Takes a frame with its 16-bit sequence number. */
+  push(sequence: number, frame: T): void {
+    if (this.#next === undefined) this.#next = sequence;
+    const ahead = distance(this.#next, sequence);
+    if (Math.abs(ahead) > 1000) {
+      // Somebody started over.
+      this.reset();
+      this.#next = sequence;
+    } else if (ahead < 0) {
+      // Before the first was played, an earlier one moves the start.
+      if (this.#filling && this.stats.played === 0 && this.#frames.size > 0) this.#next = sequence;
+      else {
+        this.stats.late += 1;
+        return;
+      }
+    }
+    if (this.#frames.has(sequence)) {
+      this.stats.late += 1;
+      return;
+    }
+    this.#frames.set(sequence, frame);
+    while (this.#frames.size > this.#options.maxFrames) this.#dropOldest();
+  }
+
+  /** The frame whose turn it is; undefined: nothing to play. */
+  pop(): T | undefined {
+    this.#drift();
+    if (this.#next === undefined) return undefined;
+    if (this.#filling) {
+      if (this.#frames.size < this.#options.targetFrames) return undefined;
+      this.#filling = false;
+    }
+    const frame = this.#frames.get(this.#next);
+    if (frame !== undefined) {
+      this.#frames.delete(this.#next);
+      this.#advance();
+      this.#gap = 0;
+      this.stats.played += 1;
+      return frame;
+    }
+    this.stats.missing += 1;
+    this.#gap += 1;
+    if (this.#frames.size === 0) {
+      // Ran dry. The turn is not over: a late frame is still played, and a long silence fills up anew.
+      if (this.#gap >= this.#options.targetFrames) this.#filling = true;
+    } else this.#advance();
+    return undefined;
+  }
+
+  /** Forgets what waits; the next frame begins anew. */
+  reset(): void {
+    this.#frames.clear();
+    this.#next = undefined;
+    this.#filling = true;
+    this.#gap = 0;
+  }
+
+  #advance(): void {
+    this.#next = ((this.#next as number) + 1) & 0xffff;
+  }
+
+  /** A sender with a faster clock, or a burst after a stall, would leave a delay for good: take it back frame by frame. */
+  #drift(): void {
+    this.#lowest = Math.min(this.#lowest, this.#frames.size);
+    this.#pops += 1;
+    if (this.#pops < driftWindow) return;
+    if (!this.#filling && this.#lowest > this.#options.targetFrames) this.#dropOldest();
+    this.#pops = 0;
+    this.#lowest = Number.POSITIVE_INFINITY;
+  }
+
+  #dropOldest(): void {
+    let oldest: number | undefined;
+    for (const sequence of this.#frames.keys()) {
+      if (oldest === undefined || distance(oldest, sequence) < 0) oldest = sequence;
+    }
+    if (oldest === undefined) return;
+    this.#frames.delete(oldest);
+    this.stats.dropped += 1;
+    this.#next = (oldest + 1) & 0xffff;
+  }
+}
+
+/** How far `b` is ahead of `a`, -32768..32767. */
+export function distance(a: number, b: number): number {
+  return ((b - a) << 16) >> 16;
+}

@@ -1,0 +1,165 @@
+/** Offer and answer for one audio stream, RFC 3264. */
+import { isIP } from 'node:net';
+import { SdpError } from '../errors.js';
+import type { Codec, CodecName } from './codecs.js';
+import { codecs, TELEPHONE_EVENT_TYPE } from './codecs.js';
+import type { Direction, Sdp, SdpFormat, SdpMedia } from './sdp.js';
+import { parseSdp, writeSdp } from './sdp.js';
+
+/** What both sides agreed upon. */
+export interface NegotiatedAudio {
+  /** Where the other side says it listens; undefined for the 0.0.0.0 of an old-style hold. */
+  remote: { address: string; port: number } | undefined;
+  codec: Codec;
+  /** Payload type of what we send. */
+  sendType: number;
+  /** Payload types that we understand. */
+  receiveTypes: ReadonlyMap<number, CodecName>;
+  /** Payload type of telephone-event (RFC 4733) on its way to us and from us. */
+  eventTypes: { receive: ReadonlySet<number>; send: number | undefined };
+  /** As seen from here. */
+  direction: Direction;
+}
+
+export interface AudioNegotiatorOptions {
+  /** IP address and port for RTP. */
+  address: string;
+  port: number;
+  /** In the order of liking. */
+  codecs: readonly CodecName[];
+  sessionId: number;
+}
+
+const mirrored: Readonly<Record<Direction, Direction>> = {
+  sendrecv: 'sendrecv',
+  sendonly: 'recvonly',
+  recvonly: 'sendonly',
+  inactive: 'inactive',
+};
+
+/** Writes offers, reads answers, and the other way round, for the whole life of a call. */
+export class AudioNegotiator {
+  readonly #options: AudioNegotiatorOptions;
+  #version = 0;
+  /** What we want: `sendonly` while we hold. */
+  #wanted: Direction = 'sendrecv';
+  #agreed: NegotiatedAudio | undefined;
+
+  constructor(options: AudioNegotiatorOptions) {
+    this.#options = options;
+  }
+
+  get agreed(): NegotiatedAudio | undefined {
+    return this.#agreed;
+  }
+
+  /** A new offer; after the first agreement only the direction changes. */
+  offer(direction: Direction = this.#wanted): Buffer {
+    this.#wanted = direction;
+    const formats = this.#options.codecs.map((name) => formatOf(codecs[name]));
+    formats.push(eventFormat(TELEPHONE_EVENT_TYPE));
+    return this.#write([this.#audio(formats, direction)]);
+  }
+
+  /** Reads the answer to our offer. @throws {SdpError} */
+  takeAnswer(data: Buffer): NegotiatedAudio {
+    const { media } = audioOf(parseSdp(data));
+    const receiveTypes = new Map(this.#options.codecs.map((name) => [codecs[name].payloadType, name]));
+    this.#agreed = this.#agree(media, { receiveTypes, ownEventType: TELEPHONE_EVENT_TYPE });
+    return this.#agreed;
+  }
+
+  /** Answers an offer; `agreed` holds afterwards. @throws {SdpError} when nothing in it is ours. */
+  answer(data: Buffer): Buffer {
+    const sdp = parseSdp(data);
+    const { media, index } = audioOf(sdp);
+    const agreed = this.#agree(media, { receiveTypes: new Map(), ownEventType: undefined });
+    const formats = [formatOf(agreed.codec, agreed.sendType)];
+    if (agreed.eventTypes.send !== undefined) formats.push(eventFormat(agreed.eventTypes.send));
+    this.#agreed = agreed;
+    // As many sections as the offer has, those we do not want refused (RFC 3264 section 6).
+    return this.#write(
+      sdp.media.map((section, at) =>
+        at === index ? this.#audio(formats, agreed.direction) : { ...section, port: 0, formats: [] },
+      ),
+    );
+  }
+
+  #agree(
+    media: SdpMedia,
+    own: { receiveTypes: Map<number, CodecName>; ownEventType: number | undefined },
+  ): NegotiatedAudio {
+    const held = media.address === '0.0.0.0';
+    const theirs = held ? 'inactive' : media.direction;
+    const receiveTypes = new Map(own.receiveTypes);
+    let chosen: { codec: Codec; sendType: number } | undefined;
+    for (const format of media.formats) {
+      const codec = this.#codecOf(format);
+      if (!codec) continue;
+      receiveTypes.set(format.payloadType, codec.name);
+      chosen ??= { codec, sendType: format.payloadType };
+    }
+    if (!chosen) throw new SdpError('the other side has no codec of ours');
+    if (!held && isIP(media.address ?? '') === 0) throw new SdpError('the other side gives no address for its audio');
+    const events = media.formats.find((format) => format.encoding.toLowerCase() === 'telephone-event');
+    const receive = [own.ownEventType, events?.payloadType].filter((type) => type !== undefined);
+    return {
+      ...chosen,
+      receiveTypes,
+      remote: held ? undefined : { address: media.address as string, port: media.port },
+      eventTypes: { receive: new Set(receive), send: events?.payloadType },
+      direction: both(this.#wanted, mirrored[theirs]),
+    };
+  }
+
+  #codecOf(format: SdpFormat): Codec | undefined {
+    const name = this.#options.codecs.find((one) => one.toLowerCase() === format.encoding.toLowerCase());
+    const codec = name && codecs[name];
+    return codec && codec.clockRate === format.clockRate && codec.channels === format.channels ? codec : undefined;
+  }
+
+  #audio(formats: readonly SdpFormat[], direction: Direction): SdpMedia {
+    return {
+      kind: 'audio',
+      port: this.#options.port,
+      protocol: 'RTP/AVP',
+      formatList: formats.map((format) => format.payloadType).join(' '),
+      address: undefined,
+      direction,
+      formats,
+    };
+  }
+
+  #write(media: readonly SdpMedia[]): Buffer {
+    this.#version += 1;
+    const { address, sessionId } = this.#options;
+    return writeSdp({ address, sessionId, version: this.#version, media });
+  }
+}
+
+/** The first audio stream over plain RTP that is not refused. */
+function audioOf(sdp: Sdp): { media: SdpMedia; index: number } {
+  const index = sdp.media.findIndex(
+    (section) => section.kind === 'audio' && section.port > 0 && /^RTP\/AVPF?$/.test(section.protocol),
+  );
+  const media = sdp.media[index];
+  if (!media) throw new SdpError('the session description has no audio over RTP');
+  return { media, index };
+}
+
+/** What is left of two wishes: both must want to send and receive. */
+function both(a: Direction, b: Direction): Direction {
+  const can = (direction: Direction, what: 'send' | 'recv') => direction === 'sendrecv' || direction === `${what}only`;
+  const send = can(a, 'send') && can(b, 'send');
+  const receive = can(a, 'recv') && can(b, 'recv');
+  if (send) return receive ? 'sendrecv' : 'sendonly';
+  return receive ? 'recvonly' : 'inactive';
+}
+
+function formatOf(codec: Codec, payloadType = codec.payloadType): SdpFormat {
+  return { payloadType, encoding: codec.name, clockRate: codec.clockRate, channels: codec.channels, fmtp: codec.fmtp };
+}
+
+function eventFormat(payloadType: number): SdpFormat {
+  return { payloadType, encoding: 'telephone-event', clockRate: 8000, channels: 1, fmtp: '0-15' };
+}

@@ -1,0 +1,176 @@
+import type { Randomness } from '../randomness.js';
+import { G711_FRAME_SAMPLES, silenceOf, ticksPerFrame } from './codecs.js';
+import { JitterBuffer, type JitterStats } from './jitter-buffer.js';
+import type { NegotiatedAudio } from './negotiation.js';
+import type { RtpPacket } from './rtp.js';
+import { digitOf, parseRtp, writeRtp } from './rtp.js';
+
+export interface RtpAddress {
+  address: string;
+  port: number;
+}
+
+export interface RtpSessionOptions {
+  randomness: Randomness;
+  /** A key was pressed at the other end. */
+  onDigit: (digit: string) => void;
+}
+
+export interface RtpStats extends Readonly<JitterStats> {
+  received: number;
+  /** From elsewhere, of an unknown payload type, or no RTP. */
+  refused: number;
+  sent: number;
+}
+
+/** Another source is taken when the one we heard first says nothing for so long. */
+const relatchMs = 2000;
+/** No frame of ours is longer; the biggest of Opus is 1275 bytes. */
+const maxPayload = 1500;
+
+/**
+ * One RTP stream each way, without sockets and clocks: packets in, one frame per 20 ms out, and the other way round.
+ * Symmetric (RFC 4961): we send to where the first good packet came from, whatever the description said.
+ */
+export class RtpSession {
+  readonly #options: RtpSessionOptions;
+  readonly #buffer = new JitterBuffer<Buffer>();
+  #agreed: NegotiatedAudio | undefined;
+  #latched: RtpAddress | undefined;
+  #heardAt: number | undefined;
+  #remoteSsrc: number | undefined;
+  /** Bytes of G.711 that are no whole frame yet: not everybody sends 20 ms packets. */
+  #rest: Buffer = Buffer.alloc(0);
+  #lastEvent: number | undefined;
+  #ssrc: number;
+  #sequence: number;
+  #timestamp: number;
+  #marker = true;
+  #received = 0;
+  #refused = 0;
+  #sent = 0;
+
+  constructor(options: RtpSessionOptions) {
+    this.#options = options;
+    this.#ssrc = options.randomness.below(2 ** 32);
+    this.#sequence = options.randomness.below(2 ** 16);
+    this.#timestamp = options.randomness.below(2 ** 32);
+  }
+
+  get agreed(): NegotiatedAudio | undefined {
+    return this.#agreed;
+  }
+
+  /** When the last good packet came, in the clock of `receive`. */
+  get heardAt(): number | undefined {
+    return this.#heardAt;
+  }
+
+  /** Where our packets go. */
+  get destination(): RtpAddress | undefined {
+    return this.#latched ?? this.#agreed?.remote;
+  }
+
+  stats(): RtpStats {
+    return { ...this.#buffer.stats, received: this.#received, refused: this.#refused, sent: this.#sent };
+  }
+
+  /** Takes what both sides agreed upon, at the beginning and after each re-INVITE. */
+  configure(agreed: NegotiatedAudio): void {
+    const before = this.#agreed;
+    this.#agreed = agreed;
+    if (agreed.remote?.address !== before?.remote?.address || agreed.remote?.port !== before?.remote?.port)
+      this.#latched = undefined;
+    if (before && before.codec.name !== agreed.codec.name) {
+      this.#buffer.reset();
+      this.#rest = Buffer.alloc(0);
+      // Another clock needs another stream (RFC 3550 section 5.2).
+      if (before.codec.clockRate !== agreed.codec.clockRate) this.#ssrc = this.#options.randomness.below(2 ** 32);
+    }
+  }
+
+  /** Takes a datagram; `now` in milliseconds. */
+  receive(data: Buffer, source: RtpAddress, now: number): void {
+    const agreed = this.#agreed;
+    const packet = parseRtp(data);
+    if (!agreed || !packet || packet.payload.length > maxPayload || !this.#understood(agreed, packet)) {
+      this.#refused += 1;
+      return;
+    }
+    if (!this.#latch(source, now)) {
+      this.#refused += 1;
+      return;
+    }
+    this.#heardAt = now;
+    this.#received += 1;
+    if (packet.ssrc !== this.#remoteSsrc) {
+      if (this.#remoteSsrc !== undefined) this.#buffer.reset();
+      this.#remoteSsrc = packet.ssrc;
+    }
+    if (agreed.eventTypes.receive.has(packet.payloadType)) {
+      // Several packets tell of one key press; all have its timestamp.
+      const digit = digitOf(packet.payload);
+      if (digit !== undefined && packet.timestamp !== this.#lastEvent) this.#options.onDigit(digit);
+      this.#lastEvent = packet.timestamp;
+      this.#buffer.push(packet.sequence, Buffer.alloc(0));
+      return;
+    }
+    this.#buffer.push(packet.sequence, packet.payload);
+  }
+
+  /** To be called every 20 ms: the frame to be heard now; undefined when there is none. */
+  play(): Buffer | undefined {
+    const agreed = this.#agreed;
+    if (!agreed || agreed.direction === 'sendonly' || agreed.direction === 'inactive') return undefined;
+    if (agreed.codec.name === 'opus') {
+      const frame = this.#buffer.pop();
+      return frame && frame.length > 0 ? frame : undefined;
+    }
+    while (this.#rest.length < G711_FRAME_SAMPLES) {
+      const payload = this.#buffer.pop();
+      if (payload === undefined || payload.length === 0) return undefined;
+      this.#rest = this.#rest.length > 0 ? Buffer.concat([this.#rest, payload]) : payload;
+    }
+    const frame = this.#rest.subarray(0, G711_FRAME_SAMPLES);
+    this.#rest = this.#rest.subarray(G711_FRAME_SAMPLES);
+    return frame;
+  }
+
+  /** To be called every 20 ms: the packet to send now; without a frame it is silence, so that the way stays open. */
+  pack(frame: Buffer | undefined): { packet: Buffer; to: RtpAddress } | undefined {
+    const agreed = this.#agreed;
+    if (!agreed) return undefined;
+    this.#timestamp = (this.#timestamp + ticksPerFrame(agreed.codec)) >>> 0;
+    const to = this.destination;
+    if (!to || to.port === 0 || agreed.direction === 'recvonly' || agreed.direction === 'inactive') {
+      this.#marker = true;
+      return undefined;
+    }
+    const packet = writeRtp({
+      payloadType: agreed.sendType,
+      marker: this.#marker,
+      sequence: this.#sequence,
+      timestamp: this.#timestamp,
+      ssrc: this.#ssrc,
+      payload: frame ?? silenceOf(agreed.codec.name),
+    });
+    this.#marker = false;
+    this.#sequence = (this.#sequence + 1) & 0xffff;
+    this.#sent += 1;
+    return { packet, to };
+  }
+
+  /** The other side may use any codec it agreed to, but what is played is one: others are refused. */
+  #understood(agreed: NegotiatedAudio, packet: RtpPacket): boolean {
+    if (agreed.eventTypes.receive.has(packet.payloadType)) return true;
+    return agreed.receiveTypes.get(packet.payloadType) === agreed.codec.name;
+  }
+
+  #latch(source: RtpAddress, now: number): boolean {
+    const latched = this.#latched;
+    if (latched && latched.address === source.address && latched.port === source.port) return true;
+    if (latched && this.#heardAt !== undefined && now - this.#heardAt < relatchMs) return false;
+    this.#latched = { ...source };
+    return true;
+  }
+}

@@ -1,0 +1,172 @@
+/** Session descriptions, RFC 8866, as far as one audio stream needs them. */
+import { isIP } from 'node:net';
+import { printable, SdpError } from '../errors.js';
+
+export type Direction = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
+
+export interface SdpFormat {
+  payloadType: number;
+  /** As written; names are compared without case. */
+  encoding: string;
+  clockRate: number;
+  channels: number;
+  fmtp: string | undefined;
+}
+
+export interface SdpMedia {
+  /** `audio`, `video`, ... */
+  kind: string;
+  /** 0: refused or ended. */
+  port: number;
+  protocol: string;
+  /** The format list as written, to be mirrored when we refuse it. */
+  formatList: string;
+  address: string | undefined;
+  direction: Direction;
+  formats: readonly SdpFormat[];
+}
+
+export interface Sdp {
+  /** The version in the o= line: it grows with each change. */
+  version: string;
+  media: readonly SdpMedia[];
+}
+
+const maxBytes = 16_384;
+const maxLines = 400;
+const maxMedia = 16;
+const maxFormats = 64;
+
+const staticFormats: Readonly<Record<number, readonly [string, number]>> = {
+  0: ['PCMU', 8000],
+  3: ['GSM', 8000],
+  8: ['PCMA', 8000],
+  9: ['G722', 8000],
+  18: ['G729', 8000],
+};
+
+interface Draft extends SdpMedia {
+  formats: SdpFormat[];
+  ended: boolean;
+}
+
+/** @throws {SdpError} and nothing else. */
+export function parseSdp(data: Buffer): Sdp {
+  if (data.length > maxBytes) throw new SdpError(`a session description of ${data.length} bytes is too long`);
+  const lines = data.toString('utf8').split(/\r?\n/, maxLines + 1);
+  if (lines.length > maxLines) throw new SdpError('the session description has too many lines');
+  if (lines[0]?.trim() !== 'v=0') throw new SdpError(`${printable(lines[0] ?? '')} begins no session description`);
+
+  const media: Draft[] = [];
+  let version = '';
+  let address: string | undefined;
+  let direction: Direction = 'sendrecv';
+  for (const line of lines.slice(1)) {
+    if (line === '') continue;
+    if (line[1] !== '=') throw new SdpError(`${printable(line)} is no line of a session description`);
+    const value = line.slice(2).trim();
+    const current = media.at(-1);
+    switch (line[0]) {
+      case 'o':
+        version = value.split(' ')[2] ?? '';
+        break;
+      case 'm':
+        if (media.length >= maxMedia) throw new SdpError('too many media sections');
+        media.push(parseMedia(value, { address, direction }));
+        break;
+      case 'c':
+        if (current) current.address = parseConnection(value);
+        else address = parseConnection(value);
+        break;
+      case 'a':
+        if (isDirection(value)) {
+          if (current) current.direction = value;
+          else direction = value;
+        } else if (current) parseAttribute(current, value);
+        break;
+      default:
+      // Everything else says nothing about where to send what.
+    }
+  }
+  return { version, media };
+}
+
+function parseMedia(value: string, session: { address: string | undefined; direction: Direction }): Draft {
+  const match = /^(\S{1,32}) (\d{1,5})(?:\/\d{1,5})? (\S{1,64})((?: \S{1,32}){1,64})$/.exec(value);
+  const port = Number(match?.[2]);
+  if (!match || port > 65_535) throw new SdpError(`${printable(value)} is no media line`);
+  const formats: SdpFormat[] = [];
+  for (const text of (match[4] as string).trim().split(' ')) {
+    const payloadType = Number(text);
+    if (!/^\d{1,3}$/.test(text) || payloadType > 127 || formats.length >= maxFormats) continue;
+    const [encoding, clockRate] = staticFormats[payloadType] ?? ['', 0];
+    formats.push({ payloadType, encoding, clockRate, channels: 1, fmtp: undefined });
+  }
+  return {
+    kind: match[1] as string,
+    port,
+    protocol: match[3] as string,
+    formatList: (match[4] as string).trim(),
+    formats,
+    ended: false,
+    ...session,
+  };
+}
+
+function parseConnection(value: string): string {
+  const [network, family, where] = value.split(' ');
+  const address = where?.split('/')[0] ?? '';
+  if (network !== 'IN' || (family !== 'IP4' && family !== 'IP6') || address === '' || address.length > 253)
+    throw new SdpError(`${printable(value)} is no connection address`);
+  return address;
+}
+
+function parseAttribute(media: Draft, value: string): void {
+  const map = /^rtpmap:(\d{1,3}) ([^\s/]{1,64})\/(\d{1,6})(?:\/(\d))?$/.exec(value);
+  if (map) {
+    const format = media.formats.find((one) => one.payloadType === Number(map[1]));
+    if (!format) return;
+    format.encoding = map[2] as string;
+    format.clockRate = Number(map[3]);
+    format.channels = Number(map[4] ?? 1);
+    return;
+  }
+  const fmtp = /^fmtp:(\d{1,3}) (\S.{0,1000})$/.exec(value);
+  const format = media.formats.find((one) => one.payloadType === Number(fmtp?.[1]));
+  if (fmtp && format) format.fmtp = fmtp[2];
+}
+
+function isDirection(text: string): text is Direction {
+  return text === 'sendrecv' || text === 'sendonly' || text === 'recvonly' || text === 'inactive';
+}
+
+export interface SdpWriteOptions {
+  /** IP address where we listen. */
+  address: string;
+  sessionId: number;
+  version: number;
+  media: readonly SdpMedia[];
+}
+
+export function writeSdp(options: SdpWriteOptions): Buffer {
+  const { address, sessionId, version } = options;
+  const family = isIP(address) === 6 ? 'IP6' : 'IP4';
+  const lines = [
+    'v=0',
+    `o=- ${sessionId} ${version} IN ${family} ${address}`,
+    's=-',
+    `c=IN ${family} ${address}`,
+    't=0 0',
+  ];
+  for (const media of options.media) {
+    lines.push(`m=${media.kind} ${media.port} ${media.protocol} ${media.formatList}`);
+    if (media.port === 0) continue;
+    for (const format of media.formats) {
+      const channels = format.channels === 1 ? '' : `/${format.channels}`;
+      lines.push(`a=rtpmap:${format.payloadType} ${format.encoding}/${format.clockRate}${channels}`);
+      if (format.fmtp !== undefined) lines.push(`a=fmtp:${format.payloadType} ${format.fmtp}`);
+    }
+    lines.push('a=ptime:20', `a=${media.direction}`);
+  }
+  return Buffer.from(`${lines.join('\r\n')}\r\n`);
+}

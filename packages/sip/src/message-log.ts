@@ -1,0 +1,63 @@
+import type { SipMessage } from './message.js';
+import { writeMessage } from './message.js';
+import type { Target } from './transport/target.js';
+import { targetText } from './transport/target.js';
+
+export interface LoggedMessage {
+  /** Milliseconds since the epoch. */
+  at: number;
+  direction: 'in' | 'out';
+  /** The other side: `UDP 192.0.2.1:5060`. */
+  peer: string;
+  /** The message as on the wire, credentials masked. */
+  text: string;
+}
+
+const maxMessages = 200;
+const maxText = 4096;
+
+/** The last messages of a phone, to be looked at; nothing in it lets anybody in. */
+export class MessageLog {
+  readonly #now: () => number;
+  readonly #messages: LoggedMessage[] = [];
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  add(direction: 'in' | 'out', message: SipMessage, peer: Target): void {
+    const text = maskCredentials(writeMessage(message).toString('utf8')).slice(0, maxText);
+    this.#messages.push({ at: this.#now(), direction, peer: targetText(peer), text });
+    if (this.#messages.length > maxMessages) this.#messages.shift();
+  }
+
+  /** Oldest first. */
+  entries(): readonly LoggedMessage[] {
+    return [...this.#messages];
+  }
+}
+
+const secretLine = /^(?:Proxy-)?Authorization\s*:/i;
+/** A password inside a URI, and the key of SRTP in a session description. */
+const uriPassword = /(sips?:[^\s:@;<>"]{1,256}):[^\s@<>"]{1,256}@/gi;
+
+export function maskCredentials(text: string): string {
+  return text
+    .split('\r\n')
+    .map((line) => {
+      if (secretLine.test(line)) return `${line.slice(0, line.indexOf(':'))}: ${maskDigest(line)}`;
+      if (line.startsWith('a=crypto:')) return 'a=crypto:***';
+      return line.replaceAll(uriPassword, '$1:***@');
+    })
+    .join('\r\n');
+}
+
+/** Who asked and for which realm helps to find a fault; what proves it stays out, also in schemes that we do not know. */
+function maskDigest(line: string): string {
+  if (!/^[^:]*:\s*Digest\s/i.test(line)) return '***';
+  const kept = ['username', 'realm', 'uri', 'algorithm', 'qop', 'nc'].flatMap((name) => {
+    const field = new RegExp(`[\\s,]${name}=("[^"]{0,256}"|[^\\s,"]{1,256})`, 'i').exec(line);
+    return field ? [`${name}=${field[1]}`] : [];
+  });
+  return `Digest ${[...kept, 'response="***"'].join(', ')}`;
+}

@@ -1,0 +1,299 @@
+import type { CallEvent } from './calls/call.js';
+import type { Call } from './calls/call.js';
+import type { Account } from './calls/dialog.js';
+import type { EndReason } from './calls/end-reason.js';
+import { parsePhoneNumber, parseRegistrar, registrarUri } from './calls/identity.js';
+import type { Registration, RegistrationEvent } from './calls/registration.js';
+import type { Clock } from './clock.js';
+import { monotonicClock, Timer } from './clock.js';
+import { SipStateError } from './errors.js';
+import type { CodecName } from './media/codecs.js';
+import { type CallAudio, MediaPort } from './media/media-port.js';
+import type { RtpStats } from './media/rtp-session.js';
+import type { LoggedMessage } from './message-log.js';
+import { MessageLog } from './message-log.js';
+import type { Randomness } from './randomness.js';
+import { systemRandomness } from './randomness.js';
+import { locate, type NameService } from './transport/locate.js';
+import { systemNames } from './transport/name-service.js';
+import { SipTransport } from './transport/sip-transport.js';
+import type { Target } from './transport/target.js';
+import { UserAgent } from './user-agent.js';
+import { parseUri } from './values.js';
+
+export interface RegistrarCredentials {
+  /** Host name or IP address, `:port` optional. */
+  address: string;
+  username: string;
+  password: string;
+}
+
+export interface SipPhoneOptions {
+  /** IP address to listen on, and the one that others are told. */
+  address: string;
+  /** Where to bind when `address` is not one of this machine's, for example `0.0.0.0`. */
+  bindAddress?: string;
+  /** SIP port for UDP and TCP; default any free one. */
+  port?: number;
+  /** Default: what DNS says, UDP in the end. */
+  transport?: 'UDP' | 'TCP';
+  /** Asked for; the registrar decides. Default 300. */
+  expiresSeconds?: number;
+  onRegistration?: (event: RegistrationEvent) => void;
+  clock?: Clock;
+  randomness?: Randomness;
+  names?: NameService;
+}
+
+export interface DialOptions {
+  audio: CallAudio;
+  onEvent?: (event: CallEvent) => void;
+  /** In the order of liking; default PCMU, PCMA. Offer opus only when `audio` speaks it. */
+  codecs?: readonly CodecName[];
+  /** Default 60 s. */
+  ringTimeoutMs?: number;
+  /** An answered call whose sound stops coming for so long is ended; default 30 s, 0 never. */
+  mediaTimeoutMs?: number;
+}
+
+/** A call under way. */
+export interface PhoneCall {
+  readonly number: string;
+  readonly state: string;
+  /** Resolves when the call is over, however it ended; never rejects. */
+  readonly ended: Promise<{ reason: EndReason; status: number | undefined; text: string }>;
+  hangUp(): void;
+  /** @throws {SipStateError} unless answered. */
+  hold(held: boolean): void;
+  stats(): RtpStats;
+}
+
+const keepAliveMs = 25_000;
+/** Longer than that nobody waits for the answers to BYE and to the removal of the registration. */
+const stopTimeoutMs = 5000;
+
+/**
+ * A telephone of one provider account: registers, calls one number at a time, and goes away cleanly.
+ * `start` -> `dial` -> `hangUp` -> `stop`.
+ */
+export class SipPhone {
+  readonly #options: SipPhoneOptions;
+  readonly #clock: Clock;
+  readonly #randomness: Randomness;
+  readonly #names: NameService;
+  readonly #log = new MessageLog(() => Date.now());
+  readonly #keepAlive: Timer;
+  #transport: SipTransport | undefined;
+  #agent: UserAgent | undefined;
+  #account: Account | undefined;
+  #registration: Registration | undefined;
+  #call: PhoneCall | undefined;
+  #dialling = false;
+  #closed = false;
+  /** Calls whose last answers are not in. */
+  readonly #unsettled = new Set<Promise<void>>();
+  #stopping: Promise<void> | undefined;
+  #onStopped: (() => void) | undefined;
+
+  constructor(options: SipPhoneOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? monotonicClock;
+    this.#randomness = options.randomness ?? systemRandomness;
+    this.#names = options.names ?? systemNames();
+    this.#keepAlive = new Timer(this.#clock);
+  }
+
+  /** Where it listens; undefined until started. */
+  get port(): number | undefined {
+    return this.#transport?.port;
+  }
+
+  /** The call that is under way. */
+  get call(): PhoneCall | undefined {
+    return this.#call;
+  }
+
+  /** The last 200 messages, credentials masked. */
+  trace(): readonly LoggedMessage[] {
+    return this.#log.entries();
+  }
+
+  /**
+   * Opens the sockets and begins to register; how that went is told by `onRegistration`.
+   * @throws {SipParseError} for an address of a registrar that is none; the system's error when the port is taken.
+   */
+  async start(credentials: RegistrarCredentials): Promise<void> {
+    if (this.#account || this.#stopping) throw new SipStateError('the phone was started before');
+    const { domain, port } = parseRegistrar(credentials.address);
+    const { username, password } = credentials;
+    this.#account = { domain, port, username, password, transport: this.#options.transport };
+    const transport = await SipTransport.open({
+      address: this.#options.address,
+      ...(this.#options.bindAddress === undefined ? {} : { bindAddress: this.#options.bindAddress }),
+      port: this.#options.port ?? 0,
+      onMessage: (message, source) => {
+        this.#log.add('in', message, source);
+        this.#agent?.receive(message, source);
+      },
+      onFailure: (target) => this.#agent?.transportFailed(target),
+    });
+    if (this.#stopping) {
+      await transport.close();
+      return;
+    }
+    this.#transport = transport;
+    this.#agent = new UserAgent(
+      {
+        clock: this.#clock,
+        randomness: this.#randomness,
+        send: (message, target) => {
+          this.#log.add('out', message, target);
+          transport.send(message, target);
+        },
+        locate: (uri, done) => {
+          void locate(uri, { names: this.#names, randomness: this.#randomness }).then((targets) => {
+            if (!this.#closed) done(targets);
+          });
+        },
+        local: (name) => transport.local(name),
+      },
+      this.#account,
+    );
+    this.#registration = this.#agent.register({
+      expiresSeconds: this.#options.expiresSeconds ?? 300,
+      onEvent: (event) => this.#registrationEvent(event),
+    });
+  }
+
+  /**
+   * Calls a number; what becomes of it is told by `onEvent` and `ended`.
+   * @throws {BadPhoneNumber} for other signs than digits; {SipStateError} when not started or while another call is on.
+   */
+  async dial(number: string, options: DialOptions): Promise<PhoneCall> {
+    const digits = parsePhoneNumber(number);
+    const agent = this.#agent;
+    if (!agent || this.#stopping) throw new SipStateError('the phone is not started');
+    if (this.#call || this.#dialling) throw new SipStateError('the phone has a call already');
+    this.#dialling = true;
+    try {
+      const { address, bindAddress = address } = this.#options;
+      const media = await MediaPort.open({
+        address,
+        bindAddress,
+        clock: this.#clock,
+        randomness: this.#randomness,
+        audio: options.audio,
+        onDigit: (digit) => options.onEvent?.({ type: 'digit', digit }),
+      });
+      if (this.#stopping) {
+        await media.close();
+        throw new SipStateError('the phone was stopped');
+      }
+      return this.#begin(agent, digits, media, options);
+    } finally {
+      this.#dialling = false;
+    }
+  }
+
+  /** Ends the call that is under way; none is fine. */
+  hangUp(): void {
+    this.#call?.hangUp();
+  }
+
+  /** Hangs up, takes the registration back and closes the sockets; may be called again, and never rejects. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    this.#keepAlive.stop();
+    const limit = new Timer(this.#clock);
+    const expired = new Promise<void>((done) => limit.start(stopTimeoutMs, done));
+    this.hangUp();
+    await Promise.race([Promise.all(this.#unsettled), expired]);
+    if (this.#registration) {
+      const stopped = new Promise<void>((done) => (this.#onStopped = done));
+      this.#registration.stop();
+      await Promise.race([stopped, expired]);
+    }
+    limit.stop();
+    this.#closed = true;
+    this.#agent?.close();
+    await this.#transport?.close();
+  }
+
+  #begin(agent: UserAgent, number: string, media: MediaPort, options: DialOptions): PhoneCall {
+    let end: (how: { reason: EndReason; status: number | undefined; text: string }) => void = () => {};
+    let settle: () => void = () => {};
+    const ended = new Promise<{ reason: EndReason; status: number | undefined; text: string }>((done) => (end = done));
+    const settled = new Promise<void>((done) => (settle = done));
+    this.#unsettled.add(settled);
+    void settled.then(() => this.#unsettled.delete(settled));
+    const watch = new Timer(this.#clock);
+    /** From when on sound is expected; undefined on hold. */
+    let expectedSince: number | undefined;
+
+    const mediaTimeoutMs = options.mediaTimeoutMs ?? 30_000;
+    const watchMedia = () => {
+      const sinceMs = expectedSince === undefined ? 0 : this.#clock.now() - expectedSince;
+      if (Math.min(sinceMs, media.quietFor() ?? sinceMs) >= mediaTimeoutMs) call.hangUp('media_timeout');
+      else watch.start(1000, watchMedia);
+    };
+    const onEvent = (event: CallEvent) => {
+      if (event.type === 'media') {
+        media.configure(event.audio);
+        const comes = event.audio.direction === 'sendrecv' || event.audio.direction === 'recvonly';
+        expectedSince = comes ? (expectedSince ?? this.#clock.now()) : undefined;
+      } else if (event.type === 'answered') {
+        expectedSince = this.#clock.now();
+        if (mediaTimeoutMs > 0) watch.start(1000, watchMedia);
+      } else if (event.type === 'ended') {
+        watch.stop();
+        void media.close();
+        if (this.#call === phone) this.#call = undefined;
+      }
+      options.onEvent?.(event);
+      if (event.type === 'ended') end({ reason: event.reason, status: event.status, text: event.text });
+    };
+    const phone: PhoneCall = {
+      number,
+      get state() {
+        return call.state;
+      },
+      ended,
+      hangUp: () => call.hangUp(),
+      hold: (held) => call.hold(held),
+      stats: () => media.stats(),
+    };
+    const call: Call = agent.dial({
+      number,
+      media: { address: this.#options.address, port: media.port },
+      codecs: options.codecs ?? ['PCMU', 'PCMA'],
+      ringTimeoutMs: options.ringTimeoutMs ?? 60_000,
+      onEvent,
+      onSettled: () => settle(),
+    });
+    this.#call = phone;
+    return phone;
+  }
+
+  #registrationEvent(event: RegistrationEvent): void {
+    if (event.type === 'stopped') this.#onStopped?.();
+    if (event.type === 'registered' && !this.#keepAlive.running) this.#scheduleKeepAlive();
+    this.#options.onRegistration?.(event);
+  }
+
+  #scheduleKeepAlive(): void {
+    if (this.#closed || this.#stopping) return;
+    this.#keepAlive.start(keepAliveMs, () => {
+      const account = this.#account as Account;
+      void locate(parseUri(registrarUri(account)), { names: this.#names, randomness: this.#randomness }).then(
+        ([target]) => {
+          if (target) this.#transport?.keepAlive(target satisfies Target);
+          this.#scheduleKeepAlive();
+        },
+      );
+    });
+  }
+}

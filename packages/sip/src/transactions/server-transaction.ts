@@ -1,0 +1,125 @@
+/** Server transactions, RFC 3261 section 17.2, with the accepted state of RFC 6026. */
+import type { Clock } from '../clock.js';
+import { Timer } from '../clock.js';
+import type { SipRequest, SipResponse } from '../message.js';
+import { LIFETIME, T1, T2, T4 } from './timers.js';
+
+export interface ServerTransactionOptions {
+  request: SipRequest;
+  reliable: boolean;
+  clock: Clock;
+  send: (response: SipResponse) => void;
+  onEnd: () => void;
+}
+
+export interface ServerTransaction {
+  readonly request: SipRequest;
+  /** The request came again. */
+  repeated(): void;
+  respond(response: SipResponse): void;
+  abandon(): void;
+}
+
+/** Every method but INVITE and ACK. */
+export class NonInviteServer implements ServerTransaction {
+  readonly request: SipRequest;
+  readonly #options: ServerTransactionOptions;
+  readonly #lifetime: Timer;
+  #last: SipResponse | undefined;
+  #ended = false;
+
+  constructor(options: ServerTransactionOptions) {
+    this.request = options.request;
+    this.#options = options;
+    this.#lifetime = new Timer(options.clock);
+  }
+
+  repeated(): void {
+    if (this.#last) this.#options.send(this.#last);
+  }
+
+  respond(response: SipResponse): void {
+    if (this.#ended || (this.#last?.status ?? 0) >= 200) return;
+    this.#last = response;
+    this.#options.send(response);
+    if (response.status < 200) return;
+    if (this.#options.reliable) this.abandon();
+    else this.#lifetime.start(LIFETIME, () => this.abandon());
+  }
+
+  abandon(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#lifetime.stop();
+    this.#options.onEnd();
+  }
+}
+
+export interface InviteServerOptions extends ServerTransactionOptions {
+  /** The final response was never acknowledged. */
+  onNoAck: () => void;
+}
+
+/** INVITE; repeats its final response, 2xx included (section 13.3.1.4), until the ACK comes. */
+export class InviteServer implements ServerTransaction {
+  readonly request: SipRequest;
+  readonly #options: InviteServerOptions;
+  readonly #repeat: Timer;
+  readonly #lifetime: Timer;
+  #state: 'proceeding' | 'completed' | 'confirmed' | 'terminated' = 'proceeding';
+  #last: SipResponse | undefined;
+  #interval = T1;
+
+  constructor(options: InviteServerOptions) {
+    this.request = options.request;
+    this.#options = options;
+    this.#repeat = new Timer(options.clock);
+    this.#lifetime = new Timer(options.clock);
+  }
+
+  /** The final response is out and not acknowledged, or there is none yet. */
+  get open(): boolean {
+    return this.#state === 'proceeding' || this.#state === 'completed';
+  }
+
+  repeated(): void {
+    if (this.#last && this.open) this.#options.send(this.#last);
+  }
+
+  respond(response: SipResponse): void {
+    if (this.#state !== 'proceeding') return;
+    this.#last = response;
+    if (response.status >= 200) {
+      this.#state = 'completed';
+      this.#lifetime.start(LIFETIME, () => {
+        this.abandon();
+        this.#options.onNoAck();
+      });
+      // A 2xx is repeated over TCP as well: the ACK is end to end.
+      if (!this.#options.reliable || response.status < 300) this.#repeat.start(this.#interval, () => this.#again());
+    }
+    this.#options.send(response);
+  }
+
+  /** The ACK is here. */
+  acknowledged(): void {
+    if (this.#state !== 'completed') return;
+    this.#state = 'confirmed';
+    this.#repeat.stop();
+    this.#lifetime.start(this.#options.reliable ? 0 : T4, () => this.abandon());
+  }
+
+  abandon(): void {
+    if (this.#state === 'terminated') return;
+    this.#state = 'terminated';
+    this.#repeat.stop();
+    this.#lifetime.stop();
+    this.#options.onEnd();
+  }
+
+  #again(): void {
+    this.#interval = Math.min(this.#interval * 2, T2);
+    this.#repeat.start(this.#interval, () => this.#again());
+    if (this.#last) this.#options.send(this.#last);
+  }
+}

@@ -1,0 +1,102 @@
+/** Where to send what is addressed to a URI, RFC 3263 section 4: NAPTR, SRV, then plain addresses. */
+import { isIP } from 'node:net';
+import type { Randomness } from '../randomness.js';
+import type { SipUri } from '../values.js';
+import type { Target, TransportName } from './target.js';
+
+export interface NaptrRecord {
+  order: number;
+  preference: number;
+  flags: string;
+  service: string;
+  replacement: string;
+}
+
+export interface SrvRecord {
+  priority: number;
+  weight: number;
+  port: number;
+  name: string;
+}
+
+/** The name service, handed in. Each answers with an empty list for what does not exist, and never fails. */
+export interface NameService {
+  naptr(name: string): Promise<readonly NaptrRecord[]>;
+  srv(name: string): Promise<readonly SrvRecord[]>;
+  /** IP addresses in the order to be tried. */
+  addresses(name: string): Promise<readonly string[]>;
+}
+
+export interface LocateOptions {
+  names: NameService;
+  randomness: Randomness;
+}
+
+const maxTargets = 16;
+const services: Readonly<Record<string, TransportName>> = { 'sip+d2u': 'UDP', 'sip+d2t': 'TCP' };
+const prefixes: Readonly<Record<TransportName, string>> = { UDP: '_sip._udp.', TCP: '_sip._tcp.' };
+
+/** Best first; empty when there is no such host or its transport is none of ours (sips needs TLS). */
+export async function locate(uri: SipUri, options: LocateOptions): Promise<Target[]> {
+  const wanted = uri.params.get('transport')?.toUpperCase();
+  if (uri.scheme === 'sips' || (wanted !== undefined && wanted !== 'UDP' && wanted !== 'TCP')) return [];
+  const host = uri.params.get('maddr') ?? uri.host;
+  const fixed = { transport: wanted ?? 'UDP', port: uri.port ?? 5060 } as const;
+  if (isIP(host) !== 0) return [{ ...fixed, host }];
+  if (uri.port !== undefined) return atAddresses(await options.names.addresses(host), fixed);
+
+  const found: Target[] = [];
+  for (const { name, transport } of await serviceNames(host, wanted, options.names)) {
+    for (const record of orderSrv(await options.names.srv(name), options.randomness)) {
+      const addresses = await options.names.addresses(record.name);
+      found.push(...atAddresses(addresses, { transport, port: record.port }));
+      if (found.length >= maxTargets) return found.slice(0, maxTargets);
+    }
+  }
+  if (found.length > 0) return found;
+  return atAddresses(await options.names.addresses(host), fixed);
+}
+
+/** Names of SRV records to ask for, best first. */
+async function serviceNames(
+  host: string,
+  wanted: TransportName | undefined,
+  names: NameService,
+): Promise<{ name: string; transport: TransportName }[]> {
+  if (wanted) return [{ name: `${prefixes[wanted]}${host}`, transport: wanted }];
+  const records = (await names.naptr(host))
+    .filter((record) => record.flags.toLowerCase() === 's' && services[record.service.toLowerCase()])
+    .toSorted((a, b) => a.order - b.order || a.preference - b.preference);
+  if (records.length > 0) {
+    return records.map((record) => ({
+      name: record.replacement,
+      transport: services[record.service.toLowerCase()] as TransportName,
+    }));
+  }
+  return (['UDP', 'TCP'] as const).map((transport) => ({ name: `${prefixes[transport]}${host}`, transport }));
+}
+
+function atAddresses(addresses: readonly string[], at: { transport: TransportName; port: number }): Target[] {
+  return addresses.slice(0, maxTargets).map((host) => ({ ...at, host }));
+}
+
+/** RFC 2782: lowest priority number first, and by lot, weighted, among equals. */
+export function orderSrv(records: readonly SrvRecord[], randomness: Randomness): SrvRecord[] {
+  const usable = records.filter((record) => record.name !== '.' && record.name !== '' && record.port > 0);
+  const ordered: SrvRecord[] = [];
+  const priorities = [...new Set(usable.map((record) => record.priority))].toSorted((a, b) => a - b);
+  for (const priority of priorities) {
+    const pool = usable.filter((record) => record.priority === priority).toSorted((a, b) => a.weight - b.weight);
+    while (pool.length > 0) {
+      const sum = pool.reduce((total, record) => total + record.weight, 0);
+      let lot = randomness.below(sum + 1);
+      let at = 0;
+      while (at < pool.length - 1 && lot > (pool[at] as SrvRecord).weight) {
+        lot -= (pool[at] as SrvRecord).weight;
+        at += 1;
+      }
+      ordered.push(...pool.splice(at, 1));
+    }
+  }
+  return ordered;
+}

@@ -1,0 +1,39 @@
+import { lookup, Resolver } from 'node:dns/promises';
+import type { NameService } from './locate.js';
+
+export interface NameServiceOptions {
+  /** Name servers, `address` or `address:port`; default those of the system. */
+  servers?: readonly string[];
+  timeoutMs?: number;
+}
+
+/** The system's DNS; names that only its hosts file knows are found by the last resort of `addresses`. */
+export function systemNames(options: NameServiceOptions = {}): NameService {
+  const ask = async <T>(question: (resolver: Resolver) => Promise<T[]>): Promise<T[]> => {
+    // A new one each time: the system's servers may have changed since.
+    const resolver = new Resolver({ timeout: options.timeoutMs ?? 2000, tries: 2 });
+    if (options.servers) resolver.setServers([...options.servers]);
+    try {
+      return await question(resolver);
+    } catch {
+      // No such name, no such record, no server: all mean that there is nothing to try.
+      return [];
+    }
+  };
+  return {
+    naptr: (name) => ask((resolver) => resolver.resolveNaptr(name)),
+    srv: (name) => ask((resolver) => resolver.resolveSrv(name)),
+    addresses: async (name) => {
+      const [four, six] = await Promise.all([
+        ask((resolver) => resolver.resolve4(name)),
+        ask((resolver) => resolver.resolve6(name)),
+      ]);
+      if (four.length + six.length > 0 || options.servers) return [...four, ...six];
+      try {
+        return (await lookup(name, { all: true })).map((found) => found.address);
+      } catch {
+        return [];
+      }
+    },
+  };
+}

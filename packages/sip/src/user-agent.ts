@@ -1,0 +1,155 @@
+import { type Account, tagOf } from './calls/dialog.js';
+import { Call, type CallOptions } from './calls/call.js';
+import { escapeUser } from './calls/identity.js';
+import { Registration, type RegistrationEvent } from './calls/registration.js';
+import { allow, answerTo, unsupported } from './calls/responses.js';
+import type { Clock } from './clock.js';
+import type { SipMessage, SipRequest, SipResponse } from './message.js';
+import type { Randomness } from './randomness.js';
+import type { ServerTransaction } from './transactions/server-transaction.js';
+import { TransactionLayer } from './transactions/transaction-layer.js';
+import type { Target, TransportName } from './transport/target.js';
+import { hostText, parseVia, type SipUri } from './values.js';
+
+/** What a user agent needs of the world. */
+export interface UserAgentPort {
+  clock: Clock;
+  randomness: Randomness;
+  /** A failure is told later by `transportFailed`. */
+  send: (message: SipMessage, target: Target) => void;
+  locate: (uri: SipUri, done: (targets: readonly Target[]) => void) => void;
+  /** Our own address for a transport, as others reach it. */
+  local: (transport: TransportName) => { host: string; port: number };
+}
+
+export interface RegisterOptions {
+  expiresSeconds: number;
+  onEvent: (event: RegistrationEvent) => void;
+}
+
+export type CallRequest = Pick<CallOptions, 'number' | 'media' | 'codecs' | 'ringTimeoutMs' | 'onEvent'> &
+  Partial<Pick<CallOptions, 'onSettled'>>;
+
+/** A SIP user agent for one account, without sockets: messages in, messages out. It calls; it is not to be called. */
+export class UserAgent {
+  readonly #port: UserAgentPort;
+  readonly #account: Account;
+  readonly #transactions: TransactionLayer;
+  readonly #calls = new Map<string, Call>();
+  #registration: Registration | undefined;
+  /** How the registrar sees us when a router is in between (RFC 3581). */
+  #seenAs: { host: string; port: number } | undefined;
+
+  constructor(port: UserAgentPort, account: Account) {
+    this.#port = port;
+    this.#account = account;
+    this.#transactions = new TransactionLayer({
+      clock: port.clock,
+      randomness: port.randomness,
+      send: port.send,
+      sentBy: port.local,
+      onRequest: (request, transaction) => this.#receiveRequest(request, transaction),
+      onAck: (request) => this.#callOf(request)?.receiveAck(request),
+      onNoAck: (invite) => this.#callOf(invite)?.noAck(),
+      onLateSuccess: (response) => this.#calls.get(response.headers.get('Call-ID') ?? '')?.successAgain(response),
+    });
+  }
+
+  /** Transactions under way and calls that are not settled. */
+  get activity(): { transactions: number; calls: number } {
+    return { transactions: this.#transactions.size, calls: this.#calls.size };
+  }
+
+  receive(message: SipMessage, source: Target): void {
+    this.#transactions.receive(message, source);
+  }
+
+  transportFailed(target: Target): void {
+    this.#transactions.transportFailed(target);
+  }
+
+  register(options: RegisterOptions): Registration {
+    this.#registration ??= new Registration({
+      ...this.#exchangePort(),
+      account: this.#account,
+      contact: () => this.#contact(),
+      onAnswer: (response) => this.#noteAddress(response),
+      ...options,
+    });
+    this.#registration.start();
+    return this.#registration;
+  }
+
+  dial(options: CallRequest): Call {
+    const call = new Call({
+      ...this.#exchangePort(),
+      account: this.#account,
+      contact: () => this.#contact(),
+      ...options,
+      onSettled: () => {
+        this.#calls.delete(call.callId);
+        options.onSettled?.();
+      },
+    });
+    this.#calls.set(call.callId, call);
+    call.start();
+    return call;
+  }
+
+  /** Forgets everything at once: no BYE, no removal of the registration. */
+  close(): void {
+    this.#registration?.close();
+    for (const call of this.#calls.values()) call.close();
+    this.#calls.clear();
+    this.#transactions.close();
+  }
+
+  #exchangePort() {
+    const { clock, randomness, locate } = this.#port;
+    return { clock, randomness, locate, transactions: this.#transactions };
+  }
+
+  #contact(): string {
+    const transport = this.#account.transport ?? 'UDP';
+    const { host, port } = this.#seenAs ?? this.#port.local(transport);
+    const suffix = transport === 'TCP' ? ';transport=tcp' : '';
+    return `sip:${escapeUser(this.#account.username)}@${hostText(host)}:${port}${suffix}`;
+  }
+
+  #noteAddress(response: SipResponse): void {
+    const via = parseVia(response.headers.get('Via') as string);
+    const port = Number(via.params.get('rport'));
+    const host = via.params.get('received') ?? via.host;
+    // Over TCP the port is that of one connection, at which nobody listens.
+    if (via.transport === 'UDP' && Number.isInteger(port) && port > 0 && port < 65_536) this.#seenAs = { host, port };
+  }
+
+  #callOf(request: SipRequest): Call | undefined {
+    const call = this.#calls.get(request.headers.get('Call-ID') ?? '');
+    return call?.owns(request) ? call : undefined;
+  }
+
+  #receiveRequest(request: SipRequest, transaction: ServerTransaction): void {
+    const call = this.#callOf(request);
+    if (call) {
+      call.receive(request, transaction);
+      return;
+    }
+    const toTag = this.#port.randomness.token();
+    const respond = (status: number, reason: string, headers: [string, string][] = []) =>
+      transaction.respond(answerTo(request, status, reason, { toTag, headers }));
+    if (request.method === 'CANCEL' || tagOf(request.headers.get('To')) !== '') {
+      respond(481, 'Call/Transaction Does Not Exist');
+      return;
+    }
+    const bad = unsupported(request);
+    if (bad) transaction.respond(bad);
+    else if (request.method === 'OPTIONS')
+      respond(200, 'OK', [
+        ['Allow', allow],
+        ['Accept', 'application/sdp'],
+      ]);
+    else if (request.method === 'INVITE') respond(480, 'This Phone Only Calls');
+    else respond(405, 'Method Not Allowed', [['Allow', allow]]);
+  }
+}

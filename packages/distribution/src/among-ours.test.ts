@@ -246,6 +246,19 @@ describe('starting', () => {
     });
   });
 
+  test('warns of a short cookie that other machines can try, and never says it', async () => {
+    const port = await mapper();
+    const lines: string[] = [];
+    const log = {
+      ...silentLog,
+      warn: (event: string, fields?: object) => void lines.push(`${event} ${JSON.stringify(fields)}`),
+    };
+    await start('a', port, { log, listen: { address: '0.0.0.0' }, cookie: 'hush' });
+    await start('b', port, { log, listen: { address: '0.0.0.0' }, cookie: 'x'.repeat(20) });
+    await start('c', port, { log, cookie: 'hush' });
+    expect(lines).toEqual(['distribution.weak-cookie {"address":"0.0.0.0","atLeast":20}']);
+  });
+
   test('with short names dials short names', async () => {
     const port = await mapper();
     const resolve = async (): Promise<string> => '127.0.0.1';

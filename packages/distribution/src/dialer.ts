@@ -1,4 +1,5 @@
-import { connect, type Socket } from 'node:net';
+import { lookup } from 'node:dns/promises';
+import { connect, isIP, type Socket } from 'node:net';
 import { lookUp, type PortMapperError } from '@bloom/port-mapper';
 import type { Clock } from './clock.js';
 import { HandshakeFailed, NodeNotRegistered, NodeUnreachable } from './errors.js';
@@ -103,4 +104,9 @@ export class Attempt {
       socket.on('error', (error) => fail(new NodeUnreachable(target.full, error.message, error)));
     });
   }
+}
+
+/** The address of a host name, as the system resolves it. */
+export async function resolveHost(host: string): Promise<string> {
+  return isIP(host) === 0 ? (await lookup(host)).address : host;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { atom, encode, encodePart, NotEncodable, Pid, Ref, type Term, TermWriter, tuple } from '@bloom/etf';
 import fc from 'fast-check';
-import type { Control } from './control.js';
+import { type Control, write } from './control.js';
 import { FrameTooBig } from './errors.js';
 import { ownFlags } from './flags.js';
 import { FrameDecoder } from './frames.js';
@@ -284,11 +284,14 @@ describe('sending', () => {
       const { link, turn, frames } = bench(flags);
       link.send(them, 1, us, 'one-way');
       link.send('name', 1, us, 'one-way');
+      link.signal((writer, payload) => write.exit(writer, true, payload, us, them, 'why'));
+      link.signal((writer, payload) => write.exit(writer, false, payload, us, them, 'why'));
+      link.signal((writer, payload) => write.down(writer, payload, 'calc', them, new Ref(PEER, 9, [1]), 'why'));
       turn();
       return frames().map((bytes) => Number.parseInt(bytes.slice(10, 12), 16));
     };
-    expect(ops(ownFlags(false))).toEqual([22, 6]);
-    expect(ops(0x407074f9cn)).toEqual([2, 6]);
+    expect(ops(ownFlags(false))).toEqual([22, 6, 24, 26, 28]);
+    expect(ops(0x407074f9cn)).toEqual([2, 6, 3, 8, 21]);
   });
 
   test('leaves nothing behind of a message that cannot be sent', () => {

@@ -1,4 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net';
+import type { Log } from '@bloom/log';
 import type { Clock } from './clock.js';
 import { CannotListen, type HandshakeFailure } from './errors.js';
 import { Acceptor, type Identity, type Secrets, type Status } from './handshake.js';
@@ -167,4 +168,13 @@ function listenOn(server: Server, host: string, port: number): Promise<NodeJS.Er
       resolve(undefined);
     });
   });
+}
+
+/** Characters a cookie should have when the listener can be reached from other machines. */
+const SAFE_COOKIE = 20;
+
+/** Whoever knows the cookie is let in, so one that can be guessed must not be reachable from elsewhere. */
+export function warnOfOpenDoor(address: string | undefined, cookie: string, log: Log): void {
+  if (address === undefined || address === '::1' || address.startsWith('127.') || cookie.length >= SAFE_COOKIE) return;
+  log.warn('distribution.weak-cookie', { address, atLeast: SAFE_COOKIE });
 }

@@ -1,18 +1,19 @@
 import { randomBytes } from 'node:crypto';
-import { lookup } from 'node:dns/promises';
-import { isIP, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { atom, Pid, type Ref, type Term, tuple } from '@bloom/etf';
 import { Registration } from '@bloom/port-mapper';
 import { type Clock, OncePerMinute, systemClock, TurnFlush } from './clock.js';
 import { Connector } from './connector.js';
 import { type Control, type SpawnRequest, type Target, write } from './control.js';
+import { resolveHost } from './dialer.js';
 import { DistributionError, type HandshakeFailure, NodeStopped, NotConnected } from './errors.js';
+import { Faults } from './faults.js';
 import { FLAG, hasOwnFlags, ownFlags } from './flags.js';
 import { aliasOf, type GenCall } from './gen-call.js';
 import type { Identity, Secrets } from './handshake.js';
 import { Identifiers } from './identifiers.js';
 import { type CloseReason, Link, type LinkCounters, type SendKind, type SendResult } from './link.js';
-import { Listener } from './listener.js';
+import { Listener, warnOfOpenDoor } from './listener.js';
 import { Membership } from './membership.js';
 import { MESH_NAME, type PeerKind } from './mesh.js';
 import { checkKind, isLong, isNodeName, type NodeName, parseNodeName, parseOwnName } from './names.js';
@@ -52,6 +53,7 @@ export class DistributionNode {
   private readonly secrets: Secrets;
   private readonly limited: OncePerMinute;
   private readonly flush = new TurnFlush();
+  private readonly faults: Faults;
   private readonly connections = new Map<string, Connection>();
   private readonly pings: Pings;
   private readonly listener: Listener;
@@ -77,6 +79,7 @@ export class DistributionNode {
     // A node that registers nowhere takes a creation at random.
     this.identifiers = new Identifiers(this.name, 4 + Math.floor(this.random() * 0xffff_fff0));
     this.limited = new OncePerMinute(this.clock);
+    this.faults = new Faults(options.log);
     this.pings = new Pings(this.clock);
     const { cookie } = options;
     this.secrets = {
@@ -96,7 +99,7 @@ export class DistributionNode {
       self: () => this.identity,
       secrets: this.secrets,
       mapperPort: options.mapper.port,
-      resolve: options.resolve ?? defaultResolve,
+      resolve: options.resolve ?? resolveHost,
       clock: this.clock,
       stepTimeoutMs: this.limits.stepTimeoutMs,
       isShaking: (node) => this.listener.isShaking(node),
@@ -116,8 +119,8 @@ export class DistributionNode {
       acceptable: (node) => this.acceptable(node),
       connect: (node) => this.connect(node),
       send: (node, message) =>
-        void this.send({ node, name: MESH_NAME }, message, { from: this.systemPid, kind: 'signal' }),
-      guard: (what, run) => this.guard(what, run),
+        void this.send({ node, name: MESH_NAME }, message, { from: this.identifiers.system, kind: 'signal' }),
+      guard: this.faults.guard,
       random: this.random,
       clock: this.clock,
       limited: this.limited,
@@ -126,10 +129,11 @@ export class DistributionNode {
     this.table = new SystemTable(
       {
         self: this.name,
-        pid: () => this.systemPid,
+        pid: () => this.identifiers.system,
         visible: this.visible,
-        reply: (call, reply) => void this.reply(call, reply, this.systemPid),
-        sendName: (peer, name, message) => void this.send({ node: peer, name }, message, { from: this.systemPid }),
+        reply: (call, reply) => void this.reply(call, reply, this.identifiers.system),
+        sendName: (peer, name, message) =>
+          void this.send({ node: peer, name }, message, { from: this.identifiers.system }),
         mesh: (peer, message) => this.membership.message(peer, message),
         answered: (ref, reply) => this.pings.answered(ref, reply),
       },
@@ -158,6 +162,7 @@ export class DistributionNode {
     const { listen = {}, mapper, log } = this.options;
     if (listen !== false) {
       await this.listener.listen(listen);
+      warnOfOpenDoor(listen.address, this.secrets.cookie(''), log);
       this.registration = await Registration.open({
         mapper: { host: '127.0.0.1', port: mapper.port },
         name: own.alive,
@@ -184,15 +189,11 @@ export class DistributionNode {
 
   /** Whether the port mapper knows us at this moment. */
   get registered(): boolean {
-    return this.registration?.registered ?? false;
+    return this.registration?.registered === true;
   }
 
   private get identity(): Identity {
     return { name: this.name, creation: this.creation, flags: this.flags };
-  }
-
-  private get systemPid(): Pid {
-    return this.identifiers.system;
   }
 
   // --- identifiers
@@ -303,7 +304,7 @@ export class DistributionNode {
       table: this.table,
       self: { name: this.name, creation: this.creation },
       maxEntries: this.limits.maxSignals,
-      guard: (what, run) => this.guard(what, run),
+      guard: this.faults.guard,
     });
     const connection: Connection = { link, signals };
     this.connections.set(node, connection);
@@ -365,7 +366,7 @@ export class DistributionNode {
       },
     );
     if (!connected) return false;
-    const from = this.systemPid;
+    const from = this.identifiers.system;
     return await this.pings.ask(this.createRef(), (ref) => {
       const call = tuple(atom('$gen_call'), tuple(from, ref), tuple(atom('is_auth'), atom(this.name)));
       return this.send({ node, name: 'net_kernel' }, call, { from, kind: 'query' }) === 'sent';
@@ -409,7 +410,9 @@ export class DistributionNode {
   monitorAs(ref: Ref, watcher: Pid, target: Watched): void {
     const connection = this.connections.get(target.node);
     if (connection === undefined) {
-      queueMicrotask(() => this.guard('down', () => this.table.down(watcher, ref, target, atom('noconnection'))));
+      queueMicrotask(() =>
+        this.faults.guard('down', () => this.table.down(watcher, ref, target, atom('noconnection'))),
+      );
     } else connection.signals.monitor(watcher, wireTarget(target), ref);
   }
 
@@ -423,7 +426,8 @@ export class DistributionNode {
   link(local: Pid, remote: Pid): void {
     const connection = this.connections.get(remote.node);
     if (connection !== undefined) connection.signals.linkTo(local, remote);
-    else queueMicrotask(() => this.guard('exit', () => this.table.exit(local, remote, atom('noconnection'), true)));
+    else
+      queueMicrotask(() => this.faults.guard('exit', () => this.table.exit(local, remote, atom('noconnection'), true)));
   }
 
   unlink(local: Pid, remote: Pid): void {
@@ -462,23 +466,8 @@ export class DistributionNode {
     try {
       this.table.deliver(to, payload, control.from, connection.link.peer.name);
     } catch (error) {
-      this.fault('deliver', error);
+      this.faults.report('deliver', error);
     }
-  }
-
-  private guard(what: string, run: () => void): void {
-    try {
-      run();
-    } catch (error) {
-      this.fault(what, error);
-    }
-  }
-
-  private fault(what: string, error: unknown): void {
-    this.options.log.error('distribution.handler-failed', {
-      what,
-      reason: error instanceof Error ? error.message : String(error),
-    });
   }
 
   // --- the end
@@ -497,7 +486,7 @@ export class DistributionNode {
     this.pings.stop();
     const bye = this.membership.bye();
     for (const { link } of this.connections.values()) {
-      link.send(MESH_NAME, bye, this.systemPid, 'signal');
+      link.send(MESH_NAME, bye, this.identifiers.system, 'signal');
       link.close('leave', 'we stopped');
     }
     await this.listener.close();
@@ -506,8 +495,4 @@ export class DistributionNode {
 
 function wireTarget(target: Watched): Target {
   return target instanceof Pid ? target : target.name;
-}
-
-async function defaultResolve(host: string): Promise<string> {
-  return isIP(host) === 0 ? (await lookup(host)).address : host;
 }

@@ -234,7 +234,7 @@ describe('limits and garbage', () => {
           attempt(cut % 3 === 0 ? bytes.subarray(0, cut % bytes.length) : bytes);
         },
       ),
-      { numRuns: process.env['BLOOM_NIGHTLY'] === undefined ? 5_000 : 1_000_000 },
+      { numRuns: process.env['BLOOM_NIGHTLY'] === undefined ? 2_500 : 1_000_000 },
     );
   });
 });
@@ -255,7 +255,7 @@ describe('round trips', () => {
       fc.property(anyTerm, (term) => {
         expect(structuralKey(decode(encode(term), { floats: 'wrap' }))).toBe(structuralKey(term));
       }),
-      { numRuns: 5_000 },
+      { numRuns: 2_000 },
     );
   });
 

@@ -1,0 +1,19 @@
+import type { Log } from '@bloom/log';
+
+/** Keeps what goes wrong in processes away from the transport. */
+export class Faults {
+  constructor(private readonly log: Log) {}
+
+  readonly guard = (what: string, run: () => void): void => {
+    try {
+      run();
+    } catch (error) {
+      this.report(what, error);
+    }
+  };
+
+  report(what: string, error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.log.error('distribution.handler-failed', { what, reason });
+  }
+}

@@ -1,0 +1,446 @@
+import { type Atom, atom, internedAtom, isAtom, MAX_ATOM_CHARACTERS } from './atoms.js';
+import { MAX_BIG_BYTES, readBig } from './bigs.js';
+import { structuralKey } from './compare.js';
+import { MalformedTerm, TermLimitExceeded } from './errors.js';
+import { type DecodeRules, rulesOf } from './limits.js';
+import { bucketOf, keyMatches, learnShape, MAX_SHAPE_KEYS, type Shape, shapesIn, similarShape } from './shapes.js';
+import { BitString, ExportFun, Float, ImproperList, OpaqueFun, type Term, TermRecord, Tuple } from './terms.js';
+import { Pid, Port, Ref } from './identifiers.js';
+import { readText, releaseText } from './text.js';
+import type { RawBuffer } from './writer.js';
+
+/** No input. */
+export const EMPTY = Buffer.alloc(0) as Buffer as RawBuffer;
+const TRUE = atom('true');
+const FALSE = atom('false');
+const UNDEFINED = atom('undefined');
+const NIL = atom('nil');
+
+/** What is left to read, and how many terms it may still hold. */
+export interface Input {
+  bytes: RawBuffer;
+  at: number;
+  until: number;
+  termsLeft: number;
+}
+
+// The state of the read in progress. Module variables are quicker than fields here, and reading calls no foreign code
+// that could start another one.
+let src: RawBuffer = EMPTY;
+let pos = 0;
+let end = 0;
+let termsLeft = 0;
+let keepFloats = false;
+let rules: DecodeRules = rulesOf();
+
+const floats = new Float64Array(1);
+const floatBytes = new Uint8Array(floats.buffer);
+
+/** The term at `input.at`, which is moved behind it; with `wrap` floats stay apart from integers. */
+export function parse(input: Input, by: DecodeRules, wrap: boolean): Term {
+  src = input.bytes;
+  pos = input.at;
+  end = input.until;
+  rules = by;
+  termsLeft = input.termsLeft;
+  keepFloats = wrap || by.wrapFloats;
+  try {
+    const term = get(0);
+    input.at = pos;
+    input.termsLeft = termsLeft;
+    return term;
+  } finally {
+    src = EMPTY;
+    releaseText();
+  }
+}
+
+function malformed(what: string): MalformedTerm {
+  return new MalformedTerm(what, pos);
+}
+
+function want(bytes: number): void {
+  if (pos + bytes > end) throw malformed('the term ends early');
+}
+
+function u16(): number {
+  want(2);
+  pos += 2;
+  return ((src[pos - 2] as number) << 8) | (src[pos - 1] as number);
+}
+
+function u32(): number {
+  want(4);
+  pos += 4;
+  return (
+    (src[pos - 4] as number) * 0x1000000 +
+    (((src[pos - 3] as number) << 16) | ((src[pos - 2] as number) << 8) | (src[pos - 1] as number))
+  );
+}
+
+function u8(): number {
+  want(1);
+  return src[pos++] as number;
+}
+
+/** A declared count of things that take at least `each` bytes. */
+function count(each: number): number {
+  const declared = u32();
+  if (declared * each > end - pos) throw malformed(`a count of ${declared} with ${end - pos} bytes left`);
+  if (declared > termsLeft) throw new TermLimitExceeded('terms', rules.maxTerms, pos);
+  return declared;
+}
+
+function deeper(depth: number): number {
+  if (depth >= rules.maxDepth) throw new TermLimitExceeded('levels of nesting', rules.maxDepth, pos);
+  return depth + 1;
+}
+
+function get(depth: number): Term {
+  if (pos >= end) throw malformed('the term ends early');
+  if (--termsLeft < 0) throw new TermLimitExceeded('terms', rules.maxTerms, pos);
+  switch (src[pos++]) {
+    case 97:
+      return u8();
+    case 98:
+      return u32() | 0;
+    case 109:
+      return getBinary(rules.textValues);
+    case 119:
+      return getAtomValue();
+    case 104:
+      return getTuple(u8(), depth);
+    case 108:
+      return getList(depth);
+    case 106:
+      return [];
+    case 116:
+      return getMap(depth);
+    case 70:
+      return getFloat();
+    case 88:
+      return getPid(true);
+    case 90:
+      return getRef(true);
+    default:
+      pos -= 1;
+      return getRare(depth);
+  }
+}
+
+function getRare(depth: number): Term {
+  const tag = src[pos++] as number;
+  switch (tag) {
+    case 110:
+      return getBig(u8());
+    case 111:
+      return getBig(u32());
+    case 99:
+      return getTextFloat();
+    case 118:
+    case 115:
+    case 100:
+      return atomValue(getAtomOf(tag));
+    case 105:
+      return getTuple(count(1), depth);
+    case 107:
+      return getByteList();
+    case 77:
+      return getBits();
+    case 103:
+      return getPid(false);
+    case 89:
+    case 120:
+    case 102:
+      return getPort(tag);
+    case 114:
+      return getRef(false);
+    case 101:
+      return getOldRef();
+    case 112:
+      return getFun();
+    case 113:
+      return new ExportFun(getAtom(), getAtom(), getArity());
+    default:
+      pos -= 1;
+      throw malformed(`unknown tag ${tag}`);
+  }
+}
+
+function getTuple(arity: number, depth: number): Tuple {
+  const inner = deeper(depth);
+  if (arity > end - pos) throw malformed(`a tuple of ${arity} with ${end - pos} bytes left`);
+  // oxlint-disable-next-line unicorn/no-new-array -- of that size at once: growing costs a third of the speed
+  const elements: Term[] = new Array<Term>(arity);
+  for (let i = 0; i < arity; i++) elements[i] = get(inner);
+  return new Tuple(elements);
+}
+
+function getList(depth: number): Term {
+  const inner = deeper(depth);
+  const length = count(1);
+  // oxlint-disable-next-line unicorn/no-new-array -- as above
+  const elements: Term[] = new Array<Term>(length);
+  for (let i = 0; i < length; i++) elements[i] = get(inner);
+  if (pos < end && src[pos] === 106) {
+    pos += 1;
+    return elements;
+  }
+  const tail = get(inner);
+  if (length === 0) return tail;
+  // [a | [b]] is the list [a, b]; encoders need not write it so, but may.
+  if (Array.isArray(tail)) return [...elements, ...(tail as Term[])];
+  if (tail instanceof ImproperList) return new ImproperList([...elements, ...tail.elements], tail.tail);
+  return new ImproperList(elements, tail);
+}
+
+function getByteList(): Term {
+  const length = u16();
+  want(length);
+  if ((termsLeft -= length) < 0) throw new TermLimitExceeded('terms', rules.maxTerms, pos);
+  const list = Array.from(src.subarray(pos, pos + length));
+  pos += length;
+  return list;
+}
+
+function getBinary(asText: boolean): Term {
+  const length = u32();
+  const start = pos;
+  if (length > end - start) throw malformed(`a binary of ${length} with ${end - start} bytes left`);
+  pos = start + length;
+  if (asText) {
+    const text = readText(src, start, length, end);
+    if (text !== undefined) return text;
+  }
+  return bytesOf(start, length);
+}
+
+/** A view on the input if it is a good part of it, else a copy: a small view would keep all of the input alive. */
+function bytesOf(start: number, length: number): Buffer {
+  if (length > 256 && length * 4 >= src.buffer.byteLength) return src.subarray(start, start + length);
+  const copy = Buffer.allocUnsafe(length);
+  src.copy(copy, 0, start, start + length);
+  return copy;
+}
+
+function getBits(): Term {
+  const length = u32();
+  const bits = u8();
+  if (length === 0 ? bits !== 0 : bits < 1 || bits > 8)
+    throw malformed(`a bit string with ${bits} bits in its last byte`);
+  want(length);
+  const bytes = bytesOf(pos, length);
+  pos += length;
+  return bits === 8 || length === 0 ? bytes : new BitString(bytes, bits);
+}
+
+function getFloat(): Term {
+  want(8);
+  for (let i = 0; i < 8; i++) floatBytes[7 - i] = src[pos + i] as number;
+  const value = floats[0] as number;
+  if (!Number.isFinite(value)) throw malformed('a float that is no number');
+  pos += 8;
+  return keepFloats ? new Float(value) : value;
+}
+
+function getTextFloat(): Term {
+  want(31);
+  const text = src.latin1Slice(pos, pos + 31).replace(/\0+$/, '');
+  const value = /^ *[+-]?\d+\.\d+(e[+-]?\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isFinite(value)) throw malformed('a float that is no number');
+  pos += 31;
+  return keepFloats ? new Float(value) : value;
+}
+
+function getBig(length: number): Term {
+  if (length > MAX_BIG_BYTES) throw new TermLimitExceeded('bytes of an integer', MAX_BIG_BYTES, pos);
+  want(length + 1);
+  const negative = src[pos] !== 0;
+  pos += 1 + length;
+  return readBig(src, pos - length, length, negative);
+}
+
+/** An atom as a value; the two most frequent ones are recognised without looking them up. */
+function getAtomValue(): Term {
+  const length = u8();
+  if (length === 4 && pos + 4 <= end && sameBytes(TRUE.wire, 4)) {
+    pos += 4;
+    return true;
+  }
+  if (length === 5 && pos + 5 <= end && sameBytes(FALSE.wire, 5)) {
+    pos += 5;
+    return false;
+  }
+  return atomValue(getAtomBody(length, false));
+}
+
+function sameBytes(wire: Uint8Array, length: number): boolean {
+  for (let i = 0; i < length; i++) if (src[pos + i] !== wire[i + 2]) return false;
+  return true;
+}
+
+function atomValue(found: Atom): Term {
+  if (found === TRUE) return true;
+  if (found === FALSE) return false;
+  if (found === UNDEFINED) return undefined;
+  if (found === NIL) return null;
+  return found;
+}
+
+function getAtom(): Atom {
+  const tag = u8();
+  if (tag === 119) return getAtomBody(u8(), false);
+  return getAtomOf(tag);
+}
+
+function getAtomOf(tag: number): Atom {
+  if (tag === 118) return getAtomBody(u16(), false);
+  if (tag === 115) return getAtomBody(u8(), true);
+  if (tag === 100) return getAtomBody(u16(), true);
+  pos -= 1;
+  throw malformed(`tag ${tag} where an atom belongs`);
+}
+
+function getAtomBody(length: number, latin1: boolean): Atom {
+  want(length);
+  if (length > MAX_ATOM_CHARACTERS * (latin1 ? 1 : 4)) {
+    throw new TermLimitExceeded('characters of an atom', MAX_ATOM_CHARACTERS, pos);
+  }
+  const start = pos;
+  let ascii = 0;
+  for (let i = 0; i < length; i++) ascii |= src[start + i] as number;
+  if (ascii < 128 || !latin1) {
+    const known = length < 256 ? internedAtom(src, start, length) : undefined;
+    if (known !== undefined) {
+      pos += length;
+      return known;
+    }
+  }
+  const text = latin1 ? src.latin1Slice(start, start + length) : readText(src, start, length, end);
+  if (text === undefined) throw malformed('an atom that is not UTF-8');
+  if (text.length > MAX_ATOM_CHARACTERS && Array.from(text).length > MAX_ATOM_CHARACTERS) {
+    throw new TermLimitExceeded('characters of an atom', MAX_ATOM_CHARACTERS, pos);
+  }
+  pos += length;
+  return atom(text);
+}
+
+function getPid(wide: boolean): Pid {
+  const node = getAtom().name;
+  const id = u32();
+  const serial = u32();
+  return new Pid(node, id, serial, wide ? u32() : u8());
+}
+
+function getPort(tag: number): Port {
+  const node = getAtom().name;
+  let id = BigInt(u32());
+  if (tag === 120) id = (id << 32n) | BigInt(u32());
+  return new Port(node, id, tag === 102 ? u8() : u32());
+}
+
+function getRef(wide: boolean): Ref {
+  const length = u16();
+  if (length < 1) throw malformed('a reference without words');
+  if (length > 5) throw new TermLimitExceeded('words of a reference', 5, pos);
+  const node = getAtom().name;
+  const creation = wide ? u32() : u8();
+  const words: number[] = [];
+  for (let i = 0; i < length; i++) words.push(u32());
+  return new Ref(node, creation, words);
+}
+
+function getOldRef(): Ref {
+  const node = getAtom().name;
+  const id = u32();
+  return new Ref(node, u8(), [id]);
+}
+
+function getFun(): OpaqueFun {
+  const start = pos - 1;
+  const size = u32();
+  if (size < 4 || size > end - start - 1) throw malformed(`a fun of ${size} bytes`);
+  pos = start + 1 + size;
+  return new OpaqueFun(Uint8Array.prototype.slice.call(src, start, pos));
+}
+
+function getArity(): number {
+  if (u8() !== 97) throw malformed('a fun without arity');
+  return u8();
+}
+
+function getMap(depth: number): Term {
+  const inner = deeper(depth);
+  const size = count(2);
+  if (size === 0) return rules.records ? new TermRecord() : new Map<Term, Term>();
+  if (!rules.records || !rules.textKeys || size > MAX_SHAPE_KEYS || pos + 6 > end || src[pos] !== 109) {
+    return getPlainMap(new Map(), size, inner, -1);
+  }
+  const bucket = bucketOf(src, pos, size);
+  for (const shape of shapesIn(bucket)) {
+    if (shape.keys.length === size && keyMatches(shape, 0, src, pos, end)) return getShaped(shape, bucket, size, inner);
+  }
+  return getPlainMap(new Map(), size, inner, bucket);
+}
+
+function getShaped(first: Shape, bucket: number, size: number, inner: number): Term {
+  let shape = first;
+  const made = new TermRecord();
+  for (let i = 0; i < size; i++) {
+    if (i > 0 && !keyMatches(shape, i, src, pos, end)) {
+      const other = similarShape(bucket, shape, i, src, pos, end);
+      if (other === undefined) {
+        const read = new Map<Term, Term>();
+        for (let j = 0; j < i; j++) read.set(shape.keys[j], made[shape.keys[j] as string]);
+        return getPlainMap(read, size, inner, bucket);
+      }
+      shape = other;
+    }
+    pos += (shape.wires[i] as Uint8Array).length;
+    if (--termsLeft < 0) throw new TermLimitExceeded('terms', rules.maxTerms, pos);
+    made[shape.keys[i] as string] = get(inner);
+  }
+  return made;
+}
+
+/** Reads the rest of a map of `size` keys into `map`, and makes an object of it if all its keys are text. */
+function getPlainMap(map: Map<Term, Term>, size: number, inner: number, bucket: number): Term {
+  let structural: Set<string> | undefined;
+  let allText = true;
+  for (let i = map.size; i < size; i++) {
+    const start = pos;
+    const key = getKey(inner);
+    if (typeof key !== 'string') {
+      allText = false;
+      // Objects as keys are all different to a Map; shared atoms are the exception.
+      if (typeof key === 'object' && key !== null && !(isAtom(key) && atom(key.name) === key)) {
+        structural ??= new Set();
+        const identity = structuralKey(key);
+        if (structural.has(identity)) throw new MalformedTerm('a map with the same key twice', start);
+        structural.add(identity);
+      }
+    }
+    map.set(key, get(inner));
+    if (map.size !== i + 1) throw new MalformedTerm('a map with the same key twice', start);
+  }
+  // Copying an object with this key elsewhere could set the prototype of the copy; as Map it is harmless.
+  if (!allText || !rules.records || map.has('__proto__')) return map;
+  const made = new TermRecord();
+  for (const [key, value] of map) made[key as string] = value;
+  if (bucket >= 0) learnShape(bucket, [...map.keys()] as string[], made);
+  return made;
+}
+
+function getKey(depth: number): Term {
+  if (pos < end && src[pos] === 109) {
+    if (--termsLeft < 0) throw new TermLimitExceeded('terms', rules.maxTerms, pos);
+    pos += 1;
+    return getBinary(rules.textKeys);
+  }
+  // 1 and 1.0 are different keys in Erlang and the same number here.
+  const outer = keepFloats;
+  keepFloats = true;
+  const key = get(depth);
+  keepFloats = outer;
+  return key;
+}

@@ -36,6 +36,8 @@ export interface MediaFeed {
 /** One frame of a track as its publisher encoded it. */
 export interface TappedFrame {
   codec: FrameCodec;
+  /** Stream that it came on. */
+  ssrc: number;
   /** Ticks of the codec's clock rate since the tap's first frame; goes on across changes of variant or source. */
   timestamp: number;
   key: boolean;

@@ -71,7 +71,7 @@ export class OggWriter {
 const NOTHING = Buffer.alloc(0);
 
 function lacingOf(length: number): number[] {
-  const lacing = new Array<number>(Math.floor(length / 255)).fill(255);
+  const lacing = Array.from({ length: Math.floor(length / 255) }, () => 255);
   lacing.push(length % 255);
   return lacing;
 }

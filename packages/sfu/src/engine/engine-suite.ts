@@ -1,10 +1,12 @@
 /** What every `MediaEngine` must do over real sockets; run against the in-process engine and against the workers. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createCertificate, type DtlsCertificate } from '@bloom/webrtc';
-import { RtcpReader } from '@bloom/rtp';
+import { RtcpReader, splitAnnexB, toAnnexB } from '@bloom/rtp';
 import type { MediaEngine, MediaRoom, MediaRoomEvent } from '../media-engine.js';
+import type { TappedFrame } from '../media-frames.js';
 import {
   audioSlot,
+  H264,
   inboundAudio,
   inboundSimulcast,
   inboundVideo,
@@ -105,6 +107,43 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
         variant: 'h',
         reason: 'other',
       });
+    });
+
+    test('a component feeds a track, others receive it, and another component taps it', async () => {
+      const { room, client } = await openRoom('components');
+      const viewer = await client('sub');
+      const frames: TappedFrame[] = [];
+      await viewer.cycle({ outbound: [videoSlot('film', { codec: { ...H264, payloadType: 120 } })] });
+      let wished = (): void => undefined;
+      const feed = room.openFeed({
+        trackId: 'film',
+        endpointId: 'player',
+        kind: 'video',
+        codec: 'h264',
+        onKeyFrameWanted: () => wished(),
+      });
+      const tap = room.openTap({
+        trackId: 'film',
+        onFrame: async (frame) => {
+          await Promise.resolve();
+          frames.push(frame);
+        },
+      });
+      const key = [Buffer.from([0x67, 0x42, 0xe0, 0x1f]), Buffer.from([0x68, 0xce]), Buffer.alloc(3_000, 0x65)];
+      feed.send({ timestamp: 0, data: toAnnexB(key) });
+      feed.send({ timestamp: 3000, data: toAnnexB([Buffer.alloc(100, 0x41)]) });
+      await viewer.until(() => viewer.rtp.filter(({ header }) => header.marker).length === 2);
+      await tap.close();
+      expect(frames.map(({ timestamp }) => timestamp)).toEqual([0, 3000]);
+      expect(splitAnnexB(Buffer.from(frames[0]!.data))).toEqual(key);
+
+      // Somebody who comes later waits for a key frame.
+      const wish = new Promise<void>((resolve) => (wished = resolve));
+      const late = await client('late');
+      await late.cycle({ outbound: [videoSlot('film', { codec: { ...H264, payloadType: 120 } })] });
+      await wish;
+      feed.close();
+      feed.close();
     });
 
     test('the publisher is asked for a keyframe and told what arrived', async () => {

@@ -243,6 +243,7 @@ export class FrameTap implements TrackSubscriber {
     const senderMs = this.senderTime(rtpTimestamp);
     const frame: TappedFrame = {
       codec: this.codec,
+      ssrc: this.source!.ssrc,
       timestamp,
       key,
       data,

@@ -1,0 +1,166 @@
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { splitAnnexB, toAnnexB } from '@bloom/rtp';
+import { OggWriter } from '../ogg/ogg-writer.js';
+import { bidirectional, idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing.js';
+import { fileKind } from './file-kind.js';
+
+let base: string;
+let sources: string;
+let clock: LeapingClock;
+let room: TestRoom;
+
+beforeEach(async () => {
+  base = await mkdtemp(join(tmpdir(), 'bloom-file-'));
+  sources = join(base, 'file_component_sources');
+  await mkdir(join(sources, 'deep'), { recursive: true });
+  clock = new LeapingClock();
+  room = new TestRoom(clock);
+});
+afterEach(() => rm(base, { recursive: true, force: true }));
+
+const prepare = (options: Record<string, unknown>) =>
+  fileKind({ sourcesDirectory: sources, clock }).prepare(options, { roomId: 'kitchen', videoCodec: 'h264' });
+
+const put = (name: string, bytes: Buffer): Promise<void> => writeFile(join(sources, name), bytes);
+
+function ogg(packets: number): Buffer {
+  const writer = new OggWriter({ serial: 1, channels: 1, pageSamples: 48_000 });
+  const pages = Array.from({ length: packets }, (_, i) => writer.packet(opusPacket(i), 960));
+  return Buffer.concat([writer.begin(), ...pages, writer.end()]);
+}
+
+describe('the options of a file component', () => {
+  const refusal = async (options: Record<string, unknown>): Promise<string> => {
+    try {
+      await prepare(options);
+    } catch (error) {
+      const { code, message } = error as { code: string; message: string };
+      return `${code} ${message}`;
+    }
+    return 'taken';
+  };
+
+  test('are checked in the order that clients know', async () => {
+    await put('a.h264', Buffer.alloc(0));
+    await put('a.ogg', ogg(1));
+    await put('a.txt', Buffer.alloc(0));
+    await put('A.H264', Buffer.alloc(0));
+    await put('deep/b.h264', Buffer.alloc(0));
+    await mkdir(join(sources, 'directory.h264'));
+
+    expect(await refusal({})).toBe('MISSING_OPTION Required field "filePath" missing');
+    expect(await refusal({ filePath: 7 })).toBe('INVALID_OPTIONS Invalid request body structure');
+    expect(await refusal({ filePath: 'nowhere', framerate: '30' })).toBe('INVALID_OPTIONS Invalid framerate passed');
+    for (const filePath of ['../a.h264', '.', '', '..', 'deep/../..', '../file_component_sources_2/a', 'a\0.h264']) {
+      expect(await refusal({ filePath })).toBe('INVALID_OPTIONS Invalid file path');
+    }
+    expect(await refusal({ filePath: '/etc/passwd' })).toBe('FILE_NOT_FOUND File not found');
+    expect(await refusal({ filePath: 'nowhere.h264', framerate: 0 })).toBe('FILE_NOT_FOUND File not found');
+    expect(await refusal({ filePath: 'a.h264/b', framerate: 0 })).toBe('FILE_NOT_FOUND File not found');
+    expect(await refusal({ filePath: 'a.txt', framerate: 0 })).toBe('INVALID_OPTIONS Invalid framerate passed');
+    for (const filePath of ['a.txt', 'A.H264', 'deep', 'directory.h264']) {
+      expect(await refusal({ filePath })).toBe('INVALID_OPTIONS Unsupported file type');
+    }
+    expect(await refusal({ filePath: 'a.ogg', framerate: 30 })).toBe(
+      'INVALID_OPTIONS Attempted to set framerate for audio component which is not supported.',
+    );
+    for (const filePath of ['a.h264', '/a.h264', './deep/b.h264', 'a.ogg'])
+      expect(await refusal({ filePath })).toBe('taken');
+  });
+
+  test('never lead out of the directory by a symbolic link', async () => {
+    await writeFile(join(base, 'secret.h264'), 'x');
+    await symlink(join(base, 'secret.h264'), join(sources, 'link.h264'));
+    await symlink(base, join(sources, 'up'));
+    await symlink('nowhere', join(sources, 'dangling.h264'));
+    await put('a.h264', Buffer.alloc(0));
+    await symlink('a.h264', join(sources, 'inside.h264'));
+
+    expect(await refusal({ filePath: 'link.h264' })).toBe('INVALID_OPTIONS Invalid file path');
+    expect(await refusal({ filePath: 'up/secret.h264' })).toBe('INVALID_OPTIONS Invalid file path');
+    expect(await refusal({ filePath: 'dangling.h264' })).toBe('FILE_NOT_FOUND File not found');
+    expect(await refusal({ filePath: 'inside.h264' })).toBe('taken');
+  });
+
+  test('show the path as given, and the framerate of a video', async () => {
+    await put('a.h264', Buffer.alloc(0));
+    await put('a.ogg', ogg(1));
+    expect((await prepare({ filePath: '/a.h264' })).properties).toEqual({ filePath: '/a.h264', framerate: 30 });
+    expect((await prepare({ filePath: 'a.h264', framerate: 15 })).properties['framerate']).toBe(15);
+    expect((await prepare({ filePath: 'a.ogg', framerate: null })).properties).toEqual({
+      filePath: 'a.ogg',
+      framerate: null,
+    });
+  });
+});
+
+describe('a playing file', () => {
+  test('publishes its track before it plays, and removes itself at the end', async () => {
+    await put('a.ogg', ogg(50));
+    const { start } = await prepare({ filePath: 'a.ogg' });
+    const component = start(room.host);
+    expect(room.reports).toMatchObject([{ do: 'publish', tracks: [{ kind: 'audio', codec: 'opus', metadata: null }] }]);
+    expect(room.sent).toEqual([]);
+    await room.until('finished');
+    await component.close();
+
+    expect(room.sent.map(({ timestamp }) => timestamp)).toEqual(Array.from({ length: 50 }, (_, i) => i * 960));
+    expect(room.sent.map(({ atMs }) => Math.round(atMs))).toEqual(Array.from({ length: 50 }, (_, i) => i * 20));
+    expect(clock.now()).toBeCloseTo(1_000);
+    expect(room.deeds).toEqual(['open opus', 'close']);
+  });
+
+  test('keeps its pace to the frame: nothing adds up', async () => {
+    const pictures = Array.from({ length: 300 }, (_, i) => (i % 60 === 0 ? idr() : picture()));
+    await put('a.h264', toAnnexB([SPS, PPS, ...pictures]));
+    const { start } = await prepare({ filePath: 'a.h264', framerate: 7 });
+    start(room.host);
+    await room.until('finished');
+
+    expect(room.sent).toHaveLength(300);
+    for (const [i, { atMs, timestamp }] of room.sent.entries()) {
+      expect(Math.abs(atMs - (i * 1_000) / 7)).toBeLessThan(0.01);
+      expect(Math.abs(timestamp - (i * 90_000) / 7)).toBeLessThanOrEqual(0.5);
+    }
+    const keys = room.sent.filter(({ data }) => splitAnnexB(Buffer.from(data))[0]?.equals(SPS));
+    expect(keys).toHaveLength(5);
+  });
+
+  test('that has nothing in it just ends', async () => {
+    await put('a.h264', Buffer.alloc(0));
+    (await prepare({ filePath: 'a.h264' })).start(room.host);
+    await room.until('finished');
+    expect(room.sent).toEqual([]);
+  });
+
+  test('that cannot be played crashes the component with the reason', async () => {
+    await put('a.h264', toAnnexB([SPS, PPS, idr(), bidirectional()]));
+    (await prepare({ filePath: 'a.h264' })).start(room.host);
+    expect(await room.until('crashed')).toMatchObject({ reason: expect.stringContaining('B frames') });
+    await put('a.ogg', Buffer.from('no music'));
+    const other = new TestRoom(clock);
+    (await prepare({ filePath: 'a.ogg' })).start(other.host);
+    await other.until('crashed');
+  });
+
+  test('that vanishes before it is opened crashes the component', async () => {
+    await put('a.ogg', ogg(3));
+    const { start } = await prepare({ filePath: 'a.ogg' });
+    await rm(join(sources, 'a.ogg'));
+    start(room.host);
+    await room.until('crashed');
+  });
+
+  test('stops where it is when it is closed', async () => {
+    await put('a.ogg', ogg(5_000));
+    const component = (await prepare({ filePath: 'a.ogg' })).start(room.host);
+    await component.close();
+    const { length } = room.sent;
+    expect(length).toBeLessThan(5_000);
+    await component.close();
+    expect(room.sent).toHaveLength(length);
+  });
+});

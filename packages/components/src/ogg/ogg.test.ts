@@ -1,0 +1,121 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { ComponentError } from '../errors.js';
+import { opusPacket } from '../testing.js';
+import { OggReader } from './ogg-reader.js';
+import { OggWriter } from './ogg-writer.js';
+import { writeOpusHead } from './opus-head.js';
+import { OpusPackets } from './opus-packets.js';
+import { OggFlag, oggCrc, writePage } from './page.js';
+
+function file(packets: readonly Buffer[], pageSamples = 48_000): Buffer {
+  const writer = new OggWriter({ serial: 5, channels: 2, pageSamples });
+  return Buffer.concat([writer.begin(), ...packets.map((packet) => writer.packet(packet, 960)), writer.end()]);
+}
+
+function inPieces(bytes: Buffer, size: number): Buffer[] {
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.subarray(at, at + size));
+  return pieces;
+}
+
+describe('Ogg', () => {
+  test('the checksum is that of RFC 3533', () => {
+    // The first page of a file made by opusenc.
+    const page = Buffer.from(
+      '4f676753000200000000000000000100000000000000000000000113' + '4f707573486561640102380180bb0000000000',
+      'hex',
+    );
+    expect(oggCrc(page)).toBe(
+      oggCrc(Buffer.concat([page.subarray(0, 22), Buffer.from([1, 2, 3, 4]), page.subarray(26)])),
+    );
+    expect(oggCrc(Buffer.from('123456789'))).toBe(0x89a1897f);
+  });
+
+  test('what was written is read back, whatever the sizes of packets and reads', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 2, max: 1275 }), { minLength: 1, maxLength: 60 }),
+        fc.integer({ min: 1, max: 3000 }),
+        (sizes, piece) => {
+          const packets = sizes.map((size, i) => opusPacket(i, size));
+          const reader = new OpusPackets();
+          const read = inPieces(file(packets), piece).flatMap((bytes) => reader.push(bytes));
+          reader.end();
+          expect(Buffer.concat(read.map(({ data }) => data)).equals(Buffer.concat(packets))).toBe(true);
+          expect(read.map(({ data }) => data.length)).toEqual(sizes);
+          expect(read.every(({ samples }) => samples === 960)).toBe(true);
+          expect(reader.skipped).toBe(0);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  test('a packet over several pages is one packet, and lost when one of them is', () => {
+    const data = opusPacket(3, 700);
+    const page = (sequence: number, flags: number, lacing: number[], body: Buffer) =>
+      writePage({ flags, granule: 0n, serial: 1, sequence, lacing: Uint8Array.from(lacing), body });
+    const pages = [
+      page(0, OggFlag.first, [19], writeOpusHead({ channels: 1, preSkip: 312 })),
+      page(1, 0, [255], data.subarray(0, 255)),
+      page(2, OggFlag.continued, [255], data.subarray(255, 510)),
+      page(3, OggFlag.continued, [190, 40], Buffer.concat([data.subarray(510), opusPacket(9)])),
+    ];
+    const read = (list: Buffer[]) => new OggReader().push(Buffer.concat(list)).map((packet) => packet.data);
+    expect(read(pages).slice(1)).toEqual([data, opusPacket(9)]);
+    expect(read([pages[0]!, pages[1]!, pages[3]!]).slice(1)).toEqual([opusPacket(9)]);
+  });
+
+  test('a damaged page costs only what is on it', () => {
+    const packets = Array.from({ length: 200 }, (_, i) => opusPacket(i));
+    const bytes = file(packets, 9_600);
+    const damaged = Buffer.from(bytes);
+    damaged[Math.floor(bytes.length / 2)]! ^= 0xff;
+    const reader = new OpusPackets();
+    expect(reader.push(damaged)).toHaveLength(190);
+    expect(reader.skipped).toBeGreaterThan(0);
+  });
+
+  test('what cannot be sent as one RTP stream is refused', () => {
+    const surround = writeOpusHead({ channels: 6, preSkip: 0 });
+    surround[18] = 1;
+    const page = writePage({
+      flags: OggFlag.first,
+      granule: 0n,
+      serial: 1,
+      sequence: 0,
+      lacing: Uint8Array.of(surround.length),
+      body: surround,
+    });
+    expect(() => new OpusPackets().push(page)).toThrow(expect.objectContaining({ code: 'BAD_OGG' }));
+    const empty = new OpusPackets();
+    empty.push(Buffer.from('no Ogg at all'));
+    expect(() => empty.end()).toThrow(expect.objectContaining({ code: 'BAD_OGG' }));
+  });
+
+  test('garbage throws nothing but the documented error', () => {
+    const valid = file([opusPacket(1), opusPacket(2, 600)]);
+    const mutated = fc.array(fc.tuple(fc.nat(valid.length - 1), fc.nat(255)), { maxLength: 6 }).map((changes) => {
+      const bytes = Buffer.from(valid);
+      for (const [at, value] of changes) bytes[at] = value;
+      return bytes;
+    });
+    fc.assert(
+      fc.property(
+        fc.oneof(mutated, fc.uint8Array({ maxLength: 200 }).map(Buffer.from)),
+        fc.integer({ min: 1, max: 300 }),
+        (bytes, piece) => {
+          const reader = new OpusPackets();
+          try {
+            for (const part of inPieces(bytes as Buffer, piece)) reader.push(part);
+            reader.end();
+          } catch (error) {
+            expect(error).toBeInstanceOf(ComponentError);
+          }
+        },
+      ),
+      { numRuns: 10_000 },
+    );
+  });
+});

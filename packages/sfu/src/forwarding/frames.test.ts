@@ -1,0 +1,277 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { RtcpType, RtcpWriter, splitAnnexB, toAnnexB, toNtp } from '@bloom/rtp';
+import { TAP_LIMITS, type TapEvent, type TappedFrame } from '../media-frames.js';
+import { type MemoryPeer, MemoryWorld } from '../testing/memory-port.js';
+import {
+  audioSlot,
+  H264,
+  inboundAudio,
+  inboundSimulcast,
+  inboundVideo,
+  SyntheticSource,
+  videoSlot,
+} from '../testing/synthetic-media.js';
+
+let world: MemoryWorld;
+beforeEach(() => {
+  world = new MemoryWorld();
+});
+
+function camera(ssrc: number, over: object = {}): SyntheticSource {
+  return new SyntheticSource({ ssrc, payloadType: 96, mid: '1', ...over });
+}
+
+function sendAll(peer: MemoryPeer, packets: readonly Buffer[]): void {
+  for (const packet of packets) peer.send(packet);
+}
+
+interface Tapped {
+  events: TapEvent[];
+  frames(): TappedFrame[];
+  tap: ReturnType<MemoryWorld['room']['openTap']>;
+}
+
+function tap(trackId: string): Tapped {
+  const events: TapEvent[] = [];
+  const opened = world.room.openTap(trackId, (event) => events.push(event));
+  return {
+    events,
+    tap: opened,
+    frames: () => events.flatMap((event) => (event.type === 'frame' ? [event.frame] : [])),
+  };
+}
+
+function plis(peer: MemoryPeer): number {
+  let count = 0;
+  peer.forEachRtcp((reader) => {
+    if (reader.isPli) count++;
+  });
+  return count;
+}
+
+describe('a tap', () => {
+  test('gets whole frames in order, though packets come out of order', () => {
+    const cam = tap('cam');
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    const source = camera(0x101);
+    const [a, b, c] = [source.vp8Frame({ key: true, packets: 3 }), source.vp8Frame({ packets: 2 }), source.vp8Frame()];
+    sendAll(publisher, [a[0]!, a[2]!, b[0]!, a[1]!, c[1]!, b[1]!, c[0]!]);
+    expect(cam.events).toEqual([]);
+    world.advance(20);
+
+    expect(cam.frames().map(({ key, timestamp }) => [key, timestamp])).toEqual([
+      [true, 0],
+      [false, 2970],
+      [false, 5940],
+    ]);
+    expect(cam.frames()[0]).toMatchObject({ codec: 'vp8', ssrc: 0x101, arrivalMs: 10_000 });
+    expect(cam.frames()[0]!.data.length).toBe(300);
+    expect(cam.events.every(({ type }) => type === 'frame')).toBe(true);
+  });
+
+  test('that comes late asks for a key frame, and gets nothing before it', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    const source = camera(0x101);
+    sendAll(publisher, source.vp8Frame({ key: true }));
+    world.advance(300);
+    const cam = tap('cam');
+    expect(plis(publisher)).toBe(1);
+    sendAll(publisher, source.vp8Frame());
+    world.advance(20);
+    expect(cam.events).toEqual([]);
+    sendAll(publisher, source.vp8Frame({ key: true }));
+    world.advance(20);
+    expect(cam.frames()).toHaveLength(1);
+  });
+
+  test('tells of a loss that was not repaired, asks for a key frame and goes on with it', () => {
+    const cam = tap('cam');
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    const source = camera(0x101);
+    sendAll(publisher, source.vp8Frame({ key: true }));
+    source.vp8Frame();
+    sendAll(publisher, source.vp8Frame());
+    world.advance(100);
+    expect(cam.frames()).toHaveLength(1);
+    world.advance(200);
+    expect(cam.frames()).toHaveLength(1);
+    expect(plis(publisher)).toBeGreaterThanOrEqual(1);
+    sendAll(publisher, source.vp8Frame({ key: true }));
+    world.advance(20);
+    expect(cam.events.slice(1)).toMatchObject([{ type: 'gap', lostPackets: 2, droppedFrames: 0 }, { type: 'frame' }]);
+  });
+
+  test('takes the highest variant that is alive, and time goes on when it changes', () => {
+    const cam = tap('cam');
+    const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
+    const sources = (['l', 'm', 'h'] as const).map((rid, i) =>
+      camera(0x30 + i, { rid, firstTimestamp: i * 1_000_000 }),
+    );
+    const play = (alive: number): void => {
+      for (const source of sources.slice(0, alive)) {
+        source.timestamp += 3000 - 2970;
+        sendAll(publisher, source.vp8Frame({ key: true }));
+      }
+    };
+    let ms = 0;
+    world.advance(1_500, () => ms++ % 33 === 0 && play(3));
+    expect(new Set(cam.frames().map(({ ssrc }) => ssrc))).toEqual(new Set([0x32]));
+    world.advance(2_500, () => ms++ % 33 === 0 && play(2));
+    expect(cam.frames().at(-1)).toMatchObject({ ssrc: 0x31 });
+    const times = cam.frames().map(({ timestamp }) => timestamp);
+    for (let i = 1; i < times.length; i++) expect(times[i]).toBeGreaterThan(times[i - 1]!);
+    expect(times.at(-1)! / 90).toBeGreaterThan(3_700);
+    expect(times.at(-1)! / 90).toBeLessThan(4_200);
+  });
+
+  test("knows the publisher's clock from its sender reports", () => {
+    const mic = tap('mic');
+    const publisher = world.join('pub', { inbound: [inboundAudio('mic', { ssrc: 0x201 })] });
+    const source = new SyntheticSource({ ssrc: 0x201, payloadType: 111, mid: '0' });
+    sendAll(publisher, source.opusFrame());
+    world.advance(20);
+    expect(mic.frames()[0]!.senderMs).toBeUndefined();
+    const { seconds, fraction } = toNtp(1_700_000_000_000);
+    const report = {
+      ssrc: 0x201,
+      ntpSeconds: seconds,
+      ntpFraction: fraction,
+      rtpTimestamp: source.timestamp,
+      packetCount: 1,
+      octetCount: 1,
+    };
+    publisher.sendControl(new RtcpWriter().senderReport(report).bytes());
+    sendAll(publisher, source.opusFrame());
+    world.advance(20);
+    expect(mic.frames()[1]!.senderMs).toBeCloseTo(1_700_000_000_020, 0);
+    expect(mic.frames()[1]).toMatchObject({ codec: 'opus', timestamp: 960, key: true });
+  });
+
+  test('drops up to the next key frame when too much is held, and says how much', () => {
+    const cam = tap('cam');
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    const source = camera(0x101);
+    for (let i = 0; i < TAP_LIMITS.frames + 10; i++) {
+      sendAll(publisher, source.vp8Frame({ key: i === 0 }));
+      if (i % 30 === 0) world.advance(20);
+    }
+    world.advance(20);
+    expect(cam.frames()).toHaveLength(TAP_LIMITS.frames);
+    cam.tap.consumed(TAP_LIMITS.frames, 1e9);
+    sendAll(publisher, source.vp8Frame());
+    world.advance(20);
+    expect(cam.frames()).toHaveLength(TAP_LIMITS.frames);
+    expect(plis(publisher)).toBeGreaterThan(0);
+    sendAll(publisher, source.vp8Frame({ key: true }));
+    world.advance(20);
+    expect(cam.events.slice(-2)).toMatchObject([{ type: 'gap', lostPackets: 0, droppedFrames: 11 }, { type: 'frame' }]);
+    expect(world.context.dropped.tap_overrun).toBe(11);
+  });
+
+  test('hears of the end of its track, and gets another that appears under the same id', () => {
+    const cam = tap('cam');
+    const first = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    sendAll(first, camera(0x101).vp8Frame({ key: true }));
+    world.room.closeTransport('pub');
+    world.advance(20);
+    expect(cam.events.map(({ type }) => type)).toEqual(['frame', 'ended']);
+    const second = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x102 })] });
+    sendAll(second, camera(0x102).vp8Frame({ key: true }));
+    world.advance(20);
+    expect(cam.frames()).toHaveLength(2);
+    expect(cam.frames()[1]!.timestamp).toBeGreaterThan(0);
+  });
+
+  test('hands over what it has when it is closed, and asks for nothing more', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    const source = camera(0x101);
+    const cam = tap('cam');
+    sendAll(publisher, source.vp8Frame({ key: true }));
+    world.room.closeTap(cam.tap);
+    sendAll(publisher, source.vp8Frame());
+    world.advance(500);
+    expect(cam.frames()).toHaveLength(1);
+  });
+});
+
+describe('a feed', () => {
+  const sps = Buffer.from([0x67, 0x42, 0xe0, 0x1f]);
+  const pps = Buffer.from([0x68, 0xce]);
+  const idr = (size: number): Buffer => Buffer.concat([Buffer.from([0x65]), Buffer.alloc(size, 0x77)]);
+  const h264Slot = (): ReturnType<typeof videoSlot> => videoSlot('film', { codec: { ...H264, payloadType: 120 } });
+
+  function feed(codec: 'h264' | 'opus', wishes: string[] = []): ReturnType<MemoryWorld['room']['openFeed']> {
+    return world.room.openFeed({
+      trackId: 'film',
+      endpointId: 'player',
+      kind: codec === 'opus' ? 'audio' : 'video',
+      codec,
+      keyFrameWanted: () => wishes.push('key frame'),
+    });
+  }
+
+  test('reaches the clients of the room, and taps, as the frames that went in', () => {
+    const film = feed('h264');
+    const viewer = world.join('sub', { outbound: [h264Slot()] });
+    const tapped = tap('film');
+    const key = toAnnexB([sps, pps, idr(5_000)]);
+    film.send({ timestamp: 0, data: Buffer.from(key) });
+    film.send({ timestamp: 3000, data: toAnnexB([Buffer.concat([Buffer.from([0x41]), Buffer.alloc(50, 9)])]) });
+    world.advance(20);
+
+    expect(viewer.packets.length).toBeGreaterThan(5);
+    expect(viewer.packets.filter(({ marker }) => marker)).toHaveLength(2);
+    expect(viewer.packets.at(-1)!.timestamp - viewer.packets[0]!.timestamp).toBe(3000);
+    expect(splitAnnexB(Buffer.from(tapped.frames()[0]!.data))).toEqual(splitAnnexB(key));
+    expect(tapped.frames()).toHaveLength(2);
+    expect(tapped.frames()[1]!.senderMs).toBeCloseTo(10_000 + 3000 / 90, 0);
+  });
+
+  test('asks its component for a key frame when somebody needs one', () => {
+    const wishes: string[] = [];
+    const film = feed('h264', wishes);
+    film.send({ timestamp: 0, data: toAnnexB([sps, pps, idr(100)]) });
+    expect(wishes).toEqual([]);
+    world.join('sub', { outbound: [h264Slot()] });
+    expect(wishes).toEqual(['key frame']);
+  });
+
+  test('spreads a large picture over some ticks, and never queues without end', () => {
+    const film = feed('h264');
+    const viewer = world.join('sub', { outbound: [h264Slot()] });
+    film.send({ timestamp: 0, data: toAnnexB([sps, pps, idr(100_000)]) });
+    const atOnce = viewer.packets.length;
+    world.advance(100);
+    expect(atOnce).toBe(32);
+    expect(viewer.packets.length).toBeGreaterThan(80);
+    for (let i = 1; i < 200; i++) film.send({ timestamp: i * 3000, data: toAnnexB([sps, pps, idr(100_000)]) });
+    expect(world.context.dropped.feed_overrun).toBeGreaterThan(100);
+  });
+
+  test('of audio is reported on the wall clock under the name of its endpoint', () => {
+    const film = feed('opus');
+    const viewer = world.join('sub', { outbound: [audioSlot('film')] });
+    for (let i = 0; i < 10; i++) {
+      film.send({ timestamp: i * 960, data: Buffer.alloc(40, 0xfc) });
+      world.advance(20);
+    }
+    expect(viewer.packets).toHaveLength(10);
+    let reports = 0;
+    viewer.forEachRtcp((reader) => {
+      if (reader.type === RtcpType.SR) reports++;
+    });
+    expect(reports).toBeGreaterThan(0);
+    expect(viewer.rtcp.some((compound) => compound.includes('player'))).toBe(true);
+  });
+
+  test('that is closed is gone for its subscribers, and may be opened again', () => {
+    const film = feed('opus');
+    const viewer = world.join('sub', { outbound: [audioSlot('film')] });
+    film.send({ timestamp: 0, data: Buffer.alloc(40, 0xfc) });
+    world.room.closeFeed(film);
+    film.send({ timestamp: 960, data: Buffer.alloc(40, 0xfc) });
+    expect(viewer.packets).toHaveLength(1);
+    feed('opus').send({ timestamp: 0, data: Buffer.alloc(40, 0xfc) });
+    expect(viewer.packets).toHaveLength(2);
+  });
+});

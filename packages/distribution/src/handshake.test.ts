@@ -195,4 +195,4 @@ test('any bytes in any state give a step, never an exception', () => {
     }),
     { numRuns: RUNS },
   );
-});
+}, 900_000);

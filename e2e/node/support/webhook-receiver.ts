@@ -34,7 +34,7 @@ export async function receiveWebhooks(
       received.push(item);
       for (const run of wake.splice(0)) run();
       const { status, afterMs = 0 } = answer(item);
-      setTimeout(() => response.writeHead(status).end(), afterMs);
+      setTimeout(() => response.writeHead(status).end(), afterMs).unref();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

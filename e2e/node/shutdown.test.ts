@@ -1,0 +1,148 @@
+import { afterAll, describe, expect, jest, test } from '@jest/globals';
+import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
+import WebSocket from 'ws';
+import { CheckedApi } from './support/checked-api.js';
+import { PeerConnection } from './support/peer-socket.js';
+import { type Node, startProgram } from './support/program.js';
+import { receiveWebhooks, type WebhookReceiver } from './support/webhook-receiver.js';
+
+jest.setTimeout(30_000);
+
+/** What the tests have started; they wait most of the time, so they run side by side. */
+const nodes: Node[] = [];
+const receivers: WebhookReceiver[] = [];
+
+async function start(env: Record<string, string> = {}): Promise<Node> {
+  const node = await startProgram(env);
+  nodes.push(node);
+
+  return node;
+}
+
+async function receive(afterMs: number): Promise<WebhookReceiver> {
+  const receiver = await receiveWebhooks(() => ({ status: 200, afterMs }));
+  receivers.push(receiver);
+
+  return receiver;
+}
+
+afterAll(async () => {
+  await Promise.all([...nodes.map((node) => node.dispose()), ...receivers.map((receiver) => receiver.close())]);
+});
+
+const life = ['roomCreated', 'peerAdded', 'peerConnected', 'peerDisconnected', 'peerDeleted', 'roomDeleted'];
+
+describe('SIGTERM', () => {
+  test.concurrent('ends rooms as DELETE does, sends what is pending, however slowly it is taken, and exits with 0', async () => {
+    const receiver = await receive(200);
+    const node = await start();
+    const api = new CheckedApi(node.url);
+    const told = watch(node.url);
+    await told.subscribed;
+    const room = await api.room({ webhookUrl: receiver.url });
+    const client = await PeerConnection.authenticated(node.url, (await api.peer(room)).token);
+    // Most of the events are still in the queue of the webhook.
+    expect(receiver.types().length).toBeLessThan(3);
+    node.child.kill('SIGTERM');
+
+    expect(await client.closed).toBe('1000 Room stopped');
+    expect(await node.exited).toBe(0);
+    expect(receiver.types()).toEqual(life);
+    expect(await told.closed).toMatch(/^1001/);
+    expect(told.types).toEqual(life);
+    await expect(fetch(node.url)).rejects.toThrow();
+    await expect(fetch(node.metricsUrl)).rejects.toThrow();
+    expect(node.output()).toContain('node.closed');
+  });
+
+  test.concurrent('does not wait for ever for a receiver that never answers', async () => {
+    const receiver = await receive(3_600_000);
+    const node = await start();
+    await new CheckedApi(node.url).room({ webhookUrl: receiver.url });
+    const from = performance.now();
+    node.child.kill('SIGTERM');
+    expect(await node.exited).toBe(0);
+    expect(performance.now() - from).toBeLessThan(12_000);
+    expect(receiver.types()[0]).toBe('roomCreated');
+  });
+
+  test.concurrent('with a drain timeout takes no rooms, lets those that run go on, and ends them when it has passed', async () => {
+    const node = await start({ JF_DRAIN_TIMEOUT: '2' });
+    const api = new CheckedApi(node.url);
+    const room = await api.room();
+    const ann = await api.peer(room);
+    const from = performance.now();
+    node.child.kill('SIGTERM');
+    await node.says('node.draining');
+
+    const refused = await api.call('POST', '/room', {});
+    expect([refused.status, refused.body.errors]).toEqual([503, expect.stringContaining('shutting down')]);
+    const client = await PeerConnection.joined(node.url, ann.token, 1);
+    expect((await api.call('GET', '/health')).status).toBe(200);
+    expect((await api.peer(room)).id).not.toBe(ann.id);
+    expect(await client.closed).toBe('1000 Room stopped');
+    expect(performance.now() - from).toBeGreaterThan(1_900);
+    expect(await node.exited).toBe(0);
+  });
+
+  test.concurrent('with a drain timeout ends at once when the last room has', async () => {
+    const node = await start({ JF_DRAIN_TIMEOUT: '600' });
+    const api = new CheckedApi(node.url);
+    const room = await api.room();
+    node.child.kill('SIGTERM');
+    await node.says('node.draining');
+    expect((await api.call('DELETE', `/room/${room}`)).status).toBe(204);
+    expect(await node.exited).toBe(0);
+  });
+
+  test.concurrent('a second time ends a draining node at once, with 1', async () => {
+    const node = await start({ JF_DRAIN_TIMEOUT: '600' });
+    const api = new CheckedApi(node.url);
+    const client = await PeerConnection.authenticated(node.url, (await api.peer(await api.room())).token);
+    node.child.kill('SIGTERM');
+    await node.says('node.draining');
+    const from = performance.now();
+    node.child.kill('SIGTERM');
+    expect(await node.exited).toBe(1);
+    expect(performance.now() - from).toBeLessThan(2_000);
+    expect(await client.closed).toMatch(/^1006/);
+  });
+
+  test.concurrent('of an idle node with idle connections is prompt', async () => {
+    const node = await start();
+    await fetch(`${node.url}/health`);
+    const from = performance.now();
+    node.child.kill('SIGTERM');
+    expect(await node.exited).toBe(0);
+    expect(performance.now() - from).toBeLessThan(3_000);
+  });
+});
+
+interface Watch {
+  /** Types of the notifications so far. */
+  readonly types: string[];
+  readonly subscribed: Promise<void>;
+  /** `<code> <reason>` */
+  readonly closed: Promise<string>;
+}
+
+function watch(url: string): Watch {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/socket/server/websocket`);
+  const types: string[] = [];
+  const subscribed = new Promise<void>((resolve) => {
+    socket.on('message', (data: Buffer) => {
+      const { type } = decodeServerMessage(data);
+      if (type === 'subscribeResponse') resolve();
+      else if (type !== 'authenticated') types.push(type);
+    });
+  });
+  socket.once('open', () => {
+    socket.send(encodeServerMessage({ type: 'authRequest', token: 'development' }));
+    socket.send(encodeServerMessage({ type: 'subscribeRequest', eventType: 'serverNotification' }));
+  });
+  const closed = new Promise<string>((resolve) => {
+    socket.once('close', (code, reason) => resolve(`${code} ${reason.toString()}`));
+  });
+
+  return { types, subscribed, closed };
+}

@@ -1,0 +1,85 @@
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
+import WebSocket from 'ws';
+import { PeerConnection } from './support/peer-socket.js';
+import { type Node, startProgram } from './support/program.js';
+
+jest.setTimeout(30_000);
+
+const folder = mkdtempSync(join(tmpdir(), 'bloom-tls-'));
+const files = { key: join(folder, 'key.pem'), cert: join(folder, 'cert.pem') };
+const openssl = spawnSync(
+  'openssl',
+  (
+    'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost ' +
+    `-addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout ${files.key} -out ${files.cert}`
+  ).split(' '),
+);
+const suite = openssl.status === 0 ? describe : describe.skip;
+if (openssl.status !== 0) console.warn('*** SKIPPED: openssl cannot make a certificate for the TLS tests');
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+suite('a node with key and certificate', () => {
+  let node: Node;
+  let ca: Buffer;
+
+  beforeAll(async () => {
+    ca = readFileSync(files.cert);
+    node = await startProgram({ JF_SSL_KEY_PATH: files.key, JF_SSL_CERT_PATH: files.cert });
+  });
+  afterAll(() => node.dispose());
+
+  // oxlint-disable-next-line typescript/no-explicit-any -- JSON of the node under test
+  async function call(method: string, path: string, body?: unknown): Promise<{ status: number; body: any }> {
+    const outgoing = request(`${node.url}${path}`, {
+      ca,
+      method,
+      headers: { authorization: 'Bearer development', 'content-type': 'application/json' },
+    });
+    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+    const [incoming] = await once(outgoing, 'response');
+    let text = '';
+    for await (const chunk of incoming) text += String(chunk);
+
+    return { status: incoming.statusCode, body: text === '' ? undefined : JSON.parse(text) };
+  }
+
+  test('serves the API over HTTPS with a certificate that verifies, and nothing over HTTP', async () => {
+    expect((await call('GET', '/health')).body.data.status).toBe('UP');
+    await expect(fetch(`http://127.0.0.1:${node.port}/health`)).rejects.toThrow();
+    await expect(once(request(`${node.url}/health`).end(), 'response')).rejects.toThrow(/self-signed/);
+    expect(node.output()).toContain(`listens on https://127.0.0.1:${node.port}`);
+  });
+
+  test('takes a peer over WSS from its token to the end of its room', async () => {
+    const { body: created } = await call('POST', '/room', {});
+    const room = created.data.room.id;
+    const { body: added } = await call('POST', `/room/${room}/peer`, { type: 'webrtc' });
+    expect(added.data.peer_websocket_url).toBe(`127.0.0.1:${node.port}/socket/peer/websocket`);
+    const client = await PeerConnection.authenticated(node.url, added.data.token, { ca });
+    client.send({ type: 'connect', data: { metadata: null } });
+    expect((await client.next('connected')).data.id).toBe(added.data.peer.id);
+    expect((await call('DELETE', `/room/${room}`)).status).toBe(204);
+    expect(await client.closed).toBe('1000 Room stopped');
+  });
+
+  test('speaks to servers over WSS, and not over WS', async () => {
+    const url = `127.0.0.1:${node.port}/socket/server/websocket`;
+    const socket = new WebSocket(`wss://${url}`, { ca });
+    await once(socket, 'open');
+    socket.send(encodeServerMessage({ type: 'authRequest', token: 'development' }));
+    const [frame] = await once(socket, 'message');
+    expect(decodeServerMessage(frame as Buffer)).toEqual({ type: 'authenticated' });
+    socket.terminate();
+    const plain = new WebSocket(`ws://${url}`);
+    const [error] = await once(plain, 'error');
+    expect((error as NodeJS.ErrnoException).message).toMatch(/hang up|reset|closed/i);
+  });
+});

@@ -1,0 +1,131 @@
+import { HLS_PROFILE } from '../profile.js';
+import { softClip } from './audio-mix.js';
+import { AudioSource } from './audio-source.js';
+import { Canvas } from './canvas.js';
+import { AAC_FRAME, AudioEncoder, VideoEncoder } from './encoders.js';
+import type { EngineTrack, EngineUnit, FromEngine } from './engine-protocol.js';
+import { gridLayout, MAX_TILES } from './layout.js';
+import type { Native } from './native.js';
+import { PartCutter } from './part-cutter.js';
+import { VideoSource } from './video-source.js';
+
+const FRAME_MS = 1_000 / HLS_PROFILE.framesPerSecond;
+/** Frames made up for in one go when the process did not get to run. */
+const MAX_CATCH_UP = 5;
+/** Further behind than this the clock is set anew: better late for good than never again in time. */
+const MAX_LAG_MS = 2_000;
+
+export interface CompositorOptions {
+  native: Native;
+  send(message: FromEngine): void;
+  /** Monotonic, ms. */
+  now(): number;
+  /** Unix milliseconds. */
+  wallClock(): number;
+}
+
+/** Everybody's pictures on one canvas and everybody's sound in one mix, at 30 frames per second whatever comes in. */
+export class Compositor {
+  private readonly videos = new Map<string, VideoSource>();
+  private readonly audios = new Map<string, AudioSource>();
+  private readonly canvas = new Canvas(HLS_PROFILE.width, HLS_PROFILE.height);
+  private readonly videoEncoder: VideoEncoder;
+  private readonly audioEncoder: AudioEncoder;
+  private readonly cutter: PartCutter;
+  private mixPosition = 0;
+  private layout = '';
+  private hasPicture = false;
+  private nextFrameMs: number | undefined;
+
+  constructor(private readonly options: CompositorOptions) {
+    const { native, send } = options;
+    this.videoEncoder = new VideoEncoder(native);
+    this.audioEncoder = new AudioEncoder(native);
+    this.cutter = new PartCutter({
+      audioConfig: this.audioEncoder.config,
+      onStarted: (init, codecs) => send({ type: 'started', init, codecs }),
+      onPart: (part) => send({ type: 'part', part: { ...part, hasPicture: this.hasPicture } }),
+    });
+  }
+
+  /** The tracks to compose, in the order of their tiles. Time begins with the first one. */
+  setTracks(tracks: readonly EngineTrack[]): void {
+    const wanted = new Set(tracks.map(({ id }) => id));
+    for (const sources of [this.videos, this.audios]) {
+      for (const [id, source] of sources) {
+        if (wanted.has(id)) continue;
+        source.close();
+        sources.delete(id);
+      }
+    }
+    for (const { id, kind } of tracks) {
+      if (kind === 'audio' && !this.audios.has(id)) this.audios.set(id, new AudioSource(this.options.native));
+      if (kind === 'video' && !this.videos.has(id)) this.videos.set(id, this.newVideo(id));
+    }
+    if (tracks.length > 0) this.nextFrameMs ??= this.options.now();
+  }
+
+  unit(unit: EngineUnit): void {
+    if (unit.codec === 'opus') this.audios.get(unit.track)?.push(unit, this.mixPosition);
+    else this.videos.get(unit.track)?.push(unit, this.options.now());
+  }
+
+  gap(track: string): void {
+    this.videos.get(track)?.gap();
+  }
+
+  /** Makes the frames that are due. Returns ms until the next one. */
+  tick(): number {
+    if (this.nextFrameMs === undefined) return FRAME_MS;
+    const now = this.options.now();
+    if (now - this.nextFrameMs > MAX_LAG_MS) this.nextFrameMs = now;
+    for (let made = 0; made < MAX_CATCH_UP && this.nextFrameMs <= now; made++) {
+      this.frame(now, this.options.wallClock() - (now - this.nextFrameMs));
+      this.nextFrameMs += FRAME_MS;
+    }
+
+    return Math.max(0, this.nextFrameMs - this.options.now());
+  }
+
+  finish(): void {
+    this.cutter.finish();
+  }
+
+  private newVideo(id: string): VideoSource {
+    return new VideoSource(this.options.native, () => this.options.send({ type: 'keyFrameWanted', track: id }));
+  }
+
+  private frame(now: number, shownAtMs: number): void {
+    this.draw(now);
+    this.cutter.addPicture(this.videoEncoder.encode(this.canvas.buffer, this.cutter.wantsKey), shownAtMs);
+    while (this.cutter.wantsAudio) for (const data of this.mix()) this.cutter.addAudio(data);
+    this.cutter.cutWhenFull();
+  }
+
+  private draw(now: number): void {
+    const visible: [string, VideoSource][] = [];
+    for (const [id, source] of this.videos) {
+      source.decodeDue(now);
+      if (visible.length < MAX_TILES && source.visible(now)) visible.push([id, source]);
+    }
+    const layout = visible.map(([id]) => id).join(' ');
+    if (layout !== this.layout) {
+      this.layout = layout;
+      this.canvas.clear();
+    }
+    if (visible.length > 0) this.hasPicture = true;
+    const tiles = gridLayout(visible.length, this.canvas);
+    for (const [i, [, source]] of visible.entries()) source.draw(this.canvas, tiles[i]!, layout);
+  }
+
+  private mix(): Buffer[] {
+    const left = new Float32Array(AAC_FRAME);
+    const right = new Float32Array(AAC_FRAME);
+    for (const source of this.audios.values()) source.audio.addTo(left, right, this.mixPosition);
+    this.mixPosition += AAC_FRAME;
+    softClip(left);
+    softClip(right);
+
+    return this.audioEncoder.encode(left, right);
+  }
+}

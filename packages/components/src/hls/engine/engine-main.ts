@@ -1,0 +1,49 @@
+/**
+ * The forked process of one HLS component: takes frames, makes parts. A fault of the native library ends this process and
+ * nothing else. It ends by `process.exit`: the library does not survive an orderly end of the environment.
+ */
+import { Compositor } from './compositor.js';
+import type { FromEngine, ToEngine } from './engine-protocol.js';
+import { loadNative } from './native.js';
+
+const ALIVE_MS = 1_000;
+
+function send(message: FromEngine): void {
+  process.send?.(message);
+}
+
+async function main(): Promise<void> {
+  process.on('disconnect', () => process.exit(0));
+  const early: ToEngine[] = [];
+  let handle = (message: ToEngine): void => void early.push(message);
+  process.on('message', (message) => handle(message as ToEngine));
+
+  const compositor = new Compositor({
+    native: await loadNative(),
+    send,
+    now: () => performance.now(),
+    wallClock: () => Date.now(),
+  });
+  handle = (message) => {
+    if (message.type === 'unit') compositor.unit(message.unit);
+    else if (message.type === 'tracks') compositor.setTracks(message.tracks);
+    else if (message.type === 'gap') compositor.gap(message.track);
+    else {
+      compositor.finish();
+      // Ends only when the parts have left.
+      process.send?.({ type: 'finished' } satisfies FromEngine, () => process.exit(0));
+    }
+  };
+  for (const message of early) handle(message);
+  send({ type: 'ready' });
+  setInterval(() => send({ type: 'alive' }), ALIVE_MS);
+  const loop = (): void => {
+    setTimeout(loop, compositor.tick());
+  };
+  loop();
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+});

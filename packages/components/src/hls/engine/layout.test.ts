@@ -1,0 +1,63 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { fitInto, gridLayout, MAX_TILES, type Tile } from './layout.js';
+
+const canvas = { width: 1280, height: 720 };
+
+const overlap = (a: Tile, b: Tile): boolean =>
+  a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+
+describe('the grid', () => {
+  test('one person fills the canvas, two stand side by side, four in a square', () => {
+    expect(gridLayout(0, canvas)).toEqual([]);
+    expect(gridLayout(1, canvas)).toEqual([{ x: 0, y: 0, width: 1280, height: 720 }]);
+    expect(gridLayout(2, canvas)).toEqual([
+      { x: 0, y: 0, width: 640, height: 720 },
+      { x: 640, y: 0, width: 640, height: 720 },
+    ]);
+    expect(gridLayout(4, canvas).at(3)).toEqual({ x: 640, y: 360, width: 640, height: 360 });
+  });
+
+  test('the third of three stands in the middle of the second row', () => {
+    expect(gridLayout(3, canvas).at(2)).toEqual({ x: 320, y: 360, width: 640, height: 360 });
+  });
+
+  test('tiles are even, lie on the canvas and never overlap', () => {
+    const size = fc.record({ width: fc.integer({ min: 64, max: 2000 }), height: fc.integer({ min: 64, max: 2000 }) });
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 40 }), size, (count, area) => {
+        const tiles = gridLayout(count, area);
+        expect(tiles).toHaveLength(Math.min(count, MAX_TILES));
+        for (const [i, tile] of tiles.entries()) {
+          expect(Object.values(tile).every((value) => value % 2 === 0 && value >= 0)).toBe(true);
+          expect(tile.x + tile.width <= area.width && tile.y + tile.height <= area.height).toBe(true);
+          expect(tiles.slice(i + 1).some((other) => overlap(tile, other))).toBe(false);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('a picture in its tile', () => {
+  test('keeps its shape, between bars when the tile has another', () => {
+    const [tile] = gridLayout(1, canvas);
+    expect(fitInto({ width: 640, height: 360 }, tile!)).toEqual(tile);
+    expect(fitInto({ width: 480, height: 640 }, tile!)).toEqual({ x: 370, y: 0, width: 540, height: 720 });
+  });
+
+  test('stays within the tile whatever its size', () => {
+    const side = fc.integer({ min: 1, max: 8192 });
+    fc.assert(
+      fc.property(side, side, fc.integer({ min: 1, max: 25 }), (width, height, count) => {
+        const tile = gridLayout(count, canvas)[0]!;
+        const fitted = fitInto({ width, height }, tile);
+        expect(fitted.x >= tile.x && fitted.y >= tile.y).toBe(true);
+        expect(fitted.x + fitted.width <= tile.x + tile.width).toBe(true);
+        expect(fitted.y + fitted.height <= tile.y + tile.height).toBe(true);
+        expect(Object.values(fitted).every((value) => value % 2 === 0)).toBe(true);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});

@@ -1,0 +1,53 @@
+/** Rectangle on the canvas, in pixels; every number is even, as 4:2:0 pictures demand. */
+export interface Tile {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+export interface Size {
+  width: number;
+  height: number;
+}
+
+/** More people than this are not shown: their tiles would be stamps. */
+export const MAX_TILES = 25;
+
+const even = (value: number): number => Math.max(2, Math.floor(value / 2) * 2);
+
+/**
+ * Tiles for `count` people, row by row: as square a grid as it gets, an incomplete last row in the middle. Tiles are all of
+ * one size, do not overlap and lie on the canvas. `count` above `MAX_TILES` counts as that.
+ */
+export function gridLayout(count: number, canvas: Size): Tile[] {
+  const shown = Math.min(Math.max(0, Math.floor(count)), MAX_TILES);
+  if (shown === 0) return [];
+  const columns = Math.ceil(Math.sqrt(shown));
+  const rows = Math.ceil(shown / columns);
+  const width = even(canvas.width / columns);
+  const height = even(canvas.height / rows);
+
+  return Array.from({ length: shown }, (_, i) => {
+    const row = Math.floor(i / columns);
+    const inRow = row === rows - 1 ? shown - row * columns : columns;
+    const indent = Math.floor((canvas.width - inRow * width) / 4) * 2;
+    const top = Math.floor((canvas.height - rows * height) / 4) * 2;
+
+    return { x: indent + (i % columns) * width, y: top + row * height, width, height };
+  });
+}
+
+/** The largest rectangle of the picture's shape within the tile, in its middle. */
+export function fitInto(picture: Size, tile: Tile): Tile {
+  const scale = Math.min(tile.width / picture.width, tile.height / picture.height);
+  const width = Math.min(tile.width, even(picture.width * scale));
+  const height = Math.min(tile.height, even(picture.height * scale));
+
+  return {
+    x: tile.x + Math.floor((tile.width - width) / 4) * 2,
+    y: tile.y + Math.floor((tile.height - height) / 4) * 2,
+    width,
+    height,
+  };
+}

@@ -1,0 +1,16 @@
+/** The native library, loaded nowhere but in the forked compositor. */
+import type * as Lib from 'node-av/lib';
+import type * as Constants from 'node-av/constants';
+
+export interface Native {
+  lib: typeof Lib;
+  constants: typeof Constants;
+}
+
+/** @throws Error when it is not installed for this platform */
+export async function loadNative(): Promise<Native> {
+  const [lib, constants] = await Promise.all([import('node-av/lib'), import('node-av/constants')]);
+  lib.Log.setLevel(constants.AV_LOG_FATAL);
+
+  return { lib, constants };
+}

@@ -1,0 +1,120 @@
+import { splitAnnexB } from '@bloom/rtp';
+import { FRAMES_PER_SEGMENT, HLS_PROFILE } from '../profile.js';
+import type { EnginePart } from './engine-protocol.js';
+import { AAC_FRAME, type EncodedPicture } from './encoders.js';
+import { avcCodecString, fragment, initSegment, type Mp4Sample } from './fmp4.js';
+
+const VIDEO_TIMESCALE = 90_000;
+const TICKS_PER_FRAME = VIDEO_TIMESCALE / HLS_PROFILE.framesPerSecond;
+const SAMPLES_PER_FRAME = HLS_PROFILE.sampleRate / HLS_PROFILE.framesPerSecond;
+const NAL = { mask: 0x1f, sps: 7, pps: 8, delimiter: 9 } as const;
+
+export interface CutterOptions {
+  audioConfig: Buffer;
+  onStarted(init: Buffer, codecs: string): void;
+  onPart(part: Omit<EnginePart, 'hasPicture'>): void;
+}
+
+/**
+ * Cuts encoded pictures and sound into parts. The clock is that of the pictures; the sound of a part reaches its end, so
+ * that players can play all of what the playlist declares.
+ */
+export class PartCutter {
+  private frames = 0;
+  private audioFrames = 0;
+  private fragments = 0;
+  private videoStart = 0;
+  private audioStart = 0;
+  private video: Mp4Sample[] = [];
+  private audio: Mp4Sample[] = [];
+  private startedAtMs = 0;
+  private announced = false;
+
+  constructor(private readonly options: CutterOptions) {}
+
+  /** Whether the next picture begins a segment: it must be a key frame then. */
+  get wantsKey(): boolean {
+    return this.frames % FRAMES_PER_SEGMENT === 0;
+  }
+
+  /** Sound is missing up to the end of the pictures. */
+  get wantsAudio(): boolean {
+    return this.audioFrames * AAC_FRAME < this.frames * SAMPLES_PER_FRAME;
+  }
+
+  addAudio(data: Buffer): void {
+    this.audio.push({ data, duration: AAC_FRAME, key: true });
+    this.audioFrames += 1;
+  }
+
+  /** `shownAtMs`: Unix milliseconds. The part is cut by `cutWhenFull`, when the sound has been added. */
+  addPicture(picture: EncodedPicture, shownAtMs: number): void {
+    if (this.wantsKey) this.startedAtMs = shownAtMs;
+    const nals = splitAnnexB(picture.data);
+    if (!this.announced) this.announce(nals);
+    const kept = nals.filter((nal) => !isHeader(nal));
+    const data = Buffer.concat(kept.flatMap((nal) => [lengthOf(nal), nal]));
+    this.video.push({ data, duration: TICKS_PER_FRAME, key: picture.key });
+    this.frames += 1;
+  }
+
+  cutWhenFull(): void {
+    if (this.video.length === HLS_PROFILE.framesPerPart) this.cut(this.frames % FRAMES_PER_SEGMENT === 0);
+  }
+
+  /** What there is becomes the last part. */
+  finish(): void {
+    if (this.video.length > 0) this.cut(true);
+  }
+
+  private cut(last: boolean): void {
+    const { video, audio } = this;
+    const first = (this.videoStart / TICKS_PER_FRAME) % FRAMES_PER_SEGMENT;
+    const data = fragment(
+      ++this.fragments,
+      { decodeTime: this.videoStart, samples: video },
+      { decodeTime: this.audioStart, samples: audio },
+    );
+    this.options.onPart({
+      segment: Math.floor(this.videoStart / TICKS_PER_FRAME / FRAMES_PER_SEGMENT),
+      part: Math.floor(first / HLS_PROFILE.framesPerPart),
+      frames: video.length,
+      independent: video[0]!.key,
+      last,
+      startedAtMs: this.startedAtMs,
+      data,
+    });
+    this.videoStart += video.length * TICKS_PER_FRAME;
+    this.audioStart += audio.length * AAC_FRAME;
+    this.video = [];
+    this.audio = [];
+  }
+
+  private announce(nals: readonly Buffer[]): void {
+    const find = (type: number): Buffer => {
+      const found = nals.find((nal) => (nal[0]! & NAL.mask) === type);
+      if (found === undefined) throw new Error('the first picture has no parameter sets');
+
+      return found;
+    };
+    const sps = find(NAL.sps);
+    const { width, height, sampleRate } = HLS_PROFILE;
+    const { audioConfig } = this.options;
+    const tracks = { width, height, sps, pps: find(NAL.pps), videoTimescale: VIDEO_TIMESCALE, sampleRate, audioConfig };
+    this.options.onStarted(initSegment(tracks), `${avcCodecString(sps)},mp4a.40.2`);
+    this.announced = true;
+  }
+}
+
+const isHeader = (nal: Buffer): boolean => {
+  const type = nal[0]! & NAL.mask;
+
+  return type === NAL.sps || type === NAL.pps || type === NAL.delimiter;
+};
+
+function lengthOf(nal: Buffer): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(nal.length);
+
+  return length;
+}

@@ -1,0 +1,150 @@
+import type { CodecContext, Frame, Packet, SoftwareScaleContext } from 'node-av/lib';
+import type { EngineUnit } from './engine-protocol.js';
+import type { Canvas } from './canvas.js';
+import { fitInto, type Tile } from './layout.js';
+import type { Native } from './native.js';
+
+/** A unit is decoded this long after it came, so that pictures keep step with the sound, which is buffered as long. */
+const DELAY_MS = 100;
+/** Pictures that wait to be decoded: more means that decoding does not keep up. */
+const MAX_QUEUE = 90;
+/** A track that sends nothing for so long gives up its tile. */
+const STALE_MS = 10_000;
+
+interface QueuedUnit {
+  unit: EngineUnit;
+  dueMs: number;
+}
+
+/** One video track: its decoder, its last picture, and that picture scaled for its tile. */
+export class VideoSource {
+  private readonly queue: QueuedUnit[] = [];
+  private decoder: CodecContext | undefined;
+  private codec: EngineUnit['codec'] | undefined;
+  private readonly packet: Packet;
+  /** `receiveFrame` clears its frame even when there is none: the last picture is another one. */
+  private picture: Frame;
+  private spare: Frame;
+  private hasPicture = false;
+  private changed = false;
+  private waitsForKey = true;
+  private newestMs = 0;
+  private scaler: SoftwareScaleContext | undefined;
+  private scaled: Frame | undefined;
+  private scaledFor = '';
+  private drawnAt = '';
+
+  constructor(
+    private readonly native: Native,
+    private readonly wantKeyFrame: () => void,
+  ) {
+    const { lib } = native;
+    this.packet = new lib.Packet();
+    this.packet.alloc();
+    [this.picture, this.spare] = [new lib.Frame(), new lib.Frame()];
+    this.picture.alloc();
+    this.spare.alloc();
+  }
+
+  push(unit: EngineUnit, nowMs: number): void {
+    this.newestMs = nowMs;
+    if (this.queue.length >= MAX_QUEUE) {
+      this.queue.length = 0;
+      this.needKey();
+    }
+    this.queue.push({ unit, dueMs: nowMs + DELAY_MS });
+  }
+
+  gap(): void {
+    this.needKey();
+  }
+
+  /** Whether it has something to show. */
+  visible(nowMs: number): boolean {
+    return this.hasPicture && nowMs - this.newestMs < STALE_MS;
+  }
+
+  decodeDue(nowMs: number): void {
+    while (this.queue.length > 0 && this.queue[0]!.dueMs <= nowMs) this.decode(this.queue.shift()!.unit);
+  }
+
+  /** Draws the last picture unless it is there already. `layout` names the layout that the tile belongs to. */
+  draw(canvas: Canvas, tile: Tile, layout: string): void {
+    if (!this.changed && this.drawnAt === layout) return;
+    const { width, height } = this.picture;
+    const target = fitInto({ width, height }, tile);
+    const key = `${width}x${height}/${this.picture.format}>${target.width}x${target.height}`;
+    if (key !== this.scaledFor) this.prepareScaling(target, key);
+    if (this.scaler!.scaleFrameSync(this.scaled!, this.picture) < 0) return;
+    // The bars around a picture of another shape have what was there before.
+    if (this.drawnAt !== layout) canvas.clear(tile);
+    canvas.copy(this.scaled!, target);
+    this.changed = false;
+    this.drawnAt = layout;
+  }
+
+  close(): void {
+    this.decoder?.freeContext();
+    this.scaler?.freeContext();
+    this.scaled?.free();
+    this.picture.free();
+    this.spare.free();
+    this.packet.free();
+  }
+
+  private needKey(): void {
+    if (this.waitsForKey) return;
+    this.waitsForKey = true;
+    this.wantKeyFrame();
+  }
+
+  private decode(unit: EngineUnit): void {
+    if (this.waitsForKey && !unit.key) return;
+    if (this.codec !== unit.codec) this.openDecoder(unit.codec);
+    this.waitsForKey = false;
+    this.packet.data = Buffer.from(unit.data.buffer, unit.data.byteOffset, unit.data.byteLength);
+    const sent = this.decoder!.sendPacketSync(this.packet);
+    this.packet.unref();
+    if (sent < 0) return this.needKey();
+    while (this.decoder!.receiveFrameSync(this.spare) >= 0) {
+      [this.picture, this.spare] = [this.spare, this.picture];
+      this.hasPicture = true;
+      this.changed = true;
+    }
+  }
+
+  private openDecoder(codec: EngineUnit['codec']): void {
+    const { lib, constants } = this.native;
+    this.decoder?.freeContext();
+    const decoder = new lib.CodecContext();
+    const found = lib.Codec.findDecoderByName(codec === 'vp8' ? constants.FF_DECODER_VP8 : constants.FF_DECODER_H264);
+    decoder.allocContext3(found);
+    decoder.threadCount = 1;
+    decoder.setFlags(constants.AV_CODEC_FLAG_LOW_DELAY);
+    const opened = decoder.open2Sync(found, null);
+    if (opened < 0) throw new Error(`the decoder of ${codec} does not open: ${opened}`);
+    this.decoder = decoder;
+    this.codec = codec;
+  }
+
+  private prepareScaling(target: Tile, key: string): void {
+    const { lib, constants } = this.native;
+    this.scaler?.freeContext();
+    this.scaled?.free();
+    const { width, height, format } = this.picture;
+    const format420 = constants.AV_PIX_FMT_YUV420P;
+    const scaler = new lib.SoftwareScaleContext();
+    const source = format as typeof format420;
+    scaler.getContext(width, height, source, target.width, target.height, format420, constants.SWS_BILINEAR);
+    const scaled = new lib.Frame();
+    scaled.alloc();
+    scaled.format = format420;
+    // Vector code may write past the end of a row: never straight into the canvas.
+    scaled.width = target.width;
+    scaled.height = target.height;
+    if (scaled.getBuffer(64) < 0) throw new Error(`no memory for a tile of ${target.width}x${target.height}`);
+    this.scaler = scaler;
+    this.scaled = scaled;
+    this.scaledFor = key;
+  }
+}

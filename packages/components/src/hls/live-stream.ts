@@ -1,0 +1,274 @@
+import { HlsError, fileNotFound } from './errors.js';
+import {
+  DELTA_NAME,
+  INIT_NAME,
+  MASTER_NAME,
+  MEDIA_NAME,
+  parsePartName,
+  partName,
+  type PartPosition,
+  segmentName,
+} from './names.js';
+import { declaredDuration, masterPlaylist, mediaPlaylist, type PartEntry, type PlaylistState } from './playlist.js';
+import { HLS_PROFILE, SEGMENT_SECONDS } from './profile.js';
+import { Waiters } from './waiters.js';
+
+/** What the compositor has made: one part of a segment. Parts come in order and without holes. */
+export interface StreamPart {
+  segment: number;
+  part: number;
+  frames: number;
+  independent: boolean;
+  /** Nothing more belongs to its segment. */
+  last: boolean;
+  /** When its first frame was shown, Unix milliseconds. */
+  startedAtMs: number;
+  /** One fragment of MP4. */
+  data: Buffer;
+}
+
+/** Where the files of a stream go. In order; neither throws. */
+export interface StreamFiles {
+  write(name: string, data: Buffer): void;
+  remove(name: string): void;
+}
+
+/** What a player waits for. */
+export interface WaitPosition {
+  segment: number;
+  /** undefined = the whole segment. */
+  part: number | undefined;
+}
+
+export interface LiveStreamOptions {
+  lowLatency: boolean;
+  /** Seconds that the playlist covers; null = everything. */
+  targetWindowSeconds: number | null;
+  /** Keeps files that the playlist does not list any more, and lists them all when it ends. */
+  persistent: boolean;
+  files: StreamFiles;
+  /** Calls back once after so many ms, unless the returned function is called before. */
+  after(ms: number, callback: () => void): () => void;
+}
+
+interface Segment {
+  sequence: number;
+  name: string;
+  startedAtMs: number;
+  parts: PartEntry[];
+  /** Fragments by part; empty once the segment is no longer served from memory. */
+  data: Buffer[];
+}
+
+/** Segments served from memory. */
+const IN_MEMORY = 4;
+/** Files kept behind the window: players may still be reading what was listed when they last looked. */
+const KEPT_BEHIND = 5;
+const MAX_WAIT_MS = 3 * SEGMENT_SECONDS * 1_000;
+const MAX_SEGMENTS_AHEAD = 2;
+
+/** One stream: its playlists, what of it is in memory, and the players that wait for more of it. */
+export class LiveStream {
+  private readonly waiters: Waiters;
+  private codecs = '';
+  private init: Buffer | undefined;
+  private readonly segments: Segment[] = [];
+  /** Index in `segments` of the first one listed. */
+  private firstListed = 0;
+  private open: Segment | null = null;
+  private ended = false;
+  private closed = false;
+  private texts = new Map<string, Buffer>();
+
+  constructor(private readonly options: LiveStreamOptions) {
+    this.waiters = new Waiters(MAX_WAIT_MS, options.after);
+  }
+
+  /** A player can begin. */
+  get hasPlaylist(): boolean {
+    return this.segments.length > 0;
+  }
+
+  started(init: Buffer, codecs: string): void {
+    this.init = init;
+    this.codecs = codecs;
+    this.options.files.write(INIT_NAME, init);
+  }
+
+  append(part: StreamPart): void {
+    if (this.ended || this.closed) return;
+    const { segment: sequence, frames, independent, data } = part;
+    this.open ??= { sequence, name: segmentName(sequence), startedAtMs: part.startedAtMs, parts: [], data: [] };
+    const name = partName(sequence, this.open.parts.length);
+    this.open.parts.push({ name, frames, independent });
+    this.open.data.push(data);
+    if (part.last) this.completeSegment();
+    this.texts.clear();
+    this.waiters.wake();
+  }
+
+  /** No more parts will come: what has begun is completed, and the playlist says that it is over. */
+  end(): void {
+    if (this.ended) return;
+    this.ended = true;
+    if (this.open !== null) this.completeSegment();
+    if (this.options.persistent) this.firstListed = 0;
+    this.texts.clear();
+    if (this.hasPlaylist) this.writePlaylists();
+    this.waiters.wake();
+  }
+
+  /** Nobody gets anything any more. */
+  close(): void {
+    this.closed = true;
+    this.waiters.wake();
+  }
+
+  /**
+   * The newest playlist, once the position exists.
+   * @throws HlsError
+   */
+  async playlistAt(name: string, position: WaitPosition, signal: AbortSignal): Promise<Buffer> {
+    if (!this.options.lowLatency || !this.hasPlaylist || this.closed) throw fileNotFound(name);
+    if (position.segment > this.newest.segment + MAX_SEGMENTS_AHEAD) {
+      throw new HlsError('INVALID_NAME', `Segment ${position.segment} is too far ahead of ${name}`);
+    }
+    const wanted = normalised(position);
+    await this.waiters.until(() => this.reached(wanted) || this.ended || this.closed, name, signal);
+
+    return this.text(name.endsWith('_delta.m3u8') ? DELTA_NAME : MEDIA_NAME);
+  }
+
+  /**
+   * A part from memory, once it exists when it is the next one.
+   * @throws HlsError
+   */
+  async part(name: string, signal: AbortSignal): Promise<Buffer> {
+    const position = parsePartName(name);
+    if (!this.options.lowLatency || position === undefined) throw fileNotFound(name);
+    const found = this.partInMemory(position);
+    if (found !== undefined) return found;
+    if (!this.isNext(position)) throw fileNotFound(name);
+    await this.waiters.until(() => this.reached(position) || this.ended || this.closed, name, signal);
+
+    const awaited = this.partInMemory(position);
+    if (awaited === undefined) throw fileNotFound(name);
+    return awaited;
+  }
+
+  /** What is in memory under that name: playlists, the header, new segments. Undefined = look on disk. */
+  inMemory(name: string): Buffer | undefined {
+    if (this.closed) throw fileNotFound(name);
+    if (name === MASTER_NAME || name === MEDIA_NAME || (name === DELTA_NAME && this.options.lowLatency))
+      return this.text(name);
+    if (name === INIT_NAME) return this.init;
+    const segment = this.segments.slice(-IN_MEMORY).find((candidate) => candidate.name === name);
+
+    return segment === undefined ? undefined : Buffer.concat(segment.data);
+  }
+
+  /** Segment and part that the next part will have. */
+  private get newest(): PartPosition {
+    if (this.open !== null) return { segment: this.open.sequence, part: this.open.parts.length };
+
+    return { segment: (this.segments.at(-1)?.sequence ?? -1) + 1, part: 0 };
+  }
+
+  private reached({ segment, part }: WaitPosition): boolean {
+    const { newest } = this;
+    if (segment < newest.segment) return true;
+
+    return part !== undefined && segment === newest.segment && part < newest.part;
+  }
+
+  /** The part itself or, where the segment ends early, the first of the next one. */
+  private isNext({ segment, part }: PartPosition): boolean {
+    const { newest } = this;
+    if (this.ended || this.closed) return false;
+    if (segment === newest.segment) return part === newest.part || part === newest.part + 1;
+
+    return segment === newest.segment + 1 && part === 0;
+  }
+
+  private partInMemory({ segment, part }: PartPosition): Buffer | undefined {
+    if (this.closed) return undefined;
+    const recent =
+      this.open === null ? this.segments.slice(-IN_MEMORY) : [...this.segments.slice(-IN_MEMORY), this.open];
+
+    return recent.find(({ sequence }) => sequence === segment)?.data[part];
+  }
+
+  private completeSegment(): void {
+    const segment = this.open!;
+    const { files } = this.options;
+    this.open = null;
+    this.segments.push(segment);
+    files.write(segment.name, Buffer.concat(segment.data));
+    const old = this.segments.at(-1 - IN_MEMORY);
+    if (old !== undefined) old.data = [];
+    this.slide();
+    if (!this.ended) this.writePlaylists();
+  }
+
+  private slide(): void {
+    const { targetWindowSeconds, persistent, files } = this.options;
+    if (targetWindowSeconds === null) return;
+    let listed = this.segments.slice(this.firstListed).reduce((sum, segment) => sum + declaredDuration(segment), 0);
+    // A player needs three segments to begin with, whatever the window.
+    while (this.segments.length - this.firstListed > 3) {
+      const without = listed - declaredDuration(this.segments[this.firstListed]!);
+      if (without < targetWindowSeconds) break;
+      listed = without;
+      this.firstListed += 1;
+    }
+    if (persistent) return;
+    while (this.firstListed > KEPT_BEHIND) {
+      files.remove(this.segments.shift()!.name);
+      this.firstListed -= 1;
+    }
+  }
+
+  private state(): PlaylistState {
+    const { segment, part } = this.newest;
+
+    return {
+      lowLatency: this.options.lowLatency,
+      initName: INIT_NAME,
+      segments: this.segments.slice(this.firstListed),
+      open: this.open,
+      nextPart: this.ended ? null : partName(segment, part),
+      ended: this.ended,
+    };
+  }
+
+  private text(name: string): Buffer {
+    if (!this.hasPlaylist || this.closed) throw fileNotFound(name);
+    let text = this.texts.get(name);
+    if (text === undefined) {
+      text = Buffer.from(
+        name === MASTER_NAME
+          ? masterPlaylist({ codecs: this.codecs, mediaPlaylist: MEDIA_NAME })
+          : mediaPlaylist(this.state(), { delta: name === DELTA_NAME }),
+      );
+      this.texts.set(name, text);
+    }
+
+    return text;
+  }
+
+  /** As a reader of the directory finds them: a recording is complete there when the stream has ended. */
+  private writePlaylists(): void {
+    const { files, lowLatency } = this.options;
+    if (this.segments.length === 1 || this.ended) files.write(MASTER_NAME, this.text(MASTER_NAME));
+    this.texts.clear();
+    files.write(MEDIA_NAME, this.text(MEDIA_NAME));
+    if (lowLatency) files.write(DELTA_NAME, this.text(DELTA_NAME));
+  }
+}
+
+/** A part behind the last of its segment means the first of the next one (RFC 8216bis, 6.2.5.2). */
+function normalised({ segment, part }: WaitPosition): WaitPosition {
+  return part !== undefined && part >= HLS_PROFILE.partsPerSegment
+    ? { segment: segment + 1, part: 0 }
+    : { segment, part };
+}

@@ -1,0 +1,139 @@
+import { HLS_PROFILE, SEGMENT_SECONDS } from './profile.js';
+
+/** One part of a segment, about 1/3 s. */
+export interface PartEntry {
+  name: string;
+  frames: number;
+  /** Begins with a key frame. */
+  independent: boolean;
+}
+
+export interface SegmentEntry {
+  /** Media sequence number, from 0. */
+  sequence: number;
+  name: string;
+  parts: readonly PartEntry[];
+  /** When its first frame was shown, Unix milliseconds. */
+  startedAtMs: number;
+}
+
+export interface PlaylistState {
+  lowLatency: boolean;
+  initName: string;
+  /** Complete segments in order, those that are to be listed. */
+  segments: readonly SegmentEntry[];
+  /** The one that is growing; null = none has begun or the stream has ended. */
+  open: SegmentEntry | null;
+  /** Name that the next part will have; null = the stream has ended. */
+  nextPart: string | null;
+  ended: boolean;
+}
+
+const PART_SECONDS = HLS_PROFILE.framesPerPart / HLS_PROFILE.framesPerSecond;
+/** Not below the duration of any part. */
+const PART_TARGET = Math.ceil(PART_SECONDS * 1_000) / 1_000;
+/** At least six target durations (RFC 8216bis, 4.4.3.8). */
+const SKIP_UNTIL = 6 * SEGMENT_SECONDS;
+/** Parts are listed for the last three target durations. */
+const SEGMENTS_WITH_PARTS = 3;
+const UNITS_PER_SECOND = 100_000;
+
+/**
+ * Duration of so many frames in units of 10 us, rounded down: a player that is told more than it can buffer asks for the
+ * same parts for ever.
+ */
+function unitsOf(frames: number): number {
+  return Math.floor((frames * UNITS_PER_SECOND) / HLS_PROFILE.framesPerSecond);
+}
+
+const segmentUnits = ({ parts }: SegmentEntry): number => parts.reduce((sum, part) => sum + unitsOf(part.frames), 0);
+const seconds = (units: number): string => (units / UNITS_PER_SECOND).toFixed(5);
+
+/** Seconds that the playlist says the segment takes: the sum of its parts. */
+export function declaredDuration(segment: SegmentEntry): number {
+  return segmentUnits(segment) / UNITS_PER_SECOND;
+}
+
+/** How many of the listed segments a delta playlist leaves out: those beyond the skip boundary. */
+export function skippable({ segments, open }: Pick<PlaylistState, 'segments' | 'open'>): number {
+  let behind = open === null ? 0 : segmentUnits(open);
+  for (let i = segments.length - 1; i >= 0; i--) {
+    if (behind >= SKIP_UNTIL * UNITS_PER_SECOND) return i + 1;
+    behind += segmentUnits(segments[i]!);
+  }
+
+  return 0;
+}
+
+function partLine({ name, frames, independent }: PartEntry): string {
+  return `#EXT-X-PART:DURATION=${seconds(unitsOf(frames))},URI="${name}"${independent ? ',INDEPENDENT=YES' : ''}`;
+}
+
+const timeLine = ({ startedAtMs }: SegmentEntry): string =>
+  `#EXT-X-PROGRAM-DATE-TIME:${new Date(startedAtMs).toISOString()}`;
+
+/** The media playlist (RFC 8216bis). `delta` leaves out old segments of a low-latency stream when there are any to skip. */
+export function mediaPlaylist(state: PlaylistState, { delta = false }: { delta?: boolean } = {}): string {
+  const { segments, open, nextPart, ended } = state;
+  // Once over there is nothing to be early for: what stays is an ordinary recording.
+  const lowLatency = state.lowLatency && !ended;
+  const skipped = delta && lowLatency ? skippable(state) : 0;
+  const lines = [
+    '#EXTM3U',
+    `#EXT-X-VERSION:${lowLatency ? 9 : 7}`,
+    '#EXT-X-INDEPENDENT-SEGMENTS',
+    `#EXT-X-TARGETDURATION:${SEGMENT_SECONDS}`,
+  ];
+  if (lowLatency) {
+    const holdBack = (3 * PART_TARGET).toFixed(3);
+    lines.push(
+      `#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=${holdBack},CAN-SKIP-UNTIL=${SKIP_UNTIL.toFixed(1)}`,
+      `#EXT-X-PART-INF:PART-TARGET=${PART_TARGET.toFixed(3)}`,
+    );
+  }
+  if (ended && segments[0]?.sequence === 0) lines.push('#EXT-X-PLAYLIST-TYPE:VOD');
+  lines.push(`#EXT-X-MEDIA-SEQUENCE:${segments[0]?.sequence ?? open?.sequence ?? 0}`);
+  // The map belongs to the first segment: skipped with it.
+  lines.push(skipped > 0 ? `#EXT-X-SKIP:SKIPPED-SEGMENTS=${skipped}` : `#EXT-X-MAP:URI="${state.initName}"`);
+
+  for (const [i, segment] of segments.entries()) {
+    if (i < skipped) continue;
+    lines.push(timeLine(segment));
+    if (lowLatency && i >= segments.length - SEGMENTS_WITH_PARTS) lines.push(...segment.parts.map(partLine));
+    lines.push(`#EXTINF:${seconds(segmentUnits(segment))},`, segment.name);
+  }
+  if (lowLatency && open !== null && open.parts.length > 0) lines.push(timeLine(open), ...open.parts.map(partLine));
+  if (lowLatency && nextPart !== null) lines.push(`#EXT-X-PRELOAD-HINT:TYPE=PART,URI="${nextPart}"`);
+  if (ended) lines.push('#EXT-X-ENDLIST');
+
+  return `${lines.join('\n')}\n`;
+}
+
+export interface Rendition {
+  /** As in RFC 6381, comma-separated. */
+  codecs: string;
+  mediaPlaylist: string;
+}
+
+/** The playlist that players start from. */
+export function masterPlaylist({ codecs, mediaPlaylist: uri }: Rendition): string {
+  const { width, height, framesPerSecond, videoBitrateBps, audioBitrateBps } = HLS_PROFILE;
+  const average = videoBitrateBps + audioBitrateBps;
+  const attributes = [
+    // Containers and key frames come on top of what the encoders are asked for.
+    `BANDWIDTH=${Math.round(average * 1.3)}`,
+    `AVERAGE-BANDWIDTH=${average}`,
+    `CODECS="${codecs}"`,
+    `RESOLUTION=${width}x${height}`,
+    `FRAME-RATE=${framesPerSecond.toFixed(3)}`,
+  ];
+
+  return [
+    '#EXTM3U',
+    '#EXT-X-VERSION:7',
+    '#EXT-X-INDEPENDENT-SEGMENTS',
+    `#EXT-X-STREAM-INF:${attributes.join(',')}`,
+    uri,
+    '',
+  ].join('\n');
+}

@@ -4,6 +4,7 @@ import { isVariant, VARIANTS } from '../variants.js';
 import type { MediaContext } from './context.js';
 import type { InboundStream } from './inbound-stream.js';
 import { PublishedTrack, type TrackOwner } from './published-track.js';
+import { StartAllowance } from './start-allowance.js';
 
 const REPORT_INTERVAL_MS = 1000;
 /** The first report follows soon, so that the publisher's own round-trip time and congestion control get going. */
@@ -34,6 +35,7 @@ export class InboundSide implements TrackOwner {
   private midIds: number[] = [];
   private transportCcId: number | undefined;
   private recorder: TransportCcRecorder | undefined;
+  private readonly allowance = new StartAllowance();
   private readonly blocks: ReportBlock[] = [];
   private reportDueMs = -1;
 
@@ -85,6 +87,11 @@ export class InboundSide implements TrackOwner {
       this.recorder ??= new TransportCcRecorder({ senderSsrc: this.options.localSsrc });
     }
     return { added, removed };
+  }
+
+  /** A cycle has ended: the client's estimate of what it may send begins anew. */
+  pathReady(nowMs: number): void {
+    this.allowance.begin(nowMs);
   }
 
   private remove(track: PublishedTrack): void {
@@ -200,7 +207,10 @@ export class InboundSide implements TrackOwner {
     this.context.writer.reset();
     for (const track of this.tracks.values()) this.writeNacks(track, nowMs, roundTripMs);
     this.flush();
-    if (this.recorder?.isDue(nowMs)) this.writeTransportFeedback(this.recorder, nowMs);
+    if (this.recorder !== undefined) {
+      if (this.recorder.isDue(nowMs)) this.writeTransportFeedback(this.recorder, nowMs);
+      this.writeAllowance(nowMs);
+    }
     if (this.reportDueMs >= 0 && nowMs >= this.reportDueMs) this.writeReport(nowMs);
   }
 
@@ -233,6 +243,20 @@ export class InboundSide implements TrackOwner {
       if (!recorder.write(writer, mediaSsrc ?? 0, nowMs)) return;
       this.options.sendRtcp();
     }
+  }
+
+  private writeAllowance(nowMs: number): void {
+    let expectedBps = 0;
+    for (const { params, bitrates } of this.tracks.values()) {
+      if (params.kind !== 'video') continue;
+      for (const variant of params.rids.length === 0 ? (['h'] as const) : params.rids) expectedBps += bitrates[variant];
+    }
+    const bps = this.allowance.due(nowMs, expectedBps);
+    if (bps === 0) return;
+    const ssrcs: number[] = [];
+    for (const [ssrc, { rtx }] of this.routes) if (!rtx && ssrcs.length < REPORT_BLOCKS) ssrcs.push(ssrc);
+    this.context.writer.reset().remb(this.options.localSsrc, bps, ssrcs);
+    this.options.sendRtcp();
   }
 
   private writeReport(nowMs: number): void {

@@ -175,6 +175,45 @@ test('transport-wide feedback covers every packet of the transport, whatever its
   expect(count).toBeLessThanOrEqual(22);
 });
 
+describe('what a publisher may send at first', () => {
+  function allowances(peer: MemoryPeer): number[] {
+    const found: number[] = [];
+    peer.forEachRtcp((reader) => {
+      const bps = reader.readRembBps();
+      if (bps >= 0) found.push(bps);
+    });
+    peer.rtcp.length = 0;
+    return found;
+  }
+
+  test('is what it has negotiated, with room above it, until its own estimate has had time; then there is no limit', () => {
+    const publisher = world.join('pub', { inbound: [inboundSimulcast('cam'), inboundAudio('mic')] });
+    world.room.setTrackBitrates('cam', { l: 150_000, m: 500_000, h: 2_500_000 });
+    publisher.rtcp.length = 0;
+    world.advance(2500);
+    const first = allowances(publisher);
+    expect(first.length).toBeGreaterThan(20);
+    for (const bps of first) expect(Math.abs(bps / 3_937_500 - 1)).toBeLessThan(0.01);
+
+    world.advance(1000);
+    expect(allowances(publisher).at(-1)).toBeGreaterThan(90_000_000);
+    world.advance(5000);
+    expect(allowances(publisher)).toEqual([]);
+
+    // A restart begins it anew.
+    world.negotiate('pub', { inbound: [inboundSimulcast('cam')] });
+    publisher.connect();
+    world.advance(100);
+    expect(allowances(publisher).length).toBeGreaterThan(0);
+  });
+
+  test('is not told to a client without pictures', () => {
+    const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });
+    world.advance(5000);
+    expect(allowances(publisher)).toEqual([]);
+  });
+});
+
 describe('voice activity', () => {
   test('is told on change, and to a new subscriber alone when it comes', () => {
     const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });

@@ -81,7 +81,9 @@ export class RoomTransport {
   }
 
   private cycleEnded(): void {
-    if (this.dtlsUp && !this.failed) this.outbound.goLive(this.generation);
+    if (!this.dtlsUp || this.failed) return;
+    this.inbound.pathReady(this.context.world.now());
+    this.outbound.goLive(this.generation);
   }
 
   private receiveRtcp(buffer: Buffer, start: number, end: number, nowMs: number): void {

@@ -12,4 +12,8 @@ export interface ClientFlow {
    * a caller that reuses its buffer must then wait.
    */
   send(datagram: Buffer): boolean;
+  /** Media goes this way from now on, so that it may pay to have a socket of its own for it. */
+  chosen?(): void;
+  /** Undoes one `chosen`. */
+  left?(): void;
 }

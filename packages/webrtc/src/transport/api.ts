@@ -122,6 +122,8 @@ export interface MediaPortOptions {
   nonceSecret?: Buffer;
   /** Milliseconds since the epoch that never go back; the same for all threads. */
   clock?: () => number;
+  /** Clients that get a socket of their own on the port's number at most; 0 for none. They are there on Linux only. */
+  maxClientSockets?: number;
   /** A slot that a `sink` had kept because the kernel's buffer was full is free again: `PacketSealer.release`. */
   onSlotFree?(slot: number): void;
 }
@@ -160,6 +162,8 @@ export interface MediaPort {
 export interface MediaPortStats {
   transports: number;
   allocations: number;
+  /** Clients with a socket of their own. */
+  connectedClients: number;
   bytesReceived: number;
   bytesSent: number;
   packetsReceived: number;

@@ -36,9 +36,11 @@ beforeEach(() => {
     certificate,
     nonces: new Nonces(),
     clock: () => nowMs,
-    sendUdp: (datagram) => {
-      sent.push(Buffer.from(datagram));
-      return kernelTakes;
+    sockets: {
+      send: (datagram) => {
+        sent.push(Buffer.from(datagram));
+        return kernelTakes;
+      },
     },
     onSlotKept: (slot) => kept.push(slot),
   });
@@ -133,7 +135,7 @@ describe('an IPv6 port', () => {
       certificate,
       nonces: new Nonces(),
       clock: () => nowMs,
-      sendUdp: (datagram) => sent.push(Buffer.from(datagram)) > 0,
+      sockets: { send: (datagram) => sent.push(Buffer.from(datagram)) > 0 },
       onSlotKept: () => undefined,
     });
     const opened = v6.openTransport({ id: 'v6', relay: user, handlers: ignoring(() => undefined) });

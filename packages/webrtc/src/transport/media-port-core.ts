@@ -13,6 +13,7 @@ import type { MediaPortStats, PeerTransport, PeerTransportOptions, RelayStream, 
 import { createDropCounters, type DropReason } from './drops.js';
 import { type Source, SourceTable } from './source-table.js';
 import { Transport, type TransportHost } from './transport.js';
+import { UdpFlow, type UdpSockets } from './udp-flow.js';
 
 /** Challenges one source address may draw: enough for an office behind one address that joins at once. */
 const CHALLENGE_BURST = 1_000;
@@ -25,8 +26,7 @@ export interface MediaPortCoreOptions {
   certificate: DtlsCertificate;
   nonces: Nonces;
   clock: () => number;
-  /** Sends a datagram to a UDP client. False when the kernel still uses its bytes. */
-  sendUdp: (datagram: Buffer, port: number, address: string) => boolean;
+  sockets: UdpSockets;
   onSlotKept: (slot: number) => void;
   limits?: Partial<RelayLimits>;
 }
@@ -44,6 +44,7 @@ export class MediaPortCore {
   readonly #streams = new Map<RelayClient, RelayStreamOptions>();
   readonly #host: Omit<TransportHost, 'ufrags'>;
   readonly #totals = { bytesReceived: 0, bytesSent: 0, packetsReceived: 0, packetsSent: 0 };
+  readonly #connected = new Set<UdpFlow>();
   #sweptMs = 0;
 
   constructor(private readonly options: MediaPortCoreOptions) {
@@ -60,7 +61,7 @@ export class MediaPortCore {
       drops: this.#drops,
       relayed: options.advertised,
       clock: options.clock,
-      sourceChanged: (source) => this.#sources.update(source),
+      sourceChanged: (source) => this.#sourceChanged(source),
       slotKept: options.onSlotKept,
       closed: (transport) => this.#transports.delete(transport),
     };
@@ -143,12 +144,14 @@ export class MediaPortCore {
     this.#sweptMs = nowMs;
     this.#relay.sweep(nowMs);
     for (const transport of this.#transports) transport.sweep(nowMs);
+    for (const flow of this.#connected) flow.sweep();
   }
 
   stats(): MediaPortStats {
     return {
       transports: this.#transports.size,
       allocations: this.#relay.allocationCount,
+      connectedClients: this.#connected.size,
       ...this.#totals,
       dropped: { ...this.#drops },
     };
@@ -161,6 +164,7 @@ export class MediaPortCore {
 
   close(): void {
     for (const transport of this.#transports) transport.close();
+    for (const flow of this.#connected) flow.disconnect();
     for (const options of this.#streams.values()) options.close();
     this.#streams.clear();
   }
@@ -204,22 +208,24 @@ export class MediaPortCore {
   }
 
   #newSource(address: string, port: number): Source {
-    const flow: ClientFlow = {
-      protocol: 'udp',
+    const flow = new UdpFlow({
       address,
       port,
       source: toTransportAddress(address, port),
-      send: (datagram) => {
-        this.#totals.packetsSent++;
-        this.#totals.bytesSent += datagram.length;
-        return this.options.sendUdp(datagram, port, address);
-      },
-    };
+      sockets: this.options.sockets,
+      totals: this.#totals,
+      connected: this.#connected,
+    });
     return { flow, allocation: undefined, direct: undefined };
   }
 
+  #sourceChanged(source: Source): void {
+    this.#sources.update(source);
+    if (source.allocation === undefined && source.direct === undefined) (source.flow as UdpFlow).disconnect();
+  }
+
   #clientChanged(client: RelayClient): void {
-    if (client.flow.protocol === 'udp') return this.#sources.update(client as Source);
+    if (client.flow instanceof UdpFlow) return this.#sourceChanged(client as Source);
     // A connection serves one allocation; without it there is nothing more to say on it.
     if (client.allocation === undefined) {
       this.#streams.get(client)?.close();

@@ -78,7 +78,7 @@ export class Transport implements PeerTransport, RelayOwner {
       onFailed: (reason) => this.#fail(reason),
       onClosed: () => {
         this.#usable = false;
-        this.#path = undefined;
+        this.#use(undefined);
       },
     });
   }
@@ -124,7 +124,7 @@ export class Transport implements PeerTransport, RelayOwner {
     this.#dtls.close();
     this.#closed = true;
     this.#usable = false;
-    this.#path = undefined;
+    this.#use(undefined);
     this.#ice.close();
     for (const path of this.#direct.keys()) this.#dropDirect(path);
     this.host.relay.removeUser(this.username);
@@ -226,7 +226,7 @@ export class Transport implements PeerTransport, RelayOwner {
     if (!outcome.accepted) return outcome;
     path.checkedAtMs = nowMs;
     const { nominated } = outcome;
-    if (nominated !== undefined && this.#usable) this.#path = path;
+    if (nominated !== undefined && this.#usable) this.#use(path);
     if (nominated?.first === true) this.#guard(() => this.#handlers.onIceConnected(nominated.generation));
     if (before === 'silent' && this.#ice.state === 'connected') this.#guard(() => this.#handlers.onActive?.());
     return outcome;
@@ -289,13 +289,22 @@ export class Transport implements PeerTransport, RelayOwner {
   #fail(reason: string): void {
     if (!this.#usable) return;
     this.#usable = false;
-    this.#path = undefined;
+    this.#use(undefined);
     this.#guard(() => this.#handlers.onFailed(reason));
+  }
+
+  /** Media goes this way from now on. */
+  #use(path: MediaPath | undefined): void {
+    const before = this.#path;
+    if (before === path) return;
+    this.#path = path;
+    path?.flow.chosen?.();
+    before?.flow.left?.();
   }
 
   #forget(path: MediaPath): void {
     this.#ice.forget(path);
-    if (this.#path === path) this.#path = undefined;
+    if (this.#path === path) this.#use(undefined);
     if (this.#dtlsPath === path) this.#dtlsPath = undefined;
   }
 

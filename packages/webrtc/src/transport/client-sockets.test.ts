@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { createSocket, type Socket } from 'node:dgram';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { WebrtcError } from '../errors.js';
+import {
+  Closers,
+  clientCertificate,
+  credentials,
+  exchangeMedia,
+  openRecorded,
+  startClient,
+  startPort,
+  user,
+} from '../testing/port-fixture.js';
+import { bindFirstFree, SHARES_PORTS } from './bind-port.js';
+import { ClientSockets } from './client-sockets.js';
+
+const closers = new Closers();
+afterEach(() => closers.closeAll());
+const onLinux = SHARES_PORTS ? describe : describe.skip;
+
+async function bound(address = '127.0.0.1', range = { min: 0, max: 0 }): Promise<Socket> {
+  const socket = await bindFirstFree(address, range);
+  closers.add(async () => void socket.close());
+  return socket;
+}
+
+describe('the port', () => {
+  test('is nobody else’s, although its sockets share their number', async () => {
+    const { port } = (await bound()).address();
+    await expect(bindFirstFree('127.0.0.1', { min: port, max: port })).rejects.toThrow(WebrtcError);
+    await expect(bindFirstFree('0.0.0.0', { min: port, max: port })).rejects.toThrow(`UDP port of ${port}-${port}`);
+  });
+
+  test('is a different one for each of many who ask at once', async () => {
+    const { port } = (await bound()).address();
+    const max = Math.min(65_535, port + 200);
+    const sockets = await Promise.all(Array.from({ length: 8 }, () => bound('127.0.0.1', { min: port, max })));
+    expect(new Set(sockets.map((socket) => socket.address().port)).size).toBe(8);
+  });
+
+  test('that a program holds for itself alone is passed over', async () => {
+    const other = createSocket('udp4').bind(0, '127.0.0.1');
+    await once(other, 'listening');
+    closers.add(async () => void other.close());
+    const { port } = other.address();
+    await expect(bindFirstFree('127.0.0.1', { min: port, max: port })).rejects.toMatchObject({ code: 'NO_FREE_PORT' });
+  });
+});
+
+onLinux('sockets of single clients', () => {
+  async function opened(max: number) {
+    const listener = await bound();
+    const received: string[] = [];
+    let wake = (): void => undefined;
+    const onMessage = (datagram: Buffer, from: { port: number }): void => {
+      received.push(`${datagram.toString()} of ${from.port}`);
+      wake();
+    };
+    listener.on('message', onMessage);
+    const { port } = listener.address();
+    const sockets = new ClientSockets({ address: '127.0.0.1', port, max, onMessage, onBusy: () => undefined });
+    closers.add(async () => sockets.close());
+    const until = async (line: string): Promise<void> => {
+      while (!received.includes(line)) await new Promise<void>((resolve) => (wake = resolve));
+    };
+    return { sockets, port, received, until };
+  }
+
+  async function client(port: number): Promise<Socket> {
+    const socket = createSocket('udp4');
+    socket.connect(port, '127.0.0.1');
+    await once(socket, 'connect');
+    closers.add(async () => void socket.close());
+    return socket;
+  }
+
+  test('get and send what is their client’s; strangers reach the common one', async () => {
+    const { sockets, port, until } = await opened(10);
+    const [known, stranger] = [await client(port), await client(port)];
+    const connection = sockets.connect(known.address().port, '127.0.0.1');
+    known.send('from the client');
+    stranger.send('from a stranger');
+    await until(`from the client of ${known.address().port}`);
+    await until(`from a stranger of ${stranger.address().port}`);
+    const answer = once(known, 'message');
+    expect(connection?.send(Buffer.from('to the client'))).toBe(true);
+    expect(String((await answer)[0])).toBe('to the client');
+    connection?.close();
+    known.send('after it was closed');
+    await until(`after it was closed of ${known.address().port}`);
+  });
+
+  test('are no more than allowed, and a closed one makes room', async () => {
+    const { sockets } = await opened(1);
+    const first = sockets.connect(9, '127.0.0.1');
+    expect(first).toBeDefined();
+    expect(sockets.connect(10, '127.0.0.1')).toBeUndefined();
+    first?.close();
+    first?.close();
+    expect(sockets.connect(10, '127.0.0.1')).toBeDefined();
+    expect(sockets.count).toBe(1);
+  });
+
+  test('a client the system refuses one is left to the common socket', async () => {
+    const { sockets } = await opened(10);
+    expect(sockets.connect(9, 'fe80::1')).toBeUndefined();
+    expect(sockets.count).toBe(0);
+  });
+
+  test.each([0, 1])(
+    'media flows the same with %d of them for two clients, through a move to a new address',
+    async (n) => {
+      const port = await startPort(closers, { maxClientSockets: n });
+      const { fingerprint } = await clientCertificate();
+      const pairs = await Promise.all(
+        [1, 2].map(async (number) => {
+          const recorded = openRecorded(port, {}, { ...user, username: `179:${number}` });
+          const each = await startClient(closers, port);
+          recorded.transport.negotiate({ generation: 1, ice: credentials(number), fingerprint });
+          await each.check(credentials(number));
+          await each.handshake();
+          await recorded.until('dtls');
+          return { recorded, each, number };
+        }),
+      );
+      for (const { recorded, each } of pairs) await exchangeMedia(recorded, each, 1);
+      expect(port.stats().connectedClients).toBe(n);
+      for (const { recorded, each, number } of pairs) {
+        await each.move();
+        await each.check(credentials(number));
+        expect(recorded.transport.pathState.remotePort).toBe(each.wire.local.port);
+        await exchangeMedia(recorded, each, 2);
+      }
+    },
+  );
+});

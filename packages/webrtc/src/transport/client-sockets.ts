@@ -1,0 +1,85 @@
+import { createSocket, type Socket } from 'node:dgram';
+import { isIPv6 } from 'node:net';
+import type { UdpConnection } from './udp-flow.js';
+
+/** A burst of key frames from many publishers fits; the system caps it at its own limit. */
+const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
+/** After the system refused a socket (files used up), none is asked for during this time. */
+const REFUSED_PAUSE_MS = 10_000;
+
+export interface PortSocketOptions {
+  address: string;
+  /** Several sockets may have the number, as long as all of them say so. */
+  shared: boolean;
+}
+
+/** An unbound socket with the port's settings. */
+export function portSocket({ address, shared }: PortSocketOptions): Socket {
+  return createSocket({
+    type: isIPv6(address) ? 'udp6' : 'udp4',
+    reuseAddr: shared,
+    recvBufferSize: SOCKET_BUFFER_BYTES,
+    sendBufferSize: SOCKET_BUFFER_BYTES,
+    // Addresses are literals: without this every send would wait for the next tick, after its buffer was reused.
+    lookup: (host, _options, callback) => callback(null, host, isIPv6(host) ? 6 : 4),
+  });
+}
+
+export interface ClientSocketsOptions {
+  address: string;
+  port: number;
+  /** At most so many at once; the kernel's search for the receiver of a datagram grows with them. */
+  max: number;
+  /** A datagram, on whichever socket. For an instant after it was made a socket also gets those of other clients. */
+  onMessage(datagram: Buffer, from: { address: string; port: number }): void;
+  /** A send on this socket could not be completed at once. */
+  onBusy(socket: Socket): void;
+}
+
+/** Connected sockets beside the one that listens on the port: one for each client that gets media. */
+export class ClientSockets {
+  readonly #open = new Set<Socket>();
+  #refusedUntilMs = 0;
+
+  constructor(private readonly options: ClientSocketsOptions) {}
+
+  get count(): number {
+    return this.#open.size;
+  }
+
+  /** Undefined when there are too many, or the system refuses: the client is served by the common socket then. */
+  connect(port: number, address: string): UdpConnection | undefined {
+    if (this.#open.size >= this.options.max || performance.now() < this.#refusedUntilMs) return undefined;
+    const socket = portSocket({ address: this.options.address, shared: true });
+    // ICMP errors of a client that is gone surface here; ICE notices its silence.
+    socket.on('error', () => undefined);
+    socket.on('message', this.options.onMessage);
+    try {
+      // With our lookup both end within the call.
+      socket.bind({ port: this.options.port, address: this.options.address, exclusive: true });
+      socket.connect(port, address);
+      socket.remoteAddress();
+    } catch {
+      this.#refusedUntilMs = performance.now() + REFUSED_PAUSE_MS;
+      socket.close();
+      return undefined;
+    }
+    this.#open.add(socket);
+    return {
+      send: (datagram) => {
+        socket.send(datagram);
+        if (socket.getSendQueueCount() === 0) return true;
+        this.options.onBusy(socket);
+        return false;
+      },
+      close: () => {
+        if (this.#open.delete(socket)) socket.close();
+      },
+    };
+  }
+
+  close(): void {
+    for (const socket of this.#open) socket.close();
+    this.#open.clear();
+  }
+}

@@ -1,0 +1,73 @@
+import { describe, expect, test } from '@jest/globals';
+import { UdpFlow, type UdpSockets } from './udp-flow.js';
+
+function flowOver(sockets: Partial<UdpSockets> = {}) {
+  const common: string[] = [];
+  const own: string[] = [];
+  let closed = 0;
+  const connected = new Set<UdpFlow>();
+  const totals = { packetsSent: 0, bytesSent: 0 };
+  const flow = new UdpFlow({
+    address: '192.0.2.1',
+    port: 4000,
+    source: { bytes: Uint8Array.of(192, 0, 2, 1), port: 4000 },
+    sockets: {
+      send: (datagram) => common.push(datagram.toString()) > 0,
+      connect: () => ({ send: (datagram) => own.push(datagram.toString()) < 0, close: () => (closed += 1) }),
+      ...sockets,
+    },
+    totals,
+    connected,
+  });
+  return { flow, common, own, connected, totals, closed: () => closed };
+}
+
+describe('a client’s UDP flow', () => {
+  test('goes through the common socket until it is chosen and through its own after', () => {
+    const { flow, common, own, connected, totals } = flowOver();
+    expect(flow.send(Buffer.from('check'))).toBe(true);
+    flow.chosen();
+    expect(flow.send(Buffer.from('media'))).toBe(false);
+    expect([common, own, connected.size]).toEqual([['check'], ['media'], 1]);
+    expect(totals).toEqual({ packetsSent: 2, bytesSent: 10 });
+  });
+
+  test('keeps its socket for a while after it was left, and for good when it is chosen again meanwhile', () => {
+    const { flow, connected, closed } = flowOver();
+    flow.chosen();
+    flow.left();
+    flow.sweep();
+    flow.chosen();
+    flow.sweep();
+    flow.sweep();
+    expect([connected.size, closed()]).toEqual([1, 0]);
+    flow.left();
+    flow.sweep();
+    expect(closed()).toBe(0);
+    flow.sweep();
+    expect([connected.size, closed()]).toEqual([0, 1]);
+  });
+
+  test('that two transports use keeps its socket until both have left', () => {
+    const { flow, closed } = flowOver();
+    flow.chosen();
+    flow.chosen();
+    flow.left();
+    flow.sweep();
+    flow.sweep();
+    expect(closed()).toBe(0);
+    flow.left();
+    flow.sweep();
+    flow.sweep();
+    expect(closed()).toBe(1);
+  });
+
+  test('stays with the common socket where there can be no other', () => {
+    const { flow, common, connected } = flowOver({ connect: () => undefined });
+    flow.chosen();
+    flow.send(Buffer.from('media'));
+    flow.left();
+    flow.sweep();
+    expect([common, connected.size]).toEqual([['media'], 0]);
+  });
+});

@@ -12,6 +12,9 @@ export const packages = {
   'erlang-dev': 'erlc',
   elixir: 'elixir',
   iproute2: 'ip',
+  kamailio: 'kamailio',
+  'baresip-core': 'baresip',
+  'sip-tester': 'sipp',
 };
 
 /** Not for the tests: what the benchmarks compare with. */

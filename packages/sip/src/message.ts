@@ -132,9 +132,10 @@ export function writeMessage(message: SipMessage): Buffer {
     message.kind === 'request'
       ? `${message.method} ${message.uri} SIP/2.0`
       : `SIP/2.0 ${message.status} ${message.reason}`;
-  const lines = [start];
+  // Proxies read Via first, so it stands first (RFC 3261 section 7.3.1).
+  const lines = [start, ...message.headers.all('Via').map((value) => `Via: ${value}`)];
   for (const [name, value] of message.headers) {
-    if (name !== 'Content-Length') lines.push(`${name}: ${value}`);
+    if (name !== 'Content-Length' && name !== 'Via') lines.push(`${name}: ${value}`);
   }
   lines.push(`Content-Length: ${message.body.length}`, '', '');
   return Buffer.concat([Buffer.from(lines.join('\r\n')), message.body]);

@@ -1,0 +1,240 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import {
+  type CallEvent,
+  type DialOptions,
+  type PhoneCall,
+  pcmAudio,
+  type RegistrationEvent,
+  SipPhone,
+  type SipPhoneOptions,
+  systemNames,
+} from '@bloom/sip';
+import { type Host, Lab, labUnavailable } from '../hosts/lab.js';
+import { password, peersMissing, type Program, startBaresip, startKamailio, startSipp } from './programs.js';
+import { answers, challengesForEver, hangsUp, holds, refuses, ringsUntilCancelled } from './scenarios.js';
+import { concat, frequencyOf, readWav, toneFrames, writeWav } from './tone.js';
+
+// Real programs on a busy machine.
+jest.setTimeout(30_000);
+
+const reason = labUnavailable() ?? peersMissing();
+if (reason) console.warn(`*** SKIPPED: no calls to real phones here: ${reason}`);
+
+async function until(what: string, condition: () => boolean, timeoutMs = 10_000): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`waited in vain: ${what}`);
+    await new Promise((wait) => setTimeout(wait, 20));
+  }
+}
+
+(reason ? describe.skip : describe)('the phone and real peers', () => {
+  let lab: Lab;
+  let proxy: Host;
+  let desk: Host;
+  let trunk: Host;
+  let folder: string;
+  let kamailio: Program;
+  const phones: SipPhone[] = [];
+  const programs: Program[] = [];
+  let runs = 0;
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'bloom-sip-'));
+    lab = await Lab.open();
+    proxy = lab.addHost('pbx.lab.test');
+    desk = lab.addHost('desk.lab.test');
+    trunk = lab.addHost('trunk.lab.test');
+    kamailio = await startKamailio(proxy, folder, `${trunk.address}:5060`);
+  });
+  afterEach(async () => {
+    await Promise.all(phones.splice(0).map((phone) => phone.stop()));
+    await Promise.all(programs.splice(0).map((program) => program.stop()));
+  });
+  afterAll(async () => {
+    await kamailio?.stop();
+    await lab?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  interface Registered {
+    phone: SipPhone;
+    registration: RegistrationEvent[];
+  }
+
+  async function startPhone(options: Partial<SipPhoneOptions> = {}, secret = password): Promise<Registered> {
+    const registration: RegistrationEvent[] = [];
+    const phone = new SipPhone({
+      address: lab.ownAddress,
+      names: systemNames({ servers: [lab.ownAddress] }),
+      onRegistration: (event) => registration.push(event),
+      ...options,
+    });
+    phones.push(phone);
+    await phone.start({ address: 'pbx.lab.test', username: 'room', password: secret });
+    await until('an answer of the registrar', () => registration.length > 0);
+    return { phone, registration };
+  }
+
+  async function sipp(scenario: string): Promise<Program> {
+    runs += 1;
+    const program = await startSipp(trunk, join(folder, `sipp-${runs}`), scenario);
+    programs.push(program);
+    return program;
+  }
+
+  interface Dialled {
+    call: PhoneCall;
+    events: CallEvent[];
+    heard: Int16Array[];
+    types: () => string[];
+  }
+
+  async function dial(phone: SipPhone, number: string, options: Partial<DialOptions> = {}): Promise<Dialled> {
+    const events: CallEvent[] = [];
+    const heard: Int16Array[] = [];
+    const call = await phone.dial(number, {
+      audio: pcmAudio({ received: (samples) => samples && heard.push(samples), next: toneFrames(440) }),
+      onEvent: (event) => events.push(event),
+      ...options,
+    });
+    return { call, events, heard, types: () => events.map((event) => event.type) };
+  }
+
+  test.each(['UDP', 'TCP'] as const)(
+    'registers with the right password over %s and leaves nothing behind',
+    async (transport) => {
+      const { phone, registration } = await startPhone({ transport });
+      expect(registration).toEqual([{ type: 'registered', expiresSeconds: 300 }]);
+      await phone.stop();
+      expect(registration.at(-1)).toEqual({ type: 'stopped' });
+      const last = phone.trace().at(-1);
+      expect(last?.text).toMatch(/^SIP\/2\.0 200 OK/);
+      expect(JSON.stringify(phone.trace())).not.toContain(password);
+    },
+  );
+
+  test('a wrong password is told once and not tried again', async () => {
+    const { phone, registration } = await startPhone({}, 'wrong');
+    expect(registration).toMatchObject([{ type: 'failed', final: true, reason: 'unauthorized', status: 401 }]);
+    expect(phone.trace().filter((entry) => entry.direction === 'out')).toHaveLength(2);
+  });
+
+  test('a registrar that challenges for ever is left alone', async () => {
+    await sipp(challengesForEver);
+    const registration: RegistrationEvent[] = [];
+    const phone = new SipPhone({ address: lab.ownAddress, onRegistration: (event) => registration.push(event) });
+    phones.push(phone);
+    await phone.start({ address: trunk.address, username: 'room', password });
+    await until('the end of the loop', () => registration.length > 0);
+    expect(registration).toMatchObject([{ type: 'failed', final: true, reason: 'unauthorized' }]);
+    expect(phone.trace().filter((entry) => entry.direction === 'out')).toHaveLength(5);
+  });
+
+  test('a restarted registrar knows the phone again after the next refresh', async () => {
+    const { registration } = await startPhone({ expiresSeconds: 10 });
+    await kamailio.stop();
+    kamailio = await startKamailio(proxy, folder, `${trunk.address}:5060`);
+    await until('the refresh', () => registration.length > 1, 12_000);
+    expect(registration.at(-1)).toEqual({ type: 'registered', expiresSeconds: 10 });
+  });
+
+  test.each(['UDP', 'TCP'] as const)('calls baresip over %s; both hear the tone of the other', async (transport) => {
+    const wav = join(folder, 'tone-1000.wav');
+    const next = toneFrames(1000);
+    writeWav(wav, concat(Array.from({ length: 1000 }, next)));
+    runs += 1;
+    const home = join(folder, `baresip-${runs}`);
+    const bob = await startBaresip(desk, home, { user: '4930', registrar: proxy.address, play: wav });
+    programs.push(bob);
+
+    const { phone } = await startPhone({ transport });
+    const { call, events, heard } = await dial(phone, '4930');
+    await until('two seconds of sound', () => heard.length > 100);
+    expect(events).toContainEqual({ type: 'answered' });
+    call.hangUp();
+    expect(await call.ended).toMatchObject({ reason: 'hung_up' });
+    await until('the phone to hang up', () => bob.output.includes('terminated'));
+    await bob.stop();
+
+    const atRoom = frequencyOf(concat(heard.slice(25)));
+    const dump = readdirSync(home).find((name) => name.endsWith('-dec.wav'));
+    const atDesk = frequencyOf(readWav(join(home, dump ?? 'no dump of what was heard')).subarray(4000));
+    console.info(`tones over ${transport}: 1000 Hz heard as ${atRoom.toFixed(1)}, 440 Hz as ${atDesk.toFixed(1)}`);
+    expect(Math.abs(atRoom - 1000)).toBeLessThan(20);
+    expect(Math.abs(atDesk - 440)).toBeLessThan(8.8);
+  });
+
+  test('calls sipp, hears its own tone come back, and hangs up', async () => {
+    const { phone } = await startPhone();
+    const phoneAtTrunk = await sipp(answers);
+    const { call, types, heard } = await dial(phone, '+49 (30) 123-45');
+    await until('a second of sound', () => heard.length > 75);
+    call.hangUp();
+    expect(await call.ended).toMatchObject({ reason: 'hung_up' });
+    expect(await phoneAtTrunk.exit()).toBe(0);
+    expect(types()).toEqual(['ringing', 'answered', 'media', 'ended']);
+    expect(Math.abs(frequencyOf(concat(heard.slice(20))) - 440)).toBeLessThan(8.8);
+  });
+
+  test.each([
+    ['486 Busy Here', 'busy', ''],
+    ['603 Decline', 'declined', ''],
+    ['480 Temporarily Unavailable', 'unavailable', ''],
+    ['302 Moved Temporarily', 'redirected', ''],
+    ['503 Service Unavailable', 'server_error', ''],
+  ])('%s ends the call: %s', async (status, expected, more) => {
+    const { phone } = await startPhone();
+    const other = await sipp(refuses(status, more));
+    const { call } = await dial(phone, '200');
+    expect(await call.ended).toMatchObject({ reason: expected });
+    expect(await other.exit()).toBe(0);
+  });
+
+  test('a number that the provider does not know ends the call', async () => {
+    const { phone } = await startPhone();
+    const { call } = await dial(phone, '404');
+    expect(await call.ended).toEqual({ reason: 'not_found', status: 404, text: '404 Not Found' });
+  });
+
+  test('nobody answers: cancelled after the time that was given', async () => {
+    const { phone } = await startPhone();
+    const other = await sipp(ringsUntilCancelled);
+    const { call } = await dial(phone, '200', { ringTimeoutMs: 1500 });
+    expect(await call.ended).toMatchObject({ reason: 'no_answer' });
+    expect(await other.exit()).toBe(0);
+  });
+
+  test('hanging up while it rings cancels the call', async () => {
+    const { phone } = await startPhone();
+    const other = await sipp(ringsUntilCancelled);
+    const { call, types } = await dial(phone, '200');
+    await until('ringing', () => types().includes('ringing'));
+    call.hangUp();
+    expect(await call.ended).toMatchObject({ reason: 'cancelled' });
+    expect(await other.exit()).toBe(0);
+  });
+
+  test('early media is heard before the answer, and the other side hangs up', async () => {
+    const { phone } = await startPhone();
+    const other = await sipp(hangsUp);
+    const { call, events } = await dial(phone, '200');
+    expect(await call.ended).toMatchObject({ reason: 'remote_hung_up' });
+    expect(await other.exit()).toBe(0);
+    expect(events.map((event) => event.type)).toEqual(['media', 'ringing', 'answered', 'media', 'ended']);
+    expect(events[0]).toMatchObject({ early: true });
+  });
+
+  test('is put on hold, taken back, asked for its options and hung up on', async () => {
+    const { phone } = await startPhone();
+    const other = await sipp(holds);
+    const { call, events } = await dial(phone, '200');
+    expect(await call.ended).toMatchObject({ reason: 'remote_hung_up' });
+    expect(await other.exit()).toBe(0);
+    const held = events.flatMap((event) => (event.type === 'held' ? [event.held] : []));
+    expect(held).toEqual([true, false]);
+  });
+});

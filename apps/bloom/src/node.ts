@@ -1,4 +1,5 @@
 import { createActorSystem } from '@bloom/actors';
+import { fileKind } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import {
   createHttpApi,
@@ -11,13 +12,15 @@ import {
 import type { Log } from '@bloom/log';
 import { Metrics, startMetricsServer } from '@bloom/metrics';
 import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
-import { createRooms, type ComponentKind, type Rooms } from '@bloom/rooms';
+import { createRooms, type ComponentKind, type RoomService, type Rooms } from '@bloom/rooms';
 import { createMediaEngine, type MediaEngine } from '@bloom/sfu';
 import { createPeerSession, createPeerSocketServer, PEER_SOCKET_PATH } from '@bloom/signaling';
 import { join } from 'node:path';
 import { Closing } from './closing.js';
+import { joinCluster, type Cluster } from './cluster.js';
 import { metricsReport } from './metrics-report.js';
 import { MediaTraffic } from './media-traffic.js';
+import { registerNodeFunctions } from './node-functions.js';
 import { pageFiles } from './page.js';
 import { version } from './version.js';
 
@@ -41,7 +44,10 @@ export interface RunningNode {
   /** `http(s)://<ip>:<port>` */
   readonly url: string;
   readonly metricsUrl: string;
+  /** The rooms of this node. */
   readonly rooms: Rooms;
+  /** undefined without `JF_DIST_ENABLED`. */
+  readonly cluster: Cluster | undefined;
   /** Whether `GET /` serves the page to try Bloom with. */
   readonly hasPage: boolean;
   /**
@@ -83,6 +89,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const webhooks = new Webhooks({ bus, log, metrics, ...settings.webhooks });
   closing.last('webhooks', () => webhooks.close({ timeoutMs: WEBHOOK_GRACE_MS }));
 
+  let cluster: Cluster | undefined;
   const rooms = createRooms({
     system,
     engine,
@@ -90,6 +97,8 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     events: (notification, { webhookUrl }) => {
       if (notification.type === 'roomCreated' && webhookUrl !== null)
         webhooks.register(notification.roomId, webhookUrl);
+      // The other nodes learn of a room before anybody is told about it.
+      cluster?.rooms.observe(notification);
       bus.publish(notification);
       metrics.load(rooms.load());
     },
@@ -97,7 +106,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     address: settings.http.host,
     secretKeyBase: settings.http.secretKeyBase,
     webrtcEnabled: settings.webrtc !== null,
-    componentKinds,
+    componentKinds: [...builtInKinds(settings), ...componentKinds],
   });
 
   const serverSocket = new ServerSocket({ bus, token: settings.http.apiToken, log, metrics });
@@ -108,21 +117,53 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     log,
     intervalMs: settings.metrics.webrtcIntervalMs,
     report: async () => metricsReport(await rooms.reports()),
-    wanted: () => serverSocket.wantsMetrics,
+    wanted: () => serverSocket.wantsMetrics || (cluster?.metricsWanted() ?? false),
   });
   closing.last('metrics reporter', () => reporter.close());
 
+  const health = healthOf(settings, () => cluster);
+  if (settings.cluster !== null) {
+    cluster = await joinCluster({
+      settings: settings.cluster,
+      system,
+      rooms,
+      secretKeyBase: settings.http.secretKeyBase,
+      bus,
+      metrics,
+      log,
+      wantsMetrics: () => serverSocket.wantsMetrics,
+    });
+    const joined = cluster;
+    closing.last('cluster', () => joined.close());
+    registerNodeFunctions(joined, rooms, health);
+  }
+  const service = cluster?.rooms ?? rooms;
+
   const page = settings.profile === 'development' ? pageFiles() : undefined;
-  const listener = await openListener({ settings, log, metrics, serverSocket, rooms, page, closing });
+  const listener = await openListener({
+    settings,
+    log,
+    metrics,
+    serverSocket,
+    rooms: service,
+    health,
+    page,
+    closing,
+  });
   closing.last('rooms', () => endRooms(rooms, settings, log));
 
   return {
     url: listener.url,
     metricsUrl: metricsServer.url,
     rooms,
+    cluster,
     hasPage: page !== undefined,
     close: () => closing.run(),
   };
+}
+
+function builtInKinds({ resourcesPath }: Settings): ComponentKind[] {
+  return [fileKind({ sourcesDirectory: join(resourcesPath, 'file_component_sources') })];
 }
 
 function openEngine({ settings, log, mediaInProcess = false }: NodeOptions): Promise<MediaEngine> {
@@ -149,7 +190,9 @@ interface ListenerParts {
   log: Log;
   metrics: Metrics;
   serverSocket: ServerSocket;
-  rooms: Rooms;
+  /** Of this node, or of the whole cluster. */
+  rooms: RoomService;
+  health: () => HealthReport;
   page: Fallback | undefined;
   closing: Closing;
 }
@@ -160,6 +203,7 @@ async function openListener({
   metrics,
   serverSocket,
   rooms,
+  health,
   page,
   closing,
 }: ListenerParts): Promise<HttpListener> {
@@ -167,7 +211,7 @@ async function openListener({
   const handler = createHttpApi({
     rooms,
     recordings: new LocalRecordings({ directory: join(settings.resourcesPath, 'recordings'), isLive: () => false }),
-    health: healthOf(settings),
+    health,
     log,
     metrics,
     settings: { apiToken: http.apiToken, publicMediaFiles: http.publicMediaFiles, profile, version },
@@ -198,7 +242,7 @@ async function openListener({
   return listener;
 }
 
-function healthOf({ gitCommit, cluster }: Settings): () => HealthReport {
+function healthOf({ gitCommit, cluster: settings }: Settings, cluster: () => Cluster | undefined): () => HealthReport {
   const startedAt = performance.now();
 
   return () => ({
@@ -206,7 +250,10 @@ function healthOf({ gitCommit, cluster }: Settings): () => HealthReport {
     uptime: Math.floor((performance.now() - startedAt) / 1_000),
     version,
     gitCommit,
-    distribution: { enabled: cluster !== null, nodeStatus: 'DOWN', nodesInCluster: 0 },
+    distribution: {
+      enabled: settings !== null,
+      ...(cluster()?.health() ?? { nodeStatus: 'DOWN' as const, nodesInCluster: 0 }),
+    },
   });
 }
 

@@ -160,14 +160,8 @@ describe('resolv.conf', () => {
 describe('the node list', () => {
   test('reports everybody but the own name, once', async () => {
     const reports: (readonly string[])[] = [];
-    await nodesList({ self: 'a@h1', nodes: ['a@h1', 'b@h2'], warn: () => {} }).start((nodes) => reports.push(nodes));
+    await nodesList({ self: 'a@h1', nodes: ['a@h1', 'b@h2'] }).start((nodes) => reports.push(nodes));
     expect(reports).toEqual([['b@h2']]);
-  });
-
-  test('warns when it is empty', async () => {
-    const warnings: string[] = [];
-    await nodesList({ self: 'a@h1', nodes: [], warn: (event) => warnings.push(event) }).start(() => {});
-    expect(warnings).toEqual(['discovery.list-empty']);
   });
 });
 

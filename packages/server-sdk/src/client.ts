@@ -37,7 +37,7 @@ export interface CreatedPeer {
 
 /**
  * One server, or a cluster through any of its nodes. Every method rejects with `BloomApiError` when the server refuses,
- * and with `BloomConnectionError` when there was no answer.
+ * with `BloomConnectionError` when there was no answer, and with `TypeError` for an id that is empty or a dot segment.
  */
 export class BloomClient {
   readonly #base: URL;
@@ -139,7 +139,7 @@ export class BloomClient {
   }
 
   async #call<T>(method: string, path: string[], body?: unknown, query?: Record<string, string>): Promise<T> {
-    const url = new URL(path.map(encodeURIComponent).join('/'), this.#base);
+    const url = new URL(path.map(segment).join('/'), this.#base);
     for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value);
     let response: Response;
     let text: string;
@@ -169,6 +169,12 @@ export class BloomClient {
   }
 }
 
+/** URLs resolve dot segments, encoded or not: an id of `..` would name what is above it, such as the room of a peer. */
+function segment(id: string): string {
+  if (id === '' || id === '.' || id === '..') throw new TypeError(`${JSON.stringify(id)} is no id`);
+  return encodeURIComponent(id);
+}
+
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -186,7 +192,12 @@ function sentenceOf(json: unknown, response: Response): string {
 }
 
 /** `fetch` hides the system's reason one level down. */
-function reasonOf(cause: unknown): string {
-  const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
-  return inner instanceof Error ? inner.message : String(inner);
+function reasonOf(thrown: unknown): string {
+  return messageOf((thrown as { cause?: unknown } | null)?.cause) ?? messageOf(thrown) ?? String(thrown);
+}
+
+/** Not by `instanceof`: errors of `fetch` belong to another realm under test runners that isolate modules. */
+function messageOf(error: unknown): string | undefined {
+  const message = (error as { message?: unknown } | null | undefined)?.message;
+  return typeof message === 'string' && message !== '' ? message : undefined;
 }

@@ -1,0 +1,150 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { BloomClient } from './client.js';
+import { BloomApiError, BloomConnectionError } from './errors.js';
+import { serve, type TestServer } from './testing.js';
+
+let server: TestServer;
+let requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[];
+
+afterEach(() => server.close());
+
+async function clientOf(
+  reply: (response: ServerResponse) => void,
+  options: { path?: string; timeoutMs?: number } = {},
+): Promise<BloomClient> {
+  requests = [];
+  server = await serve(({ method = '', url = '', headers }, response, body) => {
+    requests.push({ method, url, headers, body });
+    reply(response);
+  });
+
+  const { path = '', ...rest } = options;
+
+  return new BloomClient({ url: `${server.url}${path}`, token: 'the-token', ...rest });
+}
+
+const json = (status: number, value: unknown) => (response: ServerResponse) => {
+  response.writeHead(status, { 'content-type': 'application/json', 'x-request-id': 'r'.repeat(20) });
+  response.end(JSON.stringify(value));
+};
+
+describe('a call', () => {
+  test('carries the token and its options, and gives the data of the answer', async () => {
+    const room = { id: 'a', config: {}, components: [], peers: [] };
+    const client = await clientOf(json(201, { data: { room, service_address: 'h:1' } }));
+    expect(await client.createRoom({ maxPeers: 2, videoCodec: 'vp8' })).toEqual({ room, address: 'h:1' });
+    const [request] = requests;
+    expect(request).toMatchObject({ method: 'POST', url: '/room', body: '{"maxPeers":2,"videoCodec":"vp8"}' });
+    expect(request?.headers).toMatchObject({ authorization: 'Bearer the-token', 'content-type': 'application/json' });
+  });
+
+  test('goes below the path of the address, with ids that cannot leave their place', async () => {
+    const client = await clientOf(json(200, { data: {} }), { path: '/media' });
+    await client.getRoom('a/../b?c');
+    await client.deletePeer('x y', 'ü');
+    await client.listRooms('cluster');
+    await client.listRooms();
+    expect(requests.map(({ url }) => url)).toEqual([
+      '/media/room/a%2F..%2Fb%3Fc',
+      '/media/room/x%20y/peer/%C3%BC',
+      '/media/room?scope=cluster',
+      '/media/room',
+    ]);
+  });
+
+  test('is not made for ids that would name something else', async () => {
+    const client = await clientOf(json(200, { data: {} }));
+    for (const id of ['', '.', '..']) {
+      await expect(client.deletePeer('r', id)).rejects.toThrow(TypeError);
+      await expect(client.getRoom(id)).rejects.toThrow('is no id');
+    }
+    expect(requests).toEqual([]);
+  });
+
+  test('takes answers without a body and those of plain text', async () => {
+    const client = await clientOf((response) => response.writeHead(204).end());
+    expect(await client.deleteRoom('a')).toBeUndefined();
+    await server.close();
+    const other = await clientOf((response) => response.writeHead(201).end('Successfully subscribed for tracks'));
+    expect(await other.subscribe('a', 'b', ['c'])).toBeUndefined();
+    expect(requests[0]).toMatchObject({ url: '/room/a/component/b/subscribe', body: '{"origins":["c"]}' });
+  });
+
+  test.each<[string, (client: BloomClient) => Promise<unknown>, string, string | undefined]>([
+    ['addPeer', (c) => c.addPeer('r'), 'POST /room/r/peer', '{"type":"webrtc","options":{}}'],
+    [
+      'addComponent',
+      (c) => c.addComponent('r', 'file', { filePath: 'a.ogg' }),
+      'POST /room/r/component',
+      '{"type":"file","options":{"filePath":"a.ogg"}}',
+    ],
+    ['deleteComponent', (c) => c.deleteComponent('r', 'c'), 'DELETE /room/r/component/c', ''],
+    ['dial', (c) => c.dial('r', 'c', '+48'), 'POST /sip/r/c/call', '{"phoneNumber":"+48"}'],
+    ['hangUp', (c) => c.hangUp('r', 'c'), 'DELETE /sip/r/c/call', ''],
+    ['listRecordings', (c) => c.listRecordings(), 'GET /recording', ''],
+    ['deleteRecording', (c) => c.deleteRecording('a'), 'DELETE /recording/a', ''],
+    ['health', (c) => c.health(), 'GET /health', ''],
+  ])('%s asks for what it says', async (_name, call, line, body) => {
+    const client = await clientOf(json(200, { data: {} }));
+    await call(client);
+    expect(requests.map((request) => `${request.method} ${request.url}`)).toEqual([line]);
+    expect(requests[0]?.body).toBe(body);
+  });
+});
+
+describe('a refusal', () => {
+  test('is an error with the status, the sentence and the request id of the server', async () => {
+    const client = await clientOf(json(503, { errors: 'Reached peer limit in room a' }));
+    const error = await client.addPeer('a').catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(BloomApiError);
+    expect(error).toMatchObject({ status: 503, message: 'Reached peer limit in room a', requestId: 'r'.repeat(20) });
+  });
+
+  test.each([
+    [{ errors: { detail: 'Not Found' } }, 'Not Found'],
+    [{}, 'the server answered 404 Not Found'],
+    [null, 'the server answered 404 Not Found'],
+    [{ errors: [1] }, 'the server answered 404 Not Found'],
+  ])('of the form %j has a sentence all the same', async (body, sentence) => {
+    const client = await clientOf(json(404, body));
+    await expect(client.getRoom('a')).rejects.toMatchObject({ code: 'API_ERROR', message: sentence });
+  });
+
+  test('of a proxy in between that speaks HTML is one too', async () => {
+    const client = await clientOf((response) => response.writeHead(502, 'Bad Gateway').end('<h1>502</h1>'));
+    await expect(client.health()).rejects.toMatchObject({
+      status: 502,
+      message: 'the server answered 502 Bad Gateway',
+    });
+  });
+});
+
+describe('no answer', () => {
+  test('within the time limit is a connection error that names the call', async () => {
+    const client = await clientOf(() => undefined, { timeoutMs: 50 });
+    const error = await client.health().catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(BloomConnectionError);
+    expect(error).toMatchObject({ code: 'CONNECTION_ERROR', message: expect.stringContaining('GET http://127.0.0.1') });
+  });
+
+  test('to the end, though it began, is one too', async () => {
+    const client = await clientOf(
+      (response) => {
+        response.writeHead(200, { 'content-length': 100 });
+        response.write('{');
+      },
+      { timeoutMs: 100 },
+    );
+    await expect(client.health()).rejects.toThrow(BloomConnectionError);
+  });
+
+  test('because nobody listens or the connection breaks is one with the reason', async () => {
+    const client = await clientOf((response) => response.destroy());
+    await expect(client.health()).rejects.toThrow(BloomConnectionError);
+    await server.close();
+    await expect(client.health()).rejects.toThrow(/ECONNREFUSED/);
+    // For the closing after each test.
+    server = await serve(() => undefined);
+  });
+});

@@ -1,0 +1,214 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import type { WebSocket } from 'ws';
+import { BloomClient } from './client.js';
+import { BloomConnectionError } from './errors.js';
+import { contentOf, message, serve, subscribing, type TestServer } from './testing.js';
+import type { Notification } from './types.js';
+
+let server: TestServer;
+
+afterEach(() => server.close());
+
+async function clientOf(onSocket: (socket: WebSocket) => void): Promise<BloomClient> {
+  server = await serve((_request, response) => response.end(), onSocket);
+
+  return new BloomClient({ url: server.url, token: 'the-token' });
+}
+
+async function take(events: AsyncIterable<Notification>, count: number): Promise<Notification[]> {
+  const taken: Notification[] = [];
+  if (count === 0) return taken;
+  for await (const event of events) if (taken.push(event) === count) break;
+
+  return taken;
+}
+
+const created = (roomId: string) => message({ case: 'roomCreated', value: { roomId } });
+
+describe('notifications', () => {
+  test('authenticate, subscribe and come as they are', async () => {
+    const asked: unknown[] = [];
+    const track = { id: 't', type: 1, metadata: '{"a":1}' };
+    const client = await clientOf((socket) => {
+      socket.on('message', (data: Buffer) => {
+        const { case: kind, value } = contentOf(data);
+        asked.push([kind, value && 'token' in value ? value.token : value && 'eventType' in value && value.eventType]);
+      });
+      subscribing(() => {
+        for (const [kind, value] of [
+          ['roomCreated', { roomId: 'r' }],
+          ['peerAdded', { roomId: 'r', peerId: 'p' }],
+          ['peerConnected', { roomId: 'r', peerId: 'p' }],
+          ['peerMetadataUpdated', { roomId: 'r', peerId: 'p', metadata: '{"name":"Ann"}' }],
+          ['trackAdded', { roomId: 'r', endpointInfo: { case: 'peerId', value: 'p' }, track }],
+          ['trackMetadataUpdated', { roomId: 'r', endpointInfo: { case: 'peerId', value: 'p' }, track }],
+          [
+            'trackRemoved',
+            {
+              roomId: 'r',
+              endpointInfo: { case: 'componentId', value: 'c' },
+              track: { ...track, type: 2, metadata: 'null' },
+            },
+          ],
+          ['metricsReport', { metrics: '{}' }],
+          ['componentCrashed', { roomId: 'r', componentId: 'c' }],
+          ['hlsPlayable', { roomId: 'r', componentId: 'c' }],
+          ['peerCrashed', { roomId: 'r', peerId: 'p', reason: 'why' }],
+          ['roomCrashed', { roomId: 'r' }],
+          ['hlsUploaded', { roomId: 'r' }],
+        ] as const) {
+          socket.send(message({ case: kind, value }));
+        }
+      })(socket);
+    });
+    let subscribed = 0;
+    const events = await take(client.notifications({ onSubscribed: () => (subscribed += 1) }), 12);
+
+    expect(asked).toEqual([
+      ['authRequest', 'the-token'],
+      ['subscribeRequest', 1],
+    ]);
+    expect(subscribed).toBe(1);
+    const video = { id: 't', type: 'video', metadata: { a: 1 } };
+    expect(events).toEqual([
+      { type: 'roomCreated', roomId: 'r' },
+      { type: 'peerAdded', roomId: 'r', peerId: 'p' },
+      { type: 'peerConnected', roomId: 'r', peerId: 'p' },
+      { type: 'peerMetadataUpdated', roomId: 'r', peerId: 'p', metadata: { name: 'Ann' } },
+      { type: 'trackAdded', roomId: 'r', owner: { peerId: 'p' }, track: video },
+      { type: 'trackMetadataUpdated', roomId: 'r', owner: { peerId: 'p' }, track: video },
+      {
+        type: 'trackRemoved',
+        roomId: 'r',
+        owner: { componentId: 'c' },
+        track: { id: 't', type: 'audio', metadata: null },
+      },
+      { type: 'componentCrashed', roomId: 'r', componentId: 'c' },
+      { type: 'hlsPlayable', roomId: 'r', componentId: 'c' },
+      { type: 'peerCrashed', roomId: 'r', peerId: 'p', reason: 'why' },
+      { type: 'roomCrashed', roomId: 'r' },
+      { type: 'hlsUploaded', roomId: 'r' },
+    ]);
+  });
+
+  test('end when the loop is left, and so does the connection', async () => {
+    let closed: Promise<unknown> = Promise.resolve();
+    const client = await clientOf((socket) => {
+      closed = new Promise((resolve) => socket.once('close', resolve));
+      subscribing(() => socket.send(created('a')))(socket);
+    });
+    expect(await take(client.notifications(), 1)).toHaveLength(1);
+    await closed;
+  });
+
+  test('end without an error when the signal aborts, before, while waiting and between two events', async () => {
+    const client = await clientOf(subscribing((socket) => socket.send(created('a'))));
+    expect(await client.notifications({ signal: AbortSignal.abort() }).next()).toEqual({
+      done: true,
+      value: undefined,
+    });
+
+    const abort = new AbortController();
+    const events = client.notifications({ signal: abort.signal });
+    expect((await events.next()).value).toEqual({ type: 'roomCreated', roomId: 'a' });
+    const waiting = events.next();
+    abort.abort();
+    expect(await waiting).toEqual({ done: true, value: undefined });
+    expect(await events.next()).toEqual({ done: true, value: undefined });
+  });
+
+  test('that have come are given out before the loss of the connection is thrown, with its reason', async () => {
+    const client = await clientOf(
+      subscribing((socket) => {
+        socket.send(created('a'));
+        socket.send(created('b'));
+        socket.close(1013, 'subscriber too slow');
+      }),
+    );
+    const events = client.notifications();
+    expect((await events.next()).value).toMatchObject({ roomId: 'a' });
+    expect((await events.next()).value).toMatchObject({ roomId: 'b' });
+    const lost = await events.next().catch((error: unknown) => error);
+    expect(lost).toBeInstanceOf(BloomConnectionError);
+    expect(lost).toMatchObject({ message: expect.stringContaining('subscriber too slow') });
+  });
+
+  test('fail for a refused token, a connection cut off, and a message that is none', async () => {
+    for (const [behave, reason] of [
+      [(socket: WebSocket) => socket.close(1000, 'invalid token'), /invalid token/],
+      [(socket: WebSocket) => socket.terminate(), /code 1006/],
+      [(socket: WebSocket) => socket.send(Buffer.from([0xff, 0xff])), /cannot be read/],
+      [
+        subscribing((socket) => socket.send(message({ case: 'peerMetadataUpdated', value: { metadata: '{' } }))),
+        /read/,
+      ],
+    ] as const) {
+      const client = await clientOf(behave);
+      await expect(client.notifications().next()).rejects.toThrow(reason);
+      await server.close();
+    }
+    const nobody = new BloomClient({ url: server.url, token: 'x' });
+    await expect(nobody.notifications().next()).rejects.toThrow(/ECONNREFUSED/);
+    server = await serve(() => undefined);
+  });
+
+  test('of a newer server that are not known here are passed over', async () => {
+    const client = await clientOf(
+      subscribing((socket) => {
+        // Field 300 with an empty message.
+        socket.send(Buffer.from([0xe2, 0x12, 0x00]));
+        socket.send(created('a'));
+      }),
+    );
+    expect(await take(client.notifications(), 1)).toEqual([{ type: 'roomCreated', roomId: 'a' }]);
+  });
+
+  test('are not read from the socket while nobody takes them, and none is lost', async () => {
+    const count = 10_000;
+    const filler = 'x'.repeat(4_000);
+    let socket: WebSocket | undefined;
+    const client = await clientOf(
+      subscribing((accepted) => {
+        socket = accepted;
+        for (let n = 0; n < count; n += 1) accepted.send(created(`${n}-${filler}`));
+      }),
+    );
+    const events = client.notifications();
+    expect((await events.next()).value?.roomId).toBe(`0-${filler}`);
+    // Nobody takes events now: what the system buffers is full after a while, and the rest stays with the server.
+    let stuck = 0;
+    for (let before = -1; before !== stuck; ) {
+      before = stuck;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      stuck = socket?.bufferedAmount ?? 0;
+    }
+    expect(stuck).toBeGreaterThan(10_000_000);
+
+    let next = 1;
+    for await (const { roomId } of events) {
+      expect(roomId.startsWith(`${next}-`)).toBe(true);
+      next += 1;
+      if (next === count) break;
+    }
+  });
+});
+
+describe('metrics', () => {
+  test('are the reports as JSON, notifications left out', async () => {
+    let eventType = 0;
+    const client = await clientOf((socket) => {
+      socket.on('message', (data: Buffer) => {
+        const content = contentOf(data);
+        if (content.case === 'subscribeRequest') eventType = content.value.eventType;
+      });
+      subscribing(() => {
+        socket.send(created('a'));
+        socket.send(message({ case: 'metricsReport', value: { metrics: '{"room_id=a":{}}' } }));
+      })(socket);
+    });
+    const reports = client.metrics();
+    expect((await reports.next()).value).toEqual({ 'room_id=a': {} });
+    expect(eventType).toBe(2);
+    await reports.return?.();
+  });
+});

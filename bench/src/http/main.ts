@@ -51,6 +51,9 @@ for (const name of values.only.split(',')) {
     const node = await startBenchNode(pinned ? 0 : undefined);
     try {
       results.push(...(await measure(node)));
+    } catch (error) {
+      const ended = node.ended();
+      throw ended === undefined ? error : new Error(`the node ended with ${ended}`, { cause: error });
     } finally {
       await node.stop();
     }

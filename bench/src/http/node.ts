@@ -14,6 +14,8 @@ export interface BenchNode {
   readonly port: number;
   readonly metricsUrl: string;
   readonly pid: number;
+  /** How the process ended and what it printed last; undefined while it runs. */
+  ended(): string | undefined;
   stop(): Promise<void>;
 }
 
@@ -51,6 +53,10 @@ export async function startBenchNode(core: number | undefined): Promise<BenchNod
     port,
     metricsUrl: `http://${address}:${metricsPort}/metrics`,
     pid: server.pid,
+    ended: () => {
+      const { exitCode, signalCode } = server.child;
+      return exitCode === null && signalCode === null ? undefined : `${exitCode ?? signalCode}\n${server.output}`;
+    },
     stop: async () => {
       await server.stop();
       rmSync(resources, { recursive: true, force: true });

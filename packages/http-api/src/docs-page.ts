@@ -21,29 +21,47 @@ function json(value: unknown): string {
   );
 }
 
+/** The name of the schema where a body is no more than that, which is nearly always. */
+function shape(content: unknown): string {
+  if (content === undefined) return '';
+  const [[type, media] = ['', undefined], ...others] = Object.entries(objectOf(content));
+  const reference = objectOf(objectOf(media)['schema'])['$ref'];
+  if (type === 'application/json' && others.length === 0 && typeof reference === 'string') {
+    const name = escape(reference.split('/').at(-1));
+    return `: <a href="#schema-${name}">${name}</a>`;
+  }
+
+  return `<details><summary>body</summary>${json(content)}</details>`;
+}
+
 function operation(method: string, path: string, value: unknown): string {
   const { summary, operationId, security, parameters, requestBody, responses } = objectOf(value);
   const answers = Object.entries(objectOf(responses)).map(([status, response]) => {
     const { description, content } = objectOf(response);
-    const shape = content === undefined ? '' : `<details><summary>body</summary>${json(content)}</details>`;
 
-    return `<li><b>${escape(status)}</b> ${escape(description)}${shape}</li>`;
+    return `<li><b>${escape(status)}</b> ${escape(description)}${shape(content)}</li>`;
   });
 
   return [
     `<section id="${escape(operationId)}"><h3><code>${method.toUpperCase()} ${escape(path)}</code></h3>`,
     `<p>${escape(summary)}. ${security === undefined ? 'No token needed.' : 'Needs the token.'}</p>`,
     parameters === undefined ? '' : `<details><summary>parameters</summary>${json(parameters)}</details>`,
-    requestBody === undefined ? '' : `<details><summary>request</summary>${json(requestBody)}</details>`,
+    requestBody === undefined ? '' : `<p>Request${shape(objectOf(requestBody)['content'])}</p>`,
     `<ul>${answers.join('')}</ul></section>`,
   ].join('\n');
 }
 
 /** The OpenAPI document as one page for people, without scripts and without anything from elsewhere. */
 export function docsPage(document: OpenApiDocument): string {
-  const operations = Object.entries(objectOf(document.paths)).flatMap(([path, methods]) =>
-    Object.entries(objectOf(methods)).map(([method, value]) => operation(method, path, value)),
+  const all = Object.entries(objectOf(document.paths)).flatMap(([path, methods]) =>
+    Object.entries(objectOf(methods)).map(([method, value]) => ({ method, path, value })),
   );
+  const operations = all.map(({ method, path, value }) => operation(method, path, value));
+  const index = all.map(({ method, path, value }) => {
+    const { operationId, summary } = objectOf(value);
+
+    return `<li><a href="#${escape(operationId)}"><code>${method.toUpperCase()} ${escape(path)}</code></a> ${escape(summary)}</li>`;
+  });
   const schemas = Object.entries(objectOf(objectOf(document.components)['schemas'])).map(
     ([name, schema]) => `<section id="schema-${escape(name)}"><h3>${escape(name)}</h3>${json(schema)}</section>`,
   );
@@ -66,6 +84,9 @@ summary { cursor: pointer; color: #446; }
 <p>Requests carry <code>Authorization: Bearer &lt;JF_SERVER_API_TOKEN&gt;</code>.
 The machine-readable description is at <a href="openapi.json">openapi.json</a>.</p>
 <h2>Operations</h2>
+<ul>
+${index.join('\n')}
+</ul>
 ${operations.join('\n')}
 <h2>Schemas</h2>
 ${schemas.join('\n')}

@@ -1,3 +1,9 @@
 export { type Clock, systemClock } from './clock.js';
 export { ComponentError, type ComponentErrorCode } from './errors.js';
 export { fileKind, type FileKindOptions } from './file/file-kind.js';
+export { HlsError, type HlsErrorCode } from './hls/errors.js';
+export { HlsService, type HlsServiceOptions, type LocateRequest, type Located } from './hls/hls-service.js';
+export { collectGarbage, type GarbageOptions, startGarbageCollection } from './recording/garbage.js';
+export type { S3Credentials } from './recording/object-store.js';
+export { recordingKind, type RecordingKindOptions } from './recording/recording-kind.js';
+export { Uploads, type UploadsOptions } from './recording/uploads.js';

@@ -23,7 +23,7 @@ describe('Ogg', () => {
   test('the checksum is that of RFC 3533', () => {
     // The first page of a file made by opusenc.
     const page = Buffer.from(
-      '4f676753000200000000000000000100000000000000000000000113' + '4f707573486561640102380180bb0000000000',
+      '4f6767530002000000000000000001000000000000000000000001134f707573486561640102380180bb0000000000',
       'hex',
     );
     expect(oggCrc(page)).toBe(

@@ -1,0 +1,81 @@
+import { mkdir, readdir, rm, rmdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Log } from '@bloom/log';
+import type { Clock } from '../clock.js';
+
+export const GARBAGE_INTERVAL_MS = 600_000;
+/** A part that nobody has written to for this long is obsolete. */
+export const OBSOLETE_MS = 3_600_000;
+
+export interface GarbageOptions {
+  /** `raw_recordings` */
+  directory: string;
+  /** Ids of the rooms that are alive on this node. */
+  liveRooms(): Promise<ReadonlySet<string>>;
+  isPending(partDirectory: string): boolean;
+  log: Log;
+  clock: Clock;
+}
+
+/** One round over the raw recordings of rooms that are gone. What vanishes meanwhile or cannot be read is left for the next. */
+export async function collectGarbage(options: GarbageOptions): Promise<void> {
+  const { directory, liveRooms, log } = options;
+  const live = await liveRooms();
+  for (const roomId of await directories(directory)) {
+    if (live.has(roomId)) continue;
+    const room = join(directory, roomId);
+    for (const name of await directories(room)) {
+      const part = join(room, name);
+      if (!(await isObsolete(part, options))) continue;
+      try {
+        await rm(part, { recursive: true, force: true });
+        log.info('recording.removed', { roomId, part: name });
+      } catch (error) {
+        log.warn('recording.remove_failed', { roomId, part: name, error });
+      }
+    }
+    // Only when it is empty.
+    await rmdir(room).catch(() => undefined);
+  }
+}
+
+/** Makes the directory and looks through it every ten minutes, until the answer is called. */
+export function startGarbageCollection(options: GarbageOptions): () => void {
+  const { directory, log, clock } = options;
+  const ending = new AbortController();
+  const run = async (): Promise<void> => {
+    await mkdir(directory, { recursive: true }).catch((error: unknown) => {
+      log.warn('recording.directory_failed', { directory, error });
+    });
+    for (;;) {
+      await clock.sleep(GARBAGE_INTERVAL_MS, ending.signal);
+      if (ending.signal.aborted) return;
+      await collectGarbage(options).catch((error: unknown) => log.warn('recording.garbage_failed', { error }));
+    }
+  };
+  void run();
+
+  return () => ending.abort();
+}
+
+async function isObsolete(part: string, { isPending, clock }: GarbageOptions): Promise<boolean> {
+  if (isPending(part)) return false;
+  const files = await readdir(part).catch(() => undefined);
+  if (files === undefined) return false;
+  const times = await Promise.all(
+    files.map((file) =>
+      stat(join(part, file)).then(
+        ({ mtimeMs }) => mtimeMs,
+        () => 0,
+      ),
+    ),
+  );
+
+  return files.length === 0 || clock.wallClock() - Math.max(...times) > OBSOLETE_MS;
+}
+
+async function directories(path: string): Promise<string[]> {
+  const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
+
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+}

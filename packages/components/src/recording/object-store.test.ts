@@ -1,0 +1,93 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import S3rver from 's3rver';
+import { systemClock } from '../clock.js';
+import { openStore, type ObjectStore, type S3Target } from './object-store.js';
+import { Uploads } from './uploads.js';
+
+let server: S3rver;
+let storage: string;
+let local: string;
+let target: S3Target;
+let store: ObjectStore;
+
+beforeAll(async () => {
+  storage = await mkdtemp(join(tmpdir(), 'bloom-s3-'));
+  server = new S3rver({
+    address: '127.0.0.1',
+    port: 0,
+    silent: true,
+    directory: storage,
+    configureBuckets: [{ name: 'calls', configs: [] }],
+  });
+  const { port } = await server.run();
+  const endpoint = `http://127.0.0.1:${port}`;
+  target = { endpoint, region: 'eu-central-1', bucket: 'calls', accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' };
+});
+afterAll(async () => {
+  await server.close();
+  await rm(storage, { recursive: true, force: true });
+});
+beforeEach(async () => {
+  local = await mkdtemp(join(tmpdir(), 'bloom-upload-'));
+  store = await openStore(target);
+});
+afterEach(async () => {
+  store.close();
+  await rm(local, { recursive: true, force: true });
+});
+
+const stored = (key: string): Promise<Buffer> => readFile(join(storage, 'calls', `${key}._S3rver_object`));
+
+describe('a bucket', () => {
+  test('gets small files and large ones, in parts', async () => {
+    const large = Buffer.alloc(12 * 1024 * 1024, 'frame');
+    await writeFile(join(local, 'small.ogg'), 'sound');
+    await writeFile(join(local, 'large.mp4'), large);
+    await store.put('a/small.ogg', join(local, 'small.ogg'));
+    await store.put('a/large.mp4', join(local, 'large.mp4'));
+    expect((await stored('a/small.ogg')).toString()).toBe('sound');
+    expect((await stored('a/large.mp4')).equals(large)).toBe(true);
+  });
+
+  test('an object that is short is put again', async () => {
+    await writeFile(join(local, 'a.ogg'), 'so');
+    await store.put('b/a.ogg', join(local, 'a.ogg'));
+    await writeFile(join(local, 'a.ogg'), 'sound');
+    await store.put('b/a.ogg', join(local, 'a.ogg'));
+    expect((await stored('b/a.ogg')).toString()).toBe('sound');
+    await store.remove('b/a.ogg');
+    await expect(stored('b/a.ogg')).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('that is not there, wrong credentials and a store that is down say what is wrong', async () => {
+    await writeFile(join(local, 'a.ogg'), 'sound');
+    const attempt = async (changes: Partial<S3Target>): Promise<string> => {
+      const other = await openStore({ ...target, ...changes });
+      const failure = await other.put('c/a.ogg', join(local, 'a.ogg')).catch((error: unknown) => error);
+      other.close();
+      expect(failure).toMatchObject({ code: 'UPLOAD_FAILED' });
+      expect(String(failure)).not.toContain('S3RVER');
+      return String(failure);
+    };
+    expect(await attempt({ bucket: 'nowhere' })).toContain('NoSuchBucket');
+    expect(await attempt({ accessKeyId: 'nobody' })).toContain('InvalidAccessKeyId');
+    expect(await attempt({ endpoint: 'http://127.0.0.1:1' })).toContain('ECONNREFUSED');
+  });
+});
+
+test('a finished recording arrives under its key, and only then leaves the disk', async () => {
+  const directory = join(local, 'kitchen', 'part_1');
+  await mkdir(directory, { recursive: true });
+  await writeFile(join(directory, 'a.ogg'), 'sound');
+  await writeFile(join(directory, 'report.json'), '{}');
+  const uploads = new Uploads({ log: silentLog, clock: systemClock });
+  uploads.add({ directory, roomId: 'kitchen', name: 'part_1', files: ['a.ogg', 'report.json'] }, target, 'prefix');
+  await uploads.close({ timeoutMs: 20_000 });
+  expect((await stored('prefix/kitchen/part_1/a.ogg')).toString()).toBe('sound');
+  expect((await stored('prefix/kitchen/part_1/report.json')).toString()).toBe('{}');
+  expect(await readdir(local)).toEqual([]);
+});

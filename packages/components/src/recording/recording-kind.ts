@@ -1,0 +1,78 @@
+import { parseOptions, RecordingOptions, RoomError, type ComponentKind } from '@bloom/rooms';
+import { systemClock, type Clock } from '../clock.js';
+import type { S3Credentials, S3Target } from './object-store.js';
+import { Recorder } from './recorder.js';
+import type { Uploads } from './uploads.js';
+
+export interface RecordingKindOptions {
+  /** `raw_recordings` */
+  directory: string;
+  /** From the environment; each is either there or in the request, never in both. */
+  s3: S3Credentials | null;
+  pathPrefix: string | null;
+  /** Base URL of a compatible store; null = AWS. */
+  endpoint: string | null;
+  uploads: Uploads;
+  clock?: Clock;
+}
+
+/** Components that record the tracks of a room into files and bring them to a bucket. */
+export function recordingKind(options: RecordingKindOptions): ComponentKind {
+  const { directory, uploads, endpoint, clock = systemClock } = options;
+
+  return {
+    type: 'recording',
+    requiresH264: true,
+    limitPerRoom: 1,
+    prepare: async (given) => {
+      const asked = parseOptions(RecordingOptions, given);
+      const target = { ...credentialsOf(options.s3, asked.credentials ?? null), endpoint };
+      const prefix = prefixOf(options.pathPrefix, asked.pathPrefix ?? null);
+      const subscribeMode = asked.subscribeMode ?? 'auto';
+
+      return {
+        properties: { subscribeMode },
+        subscribeMode,
+        start: (host) =>
+          new Recorder({
+            host,
+            baseDirectory: directory,
+            clock,
+            finished: (part) => uploads.add(part, target satisfies S3Target, prefix),
+          }),
+      };
+    },
+  };
+}
+
+/** Clients compare these texts. */
+function credentialsOf(environment: S3Credentials | null, request: S3Credentials | null): S3Credentials {
+  if (environment !== null && request !== null) throw conflict('S3 credentials');
+  const credentials = request ?? environment;
+  if (credentials === null) {
+    throw new RoomError(
+      'INVALID_OPTIONS',
+      'S3 credentials has to be passed either by request or at application startup as envs',
+    );
+  }
+
+  return credentials;
+}
+
+/** Without slashes at its ends. A prefix never leads out of anything. */
+function prefixOf(environment: string | null, request: string | null): string {
+  if (environment !== null && request !== null) throw conflict('S3 path prefix');
+  const parts = (request ?? environment ?? '').split('/').filter(Boolean);
+  if (parts.some((part) => part === '.' || part === '..')) {
+    throw new RoomError('INVALID_OPTIONS', 'Invalid request body structure');
+  }
+
+  return parts.join('/');
+}
+
+function conflict(what: string): RoomError {
+  return new RoomError(
+    'INVALID_OPTIONS',
+    `Conflicting ${what} supplied via environment variables and the REST API. Overrides on existing values are disallowed`,
+  );
+}

@@ -1,0 +1,412 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { opusSamples, toAnnexB } from '@bloom/rtp';
+import type { ReceivedTrack } from '@bloom/rooms';
+import type { TappedFrame } from '@bloom/sfu';
+import { ComponentError } from '../errors.js';
+import { h264Frames, opusFrames } from '../file/frames.js';
+import { OpusPackets } from '../ogg/opus-packets.js';
+import { idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing.js';
+import { OriginClock, TrackStart } from './alignment.js';
+import { collectGarbage, OBSOLETE_MS } from './garbage.js';
+import type { ObjectStore, S3Target } from './object-store.js';
+import { partName, type RecordedPart, Recorder, REPORT_FILE } from './recorder.js';
+import { recordingKind } from './recording-kind.js';
+import { H264Container, OpusContainer } from './track-container.js';
+import { GIVE_UP_MS, Uploads } from './uploads.js';
+
+const run = promisify(execFile);
+const hasFfmpeg = spawnSync('ffprobe', ['-version']).status === 0 && spawnSync('ffmpeg', ['-version']).status === 0;
+const withFfmpeg = hasFfmpeg ? test : test.skip;
+if (!hasFfmpeg) process.stderr.write('ffmpeg is not installed: recordings are not checked by an independent tool\n');
+
+let base: string;
+let clock: LeapingClock;
+let room: TestRoom;
+beforeEach(async () => {
+  base = await mkdtemp(join(tmpdir(), 'bloom-recording-'));
+  clock = new LeapingClock();
+  room = new TestRoom(clock);
+});
+afterEach(() => rm(base, { recursive: true, force: true }));
+
+function received(trackId: string, kind: 'audio' | 'video', metadata: unknown = null): ReceivedTrack {
+  const codec = kind === 'audio' ? 'opus' : 'h264';
+  return { origin: 'ann', track: { trackId, kind, codec, metadata, encodings: [], disabledEncodings: [] } };
+}
+
+function frame(more: Partial<TappedFrame>): TappedFrame {
+  return { codec: 'opus', ssrc: 7, timestamp: 0, key: true, arrivalMs: 0, data: Buffer.alloc(0), ...more };
+}
+
+interface Recording {
+  recorder: Recorder;
+  parts: RecordedPart[];
+}
+
+async function record(...tracks: ReceivedTrack[]): Promise<Recording> {
+  const parts: RecordedPart[] = [];
+  const recorder = new Recorder({ host: room.host, baseDirectory: base, clock, finished: (part) => parts.push(part) });
+  recorder.receive(tracks);
+  while (!tracks.every(({ track }) => room.taps.has(track.trackId))) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return { recorder, parts };
+}
+
+describe('an audio file', () => {
+  test('keeps its time where packets are missing: they are silence', () => {
+    const container = new OpusContainer(1);
+    const parts = [0, 1, 2, 10, 11].map((i) => container.frame(frame({ timestamp: i * 960, data: opusPacket(i) })));
+    parts.push(container.frame(frame({ timestamp: 12 * 960 + 120, data: opusPacket(12) })));
+    // Too late to be of use.
+    expect(container.frame(frame({ timestamp: 4 * 960, data: opusPacket(4) }))).toHaveLength(0);
+    const packets = new OpusPackets().push(Buffer.concat([...parts, container.end()]));
+    expect(packets).toHaveLength(14);
+    expect(packets.filter(({ data }) => data.length === 3)).toHaveLength(8);
+    expect(packets.reduce((sum, { samples }) => sum + samples, 0)).toBe(13 * 960 + 120);
+    expect(opusSamples(packets[3]!.data)).toBe(960);
+  });
+
+  test('is on the disk within a second', () => {
+    const container = new OpusContainer(1);
+    let bytes = 0;
+    for (let i = 0; i < 51; i++) bytes += container.frame(frame({ timestamp: i * 960, data: opusPacket(i) })).length;
+    expect(bytes).toBeGreaterThan(50 * 40);
+  });
+});
+
+describe('a video file', () => {
+  test('begins with a key picture and grows by a fragment each second', () => {
+    const container = new H264Container();
+    const grown: number[] = [];
+    for (let i = -1; i < 95; i++) {
+      const data = toAnnexB(i === 0 ? [SPS, PPS, idr()] : [picture()]);
+      const bytes = container.frame(frame({ codec: 'h264', timestamp: (i + 1) * 3000, key: i === 0, data }));
+      if (bytes.length > 0) grown.push(i);
+    }
+    expect(grown).toEqual([0, 30, 60, 90]);
+    expect(container.end().toString('latin1', 4, 8)).toBe('moof');
+    expect(container.length).toBe(95 * 3000);
+  });
+});
+
+describe('the start of a track', () => {
+  test("is taken from the publisher's clock, so that sound and picture stay together", () => {
+    const origin = new OriginClock();
+    const [audio, video] = [new TrackStart(origin, 48_000), new TrackStart(origin, 90_000)];
+    // The publisher's clock is 5 s behind ours. Its picture takes 300 ms longer on the way than its sound.
+    for (let i = 0; i < 50; i++) {
+      const senderMs = 1_000_000 + i * 20;
+      audio.heard(frame({ timestamp: i * 960, arrivalMs: senderMs + 5_030 + (i % 7), senderMs }));
+    }
+    for (let i = 0; i < 30; i++) {
+      const senderMs = 1_000_100 + i * 33;
+      video.heard(frame({ timestamp: i * 2970, arrivalMs: senderMs + 5_330, ...(i < 10 ? {} : { senderMs }) }));
+    }
+    expect(audio.atMs).toBe(1_005_030);
+    expect(video.atMs - audio.atMs).toBe(100);
+  });
+
+  test('is that of the fastest frame without sender reports', () => {
+    const start = new TrackStart(new OriginClock(), 48_000);
+    for (const [i, delay] of [40, 12, 90].entries())
+      start.heard(frame({ timestamp: i * 960, arrivalMs: 1_000 + i * 20 + delay }));
+    expect(start.atMs).toBe(1_012);
+  });
+});
+
+describe('a recording', () => {
+  test('has a file per track and a report that sets them against each other', async () => {
+    const { recorder, parts } = await record(received('mic', 'audio', { name: 'Ann' }), received('cam', 'video'));
+    for (let i = 0; i < 100; i++) {
+      await room.frame('mic', { timestamp: i * 960, data: opusPacket(i), arrivalMs: clock.startedAt + 500 + i * 20 });
+    }
+    for (let i = 0; i < 30; i++) {
+      const data = toAnnexB(i === 0 ? [SPS, PPS, idr()] : [picture()]);
+      const arrivalMs = clock.startedAt + 1_500 + (i * 100) / 3;
+      await room.frame('cam', { codec: 'h264', ssrc: 9, timestamp: i * 3000, key: i === 0, data, arrivalMs });
+    }
+    // The camera goes; its file is complete from then on. A microphone that comes back is another file.
+    recorder.receive([received('mic', 'audio', { name: 'Anna' })]);
+    await recorder.close();
+    await recorder.close();
+
+    expect(parts).toHaveLength(1);
+    const [part] = parts;
+    expect(part!.name).toBe('part_2026-01-02T03-04-05.000Z');
+    expect((await readdir(part!.directory)).toSorted()).toEqual([...part!.files].toSorted());
+    const report = JSON.parse(await readFile(join(part!.directory, REPORT_FILE), 'utf8'));
+    expect(report.recording_id).toBe('kitchen');
+    const [audio, video] = ['audio', 'video'].map(
+      (type) => Object.entries<any>(report.tracks).find(([, track]) => track.type === type)!,
+    );
+    expect(audio![0]).toMatch(/^[0-9a-f-]{36}\.ogg$/);
+    expect(audio![1]).toEqual({
+      type: 'audio',
+      encoding: 'OPUS',
+      offset: 500e6,
+      start_timestamp: 0,
+      end_timestamp: 96_000,
+      clock_rate: 48_000,
+      metadata: { name: 'Anna' },
+      origin: 'ann',
+      ssrc: 7,
+      start_time: '2026-01-02T03:04:05.500Z',
+    });
+    expect(video![0]).toMatch(/^[0-9a-f-]{36}\.mp4$/);
+    expect(video![1]).toMatchObject({
+      encoding: 'H264',
+      offset: expect.closeTo(1_500e6, -3),
+      end_timestamp: 90_000,
+      ssrc: 9,
+      metadata: null,
+    });
+  });
+
+  test('of nothing leaves nothing behind', async () => {
+    const { recorder, parts } = await record(received('mic', 'audio'));
+    await recorder.close();
+    expect(parts).toEqual([]);
+    expect(await readdir(join(base, 'kitchen'))).toEqual([]);
+  });
+
+  test('a second one in the same room has a place of its own', async () => {
+    const first = await record(received('mic', 'audio'));
+    await room.frame('mic', { data: opusPacket(1) });
+    const second = await record(received('cam', 'audio'));
+    await room.frame('cam', { data: opusPacket(1) });
+    await Promise.all([first.recorder.close(), second.recorder.close()]);
+    expect(new Set([...first.parts, ...second.parts].map(({ name }) => name)).size).toBe(2);
+  });
+
+  test('that cannot be written crashes its component, and what was written stays', async () => {
+    const { recorder, parts } = await record(received('mic', 'audio'));
+    await room.frame('mic', { data: opusPacket(1) });
+    await rm(join(base, 'kitchen'), { recursive: true });
+    await writeFile(join(base, 'kitchen'), 'in the way');
+    recorder.receive([received('mic', 'audio'), received('cam', 'audio')]);
+    await room.frame('cam', { data: opusPacket(1) });
+    await room.until('crashed');
+    await recorder.close();
+    expect(parts).toHaveLength(1);
+  });
+
+  withFfmpeg('is taken by ffmpeg without an error, at any moment, with its duration and offset', async () => {
+    const source = join(base, 'source');
+    await mkdir(source);
+    const film = [
+      '-f',
+      'lavfi',
+      '-i',
+      'testsrc2=s=640x360:r=30',
+      '-t',
+      '5',
+      '-c:v',
+      'libx264',
+      '-profile:v',
+      'baseline',
+      '-g',
+      '150',
+    ];
+    await run('ffmpeg', ['-v', 'error', ...film, join(source, 'a.h264')]);
+    const tone = ['-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000', '-t', '5', '-c:a', 'libopus'];
+    await run('ffmpeg', ['-v', 'error', ...tone, join(source, 'a.ogg')]);
+    const whole = async function* (name: string): AsyncGenerator<Buffer> {
+      yield await readFile(join(source, name));
+    };
+    const { recorder, parts } = await record(received('mic', 'audio'), received('cam', 'video'));
+    for await (const { data, timestamp } of opusFrames(whole('a.ogg'))) {
+      // A hole of 0.4 s, as a burst of losses leaves it.
+      if (timestamp > 96_000 && timestamp < 115_200) continue;
+      await room.frame('mic', { timestamp, data, arrivalMs: clock.startedAt + 100 + timestamp / 48 });
+    }
+    for await (const { data, timestamp, key } of h264Frames(whole('a.h264'), 30)) {
+      await room.frame('cam', {
+        codec: 'h264',
+        timestamp,
+        key,
+        data,
+        arrivalMs: clock.startedAt + 140 + timestamp / 90,
+      });
+    }
+    // As a kill -9 at this moment would leave them.
+    const directory = join(base, 'kitchen', 'part_2026-01-02T03-04-05.000Z');
+    const decode = async (): Promise<Record<string, number>> => {
+      const durations: Record<string, number> = {};
+      for (const name of await readdir(directory)) {
+        if (name === REPORT_FILE) continue;
+        const path = join(directory, name);
+        const { stderr } = await run('ffmpeg', ['-v', 'warning', '-xerror', '-i', path, '-f', 'null', '-']);
+        expect(stderr).toBe('');
+        const probe = ['-v', 'error', '-show_entries', 'format=duration', '-of', 'csv=p=0', path];
+        durations[name.slice(-3)] = Number((await run('ffprobe', probe)).stdout);
+      }
+      return durations;
+    };
+    const killed = await decode();
+    expect(killed['mp4']).toBeGreaterThan(3.9);
+    expect(killed['ogg']).toBeGreaterThan(3.9);
+
+    await recorder.close();
+    const complete = await decode();
+    expect(Math.abs(complete['mp4']! - 5)).toBeLessThan(0.05);
+    expect(Math.abs(complete['ogg']! - 5)).toBeLessThan(0.05);
+    const { tracks } = JSON.parse(await readFile(join(parts[0]!.directory, REPORT_FILE), 'utf8'));
+    const offsets = Object.values<any>(tracks).map(({ offset }) => offset);
+    expect(Math.max(...offsets) - Math.min(...offsets)).toBe(40e6);
+  });
+});
+
+describe('the options of a recording', () => {
+  const s3 = { accessKeyId: 'id', secretAccessKey: 'key', region: 'eu', bucket: 'b' };
+  const prepare = (env: { s3?: typeof s3; pathPrefix?: string }, options: Record<string, unknown>) =>
+    recordingKind({
+      directory: base,
+      s3: env.s3 ?? null,
+      pathPrefix: env.pathPrefix ?? null,
+      endpoint: null,
+      uploads: new Uploads({ log: silentLog, clock }),
+      clock,
+    }).prepare(options, { roomId: 'kitchen', videoCodec: 'h264' });
+
+  test('need credentials from one side, and only from one', async () => {
+    await expect(prepare({}, {})).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+      message: 'S3 credentials has to be passed either by request or at application startup as envs',
+    });
+    await expect(prepare({ s3 }, { credentials: s3 })).rejects.toMatchObject({
+      message:
+        'Conflicting S3 credentials supplied via environment variables and the REST API. Overrides on existing values are disallowed',
+    });
+    await expect(prepare({ s3, pathPrefix: 'a' }, { pathPrefix: 'a' })).rejects.toMatchObject({
+      message:
+        'Conflicting S3 path prefix supplied via environment variables and the REST API. Overrides on existing values are disallowed',
+    });
+    for (const options of [
+      { credentials: 'x' },
+      { credentials: { ...s3, bucket: 7 } },
+      { pathPrefix: 7 },
+      { pathPrefix: 'a/../b' },
+      { subscribeMode: 'some' },
+    ]) {
+      const environment = 'credentials' in options ? {} : { s3 };
+      await expect(prepare(environment, options)).rejects.toMatchObject({
+        code: 'INVALID_OPTIONS',
+        message: 'Invalid request body structure',
+      });
+    }
+    expect(await prepare({ s3 }, {})).toMatchObject({ properties: { subscribeMode: 'auto' }, subscribeMode: 'auto' });
+    const taken = await prepare({}, { credentials: s3, pathPrefix: null, subscribeMode: 'manual' });
+    expect(taken.properties).toEqual({ subscribeMode: 'manual' });
+  });
+});
+
+describe('uploads', () => {
+  const target: S3Target = { accessKeyId: 'id', secretAccessKey: 'key', region: 'eu', bucket: 'b', endpoint: null };
+
+  async function part(): Promise<RecordedPart> {
+    const directory = join(base, 'kitchen', partName(0));
+    await mkdir(directory, { recursive: true });
+    await writeFile(join(directory, 'a.ogg'), 'sound');
+    await writeFile(join(directory, REPORT_FILE), '{}');
+    return { directory, roomId: 'kitchen', name: partName(0), files: ['a.ogg', REPORT_FILE] };
+  }
+
+  test('try until the store is back, and remove the local files only then', async () => {
+    const stored: string[] = [];
+    let failures = 3;
+    const store: ObjectStore = {
+      put: async (key) => {
+        if (failures-- > 0) throw new ComponentError('UPLOAD_FAILED', 'down');
+        stored.push(key);
+      },
+      remove: async () => undefined,
+      close: () => undefined,
+    };
+    const uploads = new Uploads({ log: silentLog, clock, open: async () => store });
+    const one = await part();
+    uploads.add(one, target, 'calls/2026');
+    expect(uploads.isPending(one.directory)).toBe(true);
+    expect(await readdir(one.directory)).toHaveLength(2);
+    while (uploads.isPending(one.directory)) await new Promise((resolve) => setImmediate(resolve));
+    const key = `calls/2026/kitchen/${partName(0)}`;
+    expect(stored).toEqual([`${key}/a.ogg`, `${key}/report.json`]);
+    expect(await readdir(base)).toEqual([]);
+    expect(clock.now()).toBeGreaterThanOrEqual(5_000 + 10_000 + 20_000);
+  });
+
+  test('give up after a day: half a recording in the bucket goes, the local files stay', async () => {
+    const removed: string[] = [];
+    const store: ObjectStore = {
+      put: async () => {
+        throw new ComponentError('UPLOAD_FAILED', 'wrong key');
+      },
+      remove: async (key) => void removed.push(key),
+      close: () => undefined,
+    };
+    const lost: RecordedPart[] = [];
+    const uploads = new Uploads({
+      log: silentLog,
+      clock,
+      open: async () => store,
+      onGivenUp: (given) => lost.push(given),
+    });
+    const one = await part();
+    uploads.add(one, target, '');
+    while (lost.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(clock.now()).toBeLessThanOrEqual(GIVE_UP_MS);
+    expect(clock.now()).toBeGreaterThan(GIVE_UP_MS - 600_000);
+    expect(removed).toEqual([`kitchen/${partName(0)}/a.ogg`, `kitchen/${partName(0)}/report.json`]);
+    expect(await readdir(one.directory)).toHaveLength(2);
+  });
+});
+
+describe('garbage collection', () => {
+  test('takes what is old, unless its room lives or its upload is pending', async () => {
+    const old = (clock.wallClock() - OBSOLETE_MS - 1_000) / 1_000;
+    const fresh = (clock.wallClock() - OBSOLETE_MS + 1_000) / 1_000;
+    const put = async (path: string, seconds?: number): Promise<void> => {
+      await mkdir(join(base, path), { recursive: true });
+      if (seconds === undefined) return;
+      await writeFile(join(base, path, 'a.ogg'), 'x');
+      await utimes(join(base, path, 'a.ogg'), seconds, seconds);
+    };
+    await put('alive/part_old', old);
+    await put('alive/part_empty');
+    await put('gone/part_old', old);
+    await put('gone/part_empty');
+    await put('gone/part_fresh', fresh);
+    await put('gone/part_pending', old);
+    await put('forgotten/part_old', old);
+    await put('empty');
+    await writeFile(join(base, 'stray'), 'x');
+    await writeFile(join(base, 'gone', 'stray'), 'x');
+
+    await collectGarbage({
+      directory: base,
+      liveRooms: async () => new Set(['alive']),
+      isPending: (path) => path.endsWith('part_pending'),
+      log: silentLog,
+      clock,
+    });
+    expect((await readdir(base)).toSorted()).toEqual(['alive', 'gone', 'stray']);
+    expect((await readdir(join(base, 'alive'))).toSorted()).toEqual(['part_empty', 'part_old']);
+    expect((await readdir(join(base, 'gone'))).toSorted()).toEqual(['part_fresh', 'part_pending', 'stray']);
+  });
+
+  test('of a directory that is not there is no error', async () => {
+    await collectGarbage({
+      directory: join(base, 'nowhere'),
+      liveRooms: async () => new Set(),
+      isPending: () => false,
+      log: silentLog,
+      clock,
+    });
+  });
+});

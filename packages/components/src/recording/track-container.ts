@@ -1,0 +1,133 @@
+import { NalType, nalType, opusSamples, splitAnnexB } from '@bloom/rtp';
+import type { TappedFrame } from '@bloom/sfu';
+import { pictureSize } from '../h264/parameter-sets.js';
+import { OggWriter } from '../ogg/ogg-writer.js';
+import { fragment, initSegment, VIDEO_TIMESCALE, type VideoSample } from './fragmented-mp4.js';
+
+/** What a file gains at once, at most; what a crash may cost. */
+const CHUNK_SECONDS = 1;
+const LAST_PICTURE_TICKS = VIDEO_TIMESCALE / 30;
+/** The field of a sample's duration: 13 hours of one picture. */
+const MAX_SAMPLE_TICKS = 0xffffffff;
+/** Opus silence of 20, 10, 5 and 2.5 ms, stereo CELT: an encoder's own answer to digital silence. */
+const SILENCE = [
+  [960, 0xfc],
+  [480, 0xf4],
+  [240, 0xec],
+  [120, 0xe4],
+] as const;
+
+/** Frames of one track to the bytes of one file. Each call answers what to append; the file is playable at any time. */
+export interface TrackContainer {
+  readonly extension: 'ogg' | 'mp4';
+  readonly clockRate: number;
+  /** Ticks of `clockRate` in the file. */
+  readonly length: number;
+  frame(frame: TappedFrame): Buffer;
+  end(): Buffer;
+}
+
+/** Opus in Ogg. What is missing (lost, not sent) is silence, so that the rest keeps its time. */
+export class OpusContainer implements TrackContainer {
+  readonly extension = 'ogg';
+  readonly clockRate = 48_000;
+  readonly #writer: OggWriter;
+  #first = -1;
+
+  constructor(serial: number) {
+    this.#writer = new OggWriter({ serial, channels: 2, pageSamples: CHUNK_SECONDS * 48_000 });
+  }
+
+  get length(): number {
+    return this.#writer.samples;
+  }
+
+  frame({ timestamp, data }: TappedFrame): Buffer {
+    const packet = Buffer.from(data);
+    const samples = opusSamples(packet);
+    if (samples === undefined) return Buffer.alloc(0);
+    const parts: Buffer[] = [];
+    if (this.#first < 0) {
+      this.#first = timestamp;
+      parts.push(this.#writer.begin());
+    }
+    let missing = timestamp - this.#first - this.#writer.samples;
+    // It was written already, as silence or from another packet.
+    if (missing < -samples / 2) return Buffer.alloc(0);
+    for (const [size, toc] of SILENCE) {
+      for (; missing >= size; missing -= size) parts.push(this.#writer.packet(Buffer.from([toc, 0xff, 0xfe]), size));
+    }
+    parts.push(this.#writer.packet(packet, samples));
+
+    return Buffer.concat(parts);
+  }
+
+  end(): Buffer {
+    return this.#first < 0 ? Buffer.alloc(0) : this.#writer.end();
+  }
+}
+
+/** H.264 in fragmented MP4. A picture lasts until the next one. */
+export class H264Container implements TrackContainer {
+  readonly extension = 'mp4';
+  readonly clockRate = VIDEO_TIMESCALE;
+  #pending: VideoSample[] = [];
+  #pendingTicks = 0;
+  #written = 0;
+  #sequence = 0;
+  #last: { nals: readonly Buffer[]; key: boolean; timestamp: number } | undefined;
+  #begun = false;
+
+  get length(): number {
+    return this.#written + this.#pendingTicks;
+  }
+
+  frame({ timestamp, data, key }: TappedFrame): Buffer {
+    const nals = splitAnnexB(Buffer.from(data));
+    if (nals.length === 0) return Buffer.alloc(0);
+    if (!this.#begun) return this.#begin(nals, key, timestamp);
+    const last = this.#last!;
+    if (timestamp <= last.timestamp) return Buffer.alloc(0);
+    this.#close(Math.min(timestamp - last.timestamp, MAX_SAMPLE_TICKS));
+    const full = this.#pendingTicks >= CHUNK_SECONDS * VIDEO_TIMESCALE ? this.#flush() : Buffer.alloc(0);
+    this.#last = { nals, key, timestamp };
+
+    return full;
+  }
+
+  end(): Buffer {
+    if (!this.#begun) return Buffer.alloc(0);
+    const before = this.#pending.at(-1)?.duration ?? LAST_PICTURE_TICKS;
+    this.#close(Math.min(before, VIDEO_TIMESCALE));
+
+    return this.#flush();
+  }
+
+  #begin(nals: readonly Buffer[], key: boolean, timestamp: number): Buffer {
+    const sps = nals.find((nal) => nalType(nal) === NalType.sps);
+    const pps = nals.find((nal) => nalType(nal) === NalType.pps);
+    const size = sps === undefined ? undefined : pictureSize(sps);
+    if (!key || sps === undefined || pps === undefined || size === undefined) return Buffer.alloc(0);
+    this.#begun = true;
+    this.#last = { nals, key, timestamp };
+
+    return initSegment({ sps, pps, ...size });
+  }
+
+  #close(ticks: number): void {
+    const { nals, key } = this.#last!;
+    this.#pending.push({ nals, key, duration: ticks });
+    this.#pendingTicks += ticks;
+  }
+
+  #flush(): Buffer {
+    if (this.#pending.length === 0) return Buffer.alloc(0);
+    this.#sequence++;
+    const bytes = fragment(this.#sequence, this.#written, this.#pending);
+    this.#written += this.#pendingTicks;
+    this.#pending = [];
+    this.#pendingTicks = 0;
+
+    return bytes;
+  }
+}

@@ -77,11 +77,15 @@ export class LiveStream {
   private firstListed = 0;
   private open: Segment | null = null;
   private ended = false;
-  private closed = false;
+  private hidden = false;
   private texts = new Map<string, Buffer>();
 
   constructor(private readonly options: LiveStreamOptions) {
     this.waiters = new Waiters(MAX_WAIT_MS, options.after);
+  }
+
+  get lowLatency(): boolean {
+    return this.options.lowLatency;
   }
 
   /** A player can begin. */
@@ -96,7 +100,7 @@ export class LiveStream {
   }
 
   append(part: StreamPart): void {
-    if (this.ended || this.closed) return;
+    if (this.ended) return;
     const { segment: sequence, frames, independent, data } = part;
     this.open ??= { sequence, name: segmentName(sequence), startedAtMs: part.startedAtMs, parts: [], data: [] };
     const name = partName(sequence, this.open.parts.length);
@@ -118,9 +122,9 @@ export class LiveStream {
     this.waiters.wake();
   }
 
-  /** Nobody gets anything any more. */
-  close(): void {
-    this.closed = true;
+  /** Nobody gets anything any more; what still comes goes to the files. */
+  hide(): void {
+    this.hidden = true;
     this.waiters.wake();
   }
 
@@ -129,13 +133,14 @@ export class LiveStream {
    * @throws HlsError
    */
   async playlistAt(name: string, position: WaitPosition, signal: AbortSignal): Promise<Buffer> {
-    if (!this.options.lowLatency || !this.hasPlaylist || this.closed) throw fileNotFound(name);
+    if (!this.lowLatency || !this.hasPlaylist || this.hidden) throw fileNotFound(name);
     if (position.segment > this.newest.segment + MAX_SEGMENTS_AHEAD) {
       throw new HlsError('INVALID_NAME', `Segment ${position.segment} is too far ahead of ${name}`);
     }
     const wanted = normalised(position);
-    await this.waiters.until(() => this.reached(wanted) || this.ended || this.closed, name, signal);
+    await this.waiters.until(() => this.reached(wanted) || this.ended || this.hidden, name, signal);
 
+    if (this.hidden) throw fileNotFound(name);
     return this.text(name.endsWith('_delta.m3u8') ? DELTA_NAME : MEDIA_NAME);
   }
 
@@ -145,11 +150,11 @@ export class LiveStream {
    */
   async part(name: string, signal: AbortSignal): Promise<Buffer> {
     const position = parsePartName(name);
-    if (!this.options.lowLatency || position === undefined) throw fileNotFound(name);
+    if (!this.lowLatency || position === undefined) throw fileNotFound(name);
     const found = this.partInMemory(position);
     if (found !== undefined) return found;
     if (!this.isNext(position)) throw fileNotFound(name);
-    await this.waiters.until(() => this.reached(position) || this.ended || this.closed, name, signal);
+    await this.waiters.until(() => this.reached(position) || this.ended || this.hidden, name, signal);
 
     const awaited = this.partInMemory(position);
     if (awaited === undefined) throw fileNotFound(name);
@@ -158,7 +163,7 @@ export class LiveStream {
 
   /** What is in memory under that name: playlists, the header, new segments. Undefined = look on disk. */
   inMemory(name: string): Buffer | undefined {
-    if (this.closed) throw fileNotFound(name);
+    if (this.hidden) throw fileNotFound(name);
     if (name === MASTER_NAME || name === MEDIA_NAME || (name === DELTA_NAME && this.options.lowLatency))
       return this.text(name);
     if (name === INIT_NAME) return this.init;
@@ -184,14 +189,14 @@ export class LiveStream {
   /** The part itself or, where the segment ends early, the first of the next one. */
   private isNext({ segment, part }: PartPosition): boolean {
     const { newest } = this;
-    if (this.ended || this.closed) return false;
+    if (this.ended || this.hidden) return false;
     if (segment === newest.segment) return part === newest.part || part === newest.part + 1;
 
     return segment === newest.segment + 1 && part === 0;
   }
 
   private partInMemory({ segment, part }: PartPosition): Buffer | undefined {
-    if (this.closed) return undefined;
+    if (this.hidden) return undefined;
     const recent =
       this.open === null ? this.segments.slice(-IN_MEMORY) : [...this.segments.slice(-IN_MEMORY), this.open];
 
@@ -242,7 +247,7 @@ export class LiveStream {
   }
 
   private text(name: string): Buffer {
-    if (!this.hasPlaylist || this.closed) throw fileNotFound(name);
+    if (!this.hasPlaylist) throw fileNotFound(name);
     let text = this.texts.get(name);
     if (text === undefined) {
       text = Buffer.from(

@@ -1,0 +1,100 @@
+import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
+import type { MediaTap } from '@bloom/sfu';
+import type { FromEngine } from './engine/engine-protocol.js';
+import { EngineProcess } from './engine-process.js';
+import type { LiveStream } from './live-stream.js';
+
+export interface HlsComponentOptions {
+  host: ComponentHost;
+  stream: LiveStream;
+  entry: URL;
+  hangMs?: number;
+  /** As the API shows them while nothing is playable. */
+  properties: Readonly<Record<string, unknown>>;
+  /** Nothing more will come, from now on nobody is to be served. Called once. */
+  onClosing(): void;
+}
+
+/** One running HLS component: taps of the room's tracks into the compositor, its parts into the stream. */
+export class HlsComponent implements Component {
+  private readonly engine: EngineProcess;
+  private readonly taps = new Map<string, MediaTap>();
+  private playable = false;
+  private failed = false;
+  private closing: Promise<void> | undefined;
+
+  constructor(private readonly options: HlsComponentOptions) {
+    const { entry, hangMs } = options;
+    this.engine = new EngineProcess({
+      entry,
+      ...(hangMs === undefined ? {} : { hangMs }),
+      onMessage: (message) => this.fromEngine(message),
+      onCrash: (reason) => this.fail(`the compositor is gone: ${reason}`),
+    });
+  }
+
+  /** Of the compositor's process. */
+  get pid(): number | undefined {
+    return this.engine.pid;
+  }
+
+  receive(tracks: readonly ReceivedTrack[]): void {
+    if (this.closing !== undefined) return;
+    const wanted = new Set(tracks.map(({ track }) => track.trackId));
+    for (const [trackId, tap] of this.taps) {
+      if (wanted.has(trackId)) continue;
+      this.taps.delete(trackId);
+      void tap.close();
+    }
+    void this.engine.send({ type: 'tracks', tracks: tracks.map(({ track: { trackId: id, kind } }) => ({ id, kind })) });
+    for (const trackId of wanted) if (!this.taps.has(trackId)) this.taps.set(trackId, this.tap(trackId));
+  }
+
+  /** The room goes on without it. */
+  fail(reason: string): void {
+    if (this.failed || this.closing !== undefined) return;
+    this.failed = true;
+    this.options.host.report({ do: 'crashed', reason });
+  }
+
+  close(): Promise<void> {
+    this.closing ??= this.end();
+
+    return this.closing;
+  }
+
+  private async end(): Promise<void> {
+    const { stream, onClosing } = this.options;
+    stream.hide();
+    onClosing();
+    await Promise.allSettled([...this.taps.values()].map((tap) => tap.close()));
+    this.taps.clear();
+    await this.engine.finish();
+    stream.end();
+  }
+
+  private tap(trackId: string): MediaTap {
+    return this.options.host.media.openTap({
+      trackId,
+      onFrame: ({ codec, timestamp, key, data }) =>
+        this.engine.send({ type: 'unit', unit: { track: trackId, codec, timestamp, key, data } }),
+      onGap: () => void this.engine.send({ type: 'gap', track: trackId }),
+    });
+  }
+
+  private fromEngine(message: FromEngine): void {
+    const { stream, host, properties } = this.options;
+    if (message.type === 'started') stream.started(bufferOf(message.init), message.codecs);
+    else if (message.type === 'keyFrameWanted') this.taps.get(message.track)?.requestKeyFrame();
+    else if (message.type === 'part') {
+      stream.append({ ...message.part, data: bufferOf(message.part.data) });
+      if (this.playable || !message.part.hasPicture || !stream.hasPlaylist) return;
+      this.playable = true;
+      host.report({ do: 'playable', properties: { ...properties, playable: true } });
+    }
+  }
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,217 @@
+import { createRequire } from 'node:module';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Log } from '@bloom/log';
+import { type ComponentHost, type ComponentKind, HlsOptions, parseOptions, RoomError } from '@bloom/rooms';
+import { fileNotFound } from './errors.js';
+import { HlsComponent } from './hls-component.js';
+import { LiveStream, type WaitPosition } from './live-stream.js';
+import { StreamDirectory } from './stream-directory.js';
+import { type S3Destination, uploadStream } from './upload.js';
+
+export interface HlsServiceOptions {
+  /** Root of all files: streams live in `temporary_hls/<roomId>`, or in `recordings/<roomId>` when they are kept. */
+  resourcesPath: string;
+  /** `JF_S3_ENDPOINT`; null = AWS. */
+  s3Endpoint: string | null;
+  /** An upload has ended, after the end of its room. */
+  notify(notification: { type: 'hlsUploaded' | 'hlsUploadCrashed'; roomId: string }): void;
+  /** Keeps the room's webhook for `notify` until the returned function is called. */
+  hold(roomId: string): () => void;
+  log: Log;
+  /** The built entry of the compositor; default: beside this file. */
+  engineEntry?: URL;
+  /** Milliseconds without a sign of life after which a compositor is given up. */
+  hangMs?: number;
+}
+
+export interface LocateRequest {
+  roomId: string;
+  /** Must not leave the directory. */
+  fileName: string;
+  waitFor: WaitPosition | undefined;
+  signal: AbortSignal;
+}
+
+/** Where what was asked for is. */
+export type Located = { bytes: Buffer } | { directory: string };
+
+interface Output {
+  stream: LiveStream;
+  directory: StreamDirectory;
+  component: HlsComponent;
+  persistent: boolean;
+  destination: S3Destination | null;
+  /** False once the component is gone: players get nothing any more. */
+  served: boolean;
+  /** The room is over: resolves when everything has been uploaded or given up. */
+  finalised?: Promise<void>;
+  release(): void;
+}
+
+/** The HLS streams of this node: one per room at most, from the component's start to the end of the room. */
+export class HlsService {
+  readonly kind: ComponentKind;
+  private readonly outputs = new Map<string, Output>();
+  private readonly ending = new Set<Promise<void>>();
+
+  constructor(private readonly options: HlsServiceOptions) {
+    this.kind = {
+      type: 'hls',
+      requiresH264: true,
+      limitPerRoom: 1,
+      prepare: async (given) => {
+        const parsed = parseOptions(HlsOptions, given);
+        if (!nativeInstalled()) {
+          throw new RoomError('COMPONENT_TYPE_DISABLED', 'Components of type hls need node-av, which is not installed');
+        }
+        const properties = {
+          playable: false,
+          lowLatency: parsed.lowLatency ?? false,
+          persistent: parsed.persistent ?? false,
+          targetWindowDuration: parsed.targetWindowDuration ?? null,
+          subscribeMode: parsed.subscribeMode ?? 'auto',
+          // Credentials are never shown.
+          s3: null,
+        };
+        const destination =
+          parsed.s3 === null || parsed.s3 === undefined ? null : { ...parsed.s3, endpoint: options.s3Endpoint };
+
+        return {
+          properties,
+          subscribeMode: properties.subscribeMode,
+          start: (host) => this.start(host, properties, destination),
+        };
+      },
+    };
+  }
+
+  /**
+   * What a player asks for.
+   * @throws HlsError
+   */
+  async locate({ roomId, fileName, waitFor, signal }: LocateRequest): Promise<Located> {
+    const output = this.outputs.get(roomId);
+    if (output === undefined || !output.served) throw fileNotFound(fileName);
+    const { stream, directory } = output;
+    if (waitFor !== undefined && (stream.lowLatency || waitFor.part !== undefined)) {
+      return { bytes: await stream.playlistAt(fileName, waitFor, signal) };
+    }
+    if (fileName.endsWith('_part.m4s')) return { bytes: await stream.part(fileName, signal) };
+    const bytes = stream.inMemory(fileName);
+
+    return bytes === undefined ? { directory: directory.path } : { bytes };
+  }
+
+  /** A recording of that name is still being made. */
+  isLive(id: string): boolean {
+    return this.outputs.get(id)?.persistent === true;
+  }
+
+  /** The room is over and has said so: its stream is uploaded, and removed unless it is kept. */
+  roomEnded(roomId: string): void {
+    const output = this.outputs.get(roomId);
+    if (output === undefined || output.finalised !== undefined) return;
+    const ended = this.finalise(roomId, output).finally(() => this.ending.delete(ended));
+    output.finalised = ended;
+    this.ending.add(ended);
+  }
+
+  /** Everything of the rooms that ended has been uploaded or given up. */
+  async settled(): Promise<void> {
+    while (this.ending.size > 0) await Promise.all(this.ending);
+  }
+
+  private start(
+    host: ComponentHost,
+    properties: Record<string, unknown> & {
+      lowLatency: boolean;
+      persistent: boolean;
+      targetWindowDuration: number | null;
+    },
+    destination: S3Destination | null,
+  ): HlsComponent {
+    const { resourcesPath, hold, engineEntry, hangMs } = this.options;
+    const { roomId, log } = host;
+    const { lowLatency, persistent, targetWindowDuration: targetWindowSeconds } = properties;
+    const former = this.outputs.get(roomId);
+    const directory = new StreamDirectory(
+      join(resourcesPath, persistent ? 'recordings' : 'temporary_hls', roomId),
+      (error) => {
+        log.error('hls.write_failed', { error });
+        component.fail(`the stream cannot be written: ${error instanceof Error ? error.message : String(error)}`);
+      },
+      former === undefined ? undefined : this.wiped(former),
+    );
+    const stream = new LiveStream({ lowLatency, persistent, targetWindowSeconds, files: directory, after });
+    const component = new HlsComponent({
+      host,
+      stream,
+      properties,
+      entry: engineEntry ?? new URL('./engine/engine-main.js', import.meta.url),
+      ...(hangMs === undefined ? {} : { hangMs }),
+      onClosing: () => {
+        output.served = false;
+      },
+    });
+    const release = destination === null ? () => undefined : hold(roomId);
+    const output: Output = { stream, directory, component, persistent, destination, served: true, release };
+    this.outputs.set(roomId, output);
+
+    return component;
+  }
+
+  /** A former stream makes room: that of an ended room in its own time, one of the same room wherever it was kept. */
+  private async wiped({ component, directory, finalised, release }: Output): Promise<void> {
+    if (finalised !== undefined) return finalised;
+    release();
+    await component.close();
+    await directory.idle();
+    await rm(directory.path, { recursive: true, force: true });
+  }
+
+  private async finalise(roomId: string, output: Output): Promise<void> {
+    const { component, directory, destination, persistent, release } = output;
+    const log = this.options.log.child({ roomId });
+    try {
+      await component.close();
+      await directory.idle();
+      if (destination !== null) await this.upload(roomId, directory.path, destination, log);
+    } catch (error) {
+      log.error('hls.end_failed', { error });
+    } finally {
+      release();
+      // The id may belong to a new room by now, with a stream of its own in the same place.
+      const current = this.outputs.get(roomId) === output;
+      if (current) this.outputs.delete(roomId);
+      if (current && !persistent) await rm(directory.path, { recursive: true, force: true }).catch(() => undefined);
+    }
+  }
+
+  private async upload(roomId: string, path: string, destination: S3Destination, log: Log): Promise<void> {
+    try {
+      const files = await uploadStream(path, roomId, destination);
+      log.info('hls.uploaded', { files });
+      this.options.notify({ type: 'hlsUploaded', roomId });
+    } catch (error) {
+      log.error('hls.upload_failed', { error });
+      this.options.notify({ type: 'hlsUploadCrashed', roomId });
+    }
+  }
+}
+
+function nativeInstalled(): boolean {
+  try {
+    createRequire(import.meta.url).resolve('node-av/lib');
+
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function after(ms: number, callback: () => void): () => void {
+  const timer = setTimeout(callback, ms);
+
+  return () => clearTimeout(timer);
+}

@@ -1,6 +1,6 @@
 // The page that a newcomer opens: used as a person would use it, by what is written on it.
 import { afterEach, expect, test } from '@jest/globals';
-import type { BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Locator, Page } from 'playwright-core';
 import { startNode } from '../harness/bloom-node.js';
 import { browserSuite } from '../harness/stage.js';
 
@@ -9,6 +9,16 @@ interface Visit {
   readonly source?: 'camera' | 'generated';
   readonly room?: string;
   readonly token?: string;
+}
+
+/** Waits until it is on the page; says what is there instead when it does not come. */
+async function shown(locator: Locator, options: Parameters<Locator['waitFor']>[0] = {}): Promise<void> {
+  try {
+    await locator.waitFor(options);
+  } catch (error) {
+    const text = await locator.page().evaluate(() => document.body.innerText.replaceAll(/\s+/g, ' '));
+    throw new Error(`${String(error)}\nThe page says: ${text}`, { cause: error });
+  }
 }
 
 browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-media-stream'] }, (stage) => {
@@ -55,13 +65,13 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
   }
 
   async function connected(page: Page): Promise<void> {
-    await page.getByRole('status').filter({ hasText: 'Connected' }).waitFor();
+    await shown(page.getByRole('status').filter({ hasText: 'Connected' }));
   }
 
   /** Waits until the picture of somebody moves on this page. */
   async function sees(page: Page, name: string): Promise<void> {
     const picture = page.getByLabel(`Picture of ${name}`, { exact: true });
-    await picture.waitFor();
+    await shown(picture);
     await picture.evaluate(
       (element) =>
         new Promise<void>((moved) => {
@@ -74,7 +84,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
   }
 
   async function width(page: Page, name: string, wanted: number): Promise<void> {
-    await page.getByRole('figure', { name }).getByText(`${wanted}×`).waitFor();
+    await shown(page.getByRole('figure', { name }).getByText(`${wanted}×`));
   }
 
   test('two tabs meet in a call, hear of each other muting, choose variants, and part', async () => {
@@ -83,13 +93,13 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     await join(ann, { name: 'Ann', room: 'two-tabs' });
     await connected(ann);
     expect(ann.url()).toBe(`${stage.node.url}/#room=two-tabs`);
-    await ann.getByText('only you').waitFor();
+    await shown(ann.getByText('only you'));
 
     const bob = await open(context, ann.url());
     await join(bob, { name: 'Bob' });
     await connected(bob);
     await Promise.all([sees(ann, 'Bob'), sees(bob, 'Ann')]);
-    await ann.getByText('2 people').waitFor();
+    await shown(ann.getByText('2 people'));
     expect(await bob.locator('audio').evaluate((element) => (element as HTMLAudioElement).paused)).toBe(false);
 
     await bob.getByLabel('Quality of the picture of Ann').selectOption('Low');
@@ -98,22 +108,22 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     await width(bob, 'Ann', 960);
 
     await ann.getByRole('button', { name: 'Mute' }).click();
-    await bob.getByRole('figure', { name: 'Ann' }).getByLabel('muted').waitFor();
+    await shown(bob.getByRole('figure', { name: 'Ann' }).getByLabel('muted'));
     await ann.getByRole('button', { name: 'Unmute' }).click();
-    await bob.getByRole('figure', { name: 'Ann' }).getByLabel('muted').waitFor({ state: 'detached' });
+    await shown(bob.getByRole('figure', { name: 'Ann' }).getByLabel('muted'), { state: 'detached' });
     await ann.getByRole('button', { name: 'Stop picture' }).click();
-    await bob.getByRole('figure', { name: 'Ann' }).locator('.avatar').waitFor();
+    await shown(bob.getByRole('figure', { name: 'Ann' }).locator('.avatar'));
 
     await bob.getByRole('button', { name: 'Leave' }).click();
-    await bob.getByRole('button', { name: 'Join' }).waitFor();
-    await ann.getByText('only you').waitFor();
+    await shown(bob.getByRole('button', { name: 'Join' }));
+    await shown(ann.getByText('only you'));
   });
 
   test('a camera is used where there is one', async () => {
     const ann = await open(await visitor({ camera: true }));
     await join(ann, { name: 'Ann', source: 'camera', room: 'camera' });
     await connected(ann);
-    await ann.getByRole('figure', { name: 'Ann (you)' }).getByText('camera').waitFor();
+    await shown(ann.getByRole('figure', { name: 'Ann (you)' }).getByText('camera'));
     expect(await ann.getByText('cannot be used').count()).toBe(0);
 
     const bob = await open(await visitor(), ann.url());
@@ -125,7 +135,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
   test('a camera that is refused is replaced by a generated picture, and the page says so', async () => {
     const ann = await open(await visitor());
     await join(ann, { name: 'Ann', source: 'camera', room: 'refused' });
-    await ann.getByText('Camera and microphone cannot be used').waitFor();
+    await shown(ann.getByText('Camera and microphone cannot be used'));
     await connected(ann);
 
     const bob = await open(await visitor(), ann.url());
@@ -136,7 +146,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
   test('a wrong token, and then the right one', async () => {
     const page = await open(await visitor());
     await join(page, { name: 'Ann', token: 'wrong' });
-    await page.getByRole('alert').filter({ hasText: 'The API token is wrong' }).waitFor();
+    await shown(page.getByRole('alert').filter({ hasText: 'The API token is wrong' }));
     await page.getByLabel('API token').fill('development');
     await page.getByRole('button', { name: 'Join' }).click();
     await connected(page);
@@ -147,7 +157,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     await stage.api.addPeer(room);
     const page = await open(await visitor(), `${stage.node.url}/#room=${room}`);
     await join(page, { name: 'Ann' });
-    await page.getByRole('alert').filter({ hasText: 'The room is full' }).waitFor();
+    await shown(page.getByRole('alert').filter({ hasText: 'The room is full' }));
   });
 
   test('somebody who is removed is told so and is back at the entrance', async () => {
@@ -157,8 +167,8 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     await connected(page);
     const [peer] = (await stage.api.room(room)).peers;
     await stage.api.deletePeer(room, peer.id);
-    await page.getByRole('alert').filter({ hasText: 'You are no longer in the room' }).waitFor();
-    await page.getByRole('button', { name: 'Join' }).waitFor();
+    await shown(page.getByRole('alert').filter({ hasText: 'You are no longer in the room' }));
+    await shown(page.getByRole('button', { name: 'Join' }));
   });
 
   test('a server that goes away is noticed in the call, and at the entrance afterwards', async () => {
@@ -169,10 +179,10 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
       await connected(page);
       await node.kill();
 
-      await page.getByRole('status').filter({ hasText: 'Reconnecting' }).waitFor();
-      await page.getByRole('alert').filter({ hasText: 'The connection was lost' }).waitFor({ timeout: 30_000 });
+      await shown(page.getByRole('status').filter({ hasText: 'Reconnecting' }));
+      await shown(page.getByRole('alert').filter({ hasText: 'The connection was lost' }), { timeout: 30_000 });
       await page.getByRole('button', { name: 'Join' }).click();
-      await page.getByRole('alert').filter({ hasText: 'The server cannot be reached' }).waitFor();
+      await shown(page.getByRole('alert').filter({ hasText: 'The server cannot be reached' }));
     } finally {
       await node.stop();
     }

@@ -1,0 +1,390 @@
+import { describe, expect, test } from '@jest/globals';
+import type { SipRequest } from '../message.js';
+import { challenge, sdpAnswer, TestAgent } from '../testing/test-agent.js';
+import type { Call, CallEvent } from './call.js';
+
+const minutes = 60_000;
+
+function dial(transport: 'UDP' | 'TCP' = 'TCP') {
+  const agent = new TestAgent(transport);
+  const events: CallEvent[] = [];
+  const call = agent.agent.dial({
+    number: '+49301234',
+    media: { address: '192.0.2.1', port: 40_000 },
+    codecs: ['PCMU', 'PCMA'],
+    ringTimeoutMs: 60_000,
+    onEvent: (event) => events.push(event),
+  });
+  return { agent, events, call, types: () => events.map((event) => event.type) };
+}
+
+const contact: readonly [string, string] = ['Contact', '<sip:phone@192.0.2.20:5062>'];
+const routes: readonly (readonly [string, string])[] = [
+  ['Record-Route', '<sip:edge.test;lr>'],
+  ['Record-Route', '<sip:core.test;lr>'],
+];
+
+/** A call that is answered and acknowledged. */
+function answered() {
+  const setup = dial();
+  const invite = setup.agent.request('INVITE');
+  setup.agent.answer(invite, 200, { headers: [contact, ...routes], body: sdpAnswer() });
+  const ack = setup.agent.request('ACK');
+  return { ...setup, invite, ack };
+}
+
+/** A request of the other side inside the call. */
+function theirs(
+  call: Call,
+  invite: SipRequest,
+  options: { method: string; sequence: number; body?: string; headers?: string },
+) {
+  const from = invite.headers.get('From') as string;
+  const { method, sequence, body = '' } = options;
+  const type = body === '' ? '' : 'Content-Type: application/sdp\n';
+  return `${method} sip:room@192.0.2.1:5060 SIP/2.0
+Via: SIP/2.0/TCP 192.0.2.20:5062;branch=z9hG4bK-${method === 'ACK' ? 'ack' : 'their'}-${sequence};rport
+From: <sip:+49301234@pbx.test>;tag=peer
+To: ${from}
+Call-ID: ${call.callId}
+CSeq: ${sequence} ${method}
+Contact: <sip:moved@192.0.2.21:5064>
+${options.headers ?? ''}${type}
+${body}`.replace(/\n\n?$/, (end) => (body === '' ? '\n\n' : end));
+}
+
+const tcp = { transport: 'TCP', host: '192.0.2.10', port: 5060 } as const;
+
+describe('a call', () => {
+  test('rings, is answered, acknowledged through the routes, and hung up by us', () => {
+    const { agent, call, events, types } = dial();
+    const invite = agent.request('INVITE');
+    expect(invite.uri).toBe('sip:+49301234@pbx.test');
+    expect(invite.headers.get('From')).toMatch(/^<sip:room@pbx\.test>;tag=/);
+    expect(invite.body.toString()).toContain('m=audio 40000 RTP/AVP 0 8 101');
+    agent.answer(invite, 100);
+    expect(types()).toEqual([]);
+    agent.answer(invite, 180, { headers: [contact] });
+    agent.answer(invite, 200, { headers: [contact, ...routes], body: sdpAnswer() });
+    const ack = agent.request('ACK');
+    expect(ack.uri).toBe('sip:phone@192.0.2.20:5062');
+    expect(ack.headers.all('Route')).toEqual(['<sip:core.test;lr>', '<sip:edge.test;lr>']);
+    expect(ack.headers.get('CSeq')).toBe('1 ACK');
+    expect(agent.lookups.at(-1)).toBe('core.test');
+    expect(types()).toEqual(['ringing', 'answered', 'media']);
+    expect(events.at(-1)).toMatchObject({
+      audio: { codec: { name: 'PCMU' }, remote: { address: '192.0.2.20', port: 4000 }, direction: 'sendrecv' },
+    });
+
+    call.hangUp();
+    const bye = agent.request('BYE');
+    expect(bye.headers.get('CSeq')).toBe('2 BYE');
+    expect(bye.headers.all('Route')).toEqual(['<sip:core.test;lr>', '<sip:edge.test;lr>']);
+    expect(events.at(-1)).toEqual({ type: 'ended', reason: 'hung_up', status: undefined, text: '' });
+    agent.answer(bye, 200);
+    expect(agent.agent.activity.calls).toBe(0);
+    agent.clock.advance(minutes);
+    expect(agent.clock.pending).toBe(0);
+    expect(agent.titles()).toEqual([]);
+  });
+
+  test('goes to a strict router as it wants it', () => {
+    const { agent } = dial();
+    agent.answer(agent.request('INVITE'), 200, {
+      headers: [contact, ['Record-Route', '<sip:old.test>']],
+      body: sdpAnswer(),
+    });
+    const ack = agent.request('ACK');
+    expect(ack.uri).toBe('sip:old.test');
+    expect(ack.headers.all('Route')).toEqual(['<sip:phone@192.0.2.20:5062>']);
+  });
+
+  test('answers 407 with credentials and gives them to the ACK too', () => {
+    const { agent } = dial();
+    const proxy: [string, string] = ['Proxy-Authenticate', challenge('n1')[1]];
+    agent.answer(agent.request('INVITE'), 407, { headers: [proxy] });
+    const [ack, invite] = agent.take() as [SipRequest, SipRequest];
+    expect([ack.method, invite.method]).toEqual(['ACK', 'INVITE']);
+    expect(invite.headers.get('Proxy-Authorization')).toContain('nonce="n1"');
+    expect(invite.headers.get('CSeq')).toBe('2 INVITE');
+    agent.answer(invite, 200, { headers: [contact], body: sdpAnswer() });
+    expect(agent.request('ACK').headers.get('Proxy-Authorization')).toBe(invite.headers.get('Proxy-Authorization'));
+  });
+
+  test.each([
+    [302, 'redirected'],
+    [403, 'unauthorized'],
+    [404, 'not_found'],
+    [408, 'no_answer'],
+    [480, 'unavailable'],
+    [486, 'busy'],
+    [488, 'not_acceptable'],
+    [500, 'server_error'],
+    [503, 'server_error'],
+    [600, 'busy'],
+    [603, 'declined'],
+    [499, 'failed'],
+  ])('answered by %i ends: %s', (status, reason) => {
+    const { agent, events } = dial();
+    agent.answer(agent.request('INVITE'), status, { reason: 'So It Is' });
+    expect(agent.titles()).toEqual(['ACK']);
+    expect(events).toEqual([{ type: 'ended', reason, status, text: `${status} So It Is` }]);
+    expect(agent.agent.activity.calls).toBe(0);
+  });
+
+  test('is cancelled while it rings', () => {
+    const { agent, call, events } = dial();
+    const invite = agent.request('INVITE');
+    agent.answer(invite, 180);
+    call.hangUp();
+    const cancel = agent.request('CANCEL');
+    expect(cancel.headers.get('Via')).toBe(invite.headers.get('Via'));
+    expect(cancel.headers.get('CSeq')).toBe('1 CANCEL');
+    expect(cancel.headers.get('To')).not.toContain('tag');
+    agent.answer(cancel, 200);
+    agent.answer(invite, 487);
+    expect(agent.titles()).toEqual(['ACK']);
+    expect(events.filter((event) => event.type === 'ended')).toEqual([
+      { type: 'ended', reason: 'cancelled', status: undefined, text: '' },
+    ]);
+    expect(agent.agent.activity.calls).toBe(0);
+    expect(agent.clock.pending).toBe(0);
+  });
+
+  test('hung up before any answer sends CANCEL only after the first one', () => {
+    const { agent, call } = dial();
+    const invite = agent.request('INVITE');
+    call.hangUp();
+    expect(agent.titles()).toEqual([]);
+    agent.answer(invite, 100);
+    expect(agent.titles()).toEqual(['CANCEL']);
+  });
+
+  test('answered at the moment it is cancelled is acknowledged and ended with BYE', () => {
+    const { agent, call, events } = dial();
+    const invite = agent.request('INVITE');
+    agent.answer(invite, 180);
+    call.hangUp();
+    const cancel = agent.request('CANCEL');
+    agent.answer(invite, 200, { headers: [contact], body: sdpAnswer() });
+    const [ack, bye] = agent.take() as [SipRequest, SipRequest];
+    expect([ack.method, bye.method]).toEqual(['ACK', 'BYE']);
+    agent.answer(cancel, 200);
+    agent.answer(bye, 200);
+    expect(events.map((event) => event.type)).toEqual(['ringing', 'ended']);
+    expect(agent.agent.activity.calls).toBe(0);
+  });
+
+  test('hung up while its address is looked for sends nothing', () => {
+    const agent = new TestAgent();
+    agent.targets = undefined;
+    const call = agent.agent.dial({
+      number: '1',
+      media: { address: '192.0.2.1', port: 1 },
+      codecs: ['PCMU'],
+      ringTimeoutMs: 1000,
+      onEvent: () => {},
+    });
+    call.hangUp();
+    expect(agent.agent.activity.calls).toBe(0);
+    agent.clock.advance(minutes);
+    expect(agent.titles()).toEqual([]);
+  });
+
+  test('nobody picks up: cancelled when its time is over', () => {
+    const { agent, events } = dial();
+    const invite = agent.request('INVITE');
+    agent.answer(invite, 180);
+    agent.clock.advance(60_000);
+    expect(agent.titles()).toEqual(['CANCEL']);
+    expect(events.at(-1)).toMatchObject({ reason: 'no_answer' });
+    // Not even the CANCEL is answered.
+    agent.clock.advance(64_000);
+    expect(agent.agent.activity).toEqual({ transactions: 0, calls: 0 });
+  });
+
+  test('a provider that says nothing at all, or has no address', () => {
+    const silent = dial('UDP');
+    silent.agent.clock.advance(32_000);
+    expect(silent.agent.titles()).toHaveLength(7);
+    expect(silent.events).toMatchObject([{ type: 'ended', reason: 'unreachable' }]);
+    const agent = new TestAgent();
+    agent.targets = [];
+    const events: CallEvent[] = [];
+    const media = { address: '192.0.2.1', port: 1 };
+    agent.agent.dial({
+      number: '1',
+      media,
+      codecs: ['PCMU'],
+      ringTimeoutMs: 9,
+      onEvent: (event) => events.push(event),
+    });
+    expect(events).toMatchObject([{ type: 'ended', reason: 'unreachable', text: 'the provider has no address' }]);
+  });
+
+  test('acknowledges a repeated 200 again, and ends what another branch of a fork answers', () => {
+    const { agent, types } = dial('UDP');
+    const invite = agent.request('INVITE');
+    const success = { headers: [contact], body: sdpAnswer() };
+    agent.answer(invite, 200, success);
+    agent.request('ACK');
+    agent.answer(invite, 200, success);
+    expect(agent.request('ACK').headers.get('To')).toContain('tag=peer');
+    agent.answer(invite, 200, { ...success, tag: 'second' });
+    const [ack, bye] = agent.take() as [SipRequest, SipRequest];
+    expect(ack.headers.get('To')).toContain('tag=second');
+    expect(bye.method).toBe('BYE');
+    expect(bye.headers.get('To')).toContain('tag=second');
+    expect(types()).toEqual(['answered', 'media']);
+  });
+
+  test('hears early media, also when the 200 does not repeat its description', () => {
+    const { agent, events } = dial();
+    const invite = agent.request('INVITE');
+    agent.answer(invite, 183, { headers: [contact], body: sdpAnswer({ port: 4444 }) });
+    agent.answer(invite, 200, { headers: [contact] });
+    expect(events.map((event) => event.type)).toEqual(['media', 'ringing', 'answered', 'media']);
+    expect(events.at(-1)).toMatchObject({ early: false, audio: { remote: { port: 4444 } } });
+  });
+
+  test.each([
+    ['nothing', undefined],
+    ['no codec of ours', sdpAnswer({ formats: '9' })],
+    ['refused audio', sdpAnswer({ port: 0 })],
+    ['garbage', 'hello'],
+  ])('an answer with %s is acknowledged and ended', (_, body) => {
+    const { agent, events } = dial();
+    agent.answer(agent.request('INVITE'), 200, { headers: [contact], ...(body === undefined ? {} : { body }) });
+    expect(agent.titles()).toEqual(['ACK', 'BYE']);
+    expect(events).toMatchObject([{ type: 'ended', reason: 'not_acceptable' }]);
+  });
+
+  test('is hung up by the other side, once, however often it says so', () => {
+    const { agent, call, invite, events } = answered();
+    const bye = theirs(call, invite, { method: 'BYE', sequence: 1 });
+    agent.receiveText(bye, { ...tcp, transport: 'UDP' });
+    agent.receiveText(bye, { ...tcp, transport: 'UDP' });
+    expect(agent.titles()).toEqual(['200 BYE', '200 BYE']);
+    expect(events.at(-1)).toMatchObject({ type: 'ended', reason: 'remote_hung_up' });
+    call.hangUp();
+    expect(agent.titles()).toEqual([]);
+    expect(agent.agent.activity.calls).toBe(0);
+  });
+
+  test('is put on hold and taken back by re-INVITE, and follows the other side to a new address', () => {
+    const { agent, call, invite, events } = answered();
+    agent.receiveText(
+      theirs(call, invite, { method: 'INVITE', sequence: 1, body: sdpAnswer({ direction: 'sendonly' }) }),
+      tcp,
+    );
+    const held = agent.take()[0];
+    expect(held).toMatchObject({ status: 200 });
+    expect(held?.body.toString()).toContain('a=recvonly');
+    // Not acknowledged: another offer has to wait.
+    agent.receiveText(theirs(call, invite, { method: 'INVITE', sequence: 2, body: sdpAnswer() }), tcp);
+    expect(agent.titles()).toEqual(['500 INVITE']);
+    agent.receiveText(theirs(call, invite, { method: 'ACK', sequence: 1 }), tcp);
+    agent.receiveText(theirs(call, invite, { method: 'INVITE', sequence: 3, body: sdpAnswer() }), tcp);
+    expect(agent.take()[0]?.body.toString()).toContain('a=sendrecv');
+    agent.receiveText(theirs(call, invite, { method: 'ACK', sequence: 3 }), tcp);
+    expect(events.flatMap((event) => (event.type === 'held' ? [event.held] : []))).toEqual([true, false]);
+    call.hangUp();
+    expect(agent.request('BYE').uri).toBe('sip:moved@192.0.2.21:5064');
+  });
+
+  test('an old-style hold to 0.0.0.0 is a hold', () => {
+    const { agent, call, invite, events } = answered();
+    const body = sdpAnswer({ address: '0.0.0.0' });
+    agent.receiveText(theirs(call, invite, { method: 'UPDATE', sequence: 1, body }), tcp);
+    expect(agent.titles()).toEqual(['200 UPDATE']);
+    expect(events.at(-1)).toEqual({ type: 'held', held: true });
+  });
+
+  test('a re-INVITE without an offer gets ours, and its answer is in the ACK', () => {
+    const { agent, call, invite, events } = answered();
+    agent.receiveText(theirs(call, invite, { method: 'INVITE', sequence: 1 }), tcp);
+    expect(agent.take()[0]?.body.toString()).toContain('m=audio 40000 RTP/AVP 0 8 101');
+    agent.receiveText(theirs(call, invite, { method: 'ACK', sequence: 1, body: sdpAnswer({ port: 5555 }) }), tcp);
+    expect(events.at(-1)).toMatchObject({ type: 'media', audio: { remote: { port: 5555 } } });
+  });
+
+  test('an answer to a re-INVITE is repeated until it is acknowledged, and the call ended when it never is', () => {
+    const { agent, call, invite, events } = answered();
+    agent.receiveText(theirs(call, invite, { method: 'INVITE', sequence: 1, body: sdpAnswer() }), tcp);
+    agent.clock.advance(31_999);
+    expect(agent.titles().every((title) => title === '200 INVITE')).toBe(true);
+    agent.clock.advance(1);
+    expect(agent.titles()).toEqual(['BYE']);
+    expect(events.at(-1)).toMatchObject({ type: 'ended', reason: 'failed' });
+  });
+
+  test('answers what else may be asked inside a call', () => {
+    const { agent, call, invite, events } = answered();
+    const ask = (method: string, sequence: number, more = {}) => {
+      agent.receiveText(theirs(call, invite, { method, sequence, ...more }), tcp);
+      return agent.titles();
+    };
+    expect(ask('OPTIONS', 1)).toEqual(['200 OPTIONS']);
+    // A session timer is refreshed (RFC 4028).
+    expect(ask('UPDATE', 2, { headers: 'Session-Expires: 1800;refresher=uac\n' })).toEqual(['200 UPDATE']);
+    expect(ask('NOTIFY', 3)).toEqual(['405 NOTIFY']);
+    expect(ask('INVITE', 4, { headers: 'Require: 100rel\n', body: sdpAnswer() })).toEqual(['420 INVITE']);
+    expect(ask('INVITE', 5, { body: sdpAnswer({ formats: '9' }) })).toEqual(['488 INVITE']);
+    expect(ask('OPTIONS', 3)).toEqual(['500 OPTIONS']);
+    agent.receiveText(
+      theirs(call, invite, { method: 'INFO', sequence: 7, headers: 'Content-Type: application/dtmf-relay\n' }).replace(
+        /\n\n$/,
+        '\n\nSignal=5\r\nDuration=160\r\n',
+      ),
+      tcp,
+    );
+    expect(agent.titles()).toEqual(['200 INFO']);
+    expect(events.at(-1)).toEqual({ type: 'digit', digit: '5' });
+  });
+
+  test("a request of nobody's call is told so", () => {
+    const { agent, call, invite } = answered();
+    agent.receiveText(theirs(call, invite, { method: 'BYE', sequence: 9 }).replace('tag=peer', 'tag=other'), tcp);
+    expect(agent.titles()).toEqual(['481 BYE']);
+    agent.receiveText(theirs(call, invite, { method: 'CANCEL', sequence: 9 }).replace(call.callId, 'unknown'), tcp);
+    expect(agent.titles()).toEqual(['481 CANCEL']);
+    const fresh = theirs(call, invite, { method: 'INVITE', sequence: 1 }).replace(
+      /^To: .*$/m,
+      'To: <sip:room@192.0.2.1>',
+    );
+    agent.receiveText(fresh, tcp);
+    expect(agent.titles()).toEqual(['480 INVITE']);
+  });
+
+  test('holds and resumes by itself, waits out glare, and refuses theirs meanwhile', () => {
+    const { agent, call, invite, events } = answered();
+    call.hold(true);
+    const hold = agent.request('INVITE');
+    expect(hold.body.toString()).toContain('a=sendonly');
+    agent.receiveText(theirs(call, invite, { method: 'INVITE', sequence: 1, body: sdpAnswer() }), tcp);
+    expect(agent.titles()).toEqual(['491 INVITE']);
+    agent.answer(hold, 491);
+    expect(agent.titles()).toEqual(['ACK']);
+    agent.clock.advance(2099);
+    expect(agent.titles()).toEqual([]);
+    agent.clock.advance(1901);
+    const again = agent.request('INVITE');
+    agent.answer(again, 200, { headers: [contact], body: sdpAnswer({ direction: 'recvonly' }) });
+    expect(agent.titles()).toEqual(['ACK']);
+    expect(events.at(-1)).toMatchObject({ type: 'media', audio: { direction: 'sendonly' } });
+    call.hold(false);
+    agent.answer(agent.request('INVITE'), 481);
+    expect(agent.titles()).toEqual(['ACK', 'BYE']);
+    expect(events.at(-1)).toMatchObject({ type: 'ended', reason: 'remote_hung_up' });
+    expect(() => call.hold(true)).toThrow('a call that is ended cannot be held');
+  });
+
+  test('lasts thirty minutes without a word and is still there', () => {
+    const { agent, call, events } = answered();
+    agent.clock.advance(30 * minutes);
+    expect(agent.titles()).toEqual([]);
+    expect(events.at(-1)?.type).toBe('media');
+    call.hangUp();
+    expect(agent.titles()).toEqual(['BYE']);
+  });
+});

@@ -1,0 +1,164 @@
+import { describe, expect, test } from '@jest/globals';
+import { TestAgent, challenge } from '../testing/test-agent.js';
+import type { RegistrationEvent } from './registration.js';
+
+function start(transport: 'UDP' | 'TCP' = 'UDP') {
+  const agent = new TestAgent(transport);
+  const events: RegistrationEvent[] = [];
+  const registration = agent.agent.register({ expiresSeconds: 300, onEvent: (event) => events.push(event) });
+  return { agent, events, registration };
+}
+
+const expires = (seconds: number): readonly [string, string] => [
+  'Contact',
+  `<sip:room@192.0.2.1:5060>;expires=${seconds}`,
+];
+
+describe('a registration', () => {
+  test('answers a challenge with the next CSeq and the same Call-ID, and tells what was granted', () => {
+    const { agent, events } = start();
+    const first = agent.request('REGISTER');
+    expect(first.headers.get('Authorization')).toBeUndefined();
+    agent.answer(first, 401, { headers: [challenge('n1')] });
+    const second = agent.request('REGISTER');
+    expect(second.headers.get('Authorization')).toMatch(
+      /username="room".*nonce="n1".*uri="sip:pbx\.test".*nc=00000001/,
+    );
+    expect(second.headers.get('CSeq')).toBe('2 REGISTER');
+    expect(second.headers.get('Call-ID')).toBe(first.headers.get('Call-ID'));
+    expect(second.headers.get('From')).toBe(first.headers.get('From'));
+    expect(second.headers.get('Via')).not.toBe(first.headers.get('Via'));
+    agent.answer(second, 200, { headers: [expires(120)] });
+    expect(events).toEqual([{ type: 'registered', expiresSeconds: 120 }]);
+  });
+
+  test('is refreshed after half of its time, with the nonce counted up', () => {
+    const { agent, events } = start();
+    agent.answer(agent.request('REGISTER'), 401, { headers: [challenge('n1')] });
+    agent.answer(agent.request('REGISTER'), 200, { headers: [expires(120)] });
+    agent.clock.advance(59_999);
+    expect(agent.titles()).toEqual([]);
+    agent.clock.advance(1);
+    const refresh = agent.request('REGISTER');
+    expect(refresh.headers.get('Authorization')).toContain('nc=00000002');
+    // The nonce has expired meanwhile; some registrars say so, some do not.
+    agent.answer(refresh, 401, { headers: [challenge('n2')] });
+    const again = agent.request('REGISTER');
+    expect(again.headers.get('Authorization')).toContain('nonce="n2"');
+    agent.answer(again, 200, { headers: [expires(120)] });
+    expect(events).toHaveLength(2);
+  });
+
+  test('gives up for good when the password is wrong', () => {
+    const { agent, events } = start();
+    agent.answer(agent.request('REGISTER'), 401, { headers: [challenge('n1')] });
+    agent.answer(agent.request('REGISTER'), 401, { headers: [challenge('n2')] });
+    expect(events).toMatchObject([{ type: 'failed', final: true, reason: 'unauthorized', status: 401 }]);
+    agent.clock.advance(3_600_000);
+    expect(agent.titles()).toEqual([]);
+    expect(agent.clock.pending).toBe(0);
+  });
+
+  test('gives up when the nonce is stale again and again', () => {
+    const { agent, events } = start();
+    for (let round = 0; round < 5; round += 1)
+      agent.answer(agent.request('REGISTER'), 401, { headers: [challenge(`n${round}`, ', stale=true')] });
+    expect(agent.titles()).toEqual([]);
+    expect(events).toMatchObject([{ final: true, reason: 'unauthorized' }]);
+  });
+
+  test('takes the time that a registrar insists upon (423)', () => {
+    const { agent, events } = start();
+    agent.answer(agent.request('REGISTER'), 423, { headers: [['Min-Expires', '1800']] });
+    const second = agent.request('REGISTER');
+    expect(second.headers.get('Expires')).toBe('1800');
+    agent.answer(second, 200, { headers: [['Expires', '1800']] });
+    expect(events).toEqual([{ type: 'registered', expiresSeconds: 1800 }]);
+  });
+
+  test('does not follow a registrar that raises its demand for ever', () => {
+    const { agent, events } = start();
+    for (const seconds of ['400', '500', '600'])
+      agent.answer(agent.request('REGISTER'), 423, { headers: [['Min-Expires', seconds]] });
+    expect(agent.titles()).toEqual([]);
+    expect(events).toMatchObject([{ type: 'failed', final: false, status: 423 }]);
+  });
+
+  test('tries again with growing pauses while nobody answers, and is there when the registrar is back', () => {
+    const { agent, events } = start('TCP');
+    const pauses: number[] = [];
+    agent.take();
+    for (let round = 0; round < 8; round += 1) {
+      agent.clock.advance(32_000);
+      expect(events.at(-1)).toMatchObject({ type: 'failed', final: false, reason: 'unreachable' });
+      const failedAt = agent.clock.now();
+      while (agent.sent.length === 0) agent.clock.advance(100);
+      pauses.push(agent.clock.now() - failedAt);
+      if (round < 7) agent.take();
+    }
+    expect(pauses.toSorted((a, b) => a - b)).toEqual(pauses);
+    expect(pauses[0]).toBeLessThanOrEqual(2000);
+    expect(pauses.at(-1)).toBeLessThanOrEqual(60_000);
+    agent.answer(agent.request('REGISTER'), 200, { headers: [expires(300)] });
+    expect(events.at(-1)).toEqual({ type: 'registered', expiresSeconds: 300 });
+  });
+
+  test('waits as long as a busy registrar asks for', () => {
+    const { agent } = start('TCP');
+    agent.answer(agent.request('REGISTER'), 503, { headers: [['Retry-After', '90 (maintenance)']] });
+    agent.clock.advance(89_999);
+    expect(agent.titles()).toEqual([]);
+    agent.clock.advance(1);
+    expect(agent.titles()).toEqual(['REGISTER']);
+  });
+
+  test('takes the next address when the first cannot be reached or is out of order', () => {
+    const { agent, events } = start();
+    const at = (host: string) => ({ transport: 'TCP', host, port: 5060 }) as const;
+    agent.take();
+    agent.targets = [at('192.0.2.11'), at('192.0.2.12'), at('192.0.2.13')];
+    agent.broken.add('192.0.2.11');
+    agent.clock.advance(32_000 + 2000);
+    expect(agent.sent.map((entry) => entry.target.host).slice(-2)).toEqual(['192.0.2.11', '192.0.2.12']);
+    const second = agent.take().at(-1);
+    if (second?.kind !== 'request') throw new Error('no request');
+    agent.answer(second, 503);
+    expect(agent.sent.at(-1)?.target.host).toBe('192.0.2.13');
+    agent.answer(agent.request('REGISTER'), 200, { headers: [expires(300)] });
+    expect(events.at(-1)).toMatchObject({ type: 'registered' });
+  });
+
+  test('is taken back on stop, challenges included', () => {
+    const { agent, events, registration } = start();
+    agent.answer(agent.request('REGISTER'), 200, { headers: [expires(300)] });
+    registration.stop();
+    const removal = agent.request('REGISTER');
+    expect(removal.headers.get('Contact')).toBe('<sip:room@192.0.2.1:5060>;expires=0');
+    expect(removal.headers.get('Expires')).toBe('0');
+    agent.answer(removal, 401, { headers: [challenge('n1')] });
+    agent.answer(agent.request('REGISTER'), 200);
+    expect(events.at(-1)).toEqual({ type: 'stopped' });
+    agent.clock.advance(60_000);
+    expect(agent.titles()).toEqual([]);
+    expect(agent.agent.activity).toEqual({ transactions: 0, calls: 0 });
+  });
+
+  test('stops without a registrar too', () => {
+    const { agent, events, registration } = start();
+    registration.stop();
+    registration.stop();
+    agent.clock.advance(4000);
+    expect(events).toEqual([{ type: 'stopped' }]);
+    agent.clock.advance(60_000);
+    expect(agent.clock.pending).toBe(0);
+  });
+
+  test('names the address under which the registrar sees us', () => {
+    const { agent } = start();
+    const first = agent.request('REGISTER');
+    first.headers.set('Via', `${first.headers.get('Via')?.replace(';rport', '')};received=203.0.113.9;rport=61000`);
+    agent.answer(first, 200, { headers: [['Expires', '60']] });
+    agent.clock.advance(30_000);
+    expect(agent.request('REGISTER').headers.get('Contact')).toBe('<sip:room@203.0.113.9:61000>;expires=300');
+  });
+});

@@ -1,0 +1,110 @@
+import type { Account } from '../calls/dialog.js';
+import type { SipMessage, SipRequest, SipResponse } from '../message.js';
+import { parseMessage, writeMessage } from '../message.js';
+import { responseTo } from '../transactions/transaction-layer.js';
+import type { Target } from '../transport/target.js';
+import { UserAgent } from '../user-agent.js';
+import { countedRandomness, ManualClock } from './manual-clock.js';
+
+export const account: Account = {
+  username: 'room',
+  password: 'secret',
+  domain: 'pbx.test',
+  port: undefined,
+  transport: undefined,
+};
+
+export interface AnswerOptions {
+  reason?: string;
+  /** Default `peer`. */
+  tag?: string;
+  headers?: readonly (readonly [string, string])[];
+  body?: string;
+}
+
+/** For tests: a user agent whose network is a list of what it sent, and whose time is told. */
+export class TestAgent {
+  readonly clock = new ManualClock();
+  readonly sent: { message: SipMessage; target: Target }[] = [];
+  readonly agent: UserAgent;
+  /** What a look-up of any host gives; undefined: it does not end. */
+  targets: readonly Target[] | undefined;
+  /** Targets that cannot be reached. */
+  readonly broken = new Set<string>();
+  readonly lookups: string[] = [];
+
+  constructor(transport: 'UDP' | 'TCP' = 'UDP', of: Account = account) {
+    this.targets = [{ transport, host: '192.0.2.10', port: 5060 }];
+    this.agent = new UserAgent(
+      {
+        clock: this.clock,
+        randomness: countedRandomness(),
+        send: (message, target) => {
+          // Through bytes and back: what we write must be readable.
+          this.sent.push({ message: parseMessage(writeMessage(message)), target });
+          if (this.broken.has(target.host)) this.clock.setTimeout(() => this.agent.transportFailed(target), 1);
+        },
+        locate: (uri, done) => {
+          this.lookups.push(uri.host);
+          if (this.targets) done(this.targets);
+        },
+        local: () => ({ host: '192.0.2.1', port: 5060 }),
+      },
+      of,
+    );
+  }
+
+  /** Takes what was sent since the last time. */
+  take(): SipMessage[] {
+    return this.sent.splice(0).map((entry) => entry.message);
+  }
+
+  /** Takes the one request that was sent. */
+  request(method: string): SipRequest {
+    const messages = this.take();
+    const only = messages[0];
+    if (messages.length !== 1 || only?.kind !== 'request' || only.method !== method)
+      throw new Error(`expected one ${method}, not ${messages.map(titleOf).join(', ') || 'nothing'}`);
+    return only;
+  }
+
+  /** What was sent, in short: `INVITE`, `200 BYE`. */
+  titles(): string[] {
+    return this.take().map(titleOf);
+  }
+
+  answer(request: SipRequest, status: number, options: AnswerOptions = {}): void {
+    const tag = status === 100 ? undefined : (options.tag ?? 'peer');
+    const response = responseTo(request, status, options.reason ?? 'Because', tag);
+    for (const [name, value] of options.headers ?? []) response.headers.add(name, value);
+    if (options.body !== undefined) {
+      response.headers.set('Content-Type', 'application/sdp');
+      response.body = Buffer.from(options.body);
+    }
+    this.receive(response);
+  }
+
+  /** A message of the other side, written as text with `\n` between the lines. */
+  receiveText(text: string, source: Target = { transport: 'UDP', host: '192.0.2.10', port: 5060 }): void {
+    const [head = '', body = ''] = text.split('\n\n');
+    this.agent.receive(parseMessage(Buffer.from(`${head.trim().split('\n').join('\r\n')}\r\n\r\n${body}`)), source);
+  }
+
+  receive(message: SipResponse | SipRequest): void {
+    const source = { transport: 'UDP', host: '192.0.2.10', port: 5060 } as const;
+    this.agent.receive(parseMessage(writeMessage(message)), source);
+  }
+}
+
+export function titleOf(message: SipMessage): string {
+  if (message.kind === 'request') return message.method;
+  return `${message.status} ${message.headers.get('CSeq')?.split(' ')[1]}`;
+}
+
+export const challenge = (nonce: string, more = ''): readonly [string, string] => [
+  'WWW-Authenticate',
+  `Digest realm="pbx.test", nonce="${nonce}", qop="auth"${more}`,
+];
+
+export const sdpAnswer = (options: { direction?: string; port?: number; formats?: string; address?: string } = {}) =>
+  `v=0\r\no=- 1 1 IN IP4 192.0.2.20\r\ns=-\r\nc=IN IP4 ${options.address ?? '192.0.2.20'}\r\nt=0 0\r\nm=audio ${options.port ?? 4000} RTP/AVP ${options.formats ?? '0'}\r\na=${options.direction ?? 'sendrecv'}\r\n`;

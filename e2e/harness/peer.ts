@@ -144,8 +144,19 @@ export class Peer {
       try {
         await once(this.#arrivals, 'event', { signal: deadline });
       } catch {
-        throw new Error(this.describe(`waited ${timeoutMs} ms in vain until ${what}`));
+        const state = await this.#state();
+        throw new Error(this.describe(`waited ${timeoutMs} ms in vain until ${what}; ${state}`));
       }
+    }
+  }
+
+  /** The connection as the page sees it, for the message of a failure. */
+  async #state(): Promise<string> {
+    try {
+      const [connection, transport] = [await this.call('connection'), await this.call('transport')];
+      return `connection ${JSON.stringify(connection)}, transport ${JSON.stringify(transport)}`;
+    } catch (error) {
+      return `its page does not say more: ${String(error).slice(0, 200)}`;
     }
   }
 

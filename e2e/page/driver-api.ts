@@ -98,6 +98,18 @@ export interface ConnectionReport {
   readonly mids: Readonly<Record<string, string>>;
 }
 
+export interface TransportReport {
+  readonly dtlsState: string;
+  readonly iceState: string;
+  readonly bytesSent: number;
+  readonly bytesReceived: number;
+  /** The browser's estimate of what it may send, bit/s; null before the first one. */
+  readonly outgoingBps: number | null;
+  readonly roundTripMs: number | null;
+  /** `state/nominated` of each candidate pair. */
+  readonly pairs: readonly string[];
+}
+
 export interface RemoteTrackReport {
   readonly trackId: string;
   readonly endpointId: string;
@@ -185,6 +197,7 @@ export interface PageDriver {
   inbound(trackId: string): Promise<InboundReport | null>;
   outbound(trackId: string): Promise<OutboundReport[]>;
   connection(): ConnectionReport | null;
+  transport(): Promise<TransportReport | null>;
   remoteTracks(): RemoteTrackReport[];
   remotePeers(): RemotePeerReport[];
 }

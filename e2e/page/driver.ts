@@ -13,6 +13,7 @@ import type {
   RemotePeerReport,
   RemoteTrackReport,
   SourceOptions,
+  TransportReport,
 } from './driver-api.js';
 import { FrameWatcher } from './frame-watcher.js';
 import { audioContext, createPicture, createTone, type Source } from './picture.js';
@@ -251,6 +252,23 @@ export function startDriver(ClientOfSdk: ClientClass): void {
     };
   }
 
+  async function transport(): Promise<TransportReport | null> {
+    const stats = [...(await joined().getStatistics()).values()] as Record<string, unknown>[];
+    const entry = stats.find((s) => s['type'] === 'transport');
+    if (!entry) return null;
+    const pairs = stats.filter((s) => s['type'] === 'candidate-pair');
+    const selected = pairs.find((s) => s['id'] === entry['selectedCandidatePairId']);
+    return {
+      dtlsState: String(entry['dtlsState']),
+      iceState: String(entry['iceState']),
+      bytesSent: Number(entry['bytesSent'] ?? 0),
+      bytesReceived: Number(entry['bytesReceived'] ?? 0),
+      outgoingBps: (selected?.['availableOutgoingBitrate'] as number | undefined) ?? null,
+      roundTripMs: selected ? Number(selected['currentRoundTripTime'] ?? 0) * 1000 : null,
+      pairs: pairs.map((s) => `${String(s['state'])}/${String(s['nominated'])}`),
+    };
+  }
+
   async function tone(trackId: string): Promise<{ hz: number; level: number }> {
     const analyser = analysers.get(trackId);
     if (!analyser) throw new Error(`no sound is analysed for track ${trackId}`);
@@ -345,6 +363,7 @@ export function startDriver(ClientOfSdk: ClientClass): void {
     inbound,
     outbound,
     connection,
+    transport,
     remoteTracks: () => Object.values(joined().getRemoteTracks()).map(describeTrack),
     remotePeers: () => Object.values(joined().getRemotePeers()).map(describePeer),
   } satisfies PageDriver;

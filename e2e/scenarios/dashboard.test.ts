@@ -84,7 +84,8 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
   }
 
   async function width(page: Page, name: string, wanted: number): Promise<void> {
-    await shown(page.getByRole('figure', { name }).getByText(`${wanted}×`));
+    // A variant that stood still on a busy machine counts as inactive for ten seconds.
+    await shown(page.getByRole('figure', { name }).getByText(`${wanted}×`), { timeout: 30_000 });
   }
 
   test('two tabs meet in a call, hear of each other muting, choose variants, and part', async () => {
@@ -117,7 +118,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     await bob.getByRole('button', { name: 'Leave' }).click();
     await shown(bob.getByRole('button', { name: 'Join' }));
     await shown(ann.getByText('only you'));
-  });
+  }, 120_000);
 
   test('a camera is used where there is one', async () => {
     const ann = await open(await visitor({ camera: true }));

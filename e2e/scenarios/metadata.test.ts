@@ -43,9 +43,8 @@ browserSuite('Metadata', {}, (stage) => {
 
     const carl = await stage.peer(room, 'carl');
     expect((await carl.join()).peers.map((p) => p.id)).toEqual([bob.id]);
-    expect(bob.events.filter((e) => e.type === 'peerJoined').map((e) => e.type === 'peerJoined' && e.peer.id)).toEqual([
-      carl.id,
-    ]);
+    await bob.next('peerJoined');
+    expect(bob.since('peerJoined').map((e) => e.peer.id)).toEqual([carl.id]);
     expect(ann.events.filter((e) => e.type === 'sent')).toEqual([]);
   });
 

@@ -11,7 +11,7 @@ const gapBoundMs = 1_000;
 
 /** Waits until the publisher encodes and sends all of these layers. */
 async function sends(peer: Peer, trackId: string, encodings: readonly Encoding[]): Promise<void> {
-  for (const deadline = Date.now() + 15_000; ; await delay(100)) {
+  for (const deadline = Date.now() + 40_000; ; await delay(100)) {
     const layers = await peer.call('outbound', trackId);
     if (encodings.every((rid) => layers.some((layer) => layer.rid === rid && layer.framesEncoded > 5))) return;
     if (Date.now() > deadline) throw new Error(peer.describe(`does not send ${encodings}: ${JSON.stringify(layers)}`));

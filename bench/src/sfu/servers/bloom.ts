@@ -25,16 +25,25 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** `options.workers`: media workers of the node. */
-export function bloom(options: { workers: number }): ServerKind {
+export interface BloomOptions {
+  /** Media workers of the node. */
+  workers: number;
+  /** For the node program, before the script. */
+  nodeFlags: readonly string[];
+  /** The compiled `main.js` of another build, to compare with. */
+  main?: string;
+}
+
+export function bloom(options: BloomOptions): ServerKind {
+  const name = options.main === undefined ? 'bloom' : `bloom (${options.main})`;
   return {
-    name: options.workers === 1 ? 'bloom' : `bloom (${options.workers} workers)`,
+    name: options.workers === 1 ? name : `${name} (${options.workers} workers)`,
     unavailable: () => undefined,
     async start() {
       const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-node-'));
       const port = await freePort();
       const metricsPort = await freePort();
-      const server = new ServerProcess(process.execPath, ['--max-semi-space-size=64', main], {
+      const server = new ServerProcess(process.execPath, [...options.nodeFlags, options.main ?? main], {
         env: {
           PATH: process.env.PATH,
           JF_IP: address,
@@ -88,7 +97,7 @@ interface OfferData {
 }
 
 /** The client's half of the signalling, as the published SDK does it but over host candidates. */
-async function signal(pc: RTCPeerConnection, socket: WebSocket, token: string, publisher?: Publisher): Promise<void> {
+export async function signal(pc: RTCPeerConnection, socket: WebSocket, token: string, publisher?: Publisher): Promise<void> {
   const send = (event: unknown) => socket.send(encodePeerMessage({ type: 'mediaEvent', data: JSON.stringify(event) }));
   const custom = (type: string, data?: unknown) => send({ type: 'custom', data: { type, data } });
   let ownId = '';

@@ -1,0 +1,118 @@
+// Two hundred peers with real ICE, DTLS and media come and go: every socket, timer and buffer of theirs must go, too.
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { RTCPeerConnection, RTCRtpCodecParameters } from 'werift';
+import WebSocket from 'ws';
+import { Publisher } from '../../bench/src/sfu/client.js';
+import { signal } from '../../bench/src/sfu/servers/bloom.js';
+import { freeTcpPort } from '../harness/free-ports.js';
+import { repository } from '../harness/repository.js';
+
+const token = 'development';
+const atOnce = 10;
+
+interface Reading {
+  heapBytes: number;
+  handles: Record<string, number>;
+}
+
+let child: ChildProcess;
+let url: string;
+const folder = mkdtempSync(join(tmpdir(), 'bloom-leaks-'));
+
+beforeAll(async () => {
+  child = fork(join(repository, 'e2e', 'node', 'support', 'observed-node.mjs'), [], {
+    execArgv: ['--expose-gc'],
+    cwd: folder,
+    env: {
+      PATH: process.env.PATH,
+      JF_PORT: String(await freeTcpPort()),
+      JF_METRICS_PORT: String(await freeTcpPort()),
+      JF_RESOURCES_BASE_PATH: join(folder, 'resources'),
+    },
+  });
+  [{ url }] = (await once(child, 'message')) as [{ url: string }];
+}, 60_000);
+
+afterAll(async () => {
+  const exited = once(child, 'exit');
+  child.disconnect();
+  await exited;
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function read(): Promise<Reading> {
+  const answer = once(child, 'message');
+  child.send('measure');
+  return ((await answer) as [Reading])[0];
+}
+
+async function call(method: string, path: string, body?: unknown): Promise<unknown> {
+  const response = await fetch(url + path, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', connection: 'close' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status}`);
+  return response.status === 204 ? undefined : ((await response.json()) as { data: unknown }).data;
+}
+
+interface Joined {
+  leave(): Promise<void>;
+}
+
+async function joinRoom(roomId: string, publisher?: Publisher): Promise<Joined> {
+  const added = (await call('POST', `/room/${roomId}/peer`, { type: 'webrtc' })) as {
+    token: string;
+    peer: { id: string };
+  };
+  const pc = new RTCPeerConnection({
+    iceServers: [],
+    iceUseIpv6: false,
+    iceInterfaceAddresses: { udp4: '127.0.0.1' },
+    iceAdditionalHostAddresses: ['127.0.0.1'],
+    codecs: { video: [new RTCRtpCodecParameters({ mimeType: 'video/VP8', clockRate: 90_000, payloadType: 96 })] },
+  });
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/socket/peer/websocket`);
+  await signal(pc, socket, added.token, publisher);
+  return {
+    async leave() {
+      await call('DELETE', `/room/${roomId}/peer/${added.peer.id}`);
+      if (socket.readyState !== WebSocket.CLOSED) await once(socket, 'close');
+      await pc.close();
+    },
+  };
+}
+
+test('two hundred peers come and go, and handles and heap are flat', async () => {
+  const { room } = (await call('POST', '/room')) as { room: { id: string } };
+  const publisher = new Publisher('video', 1000);
+  const source = await joinRoom(room.id, publisher);
+  publisher.start(200);
+
+  const fifty = async () => {
+    for (let done = 0; done < 50; done += atOnce) {
+      const joined = await Promise.all(Array.from({ length: atOnce }, () => joinRoom(room.id)));
+      await Promise.all(joined.map((peer) => peer.leave()));
+    }
+  };
+  // The first ones make the process compile its code and fill its tables.
+  await fifty();
+  const before = await read();
+  for (let round = 0; round < 3; round += 1) await fifty();
+  const after = await read();
+
+  const sockets = ({ handles }: Reading) =>
+    Object.fromEntries(Object.entries(handles).filter(([kind]) => /UDP|TCP/.test(kind)));
+  expect(sockets(after)).toEqual(sockets(before));
+  const timers = ({ handles }: Reading) => handles['Timeout'] ?? 0;
+  expect(timers(after)).toBeLessThanOrEqual(timers(before) + 2);
+  expect(after.heapBytes / before.heapBytes).toBeLessThan(1.05);
+
+  publisher.stop();
+  await source.leave();
+}, 180_000);

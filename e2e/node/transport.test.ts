@@ -227,6 +227,19 @@ describe('the description', () => {
     expect(html).not.toMatch(/<script|<link|<img|url\(|@import|(src|href)="https?:/i);
   });
 
+  test('has the keys by which SDKs tell the kinds of components apart, all of them required', () => {
+    const { schemas } = openApi.components as { schemas: Record<string, { required?: string[] }> };
+    const keys = (kind: string) => schemas[`ComponentProperties${kind}`]?.required?.toSorted();
+    expect(keys('HLS')).toEqual(
+      ['lowLatency', 'persistent', 'playable', 's3', 'subscribeMode', 'targetWindowDuration'].toSorted(),
+    );
+    expect(keys('File')).toEqual(['filePath', 'framerate']);
+    expect(keys('SIP')).toEqual(['registrarCredentials']);
+    expect(keys('Recording')).toEqual(['subscribeMode']);
+    expect(schemas['Room']?.required?.toSorted()).toEqual(['components', 'config', 'id', 'peers']);
+    expect(schemas['Peer']?.required?.toSorted()).toEqual(['id', 'metadata', 'status', 'tracks', 'type']);
+  });
+
   test('is not served in the production profile', async () => {
     const production = await startInProduction();
     try {

@@ -1,5 +1,4 @@
 import { createActorSystem } from '@bloom/actors';
-import { fileKind } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import {
   createHttpApi,
@@ -17,6 +16,7 @@ import { createMediaEngine, type MediaEngine } from '@bloom/sfu';
 import { createPeerSession, createPeerSocketServer, PEER_SOCKET_PATH } from '@bloom/signaling';
 import { join } from 'node:path';
 import { Closing } from './closing.js';
+import { builtInKinds, openRecordings } from './components.js';
 import { joinCluster, type Cluster } from './cluster.js';
 import { metricsReport } from './metrics-report.js';
 import { MediaTraffic } from './media-traffic.js';
@@ -27,6 +27,8 @@ import { version } from './version.js';
 const SERVER_SOCKET_PATH = '/socket/server/websocket';
 /** What a receiver of webhooks may take for the last events of a node. */
 const WEBHOOK_GRACE_MS = 5_000;
+/** What uploads of recordings may take that are on their way; files that are not up by then stay on the disk. */
+const UPLOAD_GRACE_MS = 10_000;
 /** What answers and close frames may take to leave. */
 const CONNECTION_GRACE_MS = 1_000;
 const DRAIN_POLL_MS = 200;
@@ -89,6 +91,9 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const webhooks = new Webhooks({ bus, log, metrics, ...settings.webhooks });
   closing.last('webhooks', () => webhooks.close({ timeoutMs: WEBHOOK_GRACE_MS }));
 
+  const recordings = openRecordings(settings, log);
+  closing.last('recordings', () => recordings.close({ timeoutMs: UPLOAD_GRACE_MS }));
+
   let cluster: Cluster | undefined;
   const rooms = createRooms({
     system,
@@ -106,8 +111,10 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     address: settings.http.host,
     secretKeyBase: settings.http.secretKeyBase,
     webrtcEnabled: settings.webrtc !== null,
-    componentKinds: [...builtInKinds(settings), ...componentKinds],
+    componentKinds: [...builtInKinds(settings, recordings), ...componentKinds],
   });
+
+  recordings.collectGarbage(async () => new Set(rooms.views().map(({ id }) => id)));
 
   const serverSocket = new ServerSocket({ bus, token: settings.http.apiToken, log, metrics });
   const traffic = new MediaTraffic(engine, metrics);
@@ -160,10 +167,6 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     hasPage: page !== undefined,
     close: () => closing.run(),
   };
-}
-
-function builtInKinds({ resourcesPath }: Settings): ComponentKind[] {
-  return [fileKind({ sourcesDirectory: join(resourcesPath, 'file_component_sources') })];
 }
 
 function openEngine({ settings, log, mediaInProcess = false }: NodeOptions): Promise<MediaEngine> {

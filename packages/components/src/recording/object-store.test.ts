@@ -1,12 +1,15 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import S3rver from 's3rver';
 import { systemClock } from '../clock.js';
 import { openStore, type ObjectStore, type S3Target } from './object-store.js';
 import { Uploads } from './uploads.js';
+
+// Real sockets, on a machine that is busy with other tests.
+jest.setTimeout(30_000);
 
 let server: S3rver;
 let storage: string;

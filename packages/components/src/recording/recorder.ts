@@ -15,6 +15,7 @@ export interface RecorderOptions {
   clock: Clock;
   /** The part is complete; called once, unless nothing was recorded. */
   finished(part: RecordedPart): void;
+  closed?(): void;
 }
 
 /** What one recording component left behind. */
@@ -67,7 +68,7 @@ export class Recorder implements Component {
   }
 
   close(): Promise<void> {
-    this.#closed ??= this.#finish();
+    this.#closed ??= this.#finish().finally(() => this.options.closed?.());
 
     return this.#closed;
   }

@@ -1,24 +1,26 @@
-import { parseOptions, RecordingOptions, RoomError, type ComponentKind } from '@bloom/rooms';
-import { systemClock, type Clock } from '../clock.js';
+import {
+  parseOptions,
+  RecordingOptions,
+  RoomError,
+  type Component,
+  type ComponentHost,
+  type ComponentKind,
+} from '@bloom/rooms';
 import type { S3Credentials, S3Target } from './object-store.js';
-import { Recorder } from './recorder.js';
-import type { Uploads } from './uploads.js';
 
 export interface RecordingKindOptions {
-  /** `raw_recordings` */
-  directory: string;
   /** From the environment; each is either there or in the request, never in both. */
   s3: S3Credentials | null;
   pathPrefix: string | null;
   /** Base URL of a compatible store; null = AWS. */
   endpoint: string | null;
-  uploads: Uploads;
-  clock?: Clock;
+  /** Starts recording; the files go to `target` below `prefix`, which has no slashes at its ends. */
+  record(host: ComponentHost, target: S3Target, prefix: string): Component;
 }
 
 /** Components that record the tracks of a room into files and bring them to a bucket. */
 export function recordingKind(options: RecordingKindOptions): ComponentKind {
-  const { directory, uploads, endpoint, clock = systemClock } = options;
+  const { endpoint, record } = options;
 
   return {
     type: 'recording',
@@ -33,13 +35,7 @@ export function recordingKind(options: RecordingKindOptions): ComponentKind {
       return {
         properties: { subscribeMode },
         subscribeMode,
-        start: (host) =>
-          new Recorder({
-            host,
-            baseDirectory: directory,
-            clock,
-            finished: (part) => uploads.add(part, target satisfies S3Target, prefix),
-          }),
+        start: (host) => record(host, target, prefix),
       };
     },
   };

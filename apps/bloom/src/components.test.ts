@@ -1,0 +1,185 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { startTestNode, type Answer, type TestNode } from './testing.js';
+
+// Real sockets, on a machine that is busy with other tests.
+jest.setTimeout(30_000);
+
+let node: TestNode;
+afterEach(() => node.dispose());
+
+const s3 = { accessKeyId: 'id', secretAccessKey: 'secret', region: 'eu', bucket: 'calls' };
+
+const add = (roomId: string, type: string, options?: unknown): Promise<Answer> =>
+  node.request('POST', `/room/${roomId}/component`, { type, options });
+
+/** A file of the SDKs' tests: nothing in it, which is enough to be created. */
+async function source(name: string, bytes = Buffer.alloc(0)): Promise<void> {
+  const directory = join(node.settings.resourcesPath, 'file_component_sources');
+  await mkdir(directory, { recursive: true });
+  await writeFile(join(directory, name), bytes);
+}
+
+const refusal = ({ status, body }: Answer): unknown => [status, body.errors];
+
+describe('a file component over HTTP', () => {
+  test('is created with the properties that clients compare', async () => {
+    node = await startTestNode();
+    await source('video.h264');
+    await source('audio.ogg');
+    const roomId = await node.createRoom();
+    const { status, body } = await add(roomId, 'file', { filePath: 'video.h264' });
+    expect(status).toBe(201);
+    expect(body.data).toEqual({
+      id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
+      type: 'file',
+      properties: { filePath: 'video.h264', framerate: 30 },
+      tracks: [],
+    });
+    const audio = await add(roomId, 'file', { filePath: 'audio.ogg', framerate: null });
+    expect(audio.body.data.properties).toEqual({ filePath: 'audio.ogg', framerate: null });
+  });
+
+  test('is refused with the texts that clients compare', async () => {
+    node = await startTestNode();
+    await source('video.h264');
+    await source('audio.ogg');
+    await source('text.txt');
+    const roomId = await node.createRoom();
+    const ask = async (options?: unknown): Promise<unknown> => refusal(await add(roomId, 'file', options));
+
+    expect(await ask()).toEqual([400, 'Required field "filePath" missing']);
+    expect(await ask({ filePath: 'video.h264', framerate: '20' })).toEqual([400, 'Invalid framerate passed']);
+    expect(await ask({ filePath: 'video.h264', framerate: -20 })).toEqual([400, 'Invalid framerate passed']);
+    expect(await ask({ filePath: '../video.h264' })).toEqual([400, 'Invalid file path']);
+    expect(await ask({ filePath: 'nowhere.h264' })).toEqual([404, 'File not found']);
+    expect(await ask({ filePath: 'text.txt' })).toEqual([400, 'Unsupported file type']);
+    expect(await ask({ filePath: 'audio.ogg', framerate: 20 })).toEqual([
+      400,
+      'Attempted to set framerate for audio component which is not supported.',
+    ]);
+    expect(await ask('video.h264')).toEqual([400, 'Invalid request body structure']);
+    expect((await node.request('GET', `/room/${roomId}`)).body.data.components).toEqual([]);
+  });
+
+  test('has announced its track before the room is deleted, however soon that is', async () => {
+    node = await startTestNode();
+    await source('video.h264', Buffer.alloc(100_000, 1));
+    const server = await node.serverSocket();
+    const roomId = await node.createRoom();
+    await add(roomId, 'file', { filePath: 'video.h264' });
+    await node.request('DELETE', `/room/${roomId}`);
+    expect(await server.untilNews('roomDeleted')).toEqual(['roomCreated', 'trackAdded', 'trackRemoved', 'roomDeleted']);
+  });
+
+  test('removes itself at the end of its file', async () => {
+    node = await startTestNode();
+    await source('video.h264');
+    const server = await node.serverSocket();
+    const roomId = await node.createRoom();
+    await add(roomId, 'file', { filePath: 'video.h264' });
+    expect(await server.untilNews('trackRemoved')).toEqual(['roomCreated', 'trackAdded', 'trackRemoved']);
+    expect((await node.request('GET', `/room/${roomId}`)).body.data.components).toEqual([]);
+  });
+});
+
+describe('a recording component over HTTP', () => {
+  test('is created, subscribed to and refused with the texts that clients compare', async () => {
+    node = await startTestNode();
+    const roomId = await node.createRoom({ videoCodec: 'h264' });
+    const ask = async (options?: unknown): Promise<unknown> => refusal(await add(roomId, 'recording', options));
+    expect(await ask()).toEqual([
+      400,
+      'S3 credentials has to be passed either by request or at application startup as envs',
+    ]);
+    expect(await ask({ credentials: { ...s3, region: undefined } })).toEqual([
+      400,
+      expect.stringMatching(/Invalid request body structure|Required field "region" missing/),
+    ]);
+    const open = await node.createRoom();
+    expect(refusal(await add(open, 'recording', { credentials: s3 }))).toEqual([
+      400,
+      `Incompatible video codec enforced in room ${open}`,
+    ]);
+
+    const { status, body } = await add(roomId, 'recording', { credentials: s3, subscribeMode: 'manual' });
+    expect(status).toBe(201);
+    expect(body.data).toMatchObject({ type: 'recording', properties: { subscribeMode: 'manual' }, tracks: [] });
+    expect(Object.keys(body.data.properties)).toEqual(['subscribeMode']);
+    expect(await ask({ credentials: s3 })).toEqual([
+      400,
+      `Reached recording components limit for component in room ${roomId}`,
+    ]);
+    const path = `/room/${roomId}/component/${body.data.id}`;
+    expect(await node.request('POST', `${path}/subscribe`, { origins: ['nobody'] })).toEqual({
+      status: 201,
+      body: 'Successfully subscribed for tracks',
+    });
+    expect((await node.request('DELETE', path)).status).toBe(204);
+    const automatic = await add(roomId, 'recording', { credentials: s3 });
+    expect(automatic.body.data.properties).toEqual({ subscribeMode: 'auto' });
+    const again = await node.request('POST', `/room/${roomId}/component/${automatic.body.data.id}/subscribe`, {
+      origins: [],
+    });
+    expect(refusal(again)).toEqual([
+      400,
+      `Component ${automatic.body.data.id} option \`subscribe_mode\` is set to :auto`,
+    ]);
+  });
+
+  test('takes credentials and prefix from the environment or the request, never from both', async () => {
+    node = await startTestNode({
+      JF_S3_BUCKET: 'calls',
+      JF_S3_REGION: 'eu',
+      JF_S3_ACCESS_KEY_ID: 'id',
+      JF_S3_SECRET_ACCESS_KEY: 'secret',
+      JF_S3_PATH_PREFIX: 'prefix',
+    });
+    const roomId = await node.createRoom({ videoCodec: 'h264' });
+    expect(refusal(await add(roomId, 'recording', { credentials: s3 }))).toEqual([
+      400,
+      'Conflicting S3 credentials supplied via environment variables and the REST API. Overrides on existing values are disallowed',
+    ]);
+    expect(refusal(await add(roomId, 'recording', { pathPrefix: 'prefix' }))).toEqual([
+      400,
+      'Conflicting S3 path prefix supplied via environment variables and the REST API. Overrides on existing values are disallowed',
+    ]);
+    expect((await add(roomId, 'recording')).status).toBe(201);
+  });
+
+  test('is refused where it is switched off, and the room lives on', async () => {
+    node = await startTestNode({ JF_RECORDING_USED: 'false' });
+    const roomId = await node.createRoom({ videoCodec: 'h264' });
+    expect(refusal(await add(roomId, 'recording', { credentials: s3 }))).toEqual([
+      400,
+      'Components of type recording are disabled',
+    ]);
+    expect((await node.request('GET', `/room/${roomId}`)).status).toBe(200);
+  });
+
+  test('records what a file plays, and leaves it on the disk while the store is down', async () => {
+    node = await startTestNode({ JF_S3_ENDPOINT: 'http://127.0.0.1:1' });
+    await source('audio.ogg', await readFile(new URL('./testing/tone.ogg', import.meta.url)));
+    const roomId = await node.createRoom({ videoCodec: 'h264' });
+    const server = await node.serverSocket();
+    await add(roomId, 'recording', { credentials: s3 });
+    await add(roomId, 'file', { filePath: 'audio.ogg' });
+    await server.untilNews('trackRemoved');
+    await node.request('DELETE', `/room/${roomId}`);
+
+    const room = join(node.settings.resourcesPath, 'raw_recordings', roomId);
+    let files: string[] = [];
+    while (!files.includes('report.json')) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      const [part] = await readdir(room).catch(() => []);
+      files = part === undefined ? [] : await readdir(join(room, part));
+    }
+    const [part] = await readdir(room);
+    const { tracks } = JSON.parse(await readFile(join(room, part!, 'report.json'), 'utf8'));
+    const [[name, track]] = Object.entries(tracks) as [[string, Record<string, number>]];
+    expect(track).toMatchObject({ type: 'audio', encoding: 'OPUS', clock_rate: 48_000, start_timestamp: 0 });
+    expect(track['end_timestamp']! / 48_000).toBeGreaterThan(0.3);
+    expect((await readFile(join(room, part!, name))).toString('latin1', 0, 4)).toBe('OggS');
+  });
+});

@@ -1,0 +1,40 @@
+import { describe, expect, test } from '@jest/globals';
+import { decodeG711, encodeG711 } from './g711.js';
+
+describe.each(['PCMU', 'PCMA'] as const)('%s', (name) => {
+  test('gives every byte back that it decoded', () => {
+    const bytes = Buffer.from(Uint8Array.from({ length: 256 }, (_, byte) => byte));
+    const again = encodeG711(name, decodeG711(name, bytes));
+    // Mu-law has two zeros: 0x7f becomes 0xff.
+    const expected = Buffer.from(bytes);
+    if (name === 'PCMU') expected[0x7f] = 0xff;
+    expect(again).toEqual(expected);
+  });
+
+  test('is off by no more than half a step, which grows with the loudness', () => {
+    for (let sample = -32_768; sample <= 32_767; sample += 1) {
+      const [heard] = decodeG711(name, encodeG711(name, Int16Array.of(sample)));
+      const error = Math.abs((heard as number) - Math.max(-32_635, Math.min(32_635, sample)));
+      expect(error <= (Math.abs(sample) + 132) / 32 + 8 || `${sample} -> ${heard}`).toBe(true);
+    }
+  });
+});
+
+/** The corners of ITU-T G.711 tables 1 and 2, scaled to 16 bits. */
+test.each([
+  ['PCMU', 0, 0xff, 0],
+  ['PCMU', 1000, 0xce, 988],
+  ['PCMU', -1000, 0x4e, -988],
+  ['PCMU', 32_767, 0x80, 32_124],
+  ['PCMU', -32_768, 0x00, -32_124],
+  ['PCMA', 0, 0xd5, 8],
+  ['PCMA', -1, 0x55, -8],
+  ['PCMA', 1000, 0xfa, 1008],
+  ['PCMA', -1000, 0x7a, -1008],
+  ['PCMA', 32_767, 0xaa, 32_256],
+  ['PCMA', -32_768, 0x2a, -32_256],
+] as const)('%s: %i is coded as %i and heard as %i', (name, sample, byte, heard) => {
+  const coded = encodeG711(name, Int16Array.of(sample));
+  expect(coded).toEqual(Buffer.of(byte));
+  expect(decodeG711(name, coded)).toEqual(Int16Array.of(heard));
+});

@@ -1,0 +1,231 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { countedRandomness } from '../testing/manual-clock.js';
+import { codecs, silenceOf } from './codecs.js';
+import { FramePacer } from './frame-pacer.js';
+import { distance, JitterBuffer } from './jitter-buffer.js';
+import type { NegotiatedAudio } from './negotiation.js';
+import { parseRtp, writeRtp } from './rtp.js';
+import { RtpSession } from './rtp-session.js';
+
+const agreed = (change: Partial<NegotiatedAudio> = {}): NegotiatedAudio => ({
+  remote: { address: '192.0.2.20', port: 4000 },
+  codec: codecs.PCMU,
+  sendType: 0,
+  receiveTypes: new Map([
+    [0, 'PCMU'],
+    [8, 'PCMA'],
+  ]),
+  eventTypes: { receive: new Set([101]), send: 101 },
+  direction: 'sendrecv',
+  ...change,
+});
+const phone = { address: '192.0.2.20', port: 4000 };
+const frame = (fill: number, length = 160) => Buffer.alloc(length, fill);
+
+function session(change: Partial<NegotiatedAudio> = {}) {
+  const digits: string[] = [];
+  const rtp = new RtpSession({ randomness: countedRandomness(), onDigit: (digit) => digits.push(digit) });
+  rtp.configure(agreed(change));
+  const receive = (
+    sequence: number,
+    payload: Buffer,
+    more: { from?: typeof phone; type?: number; at?: number; ssrc?: number; timestamp?: number } = {},
+  ) =>
+    rtp.receive(
+      writeRtp({
+        payloadType: more.type ?? 0,
+        marker: false,
+        sequence,
+        timestamp: more.timestamp ?? sequence * 160,
+        ssrc: more.ssrc ?? 1,
+        payload,
+      }),
+      more.from ?? phone,
+      more.at ?? 0,
+    );
+  return { rtp, digits, receive };
+}
+
+describe('an RTP session', () => {
+  test('sends silence from the first moment, in one unbroken stream', () => {
+    const { rtp } = session();
+    const packets = [undefined, undefined, frame(1)].map((sound) => rtp.pack(sound));
+    expect(packets.map((packed) => packed?.to)).toEqual([phone, phone, phone]);
+    const [first, second, third] = packets.map((packed) => parseRtp(packed?.packet as Buffer));
+    expect(first).toMatchObject({ marker: true, payloadType: 0, payload: silenceOf('PCMU') });
+    expect(second).toMatchObject({ marker: false, ssrc: first?.ssrc });
+    expect(distance(first?.sequence ?? 0, third?.sequence ?? 0)).toBe(2);
+    expect((third?.timestamp ?? 0) - (first?.timestamp ?? 0)).toBe(320);
+    expect(third?.payload).toEqual(frame(1));
+  });
+
+  test('plays in order, after a little waiting, whatever the order of arrival', () => {
+    const { rtp, receive } = session();
+    receive(11, frame(2));
+    receive(10, frame(1));
+    expect(rtp.play()).toBeUndefined();
+    receive(12, frame(3));
+    expect([rtp.play(), rtp.play(), rtp.play()]).toEqual([frame(1), frame(2), frame(3)]);
+    expect(rtp.play()).toBeUndefined();
+    receive(13, frame(4));
+    expect(rtp.play()).toEqual(frame(4));
+  });
+
+  test('makes whole frames of packets of any length', () => {
+    const { rtp, receive } = session();
+    for (let at = 0; at < 4; at += 1) receive(at, frame(at + 1, 240));
+    const heard = Array.from({ length: 6 }, () => rtp.play());
+    expect(Buffer.concat(heard as Buffer[])).toEqual(Buffer.concat([1, 2, 3, 4].map((fill) => frame(fill, 240))));
+  });
+
+  test('sends to where the first packet came from, and listens to nobody else', () => {
+    const { rtp, receive } = session();
+    const nat = { address: '203.0.113.7', port: 61_000 };
+    const stranger = { address: '198.51.100.66', port: 1 };
+    receive(1, frame(1), { from: nat });
+    expect(rtp.pack(undefined)?.to).toEqual(nat);
+    receive(2, frame(9), { from: stranger, at: 1999 });
+    expect(rtp.pack(undefined)?.to).toEqual(nat);
+    expect(rtp.stats()).toMatchObject({ received: 1, refused: 1 });
+    // The phone moved: it was quiet, and now its sound comes from elsewhere.
+    receive(3, frame(1), { from: stranger, at: 2000 });
+    expect(rtp.pack(undefined)?.to).toEqual(stranger);
+    // A new description counts more than what was heard before.
+    rtp.configure(agreed({ remote: { address: '192.0.2.99', port: 5 } }));
+    expect(rtp.pack(undefined)?.to).toEqual({ address: '192.0.2.99', port: 5 });
+  });
+
+  test('noise latches nobody', () => {
+    const { rtp, receive } = session();
+    const stranger = { address: '198.51.100.66', port: 1 };
+    rtp.receive(Buffer.from('hello'), stranger, 0);
+    receive(1, frame(1), { from: stranger, type: 99 });
+    receive(1, frame(1, 1501), { from: stranger });
+    expect(rtp.destination).toEqual(phone);
+    expect(rtp.stats()).toMatchObject({ received: 0, refused: 3 });
+  });
+
+  test('sends nothing and plays nothing on hold, and goes on with a marker', () => {
+    const { rtp, receive } = session();
+    rtp.pack(undefined);
+    rtp.configure(agreed({ direction: 'recvonly' }));
+    expect(rtp.pack(frame(1))).toBeUndefined();
+    rtp.configure(agreed({ direction: 'sendonly' }));
+    for (let at = 0; at < 5; at += 1) receive(at, frame(1));
+    expect(rtp.play()).toBeUndefined();
+    const packed = rtp.pack(frame(1));
+    expect(parseRtp(packed?.packet as Buffer)).toMatchObject({ marker: true });
+  });
+
+  test('tells of each key once, however many packets speak of it', () => {
+    const { digits, receive } = session();
+    const press = (event: number, timestamp: number, sequence: number) =>
+      receive(sequence, Buffer.of(event, 0x0a, 0, 160), { type: 101, timestamp });
+    for (let at = 0; at < 5; at += 1) press(5, 1000, at);
+    for (let at = 5; at < 8; at += 1) press(5, 3000, at);
+    press(11, 5000, 8);
+    press(16, 7000, 9);
+    expect(digits).toEqual(['5', '5', '#']);
+  });
+
+  test('starts over when the other side does', () => {
+    const { rtp, receive } = session();
+    for (let at = 100; at < 103; at += 1) receive(at, frame(1));
+    expect(rtp.play()).toEqual(frame(1));
+    for (let at = 9; at < 12; at += 1) receive(at, frame(2), { ssrc: 2 });
+    expect([rtp.play(), rtp.play(), rtp.play()]).toEqual([frame(2), frame(2), frame(2)]);
+  });
+
+  test('hands Opus frames through as they are', () => {
+    const { rtp, receive } = session({ codec: codecs.opus, sendType: 111, receiveTypes: new Map([[111, 'opus']]) });
+    for (let at = 0; at < 3; at += 1) receive(at, Buffer.of(at, 1, 2), { type: 111 });
+    expect(rtp.play()).toEqual(Buffer.of(0, 1, 2));
+    const first = parseRtp(rtp.pack(undefined)?.packet as Buffer);
+    const second = parseRtp(rtp.pack(Buffer.of(7))?.packet as Buffer);
+    expect((second?.timestamp ?? 0) - (first?.timestamp ?? 0)).toBe(960);
+    expect(second).toMatchObject({ payloadType: 111, payload: Buffer.of(7) });
+  });
+
+  test('10,000 datagrams of noise cost nothing but themselves', () => {
+    const { rtp } = session();
+    const head = fc.constantFrom(0x80, 0x80, 0x80, 0x80, 0x80, 0x90, 0xa0, 0x8f, 0xbf, 0x40);
+    fc.assert(
+      fc.property(
+        head,
+        fc.constantFrom(0, 8, 101, 128, 200),
+        fc.uint8Array({ maxLength: 40, size: 'max' }),
+        (first, second, rest) => {
+          rtp.receive(Buffer.from([first, second, ...rest]), phone, 0);
+          rtp.play();
+        },
+      ),
+      { numRuns: 10_000 },
+    );
+    const { received, refused } = rtp.stats();
+    expect(received + refused).toBe(10_000);
+    expect(received).toBeGreaterThan(100);
+  });
+});
+
+describe('a jitter buffer', () => {
+  const full = () => new JitterBuffer<number>({ targetFrames: 3, maxFrames: 12 });
+
+  test('goes on over a lost frame and refuses what comes too late or twice', () => {
+    const buffer = full();
+    for (const sequence of [65_534, 65_535, 1, 2, 2]) buffer.push(sequence, sequence);
+    expect([0, 0, 0, 0, 0].map(() => buffer.pop())).toEqual([65_534, 65_535, undefined, 1, 2]);
+    buffer.push(0, 0);
+    expect(buffer.pop()).toBeUndefined();
+    expect(buffer.stats).toMatchObject({ played: 4, missing: 2, late: 2 });
+  });
+
+  test('after a burst its delay comes down again', () => {
+    const buffer = full();
+    let sequence = 0;
+    for (; sequence < 12; sequence += 1) buffer.push(sequence, sequence);
+    for (let round = 0; round < 1000; round += 1) {
+      buffer.pop();
+      buffer.push(sequence, sequence);
+      sequence += 1;
+    }
+    expect(buffer.depth).toBeLessThanOrEqual(5);
+  });
+
+  test('never holds more than it may', () => {
+    const buffer = full();
+    for (let sequence = 0; sequence < 500; sequence += 1) buffer.push(sequence, sequence);
+    expect(buffer.depth).toBe(12);
+    expect(buffer.pop()).toBe(488);
+  });
+
+  test('fills up anew after a silence', () => {
+    const buffer = full();
+    for (const sequence of [0, 1, 2]) buffer.push(sequence, sequence);
+    for (let count = 0; count < 10; count += 1) buffer.pop();
+    buffer.push(3, 3);
+    expect(buffer.pop()).toBeUndefined();
+    buffer.push(4, 4);
+    buffer.push(5, 5);
+    expect(buffer.pop()).toBe(3);
+  });
+});
+
+describe('a pacer', () => {
+  test('keeps the beat of the clock, not of its callers', () => {
+    const pacer = new FramePacer();
+    let frames = 0;
+    for (let now = 5; now <= 60_005; now += 23.7) frames += pacer.due(now);
+    expect(frames).toBeGreaterThanOrEqual(2999);
+    expect(frames).toBeLessThanOrEqual(3001);
+  });
+
+  test('does not make up for a long stall', () => {
+    const pacer = new FramePacer();
+    expect(pacer.due(0)).toBe(1);
+    expect(pacer.due(10)).toBe(0);
+    expect(pacer.wait(10)).toBe(10);
+    expect(pacer.due(60_000)).toBe(10);
+    expect(pacer.due(60_000)).toBe(0);
+  });
+});

@@ -1,0 +1,149 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { describe, expect, test } from '@jest/globals';
+import type { Answer } from 'dns-packet';
+import dnsPacket from 'dns-packet';
+import { countedRandomness } from '../testing/manual-clock.js';
+import { parseUri } from '../values.js';
+import type { NameService, NaptrRecord, SrvRecord } from './locate.js';
+import { locate, orderSrv } from './locate.js';
+import { systemNames } from './name-service.js';
+
+interface Zone {
+  naptr?: Record<string, NaptrRecord[]>;
+  srv?: Record<string, SrvRecord[]>;
+  a?: Record<string, string[]>;
+}
+
+/** Where a URI leads in a zone, and which questions were asked on the way. */
+async function find(uri: string, zone: Zone) {
+  const asked: string[] = [];
+  const ask =
+    <T>(kind: keyof Zone) =>
+    (name: string): Promise<T[]> => {
+      asked.push(`${kind} ${name}`);
+      return Promise.resolve((zone[kind]?.[name] ?? []) as T[]);
+    };
+  const names: NameService = { naptr: ask('naptr'), srv: ask('srv'), addresses: ask('a') };
+  const targets = await locate(parseUri(uri), { names, randomness: countedRandomness() });
+  return { targets: targets.map((target) => `${target.transport} ${target.host}:${target.port}`), asked };
+}
+
+const srv = (name: string, priority: number, weight = 0, port = 5060): SrvRecord => ({ name, priority, weight, port });
+const naptr = (service: string, order: number, replacement: string): NaptrRecord => ({
+  service,
+  order,
+  preference: 0,
+  flags: 's',
+  replacement,
+});
+
+describe('a SIP URI leads (RFC 3263)', () => {
+  test('straight to an IP address, with its port and transport or the usual ones', async () => {
+    expect(await find('sip:a@192.0.2.1', {})).toEqual({ targets: ['UDP 192.0.2.1:5060'], asked: [] });
+    expect(await find('sip:[2001:db8::1]:5070;transport=tcp', {})).toMatchObject({ targets: ['TCP 2001:db8::1:5070'] });
+  });
+
+  test('to the addresses of the name when a port is given', async () => {
+    expect(await find('sip:pbx.test:5080', { a: { 'pbx.test': ['192.0.2.1', '192.0.2.2'] } })).toEqual({
+      targets: ['UDP 192.0.2.1:5080', 'UDP 192.0.2.2:5080'],
+      asked: ['a pbx.test'],
+    });
+  });
+
+  test('over NAPTR and SRV in their order, TLS left out', async () => {
+    const { targets } = await find('sip:pbx.test', {
+      naptr: {
+        'pbx.test': [
+          naptr('SIP+D2U', 60, '_sip._udp.pbx.test'),
+          naptr('SIPS+D2T', 40, '_sips._tcp.pbx.test'),
+          naptr('SIP+D2T', 50, '_sip._tcp.pbx.test'),
+        ],
+      },
+      srv: {
+        '_sip._tcp.pbx.test': [srv('b.test', 20, 0, 5062), srv('a.test', 10, 0, 5061)],
+        '_sip._udp.pbx.test': [srv('c.test', 1)],
+      },
+      a: { 'a.test': ['192.0.2.1'], 'b.test': ['192.0.2.2'], 'c.test': ['192.0.2.3'] },
+    });
+    expect(targets).toEqual(['TCP 192.0.2.1:5061', 'TCP 192.0.2.2:5062', 'UDP 192.0.2.3:5060']);
+  });
+
+  test('over SRV when there is no NAPTR, and to plain addresses when there is neither', async () => {
+    const a = { 'pbx.test': ['192.0.2.1'], 'sbc.test': ['192.0.2.2'] };
+    expect((await find('sip:pbx.test', { srv: { '_sip._tcp.pbx.test': [srv('sbc.test', 1)] }, a })).targets).toEqual([
+      'TCP 192.0.2.2:5060',
+    ]);
+    expect(await find('sip:pbx.test', { a })).toEqual({
+      targets: ['UDP 192.0.2.1:5060'],
+      asked: ['naptr pbx.test', 'srv _sip._udp.pbx.test', 'srv _sip._tcp.pbx.test', 'a pbx.test'],
+    });
+  });
+
+  test('over the SRV of the transport that it names', async () => {
+    expect((await find('sip:pbx.test;transport=tcp', {})).asked).toEqual(['srv _sip._tcp.pbx.test', 'a pbx.test']);
+  });
+
+  test('nowhere when it wants a transport that we have not', async () => {
+    expect((await find('sips:192.0.2.1', {})).targets).toEqual([]);
+    expect((await find('sip:192.0.2.1;transport=tls', {})).targets).toEqual([]);
+  });
+
+  test('to a limited number of places', async () => {
+    const a = { 'pbx.test': Array.from({ length: 99 }, (_, at) => `192.0.2.${at}`) };
+    expect((await find('sip:pbx.test:5060', { a })).targets).toHaveLength(16);
+  });
+});
+
+test('SRV records of one priority are drawn by weight (RFC 2782), and "." is no host', () => {
+  const records = [srv('light', 1, 1), srv('heavy', 1, 9), srv('later', 2, 100), srv('.', 0)];
+  const first = new Map<string, number>();
+  for (let lot = 0; lot <= 10; lot += 1) {
+    const ordered = orderSrv(records, { token: () => '', below: (below) => Math.min(lot, below - 1) });
+    expect(ordered).toHaveLength(3);
+    expect(ordered.at(-1)?.name).toBe('later');
+    const name = ordered[0]?.name ?? '';
+    first.set(name, (first.get(name) ?? 0) + 1);
+  }
+  expect(first).toEqual(
+    new Map([
+      ['light', 2],
+      ['heavy', 9],
+    ]),
+  );
+});
+
+test('the name service asks real servers, and takes silence for nothing', async () => {
+  const socket = createSocket('udp4');
+  const zone: Record<string, Answer> = {
+    'NAPTR pbx.test': {
+      type: 'NAPTR',
+      name: 'pbx.test',
+      data: { order: 1, preference: 2, flags: 's', services: 'SIP+D2U', regexp: '', replacement: '_sip._udp.pbx.test' },
+    },
+    'SRV _sip._udp.pbx.test': {
+      type: 'SRV',
+      name: '_sip._udp.pbx.test',
+      data: { priority: 1, weight: 2, port: 5066, target: 'sbc.test' },
+    },
+    'A sbc.test': { type: 'A', name: 'sbc.test', data: '192.0.2.66' },
+  };
+  socket.on('message', (data, from) => {
+    const query = dnsPacket.decode(data);
+    const question = query.questions?.[0];
+    const answer = question && zone[`${question.type} ${question.name}`];
+    const reply = { type: 'response', id: query.id ?? 0, questions: query.questions ?? [] } as const;
+    const flags = dnsPacket.RECURSION_AVAILABLE | (answer ? 0 : 3);
+    socket.send(dnsPacket.encode({ ...reply, flags, answers: answer ? [answer] : [] }), from.port, from.address);
+  });
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  try {
+    const names = systemNames({ servers: [`127.0.0.1:${socket.address().port}`] });
+    const targets = await locate(parseUri('sip:pbx.test'), { names, randomness: countedRandomness() });
+    expect(targets).toEqual([{ transport: 'UDP', host: '192.0.2.66', port: 5066 }]);
+    expect(await names.addresses('nowhere.test')).toEqual([]);
+  } finally {
+    socket.close();
+  }
+});

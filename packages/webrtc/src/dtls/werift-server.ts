@@ -1,7 +1,10 @@
 import { DtlsServer } from 'werift';
 import { type DtlsCertificate, SIGNATURE_HASH } from './certificate.js';
 import { HandshakeType } from './handshake-messages.js';
+import { useNativeX25519 } from './native-x25519.js';
 import { ContentType, type DtlsRecord, RECORD_HEADER } from './records.js';
+
+useNativeX25519();
 
 /** SRTP_AES128_CM_HMAC_SHA1_80 (RFC 5764 section 4.1.2), the one every browser must have (RFC 8827 section 6.5). */
 const SRTP_PROFILE = 1;

@@ -11,6 +11,7 @@ import { Attribute, Method } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
 import type { MediaPortStats, PeerTransport, PeerTransportOptions, RelayStream, RelayStreamOptions } from './api.js';
 import { createDropCounters, type DropReason } from './drops.js';
+import { HandshakeQueue } from './handshake-queue.js';
 import { type Source, SourceTable } from './source-table.js';
 import { Transport, type TransportHost } from './transport.js';
 import { UdpFlow, type UdpSockets } from './udp-flow.js';
@@ -28,6 +29,8 @@ export interface MediaPortCoreOptions {
   clock: () => number;
   sockets: UdpSockets;
   onSlotKept: (slot: number) => void;
+  /** Runs a function in the next turn of the event loop: handshakes are done in steps then. */
+  nextTurn?: (run: () => void) => void;
   limits?: Partial<RelayLimits>;
 }
 
@@ -58,6 +61,7 @@ export class MediaPortCore {
     this.#host = {
       relay: this.#relay,
       certificate: options.certificate,
+      handshakes: new HandshakeQueue(options.nextTurn && ((run) => options.nextTurn?.(() => this.#guard(run)))),
       drops: this.#drops,
       relayed: options.advertised,
       clock: options.clock,
@@ -217,6 +221,15 @@ export class MediaPortCore {
       connected: this.#connected,
     });
     return { flow, allocation: undefined, direct: undefined };
+  }
+
+  /** A fault in one step of a handshake must not end the worker with everybody's media. */
+  #guard(run: () => void): void {
+    try {
+      run();
+    } catch {
+      this.countFault();
+    }
   }
 
   #sourceChanged(source: Source): void {

@@ -64,6 +64,7 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
       },
       connect: (toPort, address) => clients.connect(toPort, address),
     },
+    nextTurn: (run) => void setImmediate(run),
     onSlotKept: (slot) => kept.add(slot),
   });
   socket.on('message', onMessage);

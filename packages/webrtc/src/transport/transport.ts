@@ -19,6 +19,7 @@ import type {
   TransportParameters,
 } from './api.js';
 import type { DropCounters } from './drops.js';
+import type { HandshakeQueue } from './handshake-queue.js';
 import { DirectPath, type MediaPath, RelayPath, sendPacket } from './media-path.js';
 import { Counters, PathSink } from './path-sink.js';
 import type { Source } from './source-table.js';
@@ -32,6 +33,7 @@ export interface TransportHost {
   readonly relay: RelayFront;
   readonly ufrags: UfragRegistry;
   readonly certificate: DtlsCertificate;
+  readonly handshakes: HandshakeQueue;
   readonly drops: DropCounters;
   /** Our advertised pair: the source of everything that comes through the relay. */
   readonly relayed: TransportAddress;
@@ -194,9 +196,7 @@ export class Transport implements PeerTransport, RelayOwner {
     } else if (first >= 20 && first <= 63) {
       counters.packetsReceived++;
       counters.bytesReceived += packet.length;
-      this.#dtlsPath = path;
-      const reason = this.#dtls.receive(packet, nowMs);
-      if (reason !== undefined) host.drops[reason]++;
+      if (!host.handshakes.add(() => this.#receiveDtls(path, packet, nowMs))) host.drops.rate_limited++;
     } else {
       host.drops.malformed++;
     }
@@ -230,6 +230,13 @@ export class Transport implements PeerTransport, RelayOwner {
     if (nominated?.first === true) this.#guard(() => this.#handlers.onIceConnected(nominated.generation));
     if (before === 'silent' && this.#ice.state === 'connected') this.#guard(() => this.#handlers.onActive?.());
     return outcome;
+  }
+
+  #receiveDtls(path: MediaPath, packet: Buffer, nowMs: number): void {
+    if (this.#closed) return;
+    this.#dtlsPath = path;
+    const reason = this.#dtls.receive(packet, nowMs);
+    if (reason !== undefined) this.host.drops[reason]++;
   }
 
   /** First byte 128-191 is RTP or RTCP; payload types 64-95 with marker tell RTCP (RFC 5761 section 4, RFC 7983). */

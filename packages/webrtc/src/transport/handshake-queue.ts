@@ -1,0 +1,39 @@
+/** Datagrams waiting at most; clients repeat what is dropped. */
+const MAX_WAITING = 512;
+
+/**
+ * Lets handshakes wait for media: one datagram of theirs is handled per turn of the event loop, so that a crowd that
+ * joins at once delays nobody's packets by more than one step of one handshake.
+ */
+export class HandshakeQueue {
+  #waiting: (() => void)[] = [];
+  #next = 0;
+
+  /** `nextTurn`: runs a function when the event loop has looked at the sockets; without it nothing waits. */
+  constructor(private readonly nextTurn?: (run: () => void) => void) {}
+
+  /** False: it is dropped because too many wait. `handle` must not throw. */
+  add(handle: () => void): boolean {
+    if (this.nextTurn === undefined) {
+      handle();
+      return true;
+    }
+    const waiting = this.#waiting.length - this.#next;
+    if (waiting >= MAX_WAITING) return false;
+    this.#waiting.push(handle);
+    if (waiting === 0) this.nextTurn(this.#run);
+    return true;
+  }
+
+  readonly #run = (): void => {
+    const handle = this.#waiting[this.#next];
+    this.#next++;
+    if (this.#next === this.#waiting.length) {
+      this.#waiting = [];
+      this.#next = 0;
+    } else {
+      this.nextTurn?.(this.#run);
+    }
+    handle?.();
+  };
+}

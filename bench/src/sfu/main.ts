@@ -1,6 +1,8 @@
 /**
  * `npm run bench:sfu -- [--against janus,werift,floor] [--subscribers 50] [--pps 1000] [--bytes 1200] [--kind video]
- * [--rounds 3] [--workers 1] [--json file]`: CPU cost per forwarded packet, all servers in one run, rounds interleaved.
+ * [--rounds 3] [--workers 1] [--also path/to/another/main.js] [--node-flags="..."] [--json file]`: CPU cost per forwarded
+ * packet, all servers in one run, rounds interleaved. `--also` puts another build of Bloom beside this one; the flags are
+ * those of Bloom's process.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -24,6 +26,8 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
     windows: { type: 'string', default: '3' },
     workers: { type: 'string', default: '1' },
+    also: { type: 'string' },
+    'node-flags': { type: 'string', default: '--max-semi-space-size=64' },
     without: { type: 'string', default: '' },
     json: { type: 'string' },
   },
@@ -36,7 +40,9 @@ const known: Record<string, ServerKind[]> = {
   werift: [naive()],
 };
 let withFloor = false;
-const kinds: ServerKind[] = values.without.includes('bloom') ? [] : [bloom({ workers: Number(values.workers) })];
+const settings = { workers: Number(values.workers), nodeFlags: values['node-flags'].split(' ').filter(Boolean) };
+const kinds: ServerKind[] = values.without.includes('bloom') ? [] : [bloom(settings)];
+if (values.also !== undefined) kinds.push(bloom({ ...settings, main: values.also }));
 for (const name of values.against.split(',').filter(Boolean)) {
   if (name === 'floor') {
     const reason = floorUnavailable();

@@ -1,0 +1,174 @@
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import type { CallEvent } from './calls/call.js';
+import type { RegistrationEvent } from './calls/registration.js';
+import { pcmAudio } from './media/pcm-audio.js';
+import type { SipRequest } from './message.js';
+import { SipPhone, type SipPhoneOptions } from './sip-phone.js';
+import { ManualClock } from './testing/manual-clock.js';
+import { challenge, titleOf } from './testing/test-agent.js';
+import { responseTo } from './transactions/transaction-layer.js';
+import { SipTransport } from './transport/sip-transport.js';
+
+const here = '127.0.0.1';
+
+/** A provider on the loopback that registers everybody who knows a password, answers every call and echoes its sound. */
+class Provider {
+  readonly requests: SipRequest[] = [];
+  silent = false;
+  readonly #waiting: (() => void)[] = [];
+  #transport!: SipTransport;
+  #echo!: Socket;
+  #heard = 0;
+
+  static async open(): Promise<Provider> {
+    const provider = new Provider();
+    provider.#echo = createSocket('udp4');
+    provider.#echo.on('message', (data, from) => {
+      provider.#heard += 1;
+      provider.#wake();
+      if (!provider.silent) provider.#echo.send(data, from.port, from.address);
+    });
+    provider.#echo.bind(0, here);
+    await once(provider.#echo, 'listening');
+    provider.#transport = await SipTransport.open({
+      address: here,
+      onMessage: (message, source) => {
+        if (message.kind !== 'request') return;
+        provider.requests.push(message);
+        if (message.method !== 'ACK') provider.#transport.send(provider.#answer(message), source);
+        provider.#wake();
+      },
+      onFailure: () => {},
+    });
+    return provider;
+  }
+
+  get address(): string {
+    return `${here}:${this.#transport.port}`;
+  }
+
+  get heard(): number {
+    return this.#heard;
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((go) => this.#waiting.push(go));
+  }
+
+  #wake(): void {
+    for (const go of this.#waiting.splice(0)) go();
+  }
+
+  async close(): Promise<void> {
+    this.#echo.close();
+    await this.#transport.close();
+  }
+
+  #answer(request: SipRequest) {
+    if (request.method === 'REGISTER' && !request.headers.get('Authorization')) {
+      const refusal = responseTo(request, 401, 'Unauthorized', 'p');
+      refusal.headers.add(...challenge('n'));
+      return refusal;
+    }
+    const response = responseTo(request, 200, 'OK', 'p');
+    response.headers.set('Contact', request.headers.get('Contact') ?? '<sip:p@127.0.0.1>');
+    if (request.method === 'INVITE') {
+      response.headers.set('Contact', `<sip:p@${this.address}>`);
+      response.body = Buffer.from(
+        `v=0\r\no=- 1 1 IN IP4 ${here}\r\ns=-\r\nc=IN IP4 ${here}\r\nt=0 0\r\nm=audio ${this.#echo.address().port} RTP/AVP 8\r\n`,
+      );
+    }
+    return response;
+  }
+}
+
+describe('the phone', () => {
+  const open: { phone: SipPhone; provider: Provider }[] = [];
+  afterEach(async () => {
+    for (const { phone, provider } of open.splice(0)) {
+      await phone.stop();
+      await provider.close();
+    }
+  });
+
+  async function start(options: Partial<SipPhoneOptions> = {}) {
+    const provider = await Provider.open();
+    const registration: RegistrationEvent[] = [];
+    const phone = new SipPhone({ address: here, onRegistration: (event) => registration.push(event), ...options });
+    open.push({ phone, provider });
+    await phone.start({ address: provider.address, username: 'room', password: 'secret' });
+    return { provider, phone, registration };
+  }
+
+  test('registers, calls, hears itself, hangs up and goes away', async () => {
+    const { provider, phone, registration } = await start();
+    await provider.until(() => provider.requests.length === 2);
+    const sound = Int16Array.from({ length: 160 }, () => 1008);
+    let heard: (samples: Int16Array) => void = () => {};
+    const echoed = new Promise<Int16Array>((done) => (heard = done));
+    const events: CallEvent[] = [];
+    const call = await phone.dial('+1 (23) 4', {
+      audio: pcmAudio({ next: () => sound, received: (samples) => samples && heard(samples) }),
+      onEvent: (event) => events.push(event),
+    });
+    expect(call.number).toBe('+1234');
+    expect(phone.call).toBe(call);
+    await expect(phone.dial('5', { audio: {} })).rejects.toMatchObject({ code: 'SIP_STATE' });
+    // A-law gives exactly this value back.
+    expect(await echoed).toEqual(sound);
+    expect(call.stats().received).toBeGreaterThan(0);
+    phone.hangUp();
+    expect(await call.ended).toEqual({ reason: 'hung_up', status: undefined, text: '' });
+    expect(phone.call).toBeUndefined();
+    await phone.stop();
+    expect(registration).toEqual([{ type: 'registered', expiresSeconds: 300 }, { type: 'stopped' }]);
+    expect(events.map((event) => event.type)).toEqual(['answered', 'media', 'ended']);
+    expect(provider.requests.map(titleOf)).toEqual(['REGISTER', 'REGISTER', 'INVITE', 'ACK', 'BYE', 'REGISTER']);
+    expect(provider.requests.at(-1)?.headers.get('Expires')).toBe('0');
+    const trace = phone.trace();
+    expect(trace).toHaveLength(11);
+    expect(JSON.stringify(trace)).not.toMatch(/response=\\"[0-9a-f]/);
+  });
+
+  test('stopped in the middle of a call hangs up and takes its registration back', async () => {
+    const { provider, phone } = await start();
+    const call = await phone.dial('1', { audio: {} });
+    await provider.until(() => provider.heard > 0);
+    await phone.stop();
+    expect(await call.ended).toMatchObject({ reason: 'hung_up' });
+    expect(provider.requests.map(titleOf).slice(-2)).toEqual(['BYE', 'REGISTER']);
+    await expect(phone.dial('1', { audio: {} })).rejects.toMatchObject({ code: 'SIP_STATE' });
+  });
+
+  test('ends a call whose sound stops coming', async () => {
+    const clock = new ManualClock();
+    const { provider, phone } = await start({ clock });
+    provider.silent = true;
+    const call = await phone.dial('1', { audio: {}, mediaTimeoutMs: 30_000 });
+    await provider.until(() => provider.requests.some((request) => request.method === 'ACK'));
+    clock.advance(29_000);
+    expect(call.state).toBe('answered');
+    clock.advance(2000);
+    expect(await call.ended).toMatchObject({ reason: 'media_timeout' });
+    // A clock that stands still would wait for the answers for ever.
+    const stopping = phone.stop();
+    clock.advance(5000);
+    await stopping;
+  });
+
+  test('refuses what is no number and what is no provider', async () => {
+    const { phone } = await start();
+    for (const number of ['', 'abc', '+', '1+2', '12;x', '1'.repeat(65)])
+      await expect(phone.dial(number, { audio: {} })).rejects.toMatchObject({ code: 'SIP_BAD_NUMBER' });
+    for (const address of ['', 'a b', 'host:0', 'host:70000', '[1.2.3.4]', 'a@b', 'http://x']) {
+      const other = new SipPhone({ address: here });
+      await expect(other.start({ address, username: 'u', password: 'p' })).rejects.toMatchObject({
+        code: 'SIP_MALFORMED',
+      });
+      await expect(other.dial('1', { audio: {} })).rejects.toMatchObject({ code: 'SIP_STATE' });
+      await other.stop();
+    }
+  });
+});

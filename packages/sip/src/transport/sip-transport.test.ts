@@ -1,0 +1,111 @@
+import { once } from 'node:events';
+import { createConnection } from 'node:net';
+import { describe, expect, test } from '@jest/globals';
+import type { SipMessage } from '../message.js';
+import { parseMessage } from '../message.js';
+import { SipTransport } from './sip-transport.js';
+import type { Target } from './target.js';
+
+const message = (id: string, body = '') =>
+  parseMessage(
+    Buffer.from(`OPTIONS sip:a@b SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bK1\r\nCall-ID: ${id}\r\n\r\n${body}`),
+  );
+
+async function open() {
+  const received: { id: string | undefined; source: Target }[] = [];
+  const failures: Target[] = [];
+  const waiting: (() => void)[] = [];
+  const wake = () => {
+    for (const go of waiting.splice(0)) go();
+  };
+  const transport = await SipTransport.open({
+    address: '127.0.0.1',
+    onMessage: (arrived: SipMessage, source) => {
+      received.push({ id: arrived.headers.get('Call-ID'), source });
+      wake();
+    },
+    onFailure: (target) => {
+      failures.push(target);
+      wake();
+    },
+  });
+  const until = async (condition: () => boolean) => {
+    while (!condition()) await new Promise<void>((go) => waiting.push(go));
+  };
+  return { transport, received, failures, until };
+}
+
+const at = (transport: 'UDP' | 'TCP', port: number): Target => ({ transport, host: '127.0.0.1', port });
+
+describe('the sockets of a phone', () => {
+  test.each(['UDP', 'TCP'] as const)('carry messages both ways over %s on one port', async (name) => {
+    const [a, b] = [await open(), await open()];
+    try {
+      a.transport.send(message('there', 'x'.repeat(1000)), at(name, b.transport.port));
+      await b.until(() => b.received.length === 1);
+      const { id, source } = b.received[0] as { id: string; source: Target };
+      expect(id).toBe('there');
+      expect(source.transport).toBe(name);
+      // Back to where it came from: over TCP that is the same connection.
+      b.transport.send(message('back'), source);
+      await a.until(() => a.received.length === 1);
+      expect(a.received[0]).toEqual({ id: 'back', source: at(name, b.transport.port) });
+    } finally {
+      await a.transport.close();
+      await b.transport.close();
+      await b.transport.close();
+    }
+  });
+
+  test('noise and keep-alives on UDP are no messages', async () => {
+    const [a, b] = [await open(), await open()];
+    try {
+      a.transport.keepAlive(at('UDP', b.transport.port));
+      a.transport.send({ ...message('bad'), method: 'O K' } as SipMessage, at('UDP', b.transport.port));
+      a.transport.send(message('good'), at('UDP', b.transport.port));
+      await b.until(() => b.received.length > 0);
+      expect(b.received.map((entry) => entry.id)).toEqual(['good']);
+    } finally {
+      await a.transport.close();
+      await b.transport.close();
+    }
+  });
+
+  test('a hop that refuses connections, or drops them, is told', async () => {
+    const [a, b] = [await open(), await open()];
+    const { port } = b.transport;
+    try {
+      a.transport.send(message('one'), at('TCP', port));
+      await b.until(() => b.received.length === 1);
+      await b.transport.close();
+      await a.until(() => a.failures.length === 1);
+      a.transport.send(message('two'), at('TCP', port));
+      await a.until(() => a.failures.length === 2);
+      expect(a.failures).toEqual([at('TCP', port), at('TCP', port)]);
+    } finally {
+      await a.transport.close();
+    }
+  });
+
+  test('pings on TCP are answered, and garbage ends the connection', async () => {
+    const { transport, received } = await open();
+    const socket = createConnection(transport.port, '127.0.0.1');
+    try {
+      await once(socket, 'connect');
+      socket.write('\r\n\r\n');
+      const [pong] = (await once(socket, 'data')) as [Buffer];
+      expect(pong.toString()).toBe('\r\n');
+      socket.write('GET / HTTP/1.1\r\nHost: here\r\n\r\n');
+      await once(socket, 'close');
+      expect(received).toEqual([]);
+    } finally {
+      socket.destroy();
+      await transport.close();
+    }
+  });
+
+  test('an address that is not ours is an error', async () => {
+    const opening = SipTransport.open({ address: '192.0.2.1', onMessage: () => {}, onFailure: () => {} });
+    await expect(opening).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
+  });
+});

@@ -1,4 +1,5 @@
 import { createActorSystem } from '@bloom/actors';
+import { HlsService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import {
   createHttpApi,
@@ -18,6 +19,7 @@ import { join } from 'node:path';
 import { Closing } from './closing.js';
 import { builtInKinds, openRecordings } from './components.js';
 import { joinCluster, type Cluster } from './cluster.js';
+import { liveStreams } from './live-streams.js';
 import { metricsReport } from './metrics-report.js';
 import { MediaTraffic } from './media-traffic.js';
 import { registerNodeFunctions } from './node-functions.js';
@@ -91,6 +93,15 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const webhooks = new Webhooks({ bus, log, metrics, ...settings.webhooks });
   closing.last('webhooks', () => webhooks.close({ timeoutMs: WEBHOOK_GRACE_MS }));
 
+  const hls = new HlsService({
+    resourcesPath: settings.resourcesPath,
+    s3Endpoint: settings.recording.s3Endpoint,
+    notify: (notification) => bus.publish(notification),
+    hold: (roomId) => webhooks.hold(roomId),
+    log,
+  });
+  closing.last('streams', () => hls.settled());
+
   const recordings = openRecordings(settings, log);
   closing.last('recordings', () => recordings.close({ timeoutMs: UPLOAD_GRACE_MS }));
 
@@ -105,13 +116,15 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
       // The other nodes learn of a room before anybody is told about it.
       cluster?.rooms.observe(notification);
       bus.publish(notification);
+      if (notification.type === 'roomDeleted' || notification.type === 'roomCrashed')
+        hls.roomEnded(notification.roomId);
       metrics.load(rooms.load());
     },
     log,
     address: settings.http.host,
     secretKeyBase: settings.http.secretKeyBase,
     webrtcEnabled: settings.webrtc !== null,
-    componentKinds: [...builtInKinds(settings, recordings), ...componentKinds],
+    componentKinds: [...builtInKinds(settings, recordings), hls.kind, ...componentKinds],
   });
 
   recordings.collectGarbage(async () => new Set(rooms.views().map(({ id }) => id)));
@@ -153,6 +166,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     metrics,
     serverSocket,
     rooms: service,
+    hls,
     health,
     page,
     closing,
@@ -195,6 +209,7 @@ interface ListenerParts {
   serverSocket: ServerSocket;
   /** Of this node, or of the whole cluster. */
   rooms: RoomService;
+  hls: HlsService;
   health: () => HealthReport;
   page: Fallback | undefined;
   closing: Closing;
@@ -206,6 +221,7 @@ async function openListener({
   metrics,
   serverSocket,
   rooms,
+  hls,
   health,
   page,
   closing,
@@ -213,7 +229,11 @@ async function openListener({
   const { http, profile } = settings;
   const handler = createHttpApi({
     rooms,
-    recordings: new LocalRecordings({ directory: join(settings.resourcesPath, 'recordings'), isLive: () => false }),
+    recordings: new LocalRecordings({
+      directory: join(settings.resourcesPath, 'recordings'),
+      isLive: (id) => hls.isLive(id),
+    }),
+    streams: liveStreams(hls),
     health,
     log,
     metrics,

@@ -59,6 +59,15 @@ describe('the initialisation segment', () => {
     expect(walk(init)).toBe(24);
   });
 
+  test('headers of fixed size have it', () => {
+    const moov = inside(init, 'moov');
+    const track = inside(moov, 'trak');
+    const sizes = [inside(moov, 'mvhd'), inside(track, 'tkhd'), inside(track, 'mdia', 'mdhd')].map(
+      (body) => body.length,
+    );
+    expect(sizes).toEqual([100, 84, 24]);
+  });
+
   test('the codec string comes from the sequence parameters', () => {
     expect(avcCodecString(sps)).toBe('avc1.42c01f');
   });

@@ -8,12 +8,15 @@ export interface TestDns {
   set(name: string, addresses: readonly string[]): void;
   /** The name does not exist any more. */
   remove(name: string): void;
+  /** How often anybody has asked for the addresses of a name. */
+  questions(name: string): number;
   close(): Promise<void>;
 }
 
 /** A real name server on UDP port 53 of one address, answering from a table. */
 export async function startTestDns(address: string): Promise<TestDns> {
   const table = new Map<string, readonly string[]>();
+  const asked = new Map<string, number>();
   const socket: Socket = createSocket('udp4');
   socket.on('message', (data, from) => {
     let query;
@@ -24,7 +27,9 @@ export async function startTestDns(address: string): Promise<TestDns> {
     }
     const question = query.questions?.[0];
     if (!question) return;
-    const addresses = table.get(question.name.toLowerCase());
+    const name = question.name.toLowerCase();
+    const addresses = table.get(name);
+    if (question.type === 'A') asked.set(name, (asked.get(name) ?? 0) + 1);
     const answers: Answer[] =
       question.type === 'A' ? (addresses ?? []).map((data) => ({ type: 'A', name: question.name, ttl: 0, data })) : [];
     const reply = dnsPacket.encode({
@@ -43,6 +48,7 @@ export async function startTestDns(address: string): Promise<TestDns> {
   return {
     set: (name, addresses) => void table.set(name.toLowerCase(), addresses),
     remove: (name) => void table.delete(name.toLowerCase()),
+    questions: (name) => asked.get(name.toLowerCase()) ?? 0,
     close: () => new Promise((done) => socket.close(() => done())),
   };
 }

@@ -1,0 +1,177 @@
+// What every deployment must do: rooms are spread, and any node answers for any room.
+import { beforeEach, expect, test } from '@jest/globals';
+import { BloomClient } from '@bloom/server-sdk';
+import { PeerConnection } from '../node/support/peer-socket.js';
+import type { LabCluster, LabNode } from './lab-cluster.js';
+import { until } from './until.js';
+import { receiveWebhooksAt } from './webhooks.js';
+
+const oddHeaders = { accept: 'Application/json; Charset=utf-8', authorization: 'Bearer development' };
+
+/** A room through this node with an empty body, as backends that set no options send it. */
+async function bareCreate(node: LabNode): Promise<{ id: string; address: string }> {
+  const answer = await fetch(`${node.url}/room`, { method: 'POST', headers: oddHeaders });
+  expect(answer.status).toBe(201);
+  const { data } = (await answer.json()) as { data: { room: { id: string }; jellyfish_address: string } };
+  return { id: data.room.id, address: data.jellyfish_address };
+}
+
+/** Two rooms through node 1, so that each node has one: what lives on node 1 and on node 2. */
+async function oneRoomEach(cluster: LabCluster): Promise<{ onFirst: string; onSecond: string }> {
+  const rooms = [await cluster.node(1).create(), await cluster.node(1).create()];
+  const on = (node: LabNode): string => rooms.find(({ address }) => address === node.address)?.id ?? 'none';
+  return { onFirst: on(cluster.node(1)), onSecond: on(cluster.node(2)) };
+}
+
+export function referenceScenarios(running: () => LabCluster): void {
+  let cluster: LabCluster;
+  let one: LabNode;
+  let two: LabNode;
+  beforeEach(async () => {
+    cluster = running();
+    [one, two] = [cluster.node(1), cluster.node(2)];
+    await cluster.deleteAllRooms();
+  });
+  const counts = async (scope: 'local' | 'cluster' = 'local'): Promise<number[]> =>
+    Promise.all([one, two].map(async (node) => (await node.rooms(scope)).length));
+
+  test('both nodes report a distribution that is up with two members, and say whom they met', async () => {
+    for (const node of [one, two]) {
+      expect(await node.distribution()).toEqual({ enabled: true, nodeStatus: 'UP', nodesInCluster: 2 });
+      expect(node.log()).toMatch(/connected to :"(app|bloom)@/);
+      expect(node.log()).not.toContain('bloom_cookie');
+    }
+  });
+
+  test('R1-R4: rooms created through one node land on the emptier one, and a deleted room makes its node the next', async () => {
+    const first = await bareCreate(one);
+    expect(await cluster.at(first.address).rooms()).toEqual([first.id]);
+
+    const second = await bareCreate(one);
+    expect(second.address).not.toBe(first.address);
+    expect(await counts()).toEqual([1, 1]);
+
+    const answer = await fetch(`http://${first.address}/room/${first.id}`, { method: 'DELETE', headers: oddHeaders });
+    expect(answer.status).toBe(204);
+    expect(await cluster.at(first.address).rooms()).toEqual([]);
+    expect(await cluster.at(second.address).rooms()).toEqual([second.id]);
+
+    const third = await bareCreate(one);
+    expect(third.address).toBe(first.address);
+    expect(await counts()).toEqual([1, 1]);
+  });
+
+  test('H1: one room is in the local list of its owner only, and in the cluster list of both', async () => {
+    const { id, address } = await one.create();
+    const owner = cluster.at(address);
+    expect(await owner.rooms()).toEqual([id]);
+    expect(await (owner === one ? two : one).rooms()).toEqual([]);
+    expect([await one.rooms('cluster'), await two.rooms('cluster')]).toEqual([[id], [id]]);
+  });
+
+  test('H2, H3: of two rooms each node has one; the next goes where one was deleted through the other node', async () => {
+    const { onFirst, onSecond } = await oneRoomEach(cluster);
+    expect([await one.rooms(), await two.rooms()]).toEqual([[onFirst], [onSecond]]);
+    expect(await counts('cluster')).toEqual([2, 2]);
+
+    await one.api.deleteRoom(onSecond);
+    expect(await counts()).toEqual([1, 0]);
+    expect((await one.create()).address).toBe(two.address);
+    expect(await counts()).toEqual([1, 1]);
+  });
+
+  test('H4: a peer added through the node that does not own the room is seen through both, and so is its end', async () => {
+    const { onSecond } = await oneRoomEach(cluster);
+    const answer = await one.api.request('POST', `/room/${onSecond}/peer`, { type: 'webrtc', options: {} });
+    expect(answer.status).toBe(201);
+    // Clients are told the owner: nothing of theirs takes a detour.
+    expect(answer.body.data.peer_websocket_url).toBe(`${two.address}/socket/peer/websocket`);
+    for (const node of [one, two]) {
+      expect((await node.api.room(onSecond)).peers.map((peer: { id: string }) => peer.id)).toEqual([
+        answer.body.data.peer.id,
+      ]);
+    }
+    await one.api.deletePeer(onSecond, answer.body.data.peer.id);
+    expect((await two.api.room(onSecond)).peers).toEqual([]);
+    for (const room of await one.rooms('cluster')) await one.api.deleteRoom(room);
+    expect([await counts(), await counts('cluster')]).toEqual([
+      [0, 0],
+      [0, 0],
+    ]);
+  });
+
+  test('refusals of a room elsewhere are those of a room here, and an unknown room is unknown everywhere', async () => {
+    const { onSecond } = await oneRoomEach(cluster);
+    for (const [method, path, body] of [
+      ['DELETE', `/room/${onSecond}/peer/nobody`, undefined],
+      ['POST', `/room/${onSecond}/peer`, { type: 'no such type' }],
+      ['GET', '/room/nowhere', undefined],
+      ['DELETE', '/room/nowhere', undefined],
+    ] as const) {
+      const [there, here] = [await two.api.request(method, path, body), await one.api.request(method, path, body)];
+      expect(here).toEqual(there);
+      expect(here.status).toBeGreaterThanOrEqual(400);
+    }
+  });
+
+  test('O4: a subscriber at one node hears of a room on the other once, and its webhook comes exactly once', async () => {
+    const receiver = await receiveWebhooksAt(cluster.lab.ownAddress);
+    const heard: string[] = [];
+    let listening: () => void = () => undefined;
+    const subscribed = new Promise<void>((resolve) => (listening = resolve));
+    const events = new BloomClient({ url: one.url, token: 'development' }).notifications({ onSubscribed: listening });
+    const reading = (async () => {
+      for await (const event of events) {
+        heard.push(`${event.type} ${event.roomId}`);
+        if (event.type === 'roomDeleted') break;
+      }
+    })();
+    await subscribed;
+
+    const rooms = [
+      await one.create({ webhookUrl: `${receiver.url}/hook` }),
+      await one.create({ webhookUrl: `${receiver.url}/hook` }),
+    ];
+    expect(new Set(rooms.map(({ address }) => address)).size).toBe(2);
+    const remote = rooms.find(({ address }) => address === two.address)?.id ?? 'none';
+    // The event that ends the loop comes from the other node too, so whatever it sent twice has come before it.
+    await two.api.deleteRoom(remote);
+    await reading;
+    await until('the webhooks have come', () => receiver.heard.length >= 3);
+    const of = (list: readonly string[], id: string): string[] => list.filter((line) => line.endsWith(id));
+    expect(of(heard, remote)).toEqual([`roomCreated ${remote}`, `roomDeleted ${remote}`]);
+    expect(of(receiver.heard, remote)).toEqual([`roomCreated ${remote}`, `roomDeleted ${remote}`]);
+    await receiver.close();
+  });
+
+  test('O5: the token of a peer in a room elsewhere is good here, and the signalling works through this node', async () => {
+    const { onSecond } = await oneRoomEach(cluster);
+    const peer = await one.api.addPeer(onSecond);
+    const connection = await PeerConnection.joined(one.url, peer.token, { name: 'Ann' });
+    const [seen] = (await two.api.room(onSecond)).peers;
+    expect(seen).toMatchObject({ id: peer.id, status: 'connected', metadata: { name: 'Ann' } });
+
+    connection.send({ type: 'updateEndpointMetadata', data: { metadata: { name: 'Bob' } } });
+    await until('the new name is known at the owner', async () => {
+      return (await two.api.room(onSecond)).peers[0].metadata.name === 'Bob';
+    });
+    await one.api.deletePeer(onSecond, peer.id);
+    expect(await connection.closed).toBe('1000 Peer removed');
+  });
+
+  test('O7: an id that is taken on one node is taken on the other, also when both are asked at the same moment', async () => {
+    await one.create({ roomId: 'standup' });
+    const again = await two.api.request('POST', '/room', { roomId: 'standup' });
+    expect(again).toEqual({
+      status: 400,
+      body: { errors: 'Cannot add room with id "standup" - room already exists' },
+    });
+    for (let round = 0; round < 10; round += 1) {
+      const both = await Promise.all(
+        [one, two].map((node) => node.api.request('POST', '/room', { roomId: `race-${round}` })),
+      );
+      expect(both.map(({ status }) => status).toSorted()).toEqual([201, 400]);
+    }
+    expect(await one.rooms('cluster')).toHaveLength(11);
+  });
+}

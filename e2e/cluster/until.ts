@@ -1,0 +1,24 @@
+// Waiting for something that another process does: the limit is there to end what hangs, not to measure.
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Asks again and again until the answer is truthy; an error counts as "not yet". */
+export async function until<T>(
+  what: string,
+  probe: () => Promise<T> | T,
+  options: { limitMs?: number; detail?: () => string } = {},
+): Promise<NonNullable<T>> {
+  const { limitMs = 60_000, detail = () => '' } = options;
+  const deadline = Date.now() + limitMs;
+  let last: unknown;
+  while (Date.now() < deadline) {
+    try {
+      const answer = await probe();
+      if (answer) return answer;
+      last = answer;
+    } catch (error) {
+      last = error;
+    }
+    await delay(100);
+  }
+  throw new Error(`${what}: not within ${limitMs} ms; at last ${String(last)}\n${detail()}`);
+}

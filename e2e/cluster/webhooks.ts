@@ -1,0 +1,34 @@
+// Somebody's backend that takes webhooks, reachable from the hosts of the lab.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { decodeServerMessage } from '@bloom/protocol';
+
+export interface WebhookReceiver {
+  readonly url: string;
+  /** `<type> <room id>` of each that has come. */
+  readonly heard: readonly string[];
+  close(): Promise<void>;
+}
+
+export async function receiveWebhooksAt(address: string): Promise<WebhookReceiver> {
+  const heard: string[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const message = decodeServerMessage(Buffer.concat(chunks));
+      heard.push(`${message.type} ${'roomId' in message ? message.roomId : '-'}`);
+      response.writeHead(200).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, address, resolve));
+
+  return {
+    url: `http://${address}:${(server.address() as AddressInfo).port}`,
+    heard,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { availableParallelism, hostname } from 'node:os';
 import { ConfigError, loadConfig, printConfig, secretValues, type LoadedConfig } from '@bloom/config';
 import { createLogger, type Log } from '@bloom/log';
-import { startNode, type RunningNode } from './node.js';
+import type { RunningNode } from './node.js';
 import { logWelcome } from './welcome.js';
 
 const FAILED = 1;
@@ -67,6 +67,8 @@ async function main(): Promise<void> {
 
   let node: RunningNode;
   try {
+    // Not before the settings are known to be good: what a node is made of takes longer to load than to refuse them.
+    const { startNode } = await import('./node.js');
     node = await startNode({ settings, log });
   } catch (error) {
     log.error('node.start_failed', { error });

@@ -159,6 +159,20 @@ export function startDriver(ClientOfSdk: ClientClass): void {
     to.on('bandwidthEstimationChanged', (bps) => report({ type: 'bandwidthEstimation', bps: Number(bps) }));
   }
 
+  /** The client speaks of the tracks of peers only; those of components are told by the endpoint inside of it. */
+  function listenToComponents(to: Client): void {
+    const { webrtc } = to as unknown as { webrtc: { on: (event: string, then: (ctx: Context) => void) => void } };
+    const ofComponents = (event: 'trackAdded' | 'trackReady' | 'trackRemoved', then: (ctx: Context) => void): void =>
+      webrtc.on(event, (ctx) => {
+        if ((ctx.endpoint as { type: string }).type === 'webrtc') return;
+        then(ctx);
+        report({ type: event, track: describeTrack(ctx) });
+      });
+    ofComponents('trackAdded', () => undefined);
+    ofComponents('trackReady', watch);
+    ofComponents('trackRemoved', ({ trackId }) => watchers.get(trackId)?.close());
+  }
+
   function addTrack(index: number, options: AddTrackOptions = {}): Promise<string> {
     const { track, stream } = source(index);
     const { metadata, simulcast, maxBandwidth, streamOf } = options;
@@ -296,6 +310,7 @@ export function startDriver(ClientOfSdk: ClientClass): void {
     }
     report({ type: 'connecting' });
     client.connect({ token, peerMetadata: options.metadata, signaling: { host } });
+    listenToComponents(client);
   }
 
   window.driver = {

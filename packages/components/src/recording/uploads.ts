@@ -47,10 +47,11 @@ export class Uploads {
   /** Waits for what is on its way, and gives up waiting for stores that are down; their files stay. Idempotent. */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     const { clock } = this.options;
+    // Whoever waits for a store to come back waits no longer; what is on its way, or just begins, is waited for.
+    this.#ending.abort();
     const done = new AbortController();
     const all = Promise.allSettled(this.#running).then(() => done.abort());
     await Promise.race([all, clock.sleep(timeoutMs, done.signal)]);
-    this.#ending.abort();
   }
 
   async #bring(part: RecordedPart, target: S3Target, prefix: string): Promise<void> {

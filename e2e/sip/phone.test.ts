@@ -79,9 +79,9 @@ async function until(what: string, condition: () => boolean, timeoutMs = 10_000)
     return { phone, registration };
   }
 
-  async function sipp(scenario: string): Promise<Program> {
+  async function sipp(scenario: string, calls = 1): Promise<Program> {
     runs += 1;
-    const program = await startSipp(trunk, join(folder, `sipp-${runs}`), scenario);
+    const program = await startSipp(trunk, join(folder, `sipp-${runs}`), { scenario, calls });
     programs.push(program);
     return program;
   }
@@ -178,6 +178,61 @@ async function until(what: string, condition: () => boolean, timeoutMs = 10_000)
     expect(await phoneAtTrunk.exit()).toBe(0);
     expect(types()).toEqual(['ringing', 'answered', 'media', 'ended']);
     expect(Math.abs(frequencyOf(concat(heard.slice(20))) - 440)).toBeLessThan(8.8);
+  });
+
+  test('ends the call when its sound stops coming, also when nobody answers the BYE', async () => {
+    const { phone, registration } = await startPhone();
+    const other = await sipp(answers);
+    const { call, heard } = await dial(phone, '200', { mediaTimeoutMs: 1500 });
+    await until('sound', () => heard.length > 10);
+    await other.stop('SIGKILL');
+    expect(await call.ended).toMatchObject({ reason: 'media_timeout' });
+    await phone.stop();
+    expect(registration.at(-1)).toEqual({ type: 'stopped' });
+  });
+
+  test('sound is heard soon after it is made', async () => {
+    const { phone } = await startPhone();
+    await sipp(answers);
+    const tone = toneFrames(440);
+    let made: number | undefined;
+    let back: number | undefined;
+    const isLoud = (samples: Int16Array) => samples.some((sample) => Math.abs(sample) > 4000);
+    const { call } = await dial(phone, '200', {
+      audio: pcmAudio({
+        next: () => (made === undefined ? undefined : tone()),
+        received: (samples) => {
+          if (made !== undefined && samples && isLoud(samples)) back ??= performance.now();
+        },
+      }),
+    });
+    await until('silence to come back', () => call.stats().played > 25);
+    made = performance.now();
+    await until('the tone to come back', () => back !== undefined);
+    call.hangUp();
+    const delay = (back ?? Number.POSITIVE_INFINITY) - made;
+    console.info(`there and back through the phone in ${delay.toFixed(0)} ms`);
+    // Both ways together; each alone shall stay under 250 ms.
+    expect(delay).toBeLessThan(500);
+  });
+
+  test('twenty calls at once cost less than half a core', async () => {
+    const other = await sipp(answers, 20);
+    const phones = await Promise.all(Array.from({ length: 20 }, () => startPhone()));
+    const calls = await Promise.all(phones.map(({ phone }) => dial(phone, '200')));
+    await until('sound in all', () => calls.every(({ heard }) => heard.length > 10));
+    const before = process.cpuUsage();
+    const startedAt = performance.now();
+    await new Promise((wait) => setTimeout(wait, 4000));
+    const used = process.cpuUsage(before);
+    const cores = (used.user + used.system) / 1000 / (performance.now() - startedAt);
+    console.info(`20 calls: ${cores.toFixed(2)} cores`);
+    for (const { call } of calls) call.hangUp();
+    const ends = await Promise.all(calls.map(({ call }) => call.ended));
+    expect(ends.every((end) => end.reason === 'hung_up')).toBe(true);
+    expect(await other.exit()).toBe(0);
+    for (const { heard } of calls) expect(Math.abs(frequencyOf(concat(heard.slice(25))) - 440)).toBeLessThan(8.8);
+    expect(cores).toBeLessThan(0.5);
   });
 
   test.each([

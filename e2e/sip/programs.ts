@@ -178,12 +178,28 @@ export async function startBaresip(host: Host, folder: string, options: BaresipO
   return program;
 }
 
-/** A phone that plays one scenario to one call and exits with 0 when all went as written. */
-export async function startSipp(host: Host, folder: string, scenario: string): Promise<Program> {
+/** A phone that plays a scenario to so many calls and exits with 0 when all went as written. */
+export async function startSipp(
+  host: Host,
+  folder: string,
+  options: { scenario: string; calls: number },
+): Promise<Program> {
   mkdirSync(folder, { recursive: true });
   const file = join(folder, 'scenario.xml');
-  writeFileSync(file, scenario);
-  const args = ['-sf', file, '-i', host.address, '-p', '5060', '-m', '1', '-nostdin', '-rtp_echo', '-trace_err'];
+  writeFileSync(file, options.scenario);
+  const args = [
+    '-sf',
+    file,
+    '-i',
+    host.address,
+    '-p',
+    '5060',
+    '-m',
+    String(options.calls),
+    '-nostdin',
+    '-rtp_echo',
+    '-trace_err',
+  ];
   const program = new Program(host.start(findProgram('sipp') as string, args, { cwd: folder }));
   await program.listens(5060);
   return program;

@@ -2,7 +2,7 @@ import type { CallEvent } from './calls/call.js';
 import type { Call } from './calls/call.js';
 import type { Account } from './calls/dialog.js';
 import type { EndReason } from './calls/end-reason.js';
-import { parsePhoneNumber, parseRegistrar, registrarUri } from './calls/identity.js';
+import { parsePhoneNumber, parseRegistrar } from './calls/identity.js';
 import type { Registration, RegistrationEvent } from './calls/registration.js';
 import type { Clock } from './clock.js';
 import { monotonicClock, Timer } from './clock.js';
@@ -17,9 +17,7 @@ import { systemRandomness } from './randomness.js';
 import { locate, type NameService } from './transport/locate.js';
 import { systemNames } from './transport/name-service.js';
 import { SipTransport } from './transport/sip-transport.js';
-import type { Target } from './transport/target.js';
 import { UserAgent } from './user-agent.js';
-import { parseUri } from './values.js';
 
 export interface RegistrarCredentials {
   /** Host name or IP address, `:port` optional. */
@@ -69,8 +67,8 @@ export interface PhoneCall {
 }
 
 const keepAliveMs = 25_000;
-/** Longer than that nobody waits for the answers to BYE and to the removal of the registration. */
-const stopTimeoutMs = 5000;
+/** Longer than that nobody waits for the answer to a BYE; the registration has a limit of its own. */
+const settleTimeoutMs = 3000;
 
 /**
  * A telephone of one provider account: registers, calls one number at a time, and goes away cleanly.
@@ -136,6 +134,10 @@ export class SipPhone {
         this.#agent?.receive(message, source);
       },
       onFailure: (target) => this.#agent?.transportFailed(target),
+    }).catch((error: unknown) => {
+      // Another try, perhaps at another address, is allowed.
+      this.#account = undefined;
+      throw error;
     });
     if (this.#stopping) {
       await transport.close();
@@ -208,16 +210,16 @@ export class SipPhone {
 
   async #stop(): Promise<void> {
     this.#keepAlive.stop();
-    const limit = new Timer(this.#clock);
-    const expired = new Promise<void>((done) => limit.start(stopTimeoutMs, done));
     this.hangUp();
+    const limit = new Timer(this.#clock);
+    const expired = new Promise<void>((done) => limit.start(settleTimeoutMs, done));
     await Promise.race([Promise.all(this.#unsettled), expired]);
+    limit.stop();
     if (this.#registration) {
       const stopped = new Promise<void>((done) => (this.#onStopped = done));
       this.#registration.stop();
-      await Promise.race([stopped, expired]);
+      await stopped;
     }
-    limit.stop();
     this.#closed = true;
     this.#agent?.close();
     await this.#transport?.close();
@@ -287,13 +289,9 @@ export class SipPhone {
   #scheduleKeepAlive(): void {
     if (this.#closed || this.#stopping) return;
     this.#keepAlive.start(keepAliveMs, () => {
-      const account = this.#account as Account;
-      void locate(parseUri(registrarUri(account)), { names: this.#names, randomness: this.#randomness }).then(
-        ([target]) => {
-          if (target) this.#transport?.keepAlive(target satisfies Target);
-          this.#scheduleKeepAlive();
-        },
-      );
+      const target = this.#registration?.target;
+      if (target) this.#transport?.keepAlive(target);
+      this.#scheduleKeepAlive();
     });
   }
 }

@@ -3,6 +3,7 @@ import { Timer } from '../clock.js';
 import { SipHeaders } from '../headers.js';
 import type { SipRequest, SipResponse } from '../message.js';
 import type { Randomness } from '../randomness.js';
+import type { Target } from '../transport/target.js';
 import { parseNameAddress, parseUri } from '../values.js';
 import { Authenticator } from './authenticator.js';
 import type { Account } from './dialog.js';
@@ -53,6 +54,7 @@ export class Registration {
   /** The registrar may know our address. */
   #bound = false;
   #exchange: Exchange | undefined;
+  #target: Target | undefined;
 
   constructor(options: RegistrationOptions) {
     this.#options = options;
@@ -61,6 +63,11 @@ export class Registration {
     this.#callId = options.randomness.token();
     this.#tag = options.randomness.token();
     this.#expires = options.expiresSeconds;
+  }
+
+  /** The server that knows us. */
+  get target(): Target | undefined {
+    return this.#target;
   }
 
   get state(): string {
@@ -133,6 +140,7 @@ export class Registration {
       return;
     }
     const { response, request } = outcome;
+    if (response.status < 300) this.#target = outcome.target;
     this.#options.onAnswer?.(response);
     const { status } = response;
     const text = `${status} ${response.reason}`;

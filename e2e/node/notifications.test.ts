@@ -132,6 +132,37 @@ describe('the server websocket', () => {
     expect(await subscriber.closed).toBe(expected);
   });
 
+  test('is closed for a subscriber that does not read, at the cost of a bounded buffer and of nobody else', async () => {
+    const [slow, quick] = [await RawSubscriber.open(), await RawSubscriber.open()];
+    for (const subscriber of [slow, quick]) {
+      subscriber.send(auth, notifications);
+      await subscriber.frame(1);
+    }
+    slow.socket.pause();
+    const room = await api.room();
+    const client = await PeerConnection.joined(node.url, (await api.peer(room)).token, 0);
+    const before = quick.frames.length;
+    const closedForSlowness = async () =>
+      (await (await fetch(`${node.metricsUrl}/metrics`)).text()).includes('bloom_slow_subscribers_total 1\n');
+    let sent = 0;
+    while (!(await closedForSlowness())) {
+      expect(sent).toBeLessThan(2_000);
+      for (let burst = 0; burst < 20; burst += 1) {
+        sent += 1;
+        const metadata = { sent, filler: 'x'.repeat(50_000) };
+        client.send({ type: 'updateEndpointMetadata', data: { metadata } });
+      }
+      // What the other one has read shows that the node has come this far.
+      await quick.frame(before + sent - 1);
+    }
+    slow.socket.resume();
+    expect(await slow.closed).toBe('1013 subscriber too slow');
+    expect(slow.frames.length).toBeLessThan(before + sent);
+    expect(quick.socket.readyState).toBe(WebSocket.OPEN);
+    quick.socket.terminate();
+    await api.call('DELETE', `/room/${room}`);
+  });
+
   test('does not exist under other paths', async () => {
     for (const path of ['/socket/server', '/socket', '/room', '/']) {
       const socket = new WebSocket(`${node.url.replace('http', 'ws')}${path}`);

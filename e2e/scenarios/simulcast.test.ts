@@ -19,10 +19,11 @@ async function sends(peer: Peer, trackId: string, encodings: readonly Encoding[]
 }
 
 /** Asks for a variant and waits for its first frame; returns how long that took. */
-async function switchTo(receiver: Peer, trackId: string, encoding: Encoding): Promise<number> {
+async function switchTo(receiver: Peer, trackId: string, encoding: Encoding, timeoutMs = 10_000): Promise<number> {
   const asked = Date.now();
+  const width = widths[encoding];
   await receiver.call('setTarget', trackId, encoding);
-  await receiver.until(`frames are ${widths[encoding]} wide`, () => receiver.track(trackId).width === widths[encoding]);
+  await receiver.until(`frames are ${width} wide`, () => receiver.track(trackId).width === width, timeoutMs);
   return Date.now() - asked;
 }
 
@@ -52,6 +53,9 @@ browserSuite('Simulcast', {}, (stage) => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     const track = await publishes(ann, bob);
     await bob.until('the middle variant plays', () => bob.track(track).width === widths.m);
+    // The first climb includes finding out that the link to the receiver is wide enough.
+    promise('first climb to the high variant', await switchTo(bob, track, 'h', 25_000), 20_000);
+    await switchTo(bob, track, 'm');
     const before = await bob.call('inbound', track);
 
     for (const encoding of ['l', 'h', 'm', 'h', 'l', 'm'] as const) {
@@ -74,11 +78,13 @@ browserSuite('Simulcast', {}, (stage) => {
     const track = await publishes(ann, bob);
     await bob.until('the middle variant plays', () => bob.track(track).width === widths.m);
 
+    bob.mark();
     const off = Date.now();
     await ann.call('disableEncoding', track, 'm');
+    const fall = await bob.next('encodingChanged', (e) => e.encoding !== 'm');
+    expect(fall.reason).toBe('encoding_inactive');
     await bob.until('another variant plays', () => bob.track(track).width !== widths.m, 5_000);
     promise('fall from a variant that went silent', Date.now() - off, 3_500);
-    expect(bob.events.findLast((e) => e.type === 'encodingChanged')).toMatchObject({ reason: 'encoding_inactive' });
 
     const on = Date.now();
     await ann.call('enableEncoding', track, 'm');
@@ -108,7 +114,7 @@ browserSuite('Simulcast', {}, (stage) => {
     await Promise.all([bob.plays(red, 'red'), bob.plays(blue, 'blue')]);
     await Promise.all([sends(ann, red, ['l', 'h']), sends(ann, blue, ['l', 'h'])]);
 
-    await Promise.all([switchTo(bob, red, 'l'), switchTo(bob, blue, 'h')]);
+    await Promise.all([switchTo(bob, red, 'l'), switchTo(bob, blue, 'h', 25_000)]);
     await Promise.all([bob.plays(red, 'red'), bob.plays(blue, 'blue')]);
     expect([bob.track(red).width, bob.track(blue).width]).toEqual([widths.l, widths.h]);
   });
@@ -123,7 +129,7 @@ browserSuite('Simulcast', {}, (stage) => {
     await ann.plays(plain, 'blue');
 
     await switchTo(bob, track, 'l');
-    await switchTo(bob, track, 'h');
+    await switchTo(bob, track, 'h', 25_000);
     await bob.plays(track, 'red');
 
     const sent = [...(await ann.call('outbound', track)), ...(await bob.call('outbound', plain))];
@@ -190,7 +196,7 @@ browserSuite('Simulcast', {}, (stage) => {
 
     const asked = Date.now();
     expect((await stage.api.request('GET', '/health')).status).toBe(200);
-    promise('HTTP answer during the flood', Date.now() - asked, 500);
+    promise('HTTP answer during the flood', Date.now() - asked, 2_000);
     await bob.plays(await ann.addVideo({ colour: 'green' }), 'green');
     expect(bob.events.filter((e) => e.type === 'received' && e.event === 'trackEncodingDisabled').length).toBe(2);
   });

@@ -142,6 +142,16 @@ describe('the phone', () => {
     await expect(phone.dial('1', { audio: {} })).rejects.toMatchObject({ code: 'SIP_STATE' });
   });
 
+  test('hung up before the call was even made is no call', async () => {
+    const { provider, phone } = await start();
+    const dialling = phone.dial('1', { audio: {} });
+    phone.hangUp();
+    expect(await (await dialling).ended).toMatchObject({ reason: 'cancelled' });
+    await provider.until(() => phone.registration === 'registered' || provider.requests.length > 1);
+    expect(provider.requests.map(titleOf)).not.toContain('INVITE');
+    expect(phone.call).toBeUndefined();
+  });
+
   test('ends a call whose sound stops coming', async () => {
     const clock = new ManualClock();
     const { provider, phone } = await start({ clock });

@@ -1,9 +1,8 @@
-import type { CallEvent } from './calls/call.js';
-import type { Call } from './calls/call.js';
+import type { Call, CallEvent, CallState } from './calls/call.js';
 import type { Account } from './calls/dialog.js';
 import type { EndReason } from './calls/end-reason.js';
 import { parsePhoneNumber, parseRegistrar } from './calls/identity.js';
-import type { Registration, RegistrationEvent } from './calls/registration.js';
+import type { Registration, RegistrationEvent, RegistrationState } from './calls/registration.js';
 import type { Clock } from './clock.js';
 import { monotonicClock, Timer } from './clock.js';
 import { SipStateError } from './errors.js';
@@ -57,7 +56,7 @@ export interface DialOptions {
 /** A call under way. */
 export interface PhoneCall {
   readonly number: string;
-  readonly state: string;
+  readonly state: CallState;
   /** Resolves when the call is over, however it ended; never rejects. */
   readonly ended: Promise<{ reason: EndReason; status: number | undefined; text: string }>;
   hangUp(): void;
@@ -87,6 +86,8 @@ export class SipPhone {
   #registration: Registration | undefined;
   #call: PhoneCall | undefined;
   #dialling = false;
+  /** Hung up while the call was being prepared. */
+  #hungUpEarly = false;
   #closed = false;
   /** Calls whose last answers are not in. */
   readonly #unsettled = new Set<Promise<void>>();
@@ -104,6 +105,11 @@ export class SipPhone {
   /** Where it listens; undefined until started. */
   get port(): number | undefined {
     return this.#transport?.port;
+  }
+
+  /** How far the registration is; calls need not wait for it, but most providers want them to. */
+  get registration(): RegistrationState {
+    return this.#registration?.state ?? 'idle';
   }
 
   /** The call that is under way. */
@@ -177,6 +183,7 @@ export class SipPhone {
     if (!agent || this.#stopping) throw new SipStateError('the phone is not started');
     if (this.#call || this.#dialling) throw new SipStateError('the phone has a call already');
     this.#dialling = true;
+    this.#hungUpEarly = false;
     try {
       const { address, bindAddress = address } = this.#options;
       const media = await MediaPort.open({
@@ -191,7 +198,9 @@ export class SipPhone {
         await media.close();
         throw new SipStateError('the phone was stopped');
       }
-      return this.#begin(agent, digits, media, options);
+      const call = this.#begin(agent, digits, media, options);
+      if (this.#hungUpEarly) call.hangUp();
+      return call;
     } finally {
       this.#dialling = false;
     }
@@ -199,6 +208,7 @@ export class SipPhone {
 
   /** Ends the call that is under way; none is fine. */
   hangUp(): void {
+    this.#hungUpEarly = true;
     this.#call?.hangUp();
   }
 
@@ -276,7 +286,7 @@ export class SipPhone {
       onEvent,
       onSettled: () => settle(),
     });
-    this.#call = phone;
+    if (call.state !== 'ended') this.#call = phone;
     return phone;
   }
 

@@ -36,6 +36,7 @@ export class UserAgent {
   readonly #account: Account;
   readonly #transactions: TransactionLayer;
   readonly #calls = new Map<string, Call>();
+  readonly #strangerTag: string;
   #registration: Registration | undefined;
   /** How the registrar sees us when a router is in between (RFC 3581). */
   #seenAs: { host: string; port: number } | undefined;
@@ -43,6 +44,7 @@ export class UserAgent {
   constructor(port: UserAgentPort, account: Account) {
     this.#port = port;
     this.#account = account;
+    this.#strangerTag = port.randomness.token();
     this.#transactions = new TransactionLayer({
       clock: port.clock,
       randomness: port.randomness,
@@ -135,9 +137,14 @@ export class UserAgent {
       call.receive(request, transaction);
       return;
     }
-    const toTag = this.#port.randomness.token();
+    this.#answerStranger(request, transaction);
+    // Answered without state (section 8.2.7): a flood of strangers must not keep out the other side of a call.
+    transaction.abandon();
+  }
+
+  #answerStranger(request: SipRequest, transaction: ServerTransaction): void {
     const respond = (status: number, reason: string, headers: [string, string][] = []) =>
-      transaction.respond(answerTo(request, status, reason, { toTag, headers }));
+      transaction.respond(answerTo(request, status, reason, { toTag: this.#strangerTag, headers }));
     if (request.method === 'CANCEL' || tagOf(request.headers.get('To')) !== '') {
       respond(481, 'Call/Transaction Does Not Exist');
       return;

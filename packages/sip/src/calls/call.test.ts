@@ -356,6 +356,36 @@ describe('a call', () => {
     expect(agent.titles()).toEqual(['480 INVITE']);
   });
 
+  test('strangers in any number do not keep the other side from hanging up', () => {
+    const { agent, call, invite, events } = answered();
+    for (let count = 0; count < 3000; count += 1) {
+      const stray = theirs(call, invite, { method: 'INVITE', sequence: count + 1 });
+      agent.receiveText(stray.replace(/^To: .*$/m, 'To: <sip:room@192.0.2.1>'), tcp);
+    }
+    expect(new Set(agent.titles())).toEqual(new Set(['480 INVITE']));
+    agent.receiveText(theirs(call, invite, { method: 'BYE', sequence: 1 }), tcp);
+    expect(agent.titles()).toEqual(['200 BYE']);
+    expect(events.at(-1)).toMatchObject({ reason: 'remote_hung_up' });
+  });
+
+  test('tells nothing after it was ended by who listens', () => {
+    const agent = new TestAgent('TCP');
+    const told: string[] = [];
+    const call = agent.agent.dial({
+      number: '1',
+      media: { address: '192.0.2.1', port: 1 },
+      codecs: ['PCMU'],
+      ringTimeoutMs: 1000,
+      onEvent: (event) => {
+        told.push(event.type);
+        if (event.type === 'answered') call.hangUp();
+      },
+    });
+    agent.answer(agent.request('INVITE'), 200, { headers: [contact], body: sdpAnswer() });
+    expect(agent.titles()).toEqual(['ACK', 'BYE']);
+    expect(told).toEqual(['answered', 'ended']);
+  });
+
   test('holds and resumes by itself, waits out glare, and refuses theirs meanwhile', () => {
     const { agent, call, invite, events } = answered();
     call.hold(true);

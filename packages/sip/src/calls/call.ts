@@ -36,6 +36,8 @@ export type CallEvent =
   /** `status` and `text` are the provider's answer, when there was one. */
   | { type: 'ended'; reason: EndReason; status: number | undefined; text: string };
 
+export type CallState = 'idle' | 'dialling' | 'ringing' | 'answered' | 'ended';
+
 export interface CallOptions extends ExchangePort {
   account: Account;
   clock: Clock;
@@ -73,7 +75,7 @@ export class Call {
   #sequence = 0;
   #lastInvite: SipRequest | undefined;
   #dialog: Dialog | undefined;
-  #state: 'idle' | 'dialling' | 'ringing' | 'answered' | 'ended' = 'idle';
+  #state: CallState = 'idle';
   #cancelSent = false;
   #held = false;
   /** What still has to be answered after the end. */
@@ -117,12 +119,12 @@ export class Call {
       onChange: (audio) => this.#mediaChanged(audio),
       onTarget: (request) => this.#dialog?.refreshTarget(request),
       onBye: () => this.#end('remote_hung_up'),
-      onDigit: (digit) => this.#options.onEvent({ type: 'digit', digit }),
+      onDigit: (digit) => this.#emit({ type: 'digit', digit }),
       onBroken: () => this.#hangUp('failed'),
     });
   }
 
-  get state(): string {
+  get state(): CallState {
     return this.#state;
   }
 
@@ -214,7 +216,7 @@ export class Call {
     if (response.status === 100) return;
     if (response.body.length > 0) {
       try {
-        this.#options.onEvent({ type: 'media', audio: this.#negotiator.takeAnswer(response.body), early: true });
+        this.#emit({ type: 'media', audio: this.#negotiator.takeAnswer(response.body), early: true });
       } catch (error) {
         // Early media is a gift; the answer itself decides.
         if (!(error instanceof SdpError)) throw error;
@@ -222,7 +224,7 @@ export class Call {
     }
     if (this.#state !== 'dialling') return;
     this.#state = 'ringing';
-    this.#options.onEvent({ type: 'ringing', status: response.status });
+    this.#emit({ type: 'ringing', status: response.status });
   }
 
   #outcome(outcome: ExchangeOutcome): void {
@@ -268,8 +270,8 @@ export class Call {
       this.#hangUp('not_acceptable', response.status, error.message);
       return;
     }
-    this.#options.onEvent({ type: 'answered' });
-    this.#options.onEvent({ type: 'media', audio, early: false });
+    this.#emit({ type: 'answered' });
+    this.#emit({ type: 'media', audio, early: false });
   }
 
   /** An answer nobody waits for any more: acknowledged, then ended. */
@@ -384,10 +386,15 @@ export class Call {
   #mediaChanged(audio: NegotiatedAudio): void {
     if (this.#state === 'ended') return;
     const held = audio.direction === 'recvonly' || audio.direction === 'inactive';
-    this.#options.onEvent({ type: 'media', audio, early: false });
+    this.#emit({ type: 'media', audio, early: false });
     if (held === this.#held) return;
     this.#held = held;
-    this.#options.onEvent({ type: 'held', held });
+    this.#emit({ type: 'held', held });
+  }
+
+  /** Nothing is told after the end, which a listener may bring about in the middle of a message. */
+  #emit(event: CallEvent): void {
+    if (this.#state !== 'ended' || event.type === 'ended') this.#options.onEvent(event);
   }
 
   #end(reason: EndReason, status?: number, text = ''): void {
@@ -396,7 +403,7 @@ export class Call {
     this.#state = 'ended';
     this.#timer.stop();
     this.#reinvite.stop();
-    this.#options.onEvent({ type: 'ended', reason, status, text });
+    this.#emit({ type: 'ended', reason, status, text });
     if (answered && reason === 'remote_hung_up') this.#settle();
   }
 

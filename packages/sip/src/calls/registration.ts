@@ -17,6 +17,9 @@ export type RegistrationEvent =
   | { type: 'failed'; final: boolean; reason: RegistrationFailure; status: number | undefined; text: string }
   | { type: 'stopped' };
 
+/** `waiting`: for the next try; `failed`: there will be none. */
+export type RegistrationState = 'idle' | 'registering' | 'registered' | 'waiting' | 'failed' | 'stopping' | 'stopped';
+
 export type RegistrationFailure = 'unauthorized' | 'refused' | 'unreachable' | 'server';
 
 export interface RegistrationOptions extends ExchangePort {
@@ -50,7 +53,7 @@ export class Registration {
   #expires: number;
   #failures = 0;
   #tooBrief = 0;
-  #state: 'idle' | 'registering' | 'registered' | 'waiting' | 'failed' | 'stopping' | 'stopped' = 'idle';
+  #state: RegistrationState = 'idle';
   /** The registrar may know our address. */
   #bound = false;
   #exchange: Exchange | undefined;
@@ -70,7 +73,7 @@ export class Registration {
     return this.#target;
   }
 
-  get state(): string {
+  get state(): RegistrationState {
     return this.#state;
   }
 

@@ -194,6 +194,98 @@ describe('a component', () => {
   });
 });
 
+describe('a component that receives', () => {
+  let told: string[];
+  const recording = (): ComponentKind => ({
+    type: 'recording',
+    requiresH264: false,
+    limitPerRoom: null,
+    prepare: async ({ subscribeMode }) => ({
+      properties: {},
+      subscribeMode: subscribeMode as 'auto' | 'manual',
+      start: () => ({
+        receive: (tracks) => {
+          if (tracks.some(({ track }) => track.trackId === 'poison')) throw new Error('cannot');
+          told.push(tracks.map(({ origin, track }) => `${origin}/${track.trackId}`).join());
+        },
+        close: async () => void told.push('close'),
+      }),
+    }),
+  });
+  const player = (): ComponentKind => ({
+    type: 'file',
+    requiresH264: false,
+    limitPerRoom: null,
+    prepare: async () => ({
+      properties: {},
+      subscribeMode: null,
+      start: (host) => {
+        host.report({ do: 'publish', tracks: [videoTrack('film')] });
+        return { close: async () => undefined };
+      },
+    }),
+  });
+  beforeEach(async () => {
+    told = [];
+    await node.close();
+    node = testNode({ componentKinds: [recording(), player()] });
+    await node.rooms.createRoom({ ...emptyConfig, roomId: 'hall' });
+  });
+
+  test('gets every track of the room in auto mode, those of others with what it is told when it starts', async () => {
+    const ann = await node.join('hall');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'auto' });
+    const film = await node.rooms.addComponent('hall', 'file', {});
+    await ann.act({ type: 'publish', tracks: [videoTrack('t2')] });
+    await ann.act({ type: 'unpublish', trackIds: ['t1'] });
+    await ann.detach();
+    await node.rooms.deleteRoom('hall');
+    await node.system.idle();
+
+    const own = `${film.id}/film`;
+    expect(told.slice(0, 5)).toEqual([
+      `${ann.id}/t1`,
+      `${ann.id}/t1,${own}`,
+      `${ann.id}/t1,${ann.id}/t2,${own}`,
+      `${ann.id}/t2,${own}`,
+      own,
+    ]);
+    expect(told.at(-1)).toBe('close');
+    expect(told.filter((line) => line === 'close')).toHaveLength(1);
+  });
+
+  test('gets nothing in manual mode until origins are chosen, known or not yet', async () => {
+    const ann = await node.join('hall');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    const { id } = await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'manual' });
+    const film = await node.rooms.addComponent('hall', 'file', {});
+    expect(told).toEqual([]);
+    await node.rooms.subscribeComponent('hall', id, ['somebody', film.id]);
+    await node.rooms.subscribeComponent('hall', id, [ann.id]);
+    expect(told).toEqual([`${film.id}/film`, `${ann.id}/t1,${film.id}/film`]);
+  });
+
+  test('and fails at it crashes alone', async () => {
+    const ann = await node.join('hall');
+    const { id } = await node.rooms.addComponent('hall', 'recording', { subscribeMode: 'auto' });
+    await ann.act({ type: 'publish', tracks: [videoTrack('poison')] });
+    await node.system.idle();
+    expect(node.news().at(-1)).toBe(`componentCrashed ${id}`);
+    expect((await node.rooms.getRoom('hall')).peers).toHaveLength(1);
+  });
+
+  test('what is published at the start is announced before any later call', async () => {
+    node.news();
+    const added = node.rooms.addComponent('hall', 'file', {});
+    const deleted = node.rooms.deleteRoom('hall');
+    const { id } = await added;
+    await deleted;
+    await node.system.idle();
+    expect(node.news()).toEqual([`trackAdded ${id}/film`, `trackRemoved ${id}/film`, 'roomDeleted']);
+  });
+});
+
 describe('component calls', () => {
   test('subscribe needs a kind that receives, in manual mode', async () => {
     const file = await node.rooms.addComponent('kitchen', 'file', options);

@@ -51,9 +51,14 @@ export class RecordingService {
     });
   }
 
-  /** From now on every ten minutes; `liveRooms` are those of this node. */
+  /** From now on every ten minutes; `liveRooms` are those of this node. Uploads that a former run left behind go on. */
   collectGarbage(liveRooms: () => Promise<ReadonlySet<string>>): void {
-    const { directory, log } = this.options;
+    const { directory, log, s3, endpoint } = this.options;
+    if (s3 !== null) {
+      this.#uploads.resume(directory, { ...s3, endpoint }).catch((error: unknown) => {
+        log.warn('recording.resume_failed', { error });
+      });
+    }
     this.#stopCollecting ??= startGarbageCollection({
       directory,
       liveRooms,

@@ -334,7 +334,7 @@ describe('uploads', () => {
     const one = await part();
     uploads.add(one, target, 'calls/2026');
     expect(uploads.isPending(one.directory)).toBe(true);
-    expect(await readdir(one.directory)).toHaveLength(2);
+    expect(await readdir(one.directory)).toContain('a.ogg');
     while (uploads.isPending(one.directory)) await new Promise((resolve) => setImmediate(resolve));
     const key = `calls/2026/kitchen/${partName(0)}`;
     expect(stored).toEqual([`${key}/a.ogg`, `${key}/report.json`]);
@@ -365,6 +365,30 @@ describe('uploads', () => {
     expect(clock.now()).toBeGreaterThan(GIVE_UP_MS - 600_000);
     expect(removed).toEqual([`kitchen/${partName(0)}/a.ogg`, `kitchen/${partName(0)}/report.json`]);
     expect(await readdir(one.directory)).toHaveLength(2);
+  });
+
+  test('that a former run left behind go on, when the bucket is still ours', async () => {
+    const stored: string[] = [];
+    const store: ObjectStore = {
+      put: async (key) => void stored.push(key),
+      remove: async () => undefined,
+      close: () => undefined,
+    };
+    const down: ObjectStore = { ...store, put: () => Promise.reject(new ComponentError('UPLOAD_FAILED', 'down')) };
+    const one = await part();
+    const former = new Uploads({ log: silentLog, clock, open: async () => down });
+    former.add(one, target, 'calls');
+    await former.close({ timeoutMs: 1_000 });
+    while (former.isPending(one.directory)) await new Promise((resolve) => setImmediate(resolve));
+    expect(JSON.stringify(await readFile(join(one.directory, '.upload.json'), 'utf8'))).not.toContain('key');
+
+    const uploads = new Uploads({ log: silentLog, clock, open: async () => store });
+    await uploads.resume(base, { ...target, bucket: 'other' });
+    expect(uploads.isPending(one.directory)).toBe(false);
+    await uploads.resume(base, target);
+    while (uploads.isPending(one.directory)) await new Promise((resolve) => setImmediate(resolve));
+    expect(stored).toEqual([`calls/kitchen/${partName(0)}/a.ogg`, `calls/kitchen/${partName(0)}/report.json`]);
+    expect(await readdir(base)).toEqual([]);
   });
 });
 

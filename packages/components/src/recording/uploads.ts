@@ -1,5 +1,5 @@
-import { rm, rmdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import type { Log } from '@bloom/log';
 import type { Clock } from '../clock.js';
 import { openStore, type ObjectStore, type S3Target } from './object-store.js';
@@ -7,6 +7,8 @@ import type { RecordedPart } from './recorder.js';
 
 const FIRST_RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 600_000;
+/** Beside the files while they have not arrived: where they belong. No credentials. */
+const MARK = '.upload.json';
 /** After this time of trying a part is given up. */
 export const GIVE_UP_MS = 24 * 3_600_000;
 
@@ -44,6 +46,24 @@ export class Uploads {
     this.#running.add(run);
   }
 
+  /**
+   * Goes on with what a former run of this node left behind for the bucket of its own configuration. Where credentials came
+   * with the request they are gone with that run, and the files are for the garbage collection.
+   */
+  async resume(rawRecordings: string, target: S3Target): Promise<void> {
+    const parts = await readdir(rawRecordings, { recursive: true, withFileTypes: true }).catch(() => []);
+    for (const entry of parts) {
+      if (entry.name !== MARK) continue;
+      const directory = entry.parentPath;
+      const mark = await readMark(join(directory, MARK));
+      if (mark?.bucket !== target.bucket || this.isPending(directory)) continue;
+      const files = (await readdir(directory)).filter((file) => file !== MARK);
+      const part = { directory, roomId: basename(dirname(directory)), name: basename(directory), files };
+      this.options.log.info('recording.upload_resumed', { roomId: part.roomId, part: part.name });
+      this.add(part, target, mark.prefix);
+    }
+  }
+
   /** Waits for what is on its way, and gives up waiting for stores that are down; their files stay. Idempotent. */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     const { clock } = this.options;
@@ -60,6 +80,10 @@ export class Uploads {
     const startedMs = clock.now();
     const keyOf = (file: string): string => [prefix, part.roomId, part.name, file].filter(Boolean).join('/');
     const fields = { roomId: part.roomId, part: part.name, bucket: target.bucket };
+    const mark: Mark = { bucket: target.bucket, prefix };
+    await writeFile(join(part.directory, MARK), JSON.stringify(mark)).catch((error: unknown) => {
+      log.warn('recording.upload_not_marked', { ...fields, error });
+    });
     for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_RETRY_MS)) {
       let store: ObjectStore | undefined;
       try {
@@ -78,6 +102,7 @@ export class Uploads {
         if (giveUp) {
           // Half a recording in the bucket would be taken for a whole one.
           for (const file of part.files) await store?.remove(keyOf(file)).catch(() => undefined);
+          await rm(join(part.directory, MARK), { force: true }).catch(() => undefined);
           onGivenUp?.(part);
           return;
         }
@@ -97,5 +122,20 @@ export class Uploads {
     } catch (error) {
       this.options.log.warn('recording.local_files_stay', { error });
     }
+  }
+}
+
+interface Mark {
+  bucket: string;
+  prefix: string;
+}
+
+async function readMark(path: string): Promise<Mark | undefined> {
+  try {
+    const { bucket, prefix } = JSON.parse(await readFile(path, 'utf8')) as Record<string, unknown>;
+
+    return typeof bucket === 'string' && typeof prefix === 'string' ? { bucket, prefix } : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -1,0 +1,72 @@
+import { createRequire } from 'node:module';
+import { describe } from '@jest/globals';
+import { apiToken } from '../harness/bloom-node.js';
+import { findChromium } from '../harness/chromium.js';
+import { browserSuite, type Stage, type StageOptions } from '../harness/stage.js';
+
+function composes(): boolean {
+  try {
+    createRequire(import.meta.url).resolve('node-av/lib');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A suite of streams; a loud skip where the optional compositor is not installed. */
+export function hlsSuite(title: string, options: StageOptions, body: (stage: Stage) => void): void {
+  if (composes() || !findChromium()) return browserSuite(title, options, body);
+  console.warn('*** node-av is not installed, so the tests of HLS are SKIPPED. It is an optional dependency. ***');
+  describe.skip(title, () => body({} as Stage));
+}
+
+export interface StreamAnswer {
+  readonly status: number;
+  readonly type: string | null;
+  readonly text: string;
+  readonly tookMs: number;
+}
+
+/** What a player gets for a file of the room's stream. */
+export async function fetchFile(stage: Stage, room: string, name: string, base = 'hls'): Promise<StreamAnswer> {
+  const begun = performance.now();
+  const answer = await fetch(`${stage.node.url}/${base}/${room}/${name}`, {
+    headers: { authorization: `Bearer ${apiToken}` },
+  });
+
+  return {
+    status: answer.status,
+    type: answer.headers.get('content-type'),
+    text: await answer.text(),
+    tookMs: performance.now() - begun,
+  };
+}
+
+export async function addStream(stage: Stage, room: string, options: Record<string, unknown> = {}): Promise<string> {
+  const { status, body } = await stage.api.request('POST', `/room/${room}/component`, { type: 'hls', options });
+  if (status !== 201) throw new Error(`the stream was not created: ${status} ${JSON.stringify(body)}`);
+
+  return body.data.id;
+}
+
+/** Resolves when the component says that it can be played. */
+export async function playable(stage: Stage, room: string): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (Date.now() < deadline) {
+    const { components } = await stage.api.room(room);
+    if (components.some((component: { properties: { playable?: boolean } }) => component.properties.playable === true))
+      return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error('the stream did not become playable within 20 s');
+}
+
+/** Subscribes a stream with manual subscription to an endpoint. The answer is text. */
+export async function choose(stage: Stage, room: string, component: string, origin: string): Promise<void> {
+  const answer = await fetch(`${stage.node.url}/room/${room}/component/${component}/subscribe`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${apiToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ origins: [origin] }),
+  });
+  if (answer.status !== 201) throw new Error(`subscribing answered ${answer.status}: ${await answer.text()}`);
+}

@@ -1,0 +1,89 @@
+// Who becomes a member: three nodes of which each knows one other at most, and one that does not know the cookie.
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { deployments, LabCluster, reasonToSkip, type Service } from './lab-cluster.js';
+import { until } from './until.js';
+
+const cookie = 'a-secret-of-this-cluster';
+const [model] = deployments['nodes-list'].services;
+
+/** A node that knows only this one other. */
+function service(name: string, knows: string, own: Record<string, string> = {}): Service {
+  return {
+    name,
+    port: 4001,
+    env: {
+      ...model?.env,
+      JF_DIST_NODE_NAME: `app@${name}`,
+      JF_DIST_NODES: knows,
+      JF_DIST_COOKIE: cookie,
+      ...own,
+    },
+  };
+}
+
+(reasonToSkip() ? describe.skip : describe)('becoming a member', () => {
+  let cluster: LabCluster;
+  beforeAll(async () => {
+    cluster = await LabCluster.prepare([
+      service('app1', 'app@app2'),
+      service('app2', 'app@app3'),
+      service('app3', ''),
+      service('stranger', 'app@app1', { JF_DIST_COOKIE: 'not-this-one' }),
+    ]);
+    for (const node of cluster.nodes) node.start();
+  });
+  afterAll(() => cluster?.close());
+
+  test('O3: three nodes of which one knows the next all meet each other', async () => {
+    const members = [1, 2, 3].map((number) => cluster.node(number));
+    await Promise.all(members.map((node) => node.joined(3)));
+    for (const node of members) {
+      for (const other of members) if (other !== node) await node.says(`connected to :"app@${other.service.name}"`);
+    }
+  }, 120_000);
+
+  test('O2: a node with a wrong cookie stays alone and says that it cannot connect, and no secret is printed', async () => {
+    const stranger = cluster.node(4);
+    await stranger.joined(1);
+    await stranger.says('unable to connect to :"app@app1"');
+    expect((await cluster.node(1).distribution())?.nodesInCluster).toBe(3);
+    const { address } = await stranger.create();
+    expect(address).toBe(stranger.address);
+    for (const node of cluster.nodes) {
+      expect(node.log()).not.toContain(cookie);
+      expect(node.log()).not.toContain('not-this-one');
+    }
+    expect(stranger.log()).not.toContain('connected to :"app@app1"\n');
+    await stranger.stop();
+  }, 120_000);
+
+  test('the cluster survives that every node is restarted in turn', async () => {
+    const members = [1, 2, 3].map((number) => cluster.node(number));
+    for (const node of members) {
+      const others = members.filter((one) => one !== node);
+      await node.stop();
+      await Promise.all(others.map((other) => other.joined(2)));
+      // Everybody else goes on meanwhile.
+      const { address } = await (others[0] ?? node).create();
+      expect(others.map((other) => other.address)).toContain(address);
+      node.start();
+      await Promise.all(members.map((member) => member.joined(3)));
+    }
+  }, 240_000);
+
+  test('a port mapper that is killed comes back, and nobody loses a member', async () => {
+    const [one, , three] = [cluster.node(1), cluster.node(2), cluster.node(3)];
+    const [mapper] = one.host.pids().filter((pid) => pid !== one.pid);
+    if (mapper === undefined) throw new Error('there is no port mapper on app1');
+    process.kill(mapper, 'SIGKILL');
+    await one.says('port-mapper.restarted');
+    for (const number of [1, 2, 3]) expect((await cluster.node(number).distribution())?.nodesInCluster).toBe(3);
+
+    // Who comes later asks the new one.
+    await three.stop();
+    await one.joined(2);
+    three.start({ JF_DIST_NODES: 'app@app1' });
+    await Promise.all([1, 2, 3].map((number) => cluster.node(number).joined(3)));
+    await until('the new port mapper is one process', () => one.host.pids().length === 2);
+  }, 120_000);
+});

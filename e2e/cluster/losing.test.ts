@@ -1,0 +1,121 @@
+// Nodes that stand still, die, or are cut off.
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Answer } from '../harness/api.js';
+import { deployments, LabCluster, type LabNode, reasonToSkip } from './lab-cluster.js';
+import { until } from './until.js';
+
+const { services } = deployments['nodes-list'];
+// A member that is cut off is given up after 4 s of silence, not after a minute.
+const attentive = services.map((service) => ({ ...service, env: { ...service.env, JF_DIST_TICK_TIME: '4' } }));
+
+async function timed<T>(task: () => Promise<T>): Promise<{ result: T; ms: number }> {
+  const from = performance.now();
+  const result = await task();
+  return { result, ms: performance.now() - from };
+}
+
+/** Asked by a program on the same host, which needs no cable. */
+async function onHost(node: LabNode, method: string, path: string, body?: unknown): Promise<Answer> {
+  const script = `fetch('http://localhost:${node.service.port}${path}', {
+    method: '${method}',
+    headers: { authorization: 'Bearer development', 'content-type': 'application/json' },
+    ...(${body !== undefined} ? { body: ${JSON.stringify(JSON.stringify(body) ?? '')} } : {}),
+  }).then(async (answer) => console.log(JSON.stringify({ status: answer.status, body: await answer.json() })))`;
+  const program = node.host.start(process.execPath, ['-e', script]);
+  let text = '';
+  program.stdout?.on('data', (data: Buffer) => (text += data.toString()));
+  await once(program, 'close');
+  return JSON.parse(text) as Answer;
+}
+
+(reasonToSkip() ? describe.skip : describe)('a member that is lost', () => {
+  let cluster: LabCluster;
+  let one: LabNode;
+  let two: LabNode;
+  beforeAll(async () => {
+    cluster = await LabCluster.start(attentive);
+    [one, two] = [cluster.node(1), cluster.node(2)];
+  }, 120_000);
+  afterAll(() => cluster?.close());
+
+  test('O6: while it stands still, one creation waits 1.2 s at most, the others do not, and it gets no room', async () => {
+    await cluster.deleteAllRooms();
+    // Node 1 is the busier one from here on, so that every room would go to node 2 if it could.
+    const usual: number[] = [];
+    for (let i = 0; i < 6; i += 1) usual.push((await timed(() => one.create())).ms);
+    for (const room of await two.rooms()) await two.api.deleteRoom(room);
+
+    two.freeze();
+    try {
+      const first = await timed(() => one.create());
+      const next = await timed(() => one.create());
+      expect([first.result.address, next.result.address]).toEqual([one.address, one.address]);
+      const slack = Math.max(200, 2 * Math.max(...usual));
+      expect(first.ms).toBeLessThan(1_000 + slack);
+      expect(next.ms).toBeLessThan(slack);
+    } finally {
+      two.thaw();
+    }
+    // It answers again, so it is a candidate again, and whatever was meant for it meanwhile has been withdrawn.
+    await cluster.complete();
+    await until('node 2 gets rooms again', async () => (await one.create()).address === two.address);
+    expect(await two.rooms()).toHaveLength(1);
+  }, 120_000);
+
+  test('cut off for seconds: its rooms answer 503 with its name, both sides go on, and everything heals', async () => {
+    await cluster.deleteAllRooms();
+    const rooms = [await one.create(), await one.create()];
+    const far = rooms.find(({ address }) => address === two.address)?.id ?? 'none';
+
+    two.host.linkDown();
+    await one.joined(1);
+    const answer = await one.api.request('GET', `/room/${far}`);
+    expect(answer).toEqual({
+      status: 503,
+      body: { errors: `Room ${far} lives on app@app2, which cannot be reached now` },
+    });
+    expect(await one.rooms('cluster')).not.toContain(far);
+    const listed = await one.api.request('GET', '/room?scope=cluster');
+    expect(listed.body.unreachable).toEqual(['app@app2']);
+    await one.says(/cluster\.node_lost node=app@app2/);
+    // Each side may give the same id away.
+    expect((await one.create({ roomId: 'twice' })).address).toBe(one.address);
+    await until('node 2 is alone too', async () => {
+      return (await onHost(two, 'GET', '/health')).body.data.distribution.nodesInCluster === 1;
+    });
+    expect((await onHost(two, 'POST', '/room', { roomId: 'twice' })).status).toBe(201);
+
+    two.host.linkUp();
+    await cluster.complete();
+    expect(await one.api.room(far)).toMatchObject({ id: far });
+    expect((await one.api.request('GET', '/room?scope=cluster')).body.unreachable).toEqual([]);
+    await one.says(/room_id=twice \[warning\] cluster\.room_on_two_nodes/);
+    // Neither is deleted in silence.
+    for (const node of [one, two]) expect(await node.rooms()).toContain('twice');
+  }, 120_000);
+
+  test('O9: after kill -9 the survivor answers at once, and the node joins again when it is back', async () => {
+    await cluster.deleteAllRooms();
+    const usual = await timed(() => one.create());
+    const rooms = [usual.result, await one.create()];
+    const far = rooms.find(({ address }) => address === two.address)?.id ?? 'none';
+
+    await two.kill();
+    const next = await timed(() => one.create());
+    expect(next.result.address).toBe(one.address);
+    expect(next.ms).toBeLessThan(Math.max(300, 3 * usual.ms));
+    expect((await one.distribution())?.nodesInCluster).toBe(1);
+    expect((await one.api.request('GET', `/room/${far}`)).status).toBe(503);
+
+    two.start();
+    await cluster.complete();
+    expect(await two.rooms()).toEqual([]);
+    // It has said what it owns, so its lost rooms are over.
+    await until(
+      'the lost room is forgotten',
+      async () => (await one.api.request('GET', `/room/${far}`)).status === 404,
+    );
+    expect((await one.create()).address).toBe(two.address);
+  }, 120_000);
+});

@@ -111,6 +111,25 @@ describe('a call', () => {
     expect(agent.request('ACK').headers.get('Proxy-Authorization')).toBe(invite.headers.get('Proxy-Authorization'));
   });
 
+  test('with a wrong password ends, and a challenged BYE is sent again with credentials', () => {
+    const wrong = dial();
+    const proxy = (nonce: string): [string, string] => ['Proxy-Authenticate', challenge(nonce)[1]];
+    wrong.agent.answer(wrong.agent.request('INVITE'), 407, { headers: [proxy('n1')] });
+    const second = wrong.agent.take().at(-1) as SipRequest;
+    wrong.agent.answer(second, 407, { headers: [proxy('n2')] });
+    expect(wrong.events).toMatchObject([{ type: 'ended', reason: 'unauthorized', status: 407 }]);
+    expect(wrong.agent.titles()).toEqual(['ACK']);
+
+    const { agent, call } = answered();
+    call.hangUp();
+    agent.answer(agent.request('BYE'), 407, { headers: [proxy('n1')] });
+    const again = agent.request('BYE');
+    expect(again.headers.get('Proxy-Authorization')).toContain('nonce="n1"');
+    expect(again.headers.get('CSeq')).toBe('3 BYE');
+    agent.answer(again, 200);
+    expect(agent.agent.activity.calls).toBe(0);
+  });
+
   test.each([
     [302, 'redirected'],
     [403, 'unauthorized'],

@@ -32,7 +32,12 @@ const shared = {
 const config: Config = {
   projects: [
     { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{packages,apps,bench,scripts}/**/*.test.ts'] },
-    { ...shared, displayName: 'e2e', testMatch: ['<rootDir>/e2e/**/*.test.ts'] },
+    {
+      ...shared,
+      displayName: 'e2e',
+      testMatch: ['<rootDir>/e2e/**/*.test.ts'],
+      setupFilesAfterEnv: ['<rootDir>/e2e/setup.ts'],
+    },
   ],
 };
 

@@ -1,0 +1,203 @@
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm, writeFile, mkdir } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { silentLog } from '@bloom/log';
+import type { ComponentHost } from '@bloom/rooms';
+import { systemClock } from '../clock.js';
+import { TestRoom } from '../testing.js';
+import type { HlsComponent } from './hls-component.js';
+import { HlsService, type HlsServiceOptions } from './hls-service.js';
+
+const engineEntry = new URL('../../dist/hls/engine/engine-main.js', import.meta.url);
+const silence = Buffer.from('f8fffe', 'hex');
+const signal = new AbortController().signal;
+const credentials = { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER', region: 'eu-central-1', bucket: 'streams' };
+
+class Stage {
+  readonly notified: string[] = [];
+  readonly room = new TestRoom(systemClock);
+  service!: HlsService;
+  component!: HlsComponent;
+  path = '';
+  held = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  async open(options: Partial<HlsServiceOptions> = {}): Promise<this> {
+    this.path = await mkdtemp(join(tmpdir(), 'bloom-hls-'));
+    this.service = new HlsService({
+      resourcesPath: this.path,
+      s3Endpoint: null,
+      notify: ({ type }) => void this.notified.push(type),
+      hold: () => {
+        this.held += 1;
+        return () => void (this.held -= 1);
+      },
+      log: silentLog,
+      engineEntry,
+      ...options,
+    });
+    return this;
+  }
+
+  async start(options: Record<string, unknown> = {}): Promise<void> {
+    const prepared = await this.service.kind.prepare(options, { roomId: 'kitchen', videoCodec: 'h264' });
+    this.component = prepared.start(this.room.host as ComponentHost) as HlsComponent;
+  }
+
+  /** Somebody who says nothing, 50 packets a second. */
+  speak(): void {
+    this.component.receive([
+      {
+        origin: 'ann',
+        track: { trackId: 'a', kind: 'audio', codec: 'opus', metadata: null, encodings: [], disabledEncodings: [] },
+      },
+    ]);
+    let timestamp = 0;
+    this.#timer = setInterval(() => void this.room.frame('a', { data: silence, timestamp: (timestamp += 960) }), 20);
+  }
+
+  async file(fileName: string): Promise<string> {
+    const located = await this.service.locate({ roomId: 'kitchen', fileName, waitFor: undefined, signal });
+    return 'bytes' in located ? located.bytes.toString() : readFile(join(located.directory, fileName), 'utf8');
+  }
+
+  async playlist(): Promise<string> {
+    for (;;) {
+      const text = await this.file('main.m3u8').catch(() => undefined);
+      if (text !== undefined) return text;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  async end(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.component.close();
+    this.service.roomEnded('kitchen');
+    await this.service.settled();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.component?.close();
+    await rm(this.path, { recursive: true, force: true });
+  }
+}
+
+// A segment takes 2 s, and the machine may be busy.
+jest.setTimeout(20_000);
+
+const stages: Stage[] = [];
+const servers: Server[] = [];
+
+async function stageWith(options: Partial<HlsServiceOptions> = {}): Promise<Stage> {
+  const stage = await new Stage().open(options);
+  stages.push(stage);
+  return stage;
+}
+
+/** What a store does with uploads: takes them, or answers with this status. */
+async function store(status: number, objects: string[]): Promise<string> {
+  const server = createServer((request, response) => {
+    if (status === 200) objects.push(`${request.url?.split('?')[0]} ${request.headers['content-type']}`);
+    request.resume().on('end', () => response.writeHead(status, { etag: '"x"' }).end());
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+afterEach(async () => {
+  for (const stage of stages.splice(0)) await stage.close();
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+describe('a stream', () => {
+  test('of a room where somebody is silent goes on in black, is served, and is gone with the room', async () => {
+    const stage = await stageWith();
+    const old = join(stage.path, 'temporary_hls', 'kitchen');
+    await mkdir(old, { recursive: true });
+    await writeFile(join(old, 'of_a_former_stream.m4s'), '');
+    await stage.start();
+    await expect(stage.file('index.m3u8')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    stage.speak();
+    expect(await stage.playlist()).toContain('#EXTINF:1.99998,\nmuxed_segment_0_main.m4s\n');
+    expect(await stage.file('index.m3u8')).toContain('main.m3u8');
+    expect(await readdir(old)).not.toContain('of_a_former_stream.m4s');
+    expect(stage.room.reports).toEqual([]);
+
+    await stage.component.close();
+    await expect(stage.file('index.m3u8')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    expect(existsSync(old)).toBe(true);
+    await stage.end();
+    expect(existsSync(old)).toBe(false);
+    expect(stage.notified).toEqual([]);
+  });
+
+  test('that is kept is a finished recording when the room is over', async () => {
+    const stage = await stageWith();
+    await stage.start({ persistent: true });
+    stage.speak();
+    await stage.playlist();
+    expect(stage.service.isLive('kitchen')).toBe(true);
+    await stage.end();
+    expect(stage.service.isLive('kitchen')).toBe(false);
+    const text = await readFile(join(stage.path, 'recordings', 'kitchen', 'main.m3u8'), 'utf8');
+    expect(text.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
+  });
+});
+
+describe('the compositor', () => {
+  test('that is killed is the end of the component, and what was written stays whole', async () => {
+    const stage = await stageWith();
+    await stage.start({ persistent: true });
+    stage.speak();
+    await stage.playlist();
+    process.kill(stage.component.pid!, 'SIGABRT');
+    expect(await stage.room.until('crashed')).toMatchObject({ reason: expect.stringContaining('SIGABRT') });
+    await stage.end();
+    const text = await readFile(join(stage.path, 'recordings', 'kitchen', 'main.m3u8'), 'utf8');
+    expect(text.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
+    expect(stage.room.reports).toHaveLength(1);
+  });
+
+  test('that hangs is given up', async () => {
+    const stage = await stageWith({ hangMs: 2_500 });
+    await stage.start();
+    process.kill(stage.component.pid!, 'SIGSTOP');
+    expect(await stage.room.until('crashed')).toMatchObject({ reason: expect.stringContaining('2500 ms') });
+  });
+});
+
+describe('an upload', () => {
+  test('takes every file with its type when the room is over', async () => {
+    const objects: string[] = [];
+    const stage = await stageWith({ s3Endpoint: await store(200, objects) });
+    await stage.start({ s3: credentials });
+    expect(stage.held).toBe(1);
+    stage.speak();
+    await stage.playlist();
+    await stage.end();
+    expect(stage.notified).toEqual(['hlsUploaded']);
+    expect(stage.held).toBe(0);
+    expect(objects).toContain('/streams/kitchen/index.m3u8 application/vnd.apple.mpegurl');
+    expect(objects).toContain('/streams/kitchen/muxed_segment_0_main.m4s video/mp4');
+    expect(existsSync(join(stage.path, 'temporary_hls', 'kitchen'))).toBe(false);
+  });
+
+  test('that is refused is reported, and the stream is removed all the same', async () => {
+    const stage = await stageWith({ s3Endpoint: await store(403, []) });
+    await stage.start({ s3: credentials });
+    stage.speak();
+    await stage.playlist();
+    await stage.end();
+    expect(stage.notified).toEqual(['hlsUploadCrashed']);
+    expect(existsSync(join(stage.path, 'temporary_hls', 'kitchen'))).toBe(false);
+  });
+});

@@ -1,0 +1,180 @@
+import { describe, expect, test } from '@jest/globals';
+import { LiveStream, type LiveStreamOptions } from './live-stream.js';
+
+interface Timer {
+  ms: number;
+  callback: () => void;
+}
+
+class Stage {
+  readonly written: string[] = [];
+  readonly contents = new Map<string, string>();
+  readonly removed: string[] = [];
+  readonly timers = new Set<Timer>();
+  readonly stream: LiveStream;
+  readonly abort = new AbortController();
+  #segment = 0;
+  #part = 0;
+
+  constructor(options: Partial<LiveStreamOptions> = {}) {
+    this.stream = new LiveStream({
+      lowLatency: true,
+      targetWindowSeconds: null,
+      persistent: false,
+      files: {
+        write: (name, data) => {
+          this.written.push(name);
+          this.contents.set(name, data.toString());
+        },
+        remove: (name) => void this.removed.push(name),
+      },
+      after: (ms, callback) => {
+        const timer = { ms, callback };
+        this.timers.add(timer);
+        return () => this.timers.delete(timer);
+      },
+      ...options,
+    });
+    this.stream.started(Buffer.from('header'), 'avc1.42c01f,mp4a.40.2');
+  }
+
+  parts(count: number): this {
+    for (let i = 0; i < count; i++) {
+      const last = this.#part === 5;
+      const data = Buffer.from(`<${this.#segment}.${this.#part}>`);
+      const position = { segment: this.#segment, part: this.#part };
+      this.stream.append({ ...position, frames: 10, independent: this.#part === 0, last, startedAtMs: 0, data });
+      this.#part = last ? 0 : this.#part + 1;
+      if (last) this.#segment += 1;
+    }
+    return this;
+  }
+
+  at(segment: number, part?: number, name = 'main.m3u8'): Promise<string> {
+    return this.stream.playlistAt(name, { segment, part }, this.abort.signal).then(String);
+  }
+
+  part(name: string): Promise<string> {
+    return this.stream.part(name, this.abort.signal).then(String);
+  }
+}
+
+const partOf = (segment: number, part: number): string => `muxed_segment_${segment}_main_${part}_part.m4s`;
+const segmentOf = (segment: number): string => `muxed_segment_${segment}_main.m4s`;
+
+async function pending(promise: Promise<unknown>): Promise<boolean> {
+  promise.catch(() => undefined);
+  const idle = new Promise((resolve) => setImmediate(resolve, 'pending'));
+  return (await Promise.race([promise, idle])) === 'pending';
+}
+
+describe('a player that waits for a position', () => {
+  test('gets the playlist at once when it is there already, and as soon as the part exists otherwise', async () => {
+    const stage = new Stage().parts(8);
+    expect(await stage.at(1, 1)).toContain(partOf(1, 1));
+    const waiting = stage.at(1, 2);
+    expect(await pending(waiting)).toBe(true);
+    stage.parts(1);
+    expect(await waiting).toContain(`URI="${partOf(1, 2)}"\n`);
+    expect(stage.timers.size).toBe(0);
+  });
+
+  test('gets the delta when it asks for that', async () => {
+    const stage = new Stage().parts(60);
+    expect(await stage.at(9, 5, 'main_delta.m3u8')).toContain('#EXT-X-SKIP');
+    expect(await stage.at(9, 5)).not.toContain('#EXT-X-SKIP');
+  });
+
+  test('without a part waits for the whole segment', async () => {
+    const stage = new Stage().parts(11);
+    const waiting = stage.at(1);
+    expect(await pending(waiting)).toBe(true);
+    stage.parts(1);
+    expect(await waiting).toContain(`\n${segmentOf(1)}\n`);
+  });
+
+  test('for a part behind the last one of a segment waits for the next segment to begin', async () => {
+    const stage = new Stage().parts(12);
+    const waiting = stage.at(1, 6);
+    expect(await pending(waiting)).toBe(true);
+    stage.parts(1);
+    expect(await waiting).toContain(partOf(2, 0));
+  });
+
+  test('is told after three target durations that nothing came, and at once that it is too far ahead', async () => {
+    const stage = new Stage().parts(6);
+    const waiting = stage.at(2, 0);
+    const [timer] = stage.timers;
+    expect(timer!.ms).toBe(6_000);
+    timer!.callback();
+    await expect(waiting).rejects.toMatchObject({ code: 'WAITED_TOO_LONG' });
+    await expect(stage.at(4, 0)).rejects.toMatchObject({ code: 'INVALID_NAME' });
+    expect(await pending(stage.at(3, 0))).toBe(true);
+  });
+
+  test('finds nothing before there is a playlist, without low latency, and when the stream is hidden', async () => {
+    await expect(new Stage().parts(5).at(0, 0)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(new Stage({ lowLatency: false }).parts(6).at(0, 0)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    const stage = new Stage().parts(6);
+    const waiting = stage.at(1, 0);
+    stage.stream.hide();
+    await expect(waiting).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    expect(() => stage.stream.inMemory('index.m3u8')).toThrow('File not found: index.m3u8');
+  });
+
+  test('leaves nothing behind when it goes away', async () => {
+    const stage = new Stage().parts(6);
+    const waiting = stage.at(1, 0);
+    stage.abort.abort();
+    await expect(waiting).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    expect(stage.timers.size).toBe(0);
+  });
+});
+
+describe('a part', () => {
+  test('is served from memory for four segments, and waited for when it is the next one', async () => {
+    const stage = new Stage().parts(32);
+    expect(await stage.part(partOf(5, 1))).toBe('<5.1>');
+    expect(await stage.part(partOf(1, 0))).toBe('<1.0>');
+    await expect(stage.part(partOf(0, 5))).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    const waiting = stage.part(partOf(5, 2));
+    expect(await pending(waiting)).toBe(true);
+    stage.parts(1);
+    expect(await waiting).toBe('<5.2>');
+    await expect(stage.part(partOf(5, 5))).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(stage.part('x_part.m4s')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  test('that was hinted and never comes is not found when the stream ends', async () => {
+    const stage = new Stage().parts(8);
+    const waiting = stage.part(partOf(1, 2));
+    stage.stream.end();
+    await expect(waiting).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+});
+
+describe('the files', () => {
+  test('are the segments as the sum of their parts, and playlists when a segment is complete', () => {
+    const stage = new Stage({ lowLatency: false }).parts(7);
+    expect(stage.written).toEqual(['muxed_header_main_part0_.mp4', segmentOf(0), 'index.m3u8', 'main.m3u8']);
+    expect(stage.contents.get(segmentOf(0))).toBe('<0.0><0.1><0.2><0.3><0.4><0.5>');
+  });
+
+  test('behind the window are removed, a few later than they leave the playlist', () => {
+    const stage = new Stage({ targetWindowSeconds: 8 }).parts(6 * 12);
+    const text = stage.contents.get('main.m3u8')!;
+    expect(text).toContain('#EXT-X-MEDIA-SEQUENCE:7\n');
+    expect(stage.removed).toEqual([segmentOf(0), segmentOf(1)]);
+  });
+
+  test('of a persistent stream all stay, and the ended playlist lists them all', () => {
+    const stage = new Stage({ targetWindowSeconds: 6, persistent: true }).parts(6 * 20 + 2);
+    expect(stage.contents.get('main.m3u8')).not.toContain(segmentOf(0));
+    stage.stream.end();
+    const text = stage.contents.get('main.m3u8')!;
+    expect(stage.removed).toEqual([]);
+    expect(text.match(/^muxed_segment_\d+_main\.m4s$/gm)).toHaveLength(21);
+    expect(text).toContain('#EXT-X-PLAYLIST-TYPE:VOD');
+    expect(text).toContain('#EXTINF:0.66666,\nmuxed_segment_20_main.m4s\n#EXT-X-ENDLIST\n');
+  });
+});

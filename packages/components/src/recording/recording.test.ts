@@ -266,6 +266,52 @@ describe('a recording', () => {
   });
 });
 
+describe('a publisher that changes its picture size', () => {
+  withFfmpeg('stays in one file, which decodes to the end', async () => {
+    const container = new H264Container();
+    const parts: Buffer[] = [];
+    let timestamp = 0;
+    for (const size of ['320x180', '640x360', '320x180']) {
+      const path = join(base, `${size}-${timestamp}.h264`);
+      const film = [
+        '-f',
+        'lavfi',
+        '-i',
+        `testsrc2=s=${size}:r=30`,
+        '-t',
+        '1',
+        '-c:v',
+        'libx264',
+        '-profile:v',
+        'baseline',
+      ];
+      await run('ffmpeg', ['-v', 'error', ...film, path]);
+      const chunks = async function* (): AsyncGenerator<Buffer> {
+        yield await readFile(path);
+      };
+      for await (const { data, key } of h264Frames(chunks(), 30)) {
+        parts.push(container.frame(frame({ codec: 'h264', timestamp, key, data })));
+        timestamp += 3000;
+      }
+    }
+    const file = join(base, 'a.mp4');
+    await writeFile(file, Buffer.concat([...parts, container.end()]));
+    const { stderr } = await run('ffmpeg', ['-v', 'warning', '-xerror', '-i', file, '-f', 'null', '-']);
+    expect(stderr).not.toMatch(/error|invalid|corrupt/i);
+    const probe = [
+      '-v',
+      'error',
+      '-count_frames',
+      '-show_entries',
+      'stream=nb_read_frames,duration',
+      '-of',
+      'csv=p=0',
+      file,
+    ];
+    expect((await run('ffprobe', probe)).stdout.trim()).toMatch(/^3\.0+,90$/);
+  });
+});
+
 describe('the options of a recording', () => {
   const s3 = { accessKeyId: 'id', secretAccessKey: 'key', region: 'eu', bucket: 'b' };
   const prepare = (env: { s3?: typeof s3; pathPrefix?: string }, options: Record<string, unknown>) =>

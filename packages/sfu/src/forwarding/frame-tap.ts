@@ -19,6 +19,8 @@ const NTP_TO_UNIX_SECONDS = 2208988800;
 const TWO_TO_32 = 4294967296;
 /** Arrival times remembered of pictures that are still incomplete. */
 const MAX_ARRIVALS = 64;
+/** A source that sends nothing is not asked for key frames. */
+const SILENT_MS = 1000;
 
 interface TapPacket extends OrderedPacket {
   atMs: number;
@@ -43,6 +45,7 @@ export class FrameTap implements TrackSubscriber {
   private offset = 0;
   private newest = 0;
   private newestAtMs = -1;
+  private packetAtMs = 0;
   private switchedAt = -1;
   private lostPackets = 0;
   private droppedFrames = 0;
@@ -106,6 +109,7 @@ export class FrameTap implements TrackSubscriber {
   forward(view: RtpView, _vp8: unknown, sequence: number, _audioLevel: number, nowMs: number): void {
     const timestamp = this.timestamps.unwrap(view.timestamp);
     const payload = Buffer.from(view.buffer.subarray(view.payloadStart, view.payloadEnd));
+    this.packetAtMs = nowMs;
     const packet: TapPacket = { sequence, timestamp, marker: view.marker, payload, atMs: nowMs };
     this.reorder.push(packet, nowMs);
   }
@@ -155,7 +159,7 @@ export class FrameTap implements TrackSubscriber {
   tick(nowMs: number): void {
     if (this.closed) return;
     if (this.source !== undefined) this.drain(nowMs);
-    if (this.needsKeyFrame()) this.requestKeyFrame();
+    if (nowMs - this.packetAtMs < SILENT_MS && this.needsKeyFrame()) this.requestKeyFrame();
     this.flush();
   }
 

@@ -4,8 +4,6 @@ import type { Config } from 'jest';
 const shared = {
   rootDir: '.',
   testEnvironment: 'node',
-  // Two shared cores: a limit is there to end what hangs, not to measure.
-  testTimeout: 30_000,
   extensionsToTreatAsEsm: ['.ts', '.tsx'],
   transform: {
     '^.+\\.tsx?$': [
@@ -30,6 +28,8 @@ const shared = {
 } satisfies Config;
 
 const config: Config = {
+  // Two shared cores: a limit is there to end what hangs, not to measure.
+  testTimeout: 30_000,
   projects: [
     { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{packages,apps,bench,scripts}/**/*.test.ts'] },
     {

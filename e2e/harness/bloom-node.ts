@@ -32,7 +32,7 @@ export interface BloomNode {
 }
 
 async function waitUntilHealthy(url: string, child: ChildProcess, log: () => string): Promise<void> {
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 60_000;
   while (Date.now() < deadline) {
     if (child.exitCode !== null) throw new Error(`the node ended with code ${child.exitCode} at start:\n${log()}`);
     try {
@@ -43,7 +43,7 @@ async function waitUntilHealthy(url: string, child: ChildProcess, log: () => str
     }
     await delay(50);
   }
-  throw new Error(`the node did not become healthy within 20 s:\n${log()}`);
+  throw new Error(`the node did not become healthy within 60 s:\n${log()}`);
 }
 
 export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {

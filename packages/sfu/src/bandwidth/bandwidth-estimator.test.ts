@@ -151,7 +151,26 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeLessThan(700_000);
     probe(run, 2_000_000);
     play(run, { bps: 150_000, seconds: 1 });
+    expect(run.estimator.wantsConfirmation).toBe(true);
+    probe(run, 2_000_000);
+    play(run, { bps: 150_000, seconds: 1 });
     expect(run.estimator.estimateBps).toBeGreaterThan(1_600_000);
+    expect(run.estimator.wantsConfirmation).toBe(false);
+  });
+
+  test('a link that seems wide once is not believed: the packets may have been held up and let go together', () => {
+    const run = start(new Link(400_000));
+    play(run, { bps: 1_500_000, seconds: 5 });
+    play(run, { bps: 150_000, seconds: 3 });
+    for (let i = 0; i < 3; i++) {
+      run.link.capacityBps = 10_000_000;
+      probe(run, 660_000);
+      run.link.capacityBps = 400_000;
+      play(run, { bps: 150_000, seconds: 1 });
+      probe(run, 660_000);
+      play(run, { bps: 150_000, seconds: 3 });
+      expect(run.estimator.estimateBps).toBeLessThan(450_000);
+    }
   });
 
   test('a probe into a narrow link does not raise the estimate above it', () => {

@@ -20,6 +20,9 @@ const BUCKETS = 12;
 const PROBE_TIMEOUT_MS = 1000;
 /** Probe numbers 1..MAX_PROBE_ID are used in turn. */
 const MAX_PROBE_ID = 200;
+/** A probe that found this much more than the known capacity is believed when a second one finds so too. */
+const SURPRISING = 1.1;
+const CONFIRM_WITHIN_MS = 5000;
 
 /**
  * What one client can receive, from its transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01):
@@ -41,6 +44,8 @@ export class BandwidthEstimator {
   private lastDecreaseMs = Number.NEGATIVE_INFINITY;
   /** Smoothed rate at which overuse began: near it growth is slow. 0 = unknown. */
   private capacityBps = 0;
+  /** Rate at the last congestion, until more than that has flowed for good or two probes say so; 0 = none. */
+  private congestedBps = 0;
   private roundTripMs = 100;
 
   private readonly bucketBytes = new Float64Array(BUCKETS);
@@ -66,6 +71,9 @@ export class BandwidthEstimator {
   private probeFirstArrival = 0;
   private probeLastArrival = 0;
   private newestSentMs = -1;
+  /** A probe's finding that waits for a second one; 0 = none. */
+  private foundBps = 0;
+  private foundAtMs = 0;
 
   /** Bits per second; undefined while no feedback has come. */
   get estimateBps(): number | undefined {
@@ -75,6 +83,11 @@ export class BandwidthEstimator {
   /** The delay grows at this moment. */
   get overused(): boolean {
     return this.trend.use === 'overuse';
+  }
+
+  /** A probe has found more than was known: another one soon is worth while. */
+  get wantsConfirmation(): boolean {
+    return this.foundBps > 0;
   }
 
   /** Transport-wide sequence number for the packet that is sent now; its low 16 bits go on the wire. */
@@ -177,6 +190,8 @@ export class BandwidthEstimator {
     if (this.trend.use === 'overuse') {
       this.decrease(delivered, nowMs);
     } else if (this.trend.use === 'normal') {
+      // A probe's own packets are no proof.
+      if (delivered > 1.3 * this.congestedBps && nowMs > this.probeDeadlineMs) this.congestedBps = 0;
       this.increase(delivered, elapsedMs);
     }
   }
@@ -188,6 +203,7 @@ export class BandwidthEstimator {
     this.lastDecreaseMs = nowMs;
     const near = this.capacityBps > 0 && Math.abs(delivered - this.capacityBps) < 0.3 * this.capacityBps;
     this.capacityBps = near ? 0.95 * this.capacityBps + 0.05 * delivered : delivered;
+    this.congestedBps = delivered;
     this.delayBps = clamp(Math.min(this.delayBps, BACK_OFF * delivered));
   }
 
@@ -220,6 +236,7 @@ export class BandwidthEstimator {
     const current = Math.min(this.delayBps, this.lossBps);
     if (ratio > LOSS_HIGH) {
       this.slowStart = false;
+      if (delivered > 0) this.congestedBps = delivered;
       // Not below what gets through: a policer that drops the rest must not starve us altogether.
       this.lossBps = clamp(Math.max(current * (1 - 0.5 * ratio), BACK_OFF * delivered));
     } else if (ratio < LOSS_LOW && this.lossBps < Number.POSITIVE_INFINITY) {
@@ -255,8 +272,25 @@ export class BandwidthEstimator {
     // Packets that waited together somewhere arrive faster than the link is.
     if (arriveBps > 2 * sendBps) return;
     const result = arriveBps < 0.9 * sendBps ? 0.95 * arriveBps : Math.min(sendBps, arriveBps);
-    if (this.overused || result <= this.delayBps) return;
-    this.delayBps = clamp(result);
+    if (this.overused || result <= this.delayBps) {
+      this.foundBps = 0;
+      return;
+    }
+    this.believe(result, nowMs);
+  }
+
+  /** Packets held up on the way and then let go together look like a fast link: once may be chance. */
+  private believe(found: number, nowMs: number): void {
+    let result = found;
+    if (this.congestedBps > 0 && found > SURPRISING * this.congestedBps) {
+      const confirmed = this.foundBps > 0 && nowMs - this.foundAtMs < CONFIRM_WITHIN_MS;
+      result = Math.min(found, this.foundBps);
+      this.foundBps = confirmed ? 0 : found;
+      this.foundAtMs = nowMs;
+      if (!confirmed) return;
+      this.congestedBps = 0;
+    }
+    this.delayBps = clamp(Math.max(this.delayBps, result));
     if (this.capacityBps > 0 && result > 1.3 * this.capacityBps) this.capacityBps = 0;
     if (this.lossBps < this.delayBps && this.probeAcked >= 0.98 * this.probePackets) this.lossBps = this.delayBps;
   }

@@ -273,7 +273,8 @@ export class OutboundSide implements SlotReceiver {
       slot.selection.setAllocation(bps);
       slot.selectionChanged();
     }
-    if (probeBps !== undefined && this.probes.mayStart(nowMs) && this.estimator!.startProbe(nowMs)) {
+    const confirming = this.estimator!.wantsConfirmation;
+    if (probeBps !== undefined && this.probes.mayStart(nowMs, confirming) && this.estimator!.startProbe(nowMs)) {
       this.probes.start(probeBps, nowMs);
     }
   }

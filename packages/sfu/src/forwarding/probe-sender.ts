@@ -4,6 +4,8 @@ import type { OutboundTrack } from './outbound-track.js';
 const PROBE_MS = 100;
 /** Time between the starts of two probes, ms. */
 const PROBE_GAP_MS = 3000;
+/** The same for one that shall confirm the last. */
+const CONFIRM_GAP_MS = 1000;
 /** One tick sends at most this much padding: 20 ms of 8 Mbit/s. */
 const MAX_BYTES_PER_TICK = 20_000;
 
@@ -17,8 +19,8 @@ export class ProbeSender {
 
   constructor(private readonly slots: ReadonlyMap<string, OutboundTrack>) {}
 
-  mayStart(nowMs: number): boolean {
-    return !this.active && nowMs - this.startedMs >= PROBE_GAP_MS;
+  mayStart(nowMs: number, confirming = false): boolean {
+    return !this.active && nowMs - this.startedMs >= (confirming ? CONFIRM_GAP_MS : PROBE_GAP_MS);
   }
 
   start(bps: number, nowMs: number): void {

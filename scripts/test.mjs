@@ -12,13 +12,11 @@ const nightly = args.includes('--nightly');
 const rest = args.filter((arg) => arg !== '--nightly');
 
 setUp();
-if (rest.length === 0 || rest.some((arg) => arg.includes('e2e'))) {
-  const missing = ensurePackages(['chromium']);
-  if (missing.length > 0 && !process.env.BLOOM_CHROMIUM) {
-    console.warn(
-      '\n*** No Chromium: the browser tests will be SKIPPED. Install it with: sudo apt-get install chromium ***\n',
-    );
-  }
+const wanted = rest.length === 0 || rest.some((arg) => arg.includes('e2e'));
+const missing = wanted ? ensurePackages() : [];
+if (missing.length > 0) {
+  console.warn(`\n*** Not on this machine: ${missing.join(' ')}. Tests that need them will be SKIPPED.`);
+  console.warn(`*** Install them with: sudo apt-get install ${missing.join(' ')}\n`);
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'bloom-test-'));

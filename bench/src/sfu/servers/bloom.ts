@@ -97,7 +97,12 @@ interface OfferData {
 }
 
 /** The client's half of the signalling, as the published SDK does it but over host candidates. */
-export async function signal(pc: RTCPeerConnection, socket: WebSocket, token: string, publisher?: Publisher): Promise<void> {
+export async function signal(
+  pc: RTCPeerConnection,
+  socket: WebSocket,
+  token: string,
+  publisher?: Publisher,
+): Promise<void> {
   const send = (event: unknown) => socket.send(encodePeerMessage({ type: 'mediaEvent', data: JSON.stringify(event) }));
   const custom = (type: string, data?: unknown) => send({ type: 'custom', data: { type, data } });
   let ownId = '';

@@ -13,6 +13,7 @@ export default defineConfig({
     proxy: {
       '/room': node,
       '/health': node,
+      '/hls': node,
       '/socket': { target: node, ws: true },
     },
   },

@@ -59,13 +59,22 @@ export class Api {
   }
 
   /** Creates the room; one that exists already under this id is as good. */
-  async openRoom(roomId: string): Promise<void> {
+  async openRoom(roomId: string, config: { videoCodec?: 'h264' } = {}): Promise<void> {
     try {
-      await this.#request('POST', 'room', { roomId });
+      await this.#request('POST', 'room', { roomId, ...config });
     } catch (error) {
       if (error instanceof Error && error.message.endsWith('room already exists')) return;
       throw error;
     }
+  }
+
+  /** Streams the room, and opens it first when it is not there: only rooms that enforce H.264 can be streamed. */
+  async startStream(roomId: string): Promise<void> {
+    await this.openRoom(roomId, { videoCodec: 'h264' });
+    await this.#request('POST', `room/${encodeURIComponent(roomId)}/component`, {
+      type: 'hls',
+      options: { lowLatency: true },
+    });
   }
 
   async takeSeat(roomId: string): Promise<Seat> {

@@ -69,8 +69,19 @@ describe('media workers', () => {
     await publisher.cycle({ inbound: [inboundVideo('cam')] });
     await viewer.cycle({ outbound: [videoSlot('cam')] });
     const camera = new SyntheticSource({ ssrc: 0x101, payloadType: 96, mid: '1' });
-    for (const packet of camera.vp8Frame({ key: true })) publisher.send(packet);
+    let sent = 0;
+    const sendFrame = (key = false): void => {
+      for (const packet of camera.vp8Frame({ key })) {
+        publisher.send(packet);
+        sent++;
+      }
+    };
+    sendFrame(true);
+    await viewer.until(() => viewer.rtp.length === sent);
 
+    // The spared room's picture goes on all the while.
+    const playing = setInterval(sendFrame, 5);
+    closers.push(async () => clearInterval(playing));
     const killedAt = performance.now();
     await engine.killWorkerOf('doomed', 'killed by a test');
     expect(events).toEqual([{ type: 'roomFailed', reason: 'killed by a test' }]);
@@ -79,8 +90,10 @@ describe('media workers', () => {
     await expect(doomed.stats()).rejects.toMatchObject({ code: 'CLOSED' });
     await doomed.close();
 
-    for (const packet of camera.vp8Frame()) publisher.send(packet);
-    await viewer.until(() => viewer.rtp.length >= 4);
+    const atKill = sent;
+    await viewer.until(() => viewer.rtp.length >= atKill + 40);
+    clearInterval(playing);
+    await viewer.until(() => viewer.rtp.length === sent);
     expect(spared.endpoint.port).toBeGreaterThan(0);
 
     // The replacement takes rooms again, the name of the lost one included.

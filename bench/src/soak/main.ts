@@ -1,0 +1,102 @@
+/**
+ * `npm run bench:soak -- [--minutes 5] [--subscribers 40] [--pps 1000] [--json file]`: one room under a steady load (by
+ * default about 40 % of a core), for minutes or hours. Memory must stay flat within 5 %, the 99th percentile of every
+ * thread's event-loop delay under 20 ms; ends with status 1 when it does not.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { connection, Publisher } from '../sfu/client.js';
+import { median, quantile } from '../sfu/measure.js';
+import { enterPrivateNetwork } from '../sfu/private-network.js';
+import { cpuMicros, rss } from '../sfu/process.js';
+import { bloom } from '../sfu/servers/bloom.js';
+import { Sink } from '../sfu/sink.js';
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '5' },
+    subscribers: { type: 'string', default: '40' },
+    pps: { type: 'string', default: '1000' },
+    json: { type: 'string' },
+  },
+});
+enterPrivateNetwork();
+
+const MEMORY_BOUND = 0.05;
+const DELAY_BOUND_MS = 20;
+const SAMPLE_MS = 5000;
+const samples = Math.max(12, Math.round((Number(values.minutes) * 60_000) / SAMPLE_MS));
+/** Code is compiled and memory pools are filled at first: the judgement begins after this many samples. */
+const warmUp = Math.max(4, Math.min(24, Math.floor(samples / 5)));
+const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
+
+const folder = mkdtempSync(join(tmpdir(), 'bloom-soak-'));
+const preload = new URL(`./loop-delay.js?folder=${encodeURIComponent(folder)}`, import.meta.url);
+const server = await bloom({
+  workers: 1,
+  nodeFlags: ['--max-semi-space-size=64', `--import=${preload.href}`],
+}).start('video');
+const publisher = new Publisher('video', 1200);
+const connections = [connection()];
+const memory: number[] = [];
+const shares: number[] = [];
+let sink: Sink | undefined;
+try {
+  await server.publish(connections[0]!, publisher);
+  publisher.start(30);
+  for (let joined = 0; joined < Number(values.subscribers); joined += 1) {
+    const receiver = connection();
+    connections.push(receiver);
+    await server.subscribe(receiver);
+  }
+  sink = new Sink(connections.slice(1));
+  publisher.start(Number(values.pps));
+  let from = { cpu: cpuMicros(server.pid), at: performance.now() };
+  let packets = 0;
+  let sent = 0;
+  for (let sample = 0; sample < samples; sample += 1) {
+    await sleep(SAMPLE_MS);
+    const now = { cpu: cpuMicros(server.pid), at: performance.now() };
+    memory.push(rss(server.pid) / 1024 / 1024);
+    shares.push((now.cpu - from.cpu) / ((now.at - from.at) * 1000));
+    from = now;
+    if (sample + 1 === warmUp) [packets, sent] = [sink.packets, publisher.sent];
+    process.stderr.write(
+      `${((sample + 1) * SAMPLE_MS) / 1000} s: ${memory.at(-1)?.toFixed(1)} MiB, ${shares.at(-1)?.toFixed(2)} cores\n`,
+    );
+  }
+  const delivered = (sink.packets - packets) / ((publisher.sent - sent) * Number(values.subscribers));
+  const steady = memory.slice(warmUp);
+  const quarter = Math.max(1, Math.floor(steady.length / 4));
+  const growth = median(steady.slice(-quarter)) / median(steady.slice(0, quarter)) - 1;
+  const threads = readdirSync(folder).map((name) => {
+    const lines = readFileSync(join(folder, name), 'utf8').trim().split('\n').slice(warmUp);
+    const p99s = lines.map((line) => Number(line.split(' ')[0]));
+    return { thread: name, p99Ms: median(p99s), worstP99Ms: quantile(p99s, 1) };
+  });
+  const result = {
+    minutes: (samples * SAMPLE_MS) / 60_000,
+    cores: median(shares.slice(warmUp)),
+    delivered,
+    invalid: sink.invalid,
+    memoryMiB: median(steady),
+    growthPercent: growth * 100,
+    threads,
+  };
+  console.log(JSON.stringify(result, null, 2));
+  if (values.json) writeFileSync(values.json, `${JSON.stringify({ ...result, memory, shares }, null, 2)}\n`);
+  const slow = threads.filter(({ p99Ms }) => !(p99Ms < DELAY_BOUND_MS));
+  if (growth > MEMORY_BOUND) console.error(`*** memory grew by ${(growth * 100).toFixed(1)} %`);
+  for (const { thread, p99Ms } of slow)
+    console.error(`*** ${thread}: p99 of the event-loop delay ${p99Ms.toFixed(1)} ms`);
+  process.exitCode = growth > MEMORY_BOUND || slow.length > 0 ? 1 : 0;
+} finally {
+  publisher.stop();
+  await sink?.close();
+  for (const pc of connections) await pc.close();
+  await server.close();
+  rmSync(folder, { recursive: true, force: true });
+}
+process.exit();

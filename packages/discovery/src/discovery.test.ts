@@ -10,7 +10,20 @@ import { createResolver, dnsStrategy, nodesList } from './index.js';
 import { candidateNames, parseResolvConf } from './resolv-conf.js';
 
 /** A real DNS server on loopback: UDP and TCP on one port, answering from a table that tests rewrite. */
-async function startDns(table: Map<string, string[] | 'nxdomain' | 'servfail' | 'silent' | 'garbage'>) {
+async function startDns(table: Table): ReturnType<typeof bindDns> {
+  // A port that is free for UDP may be taken for TCP.
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      return await bindDns(table);
+    } catch (error) {
+      if (attempt === 9) throw error;
+    }
+  }
+}
+
+type Table = Map<string, string[] | 'nxdomain' | 'servfail' | 'silent' | 'garbage'>;
+
+async function bindDns(table: Table) {
   let truncateUdp = false;
   const counts = { udp: 0, tcp: 0 };
   const reply = (request: Packet, overTcp: boolean): Buffer | undefined => {
@@ -55,7 +68,7 @@ async function startDns(table: Map<string, string[] | 'nxdomain' | 'servfail' | 
     });
   });
   await new Promise<void>((done, failed) => {
-    tcp.once('error', failed);
+    tcp.once('error', (error) => udp.close(() => failed(error)));
     tcp.listen(port, '127.0.0.1', done);
   });
   expect((tcp.address() as AddressInfo).port).toBe(port);

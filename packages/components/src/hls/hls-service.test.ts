@@ -154,6 +154,14 @@ describe('a stream', () => {
 });
 
 describe('the compositor', () => {
+  test('that is not installed is a clear refusal', async () => {
+    const stage = await stageWith({ nativeInstalled: () => false });
+    await expect(stage.start()).rejects.toMatchObject({
+      code: 'COMPONENT_TYPE_DISABLED',
+      message: 'Components of type hls need node-av, which is not installed',
+    });
+  });
+
   test('that is killed is the end of the component, and what was written stays whole', async () => {
     const stage = await stageWith();
     await stage.start({ persistent: true });

@@ -21,6 +21,8 @@ export interface HlsServiceOptions {
   log: Log;
   /** The built entry of the compositor; default: beside this file. */
   engineEntry?: URL;
+  /** Whether the native library is there; default: whether Node.js finds it. */
+  nativeInstalled?: () => boolean;
   /** Milliseconds without a sign of life after which a compositor is given up. */
   hangMs?: number;
 }
@@ -62,7 +64,7 @@ export class HlsService {
       limitPerRoom: 1,
       prepare: async (given) => {
         const parsed = parseOptions(HlsOptions, given);
-        if (!nativeInstalled()) {
+        if (!(options.nativeInstalled ?? nativeInstalled)()) {
           throw new RoomError('COMPONENT_TYPE_DISABLED', 'Components of type hls need node-av, which is not installed');
         }
         const properties = {

@@ -58,6 +58,8 @@ interface Segment {
   parts: PartEntry[];
   /** Fragments by part; empty once the segment is no longer served from memory. */
   data: Buffer[];
+  /** All of them, once it is complete and while it is served from memory. */
+  whole?: Buffer | undefined;
 }
 
 /** Segments served from memory. */
@@ -167,9 +169,8 @@ export class LiveStream {
     if (name === MASTER_NAME || name === MEDIA_NAME || (name === DELTA_NAME && this.options.lowLatency))
       return this.text(name);
     if (name === INIT_NAME) return this.init;
-    const segment = this.segments.slice(-IN_MEMORY).find((candidate) => candidate.name === name);
 
-    return segment === undefined ? undefined : Buffer.concat(segment.data);
+    return this.segments.slice(-IN_MEMORY).find((segment) => segment.name === name)?.whole;
   }
 
   /** Segment and part that the next part will have. */
@@ -208,9 +209,13 @@ export class LiveStream {
     const { files } = this.options;
     this.open = null;
     this.segments.push(segment);
-    files.write(segment.name, Buffer.concat(segment.data));
+    segment.whole = Buffer.concat(segment.data);
+    files.write(segment.name, segment.whole);
     const old = this.segments.at(-1 - IN_MEMORY);
-    if (old !== undefined) old.data = [];
+    if (old !== undefined) {
+      old.data = [];
+      old.whole = undefined;
+    }
     this.slide();
     if (!this.ended) this.writePlaylists();
   }

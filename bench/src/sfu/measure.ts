@@ -28,7 +28,7 @@ export interface Measurement {
   delivered: number;
   invalid: number;
   latencyMs: { p50: number; p99: number };
-  /** CPU time of the server for each subscriber's join, milliseconds. */
+  /** CPU time of the server for each join of the second half of the subscribers, milliseconds: warm. */
   joinCpuMs: number;
   rssMiB: number;
   /** Share of a core that the load generator took: near 1, the measurement is not worth much. */
@@ -57,9 +57,11 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
     publisher.start(30);
     await sleep(300);
 
-    const before = cpuMicros(server.pid);
+    const cold = Math.floor(load.subscribers / 2);
+    let before = cpuMicros(server.pid);
     const receivers = [];
     for (let joined = 0; joined < load.subscribers; joined += 1) {
+      if (joined === cold) before = cpuMicros(server.pid);
       progress(`${kind.name}: ${joined + 1} of ${load.subscribers} subscribers`);
       const receiver = connection();
       receivers.push(receiver);
@@ -67,7 +69,7 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
       await server.subscribe(receiver);
     }
     await sleep(300);
-    const joinCpuMs = (cpuMicros(server.pid) - before) / load.subscribers / 1000;
+    const joinCpuMs = (cpuMicros(server.pid) - before) / (load.subscribers - cold) / 1000;
 
     sink = new Sink(receivers);
     progress(`${kind.name}: warming up at ${load.rate} packets/s in, ${load.rate * load.subscribers} out`);

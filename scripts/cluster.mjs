@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { hostname, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -82,6 +82,16 @@ function askMapper(port, request) {
   });
 }
 
+/** `bloom1`, `bloom2` ...: those that no other node of this machine has, which may be another cluster like this one. */
+function freeNames(registered, count) {
+  const taken = new Set([...registered.matchAll(/name (\S+) at port/g)].map((match) => match[1]));
+  const found = [];
+  for (let number = 1; found.length < count; number += 1) {
+    if (!taken.has(`bloom${number}`)) found.push(`bloom${number}`);
+  }
+  return found;
+}
+
 async function health(node) {
   try {
     const answer = await fetch(`${node.url}/health`, { headers: { authorization: `Bearer ${TOKEN}` } });
@@ -95,14 +105,15 @@ const { count, port: firstPort } = readArguments();
 setUp();
 
 const mapperPort = Number(process.env.ERL_EPMD_PORT ?? DEFAULT_MAPPER_PORT);
-const mapperWasThere = (await askMapper(mapperPort, 110)) !== undefined;
-const shortHost = hostname().split('.')[0];
+const registered = await askMapper(mapperPort, 110);
+const mapperWasThere = registered !== undefined;
 const folder = mkdtempSync(join(tmpdir(), 'bloom-cluster-'));
 const ports = await freePorts(firstPort, count);
 const metricsPorts = await freePorts(Math.max(FIRST_METRICS_PORT, ports.at(-1) + 1), count);
-const names = ports.map((_, i) => `bloom${i + 1}@${shortHost}`);
+const labels = freeNames(registered ?? '', count);
+const names = labels.map((label) => `${label}@localhost`);
 const nodes = ports.map((port, i) => ({
-  label: `bloom${i + 1}`,
+  label: labels[i],
   name: names[i],
   url: `http://127.0.0.1:${port}`,
   colour: process.stdout.isTTY ? colours[i % colours.length] : undefined,
@@ -115,12 +126,14 @@ const nodes = ports.map((port, i) => ({
     JF_METRICS_PORT: String(metricsPorts[i]),
     JF_MEDIA_WORKERS: process.env.JF_MEDIA_WORKERS ?? '1',
     JF_WEBRTC_TURN_PORT_RANGE: `${FIRST_MEDIA_PORT + i * MEDIA_PORTS_EACH}-${FIRST_MEDIA_PORT + (i + 1) * MEDIA_PORTS_EACH - 1}`,
-    JF_RESOURCES_BASE_PATH: join(folder, `bloom${i + 1}`),
+    JF_RESOURCES_BASE_PATH: join(folder, labels[i]),
     JF_DIST_ENABLED: 'true',
     JF_DIST_MODE: 'sname',
     JF_DIST_STRATEGY_NAME: 'NODES_LIST',
     JF_DIST_NODE_NAME: names[i],
     JF_DIST_NODES: names.join(' '),
+    // With a cookie that everybody knows, nobody else may get near.
+    JF_DIST_IP: process.env.JF_DIST_IP ?? '127.0.0.1',
     JF_DIST_COOKIE: process.env.JF_DIST_COOKIE ?? 'bloom_cookie',
     ERL_EPMD_PORT: String(mapperPort),
   },

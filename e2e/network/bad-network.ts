@@ -1,0 +1,72 @@
+// A node behind a bad network: browsers reach its media port through a relay that loses, delays and narrows.
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll } from '@jest/globals';
+import type { LinkOptions } from '../../bench/src/network/link.js';
+import { startUdpRelay, type UdpRelay } from '../../bench/src/network/udp-relay.js';
+import { freeUdpRange } from '../harness/free-ports.js';
+import type { Stage } from '../harness/stage.js';
+import { browserSuite } from '../harness/stage.js';
+
+/** The node listens on one loopback address and calls itself by the other, where the relay is, on the same port. */
+const NODE = '127.0.0.1';
+const RELAY = '127.0.0.2';
+
+export class BadNetwork {
+  #relay: UdpRelay | undefined;
+  #good: ReadonlySet<string> = new Set();
+
+  async open(port: number): Promise<void> {
+    const [listen, server] = [
+      { address: RELAY, port },
+      { address: NODE, port },
+    ];
+    this.#relay = await startUdpRelay({ listen, server, up: {}, down: {} });
+  }
+
+  async close(): Promise<void> {
+    await this.#relay?.close();
+  }
+
+  get #flows(): ReadonlyMap<string, { up: { options: LinkOptions }; down: { options: LinkOptions } }> {
+    if (!this.#relay) throw new Error('the relay is not open');
+    return this.#relay.flows;
+  }
+
+  /** Whoever has a connection by now is spared by `impair`. */
+  spareThose(): void {
+    this.#good = new Set(this.#flows.keys());
+  }
+
+  /** For all who came after `spareThose`, and for those who come yet. */
+  impair(options: { up?: LinkOptions; down?: LinkOptions }): void {
+    const spared = [...this.#flows].filter(([key]) => this.#good.has(key));
+    const before = spared.map(([, { up, down }]) => ({ up: up.options, down: down.options }));
+    this.#relay?.set(options);
+    for (const [i, [, flow]] of spared.entries()) {
+      flow.up.options = before[i]?.up ?? {};
+      flow.down.options = before[i]?.down ?? {};
+    }
+  }
+}
+
+/** A suite on a stage whose node is reached through the bad network; it is a good one at the start. */
+export async function badNetworkSuite(title: string, body: (stage: Stage, network: BadNetwork) => void): Promise<void> {
+  const { first: port } = await freeUdpRange(1);
+  const network = new BadNetwork();
+  const env = {
+    JF_WEBRTC_TURN_LISTEN_IP: NODE,
+    JF_WEBRTC_TURN_IP: RELAY,
+    JF_WEBRTC_TURN_PORT_RANGE: `${port}-${port}`,
+    JF_MEDIA_WORKERS: '1',
+  };
+  browserSuite(title, { node: { env } }, (stage) => {
+    beforeAll(() => network.open(port));
+    afterAll(() => network.close());
+    body(stage, network);
+  });
+}
+
+/** Calls `look` every 100 ms for so long. */
+export async function watch(durationMs: number, look: () => Promise<void> | void): Promise<void> {
+  for (const deadline = Date.now() + durationMs; Date.now() < deadline; await delay(100)) await look();
+}

@@ -71,7 +71,7 @@ export class Compositor {
   }
 
   gap(track: string): void {
-    this.videos.get(track)?.gap();
+    this.videos.get(track)?.gap(this.options.now());
   }
 
   /** Makes the frames that are due. Returns ms until the next one. */

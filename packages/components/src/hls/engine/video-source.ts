@@ -8,6 +8,8 @@ import type { Native } from './native.js';
 const DELAY_MS = 100;
 /** Pictures that wait to be decoded: more means that decoding does not keep up. */
 const MAX_QUEUE = 90;
+/** Requests for a key frame get lost: asked again after this. */
+const ASK_AGAIN_MS = 500;
 /** A track that sends nothing for so long gives up its tile. */
 const STALE_MS = 10_000;
 
@@ -28,6 +30,7 @@ export class VideoSource {
   private hasPicture = false;
   private changed = false;
   private waitsForKey = true;
+  private askedMs = Number.NEGATIVE_INFINITY;
   private newestMs = 0;
   private scaler: SoftwareScaleContext | undefined;
   private scaled: Frame | undefined;
@@ -50,13 +53,14 @@ export class VideoSource {
     this.newestMs = nowMs;
     if (this.queue.length >= MAX_QUEUE) {
       this.queue.length = 0;
-      this.needKey();
+      this.needKey(nowMs);
     }
     this.queue.push({ unit, dueMs: nowMs + DELAY_MS });
   }
 
-  gap(): void {
-    this.needKey();
+  /** Frames are missing: nothing is right until the next key frame. */
+  gap(nowMs: number): void {
+    this.needKey(nowMs);
   }
 
   /** Whether it has something to show. */
@@ -65,7 +69,7 @@ export class VideoSource {
   }
 
   decodeDue(nowMs: number): void {
-    while (this.queue.length > 0 && this.queue[0]!.dueMs <= nowMs) this.decode(this.queue.shift()!.unit);
+    while (this.queue.length > 0 && this.queue[0]!.dueMs <= nowMs) this.decode(this.queue.shift()!.unit, nowMs);
   }
 
   /** Draws the last picture unless it is there already. `layout` names the layout that the tile belongs to. */
@@ -92,20 +96,21 @@ export class VideoSource {
     this.packet.free();
   }
 
-  private needKey(): void {
-    if (this.waitsForKey) return;
+  private needKey(nowMs: number): void {
     this.waitsForKey = true;
+    if (nowMs - this.askedMs < ASK_AGAIN_MS) return;
+    this.askedMs = nowMs;
     this.wantKeyFrame();
   }
 
-  private decode(unit: EngineUnit): void {
-    if (this.waitsForKey && !unit.key) return;
+  private decode(unit: EngineUnit, nowMs: number): void {
+    if (this.waitsForKey && !unit.key) return this.needKey(nowMs);
     if (this.codec !== unit.codec) this.openDecoder(unit.codec);
     this.waitsForKey = false;
     this.packet.data = Buffer.from(unit.data.buffer, unit.data.byteOffset, unit.data.byteLength);
     const sent = this.decoder!.sendPacketSync(this.packet);
     this.packet.unref();
-    if (sent < 0) return this.needKey();
+    if (sent < 0) return this.needKey(nowMs);
     while (this.decoder!.receiveFrameSync(this.spare) >= 0) {
       [this.picture, this.spare] = [this.spare, this.picture];
       this.hasPicture = true;

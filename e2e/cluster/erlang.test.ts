@@ -1,0 +1,76 @@
+// An Erlang shell on a host of its own that asks a running cluster: what docs/guide/erlang.md shows.
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Host } from '../hosts/lab.js';
+import { deployments, LabCluster, reasonToSkip } from './lab-cluster.js';
+
+function hasErlang(): boolean {
+  try {
+    execFileSync('erl', ['-noshell', '-eval', 'halt().'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    console.warn('*** SKIPPED: no Erlang here (apt-get install erlang-base)');
+    return false;
+  }
+}
+
+/** Prints each expression's value in a line of its own. */
+async function ask(host: Host, expressions: readonly string[]): Promise<string[]> {
+  const show = expressions.map((expression) => `io:format("~0p~n", [${expression}])`).join(', ');
+  const shell = host.start('erl', [
+    '-noshell',
+    '-sname',
+    'shell',
+    '-setcookie',
+    'bloom_cookie',
+    '-eval',
+    `${show}, halt().`,
+  ]);
+  let text = '';
+  for (const stream of [shell.stdout, shell.stderr]) {
+    stream?.on('data', (data: Buffer) => (text += data.toString()));
+  }
+  await once(shell, 'close');
+  return text.trimEnd().split('\n');
+}
+
+(reasonToSkip() || !hasErlang() ? describe.skip : describe)('an Erlang shell', () => {
+  let cluster: LabCluster;
+  let desk: Host;
+  beforeAll(async () => {
+    cluster = await LabCluster.start(deployments['nodes-list'].services);
+    desk = cluster.lab.addHost('desk');
+  }, 120_000);
+  afterAll(() => cluster?.close());
+
+  test('asks the nodes what they know, sees them as hidden, runs nothing else, and is no member', async () => {
+    await cluster.node(1).create({ roomId: 'standup' });
+    const answers = await ask(desk, [
+      `net_adm:ping('app@app1')`,
+      `nodes()`,
+      `nodes(hidden)`,
+      `lists:sort(rpc:call('app@app1', bloom, nodes, []))`,
+      `[rpc:call(N, bloom, rooms, []) || N <- ['app@app1', 'app@app2']]`,
+      `rpc:call('app@app1', bloom, load, [])`,
+      `maps:get(nodes_in_cluster, erpc:call('app@app2', bloom, health, [], 5000))`,
+      `element(1, rpc:call('app@app1', os, cmd, ["id"]))`,
+      `lists:sort(nodes(hidden))`,
+    ]);
+    expect(answers).toEqual([
+      'pong',
+      '[]',
+      '[app@app1]',
+      '[app@app1,app@app2]',
+      '[[<<"standup">>],[]]',
+      '#{draining => false,forwarded_tracks => 0,rooms => 1}',
+      '2',
+      'badrpc',
+      '[app@app1,app@app2]',
+    ]);
+    for (const node of cluster.nodes) {
+      expect((await node.distribution())?.nodesInCluster).toBe(2);
+      expect(node.log()).not.toContain('shell@desk');
+    }
+  }, 120_000);
+});

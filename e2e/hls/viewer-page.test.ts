@@ -11,8 +11,8 @@ hlsSuite('The page to watch a room', {}, (stage) => {
       await page.goto(`${stage.node.url}/#watch=stadium`);
       await page.getByText('Nothing is streamed yet').waitFor();
       await page.getByRole('button', { name: 'Start the stream' }).click();
+      await page.getByText('Started; it begins').waitFor();
 
-      // A room that plays what it should in Chromium, whoever watches.
       const [ann, bob] = [await stage.peer('stadium', 'ann'), await stage.peer('stadium', 'bob')];
       await ann.join();
       await bob.join();

@@ -31,6 +31,8 @@ window.watch = (url, token) => {
   const state = (window.state = { stalls: 0, worst: 0, errors: [], started: false, discontinuities: 0 });
   const hls = (window.hls = new Hls({
     lowLatencyMode: true,
+    // Catches up when it has fallen behind.
+    maxLiveSyncPlaybackRate: 1.5,
     xhrSetup: (xhr) => xhr.setRequestHeader('authorization', 'Bearer ' + token),
   }));
   hls.on(Hls.Events.ERROR, (_, data) => {

@@ -45,6 +45,8 @@ export class StreamPlayer {
     const { video, url, token } = this.options;
     const hls = new Library({
       lowLatencyMode: true,
+      // Catches up when it has fallen behind.
+      maxLiveSyncPlaybackRate: 1.5,
       xhrSetup: (request) => request.setRequestHeader('authorization', `Bearer ${token}`),
     });
     this.#hls = hls;

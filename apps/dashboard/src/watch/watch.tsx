@@ -22,7 +22,7 @@ export function Watch({ base, roomId }: WatchProps) {
   const [showing, setShowing] = useState<Showing>('looking');
   const [latencyMs, setLatencyMs] = useState<number | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const [starting, setStarting] = useState(false);
+  const [start, setStart] = useState<'offered' | 'running' | 'done'>('offered');
 
   useEffect(() => {
     if (video.current === null) return;
@@ -41,15 +41,16 @@ export function Watch({ base, roomId }: WatchProps) {
     };
   }, [base, roomId, token]);
 
-  async function start(): Promise<void> {
-    setStarting(true);
+  async function startStream(): Promise<void> {
+    setStart('running');
     setProblem(null);
     try {
       await new Api(base, token).startStream(roomId);
+      setStart('done');
     } catch (error) {
+      setStart('offered');
       setProblem(error instanceof Problem ? error : new Problem('refused', 'The stream did not start', String(error)));
     }
-    setStarting(false);
   }
 
   return (
@@ -81,10 +82,13 @@ export function Watch({ base, roomId }: WatchProps) {
       )}
       {showing === 'nothing' && (
         <p className="watch-actions">
-          <button type="button" className="primary" disabled={starting} onClick={() => void start()}>
-            {starting ? 'Starting …' : 'Start the stream'}
-          </button>
-          <span className="hint">It begins when somebody in the room shows or says something.</span>
+          {start === 'done' ? (
+            <span className="hint">Started; it begins when somebody in the room shows something.</span>
+          ) : (
+            <button type="button" className="primary" disabled={start === 'running'} onClick={() => void startStream()}>
+              {start === 'running' ? 'Starting …' : 'Start the stream'}
+            </button>
+          )}
         </p>
       )}
       <p className="hint">

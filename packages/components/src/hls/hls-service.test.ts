@@ -18,7 +18,7 @@ const composes = ((): boolean => {
   try {
     return createRequire(import.meta.url).resolve('node-av/lib') !== '';
   } catch {
-    console.warn('*** node-av is not installed, so the tests with a compositor are SKIPPED. ***');
+    process.stderr.write('*** node-av is not installed, so the tests with a compositor are SKIPPED. ***\n');
     return false;
   }
 })();

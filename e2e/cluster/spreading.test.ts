@@ -18,6 +18,10 @@ const services = nodes.map((name) => ({
   afterAll(() => cluster?.close());
 
   test('spread 300 rooms that are created at once through all of them, each within 4 s', async () => {
+    // Nodes that have just started compile what they run for the first time, five of them on the cores of one machine.
+    for (let round = 0; round < 20; round += 1) await Promise.all(cluster.nodes.map((node) => node.create()));
+    await cluster.deleteAllRooms();
+
     const answers = await Promise.all(
       Array.from({ length: 300 }, async (_, i) => {
         const from = performance.now();

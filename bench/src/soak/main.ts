@@ -1,8 +1,10 @@
 /**
  * `npm run bench:soak -- [--minutes 5] [--subscribers 40] [--pps 1000] [--json file]`: one room under a steady load (by
  * default about 40 % of a core), for minutes or hours. Memory must stay flat within 5 %, the 99th percentile of every
- * thread's event-loop delay under 20 ms; ends with status 1 when it does not.
+ * thread's event-loop delay under 20 ms; ends with status 1 when it does not. An idle process is watched beside it: where
+ * that one is late too, the machine is too busy to judge by, which is said loudly.
  */
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,10 +35,15 @@ const warmUp = Math.max(4, Math.min(24, Math.floor(samples / 5)));
 const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
 const folder = mkdtempSync(join(tmpdir(), 'bloom-soak-'));
-const preload = new URL(`./loop-delay.js?folder=${encodeURIComponent(folder)}`, import.meta.url);
+const idleFolder = mkdtempSync(join(tmpdir(), 'bloom-soak-idle-'));
+const preloadFor = (to: string) =>
+  `--import=${new URL(`./loop-delay.js?folder=${encodeURIComponent(to)}`, import.meta.url).href}`;
+const idle = spawn(process.execPath, [preloadFor(idleFolder), '-e', 'setInterval(() => {}, 1000)'], {
+  stdio: 'ignore',
+});
 const server = await bloom({
   workers: 1,
-  nodeFlags: ['--max-semi-space-size=64', `--import=${preload.href}`],
+  nodeFlags: ['--max-semi-space-size=64', preloadFor(folder)],
 }).start('video');
 const publisher = new Publisher('video', 1200);
 const connections = [connection()];
@@ -71,11 +78,8 @@ try {
   const steady = memory.slice(warmUp);
   const quarter = Math.max(1, Math.floor(steady.length / 4));
   const growth = median(steady.slice(-quarter)) / median(steady.slice(0, quarter)) - 1;
-  const threads = readdirSync(folder).map((name) => {
-    const lines = readFileSync(join(folder, name), 'utf8').trim().split('\n').slice(warmUp);
-    const p99s = lines.map((line) => Number(line.split(' ')[0]));
-    return { thread: name, p99Ms: median(p99s), worstP99Ms: quantile(p99s, 1) };
-  });
+  const threads = delaysIn(folder);
+  const idleP99Ms = delaysIn(idleFolder)[0]?.p99Ms ?? Number.NaN;
   const result = {
     minutes: (samples * SAMPLE_MS) / 60_000,
     cores: median(shares.slice(warmUp)),
@@ -84,19 +88,32 @@ try {
     memoryMiB: median(steady),
     growthPercent: growth * 100,
     threads,
+    idleP99Ms,
   };
   console.log(JSON.stringify(result, null, 2));
   if (values.json) writeFileSync(values.json, `${JSON.stringify({ ...result, memory, shares }, null, 2)}\n`);
   const slow = threads.filter(({ p99Ms }) => !(p99Ms < DELAY_BOUND_MS));
+  const tooBusy = idleP99Ms >= DELAY_BOUND_MS / 2;
   if (growth > MEMORY_BOUND) console.error(`*** memory grew by ${(growth * 100).toFixed(1)} %`);
   for (const { thread, p99Ms } of slow)
     console.error(`*** ${thread}: p99 of the event-loop delay ${p99Ms.toFixed(1)} ms`);
-  process.exitCode = growth > MEMORY_BOUND || slow.length > 0 ? 1 : 0;
+  if (tooBusy) console.error(`*** NOT JUDGED: an idle process beside it was ${idleP99Ms.toFixed(1)} ms late as well`);
+  process.exitCode = growth > MEMORY_BOUND || (slow.length > 0 && !tooBusy) ? 1 : 0;
 } finally {
   publisher.stop();
   await sink?.close();
   for (const pc of connections) await pc.close();
   await server.close();
-  rmSync(folder, { recursive: true, force: true });
+  idle.kill();
+  for (const each of [folder, idleFolder]) rmSync(each, { recursive: true, force: true });
 }
 process.exit();
+
+/** Medians and worst of the 5-second percentiles of each thread, after the warm-up. */
+function delaysIn(from: string): { thread: string; p99Ms: number; worstP99Ms: number }[] {
+  return readdirSync(from).map((name) => {
+    const lines = readFileSync(join(from, name), 'utf8').trim().split('\n').slice(warmUp);
+    const p99s = lines.map((line) => Number(line.split(' ')[0]));
+    return { thread: name, p99Ms: median(p99s), worstP99Ms: quantile(p99s, 1) };
+  });
+}

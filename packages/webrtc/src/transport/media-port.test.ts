@@ -357,9 +357,8 @@ describe('the port', () => {
       await client.check(credentials(i));
       if (i % 10 === 0) {
         client.sendPacket(hello);
-        // The answer to this proves that the hello has been taken.
-        await client.check(credentials(i));
-        expect(transport.pathState.dtls).toBe('connecting');
+        // Handshakes take their turns of the event loop.
+        while (transport.pathState.dtls !== 'connecting') await new Promise((resolve) => setImmediate(resolve));
       }
       transport.close();
     }

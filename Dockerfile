@@ -21,4 +21,4 @@ COPY docker/entrypoint.sh /usr/local/bin/bloom-entrypoint
 RUN mkdir -p bloom_resources/file_component_sources && chown -R node:node /app/bloom_resources
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["node", "-e", "fetch('http://localhost:'+(process.env.JF_PORT||8080)+'/health',{headers:{authorization:'Bearer '+process.env.JF_SERVER_API_TOKEN}}).then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
 ENTRYPOINT ["bloom-entrypoint"]
-CMD ["node", "--max-semi-space-size=64", "--enable-source-maps", "apps/bloom/dist/main.js"]
+CMD ["node", "--max-semi-space-size=64", "--single-threaded-gc", "--enable-source-maps", "apps/bloom/dist/main.js"]

@@ -31,7 +31,7 @@ async function freePort(): Promise<number> {
 export async function startBenchNode(core: number | undefined): Promise<BenchNode> {
   const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-http-'));
   const [port, metricsPort] = [await freePort(), await freePort()];
-  const node = [process.execPath, '--max-semi-space-size=64', main];
+  const node = [process.execPath, '--max-semi-space-size=64', '--single-threaded-gc', main];
   const [program = '', ...args] = core === undefined ? node : ['taskset', '-c', String(core), ...node];
   const server = new ServerProcess(program, args, {
     cwd: resources,

@@ -27,7 +27,7 @@ const { values } = parseArgs({
     windows: { type: 'string', default: '3' },
     workers: { type: 'string', default: '1' },
     also: { type: 'string' },
-    'node-flags': { type: 'string', default: '--max-semi-space-size=64' },
+    'node-flags': { type: 'string', default: '--max-semi-space-size=64 --single-threaded-gc' },
     without: { type: 'string', default: '' },
     json: { type: 'string' },
   },

@@ -43,7 +43,7 @@ const idle = spawn(process.execPath, [preloadFor(idleFolder), '-e', 'setInterval
 });
 const server = await bloom({
   workers: 1,
-  nodeFlags: ['--max-semi-space-size=64', preloadFor(folder)],
+  nodeFlags: ['--max-semi-space-size=64', '--single-threaded-gc', preloadFor(folder)],
 }).start('video');
 const publisher = new Publisher('video', 1200);
 const connections = [connection()];

@@ -1,7 +1,7 @@
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 
 /** A server under test: its whole output is kept, so that a failed start can be explained. */
 export class ServerProcess {
@@ -11,7 +11,7 @@ export class ServerProcess {
   constructor(program: string, args: readonly string[], options: SpawnOptions = {}) {
     this.child = spawn(program, args, {
       ...options,
-      stdio: ['ignore', 'pipe', 'pipe', ...(options.stdio === undefined ? [] : ['ipc' as const])],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
     const keep = (data: Buffer) => (this.#output = (this.#output + data.toString()).slice(-20_000));
     this.child.stdout?.on('data', keep);
@@ -58,8 +58,4 @@ export function cpuMicros(pid: number): number {
 /** Resident memory in bytes. */
 export function rss(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
-}
-
-export function threads(pid: number): number {
-  return readdirSync(`/proc/${pid}/task`).length;
 }

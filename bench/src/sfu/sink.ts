@@ -24,7 +24,7 @@ export function buildNative(name: string, ...flags: string[]): string {
 
 /** How many RTP packets of one socket pass unsampled between two that are decrypted here. */
 const sample = 50;
-/** Sockets of one sink process; more would run into the limit of open files per spawn. */
+/** Socket index and receive time before each datagram that the sink passes on. */
 const headBytes = 12;
 
 /** Counts what arrives at subscribers, in a C program of its own, and checks a sample of it here. */

@@ -12,7 +12,6 @@ import { ServerProcess } from '../process.js';
 import type { ServerKind } from './server.js';
 import { gathered } from './server.js';
 
-const library = '/usr/lib/x86_64-linux-gnu/janus';
 const port = 18_188;
 const room = 1;
 
@@ -33,7 +32,7 @@ export function janus(eventLoops: number): ServerKind {
     unavailable: () => (findLibrary() ? undefined : 'janus is not installed: sudo apt-get install janus'),
     async start(kind) {
       const folder = mkdtempSync(join(tmpdir(), 'bloom-bench-janus-'));
-      const base = findLibrary() ?? library;
+      const base = findLibrary();
       mkdirSync(join(folder, 'none'));
       writeFileSync(
         join(folder, 'janus.jcfg'),

@@ -73,7 +73,6 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
     handlers: {
       load: (state) => ({ ...state.reservations.load(), draining: rooms.draining }),
       reserve: (state, { seen }) => state.reservations.reserve(seen, rooms.draining),
-      giveBack: (state, { reservation }) => void state.reservations.release(reservation),
       create: (state, message) => later(create(state, message)),
       withdraw: (state, { creation }) => {
         const attempt = state.creations.get(creation);

@@ -21,9 +21,8 @@ export type ServiceCall =
 /** The actor `rooms_node` of each node. */
 export type NodeProtocol = {
   load: (message: object) => LoadAnswer;
-  /** A place for a room that is about to be created; it counts as load until it is used, given back or too old. */
+  /** A place for a room that is about to be created; it counts as load until it is used or too old. */
   reserve: (message: { seen: Load }) => ReserveAnswer;
-  giveBack: (message: { reservation: string }) => void;
   /** Uses the reservation. `creation` names this attempt. */
   create: (message: { reservation: string; creation: string; config: NamedConfig }) => Outcome<{
     room: RoomView;

@@ -58,6 +58,7 @@ function fingerprint(folder) {
 
 export function build() {
   run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b']);
+  run(process.execPath, [join(root, 'scripts', 'bundle-bloomctl.mjs')]);
   const page = join(root, 'apps', 'dashboard');
   if (!existsSync(join(page, 'index.html'))) return;
   const stamp = join(page, 'dist', '.built-from');

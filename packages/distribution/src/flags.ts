@@ -60,3 +60,10 @@ export function hasOwnFlags(flags: bigint): boolean {
 export function expandFlags(sent: bigint): bigint {
   return (sent & FLAG.mandatory25) === 0n ? sent : sent | MANDATORY_25;
 }
+
+/** Names of what a peer lacks although every peer must have it. */
+export function missingFlags(flags: bigint): string[] {
+  return Object.entries(FLAG)
+    .filter(([, bit]) => (DEMANDED & bit) !== 0n && (flags & bit) === 0n)
+    .map(([name]) => name);
+}

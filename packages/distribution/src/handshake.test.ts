@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { FLAG, ownFlags } from './flags.js';
+import { FLAG, missingFlags, ownFlags } from './flags.js';
 import {
   Acceptor,
   challengeMessage,
@@ -99,6 +99,26 @@ describe('two of ours', () => {
 });
 
 describe('the initiator', () => {
+  test('takes whoever answers when it dialled no name, and tells who it was', () => {
+    const initiator = new Initiator(a, undefined, secrets());
+    expect(initiator.answered).toBeUndefined();
+    const result = converse(initiator, new Acceptor(b, () => 'ok', secrets('c', 99)));
+    expect(result.initiator?.up?.peer).toEqual(b);
+    expect(initiator.answered).toEqual(b);
+  });
+
+  test('tells who answered when the name or the flags are wrong', () => {
+    const old = { ...b, flags: b.flags & ~FLAG.unlinkId & ~FLAG.mandatory25 };
+    for (const answer of [{ ...b, name: 'x@h' }, old]) {
+      const initiator = new Initiator(a, 'b@h', secrets());
+      initiator.data(framed(Buffer.from('sok')));
+      expect(initiator.data(framed(challengeMessage(answer, 1))).failed).toBeDefined();
+      expect(initiator.answered).toEqual(answer);
+    }
+    expect(missingFlags(old.flags)).toEqual(['unlinkId']);
+    expect(missingFlags(b.flags)).toEqual([]);
+  });
+
   const after = (...messages: (Buffer | string)[]): Step => {
     const initiator = new Initiator(a, 'b@h', secrets());
     initiator.start();

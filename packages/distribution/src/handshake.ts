@@ -115,8 +115,8 @@ export class Initiator extends Machine {
 
   constructor(
     private readonly self: Identity,
-    /** The name that was dialled. */
-    private readonly target: string,
+    /** The name that was dialled; undefined takes whoever answers. */
+    private readonly target: string | undefined,
     private readonly secrets: Secrets,
   ) {
     super();
@@ -125,6 +125,11 @@ export class Initiator extends Machine {
   /** Whether the other side has not even sent a status. */
   get waitsForStatus(): boolean {
     return this.state === 'status';
+  }
+
+  /** Who answered, once it has said so: also when its name or its flags were the reason to give up. */
+  get answered(): Identity | undefined {
+    return this.peer;
   }
 
   start(): Step {
@@ -162,10 +167,10 @@ export class Initiator extends Machine {
     const nameEnd = 19 + message.readUInt16BE(17);
     if (nameEnd > message.length) return this.fail('malformed');
     const name = message.toString('utf8', 19, nameEnd);
-    if (name !== this.target) return this.fail('name_mismatch');
     const flags = expandFlags(message.readBigUInt64BE(1));
-    if ((flags & DEMANDED) !== DEMANDED) return this.fail('missing_flags');
     this.peer = { name, flags, creation: message.readUInt32BE(13) };
+    if (this.target !== undefined && name !== this.target) return this.fail('name_mismatch');
+    if ((flags & DEMANDED) !== DEMANDED) return this.fail('missing_flags');
     this.ownChallenge = this.secrets.challenge();
     this.state = 'ack';
     const reply = Buffer.allocUnsafe(21);

@@ -14,7 +14,9 @@ export {
   NodeUnreachable,
   NotConnected,
 } from './errors.js';
+export { missingFlags, ownFlags } from './flags.js';
 export { aliasOf, asGenCall, type GenCall } from './gen-call.js';
+export { type Identity, Initiator, type Step } from './handshake.js';
 export type { CloseReason, LinkCounters, SendKind, SendResult } from './link.js';
 export type { ListenAddress } from './listener.js';
 export type { PeerKind } from './mesh.js';

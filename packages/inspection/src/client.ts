@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto';
+import { ActorError, type ActorRef, type ActorSystem, type Behaviour, type RemoteActors } from '@bloom/actors';
+import { InspectionError } from './errors.js';
+import type { AnswerOf, ItemOf, RequestFields, StreamFields } from './protocol/types.js';
+import {
+  INSPECTION_ACTOR,
+  PROTOCOL_VERSION,
+  type Asking,
+  type InspectionProtocol,
+  type Reply,
+  type RequestKind,
+  type SinkProtocol,
+  type StreamEnded,
+  type StreamItems,
+  type StreamKind,
+  type StreamOpened,
+} from './protocol/wire.js';
+
+const DEFAULT_TIMEOUT_MS = 5_000;
+/** What the asked node may take beyond the time that it has been given, before it counts as silent. */
+const GRACE_MS = 1_000;
+
+export interface ClientOptions {
+  system: ActorSystem;
+  /** Started as a tool: `tool: true, listen: false`. */
+  remote: RemoteActors;
+  /** Name of the node with the link: all others are asked through it. */
+  asked: string;
+  /** Who asks, for the logs of the nodes. */
+  tool: string;
+}
+
+export interface AskOptions {
+  /** The node that is to answer; default: the asked one, or the one where the room or actor lives. */
+  node?: string;
+  /** Default 5 s. */
+  timeoutMs?: number;
+}
+
+export interface StreamOptions<K extends StreamKind> extends AskOptions {
+  /** In order. Throwing or answering false ends the stream. */
+  onItem(item: ItemOf<K>, from: string): boolean | void;
+}
+
+export interface OpenStream {
+  readonly stream: string;
+  /** Who answers. */
+  readonly node: string;
+  readonly limit: number | null;
+  readonly withinMs: number | null;
+  readonly ended: Promise<StreamEnded>;
+  /** Idempotent; `ended` follows. */
+  stop(): void;
+}
+
+interface Listening {
+  onItem(item: never, from: string): boolean | void;
+  finish(end: StreamEnded): void;
+}
+
+/** Asks a running node through a link that is there already. */
+export class InspectionClient {
+  readonly #options: ClientOptions;
+  readonly #target: ActorRef<InspectionProtocol>;
+  readonly #sink: ActorRef<SinkProtocol>;
+  readonly #streams = new Map<string, Listening>();
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+    this.#target = options.remote.remote<InspectionProtocol>(options.asked, INSPECTION_ACTOR);
+    this.#sink = options.system.spawn(this.#behaviour());
+  }
+
+  /** @throws InspectionError */
+  async ask<K extends RequestKind>(
+    kind: K,
+    fields: RequestFields<K>,
+    options: AskOptions = {},
+  ): Promise<{ node: string; answer: AnswerOf<K> }> {
+    const asking = this.#asking({ ...fields, kind }, options);
+    const { node, answer } = await this.#send(() =>
+      this.#options.system.call(this.#target, { type: 'ask', ...asking }, asking.timeoutMs + GRACE_MS),
+    );
+
+    return { node, answer: answer as AnswerOf<K> };
+  }
+
+  /** Resolves when the node has begun. @throws InspectionError */
+  async stream<K extends StreamKind>(kind: K, fields: StreamFields<K>, options: StreamOptions<K>): Promise<OpenStream> {
+    const { system, asked } = this.#options;
+    const asking = this.#asking({ ...fields, kind }, options);
+    const stream = randomUUID();
+    let finish: (end: StreamEnded) => void = () => {};
+    const ended = new Promise<StreamEnded>((resolve) => (finish = resolve));
+    this.#streams.set(stream, { onItem: options.onItem, finish });
+    try {
+      const { node, answer } = await this.#send(() =>
+        system.call(
+          this.#target,
+          { type: 'subscribe', sink: this.#sink, stream, ...asking },
+          asking.timeoutMs + GRACE_MS,
+        ),
+      );
+      const lost = { stream, node, reason: 'lost', message: `the link to ${asked} is gone` } as const;
+      const unwatch = system.monitor(this.#target, () => this.#end({ ...lost, sent: 0, dropped: 0, costMs: null }));
+      void ended.then(unwatch);
+      const { limit, withinMs } = answer as StreamOpened;
+
+      return { stream, node, limit, withinMs, ended, stop: () => this.#stop(stream) };
+    } catch (error) {
+      this.#streams.delete(stream);
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const stream of this.#streams.keys()) this.#stop(stream);
+    await this.#options.system.stop(this.#sink);
+  }
+
+  #asking(request: unknown, { node, timeoutMs = DEFAULT_TIMEOUT_MS }: AskOptions): Asking & { timeoutMs: number } {
+    return { v: PROTOCOL_VERSION, tool: this.#options.tool, node: node ?? null, timeoutMs, request };
+  }
+
+  #stop(stream: string): void {
+    if (this.#streams.has(stream)) this.#options.system.cast(this.#target, { type: 'unsubscribe', stream });
+  }
+
+  #items(message: StreamItems): boolean {
+    const listening = this.#streams.get(message.stream);
+    if (listening === undefined) return false;
+    for (const item of message.items) if (listening.onItem(item as never, message.node) === false) return false;
+
+    return true;
+  }
+
+  #end(end: StreamEnded): void {
+    const listening = this.#streams.get(end.stream);
+    this.#streams.delete(end.stream);
+    listening?.finish(end);
+  }
+
+  #behaviour(): Behaviour<SinkProtocol, null> {
+    return {
+      kind: 'inspection-sink',
+      init: () => null,
+      handlers: {
+        items: (_state, message) => this.#items(message),
+        ended: (_state, message) => this.#end(message),
+      },
+    };
+  }
+
+  async #send(call: () => Promise<Reply>): Promise<{ node: string; answer: unknown }> {
+    const { asked } = this.#options;
+    let reply: Reply;
+    try {
+      reply = await call();
+    } catch (error) {
+      if (!(error instanceof ActorError)) throw error;
+      if (error.code === 'NO_PROCESS') {
+        throw new InspectionError('OFF', `${asked} answers no tools: JF_INSPECTION=off, or an older version`, {
+          cause: error,
+        });
+      }
+      if (error.code === 'TIMEOUT') {
+        throw new InspectionError('TIMEOUT', `${asked} did not answer in time`, { cause: error });
+      }
+      if (error.code === 'NO_CONNECTION') {
+        throw new InspectionError('UNREACHABLE', `the link to ${asked} is gone`, { cause: error });
+      }
+      throw new InspectionError('FAILED', error.message, { cause: error });
+    }
+    if (!reply.ok) throw new InspectionError(reply.error.code, reply.error.message);
+
+    return reply;
+  }
+}

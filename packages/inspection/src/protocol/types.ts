@@ -1,0 +1,16 @@
+import type { z } from 'zod';
+import type { requests, streams } from './schemas.js';
+import type { RequestKind, StreamKind } from './wire.js';
+
+type Requests = typeof requests;
+type Streams = typeof streams;
+
+/** Fields of a request as a tool sends them: those with a default may be left out. */
+export type RequestFields<K extends RequestKind> = z.input<Requests[K]['request']>;
+/** As the node sees them. */
+export type ParsedRequest<K extends RequestKind> = z.output<Requests[K]['request']>;
+export type AnswerOf<K extends RequestKind> = z.output<Requests[K]['answer']>;
+
+export type StreamFields<K extends StreamKind> = z.input<Streams[K]['request']>;
+export type ParsedStream<K extends StreamKind> = z.output<Streams[K]['request']>;
+export type ItemOf<K extends StreamKind> = z.output<Streams[K]['item']>;

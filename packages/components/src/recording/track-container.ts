@@ -2,8 +2,10 @@ import { NalType, nalType, opusSamples, splitAnnexB } from '@bloom/rtp';
 import type { TappedFrame } from '@bloom/sfu';
 import { pictureSize } from '../h264/parameter-sets.js';
 import { OggWriter } from '../ogg/ogg-writer.js';
-import { fragment, initSegment, VIDEO_TIMESCALE, type VideoSample } from './fragmented-mp4.js';
+import { fragment, lengthPrefixed, type Mp4Sample } from '../mp4/fragment.js';
+import { initSegment } from '../mp4/init-segment.js';
 
+const VIDEO_TIMESCALE = 90_000;
 /** What a file gains at once, at most; what a crash may cost. */
 const CHUNK_SECONDS = 1;
 const LAST_PICTURE_TICKS = VIDEO_TIMESCALE / 30;
@@ -71,7 +73,7 @@ export class OpusContainer implements TrackContainer {
 export class H264Container implements TrackContainer {
   readonly extension = 'mp4';
   readonly clockRate = VIDEO_TIMESCALE;
-  #pending: VideoSample[] = [];
+  #pending: Mp4Sample[] = [];
   #pendingTicks = 0;
   #written = 0;
   #sequence = 0;
@@ -111,19 +113,21 @@ export class H264Container implements TrackContainer {
     this.#begun = true;
     this.#last = { nals, key, timestamp };
 
-    return initSegment({ sps, pps, ...size });
+    return initSegment([{ kind: 'video', timescale: VIDEO_TIMESCALE, sps, pps, ...size }]);
   }
 
   #close(ticks: number): void {
     const { nals, key } = this.#last!;
-    this.#pending.push({ nals, key, duration: ticks });
+    // Parameter sets stay in: a publisher may change its picture size on the way.
+    const data = lengthPrefixed(nals.filter((nal) => nalType(nal) !== NalType.aud));
+    this.#pending.push({ data, key, duration: ticks });
     this.#pendingTicks += ticks;
   }
 
   #flush(): Buffer {
     if (this.#pending.length === 0) return Buffer.alloc(0);
     this.#sequence++;
-    const bytes = fragment(this.#sequence, this.#written, this.#pending);
+    const bytes = fragment(this.#sequence, [{ track: 1, decodeTime: this.#written, samples: this.#pending }]);
     this.#written += this.#pendingTicks;
     this.#pending = [];
     this.#pendingTicks = 0;

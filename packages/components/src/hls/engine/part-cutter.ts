@@ -2,7 +2,8 @@ import { splitAnnexB } from '@bloom/rtp';
 import { FRAMES_PER_SEGMENT, HLS_PROFILE } from '../profile.js';
 import type { EnginePart } from './engine-protocol.js';
 import { AAC_FRAME, type EncodedPicture } from './encoders.js';
-import { avcCodecString, fragment, initSegment, type Mp4Sample } from './fmp4.js';
+import { fragment, lengthPrefixed, type Mp4Sample } from '../../mp4/fragment.js';
+import { avcCodecString, initSegment } from '../../mp4/init-segment.js';
 
 const VIDEO_TIMESCALE = 90_000;
 const TICKS_PER_FRAME = VIDEO_TIMESCALE / HLS_PROFILE.framesPerSecond;
@@ -53,8 +54,7 @@ export class PartCutter {
     const nals = splitAnnexB(picture.data);
     if (!this.announced) this.announce(nals);
     const kept = nals.filter((nal) => !isHeader(nal));
-    const data = Buffer.concat(kept.flatMap((nal) => [lengthOf(nal), nal]));
-    this.video.push({ data, duration: TICKS_PER_FRAME, key: picture.key });
+    this.video.push({ data: lengthPrefixed(kept), duration: TICKS_PER_FRAME, key: picture.key });
     this.frames += 1;
   }
 
@@ -70,11 +70,10 @@ export class PartCutter {
   private cut(last: boolean): void {
     const { video, audio } = this;
     const first = (this.videoStart / TICKS_PER_FRAME) % FRAMES_PER_SEGMENT;
-    const data = fragment(
-      ++this.fragments,
-      { decodeTime: this.videoStart, samples: video },
-      { decodeTime: this.audioStart, samples: audio },
-    );
+    const data = fragment(++this.fragments, [
+      { track: 1, decodeTime: this.videoStart, samples: video },
+      { track: 2, decodeTime: this.audioStart, samples: audio },
+    ]);
     this.options.onPart({
       segment: Math.floor(this.videoStart / TICKS_PER_FRAME / FRAMES_PER_SEGMENT),
       part: Math.floor(first / HLS_PROFILE.framesPerPart),
@@ -100,8 +99,11 @@ export class PartCutter {
     const sps = find(NAL.sps);
     const { width, height, sampleRate } = HLS_PROFILE;
     const { audioConfig } = this.options;
-    const tracks = { width, height, sps, pps: find(NAL.pps), videoTimescale: VIDEO_TIMESCALE, sampleRate, audioConfig };
-    this.options.onStarted(initSegment(tracks), `${avcCodecString(sps)},mp4a.40.2`);
+    const init = initSegment([
+      { kind: 'video', width, height, timescale: VIDEO_TIMESCALE, sps, pps: find(NAL.pps) },
+      { kind: 'audio', sampleRate, audioConfig },
+    ]);
+    this.options.onStarted(init, `${avcCodecString(sps)},mp4a.40.2`);
     this.announced = true;
   }
 }
@@ -111,10 +113,3 @@ const isHeader = (nal: Buffer): boolean => {
 
   return type === NAL.sps || type === NAL.pps || type === NAL.delimiter;
 };
-
-function lengthOf(nal: Buffer): Buffer {
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(nal.length);
-
-  return length;
-}

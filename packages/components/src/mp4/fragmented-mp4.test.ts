@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { avcCodecString, fragment, initSegment, type Mp4Sample } from './fmp4.js';
+import { fragment, type Mp4Sample } from './fragment.js';
+import { avcCodecString, initSegment } from './init-segment.js';
 
 interface Box {
   type: string;
@@ -34,15 +35,10 @@ const sps = Buffer.from('6742c01fda014016e840', 'hex');
 const pps = Buffer.from('68ce3c80', 'hex');
 
 describe('the initialisation segment', () => {
-  const init = initSegment({
-    width: 1280,
-    height: 720,
-    sps,
-    pps,
-    videoTimescale: 90_000,
-    sampleRate: 48_000,
-    audioConfig: Buffer.from('1190', 'hex'),
-  });
+  const init = initSegment([
+    { kind: 'video', width: 1280, height: 720, timescale: 90_000, sps, pps },
+    { kind: 'audio', sampleRate: 48_000, audioConfig: Buffer.from('1190', 'hex') },
+  ]);
 
   test('holds one video and one audio track with their decoder configurations', () => {
     expect(boxes(init).map(({ type }) => type)).toEqual(['ftyp', 'moov']);
@@ -84,9 +80,9 @@ describe('a fragment', () => {
     const run = fc.array(sample, { maxLength: 20 });
     fc.assert(
       fc.property(run, run, fc.integer({ min: 0, max: 2 ** 50 }), (videoSamples, audioSamples, decodeTime) => {
-        const video = { decodeTime, samples: videoSamples };
-        const audio = { decodeTime: decodeTime + 7, samples: audioSamples };
-        const bytes = fragment(9, video, audio);
+        const video = { track: 1, decodeTime, samples: videoSamples };
+        const audio = { track: 2, decodeTime: decodeTime + 7, samples: audioSamples };
+        const bytes = fragment(9, [video, audio]);
         const [moof, mdat] = boxes(bytes);
         expect([moof!.type, mdat!.type]).toEqual(['moof', 'mdat']);
         const runs = [video, audio].filter(({ samples }) => samples.length > 0);
@@ -110,15 +106,13 @@ describe('a fragment', () => {
     );
   });
 
-  test('marks video samples that need others before them, and no audio sample', () => {
+  test('marks samples that need others before them', () => {
     const samples = [
       { data: Buffer.of(1), duration: 3000, key: true },
       { data: Buffer.of(2), duration: 3000, key: false },
     ];
-    const [video, audio] = boxes(inside(fragment(1, { decodeTime: 0, samples }, { decodeTime: 0, samples }), 'moof'))
-      .slice(1)
-      .map(({ body }) => inside(body, 'trun'));
-    expect([video!.readUInt32BE(20), video!.readUInt32BE(32)]).toEqual([0x0200_0000, 0x0101_0000]);
-    expect([audio!.readUInt32BE(20), audio!.readUInt32BE(32)]).toEqual([0x0200_0000, 0x0200_0000]);
+    const [, traf] = boxes(inside(fragment(1, [{ track: 1, decodeTime: 0, samples }]), 'moof'));
+    const trun = inside(traf!.body, 'trun');
+    expect([trun.readUInt32BE(20), trun.readUInt32BE(32)]).toEqual([0x0200_0000, 0x0101_0000]);
   });
 });

@@ -7,7 +7,7 @@ import type { Clock } from './clock.js';
 import { monotonicClock, Timer } from './clock.js';
 import { SipStateError } from './errors.js';
 import type { CodecName } from './media/codecs.js';
-import { type CallAudio, MediaPort } from './media/media-port.js';
+import { type CallAudio, type CallMedia, MediaPort, type OpenMedia } from './media/media-port.js';
 import type { RtpStats } from './media/rtp-session.js';
 import type { LoggedMessage } from './message-log.js';
 import { MessageLog } from './message-log.js';
@@ -43,7 +43,8 @@ export interface SipPhoneOptions {
 }
 
 export interface DialOptions {
-  audio: CallAudio;
+  /** The sound, or what opens it elsewhere. */
+  audio: CallAudio | OpenMedia;
   onEvent?: (event: CallEvent) => void;
   /** In the order of liking; default PCMU, PCMA. Offer opus only when `audio` speaks it. */
   codecs?: readonly CodecName[];
@@ -66,7 +67,7 @@ export interface PhoneCall {
 }
 
 const keepAliveMs = 25_000;
-/** Longer than that nobody waits for the answer to a BYE; the registration has a limit of its own. */
+/** Longer than that nobody waits for the answers to the last BYE and REGISTER. */
 const settleTimeoutMs = 3000;
 
 /**
@@ -175,7 +176,8 @@ export class SipPhone {
 
   /**
    * Calls a number; what becomes of it is told by `onEvent` and `ended`.
-   * @throws {BadPhoneNumber} for other signs than digits; {SipStateError} when not started or while another call is on.
+   * @throws {BadPhoneNumber} for other signs than digits; {SipStateError} when not started or while another call is on; what
+   * opening its sound throws.
    */
   async dial(number: string, options: DialOptions): Promise<PhoneCall> {
     const digits = parsePhoneNumber(number);
@@ -185,15 +187,7 @@ export class SipPhone {
     this.#dialling = true;
     this.#hungUpEarly = false;
     try {
-      const { address, bindAddress = address } = this.#options;
-      const media = await MediaPort.open({
-        address,
-        bindAddress,
-        clock: this.#clock,
-        randomness: this.#randomness,
-        audio: options.audio,
-        onDigit: (digit) => options.onEvent?.({ type: 'digit', digit }),
-      });
+      const media = await this.#openMedia(options);
       if (this.#stopping) {
         await media.close();
         throw new SipStateError('the phone was stopped');
@@ -223,19 +217,33 @@ export class SipPhone {
     this.hangUp();
     const limit = new Timer(this.#clock);
     const expired = new Promise<void>((done) => limit.start(settleTimeoutMs, done));
-    await Promise.race([Promise.all(this.#unsettled), expired]);
-    limit.stop();
+    const answers = [...this.#unsettled];
     if (this.#registration) {
-      const stopped = new Promise<void>((done) => (this.#onStopped = done));
+      answers.push(new Promise<void>((done) => (this.#onStopped = done)));
       this.#registration.stop();
-      await stopped;
     }
+    await Promise.race([Promise.all(answers), expired]);
+    limit.stop();
     this.#closed = true;
     this.#agent?.close();
     await this.#transport?.close();
   }
 
-  #begin(agent: UserAgent, number: string, media: MediaPort, options: DialOptions): PhoneCall {
+  #openMedia({ audio, onEvent }: DialOptions): Promise<CallMedia> {
+    const { address, bindAddress = address } = this.#options;
+    const onDigit = (digit: string) => onEvent?.({ type: 'digit', digit });
+    if (typeof audio === 'function') return audio({ address, bindAddress, onDigit });
+    return MediaPort.open({
+      address,
+      bindAddress,
+      onDigit,
+      audio,
+      clock: this.#clock,
+      randomness: this.#randomness,
+    });
+  }
+
+  #begin(agent: UserAgent, number: string, media: CallMedia, options: DialOptions): PhoneCall {
     let end: (how: { reason: EndReason; status: number | undefined; text: string }) => void = () => {};
     let settle: () => void = () => {};
     const ended = new Promise<{ reason: EndReason; status: number | undefined; text: string }>((done) => (end = done));

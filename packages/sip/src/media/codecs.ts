@@ -29,6 +29,22 @@ export function ticksPerFrame(codec: Codec): number {
   return (codec.clockRate * FRAME_MS) / 1000;
 }
 
+/** Samples of one frame at 48 kHz by the number of its configuration, RFC 6716 section 3.1. */
+const opusFrameTicks = Array.from({ length: 32 }, (_, config) => {
+  if (config < 12) return [480, 960, 1920, 2880][config % 4] as number;
+  return config < 16 ? ([480, 960][config % 2] as number) : ([120, 240, 480, 960][config % 4] as number);
+});
+
+/** How long an Opus packet sounds, in RTP clock ticks; undefined: it is none, or longer than 120 ms. */
+export function opusTicks(packet: Buffer): number | undefined {
+  const [toc, second] = packet;
+  if (toc === undefined) return undefined;
+  const code = toc & 3;
+  const count = code === 0 ? 1 : code < 3 ? 2 : (second ?? 0) & 0x3f;
+  const ticks = (opusFrameTicks[toc >> 3] as number) * count;
+  return ticks > 0 && ticks <= 5760 ? ticks : undefined;
+}
+
 /** A frame in which nothing is heard. */
 export function silenceOf(codec: CodecName): Buffer {
   if (codec === 'PCMU') return Buffer.alloc(G711_FRAME_SAMPLES, 0xff);

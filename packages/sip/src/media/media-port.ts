@@ -9,25 +9,49 @@ import { FramePacer } from './frame-pacer.js';
 import type { NegotiatedAudio } from './negotiation.js';
 import { RtpSession, type RtpStats } from './rtp-session.js';
 
-/** The sound of a call, as frames of 20 ms in the codec of the call. */
+/** The sound of a call in its codec. */
 export interface CallAudio {
-  /** Called every 20 ms while sound can come; undefined: nothing came for this moment. */
+  /**
+   * Called every 20 ms while sound can come; undefined: nothing came for this moment. A frame of G.711 is 20 ms long; packets
+   * of Opus are as long as they say, so that one can come less often, or several at a time.
+   */
   received?: (frame: Buffer | undefined, codec: CodecName) => void;
   /** Asked every 20 ms while sound can go; undefined is silence. */
   next?: (codec: CodecName) => Buffer | undefined;
 }
 
-export interface MediaPortOptions {
+/** Where the sound of one call comes in and goes out. */
+export interface CallMedia {
+  /** UDP port that the other side is told. */
+  readonly port: number;
+  /** Begins to send and to play, or goes on in another way. */
+  configure(agreed: NegotiatedAudio): void;
+  stats(): RtpStats;
+  /** Milliseconds since the last packet came; undefined when none did. */
+  quietFor(): number | undefined;
+  /** Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface MediaAddresses {
+  /** That the other side is told. */
   address: string;
   bindAddress: string;
-  clock: Clock;
-  randomness: Randomness;
-  audio: CallAudio;
+  /** A key was pressed at the other end. */
   onDigit: (digit: string) => void;
 }
 
+/** Opens the sound of one call wherever it is dealt with, in another process for example. Rejects when it cannot. */
+export type OpenMedia = (addresses: MediaAddresses) => Promise<CallMedia>;
+
+export interface MediaPortOptions extends MediaAddresses {
+  clock: Clock;
+  randomness: Randomness;
+  audio: CallAudio;
+}
+
 /** The RTP socket of one call and its clockwork. */
-export class MediaPort {
+export class MediaPort implements CallMedia {
   readonly port: number;
   readonly #options: MediaPortOptions;
   readonly #socket: Socket;
@@ -57,7 +81,6 @@ export class MediaPort {
     return new MediaPort(options, socket);
   }
 
-  /** Begins to send and to play, or goes on in another way. */
   configure(agreed: NegotiatedAudio): void {
     this.#session.configure(agreed);
     if (!this.#timer.running && !this.#closed) this.#tick();
@@ -67,7 +90,6 @@ export class MediaPort {
     return this.#session.stats();
   }
 
-  /** Milliseconds since the last packet came; undefined when none did. */
   quietFor(): number | undefined {
     const heardAt = this.#session.heardAt;
     return heardAt === undefined ? undefined : this.#options.clock.now() - heardAt;
@@ -86,8 +108,7 @@ export class MediaPort {
       const { agreed } = this.#session;
       if (!agreed) break;
       const { name } = agreed.codec;
-      if (agreed.direction !== 'sendonly' && agreed.direction !== 'inactive')
-        audio.received?.(this.#session.play(), name);
+      for (const frame of this.#session.play()) audio.received?.(frame, name);
       const sending = agreed.direction === 'sendrecv' || agreed.direction === 'sendonly';
       const packed = this.#session.pack(sending ? audio.next?.(name) : undefined);
       if (packed) this.#socket.send(packed.packet, packed.to.port, packed.to.address, () => {});

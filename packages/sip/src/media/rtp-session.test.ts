@@ -64,18 +64,18 @@ describe('an RTP session', () => {
     const { rtp, receive } = session();
     receive(11, frame(2));
     receive(10, frame(1));
-    expect(rtp.play()).toBeUndefined();
+    expect(rtp.play()).toEqual([undefined]);
     receive(12, frame(3));
-    expect([rtp.play(), rtp.play(), rtp.play()]).toEqual([frame(1), frame(2), frame(3)]);
-    expect(rtp.play()).toBeUndefined();
+    expect([rtp.play(), rtp.play(), rtp.play()]).toEqual([[frame(1)], [frame(2)], [frame(3)]]);
+    expect(rtp.play()).toEqual([undefined]);
     receive(13, frame(4));
-    expect(rtp.play()).toEqual(frame(4));
+    expect(rtp.play()).toEqual([frame(4)]);
   });
 
   test('makes whole frames of packets of any length', () => {
     const { rtp, receive } = session();
     for (let at = 0; at < 4; at += 1) receive(at, frame(at + 1, 240));
-    const heard = Array.from({ length: 6 }, () => rtp.play());
+    const heard = Array.from({ length: 6 }, () => rtp.play()[0]);
     expect(Buffer.concat(heard as Buffer[])).toEqual(Buffer.concat([1, 2, 3, 4].map((fill) => frame(fill, 240))));
   });
 
@@ -113,7 +113,7 @@ describe('an RTP session', () => {
     expect(rtp.pack(frame(1))).toBeUndefined();
     rtp.configure(agreed({ direction: 'sendonly' }));
     for (let at = 0; at < 5; at += 1) receive(at, frame(1));
-    expect(rtp.play()).toBeUndefined();
+    expect(rtp.play()).toEqual([]);
     const packed = rtp.pack(frame(1));
     expect(parseRtp(packed?.packet as Buffer)).toMatchObject({ marker: true });
   });
@@ -132,19 +132,74 @@ describe('an RTP session', () => {
   test('starts over when the other side does', () => {
     const { rtp, receive } = session();
     for (let at = 100; at < 103; at += 1) receive(at, frame(1));
-    expect(rtp.play()).toEqual(frame(1));
+    expect(rtp.play()).toEqual([frame(1)]);
     for (let at = 9; at < 12; at += 1) receive(at, frame(2), { ssrc: 2 });
-    expect([rtp.play(), rtp.play(), rtp.play()]).toEqual([frame(2), frame(2), frame(2)]);
+    expect([rtp.play(), rtp.play(), rtp.play()]).toEqual([[frame(2)], [frame(2)], [frame(2)]]);
   });
 
-  test('hands Opus frames through as they are', () => {
-    const { rtp, receive } = session({ codec: codecs.opus, sendType: 111, receiveTypes: new Map([[111, 'opus']]) });
-    for (let at = 0; at < 3; at += 1) receive(at, Buffer.of(at, 1, 2), { type: 111 });
-    expect(rtp.play()).toEqual(Buffer.of(0, 1, 2));
+  const opus: Partial<NegotiatedAudio> = {
+    codec: codecs.opus,
+    sendType: 111,
+    receiveTypes: new Map([[111, 'opus']]),
+  };
+
+  test('hands Opus packets through as they are', () => {
+    const { rtp, receive } = session(opus);
+    for (let at = 0; at < 3; at += 1) receive(at, Buffer.of(0xf8, at), { type: 111 });
+    expect(rtp.play()).toEqual([Buffer.of(0xf8, 0)]);
     const first = parseRtp(rtp.pack(undefined)?.packet as Buffer);
     const second = parseRtp(rtp.pack(Buffer.of(7))?.packet as Buffer);
     expect((second?.timestamp ?? 0) - (first?.timestamp ?? 0)).toBe(960);
     expect(second).toMatchObject({ payloadType: 111, payload: Buffer.of(7) });
+  });
+
+  test.each([
+    ['10 ms', 0xf0, [2, 2, 2, 2, 2, 2]],
+    ['40 ms', 0xf9, [1, 0, 1, 0, 1, 0]],
+    ['60 ms', 0x18, [1, 0, 0, 1, 0, 0]],
+  ])('plays Opus packets of %s at the pace of their sound', (_, toc, counts) => {
+    const { rtp, receive } = session(opus);
+    for (let at = 0; at < 12; at += 1) receive(at, Buffer.of(toc, at), { type: 111 });
+    const played = counts.map(() => rtp.play());
+    expect(played.map((packets) => packets.length)).toEqual(counts);
+    expect(played.flat().map((packet) => packet?.[1])).toEqual(played.flat().map((_packet, at) => at));
+  });
+
+  test('takes Opus packets without sound for lost ones', () => {
+    const { rtp, receive } = session(opus);
+    for (let at = 0; at < 4; at += 1) receive(at, Buffer.of(0xfb, 0), { type: 111 });
+    expect(rtp.play()).toEqual([undefined]);
+  });
+
+  test('stays in step for thirty minutes with a sender whose clock is off, through every wrap of its numbers', () => {
+    for (const skew of [1 - 200e-6, 1 + 200e-6]) {
+      const { rtp, receive } = session();
+      let sent = 0;
+      let heard = 0;
+      let deepest = 0;
+      let last = 0;
+      let backwards = 0;
+      for (let now = 0; now < 30 * 60_000; now += 20) {
+        // Jitter of 15 ms; the numbers of the packets are in the sound, so that what is played tells its age.
+        for (; sent * 20 * skew + ((sent * 7919) % 15) <= now; sent += 1) {
+          const sound = Buffer.alloc(160);
+          sound.writeUInt32BE(sent);
+          receive((60_000 + sent) & 0xffff, sound, { at: now, timestamp: (sent * 160) >>> 0 });
+        }
+        const [played] = rtp.play();
+        if (!played) continue;
+        heard += 1;
+        if (played.readUInt32BE() < last) backwards += 1;
+        last = played.readUInt32BE();
+        if (now > 1000) deepest = Math.max(deepest, sent - last);
+      }
+      const { late, received } = rtp.stats();
+      expect(received).toBe(sent);
+      // 200 ppm are 18 frames in half an hour: that many are left out or waited for, and no more.
+      expect([late, backwards]).toEqual([0, 0]);
+      expect(sent - heard).toBeLessThan(30);
+      expect(deepest).toBeLessThan(8);
+    }
   });
 
   test('10,000 datagrams of noise cost nothing but themselves', () => {

@@ -1,5 +1,5 @@
 import type { Randomness } from '../randomness.js';
-import { G711_FRAME_SAMPLES, silenceOf, ticksPerFrame } from './codecs.js';
+import { G711_FRAME_SAMPLES, opusTicks, silenceOf, ticksPerFrame } from './codecs.js';
 import { JitterBuffer, type JitterStats } from './jitter-buffer.js';
 import type { NegotiatedAudio } from './negotiation.js';
 import type { RtpPacket } from './rtp.js';
@@ -41,6 +41,8 @@ export class RtpSession {
   #remoteSsrc: number | undefined;
   /** Bytes of G.711 that are no whole frame yet: not everybody sends 20 ms packets. */
   #rest: Buffer = Buffer.alloc(0);
+  /** Ticks of Opus that were handed out beyond the present 20 ms: nor is every packet of it that long. */
+  #ahead = 0;
   #lastEvent: number | undefined;
   #ssrc: number;
   #sequence: number;
@@ -84,6 +86,7 @@ export class RtpSession {
     if (before && before.codec.name !== agreed.codec.name) {
       this.#buffer.reset();
       this.#rest = Buffer.alloc(0);
+      this.#ahead = 0;
       // Another clock needs another stream (RFC 3550 section 5.2).
       if (before.codec.clockRate !== agreed.codec.clockRate) this.#ssrc = this.#options.randomness.below(2 ** 32);
     }
@@ -118,14 +121,29 @@ export class RtpSession {
     this.#buffer.push(packet.sequence, packet.payload);
   }
 
-  /** To be called every 20 ms: the frame to be heard now; undefined when there is none. */
-  play(): Buffer | undefined {
+  /**
+   * To be called every 20 ms: what is to be heard now. Undefined stands for 20 ms of which nothing came. G.711 is one frame of
+   * 20 ms; of Opus it is whole packets, none while the one before still sounds.
+   */
+  play(): (Buffer | undefined)[] {
     const agreed = this.#agreed;
-    if (!agreed || agreed.direction === 'sendonly' || agreed.direction === 'inactive') return undefined;
-    if (agreed.codec.name === 'opus') {
-      const frame = this.#buffer.pop();
-      return frame && frame.length > 0 ? frame : undefined;
+    if (!agreed || agreed.direction === 'sendonly' || agreed.direction === 'inactive') return [];
+    return agreed.codec.name === 'opus' ? this.#playOpus(ticksPerFrame(agreed.codec)) : [this.#playG711()];
+  }
+
+  #playOpus(ticks: number): (Buffer | undefined)[] {
+    const packets: (Buffer | undefined)[] = [];
+    while (this.#ahead < ticks) {
+      const packet = this.#buffer.pop();
+      const length = packet && opusTicks(packet);
+      packets.push(length === undefined ? undefined : packet);
+      this.#ahead += length ?? ticks;
     }
+    this.#ahead -= ticks;
+    return packets;
+  }
+
+  #playG711(): Buffer | undefined {
     while (this.#rest.length < G711_FRAME_SAMPLES) {
       const payload = this.#buffer.pop();
       if (payload === undefined || payload.length === 0) return undefined;

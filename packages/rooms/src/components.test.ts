@@ -22,7 +22,8 @@ function kind(
       if (options['filePath'] === undefined) {
         throw new RoomError('MISSING_OPTION', 'Required field "filePath" missing');
       }
-      const subscribeMode = type === 'hls' ? (options['subscribeMode'] === 'manual' ? 'manual' : 'auto') : null;
+      const chosen = options['subscribeMode'] === 'manual' ? 'manual' : 'auto';
+      const subscribeMode = type === 'file' ? null : chosen;
 
       return {
         properties: { filePath: options['filePath'] },
@@ -297,6 +298,8 @@ describe('component calls', () => {
       code: 'NOT_SUBSCRIBABLE',
       message: 'Subscribe mode is supported only for HLS and Recording components',
     });
+    const sip = await node.rooms.addComponent('kitchen', 'sip', options);
+    await expect(subscribe(sip.id)).rejects.toMatchObject({ code: 'NOT_SUBSCRIBABLE' });
     await expect(subscribe(hls.id)).rejects.toMatchObject({
       code: 'SUBSCRIBE_MODE_AUTO',
       message: `Component ${hls.id} option \`subscribe_mode\` is set to :auto`,

@@ -67,7 +67,8 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       removeComponent: ({ machine }, { componentId }) => machine.removeComponent(componentId),
       subscribeComponent: ({ machine }, { componentId, origins }) =>
         withComponent(machine, componentId, (component) => {
-          if (component.subscribeMode === null) return refusals.notSubscribable();
+          // A phone hears everybody: there is nothing to choose.
+          if (component.subscribeMode === null || component.type === 'sip') return refusals.notSubscribable();
           if (component.subscribeMode === 'auto') return refusals.subscribeModeAuto(componentId);
           machine.subscribeComponent(component, origins);
           return done(null);

@@ -1,6 +1,5 @@
 import { HlsError, type HlsService } from '@bloom/components';
-import { type LiveStreams, MediaFileError, openServedFile, type ServedFile } from '@bloom/http-api';
-import { Readable } from 'node:stream';
+import { BytesFile, type LiveStreams, MediaFileError, openServedFile } from '@bloom/http-api';
 
 /** The streams of this node as the HTTP face serves them. */
 export function liveStreams(hls: HlsService): LiveStreams {
@@ -10,17 +9,7 @@ export function liveStreams(hls: HlsService): LiveStreams {
         throw error instanceof HlsError ? new MediaFileError(error.code, error.message, { cause: error }) : error;
       });
 
-      return 'bytes' in located ? bytesAsFile(fileName, located.bytes) : openServedFile(located.directory, fileName);
+      return 'bytes' in located ? new BytesFile(fileName, located.bytes) : openServedFile(located.directory, fileName);
     },
-  };
-}
-
-function bytesAsFile(name: string, bytes: Buffer): ServedFile {
-  return {
-    name,
-    size: bytes.length,
-    // As one chunk: iterated over, a buffer gives single bytes.
-    stream: ({ start, end }) => Readable.from([bytes.subarray(start, end + 1)]),
-    close: () => Promise.resolve(),
   };
 }

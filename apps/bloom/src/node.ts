@@ -1,25 +1,17 @@
 import { createActorSystem } from '@bloom/actors';
 import { HlsService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
-import {
-  createHttpApi,
-  LocalRecordings,
-  startHttpListener,
-  type Fallback,
-  type HealthReport,
-  type HttpListener,
-} from '@bloom/http-api';
+import { createHttpApi, startHttpListener, type Fallback, type HealthReport, type HttpListener } from '@bloom/http-api';
 import type { Log } from '@bloom/log';
 import { Metrics, startMetricsServer } from '@bloom/metrics';
 import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
 import { createRooms, type ComponentKind, type RoomService, type Rooms } from '@bloom/rooms';
 import { createMediaEngine, type MediaEngine } from '@bloom/sfu';
 import { createPeerSession, createPeerSocketServer, PEER_SOCKET_PATH } from '@bloom/signaling';
-import { join } from 'node:path';
 import { Closing } from './closing.js';
 import { builtInKinds, openRecordings } from './components.js';
 import { joinCluster, type Cluster } from './cluster.js';
-import { liveStreams } from './live-streams.js';
+import { type ServedFiles, servedFiles } from './served-files.js';
 import { metricsReport } from './metrics-report.js';
 import { MediaTraffic } from './media-traffic.js';
 import { registerNodeFunctions } from './node-functions.js';
@@ -158,6 +150,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     registerNodeFunctions(joined, rooms, health);
   }
   const service = cluster?.rooms ?? rooms;
+  const files = servedFiles({ settings, system, hls, cluster });
 
   const page = settings.profile === 'development' ? pageFiles() : undefined;
   const listener = await openListener({
@@ -166,7 +159,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     metrics,
     serverSocket,
     rooms: service,
-    hls,
+    files,
     health,
     page,
     closing,
@@ -209,7 +202,7 @@ interface ListenerParts {
   serverSocket: ServerSocket;
   /** Of this node, or of the whole cluster. */
   rooms: RoomService;
-  hls: HlsService;
+  files: ServedFiles;
   health: () => HealthReport;
   page: Fallback | undefined;
   closing: Closing;
@@ -221,7 +214,7 @@ async function openListener({
   metrics,
   serverSocket,
   rooms,
-  hls,
+  files,
   health,
   page,
   closing,
@@ -229,11 +222,7 @@ async function openListener({
   const { http, profile } = settings;
   const handler = createHttpApi({
     rooms,
-    recordings: new LocalRecordings({
-      directory: join(settings.resourcesPath, 'recordings'),
-      isLive: (id) => hls.isLive(id),
-    }),
-    streams: liveStreams(hls),
+    ...files,
     health,
     log,
     metrics,

@@ -6,7 +6,10 @@ import { sendJson } from './transport.js';
 
 /** Writes what an operation answered. Node leaves the body out for HEAD. */
 export async function sendAnswer(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
-  if ('file' in answer) return sendFile(request, response, answer.file);
+  if ('file' in answer) {
+    if (answer.noStore === true) response.setHeader('cache-control', 'no-store');
+    return sendFile(request, response, answer.file);
+  }
   if ('json' in answer) return sendJson(response, answer.status, answer.json);
   if ('text' in answer) {
     response.writeHead(answer.status, {

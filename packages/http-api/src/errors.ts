@@ -15,7 +15,13 @@ export class HttpError extends Error {
   }
 }
 
-export type MediaFileErrorCode = 'INVALID_NAME' | 'NOT_FOUND' | 'OWNER_UNREACHABLE' | 'WAITED_TOO_LONG';
+export type MediaFileErrorCode =
+  | 'INVALID_NAME'
+  | 'NOT_FOUND'
+  | 'OWNER_UNREACHABLE'
+  /** The instance that has it serves as many files to others as it may. */
+  | 'TOO_BUSY'
+  | 'WAITED_TOO_LONG';
 
 /** A file of a recording or a live stream cannot be had. */
 export class MediaFileError extends Error {
@@ -56,6 +62,7 @@ const FILE_STATUS: Readonly<Record<MediaFileErrorCode, number>> = {
   INVALID_NAME: 400,
   NOT_FOUND: 404,
   OWNER_UNREACHABLE: 503,
+  TOO_BUSY: 503,
   WAITED_TOO_LONG: 503,
 };
 

@@ -8,7 +8,8 @@ export {
   type UpgradeHandler,
 } from './listener.js';
 export { noLiveStreams, type BlockingPosition, type LiveStreams, type StreamRequest } from './live-streams.js';
-export { openServedFile, type ByteRange, type ServedFile } from './media-files.js';
+export { clusterFiles, type ClusterFilesOptions } from './cluster-files/cluster-files.js';
+export { BytesFile, openServedFile, type ByteRange, type ServedFile } from './media-files.js';
 export { createOpenApiDocument, type OpenApiDocument, type OpenApiOptions } from './openapi.js';
 export { LocalRecordings, type LocalRecordingsOptions, type RecordingStore } from './recordings.js';
 export type { HealthReport } from './schemas/service.js';

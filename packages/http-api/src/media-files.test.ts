@@ -1,12 +1,11 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { MediaFileError } from './errors.js';
 import type { LiveStreams, StreamRequest } from './live-streams.js';
-import { isDirectoryItself, leavesDirectory, parseRange } from './media-files.js';
+import { BytesFile, isDirectoryItself, leavesDirectory, parseRange } from './media-files.js';
 import { LocalRecordings } from './recordings.js';
 import { TestApi } from './testing/api.js';
 
@@ -213,13 +212,7 @@ describe('GET /hls/:room_id/:file', () => {
         open: async ({ roomId, fileName, blocking }) => {
           seen.push({ roomId, fileName, blocking });
           if (outcome !== undefined) throw outcome;
-          const bytes = Buffer.from(fileName);
-          return {
-            name: fileName,
-            size: bytes.length,
-            stream: ({ start, end }) => Readable.from([bytes.subarray(start, end + 1)]),
-            close: async () => undefined,
-          };
+          return new BytesFile(fileName, Buffer.from(fileName));
         },
       };
       await api.close();
@@ -240,6 +233,7 @@ describe('GET /hls/:room_id/:file', () => {
     ])('%s asks for %s', async (path, fileName, blocking) => {
       const answer = await api.raw('GET', `/hls/r1/${path}`);
       expect([answer.status, answer.body]).toEqual([200, fileName]);
+      expect(answer.headers['cache-control']).toBe(fileName.endsWith('.m3u8') ? 'no-store' : undefined);
       expect(seen).toEqual([{ roomId: 'r1', fileName, blocking }]);
     });
 

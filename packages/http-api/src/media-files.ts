@@ -1,6 +1,6 @@
 import { type FileHandle, open, realpath } from 'node:fs/promises';
 import { posix, sep } from 'node:path';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { MediaFileError } from './errors.js';
 
 /** First and last byte, both included. */
@@ -9,12 +9,14 @@ export interface ByteRange {
   end: number;
 }
 
-/** A file as it is sent. Exactly one of `stream` and `close` is called, once. */
+/** A file as it is sent. Exactly one of `stream` and `close` is called, once; any number of `read` before. */
 export interface ServedFile {
   /** Decides the content type. */
   readonly name: string;
   /** Bytes. */
   readonly size: number;
+  /** The bytes of the range that there are; less than the range when the file has shrunk. */
+  read(range: ByteRange): Promise<Buffer>;
   stream(range: ByteRange): Readable;
   close(): Promise<void>;
 }
@@ -66,12 +68,44 @@ export async function openServedFile(directory: string, name: string): Promise<S
   return new DiskFile(name, stat.size, handle);
 }
 
+/** What is in memory, as a file. */
+export class BytesFile implements ServedFile {
+  constructor(
+    readonly name: string,
+    private readonly bytes: Buffer,
+  ) {}
+
+  get size(): number {
+    return this.bytes.length;
+  }
+
+  read({ start, end }: ByteRange): Promise<Buffer> {
+    return Promise.resolve(this.bytes.subarray(start, end + 1));
+  }
+
+  stream({ start, end }: ByteRange): Readable {
+    // As one chunk: iterated over, a buffer gives single bytes.
+    return Readable.from([this.bytes.subarray(start, end + 1)]);
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
 class DiskFile implements ServedFile {
   constructor(
     readonly name: string,
     readonly size: number,
     private readonly handle: FileHandle,
   ) {}
+
+  async read({ start, end }: ByteRange): Promise<Buffer> {
+    const buffer = Buffer.allocUnsafe(end - start + 1);
+    const { bytesRead } = await this.handle.read(buffer, 0, buffer.length, start);
+
+    return buffer.subarray(0, bytesRead);
+  }
 
   stream({ start, end }: ByteRange): Readable {
     return this.handle.createReadStream({ start, end, autoClose: true });

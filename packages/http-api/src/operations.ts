@@ -25,7 +25,7 @@ export type Answer =
   | { status: 200 | 201; json: unknown }
   | { status: 201; text: string }
   | { status: 204 }
-  | { status: 200; file: ServedFile };
+  | { status: 200; file: ServedFile; noStore?: boolean };
 
 export type Operation = (call: Call) => Promise<Answer>;
 
@@ -158,15 +158,17 @@ export function createOperations({
       return DONE;
     },
 
-    get_recording_content: async ({ params }) => ({
+    get_recording_content: async ({ params, signal }) => ({
       status: 200,
-      file: await recordings.open(param(params, 'recording_id'), param(params, 'filename')),
+      file: await recordings.open(param(params, 'recording_id'), param(params, 'filename'), signal),
     }),
 
-    get_hls_content: async ({ params, query, signal }) => ({
-      status: 200,
-      file: await streams.open(streamRequest(param(params, 'room_id'), param(params, 'filename'), query, signal)),
-    }),
+    get_hls_content: async ({ params, query, signal }) => {
+      const request = streamRequest(param(params, 'room_id'), param(params, 'filename'), query, signal);
+
+      // A playlist that grows must come from here each time, whatever stands between here and the player.
+      return { status: 200, file: await streams.open(request), noStore: request.fileName.endsWith('.m3u8') };
+    },
 
     healthcheck: async () => ({ status: 200, json: { data: await health() } }),
   };

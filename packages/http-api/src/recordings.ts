@@ -9,8 +9,8 @@ export interface RecordingStore {
   list(scope: 'local' | 'cluster'): Promise<{ ids: string[]; unreachable: string[] }>;
   /** @throws MediaFileError */
   remove(id: string): Promise<void>;
-  /** @throws MediaFileError */
-  open(id: string, fileName: string): Promise<ServedFile>;
+  /** `signal` is aborted when the client is gone. @throws MediaFileError */
+  open(id: string, fileName: string, signal: AbortSignal): Promise<ServedFile>;
 }
 
 export interface LocalRecordingsOptions {
@@ -34,6 +34,16 @@ export class LocalRecordings implements RecordingStore {
       if (isMissing(cause)) return { ids: [], unreachable: [] };
       throw new HttpError(404, 'Unable to obtain recordings', { cause });
     }
+  }
+
+  /** @throws MediaFileError INVALID_NAME */
+  async holds(id: string): Promise<boolean> {
+    checkId(id);
+
+    return this.directoryOf(id).then(
+      () => true,
+      () => false,
+    );
   }
 
   async remove(id: string): Promise<void> {

@@ -195,7 +195,7 @@ export class ClusterRooms implements RoomService {
     const { port, rooms, now, tokenKey } = this.#options;
     const claim = verifyPeerToken(token, now(), tokenKey);
     if (typeof claim === 'string') return claim;
-    const owner = await this.#ownerOf(claim.roomId).catch(() => undefined);
+    const owner = await this.ownerOf(claim.roomId).catch(() => undefined);
     if (!owner) return 'room not found';
     if (owner === port.self) return rooms.attachPeer(token, socket);
     const room = await port.call(owner, { type: 'roomRef', roomId: claim.roomId }, FORWARD_TIMEOUT_MS);
@@ -205,7 +205,7 @@ export class ClusterRooms implements RoomService {
   /** Runs a call on the node that owns the room. */
   async #forward<T>(call: ServiceCall): Promise<T> {
     const { port, rooms, log } = this.#options;
-    const owner = await this.#ownerOf(call.roomId);
+    const owner = await this.ownerOf(call.roomId);
     if (owner === port.self) return serve(rooms, call) as Promise<T>;
     const outcome = await port.call(owner, { type: 'serve', call }, FORWARD_TIMEOUT_MS).catch((error: unknown) => {
       log.warn('cluster.forward_failed', { node: owner, roomId: call.roomId, method: call.method, error });
@@ -214,8 +214,11 @@ export class ClusterRooms implements RoomService {
     return unwrap(outcome) as T;
   }
 
-  /** @throws {RoomError} `ROOM_NOT_FOUND`, or `OWNER_UNREACHABLE` when the owner is known but cut off. */
-  async #ownerOf(roomId: string): Promise<string> {
+  /**
+   * The node that owns the room.
+   * @throws {RoomError} `ROOM_NOT_FOUND`, or `OWNER_UNREACHABLE` when the owner is known but cut off.
+   */
+  async ownerOf(roomId: string): Promise<string> {
     const { port } = this.#options;
     const known = this.#directory.ownerOf(roomId);
     if (known?.reachable) return known.node;

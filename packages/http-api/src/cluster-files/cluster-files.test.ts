@@ -1,0 +1,380 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ActorSystem, createActorSystem } from '@bloom/actors';
+import { silentLog } from '@bloom/log';
+import { RoomError } from '@bloom/rooms';
+import { MediaFileError } from '../errors.js';
+import type { LiveStreams, StreamRequest } from '../live-streams.js';
+import { BytesFile, type ServedFile } from '../media-files.js';
+import { LocalRecordings } from '../recordings.js';
+import { ClusterRecordings } from './cluster-recordings.js';
+import { ClusterStreams } from './cluster-streams.js';
+import { fileBehaviour } from './file-actor.js';
+import { CHUNK_BYTES, FILES_ACTOR, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
+import { type FilesPort, RemoteFiles } from './remote-files.js';
+
+/** A stream of one room: what its tests put there, and requests that wait. */
+class TestStream implements LiveStreams {
+  readonly files = new Map<string, Buffer>();
+  readonly asked: string[] = [];
+  readonly aborted: string[] = [];
+  readonly closed: string[] = [];
+  readonly #waiting = new Map<string, () => void>();
+
+  async open({ fileName, blocking, signal }: StreamRequest): Promise<ServedFile> {
+    this.asked.push(fileName);
+    if (blocking !== undefined) {
+      await new Promise<void>((resolve, reject) => {
+        this.#waiting.set(fileName, resolve);
+        signal.addEventListener('abort', () => {
+          this.aborted.push(fileName);
+          reject(new MediaFileError('NOT_FOUND', `Nobody waits for ${fileName} any more`));
+        });
+      });
+    }
+    const bytes = this.files.get(fileName);
+    if (bytes === undefined) throw new MediaFileError('NOT_FOUND', `File not found: ${fileName}`);
+    const file = new BytesFile(fileName, bytes);
+    file.close = async () => void this.closed.push(fileName);
+
+    return file;
+  }
+
+  release(fileName: string): void {
+    this.#waiting.get(fileName)?.();
+  }
+}
+
+class TestNode {
+  readonly stream = new TestStream();
+  readonly system: ActorSystem = createActorSystem({ log: silentLog });
+  readonly live = new Set<string>();
+  frozen = false;
+  recordings!: LocalRecordings;
+  #directory = '';
+
+  constructor(readonly name: string) {}
+
+  async open(maxOpen = 1_000): Promise<this> {
+    this.#directory = await mkdtemp(join(tmpdir(), 'bloom-cluster-files-'));
+    this.recordings = new LocalRecordings({ directory: this.#directory, isLive: (id) => this.live.has(id) });
+    const actor = this.system.spawn(fileBehaviour({ streams: this.stream, recordings: this.recordings, maxOpen }));
+    this.system.register(FILES_ACTOR, actor);
+    return this;
+  }
+
+  async record(id: string, fileName: string, content: string | Buffer): Promise<void> {
+    await mkdir(join(this.#directory, id), { recursive: true });
+    await writeFile(join(this.#directory, id, fileName), content);
+  }
+
+  async close(): Promise<void> {
+    await this.system.close();
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+}
+
+/** Node `a` of the cluster `a`, `b`, `c`, as its clients see it. */
+class Cluster {
+  readonly nodes = new Map(['a', 'b', 'c'].map((name) => [name, new TestNode(name)]));
+  readonly members = new Set(['b', 'c']);
+  readonly calls: string[] = [];
+  readonly timers: { ms: number; callback: () => void }[] = [];
+  owner: string | RoomError = 'b';
+  readonly port: FilesPort = {
+    members: () => [...this.members],
+    call: (node, message, timeoutMs) => {
+      this.calls.push(`${node} ${message.type}`);
+      if (!this.members.has(node)) return Promise.reject(new Error(`no connection to ${node}`));
+      const { system, frozen } = this.node(node);
+      if (frozen) return Promise.reject(new Error(`no answer within ${timeoutMs} ms`));
+
+      return system.call<FilesProtocol, typeof message.type>(FILES_ACTOR, message, timeoutMs) as never;
+    },
+    cast: (node, message) => {
+      this.calls.push(`${node} ${message.type}`);
+      void this.node(node).system.cast<FilesProtocol>(FILES_ACTOR, message);
+    },
+  };
+  readonly remote = new RemoteFiles(this.port);
+  readonly streams = new ClusterStreams({
+    self: 'a',
+    local: this.node('a').stream,
+    remote: this.remote,
+    ownerOf: async () => {
+      if (this.owner instanceof RoomError) throw this.owner;
+      return this.owner;
+    },
+    after: (ms, callback) => void this.timers.push({ ms, callback }),
+  });
+  recordings!: ClusterRecordings;
+
+  node(name: string): TestNode {
+    return this.nodes.get(name)!;
+  }
+
+  async open(): Promise<this> {
+    for (const node of this.nodes.values()) await node.open();
+    this.recordings = new ClusterRecordings({
+      local: this.node('a').recordings,
+      remote: this.remote,
+      lostNodes: () => ['z'],
+    });
+    return this;
+  }
+
+  /** A request of a client of `a`; `leave` is its going away. */
+  ask(fileName: string, blocking?: StreamRequest['blocking']): { file: Promise<ServedFile>; leave: () => void } {
+    const gone = new AbortController();
+    const file = this.streams.open({ roomId: 'room', fileName, blocking, signal: gone.signal });
+    file.catch(() => undefined);
+    return { file, leave: () => gone.abort() };
+  }
+
+  async idle(): Promise<void> {
+    for (const { system } of this.nodes.values()) await system.idle();
+  }
+}
+
+const { signal } = new AbortController();
+const bytesOf = (size: number): Buffer => Buffer.alloc(size, Buffer.from('0123456789abcdefg'));
+
+async function contentOf(file: ServedFile, range = { start: 0, end: file.size - 1 }): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of file.stream(range)) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+let cluster: Cluster;
+
+beforeEach(async () => {
+  cluster = await new Cluster().open();
+});
+afterEach(async () => {
+  for (const node of cluster.nodes.values()) await node.close();
+});
+
+describe('a stream of a room on another node', () => {
+  test('is read from there: small files at once, large ones in pieces, ranges of either', async () => {
+    const { stream } = cluster.node('b');
+    const large = bytesOf(5 * 1024 * 1024 + 17);
+    stream.files.set('index.m3u8', Buffer.from('#EXTM3U\n')).set('big.m4s', large).set('empty.m4s', Buffer.alloc(0));
+
+    expect((await contentOf(await cluster.ask('index.m3u8').file)).toString()).toBe('#EXTM3U\n');
+    expect((await cluster.ask('empty.m4s').file).size).toBe(0);
+    expect(cluster.calls).toEqual(['b open', 'b open']);
+
+    const file = await cluster.ask('big.m4s').file;
+    expect(file.size).toBe(large.length);
+    expect((await contentOf(file)).equals(large)).toBe(true);
+    const middle = { start: HEAD_BYTES - 5, end: HEAD_BYTES + CHUNK_BYTES + 5 };
+    const again = await cluster.ask('big.m4s').file;
+    expect((await contentOf(again, middle)).equals(large.subarray(middle.start, middle.end + 1))).toBe(true);
+    await cluster.idle();
+    expect(stream.closed).toEqual(['index.m3u8', 'empty.m4s', 'big.m4s', 'big.m4s']);
+  });
+
+  test('asks for the next piece of a large file when the client takes it, not before', async () => {
+    cluster.node('b').stream.files.set('big.m4s', bytesOf(6 * 1024 * 1024));
+    const file = await cluster.ask('big.m4s').file;
+    const reader = file.stream({ start: 0, end: file.size - 1 });
+    reader.read(0);
+    await cluster.idle();
+    const reads = cluster.calls.filter((call) => call === 'b read').length;
+    expect(reads).toBeLessThan(4);
+    reader.destroy();
+    await new Promise((resolve) => reader.once('close', resolve));
+    await cluster.idle();
+    expect(cluster.node('b').stream.closed).toEqual(['big.m4s']);
+  });
+
+  test('is asked once for what many wait for, and the next request is a new one', async () => {
+    const { stream } = cluster.node('b');
+    stream.files.set('main.m3u8', Buffer.from('the newest'));
+    const viewers = Array.from({ length: 50 }, () => cluster.ask('main.m3u8', { segment: 3, part: 1 }));
+    await cluster.idle();
+    expect(stream.asked).toEqual(['main.m3u8']);
+    stream.release('main.m3u8');
+    const texts = await Promise.all(viewers.map(async ({ file }) => (await contentOf(await file)).toString()));
+    expect(new Set(texts)).toEqual(new Set(['the newest']));
+    const next = cluster.ask('main.m3u8', { segment: 3, part: 2 });
+    await cluster.idle();
+    expect(stream.asked).toHaveLength(2);
+    stream.release('main.m3u8');
+    await next.file;
+  });
+
+  test('keeps what does not change for a moment, and playlists not at all', async () => {
+    const { stream } = cluster.node('b');
+    stream.files.set('main.m3u8', Buffer.from('list')).set('s_0_part.m4s', Buffer.from('part'));
+    stream.files.set('s.m4s', Buffer.from('segment'));
+    for (const name of ['main.m3u8', 's_0_part.m4s', 's.m4s']) {
+      await cluster.ask(name).file;
+      await cluster.ask(name).file;
+    }
+    expect(stream.asked).toEqual(['main.m3u8', 'main.m3u8', 's_0_part.m4s', 's.m4s']);
+    for (const { callback } of cluster.timers) callback();
+    await cluster.ask('s_0_part.m4s').file;
+    expect(stream.asked).toHaveLength(5);
+  });
+
+  test('nobody waits there any more when the last viewer has gone', async () => {
+    const { stream } = cluster.node('b');
+    const [first, second] = [
+      cluster.ask('main.m3u8', { segment: 1, part: 0 }),
+      cluster.ask('main.m3u8', { segment: 1, part: 0 }),
+    ];
+    await cluster.idle();
+    first.leave();
+    await cluster.idle();
+    expect(stream.aborted).toEqual([]);
+    second.leave();
+    await cluster.idle();
+    expect(stream.aborted).toEqual(['main.m3u8']);
+    await expect(second.file).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  test('a request that waits holds up nothing else', async () => {
+    const { stream } = cluster.node('b');
+    stream.files.set('main.m3u8', Buffer.from('list')).set('s.m4s', bytesOf(CHUNK_BYTES * 3));
+    const waiting = Array.from({ length: 100 }, (_, i) => cluster.ask('main.m3u8', { segment: i, part: 0 }));
+    await cluster.idle();
+    expect((await contentOf(await cluster.ask('s.m4s').file)).length).toBe(CHUNK_BYTES * 3);
+    for (const { leave } of waiting) leave();
+    await cluster.idle();
+    expect(stream.aborted).toHaveLength(100);
+  });
+
+  test('refusals are those of its owner, and an unknown room has no file', async () => {
+    await expect(cluster.ask('none.m4s').file).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      message: 'File not found: none.m4s',
+    });
+    cluster.owner = new RoomError('ROOM_NOT_FOUND', 'Room room does not exist');
+    await expect(cluster.ask('x.m4s').file).rejects.toMatchObject({ message: 'File not found: x.m4s' });
+    cluster.owner = new RoomError('OWNER_UNREACHABLE', 'Room room lives on b, which cannot be reached now');
+    await expect(cluster.ask('x.m4s').file).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+  });
+
+  test('an owner that does not answer is named, and a file breaks off with it', async () => {
+    cluster.node('b').stream.files.set('big.m4s', bytesOf(6 * 1024 * 1024));
+    const file = await cluster.ask('big.m4s').file;
+    cluster.node('b').frozen = true;
+    await expect(contentOf(file)).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+    await expect(cluster.ask('big.m4s').file).rejects.toMatchObject({
+      code: 'OWNER_UNREACHABLE',
+      message: 'Room room lives on b, which cannot be reached now',
+    });
+  });
+
+  test('an own room is served from here', async () => {
+    cluster.owner = 'a';
+    cluster.node('a').stream.files.set('index.m3u8', Buffer.from('mine'));
+    expect((await contentOf(await cluster.ask('index.m3u8').file)).toString()).toBe('mine');
+    expect(cluster.calls).toEqual([]);
+  });
+});
+
+describe('what a node opens for others', () => {
+  test('is bounded, and counts what is waited for', async () => {
+    const owner = await new TestNode('d').open(2);
+    try {
+      owner.stream.files.set('x', Buffer.from('x')).set('big', bytesOf(HEAD_BYTES + 1));
+      const ask = (request: string, fileName: string, blocking?: { segment: number; part: number }) =>
+        owner.system.call<FilesProtocol, 'open'>(FILES_ACTOR, {
+          type: 'open',
+          request,
+          file: { kind: 'stream', roomId: 'r', fileName, ...(blocking === undefined ? {} : { blocking }) },
+        });
+      expect(await ask('1', 'big')).toMatchObject({ ok: true, value: { size: HEAD_BYTES + 1 } });
+      const waiting = ask('2', 'x', { segment: 0, part: 0 });
+      await owner.system.idle();
+      expect(await ask('3', 'x')).toMatchObject({ ok: false, code: 'TOO_BUSY' });
+      owner.system.cast<FilesProtocol>(FILES_ACTOR, { type: 'close', request: '2' });
+      expect(await waiting).toMatchObject({ ok: false, code: 'NOT_FOUND' });
+      expect(await ask('4', 'x')).toMatchObject({ ok: true });
+      owner.system.cast<FilesProtocol>(FILES_ACTOR, { type: 'close', request: '1' });
+      expect(
+        await owner.system.call<FilesProtocol, 'read'>(FILES_ACTOR, {
+          type: 'read',
+          request: '1',
+          start: 0,
+          length: 9,
+        }),
+      ).toMatchObject({ ok: false, code: 'NOT_FOUND' });
+      expect(owner.stream.closed).toEqual(['x', 'big']);
+    } finally {
+      await owner.close();
+    }
+  });
+});
+
+describe('recordings', () => {
+  const fetch = async (id: string, name: string): Promise<string> =>
+    (await contentOf(await cluster.recordings.open(id, name, signal))).toString();
+
+  test('of every node are listed, each id once, with the nodes that did not answer', async () => {
+    await cluster.node('a').record('one', 'index.m3u8', 'x');
+    await cluster.node('b').record('one', 'index.m3u8', 'x');
+    await cluster.node('b').record('two', 'index.m3u8', 'x');
+    cluster.node('c').frozen = true;
+    const { ids, unreachable } = await cluster.recordings.list('cluster');
+    expect([ids.toSorted(), unreachable]).toEqual([
+      ['one', 'two'],
+      ['c', 'z'],
+    ]);
+    expect(await cluster.recordings.list('local')).toEqual({ ids: ['one'], unreachable: [] });
+  });
+
+  test('are served and removed wherever they are, the own one first', async () => {
+    await cluster.node('a').record('one', 'index.m3u8', 'mine');
+    await cluster.node('b').record('one', 'index.m3u8', 'yours');
+    await cluster.node('c').record('film', 'main.m4s', bytesOf(HEAD_BYTES * 2));
+    expect(await fetch('one', 'index.m3u8')).toBe('mine');
+    const film = await cluster.recordings.open('film', 'main.m4s', signal);
+    expect((await contentOf(film)).equals(bytesOf(HEAD_BYTES * 2))).toBe(true);
+    await cluster.recordings.remove('film');
+    await expect(fetch('film', 'main.m4s')).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      message: 'Recording film not found',
+    });
+    await cluster.recordings.remove('one');
+    expect(await fetch('one', 'index.m3u8')).toBe('yours');
+  });
+
+  test('are found anew when they have moved, and asked for once while they stay', async () => {
+    await cluster.node('b').record('one', 'x', '1');
+    expect(await fetch('one', 'x')).toBe('1');
+    cluster.calls.length = 0;
+    expect(await fetch('one', 'x')).toBe('1');
+    expect(cluster.calls).toEqual(['b open']);
+    await expect(fetch('one', 'y')).rejects.toMatchObject({ message: 'File not found: y' });
+    await cluster.node('b').recordings.remove('one');
+    await cluster.node('c').record('one', 'x', '2');
+    expect(await fetch('one', 'x')).toBe('2');
+  });
+
+  test('that are live are not served, and bad names are refused whoever has them', async () => {
+    await cluster.node('b').record('one', 'x', '1');
+    cluster.node('b').live.add('one');
+    await expect(fetch('one', 'x')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(fetch('../one', 'x')).rejects.toMatchObject({ code: 'INVALID_NAME' });
+    await expect(fetch('one', '../x')).rejects.toMatchObject({ message: 'Invalid filename, got: ../x' });
+    await expect(cluster.recordings.remove('.')).rejects.toMatchObject({ code: 'INVALID_NAME' });
+  });
+
+  test('on a node that cannot be reached are never said not to exist', async () => {
+    await cluster.node('b').record('one', 'x', '1');
+    await fetch('one', 'x');
+    cluster.members.delete('b');
+    await expect(fetch('one', 'x')).rejects.toMatchObject({
+      code: 'OWNER_UNREACHABLE',
+      message: 'Recording one lives on b, which cannot be reached now',
+    });
+    await expect(cluster.recordings.remove('one')).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+    cluster.node('c').frozen = true;
+    await expect(fetch('other', 'x')).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+  });
+});

@@ -1,0 +1,54 @@
+import type { ActorSystem, RemoteActors } from '@bloom/actors';
+import type { LiveStreams } from '../live-streams.js';
+import type { LocalRecordings, RecordingStore } from '../recordings.js';
+import { ClusterRecordings } from './cluster-recordings.js';
+import { ClusterStreams } from './cluster-streams.js';
+import { fileBehaviour } from './file-actor.js';
+import { FILES_ACTOR, type FilesProtocol } from './file-messages.js';
+import { type FilesPort, RemoteFiles } from './remote-files.js';
+
+export interface ClusterFilesOptions {
+  system: ActorSystem;
+  remote: RemoteActors;
+  /** Full name of the own node. */
+  self: string;
+  /** The node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
+  ownerOf(roomId: string): Promise<string>;
+  /** Lost nodes that are remembered. */
+  lostNodes(): readonly string[];
+  /** Of this node. */
+  streams: LiveStreams;
+  recordings: LocalRecordings;
+}
+
+/** Gives the files of this node to the other nodes, and those of the others to the clients of this one. */
+export function clusterFiles(options: ClusterFilesOptions): { streams: LiveStreams; recordings: RecordingStore } {
+  const { system, remote, self, ownerOf, lostNodes, streams, recordings } = options;
+  // What is queued is bounded where it comes from; and what one node closes another one must not keep open.
+  const mailbox = { essential: ['close', 'read'] } as const;
+  const actor = system.spawn(fileBehaviour({ streams, recordings }), { name: FILES_ACTOR, mailbox });
+  system.register(FILES_ACTOR, actor);
+
+  const port: FilesPort = {
+    members: () => remote.node?.nodes('members') ?? [],
+    call: (node, message, timeoutMs) =>
+      system.call<FilesProtocol, typeof message.type>(
+        remote.remote<FilesProtocol>(node, FILES_ACTOR),
+        message,
+        timeoutMs,
+      ) as never,
+    cast: (node, message) => void system.cast<FilesProtocol>(remote.remote<FilesProtocol>(node, FILES_ACTOR), message),
+  };
+  const files = new RemoteFiles(port);
+
+  return {
+    streams: new ClusterStreams({
+      self,
+      local: streams,
+      remote: files,
+      ownerOf,
+      after: (ms, callback) => void setTimeout(callback, ms).unref(),
+    }),
+    recordings: new ClusterRecordings({ local: recordings, remote: files, lostNodes }),
+  };
+}

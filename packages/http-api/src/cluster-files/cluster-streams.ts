@@ -1,0 +1,55 @@
+import { RoomError } from '@bloom/rooms';
+import { MediaFileError } from '../errors.js';
+import type { LiveStreams, StreamRequest } from '../live-streams.js';
+import type { ServedFile } from '../media-files.js';
+import type { RemoteFiles } from './remote-files.js';
+import { SharedFiles, type SharedFilesOptions } from './shared-files.js';
+
+export interface ClusterStreamsOptions extends SharedFilesOptions {
+  self: string;
+  /** Of this node. */
+  local: LiveStreams;
+  remote: RemoteFiles;
+  /** The node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
+  ownerOf(roomId: string): Promise<string>;
+}
+
+/**
+ * How long pieces that do not change are kept for viewers who come a little later. Shorter than it takes a new stream in
+ * the same room to come to a piece of the same name.
+ */
+const KEPT_MS = { part: 300, segment: 1_500 } as const;
+
+/** The live streams of the whole cluster: any node serves the stream of any room. */
+export class ClusterStreams implements LiveStreams {
+  private readonly shared: SharedFiles;
+
+  constructor(private readonly options: ClusterStreamsOptions) {
+    this.shared = new SharedFiles(options);
+  }
+
+  async open(request: StreamRequest): Promise<ServedFile> {
+    const { self, local, remote, ownerOf } = this.options;
+    const { roomId, fileName, blocking, signal } = request;
+    const owner = await ownerOf(roomId).catch((error: unknown) => {
+      if (error instanceof RoomError && error.code === 'ROOM_NOT_FOUND') {
+        throw new MediaFileError('NOT_FOUND', `File not found: ${fileName}`);
+      }
+      throw error;
+    });
+    if (owner === self) return local.open(request);
+
+    const address = { kind: 'stream', roomId, fileName, ...(blocking === undefined ? {} : { blocking }) } as const;
+    const key = JSON.stringify([owner, roomId, fileName, blocking?.segment, blocking?.part]);
+
+    return this.shared.get({ key, name: fileName, keepMs: keepMs(fileName), signal }, (shared) =>
+      remote.open(owner, address, shared),
+    );
+  }
+}
+
+function keepMs(fileName: string): number {
+  if (!fileName.endsWith('.m4s')) return 0;
+
+  return fileName.endsWith('_part.m4s') ? KEPT_MS.part : KEPT_MS.segment;
+}

@@ -1,0 +1,156 @@
+import { later, type ActorContext, type Behaviour } from '@bloom/actors';
+import { MediaFileError } from '../errors.js';
+import type { LiveStreams } from '../live-streams.js';
+import type { ServedFile } from '../media-files.js';
+import type { LocalRecordings } from '../recordings.js';
+import { CHUNK_BYTES, type FileAddress, type FileOutcome, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
+
+export interface FileActorOptions {
+  /** Of this node. */
+  streams: LiveStreams;
+  recordings: Pick<LocalRecordings, 'list' | 'open' | 'remove' | 'holds'>;
+  /** Files open or waited for on behalf of other nodes, at most. */
+  maxOpen?: number;
+}
+
+interface Entry {
+  readonly abort: AbortController;
+  file: ServedFile | undefined;
+  usedAt: number;
+  reading: number;
+}
+
+type State = Map<string, Entry>;
+
+const MAX_OPEN = 1_000;
+/** An open file that nobody reads: the other node is gone, or its client. */
+const IDLE_MS = 60_000;
+const SWEEP_MS = 10_000;
+
+type Protocol = FilesProtocol & { sweep: (message: object) => void };
+
+/**
+ * Gives the files of this node to the other nodes, in pieces that they ask for one after another. Nothing waits for
+ * anything else: what is not there yet is answered when it comes.
+ */
+export function fileBehaviour({
+  streams,
+  recordings,
+  maxOpen = MAX_OPEN,
+}: FileActorOptions): Behaviour<Protocol, State> {
+  const open = async (state: State, request: string, address: FileAddress, now: () => number) => {
+    if (state.size >= maxOpen) {
+      throw new MediaFileError(
+        'TOO_BUSY',
+        `${address.fileName}: ${maxOpen} files are open for other instances already`,
+      );
+    }
+    const entry: Entry = { abort: new AbortController(), file: undefined, usedAt: now(), reading: 1 };
+    state.set(request, entry);
+    let kept = false;
+    try {
+      const file = await openLocally(address, entry.abort.signal);
+      const head = await beginningOf(file).catch((error: unknown) => abandon(file, error));
+      kept = head.length < file.size && !entry.abort.signal.aborted;
+      if (kept) entry.file = file;
+      else await file.close();
+
+      return { size: file.size, head };
+    } finally {
+      entry.reading -= 1;
+      entry.usedAt = now();
+      if (!kept && state.get(request) === entry) state.delete(request);
+    }
+  };
+
+  const openLocally = (address: FileAddress, signal: AbortSignal): Promise<ServedFile> => {
+    if (address.kind === 'recording') return recordings.open(address.id, address.fileName);
+    const { roomId, fileName, blocking } = address;
+
+    return streams.open({ roomId, fileName, blocking, signal });
+  };
+
+  const read = async (entry: Entry | undefined, start: number, length: number, now: () => number) => {
+    const file = entry?.file;
+    if (entry === undefined || file === undefined)
+      throw new MediaFileError('NOT_FOUND', 'The file is not open any more');
+    const end = Math.min(start + Math.min(length, CHUNK_BYTES), file.size) - 1;
+    entry.reading += 1;
+    try {
+      return end < start ? Buffer.alloc(0) : await file.read({ start, end });
+    } finally {
+      entry.reading -= 1;
+      entry.usedAt = now();
+      if (entry.abort.signal.aborted) await closeWhenIdle(entry);
+    }
+  };
+
+  return {
+    kind: 'files-node',
+    init: (context) => {
+      sweepLater(context);
+
+      return new Map();
+    },
+    handlers: {
+      open: (state, { request, file }, context) => later(outcomeOf(open(state, request, file, () => context.now()))),
+      read: (state, { request, start, length }, context) =>
+        later(outcomeOf(read(state.get(request), start, length, () => context.now()))),
+      close: (state, { request }) => {
+        const entry = state.get(request);
+        if (entry !== undefined) drop(state, request, entry);
+      },
+      recordings: () => later(outcomeOf(recordings.list().then(({ ids }) => ids))),
+      holds: (_state, { id }) => later(recordings.holds(id).catch(() => false)),
+      remove: (_state, { id }) => later(outcomeOf(recordings.remove(id).then(() => null))),
+      sweep: (state, _message, context) => {
+        const before = context.now() - IDLE_MS;
+        for (const [request, entry] of state) {
+          if (entry.reading === 0 && entry.usedAt < before) drop(state, request, entry);
+        }
+        sweepLater(context);
+      },
+    },
+    onStop: (state) => {
+      for (const [request, entry] of state) drop(state, request, entry);
+    },
+  };
+}
+
+function sweepLater(context: ActorContext<Protocol>): void {
+  context.setTimer('sweep', SWEEP_MS, { type: 'sweep' });
+}
+
+function drop(state: State, request: string, entry: Entry): void {
+  state.delete(request);
+  entry.abort.abort();
+  void closeWhenIdle(entry);
+}
+
+async function closeWhenIdle(entry: Entry): Promise<void> {
+  const { file } = entry;
+  if (file === undefined || entry.reading > 0) return;
+  entry.file = undefined;
+  await file.close().catch(() => undefined);
+}
+
+async function beginningOf(file: ServedFile): Promise<Buffer> {
+  const end = Math.min(file.size, HEAD_BYTES) - 1;
+
+  return end < 0 ? Buffer.alloc(0) : file.read({ start: 0, end });
+}
+
+async function abandon(file: ServedFile, error: unknown): Promise<never> {
+  await file.close().catch(() => undefined);
+  throw error;
+}
+
+/** Errors that the other node's client may see, as values, so that they can travel; anything else is a fault of ours. */
+async function outcomeOf<T>(work: Promise<T>): Promise<FileOutcome<T>> {
+  try {
+    return { ok: true, value: await work };
+  } catch (error) {
+    if (error instanceof MediaFileError) return { ok: false, code: error.code, message: error.message };
+    throw error;
+  }
+}

@@ -1,0 +1,95 @@
+import { BytesFile, type ServedFile } from '../media-files.js';
+
+export interface SharedFilesOptions {
+  /** Calls back once after so many ms. */
+  after(ms: number, callback: () => void): void;
+}
+
+interface Flight {
+  readonly abort: AbortController;
+  readonly loaded: Promise<Loaded>;
+  waiting: number;
+}
+
+/** All of it; or, when it is too large to be kept, a file for the first who takes it. */
+type Loaded = { bytes: Buffer } | { file: ServedFile; taken: boolean };
+
+/** Larger files are fetched by each who wants one. */
+const MAX_BYTES = 4 * 1024 * 1024;
+const MAX_KEPT_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Fetches once what many want at the same time: the viewers of a stream all wait for the same part. What has come may be
+ * kept for a moment, for those who come a little later.
+ */
+export class SharedFiles {
+  private readonly flights = new Map<string, Flight>();
+  private keptBytes = 0;
+
+  constructor(private readonly options: SharedFilesOptions) {}
+
+  /** `open` is aborted when nobody waits any more. */
+  async get(
+    request: { key: string; name: string; keepMs: number; signal: AbortSignal },
+    open: (signal: AbortSignal) => Promise<ServedFile>,
+  ): Promise<ServedFile> {
+    const { key, name, signal } = request;
+    let flight = this.flights.get(key);
+    if (flight === undefined) {
+      const abort = new AbortController();
+      flight = { abort, loaded: load(open, abort.signal), waiting: 0 };
+      this.flights.set(key, flight);
+      this.settle(key, flight, request.keepMs);
+    }
+    const loaded = await this.wait(key, flight, signal);
+    if ('bytes' in loaded) return new BytesFile(name, loaded.bytes);
+    if (loaded.taken) return open(signal);
+    loaded.taken = true;
+
+    return loaded.file;
+  }
+
+  private async wait(key: string, flight: Flight, signal: AbortSignal): Promise<Loaded> {
+    flight.waiting += 1;
+    let settled = false;
+    const left = (): void => {
+      if (settled) return;
+      flight.waiting -= 1;
+      if (flight.waiting > 0) return;
+      if (this.flights.get(key) === flight) this.flights.delete(key);
+      flight.abort.abort();
+    };
+    signal.addEventListener('abort', left, { once: true });
+    try {
+      return await flight.loaded;
+    } finally {
+      settled = true;
+      signal.removeEventListener('abort', left);
+    }
+  }
+
+  private settle(key: string, flight: Flight, keepMs: number): void {
+    const forget = (): void => {
+      if (this.flights.get(key) === flight) this.flights.delete(key);
+    };
+    flight.loaded.then((loaded) => {
+      const size = 'bytes' in loaded ? loaded.bytes.length : Number.POSITIVE_INFINITY;
+      if (keepMs === 0 || this.keptBytes + size > MAX_KEPT_BYTES) return forget();
+      this.keptBytes += size;
+      this.options.after(keepMs, () => {
+        this.keptBytes -= size;
+        forget();
+      });
+    }, forget);
+  }
+}
+
+async function load(open: (signal: AbortSignal) => Promise<ServedFile>, signal: AbortSignal): Promise<Loaded> {
+  const file = await open(signal);
+  if (file.size > MAX_BYTES) return { file, taken: false };
+  try {
+    return { bytes: file.size === 0 ? Buffer.alloc(0) : await file.read({ start: 0, end: file.size - 1 }) };
+  } finally {
+    await file.close();
+  }
+}

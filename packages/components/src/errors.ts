@@ -3,6 +3,12 @@ export type ComponentErrorCode =
   | 'BAD_OGG'
   /** The bytes are no H.264 stream that WebRTC receivers can play. */
   | 'BAD_H264'
+  /** The bytes are no MP4 file that a recording has written. */
+  | 'BAD_MP4'
+  /** A recording lacks what it takes to compose it. */
+  | 'BAD_RECORDING'
+  /** Composing a recording failed. */
+  | 'MIX_FAILED'
   /** An upload did not succeed. */
   | 'UPLOAD_FAILED';
 

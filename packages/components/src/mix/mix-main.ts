@@ -1,0 +1,29 @@
+/**
+ * The forked process that mixes one recording. A fault of the native library ends this process and nothing else. It ends by
+ * `process.exit`: the library does not survive an orderly end of the environment.
+ */
+import { loadNative } from '../hls/engine/native.js';
+import type { FromMixer, MixJob } from './mix-protocol.js';
+import { mixTracks } from './mixer.js';
+
+function say(message: FromMixer, then = (): void => undefined): void {
+  process.send?.(message, then);
+}
+
+async function mix({ tracks, output }: MixJob): Promise<void> {
+  const native = await loadNative().catch((error: unknown) => {
+    throw new Error(`node-av, which decodes and encodes, is not installed or does not load: ${String(error)}`);
+  });
+  const onProgress = (doneMs: number): void => say({ type: 'progress', doneMs });
+  const durationMs = await mixTracks({ native, tracks, output, onProgress });
+  // Ends only when the message has left.
+  say({ type: 'done', durationMs }, () => process.exit(0));
+}
+
+process.on('disconnect', () => process.exit(1));
+process.once('message', (job) => {
+  mix(job as MixJob).catch((error: unknown) => {
+    const message = error instanceof Error ? error.message : String(error);
+    say({ type: 'failed', message }, () => process.exit(1));
+  });
+});

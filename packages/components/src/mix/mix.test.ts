@@ -1,0 +1,256 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { h264Frames, opusFrames } from '../file/frames.js';
+import { H264Container, OpusContainer, type TrackContainer } from '../recording/track-container.js';
+import { mixRecording } from './mix-recording.js';
+import { readRecordingFolder } from './recording-folder.js';
+
+// Encoders run here, on a machine that is busy with others.
+jest.setTimeout(120_000);
+
+const run = promisify(execFile);
+const hasFfmpeg = ['ffmpeg', 'ffprobe'].every((tool) => spawnSync(tool, ['-version']).status === 0);
+const mixes = ((): boolean => {
+  try {
+    return hasFfmpeg && createRequire(import.meta.url).resolve('node-av/lib') !== '';
+  } catch {
+    return false;
+  }
+})();
+if (!mixes) process.stderr.write('*** node-av or ffmpeg is not installed, so mixing recordings is NOT TESTED. ***\n');
+const whereItMixes = mixes ? describe : describe.skip;
+const entry = new URL('../../dist/mix/mix-main.js', import.meta.url);
+
+let folder: string;
+let directory: string;
+let tracks: Record<string, object>;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'bloom-mix-'));
+  directory = join(folder, 'part');
+  await mkdir(directory);
+  tracks = {};
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const writeReport = (report: unknown = { recording_id: 'kitchen', tracks }): Promise<void> =>
+  writeFile(join(directory, 'report.json'), typeof report === 'string' ? report : JSON.stringify(report));
+
+/** Records what ffmpeg makes as the recorder does. */
+async function record(
+  kind: 'audio' | 'video',
+  name: string,
+  offsetMs: number,
+  source: readonly string[],
+): Promise<void> {
+  const isVideo = kind === 'video';
+  const path = join(folder, `source-${name}.${isVideo ? 'h264' : 'ogg'}`);
+  const codec = isVideo ? ['-c:v', 'libx264', '-profile:v', 'baseline', '-g', '30'] : ['-c:a', 'libopus'];
+  await run('ffmpeg', ['-v', 'error', ...source, ...codec, '-pix_fmt', 'yuv420p', path]);
+  const chunks = async function* (): AsyncGenerator<Buffer> {
+    yield await readFile(path);
+  };
+  const container: TrackContainer = isVideo ? new H264Container() : new OpusContainer(1);
+  const parts: Buffer[] = [];
+  for await (const { timestamp, data, key } of isVideo ? h264Frames(chunks(), 30) : opusFrames(chunks())) {
+    parts.push(container.frame({ codec: isVideo ? 'h264' : 'opus', ssrc: 1, timestamp, data, key, arrivalMs: 0 }));
+  }
+  parts.push(container.end());
+  const file = `${name}.${container.extension}`;
+  await writeFile(join(directory, file), Buffer.concat(parts));
+  tracks[file] = {
+    type: kind,
+    encoding: isVideo ? 'H264' : 'OPUS',
+    offset: offsetMs * 1e6,
+    start_timestamp: 0,
+    end_timestamp: container.length,
+    clock_rate: container.clockRate,
+  };
+}
+
+const plain = (colour: string, seconds: number, size = '640x360'): string[] => [
+  ...['-f', 'lavfi', '-i', `color=${colour}:s=${size}:r=30`],
+  ...['-t', `${seconds}`],
+];
+const tone = (hz: number, seconds: number): string[] => [
+  ...['-f', 'lavfi', '-i', `sine=frequency=${hz}:sample_rate=48000`],
+  ...['-t', `${seconds}`],
+];
+
+async function probe(path: string): Promise<{ streams: Record<string, string>[]; duration: number }> {
+  const { stdout } = await run('ffprobe', ['-v', 'error', '-show_streams', '-show_format', '-of', 'json', path]);
+  const { streams, format } = JSON.parse(stdout);
+  return { streams, duration: Number(format.duration) };
+}
+
+/** The pixel of the picture that a player shows at that time, at a place given in parts of the picture. */
+async function colourAt(path: string, seconds: number, x: number, y: number): Promise<string> {
+  const raw = await run(
+    'ffmpeg',
+    ['-v', 'error', '-ss', `${seconds}`, '-i', path, '-frames:v', '1', '-pix_fmt', 'rgb24', '-f', 'rawvideo', '-'],
+    { encoding: 'buffer', maxBuffer: 1e8 },
+  );
+  const at = (Math.floor(y * 720) * 1280 + Math.floor(x * 1280)) * 3;
+  const named = { red: [254, 0, 0], blue: [0, 0, 254], green: [0, 127, 0], black: [0, 0, 0] };
+  const near = Object.entries(named).find(([, rgb]) => rgb.every((v, i) => Math.abs(v - raw.stdout[at + i]!) < 24));
+  return near?.[0] ?? raw.stdout.subarray(at, at + 3).join(' ');
+}
+
+whereItMixes('a mixed recording', () => {
+  test('shows everybody in a grid that follows who is there, and decodes without an error', async () => {
+    await record('video', 'ann', 1_000, plain('red', 6));
+    await record('video', 'bob', 3_000, plain('blue', 2));
+    await record('audio', 'mic', 1_500, tone(440, 3));
+    await writeReport();
+    const output = join(folder, 'out.mp4');
+    const shares: number[] = [];
+    const made = await mixRecording({ directory, output, entry, onProgress: (share) => shares.push(share) });
+
+    expect(made.tracks).toBe(3);
+    const { streams, duration } = await probe(output);
+    expect(streams.map(({ codec_name }) => codec_name)).toEqual(['h264', 'aac']);
+    expect(streams[0]).toMatchObject({ width: 1280, height: 720, avg_frame_rate: '30/1' });
+    expect(Math.abs(duration - 6)).toBeLessThan(0.1);
+    expect(made.durationMs).toBeCloseTo(6_000, -2);
+    const { stderr } = await run('ffmpeg', ['-v', 'warning', '-xerror', '-i', output, '-f', 'null', '-']);
+    expect(stderr).toBe('');
+    // Time begins with the first track. Alone, in the whole picture; with bob, side by side.
+    expect(await colourAt(output, 1, 0.5, 0.5)).toBe('red');
+    expect(await colourAt(output, 1.9, 0.02, 0.02)).toBe('red');
+    expect(await colourAt(output, 2.1, 0.25, 0.5)).toBe('red');
+    expect(await colourAt(output, 2.1, 0.75, 0.5)).toBe('blue');
+    expect(await colourAt(output, 2.1, 0.5, 0.02)).toBe('black');
+    expect(await colourAt(output, 3.9, 0.75, 0.5)).toBe('blue');
+    expect(await colourAt(output, 4.1, 0.75, 0.5)).toBe('red');
+    expect(shares.length).toBeGreaterThanOrEqual(5);
+    expect(shares.toSorted((a, b) => a - b)).toEqual(shares);
+    expect((await readdir(folder)).filter((name) => name.endsWith('.part'))).toEqual([]);
+  });
+
+  test('has its sound where the picture is, within 40 ms', async () => {
+    // A flash and a beep each second; the sound was recorded 700 ms later than the picture began.
+    const flash = 'color=black:s=320x240:r=30,drawbox=color=white:t=fill:enable=lt(mod(t\\,1)\\,0.1)';
+    const beep = 'aevalsrc=0.5*sin(2*PI*1000*t)*lt(mod(t+0.7\\,1)\\,0.1):s=48000';
+    await record('video', 'cam', 200, ['-f', 'lavfi', '-i', flash, '-t', '5']);
+    await record('audio', 'mic', 900, ['-f', 'lavfi', '-i', beep, '-t', '4']);
+    await writeReport();
+    const output = join(folder, 'out.mp4');
+    await mixRecording({ directory, output, entry });
+    const raw = (...args: string[]): Promise<Buffer> =>
+      run('ffmpeg', ['-v', 'error', '-i', output, ...args, '-'], { encoding: 'buffer', maxBuffer: 1e9 }).then(
+        ({ stdout }) => stdout,
+      );
+    const luma = await raw('-vf', 'scale=1:1', '-pix_fmt', 'gray', '-f', 'rawvideo');
+    const flashes = [...luma].flatMap((value, i) =>
+      value > 100 && (luma[i - 1] ?? 0) <= 100 ? [(i / 30) * 1_000] : [],
+    );
+    const pcm = await raw('-map', '0:a', '-ac', '1', '-ar', '48000', '-f', 's16le');
+    const beeps: number[] = [];
+    for (let at = 0, silentFor = 48_000; at * 2 < pcm.length - 1; at++) {
+      const loud = Math.abs(pcm.readInt16LE(at * 2)) > 3_000;
+      if (loud && silentFor > 10_000) beeps.push(at / 48);
+      silentFor = loud ? 0 : silentFor + 1;
+    }
+    expect(flashes).toHaveLength(5);
+    expect(beeps).toHaveLength(4);
+    for (const [i, beepMs] of beeps.entries()) expect(Math.abs(beepMs - flashes[i + 1]!)).toBeLessThan(40);
+  });
+
+  test('of sound alone has no picture', async () => {
+    await record('audio', 'ann', 0, tone(440, 2));
+    await record('audio', 'bob', 1_000, tone(880, 2));
+    await writeReport();
+    const output = join(folder, 'out.mp4');
+    await mixRecording({ directory, output, entry });
+    const { streams, duration } = await probe(output);
+    expect(streams.map(({ codec_name }) => codec_name)).toEqual(['aac']);
+    expect(Math.abs(duration - 3)).toBeLessThan(0.1);
+  });
+
+  test('is not made over a file that is there, nor of damaged files; nothing is left behind', async () => {
+    await record('audio', 'ann', 0, tone(440, 1));
+    await writeReport();
+    await writeFile(join(folder, 'out.mp4'), 'mine');
+    await expect(mixRecording({ directory, output: join(folder, 'out.mp4'), entry })).rejects.toMatchObject({
+      code: 'MIX_FAILED',
+      message: expect.stringContaining('is there already'),
+    });
+    const output = join(folder, 'other.mp4');
+    await writeFile(join(directory, 'ann.ogg'), 'no sound at all');
+    await expect(mixRecording({ directory, output, entry })).rejects.toMatchObject({
+      code: 'MIX_FAILED',
+      message: expect.stringContaining('there is no Opus stream'),
+    });
+    await expect(mixRecording({ directory, output: join(folder, 'nowhere', 'a.mp4'), entry })).rejects.toMatchObject({
+      code: 'MIX_FAILED',
+    });
+    expect((await readdir(folder)).filter((name) => /other|part$|nowhere/.test(name))).toEqual(['part']);
+    expect(await readFile(join(folder, 'out.mp4'), 'utf8')).toBe('mine');
+  });
+});
+
+describe('the directory of a recording', () => {
+  const track = {
+    type: 'audio',
+    encoding: 'OPUS',
+    offset: 5e9,
+    start_timestamp: 0,
+    end_timestamp: 48_000,
+    clock_rate: 48_000,
+  };
+  const read = async (): Promise<string> => {
+    try {
+      await readRecordingFolder(directory);
+    } catch (error) {
+      const { code, message } = error as { code: string; message: string };
+      return `${code} ${message}`;
+    }
+    return 'taken';
+  };
+
+  test('tells how its tracks lie in time', async () => {
+    await writeFile(join(directory, 'a.ogg'), 'x');
+    await writeFile(join(directory, 'b.mp4'), 'x');
+    const video = {
+      ...track,
+      type: 'video',
+      encoding: 'H264',
+      offset: 2e9,
+      clock_rate: 90_000,
+      end_timestamp: 450_000,
+    };
+    await writeReport({ tracks: { 'a.ogg': track, 'b.mp4': video } });
+    expect(await readRecordingFolder(directory)).toEqual({
+      durationMs: 5_000,
+      tracks: [
+        { path: join(directory, 'b.mp4'), kind: 'video', startMs: 0 },
+        { path: join(directory, 'a.ogg'), kind: 'audio', startMs: 3_000 },
+      ],
+    });
+  });
+
+  test('says what is wrong with it', async () => {
+    expect(await read()).toMatch(/^BAD_RECORDING .*report\.json cannot be read/);
+    await writeReport('{');
+    expect(await read()).toMatch(/is no JSON/);
+    await writeReport([]);
+    expect(await read()).toMatch(/has no "tracks"/);
+    await writeReport({ tracks: {} });
+    expect(await read()).toMatch(/lists no track/);
+    await writeReport({ tracks: { 'a.ogg': track } });
+    expect(await read()).toMatch(/a\.ogg, which is not there or empty/);
+    await writeFile(join(directory, 'a.ogg'), 'x');
+    expect(await read()).toBe('taken');
+    await writeFile(join(folder, 'outside.ogg'), 'x');
+    await writeReport({ tracks: { '../outside.ogg': track } });
+    expect(await read()).toMatch(/"\.\.\/outside\.ogg" is no name of a file/);
+    for (const [key, value] of Object.entries({ type: 'text', encoding: 'VP8', offset: -1, clock_rate: '48000' })) {
+      await writeReport({ tracks: { 'a.ogg': { ...track, [key]: value } } });
+      expect(await read()).toContain(JSON.stringify(value));
+    }
+  });
+});

@@ -1,0 +1,38 @@
+interface Block {
+  /** Number of its first sample. */
+  at: number;
+  /** Interleaved stereo, -32768..32767. */
+  samples: Int16Array;
+}
+
+/** Decoded sound of one track, waiting for its place in the mix. Positions are samples at 48 kHz; stereo. */
+export class PcmQueue {
+  #blocks: Block[] = [];
+  #end = 0;
+
+  /** Where the newest block ends. */
+  get end(): number {
+    return this.#end;
+  }
+
+  /** Blocks come in order. */
+  push(at: number, samples: Int16Array): void {
+    this.#blocks.push({ at, samples });
+    this.#end = at + (samples.length >> 1);
+  }
+
+  /** Adds what lies at `position` and after it to both sides, and forgets what lies before their end. */
+  addTo(left: Float32Array, right: Float32Array, position: number): void {
+    const end = position + left.length;
+    for (const { at, samples } of this.#blocks) {
+      if (at >= end) break;
+      const from = Math.max(at, position);
+      const to = Math.min(at + (samples.length >> 1), end);
+      for (let i = from; i < to; i++) {
+        left[i - position]! += samples[2 * (i - at)]! / 32768;
+        right[i - position]! += samples[2 * (i - at) + 1]! / 32768;
+      }
+    }
+    this.#blocks = this.#blocks.filter(({ at, samples }) => at + (samples.length >> 1) > end);
+  }
+}

@@ -1,0 +1,100 @@
+import { readFile, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { ComponentError } from '../errors.js';
+
+const REPORT_FILE = 'report.json';
+const ENCODINGS = { audio: 'OPUS', video: 'H264' } as const;
+/** A century; what is above is no offset. */
+const MAX_MS = 100 * 365 * 86_400_000;
+
+/** One file of a recording and its place in time. */
+export interface RecordedTrack {
+  path: string;
+  kind: 'audio' | 'video';
+  /** From the start of the earliest track. */
+  startMs: number;
+}
+
+export interface RecordingFolder {
+  /** In the order in which they begin. */
+  tracks: RecordedTrack[];
+  /** By the report; the files may know better. */
+  durationMs: number;
+}
+
+/**
+ * The tracks that `report.json` in the directory lists, set against each other.
+ * @throws ComponentError `BAD_RECORDING`
+ */
+export async function readRecordingFolder(directory: string): Promise<RecordingFolder> {
+  const path = join(directory, REPORT_FILE);
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw bad(`${path} cannot be read: is this the directory of a finished recording?`, cause);
+  });
+  const tracks: (RecordedTrack & { endMs: number })[] = [];
+  for (const [file, entry] of Object.entries(tracksOf(text, path))) {
+    const track = trackOf(directory, file, entry);
+    const size = await stat(track.path).then(
+      (found) => (found.isFile() ? found.size : 0),
+      () => 0,
+    );
+    if (size === 0) throw bad(`${path} lists ${file}, which is not there or empty`);
+    tracks.push(track);
+  }
+  if (tracks.length === 0) throw bad(`${path} lists no track`);
+  const sorted = tracks.toSorted((a, b) => a.startMs - b.startMs || a.path.localeCompare(b.path));
+  const firstMs = sorted[0]!.startMs;
+
+  return {
+    tracks: sorted.map((track) => ({ path: track.path, kind: track.kind, startMs: track.startMs - firstMs })),
+    durationMs: Math.max(...sorted.map(({ endMs }) => endMs)) - firstMs,
+  };
+}
+
+function tracksOf(text: string, path: string): Record<string, unknown> {
+  let report: unknown;
+  try {
+    report = JSON.parse(text);
+  } catch (cause) {
+    throw bad(`${path} is no JSON`, cause);
+  }
+  const tracks = isObject(report) ? report['tracks'] : undefined;
+  if (!isObject(tracks)) throw bad(`${path} has no "tracks"`);
+
+  return tracks;
+}
+
+function trackOf(directory: string, file: string, entry: unknown): RecordedTrack & { endMs: number } {
+  if (file !== basename(file) || file === '' || file === '.' || file === '..' || file.includes('\0')) {
+    throw bad(`${JSON.stringify(file)} is no name of a file in the recording`);
+  }
+  if (!isObject(entry)) throw bad(`the report says nothing of ${file}`);
+  const { type, encoding } = entry;
+  if (type !== 'audio' && type !== 'video') throw bad(`${file} is of the type ${JSON.stringify(type)}`);
+  if (encoding !== ENCODINGS[type]) {
+    throw bad(`${file} has the encoding ${JSON.stringify(encoding)}, not ${ENCODINGS[type]}`);
+  }
+  const startMs = number(entry, 'offset', file) / 1e6;
+  const ticks = number(entry, 'end_timestamp', file) - number(entry, 'start_timestamp', file);
+  const endMs = startMs + (ticks * 1_000) / Math.max(1, number(entry, 'clock_rate', file));
+  if (startMs > MAX_MS || endMs > MAX_MS) throw bad(`${file} ends beyond all time`);
+
+  return { path: join(directory, file), kind: type, startMs, endMs };
+}
+
+function number(entry: Record<string, unknown>, key: string, file: string): number {
+  const value = entry[key];
+  if (typeof value !== 'number' || !(value >= 0)) {
+    throw bad(`${file} has the ${key} ${JSON.stringify(value)}, not a number from 0`);
+  }
+
+  return value;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function bad(message: string, cause?: unknown): ComponentError {
+  return new ComponentError('BAD_RECORDING', message, cause === undefined ? {} : { cause });
+}

@@ -1,0 +1,74 @@
+import { createReadStream } from 'node:fs';
+import { toAnnexB } from '@bloom/rtp';
+import { FragmentReader } from '../mp4/fragment-reader.js';
+import { OpusPackets } from '../ogg/opus-packets.js';
+
+const CHUNK_BYTES = 256 * 1024;
+
+export interface TimedFrame {
+  /** Ms from the start of the mix. */
+  atMs: number;
+  durationMs: number;
+  /** One Opus packet, or one picture in Annex B. */
+  data: Buffer;
+}
+
+/** Frames of one file, read as they are needed. */
+export class TimedFrames {
+  readonly #frames: AsyncGenerator<TimedFrame>;
+  #next: TimedFrame | undefined;
+  #begun = false;
+
+  constructor(frames: AsyncGenerator<TimedFrame>) {
+    this.#frames = frames;
+  }
+
+  /** The next frame, when it begins at `untilMs` or before. */
+  async take(untilMs: number): Promise<TimedFrame | undefined> {
+    if (!this.#begun) await this.#read();
+    const frame = this.#next;
+    if (frame === undefined || frame.atMs > untilMs) return undefined;
+    await this.#read();
+
+    return frame;
+  }
+
+  /** Every frame has been taken. */
+  get finished(): boolean {
+    return this.#begun && this.#next === undefined;
+  }
+
+  async #read(): Promise<void> {
+    this.#begun = true;
+    const { value, done } = await this.#frames.next();
+    this.#next = done === true ? undefined : value;
+  }
+}
+
+function chunksOf(path: string): AsyncIterable<Buffer> {
+  return createReadStream(path, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
+}
+
+/** @throws ComponentError `BAD_OGG` */
+export async function* opusOf(path: string, startMs: number): AsyncGenerator<TimedFrame> {
+  const packets = new OpusPackets();
+  let samples = 0;
+  for await (const chunk of chunksOf(path)) {
+    for (const packet of packets.push(chunk)) {
+      yield { atMs: startMs + samples / 48, durationMs: packet.samples / 48, data: packet.data };
+      samples += packet.samples;
+    }
+  }
+  packets.end();
+}
+
+/** @throws ComponentError `BAD_MP4` */
+export async function* picturesOf(path: string, startMs: number): AsyncGenerator<TimedFrame> {
+  const reader = new FragmentReader();
+  for await (const chunk of chunksOf(path)) {
+    for (const { time, duration, nals } of reader.push(chunk)) {
+      const perMs = (reader.header?.timescale ?? 90_000) / 1_000;
+      yield { atMs: startMs + time / perMs, durationMs: duration / perMs, data: toAnnexB(nals) };
+    }
+  }
+}

@@ -1,0 +1,194 @@
+import { ComponentError } from '../errors.js';
+
+/** A fragment holds a second or so; nobody sends that much in it. */
+const MAX_BOX_BYTES = 64 * 1024 * 1024;
+const HEADER_BYTES = 8;
+const CONTAINERS = new Set(['trak', 'mdia', 'minf', 'stbl']);
+
+export interface Mp4VideoHeader {
+  width: number;
+  height: number;
+  /** Ticks per second. */
+  timescale: number;
+  sps: Buffer;
+  pps: Buffer;
+}
+
+export interface Mp4Picture {
+  /** Ticks since the start of the file. */
+  time: number;
+  duration: number;
+  key: boolean;
+  /** NAL units without start codes. */
+  nals: Buffer[];
+}
+
+interface Run {
+  decodeTime: number;
+  /** From the start of the `moof`. */
+  dataOffset: number;
+  samples: { duration: number; size: number; key: boolean }[];
+}
+
+/**
+ * Reads what `initSegment` and `fragment` write with one H.264 track in it: the recorded files. A file that ends within a
+ * fragment, as a crash leaves it, is read up to there.
+ */
+export class FragmentReader {
+  #rest: Buffer = Buffer.alloc(0);
+  #skip = 0;
+  #header: Mp4VideoHeader | undefined;
+  #moof: { bytes: number; runs: Run[] } | undefined;
+  #end = 0;
+
+  /** Known after the first bytes. */
+  get header(): Mp4VideoHeader | undefined {
+    return this.#header;
+  }
+
+  /** Ticks up to the end of the last whole fragment. */
+  get end(): number {
+    return this.#end;
+  }
+
+  /** @throws ComponentError `BAD_MP4` */
+  push(chunk: Buffer): Mp4Picture[] {
+    const pictures: Mp4Picture[] = [];
+    let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    for (;;) {
+      if (this.#skip > 0) {
+        const skipped = Math.min(this.#skip, bytes.length);
+        this.#skip -= skipped;
+        bytes = bytes.subarray(skipped);
+      }
+      if (bytes.length < HEADER_BYTES) break;
+      const size = bytes.readUInt32BE(0);
+      const type = bytes.toString('latin1', 4, 8);
+      if (size < HEADER_BYTES || size > MAX_BOX_BYTES) throw bad(`a box ${JSON.stringify(type)} of ${size} bytes`);
+      if (type !== 'moov' && type !== 'moof' && type !== 'mdat') {
+        this.#skip = size;
+        continue;
+      }
+      if (bytes.length < size) break;
+      this.#box(type, bytes.subarray(HEADER_BYTES, size), size, pictures);
+      bytes = bytes.subarray(size);
+    }
+    this.#rest = Buffer.from(bytes);
+
+    return pictures;
+  }
+
+  #box(type: string, body: Buffer, size: number, pictures: Mp4Picture[]): void {
+    if (type === 'moov') this.#header = readHeader(body);
+    else if (type === 'moof') this.#moof = { bytes: size, runs: readRuns(body) };
+    else {
+      const { runs, bytes } = this.#moof ?? { runs: [], bytes: 0 };
+      for (const run of runs) this.#run(run, body, run.dataOffset - bytes - HEADER_BYTES, pictures);
+      this.#moof = undefined;
+    }
+  }
+
+  #run({ decodeTime, samples }: Run, body: Buffer, offset: number, pictures: Mp4Picture[]): void {
+    let time = decodeTime;
+    let at = offset;
+    for (const { duration, size, key } of samples) {
+      if (at < 0 || at + size > body.length) throw bad(`a picture at ${at} in ${body.length} bytes`);
+      pictures.push({ time, duration, key, nals: splitSample(body.subarray(at, at + size)) });
+      at += size;
+      time += duration;
+    }
+    this.#end = Math.max(this.#end, time);
+  }
+}
+
+/** Bodies of the boxes in a container, in their order. */
+function* children(body: Buffer): Generator<{ type: string; body: Buffer }> {
+  let at = 0;
+  while (at + HEADER_BYTES <= body.length) {
+    const size = body.readUInt32BE(at);
+    if (size < HEADER_BYTES || at + size > body.length) throw bad(`a box of ${size} bytes in ${body.length - at}`);
+    yield {
+      type: body.toString('latin1', at + 4, at + HEADER_BYTES),
+      body: body.subarray(at + HEADER_BYTES, at + size),
+    };
+    at += size;
+  }
+}
+
+/** The box of that type, wherever it is below. */
+function find(body: Buffer, wanted: string): Buffer | undefined {
+  for (const child of children(body)) {
+    if (child.type === wanted) return child.body;
+    const found = CONTAINERS.has(child.type) ? find(child.body, wanted) : undefined;
+    if (found !== undefined) return found;
+  }
+
+  return undefined;
+}
+
+function readHeader(moov: Buffer): Mp4VideoHeader {
+  const mdhd = atLeast(find(moov, 'mdhd'), 'mdhd', 24);
+  const stsd = atLeast(find(moov, 'stsd'), 'stsd', 8 + HEADER_BYTES + 78);
+  if (stsd.toString('latin1', 12, 16) !== 'avc1') throw bad('no H.264 track');
+  const entry = stsd.subarray(8 + HEADER_BYTES);
+  const avcC = atLeast(find(entry.subarray(78), 'avcC'), 'avcC', 7);
+  const [sps, after] = parameterSet(avcC, 6);
+  const [pps] = parameterSet(avcC, after + 1);
+  const timescale = mdhd.readUInt32BE(12);
+  if (timescale === 0) throw bad('no timescale');
+
+  return { width: entry.readUInt16BE(24), height: entry.readUInt16BE(26), timescale, sps, pps };
+}
+
+/** With where it ends. */
+function parameterSet(avcC: Buffer, at: number): [set: Buffer, end: number] {
+  const length = at + 2 <= avcC.length ? avcC.readUInt16BE(at) : Number.POSITIVE_INFINITY;
+  if (at + 2 + length > avcC.length) throw bad('a parameter set that ends behind its box');
+
+  return [Buffer.from(avcC.subarray(at + 2, at + 2 + length)), at + 2 + length];
+}
+
+function readRuns(moof: Buffer): Run[] {
+  const runs: Run[] = [];
+  for (const { type, body } of children(moof)) {
+    if (type !== 'traf') continue;
+    const tfdt = atLeast(find(body, 'tfdt'), 'tfdt', 12);
+    const trun = atLeast(find(body, 'trun'), 'trun', 12);
+    const decodeTime = Number(tfdt.readBigUInt64BE(4));
+    const count = trun.readUInt32BE(4);
+    if ((trun.readUInt32BE(0) & 0xffffff) !== 0x701 || trun.length < 12 + count * 12) throw bad('an unknown run');
+    if (!Number.isSafeInteger(decodeTime)) throw bad(`the time ${decodeTime}`);
+    const samples = Array.from({ length: count }, (_, i) => ({
+      duration: trun.readUInt32BE(12 + i * 12),
+      size: trun.readUInt32BE(16 + i * 12),
+      // sample_is_non_sync_sample
+      key: (trun.readUInt32BE(20 + i * 12) & 0x0001_0000) === 0,
+    }));
+    runs.push({ decodeTime, dataOffset: trun.readInt32BE(8), samples });
+  }
+
+  return runs;
+}
+
+function splitSample(sample: Buffer): Buffer[] {
+  const nals: Buffer[] = [];
+  let at = 0;
+  while (at + 4 <= sample.length) {
+    const size = sample.readUInt32BE(at);
+    if (size > sample.length - at - 4) throw bad(`a NAL unit of ${size} bytes in ${sample.length - at - 4}`);
+    if (size > 0) nals.push(Buffer.from(sample.subarray(at + 4, at + 4 + size)));
+    at += 4 + size;
+  }
+
+  return nals;
+}
+
+function atLeast(body: Buffer | undefined, type: string, bytes: number): Buffer {
+  if (body === undefined || body.length < bytes) throw bad(`no ${type} box, or a short one`);
+
+  return body;
+}
+
+function bad(what: string): ComponentError {
+  return new ComponentError('BAD_MP4', `the file is none that a recording has written: ${what}`);
+}

@@ -1,0 +1,65 @@
+// `npm run recording:mix -- <directory> [-o call.mp4]`: a finished recording, `report.json` and a file per track, becomes one
+// MP4 file with everybody in it.
+import { basename, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { setUp } from './setup.mjs';
+
+const usage = `Usage: npm run recording:mix -- <directory> [-o call.mp4]
+
+  <directory>   of a finished recording: report.json and the files that it lists
+  -o, --output  the file to make; default: <name of the directory>.mp4 in the working directory`;
+
+function readArguments() {
+  try {
+    const { values, positionals } = parseArgs({
+      options: { output: { type: 'string', short: 'o' }, help: { type: 'boolean', short: 'h' } },
+      allowPositionals: true,
+    });
+    if (values.help) {
+      console.log(usage);
+      process.exit(0);
+    }
+    const [given, ...more] = positionals;
+    if (given === undefined || more.length > 0) throw new Error(`one directory, got ${positionals.length}`);
+    // npm runs scripts in the root of the repository; paths are meant from where the user is.
+    const from = process.env.INIT_CWD ?? process.cwd();
+    const directory = resolve(from, given);
+    return { directory, output: resolve(from, values.output ?? `${basename(directory)}.mp4`) };
+  } catch (error) {
+    console.error(`${error.message}\n\n${usage}`);
+    process.exit(64);
+  }
+}
+
+/** One line that counts up on a terminal; a line for each tenth elsewhere. */
+function progress() {
+  let shown = -1;
+  return (share) => {
+    const percent = Math.floor(share * 100);
+    if (process.stderr.isTTY) process.stderr.write(`\rmixing ${percent} %`);
+    else if (Math.floor(percent / 10) > Math.floor(shown / 10)) process.stderr.write(`mixing ${percent} %\n`);
+    shown = Math.max(shown, percent);
+  };
+}
+
+const { directory, output } = readArguments();
+setUp();
+const { mixRecording } = await import('../packages/components/dist/index.js');
+const ending = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ending.abort());
+const began = performance.now();
+try {
+  const { durationMs, tracks } = await mixRecording({
+    directory,
+    output,
+    onProgress: progress(),
+    signal: ending.signal,
+  });
+  if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
+  const took = ((performance.now() - began) / 1_000).toFixed(1);
+  console.log(`${output}: ${tracks} tracks, ${(durationMs / 1_000).toFixed(1)} s of recording in ${took} s`);
+} catch (error) {
+  if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
+  console.error(error.message);
+  process.exitCode = ending.signal.aborted ? 130 : 1;
+}

@@ -1,5 +1,6 @@
 // `npm start`: sets everything up when needed, then runs one node in the foreground with the flags that were measured.
 import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { root, setUp } from './setup.mjs';
 
@@ -18,4 +19,9 @@ const node = spawn(
 // The terminal sends Ctrl-C to both; a supervisor signals only this process, so hand that on.
 for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => node.kill(signal));
 process.on('SIGINT', () => {});
-node.on('exit', (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
+node.on('exit', (code, signal) => {
+  if (signal === null) process.exit(code);
+  // As a shell would have it: a supervisor sees which signal it was.
+  console.error(`the node was ended by ${signal}`);
+  process.exit(128 + constants.signals[signal]);
+});

@@ -113,6 +113,17 @@ describe('signals', () => {
   });
 });
 
+describe('a terminal that is closed', () => {
+  test('closes the node in order', async () => {
+    const program = run(ports);
+    await program.says('The API is described at');
+    program.child.kill('SIGHUP');
+
+    expect(await program.exited).toBe(0);
+    expect(program.output()).toContain('node.closed');
+  });
+});
+
 describe('a node that cannot start', () => {
   test('names the setting at fault and its value', async () => {
     const program = run({ ...ports, JF_METRICS_PORT: '65536' });
@@ -149,18 +160,59 @@ describe('--print-config', () => {
   });
 });
 
+/** A flag for a program that does this when it gets SIGUSR2. */
+function onUsr2(code: string): string[] {
+  return ['--import', `data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${code} })`)}`];
+}
+
 describe('faults that nobody handles', () => {
   test.each([
-    ['Promise.reject(new Error("boom"))', 'process.unhandled_rejection'],
-    ['setTimeout(() => { throw new Error("boom"); })', 'process.uncaught_exception'],
-  ])('are logged and end the process with 1: %s', async (fault, event) => {
-    const trigger = `data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${fault} })`)}`;
-    const program = run(ports, [], ['--import', trigger]);
+    ['Promise.reject(new Error("boom"))', 'process.unhandled_rejection', /boom.*\n +Error: boom\n +at /s],
+    ['setTimeout(() => { throw new Error("boom"); })', 'process.uncaught_exception', /boom.*\n +Error: boom\n +at /s],
+    ['setTimeout(() => { throw "no error"; })', 'process.uncaught_exception', /no error/],
+    ['import("file:///replaced/by/an/upgrade.js")', 'process.unhandled_rejection', /replaced\/by\/an\/upgrade\.js/],
+  ])('are logged with their stack and end the process with 1: %s', async (fault, event, words) => {
+    const program = run(ports, [], onUsr2(fault));
     await program.says('The API is described at');
     program.child.kill('SIGUSR2');
 
     expect(await program.exited).toBe(1);
-    expect(program.output()).toContain(event);
-    expect(program.output()).toContain('boom');
+    expect(program.output()).toContain(`[error] ${event}`);
+    expect(program.output()).toMatch(words);
+  });
+
+  test('an end that nobody gave a reason for is told with its code', async () => {
+    const program = run(ports, [], onUsr2('process.exit(7)'));
+    await program.says('The API is described at');
+    program.child.kill('SIGUSR2');
+
+    expect(await program.exited).toBe(7);
+    expect(program.output()).toContain('[error] process.exit code=7');
+  });
+
+  test('a node that is told that nothing keeps it running has failed, and says so', async () => {
+    const program = run(ports, [], onUsr2('process.emit("beforeExit", 0)'));
+    await program.says('The API is described at');
+    program.child.kill('SIGUSR2');
+
+    expect(await program.exited).toBe(1);
+    expect(program.output()).toContain('[error] process.nothing_left');
+  });
+});
+
+describe('output that nobody reads any more', () => {
+  test('costs lines of the log and not the node', async () => {
+    const program = run({ ...ports, JF_LOG_LEVEL: 'debug' });
+    await program.says('The API is described at');
+    for (const stream of [program.child.stdout, program.child.stderr]) stream?.destroy();
+    const health = async () => {
+      const headers = { authorization: 'Bearer development' };
+      return (await fetch(`http://127.0.0.1:${ports['JF_PORT']}/health`, { headers })).status;
+    };
+
+    // Each request is a line at this level.
+    for (let request = 0; request < 5; request += 1) expect(await health()).toBe(200);
+    program.child.kill('SIGTERM');
+    expect(await program.exited).toBe(0);
   });
 });

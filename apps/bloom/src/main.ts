@@ -1,13 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { availableParallelism, hostname } from 'node:os';
 import { ConfigError, loadConfig, printConfig, secretValues, type LoadedConfig } from '@bloom/config';
-import { createLogger, type Log } from '@bloom/log';
+import { createLogger } from '@bloom/log';
 import type { RunningNode } from './node.js';
+import { BAD_CONFIG, closeOnSignals, endOnFaults, exit, FAILED, outliveOutput } from './process-end.js';
 import { logWelcome } from './welcome.js';
-
-const FAILED = 1;
-/** EX_CONFIG of sysexits.h: nothing was started, the settings are wrong. */
-const BAD_CONFIG = 78;
 
 function load(): LoadedConfig {
   try {
@@ -24,36 +21,8 @@ function load(): LoadedConfig {
   }
 }
 
-/** The first signal closes in order and ends with 0, the second one ends at once. */
-function closeOnSignals(log: Log, node: RunningNode): void {
-  let closing = false;
-  const onSignal = (signal: NodeJS.Signals): void => {
-    if (closing) {
-      log.warn('node.killed', { signal });
-      process.exit(FAILED);
-    }
-    closing = true;
-    log.info('node.closing', { signal });
-    void node.close().then(() => {
-      log.info('node.closed');
-      process.exit(0);
-    });
-  };
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
-}
-
-/** Nobody knows what state the process is in: say so and let the supervisor start a new one. */
-function endOnFaults(log: Log): void {
-  const onFault = (event: string) => (error: unknown) => {
-    log.error(event, { error });
-    process.exit(FAILED);
-  };
-  process.on('uncaughtException', onFault('process.uncaught_exception'));
-  process.on('unhandledRejection', onFault('process.unhandled_rejection'));
-}
-
 async function main(): Promise<void> {
+  outliveOutput();
   const loaded = load();
   if (process.argv.includes('--print-config')) {
     process.stdout.write(`${printConfig(loaded)}\n`);
@@ -72,9 +41,9 @@ async function main(): Promise<void> {
     node = await startNode({ settings, log });
   } catch (error) {
     log.error('node.start_failed', { error });
-    process.exit(FAILED);
+    exit(FAILED);
   }
-  closeOnSignals(log, node);
+  closeOnSignals(log, () => node.close());
   logWelcome(log, { settings, ...node });
 }
 

@@ -62,7 +62,14 @@ export interface SpawnOptions<P extends Protocol> {
 /** What an actor may do. Valid for one incarnation: after a restart `init` gets a new one. */
 export interface ActorContext<P extends Protocol> {
   readonly self: ActorRef<P>;
+  /** Its lines carry the request id of the message in hand. */
   readonly log: Log;
+  /**
+   * Id of the request that the message in hand belongs to. Casts and calls carry it on. The context that a handler gets
+   * keeps it for good, also after an `await` and in work that outlives the handler; the context of `init` has that of
+   * the message in hand, whenever it is asked.
+   */
+  readonly requestId: string | undefined;
   /** Milliseconds since the epoch, by the system's clock. */
   now(): number;
   cast<Q extends Protocol>(target: ActorRef<Q> | string, message: MessageOf<Q>): boolean;
@@ -112,6 +119,11 @@ export interface Behaviour<P extends Protocol, S> {
   ): Term | void | Promise<Term | void> | Later<Term | void>;
   /** The end of a linked process is a message to `onTerm` instead of the end of this actor. */
   readonly trapsExits?: boolean;
+  /**
+   * The state as an operator may see it: plain data, without tokens, passwords and keys. Called between turns or while a
+   * handler waits; must not change anything. Without it the state is not shown.
+   */
+  inspect?(state: S): unknown;
   /** Last words: runs once when the actor ends for good, after its children ended. Must not assume a sound state on `crashed`. */
   onStop?(state: S, end: { reason: StopReason; error?: unknown }): void | Promise<void>;
 }

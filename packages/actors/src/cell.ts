@@ -1,118 +1,72 @@
 import type { Log } from '@bloom/log';
-import {
-  Later,
-  type ActorContext,
-  type Behaviour,
-  type Down,
-  type Fault,
-  type FaultDecision,
-  type SpawnOptions,
-  type StopReason,
-  type TermMessage,
-} from './behaviour.js';
-import type { Clock } from './clock.js';
+import { Later, type Down, type Fault, type FaultDecision, type StopReason } from './behaviour.js';
+import type { AnyBehaviour, AnyOptions, CellHost } from './cell-host.js';
+import { createContext, requestContext, type AnyContext } from './context.js';
+import { Durations } from './durations.js';
+import { OUTSIDE, TermEnvelope, type Envelope, type Message, type Reply } from './envelope.js';
 import { CallCrashed, MailboxFull, NoProcess, UnknownMessage } from './errors.js';
+import type { Counters, LastError } from './inspection.js';
 import { Mailbox } from './mailbox.js';
-import type { NactActor, NactHost } from './nact-host.js';
-import type { ActorRef, AnyRef } from './ref.js';
+import type { NactActor } from './nact-host.js';
+import type { ActorRef } from './ref.js';
+import { RequestLog } from './request.js';
+import { Restarts } from './restarts.js';
+import { Timers } from './timers.js';
+import type { Tracer } from './tracing.js';
 
 /** Messages handled per turn of the event loop, so that a flooded actor lets the others run. */
 const BATCH = 256;
+/** Messages per reading of the clock while they are quick; slow ones are measured one by one. */
+const MEASURED_TOGETHER = 16;
+const SLOW_MS = 0.1;
 const DEFAULT_LIMIT = 10_000;
-const DEFAULT_MAX_RESTARTS = 3;
-const DEFAULT_RESTART_WINDOW_MS = 60_000;
 /** How long an ending actor waits for its own unfinished handler and for its last words. */
 const STOP_GRACE_MS = 5_000;
-
-export interface Message {
-  readonly type: string;
-}
-
-/** What came from Erlang, in its envelope. A class, so that no message of another node can pass for one. */
-export class TermEnvelope implements Message {
-  readonly type: string;
-  constructor(readonly term: TermMessage) {
-    this.type = `$${term.kind}`;
-  }
-}
-
-/** Where the answer of a call goes; settles once. */
-export interface Reply {
-  resolve(value: unknown): void;
-  reject(error: Error): void;
-}
-
-interface Envelope {
-  message: Message;
-  reply: Reply | undefined;
-  /** Set for a timer's message: it counts only while that very start of the timer is current. */
-  timer: TimerState | undefined;
-  /** Set when a child escalated: handling it is failing with this error. */
-  escalated: { error: unknown } | undefined;
-}
-
-interface TimerState {
-  name: string;
-  handle: unknown;
-}
-
-export interface Counters {
-  received: number;
-  handled: number;
-  failed: number;
-  /** Messages refused because the mailbox was full. */
-  overflowed: number;
-  restarts: number;
-}
-
-/** What a cell needs of its system. */
-export interface CellHost {
-  readonly nact: NactHost;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Counts cells with work in hand, for `idle`. */
-  active(change: 1 | -1): void;
-  monitor(target: AnyRef, listener: (down: Down) => void): () => void;
-  spawnChild(parent: Cell, behaviour: AnyBehaviour, options: AnyOptions): AnyRef;
-  cast(target: AnyRef | string, message: Message): boolean;
-  call(target: AnyRef | string, message: Message, timeoutMs?: number): Promise<unknown>;
-  stop(target: AnyRef): Promise<void>;
-  gone(cell: Cell): void;
-}
-
-// The cell carries any behaviour; types were checked at `spawn`.
-// oxlint-disable-next-line typescript/no-explicit-any
-export type AnyBehaviour = Behaviour<any, any>;
-// oxlint-disable-next-line typescript/no-explicit-any
-export type AnyOptions = SpawnOptions<any>;
-// oxlint-disable-next-line typescript/no-explicit-any
-type AnyContext = ActorContext<any>;
 
 /** One living actor: its mailbox, its state, its timers, its children and who watches it. */
 export class Cell {
   readonly children = new Map<string, Cell>();
   /** Registered names of this actor. */
   readonly names = new Set<string>();
-  readonly watchers = new Set<(down: Down) => void>();
-  readonly counters: Counters = { received: 0, handled: 0, failed: 0, overflowed: 0, restarts: 0 };
+  /** Who is told of the end, and the path of each. */
+  readonly watchers = new Map<(down: Down) => void, string>();
+  readonly counters: Counters = { received: 0, handled: 0, failed: 0, overflowed: 0, restarts: 0, sent: 0 };
+  readonly durations = new Durations();
+  readonly mailbox = new Mailbox<Envelope>();
+  readonly timers: Timers;
+  readonly watching = new Set<() => void>();
+  readonly restarts: Restarts;
+  readonly limit: number;
   readonly startedAt: number;
+  /** Without the id of a request. */
+  readonly plainLog: Log;
+  readonly log: Log;
   ending: { reason: StopReason; error?: unknown } | undefined;
+  /** Reading of the fine clock when the status changed. */
+  statusAt: number;
+  lastError: LastError | undefined;
+  /** Set while somebody traces this actor. */
+  tracer: Tracer | undefined;
+  /** Takes nothing out of its mailbox. */
+  suspended = false;
+  /** Id of the request of the message in hand. */
+  requestId: string | undefined;
 
-  readonly #mailbox = new Mailbox<Envelope>();
-  readonly #timers = new Map<string, TimerState>();
-  readonly #watching = new Set<() => void>();
   readonly #nact: NactActor;
-  readonly #limit: number;
-  readonly #log: Log;
   #state: unknown;
   #context: AnyContext;
   #scheduled = false;
   #active = false;
   #running: Promise<void> | undefined;
+  #abort: ((error: unknown) => void) | undefined;
   #current: Envelope | undefined;
+  /** When the handling of the message in hand began; set only for one that somebody looks at. */
+  #observedAt: number | undefined;
+  #traced = false;
+  #slow = false;
+  #killed: { error: unknown } | undefined;
   #stopRequested = false;
   #stopped: Promise<void> | undefined;
-  #restartTimes: number[] = [];
 
   constructor(
     readonly host: CellHost,
@@ -123,27 +77,44 @@ export class Cell {
     readonly options: AnyOptions,
   ) {
     this.startedAt = host.clock.now();
-    this.#limit = options.mailbox?.limit ?? DEFAULT_LIMIT;
-    this.#log = host.log.child({ actor: ref.path, ...options.logFields });
-    this.#context = this.#createContext();
+    this.statusAt = host.observer.turn.stamp();
+    this.limit = options.mailbox?.limit ?? DEFAULT_LIMIT;
+    this.timers = new Timers(host.clock);
+    this.restarts = new Restarts(options, host.clock);
+    this.plainLog = host.log.child({ actor: ref.path, ...options.logFields });
+    this.log = new RequestLog(this.plainLog, () => this.requestId);
+    this.tracer = host.observer.tracing.of(ref.path);
+    this.#context = createContext(this);
     this.#nact = host.nact.spawn({ drain: () => this.#drain(), onCrash: (error) => this.#crashed(error) });
-  }
-
-  get queue(): number {
-    return this.#mailbox.size;
   }
 
   get busy(): boolean {
     return this.#current !== undefined;
   }
 
-  get timers(): string[] {
-    return [...this.#timers.keys()];
+  /** Type of the message in hand. */
+  get current(): string | undefined {
+    return this.#current?.message.type;
   }
 
   /** Makes the state; throws what `init` throws. */
-  start(): void {
-    this.#state = this.behaviour.init(this.#context);
+  start(requestId?: string): void {
+    this.requestId = requestId;
+    try {
+      this.#state = this.behaviour.init(this.#context);
+    } finally {
+      this.requestId = undefined;
+    }
+  }
+
+  /** Whether that is the context of the present incarnation: what an earlier one set going must not reach into this. */
+  isCurrent(context: AnyContext): boolean {
+    return this.#context === context && this.ending === undefined;
+  }
+
+  /** The state as the behaviour shows it; throws what its `inspect` throws. */
+  inspect(): { state: unknown } | undefined {
+    return this.behaviour.inspect === undefined ? undefined : { state: this.behaviour.inspect(this.#state) };
   }
 
   /** Whether its protocol has such a message. */
@@ -151,27 +122,41 @@ export class Cell {
     return this.#handler(type) !== undefined;
   }
 
-  receive(message: Message, reply?: Reply): boolean {
+  receive(message: Message, from: string, requestId: string | undefined, reply?: Reply): boolean {
     this.counters.received++;
-    if (this.#mailbox.size >= this.#limit && !this.#isEssential(message.type)) {
+    if (this.mailbox.size >= this.limit && !this.#isEssential(message.type)) {
       this.#overflow(message, reply);
       return false;
     }
-    this.#push({ message, reply, timer: undefined, escalated: undefined });
+    const at = this.host.observer.stamp(requestId);
+    this.push({ message, reply, timer: undefined, escalated: undefined, from, requestId, at });
 
     return true;
+  }
+
+  push(envelope: Envelope): void {
+    if (this.ending !== undefined) return;
+    this.mailbox.push(envelope);
+    this.#schedule();
   }
 
   /** Ends the actor and its children; resolves when it is gone. Takes no message from now on. */
   stop(reason: StopReason = 'normal', error?: unknown): Promise<void> {
     if (this.#stopped === undefined) {
       this.ending = error === undefined ? { reason } : { reason, error };
+      this.statusAt = this.host.observer.turn.stamp();
       this.parent?.children.delete(this.name);
-      for (const { reply } of this.#mailbox.drain()) reply?.reject(new NoProcess(this.ref));
+      for (const { reply } of this.mailbox.drain()) reply?.reject(new NoProcess(this.ref));
       this.#stopped = this.#finish(this.ending);
     }
 
     return this.#stopped;
+  }
+
+  /** Stops after the message in hand. */
+  requestStop(): void {
+    this.#stopRequested = true;
+    if (this.#current === undefined) void this.stop();
   }
 
   /** Undoes the constructor when `start` failed. */
@@ -184,14 +169,29 @@ export class Cell {
     this.host.gone(this);
   }
 
-  #push(envelope: Envelope): void {
+  suspend(): void {
+    if (this.suspended) return;
+    this.suspended = true;
+    this.statusAt = this.host.observer.turn.stamp();
+  }
+
+  resume(): void {
+    if (!this.suspended) return;
+    this.suspended = false;
+    this.statusAt = this.host.observer.turn.stamp();
+    if (this.mailbox.size > 0 && this.ending === undefined) this.#schedule();
+  }
+
+  /** Fails the actor with that error as if the handler of the message in hand had thrown it. */
+  kill(error: unknown): void {
     if (this.ending !== undefined) return;
-    this.#mailbox.push(envelope);
-    this.#schedule();
+    if (this.#abort !== undefined) this.#abort(error);
+    else if (this.#current !== undefined) this.#killed = { error };
+    else this.#crashed(error);
   }
 
   #schedule(): void {
-    if (this.#scheduled) return;
+    if (this.#scheduled || this.suspended) return;
     this.#scheduled = true;
     this.#countActive(true);
     this.#nact.wake();
@@ -207,35 +207,71 @@ export class Cell {
     if (!this.#scheduled) return;
     this.#scheduled = false;
     this.#countActive(false);
-    if (this.#mailbox.size > 0 && this.ending === undefined) this.#schedule();
+    if (this.mailbox.size > 0 && this.ending === undefined) this.#schedule();
   }
 
   #drain(): void | Promise<void> {
-    for (let n = 0; n < BATCH && this.ending === undefined; n++) {
-      const envelope = this.#mailbox.shift();
-      if (envelope === undefined) break;
+    const { turn } = this.host.observer;
+    let mark = turn.begin();
+    let quick = 0;
+    if (!this.suspended) this.statusAt = mark;
+    try {
+      for (let n = 0; n < BATCH && this.ending === undefined && !this.suspended; n++) {
+        const envelope = this.mailbox.shift();
+        if (envelope === undefined) break;
 
-      const wait = this.#handle(envelope);
-      if (wait === undefined) continue;
-
-      // Waiting is not working: a handler that waits for the clock must not keep `idle` from returning.
-      this.#countActive(false);
-      const done = wait.then(() => this.#turnEnded());
-      // The ending waits for this handler, whatever becomes of it; its fault goes to nact below.
-      this.#running = done.catch(() => {});
-
-      return done;
+        const wait = this.#handle(envelope);
+        if (wait !== undefined) return this.#waitFor(wait, quick === 0 ? mark : turn.read());
+        quick++;
+        if (this.#slow || quick === MEASURED_TOGETHER) {
+          const now = turn.read();
+          this.#measured(now - mark, quick);
+          mark = now;
+          quick = 0;
+        }
+      }
+      if (quick > 0) {
+        const now = turn.read();
+        this.#measured(now - mark, quick);
+        mark = now;
+      }
+    } finally {
+      turn.end();
     }
+    if (!this.suspended) this.statusAt = mark;
     this.#turnEnded();
   }
 
-  #handle(envelope: Envelope): Promise<void> | undefined {
-    const { message, timer } = envelope;
+  #measured(ms: number, messages: number): void {
+    const each = ms / messages;
+    this.durations.record(each, messages);
+    this.#slow = each > SLOW_MS;
+  }
 
-    if (timer !== undefined) {
-      if (this.#timers.get(timer.name) !== timer) return undefined;
-      this.#timers.delete(timer.name);
-    }
+  /** Waiting is not working: a handler that waits for the clock must not keep `idle` from returning. */
+  #waitFor(wait: Promise<void>, since: number): Promise<void> {
+    if (!this.suspended) this.statusAt = since;
+    this.#countActive(false);
+    const killable = new Promise<void>((resolve, reject) => {
+      this.#abort = reject;
+      wait.then(resolve, reject);
+    });
+    const done = killable.then(() => {
+      const now = this.host.observer.fine.now();
+      this.durations.record(now - since);
+      if (!this.suspended) this.statusAt = now;
+      this.#turnEnded();
+    });
+    // The ending waits for this handler, whatever becomes of it; its fault goes to nact.
+    this.#running = done.catch(() => {});
+
+    return done;
+  }
+
+  #handle(envelope: Envelope): Promise<void> | undefined {
+    const { message, timer, requestId } = envelope;
+
+    if (timer !== undefined && !this.timers.take(timer)) return undefined;
     this.#current = envelope;
     if (envelope.escalated !== undefined) throw envelope.escalated.error;
 
@@ -247,13 +283,28 @@ export class Cell {
       return undefined;
     }
 
+    this.#traced = this.tracer?.wants(message.type) === true;
+    if (requestId !== undefined || this.#traced) this.#observedAt = this.host.observer.fine.now();
+    this.requestId = requestId;
+    const context = requestId === undefined ? this.#context : requestContext(this, this.#context, requestId);
     const result: unknown = isTerm
-      ? this.behaviour.onTerm?.(this.#state, message.term, this.#context)
-      : handler?.(this.#state, message, this.#context);
-    if (result instanceof Promise) return result.then((value: unknown) => this.#done(envelope, value));
+      ? this.behaviour.onTerm?.(this.#state, message.term, context)
+      : handler?.(this.#state, message, context);
+    if (result instanceof Promise) {
+      return result.then((value: unknown) => {
+        // Unless the actor was killed meanwhile.
+        if (this.#current === envelope) this.#done(envelope, value);
+      });
+    }
     this.#done(envelope, result);
+    if (this.#killed !== undefined) this.#failAsKilled(this.#killed);
 
     return undefined;
+  }
+
+  #failAsKilled({ error }: { error: unknown }): never {
+    this.#killed = undefined;
+    throw error;
   }
 
   #handler(type: string): ((...args: unknown[]) => unknown) | undefined {
@@ -264,25 +315,38 @@ export class Cell {
 
   #done(envelope: Envelope, value: unknown): void {
     this.counters.handled++;
-    this.#current = undefined;
-    this.#running = undefined;
+    this.#putDown(envelope, false);
     if (this.#stopRequested) void this.stop();
     if (value instanceof Later) this.#answerLater(envelope, value);
     else envelope.reply?.resolve(value);
   }
 
-  #answerLater({ message, reply }: Envelope, { promise }: Later<unknown>): void {
+  /** The message in hand is done with. */
+  #putDown(envelope: Envelope | undefined, failed: boolean): void {
+    if (this.#observedAt !== undefined && envelope !== undefined) {
+      const traced = this.#traced ? this.tracer : undefined;
+      this.host.observer.handled(this.ref.path, envelope, { startedAt: this.#observedAt, failed, traced });
+    }
+    this.#observedAt = undefined;
+    this.#current = undefined;
+    this.requestId = undefined;
+    this.#running = undefined;
+    this.#abort = undefined;
+  }
+
+  #answerLater({ message, reply, requestId }: Envelope, { promise }: Later<unknown>): void {
     promise.then(
       (value) => reply?.resolve(value),
       (error: unknown) => {
-        this.#log.warn('actor.late_reply_failed', { messageType: message.type, error });
+        const log = new RequestLog(this.plainLog, () => requestId);
+        log.warn('actor.late_reply_failed', { messageType: message.type, error });
         reply?.reject(new CallCrashed(this.ref, message.type, error));
       },
     );
   }
 
   #unknown({ message, reply }: Envelope): void {
-    this.#log.warn('actor.unknown_message', { kind: this.behaviour.kind, messageType: message.type });
+    this.log.warn('actor.unknown_message', { kind: this.behaviour.kind, messageType: message.type });
     reply?.reject(new UnknownMessage(this.ref, message.type));
   }
 
@@ -290,9 +354,9 @@ export class Cell {
     const count = ++this.counters.overflowed;
     // At 1, 2, 4, 8, ...: a flood must not flood the log as well.
     if ((count & (count - 1)) === 0) {
-      this.#log.warn('actor.mailbox_full', { messageType: message.type, limit: this.#limit, overflowed: count });
+      this.log.warn('actor.mailbox_full', { messageType: message.type, limit: this.limit, overflowed: count });
     }
-    reply?.reject(new MailboxFull(this.ref, this.#limit));
+    reply?.reject(new MailboxFull(this.ref, this.limit));
   }
 
   #isEssential(type: string): boolean {
@@ -304,14 +368,16 @@ export class Cell {
   /** Runs inside nact's fault handling; must not throw. */
   #crashed(error: unknown): 'stop' | 'resume' {
     const envelope = this.#current;
-    this.#current = undefined;
-    this.#running = undefined;
+    const log = this.requestId === undefined ? this.plainLog : this.plainLog.child({ requestId: this.requestId });
+    this.#putDown(envelope, true);
     this.counters.failed++;
+    this.statusAt = this.host.observer.turn.stamp();
     const messageType = envelope?.message.type ?? '';
+    this.lastError = this.host.observer.errorOf(error, messageType);
     envelope?.reply?.reject(new CallCrashed(this.ref, messageType, error));
 
     const decision = this.ending === undefined ? this.#decide(error, messageType) : 'stop';
-    this.#log.error('actor.fault', { kind: this.behaviour.kind, messageType, decision, error });
+    log.error('actor.fault', { kind: this.behaviour.kind, messageType, decision, error });
     if (decision === 'restart' && this.#restart()) {
       this.#turnEnded();
       return 'resume';
@@ -327,7 +393,9 @@ export class Cell {
   /** A child failed and its policy hands the fault up: this actor fails with the same error. */
   escalate(error: unknown): void {
     if (this.ending !== undefined) return;
-    this.#push({ message: { type: 'escalated' }, reply: undefined, timer: undefined, escalated: { error } });
+    const [message, at] = [{ type: 'escalated' }, this.host.observer.turn.stamp()];
+    const escalated = { error };
+    this.push({ message, reply: undefined, timer: undefined, escalated, from: OUTSIDE, requestId: undefined, at });
   }
 
   #decide(error: unknown, messageType: string): FaultDecision {
@@ -338,31 +406,28 @@ export class Cell {
     try {
       return supervise(fault);
     } catch (cause) {
-      this.#log.error('actor.supervisor_failed', { error: cause });
+      this.log.error('actor.supervisor_failed', { error: cause });
       return 'stop';
     }
   }
 
   #restart(): boolean {
-    const { maxRestarts = DEFAULT_MAX_RESTARTS, restartWindowMs = DEFAULT_RESTART_WINDOW_MS } = this.options;
-    const now = this.host.clock.now();
-    this.#restartTimes = this.#restartTimes.filter((at) => now - at < restartWindowMs);
-    if (this.#restartTimes.length >= maxRestarts) {
-      this.#log.error('actor.too_many_restarts', { maxRestarts, restartWindowMs });
+    if (!this.restarts.take()) {
+      const { max: maxRestarts, windowMs: restartWindowMs } = this.restarts;
+      this.log.error('actor.too_many_restarts', { maxRestarts, restartWindowMs });
       return false;
     }
 
-    this.#restartTimes.push(now);
     this.counters.restarts++;
     this.#stopRequested = false;
     this.#releaseOwned();
     for (const child of this.children.values()) void child.stop();
-    this.#context = this.#createContext();
+    this.#context = createContext(this);
     try {
       this.start();
       return true;
     } catch (error) {
-      this.#log.error('actor.restart_failed', { error });
+      this.log.error('actor.restart_failed', { error });
       return false;
     }
   }
@@ -375,7 +440,7 @@ export class Cell {
       const lastWords = this.behaviour.onStop?.(this.#state, end);
       if (lastWords instanceof Promise) await this.#withGrace(lastWords, 'onStop');
     } catch (error) {
-      this.#log.error('actor.stop_failed', { error });
+      this.log.error('actor.stop_failed', { error });
     }
 
     this.#releaseOwned();
@@ -384,7 +449,7 @@ export class Cell {
     this.#turnEnded();
     this.host.gone(this);
     const down: Down = { ref: this.ref, ...end };
-    for (const watcher of this.watchers) watcher(down);
+    for (const watcher of this.watchers.keys()) watcher(down);
     this.watchers.clear();
   }
 
@@ -392,7 +457,7 @@ export class Cell {
     let timer: unknown;
     const grace = new Promise<void>((resolve) => {
       timer = this.host.clock.setTimeout(() => {
-        this.#log.error('actor.stop_overdue', { what, graceMs: STOP_GRACE_MS });
+        this.log.error('actor.stop_overdue', { what, graceMs: STOP_GRACE_MS });
         resolve();
       }, STOP_GRACE_MS);
     });
@@ -401,65 +466,8 @@ export class Cell {
   }
 
   #releaseOwned(): void {
-    for (const { handle } of this.#timers.values()) this.host.clock.clearTimeout(handle);
-    this.#timers.clear();
-    for (const demonitor of this.#watching) demonitor();
-    this.#watching.clear();
-  }
-
-  #createContext(): AnyContext {
-    const { host } = this;
-    // What an earlier incarnation set going must not reach into this one.
-    const isCurrent = (): boolean => this.#context === context && this.ending === undefined;
-    const context: AnyContext = {
-      self: this.ref,
-      log: this.#log,
-      now: () => host.clock.now(),
-      cast: (target, message) => host.cast(target, message as Message),
-      call: (target, message, timeoutMs) => host.call(target, message as Message, timeoutMs) as never,
-      spawn: (behaviour, options = {}) => host.spawnChild(this, behaviour, options as AnyOptions) as never,
-      monitor: (target, toMessage) => {
-        if (!isCurrent()) return () => {};
-        const demonitor = host.monitor(target, (down) => {
-          this.#watching.delete(cancel);
-          if (!isCurrent()) return;
-          this.counters.received++;
-          this.#push({ message: toMessage(down) as Message, reply: undefined, timer: undefined, escalated: undefined });
-        });
-        const cancel = (): void => {
-          this.#watching.delete(cancel);
-          demonitor();
-        };
-        this.#watching.add(cancel);
-
-        return cancel;
-      },
-      setTimer: (name, ms, message) => {
-        if (!isCurrent()) return;
-        this.#clearTimer(name);
-        const timer: TimerState = { name, handle: undefined };
-        timer.handle = host.clock.setTimeout(() => {
-          this.counters.received++;
-          this.#push({ message: message as Message, reply: undefined, timer, escalated: undefined });
-        }, ms);
-        this.#timers.set(name, timer);
-      },
-      clearTimer: (name) => this.#clearTimer(name),
-      stop: () => {
-        if (!isCurrent()) return;
-        this.#stopRequested = true;
-        if (this.#current === undefined) void this.stop();
-      },
-      end: (target) => void host.stop(target),
-    };
-
-    return context;
-  }
-
-  #clearTimer(name: string): void {
-    const timer = this.#timers.get(name);
-    if (timer === undefined) return;
-    this.host.clock.clearTimeout(timer.handle);
-    this.#timers.delete(name);
+    this.timers.clearAll();
+    for (const demonitor of this.watching) demonitor();
+    this.watching.clear();
   }
 }

@@ -2,6 +2,8 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
+  /** Milliseconds with fractions that only ever grow, for durations; from where does not matter. Default `now`. */
+  fine?(): number;
   /** Runs `run` once after `ms` milliseconds; the result goes to `clearTimeout`. */
   setTimeout(run: () => void, ms: number): unknown;
   clearTimeout(timer: unknown): void;
@@ -12,6 +14,7 @@ const LONGEST_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  fine: () => performance.now(),
   setTimeout: (run, ms) => setTimeout(run, Math.min(ms, LONGEST_MS)),
   clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
 };

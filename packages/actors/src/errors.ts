@@ -14,7 +14,8 @@ export type ActorErrorCode =
   | 'NOT_SENDABLE'
   | 'TOO_MANY_CALLS'
   | 'REMOTE_FAULT'
-  | 'EXIT';
+  | 'EXIT'
+  | 'KILLED';
 
 /** Base of everything this package throws. */
 export class ActorError extends Error {
@@ -133,6 +134,13 @@ export class RemoteFault extends ActorError {
     text: string,
   ) {
     super('REMOTE_FAULT', `on ${node}: ${text}`);
+  }
+}
+
+/** What an actor fails with that an operator killed. */
+export class Killed extends ActorError {
+  constructor(target: ActorRef | string, reason: string) {
+    super('KILLED', `${describe(target)} was killed by an operator: ${reason}`);
   }
 }
 

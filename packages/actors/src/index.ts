@@ -17,6 +17,7 @@ export {
   CallCrashed,
   CallTimeout,
   Exit,
+  Killed,
   LinkFull,
   MailboxFull,
   NameTaken,
@@ -31,12 +32,26 @@ export {
 } from './errors.js';
 export type { MessageOf, Protocol, ReplyOf } from './protocol.js';
 export { sameActor, type ActorRef, type AnyRef } from './ref.js';
+export { BUCKET_BOUNDS_MS } from './durations.js';
+export type {
+  ActorDetails,
+  ActorInfo,
+  ActorStatus,
+  Hop,
+  Inspected,
+  LastError,
+  Trace,
+  TraceEnd,
+  TraceEvent,
+  TraceOptions,
+} from './inspection.js';
+export { RequestLog } from './request.js';
 export {
   createActorSystem,
-  type ActorInfo,
   type ActorSystem,
   type ActorSystemOptions,
   type ListOptions,
+  type Sender,
 } from './system.js';
 export type { RemoteCounters } from './remote/counters.js';
 export type { FunctionOptions, NodeFunction } from './remote/functions.js';

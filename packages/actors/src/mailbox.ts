@@ -30,6 +30,16 @@ export class Mailbox<T> {
     return item;
   }
 
+  /** The oldest item, which stays. */
+  get head(): T | undefined {
+    return this.#ring[this.#head];
+  }
+
+  /** What waits, oldest first; the mailbox must not be changed meanwhile. */
+  *[Symbol.iterator](): Iterator<T> {
+    for (let i = 0; i < this.#size; i++) yield this.#ring[(this.#head + i) & (this.#ring.length - 1)] as T;
+  }
+
   /** Empties the mailbox and returns what was in it, oldest first. */
   drain(): T[] {
     const items: T[] = [];

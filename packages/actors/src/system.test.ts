@@ -526,7 +526,13 @@ describe('names and listing', () => {
         parent: '/a%2Fb 100%25',
         children: 0,
         queue: 0,
+        oldestMs: null,
         status: 'idle',
+        statusAt: clock.now(),
+        current: null,
+        p50Ms: 0.025,
+        p99Ms: 0.0495,
+        busyMs: 0,
         timers: ['tick'],
         names: [],
         watchers: 0,
@@ -536,6 +542,7 @@ describe('names and listing', () => {
         failed: 0,
         overflowed: 0,
         restarts: 0,
+        sent: 0,
       },
     ]);
     expect(system.list({ limit: 1 })).toHaveLength(1);

@@ -1,11 +1,26 @@
 import type { Log } from '@bloom/log';
 import type { Behaviour, Down, SpawnOptions } from './behaviour.js';
-import { Cell, type AnyBehaviour, type AnyOptions, type CellHost, type Counters, type Message } from './cell.js';
+import { Cell } from './cell.js';
+import type { AnyBehaviour, AnyOptions, CellHost } from './cell-host.js';
 import { systemClock, type Clock } from './clock.js';
-import { CallTimeout, NameTaken, NoConnection, NoProcess, SystemStopped } from './errors.js';
+import { OUTSIDE, type Message } from './envelope.js';
+import { CallTimeout, Killed, NameTaken, NoConnection, NoProcess, SystemStopped } from './errors.js';
+import { detailsOf, infoOf, inspectedOf } from './info.js';
+import type {
+  ActorDetails,
+  ActorInfo,
+  Hop,
+  Inspected,
+  Trace,
+  TraceEnd,
+  TraceEvent,
+  TraceOptions,
+} from './inspection.js';
 import { NactHost } from './nact-host.js';
+import { Observer } from './observer.js';
 import type { MessageOf, Protocol, ReplyOf } from './protocol.js';
 import { LocalRef, pathSegment, RemoteRef, type ActorRef, type AnyRef } from './ref.js';
+import { Suspensions } from './suspensions.js';
 
 const DEFAULT_CALL_TIMEOUT_MS = 5_000;
 
@@ -14,33 +29,14 @@ export interface ActorSystemOptions {
   clock?: Clock;
 }
 
-/** One line of the listing. */
-export interface ActorInfo extends Counters {
-  ref: AnyRef;
-  path: string;
-  kind: string;
-  parent: string | null;
-  children: number;
-  /** Messages waiting now. */
-  queue: number;
-  status: 'idle' | 'busy' | 'ending';
-  timers: readonly string[];
-  /** Registered names. */
-  names: readonly string[];
-  watchers: number;
-  /** Milliseconds since the epoch. */
-  startedAt: number;
-}
-
 export interface ListOptions {
   /** Lines at most. */
   limit: number;
   match?: (path: string) => boolean;
 }
 
-export interface ActorSystem {
-  /** A top-level actor; what its `init` throws comes back from here. */
-  spawn<P extends Protocol, S>(behaviour: Behaviour<P, S>, options?: SpawnOptions<P>): ActorRef<P>;
+/** Sends messages to actors. */
+export interface Sender {
   /**
    * Sends and forgets. False when it was surely not taken: nobody there, or the mailbox is full; for another node: no
    * connection, one that is full, or a message that cannot travel.
@@ -56,6 +52,16 @@ export interface ActorSystem {
     message: MessageOf<P, K>,
     timeoutMs?: number,
   ): Promise<ReplyOf<P, K>>;
+}
+
+export interface ActorSystem extends Sender {
+  /** A top-level actor; what its `init` throws comes back from here. */
+  spawn<P extends Protocol, S>(behaviour: Behaviour<P, S>, options?: SpawnOptions<P>): ActorRef<P>;
+  /**
+   * Sends in the name of a request: whatever is caused by these messages, on other nodes as well, carries its id.
+   * `face` is what is told to have sent them, such as `http`.
+   */
+  forRequest(requestId: string, face?: string): Sender;
   /** Death watch: the listener hears once when the target ends, at once when it is gone already. Returns the way to end it. */
   monitor(target: AnyRef, listener: (down: Down) => void): () => void;
   /** @throws NameTaken when a living actor has the name; NoProcess when the actor has ended. */
@@ -68,6 +74,22 @@ export interface ActorSystem {
   stop(ref: AnyRef): Promise<void>;
   list(options: ListOptions): ActorInfo[];
   info(ref: AnyRef): ActorInfo | undefined;
+  details(ref: AnyRef): ActorDetails | undefined;
+  /** The living actor of that path. */
+  at(path: string): AnyRef | undefined;
+  /** The state of an actor, as its behaviour shows it; does not go through its mailbox. */
+  inspect(ref: AnyRef): Inspected;
+  /** Shows messages as they pass; what is not traced pays nothing. A listener that throws ends its trace. */
+  trace(options: TraceOptions, listener: (event: TraceEvent) => void, onEnd?: (end: TraceEnd) => void): Trace;
+  /** From now on the actor takes nothing out of its mailbox, for that long or until `resume`. False: it does not live. */
+  suspend(ref: AnyRef, forMs?: number): boolean;
+  resume(ref: AnyRef): boolean;
+  /** Fails the actor as if the handler of its message had thrown: supervision acts. False: it does not live. */
+  kill(ref: AnyRef, reason: string): boolean;
+  /** What the last 10,000 messages of requests have to tell about that one, oldest first. */
+  hops(requestId: string): Hop[];
+  /** Adds a step of a request that is no message; `ranMs` when it has just ended. */
+  note(requestId: string, where: string, what: string, ranMs?: number): void;
   readonly size: number;
   /** Messages that found nobody. */
   readonly deadLetters: number;
@@ -83,8 +105,8 @@ export function createActorSystem(options: ActorSystemOptions): ActorSystem {
 
 /** Carries what is addressed to actors of other nodes. */
 export interface Router {
-  cast(target: RemoteRef, message: Message): boolean;
-  call(target: RemoteRef, message: Message, timeoutMs: number): Promise<unknown>;
+  cast(target: RemoteRef, message: Message, requestId: string | undefined): boolean;
+  call(target: RemoteRef, message: Message, timeoutMs: number, requestId: string | undefined): Promise<unknown>;
   /** Reports at most once. Returns the way to end it. */
   monitor(target: RemoteRef, report: (down: Down) => void): () => void;
   isAlive(target: RemoteRef): boolean;
@@ -107,12 +129,14 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   readonly nact = new NactHost();
   readonly clock: Clock;
   readonly log: Log;
+  readonly observer: Observer;
   deadLetters = 0;
   router: Router = nowhere;
 
   readonly #cells = new Map<string, Cell>();
   readonly #top = new Map<string, Cell>();
   readonly #names = new Map<string, Cell>();
+  readonly #suspensions: Suspensions;
   #serial = 0;
   #active = 0;
   #closed: Promise<void> | undefined;
@@ -120,6 +144,10 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   constructor({ log, clock = systemClock }: ActorSystemOptions) {
     this.log = log;
     this.clock = clock;
+    this.#suspensions = new Suspensions(clock);
+    this.observer = new Observer(clock, () => {
+      for (const cell of this.#cells.values()) cell.tracer = this.observer.tracing.of(cell.ref.path);
+    });
   }
 
   get size(): number {
@@ -130,11 +158,11 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     return this.#spawn(undefined, behaviour, options);
   }
 
-  spawnChild(parent: Cell, behaviour: AnyBehaviour, options: AnyOptions): AnyRef {
-    return this.#spawn(parent, behaviour, options);
+  spawnChild(parent: Cell, behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef {
+    return this.#spawn(parent, behaviour, options, requestId);
   }
 
-  #spawn(parent: Cell | undefined, behaviour: AnyBehaviour, options: AnyOptions): AnyRef {
+  #spawn(parent: Cell | undefined, behaviour: AnyBehaviour, options: AnyOptions, requestId?: string): AnyRef {
     if (this.#closed !== undefined) throw new SystemStopped();
     if (parent?.ending !== undefined) throw new NoProcess(parent.ref);
 
@@ -151,7 +179,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     siblings.set(name, cell);
     this.#cells.set(ref.key, cell);
     try {
-      cell.start();
+      cell.start(requestId);
     } catch (error) {
       siblings.delete(name);
       // Its `onStop` must not meet a state that was never made.
@@ -162,19 +190,42 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     return ref;
   }
 
+  forRequest(requestId: string, face = OUTSIDE): Sender {
+    return {
+      cast: (target, message) => this.send(target, message as Message, face, requestId),
+      call: (target, message, timeoutMs) => this.ask(target, message as Message, face, requestId, timeoutMs),
+    };
+  }
+
   cast(target: AnyRef | string, message: Message): boolean {
-    if (target instanceof RemoteRef) return this.router.cast(target, message);
+    return this.send(target, message, OUTSIDE, undefined);
+  }
+
+  call(target: AnyRef | string, message: Message, timeoutMs?: number): Promise<never> {
+    return this.ask(target, message, OUTSIDE, undefined, timeoutMs);
+  }
+
+  send(target: AnyRef | string, message: Message, from: string, requestId: string | undefined): boolean {
+    if (target instanceof RemoteRef) return this.router.cast(target, message, requestId);
     const cell = this.find(target);
     if (cell === undefined) {
       this.deadLetters++;
       return false;
     }
 
-    return cell.receive(message);
+    return cell.receive(message, from, requestId);
   }
 
-  call(target: AnyRef | string, message: Message, timeoutMs = DEFAULT_CALL_TIMEOUT_MS): Promise<never> {
-    if (target instanceof RemoteRef) return this.router.call(target, message, timeoutMs) as Promise<never>;
+  ask(
+    target: AnyRef | string,
+    message: Message,
+    from: string,
+    requestId: string | undefined,
+    timeoutMs = DEFAULT_CALL_TIMEOUT_MS,
+  ): Promise<never> {
+    if (target instanceof RemoteRef) {
+      return this.router.call(target, message, timeoutMs, requestId) as Promise<never>;
+    }
     const cell = this.find(target);
     if (cell === undefined) {
       this.deadLetters++;
@@ -183,7 +234,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
 
     return new Promise<never>((resolve, reject) => {
       const timer = this.clock.setTimeout(() => reject(new CallTimeout(target, message.type, timeoutMs)), timeoutMs);
-      cell.receive(message, {
+      cell.receive(message, from, requestId, {
         resolve: (value) => {
           this.clock.clearTimeout(timer);
           resolve(value as never);
@@ -197,6 +248,10 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   monitor(target: AnyRef, listener: (down: Down) => void): () => void {
+    return this.watch(target, listener, OUTSIDE);
+  }
+
+  watch(target: AnyRef, listener: (down: Down) => void, by: string): () => void {
     let watching = true;
     const once = (down: Down): void => {
       if (!watching) return;
@@ -217,7 +272,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     }
     const cell = this.#cells.get(target.key);
     if (cell === undefined) queueMicrotask(() => once({ ref: target, reason: 'noprocess' }));
-    else cell.watchers.add(once);
+    else cell.watchers.set(once, by);
 
     return () => {
       watching = false;
@@ -255,7 +310,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     const lines: ActorInfo[] = [];
     for (const cell of this.#cells.values()) {
       if (lines.length >= limit) break;
-      if (match === undefined || match(cell.ref.path)) lines.push(this.#info(cell));
+      if (match === undefined || match(cell.ref.path)) lines.push(infoOf(cell));
     }
 
     return lines;
@@ -264,7 +319,59 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   info(ref: AnyRef): ActorInfo | undefined {
     const cell = this.#cells.get(ref.key);
 
-    return cell === undefined ? undefined : this.#info(cell);
+    return cell === undefined ? undefined : infoOf(cell);
+  }
+
+  details(ref: AnyRef): ActorDetails | undefined {
+    const cell = this.#cells.get(ref.key);
+
+    return cell === undefined ? undefined : detailsOf(cell, this.#suspensions.until(ref));
+  }
+
+  at(path: string): AnyRef | undefined {
+    for (const { ref, ending } of this.#cells.values()) if (ref.path === path && ending === undefined) return ref;
+
+    return undefined;
+  }
+
+  inspect(ref: AnyRef): Inspected {
+    return inspectedOf(this.find(ref));
+  }
+
+  trace(options: TraceOptions, listener: (event: TraceEvent) => void, onEnd?: (end: TraceEnd) => void): Trace {
+    return this.observer.tracing.start(options, listener, onEnd);
+  }
+
+  suspend(ref: AnyRef, forMs?: number): boolean {
+    const cell = this.find(ref);
+    if (cell === undefined) return false;
+    cell.suspend();
+    this.#suspensions.set(ref, forMs, () => cell.resume());
+
+    return true;
+  }
+
+  resume(ref: AnyRef): boolean {
+    const cell = this.find(ref);
+    cell?.resume();
+    this.#suspensions.clear(ref);
+
+    return cell !== undefined;
+  }
+
+  kill(ref: AnyRef, reason: string): boolean {
+    const cell = this.find(ref);
+    cell?.kill(new Killed(ref, reason));
+
+    return cell !== undefined;
+  }
+
+  hops(requestId: string): Hop[] {
+    return this.observer.hops.of(requestId);
+  }
+
+  note(requestId: string, where: string, what: string, ranMs?: number): void {
+    this.observer.note(requestId, where, what, ranMs ?? null);
   }
 
   async idle(): Promise<void> {
@@ -285,12 +392,14 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   gone(cell: Cell): void {
+    this.#suspensions.clear(cell.ref);
     this.#cells.delete(cell.ref.key);
     if (this.#top.get(cell.name) === cell) this.#top.delete(cell.name);
     for (const name of cell.names) if (this.#names.get(name) === cell) this.#names.delete(name);
   }
 
   async #close(): Promise<void> {
+    this.observer.tracing.stop();
     for (const cell of [...this.#top.values()].toReversed()) await cell.stop();
     this.nact.close();
   }
@@ -300,24 +409,5 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     const cell = typeof target === 'string' ? this.#names.get(target) : this.#cells.get(target.key);
 
     return cell?.ending === undefined ? cell : undefined;
-  }
-
-  #info(cell: Cell): ActorInfo {
-    const status = cell.ending !== undefined ? 'ending' : cell.busy ? 'busy' : 'idle';
-
-    return {
-      ref: cell.ref,
-      path: cell.ref.path,
-      kind: cell.behaviour.kind,
-      parent: cell.parent?.ref.path ?? null,
-      children: cell.children.size,
-      queue: cell.queue,
-      status,
-      timers: cell.timers,
-      names: [...cell.names],
-      watchers: cell.watchers.size,
-      startedAt: cell.startedAt,
-      ...cell.counters,
-    };
   }
 }

@@ -10,13 +10,15 @@ import {
   type Watched,
 } from '@bloom/distribution';
 import type { Log } from '@bloom/log';
-import { TermEnvelope, type Cell, type Message, type Reply } from '../cell.js';
+import type { Cell } from '../cell.js';
+import { TermEnvelope, type Message, type Reply } from '../envelope.js';
 import { ActorError, CallCrashed, Exit, MailboxFull } from '../errors.js';
 import type { LocalActorSystem } from '../system.js';
 import type { RemoteCounters } from './counters.js';
 import { REX, type Functions } from './functions.js';
 import type { PidTable } from './pid-table.js';
 import type { PlainData } from './plain-data.js';
+import { takeRequestId } from './request-field.js';
 import { faultText, isOrderly, reasonText } from './reasons.js';
 import type { Waiting } from './waiting.js';
 
@@ -81,7 +83,7 @@ export class Incoming implements ProcessTable {
 
     const kill = !linked && isAtom(reason, 'kill');
     if (cell.behaviour.trapsExits === true && cell.behaviour.onTerm !== undefined && !kill) {
-      cell.receive(new TermEnvelope({ kind: 'exit', term: reason, from, node: from.node }));
+      cell.receive(new TermEnvelope({ kind: 'exit', term: reason, from, node: from.node }), from.node, undefined);
       return;
     }
     if (isAtom(reason, 'normal')) return;
@@ -120,18 +122,23 @@ export class Incoming implements ProcessTable {
     const isCast =
       message instanceof Tuple && message.elements.length === 2 && isAtom(message.elements[0], '$gen_cast');
     const term = isCast ? message.elements[1] : message;
-    if (isMessage(cell, term)) cell.receive(this.#options.data.toValue(term) as Message);
-    else if (cell.behaviour.onTerm === undefined) counters.deadLetters++;
-    else cell.receive(new TermEnvelope({ kind: isCast ? 'cast' : 'info', term, node }));
+    if (isMessage(cell, term)) {
+      const requestId = takeRequestId(term);
+      cell.receive(this.#options.data.toValue(term) as Message, node, requestId);
+    } else if (cell.behaviour.onTerm === undefined) counters.deadLetters++;
+    else cell.receive(new TermEnvelope({ kind: isCast ? 'cast' : 'info', term, node }), node, undefined);
   }
 
   #call(cell: Cell, call: GenCall, node: string): void {
     const { counters, data } = this.#options;
     const { request } = call;
     if (isMessage(cell, request)) {
+      const requestId = takeRequestId(request);
       const message = data.toValue(request) as Message;
       cell.receive(
         message,
+        node,
+        requestId,
         this.#reply(cell, call, message.type, (value) => tuple(OK, data.toTerm(value))),
       );
     } else if (cell.behaviour.onTerm === undefined) {
@@ -141,6 +148,8 @@ export class Incoming implements ProcessTable {
       const envelope = new TermEnvelope({ kind: 'call', term: request, from: call.from, node });
       cell.receive(
         envelope,
+        node,
+        undefined,
         this.#reply(cell, call, envelope.type, (value) => value as Term),
       );
     }

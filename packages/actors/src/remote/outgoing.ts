@@ -2,7 +2,7 @@ import { FrameTooBig, type DistributionNode, type SendKind } from '@bloom/distri
 import { Atom, atom, EtfError, ImproperList, isAtom, type Pid, type Ref, type Term, Tuple, tuple } from '@bloom/etf';
 import type { Log } from '@bloom/log';
 import type { Down } from '../behaviour.js';
-import type { Message } from '../cell.js';
+import { OUTSIDE, type Message } from '../envelope.js';
 import {
   CallCrashed,
   CallTimeout,
@@ -19,6 +19,7 @@ import type { LocalActorSystem, Router } from '../system.js';
 import type { RemoteCounters } from './counters.js';
 import type { PlainData } from './plain-data.js';
 import { downOf, reasonText } from './reasons.js';
+import { withRequestId } from './request-field.js';
 import type { Waiter, Waiting } from './waiting.js';
 
 const GEN_CALL = atom('$gen_call');
@@ -58,13 +59,15 @@ export class Outgoing implements Router {
 
   // --- our actors
 
-  cast(target: RemoteRef, message: Message): boolean {
-    const { system, data, counters, log } = this.#options;
-    if (this.#isHere(target)) return typeof target.to === 'string' && system.cast(target.to, message);
+  cast(target: RemoteRef, message: Message, requestId: string | undefined): boolean {
+    const { system, counters, log } = this.#options;
+    if (this.#isHere(target)) {
+      return typeof target.to === 'string' && system.send(target.to, message, OUTSIDE, requestId);
+    }
 
     counters.castsOut++;
     try {
-      return this.send(target, tuple(GEN_CAST, data.toTerm(message)), 'one-way');
+      return this.send(target, tuple(GEN_CAST, this.#term(target, message, requestId)), 'one-way');
     } catch (error) {
       counters.notSendable++;
       log.error('actor.not_sendable', { target: target.path, messageType: message.type, error });
@@ -72,21 +75,29 @@ export class Outgoing implements Router {
     }
   }
 
-  async call(target: RemoteRef, message: Message, timeoutMs: number): Promise<unknown> {
-    const { system, data, counters } = this.#options;
+  async call(target: RemoteRef, message: Message, timeoutMs: number, requestId: string | undefined): Promise<unknown> {
+    const { system, counters } = this.#options;
     if (this.#isHere(target)) {
       if (typeof target.to !== 'string') throw new NoProcess(target);
-      return await system.call(target.to, message, timeoutMs);
+      return await system.ask(target.to, message, OUTSIDE, requestId, timeoutMs);
     }
     let request: Term;
     try {
-      request = data.toTerm(message);
+      request = this.#term(target, message, requestId);
     } catch (error) {
       counters.notSendable++;
       throw error;
     }
 
     return this.#result(target, message.type, await this.request(target, request, timeoutMs, message.type));
+  }
+
+  /** With the id of the request, for a node that looks for it there: of ours, whatever its version. */
+  #term(target: RemoteRef, message: Message, requestId: string | undefined): Term {
+    const { node, data } = this.#options;
+    const kind = requestId === undefined ? 'foreign' : node.kindOf(target.node);
+
+    return data.toTerm(kind === 'member' || kind === 'tool' ? withRequestId(message, requestId as string) : message);
   }
 
   monitor(target: RemoteRef, report: (down: Down) => void): () => void {

@@ -1,0 +1,50 @@
+/** Upper bounds of the buckets, in milliseconds; the last bucket has none. */
+export const BUCKET_BOUNDS_MS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1_000, 5_000] as const;
+
+/** How long messages took, in a few buckets, so that it may be kept for every actor. */
+export class Durations {
+  /** Sum of all, in milliseconds. */
+  totalMs = 0;
+  #count = 0;
+  #buckets: Uint32Array | undefined;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** `times` messages that took `ms` each. */
+  record(ms: number, times = 1): void {
+    this.#buckets ??= new Uint32Array(BUCKET_BOUNDS_MS.length + 1);
+    let bucket = 0;
+    while (bucket < BUCKET_BOUNDS_MS.length && ms > (BUCKET_BOUNDS_MS[bucket] as number)) bucket++;
+    this.#buckets[bucket] = (this.#buckets[bucket] as number) + times;
+    this.#count += times;
+    this.totalMs += ms * times;
+  }
+
+  /**
+   * The duration that the share `q` of the messages did not exceed, interpolated within its bucket; what lies beyond the
+   * last bound counts as that bound. null before the first message.
+   */
+  quantile(q: number): number | null {
+    const buckets = this.#buckets;
+    if (buckets === undefined) return null;
+    const rank = q * this.#count;
+    let below = 0;
+    for (let i = 0; i < BUCKET_BOUNDS_MS.length; i++) {
+      const inside = buckets[i] as number;
+      if (inside > 0 && below + inside >= rank) {
+        const from = i === 0 ? 0 : (BUCKET_BOUNDS_MS[i - 1] as number);
+        return from + ((BUCKET_BOUNDS_MS[i] as number) - from) * ((rank - below) / inside);
+      }
+      below += inside;
+    }
+
+    return BUCKET_BOUNDS_MS.at(-1) as number;
+  }
+
+  /** Messages per bucket, as `BUCKET_BOUNDS_MS` and one more. */
+  get buckets(): number[] {
+    return Array.from(this.#buckets ?? new Uint32Array(BUCKET_BOUNDS_MS.length + 1));
+  }
+}

@@ -1,0 +1,23 @@
+import type { Term } from '@bloom/etf';
+import type { Message } from '../envelope.js';
+import { MAX_REQUEST_ID } from '../request.js';
+
+/**
+ * The id of a request travels as one more field of the message. A node that does not know it hands it to the actor as a
+ * field that no protocol has.
+ */
+const FIELD = '$req';
+
+export function withRequestId(message: Message, requestId: string): Message {
+  return { ...message, [FIELD]: requestId } as Message;
+}
+
+/** Takes the id off a message that came from another node; undefined when it has none, or none that can be one. */
+export function takeRequestId(term: Term): string | undefined {
+  const record = term as { [FIELD]?: unknown };
+  const id = record[FIELD];
+  if (id === undefined) return undefined;
+  delete record[FIELD];
+
+  return typeof id === 'string' && id.length <= MAX_REQUEST_ID ? id : undefined;
+}

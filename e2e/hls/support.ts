@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { describe } from '@jest/globals';
 import { apiToken } from '../harness/bloom-node.js';
 import { findChromium } from '../harness/chromium.js';
+import { hasFfmpeg } from './sources.js';
 import { browserSuite, type Stage, type StageOptions } from '../harness/stage.js';
 
 function composes(): boolean {
@@ -20,11 +21,35 @@ export function hlsSuite(title: string, options: StageOptions, body: (stage: Sta
   describe.skip(title, () => body({} as Stage));
 }
 
+/** A suite of streams without a browser: files are the participants. */
+export function describeStreams(title: string, body: () => void): void {
+  const missing = !composes() ? 'node-av is not installed' : !hasFfmpeg ? 'ffmpeg is not installed' : undefined;
+  if (missing === undefined) return void describe(title, body);
+  console.warn(`*** ${missing}, so "${title}" is SKIPPED. ***`);
+  describe.skip(title, body);
+}
+
 export interface StreamAnswer {
   readonly status: number;
   readonly type: string | null;
   readonly text: string;
   readonly tookMs: number;
+}
+
+/** Any file of a node; bytes as Latin-1 text. */
+export async function fetchFrom(
+  url: string,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<{ status: number; type: string | null; cacheControl: string | null; text: string }> {
+  const answer = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${apiToken}`, ...headers } });
+
+  return {
+    status: answer.status,
+    type: answer.headers.get('content-type'),
+    cacheControl: answer.headers.get('cache-control'),
+    text: Buffer.from(await answer.arrayBuffer()).toString('latin1'),
+  };
 }
 
 /** What a player gets for a file of the room's stream. */

@@ -42,7 +42,10 @@ export async function attachSocket({
     return attachedPeer(system, ref, answer, socket);
   } catch (error) {
     void system.stop(ref);
-    if (error instanceof ActorError && error.code !== 'TIMEOUT') return 'room not found';
+    // Clients take this for final; whatever else it was, such as a link that broke, is worth another try.
+    if (error instanceof ActorError && (error.code === 'NO_PROCESS' || error.code === 'CRASHED')) {
+      return 'room not found';
+    }
     throw error;
   }
 }

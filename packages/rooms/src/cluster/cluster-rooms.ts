@@ -71,9 +71,15 @@ export class ClusterRooms implements RoomService {
         rooms,
         now,
         claim: (roomId, claimant) => this.#decide(roomId, claimant),
-        unclaim: (roomId, claimant) => this.#claims.release(roomId, claimant),
-        onSnapshot: (node, owned) => this.#report(this.#directory.replace(node, owned)),
+        unclaim: (roomId, claimant, owner) => {
+          if (owner === undefined || this.#directory.knows(owner, roomId)) this.#claims.release(roomId, claimant);
+          else this.#claims.settle(roomId, claimant, owner);
+        },
+        onSnapshot: (node, owned) => {
+          if (this.#isMember(node)) this.#report(this.#directory.replace(node, owned));
+        },
         onAnnounce: (node, { created, removed }) => {
+          if (!this.#isMember(node)) return;
           if (removed !== undefined) this.#directory.remove(node, removed);
           if (created !== undefined) this.#report([this.#directory.add(node, created)]);
         },
@@ -131,11 +137,13 @@ export class ClusterRooms implements RoomService {
     const claimant = randomUUID();
     const homes = await this.#claim(roomId, claimant);
     const named: NamedConfig = { ...config, roomId };
+    let owner: string | undefined;
     try {
-      return strip(await this.#placement.create(named));
+      const placed = await this.#placement.create(named);
+      owner = placed.node;
+      return strip(placed);
     } finally {
-      // The room is announced by now, or will never be.
-      for (const home of homes) this.#options.port.cast(home, { type: 'unclaim', roomId, claimant });
+      this.#unclaim(homes, { roomId, claimant, ...(owner === undefined ? {} : { owner }) });
     }
   }
 
@@ -195,8 +203,8 @@ export class ClusterRooms implements RoomService {
     const { port, rooms, now, tokenKey } = this.#options;
     const claim = verifyPeerToken(token, now(), tokenKey);
     if (typeof claim === 'string') return claim;
-    const owner = await this.ownerOf(claim.roomId).catch(() => undefined);
-    if (!owner) return 'room not found';
+    const owner = await this.ownerOf(claim.roomId).catch(roomIsGone);
+    if (owner === 'room not found') return owner;
     if (owner === port.self) return rooms.attachPeer(token, socket);
     const room = await port.call(owner, { type: 'roomRef', roomId: claim.roomId }, FORWARD_TIMEOUT_MS);
     return room === null ? 'room not found' : rooms.attachTo(room, claim.peerId, socket);
@@ -245,24 +253,44 @@ export class ClusterRooms implements RoomService {
         .call(home, { type: 'claim', roomId, claimant }, CLAIM_TIMEOUT_MS)
         .catch(() => undefined);
       if (answer?.granted) return asked;
-      if (answer) return unwrap(refusals.roomExists(roomId));
+      if (!answer) continue;
+      this.#unclaim(asked, { roomId, claimant });
+      return unwrap(refusals.roomExists(roomId));
     }
+    this.#unclaim(asked, { roomId, claimant });
     throw new RoomError('NO_NODE', `No instance could decide about the room id ${roomId} in time`);
+  }
+
+  #unclaim(homes: readonly string[], claim: { roomId: string; claimant: string; owner?: string }): void {
+    for (const home of homes) this.#options.port.cast(home, { type: 'unclaim', ...claim });
+  }
+
+  /** News of a node that is gone meanwhile would make its rooms look reachable. */
+  #isMember(node: string): boolean {
+    return this.#options.port.members().includes(node);
   }
 
   /** As home of an id. */
   async #decide(roomId: string, claimant: string): Promise<boolean> {
     const { port, rooms } = this.#options;
+    const before = this.#claims.holder(roomId);
+    if (before?.owner !== undefined && !(await this.#owns(before.owner, roomId))) {
+      // That room came and went before anybody here was told.
+      this.#claims.release(roomId, before.claimant);
+    }
     if (!this.#claims.claim(roomId, claimant)) return false;
     const owner = this.#directory.ownerOf(roomId);
     if (!owner?.reachable) return true;
     // The room may have ended a moment ago: its owner is asked before its id is refused.
     const exists =
-      owner.node === port.self
-        ? rooms.roomRef(roomId) !== undefined
-        : await port.call(owner.node, { type: 'owns', roomId }, LOOKUP_TIMEOUT_MS).catch(() => true);
+      owner.node === port.self ? rooms.roomRef(roomId) !== undefined : await this.#owns(owner.node, roomId);
     if (exists) this.#claims.release(roomId, claimant);
     return !exists;
+  }
+
+  /** True as well when it does not say: better a room too few than two of one id. */
+  #owns(node: string, roomId: string): Promise<boolean> {
+    return this.#options.port.call(node, { type: 'owns', roomId }, LOOKUP_TIMEOUT_MS).catch(() => true);
   }
 
   #report(conflicts: readonly (RoomConflict | undefined)[]): void {
@@ -279,6 +307,12 @@ export class ClusterRooms implements RoomService {
 
 function strip({ room, address }: { room: RoomView; address: string }): { room: RoomView; address: string } {
   return { room, address };
+}
+
+/** Clients take `room not found` for final, so it is said only of rooms that are; anything else is worth another try. */
+function roomIsGone(error: unknown): 'room not found' {
+  if (error instanceof RoomError && error.code === 'ROOM_NOT_FOUND') return 'room not found';
+  throw error;
 }
 
 function unreachable(roomId: string, node: string, cause?: unknown): RoomError {

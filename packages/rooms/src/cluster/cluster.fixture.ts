@@ -83,6 +83,8 @@ export class TestCluster {
   readonly #links = new Set<string>();
   readonly #frozen = new Set<string>();
   readonly #waiting = new Map<string, (() => void)[]>();
+  /** By directed link. */
+  readonly #held = new Map<string, (() => void)[]>();
 
   constructor(names: readonly string[]) {
     for (const name of names) this.nodes.push(this.#start(name));
@@ -114,6 +116,17 @@ export class TestCluster {
   thaw(name: string): void {
     this.#frozen.delete(name);
     for (const deliver of this.#waiting.get(name)?.splice(0) ?? []) deliver();
+  }
+
+  /** What `from` says to `to` is on its way until it is let through. */
+  hold(from: string, to: string): void {
+    this.#held.set(`${from} to ${to}`, []);
+  }
+
+  letThrough(from: string, to: string): void {
+    const held = this.#held.get(`${from} to ${to}`) ?? [];
+    this.#held.delete(`${from} to ${to}`);
+    for (const deliver of held) deliver();
   }
 
   /** Every message that is on its way has been dealt with. */
@@ -148,6 +161,8 @@ export class TestCluster {
   #port(self: string): ClusterPort {
     const reach = (node: string) => node === self || this.#links.has(linkName(self, node));
     const arrive = (node: string, deliver: () => void) => {
+      const held = this.#held.get(`${self} to ${node}`);
+      if (held) return void held.push(deliver);
       if (!this.#frozen.has(node)) return void setImmediate(deliver);
       const waiting = this.#waiting.get(node) ?? [];
       waiting.push(deliver);

@@ -3,12 +3,17 @@ import fc from 'fast-check';
 import { anyRoom, TestCluster } from './cluster.fixture.js';
 import { Directory } from './directory.js';
 import { rankByLoad, type LoadSample } from './load.js';
+import { issuePeerToken } from '../peer-token.js';
 import { homesOf } from './rendezvous.js';
 import { Reservations } from './reservations.js';
 
 let cluster: TestCluster;
 afterEach(() => cluster?.close());
 
+/** An id whose home among a, b and c is this node. */
+const namedFor = (home: string): string => {
+  for (let i = 0; ; i += 1) if (homesOf(`room-${i}`, ['a', 'b', 'c'])[0] === home) return `room-${i}`;
+};
 const spread = () => cluster.nodes.map(({ own }) => own.rooms.size);
 const create = (node: string, roomId: string | null = null) =>
   cluster.node(node).cluster.createRoom({ ...anyRoom, roomId });
@@ -181,6 +186,58 @@ describe('a cluster', () => {
       expect(refused.reason).toMatchObject({ code: 'ROOM_EXISTS' });
     }
     expect(spread().reduce((sum, n) => sum + n)).toBe(100);
+  });
+
+  test('an id stays given away while the announcement of its room is still on its way to the home of the id', async () => {
+    cluster = new TestCluster(['a', 'b', 'c']);
+    const id = namedFor('a');
+    // Busy, so that the first room goes to b and a second one would go to c.
+    cluster.node('a').own.tracks.set('busy', 2);
+    cluster.node('c').own.tracks.set('busy', 1);
+    cluster.hold('b', 'a');
+    expect((await create('c', id)).address).toBe('b:80');
+    cluster.node('b').own.tracks.set('busy', 3);
+    await expect(create('c', id)).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
+    cluster.letThrough('b', 'a');
+    await cluster.settled();
+    await expect(create('c', id)).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
+    expect(spread()).toEqual([0, 1, 0]);
+  });
+
+  test('an id is free as soon as its room is gone, though the news of both are still on their way', async () => {
+    cluster = new TestCluster(['a', 'b', 'c']);
+    const id = namedFor('a');
+    cluster.node('a').own.tracks.set('busy', 1);
+    cluster.node('c').own.tracks.set('busy', 1);
+    cluster.hold('b', 'a');
+    expect((await create('c', id)).address).toBe('b:80');
+    await cluster.node('b').cluster.deleteRoom(id);
+    expect((await create('c', id)).room.id).toBe(id);
+  });
+
+  test('news of a node that is gone meanwhile do not bring its rooms back', async () => {
+    cluster = new TestCluster(['a', 'b']);
+    cluster.node('a').own.tracks.set('busy', 1);
+    cluster.hold('b', 'a');
+    await expect(create('b', 'kitchen')).resolves.toBeDefined();
+    cluster.cut('a', 'b');
+    cluster.letThrough('b', 'a');
+    await cluster.settled();
+    expect(cluster.node('a').cluster.directory.ownerOf('kitchen')).toBeUndefined();
+    expect((await cluster.node('a').cluster.listRooms('cluster')).unreachable).toEqual(['b']);
+  });
+
+  test('a websocket is refused for good only when its room is gone, not when its node is cut off', async () => {
+    cluster = new TestCluster(['a', 'b']);
+    cluster.node('a').own.tracks.set('busy', 1);
+    await create('a', 'kitchen');
+    await cluster.settled();
+    const token = (roomId: string) => issuePeerToken({ roomId, peerId: 'p' }, Date.now(), { secretKeyBase: 'secret' });
+    const socket = { send: () => {}, close: () => {}, ping: () => Promise.resolve(true) };
+    const { cluster: rooms } = cluster.node('a');
+    await expect(rooms.attachPeer(token('nowhere'), socket)).resolves.toBe('room not found');
+    cluster.cut('a', 'b');
+    await expect(rooms.attachPeer(token('kitchen'), socket)).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
   });
 
   test('any node answers for any room, and an id that was deleted is free again', async () => {

@@ -83,10 +83,15 @@ export class Directory {
     return { node, reachable: this.#nodes.get(node)?.reachable ?? false };
   }
 
-  /** Lost nodes whose rooms are remembered. */
+  /** Lost nodes that may still run, with rooms that nobody here has heard of. */
   unreachable(): string[] {
     this.#forgetTheDead();
-    return [...this.#nodes].filter(([, node]) => !node.reachable && node.rooms.size > 0).map(([name]) => name);
+    return [...this.#nodes].filter(([, node]) => !node.reachable).map(([name]) => name);
+  }
+
+  /** Whether this very node is known to own the room. */
+  knows(node: string, roomId: string): boolean {
+    return this.#nodes.get(node)?.rooms.has(roomId) ?? false;
   }
 
   get size(): number {

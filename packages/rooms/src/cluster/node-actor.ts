@@ -22,7 +22,7 @@ export interface NodeActorOptions {
   now: () => number;
   /** As home of an id. */
   claim(roomId: string, claimant: string): Promise<boolean>;
-  unclaim(roomId: string, claimant: string): void;
+  unclaim(roomId: string, claimant: string, owner: string | undefined): void;
   onSnapshot(node: string, rooms: readonly OwnedRoom[]): void;
   onAnnounce(node: string, change: { created?: OwnedRoom; removed?: string }): void;
 }
@@ -85,7 +85,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
         }
       },
       claim: (_state, { roomId, claimant }) => later(options.claim(roomId, claimant).then((granted) => ({ granted }))),
-      unclaim: (_state, { roomId, claimant }) => options.unclaim(roomId, claimant),
+      unclaim: (_state, { roomId, claimant, owner }) => options.unclaim(roomId, claimant, owner),
       snapshot: (_state, message) => options.onSnapshot(message.node, message.rooms),
       announce: (_state, message) => options.onAnnounce(message.node, message),
       owns: (_state, { roomId }) => rooms.roomRef(roomId) !== undefined,

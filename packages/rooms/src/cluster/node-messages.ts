@@ -32,7 +32,8 @@ export type NodeProtocol = {
   withdraw: (message: { creation: string }) => void;
   /** As home of the id: may a room of that id be created? */
   claim: (message: { roomId: string; claimant: string }) => { granted: boolean };
-  unclaim: (message: { roomId: string; claimant: string }) => void;
+  /** The creation is over; `owner` is the node that has the room now, absent when there is none. */
+  unclaim: (message: { roomId: string; claimant: string; owner?: string }) => void;
   /** Everything the sender owns, when the link has come up. */
   snapshot: (message: { node: string; rooms: readonly OwnedRoom[] }) => void;
   announce: (message: { node: string; created?: OwnedRoom; removed?: string }) => void;

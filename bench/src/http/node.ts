@@ -14,6 +14,8 @@ export interface BenchNode {
   readonly port: number;
   readonly metricsUrl: string;
   readonly pid: number;
+  /** Where its files are. */
+  readonly resources: string;
   /** How the process ended and what it printed last; undefined while it runs. */
   ended(): string | undefined;
   stop(): Promise<void>;
@@ -53,6 +55,7 @@ export async function startBenchNode(core: number | undefined): Promise<BenchNod
     port,
     metricsUrl: `http://${address}:${metricsPort}/metrics`,
     pid: server.pid,
+    resources,
     ended: () => {
       const { exitCode, signalCode } = server.child;
       return exitCode === null && signalCode === null ? undefined : `${exitCode ?? signalCode}\n${server.output}`;

@@ -1,0 +1,87 @@
+import { LeanClient } from './lean-client.js';
+
+export interface ViewerOptions {
+  port: number;
+  host: string;
+  token: string;
+  roomId: string;
+}
+
+/** What viewers have seen, all together. */
+export interface Seen {
+  /** From asking for the next playlist to having it, ms. */
+  readonly reloads: number[];
+  /** The same for parts. */
+  readonly parts: number[];
+  bytes: number;
+  failures: string[];
+}
+
+/**
+ * A player of a low-latency stream, as hls.js does it: it asks for the next playlist as soon as it has one, and for the
+ * newest part meanwhile on another connection. It does not decode anything.
+ */
+export class Viewer {
+  private readonly playlists: LeanClient;
+  private readonly media: LeanClient;
+  private running = true;
+  private readonly ended: Promise<void>;
+
+  constructor(
+    private readonly options: ViewerOptions,
+    private readonly seen: Seen,
+  ) {
+    const { port, host, token } = options;
+    const headers = `host: ${host}:${port}\r\nauthorization: Bearer ${token}\r\naccept: */*\r\n`;
+    this.playlists = new LeanClient(port, host, headers);
+    this.media = new LeanClient(port, host, headers);
+    this.ended = this.watch().catch((error: unknown) => {
+      if (this.running) seen.failures.push(error instanceof Error ? error.message : String(error));
+    });
+  }
+
+  async close(): Promise<void> {
+    this.running = false;
+    this.playlists.close();
+    this.media.close();
+    await Promise.race([this.ended, new Promise((resolve) => setImmediate(resolve))]);
+  }
+
+  private async watch(): Promise<void> {
+    const base = `/hls/${this.options.roomId}`;
+    let next = nextPart((await this.ask(this.playlists, `${base}/main.m3u8`)).toString('latin1'));
+    let loading: Promise<unknown> = Promise.resolve();
+    while (this.running) {
+      const [segment, part] = next;
+      const begun = performance.now();
+      const path = `${base}/main.m3u8?_HLS_msn=${segment}&_HLS_part=${part}&_HLS_skip=YES`;
+      const playlist = await this.ask(this.playlists, path);
+      this.seen.reloads.push(performance.now() - begun);
+      next = nextPart(playlist.toString('latin1'));
+      await loading;
+      loading = this.load(`${base}/muxed_segment_${segment}_main_${part}_part.m4s`);
+      loading.catch(() => undefined);
+    }
+  }
+
+  private async load(path: string): Promise<void> {
+    const begun = performance.now();
+    this.seen.bytes += (await this.ask(this.media, path)).length;
+    this.seen.parts.push(performance.now() - begun);
+  }
+
+  private async ask(client: LeanClient, path: string): Promise<Buffer> {
+    const { status, body } = await client.get(path);
+    if (status !== 200) throw new Error(`${path} answered ${status}: ${body.toString('utf8', 0, 200)}`);
+
+    return body;
+  }
+}
+
+/** Segment and part that the playlist announces. */
+function nextPart(playlist: string): [segment: number, part: number] {
+  const match = /#EXT-X-PRELOAD-HINT:TYPE=PART,URI="muxed_segment_(\d+)_main_(\d+)_part\.m4s"/.exec(playlist);
+  if (match === null) throw new Error(`the playlist announces no part:\n${playlist}`);
+
+  return [Number(match[1]), Number(match[2])];
+}

@@ -1,4 +1,4 @@
-import { fileKind, RecordingService } from '@bloom/components';
+import { fileKind, RecordingService, SipService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { ComponentKind } from '@bloom/rooms';
@@ -15,9 +15,20 @@ export function openRecordings({ resourcesPath, recording }: Settings, log: Log)
   });
 }
 
-/** The kinds of components that the configuration enables. */
-export function builtInKinds({ resourcesPath, recording }: Settings, recordings: RecordingService): ComponentKind[] {
-  const file = fileKind({ sourcesDirectory: join(resourcesPath, 'file_component_sources') });
+/** The telephones of the rooms; undefined without `JF_SIP_USED`. */
+export function openPhones({ sip }: Settings): SipService | undefined {
+  return sip === null ? undefined : new SipService({ address: sip.ip });
+}
 
-  return recording.enabled ? [file, recordings.kind] : [file];
+/** The kinds of components that the configuration enables. */
+export function builtInKinds(
+  { resourcesPath, recording }: Settings,
+  recordings: RecordingService,
+  phones: SipService | undefined,
+): ComponentKind[] {
+  const kinds = [fileKind({ sourcesDirectory: join(resourcesPath, 'file_component_sources') })];
+  if (recording.enabled) kinds.push(recordings.kind);
+  if (phones !== undefined) kinds.push(phones.kind);
+
+  return kinds;
 }

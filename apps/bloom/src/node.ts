@@ -9,7 +9,7 @@ import { createRooms, type ComponentKind, type RoomService, type Rooms } from '@
 import { createMediaEngine, type MediaEngine } from '@bloom/sfu';
 import { createPeerSession, createPeerSocketServer, PEER_SOCKET_PATH } from '@bloom/signaling';
 import { Closing } from './closing.js';
-import { builtInKinds, openRecordings } from './components.js';
+import { builtInKinds, openPhones, openRecordings } from './components.js';
 import { joinCluster, type Cluster } from './cluster.js';
 import { type ServedFiles, servedFiles } from './served-files.js';
 import { metricsReport } from './metrics-report.js';
@@ -96,6 +96,8 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
 
   const recordings = openRecordings(settings, log);
   closing.last('recordings', () => recordings.close({ timeoutMs: UPLOAD_GRACE_MS }));
+  const phones = openPhones(settings);
+  closing.last('phones', () => phones?.settled());
 
   let cluster: Cluster | undefined;
   const rooms = createRooms({
@@ -116,7 +118,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     address: settings.http.host,
     secretKeyBase: settings.http.secretKeyBase,
     webrtcEnabled: settings.webrtc !== null,
-    componentKinds: [...builtInKinds(settings, recordings), hls.kind, ...componentKinds],
+    componentKinds: [...builtInKinds(settings, recordings, phones), hls.kind, ...componentKinds],
   });
 
   recordings.collectGarbage(async () => new Set(rooms.views().map(({ id }) => id)));

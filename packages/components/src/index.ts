@@ -7,3 +7,5 @@ export { HlsService, type HlsServiceOptions, type LocateRequest, type Located } 
 export type { S3Credentials } from './recording/object-store.js';
 export type { RecordedPart } from './recording/recorder.js';
 export { RecordingService, type RecordingServiceOptions } from './recording/recording-service.js';
+export type { EndedCall, SipInspection } from './sip/sip-component.js';
+export { SipService, type SipServiceOptions } from './sip/sip-service.js';

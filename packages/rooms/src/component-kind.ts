@@ -61,6 +61,8 @@ export interface Component {
   subscribe?(origins: readonly string[]): void;
   dial?(phoneNumber: string): void;
   hangUp?(): void;
+  /** Plain data about what it does now, for whoever looks into a running node; nothing secret. */
+  inspect?(): unknown;
   /** Idempotent; what takes longer (upload, hang-up) goes on in the background. */
   close(): Promise<void>;
 }

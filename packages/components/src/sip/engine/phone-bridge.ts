@@ -1,0 +1,90 @@
+import { opusSamples } from '@bloom/rtp';
+import { type CallAudio, type CodecName, decodeG711, encodeG711 } from '@bloom/sip';
+import { Concealer } from './concealment.js';
+import { OpusEncoder, type MixRate } from './opus.js';
+import { RoomMix } from './room-mix.js';
+
+/** Sound of the phone for the room. */
+export interface PhoneFrame {
+  /** 48 kHz, from zero. */
+  timestamp: number;
+  /** One Opus packet. */
+  data: Buffer;
+}
+
+const FRAME_TICKS = 960;
+const G711_RATE = 8000;
+const FRAME_SAMPLES = 160;
+
+/**
+ * Between a telephone and a room: the room's tracks become one sound in the codec of the call, the phone's sound becomes
+ * Opus. A phone that speaks Opus is handed through: whoever hears it conceals what was lost.
+ */
+export class PhoneBridge implements CallAudio {
+  readonly #send: (frame: PhoneFrame) => void;
+  readonly #concealer = new Concealer(G711_RATE);
+  readonly #toRoom = new OpusEncoder(G711_RATE);
+  #toPhone: OpusEncoder | undefined;
+  #tracks: readonly string[] = [];
+  #mix: RoomMix | undefined;
+  #rate: MixRate | undefined;
+  #timestamp = 0;
+
+  constructor(send: (frame: PhoneFrame) => void) {
+    this.#send = send;
+  }
+
+  /** The tracks that the phone hears from now on, all of them. */
+  setTracks(ids: readonly string[]): void {
+    this.#tracks = ids;
+    this.#mix?.setTracks(ids);
+  }
+
+  /** Whether the phone listens. One that comes back from hold hears the present, not what it missed. */
+  setListening(listening: boolean): void {
+    if (!listening) this.#mix = undefined;
+  }
+
+  push(track: string, timestamp: number, packet: Uint8Array): void {
+    this.#mix?.push(track, timestamp, packet);
+  }
+
+  gap(track: string): void {
+    this.#mix?.gap(track);
+  }
+
+  received(frame: Buffer | undefined, codec: CodecName): void {
+    if (codec === 'opus') {
+      const ticks = frame && opusSamples(frame);
+      if (frame !== undefined && ticks !== undefined) this.#send({ timestamp: this.#timestamp, data: frame });
+      this.#timestamp += ticks ?? FRAME_TICKS;
+      return;
+    }
+    let pcm: Int16Array | undefined;
+    if (frame === undefined) pcm = this.#concealer.fill(FRAME_SAMPLES);
+    else {
+      pcm = decodeG711(codec, frame);
+      this.#concealer.heard(pcm);
+    }
+    if (pcm !== undefined) this.#send({ timestamp: this.#timestamp, data: this.#toRoom.encode(pcm) });
+    this.#timestamp += FRAME_TICKS;
+  }
+
+  next(codec: CodecName): Buffer | undefined {
+    const samples = this.#mixAt(codec === 'opus' ? 48_000 : G711_RATE).next();
+    if (samples === undefined) return undefined;
+    if (codec !== 'opus') return encodeG711(codec, samples);
+    this.#toPhone ??= new OpusEncoder(48_000);
+    return this.#toPhone.encode(samples);
+  }
+
+  /** The codec of a call may change in the middle of it. */
+  #mixAt(rate: MixRate): RoomMix {
+    if (this.#mix === undefined || this.#rate !== rate) {
+      this.#rate = rate;
+      this.#mix = new RoomMix(rate);
+      this.#mix.setTracks(this.#tracks);
+    }
+    return this.#mix;
+  }
+}

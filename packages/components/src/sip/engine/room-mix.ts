@@ -1,0 +1,63 @@
+import { softClip } from '../../hls/engine/audio-mix.js';
+import { OpusDecoder, type MixRate } from './opus.js';
+import { TrackPlayout } from './track-playout.js';
+
+interface Source {
+  decoder: OpusDecoder;
+  playout: TrackPlayout;
+  lost: boolean;
+}
+
+const FULL_SCALE = 32_768;
+
+/** The sound of all tracks that a telephone is to hear, as frames of 20 ms. */
+export class RoomMix {
+  readonly #rate: MixRate;
+  readonly #sources = new Map<string, Source>();
+  readonly #sum: Float32Array;
+
+  constructor(rate: MixRate) {
+    this.#rate = rate;
+    this.#sum = new Float32Array(rate / 50);
+  }
+
+  /** All tracks from now on. */
+  setTracks(ids: readonly string[]): void {
+    const wanted = new Set(ids);
+    for (const id of this.#sources.keys()) if (!wanted.has(id)) this.#sources.delete(id);
+    for (const id of wanted) {
+      if (this.#sources.has(id)) continue;
+      this.#sources.set(id, {
+        decoder: new OpusDecoder(this.#rate),
+        playout: new TrackPlayout(this.#rate),
+        lost: false,
+      });
+    }
+  }
+
+  /** One Opus packet at its time, 48 kHz. One that does not decode is as good as lost. */
+  push(id: string, timestamp: number, packet: Uint8Array): void {
+    const source = this.#sources.get(id);
+    if (source === undefined) return;
+    const pcm = source.decoder.decode(packet);
+    if (pcm !== undefined) source.playout.write(timestamp, pcm, source.lost);
+    source.lost = pcm === undefined;
+  }
+
+  /** Packets are missing before the next one. */
+  gap(id: string): void {
+    const source = this.#sources.get(id);
+    if (source !== undefined) source.lost = true;
+  }
+
+  /** The next 20 ms; undefined: nobody says anything. */
+  next(): Int16Array | undefined {
+    const sum = this.#sum.fill(0);
+    let any = false;
+    for (const { playout } of this.#sources.values()) any = playout.addTo(sum) || any;
+    if (!any) return undefined;
+    for (let i = 0; i < sum.length; i++) (sum[i] as number) /= FULL_SCALE;
+    softClip(sum);
+    return Int16Array.from(sum, (value) => Math.round(value * (FULL_SCALE - 1)));
+  }
+}

@@ -1,0 +1,299 @@
+import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
+import {
+  type CallEvent,
+  type LoggedMessage,
+  parsePhoneNumber,
+  type PhoneCall,
+  type RegistrarCredentials,
+  type RegistrationEvent,
+  type RtpStats,
+  SipPhone,
+} from '@bloom/sip';
+import type { Clock } from '../clock.js';
+import { RoomCall } from './room-call.js';
+
+export interface SipComponentOptions {
+  host: ComponentHost;
+  credentials: RegistrarCredentials;
+  /** That the provider is told, and where to bind. */
+  address: string;
+  bindAddress: string;
+  /** The built entry of the process that deals with a call's sound. */
+  entry: URL;
+  /** A process that says nothing for so long is stuck. */
+  hangMs: number;
+  clock: Clock;
+  /** It hangs up and leaves: `closed` resolves when it has. Called once. */
+  onClosing(closed: Promise<void>): void;
+}
+
+/** A call that is over. */
+export interface EndedCall {
+  number: string;
+  /** `EndReason` of `@bloom/sip`. */
+  reason: string;
+  /** The provider's answer, when there was one. */
+  status: number | null;
+  text: string;
+  /** Unix milliseconds. */
+  endedAt: number;
+}
+
+/** What a look into a component shows: plain data, without the password. */
+export interface SipInspection {
+  registrar: string;
+  username: string;
+  registration: {
+    /** `RegistrationState` of `@bloom/sip`. */
+    state: string;
+    expiresSeconds: number | null;
+    /** Why the last try failed. */
+    failure: { reason: string; status: number | null; text: string } | null;
+  };
+  call: {
+    number: string;
+    /** `waiting` for the registration, then `CallState` of `@bloom/sip`. */
+    state: string;
+    /** Unix milliseconds. */
+    startedAt: number;
+    answeredAt: number | null;
+    held: boolean;
+    codec: string | null;
+    /** The phone's track in the room. */
+    trackId: string | null;
+    rtp: RtpStats | null;
+    processId: number | null;
+  } | null;
+  lastCall: EndedCall | null;
+  /** The last 200 messages, oldest first, credentials masked. */
+  trace: readonly LoggedMessage[];
+}
+
+/** Offered to the provider, in the order of liking. */
+const CODECS = ['opus', 'PCMU', 'PCMA'] as const;
+/** A call waits so long for the first answer of the registrar; some providers let callers in without. */
+const REGISTRATION_WAIT_MS = 5000;
+
+interface CurrentCall {
+  readonly room: RoomCall;
+  phone: PhoneCall | undefined;
+  answeredAt: number | undefined;
+  held: boolean;
+  /** Hung up from here. */
+  readonly hungUp: AbortController;
+}
+
+/** One running SIP component: a telephone of one account that stands in the room. */
+export class SipComponent implements Component {
+  readonly #options: SipComponentOptions;
+  readonly #phone: SipPhone;
+  readonly #started: Promise<void>;
+  /** Aborted by the registrar's first answer. */
+  readonly #registrationKnown = new AbortController();
+  #registered: number | undefined;
+  #registrationFailure: { reason: string; status: number | null; text: string } | undefined;
+  #tracks: readonly string[] = [];
+  #call: CurrentCall | undefined;
+  /** To be dialled when the present call, which was hung up, is over. */
+  #next: string | undefined;
+  #lastCall: EndedCall | undefined;
+  #crashed = false;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: SipComponentOptions) {
+    this.#options = options;
+    const { address, bindAddress, credentials, host } = options;
+    this.#phone = new SipPhone({ address, bindAddress, onRegistration: (event) => this.#registrationTold(event) });
+    this.#started = this.#phone.start(credentials).catch((error: unknown) => {
+      host.log.error('sip.start_failed', { address, bindAddress, error });
+      this.#crash(`the phone cannot listen on ${bindAddress}`);
+    });
+  }
+
+  receive(tracks: readonly ReceivedTrack[]): void {
+    this.#tracks = tracks.filter(({ track }) => track.kind === 'audio').map(({ track }) => track.trackId);
+    this.#call?.room.receive(this.#tracks);
+  }
+
+  dial(phoneNumber: string): void {
+    if (this.#closing !== undefined) return;
+    const { log } = this.#options.host;
+    let number: string;
+    try {
+      number = parsePhoneNumber(phoneNumber);
+    } catch (error) {
+      log.error('sip.bad_number', { error });
+      this.#crash(error instanceof Error ? error.message : String(error));
+      return;
+    }
+    if (this.#call === undefined) this.#begin(number);
+    else if (this.#call.hungUp.signal.aborted) this.#next = number;
+    else log.warn('sip.dial_ignored', { number, detail: `a call to ${this.#call.room.number} is under way` });
+  }
+
+  hangUp(): void {
+    this.#next = undefined;
+    this.#call?.hungUp.abort();
+    this.#phone.hangUp();
+  }
+
+  /** Hangs up, takes the registration back, and leaves; bounded by 3 s. */
+  close(): Promise<void> {
+    if (this.#closing === undefined) {
+      this.#closing = this.#close();
+      this.#options.onClosing(this.#closing);
+    }
+    return this.#closing;
+  }
+
+  inspect(): SipInspection {
+    const { credentials } = this.#options;
+    const call = this.#call;
+    return {
+      registrar: credentials.address,
+      username: credentials.username,
+      registration: {
+        state: this.#phone.registration,
+        expiresSeconds: this.#registered ?? null,
+        failure: this.#registrationFailure ?? null,
+      },
+      call:
+        call === undefined
+          ? null
+          : {
+              number: call.room.number,
+              state: call.phone?.state ?? 'waiting',
+              startedAt: call.room.startedAt,
+              answeredAt: call.answeredAt ?? null,
+              held: call.held,
+              codec: call.room.codec ?? null,
+              trackId: call.room.trackId ?? null,
+              rtp: call.room.stats() ?? null,
+              processId: call.room.processId ?? null,
+            },
+      lastCall: this.#lastCall ?? null,
+      trace: this.#phone.trace(),
+    };
+  }
+
+  async #close(): Promise<void> {
+    this.hangUp();
+    this.#call?.room.close();
+    await this.#started;
+    await this.#phone.stop();
+  }
+
+  #begin(number: string): void {
+    const { host, entry, hangMs, clock } = this.#options;
+    const room = new RoomCall({
+      host,
+      number,
+      entry,
+      hangMs,
+      startedAt: clock.wallClock(),
+      onCrash: (reason) => this.#crash(`the process of the call is gone: ${reason}`),
+    });
+    const call: CurrentCall = {
+      room,
+      phone: undefined,
+      answeredAt: undefined,
+      held: false,
+      hungUp: new AbortController(),
+    };
+    this.#call = call;
+    room.receive(this.#tracks);
+    void this.#dial(call);
+  }
+
+  async #dial(call: CurrentCall): Promise<void> {
+    const { number } = call.room;
+    const { log } = this.#options.host;
+    await this.#registrationAnswered(call.hungUp.signal);
+    if (call.hungUp.signal.aborted) {
+      this.#over(call, { reason: 'cancelled', status: undefined, text: '' });
+      return;
+    }
+    log.info('sip.dialling', { number });
+    try {
+      call.phone = await this.#phone.dial(number, {
+        audio: call.room.open,
+        codecs: CODECS,
+        onEvent: (event) => this.#callTold(call, event),
+      });
+      this.#over(call, await call.phone.ended);
+    } catch (error) {
+      // Stopped, or its process is gone, which has been told.
+      if (this.#closing === undefined && !this.#crashed) log.error('sip.dial_failed', { number, error });
+      this.#over(call, { reason: 'failed', status: undefined, text: '' });
+    }
+  }
+
+  /** Resolves when calls may be made, or hung up before. */
+  async #registrationAnswered(hungUp: AbortSignal): Promise<void> {
+    await this.#started;
+    const { signal } = this.#registrationKnown;
+    await this.#options.clock.sleep(REGISTRATION_WAIT_MS, AbortSignal.any([signal, hungUp]));
+  }
+
+  #callTold(call: CurrentCall, event: CallEvent): void {
+    const { host, clock } = this.#options;
+    const { number } = call.room;
+    call.room.told(event);
+    switch (event.type) {
+      case 'ringing':
+        return host.log.info('sip.ringing', { number, status: event.status });
+      case 'answered':
+        call.answeredAt = clock.wallClock();
+        return host.log.info('sip.answered', { number });
+      case 'held':
+        call.held = event.held;
+        return host.log.info(event.held ? 'sip.held' : 'sip.resumed', { number });
+    }
+  }
+
+  #over(call: CurrentCall, how: { reason: string; status: number | undefined; text: string }): void {
+    const { host, clock } = this.#options;
+    const { number } = call.room;
+    const { reason, status, text } = how;
+    call.room.close();
+    this.#call = undefined;
+    this.#lastCall = { number, reason, status: status ?? null, text, endedAt: clock.wallClock() };
+    const ordinary = call.answeredAt !== undefined || reason === 'cancelled';
+    const fields = {
+      number,
+      reason,
+      ...(status === undefined ? {} : { status }),
+      ...(text === '' ? {} : { answer: text }),
+    };
+    if (ordinary) host.log.info('sip.call_ended', fields);
+    else host.log.warn('sip.call_failed', fields);
+    const next = this.#next;
+    this.#next = undefined;
+    if (next !== undefined && this.#closing === undefined) this.#begin(next);
+  }
+
+  #registrationTold(event: RegistrationEvent): void {
+    const { host, credentials } = this.#options;
+    const account = { registrar: credentials.address, username: credentials.username };
+    if (event.type === 'registered') {
+      const known = this.#registered !== undefined && this.#registrationFailure === undefined;
+      this.#registered = event.expiresSeconds;
+      this.#registrationFailure = undefined;
+      host.log[known ? 'debug' : 'info']('sip.registered', { ...account, expiresSeconds: event.expiresSeconds });
+    } else if (event.type === 'failed') {
+      const { reason, status, text, final } = event;
+      this.#registered = undefined;
+      this.#registrationFailure = { reason, status: status ?? null, text };
+      const outlook = final ? 'there is no further try' : 'it is tried again';
+      host.log.error('sip.registration_failed', { ...account, reason, answer: text, outlook });
+    } else host.log.info('sip.unregistered', account);
+    this.#registrationKnown.abort();
+  }
+
+  /** The room goes on without it. */
+  #crash(reason: string): void {
+    if (this.#crashed || this.#closing !== undefined) return;
+    this.#crashed = true;
+    this.#options.host.report({ do: 'crashed', reason });
+  }
+}

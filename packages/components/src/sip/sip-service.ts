@@ -1,0 +1,101 @@
+import { networkInterfaces } from 'node:os';
+import { isIPv6 } from 'node:net';
+import { type ComponentHost, type ComponentKind, parseOptions, RoomError, SipOptions } from '@bloom/rooms';
+import { parseRegistrar, type RegistrarCredentials } from '@bloom/sip';
+import { type Clock, systemClock } from '../clock.js';
+import { SipComponent, type SipInspection } from './sip-component.js';
+
+export interface SipServiceOptions {
+  /** `JF_SIP_IP`: where providers and phones reach this node. */
+  address: string;
+  /** Addresses of this machine; default: those of its network interfaces. */
+  ownAddresses?: () => string[];
+  /** The built entry of a call's process; default: beside this file. */
+  entry?: URL;
+  /** Milliseconds without a sign of life after which a call's process is given up. */
+  hangMs?: number;
+  clock?: Clock;
+}
+
+const DEFAULT_HANG_MS = 5000;
+
+/** The SIP components of this node. */
+export class SipService {
+  readonly kind: ComponentKind;
+  readonly #options: SipServiceOptions;
+  readonly #components = new Map<string, SipComponent>();
+  readonly #closing = new Set<Promise<void>>();
+
+  constructor(options: SipServiceOptions) {
+    this.#options = options;
+    this.kind = {
+      type: 'sip',
+      requiresH264: false,
+      limitPerRoom: null,
+      prepare: async (given) => {
+        const { address, username, password } = parseOptions(SipOptions, given).registrarCredentials;
+        const credentials = { address, username, password };
+        checkAddress(address);
+
+        return {
+          properties: { registrarCredentials: credentials },
+          // Always everybody: there is nothing to choose.
+          subscribeMode: 'auto',
+          start: (host) => this.#start(host, credentials),
+        };
+      },
+    };
+  }
+
+  /** What a look into a running component shows; undefined: there is none of that id. */
+  inspect(componentId: string): SipInspection | undefined {
+    return this.#components.get(componentId)?.inspect();
+  }
+
+  /** Every component that was closed has hung up and taken its registration back, or waited long enough for it. */
+  async settled(): Promise<void> {
+    while (this.#closing.size > 0) await Promise.all(this.#closing);
+  }
+
+  #start(host: ComponentHost, credentials: RegistrarCredentials): SipComponent {
+    const { address, entry, hangMs = DEFAULT_HANG_MS, clock = systemClock } = this.#options;
+    const { componentId } = host;
+    const component = new SipComponent({
+      host,
+      credentials,
+      address,
+      bindAddress: this.#bindAddress(),
+      entry: entry ?? new URL('./engine/phone-main.js', import.meta.url),
+      hangMs,
+      clock,
+      onClosing: (closed) => {
+        this.#components.delete(componentId);
+        this.#closing.add(closed);
+        void closed.finally(() => this.#closing.delete(closed));
+      },
+    });
+    this.#components.set(componentId, component);
+
+    return component;
+  }
+
+  /** The address that others are told may be that of a router in front of this machine. */
+  #bindAddress(): string {
+    const { address, ownAddresses = addressesOfThisMachine } = this.#options;
+    if (ownAddresses().includes(address)) return address;
+
+    return isIPv6(address) ? '::' : '0.0.0.0';
+  }
+}
+
+function checkAddress(address: string): void {
+  try {
+    parseRegistrar(address);
+  } catch (error) {
+    throw new RoomError('INVALID_OPTIONS', 'Invalid request body structure', { cause: error });
+  }
+}
+
+function addressesOfThisMachine(): string[] {
+  return Object.values(networkInterfaces()).flatMap((own) => (own ?? []).map(({ address }) => address));
+}

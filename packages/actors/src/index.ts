@@ -44,6 +44,7 @@ export type {
   TraceEnd,
   TraceEvent,
   TraceOptions,
+  WaitingMessage,
 } from './inspection.js';
 export { RequestLog } from './request.js';
 export {

@@ -1,5 +1,5 @@
 import type { Cell } from './cell.js';
-import type { ActorDetails, ActorInfo, ActorStatus, Inspected } from './inspection.js';
+import type { ActorDetails, ActorInfo, ActorStatus, Inspected, WaitingMessage } from './inspection.js';
 
 /** Entries of a list at most. */
 const MOST = 100;
@@ -52,6 +52,20 @@ export function detailsOf(cell: Cell, suspendedUntil: number | null): ActorDetai
     suspendedUntil,
     durations: cell.durations.buckets,
   };
+}
+
+/** The messages that wait, oldest first. */
+export function messagesOf(cell: Cell | undefined, limit: number): WaitingMessage[] {
+  const messages: WaitingMessage[] = [];
+  if (cell === undefined) return messages;
+  const now = cell.host.observer.fine.now();
+  for (const { message, from, at, requestId } of cell.mailbox) {
+    if (messages.length >= limit) break;
+    const { type } = message;
+    messages.push({ type, message, from, waitedMs: Math.max(0, now - at), requestId: requestId ?? null });
+  }
+
+  return messages;
 }
 
 export function inspectedOf(cell: Cell | undefined): Inspected {

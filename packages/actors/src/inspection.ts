@@ -77,6 +77,17 @@ export interface ActorDetails extends ActorInfo {
   durations: readonly number[];
 }
 
+/** A message in a mailbox. */
+export interface WaitingMessage {
+  type: string;
+  /** The message itself, not a copy: the reader takes what it needs at once, bounded and redacted. */
+  message: unknown;
+  /** Path of the actor, name of the node, or face that sent it. */
+  from: string;
+  waitedMs: number;
+  requestId: string | null;
+}
+
 /** The answer of a behaviour's `inspect`: plain data, or why there is none. */
 export type Inspected =
   | { readonly state: unknown }

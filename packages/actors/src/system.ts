@@ -5,7 +5,7 @@ import type { AnyBehaviour, AnyOptions, CellHost } from './cell-host.js';
 import { systemClock, type Clock } from './clock.js';
 import { OUTSIDE, type Message } from './envelope.js';
 import { CallTimeout, Killed, NameTaken, NoConnection, NoProcess, SystemStopped } from './errors.js';
-import { detailsOf, infoOf, inspectedOf } from './info.js';
+import { detailsOf, infoOf, inspectedOf, messagesOf } from './info.js';
 import type {
   ActorDetails,
   ActorInfo,
@@ -15,6 +15,7 @@ import type {
   TraceEnd,
   TraceEvent,
   TraceOptions,
+  WaitingMessage,
 } from './inspection.js';
 import { NactHost } from './nact-host.js';
 import { Observer } from './observer.js';
@@ -77,6 +78,8 @@ export interface ActorSystem extends Sender {
   details(ref: AnyRef): ActorDetails | undefined;
   /** The living actor of that path. */
   at(path: string): AnyRef | undefined;
+  /** What waits in its mailbox, oldest first. */
+  waiting(ref: AnyRef, limit: number): WaitingMessage[];
   /** The state of an actor, as its behaviour shows it; does not go through its mailbox. */
   inspect(ref: AnyRef): Inspected;
   /** Shows messages as they pass; what is not traced pays nothing. A listener that throws ends its trace. */
@@ -332,6 +335,10 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     for (const { ref, ending } of this.#cells.values()) if (ref.path === path && ending === undefined) return ref;
 
     return undefined;
+  }
+
+  waiting(ref: AnyRef, limit: number): WaitingMessage[] {
+    return messagesOf(this.#cells.get(ref.key), limit);
   }
 
   inspect(ref: AnyRef): Inspected {

@@ -50,7 +50,16 @@ export class TestMedia implements MediaEngine {
   }
 
   async stats(): ReturnType<MediaEngine['stats']> {
-    return { rooms: 0, transports: 0, bytesReceived: 0, bytesSent: 0, packetsForwarded: 0, dropped: {} };
+    return {
+      rooms: 0,
+      transports: 0,
+      bytesReceived: 0,
+      bytesSent: 0,
+      packetsReceived: 0,
+      packetsSent: 0,
+      packetsForwarded: 0,
+      dropped: {},
+    };
   }
 
   async close(): Promise<void> {}

@@ -170,6 +170,9 @@ export interface EngineStats {
   transports: number;
   bytesReceived: number;
   bytesSent: number;
+  /** Datagrams, and frames of relayed connections. */
+  packetsReceived: number;
+  packetsSent: number;
   packetsForwarded: number;
   /** Datagrams that were thrown away, by reason (`malformed`, `replayed`, `unauthenticated`, `unknown_source`, ...). */
   dropped: Readonly<Record<string, number>>;

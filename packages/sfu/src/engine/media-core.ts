@@ -82,6 +82,8 @@ export class MediaCore {
       transports: port.transports,
       bytesReceived: port.bytesReceived,
       bytesSent: port.bytesSent,
+      packetsReceived: port.packetsReceived,
+      packetsSent: port.packetsSent,
       packetsForwarded: this.context.packetsForwarded,
       dropped: {
         ...port.dropped,

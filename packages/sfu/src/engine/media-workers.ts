@@ -153,7 +153,16 @@ function isLessBusy(a: MediaWorker, b: MediaWorker): boolean {
 }
 
 function emptyStats(): EngineStats & { dropped: Record<string, number> } {
-  return { rooms: 0, transports: 0, bytesReceived: 0, bytesSent: 0, packetsForwarded: 0, dropped: {} };
+  return {
+    rooms: 0,
+    transports: 0,
+    bytesReceived: 0,
+    bytesSent: 0,
+    packetsReceived: 0,
+    packetsSent: 0,
+    packetsForwarded: 0,
+    dropped: {},
+  };
 }
 
 function add(total: EngineStats & { dropped: Record<string, number> }, stats: EngineStats): void {
@@ -161,6 +170,8 @@ function add(total: EngineStats & { dropped: Record<string, number> }, stats: En
   total.transports += stats.transports;
   total.bytesReceived += stats.bytesReceived;
   total.bytesSent += stats.bytesSent;
+  total.packetsReceived += stats.packetsReceived;
+  total.packetsSent += stats.packetsSent;
   total.packetsForwarded += stats.packetsForwarded;
   for (const [reason, count] of Object.entries(stats.dropped)) {
     total.dropped[reason] = (total.dropped[reason] ?? 0) + count;

@@ -1,17 +1,19 @@
 import { fileKind, RecordingService, SipService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
+import type { Metrics } from '@bloom/metrics';
 import type { ComponentKind } from '@bloom/rooms';
 import { join } from 'node:path';
 
 /** Where recordings are written, and where they go from there. */
-export function openRecordings({ resourcesPath, recording }: Settings, log: Log): RecordingService {
+export function openRecordings({ resourcesPath, recording }: Settings, log: Log, metrics: Metrics): RecordingService {
   return new RecordingService({
     directory: join(resourcesPath, 'raw_recordings'),
     s3: recording.s3,
     pathPrefix: recording.s3PathPrefix,
     endpoint: recording.s3Endpoint,
     log,
+    onGivenUp: () => metrics.uploadAbandoned(),
   });
 }
 

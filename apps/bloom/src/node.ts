@@ -94,7 +94,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   });
   closing.last('streams', () => hls.settled());
 
-  const recordings = openRecordings(settings, log);
+  const recordings = openRecordings(settings, log, metrics);
   closing.last('recordings', () => recordings.close({ timeoutMs: UPLOAD_GRACE_MS }));
   const phones = openPhones(settings);
   closing.last('phones', () => phones?.settled());

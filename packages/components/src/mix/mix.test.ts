@@ -57,7 +57,7 @@ async function record(
   const container: TrackContainer = isVideo ? new H264Container() : new OpusContainer(1);
   const parts: Buffer[] = [];
   for await (const { timestamp, data, key } of isVideo ? h264Frames(chunks(), 30) : opusFrames(chunks())) {
-    parts.push(container.frame({ codec: isVideo ? 'h264' : 'opus', ssrc: 1, timestamp, data, key, arrivalMs: 0 }));
+    parts.push(container.frame({ timestamp, data, key }));
   }
   parts.push(container.end());
   const file = `${name}.${container.extension}`;
@@ -72,14 +72,9 @@ async function record(
   };
 }
 
-const plain = (colour: string, seconds: number, size = '640x360'): string[] => [
-  ...['-f', 'lavfi', '-i', `color=${colour}:s=${size}:r=30`],
-  ...['-t', `${seconds}`],
-];
-const tone = (hz: number, seconds: number): string[] => [
-  ...['-f', 'lavfi', '-i', `sine=frequency=${hz}:sample_rate=48000`],
-  ...['-t', `${seconds}`],
-];
+const lavfi = (source: string, seconds: number): string[] => ['-f', 'lavfi', '-i', source, '-t', `${seconds}`];
+const plain = (colour: string, seconds: number): string[] => lavfi(`color=${colour}:s=640x360:r=30`, seconds);
+const tone = (hz: number, seconds: number): string[] => lavfi(`sine=frequency=${hz}:sample_rate=48000`, seconds);
 
 async function probe(path: string): Promise<{ streams: Record<string, string>[]; duration: number }> {
   const { stdout } = await run('ffprobe', ['-v', 'error', '-show_streams', '-show_format', '-of', 'json', path]);
@@ -135,8 +130,8 @@ whereItMixes('a mixed recording', () => {
     // A flash and a beep each second; the sound was recorded 700 ms later than the picture began.
     const flash = 'color=black:s=320x240:r=30,drawbox=color=white:t=fill:enable=lt(mod(t\\,1)\\,0.1)';
     const beep = 'aevalsrc=0.5*sin(2*PI*1000*t)*lt(mod(t+0.7\\,1)\\,0.1):s=48000';
-    await record('video', 'cam', 200, ['-f', 'lavfi', '-i', flash, '-t', '5']);
-    await record('audio', 'mic', 900, ['-f', 'lavfi', '-i', beep, '-t', '4']);
+    await record('video', 'cam', 200, lavfi(flash, 5));
+    await record('audio', 'mic', 900, lavfi(beep, 4));
     await writeReport();
     const output = join(folder, 'out.mp4');
     await mixRecording({ directory, output, entry });

@@ -51,6 +51,11 @@ export class FragmentReader {
     return this.#end;
   }
 
+  /** Bytes at the end that are no whole box yet, or a `moof` whose `mdat` is missing. */
+  get pending(): number {
+    return this.#rest.length + (this.#moof?.bytes ?? 0);
+  }
+
   /** @throws ComponentError `BAD_MP4` */
   push(chunk: Buffer): Mp4Picture[] {
     const pictures: Mp4Picture[] = [];

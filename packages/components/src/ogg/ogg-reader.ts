@@ -24,6 +24,11 @@ export class OggReader {
     return this.#damaged;
   }
 
+  /** Bytes at the end that are no whole page yet. */
+  get pending(): number {
+    return this.#rest.length;
+  }
+
   /** @throws ComponentError `BAD_OGG` for a packet above 16 MB */
   push(chunk: Buffer): OggPacket[] {
     const packets: OggPacket[] = [];

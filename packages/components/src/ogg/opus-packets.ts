@@ -23,6 +23,11 @@ export class OpusPackets {
     return this.#skipped + this.#ogg.damaged;
   }
 
+  /** Bytes at the end that are no whole page yet. */
+  get pending(): number {
+    return this.#ogg.pending;
+  }
+
   /** @throws ComponentError `BAD_OGG`: a stream that cannot be sent as RTP */
   push(chunk: Buffer): OpusPacket[] {
     return this.#ogg.push(chunk).flatMap((packet) => this.#packet(packet) ?? []);

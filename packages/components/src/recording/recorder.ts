@@ -1,18 +1,20 @@
 import { randomInt, randomUUID } from 'node:crypto';
-import { mkdir, rmdir, writeFile } from 'node:fs/promises';
+import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
 import type { Clock } from '../clock.js';
-import { OriginClock } from './alignment.js';
-import { TrackRecorder, type TrackReport } from './track-recorder.js';
-
-export const REPORT_FILE = 'report.json';
+import { OriginClock } from './origin-clock.js';
+import { removeMark, writeMark, writeReport } from './part-mark.js';
+import { REPORT_FILE, type RecordingReport, type TrackReport } from './report.js';
+import { TrackRecorder } from './track-recorder.js';
 
 export interface RecorderOptions {
   host: ComponentHost;
   /** `raw_recordings` */
   baseDirectory: string;
   clock: Clock;
+  /** Where it goes when it is complete. */
+  destination: { bucket: string; prefix: string };
   /** The part is complete; called once, unless nothing was recorded. */
   finished(part: RecordedPart): void;
   closed?(): void;
@@ -38,6 +40,7 @@ export class Recorder implements Component {
   #part: { directory: string; name: string } | undefined;
   #wanted: readonly ReceivedTrack[] = [];
   #crashed = false;
+  #saving: Promise<void> = Promise.resolve();
   #closed: Promise<void> | undefined;
 
   constructor(private readonly options: RecorderOptions) {
@@ -45,7 +48,9 @@ export class Recorder implements Component {
     this.#directory = this.#makeDirectory();
     void this.#directory.then((part) => {
       this.#part = part;
-      if (this.#closed === undefined) this.receive(this.#wanted);
+      if (this.#closed !== undefined) return;
+      void this.saveDraft();
+      this.receive(this.#wanted);
     });
   }
 
@@ -67,6 +72,24 @@ export class Recorder implements Component {
     }
   }
 
+  /**
+   * Notes on the disk what the report would say now, and that somebody works on it: to be called every `BEAT_MS`. Never
+   * rejects.
+   */
+  saveDraft(): Promise<void> {
+    this.#saving = this.#saving.then(async () => {
+      const part = await this.#directory;
+      if (part === undefined || this.#closed !== undefined) return;
+      const { host, destination } = this.options;
+      const mark = { ...destination, uploadingSince: null, draft: this.#report() };
+      await writeMark(part.directory, mark).catch((error: unknown) => {
+        host.log.warn('recording.draft_failed', { error });
+      });
+    });
+
+    return this.#saving;
+  }
+
   close(): Promise<void> {
     this.#closed ??= this.#finish().finally(() => this.options.closed?.());
 
@@ -84,6 +107,8 @@ export class Recorder implements Component {
       media: host.media,
       origin,
       serial: randomInt(0x7fffffff),
+      wallClock: () => this.options.clock.wallClock(),
+      begun: () => void this.saveDraft(),
       failed: (error) => this.#crash('recording.write_failed', error),
     });
     this.#tracks.set(trackId, recorder);
@@ -103,24 +128,33 @@ export class Recorder implements Component {
     const part = await this.#directory;
     if (part === undefined) return;
     await Promise.all(this.#recorders.map((recorder) => recorder.close()));
+    await this.#saving;
     const { host, finished } = this.options;
-    const recorded = this.#recorders.filter(({ bytes }) => bytes > 0);
-    if (recorded.length === 0) {
+    const report = this.#report();
+    const files = Object.keys(report.tracks);
+    if (files.length === 0) {
+      await removeMark(part.directory);
       await rmdir(part.directory).catch(() => undefined);
       return;
     }
-    const tracks: Record<string, TrackReport> = {};
-    for (const recorder of recorded) tracks[recorder.file] = recorder.report(this.#startedAtMs);
-    const files = Object.keys(tracks);
     try {
-      const report = { recording_id: host.roomId, start_time: new Date(this.#startedAtMs).toISOString(), tracks };
-      await writeFile(join(part.directory, REPORT_FILE), `${JSON.stringify(report, undefined, 2)}\n`);
+      await writeReport(part.directory, report);
       files.push(REPORT_FILE);
     } catch (error) {
       host.log.error('recording.report_failed', { error });
     }
-    host.log.info('recording.finished', { tracks: recorded.length, part: part.name });
+    host.log.info('recording.finished', { tracks: Object.keys(report.tracks).length, part: part.name });
     finished({ ...part, roomId: host.roomId, files });
+  }
+
+  /** Of what is in files by now. */
+  #report(): RecordingReport {
+    const tracks: Record<string, TrackReport> = {};
+    for (const recorder of this.#recorders) {
+      if (recorder.bytes > 0) tracks[recorder.file] = recorder.report(this.#startedAtMs);
+    }
+
+    return { recording_id: this.options.host.roomId, start_time: new Date(this.#startedAtMs).toISOString(), tracks };
   }
 
   async #makeDirectory(): Promise<{ directory: string; name: string } | undefined> {

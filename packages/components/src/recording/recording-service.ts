@@ -2,6 +2,7 @@ import type { Log } from '@bloom/log';
 import type { ComponentKind } from '@bloom/rooms';
 import { systemClock, type Clock } from '../clock.js';
 import { startGarbageCollection } from './garbage.js';
+import { BEAT_MS, ORPHAN_MS } from './part-mark.js';
 import type { S3Credentials } from './object-store.js';
 import { Recorder, type RecordedPart } from './recorder.js';
 import { recordingKind } from './recording-kind.js';
@@ -26,6 +27,7 @@ export class RecordingService {
   readonly #uploads: Uploads;
   readonly #recorders = new Set<Recorder>();
   readonly #clock: Clock;
+  readonly #ending = new AbortController();
   #stopCollecting: (() => void) | undefined;
 
   constructor(private readonly options: RecordingServiceOptions) {
@@ -41,6 +43,7 @@ export class RecordingService {
           host,
           baseDirectory: directory,
           clock,
+          destination: { bucket: target.bucket, prefix },
           finished: (part) => this.#uploads.add(part, target, prefix),
           closed: () => this.#recorders.delete(recorder),
         });
@@ -51,26 +54,43 @@ export class RecordingService {
     });
   }
 
-  /** From now on every ten minutes; `liveRooms` are those of this node. Uploads that a former run left behind go on. */
+  /**
+   * From now on: every ten minutes the garbage, where `liveRooms` are those of this node; every ten seconds a sign of life on
+   * what is being recorded and uploaded; and what another run left behind is taken over a minute after its last one.
+   */
   collectGarbage(liveRooms: () => Promise<ReadonlySet<string>>): void {
-    const { directory, log, s3, endpoint } = this.options;
-    if (s3 !== null) {
-      this.#uploads.resume(directory, { ...s3, endpoint }).catch((error: unknown) => {
-        log.warn('recording.resume_failed', { error });
-      });
-    }
-    this.#stopCollecting ??= startGarbageCollection({
+    const { directory, log } = this.options;
+    if (this.#stopCollecting !== undefined) return;
+    this.#stopCollecting = startGarbageCollection({
       directory,
       liveRooms,
       log,
       clock: this.#clock,
       isPending: (part) => this.#uploads.isPending(part),
     });
+    void this.#keep(this.#ending.signal);
+  }
+
+  async #keep(signal: AbortSignal): Promise<void> {
+    const { directory, s3, endpoint, log } = this.options;
+    let lookedAtMs = Number.NEGATIVE_INFINITY;
+    while (!signal.aborted) {
+      await Promise.all([...this.#recorders].map((recorder) => recorder.saveDraft()));
+      await this.#uploads.beat();
+      if (this.#clock.now() - lookedAtMs >= ORPHAN_MS) {
+        lookedAtMs = this.#clock.now();
+        await this.#uploads.resume(directory, s3 === null ? null : { ...s3, endpoint }).catch((error: unknown) => {
+          log.warn('recording.resume_failed', { error });
+        });
+      }
+      await this.#clock.sleep(BEAT_MS, signal);
+    }
   }
 
   /** Ends what is being recorded and waits for uploads on their way; what is not up by then stays on the disk. Idempotent. */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     this.#stopCollecting?.();
+    this.#ending.abort();
     await Promise.all([...this.#recorders].map((recorder) => recorder.close()));
     await this.#uploads.close({ timeoutMs });
   }

@@ -8,17 +8,15 @@ import { silentLog } from '@bloom/log';
 import { opusSamples, toAnnexB } from '@bloom/rtp';
 import type { ReceivedTrack } from '@bloom/rooms';
 import type { TappedFrame } from '@bloom/sfu';
-import { ComponentError } from '../errors.js';
 import { h264Frames, opusFrames } from '../file/frames.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
 import { idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing.js';
-import { OriginClock, TrackStart } from './alignment.js';
 import { collectGarbage, OBSOLETE_MS } from './garbage.js';
-import type { ObjectStore, S3Target } from './object-store.js';
-import { partName, type RecordedPart, Recorder, REPORT_FILE } from './recorder.js';
+import { type RecordedPart, Recorder } from './recorder.js';
+import { REPORT_FILE } from './report.js';
+import { MARK_FILE } from './part-mark.js';
 import { recordingKind } from './recording-kind.js';
 import { H264Container, OpusContainer } from './track-container.js';
-import { GIVE_UP_MS, Uploads } from './uploads.js';
 
 const run = promisify(execFile);
 const hasFfmpeg = spawnSync('ffprobe', ['-version']).status === 0 && spawnSync('ffmpeg', ['-version']).status === 0;
@@ -54,7 +52,13 @@ interface Recording {
 
 async function record(...tracks: ReceivedTrack[]): Promise<Recording> {
   const parts: RecordedPart[] = [];
-  const recorder = new Recorder({ host: room.host, baseDirectory: base, clock, finished: (part) => parts.push(part) });
+  const recorder = new Recorder({
+    host: room.host,
+    baseDirectory: base,
+    clock,
+    destination: { bucket: 'calls', prefix: '' },
+    finished: (part) => parts.push(part),
+  });
   recorder.receive(tracks);
   while (!tracks.every(({ track }) => room.taps.has(track.trackId))) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -99,31 +103,6 @@ describe('a video file', () => {
   });
 });
 
-describe('the start of a track', () => {
-  test("is taken from the publisher's clock, so that sound and picture stay together", () => {
-    const origin = new OriginClock();
-    const [audio, video] = [new TrackStart(origin, 48_000), new TrackStart(origin, 90_000)];
-    // The publisher's clock is 5 s behind ours. Its picture takes 300 ms longer on the way than its sound.
-    for (let i = 0; i < 50; i++) {
-      const senderMs = 1_000_000 + i * 20;
-      audio.heard(frame({ timestamp: i * 960, arrivalMs: senderMs + 5_030 + (i % 7), senderMs }));
-    }
-    for (let i = 0; i < 30; i++) {
-      const senderMs = 1_000_100 + i * 33;
-      video.heard(frame({ timestamp: i * 2970, arrivalMs: senderMs + 5_330, ...(i < 10 ? {} : { senderMs }) }));
-    }
-    expect(audio.atMs).toBe(1_005_030);
-    expect(video.atMs - audio.atMs).toBe(100);
-  });
-
-  test('is that of the fastest frame without sender reports', () => {
-    const start = new TrackStart(new OriginClock(), 48_000);
-    for (const [i, delay] of [40, 12, 90].entries())
-      start.heard(frame({ timestamp: i * 960, arrivalMs: 1_000 + i * 20 + delay }));
-    expect(start.atMs).toBe(1_012);
-  });
-});
-
 describe('a recording', () => {
   test('has a file per track and a report that sets them against each other', async () => {
     const { recorder, parts } = await record(received('mic', 'audio', { name: 'Ann' }), received('cam', 'video'));
@@ -143,7 +122,7 @@ describe('a recording', () => {
     expect(parts).toHaveLength(1);
     const [part] = parts;
     expect(part!.name).toBe('part_2026-01-02T03-04-05.000Z');
-    expect((await readdir(part!.directory)).toSorted()).toEqual([...part!.files].toSorted());
+    expect((await readdir(part!.directory)).toSorted()).toEqual([...part!.files, MARK_FILE].toSorted());
     const report = JSON.parse(await readFile(join(part!.directory, REPORT_FILE), 'utf8'));
     expect(report.recording_id).toBe('kitchen');
     const [audio, video] = ['audio', 'video'].map(
@@ -243,7 +222,7 @@ describe('a recording', () => {
     const decode = async (): Promise<Record<string, number>> => {
       const durations: Record<string, number> = {};
       for (const name of await readdir(directory)) {
-        if (name === REPORT_FILE) continue;
+        if (name === REPORT_FILE || name.startsWith('.')) continue;
         const path = join(directory, name);
         const { stderr } = await run('ffmpeg', ['-v', 'warning', '-xerror', '-i', path, '-f', 'null', '-']);
         expect(stderr).toBe('');
@@ -351,90 +330,6 @@ describe('the options of a recording', () => {
     expect(await prepare({ s3 }, {})).toMatchObject({ properties: { subscribeMode: 'auto' }, subscribeMode: 'auto' });
     const taken = await prepare({}, { credentials: s3, pathPrefix: null, subscribeMode: 'manual' });
     expect(taken.properties).toEqual({ subscribeMode: 'manual' });
-  });
-});
-
-describe('uploads', () => {
-  const target: S3Target = { accessKeyId: 'id', secretAccessKey: 'key', region: 'eu', bucket: 'b', endpoint: null };
-
-  async function part(): Promise<RecordedPart> {
-    const directory = join(base, 'kitchen', partName(0));
-    await mkdir(directory, { recursive: true });
-    await writeFile(join(directory, 'a.ogg'), 'sound');
-    await writeFile(join(directory, REPORT_FILE), '{}');
-    return { directory, roomId: 'kitchen', name: partName(0), files: ['a.ogg', REPORT_FILE] };
-  }
-
-  test('try until the store is back, and remove the local files only then', async () => {
-    const stored: string[] = [];
-    let failures = 3;
-    const store: ObjectStore = {
-      put: async (key) => {
-        if (failures-- > 0) throw new ComponentError('UPLOAD_FAILED', 'down');
-        stored.push(key);
-      },
-      remove: async () => undefined,
-      close: () => undefined,
-    };
-    const uploads = new Uploads({ log: silentLog, clock, open: async () => store });
-    const one = await part();
-    uploads.add(one, target, 'calls/2026');
-    expect(uploads.isPending(one.directory)).toBe(true);
-    expect(await readdir(one.directory)).toContain('a.ogg');
-    while (uploads.isPending(one.directory)) await new Promise((resolve) => setImmediate(resolve));
-    const key = `calls/2026/kitchen/${partName(0)}`;
-    expect(stored).toEqual([`${key}/a.ogg`, `${key}/report.json`]);
-    expect(await readdir(base)).toEqual([]);
-    expect(clock.now()).toBeGreaterThanOrEqual(5_000 + 10_000 + 20_000);
-  });
-
-  test('give up after a day: half a recording in the bucket goes, the local files stay', async () => {
-    const removed: string[] = [];
-    const store: ObjectStore = {
-      put: async () => {
-        throw new ComponentError('UPLOAD_FAILED', 'wrong key');
-      },
-      remove: async (key) => void removed.push(key),
-      close: () => undefined,
-    };
-    const lost: RecordedPart[] = [];
-    const uploads = new Uploads({
-      log: silentLog,
-      clock,
-      open: async () => store,
-      onGivenUp: (given) => lost.push(given),
-    });
-    const one = await part();
-    uploads.add(one, target, '');
-    while (lost.length === 0) await new Promise((resolve) => setImmediate(resolve));
-    expect(clock.now()).toBeLessThanOrEqual(GIVE_UP_MS);
-    expect(clock.now()).toBeGreaterThan(GIVE_UP_MS - 600_000);
-    expect(removed).toEqual([`kitchen/${partName(0)}/a.ogg`, `kitchen/${partName(0)}/report.json`]);
-    expect(await readdir(one.directory)).toHaveLength(2);
-  });
-
-  test('that a former run left behind go on, when the bucket is still ours', async () => {
-    const stored: string[] = [];
-    const store: ObjectStore = {
-      put: async (key) => void stored.push(key),
-      remove: async () => undefined,
-      close: () => undefined,
-    };
-    const down: ObjectStore = { ...store, put: () => Promise.reject(new ComponentError('UPLOAD_FAILED', 'down')) };
-    const one = await part();
-    const former = new Uploads({ log: silentLog, clock, open: async () => down });
-    former.add(one, target, 'calls');
-    await former.close({ timeoutMs: 1_000 });
-    while (former.isPending(one.directory)) await new Promise((resolve) => setImmediate(resolve));
-    expect(JSON.stringify(await readFile(join(one.directory, '.upload.json'), 'utf8'))).not.toContain('key');
-
-    const uploads = new Uploads({ log: silentLog, clock, open: async () => store });
-    await uploads.resume(base, { ...target, bucket: 'other' });
-    expect(uploads.isPending(one.directory)).toBe(false);
-    await uploads.resume(base, target);
-    while (uploads.isPending(one.directory)) await new Promise((resolve) => setImmediate(resolve));
-    expect(stored).toEqual([`calls/kitchen/${partName(0)}/a.ogg`, `calls/kitchen/${partName(0)}/report.json`]);
-    expect(await readdir(base)).toEqual([]);
   });
 });
 

@@ -8,6 +8,8 @@ import { initSegment } from '../mp4/init-segment.js';
 const VIDEO_TIMESCALE = 90_000;
 /** What a file gains at once, at most; what a crash may cost. */
 const CHUNK_SECONDS = 1;
+/** A picture that does not change and a voice that is silent are sent this rarely: a track may end within. */
+const END_SLACK_SECONDS = 2;
 const LAST_PICTURE_TICKS = VIDEO_TIMESCALE / 30;
 /** The field of a sample's duration: 13 hours of one picture. */
 const MAX_SAMPLE_TICKS = 0xffffffff;
@@ -25,8 +27,9 @@ export interface TrackContainer {
   readonly clockRate: number;
   /** Ticks of `clockRate` in the file. */
   readonly length: number;
-  frame(frame: TappedFrame): Buffer;
-  end(): Buffer;
+  frame(frame: Pick<TappedFrame, 'timestamp' | 'key' | 'data'>): Buffer;
+  /** `until`: where the track ends, on the scale of the frames' timestamps; undefined = with its last frame. */
+  end(until?: number): Buffer;
 }
 
 /** Opus in Ogg. What is missing (lost, not sent) is silence, so that the rest keeps its time. */
@@ -44,7 +47,7 @@ export class OpusContainer implements TrackContainer {
     return this.#writer.samples;
   }
 
-  frame({ timestamp, data }: TappedFrame): Buffer {
+  frame({ timestamp, data }: Pick<TappedFrame, 'timestamp' | 'data'>): Buffer {
     const packet = Buffer.from(data);
     const samples = opusSamples(packet);
     if (samples === undefined) return Buffer.alloc(0);
@@ -53,19 +56,31 @@ export class OpusContainer implements TrackContainer {
       this.#first = timestamp;
       parts.push(this.#writer.begin());
     }
-    let missing = timestamp - this.#first - this.#writer.samples;
+    const missing = timestamp - this.#first - this.#writer.samples;
     // It was written already, as silence or from another packet.
     if (missing < -samples / 2) return Buffer.alloc(0);
-    for (const [size, toc] of SILENCE) {
-      for (; missing >= size; missing -= size) parts.push(this.#writer.packet(Buffer.from([toc, 0xff, 0xfe]), size));
-    }
-    parts.push(this.#writer.packet(packet, samples));
+    parts.push(...this.#silence(missing), this.#writer.packet(packet, samples));
 
     return Buffer.concat(parts);
   }
 
-  end(): Buffer {
-    return this.#first < 0 ? Buffer.alloc(0) : this.#writer.end();
+  end(until?: number): Buffer {
+    if (this.#first < 0) return Buffer.alloc(0);
+    const missing = (until ?? 0) - this.#first - this.#writer.samples;
+    // What does not send for longer has fallen silent before.
+    const silence = missing <= END_SLACK_SECONDS * this.clockRate ? this.#silence(missing) : [];
+
+    return Buffer.concat([...silence, this.#writer.end()]);
+  }
+
+  #silence(samples: number): Buffer[] {
+    const parts: Buffer[] = [];
+    let missing = samples;
+    for (const [size, toc] of SILENCE) {
+      for (; missing >= size; missing -= size) parts.push(this.#writer.packet(Buffer.from([toc, 0xff, 0xfe]), size));
+    }
+
+    return parts;
   }
 }
 
@@ -84,7 +99,7 @@ export class H264Container implements TrackContainer {
     return this.#written + this.#pendingTicks;
   }
 
-  frame({ timestamp, data, key }: TappedFrame): Buffer {
+  frame({ timestamp, data, key }: Pick<TappedFrame, 'timestamp' | 'key' | 'data'>): Buffer {
     const nals = splitAnnexB(Buffer.from(data));
     if (nals.length === 0) return Buffer.alloc(0);
     if (!this.#begun) return this.#begin(nals, key, timestamp);
@@ -97,10 +112,12 @@ export class H264Container implements TrackContainer {
     return full;
   }
 
-  end(): Buffer {
+  end(until?: number): Buffer {
     if (!this.#begun) return Buffer.alloc(0);
-    const before = this.#pending.at(-1)?.duration ?? LAST_PICTURE_TICKS;
-    this.#close(Math.min(before, VIDEO_TIMESCALE));
+    const shown = (until ?? 0) - this.#last!.timestamp;
+    const longest = END_SLACK_SECONDS * VIDEO_TIMESCALE;
+    const before = Math.min(this.#pending.at(-1)?.duration ?? LAST_PICTURE_TICKS, VIDEO_TIMESCALE);
+    this.#close(shown > 0 && shown <= longest ? shown : before);
 
     return this.#flush();
   }

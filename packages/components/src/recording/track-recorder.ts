@@ -2,7 +2,9 @@ import { open, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ReceivedTrack } from '@bloom/rooms';
 import type { MediaRoom, MediaTap, TappedFrame } from '@bloom/sfu';
-import { TrackStart, type OriginClock } from './alignment.js';
+import type { OriginClock } from './origin-clock.js';
+import type { TrackReport } from './report.js';
+import { Timeline } from './timeline.js';
 import { H264Container, OpusContainer, type TrackContainer } from './track-container.js';
 
 export interface TrackRecorderOptions {
@@ -14,37 +16,26 @@ export interface TrackRecorderOptions {
   origin: OriginClock;
   /** Number of the Ogg stream. */
   serial: number;
+  /** Unix milliseconds. */
+  wallClock(): number;
+  /** The file is there. */
+  begun(): void;
   /** The file cannot be written any more. */
   failed(error: unknown): void;
-}
-
-/** One entry of `report.json`. */
-export interface TrackReport {
-  type: 'audio' | 'video';
-  encoding: 'OPUS' | 'H264';
-  /** Nanoseconds from the start of the recording to that of the track. */
-  offset: number;
-  /** Ticks of `clock_rate`. */
-  start_timestamp: number;
-  end_timestamp: number;
-  clock_rate: number;
-  metadata: unknown;
-  origin: string;
-  ssrc: number;
-  /** ISO 8601, UTC, by the server's clock. */
-  start_time: string;
 }
 
 /** One track to one file, from its first key frame to its end. */
 export class TrackRecorder {
   readonly file: string;
   readonly #container: TrackContainer;
-  readonly #start: TrackStart;
+  readonly #timeline: Timeline;
   readonly #tap: MediaTap;
   #received: ReceivedTrack;
   #handle: FileHandle | undefined;
   #writing: Promise<void> = Promise.resolve();
   #bytes = 0;
+  /** Ticks in the file. */
+  #ticks = 0;
   #ssrc = -1;
   #failed = false;
   #closed: Promise<void> | undefined;
@@ -53,7 +44,7 @@ export class TrackRecorder {
     const { received, media, name, origin, serial } = options;
     this.#received = received;
     this.#container = received.track.kind === 'audio' ? new OpusContainer(serial) : new H264Container();
-    this.#start = new TrackStart(origin, this.#container.clockRate);
+    this.#timeline = new Timeline(origin, this.#container.clockRate);
     this.file = `${name}.${this.#container.extension}`;
     this.#tap = media.openTap({
       trackId: received.track.trackId,
@@ -71,34 +62,35 @@ export class TrackRecorder {
     this.#received = received;
   }
 
-  report(startedAtMs: number): TrackReport {
+  report(recordingStartedAtMs: number): TrackReport {
     const { origin, track } = this.#received;
-    const { atMs, firstTimestamp } = this.#start;
+    const { startedAtMs, firstTimestamp } = this.#timeline;
 
     return {
       type: track.kind,
       encoding: track.kind === 'audio' ? 'OPUS' : 'H264',
-      offset: Math.round(Math.max(0, atMs - startedAtMs) * 1e6),
+      offset: Math.round(Math.max(0, startedAtMs - recordingStartedAtMs) * 1e6),
       start_timestamp: firstTimestamp,
-      end_timestamp: firstTimestamp + this.#container.length,
+      end_timestamp: firstTimestamp + this.#ticks,
       clock_rate: this.#container.clockRate,
       metadata: track.metadata,
       origin,
       ssrc: this.#ssrc,
-      start_time: new Date(Math.round(atMs)).toISOString(),
+      start_time: new Date(Math.round(startedAtMs)).toISOString(),
     };
   }
 
   /** Resolves when everything received is in the file. Idempotent. */
   close(): Promise<void> {
-    this.#closed ??= this.#finish();
+    this.#closed ??= this.#finish(this.options.wallClock());
 
     return this.#closed;
   }
 
-  async #finish(): Promise<void> {
+  async #finish(endedAtMs: number): Promise<void> {
     await this.#tap.close();
-    if (!this.#failed) this.#append(this.#container.end());
+    const until = this.#ssrc < 0 ? undefined : this.#timeline.ticksAt(endedAtMs);
+    if (!this.#failed) this.#append(this.#container.end(until));
     await this.#writing;
     await this.#handle?.close().catch((error: unknown) => this.#fail(error));
   }
@@ -106,11 +98,15 @@ export class TrackRecorder {
   #frame(frame: TappedFrame): Promise<void> | undefined {
     const wanted = this.#received.track.kind === 'audio' ? 'opus' : 'h264';
     if (this.#failed || frame.codec !== wanted) return undefined;
+    if (this.#ssrc >= 0) {
+      const timestamp = this.#timeline.place(frame);
+      return this.#append(this.#container.frame({ timestamp, key: frame.key, data: frame.data }));
+    }
     const bytes = this.#container.frame(frame);
     // Nothing is recorded before the first key frame, and time starts with what is recorded.
-    if (this.#ssrc < 0 && bytes.length === 0 && this.#container.length === 0) return undefined;
-    if (this.#ssrc < 0) this.#ssrc = frame.ssrc;
-    this.#start.heard(frame);
+    if (bytes.length === 0) return undefined;
+    this.#ssrc = frame.ssrc;
+    this.#timeline.place(frame);
 
     return this.#append(bytes);
   }
@@ -118,16 +114,26 @@ export class TrackRecorder {
   /** Resolves when it is written, and rejects never. */
   #append(bytes: Buffer): Promise<void> | undefined {
     if (bytes.length === 0) return undefined;
-    this.#writing = this.#writing.then(() => this.#write(bytes)).catch((error: unknown) => this.#fail(error));
+    const ticks = this.#container.length;
+    this.#writing = this.#writing.then(() => this.#write(bytes, ticks)).catch((error: unknown) => this.#fail(error));
 
     return this.#writing;
   }
 
-  async #write(bytes: Buffer): Promise<void> {
+  async #write(bytes: Buffer, ticks: number): Promise<void> {
     if (this.#failed) return;
+    const isFirst = this.#handle === undefined;
     this.#handle ??= await open(join(this.options.directory, this.file), 'wx');
-    await this.#handle.writeFile(bytes);
+    try {
+      await this.#handle.writeFile(bytes);
+    } catch (error) {
+      // A full disk takes half of it. What is whole stays, and stays readable.
+      await this.#handle.truncate(this.#bytes).catch(() => undefined);
+      throw error;
+    }
     this.#bytes += bytes.length;
+    this.#ticks = ticks;
+    if (isFirst) this.options.begun();
   }
 
   #fail(error: unknown): void {

@@ -1,14 +1,14 @@
-import { readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
+import { readdir, rm, rmdir, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Log } from '@bloom/log';
 import type { Clock } from '../clock.js';
 import { openStore, type ObjectStore, type S3Target } from './object-store.js';
+import { isOrphan, MARK_FILE, readMark, removeMark, touchMark, writeMark } from './part-mark.js';
 import type { RecordedPart } from './recorder.js';
+import { recoverPart } from './recover-part.js';
 
 const FIRST_RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 600_000;
-/** Beside the files while they have not arrived: where they belong. No credentials. */
-const MARK = '.upload.json';
 /** After this time of trying a part is given up. */
 export const GIVE_UP_MS = 24 * 3_600_000;
 
@@ -26,6 +26,8 @@ export interface UploadsOptions {
  */
 export class Uploads {
   readonly #pending = new Set<string>();
+  /** Directories that are in need of another try, by this run or the next. */
+  readonly #marked = new Set<string>();
   readonly #running = new Set<Promise<void>>();
   readonly #ending = new AbortController();
 
@@ -36,31 +38,50 @@ export class Uploads {
     return this.#pending.has(directory);
   }
 
-  /** `prefix` without slashes at its ends; empty = none. */
-  add(part: RecordedPart, target: S3Target, prefix: string): void {
+  /** `prefix` without slashes at its ends; empty = none. `since`: when it was first tried, Unix milliseconds. */
+  add(part: RecordedPart, target: S3Target, prefix: string, since = this.options.clock.wallClock()): void {
     this.#pending.add(part.directory);
-    const run = this.#bring(part, target, prefix).finally(() => {
+    const run = this.#bring(part, target, prefix, since).finally(() => {
       this.#pending.delete(part.directory);
       this.#running.delete(run);
     });
     this.#running.add(run);
   }
 
+  /** To be called every `BEAT_MS`: no other node takes over what is pending here. */
+  async beat(): Promise<void> {
+    const now = this.options.clock.wallClock();
+    await Promise.all([...this.#pending].map((directory) => touchMark(directory, now)));
+  }
+
   /**
-   * Goes on with what a former run of this node left behind for the bucket of its own configuration. Where credentials came
-   * with the request they are gone with that run, and the files are for the garbage collection.
+   * Goes on with what another run of this node left behind: completes what was being recorded when it was killed, and
+   * uploads what is for the bucket of this node's own configuration. Where credentials came with the request they are gone
+   * with that run, and the files are for the garbage collection. What somebody still works on is let alone.
    */
-  async resume(rawRecordings: string, target: S3Target): Promise<void> {
-    const parts = await readdir(rawRecordings, { recursive: true, withFileTypes: true }).catch(() => []);
-    for (const entry of parts) {
-      if (entry.name !== MARK) continue;
-      const directory = entry.parentPath;
-      const mark = await readMark(join(directory, MARK));
-      if (mark?.bucket !== target.bucket || this.isPending(directory)) continue;
-      const files = (await readdir(directory)).filter((file) => file !== MARK);
-      const part = { directory, roomId: basename(dirname(directory)), name: basename(directory), files };
-      this.options.log.info('recording.upload_resumed', { roomId: part.roomId, part: part.name });
-      this.add(part, target, mark.prefix);
+  async resume(rawRecordings: string, target: S3Target | null): Promise<void> {
+    const { log, clock } = this.options;
+    const entries = await readdir(rawRecordings, { recursive: true, withFileTypes: true }).catch(() => []);
+    for (const { name, parentPath: directory } of entries) {
+      if (name !== MARK_FILE || this.isPending(directory) || this.#ending.signal.aborted) continue;
+      if (!(await isOrphan(directory, clock.wallClock()))) continue;
+      const mark = await readMark(directory);
+      if (mark === undefined) continue;
+      const fields = { roomId: basename(dirname(directory)), part: basename(directory) };
+      try {
+        const files = await recoverPart(directory, mark);
+        if (mark.draft !== null) {
+          log.info('recording.recovered', { ...fields, files: files.length });
+          // There is a report now: this is done once.
+          if (files.length > 0) await writeMark(directory, { ...mark, draft: null });
+        }
+        if (files.length === 0 || mark.bucket !== target?.bucket) continue;
+        log.info('recording.upload_resumed', fields);
+        const part = { directory, roomId: fields.roomId, name: fields.part, files };
+        this.add(part, target, mark.prefix, mark.uploadingSince ?? undefined);
+      } catch (error) {
+        log.warn('recording.recover_failed', { ...fields, error });
+      }
     }
   }
 
@@ -72,46 +93,57 @@ export class Uploads {
     const done = new AbortController();
     const all = Promise.allSettled(this.#running).then(() => done.abort());
     await Promise.race([all, clock.sleep(timeoutMs, done.signal)]);
+    // The next run need not wait until it is sure that nobody works on them.
+    await Promise.all([...this.#marked].map((directory) => touchMark(directory, 0)));
   }
 
-  async #bring(part: RecordedPart, target: S3Target, prefix: string): Promise<void> {
-    const { log, clock, open = openStore, onGivenUp } = this.options;
+  async #bring(part: RecordedPart, target: S3Target, prefix: string, since: number): Promise<void> {
+    const { log, clock, open = openStore } = this.options;
     const { signal } = this.#ending;
-    const startedMs = clock.now();
     const keyOf = (file: string): string => [prefix, part.roomId, part.name, file].filter(Boolean).join('/');
     const fields = { roomId: part.roomId, part: part.name, bucket: target.bucket };
-    const mark: Mark = { bucket: target.bucket, prefix };
-    await writeFile(join(part.directory, MARK), JSON.stringify(mark)).catch((error: unknown) => {
+    const mark = { bucket: target.bucket, prefix, uploadingSince: since, draft: null };
+    await writeMark(part.directory, mark).catch((error: unknown) => {
       log.warn('recording.upload_not_marked', { ...fields, error });
     });
+    this.#marked.add(part.directory);
     for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_RETRY_MS)) {
       let store: ObjectStore | undefined;
       try {
         store = await open(target);
         for (const file of part.files) await store.put(keyOf(file), join(part.directory, file));
+        this.#marked.delete(part.directory);
         await this.#removeLocal(part);
         log.info('recording.uploaded', { ...fields, files: part.files.length });
         return;
       } catch (error) {
-        const giveUp = clock.now() - startedMs + waitMs > GIVE_UP_MS;
-        log[giveUp ? 'error' : 'warn'](giveUp ? 'recording.upload_given_up' : 'recording.upload_failed', {
-          ...fields,
-          error,
-          ...(giveUp ? { files: part.files } : { retryInMs: waitMs }),
-        });
-        if (giveUp) {
-          // Half a recording in the bucket would be taken for a whole one.
-          for (const file of part.files) await store?.remove(keyOf(file)).catch(() => undefined);
-          await rm(join(part.directory, MARK), { force: true }).catch(() => undefined);
-          onGivenUp?.(part);
+        if (!(await exists(part.directory))) {
+          this.#marked.delete(part.directory);
+          log.error('recording.upload_gone', { ...fields, files: part.files, error });
           return;
         }
+        if (clock.wallClock() - since + waitMs > GIVE_UP_MS) {
+          log.error('recording.upload_given_up', { ...fields, files: part.files, error });
+          await this.#giveUp(part, (file) => store?.remove(keyOf(file)));
+          return;
+        }
+        log.warn('recording.upload_failed', { ...fields, error, retryInMs: waitMs });
       } finally {
         store?.close();
       }
       await clock.sleep(waitMs, signal);
       if (signal.aborted) return;
     }
+  }
+
+  /** Half a recording in the bucket would be taken for a whole one. The files stay, as after any other end. */
+  async #giveUp(part: RecordedPart, remove: (file: string) => Promise<void> | undefined): Promise<void> {
+    for (const file of part.files) await remove(file)?.catch(() => undefined);
+    await removeMark(part.directory);
+    this.#marked.delete(part.directory);
+    const now = this.options.clock.wallClock() / 1_000;
+    for (const file of part.files) await utimes(join(part.directory, file), now, now).catch(() => undefined);
+    this.options.onGivenUp?.(part);
   }
 
   async #removeLocal({ directory }: RecordedPart): Promise<void> {
@@ -125,17 +157,9 @@ export class Uploads {
   }
 }
 
-interface Mark {
-  bucket: string;
-  prefix: string;
-}
-
-async function readMark(path: string): Promise<Mark | undefined> {
-  try {
-    const { bucket, prefix } = JSON.parse(await readFile(path, 'utf8')) as Record<string, unknown>;
-
-    return typeof bucket === 'string' && typeof prefix === 'string' ? { bucket, prefix } : undefined;
-  } catch {
-    return undefined;
-  }
+function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }

@@ -1,0 +1,86 @@
+/**
+ * Beside the files of a recording lies a hidden one for as long as they have not arrived in their bucket: where they belong
+ * (never with which credentials), and while they are being written what `report.json` will say. Who works on the part
+ * touches it every few seconds. So after a crash another run of the node knows what was left behind, and two nodes that share
+ * a directory keep their hands off each other's recordings.
+ */
+import { open, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { REPORT_FILE, reportText, type RecordingReport } from './report.js';
+
+export const MARK_FILE = '.upload.json';
+export const BEAT_MS = 10_000;
+/** Nobody works on a part whose mark was not touched for so long. */
+export const ORPHAN_MS = 60_000;
+
+export interface PartMark {
+  bucket: string;
+  /** Of its keys, without slashes at the ends. */
+  prefix: string;
+  /** When it was first tried to upload it, Unix milliseconds; null before. */
+  uploadingSince: number | null;
+  /** As of now, while the files are being written; null when `report.json` is there. */
+  draft: RecordingReport | null;
+}
+
+/** The whole mark or the one before, whatever happens meanwhile. */
+export async function writeMark(directory: string, mark: PartMark): Promise<void> {
+  const path = join(directory, MARK_FILE);
+  await writeFile(`${path}.new`, JSON.stringify(mark));
+  await rename(`${path}.new`, path);
+}
+
+/** Undefined when there is none that makes sense. */
+export async function readMark(directory: string): Promise<PartMark | undefined> {
+  try {
+    const mark = JSON.parse(await readFile(join(directory, MARK_FILE), 'utf8')) as Partial<PartMark>;
+    const { bucket, prefix, uploadingSince = null, draft = null } = mark;
+    if (typeof bucket !== 'string' || typeof prefix !== 'string') return undefined;
+    const hasTracks = draft !== null && typeof draft.tracks === 'object' && draft.tracks !== null;
+
+    return {
+      bucket,
+      prefix,
+      uploadingSince: typeof uploadingSince === 'number' ? uploadingSince : null,
+      draft: hasTracks ? draft : null,
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Somebody still works on it. */
+export async function touchMark(directory: string, unixMs: number): Promise<void> {
+  await utimes(join(directory, MARK_FILE), unixMs / 1_000, unixMs / 1_000).catch(() => undefined);
+}
+
+export async function isOrphan(directory: string, unixMs: number): Promise<boolean> {
+  const found = await stat(join(directory, MARK_FILE)).catch(() => undefined);
+
+  return found !== undefined && unixMs - found.mtimeMs > ORPHAN_MS;
+}
+
+export async function removeMark(directory: string): Promise<void> {
+  for (const name of [MARK_FILE, `${MARK_FILE}.new`]) {
+    await rm(join(directory, name), { force: true }).catch(() => undefined);
+  }
+}
+
+/** Also where the disk is full: then the report takes the place of the mark, which has its blocks already. */
+export async function writeReport(directory: string, report: RecordingReport): Promise<void> {
+  const path = join(directory, REPORT_FILE);
+  const text = reportText(report);
+  try {
+    await writeFile(path, text);
+  } catch (error) {
+    const mark = await open(join(directory, MARK_FILE), 'r+').catch(() => undefined);
+    if (mark === undefined) throw error;
+    try {
+      await mark.write(text, 0);
+      await mark.truncate(Buffer.byteLength(text));
+    } finally {
+      await mark.close();
+    }
+    await rename(join(directory, MARK_FILE), path);
+  }
+}

@@ -1,0 +1,54 @@
+import { readdir, rmdir, stat, truncate } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { basename, extname, join } from 'node:path';
+import { FragmentReader } from '../mp4/fragment-reader.js';
+import { OpusPackets } from '../ogg/opus-packets.js';
+import { removeMark, writeReport, type PartMark } from './part-mark.js';
+import { REPORT_FILE } from './report.js';
+
+const CHUNK_BYTES = 1024 * 1024;
+
+/**
+ * Completes what a node left behind that was killed while it recorded: cuts off what was written half, and writes
+ * `report.json` from the draft in the mark, with the lengths that the files have. Returns the files of the part; a part
+ * without any sound or picture is removed, and has none.
+ */
+export async function recoverPart(directory: string, { draft }: PartMark): Promise<string[]> {
+  const names = (await readdir(directory)).filter((name) => !name.startsWith('.'));
+  if (draft === null || names.includes(REPORT_FILE)) return names;
+  const tracks: typeof draft.tracks = {};
+  const files: string[] = [];
+  for (const name of names) {
+    const ticks = await wholeTicks(join(directory, name)).catch(() => 0);
+    if (ticks === 0) continue;
+    files.push(name);
+    const track = draft.tracks[name];
+    if (track !== undefined) tracks[name] = { ...track, end_timestamp: track.start_timestamp + ticks };
+  }
+  if (files.length === 0) {
+    await removeMark(directory);
+    await rmdir(directory).catch(() => undefined);
+    return [];
+  }
+  await writeReport(directory, { ...draft, tracks });
+
+  return [...files, REPORT_FILE];
+}
+
+/** Cuts the file where its last whole page or fragment ends; returns its length in ticks of its clock. */
+async function wholeTicks(path: string): Promise<number> {
+  const chunks = createReadStream(path, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
+  const { size } = await stat(path);
+  if (extname(basename(path)) === '.ogg') {
+    const packets = new OpusPackets();
+    let samples = 0;
+    for await (const chunk of chunks) for (const packet of packets.push(chunk)) samples += packet.samples;
+    if (samples > 0) await truncate(path, size - packets.pending);
+    return samples;
+  }
+  const reader = new FragmentReader();
+  for await (const chunk of chunks) reader.push(chunk);
+  if (reader.end > 0) await truncate(path, size - reader.pending);
+
+  return reader.end;
+}

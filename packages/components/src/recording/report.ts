@@ -1,0 +1,31 @@
+/** `report.json`: what the files of a recording are, and how they lie in time. */
+export const REPORT_FILE = 'report.json';
+
+export interface RecordingReport {
+  /** Id of the room. */
+  recording_id: string;
+  /** ISO 8601, UTC, by the server's clock. */
+  start_time: string;
+  /** By name of the file. */
+  tracks: Record<string, TrackReport>;
+}
+
+export interface TrackReport {
+  type: 'audio' | 'video';
+  encoding: 'OPUS' | 'H264';
+  /** Nanoseconds from the start of the recording to that of the track. */
+  offset: number;
+  /** Ticks of `clock_rate`. */
+  start_timestamp: number;
+  end_timestamp: number;
+  clock_rate: number;
+  metadata: unknown;
+  origin: string;
+  ssrc: number;
+  /** ISO 8601, UTC, by the server's clock. */
+  start_time: string;
+}
+
+export function reportText(report: RecordingReport): string {
+  return `${JSON.stringify(report, undefined, 2)}\n`;
+}

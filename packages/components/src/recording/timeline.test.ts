@@ -1,0 +1,148 @@
+import { describe, expect, test } from '@jest/globals';
+import type { TappedFrame } from '@bloom/sfu';
+import fc from 'fast-check';
+import { OriginClock } from './origin-clock.js';
+import { Timeline } from './timeline.js';
+
+function frame(more: Partial<TappedFrame>): TappedFrame {
+  return { codec: 'opus', ssrc: 7, timestamp: 0, key: true, arrivalMs: 0, data: Buffer.alloc(0), ...more };
+}
+
+/** Sound at 48 kHz, a frame each 20 ms. `at` turns ms of the publisher into what arrives. */
+function play(
+  timeline: Timeline,
+  ms: number,
+  at: (ms: number) => Partial<TappedFrame>,
+): { ms: number; placedMs: number }[] {
+  const placed: { ms: number; placedMs: number }[] = [];
+  for (let now = 0; now < ms; now += 20) {
+    const timestamp = timeline.place(frame(at(now)));
+    placed.push({ ms: now, placedMs: (timestamp - timeline.firstTimestamp) / 48 });
+  }
+  return placed;
+}
+
+describe('the start of a track', () => {
+  test("is taken from the publisher's clock, so that sound and picture stay together", () => {
+    const origin = new OriginClock();
+    const [audio, video] = [new Timeline(origin, 48_000), new Timeline(origin, 90_000)];
+    // The publisher's clock is 5 s behind ours. Its picture takes 300 ms longer on the way than its sound.
+    for (let i = 0; i < 50; i++) {
+      const senderMs = 1_000_000 + i * 20;
+      audio.place(frame({ timestamp: i * 960, arrivalMs: senderMs + 5_030 + (i % 7), senderMs }));
+    }
+    for (let i = 0; i < 30; i++) {
+      const senderMs = 1_000_100 + i * 33;
+      video.place(frame({ timestamp: i * 2970, arrivalMs: senderMs + 5_330, ...(i < 10 ? {} : { senderMs }) }));
+    }
+    expect(audio.startedAtMs).toBe(1_005_030);
+    expect(video.startedAtMs - audio.startedAtMs).toBe(100);
+  });
+
+  test('is that of the fastest frame without sender reports', () => {
+    const start = new Timeline(new OriginClock(), 48_000);
+    for (const [i, delay] of [40, 12, 90].entries())
+      start.place(frame({ timestamp: i * 960, arrivalMs: 1_000 + i * 20 + delay }));
+    expect(start.startedAtMs).toBe(1_012);
+  });
+
+  test('is not moved by clocks that drift apart afterwards', () => {
+    const [reported, unreported] = [new Timeline(new OriginClock(), 48_000), new Timeline(new OriginClock(), 48_000)];
+    // The publisher's clock gains 100 ms an hour.
+    const drifting = (ms: number): number => 1_000_000 + ms * (1 - 100 / 3_600_000);
+    play(reported, 3_600_000, (ms) => ({ timestamp: ms * 48, arrivalMs: drifting(ms), senderMs: ms }));
+    play(unreported, 3_600_000, (ms) => ({ timestamp: ms * 48, arrivalMs: drifting(ms) }));
+    expect(reported.startedAtMs).toBeCloseTo(1_000_000, -1);
+    expect(unreported.startedAtMs).toBeCloseTo(1_000_000, -1);
+  });
+
+  test('of a publisher that comes back on another machine is by the clock of that one', () => {
+    const origin = new OriginClock();
+    const [before, after] = [new Timeline(origin, 48_000), new Timeline(origin, 48_000)];
+    play(before, 1_000, (ms) => ({ timestamp: ms * 48, arrivalMs: 50_000 + ms, senderMs: 10_000 + ms }));
+    play(after, 1_000, (ms) => ({ timestamp: ms * 48, arrivalMs: 60_000 + ms, senderMs: 999_000 + ms }));
+    expect([before.startedAtMs, after.startedAtMs]).toEqual([50_000, 60_000]);
+  });
+});
+
+describe('the frames of a track', () => {
+  test('follow the clock of the publisher where its sound card runs away from it', () => {
+    const timeline = new Timeline(new OriginClock(), 48_000);
+    // 100 ppm: 720 ms in two hours. Reports every 5 s, each up to 5 ms wrong.
+    const placed = play(timeline, 7_200_000, (ms) => {
+      const timestamp = Math.round(ms * 48 * 1.0001);
+      const reportedMs = Math.floor(ms / 5_000) * 5_000;
+      const wrongMs = ((reportedMs / 5_000) % 11) - 5;
+      const senderMs = 1e9 + reportedMs + wrongMs + (timestamp - Math.round(reportedMs * 48 * 1.0001)) / 48;
+      return { timestamp, arrivalMs: 2e9 + ms, ...(ms < 1_000 ? {} : { senderMs }) };
+    });
+    expect(placed.reduce((worst, { ms, placedMs }) => Math.max(worst, Math.abs(placedMs - ms)), 0)).toBeLessThan(40);
+  });
+
+  test.each([3_000, 300_000])(
+    'go on where they belong after a pause of %d ms in which timestamps stood still',
+    (pauseMs) => {
+      const timeline = new Timeline(new OriginClock(), 48_000);
+      const placed = play(timeline, 20_000, (ms) => {
+        const paused = ms >= 10_000 ? pauseMs : 0;
+        // The first report after the pause comes a second later.
+        const known = ms >= 10_000 && ms < 11_000 ? 0 : paused;
+        // Everything takes its time on the way.
+        return { timestamp: ms * 48, arrivalMs: 5_000 + ms + paused + (ms % 7) * 10, senderMs: 1_000 + ms + known };
+      });
+      expect(placed.find(({ ms }) => ms === 9_000)?.placedMs).toBe(9_000);
+      const later = placed.filter(({ ms }) => ms >= 13_000);
+      expect(later.filter(({ ms, placedMs }) => Math.abs(placedMs - ms - pauseMs) >= 20)).toEqual([]);
+    },
+  );
+
+  test('stay where they are when the publisher sets its clock', () => {
+    const timeline = new Timeline(new OriginClock(), 48_000);
+    const placed = play(timeline, 20_000, (ms) => ({
+      timestamp: ms * 48,
+      arrivalMs: 5_000 + ms,
+      senderMs: 1_000 + ms + (ms < 10_000 ? 0 : 5_000),
+    }));
+    expect(placed.filter(({ ms, placedMs }) => placedMs !== ms)).toEqual([]);
+    expect(timeline.startedAtMs).toBe(5_000);
+  });
+
+  test('stay where they are for one report that is off, and not for three', () => {
+    const place = (reportsOff: number): number => {
+      const timeline = new Timeline(new OriginClock(), 48_000);
+      return play(timeline, 20_000, (ms) => {
+        const second = Math.floor(ms / 1_000);
+        const offMs = second >= 10 && second < 10 + reportsOff ? 50 + second / 10 : 0;
+        return { timestamp: ms * 48, arrivalMs: ms, senderMs: ms + offMs };
+      }).find(({ ms }) => ms === 12_500)!.placedMs;
+    };
+    expect(place(1)).toBe(12_500);
+    expect(place(3)).toBeCloseTo(12_551, 0);
+  });
+
+  test('are never further from their arrival than half a minute, whatever the publisher says', () => {
+    const step = fc.record({
+      timestamp: fc.integer({ min: -(2 ** 31), max: 2 ** 31 }),
+      waitMs: fc.integer({ min: 0, max: 5_000 }),
+      senderMs: fc.option(fc.double({ noNaN: true, min: -1e13, max: 1e13 }), { nil: undefined }),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 30 }), (steps) => {
+        const timeline = new Timeline(new OriginClock(), 48_000);
+        let arrivalMs = 1e12;
+        let timestamp = 2 ** 40;
+        let furthestMs = 0;
+        for (const { waitMs, timestamp: by, senderMs } of steps) {
+          arrivalMs += waitMs;
+          timestamp += by;
+          const placed = timeline.place(
+            frame({ timestamp, arrivalMs, ...(senderMs === undefined ? {} : { senderMs }) }),
+          );
+          furthestMs = Math.max(furthestMs, Math.abs(placed - timeline.ticksAt(arrivalMs)) / 48);
+        }
+        expect(furthestMs).toBeLessThan(31_100);
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+});

@@ -1,0 +1,161 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { ComponentError } from '../errors.js';
+import { LeapingClock } from '../testing.js';
+import type { ObjectStore, S3Target } from './object-store.js';
+import { MARK_FILE, ORPHAN_MS, readMark, writeMark } from './part-mark.js';
+import { partName, type RecordedPart } from './recorder.js';
+import { REPORT_FILE } from './report.js';
+import { GIVE_UP_MS, Uploads } from './uploads.js';
+
+const target: S3Target = { accessKeyId: 'id', secretAccessKey: 'key', region: 'eu', bucket: 'b', endpoint: null };
+const name = partName(0);
+
+let base: string;
+let clock: LeapingClock;
+let stored: string[];
+let removed: string[];
+let store: ObjectStore;
+let down: ObjectStore;
+beforeEach(async () => {
+  base = await mkdtemp(join(tmpdir(), 'bloom-uploads-'));
+  clock = new LeapingClock();
+  stored = [];
+  removed = [];
+  store = {
+    put: async (key) => void stored.push(key),
+    remove: async (key) => void removed.push(key),
+    close: () => undefined,
+  };
+  down = { ...store, put: () => Promise.reject(new ComponentError('UPLOAD_FAILED', 'down')) };
+});
+afterEach(() => rm(base, { recursive: true, force: true }));
+
+async function part(): Promise<RecordedPart> {
+  const directory = join(base, 'kitchen', name);
+  await mkdir(directory, { recursive: true });
+  await writeFile(join(directory, 'a.ogg'), 'sound');
+  await writeFile(join(directory, REPORT_FILE), '{}');
+  return { directory, roomId: 'kitchen', name, files: ['a.ogg', REPORT_FILE] };
+}
+
+const uploadsTo = (opened: ObjectStore, lost: RecordedPart[] = []): Uploads =>
+  new Uploads({ log: silentLog, clock, open: async () => opened, onGivenUp: (given) => void lost.push(given) });
+
+async function settled(uploads: Uploads, { directory }: RecordedPart): Promise<void> {
+  while (uploads.isPending(directory)) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** As if nobody had touched the mark for so long. */
+async function age(directory: string, ms: number): Promise<void> {
+  const at = (clock.wallClock() - ms) / 1_000;
+  await utimes(join(directory, MARK_FILE), at, at);
+}
+
+describe('uploads', () => {
+  test('try until the store is back, and remove the local files only then', async () => {
+    let failures = 3;
+    const flaky: ObjectStore = {
+      ...store,
+      put: async (key, path) => (failures-- > 0 ? down.put(key, path) : store.put(key, path)),
+    };
+    const uploads = uploadsTo(flaky);
+    const one = await part();
+    uploads.add(one, target, 'calls/2026');
+    expect(uploads.isPending(one.directory)).toBe(true);
+    expect(await readdir(one.directory)).toContain('a.ogg');
+    await settled(uploads, one);
+    expect(stored).toEqual([`calls/2026/kitchen/${name}/a.ogg`, `calls/2026/kitchen/${name}/report.json`]);
+    expect(await readdir(base)).toEqual([]);
+    expect(clock.now()).toBeGreaterThanOrEqual(5_000 + 10_000 + 20_000);
+  });
+
+  test('give up after a day: half a recording in the bucket goes, the local files stay for another hour', async () => {
+    const lost: RecordedPart[] = [];
+    const uploads = uploadsTo(down, lost);
+    const one = await part();
+    await utimes(join(one.directory, 'a.ogg'), 0, 0);
+    uploads.add(one, target, '');
+    await settled(uploads, one);
+    expect(lost).toEqual([one]);
+    expect(clock.now()).toBeLessThanOrEqual(GIVE_UP_MS);
+    expect(clock.now()).toBeGreaterThan(GIVE_UP_MS - 600_000);
+    expect(removed).toEqual([`kitchen/${name}/a.ogg`, `kitchen/${name}/report.json`]);
+    expect((await readdir(one.directory)).toSorted()).toEqual(['a.ogg', REPORT_FILE]);
+    expect((await stat(join(one.directory, 'a.ogg'))).mtimeMs).toBeCloseTo(clock.wallClock(), -2);
+  });
+
+  test('of files that are gone end at once, and take nothing out of the bucket', async () => {
+    const one = await part();
+    const lost: RecordedPart[] = [];
+    const uploads = uploadsTo(
+      { ...store, put: () => rm(one.directory, { recursive: true }).then(() => down.put('', '')) },
+      lost,
+    );
+    uploads.add(one, target, '');
+    await settled(uploads, one);
+    expect([removed, lost, clock.now()]).toEqual([[], [], 0]);
+  });
+
+  test('that a former run left behind go on where it was, when the bucket is still ours', async () => {
+    const one = await part();
+    const former = uploadsTo(down);
+    former.add(one, target, 'calls');
+    await former.close({ timeoutMs: 1_000 });
+    await settled(former, one);
+    expect(await readFile(join(one.directory, MARK_FILE), 'utf8')).not.toContain('key');
+    await age(one.directory, 2 * ORPHAN_MS);
+
+    const lost: RecordedPart[] = [];
+    const uploads = uploadsTo(store, lost);
+    await uploads.resume(base, { ...target, bucket: 'other' });
+    await uploads.resume(base, null);
+    expect(uploads.isPending(one.directory)).toBe(false);
+    await uploads.resume(base, target);
+    await settled(uploads, one);
+    expect(stored).toEqual([`calls/kitchen/${name}/a.ogg`, `calls/kitchen/${name}/report.json`]);
+    expect(await readdir(base)).toEqual([]);
+  });
+
+  test('count their day from the first try, however often the node starts', async () => {
+    const one = await part();
+    const since = clock.wallClock() - GIVE_UP_MS + 1_000;
+    await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: since, draft: null });
+    await age(one.directory, 2 * ORPHAN_MS);
+    const lost: RecordedPart[] = [];
+    const uploads = uploadsTo(down, lost);
+    await uploads.resume(base, target);
+    await settled(uploads, one);
+    expect([lost.length, clock.now()]).toEqual([1, 0]);
+  });
+
+  test('that another node works on are let alone, until it has shown no sign of life for a minute', async () => {
+    const one = await part();
+    await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: 0, draft: null });
+    await age(one.directory, ORPHAN_MS - 1_000);
+    const uploads = uploadsTo(store);
+    await uploads.resume(base, target);
+    expect(uploads.isPending(one.directory)).toBe(false);
+    await age(one.directory, ORPHAN_MS + 1_000);
+    await uploads.resume(base, target);
+    expect(uploads.isPending(one.directory)).toBe(true);
+    await settled(uploads, one);
+  });
+
+  test('show that sign of life', async () => {
+    const one = await part();
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const uploads = uploadsTo({ ...store, put: () => held });
+    uploads.add(one, target, '');
+    while ((await readMark(one.directory)) === undefined) await new Promise((resolve) => setImmediate(resolve));
+    await age(one.directory, 2 * ORPHAN_MS);
+    await uploads.beat();
+    expect((await stat(join(one.directory, MARK_FILE))).mtimeMs).toBeCloseTo(clock.wallClock(), -2);
+    release();
+    await settled(uploads, one);
+  });
+});

@@ -68,11 +68,16 @@ export class Connector {
     return connecting.settle;
   }
 
+  /** Gives the attempt up, if there is one. */
+  abandon(node: string, error: Error): void {
+    const connecting = this.connecting.get(node);
+    if (connecting === undefined) return;
+    connecting.attempt.abort();
+    this.giveUp(node, connecting, error);
+  }
+
   stop(error: Error): void {
-    for (const [node, connecting] of this.connecting) {
-      connecting.attempt.abort();
-      this.giveUp(node, connecting, error);
-    }
+    for (const node of this.connecting.keys()) this.abandon(node, error);
   }
 
   private dial(target: NodeName): Connecting {

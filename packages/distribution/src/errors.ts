@@ -88,6 +88,14 @@ const HANDSHAKE_TEXT: Record<HandshakeFailure, string> = {
   aborted: 'the attempt was given up for another connection',
 };
 
+/** An operator keeps that node away for a while. */
+export class LinkCut extends DistributionError {
+  readonly code = 'LINK_CUT';
+  constructor(readonly node: string) {
+    super(`the connection to ${node} has been cut by an operator for a while`);
+  }
+}
+
 /** There is no connection to that node. */
 export class NotConnected extends DistributionError {
   readonly code = 'NOT_CONNECTED';

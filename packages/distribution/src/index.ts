@@ -1,5 +1,7 @@
 /** Erlang distribution: nodes, links between them, and who is a member. */
 export { type Clock, systemClock } from './clock.js';
+export type { ClusterEvents } from './cluster-events.js';
+export { MAX_CUT_MS } from './cuts.js';
 export type { SpawnRequest, Target } from './control.js';
 export {
   BadNodeName,
@@ -8,6 +10,7 @@ export {
   FrameTooBig,
   HandshakeFailed,
   type HandshakeFailure,
+  LinkCut,
   NameKindMismatch,
   NodeNotRegistered,
   NodeStopped,
@@ -18,6 +21,7 @@ export { missingFlags, ownFlags } from './flags.js';
 export { aliasOf, asGenCall, type GenCall } from './gen-call.js';
 export { type Identity, Initiator, type Step } from './handshake.js';
 export type { CloseReason, LinkCounters, SendKind, SendResult } from './link.js';
+export type { ClusterEvent, LinkFailure, LinkState } from './link-state.js';
 export type { ListenAddress } from './listener.js';
 export type { PeerKind } from './mesh.js';
 export {

@@ -15,7 +15,9 @@ export type CloseReason =
   | 'malformed'
   | 'frame_too_big'
   | 'slow_peer'
-  | 'replaced';
+  | 'replaced'
+  /** An operator keeps the node away. */
+  | 'cut';
 
 /** The transport under a link: a socket, or what a test puts there. */
 export interface Wire {

@@ -1,9 +1,10 @@
 import type { Term } from '@bloom/etf';
 import type { Log } from '@bloom/log';
 import type { Clock, OncePerMinute } from './clock.js';
+import type { ClusterEvents } from './cluster-events.js';
 import { HandshakeFailed } from './errors.js';
 import type { CloseReason } from './link.js';
-import { Mesh, type MeshAction, type PeerKind } from './mesh.js';
+import { type LinkPlan, Mesh, type MeshAction, type PeerKind } from './mesh.js';
 import { checkKind, type NameMode, parseNodeName } from './names.js';
 import type { NodeListener } from './node-options.js';
 
@@ -17,6 +18,7 @@ export interface MembershipOptions {
   readonly connect: (node: string) => Promise<void>;
   readonly send: (node: string, message: Term) => void;
   readonly guard: (what: string, run: () => void) => void;
+  readonly events: ClusterEvents;
   readonly random: () => number;
   readonly clock: Clock;
   readonly limited: OncePerMinute;
@@ -54,6 +56,16 @@ export class Membership {
 
   learn(nodes: readonly string[]): void {
     this.act(this.mesh.learn(this.usable(nodes), this.now));
+  }
+
+  /** Dials a node that is wanted now instead of later. */
+  retry(node: string): void {
+    this.act(this.mesh.retry(node, this.now));
+  }
+
+  /** What is known of every node, and of those. */
+  links(others: readonly string[]): LinkPlan[] {
+    return this.mesh.links(others, this.now);
   }
 
   connected(node: string, creation: number, dialled: boolean, mayBeOurs: boolean): void {
@@ -121,14 +133,20 @@ export class Membership {
         this.options.send(action.node, action.message);
         return;
       case 'up':
-        if (action.kind === 'member')
+        if (action.kind === 'member') {
           this.options.log.info(`connected to :"${action.node}"`, { dialled: action.dialled });
+          this.options.events.up(action);
+        }
         this.publish(action.kind, (listener) => listener.nodeup?.(action));
         return;
       default: {
-        const { node, kind, reason } = action;
-        if (kind === 'member') this.options.log.info(`disconnected from :"${node}"`, { reason });
-        this.publish(kind, (listener) => listener.nodedown?.({ node, kind, reason: reason as CloseReason }));
+        const { node, kind } = action;
+        const reason = action.reason as CloseReason;
+        if (kind === 'member') {
+          this.options.log.info(`disconnected from :"${node}"`, { reason });
+          this.options.events.down({ node, reason });
+        }
+        this.publish(kind, (listener) => listener.nodedown?.({ node, kind, reason }));
       }
     }
   }
@@ -139,7 +157,7 @@ export class Membership {
       () => this.act(this.mesh.dialDone(node, this.now)),
       (error: Error) => {
         if (limited.allows(`dial ${node}`)) log.warn(`unable to connect to :"${node}"`, { reason: error.message });
-        this.act(this.mesh.failed(node, !isFinal(error), this.now));
+        this.act(this.mesh.failed(node, !isFinal(error), this.now, error.message));
       },
     );
   }

@@ -1,4 +1,5 @@
 import { Atom, atom, atomMap, isAtom, mapGet, type Term, Tuple, tuple } from '@bloom/etf';
+import type { LinkState } from './link-state.js';
 import { isLower } from './names.js';
 
 // Membership among nodes of ours, without sockets or clock: what happens goes in, what to do comes out. Every member
@@ -49,6 +50,9 @@ export interface MeshOptions {
   readonly random: () => number;
 }
 
+/** What is known of one node, and what is planned. */
+export type LinkPlan = Omit<LinkState, 'cutForMs' | 'traffic'>;
+
 interface Known {
   readonly node: string;
   seed: boolean;
@@ -64,6 +68,8 @@ interface Known {
     | undefined;
   /** Whether it said that it leaves. */
   leaving: boolean;
+  /** Of the last attempt, or why the last connection ended. */
+  failure: { readonly at: number; readonly reason: string } | undefined;
 }
 
 export class Mesh {
@@ -124,6 +130,7 @@ export class Mesh {
     const { kind } = known.connection;
     known.connection = undefined;
     known.missingSince = now;
+    known.failure = { at: now, reason };
     const why = known.leaving && reason === 'connection_closed' ? 'leave' : reason;
     const actions: MeshAction[] = kind === undefined ? [] : [{ do: 'down', node, kind, reason: why }];
     const retry = known.seed || (kind === 'member' && why !== 'leave' && why !== 'disconnect');
@@ -133,15 +140,32 @@ export class Mesh {
   }
 
   /** An attempt asked for by `dial` failed; `fast` false: it will not be better soon (wrong cookie, not allowed). */
-  failed(node: string, fast: boolean, now: number): MeshAction[] {
+  failed(node: string, fast: boolean, now: number, reason = ''): MeshAction[] {
     const known = this.known.get(node);
     if (known === undefined) return [];
     this.dialled(known);
+    known.failure = { at: now, reason };
     if (known.connection !== undefined) return this.poll(now);
     known.failures = fast ? known.failures + 1 : Math.max(known.failures + 1, 8);
     if (!known.seed && now - known.missingSince > GIVE_UP_MS) this.known.delete(node);
     else known.dialAt = now + this.delay(known);
     return this.poll(now);
+  }
+
+  /** What kept a node away is over: if it is wanted it is dialled now. */
+  retry(node: string, now: number): MeshAction[] {
+    const known = this.known.get(node);
+    if (known?.dialAt !== undefined) {
+      known.dialAt = now;
+      known.failures = 0;
+    }
+    return this.poll(now);
+  }
+
+  /** Every node that is known, and those. */
+  links(others: readonly string[], now: number): LinkPlan[] {
+    const strangers = others.filter((node) => !this.known.has(node)).map((node) => strangerPlan(node));
+    return [...Array.from(this.known.values(), (known) => planOf(known, now)), ...strangers];
   }
 
   /** An attempt asked for by `dial` ended with a connection, whoever made it. */
@@ -291,6 +315,7 @@ export class Mesh {
       missingSince: now,
       connection: undefined,
       leaving: false,
+      failure: undefined,
     };
     this.known.set(node, known);
     return known;
@@ -337,4 +362,25 @@ function nodeNames(term: Term): string[] {
     .slice(0, MAX_PEERS)
     .map(nodeName)
     .filter((name) => name !== undefined);
+}
+
+function planOf(known: Known, now: number): LinkPlan {
+  const { node, seed, connection, dialAt, dialling, failures, failure } = known;
+  return {
+    node,
+    seed,
+    state: connection !== undefined ? 'up' : dialling ? 'dialling' : dialAt === undefined ? 'down' : 'waiting',
+    kind: connection?.kind ?? null,
+    sinceMs: now - (connection?.since ?? known.missingSince),
+    dialled: connection?.dialled ?? null,
+    attempts: failures,
+    nextAttemptInMs: dialAt === undefined ? null : Math.max(0, dialAt - now),
+    lastFailure: failure === undefined ? null : { agoMs: now - failure.at, reason: failure.reason },
+  };
+}
+
+/** A node that is not known, and kept away all the same. */
+function strangerPlan(node: string): LinkPlan {
+  const nothing = { kind: null, dialled: null, nextAttemptInMs: null, lastFailure: null };
+  return { node, seed: false, state: 'down', sinceMs: 0, attempts: 0, ...nothing };
 }

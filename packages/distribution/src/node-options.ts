@@ -32,6 +32,8 @@ export interface NodeOptions {
   readonly limits?: Partial<NodeLimits>;
   readonly resolve?: (host: string) => Promise<string>;
   readonly clock?: Clock;
+  /** Milliseconds since the epoch, for what is told to people. */
+  readonly calendar?: () => number;
   readonly random?: () => number;
   readonly log: Log;
 }

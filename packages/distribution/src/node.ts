@@ -1,18 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { atom, Pid, type Ref, type Term, tuple } from '@bloom/etf';
+import { atom, type Pid, type Ref, type Term, tuple } from '@bloom/etf';
 import { Registration } from '@bloom/port-mapper';
 import { type Clock, OncePerMinute, systemClock, TurnFlush } from './clock.js';
+import { ClusterEvents } from './cluster-events.js';
+import { type Connection, Connections } from './connections.js';
 import { Connector } from './connector.js';
-import { type Control, type SpawnRequest, type Target, write } from './control.js';
+import { type Control, type SpawnRequest, write } from './control.js';
+import { Cuts } from './cuts.js';
 import { resolveHost } from './dialer.js';
-import { DistributionError, type HandshakeFailure, NodeStopped, NotConnected } from './errors.js';
+import { DistributionError, type HandshakeFailure, LinkCut, NodeStopped, NotConnected } from './errors.js';
 import { Faults } from './faults.js';
 import { FLAG, hasOwnFlags, ownFlags } from './flags.js';
 import { aliasOf, type GenCall } from './gen-call.js';
 import type { Identity, Secrets } from './handshake.js';
 import { Identifiers } from './identifiers.js';
-import { type CloseReason, Link, type LinkCounters, type SendKind, type SendResult } from './link.js';
+import type { CloseReason, LinkCounters, SendKind, SendResult } from './link.js';
+import type { LinkState } from './link-state.js';
 import { Listener, warnOfOpenDoor } from './listener.js';
 import { Membership } from './membership.js';
 import { MESH_NAME, type PeerKind } from './mesh.js';
@@ -27,15 +31,9 @@ import {
 } from './node-options.js';
 import { noProcesses } from './processes.js';
 import { Pings } from './pings.js';
-import { Signals, type Watched } from './signals.js';
-import { socketWire } from './socket-wire.js';
+import { type Watched, wireTarget } from './signals.js';
 import { SystemTable } from './system-process.js';
 import { Ticker } from './ticker.js';
-
-interface Connection {
-  readonly link: Link;
-  readonly signals: Signals;
-}
 
 /** A node of the distribution: listens, dials, and carries messages between processes here and on other nodes. */
 export class DistributionNode {
@@ -46,6 +44,8 @@ export class DistributionNode {
     handshakes: {},
     closed: {},
   };
+  /** What happened to the members, as this node saw it. */
+  readonly events: ClusterEvents;
   private readonly clock: Clock;
   private readonly random: () => number;
   private readonly limits: NodeLimits;
@@ -54,7 +54,8 @@ export class DistributionNode {
   private readonly limited: OncePerMinute;
   private readonly flush = new TurnFlush();
   private readonly faults: Faults;
-  private readonly connections = new Map<string, Connection>();
+  private readonly connections: Connections;
+  private readonly cuts: Cuts;
   private readonly pings: Pings;
   private readonly listener: Listener;
   private readonly connector: Connector;
@@ -81,6 +82,8 @@ export class DistributionNode {
     this.limited = new OncePerMinute(this.clock);
     this.faults = new Faults(options.log);
     this.pings = new Pings(this.clock);
+    this.events = new ClusterEvents(options.calendar ?? (() => Date.now()));
+    this.cuts = new Cuts(this.clock, (node) => this.membership.retry(node));
     const { cookie } = options;
     this.secrets = {
       cookie: typeof cookie === 'string' ? () => cookie : cookie,
@@ -104,12 +107,13 @@ export class DistributionNode {
       stepTimeoutMs: this.limits.stepTimeoutMs,
       isShaking: (node) => this.listener.isShaking(node),
       isConnected: (node) => this.connections.has(node),
-      admits: (peer) => this.stopping === undefined && peer !== this.name && this.admissible(peer),
-      up: ({ socket, peer, rest }) => this.adopt(socket, peer, rest, true),
+      admits: (peer) =>
+        this.stopping === undefined && peer !== this.name && !this.cuts.has(peer) && this.admissible(peer),
+      up: ({ socket, peer, rest }) => this.connections.adopt(socket, peer, rest, true),
       failed: (why) => this.count(why),
     });
     this.ticker = new Ticker(this.clock, options.tickTimeMs ?? 60_000, (judge) => {
-      for (const { link } of this.connections.values()) link.check(judge);
+      for (const { link } of this.connections.all()) link.check(judge);
     });
     this.membership = new Membership({
       self: this.name,
@@ -121,6 +125,7 @@ export class DistributionNode {
       send: (node, message) =>
         void this.send({ node, name: MESH_NAME }, message, { from: this.identifiers.system, kind: 'signal' }),
       guard: this.faults.guard,
+      events: this.events,
       random: this.random,
       clock: this.clock,
       limited: this.limited,
@@ -139,6 +144,20 @@ export class DistributionNode {
       },
       options.processes ?? noProcesses,
     );
+    this.connections = new Connections({
+      self: () => this.identity,
+      limits: this.limits,
+      defer: this.flush.defer,
+      table: this.table,
+      guard: this.faults.guard,
+      control: (connection, control, payload) => this.control(connection, control, payload),
+      up: (peer, dialled) => {
+        const settle = this.connector.take(peer.name, dialled);
+        this.membership.connected(peer.name, peer.creation, dialled, hasOwnFlags(peer.flags));
+        settle();
+      },
+      closed: (node, reason, detail) => this.closed(node, reason, detail),
+    });
   }
 
   /**
@@ -196,8 +215,6 @@ export class DistributionNode {
     return { name: this.name, creation: this.creation, flags: this.flags };
   }
 
-  // --- identifiers
-
   /** A pid that no process of this node has had. */
   createPid(): Pid {
     return this.identifiers.pid();
@@ -212,11 +229,9 @@ export class DistributionNode {
 
   nodes(kind: NodeKind = 'members'): string[] {
     if (kind === 'members') return this.membership.members();
-    return [...this.connections]
-      .filter(
-        ([, { link }]) => kind === 'connected' || ((link.peer.flags & FLAG.published) !== 0n) === (kind === 'visible'),
-      )
-      .map(([node]) => node);
+    return Array.from(this.connections.all(), ({ link }) => link.peer)
+      .filter(({ flags }) => kind === 'connected' || ((flags & FLAG.published) !== 0n) === (kind === 'visible'))
+      .map(({ name }) => name);
   }
 
   /** What a connected node is; undefined: not connected, or not known yet. */
@@ -235,7 +250,7 @@ export class DistributionNode {
 
   linkCounters(node: string): (Readonly<LinkCounters> & { readonly pendingBytes: number }) | undefined {
     const link = this.connections.get(node)?.link;
-    return link === undefined ? undefined : { ...link.counters, pendingBytes: link.pendingBytes };
+    return link && { ...link.counters, pendingBytes: link.pendingBytes };
   }
 
   /** Returns the function that ends it. */
@@ -257,13 +272,14 @@ export class DistributionNode {
 
   /**
    * Resolves when there is a connection to that node. Throws BadNodeName, NameKindMismatch, NodeUnreachable,
-   * NodeNotRegistered, HandshakeFailed or NodeStopped.
+   * NodeNotRegistered, HandshakeFailed, LinkCut or NodeStopped.
    */
   async connect(node: string): Promise<void> {
     if (this.stopping !== undefined) throw new NodeStopped();
     const target = parseNodeName(node);
     checkKind(target, this.options.mode);
     if (node === this.name || this.connections.has(node)) return;
+    if (this.cuts.has(node)) throw new LinkCut(node);
     await this.connector.connect(target);
   }
 
@@ -279,51 +295,17 @@ export class DistributionNode {
 
   private accepted(socket: Socket, peer: Identity, rest: Buffer, acknowledge: () => void): void {
     // Only now has the newcomer proved to be who it says; before, anybody could have cut the old connection.
-    this.connections.get(peer.name)?.link.close('replaced', 'it connected again');
+    this.connections.close(peer.name, 'replaced', 'it connected again');
+    // The order to keep it away came during the handshake.
+    if (this.cuts.has(peer.name)) {
+      socket.destroy();
+      return;
+    }
     acknowledge();
-    this.adopt(socket, peer, rest, false);
+    this.connections.adopt(socket, peer, rest, false);
   }
 
-  private adopt(socket: Socket, peer: Identity, rest: Buffer, dialled: boolean): void {
-    const { name: node } = peer;
-    this.connections.get(node)?.link.close('replaced', 'it connected again');
-    const link = new Link({
-      peer,
-      dialled,
-      ownFlags: this.flags,
-      wire: socketWire(socket),
-      limits: this.limits,
-      defer: this.flush.defer,
-      events: {
-        control: (_, control, payload) => this.control(connection, control, payload),
-        closed: (_, reason, detail) => this.closed(connection, reason, detail),
-      },
-    });
-    const signals = new Signals({
-      link,
-      table: this.table,
-      self: { name: this.name, creation: this.creation },
-      maxEntries: this.limits.maxSignals,
-      guard: this.faults.guard,
-    });
-    const connection: Connection = { link, signals };
-    this.connections.set(node, connection);
-    socket.on('data', (bytes) => link.receive(bytes));
-    socket.on('end', () => link.lost('it closed the connection'));
-    socket.on('error', (error) => link.lost(error.message));
-    socket.on('close', () => link.lost('the connection was closed'));
-
-    const settle = this.connector.take(node, dialled);
-    this.membership.connected(node, peer.creation, dialled, hasOwnFlags(peer.flags));
-    settle();
-    if (rest.length > 0) link.receive(rest);
-    socket.resume();
-    if (socket.destroyed) link.lost('the connection was closed');
-  }
-
-  private closed(connection: Connection, reason: CloseReason, detail: string): void {
-    const node = connection.link.peer.name;
-    if (this.connections.get(node) === connection) this.connections.delete(node);
+  private closed(node: string, reason: CloseReason, detail: string): void {
     this.counters.closed[reason] = (this.counters.closed[reason] ?? 0) + 1;
     if (
       reason !== 'leave' &&
@@ -333,7 +315,6 @@ export class DistributionNode {
     ) {
       this.options.log.warn('distribution.closed', { node, reason, detail });
     }
-    connection.signals.lost();
     this.membership.lost(node, reason);
   }
 
@@ -350,9 +331,32 @@ export class DistributionNode {
 
   /** Ends the connection; false when there was none. */
   disconnect(node: string): boolean {
-    const connection = this.connections.get(node);
-    connection?.link.close('disconnect', 'we disconnected');
-    return connection !== undefined;
+    return this.connections.close(node, 'disconnect', 'we disconnected');
+  }
+
+  /**
+   * Ends the connection to that node and lets none arise, whoever dials, for that long (at most an hour): a split of the
+   * network on purpose. Undone by itself; a member is dialled then.
+   */
+  cut(node: string, ms: number): void {
+    this.cuts.begin(node, ms);
+    this.connector.abandon(node, new LinkCut(node));
+    this.connections.close(node, 'cut', 'it was cut by an operator');
+    this.events.add('cut', node, `for ${(ms / 1_000).toFixed(1)} s`);
+  }
+
+  /** Ends a cut early; false when there was none. */
+  uncut(node: string): boolean {
+    return this.cuts.end(node);
+  }
+
+  /** Every node that is connected, wanted or cut. */
+  links(): LinkState[] {
+    return this.membership.links(this.cuts.nodes).map((plan) => ({
+      ...plan,
+      cutForMs: this.cuts.remainingMs(plan.node),
+      traffic: this.linkCounters(plan.node) ?? null,
+    }));
   }
 
   /** Whether that node can be connected and answers, within 5 s. */
@@ -418,7 +422,7 @@ export class DistributionNode {
 
   /** Whether there was such a monitor. */
   demonitor(ref: Ref): boolean {
-    for (const { signals } of this.connections.values()) if (signals.demonitor(ref)) return true;
+    for (const { signals } of this.connections.all()) if (signals.demonitor(ref)) return true;
     return false;
   }
 
@@ -442,7 +446,7 @@ export class DistributionNode {
 
   /** To be called when a process of this node has ended: other nodes with monitors on it or links to it are told. */
   exited(pid: Pid, reason: Term): void {
-    for (const { signals } of this.connections.values()) signals.exited(pid, reason);
+    for (const { signals } of this.connections.all()) signals.exited(pid, reason);
   }
 
   /**
@@ -480,19 +484,16 @@ export class DistributionNode {
 
   private async shutDown(): Promise<void> {
     this.ticker.stop();
+    this.cuts.stop();
     this.membership.stop();
     this.registration?.close();
     this.connector.stop(new NodeStopped());
     this.pings.stop();
     const bye = this.membership.bye();
-    for (const { link } of this.connections.values()) {
+    for (const { link } of this.connections.all()) {
       link.send(MESH_NAME, bye, this.identifiers.system, 'signal');
       link.close('leave', 'we stopped');
     }
     await this.listener.close();
   }
-}
-
-function wireTarget(target: Watched): Target {
-  return target instanceof Pid ? target : target.name;
 }

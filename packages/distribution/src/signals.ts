@@ -1,4 +1,4 @@
-import { type Atom, atom, type Pid, type Ref, type Term } from '@bloom/etf';
+import { type Atom, atom, Pid, type Ref, type Term } from '@bloom/etf';
 import { type Control, type SpawnRequest, type Target, write } from './control.js';
 import type { Link } from './link.js';
 import type { ProcessTable, SpawnAnswer } from './processes.js';
@@ -286,4 +286,9 @@ function refKey(kind: 'watched' | 'watching' | 'spawning', ref: Ref): string {
 
 function withNode(target: Target, node: string): Watched {
   return typeof target === 'string' ? { name: target, node } : target;
+}
+
+/** What it is called on its node. */
+export function wireTarget(target: Watched): Target {
+  return target instanceof Pid ? target : target.name;
 }

@@ -53,7 +53,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   app.disable('etag');
   app.enable('case sensitive routing');
 
-  app.use(trafficCount(metrics), cors, requestLog(log));
+  app.use(trafficCount(metrics), requestLog(log), cors);
   for (const route of ROUTES) {
     const open = route.auth === 'file' && settings.publicMediaFiles;
     app[route.method](

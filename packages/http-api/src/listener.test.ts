@@ -94,12 +94,17 @@ describe('websockets', () => {
     for (const path of [PATH, `${PATH}/`, `${PATH}?token=x`]) expect(await upgrade(path)).toBe(ACCEPTED);
   });
 
-  test('of other paths are 404, and so are other protocols', async () => {
+  test('of other paths are 404', async () => {
     await start();
     for (const path of ['/', '/socket/peer', '/room', '/constructor', '/__proto__']) {
       expect(await upgrade(path)).toBe('HTTP/1.1 404 Not Found');
     }
-    expect(await upgrade(PATH, { upgrade: 'h2c' })).toBe('HTTP/1.1 404 Not Found');
+  });
+
+  test('are found when a proxy sends the whole URL', async () => {
+    await start();
+    expect(await upgrade(`http://media.example${PATH}`)).toBe(ACCEPTED);
+    expect(await upgrade('http://media.example/other')).toBe('HTTP/1.1 404 Not Found');
   });
 
   test.each<[OriginRule, string, string]>([
@@ -114,6 +119,69 @@ describe('websockets', () => {
     await start({ checkOrigin });
     expect(await upgrade(PATH, { origin })).toBe(expected);
     expect(await upgrade(PATH)).toBe(ACCEPTED);
+  });
+});
+
+/** Everything that the server sends until it closes; each request is sent when the one before it was answered. */
+function exchange(...requests: string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = tcpConnect(listener?.port ?? 0, '127.0.0.1');
+    const next = () => socket.write(Buffer.from(requests.shift() ?? '', 'latin1'));
+    let answers = '';
+    socket.on('data', (data: Buffer) => {
+      answers += data.toString();
+      next();
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(answers));
+    next();
+  });
+}
+
+describe('other requests', () => {
+  test('that offer another protocol are answered as if they did not, its body and the next ones included', async () => {
+    const seen: unknown[] = [];
+    await start({
+      handler: (request, response) => {
+        let body = '';
+        request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+        request.on('end', () => {
+          seen.push([request.method, body, request.headers['x-name']]);
+          response.end();
+        });
+      },
+    });
+    const offer = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
+    const answer = await exchange(
+      `POST /room HTTP/1.1\r\nHost: x\r\nX-Name: \xe9\r\n${offer}Content-Length: 5\r\n\r\nhello`,
+      `GET /room HTTP/1.1\r\nHost: x\r\n${offer}\r\n`,
+      'GET /last HTTP/1.1\r\nHost: x\r\nConnection: close, Upgrade\r\nUpgrade: h2c\r\n\r\n',
+    );
+
+    expect(seen).toEqual([
+      ['POST', 'hello', 'é'],
+      ['GET', '', undefined],
+      ['GET', '', undefined],
+    ]);
+    expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(3);
+  });
+
+  test.each([
+    ['GET /room/\xe9 HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'Bad Request'],
+    ['nonsense\r\n\r\n', 400, 'Bad Request'],
+    [`GET /${'a'.repeat(20_000)} HTTP/1.1\r\n\r\n`, 431, 'Request Header Fields Too Large'],
+  ])('that are no HTTP get an answer that SDKs can read: %.20s', async (text, status, errors) => {
+    await start();
+    const [head = '', body = ''] = (await exchange(text)).split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} ${errors}\r\n`));
+    expect(head).toContain('access-control-allow-origin: *');
+    expect(JSON.parse(body)).toEqual({ errors });
+  });
+
+  test('that turn into nonsense while they are answered are cut off without a second answer', async () => {
+    await start({ handler: (_request, response) => response.write('the beginning') });
+    const answer = await exchange('GET / HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n');
+    expect(answer).not.toContain('400');
   });
 });
 

@@ -1,4 +1,10 @@
-import { createServer as createHttpServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -55,7 +61,12 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   const upgraded = new Set<Duplex>();
 
   server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+  answerBrokenRequests(server);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
+      serveWithoutUpgrade(server, { request, socket, head, secure: tls !== null });
+      return;
+    }
     upgraded.add(socket);
     socket.once('close', () => upgraded.delete(socket));
     upgrade(options, request, socket, head);
@@ -80,9 +91,11 @@ function upgrade(options: HttpListenerOptions, request: IncomingMessage, socket:
   // A client that vanishes during the handshake is no fault of anybody's.
   socket.on('error', () => undefined);
 
-  const path = (request.url ?? '').split('?', 1)[0]?.replace(/(?<=.)\/$/, '') ?? '';
+  // A proxy may send the whole URL (RFC 9112, section 3.2.2).
+  const target = (request.url ?? '').replace(/^https?:\/\/[^/?]*/i, '');
+  const path = target.split('?', 1)[0]?.replace(/(?<=.)\/$/, '') ?? '';
   const handler = Object.hasOwn(options.upgrades, path) ? options.upgrades[path] : undefined;
-  if (handler === undefined || request.headers.upgrade?.toLowerCase() !== 'websocket') {
+  if (handler === undefined) {
     refuse(socket, 404);
     return;
   }
@@ -98,8 +111,57 @@ function upgrade(options: HttpListenerOptions, request: IncomingMessage, socket:
   handler(request, socket, head);
 }
 
+/**
+ * An offer of another protocol is not taken up (RFC 9110, section 7.8): some clients offer `h2c` with every request. Node has
+ * taken the connection off its parser by now, so the request goes in once more, without the offer.
+ */
+function serveWithoutUpgrade(
+  server: Server,
+  { request, socket, head, secure }: { request: IncomingMessage; socket: Duplex; head: Buffer; secure: boolean },
+): void {
+  const { method, url, httpVersion, rawHeaders } = request;
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = [rawHeaders[at], rawHeaders[at + 1]];
+    if (!/^(upgrade|connection|http2-settings)$/i.test(name)) lines.push(`${name}: ${value}`);
+  }
+  if (/\bclose\b/i.test(request.headers.connection ?? '')) lines.push('connection: close');
+
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
+  server.emit(secure ? 'secureConnection' : 'connection', socket);
+}
+
+/** What is no HTTP gets an answer that SDKs can read all the same. */
+function answerBrokenRequests(server: Server): void {
+  const answering = new WeakSet<Duplex>();
+
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    answering.add(socket);
+    response.once('close', () => answering.delete(socket));
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    // An answer in the middle of another one would be read as a part of it.
+    if (!socket.writable || error.code === 'ECONNRESET' || answering.has(socket)) {
+      socket.destroy();
+      return;
+    }
+    const status = BROKEN_REQUESTS.get(error.code ?? '') ?? 400;
+    answerAndClose(socket, status, { errors: STATUS_CODES[status] });
+  });
+}
+
+const BROKEN_REQUESTS: ReadonlyMap<string, number> = new Map([
+  ['HPE_HEADER_OVERFLOW', 431],
+  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', 413],
+  ['ERR_HTTP_REQUEST_TIMEOUT', 408],
+]);
+
 function refuse(socket: Duplex, status: 403 | 404): void {
-  const body = JSON.stringify({ errors: { detail: STATUS_CODES[status] } });
+  answerAndClose(socket, status, { errors: { detail: STATUS_CODES[status] } });
+}
+
+function answerAndClose(socket: Duplex, status: number, answer: unknown): void {
+  const body = JSON.stringify(answer);
 
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +

@@ -76,6 +76,7 @@ describe('POST /room', () => {
     ['maxPeers', 1.5, maxPeers('1.5')],
     ['maxPeers', {}, maxPeers('{}')],
     ['maxPeers', true, maxPeers('true')],
+    ['maxPeers', 2 ** 60, maxPeers('1152921504606847000')],
     ['videoCodec', 'H264', codec('H264')],
     ['videoCodec', 'nonexistentcodec', codec('nonexistentcodec')],
     ['videoCodec', 1, codec('1')],
@@ -136,6 +137,12 @@ describe('POST /room', () => {
     expect([again.status, again.body]).toEqual([400, { errors: 'Cannot add room with id "r1" - room already exists' }]);
     const invalid = await api.call('POST', '/room', { body: { roomId: 'r1', maxPeers: 'x' } });
     expect(invalid.body.errors).toBe(maxPeers('x'));
+  });
+
+  test('a number beyond all numbers is quoted as what it became', async () => {
+    const headers = { 'content-type': 'application/json' };
+    const answer = await api.raw('POST', '/room', { headers, body: '{"maxPeers":1e400}' });
+    expect([answer.status, JSON.parse(answer.body)]).toEqual([400, { errors: maxPeers('Infinity') }]);
   });
 
   test('long values are cut in the message, deeply nested ones do not break it', async () => {

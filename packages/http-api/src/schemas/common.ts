@@ -11,6 +11,8 @@ export function shown(value: unknown): string {
 }
 
 function jsonText(value: unknown): string {
+  // A number too large to hold is null in JSON, which would be no fault.
+  if (typeof value === 'number') return String(value);
   try {
     return JSON.stringify(value) ?? String(value);
   } catch {

@@ -24,6 +24,8 @@ export interface LoggerOptions {
 export interface Logger extends Log {
   /** The last lines written, and a subscription for the next. */
   readonly recent: RecentLines;
+  /** Severity from which on lines are written. */
+  readonly level: LogLevel;
   /** Changes the severity from which on lines are written, for this logger and all its children. */
   setLevel(level: LogLevel): void;
 }
@@ -80,12 +82,16 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     };
   }
 
-  return Object.assign(logWith({}), {
+  return {
+    ...logWith({}),
     recent,
-    setLevel: (level: LogLevel) => {
+    get level() {
+      return writer.level as LogLevel;
+    },
+    setLevel: (level) => {
       writer.level = level;
     },
-  });
+  };
 }
 
 /** A log that goes nowhere, for tests and tools. */

@@ -59,6 +59,8 @@ export interface Component {
   receive?(tracks: readonly ReceivedTrack[]): void;
   /** Endpoints that the API chose in manual mode; accumulates. `receive` follows when they publish anything. */
   subscribe?(origins: readonly string[]): void;
+  /** What it does, for whoever looks into a running node: plain data, without passwords and keys. Must change nothing. */
+  inspect?(): unknown;
   dial?(phoneNumber: string): void;
   hangUp?(): void;
   /** Plain data about what it does now, for whoever looks into a running node; nothing secret. */

@@ -84,9 +84,26 @@ export interface Rooms extends RoomService {
   attachTo(room: RoomRef, peerId: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal>;
   /** Takes no new rooms from now on; those that run go on. */
   drain(): void;
+  /** Takes new rooms again. */
+  undrain(): void;
+  /** The media of a room of this node. */
+  media(roomId: string): MediaRoom | undefined;
+  /** What a component of a room of this node tells of itself beyond its view. */
+  componentState(roomId: string, componentId: string): ComponentState | undefined;
   /** Ends every room as `deleteRoom` does. */
   deleteAll(): Promise<void>;
   reports(): Promise<RoomReport[]>;
+}
+
+export interface ComponentState {
+  /** null = it receives no tracks. */
+  subscribeMode: 'auto' | 'manual' | null;
+  /** Endpoints chosen by hand. */
+  origins: readonly string[];
+  /** Tracks that it receives now. */
+  receives: readonly { trackId: string; origin: string }[];
+  /** Of its own kind; null: nothing. */
+  details: unknown;
 }
 
 interface Entry {
@@ -248,6 +265,27 @@ class LocalRooms implements Rooms {
 
   drain(): void {
     this.#draining = true;
+  }
+
+  undrain(): void {
+    this.#draining = false;
+  }
+
+  media(roomId: string): MediaRoom | undefined {
+    return this.#entries.get(roomId)?.media;
+  }
+
+  componentState(roomId: string, componentId: string): ComponentState | undefined {
+    const component = this.#entries.get(roomId)?.machine?.components.get(componentId);
+    if (component === undefined) return undefined;
+    const { subscribeMode, origins, received = [], running } = component;
+
+    return {
+      subscribeMode,
+      origins: [...origins],
+      receives: received.map(({ origin, track }) => ({ trackId: track.trackId, origin })),
+      details: running.inspect?.() ?? null,
+    };
   }
 
   async deleteAll(): Promise<void> {

@@ -4,6 +4,8 @@ import { contentTypeOf, parseRange, type ServedFile } from './media-files.js';
 import type { Answer } from './operations.js';
 import { sendJson } from './transport.js';
 
+const RESPONSE_LISTENERS = 20;
+
 /** Writes what an operation answered. Node leaves the body out for HEAD. */
 export async function sendAnswer(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
   if ('file' in answer) {
@@ -47,5 +49,11 @@ async function sendFile(request: IncomingMessage, response: ServerResponse, file
     return;
   }
 
+  if (file.bytes !== undefined) {
+    response.end(range === undefined ? file.bytes : file.bytes.subarray(start, end + 1));
+    return;
+  }
+  // Those of the pipeline are more than the ten after which Node suspects a leak.
+  response.setMaxListeners(RESPONSE_LISTENERS);
   await pipeline(file.stream({ start, end }), response);
 }

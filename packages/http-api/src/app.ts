@@ -95,7 +95,9 @@ const parseBody: RequestHandler = (request, response, next) => {
 function run(route: Route, operation: Operation): RequestHandler {
   return async (request, response) => {
     const gone = new AbortController();
-    response.once('close', () => gone.abort());
+    response.once('close', () => {
+      if (!response.writableFinished) gone.abort();
+    });
 
     const answer = await operation({
       params: pathParameters(request),

@@ -15,6 +15,8 @@ export interface ServedFile {
   readonly name: string;
   /** Bytes. */
   readonly size: number;
+  /** All of it, when it is in memory: then there is nothing to close. */
+  readonly bytes?: Buffer;
   /** The bytes of the range that there are; less than the range when the file has shrunk. */
   read(range: ByteRange): Promise<Buffer>;
   stream(range: ByteRange): Readable;
@@ -72,7 +74,7 @@ export async function openServedFile(directory: string, name: string): Promise<S
 export class BytesFile implements ServedFile {
   constructor(
     readonly name: string,
-    private readonly bytes: Buffer,
+    readonly bytes: Buffer,
   ) {}
 
   get size(): number {

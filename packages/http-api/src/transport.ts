@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Log } from '@bloom/log';
@@ -17,7 +17,7 @@ export function requestIdOf(request: IncomingMessage): string {
 
   return typeof given === 'string' && given.length >= 20 && given.length <= 200
     ? given
-    : randomBytes(15).toString('base64url');
+    : randomUUID();
 }
 
 /** Any page may call the API with the token: CORS on every answer, and OPTIONS of any path answered here. */

@@ -1,0 +1,112 @@
+import { clusterView, drainView, eventView, faultsView, nodesView } from '../views/cluster.js';
+import { duration, whole } from '../values.js';
+import { span } from '../text/units.js';
+import { type Commands, shared } from './define.js';
+import { printStream } from './streams.js';
+
+const DAY_MS = 86_400_000;
+
+export function clusterCommands({ program, run }: Commands): void {
+  program
+    .command('nodes')
+    .description('the members: state, version, load, links, clocks')
+    .action(
+      run(async (context) => {
+        const { asked, answer } = await context.ask('nodes', {});
+        context.output.answer('nodes', { asked, ...answer }, (screen) => nodesView(answer, asked, screen));
+      }),
+    );
+
+  const cluster = program.command('cluster').description('who sees whom, and whether it is split');
+  cluster.action(
+    run(async (context) => {
+      const { asked, answer } = await context.ask('cluster', {});
+      context.output.answer('cluster', { asked, ...answer }, (screen) =>
+        clusterView(answer, context.world.now(), screen),
+      );
+    }),
+  );
+  shared
+    .all(cluster.command('events'))
+    .description('up, down, draining, cut, split, healed')
+    .option('-f, --follow', 'go on until Ctrl-C')
+    .option('--backlog <n>', 'past events to begin with', whole(0, 1_000), 50)
+    .action(
+      run<{ follow?: boolean; backlog: number; all?: boolean }>(async (context, _, options) => {
+        const nodes = await context.targets([], options.all === true);
+        const withinMs = options.follow === true ? DAY_MS : 250;
+        const followed = await printStream(context, {
+          kind: 'cluster-events',
+          document: 'event',
+          fields: { backlog: options.backlog, withinMs },
+          nodes,
+          view: eventView,
+        });
+        return followed.exit;
+      }),
+    );
+
+  shared
+    .yes(program.command('drain'))
+    .argument('<node>')
+    .description('no new rooms for a node; says what is left there')
+    .option('--deadline <time>', 'when it takes rooms again by itself', duration)
+    .action(
+      run<{ deadline?: number; yes?: boolean }>(async (context, [name = ''], { deadline, yes }) => {
+        const node = await context.fullName(name);
+        await context.confirm(`${node} will take no new rooms`, yes);
+        const { asked, answer } = await context.ask('drain', { deadlineMs: deadline ?? null }, { node });
+        context.output.answer('drain', { asked, node, ...answer }, (screen) =>
+          drainView(node, answer, context.world.now(), screen),
+        );
+      }),
+    );
+
+  program
+    .command('undrain')
+    .argument('<node>')
+    .option('--yes', 'do not ask whether it is meant')
+    .description('takes new rooms again')
+    .action(
+      run<{ yes?: boolean }>(async (context, [name = ''], { yes }) => {
+        const node = await context.fullName(name);
+        await context.confirm(`${node} will take new rooms again`, yes);
+        const { asked, answer } = await context.ask('undrain', {}, { node });
+        context.output.answer('undrain', { asked, node, ...answer }, () => [
+          `${node} takes new rooms${answer.wasDraining ? ' again' : ', as it did before'}.`,
+        ]);
+      }),
+    );
+
+  const link = program.command('link').description('links between nodes');
+  shared
+    .yes(shared.forTime(link.command('cut'), 'how long'))
+    .argument('<a>')
+    .argument('<b>')
+    .description('a netsplit on purpose: a drops its link to b, and neither dials nor accepts it')
+    .action(
+      run<{ for: number; yes?: boolean }>(async (context, [a = '', b = ''], { for: forMs, yes }) => {
+        const [node, to] = [await context.fullName(a), await context.fullName(b)];
+        await context.confirm(`the link between ${node} and ${to} will be cut for ${span(forMs)}`, yes);
+        const { asked, answer } = await context.ask('link-cut', { to, forMs }, { node });
+        context.output.answer('link-cut', { asked, ...answer }, () => [
+          `${answer.from} and ${answer.to} have no link for ${span(forMs)}.`,
+        ]);
+      }),
+    );
+
+  shared
+    .all(program.command('faults'))
+    .argument('[node]')
+    .description('what tools did to a node that is not over yet')
+    .action(
+      run<{ all?: boolean }>(async (context, args, { all }) => {
+        const { answers, unreachable } = await context.askAll('faults', {}, await context.targets(args, all === true));
+        const nodes = answers.map(({ node, answer }) => ({ node, ...answer }));
+        const { asked } = await context.asker();
+        context.output.answer('faults', { asked, unreachable, nodes }, (screen) =>
+          nodes.flatMap((answer) => faultsView(answer.node, answer, context.world.now(), screen)),
+        );
+      }),
+    );
+}

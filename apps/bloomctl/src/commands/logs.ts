@@ -1,0 +1,76 @@
+import type { AnswerOf } from '@bloom/inspection';
+import { span } from '../text/units.js';
+import { whole } from '../values.js';
+import { logView } from '../views/logs.js';
+import { unreachableLines } from '../views/media.js';
+import { type Commands, oneOf, shared } from './define.js';
+import { printStream } from './streams.js';
+
+type Line = AnswerOf<'logs'>['lines'][number];
+const DAY_MS = 86_400_000;
+
+const level = (text: string): Line['level'] =>
+  oneOf('debug', 'info', 'warning', 'error')(text === 'warn' ? 'warning' : text);
+
+/** A line of a log as a document. */
+export function logDocument({ at, node, level: severity, event, fields }: Line): object {
+  return { t: new Date(at).toISOString(), node, level: severity, event, fields };
+}
+
+export function logCommands({ program, run }: Commands): void {
+  shared
+    .all(program.command('logs'))
+    .argument('[node]')
+    .description('the last lines of a log, and the next ones with --follow')
+    .option('-f, --follow', 'go on until Ctrl-C')
+    .option('--level <level>', 'debug, info, warning, error: these and worse', level, 'debug')
+    .option('--match <text>', 'lines that contain it')
+    .option('--limit <n>', 'past lines', whole(1, 1_000), 50)
+    .action(
+      run<{ all?: boolean; follow?: boolean; level: Line['level']; match?: string; limit: number }>(
+        async (context, args, { all, follow, level: severity, match = null, limit }) => {
+          const targets = await context.targets(args, all === true);
+          if (follow === true) {
+            const followed = await printStream(context, {
+              kind: 'log-tail',
+              document: 'log',
+              fields: { level: severity, match, backlog: Math.min(limit, 1_000), withinMs: DAY_MS },
+              nodes: targets,
+              view: logView,
+              fieldsOf: logDocument,
+            });
+            return followed.exit;
+          }
+          const { answers, unreachable } = await context.askAll('logs', { level: severity, match, limit }, targets);
+          const { output } = context;
+          const lines = answers.flatMap(({ answer }) => answer.lines).toSorted((a, b) => a.at - b.at);
+          if (output.format === 'jsonl') {
+            for (const line of lines) output.answer('log', logDocument(line), () => []);
+            return undefined;
+          }
+          const { asked } = await context.asker();
+          output.answer('logs', { asked, unreachable, lines: lines.map(logDocument) }, (screen) => [
+            ...lines.flatMap((line) => logView(line, screen)),
+            ...unreachableLines([...unreachable], screen),
+          ]);
+          return undefined;
+        },
+      ),
+    );
+
+  shared
+    .yes(shared.forTime(program.command('log-level'), 'how long'))
+    .argument('<node>')
+    .argument('<level>', 'debug, info, warning, error', level)
+    .description('a node writes more, or less, for a while')
+    .action(
+      run<{ for: number; yes?: boolean }>(async (context, [name = '', wanted = ''], { for: forMs, yes }) => {
+        const node = await context.fullName(name);
+        await context.confirm(`${node} will log from ${wanted} on for ${span(forMs)}`, yes);
+        const { asked, answer } = await context.ask('log-level', { level: level(wanted), forMs }, { node });
+        context.output.answer('log-level', { asked, node, ...answer }, () => [
+          `${node} logs from ${answer.level} on for ${span(forMs)}, then from ${answer.before} on again.`,
+        ]);
+      }),
+    );
+}

@@ -1,0 +1,71 @@
+import { processView } from '../views/process.js';
+import { unreachableLines } from '../views/media.js';
+import { whole } from '../values.js';
+import { type Commands, oneOf, shared, timeOption } from './define.js';
+import { saveStream } from './save.js';
+
+const SORTS = ['queue', 'in', 'busy', 'p99'] as const;
+
+export function processCommands({ program, run }: Commands): void {
+  shared
+    .all(program.command('ps'))
+    .argument('[node]')
+    .description('a process: memory, event loop, garbage collection, handles, UDP')
+    .action(
+      run<{ all?: boolean }>(async (context, args, { all }) => {
+        const targets = await context.targets(args, all === true);
+        const { answers, unreachable } = await context.askAll('ps', {}, targets);
+        const { asked } = await context.asker();
+        const nodes = answers.map(({ node, answer }) => ({ node, ...answer }));
+        context.output.answer('ps', { asked, unreachable, nodes }, (screen) => [
+          ...nodes.flatMap((answer, i) => [...(i > 0 ? [''] : []), ...processView(answer.node, answer, screen)]),
+          ...unreachableLines([...unreachable], screen),
+        ]);
+      }),
+    );
+
+  shared
+    .all(shared.on(program.command('top')))
+    .description('nodes and their busiest actors, full screen; keys are shown there')
+    .addOption(timeOption('--every <time>', 'between two looks', '2s'))
+    .option('--sort <figure>', `one of: ${SORTS.join(', ')}`, oneOf(...SORTS), 'queue')
+    .option('--match <pattern>', 'these actors only')
+    .option('--actors <n>', 'actors of each node', whole(1, 200), 20)
+    .option('--frames <n>', 'so many looks, without the full screen', whole(1, 100_000))
+    .action(
+      run<TopOptions>(async (context, _, { all, on, ...options }) => {
+        const nodes = await context.targets(on === undefined ? [] : [on], all === true);
+        // React and ink take longer to load than everything else together.
+        const { runTop } = await import('../top/run.js');
+        return await runTop(context, { ...options, nodes });
+      }),
+    );
+
+  shared
+    .file(program.command('profile'), 'default: <node>-<time>.cpuprofile or .heapsnapshot')
+    .argument('<what>', 'cpu or heap', oneOf('cpu', 'heap'))
+    .argument('[node]')
+    .description('a profile that opens in the DevTools of Chromium')
+    .addOption(timeOption('--for <time>', 'of a CPU profile', '10s'))
+    .action(
+      run<{ for: number; output?: string }>(async (context, [kind = 'cpu', ...names], { for: forMs, output }) => {
+        const what = kind === 'heap' ? 'heap' : 'cpu';
+        const [node = ''] = await context.targets(names, false);
+        const stamp = new Date(context.world.now()).toISOString().slice(0, 19).replaceAll(/[-:]/g, '');
+        const ending = what === 'cpu' ? 'cpuprofile' : 'heapsnapshot';
+        const file = output ?? `${node.split('@')[0]}-${stamp}.${ending}`;
+        const words = what === 'cpu' ? 'a CPU profile' : 'a heap snapshot; the node stands still meanwhile';
+        await saveStream(context, { kind: 'profile', fields: { what, forMs }, node, file, what: words });
+      }),
+    );
+}
+
+interface TopOptions {
+  all?: boolean;
+  on?: string;
+  every: number;
+  sort: (typeof SORTS)[number];
+  match?: string;
+  actors: number;
+  frames?: number;
+}

@@ -1,0 +1,179 @@
+import { createInterface } from 'node:readline';
+import type { AnswerOf, AskOptions, RequestFields, RequestKind } from '@bloom/inspection';
+import { DEFAULT_PORT } from '@bloom/port-mapper';
+import type { Asker } from './asker.js';
+import { type Cookie, findCookie } from './cookie.js';
+import { EXIT, Failure } from './exit.js';
+import { Output } from './output.js';
+import { findEntry } from './reach/entry.js';
+import { toFailure } from './reach/failures.js';
+import { Session } from './reach/session.js';
+import { alive } from './text/units.js';
+import type { World } from './world.js';
+
+/** Options that every command has. */
+export interface GlobalOptions {
+  readonly node?: string;
+  readonly cookie?: string;
+  readonly cookieFile?: string;
+  readonly json?: boolean;
+  readonly jsonl?: boolean;
+  /** Milliseconds. */
+  readonly timeout: number;
+  readonly color?: boolean;
+  readonly width?: number;
+  readonly dump?: string;
+  readonly mapperPort?: number;
+}
+
+export type Unreachable = readonly { readonly name: string; readonly reason: string }[];
+
+/** Failures of one node that leave the others' answers good. */
+const LOST: ReadonlySet<number> = new Set([EXIT.unreachable, EXIT.timeout, EXIT.unknown]);
+
+/** What a command works with: who answers, and where its answer goes. */
+export class Context {
+  readonly output: Output;
+  #asker: Promise<Asker> | undefined;
+
+  constructor(
+    readonly options: GlobalOptions,
+    readonly world: World,
+  ) {
+    this.output = new Output(world, options);
+  }
+
+  get mapperPort(): number {
+    const { mapperPort } = this.options;
+    if (mapperPort !== undefined) return mapperPort;
+    const text = this.world.env['ERL_EPMD_PORT'];
+    if (text === undefined || text === '') return DEFAULT_PORT;
+    const port = Number(text);
+    if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+      throw new Failure(EXIT.configuration, `ERL_EPMD_PORT is no port: ${text}`);
+    }
+    return port;
+  }
+
+  /** `--node`, or what the environment says. */
+  get nodeOption(): string | undefined {
+    const { BLOOM_NODE: fromEnv } = this.world.env;
+    return this.options.node ?? (fromEnv === '' ? undefined : fromEnv);
+  }
+
+  cookie(): Promise<Cookie> {
+    return findCookie(this.options, this.world);
+  }
+
+  /** The one link, made when it is needed first; or the dump. Throws Failure. */
+  asker(): Promise<Asker> {
+    this.#asker ??= this.#open();
+    return this.#asker;
+  }
+
+  async #open(): Promise<Asker> {
+    const { dump, timeout: timeoutMs } = this.options;
+    if (dump !== undefined) {
+      const { openDump } = await import('./dump/offline.js');
+      return await openDump(dump);
+    }
+    const { mapperPort, world, nodeOption: node } = this;
+    const { value: cookie } = await this.cookie();
+    const entry = await findEntry({ node, mapperPort, cookie, timeoutMs }, world);
+    return await Session.open({ entry, mapperPort, cookie, timeoutMs }, world);
+  }
+
+  async close(): Promise<void> {
+    const asker = await this.#asker?.catch(() => undefined);
+    await asker?.close();
+  }
+
+  /** Throws Failure. */
+  async ask<K extends RequestKind>(
+    kind: K,
+    fields: RequestFields<K>,
+    options: AskOptions = {},
+  ): Promise<{ asked: string; node: string; answer: AnswerOf<K> }> {
+    const asker = await this.asker();
+    try {
+      return { asked: asker.asked, ...(await asker.ask(kind, fields, options)) };
+    } catch (error) {
+      throw toFailure(error, options.node ?? asker.asked);
+    }
+  }
+
+  /** One request to several nodes at once; those that do not answer are told. Throws Failure when nobody does. */
+  async askAll<K extends RequestKind>(
+    kind: K,
+    fields: RequestFields<K>,
+    nodes: readonly string[],
+    options: AskOptions = {},
+  ): Promise<{ answers: { node: string; answer: AnswerOf<K> }[]; unreachable: Unreachable }> {
+    const results = await Promise.all(
+      nodes.map(async (node) => {
+        try {
+          return await this.ask(kind, fields, { ...options, node });
+        } catch (error) {
+          if (!(error instanceof Failure) || !LOST.has(error.exit)) throw error;
+          return { name: node, failure: error };
+        }
+      }),
+    );
+    const answers = results.flatMap((result) =>
+      'answer' in result ? [{ node: result.node, answer: result.answer }] : [],
+    );
+    const failed = results.flatMap((result) => ('failure' in result ? [result] : []));
+    const [first] = failed;
+    if (answers.length === 0 && first !== undefined) throw first.failure;
+    return { answers, unreachable: failed.map(({ name, failure }) => ({ name, reason: failure.message })) };
+  }
+
+  /** The members that the asked node knows, itself first. */
+  async members(): Promise<string[]> {
+    const { answer } = await this.ask('links', {});
+    const others = answer.links.filter(({ kind }) => kind === 'member' || kind === 'unknown').map(({ node }) => node);
+    return [answer.self, ...others.toSorted()];
+  }
+
+  /** Who is to answer: everybody, the nodes that were named, or the asked one. */
+  async targets(names: readonly string[], all: boolean): Promise<string[]> {
+    if (all) return await this.members();
+    if (names.length > 0) return await Promise.all(names.map((name) => this.fullName(name)));
+    return [(await this.asker()).asked];
+  }
+
+  /** `b` for `b@sfu-2.internal`, when the asked node knows just one member of that name. Throws Failure. */
+  async fullName(name: string): Promise<string> {
+    if (name.includes('@')) return name;
+    const members = await this.members();
+    const exact = members.filter((member) => alive(member) === name);
+    const found = exact.length > 0 ? exact : members.filter((member) => member.startsWith(name));
+    if (found.length === 1) return found[0] as string;
+    const others = members.join(', ');
+    if (found.length === 0) throw new Failure(EXIT.unknown, `no member is called ${name}; there are: ${others}`);
+    throw new Failure(EXIT.usage, `${name} can be ${found.join(' or ')}; write it in full`);
+  }
+
+  /** Options of a request to `--on`, or to whoever it is about. */
+  async on(node: string | undefined): Promise<AskOptions> {
+    return node === undefined ? {} : { node: await this.fullName(node) };
+  }
+
+  /** Throws Failure unless the user says yes, with the option or by typing it. */
+  async confirm(what: string, yes: boolean | undefined): Promise<void> {
+    if (this.options.dump !== undefined) throw new Failure(EXIT.usage, 'a dump can be read only');
+    if (yes === true) return;
+    const { stdin, stderr } = this.world;
+    if (stdin.isTTY !== true) {
+      throw new Failure(EXIT.usage, `${what}: this changes the cluster, and nobody is there to ask`, 'say --yes');
+    }
+    stderr.write(`${what}. Type yes to go on: `);
+    const lines = createInterface({ input: stdin });
+    const answer = await new Promise<string>((resolve) => {
+      lines.once('line', resolve);
+      lines.once('close', () => resolve(''));
+    });
+    lines.close();
+    if (answer.trim() !== 'yes') throw new Failure(EXIT.usage, 'nothing was changed');
+  }
+}

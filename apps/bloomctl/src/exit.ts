@@ -1,0 +1,31 @@
+/** What the program ends with. Those from 64 on are the ones of sysexits.h. */
+export const EXIT = {
+  ok: 0,
+  /** The answer of a check is "no". */
+  no: 1,
+  usage: 64,
+  /** No such actor, room, peer, component or node. */
+  unknown: 65,
+  unreachable: 69,
+  /** A fault of this program, or of the node in answering. */
+  fault: 70,
+  timeout: 75,
+  /** Wrong cookie, or the node does not allow it. */
+  rights: 77,
+  configuration: 78,
+} as const;
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** Ends the program with a sentence on stderr. */
+export class Failure extends Error {
+  override readonly name = 'Failure';
+  constructor(
+    readonly exit: ExitCode,
+    message: string,
+    /** What to do about it. */
+    readonly advice?: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}

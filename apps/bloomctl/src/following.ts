@@ -1,0 +1,79 @@
+import type { ItemOf, OpenStream, StreamEnded, StreamFields, StreamKind } from '@bloom/inspection';
+import type { Context } from './context.js';
+import { EXIT, type ExitCode, Failure } from './exit.js';
+import { toFailure } from './reach/failures.js';
+
+export interface FollowOptions<K extends StreamKind> {
+  readonly kind: K;
+  readonly fields: StreamFields<K>;
+  /** Who is to send; undefined: whoever it is about. */
+  readonly nodes: readonly (string | undefined)[];
+  /** Items of all nodes together. */
+  readonly limit?: number;
+  onItem(item: ItemOf<K>, node: string): boolean | void;
+  /** They have begun. */
+  onOpen?(streams: readonly OpenStream[]): void;
+}
+
+export interface Followed {
+  readonly ends: readonly StreamEnded[];
+  readonly items: number;
+  readonly exit: ExitCode;
+}
+
+/** How long the last words of the nodes are awaited after Ctrl-C. */
+const GOODBYE_MS = 1_000;
+
+/** Streams of one or several nodes up to their end, their limit together, or Ctrl-C. Throws Failure. */
+export async function follow<K extends StreamKind>(context: Context, options: FollowOptions<K>): Promise<Followed> {
+  const { kind, fields, nodes, limit, onItem, onOpen } = options;
+  const asker = await context.asker();
+  const open: OpenStream[] = [];
+  let items = 0;
+  const stopAll = (): void => {
+    for (const stream of open) stream.stop();
+  };
+  const take = (item: ItemOf<K>, node: string): boolean => {
+    if (limit !== undefined && items >= limit) return false;
+    items += 1;
+    const goOn = onItem(item, node) !== false && (limit === undefined || items < limit);
+    if (!goOn) stopAll();
+    return goOn;
+  };
+  let failure: Failure | undefined;
+  for (const node of nodes) {
+    try {
+      open.push(await asker.stream(kind, fields, { onItem: take, ...(node === undefined ? {} : { node }) }));
+    } catch (error) {
+      failure = toFailure(error, node ?? asker.asked);
+      if (nodes.length > 1) context.output.complain(failure.message);
+    }
+  }
+  if (open.length === 0 && failure !== undefined) throw failure;
+  onOpen?.(open);
+  let waited = false;
+  const ended = Promise.all(open.map((stream) => stream.ended));
+  const interrupted = context.world.interrupted.then(async () => {
+    stopAll();
+    await new Promise((resolve) => setTimeout(resolve, GOODBYE_MS));
+    waited = true;
+    return [] as StreamEnded[];
+  });
+  const ends = await Promise.race([ended, interrupted]);
+  return { ends, items, exit: waited ? EXIT.ok : exitOf(ends) };
+}
+
+function exitOf(ends: readonly StreamEnded[]): ExitCode {
+  if (ends.some(({ reason }) => reason === 'failed')) return EXIT.fault;
+  return ends.some(({ reason }) => reason === 'lost') ? EXIT.unreachable : EXIT.ok;
+}
+
+/** For streams that must come to their end to be of use. */
+export function mustBeComplete({ ends }: Followed, what: string): void {
+  const bad = ends.find(({ reason }) => reason === 'failed' || reason === 'lost' || reason === 'slow');
+  if (bad === undefined) return;
+  throw new Failure(
+    bad.reason === 'lost' ? EXIT.unreachable : EXIT.fault,
+    `${what} was not completed: ${bad.message ?? bad.reason}`,
+  );
+}

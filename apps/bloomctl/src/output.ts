@@ -1,0 +1,68 @@
+import type { Screen } from './text/style.js';
+import { paint, wrap } from './text/style.js';
+import type { OutStream, World } from './world.js';
+
+export type Format = 'text' | 'json' | 'jsonl';
+
+/** Version of all documents; rises when a field changes its meaning or goes. New fields do not change it. */
+export const DOCUMENT_VERSION = 1;
+
+export interface OutputOptions {
+  readonly json?: boolean | undefined;
+  readonly jsonl?: boolean | undefined;
+  /** false: `--no-color`. */
+  readonly color?: boolean | undefined;
+  readonly width?: number | undefined;
+}
+
+/** Data goes to stdout, words to stderr. */
+export class Output {
+  readonly format: Format;
+  /** What the text on stdout is made for. */
+  readonly screen: Screen;
+  readonly #out: OutStream;
+  readonly #err: OutStream;
+  readonly #errScreen: Screen;
+
+  constructor(world: Pick<World, 'stdout' | 'stderr' | 'env'>, options: OutputOptions) {
+    this.#out = world.stdout;
+    this.#err = world.stderr;
+    this.format = options.jsonl === true ? 'jsonl' : options.json === true ? 'json' : 'text';
+    this.screen = screenOf(world.stdout, world.env, options);
+    this.#errScreen = screenOf(world.stderr, world.env, options);
+  }
+
+  /** One answer: as a document, or as the lines of its view. */
+  answer(kind: string, fields: object, view: (screen: Screen) => readonly string[]): void {
+    if (this.format === 'text') this.lines(view(this.screen));
+    else this.#out.write(`${JSON.stringify({ kind, v: DOCUMENT_VERSION, ...fields })}\n`);
+  }
+
+  /** One of many, in a line of its own in all formats. */
+  item(kind: string, fields: object, view: (screen: Screen) => readonly string[]): void {
+    this.answer(kind, fields, view);
+  }
+
+  lines(lines: readonly string[]): void {
+    if (lines.length > 0) this.#out.write(`${lines.join('\n')}\n`);
+  }
+
+  /** Words about the data. They never reach a pipe. */
+  say(text: string): void {
+    this.#err.write(`${wrap(text, this.#errScreen).join('\n')}\n`);
+  }
+
+  complain(message: string, advice?: string): void {
+    this.say(`${paint(this.#errScreen, 'red', 'bloomctl:')} ${message}`);
+    if (advice !== undefined) this.say(`  ${advice}`);
+  }
+}
+
+/** Colour and width of a stream: colour for terminals only, never with NO_COLOR; lines are cut for terminals only. */
+export function screenOf(stream: OutStream, env: World['env'], options: OutputOptions): Screen {
+  const noColour = env['NO_COLOR'] !== undefined && env['NO_COLOR'] !== '';
+  const isTerminal = stream.isTTY === true && env['TERM'] !== 'dumb';
+  const columns = Number(env['COLUMNS']);
+  const width = options.width ?? (stream.isTTY === true ? (stream.columns ?? 80) : columns >= 20 ? columns : Infinity);
+  return { colour: options.color ?? (isTerminal && !noColour), width };
+}

@@ -1,0 +1,90 @@
+import { Command, CommanderError, Option } from 'commander';
+import { actorCommands } from './commands/actors.js';
+import { clusterCommands } from './commands/cluster.js';
+import { commandsOf, timeOption } from './commands/define.js';
+import { logCommands } from './commands/logs.js';
+import { mediaCommands } from './commands/media.js';
+import { placementCommands } from './commands/placement.js';
+import { processCommands } from './commands/process.js';
+import { reachCommands } from './commands/reach.js';
+import { schemaCommand } from './commands/schema.js';
+import { scriptCommands } from './commands/scripts.js';
+import { EXIT, type ExitCode, Failure } from './exit.js';
+import { Output, type OutputOptions } from './output.js';
+import { toFailure } from './reach/failures.js';
+import { whole } from './values.js';
+import { VERSION } from './version.js';
+import type { World } from './world.js';
+
+const EXITS = `
+Exit codes: 0 ok, 1 the answer of a check is no, 64 usage, 65 no such actor, room or node,
+69 unreachable, 75 timeout, 77 cookie or rights, 78 configuration.
+All commands and documents: docs/guide/debugging.md, docs/reference/bloomctl.md`;
+
+function withCommonOptions(program: Command): Command {
+  return program
+    .option(
+      '--node <node>',
+      'the node to ask: name@host, or a name on this machine; default: the only one there (BLOOM_NODE)',
+    )
+    .option('--cookie-file <file>', 'default: BLOOM_COOKIE, JF_DIST_COOKIE, ~/.bloom-cookie')
+    .option('--cookie <cookie>', 'visible to every user of this machine; rather use a file')
+    .option('--json', 'one JSON document')
+    .option('--jsonl', 'a JSON document in each line, for what comes as a stream')
+    .addOption(timeOption('--timeout <time>', 'for each answer', '5s'))
+    .option('--dump <file>', 'ask a dump instead of a cluster')
+    .option('--mapper-port <port>', 'port of the port mapper (ERL_EPMD_PORT); default 4369', whole(1, 65_535))
+    .option('--width <columns>', 'of the text; default: those of the terminal', whole(20, 10_000))
+    .addOption(new Option('--color', 'colour also without a terminal'))
+    .addOption(new Option('--no-color', 'no colour (NO_COLOR)'));
+}
+
+/** Runs one command to its end. Never throws. */
+export async function runProgram(args: readonly string[], world: World): Promise<ExitCode> {
+  let exit: ExitCode = EXIT.ok;
+  const program = withCommonOptions(new Command('bloomctl'))
+    .description('look inside a running cluster of Bloom')
+    .version(VERSION)
+    .showHelpAfterError('(--help shows what there is)')
+    .addHelpText('after', EXITS)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void world.stdout.write(text),
+      writeErr: (text) => void world.stderr.write(text),
+      getOutHelpWidth: () => world.stdout.columns ?? 100,
+      getErrHelpWidth: () => world.stderr.columns ?? 100,
+    });
+  const commands = commandsOf(program, world, (code) => (exit = code));
+  const groups: [string, (group: typeof commands) => void][] = [
+    ['Reach', reachCommands],
+    ['Cluster', clusterCommands],
+    ['Actors', actorCommands],
+    ['Process', processCommands],
+    ['Media', mediaCommands],
+    ['Placement', placementCommands],
+    ['Logs', logCommands],
+    ['Scripts', scriptCommands],
+    ['Scripts', schemaCommand],
+  ];
+  for (const [heading, define] of groups) {
+    program.commandsGroup(`${heading}:`);
+    define(commands);
+  }
+  try {
+    await program.parseAsync([...args], { from: 'user' });
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    return complain(error, new Output(world, program.opts<OutputOptions>()));
+  }
+  return exit;
+}
+
+function complain(error: unknown, output: Output): ExitCode {
+  const failure = toFailure(error);
+  output.complain(failure.message, failure.advice);
+  // A fault of this program: whoever mends it needs to know where.
+  if (failure.exit === EXIT.fault && !(error instanceof Failure) && error instanceof Error)
+    output.say(error.stack ?? '');
+  if (output.format !== 'text') output.answer('error', { exit: failure.exit, message: failure.message }, () => []);
+  return failure.exit;
+}

@@ -1,0 +1,356 @@
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { type Identity, missingFlags, parseNodeName } from '@bloom/distribution';
+import { lookUp, type NodeEntry, names, PortMapperUnreachable } from '@bloom/port-mapper';
+import type { Asker } from '../asker.js';
+import { type Cookie, fingerprint } from '../cookie.js';
+import { EXIT, type ExitCode, Failure } from '../exit.js';
+import { span } from '../text/units.js';
+import type { World } from '../world.js';
+import { toFailure } from './failures.js';
+import { ownName } from './own-name.js';
+import { probe, ProbeFailed, type ProbeLayer } from './probe.js';
+
+/** In the order in which they are tried. The first two are what this program itself needs. */
+export type Layer = 'settings' | 'resolve' | 'port mapper' | 'name' | ProbeLayer | 'service' | 'request';
+
+export interface LayerResult {
+  readonly layer: Layer;
+  readonly ok: boolean;
+  readonly text: string;
+  readonly ms: number;
+}
+
+export interface Diagnosis {
+  readonly target: string;
+  /** Full name of the node, once it is known. */
+  readonly node: string | null;
+  readonly layers: readonly LayerResult[];
+  readonly failed: {
+    readonly layer: Layer;
+    readonly exit: ExitCode;
+    readonly message: string;
+    readonly fix: string;
+  } | null;
+}
+
+export interface DoctorOptions {
+  /** `name@host`, `name` of a node of this machine, or nothing. */
+  readonly node: string | undefined;
+  readonly mapperPort: number;
+  readonly timeoutMs: number;
+  /** Rejects with Failure. */
+  readonly cookie: () => Promise<Cookie>;
+  /** Makes the link that all commands use. */
+  readonly open: (entry: { name: string; address: string }, cookie: string) => Promise<Asker>;
+  readonly world: World;
+}
+
+/** The world speaks this version of the distribution protocol. */
+const VERSION = 6;
+
+/** A layer that does not work. */
+class Bad extends Error {
+  constructor(
+    readonly exit: ExitCode,
+    /** In the line of the layer. */
+    readonly text: string,
+    /** A sentence. */
+    override readonly message: string,
+    readonly fix: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Tries one layer after the other, up to the first that does not work. Never throws. */
+export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
+  const walk = new Walk(options);
+  let failed: Diagnosis['failed'] = null;
+  try {
+    await walk.all();
+  } catch (error) {
+    const { layer } = walk;
+    const bad = error instanceof Bad ? error : fromFailure(toFailure(error));
+    walk.results.push({ layer, ok: false, text: bad.text, ms: walk.elapsed() });
+    failed = { layer, exit: bad.exit, message: bad.message, fix: bad.fix };
+  }
+  return { target: options.node ?? 'this machine', node: walk.node, layers: walk.results, failed };
+}
+
+function fromFailure(failure: Failure): Bad {
+  return new Bad(failure.exit, failure.message, `${failure.message}.`, failure.advice ?? '');
+}
+
+class Walk {
+  readonly results: LayerResult[] = [];
+  layer: Layer = 'settings';
+  node: string | null = null;
+  readonly #options: DoctorOptions;
+  #since = performance.now();
+
+  constructor(options: DoctorOptions) {
+    this.#options = options;
+  }
+
+  elapsed(): number {
+    return Math.round((performance.now() - this.#since) * 10) / 10;
+  }
+
+  #enter(layer: Layer): void {
+    this.layer = layer;
+    this.#since = performance.now();
+  }
+
+  #passed(text: string): void {
+    this.results.push({ layer: this.layer, ok: true, text, ms: this.elapsed() });
+  }
+
+  async all(): Promise<void> {
+    const cookie = await this.#options.cookie();
+    const { node } = this.#options;
+    const [alive, host] = splitName(node);
+    const address = await this.#resolve(host);
+    const registered = await this.#mapper(address);
+    const entry = await this.#name(address, alive, registered);
+    const peer = await this.#handshake(address, entry, node?.includes('@') === true ? node : undefined, cookie);
+    this.node = peer.name;
+    await this.#service({ name: peer.name, address }, cookie);
+  }
+
+  async #resolve(host: string | undefined): Promise<string> {
+    this.#enter('resolve');
+    if (host === undefined) {
+      this.#passed('this machine -> 127.0.0.1');
+      return '127.0.0.1';
+    }
+    if (isIP(host) !== 0) {
+      this.#passed(`${host} is an address`);
+      return host;
+    }
+    try {
+      const { address } = await lookup(host);
+      this.#passed(`${host} -> ${address}`);
+      return address;
+    } catch (error) {
+      const { code = 'unknown' } = error as NodeJS.ErrnoException;
+      throw new Bad(
+        EXIT.unreachable,
+        `${host} has no address (${code})`,
+        `The name ${host} leads to no address from this machine.`,
+        'Check its spelling, and that this machine asks a DNS server that knows the hosts of the cluster (or has the name in /etc/hosts).',
+      );
+    }
+  }
+
+  async #mapper(address: string): Promise<string[]> {
+    this.#enter('port mapper');
+    const { mapperPort: port, timeoutMs } = this.#options;
+    const where = `${address}:${port}`;
+    try {
+      const { nodes } = await names({ host: address, port, timeoutMs });
+      const found = nodes.map(({ name }) => name).toSorted();
+      this.#passed(`${where} knows: ${found.length === 0 ? 'nobody' : found.join(', ')}`);
+      return found;
+    } catch (error) {
+      if (error instanceof PortMapperUnreachable) {
+        const { code = 'unknown' } = (error.cause ?? {}) as NodeJS.ErrnoException;
+        throw new Bad(
+          EXIT.unreachable,
+          `nobody answers on ${where} (${code})`,
+          'No port mapper runs there, so no node does either; or it uses another port.',
+          'Start the node with JF_DIST_ENABLED=true; when ERL_EPMD_PORT is set for the nodes, set it here too.',
+        );
+      }
+      throw new Bad(
+        EXIT.unreachable,
+        `${where}: ${(error as Error).message}`,
+        `What answers on ${where} is no port mapper, or nothing answers in ${span(timeoutMs)}.`,
+        'A firewall that drops packets, or another program on that port. Open the port to this machine, or set ERL_EPMD_PORT.',
+      );
+    }
+  }
+
+  async #name(address: string, alive: string | undefined, registered: readonly string[]): Promise<NodeEntry> {
+    this.#enter('name');
+    const { mapperPort: port, timeoutMs } = this.#options;
+    const name = alive ?? registered[0];
+    if (name === undefined || (alive === undefined && registered.length > 1)) {
+      const why = name === undefined ? 'nobody is registered' : `${registered.length} nodes are registered`;
+      throw new Bad(
+        name === undefined ? EXIT.unreachable : EXIT.usage,
+        why,
+        `On this machine ${why}, and no name was given.`,
+        `Name the node: bloomctl doctor ${name ?? 'name@host'}`,
+      );
+    }
+    const entry = await lookUp({ host: address, port, timeoutMs }, name);
+    if (entry === undefined) {
+      const others = registered.length === 0 ? 'nobody else' : registered.join(', ');
+      throw new Bad(
+        EXIT.unknown,
+        `${name} is not registered; there: ${others}`,
+        `No node called ${name} runs on ${address}.`,
+        'Start it, or use one of the names that are there. A node is registered under the part of JF_DIST_NODE_NAME before the @.',
+      );
+    }
+    this.#passed(`${name} listens on ${entry.port}`);
+    return entry;
+  }
+
+  async #handshake(address: string, entry: NodeEntry, target: string | undefined, cookie: Cookie): Promise<Identity> {
+    const { timeoutMs, world } = this.#options;
+    const where = `${address}:${entry.port}`;
+    this.#enter('tcp');
+    const passed = (layer: ProbeLayer): void => {
+      if (layer === 'tcp') {
+        this.#passed(`${where} connected`);
+        this.#enter('handshake');
+      } else if (layer === 'handshake') {
+        this.#passed(`distribution version ${VERSION}, flags accepted`);
+        this.#enter('cookie');
+      } else this.#passed(`accepted. ours ${fingerprint(cookie.value)}…, from ${cookie.source}`);
+    };
+    try {
+      if (entry.highest < VERSION || entry.lowest > VERSION) throw await this.#otherVersion(entry, where);
+      return await probe({
+        host: address,
+        port: entry.port,
+        target,
+        self: ownName(world, target ?? `x@${address}`),
+        cookie: cookie.value,
+        timeoutMs,
+        passed,
+      });
+    } catch (error) {
+      if (!(error instanceof ProbeFailed)) throw error;
+      if (error.layer === 'tcp') throw badTcp(error, where, timeoutMs);
+      throw error.layer === 'handshake'
+        ? badHandshake(error, timeoutMs)
+        : badCookie(error, target ?? entry.name, cookie);
+    }
+  }
+
+  async #otherVersion({ name, lowest, highest }: NodeEntry, where: string): Promise<Bad> {
+    this.#passed(`${where}, not dialled`);
+    this.#enter('handshake');
+    const versions = lowest === highest ? `version ${highest}` : `versions ${lowest} to ${highest}`;
+    return new Bad(
+      EXIT.unreachable,
+      `${name} speaks distribution ${versions}, not ${VERSION}`,
+      `${name} is no node of Bloom, and an Erlang older than OTP 23.`,
+      'Choose another node; only nodes of Bloom answer this tool.',
+    );
+  }
+
+  async #service(entry: { name: string; address: string }, cookie: Cookie): Promise<void> {
+    this.#enter('service');
+    const asker = await this.#options.open(entry, cookie.value);
+    try {
+      const { answer } = await asker.ask('hello', {}).catch((error: unknown) => {
+        const failure = toFailure(error, entry.name);
+        if (failure.exit === EXIT.timeout) throw failure;
+        throw new Bad(
+          failure.exit,
+          failure.message,
+          `${entry.name} lets this tool in, but answers it nothing.`,
+          'Set JF_INSPECTION=full or read on that node; a node of another kind, such as an Erlang shell, answers never.',
+        );
+      });
+      this.#passed(
+        `Bloom ${answer.version}, protocol ${answer.protocol}, ${answer.mode === 'full' ? 'may be changed' : 'read only'}`,
+      );
+      this.#enter('request');
+      const { answer: node } = await asker.ask('node', {});
+      this.#passed(`${node.name} is ${node.state}, ${node.rooms} rooms, ${node.peers} peers`);
+    } finally {
+      await asker.close();
+    }
+  }
+}
+
+function splitName(node: string | undefined): [alive: string | undefined, host: string | undefined] {
+  if (node === undefined) return [undefined, undefined];
+  if (!node.includes('@')) return [node, undefined];
+  try {
+    const { alive, host } = parseNodeName(node);
+    return [alive, host];
+  } catch (error) {
+    throw new Failure(EXIT.usage, (error as Error).message);
+  }
+}
+
+function badTcp({ reason }: ProbeFailed, where: string, timeoutMs: number): Bad {
+  if (reason === 'timeout') {
+    return new Bad(
+      EXIT.unreachable,
+      `${where}: no answer within ${span(timeoutMs)}`,
+      'The port mapper can be reached, the node cannot: packets to its port are dropped.',
+      `Open port ${where.split(':').at(-1)} between the two machines. JF_DIST_MIN_PORT and JF_DIST_MAX_PORT choose which ports nodes use.`,
+    );
+  }
+  return new Bad(
+    EXIT.unreachable,
+    `${where}: ${reason}`,
+    'The name is registered, but nobody listens on its port at this address.',
+    'The node listens on another address of its machine (JF_DIST_IP), or is just going down.',
+  );
+}
+
+function badHandshake({ reason, answered }: ProbeFailed, timeoutMs: number): Bad {
+  switch (reason) {
+    case 'name_mismatch':
+      return new Bad(
+        EXIT.unknown,
+        `the node there calls itself ${answered?.name}`,
+        'Nodes compare the whole name, with its host part.',
+        `bloomctl doctor ${answered?.name}`,
+      );
+    case 'missing_flags':
+      return new Bad(
+        EXIT.unreachable,
+        `flags missing: ${missingFlags(answered?.flags ?? 0n).join(', ')}`,
+        'The program there is older than what Bloom speaks with (OTP 26).',
+        'Choose another node; only nodes of Bloom answer this tool.',
+      );
+    case 'not_allowed':
+      return new Bad(
+        EXIT.rights,
+        'not allowed',
+        'The node does not let nodes of our name in.',
+        'Run this tool on a host that the node allows.',
+      );
+    case 'timeout':
+      return new Bad(
+        EXIT.timeout,
+        `silent for ${span(timeoutMs)}`,
+        'The port is open, but the program behind it says nothing: it is frozen, or no node.',
+        'Look at the process on that machine; kill -CONT when it was stopped.',
+      );
+    default:
+      return new Bad(
+        EXIT.unreachable,
+        reason === 'closed' ? 'closed without a word' : `no distribution protocol of version ${VERSION}`,
+        'What listens there is not what the port mapper says, or speaks another version.',
+        'Look which program has that port on that machine.',
+      );
+  }
+}
+
+function badCookie({ reason }: ProbeFailed, node: string, cookie: Cookie): Bad {
+  const ours = `ours ${fingerprint(cookie.value)}…, from ${cookie.source}`;
+  if (reason === 'timeout') {
+    return new Bad(
+      EXIT.timeout,
+      `no answer. ${ours}`,
+      'The node stopped answering in the middle of the handshake.',
+      'Try again.',
+    );
+  }
+  return new Bad(
+    EXIT.rights,
+    `refused. ${ours}`,
+    `${node} does not accept this cookie.`,
+    'Set the same value on all nodes and for this tool. The value is not shown; compare hashes with `bloomctl doctor` on the machine of that node.',
+  );
+}

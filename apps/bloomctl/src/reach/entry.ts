@@ -1,0 +1,94 @@
+import { parseNodeName } from '@bloom/distribution';
+import { names, PortMapperUnreachable } from '@bloom/port-mapper';
+import { EXIT, Failure } from '../exit.js';
+import type { World } from '../world.js';
+import { toFailure } from './failures.js';
+import { ownName } from './own-name.js';
+import { probe, ProbeFailed } from './probe.js';
+
+export interface EntryOptions {
+  /** `name@host`, `name` of a node of this machine, or nothing: the only one of this machine. */
+  readonly node: string | undefined;
+  readonly mapperPort: number;
+  readonly cookie: string;
+  readonly timeoutMs: number;
+}
+
+/** The node to make the one link with. */
+export interface Entry {
+  readonly name: string;
+  /** Where it was found; undefined: where its host name leads. */
+  readonly address: string | undefined;
+}
+
+const LOCAL = '127.0.0.1';
+
+/** Throws Failure. */
+export async function findEntry(options: EntryOptions, world: World): Promise<Entry> {
+  const { node } = options;
+  if (node?.includes('@') === true) {
+    try {
+      return { name: parseNodeName(node).full, address: undefined };
+    } catch (error) {
+      throw new Failure(EXIT.usage, (error as Error).message);
+    }
+  }
+  const alive = await listLocal(options);
+  const found = node === undefined ? alive : alive.filter(({ name }) => name === node);
+  const [first] = found;
+  const known = alive.map(({ name }) => name).join(', ');
+  if (first === undefined) {
+    if (node !== undefined) {
+      const others = alive.length === 0 ? 'none' : known;
+      throw new Failure(EXIT.unknown, `no node called ${node} is registered on this machine; there: ${others}`);
+    }
+    throw new Failure(
+      EXIT.unreachable,
+      'a port mapper runs on this machine, but no node is registered with it',
+      'name a node of another machine with --node name@host',
+    );
+  }
+  if (found.length > 1) {
+    throw new Failure(
+      EXIT.usage,
+      `${found.length} nodes are registered on this machine: ${known}`,
+      `choose one, such as --node ${first.name}`,
+    );
+  }
+  return await askItsName(first, options, world);
+}
+
+async function listLocal({ mapperPort, timeoutMs }: EntryOptions) {
+  try {
+    return (await names({ host: LOCAL, port: mapperPort, timeoutMs })).nodes;
+  } catch (error) {
+    if (!(error instanceof PortMapperUnreachable)) throw toFailure(error);
+    throw new Failure(
+      EXIT.unreachable,
+      `no port mapper answers on this machine (port ${mapperPort}), so no node runs here`,
+      'name a node of another machine with --node name@host',
+    );
+  }
+}
+
+/** The port mapper knows the part before the `@` only; the node knows the rest. */
+async function askItsName(
+  { name, port }: { name: string; port: number },
+  { cookie, timeoutMs }: EntryOptions,
+  world: World,
+): Promise<Entry> {
+  let failure: ProbeFailed | undefined;
+  // A node may listen on one address of its machine only.
+  for (const address of [LOCAL, ...world.addresses]) {
+    try {
+      const self = ownName(world, `${name}@${LOCAL}`);
+      const peer = await probe({ host: address, port, target: undefined, self, cookie, timeoutMs });
+      return { name: peer.name, address };
+    } catch (error) {
+      if (!(error instanceof ProbeFailed)) throw error;
+      failure = error;
+      if (error.layer !== 'tcp') break;
+    }
+  }
+  throw toFailure(failure, name);
+}

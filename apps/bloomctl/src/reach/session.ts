@@ -1,0 +1,100 @@
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { connectActors, createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
+import { isLong } from '@bloom/distribution';
+import {
+  type AnswerOf,
+  type AskOptions,
+  InspectionClient,
+  type OpenStream,
+  type RequestFields,
+  type RequestKind,
+  type StreamFields,
+  type StreamKind,
+  type StreamOptions,
+} from '@bloom/inspection';
+import type { Log } from '@bloom/log';
+import type { Asker } from '../asker.js';
+import type { World } from '../world.js';
+import type { Entry } from './entry.js';
+import { toFailure } from './failures.js';
+import { ownName } from './own-name.js';
+
+/** This program writes no log: what goes wrong comes back as an error. */
+const noLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => noLog };
+
+export interface SessionOptions {
+  readonly entry: Entry;
+  readonly mapperPort: number;
+  readonly cookie: string;
+  readonly timeoutMs: number;
+}
+
+/** One hidden link, and everything that is asked through it. */
+export class Session implements Asker {
+  readonly asked: string;
+  /** Whether the link is gone. */
+  readonly lost: Promise<void>;
+  readonly #system: ActorSystem;
+  readonly #remote: RemoteActors;
+  readonly #client: InspectionClient;
+  readonly #timeoutMs: number;
+
+  private constructor(system: ActorSystem, remote: RemoteActors, client: InspectionClient, options: SessionOptions) {
+    this.asked = options.entry.name;
+    this.#system = system;
+    this.#remote = remote;
+    this.#client = client;
+    this.#timeoutMs = options.timeoutMs;
+    this.lost = new Promise((resolve) => {
+      system.monitor(remote.remote(this.asked, 'inspection'), ({ reason }) => {
+        if (reason === 'noconnection') resolve();
+      });
+    });
+  }
+
+  /** Throws Failure. */
+  static async open(options: SessionOptions, world: World): Promise<Session> {
+    const { entry, mapperPort, cookie, timeoutMs } = options;
+    const name = ownName(world, entry.name);
+    const system = createActorSystem({ log: noLog });
+    const remote = connectActors(system, { log: noLog });
+    try {
+      const node = await remote.start({
+        name,
+        mode: isLong(name.slice(name.indexOf('@') + 1)) ? 'name' : 'sname',
+        cookie,
+        tool: true,
+        listen: false,
+        mapper: { port: mapperPort },
+        limits: { stepTimeoutMs: timeoutMs },
+        resolve: async (host) => entry.address ?? (isIP(host) === 0 ? (await lookup(host)).address : host),
+        log: noLog,
+      });
+      await node.connect(entry.name);
+    } catch (error) {
+      await remote.close();
+      throw toFailure(error, entry.name);
+    }
+    const client = new InspectionClient({ system, remote, asked: entry.name, tool: `${world.user} as ${name}` });
+    return new Session(system, remote, client, options);
+  }
+
+  async ask<K extends RequestKind>(
+    kind: K,
+    fields: RequestFields<K>,
+    options: AskOptions = {},
+  ): Promise<{ node: string; answer: AnswerOf<K> }> {
+    return await this.#client.ask(kind, fields, { timeoutMs: this.#timeoutMs, ...options });
+  }
+
+  async stream<K extends StreamKind>(kind: K, fields: StreamFields<K>, options: StreamOptions<K>): Promise<OpenStream> {
+    return await this.#client.stream(kind, fields, { timeoutMs: this.#timeoutMs, ...options });
+  }
+
+  async close(): Promise<void> {
+    await this.#client.close();
+    await this.#remote.close();
+    await this.#system.close();
+  }
+}

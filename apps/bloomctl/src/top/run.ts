@@ -1,0 +1,67 @@
+import { EXIT, type ExitCode } from '../exit.js';
+import type { Context } from '../context.js';
+import { follow } from '../following.js';
+import { printStream } from '../commands/streams.js';
+import { topFrame } from './frame.js';
+import { newModel, type TopItem, type TopSort, withItem } from './model.js';
+
+export interface TopRunOptions {
+  readonly nodes: readonly string[];
+  readonly every: number;
+  readonly sort: TopSort;
+  readonly match?: string;
+  readonly actors: number;
+  readonly frames?: number;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Full screen on a terminal; one look after the other elsewhere, and one document each with `--jsonl`. */
+export async function runTop(context: Context, options: TopRunOptions): Promise<ExitCode> {
+  const { output, world } = context;
+  const { nodes, frames } = options;
+  if (output.format !== 'text') {
+    const looks = frames ?? (output.format === 'json' ? 1 : 100_000);
+    const followed = await printStream(context, {
+      kind: 'top',
+      document: 'top',
+      fields: fieldsOf(options, looks),
+      nodes,
+      limit: looks * nodes.length,
+      view: () => [],
+    });
+    return followed.exit;
+  }
+  if (frames === undefined && world.stdout.isTTY === true && world.stdin.isTTY === true) {
+    const { runFullScreen } = await import('./app.js');
+    return await runFullScreen(context, options);
+  }
+  return await printFrames(context, options, frames ?? 1);
+}
+
+export function fieldsOf({ every, sort, match, actors }: TopRunOptions, limit: number) {
+  return { everyMs: Math.max(250, every), sort, match: match ?? null, actors, limit, withinMs: DAY_MS };
+}
+
+/** A frame each time all nodes have sent one. */
+async function printFrames(context: Context, options: TopRunOptions, frames: number): Promise<ExitCode> {
+  const { output, world } = context;
+  let model = newModel(options.nodes, options.every, options.sort);
+  let fresh = new Set<string>();
+  let printed = 0;
+  const followed = await follow(context, {
+    kind: 'top',
+    fields: fieldsOf(options, frames * 2),
+    nodes: options.nodes,
+    onItem: (item: TopItem) => {
+      model = withItem(model, item);
+      fresh.add(item.node);
+      if (fresh.size < options.nodes.length) return true;
+      fresh = new Set();
+      printed += 1;
+      output.lines([...(printed > 1 ? [''] : []), ...topFrame(model, world.now(), output.screen)]);
+      return printed < frames;
+    },
+  });
+  return printed >= frames ? EXIT.ok : followed.exit;
+}

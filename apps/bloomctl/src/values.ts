@@ -1,0 +1,21 @@
+import { InvalidArgumentError } from 'commander';
+
+const UNITS = { ms: 1, s: 1_000, m: 60_000, min: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** Milliseconds of `500ms`, `20s`, `5m`, `30min`, `2h`, `1d`. */
+export function duration(text: string): number {
+  const found = /^(\d+(?:\.\d+)?)(ms|s|min|m|h|d)$/.exec(text);
+  if (found === null)
+    throw new InvalidArgumentError(`${JSON.stringify(text)} is no length of time; write 20s, 5m or 2h.`);
+  return Math.round(Number(found[1]) * UNITS[found[2] as keyof typeof UNITS]);
+}
+
+export function whole(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < least || value > most) {
+      throw new InvalidArgumentError(`${JSON.stringify(text)} is no whole number from ${least} to ${most}.`);
+    }
+    return value;
+  };
+}

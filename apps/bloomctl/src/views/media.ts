@@ -1,0 +1,253 @@
+import type { AnswerOf } from '@bloom/inspection';
+import { paint, printable, type Screen, wrap } from '../text/style.js';
+import { type Cell, type Column, table } from '../text/table.js';
+import { counted, kilobits, megabits, percent, shortNode, size, span } from '../text/units.js';
+import { compact } from './trace.js';
+
+const ROOMS: readonly Column[] = [
+  { title: 'ROOM', shrinksTo: 12 },
+  { title: 'NODE', shrinksTo: 8 },
+  { title: 'PEERS', align: 'right' },
+  { title: 'CONNECTED', align: 'right', drop: 1 },
+  { title: 'TRACKS', align: 'right' },
+  { title: 'COMPONENTS', shrinksTo: 10, drop: 2 },
+];
+
+type Unreachable = AnswerOf<'rooms'>['unreachable'];
+
+export function unreachableLines(unreachable: Unreachable, screen: Screen): string[] {
+  return unreachable.map(({ name, reason }) => paint(screen, 'red', printable(`${name} does not answer: ${reason}`)));
+}
+
+export function roomsView({ rooms, total, unreachable }: AnswerOf<'rooms'>, screen: Screen): string[] {
+  const rows = rooms.map(({ id, node, peers, connected, tracks, components }) => [
+    id,
+    shortNode(node),
+    String(peers),
+    String(connected),
+    String(tracks),
+    kinds(components),
+  ]);
+  const left = total > rooms.length ? `, the first ${rooms.length} here` : '';
+  return [
+    ...(rows.length === 0 ? [] : table(ROOMS, rows, screen)),
+    ...unreachableLines(unreachable, screen),
+    `${counted(total, 'room')}${left}.`,
+  ];
+}
+
+function kinds(components: Record<string, number>): string {
+  return Object.entries(components)
+    .map(([kind, n]) => (n === 1 ? kind : `${n} ${kind}`))
+    .join(', ');
+}
+
+const PEERS: readonly Column[] = [
+  { title: 'PEER', shrinksTo: 10 },
+  { title: 'STATUS' },
+  { title: 'ICE', drop: 2 },
+  { title: 'DTLS', drop: 3 },
+  { title: 'TRACKS', shrinksTo: 8 },
+  { title: 'IN kb/s', align: 'right' },
+  { title: 'OUT kb/s', align: 'right' },
+  { title: 'ESTIMATE', align: 'right', drop: 1 },
+  { title: 'RTT', align: 'right' },
+];
+
+const COMPONENTS: readonly Column[] = [
+  { title: 'COMPONENT', shrinksTo: 12 },
+  { title: 'TYPE' },
+  { title: 'TRACKS', shrinksTo: 8 },
+  { title: 'PROPERTIES', shrinksTo: 12 },
+];
+
+type Tracks = AnswerOf<'room'>['componentList'][number]['tracks'];
+
+export function roomView(room: AnswerOf<'room'>, screen: Screen): string[] {
+  const { id, node, peers, connected, config, endpoint, peerList, componentList, tracks } = room;
+  const where =
+    endpoint === null
+      ? 'no media address'
+      : `media on ${endpoint.address}:${endpoint.port}${endpoint.tcpPort === null ? '' : ` (tcp ${endpoint.tcpPort})`}`;
+  const rows = peerList.map((peer): Cell[] => [
+    peer.id,
+    { text: peer.status, style: peer.status === 'connected' ? 'green' : 'yellow' },
+    peer.ice ?? '–',
+    peer.dtls ?? '–',
+    trackList(peer.tracks),
+    kilobits(peer.inBps),
+    kilobits(peer.outBps),
+    peer.estimationBps === null ? '–' : megabits(peer.estimationBps),
+    peer.roundTripMs === null ? '–' : span(peer.roundTripMs),
+  ]);
+  return [
+    ...wrap(`room ${printable(id)} on ${node}   ${where}   ${printable(compact(config))}`, screen),
+    ...(rows.length === 0 ? [] : table(PEERS, rows, screen)),
+    ...(componentList.length === 0
+      ? []
+      : table(
+          COMPONENTS,
+          componentList.map((component) => [
+            component.id,
+            component.type,
+            trackList(component.tracks),
+            compact(component.properties),
+          ]),
+          screen,
+        )),
+    `${counted(peers, 'peer')}, ${connected} connected, ${counted(componentList.length, 'component')}, ${counted(tracks, 'track')}.`,
+  ];
+}
+
+function trackList(tracks: Tracks): string {
+  if (tracks.length === 0) return '–';
+  const audio = tracks.filter(({ kind }) => kind === 'audio').length;
+  const parts = [
+    ...(audio > 0 ? [`${audio} audio`] : []),
+    ...(tracks.length > audio ? [`${tracks.length - audio} video`] : []),
+  ];
+  return parts.join(', ');
+}
+
+const OUTBOUND: readonly Column[] = [
+  { title: 'TRACK', shrinksTo: 8 },
+  { title: 'FROM', shrinksTo: 6 },
+  { title: 'KIND' },
+  { title: 'CODEC', drop: 4 },
+  { title: 'LAYER (want)' },
+  { title: 'OUT kb/s', align: 'right' },
+  { title: 'LOSS', align: 'right' },
+  { title: 'NACK/s', align: 'right', drop: 1 },
+  { title: 'PLI/s', align: 'right', drop: 2 },
+  { title: 'RTX/s', align: 'right', drop: 3 },
+  { title: 'RTT', align: 'right' },
+];
+
+const INBOUND: readonly Column[] = [
+  { title: 'TRACK', shrinksTo: 8 },
+  { title: 'KIND' },
+  { title: 'CODEC', drop: 3 },
+  { title: 'LAYER' },
+  { title: 'IN kb/s', align: 'right' },
+  { title: 'PACKETS/s', align: 'right', drop: 4 },
+  { title: 'LOSS', align: 'right' },
+  { title: 'NACK/s', align: 'right', drop: 1 },
+  { title: 'PLI/s', align: 'right', drop: 2 },
+  { title: 'JITTER', align: 'right' },
+];
+
+type Peer = AnswerOf<'peer'>;
+type Outbound = Peer['outbound'][number];
+
+function lossy(part: number): Cell {
+  return { text: percent(part, 1), style: part >= 0.05 ? 'red' : part >= 0.01 ? 'yellow' : undefined };
+}
+
+export function peerView(peer: Peer, screen: Screen): string[] {
+  const { id, status, transport, inbound, outbound } = peer;
+  const ice =
+    transport === null
+      ? 'no transport'
+      : `ICE ${transport.ice} ${transport.protocol} ${transport.local} <-> ${transport.remote ?? 'nobody yet'}   DTLS ${transport.dtls}   ${size(transport.bytesReceived)} in, ${size(transport.bytesSent)} out`;
+  const sent = outbound.map((track): Cell[] => [
+    track.track,
+    track.from ?? '–',
+    track.kind ?? '–',
+    track.codec ?? '–',
+    layer(track),
+    kilobits(track.bps),
+    lossy(track.loss),
+    track.nackPerS.toFixed(1),
+    track.pliPerS.toFixed(1),
+    track.retransmittedPerS.toFixed(1),
+    track.roundTripMs === null ? '–' : span(track.roundTripMs),
+  ]);
+  const received = inbound.map((track): Cell[] => [
+    track.track,
+    track.kind,
+    track.codec,
+    track.kind === 'audio' ? '–' : `${track.variant}${track.active ? '' : ' (silent)'}`,
+    kilobits(track.bps),
+    track.packetsPerS.toFixed(0),
+    lossy(track.loss),
+    track.nackPerS.toFixed(1),
+    track.pliPerS.toFixed(1),
+    span(track.jitterMs),
+  ]);
+  return [
+    ...wrap(
+      `peer ${printable(id)} on ${peer.node}   websocket ${status === 'connected' ? 'open' : 'closed'}   ${ice}`,
+      screen,
+    ),
+    ...(sent.length === 0 ? ['receives nothing'] : table(OUTBOUND, sent, screen)),
+    ...(received.length === 0 ? ['sends nothing'] : table(INBOUND, received, screen)),
+    ...(transport === null ? [] : wrap(estimate(transport, outbound), screen)),
+  ];
+}
+
+function layer({ kind, variant, target }: Outbound): Cell {
+  if (kind === 'audio') return '–';
+  const differs = target !== null && variant !== target;
+  return { text: `${variant ?? 'none'} (${target ?? '–'})`, style: differs ? 'yellow' : undefined };
+}
+
+/** `estimate 0.61 Mb/s, used 0.44; t7: held at m (h needs 1.10 Mb/s): bandwidth` */
+function estimate({ estimationBps, usedBps }: NonNullable<Peer['transport']>, outbound: readonly Outbound[]): string {
+  const held = outbound
+    .filter(({ kind, variant, target }) => kind !== 'audio' && target !== null && variant !== target)
+    .map(({ track, variant, target, targetBps, reason }) => {
+      const needs =
+        targetBps === null ? `${target} does not flow` : `${target} needs ${(targetBps / 1_000_000).toFixed(2)}`;
+      return `${printable(track)}: ${variant === null ? 'nothing flows' : `held at ${variant}`} (${needs}): ${reason}`;
+    });
+  return [`estimate ${megabits(estimationBps)}, used ${(usedBps / 1_000_000).toFixed(2)}`, ...held].join('; ');
+}
+
+const ALL_COMPONENTS: readonly Column[] = [
+  { title: 'ROOM', shrinksTo: 10 },
+  { title: 'COMPONENT', shrinksTo: 12 },
+  { title: 'TYPE' },
+  { title: 'NODE', shrinksTo: 8, drop: 2 },
+  { title: 'TRACKS', shrinksTo: 7, drop: 1 },
+  { title: 'PROPERTIES', shrinksTo: 12 },
+];
+
+export function componentsView({ components, total, unreachable }: AnswerOf<'components'>, screen: Screen): string[] {
+  const rows = components.map(({ room, id, type, node, tracks, properties }) => [
+    room,
+    id,
+    type,
+    shortNode(node),
+    trackList(tracks),
+    compact(properties),
+  ]);
+  const left = total > components.length ? `, the first ${components.length} here` : '';
+  return [
+    ...(rows.length === 0 ? [] : table(ALL_COMPONENTS, rows, screen)),
+    ...unreachableLines(unreachable, screen),
+    `${counted(total, 'component')}${left}.`,
+  ];
+}
+
+export function componentView(component: AnswerOf<'component'>, screen: Screen): string[] {
+  const { id, type, room, node, tracks, subscribeMode, properties, details } = component;
+  const block = (label: string, value: unknown): string[] =>
+    value === null || value === undefined
+      ? []
+      : [
+          paint(screen, 'bold', label),
+          ...JSON.stringify(value, null, 2)
+            .split('\n')
+            .map((line) => `  ${printable(line)}`),
+        ];
+  const mode =
+    subscribeMode === null ? '' : `   subscribes ${subscribeMode === 'auto' ? 'to everything' : 'to what it is told'}`;
+  return [
+    ...wrap(
+      `component ${printable(id)} (${type}) in ${printable(room)} on ${node}   tracks ${trackList(tracks)}${mode}`,
+      screen,
+    ),
+    ...block('properties', properties),
+    ...block('details', details),
+  ];
+}

@@ -1,9 +1,11 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { CipherContext, DtlsClient } from 'werift';
-import { createCertificate, type DtlsCertificate, SIGNATURE_HASH } from './certificate.js';
+import { CipherContext, DtlsClient, HashAlgorithm, SignatureAlgorithm } from 'werift';
+import { createCertificate, type DtlsCertificate } from './certificate.js';
 import { matchesFingerprint } from './client-proof.js';
 import { DtlsSession, HANDSHAKE_TIMEOUT_MS, type SrtpKeyMaterial } from './dtls-session.js';
+
+const SIGNATURE_HASH = { signature: SignatureAlgorithm.ecdsa_3, hash: HashAlgorithm.sha256_4 } as const;
 
 let ours: DtlsCertificate;
 let theirs: DtlsCertificate;
@@ -115,7 +117,7 @@ class Pair {
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
 describe('a handshake', () => {
-  test('ends with the same keys on both sides and in six datagrams of ours at most', async () => {
+  test('ends with the same keys on both sides and in two datagrams of ours', async () => {
     const pair = await new Pair().run();
     await settle();
     const mirrored = pair.client.extractSessionKeys(16, 14);
@@ -123,7 +125,7 @@ describe('a handshake', () => {
     expect(pair.keys?.remoteKey).toEqual(mirrored.localKey);
     expect(pair.keys?.localSalt).toEqual(mirrored.remoteSalt);
     expect(pair.session.state).toBe('connected');
-    expect(pair.sent.length).toBeLessThanOrEqual(3);
+    expect(pair.sent.length).toBeLessThanOrEqual(2);
     expect(Math.max(...pair.sent.map((datagram) => datagram.length))).toBeLessThanOrEqual(1_200);
   });
 
@@ -167,7 +169,7 @@ describe('a handshake', () => {
   test('repeats its own flight, ever more rarely, and gives up after 30 s', async () => {
     const pair = new Pair({ toServer: (datagram) => (datagram[13] === 1 ? [datagram] : []) });
     pair.client.connect().catch(() => undefined);
-    while (pair.sent.length < 2) await settle();
+    while (pair.sent.length < 1) await settle();
     pair.stopClient();
     const repeatedAt: number[] = [];
     for (let ms = 0; ms < HANDSHAKE_TIMEOUT_MS; ms += 250) {
@@ -205,7 +207,9 @@ describe('a client is refused', () => {
     await settle();
     pair.stopClient();
     pair.session.sweep(pair.nowMs + HANDSHAKE_TIMEOUT_MS);
-    expect(pair.failure).toBe('the DTLS handshake did not finish within 30 s: no common parameters');
+    expect(pair.failure).toBe(
+      'the DTLS handshake did not finish within 30 s: the client does not support SRTP_AES128_CM_HMAC_SHA1_80',
+    );
   });
 
   test('when the announced fingerprint changes under a running session', async () => {
@@ -283,7 +287,7 @@ describe('garbage', () => {
         fc
           .tuple(fc.nat(30), fc.nat(6), fc.uint8Array({ maxLength: 60 }))
           // A whole message of the right type at its very place is beyond DTLS to tell from the client's.
-          .filter(([type, seq]) => [1, 1, 11, 16, 15][seq] !== type)
+          .filter(([type, seq]) => [1, 11, 16, 15][seq] !== type)
           .map(([type, seq, body]) => helloLike(type, seq, body)),
       ),
       300,

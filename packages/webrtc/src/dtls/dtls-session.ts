@@ -1,10 +1,13 @@
 import type { DropReason } from '../transport/drops.js';
 import type { DtlsState } from '../transport/api.js';
-import type { DtlsCertificate } from './certificate.js';
-import { type Fingerprint, finishedHolds, holdsCertificateKey, matchesFingerprint } from './client-proof.js';
+import { type DtlsCertificate, identityOf } from './certificate.js';
+import { type Fingerprint, holdsCertificateKey, matchesFingerprint } from './client-proof.js';
 import { HandshakeAssembler, type HandshakeFragment, HandshakeType, readFragments } from './handshake-messages.js';
+import type { SrtpKeyMaterial } from './key-schedule.js';
 import { ContentType, type DtlsRecord, readRecords } from './records.js';
-import { WeriftServer } from './werift-server.js';
+import { ServerHandshake } from './server-handshake.js';
+
+export type { SrtpKeyMaterial } from './key-schedule.js';
 
 /** A client that has begun but not finished its handshake for so long has failed. */
 export const HANDSHAKE_TIMEOUT_MS = 30_000;
@@ -16,13 +19,6 @@ const HELLO_PAUSE_MS = 1_000;
 const ALERT_WARNING = 1;
 const ALERT_FATAL = 2;
 const CLOSE_NOTIFY = 0;
-
-export interface SrtpKeyMaterial {
-  localKey: Buffer;
-  localSalt: Buffer;
-  remoteKey: Buffer;
-  remoteSalt: Buffer;
-}
 
 export interface DtlsSessionEvents {
   /** One datagram for the client. */
@@ -41,7 +37,7 @@ export interface DtlsSessionEvents {
  */
 export class DtlsSession {
   #state: DtlsState = 'new';
-  readonly #server: WeriftServer;
+  readonly #server: ServerHandshake;
   readonly #assembler = new HandshakeAssembler();
   #fingerprint: Fingerprint | undefined;
   /** The last flight we sent, for repetition. */
@@ -52,6 +48,8 @@ export class DtlsSession {
   #startedMs: number | undefined;
   #resendAtMs = Number.POSITIVE_INFINITY;
   #resendAfterMs = RETRANSMIT_MS;
+  /** A Finished that overtook what comes before it. */
+  #early: DtlsRecord | undefined;
   /** The last thing that went wrong without being fatal; tells in the end why nothing came of it. */
   #problem: string | undefined;
   #nowMs = 0;
@@ -60,14 +58,7 @@ export class DtlsSession {
     certificate: DtlsCertificate,
     private readonly events: DtlsSessionEvents,
   ) {
-    this.#server = new WeriftServer(certificate, {
-      onFlight: (datagrams) => this.#sendFlight(datagrams),
-      onFinished: (finished) => this.#verifyClient(finished),
-      onConnected: () => this.#connected(),
-      onProblem: (problem) => {
-        this.#problem = problem.message || 'no common parameters';
-      },
-    });
+    this.#server = new ServerHandshake(identityOf(certificate));
   }
 
   get state(): DtlsState {
@@ -120,11 +111,11 @@ export class DtlsSession {
   /** Says good-bye when there is an association. Idempotent. */
   close(): void {
     if (this.#state === 'connected') {
-      const alert = this.#server.alert(ALERT_WARNING, CLOSE_NOTIFY);
-      if (alert) this.events.send(alert);
+      this.events.send(this.#server.alert(ALERT_WARNING, CLOSE_NOTIFY));
     }
     if (this.#state !== 'failed') this.#state = 'closed';
     this.#flight = [];
+    this.#early = undefined;
     this.#assembler.restartAt(0);
   }
 
@@ -184,33 +175,51 @@ export class DtlsSession {
 
   #message(message: Buffer): DropReason | undefined {
     const type = message[0];
-    const messageSeq = message.readUInt16BE(4);
-    const isHello = type === HandshakeType.clientHello;
-    if (isHello && messageSeq === 0) {
+    if (type === HandshakeType.clientHello) {
       if (this.#hellos >= HELLO_BURST && this.#nowMs - this.#lastHelloMs < HELLO_PAUSE_MS) {
-        this.#assembler.restartAt(0);
+        this.#ignoreHello();
         return 'rate_limited';
       }
       this.#hellos++;
       this.#lastHelloMs = this.#nowMs;
-      this.#firstHello = message;
     }
     if (this.#state === 'new') {
       this.#state = 'connecting';
       this.#startedMs = this.#nowMs;
     }
-    const before = this.#flight;
-    this.#server.deliverMessage(message);
-    // A hello that got no answer (garbage, a wrong cookie) must not stand in the way of the real one.
-    if (isHello && this.#flight === before) this.#assembler.restartAt(messageSeq);
+    if (type === HandshakeType.clientHello) return this.#begin(message);
+    if (!this.#server.add(message)) {
+      this.#problem = 'the client sent no usable key';
+      return 'dtls_unexpected';
+    }
+    const early = this.#early;
+    this.#early = undefined;
+    return early && this.#encryptedHandshake(early);
+  }
+
+  #begin(hello: Buffer): DropReason | undefined {
+    const flight = this.#server.begin(hello);
+    if (typeof flight === 'string') {
+      this.#problem = flight;
+      this.#ignoreHello();
+      return 'dtls_unexpected';
+    }
+    this.#firstHello = hello;
+    this.#early = undefined;
+    this.#sendFlight(flight);
     return undefined;
+  }
+
+  /** A hello that comes to nothing must not stand in the way of a better one, before it or after it. */
+  #ignoreHello(): void {
+    this.#assembler.restartAt(this.#firstHello === undefined ? 0 : 1);
   }
 
   #encrypted(record: DtlsRecord): DropReason | undefined {
     if (record.epoch !== 1) return 'dtls_unexpected';
     if (record.type === ContentType.handshake) return this.#encryptedHandshake(record);
     if (record.type !== ContentType.alert || this.#state !== 'connected') return 'dtls_unexpected';
-    const alert = this.#server.decrypt(record);
+    const alert = this.#server.open(record);
     if (alert === undefined || alert.length !== 2) return 'unauthenticated';
     if (alert[1] === CLOSE_NOTIFY) {
       this.#state = 'closed';
@@ -223,29 +232,41 @@ export class DtlsSession {
 
   /** The only handshake message that comes encrypted is Finished, in one piece. */
   #encryptedHandshake(record: DtlsRecord): DropReason | undefined {
-    if (!this.#server.hasKeys) return 'dtls_unexpected';
-    const plain = this.#server.decrypt(record);
+    if (!this.#server.hasKeys || this.#isProofOnItsWay) {
+      if (this.#state !== 'connecting') return 'dtls_unexpected';
+      this.#early = { ...record, fragment: Buffer.from(record.fragment), whole: Buffer.from(record.whole) };
+      return undefined;
+    }
+    const plain = this.#server.open(record);
     if (plain === undefined) return 'unauthenticated';
     const [fragment] = readFragments(plain) ?? [];
     if (fragment?.type !== HandshakeType.finished || fragment.data.length !== fragment.length) return 'dtls_unexpected';
     // A client that repeats its Finished has missed ours.
     if (this.#state === 'connected') this.#repeat();
-    else this.#server.deliverEncrypted(record);
+    else this.#finished(plain);
     return undefined;
   }
 
+  /** A client that sent a certificate sends its proof before its Finished. */
+  get #isProofOnItsWay(): boolean {
+    const { clientCertificate, proof } = this.#server;
+    return clientCertificate !== undefined && clientCertificate.length > 0 && proof === undefined;
+  }
+
   /** The client's Finished, decrypted with the keys just agreed. */
-  #verifyClient(finished: Buffer): boolean {
-    if (this.#state !== 'connecting') return false;
+  #finished(finished: Buffer): void {
+    if (this.#state !== 'connecting') return;
     const reason = this.#objection(finished);
-    if (reason !== undefined) this.#fail(reason);
-    return reason === undefined;
+    if (reason !== undefined) return this.#fail(reason);
+    const flight = this.#server.finish(finished);
+    this.#state = 'connected';
+    this.#firstHello = undefined;
+    this.#sendFlight(flight);
+    this.events.onConnected(this.#server.srtpKeys);
   }
 
   #objection(finished: Buffer): string | undefined {
-    const { transcript, clientCertificate, masterSecret } = this.#server;
-    const proofAt = transcript.findIndex((message) => message[0] === HandshakeType.certificateVerify);
-    const proof = transcript[proofAt];
+    const { proof, clientCertificate } = this.#server;
     if (clientCertificate === undefined || clientCertificate.length === 0 || proof === undefined) {
       return 'the client sent no DTLS certificate';
     }
@@ -253,21 +274,11 @@ export class DtlsSession {
     if (!matchesFingerprint(clientCertificate, this.#fingerprint)) {
       return 'the DTLS certificate does not match the announced fingerprint';
     }
-    if (!holdsCertificateKey(clientCertificate, Buffer.concat(transcript.slice(0, proofAt)), proof)) {
+    if (!holdsCertificateKey(clientCertificate, proof.transcript, proof.message)) {
       return 'the client does not hold the key of its DTLS certificate';
     }
-    if (masterSecret === undefined || !finishedHolds(masterSecret, Buffer.concat(transcript), finished)) {
-      return 'the DTLS handshake was altered on its way';
-    }
-    if (!this.#server.hasSrtpProfile) return 'the client does not support SRTP_AES128_CM_HMAC_SHA1_80';
+    if (!this.#server.isFinished(finished)) return 'the DTLS handshake was altered on its way';
     return undefined;
-  }
-
-  #connected(): void {
-    if (this.#state !== 'connecting') return;
-    this.#state = 'connected';
-    this.#firstHello = undefined;
-    this.events.onConnected(this.#server.keys);
   }
 
   #sendFlight(datagrams: Buffer[]): void {
@@ -289,12 +300,8 @@ export class DtlsSession {
   }
 }
 
-/**
- * What a client sends in the clear, by message number: we always ask for a cookie and a certificate, so there is only
- * one order.
- */
+/** What a client sends in the clear, by message number: we always ask for a certificate, so there is only one order. */
 const CLIENT_MESSAGES: readonly number[] = [
-  HandshakeType.clientHello,
   HandshakeType.clientHello,
   HandshakeType.certificate,
   HandshakeType.clientKeyExchange,

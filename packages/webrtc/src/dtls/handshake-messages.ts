@@ -1,11 +1,13 @@
-/** Handshake messages of a DTLS client: fragments in, whole messages in order out (RFC 6347 section 4.2.3). */
+/** Handshake messages (RFC 6347 section 4.2.3): of a client fragments in, whole messages in order out; ours are never cut. */
 
 export const HANDSHAKE_HEADER = 12;
 
 export const HandshakeType = {
   clientHello: 1,
-  helloVerifyRequest: 3,
+  serverHello: 2,
   certificate: 11,
+  serverKeyExchange: 12,
+  certificateRequest: 13,
   serverHelloDone: 14,
   certificateVerify: 15,
   clientKeyExchange: 16,
@@ -59,6 +61,17 @@ export function readFragments(record: Buffer): HandshakeFragment[] | undefined {
   return fragments;
 }
 
+/** A message of ours with its header. */
+export function handshakeMessage(type: number, messageSeq: number, ...parts: readonly Buffer[]): Buffer {
+  const body = Buffer.concat(parts);
+  const header = Buffer.alloc(HANDSHAKE_HEADER);
+  header[0] = type;
+  header.writeUIntBE(body.length, 1, 3);
+  header.writeUInt16BE(messageSeq, 4);
+  header.writeUIntBE(body.length, 9, 3);
+  return Buffer.concat([header, body]);
+}
+
 /**
  * Puts fragments together whatever their order and number of arrivals. Bounded: what does not fit is dropped, the
  * client retransmits.
@@ -88,7 +101,13 @@ export class HandshakeAssembler {
       this.#partials.set(fragment.messageSeq, partial);
       this.#buffered += length;
     }
-    for (let i = 0; i < fragment.data.length; i++) {
+    // Most messages come in one piece.
+    if (partial.missing === fragment.length && fragment.data.length === fragment.length) {
+      fragment.data.copy(partial.body);
+      partial.have.fill(1);
+      partial.missing = 0;
+    }
+    for (let i = 0; i < fragment.data.length && partial.missing > 0; i++) {
       const at = fragment.offset + i;
       if (partial.have[at] === 1) continue;
       partial.have[at] = 1;
@@ -102,12 +121,7 @@ export class HandshakeAssembler {
   take(): Buffer | undefined {
     const partial = this.#partials.get(this.next);
     if (partial === undefined || partial.missing > 0) return undefined;
-    const message = Buffer.alloc(HANDSHAKE_HEADER + partial.length);
-    message[0] = partial.type;
-    message.writeUIntBE(partial.length, 1, 3);
-    message.writeUInt16BE(this.next, 4);
-    message.writeUIntBE(partial.length, 9, 3);
-    partial.body.copy(message, HANDSHAKE_HEADER);
+    const message = handshakeMessage(partial.type, this.next, partial.body);
     this.#drop(this.next);
     this.next++;
     return message;

@@ -1,6 +1,8 @@
-/** DTLS 1.2 record layer (RFC 6347 section 4.1), reading only. */
+/** DTLS 1.2 record layer (RFC 6347 section 4.1). */
 
 export const RECORD_HEADER = 13;
+/** On the wire; later versions are smaller numbers. */
+export const DTLS_1_2 = 0xfefd;
 /** 2^14 plus the expansion a cipher may add (RFC 6347 section 4.1). */
 const MAX_RECORD_LENGTH = 16_384 + 2_048;
 
@@ -40,4 +42,15 @@ export function readRecords(datagram: Buffer): DtlsRecord[] | undefined {
     at = end;
   }
   return records.length === 0 ? undefined : records;
+}
+
+/** A record in the clear. */
+export function plainRecord(type: number, sequence: number, fragment: Buffer): Buffer {
+  const record = Buffer.alloc(RECORD_HEADER + fragment.length);
+  record[0] = type;
+  record.writeUInt16BE(DTLS_1_2, 1);
+  record.writeUIntBE(sequence, 5, 6);
+  record.writeUInt16BE(fragment.length, 11);
+  fragment.copy(record, RECORD_HEADER);
+  return record;
 }

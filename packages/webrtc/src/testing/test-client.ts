@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { DtlsClient, SrtcpSession, SrtpSession } from 'werift';
-import { createCertificate, type DtlsCertificate, SIGNATURE_HASH } from '../dtls/certificate.js';
+import { DtlsClient, HashAlgorithm, SignatureAlgorithm, SrtcpSession, SrtpSession } from 'werift';
+import { createCertificate, type DtlsCertificate } from '../dtls/certificate.js';
 import { channelPayload, writeChannelHeader } from '../relay/channel-data.js';
 import { longTermKey } from '../relay/relay-users.js';
 import { StreamFrames, streamFrame } from '../relay/stream-frames.js';
@@ -233,7 +233,7 @@ export class TestClient {
       transport: this.#dtlsSocket as never,
       cert: this.certificate.certPem,
       key: this.certificate.keyPem,
-      signatureHash: SIGNATURE_HASH,
+      signatureHash: { signature: SignatureAlgorithm.ecdsa_3, hash: HashAlgorithm.sha256_4 },
       srtpProfiles: [1],
       extendedMasterSecret: true,
     });

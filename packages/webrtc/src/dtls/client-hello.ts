@@ -1,0 +1,76 @@
+import { numbers16, WireReader } from './wire.js';
+
+export const Extension = {
+  supportedGroups: 10,
+  pointFormats: 11,
+  signatureAlgorithms: 13,
+  useSrtp: 14,
+  extendedMasterSecret: 23,
+  supportedVersions: 43,
+  renegotiationInfo: 0xff01,
+} as const;
+
+/** What a client offers (RFC 5246 section 7.4.1.2, RFC 6347 section 4.2.1). Lists that it did not send are undefined. */
+export interface ClientHello {
+  /** 0xFEFD is DTLS 1.2; later versions are smaller numbers. */
+  version: number;
+  random: Buffer;
+  cipherSuites: readonly number[];
+  compressionMethods: readonly number[];
+  /** RFC 8422 section 5.1.1. */
+  groups: readonly number[] | undefined;
+  /** RFC 5246 section 7.4.1.4.1, hash and signature in one number. */
+  signatureAlgorithms: readonly number[] | undefined;
+  /** RFC 5764 section 4.1.1. */
+  srtpProfiles: readonly number[] | undefined;
+  /** RFC 8446 section 4.2.1. */
+  supportedVersions: readonly number[] | undefined;
+  extendedMasterSecret: boolean;
+  /** RFC 5746: by the extension or by the signalling cipher suite. */
+  secureRenegotiation: boolean;
+  pointFormats: boolean;
+}
+
+const RANDOM_BYTES = 32;
+/** TLS_EMPTY_RENEGOTIATION_INFO_SCSV (RFC 5746 section 3.3). */
+const RENEGOTIATION_SUITE = 0x00ff;
+
+/** The body of a ClientHello; undefined when it is malformed. */
+export function readClientHello(body: Buffer): ClientHello | undefined {
+  const reader = new WireReader(body);
+  const version = reader.number(2);
+  const random = reader.take(RANDOM_BYTES);
+  reader.vector(1); // session id: nothing is ever resumed
+  reader.vector(1); // cookie: none was given out
+  const cipherSuites = numbers16(reader.vector(2));
+  const compressionMethods = [...reader.vector(1)];
+  const extensions = new Map<number, Buffer>();
+  if (!reader.isAtEnd) {
+    const list = new WireReader(reader.vector(2));
+    while (!list.isAtEnd) {
+      const type = list.number(2);
+      const data = list.vector(2);
+      if (!extensions.has(type)) extensions.set(type, data);
+    }
+    if (list.overrun) return undefined;
+  }
+  if (reader.overrun || !reader.isAtEnd) return undefined;
+
+  const list = (type: number, lengthBytes: 1 | 2) => {
+    const data = extensions.get(type);
+    return data && numbers16(new WireReader(data).vector(lengthBytes));
+  };
+  return {
+    version,
+    random,
+    cipherSuites,
+    compressionMethods,
+    groups: list(Extension.supportedGroups, 2),
+    signatureAlgorithms: list(Extension.signatureAlgorithms, 2),
+    srtpProfiles: list(Extension.useSrtp, 2),
+    supportedVersions: list(Extension.supportedVersions, 1),
+    extendedMasterSecret: extensions.has(Extension.extendedMasterSecret),
+    secureRenegotiation: extensions.has(Extension.renegotiationInfo) || cipherSuites.includes(RENEGOTIATION_SUITE),
+    pointFormats: extensions.has(Extension.pointFormats),
+  };
+}

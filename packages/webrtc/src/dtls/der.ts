@@ -1,0 +1,44 @@
+/** As much of DER (X.690) as a certificate takes. */
+
+export const Tag = {
+  integer: 0x02,
+  bitString: 0x03,
+  objectId: 0x06,
+  utf8String: 0x0c,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
+  sequence: 0x30,
+  set: 0x31,
+  /** `[0]`, constructed. */
+  context0: 0xa0,
+} as const;
+
+export function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const bytes = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >>> 8, length & 0xff];
+  return Buffer.concat([Buffer.of(tag, ...bytes), ...parts]);
+}
+
+export interface DerValue {
+  tag: number;
+  content: Buffer;
+  /** With tag and length. */
+  whole: Buffer;
+  /** Where the next value begins. */
+  end: number;
+}
+
+/** The value at an offset, as views; undefined when there is none or it runs over the end. */
+export function readDer(bytes: Buffer, at = 0): DerValue | undefined {
+  const tag = bytes[at];
+  const first = bytes[at + 1];
+  if (tag === undefined || first === undefined) return undefined;
+  const lengthBytes = first < 0x80 ? 0 : first & 0x7f;
+  const start = at + 2 + lengthBytes;
+  // 0x80 is an indefinite length, which DER does not have; certificates do not reach 16 MiB.
+  if (first === 0x80 || lengthBytes > 3 || start > bytes.length) return undefined;
+  const length = lengthBytes === 0 ? first : bytes.readUIntBE(at + 2, lengthBytes);
+  const end = start + length;
+  if (end > bytes.length) return undefined;
+  return { tag, content: bytes.subarray(start, end), whole: bytes.subarray(at, end), end };
+}

@@ -1,0 +1,78 @@
+import {
+  createECDH,
+  createPublicKey,
+  diffieHellman,
+  type ECDH,
+  generateKeyPairSync,
+  type JsonWebKey,
+  type KeyObject,
+} from 'node:crypto';
+
+/** Numbers of named curves (RFC 8422 section 5.1.1). */
+export const Group = { secp256r1: 23, x25519: 29 } as const;
+
+const X25519_BYTES = 32;
+
+/** Our half of an ephemeral Diffie-Hellman exchange. */
+export interface KeyExchange {
+  group: number;
+  /** As it travels. */
+  publicKey: Buffer;
+  /** The secret shared with the owner of that public key; undefined when the key is none. */
+  secret(theirs: Buffer): Buffer | undefined;
+}
+
+/** The first of our groups, X25519 before P-256, that the client offers; undefined when it offers none. */
+export function chooseGroup(offered: readonly number[]): number | undefined {
+  return [Group.x25519, Group.secp256r1].find((group) => offered.includes(group));
+}
+
+export function startKeyExchange(group: number): KeyExchange {
+  return group === Group.x25519 ? new X25519Exchange() : new P256Exchange();
+}
+
+/**
+ * Keys pass through JWK, their raw form in base64: OpenSSL 3 takes ten times as long to read one as DER.
+ */
+class X25519Exchange implements KeyExchange {
+  readonly group = Group.x25519;
+  readonly publicKey: Buffer;
+  readonly #privateKey: KeyObject;
+
+  constructor() {
+    const { publicKey, privateKey } = generateKeyPairSync('x25519');
+    this.#privateKey = privateKey;
+    this.publicKey = Buffer.from((publicKey.export({ format: 'jwk' }) as JsonWebKey).x ?? '', 'base64url');
+  }
+
+  secret(theirs: Buffer): Buffer | undefined {
+    if (theirs.length !== X25519_BYTES) return undefined;
+    try {
+      const key = { kty: 'OKP', crv: 'X25519', x: theirs.toString('base64url') };
+      const publicKey = createPublicKey({ key, format: 'jwk' });
+      return diffieHellman({ privateKey: this.#privateKey, publicKey });
+    } catch {
+      // OpenSSL refuses keys that would give a secret everybody knows (all zero, RFC 7748 section 6.1).
+      return undefined;
+    }
+  }
+}
+
+class P256Exchange implements KeyExchange {
+  readonly group = Group.secp256r1;
+  readonly publicKey: Buffer;
+  readonly #ecdh: ECDH = createECDH('prime256v1');
+
+  constructor() {
+    this.publicKey = this.#ecdh.generateKeys();
+  }
+
+  secret(theirs: Buffer): Buffer | undefined {
+    try {
+      return this.#ecdh.computeSecret(theirs);
+    } catch {
+      // Not a point of the curve.
+      return undefined;
+    }
+  }
+}

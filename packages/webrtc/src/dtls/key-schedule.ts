@@ -1,0 +1,84 @@
+import { createHash, createHmac } from 'node:crypto';
+
+const MASTER_SECRET_BYTES = 48;
+const VERIFY_DATA_BYTES = 12;
+/** SRTP_AES128_CM_HMAC_SHA1_80 (RFC 5764 section 4.1.2). */
+const SRTP_KEY_BYTES = 16;
+const SRTP_SALT_BYTES = 14;
+/** TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 (RFC 5288 section 3): no MAC keys, four bytes of each nonce. */
+const WRITE_KEY_BYTES = 16;
+const WRITE_IV_BYTES = 4;
+
+export interface SrtpKeyMaterial {
+  localKey: Buffer;
+  localSalt: Buffer;
+  remoteKey: Buffer;
+  remoteSalt: Buffer;
+}
+
+export interface RecordKeys {
+  key: Buffer;
+  /** The part of the nonce that is not sent. */
+  iv: Buffer;
+}
+
+export interface Randoms {
+  client: Buffer;
+  server: Buffer;
+}
+
+/** P_SHA256 of label and seed (RFC 5246 section 5). */
+export function prf(secret: Buffer, label: string, seed: Buffer, length: number): Buffer {
+  const labelled = Buffer.concat([Buffer.from(label, 'latin1'), seed]);
+  const blocks: Buffer[] = [];
+  let a: Buffer = labelled;
+  for (let have = 0; have < length; have += 32) {
+    a = createHmac('sha256', secret).update(a).digest();
+    blocks.push(createHmac('sha256', secret).update(a).update(labelled).digest());
+  }
+  return Buffer.concat(blocks).subarray(0, length);
+}
+
+/** RFC 5246 section 8.1. */
+export function masterSecret(preMaster: Buffer, randoms: Randoms): Buffer {
+  return prf(preMaster, 'master secret', Buffer.concat([randoms.client, randoms.server]), MASTER_SECRET_BYTES);
+}
+
+/** Bound to the handshake up to ClientKeyExchange (RFC 7627 section 4). */
+export function extendedMasterSecret(preMaster: Buffer, transcript: readonly Buffer[]): Buffer {
+  return prf(preMaster, 'extended master secret', sha256(transcript), MASTER_SECRET_BYTES);
+}
+
+/** RFC 5246 section 6.3. */
+export function recordKeys(master: Buffer, randoms: Randoms): { client: RecordKeys; server: RecordKeys } {
+  const seed = Buffer.concat([randoms.server, randoms.client]);
+  const take = cutter(prf(master, 'key expansion', seed, 2 * (WRITE_KEY_BYTES + WRITE_IV_BYTES)));
+  const keys = [take(WRITE_KEY_BYTES), take(WRITE_KEY_BYTES)] as const;
+  const ivs = [take(WRITE_IV_BYTES), take(WRITE_IV_BYTES)] as const;
+  return { client: { key: keys[0], iv: ivs[0] }, server: { key: keys[1], iv: ivs[1] } };
+}
+
+/** Keys of the media, as the server sees them (RFC 5764 section 4.2). */
+export function srtpKeys(master: Buffer, randoms: Randoms): SrtpKeyMaterial {
+  const seed = Buffer.concat([randoms.client, randoms.server]);
+  const take = cutter(prf(master, 'EXTRACTOR-dtls_srtp', seed, 2 * (SRTP_KEY_BYTES + SRTP_SALT_BYTES)));
+  const [remoteKey, localKey] = [take(SRTP_KEY_BYTES), take(SRTP_KEY_BYTES)];
+  const [remoteSalt, localSalt] = [take(SRTP_SALT_BYTES), take(SRTP_SALT_BYTES)];
+  return { localKey, localSalt, remoteKey, remoteSalt };
+}
+
+/** What a Finished carries (RFC 5246 section 7.4.9) after these messages. */
+export function verifyData(master: Buffer, side: 'client' | 'server', transcript: readonly Buffer[]): Buffer {
+  return prf(master, `${side} finished`, sha256(transcript), VERIFY_DATA_BYTES);
+}
+
+function sha256(parts: readonly Buffer[]): Buffer {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part);
+  return hash.digest();
+}
+
+function cutter(bytes: Buffer): (length: number) => Buffer {
+  let at = 0;
+  return (length) => bytes.subarray(at, (at += length));
+}

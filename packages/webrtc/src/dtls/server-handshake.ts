@@ -1,0 +1,231 @@
+import { randomBytes, sign, timingSafeEqual } from 'node:crypto';
+import type { Identity } from './certificate.js';
+import { type ClientHello, Extension, readClientHello } from './client-hello.js';
+import { HANDSHAKE_HEADER, handshakeMessage, HandshakeType } from './handshake-messages.js';
+import { chooseGroup, Group, type KeyExchange, startKeyExchange } from './key-exchange.js';
+import {
+  extendedMasterSecret,
+  masterSecret,
+  type RecordKeys,
+  recordKeys,
+  type SrtpKeyMaterial,
+  srtpKeys,
+  verifyData,
+} from './key-schedule.js';
+import { openRecord, sealRecord } from './record-cipher.js';
+import { ContentType, DTLS_1_2, type DtlsRecord, plainRecord } from './records.js';
+import { u16, u8, vector, WireReader } from './wire.js';
+
+/** SRTP_AES128_CM_HMAC_SHA1_80 (RFC 5764 section 4.1.2), the one every browser must have (RFC 8827 section 6.5). */
+const SRTP_PROFILE = 1;
+/** TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, the one every browser must have (RFC 8827 section 6.5). */
+const CIPHER_SUITE = 0xc02b;
+const NO_COMPRESSION = 0;
+const NAMED_CURVE = 3;
+const ECDSA_SHA256 = 0x0403;
+/** SHA-256, SHA-384 and SHA-512, each with ECDSA and RSA: what clients may prove their keys with. */
+const CLIENT_SIGNATURES = [0x0403, 0x0503, 0x0603, 0x0401, 0x0501, 0x0601];
+const CLIENT_KEY_TYPES = Buffer.of(64, 1);
+/** Datagrams of a flight stay under this. */
+const MAX_DATAGRAM = 1_200;
+
+/**
+ * The server's side of one DTLS 1.2 handshake (RFC 6347 section 4.2, RFC 5246 section 7): whole messages in, flights out.
+ * Order, repetition and what the client has to prove are its caller's affair.
+ *
+ * No cookie is asked for: DTLS is only heard from addresses that answered ICE's checks.
+ */
+export class ServerHandshake {
+  /** Messages with headers, from the ClientHello on. */
+  #transcript: Buffer[] = [];
+  #hello: ClientHello | undefined;
+  #serverRandom: Buffer = Buffer.alloc(0);
+  #exchange: KeyExchange | undefined;
+  #master: Buffer | undefined;
+  #keys: { client: RecordKeys; server: RecordKeys } | undefined;
+  #plainSequence = 0;
+  #sealedSequence = 0;
+  /** DER; empty when the client sent none. */
+  clientCertificate: Buffer | undefined;
+  #proof: { before: number; message: Buffer } | undefined;
+
+  constructor(private readonly identity: Identity) {}
+
+  /** Whether encrypted records can be read. */
+  get hasKeys(): boolean {
+    return this.#keys !== undefined;
+  }
+
+  /** CertificateVerify and the messages before it. */
+  get proof(): { transcript: Buffer; message: Buffer } | undefined {
+    const proof = this.#proof;
+    return proof && { transcript: Buffer.concat(this.#transcript.slice(0, proof.before)), message: proof.message };
+  }
+
+  /** Keys of the media; only after the handshake. */
+  get srtpKeys(): SrtpKeyMaterial {
+    if (this.#master === undefined) throw new Error('no handshake has taken place');
+    return srtpKeys(this.#master, this.#randoms);
+  }
+
+  /** Begins (anew) with a ClientHello. Answers with the datagrams to send, or with a reason why it cannot. */
+  begin(message: Buffer): Buffer[] | string {
+    const hello = readClientHello(message.subarray(HANDSHAKE_HEADER));
+    if (hello === undefined) return 'the client sent a malformed hello';
+    const reason = objectionTo(hello);
+    if (reason !== undefined) return reason;
+    // Without a list any group will do (RFC 8422 section 4).
+    const group = chooseGroup(hello.groups ?? [Group.secp256r1]);
+    if (group === undefined) return 'the client offers neither X25519 nor P-256';
+    this.#hello = hello;
+    this.#serverRandom = randomBytes(32);
+    this.#exchange = startKeyExchange(group);
+    this.#master = undefined;
+    this.#keys = undefined;
+    this.#proof = undefined;
+    this.clientCertificate = undefined;
+    const flight = [
+      handshakeMessage(HandshakeType.serverHello, 0, this.#serverHello(hello)),
+      handshakeMessage(HandshakeType.certificate, 1, vector(3, vector(3, this.identity.der))),
+      handshakeMessage(HandshakeType.serverKeyExchange, 2, this.#keyExchange(this.#exchange)),
+      handshakeMessage(
+        HandshakeType.certificateRequest,
+        3,
+        vector(1, CLIENT_KEY_TYPES),
+        vector(2, u16(...CLIENT_SIGNATURES)),
+        vector(2),
+      ),
+      handshakeMessage(HandshakeType.serverHelloDone, 4),
+    ];
+    this.#transcript = [message, ...flight];
+    return intoDatagrams(flight.map((each) => plainRecord(ContentType.handshake, this.#plainSequence++, each)));
+  }
+
+  /** Certificate, ClientKeyExchange or CertificateVerify, in this order. False: it makes no sense. */
+  add(message: Buffer): boolean {
+    const body = message.subarray(HANDSHAKE_HEADER);
+    const before = this.#transcript.length;
+    this.#transcript.push(message);
+    switch (message[0]) {
+      case HandshakeType.certificate: {
+        const list = new WireReader(new WireReader(body).vector(3));
+        this.clientCertificate = list.vector(3);
+        return true;
+      }
+      case HandshakeType.clientKeyExchange:
+        return this.#agree(new WireReader(body).vector(1));
+      case HandshakeType.certificateVerify:
+        this.#proof = { before, message };
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Whether this is the Finished of a client that saw the same handshake (RFC 5246 section 7.4.9). */
+  isFinished(message: Buffer): boolean {
+    if (this.#master === undefined) return false;
+    const expected = verifyData(this.#master, 'client', this.#transcript);
+    const given = message.subarray(HANDSHAKE_HEADER);
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  }
+
+  /** Answers the client's Finished, which has been checked: ChangeCipherSpec and our Finished. */
+  finish(finished: Buffer): Buffer[] {
+    if (this.#master === undefined || this.#keys === undefined) throw new Error('no keys have been agreed');
+    this.#transcript.push(finished);
+    const body = verifyData(this.#master, 'server', this.#transcript);
+    const change = plainRecord(ContentType.changeCipherSpec, this.#plainSequence++, u8(1));
+    this.#transcript = [];
+    this.#exchange = undefined;
+    return intoDatagrams([
+      change,
+      this.#seal(ContentType.handshake, handshakeMessage(HandshakeType.finished, 5, body)),
+    ]);
+  }
+
+  /** Plaintext of an encrypted record; undefined when it is not authentic. */
+  open(record: DtlsRecord): Buffer | undefined {
+    return this.#keys && openRecord(this.#keys.client, record);
+  }
+
+  /** One encrypted alert record. */
+  alert(level: number, description: number): Buffer {
+    return this.#seal(ContentType.alert, Buffer.of(level, description));
+  }
+
+  get #randoms(): { client: Buffer; server: Buffer } {
+    return { client: this.#hello?.random ?? Buffer.alloc(0), server: this.#serverRandom };
+  }
+
+  #seal(type: number, plain: Buffer): Buffer {
+    if (this.#keys === undefined) throw new Error('no keys have been agreed');
+    return sealRecord(this.#keys.server, type, this.#sealedSequence++, plain);
+  }
+
+  #agree(theirs: Buffer): boolean {
+    const preMaster = this.#exchange?.secret(theirs);
+    if (preMaster === undefined) return false;
+    this.#master = this.#hello?.extendedMasterSecret
+      ? extendedMasterSecret(preMaster, this.#transcript)
+      : masterSecret(preMaster, this.#randoms);
+    this.#keys = recordKeys(this.#master, this.#randoms);
+    return true;
+  }
+
+  #serverHello(hello: ClientHello): Buffer {
+    const extensions: Buffer[] = [];
+    const extension = (type: number, data: Buffer) => extensions.push(u16(type), vector(2, data));
+    if (hello.secureRenegotiation) extension(Extension.renegotiationInfo, vector(1));
+    if (hello.extendedMasterSecret) extension(Extension.extendedMasterSecret, Buffer.alloc(0));
+    // Uncompressed points only.
+    if (hello.pointFormats) extension(Extension.pointFormats, vector(1, u8(0)));
+    // The profile, and no master key identifier.
+    extension(Extension.useSrtp, Buffer.concat([vector(2, u16(SRTP_PROFILE)), vector(1)]));
+    return Buffer.concat([
+      u16(DTLS_1_2),
+      this.#serverRandom,
+      vector(1),
+      u16(CIPHER_SUITE),
+      u8(NO_COMPRESSION),
+      vector(2, ...extensions),
+    ]);
+  }
+
+  /** RFC 8422 section 5.4: our public key, signed with the randoms by the key of our certificate. */
+  #keyExchange({ group, publicKey }: KeyExchange): Buffer {
+    const parameters = Buffer.concat([u8(NAMED_CURVE), u16(group), vector(1, publicKey)]);
+    const { client, server } = this.#randoms;
+    const signature = sign('sha256', Buffer.concat([client, server, parameters]), this.identity.key);
+    return Buffer.concat([parameters, u16(ECDSA_SHA256), vector(2, signature)]);
+  }
+}
+
+function objectionTo(hello: ClientHello): string | undefined {
+  if (hello.version !== DTLS_1_2 || hello.supportedVersions?.includes(DTLS_1_2) === false) {
+    return 'the client does not support DTLS 1.2';
+  }
+  if (!hello.cipherSuites.includes(CIPHER_SUITE) || !hello.compressionMethods.includes(NO_COMPRESSION)) {
+    return 'the client does not support TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256';
+  }
+  if (hello.signatureAlgorithms?.includes(ECDSA_SHA256) === false)
+    return 'the client does not support ECDSA with SHA-256';
+  if (hello.srtpProfiles?.includes(SRTP_PROFILE) !== true) {
+    return 'the client does not support SRTP_AES128_CM_HMAC_SHA1_80';
+  }
+  return undefined;
+}
+
+function intoDatagrams(records: readonly Buffer[]): Buffer[] {
+  const datagrams: Buffer[][] = [];
+  let length = Number.POSITIVE_INFINITY;
+  for (const record of records) {
+    if (length + record.length > MAX_DATAGRAM) {
+      datagrams.push([]);
+      length = 0;
+    }
+    datagrams.at(-1)?.push(record);
+    length += record.length;
+  }
+  return datagrams.map((each) => Buffer.concat(each));
+}

@@ -12,6 +12,7 @@ import { Closing } from './closing.js';
 import { builtInKinds, openPhones, openRecordings } from './components.js';
 import { joinCluster, type Cluster } from './cluster.js';
 import { type ServedFiles, servedFiles } from './served-files.js';
+import { openInspection } from './inspection.js';
 import { metricsReport } from './metrics-report.js';
 import { MediaTraffic } from './media-traffic.js';
 import { registerNodeFunctions } from './node-functions.js';
@@ -150,6 +151,8 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     const joined = cluster;
     closing.last('cluster', () => joined.close());
     registerNodeFunctions(joined, rooms, health);
+    const inspection = await openInspection({ settings, system, cluster, rooms, engine, log });
+    closing.last('inspection', () => inspection?.close());
   }
   const service = cluster?.rooms ?? rooms;
   const files = servedFiles({ settings, system, hls, cluster });

@@ -1,4 +1,8 @@
 /** What tools may ask a running node: the wire, a client, and (loaded when it is started) the answering side. */
+import type { Inspection } from './answering/start.js';
+import type { InspectionMode } from './protocol/wire.js';
+import type { InspectionSources } from './sources.js';
+
 export * from './protocol/wire.js';
 export { InspectionError } from './errors.js';
 export {
@@ -16,6 +20,25 @@ export type {
   RequestFields,
   StreamFields,
 } from './protocol/types.js';
+
+export type { Inspection } from './answering/start.js';
+export type {
+  ClusterEvent,
+  EventsSource,
+  InspectionSources,
+  LinkLine,
+  LinksSource,
+  LogSource,
+  PlacementSource,
+  RoomsSource,
+} from './sources.js';
+
+/** The answering side of a node. Loaded when it is wanted: a tool starts faster without. */
+export async function startInspection(sources: InspectionSources, mode: InspectionMode): Promise<Inspection> {
+  const { start } = await import('./answering/start.js');
+
+  return start(sources, mode);
+}
 
 /** Schemas of all requests, answers and items. Not loaded with the rest: a tool starts faster without. */
 export const loadSchemas = () => import('./protocol/schemas.js');

@@ -10,7 +10,7 @@ export const nodeName = z.string().min(3).max(255);
 /** Path of an actor (`rooms/kitchen/peers/ann`, with or without a leading slash), its path and number, or a registered name. */
 export const actorId = z.string().min(1).max(1_024);
 export const roomId = z.string().min(1).max(1_024);
-/** `*` stands for any part of one segment, `**` for any part. */
+/** Each `*` stands for any text, slashes included. */
 export const pattern = z.string().min(1).max(1_024);
 
 /** Lines at most. */

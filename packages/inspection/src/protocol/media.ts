@@ -51,8 +51,8 @@ export const room = {
         ice: z.string().nullable(),
         dtls: z.string().nullable(),
         tracks: z.array(track),
-        inBps: z.number().nullable(),
-        outBps: z.number().nullable(),
+        bytesReceived: count.nullable(),
+        bytesSent: count.nullable(),
         estimationBps: z.number().nullable(),
         roundTripMs: ms.nullable(),
       }),
@@ -152,6 +152,9 @@ export const component = {
     node: nodeName,
     /** Endpoints whose tracks it receives; null: its kind receives none. */
     subscribeMode: z.enum(['auto', 'manual']).nullable(),
+    /** Endpoints that the API chose. */
+    origins: z.array(z.string()),
+    receives: z.array(z.object({ trackId: z.string(), origin: z.string() })),
     /** What its kind tells of itself: state, lag, files, upload. null: nothing. */
     details: json,
   }),

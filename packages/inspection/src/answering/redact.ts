@@ -1,0 +1,227 @@
+import { isSecretKey, MASK } from '@bloom/log';
+
+/** What may be shown of a value. */
+export interface Cut {
+  /** Levels of nesting. */
+  depth: number;
+  /** Length of its JSON text, roughly. */
+  bytes: number;
+}
+
+export interface Shown {
+  /** Plain JSON. */
+  value: unknown;
+  /** Something was left out. */
+  truncated: boolean;
+  /** Values that were replaced. */
+  redacted: number;
+}
+
+/** Names of fields that are secret here beyond those of the log. */
+const MORE_SECRET_KEYS = /(^|_)(pwd|pass|passphrase|access_key_id|access_key|api_key|signing_key|signature|nonce)$/;
+
+/**
+ * Secrets inside texts, by their looks: tokens of peers (Phoenix), JSON web tokens, bearer headers, ICE passwords of
+ * session descriptions, and secret fields of JSON texts. The first group is what may be shown of the find.
+ */
+const SECRET_TEXTS: readonly RegExp[] = [
+  /()\bSFMyNTY\.[\w-]+\.[\w-]+/g,
+  /()\beyJ[\w-]{5,}\.[\w-]+\.[\w-]+/g,
+  /\b(Bearer\s+)[^\s"',]+/gi,
+  /\b(a=ice-pwd:)[^\s\\]+/g,
+  /(\\?"[\w-]*(?:token|password|passwd|pwd|secret|cookie|authorization|credentials?|private_?key|access_?key)\\?"\s*:\s*\\?")(?:[^"\\]|\\[^"])*/gi,
+];
+
+/** Longest text that is shown. */
+const MAX_TEXT = 65_536;
+/** Looked through beyond that, so that no half of a secret is left at the end. */
+const MAX_SECRET = 4_096;
+
+/** What stands for a part that is not shown. */
+const NESTED = '<nested>';
+
+/** Replaces secrets and cuts, on the side that answers. Knows the node's own secrets by value, all others by name and looks. */
+export class Redactor {
+  readonly #mask: (text: string) => string;
+
+  /** `mask` replaces the secrets that are known (`createMasker`). */
+  constructor(mask: (text: string) => string) {
+    this.#mask = mask;
+  }
+
+  /** A text without secrets, at most 64 Ki characters of it. */
+  text(text: string): string {
+    let shown = this.#mask(text.slice(0, MAX_TEXT + MAX_SECRET));
+    for (const pattern of SECRET_TEXTS) shown = shown.replaceAll(pattern, `$1${MASK}`);
+
+    return shown.slice(0, MAX_TEXT);
+  }
+
+  /** Plain JSON without secrets, cut. Never throws, and calls nothing of the value but getters. */
+  show(value: unknown, cut: Cut): Shown {
+    const state: State = { left: cut.bytes, truncated: false, redacted: 0 };
+    let shown: unknown;
+    try {
+      shown = this.#show(value, cut.depth, state);
+    } catch (error) {
+      shown = `<unprintable: ${this.text(error instanceof Error ? error.message : 'no error')}>`;
+    }
+
+    return { value: shown, truncated: state.truncated, redacted: state.redacted };
+  }
+
+  #show(value: unknown, depth: number, state: State): unknown {
+    switch (typeof value) {
+      case 'string':
+        return this.#string(value, state);
+      case 'number':
+        state.left -= 8;
+        return Number.isFinite(value) ? value : String(value);
+      case 'boolean':
+        state.left -= 5;
+        return value;
+      case 'bigint':
+        return this.#string(String(value), state);
+      case 'undefined':
+        state.left -= 4;
+        return null;
+      case 'object':
+        return value === null ? null : this.#object(value, depth, state);
+      default:
+        return `<${typeof value}>`;
+    }
+  }
+
+  #string(text: string, state: State): string {
+    // Masked before it is cut: half a secret is not known any more.
+    const masked = this.text(text);
+    if (masked !== text && text.length <= MAX_TEXT) state.redacted++;
+    const room = Math.max(0, state.left - 2);
+    state.left -= masked.length + 2;
+    if (masked.length <= room && text.length <= MAX_TEXT) return masked;
+    state.truncated = true;
+    // Not in the middle of a pair of surrogates: half of one cannot travel as text.
+    const end = room > 0 && /[\uD800-\uDBFF]/.test(masked[room - 1] as string) ? room - 1 : room;
+
+    return `${masked.slice(0, end)}…`;
+  }
+
+  #object(value: object, depth: number, state: State): unknown {
+    if (value instanceof Error) return this.#string(`${value.name}: ${value.message}`, state);
+    if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
+    if (ArrayBuffer.isView(value)) return `<${value.byteLength} bytes>`;
+    if (value instanceof ArrayBuffer) return `<${value.byteLength} bytes>`;
+    if (value instanceof Promise) return '<promise>';
+    if (isActorRef(value)) return this.#string(`<actor ${value.path}>`, state);
+    if (depth <= 0) {
+      state.truncated = true;
+      return NESTED;
+    }
+    state.left -= 2;
+    if (Array.isArray(value)) return this.#list(value, depth, state);
+    if (value instanceof Set) return this.#list(value, depth, state);
+    if (value instanceof Map) return this.#fields(value as Map<unknown, unknown>, depth, state);
+
+    return this.#fields(ownFields(value), depth, state);
+  }
+
+  #list(items: Iterable<unknown> & ({ length: number } | { size: number }), depth: number, state: State): unknown[] {
+    const total = 'length' in items ? items.length : items.size;
+    const shown: unknown[] = [];
+    for (const item of items) {
+      if (state.left <= 0) {
+        state.truncated = true;
+        shown.push(`<${total - shown.length} more>`);
+        break;
+      }
+      shown.push(this.#show(item, depth - 1, state));
+      state.left -= 1;
+    }
+
+    return shown;
+  }
+
+  #fields(fields: Iterable<[unknown, unknown]>, depth: number, state: State): Record<string, unknown> {
+    const shown: [string, unknown][] = [];
+    for (const [name, value] of fields) {
+      if (value === undefined || typeof value === 'function') continue;
+      if (state.left <= 0) {
+        state.truncated = true;
+        shown.push(['…', '<more>']);
+        break;
+      }
+      const key = this.#string(typeof name === 'string' ? name : this.#keyText(name), state);
+      if (isSecretName(key) && value !== null && value !== '') {
+        state.redacted++;
+        shown.push([key, MASK]);
+      } else shown.push([key, this.#show(value, depth - 1, state)]);
+    }
+
+    // Not by assignment: a name may be `__proto__`.
+    return Object.fromEntries(shown);
+  }
+
+  #keyText(key: unknown): string {
+    return typeof key === 'object' && key !== null ? '<object>' : String(key);
+  }
+}
+
+interface State {
+  /** Of the JSON text. */
+  left: number;
+  truncated: boolean;
+  redacted: number;
+}
+
+/** Whether a field of that name is secret whatever its value. */
+export function isSecretName(name: string): boolean {
+  const snake = name
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replaceAll(/[-.\s]/g, '_')
+    .toLowerCase();
+
+  return isSecretKey(snake) || MORE_SECRET_KEYS.test(snake);
+}
+
+function isActorRef(value: object): value is { path: string } {
+  return 'path' in value && 'key' in value && typeof value.path === 'string' && typeof value.key === 'string';
+}
+
+function* ownFields(value: object): Generator<[string, unknown]> {
+  for (const name of Object.keys(value)) {
+    let field: unknown;
+    try {
+      field = (value as Record<string, unknown>)[name];
+    } catch {
+      field = '<unreadable>';
+    }
+    yield [name, field];
+  }
+}
+
+/** The part of a plain value that a path of names, indexes and `*` between dots points at; `*` gives a list or a record. */
+export function part(value: unknown, path: string): unknown {
+  return step(value, path.split('.').slice(0, 16));
+}
+
+function step(value: unknown, names: readonly string[]): unknown {
+  const [name, ...rest] = names;
+  if (name === undefined) return value;
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (value instanceof Map) return step(Object.fromEntries([...value].map(([k, v]) => [String(k), v])), names);
+  if (value instanceof Set) return step([...value], names);
+  if (name === '*' && Array.isArray(value)) {
+    return value.map((item) => step(item, rest)).filter((item) => item !== undefined);
+  }
+  if (name === '*') {
+    const found = Object.keys(value).map((key): [string, unknown] => [key, field(value, key, rest)]);
+    return Object.fromEntries(found.filter(([, item]) => item !== undefined));
+  }
+
+  return Object.hasOwn(value, name) ? field(value, name, rest) : undefined;
+}
+
+/** A secret stays one when its name is only on the way to what is shown. */
+function field(value: object, name: string, rest: readonly string[]): unknown {
+  return isSecretName(name) ? MASK : step((value as Record<string, unknown>)[name], rest);
+}

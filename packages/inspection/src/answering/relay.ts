@@ -1,0 +1,80 @@
+import { later, type ActorRef, type ActorSystem, type Behaviour } from '@bloom/actors';
+import type { InspectionProtocol, SinkProtocol, SinkRef, StreamEnd, StreamEnded } from '../protocol/wire.js';
+
+/** As for a stream of this node: a tool that takes nothing for this long is not read by anybody. */
+const TAKE_TIMEOUT_MS = 5_000;
+
+export interface RelayOptions {
+  system: ActorSystem;
+  /** Name of this node. */
+  self: string;
+  stream: string;
+  /** The tool. */
+  sink: SinkRef;
+  /** The node that answers. */
+  source: ActorRef<InspectionProtocol>;
+  onEnd(): void;
+}
+
+/**
+ * Passes a stream of another node on to a tool that has a link to this one only. It is an actor, so that each side hears
+ * of the other's end by watching it: the source of the tool's, the tool of the source's.
+ */
+export class Relay {
+  readonly ref: ActorRef<SinkProtocol>;
+  readonly #options: RelayOptions;
+  readonly #unwatch: (() => void)[];
+  #over = false;
+
+  constructor(options: RelayOptions) {
+    this.#options = options;
+    const { system, sink, source } = options;
+    this.ref = system.spawn(this.#behaviour());
+    this.#unwatch = [system.monitor(sink, () => this.#close()), system.monitor(source, () => this.abort('lost'))];
+  }
+
+  /** Tells the source, which tells the end. */
+  end(_reason: StreamEnd): void {
+    const { system, source, stream } = this.#options;
+    system.cast(source, { type: 'unsubscribe', stream });
+  }
+
+  abort(reason: StreamEnd): void {
+    const { stream, self } = this.#options;
+    this.#tell({ stream, node: self, reason, message: null, sent: 0, dropped: 0, costMs: null });
+    this.#close();
+  }
+
+  /** It never came to be. */
+  abandon(): void {
+    this.#close();
+  }
+
+  #tell(end: StreamEnded): void {
+    if (!this.#over) this.#options.system.cast(this.#options.sink, { type: 'ended', ...end });
+  }
+
+  #close(): void {
+    if (this.#over) return;
+    this.#over = true;
+    for (const unwatch of this.#unwatch) unwatch();
+    void this.#options.system.stop(this.ref);
+    this.#options.onEnd();
+  }
+
+  #behaviour(): Behaviour<SinkProtocol, null> {
+    const { system, sink } = this.#options;
+
+    return {
+      kind: 'inspection-relay',
+      init: () => null,
+      handlers: {
+        items: (_state, message) => later(system.call(sink, message, TAKE_TIMEOUT_MS)),
+        ended: (_state, message) => {
+          this.#tell(message);
+          this.#close();
+        },
+      },
+    };
+  }
+}

@@ -1,0 +1,105 @@
+import { later, type Behaviour } from '@bloom/actors';
+import { createMasker } from '@bloom/log';
+import { actorAnswers, actorProducers } from '../answers/actors.js';
+import { findActor } from '../answers/actor-lines.js';
+import { clusterAnswers, clusterProducers } from '../answers/cluster.js';
+import { Drain } from '../answers/drain.js';
+import { FaultBook } from '../answers/fault-book.js';
+import { logAnswers, logProducers } from '../answers/logs.js';
+import { mediaAnswers } from '../answers/media.js';
+import { placementAnswers } from '../answers/placement.js';
+import { processAnswers, processProducers } from '../answers/process.js';
+import { ProcessFigures } from '../process/figures.js';
+import { INSPECTION_ACTOR, type InspectionMode, type InspectionProtocol } from '../protocol/wire.js';
+import type { InspectionSources } from '../sources.js';
+import type { Environment } from './environment.js';
+import { Inspector } from './inspector.js';
+import { Redactor } from './redact.js';
+
+export interface Inspection {
+  /** The same answers for other askers of this process, such as the functions for Erlang. */
+  readonly inspector: Inspector;
+  /** Undoes what tools did, ends all streams and answers nobody any more. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Requests that wait at once: a tool asks a few at a time. */
+const MAX_WAITING = 1_000;
+
+/** Answers tools from now on, under the registered name `inspection`. */
+export function start(sources: InspectionSources, mode: InspectionMode): Inspection {
+  const { system, remote, self, log, members, rooms, placement } = sources;
+  const now = sources.now ?? Date.now;
+  const redactor = new Redactor(createMasker(sources.secrets));
+  const figures = new ProcessFigures();
+  const drain = new Drain({
+    rooms,
+    log,
+    now,
+    changed: (event, reason) => sources.events.note(event, self, reason),
+  });
+  const faults = new FaultBook({ log, now, drain });
+  const environment: Environment = {
+    self,
+    system,
+    log,
+    redactor,
+    clock: now,
+    members,
+    remote: (node, name) => remote.remote(node, name),
+    knowsActor: (id) => findActor(system, id) !== undefined,
+    knowsRoom: (room) => rooms.views().some(({ id }) => id === room),
+  };
+  const inspector: Inspector = new Inspector({
+    environment,
+    mode,
+    answers: {
+      ...clusterAnswers({ sources, mode, inspector: () => inspector, figures, drain, faults, now }),
+      ...actorAnswers({ self, system, redactor, inspector: () => inspector, faults, log, now }),
+      ...processAnswers({ sources, figures, now }),
+      ...mediaAnswers({ sources, redactor, inspector: () => inspector }),
+      ...placementAnswers({ self, placement, inspector: () => inspector, now }),
+      ...logAnswers({ sources, redactor, faults, now }),
+    },
+    producers: {
+      ...clusterProducers(sources),
+      ...actorProducers({ self, system, redactor }),
+      ...processProducers({ sources, figures, now }),
+      ...logProducers({ sources, redactor }),
+    },
+  });
+  const actor = system.spawn(behaviour(inspector), {
+    name: INSPECTION_ACTOR,
+    mailbox: { limit: MAX_WAITING },
+    supervise: 'restart',
+  });
+  system.register(INSPECTION_ACTOR, actor);
+  let closed: Promise<void> | undefined;
+
+  return {
+    inspector,
+    close: () => {
+      closed ??= (async () => {
+        inspector.close();
+        faults.close();
+        drain.close();
+        figures.close();
+        await system.stop(actor);
+      })();
+      return closed;
+    },
+  };
+}
+
+/** Holds up nobody: answers come when they are ready. */
+function behaviour(inspector: Inspector): Behaviour<InspectionProtocol, null> {
+  return {
+    kind: 'inspection',
+    init: () => null,
+    handlers: {
+      ask: (_state, message) => later(inspector.ask(message)),
+      subscribe: (_state, message) => later(inspector.subscribe(message)),
+      unsubscribe: (_state, { stream }) => inspector.unsubscribe(stream),
+    },
+  };
+}

@@ -1,0 +1,169 @@
+import { ActorError, type ActorSystem } from '@bloom/actors';
+import type { SinkRef, StreamEnd } from '../protocol/wire.js';
+
+/** Items on their way at once, and waiting: more are dropped and counted. */
+const MAX_BATCH = 100;
+const MAX_WAITING = 1_000;
+/** A tool that takes nothing for this long is not read by anybody. */
+const TAKE_TIMEOUT_MS = 5_000;
+
+export interface StreamOptions {
+  system: ActorSystem;
+  /** Name of this node. */
+  node: string;
+  stream: string;
+  sink: SinkRef;
+  /** Items at most; null: bounded by time alone. */
+  limit: number | null;
+  withinMs: number | null;
+  /** It is over, and its place free. */
+  onEnd(): void;
+}
+
+/** One subscription: items to one tool, in order, until its limit, its time, or the end of either side. */
+export class Stream {
+  #stopSource: (() => void) | undefined;
+  /** Mean cost of an item, told at the end. */
+  costMs: number | null = null;
+  readonly #options: StreamOptions;
+  readonly #waiting: unknown[] = [];
+  readonly #timer: unknown;
+  readonly #unwatch: () => void;
+  /** Producers that wait for room. */
+  #roomWanted: (() => void)[] = [];
+  #taken = 0;
+  #sent = 0;
+  #dropped = 0;
+  #sending = false;
+  /** Nothing is taken any more; what waits is still sent, then this is told. */
+  #closing: { reason: StreamEnd; message: string | null } | undefined;
+  #over = false;
+
+  constructor(options: StreamOptions) {
+    this.#options = options;
+    const { system, sink, withinMs } = options;
+    this.#timer = withinMs === null ? undefined : setTimeout(() => this.end('time'), withinMs);
+    // The tool, or the node that relays for it.
+    this.#unwatch = system.monitor(sink, () => this.#finish('lost', null));
+  }
+
+  /** What stops the producer, which is going by now. */
+  runs(stop: () => void): void {
+    if (this.open) this.#stopSource = stop;
+    else stop();
+  }
+
+  /** It never came to be: nobody is told. */
+  abandon(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#release();
+    this.#unwatch();
+    this.#options.onEnd();
+  }
+
+  get open(): boolean {
+    return this.#closing === undefined && !this.#over;
+  }
+
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Adds what was dropped before it came here. */
+  countDropped(items: number): void {
+    this.#dropped += items;
+  }
+
+  /** False when it was not taken: no room, or over. */
+  push(item: unknown): boolean {
+    if (!this.open) return false;
+    if (this.#waiting.length >= MAX_WAITING) {
+      this.#dropped++;
+      return false;
+    }
+    this.#waiting.push(item);
+    this.#taken++;
+    if (this.#taken === this.#options.limit) this.end('limit');
+    void this.#send();
+
+    return true;
+  }
+
+  /** As `push`, for what must not be lost: resolves when there is room for the next one. False: over. */
+  async write(item: unknown): Promise<boolean> {
+    while (this.open && this.#waiting.length >= 4) {
+      await new Promise<void>((resolve) => this.#roomWanted.push(resolve));
+    }
+
+    return this.push(item);
+  }
+
+  /** Takes nothing more, sends what is waiting, tells the end. Idempotent. */
+  end(reason: StreamEnd, message: string | null = null): void {
+    if (!this.open) return;
+    this.#closing = { reason, message };
+    this.#release();
+    void this.#send();
+  }
+
+  /** At once: nobody takes what is waiting. */
+  abort(reason: StreamEnd): void {
+    this.#finish(reason, null);
+  }
+
+  async #send(): Promise<void> {
+    if (this.#sending || this.#over) return;
+    this.#sending = true;
+    const { system, sink, stream, node } = this.#options;
+    while (!this.#over && this.#waiting.length > 0) {
+      const items = this.#waiting.splice(0, MAX_BATCH);
+      for (const resolve of this.#roomWanted.splice(0)) resolve();
+      try {
+        const more = await system.call(
+          sink,
+          { type: 'items', stream, node, items, dropped: this.#dropped },
+          TAKE_TIMEOUT_MS,
+        );
+        this.#sent += items.length;
+        if (!more) {
+          this.#finish('stopped', null);
+          return;
+        }
+      } catch (error) {
+        this.#finish(...endOf(error));
+        return;
+      }
+    }
+    this.#sending = false;
+    if (this.#closing !== undefined) this.#finish(this.#closing.reason, this.#closing.message);
+  }
+
+  #release(): void {
+    clearTimeout(this.#timer as NodeJS.Timeout);
+    const stop = this.#stopSource;
+    this.#stopSource = undefined;
+    stop?.();
+    for (const resolve of this.#roomWanted.splice(0)) resolve();
+  }
+
+  #finish(reason: StreamEnd, message: string | null): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#release();
+    this.#unwatch();
+    const { system, sink, stream, node, onEnd } = this.#options;
+    const end = { stream, node, reason, message, sent: this.#sent, dropped: this.#dropped, costMs: this.costMs };
+    system.cast(sink, { type: 'ended', ...end });
+    onEnd();
+  }
+}
+
+/** What it means that the tool did not take a batch. */
+function endOf(error: unknown): [StreamEnd, string | null] {
+  const code = error instanceof ActorError ? error.code : undefined;
+  if (code === 'NO_CONNECTION' || code === 'NO_PROCESS') return ['lost', null];
+  if (code === 'TIMEOUT' || code === 'LINK_FULL') return ['slow', null];
+
+  return ['failed', error instanceof Error ? error.message : String(error)];
+}

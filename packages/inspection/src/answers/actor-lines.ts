@@ -1,0 +1,130 @@
+import type { ActorInfo, ActorSystem, AnyRef } from '@bloom/actors';
+import { plainPath } from '../answering/pattern.js';
+import { Refusal } from '../answering/refusal.js';
+import type { AnswerOf } from '../protocol/types.js';
+
+export type ActorLine = AnswerOf<'actors'>['actors'][number];
+export type ActorSort = 'path' | 'queue' | 'in' | 'out' | 'busy' | 'p99' | 'restarts' | 'failed' | 'age';
+
+/** Actors that are looked at for one answer, however many there are. */
+const MAX_LOOKED_AT = 50_000;
+/** An actor whose oldest message has been waiting for this long does not keep up. */
+const BEHIND_MS = 1_000;
+
+/** The living actor of an id. @throws Refusal `UNKNOWN_ACTOR` */
+export function actorOf(system: ActorSystem, id: string): AnyRef {
+  const ref = findActor(system, id);
+  if (ref === undefined) throw new Refusal('UNKNOWN_ACTOR', `there is no actor ${id}`);
+
+  return ref;
+}
+
+/** By registered name, path, or path and number. */
+export function findActor(system: ActorSystem, id: string): AnyRef | undefined {
+  const path = `/${plainPath(id)}`;
+  const named = system.whereis(id) ?? system.at(path);
+  if (named !== undefined) return named;
+  const number = path.lastIndexOf('#');
+  const numbered = number > 0 ? system.at(path.slice(0, number)) : undefined;
+
+  return numbered?.key === path ? numbered : undefined;
+}
+
+/** Looks at actors twice, or once, so that there are rates. */
+export class ActorLook {
+  #before = new Map<string, ActorInfo>();
+  #at = 0;
+
+  constructor(
+    private readonly system: ActorSystem,
+    private readonly match: ((path: string) => boolean) | undefined,
+    private readonly now: () => number,
+  ) {}
+
+  /** Lines of all that match, with the rates since the last look. */
+  look(): { lines: ActorLine[]; sampledMs: number | null } {
+    const { match } = this;
+    const infos = this.system.list({ limit: MAX_LOOKED_AT, ...(match === undefined ? {} : { match }) });
+    const now = this.now();
+    const sampledMs = this.#at === 0 ? null : Math.max(1, now - this.#at);
+    const lines = infos.map((info) => this.line(info, this.#before.get(info.ref.key), sampledMs));
+    this.#before = new Map(infos.map((info) => [info.ref.key, info]));
+    this.#at = now;
+
+    return { lines, sampledMs };
+  }
+
+  line(info: ActorInfo, before: ActorInfo | undefined, sampledMs: number | null): ActorLine {
+    const rate = (field: 'received' | 'sent' | 'busyMs'): number | null =>
+      sampledMs === null ? null : round(((info[field] - (before?.[field] ?? 0)) * 1_000) / sampledMs);
+    const busy = rate('busyMs');
+
+    return {
+      path: info.path,
+      key: info.ref.key,
+      kind: info.kind,
+      parent: info.parent,
+      children: info.children,
+      status: info.status,
+      queue: info.queue,
+      oldestMs: info.oldestMs === null ? null : round(info.oldestMs),
+      received: info.received,
+      handled: info.handled,
+      sent: info.sent,
+      failed: info.failed,
+      restarts: info.restarts,
+      overflowed: info.overflowed,
+      inPerS: rate('received'),
+      outPerS: rate('sent'),
+      busy: busy === null ? null : Math.min(1, round(busy / 1_000)),
+      p50Ms: info.p50Ms === null ? null : round(info.p50Ms),
+      p99Ms: info.p99Ms === null ? null : round(info.p99Ms),
+      startedAt: info.startedAt,
+      ageMs: Math.max(0, this.now() - info.startedAt),
+      names: [...info.names],
+      behind: (info.oldestMs ?? 0) > BEHIND_MS,
+    };
+  }
+}
+
+/** The worst first; by path in the order of a tree. */
+export function sorted(lines: readonly ActorLine[], by: ActorSort): ActorLine[] {
+  const value = (line: ActorLine): number => {
+    switch (by) {
+      case 'queue':
+        return line.queue;
+      case 'in':
+        return line.inPerS ?? line.received;
+      case 'out':
+        return line.outPerS ?? line.sent ?? 0;
+      case 'busy':
+        return line.busy ?? 0;
+      case 'p99':
+        return line.p99Ms ?? 0;
+      case 'restarts':
+        return line.restarts;
+      case 'failed':
+        return line.failed;
+      case 'age':
+        return line.ageMs;
+      case 'path':
+        return 0;
+    }
+  };
+
+  return lines.toSorted((a, b) => value(b) - value(a) || compareText(treeOrder(a.path), treeOrder(b.path)));
+}
+
+/** The slash sorts before every other character, so that children follow their parent. */
+function treeOrder(path: string): string {
+  return path.replaceAll('/', '\u0000');
+}
+
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+export function round(value: number): number {
+  return Math.round(value * 1_000) / 1_000;
+}

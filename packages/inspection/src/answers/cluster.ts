@@ -1,0 +1,132 @@
+import type { Answers, Asker, Inspector, Producers } from '../answering/inspector.js';
+import { Refusal } from '../answering/refusal.js';
+import type { ProcessFigures } from '../process/figures.js';
+import type { AnswerOf } from '../protocol/types.js';
+import { PROTOCOL_VERSION, type InspectionMode } from '../protocol/wire.js';
+import type { InspectionSources } from '../sources.js';
+import { judge } from './cluster-verdict.js';
+import type { Drain } from './drain.js';
+import type { FaultBook } from './fault-book.js';
+
+/** A member that does not say how it is within this time is shown as unreachable. */
+const MEMBER_TIMEOUT_MS = 1_000;
+
+export interface ClusterAnswersOptions {
+  sources: InspectionSources;
+  mode: InspectionMode;
+  inspector: () => Inspector;
+  figures: ProcessFigures;
+  drain: Drain;
+  faults: FaultBook;
+  now: () => number;
+}
+
+export function clusterAnswers(options: ClusterAnswersOptions): Answers {
+  const { sources, mode, inspector, figures, drain, faults, now } = options;
+  const { self } = sources;
+
+  const ownLine = (): AnswerOf<'node'> => {
+    const { loop, cpu } = figures.reading;
+    const links = sources.links.list().filter(({ kind }) => kind === 'member' || kind === 'unknown');
+    const { rooms, forwardedTracks } = sources.rooms.load();
+
+    return {
+      name: self,
+      state: sources.rooms.draining ? 'draining' : 'up',
+      version: sources.version,
+      startedAt: sources.startedAt,
+      uptimeMs: now() - sources.startedAt,
+      rooms,
+      peers: sources.rooms.views().reduce((sum, { peers }) => sum + peers.length, 0),
+      forwardedTracks,
+      cpu: Math.round((cpu.user + cpu.system) * 1_000) / 1_000,
+      loopP99Ms: loop.p99Ms,
+      links: { up: links.filter(({ state }) => state === 'up').length, known: links.length },
+      drain: drain.state,
+      now: now(),
+    };
+  };
+
+  /** Members that answer, and those that do not, among them the ones without a link. */
+  const askMembers = async <K extends 'node' | 'links'>(kind: K, asker: Asker) => {
+    const timeoutMs = Math.min(MEMBER_TIMEOUT_MS, asker.timeoutMs);
+    const { answers, unreachable } = await inspector().askMembers(kind, {}, { ...asker, timeoutMs });
+    for (const { node, kind: what, state, lastError } of sources.links.list()) {
+      if ((what !== 'member' && what !== 'unknown') || state === 'up') continue;
+      if (unreachable.some(({ name }) => name === node) || answers.some((answer) => answer.node === node)) continue;
+      unreachable.push({ name: node, reason: state === 'cut' ? 'cut on purpose' : (lastError ?? 'no link') });
+    }
+
+    return { answers, unreachable };
+  };
+
+  return {
+    hello: () => ({
+      node: self,
+      version: sources.version,
+      protocol: PROTOCOL_VERSION,
+      mode,
+      kinds: inspector().kinds,
+      streams: inspector().streamKinds,
+      pid: process.pid,
+      now: now(),
+      startedAt: sources.startedAt,
+    }),
+
+    node: ownLine,
+
+    nodes: async (_fields, asker) => {
+      const { answers, unreachable } = await askMembers('node', asker);
+      const askedAt = now();
+      const own = { ...ownLine(), ageMs: 0, clockSkewMs: 0 };
+      const others = answers.map(({ answer, tookMs, answeredAt }) => ({
+        ...answer,
+        ageMs: askedAt - answeredAt + tookMs,
+        // It said its time half way through the question, as far as anybody knows.
+        clockSkewMs: answer.now - (answeredAt - tookMs / 2),
+      }));
+      const nodes = [own, ...others].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+
+      return { nodes, unreachable };
+    },
+
+    links: () => ({ self, links: [...sources.links.list()] }),
+
+    cluster: async (_fields, asker) => {
+      const { answers, unreachable } = await askMembers('links', asker);
+      const views = [
+        { node: self, links: [...sources.links.list()] },
+        ...answers.map(({ node, answer }) => ({ node, links: answer.links })),
+      ].toSorted((a, b) => (a.node < b.node ? -1 : 1));
+
+      return { views, unreachable, ...judge(views) };
+    },
+
+    drain: ({ deadlineMs }, { tool }) => drain.start(deadlineMs, tool),
+    undrain: (_fields, { tool }) => ({ wasDraining: drain.stop(tool) }),
+
+    'link-cut': ({ to, forMs }, { tool }) => {
+      if (to === self) throw new Refusal('BAD_REQUEST', `${self} has no link to itself`);
+      const isKnown = sources.links.list().some(({ node, kind }) => node === to && kind !== 'tool');
+      if (!isKnown) throw new Refusal('UNKNOWN_NODE', `${self} knows no node ${to}`);
+      const until = now() + forMs;
+      sources.log.warn('inspection.link_cut', { tool, node: to, forMs });
+      faults.begin({ kind: 'link-cut', target: to, tool, forMs, ended: () => {} });
+      sources.links.cut(to, forMs);
+
+      return { from: self, to, until };
+    },
+
+    faults: () => ({ faults: faults.list() }),
+  };
+}
+
+export function clusterProducers({ events }: InspectionSources): Producers {
+  return {
+    'cluster-events': ({ backlog }, stream) => {
+      for (const event of events.last(backlog)) stream.push(event);
+
+      return events.follow((event) => void stream.push(event));
+    },
+  };
+}

@@ -1,0 +1,93 @@
+import type { Log } from '@bloom/log';
+import type { AnswerOf } from '../protocol/types.js';
+import type { RoomsSource } from '../sources.js';
+
+/** Rooms that are named among those that are left. */
+const MAX_NAMED = 20;
+
+type DrainState = AnswerOf<'drain'>;
+
+export interface DrainOptions {
+  rooms: RoomsSource;
+  log: Log;
+  now: () => number;
+  changed(event: 'draining' | 'undrained', reason: string): void;
+}
+
+/** A node that is to take no new rooms, until it is told otherwise or its time is over. */
+export class Drain {
+  readonly #options: DrainOptions;
+  #running: { since: number; deadlineAt: number | null; tool: string; timer: NodeJS.Timeout | undefined } | undefined;
+
+  constructor(options: DrainOptions) {
+    this.#options = options;
+  }
+
+  /** Who asked for it, and until when; undefined: nobody. */
+  get order(): { tool: string; since: number; until: number | null } | undefined {
+    if (this.#running === undefined) return undefined;
+    const { tool, since, deadlineAt } = this.#running;
+
+    return { tool, since, until: deadlineAt };
+  }
+
+  get state(): DrainState | null {
+    const { rooms, now } = this.#options;
+    if (!rooms.draining) return null;
+    const views = rooms.views();
+    const components: Record<string, number> = {};
+    for (const { type } of views.flatMap((view) => view.components)) components[type] = (components[type] ?? 0) + 1;
+
+    return {
+      // The node's own end drains, too, and nobody noted when that began.
+      since: this.#running?.since ?? now(),
+      deadlineAt: this.#running?.deadlineAt ?? null,
+      rooms: rooms.load().rooms,
+      peers: views.reduce((sum, { peers }) => sum + peers.length, 0),
+      components,
+      roomIds: views.slice(0, MAX_NAMED).map(({ id }) => id),
+    };
+  }
+
+  start(deadlineMs: number | null, tool: string): DrainState {
+    const { rooms, log, now, changed } = this.#options;
+    const wasDraining = rooms.draining;
+    clearTimeout(this.#running?.timer);
+    const timer = deadlineMs === null ? undefined : setTimeout(() => this.#over(), deadlineMs).unref();
+    const since = this.#running?.since ?? now();
+    this.#running = { since, deadlineAt: deadlineMs === null ? null : now() + deadlineMs, tool, timer };
+    rooms.drain();
+    log.warn('inspection.drain', { tool, deadlineMs, rooms: rooms.load().rooms });
+    if (!wasDraining) changed('draining', tool);
+
+    return this.state as DrainState;
+  }
+
+  stop(tool: string): boolean {
+    const was = this.#running !== undefined;
+    if (was) this.#options.log.warn('inspection.undrain', { tool });
+    this.#end(tool);
+
+    return was;
+  }
+
+  /** The node goes: its own draining stays. */
+  close(): void {
+    clearTimeout(this.#running?.timer);
+    this.#running = undefined;
+  }
+
+  #over(): void {
+    const { log, rooms } = this.#options;
+    log.warn('inspection.drain_over', { tool: this.#running?.tool, rooms: rooms.load().rooms });
+    this.#end('deadline');
+  }
+
+  #end(reason: string): void {
+    if (this.#running === undefined) return;
+    clearTimeout(this.#running.timer);
+    this.#running = undefined;
+    this.#options.rooms.undrain();
+    this.#options.changed('undrained', reason);
+  }
+}

@@ -1,0 +1,68 @@
+import type { Log } from '@bloom/log';
+import type { AnswerOf } from '../protocol/types.js';
+import type { Drain } from './drain.js';
+
+type Line = AnswerOf<'faults'>['faults'][number];
+
+export interface Fault {
+  kind: 'suspend' | 'link-cut' | 'log-level';
+  target: string;
+  tool: string;
+  forMs: number;
+  /** Undoes it: its time is over, the node goes, or another fault takes its place. */
+  ended(): void;
+}
+
+/** What tools did to this node and is not undone yet. Each fault is undone by the node itself. */
+export class FaultBook {
+  readonly #running = new Map<string, Line & { ended: () => void; timer: NodeJS.Timeout }>();
+
+  constructor(private readonly options: { log: Log; now: () => number; drain: Drain }) {}
+
+  /** One of the same kind and target before it is replaced, and not undone. */
+  begin({ kind, target, tool, forMs, ended }: Fault): void {
+    const key = `${kind} ${target}`;
+    clearTimeout(this.#running.get(key)?.timer);
+    const { now, log } = this.options;
+    const since = now();
+    const timer = setTimeout(() => {
+      log.warn('inspection.undone', { kind, target, tool });
+      this.#end(key);
+    }, forMs).unref();
+    this.#running.set(key, { kind, target, tool, since, until: since + forMs, ended, timer });
+  }
+
+  /** Undoes it before its time. False: there is none. */
+  end(kind: Fault['kind'], target: string): boolean {
+    return this.#end(`${kind} ${target}`);
+  }
+
+  list(): Line[] {
+    const faults: Line[] = [...this.#running.values()].map(({ kind, target, tool, since, until }) => ({
+      kind,
+      target,
+      tool,
+      since,
+      until,
+    }));
+    const order = this.options.drain.order;
+    if (order !== undefined) faults.push({ kind: 'drain', target: 'rooms', ...order });
+
+    return faults;
+  }
+
+  /** Undoes everything. */
+  close(): void {
+    for (const key of this.#running.keys()) this.#end(key);
+  }
+
+  #end(key: string): boolean {
+    const fault = this.#running.get(key);
+    if (fault === undefined) return false;
+    clearTimeout(fault.timer);
+    this.#running.delete(key);
+    fault.ended();
+
+    return true;
+  }
+}

@@ -1,0 +1,207 @@
+import { printableUrl } from '@bloom/log';
+import type { ComponentView, PeerView, RoomView } from '@bloom/rooms';
+import type { RoomMediaStats, TransportStats } from '@bloom/sfu';
+import type { Answers, Asker, Inspector } from '../answering/inspector.js';
+import { matcher } from '../answering/pattern.js';
+import type { Redactor } from '../answering/redact.js';
+import { Refusal } from '../answering/refusal.js';
+import type { AnswerOf } from '../protocol/types.js';
+import type { InspectionSources } from '../sources.js';
+import { peerRates } from './peer-rates.js';
+
+const MEMBER_TIMEOUT_MS = 1_000;
+/** Properties and metadata come from users: what is longer is cut. */
+const CUT = { depth: 6, bytes: 4_096 };
+/** A media worker that does not answer by then is told as nothing. */
+const STATS_TIMEOUT_MS = 1_000;
+
+type RoomLine = AnswerOf<'rooms'>['rooms'][number];
+type ComponentLine = AnswerOf<'components'>['components'][number];
+
+export interface MediaAnswersOptions {
+  sources: InspectionSources;
+  redactor: Redactor;
+  inspector: () => Inspector;
+}
+
+export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptions): Answers {
+  const { rooms, self } = sources;
+  const json = (value: unknown): unknown => redactor.show(value, CUT).value;
+
+  const viewOf = (roomId: string): RoomView => {
+    const view = rooms.views().find(({ id }) => id === roomId);
+    if (view === undefined) throw new Refusal('UNKNOWN_ROOM', `${self} has no room ${roomId}`);
+
+    return view;
+  };
+  const roomLine = ({ id, peers, components }: RoomView): RoomLine => {
+    const kinds: Record<string, number> = {};
+    for (const { type } of components) kinds[type] = (kinds[type] ?? 0) + 1;
+
+    return {
+      id,
+      node: self,
+      peers: peers.length,
+      connected: peers.filter(({ status }) => status === 'connected').length,
+      components: kinds,
+      tracks: [...peers, ...components].reduce((sum, { tracks }) => sum + tracks.length, 0),
+    };
+  };
+  const trackOf = ({ id, type, metadata }: PeerView['tracks'][number]) => ({
+    id,
+    kind: type,
+    metadata: json(metadata),
+  });
+  const componentLine = (roomId: string, { id, type, properties, tracks }: ComponentView): ComponentLine => ({
+    node: self,
+    room: roomId,
+    id,
+    type,
+    properties: json(properties),
+    tracks: tracks.map(trackOf),
+  });
+  const elsewhere = async <K extends 'rooms' | 'components'>(kind: K, fields: object, asker: Asker) => {
+    const timeoutMs = Math.min(MEMBER_TIMEOUT_MS, asker.timeoutMs);
+
+    return await inspector().askMembers(kind, { ...fields, scope: 'node' }, { ...asker, timeoutMs });
+  };
+
+  return {
+    rooms: async ({ match, scope, limit }, asker) => {
+      const wanted = match === null ? () => true : matcher(match);
+      const own = rooms.views().filter(({ id }) => wanted(id));
+      const others = scope === 'node' || asker.alone ? NOBODY : await elsewhere('rooms', { match, limit }, asker);
+      const lines = [
+        ...own.slice(0, limit).map(roomLine),
+        ...others.answers.flatMap(({ answer }) => answer.rooms as RoomLine[]),
+      ];
+
+      return {
+        total: own.length + others.answers.reduce((sum, { answer }) => sum + answer.total, 0),
+        rooms: lines.toSorted((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit),
+        unreachable: others.unreachable,
+      };
+    },
+
+    room: async ({ room }) => {
+      const view = viewOf(room);
+      const media = rooms.media(room);
+      const stats = await statsOf(media);
+      const { webhookUrl, ...config } = view.config;
+
+      return {
+        ...roomLine(view),
+        config: json({ ...config, webhookUrl: webhookUrl === null ? null : printableUrl(webhookUrl) }),
+        endpoint:
+          media === undefined
+            ? null
+            : { address: media.endpoint.address, port: media.endpoint.port, tcpPort: media.endpoint.tcpPort ?? null },
+        peerList: view.peers.map(({ id, status, tracks }) => {
+          const transport = transportOf(stats, id);
+          const roundTrips = transport?.outbound.flatMap(({ roundTripMs }) => roundTripMs ?? []) ?? [];
+
+          return {
+            id,
+            status,
+            ice: transport?.iceState ?? null,
+            dtls: transport?.dtlsState ?? null,
+            tracks: tracks.map(trackOf),
+            bytesReceived: transport?.bytesReceived ?? null,
+            bytesSent: transport?.bytesSent ?? null,
+            estimationBps: transport?.estimationBps ?? null,
+            roundTripMs: roundTrips.length === 0 ? null : Math.max(...roundTrips),
+          };
+        }),
+        componentList: view.components.map((component) => componentLine(room, component)),
+      };
+    },
+
+    peer: async ({ room, peer, sampleMs }, { timeoutMs }) => {
+      const view = viewOf(room);
+      const found = view.peers.find(({ id }) => id === peer);
+      if (found === undefined) throw new Refusal('UNKNOWN_PEER', `the room ${room} has no peer ${peer}`);
+      const media = rooms.media(room);
+      const before = await statsOf(media);
+      const from = performance.now();
+      await new Promise((resolve) => setTimeout(resolve, Math.min(sampleMs, timeoutMs / 2)));
+      const after = await statsOf(media);
+      const rates = peerRates({ view, peer, before, after, ms: performance.now() - from });
+      const transport = transportOf(after, peer);
+
+      return {
+        room,
+        id: peer,
+        node: self,
+        status: found.status,
+        metadata: json(found.metadata),
+        transport:
+          transport === undefined || media === undefined
+            ? null
+            : {
+                ice: transport.iceState,
+                dtls: transport.dtlsState,
+                protocol: transport.protocol,
+                local: `${media.endpoint.address}:${media.endpoint.port}`,
+                remote:
+                  transport.remoteAddress === undefined ? null : `${transport.remoteAddress}:${transport.remotePort}`,
+                bytesReceived: transport.bytesReceived,
+                bytesSent: transport.bytesSent,
+                estimationBps: transport.estimationBps ?? null,
+                usedBps: rates.usedBps,
+              },
+        sampledMs: rates.sampledMs,
+        inbound: rates.inbound,
+        outbound: rates.outbound,
+      };
+    },
+
+    components: async ({ room, scope, limit }, asker) => {
+      const own = rooms
+        .views()
+        .filter(({ id }) => room === null || id === room)
+        .flatMap(({ id, components }) => components.map((component) => componentLine(id, component)));
+      const others = scope === 'node' || asker.alone ? NOBODY : await elsewhere('components', { room, limit }, asker);
+      const lines = [...own, ...others.answers.flatMap(({ answer }) => answer.components as ComponentLine[])];
+
+      return {
+        total: own.length + others.answers.reduce((sum, { answer }) => sum + answer.total, 0),
+        components: lines.slice(0, limit),
+        unreachable: others.unreachable,
+      };
+    },
+
+    component: ({ room, component }) => {
+      const found = viewOf(room).components.find(({ id }) => id === component);
+      const state = rooms.componentState(room, component);
+      if (found === undefined || state === undefined) {
+        throw new Refusal('UNKNOWN_COMPONENT', `the room ${room} has no component ${component}`);
+      }
+      const { subscribeMode, origins, receives, details } = state;
+
+      return {
+        ...componentLine(room, found),
+        subscribeMode,
+        origins: [...origins],
+        receives: [...receives],
+        details: json(details),
+      };
+    },
+  };
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any
+const NOBODY: { answers: any[]; unreachable: { name: string; reason: string }[] } = { answers: [], unreachable: [] };
+
+async function statsOf(media: { stats(): Promise<RoomMediaStats> } | undefined): Promise<RoomMediaStats | undefined> {
+  if (media === undefined) return undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), STATS_TIMEOUT_MS);
+  });
+
+  return await Promise.race([media.stats().catch(() => undefined), late]).finally(() => clearTimeout(timer));
+}
+
+export function transportOf(stats: RoomMediaStats | undefined, peer: string): TransportStats | undefined {
+  return stats?.transports.find(({ peerId }) => peerId === peer);
+}

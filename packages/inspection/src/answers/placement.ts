@@ -1,0 +1,71 @@
+import type { LoadSample, PlacementDecision, Verdict } from '@bloom/rooms';
+import type { Answers, Inspector } from '../answering/inspector.js';
+import { Refusal } from '../answering/refusal.js';
+import type { AnswerOf } from '../protocol/types.js';
+import type { PlacementSource } from '../sources.js';
+
+const MEMBER_TIMEOUT_MS = 1_000;
+
+type Sample = AnswerOf<'load'>['nodes'][number];
+type Decision = AnswerOf<'placement-explain'>;
+
+export interface PlacementAnswersOptions {
+  self: string;
+  placement: PlacementSource;
+  inspector: () => Inspector;
+  now: () => number;
+}
+
+export function placementAnswers({ self, placement, inspector, now }: PlacementAnswersOptions): Answers {
+  return {
+    load: async () => {
+      const { samples, verdicts } = await placement.dryRun();
+      return { at: now(), asked: self, nodes: samples.map((sample) => sampleOf(sample, verdicts)) };
+    },
+
+    'placement-explain': async ({ room }, asker) => {
+      const own = placement.decisions().findLast(({ roomId }) => roomId === room);
+      if (own !== undefined) return decisionOf(own);
+      // It was decided by the node that was asked to create it.
+      const timeoutMs = Math.min(MEMBER_TIMEOUT_MS, asker.timeoutMs);
+      const { answers } = asker.alone
+        ? { answers: [] }
+        : await inspector().askMembers('placement-explain', { room }, { ...asker, timeoutMs });
+      const [latest] = answers.toSorted((a, b) => b.answer.at - a.answer.at);
+      if (latest === undefined) {
+        throw new Refusal('UNKNOWN_DECISION', `no node remembers where it placed the room ${room}`);
+      }
+
+      return latest.answer;
+    },
+
+    'placement-dry-run': async () => ({ ...decisionOf(await placement.dryRun()), room: null }),
+  };
+}
+
+function decisionOf(decision: PlacementDecision & { requestId?: string | null }): Decision {
+  const { roomId, at, asked, chosen = null, samples, verdicts, conflicts, requestId = null } = decision;
+
+  return {
+    room: roomId,
+    at,
+    asked,
+    chosen,
+    policy: 'least-loaded',
+    req: requestId,
+    nodes: samples.map((sample) => sampleOf(sample, verdicts)),
+    conflicts: [...conflicts],
+  };
+}
+
+function sampleOf(sample: LoadSample, verdicts: ReadonlyMap<string, Verdict>): Sample {
+  const { node, answeredInMs } = sample;
+  const verdict = verdicts.get(node) ?? 'unknown';
+  if (!('answer' in sample)) {
+    const nothing = { forwardedTracks: null, rooms: null, draining: null };
+    return { node, answeredInMs, ...nothing, failure: sample.failure, verdict };
+  }
+  const { forwardedTracks, rooms, draining } = sample.answer;
+
+  return { node, answeredInMs, forwardedTracks, rooms, draining, failure: null, verdict };
+}

@@ -1,0 +1,168 @@
+import { monitorEventLoopDelay, performance, PerformanceObserver, type IntervalHistogram } from 'node:perf_hooks';
+
+/** Figures of the event loop and the processor are over the last 5 to 10 s. */
+const WINDOW_MS = 5_000;
+/** How often the event loop is looked at; costs less than 0.1 % of a core. */
+const RESOLUTION_MS = 20;
+/** Collections are counted from the first question on, until nobody has asked for this long. */
+const GC_IDLE_MS = 60_000;
+
+export interface LoopFigures {
+  p50Ms: number;
+  p99Ms: number;
+  maxMs: number;
+  utilization: number;
+}
+
+export interface CpuFigures {
+  /** Cores busy. */
+  user: number;
+  system: number;
+}
+
+export interface GcFigures {
+  perS: number;
+  share: number;
+  maxPauseMs: number;
+  total: number;
+}
+
+/** What a meter saw since its last reading. */
+export interface Reading {
+  ms: number;
+  loop: LoopFigures;
+  cpu: CpuFigures;
+}
+
+/** Event loop and processor, from one reading to the next. */
+export class Meter {
+  readonly #delay: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  #utilization = performance.eventLoopUtilization();
+  #usage = process.cpuUsage();
+  #since = performance.now();
+
+  constructor() {
+    this.#delay.enable();
+  }
+
+  /** Without beginning anew. */
+  look(): Reading {
+    const ms = Math.max(1, performance.now() - this.#since);
+    const { user, system } = process.cpuUsage(this.#usage);
+    // The histogram holds intervals between looks: what is beyond the resolution is the delay.
+    const late = (nanoseconds: number): number => Math.max(0, round(nanoseconds / 1e6 - RESOLUTION_MS));
+
+    return {
+      ms: round(ms),
+      loop: {
+        p50Ms: late(this.#delay.percentile(50)),
+        p99Ms: late(this.#delay.percentile(99)),
+        maxMs: late(this.#delay.max),
+        utilization: round(performance.eventLoopUtilization(this.#utilization).utilization),
+      },
+      cpu: { user: round(user / 1e3 / ms), system: round(system / 1e3 / ms) },
+    };
+  }
+
+  read(): Reading {
+    const reading = this.look();
+    this.#delay.reset();
+    this.#utilization = performance.eventLoopUtilization();
+    this.#usage = process.cpuUsage();
+    this.#since = performance.now();
+
+    return reading;
+  }
+
+  close(): void {
+    this.#delay.disable();
+  }
+}
+
+/** How this process feels, from what Node keeps anyway. */
+export class ProcessFigures {
+  readonly #meter = new Meter();
+  readonly #timer: NodeJS.Timeout;
+  #last: Reading | undefined;
+  #gc: GcObserver | undefined;
+
+  constructor() {
+    this.#timer = setInterval(() => (this.#last = this.#meter.read()), WINDOW_MS).unref();
+  }
+
+  /** Over the last full window, or since the start. */
+  get reading(): Reading {
+    return this.#last ?? this.#meter.look();
+  }
+
+  /** Starts counting collections, or goes on. */
+  countGc(): void {
+    this.#gc ??= new GcObserver(() => (this.#gc = undefined));
+    this.#gc.wanted();
+  }
+
+  /** Since the counting began, over the last 5 s at most. */
+  get gc(): GcFigures {
+    return this.#gc?.figures() ?? { perS: 0, share: 0, maxPauseMs: 0, total: 0 };
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#meter.close();
+    this.#gc?.close();
+  }
+}
+
+class GcObserver {
+  readonly #observer: PerformanceObserver;
+  readonly #pauses: { at: number; ms: number }[] = [];
+  readonly #since = performance.now();
+  #total = 0;
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(private readonly ended: () => void) {
+    this.#observer = new PerformanceObserver((list) => {
+      for (const { startTime, duration } of list.getEntries()) {
+        this.#pauses.push({ at: startTime, ms: duration });
+        this.#total++;
+      }
+      this.#forget();
+    });
+    this.#observer.observe({ entryTypes: ['gc'] });
+  }
+
+  wanted(): void {
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => this.close(), GC_IDLE_MS).unref();
+  }
+
+  figures(): GcFigures {
+    this.#forget();
+    const windowMs = Math.min(WINDOW_MS, Math.max(1, performance.now() - this.#since));
+    const pauses = this.#pauses.map(({ ms }) => ms);
+
+    return {
+      perS: round((pauses.length * 1_000) / windowMs),
+      share: round(pauses.reduce((sum, ms) => sum + ms, 0) / windowMs),
+      maxPauseMs: round(Math.max(0, ...pauses)),
+      total: this.#total,
+    };
+  }
+
+  close(): void {
+    clearTimeout(this.#idle);
+    this.#observer.disconnect();
+    this.ended();
+  }
+
+  #forget(): void {
+    const from = performance.now() - WINDOW_MS;
+    let gone = 0;
+    while (gone < this.#pauses.length && (this.#pauses[gone]?.at ?? 0) < from) gone++;
+    this.#pauses.splice(0, gone);
+  }
+}
+
+export function round(value: number): number {
+  return Math.round(value * 1_000) / 1_000;
+}

@@ -2,16 +2,16 @@ import { Concealer } from './concealment.js';
 
 const CAPACITY_MS = 1000;
 /** A track begins so long before it is due. */
-const LEAD_MS = 60;
+const LEAD_MS = 50;
 /** Room for the next late packet, on top of what the latest of the past seconds has shown to be needed. */
 const SPARE_MS = 30;
 /** Further ahead than any network: the track's clock has jumped. */
 const JUMP_MS = 500;
 /** A track that came too late goes on so long before it is due. */
 const LATE_LEAD_MS = 10;
-/** The delay is looked at so often, and taken back in steps of so much, or of half of it. */
+/** The delay is looked at so often. What is more than that beyond the spare is taken back, by halves. */
 const REVIEW_MS = 1000;
-const STEP_MS = 10;
+const SLACK_MS = 20;
 const SEAM_MS = 5;
 const TICKS_PER_SECOND = 48_000;
 
@@ -64,8 +64,9 @@ export class TrackPlayout {
       if (invented !== undefined) this.#put(from, invented);
     }
     const count = Math.min(this.#end, until) - this.#now;
-    for (let i = 0; i < count; i++) {
-      (sum[i] as number) += this.#ring[(this.#now + i) % this.#ring.length] as number;
+    const size = this.#ring.length;
+    for (let i = 0, slot = this.#now % size; i < count; i++, slot = slot + 1 === size ? 0 : slot + 1) {
+      (sum[i] as number) += this.#ring[slot] as number;
     }
     this.#now = until;
     this.#review();
@@ -97,14 +98,19 @@ export class TrackPlayout {
     this.#put(from, invented ?? new Int16Array(start - from));
   }
 
-  /** Over what is there already, which ends softly. */
+  /** Over what is there already, which ends softly; changes the beginning of `pcm` to that end. */
   #put(start: number, pcm: Int16Array): void {
+    const ring = this.#ring;
     const seam = Math.min(this.#end - start, this.#samples(SEAM_MS), pcm.length);
-    for (let i = 0; i < pcm.length; i++) {
-      const slot = (start + i) % this.#ring.length;
-      const part = i < seam ? (i + 1) / (seam + 1) : 1;
-      this.#ring[slot] = Math.round((this.#ring[slot] as number) * (1 - part) + (pcm[i] as number) * part);
+    for (let i = 0; i < seam; i++) {
+      const part = (i + 1) / (seam + 1);
+      const there = ring[(start + i) % ring.length] as number;
+      pcm[i] = Math.round(there * (1 - part) + (pcm[i] as number) * part);
     }
+    const slot = start % ring.length;
+    const first = pcm.subarray(0, ring.length - slot);
+    ring.set(first, slot);
+    ring.set(pcm.subarray(first.length), 0);
     this.#end = start + pcm.length;
   }
 
@@ -113,8 +119,8 @@ export class TrackPlayout {
     if (this.#now < this.#reviewAt) return;
     this.#reviewAt = this.#now + this.#samples(REVIEW_MS);
     const spare = this.#closest - this.#samples(SPARE_MS);
-    if (this.#offset !== undefined && Number.isFinite(spare) && spare > 0)
-      this.#offset -= Math.min(Math.round(spare), Math.max(this.#samples(STEP_MS), Math.round(spare / 2)));
+    if (this.#offset !== undefined && Number.isFinite(spare) && spare > this.#samples(SLACK_MS))
+      this.#offset -= Math.round(spare / 2);
     this.#closest = Number.POSITIVE_INFINITY;
   }
 }

@@ -66,7 +66,8 @@ export class Viewer {
 
   private async load(path: string): Promise<void> {
     const begun = performance.now();
-    this.seen.bytes += (await this.ask(this.media, path)).length;
+    const { length } = await this.ask(this.media, path);
+    this.seen.bytes += length;
     this.seen.parts.push(performance.now() - begun);
   }
 

@@ -5,6 +5,7 @@ import type { RoomService } from '@bloom/rooms';
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
 import { sendAnswer } from './answers.js';
 import { createAuthenticator } from './auth.js';
+import { directRoute } from './direct-route.js';
 import { docsPage } from './docs-page.js';
 import { HttpError, toHttpError } from './errors.js';
 import { type LiveStreams, noLiveStreams } from './live-streams.js';
@@ -53,24 +54,36 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   app.disable('etag');
   app.enable('case sensitive routing');
 
-  app.use(trafficCount(metrics), requestLog(log), cors);
-  for (const route of ROUTES) {
+  const always = [trafficCount(metrics), requestLog(log), cors];
+  const stepsOf = (route: Route): RequestHandler[] => {
     const open = route.auth === 'file' && settings.publicMediaFiles;
-    app[route.method](
-      route.path,
+
+    return [
       ...(open ? [] : [guard(authenticate)]),
       ...(route.method === 'post' ? [parseBody] : []),
       run(route, operations[route.id]),
-    );
-  }
+    ];
+  };
+
+  app.use(...always);
+  for (const route of ROUTES) app[route.method](route.path, ...stepsOf(route));
   if (settings.profile === 'development') serveDescription(app, settings);
   if (fallback !== undefined) app.use(fallback);
 
   app.use(unknownRoute);
   app.use(failure(log));
 
+  const streams = ROUTES.find(({ id }) => id === 'get_hls_content')!;
+  const isOfStream = directRoute({
+    method: 'GET',
+    path: /^\/hls\/([^/]+)\/([^/]+)\/?$/,
+    parameters: ['room_id', 'filename'],
+    steps: [...always, ...stepsOf(streams)],
+    failure: failure(log),
+  });
+
   return (request, response) => {
-    app(request, response);
+    if (!isOfStream(request, response)) app(request, response);
   };
 }
 

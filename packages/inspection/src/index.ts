@@ -1,7 +1,7 @@
 /** What tools may ask a running node: the wire, a client, and (loaded when it is started) the answering side. */
 import type { Inspection } from './answering/start.js';
 import type { InspectionMode } from './protocol/wire.js';
-import type { InspectionSources } from './sources.js';
+import type { InspectionParts } from './parts.js';
 
 export * from './protocol/wire.js';
 export { InspectionError } from './errors.js';
@@ -22,22 +22,13 @@ export type {
 } from './protocol/types.js';
 
 export type { Inspection } from './answering/start.js';
-export type {
-  ClusterEvent,
-  EventsSource,
-  InspectionSources,
-  LinkLine,
-  LinksSource,
-  LogSource,
-  PlacementSource,
-  RoomsSource,
-} from './sources.js';
+export type { InspectionParts } from './parts.js';
 
 /** The answering side of a node. Loaded when it is wanted: a tool starts faster without. */
-export async function startInspection(sources: InspectionSources, mode: InspectionMode): Promise<Inspection> {
-  const { start } = await import('./answering/start.js');
+export async function startInspection(parts: InspectionParts, mode: InspectionMode): Promise<Inspection> {
+  const [{ start }, { sourcesOf }] = await Promise.all([import('./answering/start.js'), import('./parts.js')]);
 
-  return start(sources, mode);
+  return start(sourcesOf(parts), mode);
 }
 
 /** Schemas of all requests, answers and items. Not loaded with the rest: a tool starts faster without. */

@@ -228,7 +228,7 @@ export function actorProducers({
 /** A message without its type, which stands in a column of its own. */
 function payload(redactor: Redactor, message: unknown, cut: { depth: number; bytes: number }): unknown {
   if (typeof message !== 'object' || message === null) return redactor.show(message, cut).value;
-  const { type: _, ...fields } = message as Record<string, unknown>;
+  const fields = Object.fromEntries(Object.entries(message).filter(([name]) => name !== 'type'));
 
   return redactor.show(fields, cut).value;
 }

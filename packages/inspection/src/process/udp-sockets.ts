@@ -64,7 +64,7 @@ export async function ownUdpSockets(proc = '/proc'): Promise<UdpSocket[] | null>
     return tables
       .flatMap(parseUdpTable)
       .filter(({ inode }) => inodes.has(inode))
-      .map(({ inode: _, ...socket }) => socket);
+      .map(({ address, port, queuedBytes, drops }) => ({ address, port, queuedBytes, drops }));
   } catch {
     return null;
   }

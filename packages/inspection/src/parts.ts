@@ -1,0 +1,92 @@
+import type { ActorSystem, RemoteActors } from '@bloom/actors';
+import type { ClusterEvent as NodeEvent, DistributionNode, LinkState } from '@bloom/distribution';
+import type { Log, Logger } from '@bloom/log';
+import { rankByLoad, type ClusterRooms, type PlacementDecision, type Rooms } from '@bloom/rooms';
+import type { MediaEngine } from '@bloom/sfu';
+import type { ClusterEvent, InspectionSources, LinkLine, LogSource } from './sources.js';
+
+/** The parts of a node that can be looked at and acted on. */
+export interface InspectionParts {
+  version: string;
+  gitCommit: string;
+  /** Milliseconds since the epoch. */
+  startedAt: number;
+  system: ActorSystem;
+  remote: RemoteActors;
+  node: DistributionNode;
+  /** Of this node. */
+  rooms: Rooms;
+  clusterRooms: ClusterRooms;
+  engine: MediaEngine;
+  /** Lines can be asked for when it is a `Logger`. */
+  log: Log;
+  /** Values that must not be shown anywhere. */
+  secrets: readonly string[];
+}
+
+/** What the answers read, out of a node's parts. */
+export function sourcesOf(parts: InspectionParts): InspectionSources {
+  const { node, clusterRooms, log } = parts;
+
+  return {
+    ...parts,
+    self: node.name,
+    members: () => node.nodes('members'),
+    placement: {
+      decisions: () => clusterRooms.decisions,
+      dryRun: () => dryRun(clusterRooms, node.name),
+    },
+    links: {
+      list: () => node.links().map((link) => linkLine(link, Date.now())),
+      cut: (other, ms) => node.cut(other, ms),
+    },
+    events: {
+      last: (count) => node.events.last(count).map((event) => clusterEvent(event, node)),
+      follow: (listener) => node.events.subscribe((event) => listener(clusterEvent(event, node))),
+      note: (type, about, reason) => node.events.add(type, about, reason),
+    },
+    logSource: isLogger(log) ? log : null,
+  };
+}
+
+async function dryRun({ placement }: ClusterRooms, self: string): Promise<PlacementDecision> {
+  const samples = await placement.survey();
+  const { candidates, verdicts } = rankByLoad(samples, self);
+  const [chosen] = candidates;
+  const decision = { roomId: '', at: Date.now(), asked: self, samples, verdicts, conflicts: [] };
+
+  return chosen === undefined ? decision : { ...decision, chosen };
+}
+
+function linkLine(link: LinkState, now: number): LinkLine {
+  const { node, kind, state, cutForMs, traffic, lastFailure } = link;
+  const { framesIn = 0, framesOut = 0, bytesIn = 0, bytesOut = 0, dropped = 0, pendingBytes = 0 } = traffic ?? {};
+  const states = { up: 'up', dialling: 'connecting', waiting: 'down', down: 'down' } as const;
+
+  return {
+    node,
+    kind: kind ?? 'unknown',
+    state: cutForMs === null ? states[state] : 'cut',
+    since: Math.round(now - link.sinceMs),
+    lastError: lastFailure?.reason ?? null,
+    attempts: link.attempts,
+    nextRetryInMs: link.nextAttemptInMs,
+    cutUntil: cutForMs === null ? null : Math.round(now + cutForMs),
+    dialled: link.dialled,
+    framesIn,
+    framesOut,
+    bytesIn,
+    bytesOut,
+    buffered: pendingBytes,
+    dropped,
+  };
+}
+
+function clusterEvent({ at, event, node, detail }: NodeEvent, { name }: DistributionNode): ClusterEvent {
+  return { at, seenBy: name, type: event, node, reason: detail === '' ? null : detail };
+}
+
+/** The log of a running node; tests may have a simpler one. */
+function isLogger(log: Log): log is Logger & LogSource {
+  return 'recent' in log && 'setLevel' in log;
+}

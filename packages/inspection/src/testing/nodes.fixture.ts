@@ -1,0 +1,176 @@
+/** Whole nodes over loopback, with real rooms and media in this process, and a hidden tool that asks them. */
+import { connectActors, createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
+import type { DistributionNode } from '@bloom/distribution';
+import { createLogger, silentLog, type Logger } from '@bloom/log';
+import { PortMapperServer } from '@bloom/port-mapper';
+import {
+  ClusterRooms,
+  createClusterPort,
+  createRooms,
+  followMembers,
+  type ComponentKind,
+  type CreatePeerSession,
+  type RoomConfig,
+  type Rooms,
+  type SessionAction,
+} from '@bloom/rooms';
+import { createMediaEngine, type MediaEngine } from '@bloom/sfu';
+import { InspectionClient, startInspection, type Inspection, type InspectionMode } from '../index.js';
+
+export const COOKIE = 'a cookie that nobody must see';
+export const SECRET = 'the secret key base of the tests';
+
+export function startMapper(): Promise<PortMapperServer> {
+  return PortMapperServer.start({ port: 0, log: silentLog });
+}
+
+export async function until(condition: () => unknown, limitMs = 10_000): Promise<void> {
+  const end = performance.now() + limitMs;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`not so within ${limitMs} ms: ${condition.toString()}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export interface Member {
+  name: string;
+  system: ActorSystem;
+  remote: RemoteActors;
+  node: DistributionNode;
+  rooms: Rooms;
+  cluster: ClusterRooms;
+  log: Logger;
+  engine: MediaEngine;
+  inspection: Inspection | undefined;
+  stop(): Promise<void>;
+}
+
+export interface MemberOptions {
+  seeds?: readonly string[];
+  mode?: InspectionMode | 'off';
+  componentKinds?: readonly ComponentKind[];
+}
+
+/** A session whose client sends the actions themselves, as JSON. */
+const scripted: CreatePeerSession = () => ({
+  handle: (input) => (input.type === 'clientEvent' ? (JSON.parse(input.text) as SessionAction[]) : []),
+  descriptions: () => ({}),
+});
+
+export async function startMember(
+  alive: string,
+  mapper: { port: number },
+  { seeds = [], mode = 'full', componentKinds = [] }: MemberOptions = {},
+): Promise<Member> {
+  const name = `${alive}@127.0.0.1`;
+  const log = createLogger({ sink: () => {}, secrets: [COOKIE, SECRET] });
+  const system = createActorSystem({ log });
+  const remote = connectActors(system, { log });
+  const engine = await createMediaEngine({
+    listenIp: '127.0.0.1',
+    announcedIp: '127.0.0.1',
+    portRange: { min: 0, max: 0 },
+    log,
+  });
+  const rooms = createRooms({
+    system,
+    engine,
+    createSession: scripted,
+    events: (notification) => cluster.observe(notification),
+    log,
+    address: `${alive}.example:5002`,
+    secretKeyBase: SECRET,
+    webrtcEnabled: true,
+    componentKinds,
+  });
+  const cluster = new ClusterRooms({
+    system,
+    port: createClusterPort({ system, remote, self: name }),
+    rooms,
+    tokenKey: { secretKeyBase: SECRET },
+    log,
+    now: () => Date.now(),
+  });
+  const node = await remote.start({
+    name,
+    mode: 'name',
+    cookie: COOKIE,
+    mapper: { port: mapper.port },
+    tickTimeMs: 8_000,
+    log,
+  });
+  followMembers(node, cluster);
+  node.seed(seeds);
+  const parts = { version: '1.2.3', gitCommit: 'abc', startedAt: Date.now(), system, remote, node, engine, log };
+  const inspection =
+    mode === 'off'
+      ? undefined
+      : await startInspection({ ...parts, rooms, clusterRooms: cluster, secrets: [COOKIE, SECRET] }, mode);
+  const stop = async (): Promise<void> => {
+    await inspection?.close();
+    await rooms.deleteAll();
+    await remote.close();
+    await system.close();
+    await engine.close();
+  };
+
+  return { name, system, remote, node, rooms, cluster, log, engine, inspection, stop };
+}
+
+export interface Tool {
+  name: string;
+  system: ActorSystem;
+  remote: RemoteActors;
+  node: DistributionNode;
+  client: InspectionClient;
+  stop(): Promise<void>;
+}
+
+/** A hidden node with one link, as bloomctl has it. */
+export async function startTool(asked: Member, mapper: { port: number }, alive = 'bloomctl-1-test'): Promise<Tool> {
+  const name = `${alive}@127.0.0.1`;
+  const system = createActorSystem({ log: silentLog });
+  const remote = connectActors(system, { log: silentLog });
+  const node = await remote.start({
+    name,
+    mode: 'name',
+    cookie: COOKIE,
+    tool: true,
+    listen: false,
+    mapper: { port: mapper.port },
+    tickTimeMs: 8_000,
+    log: silentLog,
+  });
+  await node.connect(asked.name);
+  const client = new InspectionClient({ system, remote, asked: asked.name, tool: name });
+  const stop = async (): Promise<void> => {
+    await remote.close();
+    await system.close();
+  };
+
+  return { name, system, remote, node, client, stop };
+}
+
+export const roomConfig: RoomConfig = {
+  roomId: null,
+  maxPeers: null,
+  videoCodec: null,
+  webhookUrl: null,
+  peerlessPurgeTimeout: null,
+  peerDisconnectedTimeout: null,
+};
+
+/** A client in a room that does what it is told. */
+export async function joinRoom(
+  { rooms }: Member,
+  roomId: string,
+): Promise<{ id: string; token: string; act(...actions: SessionAction[]): void }> {
+  const { peer, token } = await rooms.addPeer(roomId, {});
+  const socket = { send: () => {}, close: () => {}, ping: () => Promise.resolve(true) };
+  const attached = await rooms.attachPeer(token, socket);
+  if (typeof attached === 'string') throw new Error(attached);
+  const act = (...actions: SessionAction[]): void => attached.receive(JSON.stringify(actions));
+  act({ type: 'join', metadata: { name: 'Ann', token: 'a token in the metadata' } });
+
+  return { id: peer.id, token, act };
+}

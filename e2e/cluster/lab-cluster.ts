@@ -54,6 +54,10 @@ export class LabNode {
     return this.#child.pid;
   }
 
+  get runs(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
   /** Starts the program; it may take a while until it answers. */
   start(env: Readonly<Record<string, string>> = {}): void {
     const main = join(repository, 'apps', 'bloom', 'dist', 'main.js');
@@ -89,7 +93,7 @@ export class LabNode {
 
   async #end(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    if (!child || !this.runs) return;
     const gone = once(child, 'exit');
     child.kill(signal);
     const timer = setTimeout(() => child.kill('SIGKILL'), 15_000);

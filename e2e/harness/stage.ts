@@ -12,7 +12,8 @@ import { Peer } from './peer.js';
 export const nightly = Boolean(process.env['BLOOM_NIGHTLY']);
 
 export interface StageOptions {
-  readonly node?: NodeOptions;
+  /** The node that the scenarios talk to, or how to start it. */
+  readonly node?: NodeOptions | (() => Promise<BloomNode>);
   readonly browserFlags?: readonly string[];
   readonly sdk?: Sdk;
 }
@@ -30,7 +31,7 @@ export class Stage {
 
   async open(): Promise<void> {
     [this.#node, this.#browser, this.#pages] = await Promise.all([
-      startNode(this.options.node),
+      typeof this.options.node === 'function' ? this.options.node() : startNode(this.options.node),
       launchChromium(this.options.browserFlags),
       servePages(),
     ]);

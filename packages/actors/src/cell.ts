@@ -19,6 +19,8 @@ const BATCH = 256;
 /** Messages per reading of the clock while they are quick; slow ones are measured one by one. */
 const MEASURED_TOGETHER = 16;
 const SLOW_MS = 0.1;
+/** Turns that are not measured after one that is, while messages are quick. */
+const UNMEASURED = 7;
 const DEFAULT_LIMIT = 10_000;
 /** How long an ending actor waits for its own unfinished handler and for its last words. */
 const STOP_GRACE_MS = 5_000;
@@ -63,7 +65,9 @@ export class Cell {
   /** When the handling of the message in hand began; set only for one that somebody looks at. */
   #observedAt: number | undefined;
   #traced = false;
-  #slow = false;
+  #slow = true;
+  /** Turns to come that are not measured. */
+  #unmeasured = 0;
   #killed: { error: unknown } | undefined;
   #stopRequested = false;
   #stopped: Promise<void> | undefined;
@@ -212,7 +216,8 @@ export class Cell {
 
   #drain(): void | Promise<void> {
     const { turn } = this.host.observer;
-    let mark = turn.begin();
+    const measured = this.#unmeasured === 0;
+    let mark = turn.begin(measured);
     let quick = 0;
     if (!this.suspended) this.statusAt = mark;
     try {
@@ -221,16 +226,16 @@ export class Cell {
         if (envelope === undefined) break;
 
         const wait = this.#handle(envelope);
-        if (wait !== undefined) return this.#waitFor(wait, quick === 0 ? mark : turn.read());
+        if (wait !== undefined) return this.#waitFor(wait);
         quick++;
-        if (this.#slow || quick === MEASURED_TOGETHER) {
+        if (measured && (this.#slow || quick === MEASURED_TOGETHER)) {
           const now = turn.read();
           this.#measured(now - mark, quick);
           mark = now;
           quick = 0;
         }
       }
-      if (quick > 0) {
+      if (measured && quick > 0) {
         const now = turn.read();
         this.#measured(now - mark, quick);
         mark = now;
@@ -238,18 +243,21 @@ export class Cell {
     } finally {
       turn.end();
     }
+    this.#unmeasured = measured ? (this.#slow ? 0 : UNMEASURED) : this.#unmeasured - 1;
     if (!this.suspended) this.statusAt = mark;
     this.#turnEnded();
   }
 
+  /** Quick turns are sampled: each stands for those that were not measured. */
   #measured(ms: number, messages: number): void {
     const each = ms / messages;
-    this.durations.record(each, messages);
+    this.durations.record(each, messages * (this.#slow ? 1 : UNMEASURED + 1));
     this.#slow = each > SLOW_MS;
   }
 
   /** Waiting is not working: a handler that waits for the clock must not keep `idle` from returning. */
-  #waitFor(wait: Promise<void>, since: number): Promise<void> {
+  #waitFor(wait: Promise<void>): Promise<void> {
+    const since = this.host.observer.turn.read();
     if (!this.suspended) this.statusAt = since;
     this.#countActive(false);
     const killable = new Promise<void>((resolve, reject) => {

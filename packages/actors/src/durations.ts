@@ -6,7 +6,7 @@ export class Durations {
   /** Sum of all, in milliseconds. */
   totalMs = 0;
   #count = 0;
-  #buckets: Uint32Array | undefined;
+  #buckets: number[] | undefined;
 
   get count(): number {
     return this.#count;
@@ -14,7 +14,7 @@ export class Durations {
 
   /** `times` messages that took `ms` each. */
   record(ms: number, times = 1): void {
-    this.#buckets ??= new Uint32Array(BUCKET_BOUNDS_MS.length + 1);
+    this.#buckets ??= empty();
     let bucket = 0;
     while (bucket < BUCKET_BOUNDS_MS.length && ms > (BUCKET_BOUNDS_MS[bucket] as number)) bucket++;
     this.#buckets[bucket] = (this.#buckets[bucket] as number) + times;
@@ -45,6 +45,12 @@ export class Durations {
 
   /** Messages per bucket, as `BUCKET_BOUNDS_MS` and one more. */
   get buckets(): number[] {
-    return Array.from(this.#buckets ?? new Uint32Array(BUCKET_BOUNDS_MS.length + 1));
+    return this.#buckets?.slice() ?? empty();
   }
+}
+
+const EMPTY = [...BUCKET_BOUNDS_MS, 0].map(() => 0);
+
+function empty(): number[] {
+  return EMPTY.slice();
 }

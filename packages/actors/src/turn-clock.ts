@@ -29,12 +29,12 @@ export class TurnClock {
     return this.#reading;
   }
 
-  /** A turn begins. */
-  begin(): number {
+  /** A turn begins; the clock is read when the turn is to be measured. */
+  begin(measured: boolean): number {
     this.#inTurn = true;
     this.#reads = 0;
 
-    return this.read();
+    return measured ? this.read() : this.#reading;
   }
 
   /** The time within a turn, read anew. */

@@ -96,6 +96,11 @@ export class Cell {
     return this.#current !== undefined;
   }
 
+  /** Whether the handler of the message in hand waits for something. */
+  get waits(): boolean {
+    return this.#abort !== undefined && !this.suspended;
+  }
+
   /** Type of the message in hand. */
   get current(): string | undefined {
     return this.#current?.message.type;

@@ -8,6 +8,8 @@ const MOST = 100;
 export function infoOf(cell: Cell): ActorInfo {
   const { fine } = cell.host.observer;
   const { mailbox, durations } = cell;
+  // A handler that waits has not been counted yet.
+  const inHandMs = cell.waits ? Math.max(0, fine.now() - cell.statusAt) : 0;
 
   return {
     ref: cell.ref,
@@ -22,7 +24,7 @@ export function infoOf(cell: Cell): ActorInfo {
     current: cell.current ?? null,
     p50Ms: durations.quantile(0.5),
     p99Ms: durations.quantile(0.99),
-    busyMs: durations.totalMs,
+    busyMs: durations.totalMs + inHandMs,
     timers: cell.timers.names,
     names: [...cell.names],
     watchers: cell.watchers.size,

@@ -43,6 +43,7 @@ describe('what an actor shows', () => {
       status: 'busy',
       statusAt: idleSince + 1_000,
       current: 'passLater',
+      busyMs: 700,
       queue: 3,
       oldestMs: 500,
       waiting: { note: 2, tickIn: 1 },

@@ -35,7 +35,7 @@ export interface ActorInfo extends Counters {
   /** How long messages took, from taking to the end of the handler; null before the first one. */
   p50Ms: number | null;
   p99Ms: number | null;
-  /** Sum of all these durations; its growth per second is the share of time that the actor is busy. */
+  /** Sum of all these durations, the one under way included; its growth is the time that the actor was busy. */
   busyMs: number;
   timers: readonly string[];
   /** Registered names. */

@@ -78,6 +78,11 @@ export function cutTo(text: string, width: number): string {
   return width < 1 ? '' : `${kept}…`;
 }
 
+/** As `cutTo`, but the end is what is kept: the last part of a path tells most. */
+export function cutFront(text: string, width: number): string {
+  return [...cutTo([...text].toReversed().join(''), width)].toReversed().join('');
+}
+
 export function pad(text: string, width: number, align: 'left' | 'right' = 'left'): string {
   const blanks = ' '.repeat(Math.max(0, width - widthOf(text)));
   return align === 'right' ? blanks + text : text + blanks;
@@ -91,9 +96,9 @@ export function wrap(text: string, screen: Screen, indent = ''): string[] {
   let line = '';
   for (const word of text.split(' ')) {
     if (line !== '' && widthOf(line) + 1 + widthOf(word) > room) {
-      lines.push(indent + line);
+      lines.push((indent + line).trimEnd());
       line = word;
     } else line = line === '' ? word : `${line} ${word}`;
   }
-  return [...lines, indent + line];
+  return [...lines, (indent + line).trimEnd()];
 }

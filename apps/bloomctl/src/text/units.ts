@@ -14,9 +14,9 @@ export function age(ms: number): string {
 /** `0.4 ms`, `790 ms`, `9.4 s`, `24 min`, `3 h 05 min`, `6d 02h`. */
 export function span(ms: number): string {
   const length = Math.abs(ms);
-  if (length < 10) return `${ms.toFixed(1)} ms`;
+  if (length < 10) return `${length === 0 ? 0 : ms.toFixed(1)} ms`;
   if (length < 1_000) return `${Math.round(ms)} ms`;
-  if (length < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
+  if (length < 9_950) return `${ms % 1_000 === 0 ? ms / 1_000 : (ms / 1_000).toFixed(1)} s`;
   if (length < 60_000) return `${Math.round(ms / 1_000)} s`;
   if (length < 3_600_000) return `${Math.round(ms / 60_000)} min`;
   if (length < 86_400_000) return `${Math.floor(length / 3_600_000)} h ${two((length % 3_600_000) / 60_000)} min`;

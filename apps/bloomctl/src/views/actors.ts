@@ -1,5 +1,5 @@
 import type { AnswerOf } from '@bloom/inspection';
-import { paint, type Screen, type Style } from '../text/style.js';
+import { paint, printable, type Screen, type Style, wrap } from '../text/style.js';
 import { type Cell, type Column, table } from '../text/table.js';
 import { age, counted, millis, short, shortNode } from '../text/units.js';
 
@@ -52,7 +52,7 @@ export function actorsView(nodes: readonly ActorsOf[], screen: Screen): string[]
       ...figures(line),
     ]),
   );
-  return [...table(columns, rows, screen), ...nodes.map(totals)];
+  return [...table(columns, rows, screen), ...nodes.flatMap((node) => wrap(totals(node), screen))];
 }
 
 function totals({ node, matched, total, actors, sampledMs }: ActorsOf): string {
@@ -79,7 +79,7 @@ export function actorTree(answer: ActorsOf, screen: Screen): string[] {
       walk(children, indent + (last ? '   ' : '│  '));
     });
   walk(grow(lines), '');
-  return [...table([{ title: '/', shrinksTo: 24 }, ...FIGURES], rows, screen), totals(answer)];
+  return [...table([{ title: '/', shrinksTo: 24 }, ...FIGURES], rows, screen), ...wrap(totals(answer), screen)];
 }
 
 function grow(lines: readonly ActorLine[]): Branch[] {
@@ -111,6 +111,13 @@ function guessParent(path: string, known: ReadonlyMap<string, ActorLine>): strin
   return null;
 }
 
+const MAILBOX: readonly Column[] = [
+  { title: 'WAITED ms', align: 'right' },
+  { title: 'TYPE', shrinksTo: 12 },
+  { title: 'MESSAGE', shrinksTo: 10 },
+  { title: 'REQUEST', drop: 1 },
+];
+
 export function mailboxView(answer: AnswerOf<'mailbox'>, node: string, screen: Screen): string[] {
   const { path, queue, oldestMs, limit, overflowed, types, messages } = answer;
   const head = `${path.slice(1)} on ${node}: ${queue} waiting of ${limit} at most`;
@@ -124,20 +131,9 @@ export function mailboxView(answer: AnswerOf<'mailbox'>, node: string, screen: S
     req ?? '',
   ]);
   return [
-    `${head}${oldest}${lost}`,
-    ...(counts === '' ? [] : [counts]),
-    ...(rows.length === 0
-      ? []
-      : table(
-          [
-            { title: 'WAITED ms', align: 'right' },
-            { title: 'TYPE' },
-            { title: 'MESSAGE', shrinksTo: 10 },
-            { title: 'REQUEST', drop: 1 },
-          ],
-          rows,
-          screen,
-        )),
+    ...wrap(`${head}${oldest}${lost}`, screen),
+    ...(counts === '' ? [] : wrap(printable(counts), screen)),
+    ...(rows.length === 0 ? [] : table(MAILBOX, rows, screen)),
     ...(queue > messages.length ? [paint(screen, 'dim', `the oldest ${messages.length} of ${queue}`)] : []),
   ];
 }

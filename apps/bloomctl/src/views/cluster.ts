@@ -70,7 +70,7 @@ export function drainView(node: string, drain: Drain, now: number, screen: Scree
   const shown = drain.roomIds.map(printable).join(', ');
   const more = drain.rooms - drain.roomIds.length;
   return [
-    `${node} takes no new rooms: ${leftover(drain, now)}.`,
+    ...wrap(`${node} takes no new rooms: ${leftover(drain, now)}.`, screen),
     ...(shown === '' ? [] : wrap(`rooms: ${shown}${more > 0 ? ` and ${more} more` : ''}`, screen)),
   ];
 }
@@ -95,6 +95,7 @@ export function clusterView(answer: AnswerOf<'cluster'>, now: number, screen: Sc
       return seen === undefined ? { text: '?', style: 'dim' } : cellOf(seen.get(to), now);
     }),
   );
+  const label = (name: string): string => columns[names.indexOf(name)] ?? name;
   const first = Math.max(12, ...rowLabels.map(widthOf));
   const widths = columns.map((label, i) =>
     Math.max(widthOf(label), ...cells.map((row) => widthOf(row[i]?.text ?? ''))),
@@ -117,7 +118,7 @@ export function clusterView(answer: AnswerOf<'cluster'>, now: number, screen: Sc
       paint(screen, answer.verdict === 'whole' ? 'green' : answer.verdict === 'split' ? 'red' : 'yellow', line),
     ),
     ...unreachable.map(({ name, reason }) => ` ${printable(`${name} does not answer: ${reason}`)}`),
-    ...retries(answer, names, now),
+    ...retries(answer, { names, label, now }),
   ];
 }
 
@@ -154,12 +155,15 @@ function verdict(
   return `SPLIT: ${sides} do not see each other; each goes on alone.`;
 }
 
-function retries({ views }: AnswerOf<'cluster'>, names: readonly string[], now: number): string[] {
+function retries(
+  { views }: AnswerOf<'cluster'>,
+  { names, label, now }: { names: readonly string[]; label: (name: string) => string; now: number },
+): string[] {
   const lines = views.flatMap(({ node, links }) =>
     links
       .filter((link) => link.state !== 'up' && names.includes(link.node))
       .map((link) => {
-        const pair = `${alive(node)}->${alive(link.node)}`;
+        const pair = `${label(node)}->${label(link.node)}`;
         if (link.cutUntil !== null)
           return ` ${pair} is cut on purpose for ${span(Math.max(0, link.cutUntil - now))} more`;
         const why = `attempt ${link.attempts + 1}, last error: ${printable(link.lastError ?? 'none')}`;

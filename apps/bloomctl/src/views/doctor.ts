@@ -1,5 +1,5 @@
 import type { Diagnosis } from '../reach/doctor.js';
-import { cutTo, pad, paint, printable, type Screen, widthOf, wrap } from '../text/style.js';
+import { pad, paint, printable, type Screen, widthOf, wrap } from '../text/style.js';
 
 const FULL_WIDTH = 80;
 
@@ -16,8 +16,6 @@ export function doctorView({ layers, failed, node }: Diagnosis, screen: Screen):
     const text = texts[i] as string;
     const head = `  ${mark}${pad(layer, 13)}`;
     if (widthOf(text) <= room) return [`${head}${pad(text, room)}  ${time}`];
-    // What failed is never cut: it is what one came for.
-    if (ok) return [`${head}${pad(cutTo(text, room), room)}  ${time}`];
     const [first = '', ...rest] = wrap(text, { ...screen, width: room });
     return [`${head}${pad(first, room)}  ${time}`, ...rest.map((line) => ' '.repeat(21) + line)];
   });

@@ -48,8 +48,8 @@ const PEERS: readonly Column[] = [
   { title: 'ICE', drop: 2 },
   { title: 'DTLS', drop: 3 },
   { title: 'TRACKS', shrinksTo: 8 },
-  { title: 'IN kb/s', align: 'right' },
-  { title: 'OUT kb/s', align: 'right' },
+  { title: 'IN', align: 'right' },
+  { title: 'OUT', align: 'right' },
   { title: 'ESTIMATE', align: 'right', drop: 1 },
   { title: 'RTT', align: 'right' },
 ];
@@ -75,8 +75,8 @@ export function roomView(room: AnswerOf<'room'>, screen: Screen): string[] {
     peer.ice ?? '–',
     peer.dtls ?? '–',
     trackList(peer.tracks),
-    kilobits(peer.inBps),
-    kilobits(peer.outBps),
+    size(peer.bytesReceived),
+    size(peer.bytesSent),
     peer.estimationBps === null ? '–' : megabits(peer.estimationBps),
     peer.roundTripMs === null ? '–' : span(peer.roundTripMs),
   ]);
@@ -230,7 +230,7 @@ export function componentsView({ components, total, unreachable }: AnswerOf<'com
 }
 
 export function componentView(component: AnswerOf<'component'>, screen: Screen): string[] {
-  const { id, type, room, node, tracks, subscribeMode, properties, details } = component;
+  const { id, type, room, node, tracks, subscribeMode, origins, receives, properties, details } = component;
   const block = (label: string, value: unknown): string[] =>
     value === null || value === undefined
       ? []
@@ -247,6 +247,13 @@ export function componentView(component: AnswerOf<'component'>, screen: Screen):
       `component ${printable(id)} (${type}) in ${printable(room)} on ${node}   tracks ${trackList(tracks)}${mode}`,
       screen,
     ),
+    ...(origins.length === 0 ? [] : wrap(`was told to receive ${printable(origins.join(', '))}`, screen)),
+    ...(receives.length === 0
+      ? []
+      : wrap(
+          `receives ${printable(receives.map(({ trackId, origin }) => `${trackId} of ${origin}`).join(', '))}`,
+          screen,
+        )),
     ...block('properties', properties),
     ...block('details', details),
   ];

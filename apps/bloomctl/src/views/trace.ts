@@ -1,6 +1,6 @@
 import type { AnswerOf, ItemOf, StreamEnd } from '@bloom/inspection';
-import { cutTo, pad, paint, printable, type Screen, widthOf } from '../text/style.js';
-import { shortNode, span, timeOfDay } from '../text/units.js';
+import { cutFront, cutTo, pad, paint, printable, type Screen, widthOf } from '../text/style.js';
+import { alive, shortNode, span, timeOfDay } from '../text/units.js';
 
 /** `{id:"t7",kind:"video"}`; `–` for nothing. */
 export function compact(value: unknown): string {
@@ -12,27 +12,36 @@ export function compact(value: unknown): string {
   return `{${entries.map(([key, field]) => `${/^[\w$]+$/.test(key) ? key : JSON.stringify(key)}:${compact(field)}`).join(',')}}`;
 }
 
-const OTHER = 18;
-const TYPE = 18;
-const PAYLOAD = 30;
+/** Columns of the parts of a line. The payload takes what is left, and goes first. */
+const WIDE = { who: 28, other: 18, type: 18, payload: 30 };
+const NARROW = { who: 16, other: 13, type: 15, payload: 0 };
+/** Time, arrow, and the blanks between the parts. */
+const FIXED = 12 + 2 + 3 + 1 + 1;
 
 /** `several`: the actor is in the line, since there is more than one. */
 export function traceView(item: ItemOf<'trace'>, several: boolean, screen: Screen): string[] {
   const { at, direction, other, type, payload, durationMs, failed, req, actor, node } = item;
-  const arrow = direction === 'out' ? '->' : '<-';
-  const from = direction === 'timer' ? 'timer' : strip(other ?? '–');
-  const ran = durationMs === null ? '' : span(durationMs);
-  const tail = [ran, failed ? 'FAILED' : '', req === null ? '' : `req=${req}`].filter((part) => part !== '').join('  ');
-  const who = several ? `${pad(cutTo(`${shortNode(node)} ${strip(actor)}`, 28), 28)} ` : '';
-  const head = `${timeOfDay(at)}  ${who}${paint(screen, direction === 'out' ? 'cyan' : 'green', arrow)} ${pad(printable(from), OTHER)} ${pad(printable(type), TYPE)} `;
-  const headWidth = 14 + widthOf(who) + 3 + Math.max(OTHER, widthOf(from)) + 1 + Math.max(TYPE, widthOf(type)) + 1;
+  const columns = screen.width < 120 ? NARROW : WIDE;
+  const part = (text: string, width: number): string => pad(cutFront(printable(text), width), width);
+  const arrow = paint(screen, direction === 'out' ? 'cyan' : 'green', direction === 'out' ? '->' : '<-');
+  const who = several ? `${part(`${alive(node)} ${strip(actor)}`, columns.who)} ` : '';
+  const from = part(direction === 'timer' ? 'timer' : relative(other ?? '–', actor), columns.other);
+  const head = `${timeOfDay(at)}  ${who}${arrow} ${from} ${part(type, columns.type)} `;
+
+  const free = screen.width - FIXED - (several ? columns.who + 1 : 0) - columns.other - columns.type;
+  const took = durationMs === null ? [] : [span(durationMs)];
+  const facts = [...took, ...(failed ? ['FAILED'] : []), ...(req === null ? [] : [`req=${req}`])].join('  ');
+  const tail = Number.isFinite(free) ? cutTo(printable(facts), free) : printable(facts);
+  const room = free - (tail === '' ? 0 : widthOf(tail) + 2);
   const text = printable(compact(payload));
-  const room = screen.width - headWidth - (tail === '' ? 0 : widthOf(tail) + 2);
-  const shown = Number.isFinite(room) ? cutTo(text, Math.max(8, room)) : text;
-  const painted = failed ? paint(screen, 'red', tail) : paint(screen, 'dim', tail);
-  const line =
-    tail === '' ? `${head}${shown}` : `${head}${pad(shown, Math.min(PAYLOAD, Math.max(8, room)))}  ${painted}`;
-  return [line.trimEnd()];
+  const shown = Number.isFinite(room) ? (room < 3 ? '' : cutTo(text, room)) : text;
+  const padded = tail === '' || shown === '' ? shown : `${pad(shown, Math.min(columns.payload, room))}  `;
+  return [`${head}${padded}${paint(screen, failed ? 'red' : 'dim', tail)}`.trimEnd()];
+}
+
+/** `peers/ann` for a child of the traced actor. */
+function relative(other: string, actor: string): string {
+  return other.startsWith(`${actor}/`) ? other.slice(actor.length + 1) : strip(other);
 }
 
 function strip(path: string): string {

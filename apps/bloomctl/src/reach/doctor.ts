@@ -254,7 +254,7 @@ class Walk {
           failure.exit,
           failure.message,
           `${entry.name} lets this tool in, but answers it nothing.`,
-          'Set JF_INSPECTION=full or read on that node; a node of another kind, such as an Erlang shell, answers never.',
+          'Set JF_INSPECTION=full or read on that node; a node of another kind, such as an Erlang shell, never answers.',
         );
       });
       this.#passed(

@@ -1,0 +1,308 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { DistributionNode } from '@bloom/distribution';
+import { silentLog } from '@bloom/log';
+import { PortMapperServer } from '@bloom/port-mapper';
+import { runProgram } from '../program.js';
+import { testWorld } from '../world.fixture.js';
+
+const COOKIE = 'a-cookie-of-this-test';
+
+let mapper: PortMapperServer;
+const nodes: DistributionNode[] = [];
+const servers: Server[] = [];
+const sockets: Socket[] = [];
+const children: ChildProcess[] = [];
+
+beforeEach(async () => {
+  mapper = await PortMapperServer.start({ port: 0, log: silentLog });
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  for (const socket of sockets.splice(0)) socket.destroy();
+  for (const server of servers.splice(0)) server.close();
+  for (const node of nodes.splice(0)) await node.stop();
+  await mapper.close();
+});
+
+async function startNode(alive: string): Promise<DistributionNode> {
+  const node = await DistributionNode.start({
+    name: `${alive}@127.0.0.1`,
+    mode: 'name',
+    cookie: COOKIE,
+    mapper: { port: mapper.port },
+    log: silentLog,
+  });
+  nodes.push(node);
+  return node;
+}
+
+/** Registers a name as a program would that speaks these versions. */
+async function register(name: string, port: number, versions = { highest: 6, lowest: 6 }): Promise<void> {
+  const body = Buffer.alloc(13 + name.length);
+  body[0] = 120;
+  body.writeUInt16BE(port, 1);
+  body[3] = 77;
+  body.writeUInt16BE(versions.highest, 5);
+  body.writeUInt16BE(versions.lowest, 7);
+  body.writeUInt16BE(name.length, 9);
+  body.write(name, 11);
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(body.length);
+  const socket = connect(mapper.port, '127.0.0.1');
+  sockets.push(socket);
+  socket.write(Buffer.concat([length, body]));
+  await once(socket, 'data');
+}
+
+async function listen(onConnection: (socket: Socket) => void): Promise<number> {
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on('error', () => {});
+    onConnection(socket);
+  });
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+/** A port that answers nothing at all, as behind a firewall: its queue of connections is full. */
+async function filteredPort(): Promise<number> {
+  const program = `const server = require('node:net').createServer();
+    server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port));`;
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'ignore'] });
+  children.push(child);
+  const [data] = (await once(child.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
+  const port = Number(data.toString());
+  child.kill('SIGSTOP');
+  for (let i = 0; i < 4; i++) sockets.push(connect(port, '127.0.0.1').on('error', () => {}));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  return port;
+}
+
+async function doctor(args: readonly string[], env: Record<string, string> = { BLOOM_COOKIE: COOKIE }) {
+  const world = testWorld({ env, columns: 100, isTTY: false });
+  const exit = await runProgram(['doctor', '--mapper-port', String(mapper.port), '--timeout', '500ms', ...args], world);
+  const normal = world.printed.out
+    .replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
+    .replaceAll(/listens on \d+/g, 'listens on PORT')
+    .replaceAll(/Open port \d+/g, 'Open port PORT')
+    .replaceAll(/ +\d+ ms$/gm, '');
+  return { exit, lines: normal.trimEnd().split('\n'), err: world.printed.err };
+}
+const OK = {
+  resolve: '  ok    resolve      127.0.0.1 is an address',
+  mapper: '  ok    port mapper  127.0.0.1:PORT knows: b',
+  name: '  ok    name         b listens on PORT',
+  tcp: '  ok    tcp          127.0.0.1:PORT connected',
+  handshake: '  ok    handshake    distribution version 6, flags accepted',
+};
+
+describe('doctor stops at the layer that does not work, says what to do, and ends with its exit code', () => {
+  test('the cookie file can be read by others', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'bloomctl-'));
+    const file = join(folder, 'cookie');
+    writeFileSync(file, COOKIE);
+    chmodSync(file, 0o644);
+    const { exit, lines } = await doctor(['b@127.0.0.1', '--cookie-file', file]);
+    rmSync(folder, { recursive: true });
+    expect(exit).toBe(78);
+    expect(lines[0]).toMatch(/^ {2}FAIL {2}settings +the cookie file .* has mode 0644/);
+    expect(lines.at(-1)).toContain('chmod 600');
+  });
+
+  test('no such host', async () => {
+    // A label of 64 characters is no name: no server is asked.
+    const host = `${'x'.repeat(64)}.example`;
+    const { exit, lines } = await doctor([`b@${host}`]);
+    expect(exit).toBe(69);
+    expect(lines.join(' ')).toMatch(/FAIL {2}resolve .* has no address/);
+    expect(lines.join(' ')).toContain('Check its spelling');
+  });
+
+  test('no port mapper', async () => {
+    const { port } = mapper;
+    await mapper.close();
+    const { exit, lines } = await doctor(['b@127.0.0.1', '--mapper-port', String(port)]);
+    expect(exit).toBe(69);
+    expect(lines).toEqual([
+      OK.resolve,
+      '  FAIL  port mapper  nobody answers on 127.0.0.1:PORT (ECONNREFUSED)',
+      '',
+      '  No port mapper runs there, so no node does either; or it uses another port.',
+      '  Start the node with JF_DIST_ENABLED=true; when ERL_EPMD_PORT is set for the',
+      '  nodes, set it here too.',
+    ]);
+  });
+
+  test('something else on the port of the mapper', async () => {
+    const port = await listen((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    const { exit, lines } = await doctor(['b@127.0.0.1', '--mapper-port', String(port)]);
+    expect(exit).toBe(69);
+    expect(lines[1]).toContain('FAIL  port mapper');
+    expect(lines.join(' ')).toContain('is no port mapper');
+  });
+
+  test('unknown name', async () => {
+    await startNode('a2');
+    const { exit, lines } = await doctor(['b@127.0.0.1']);
+    expect(exit).toBe(65);
+    expect(lines.slice(0, 5)).toEqual([
+      OK.resolve,
+      '  ok    port mapper  127.0.0.1:PORT knows: a2',
+      '  FAIL  name         b is not registered; there: a2',
+      '',
+      '  No node called b runs on 127.0.0.1. Start it, or use one of the names that are',
+    ]);
+  });
+
+  test('nobody listens on the port', async () => {
+    const port = await listen(() => {});
+    servers.splice(0).forEach((server) => server.close());
+    await register('b', port);
+    const { exit, lines } = await doctor(['b@127.0.0.1']);
+    expect(exit).toBe(69);
+    expect(lines.slice(0, 5)).toEqual([
+      OK.resolve,
+      OK.mapper,
+      OK.name,
+      '  FAIL  tcp          127.0.0.1:PORT: ECONNREFUSED',
+      '',
+    ]);
+    expect(lines.join(' ')).toContain('JF_DIST_IP');
+  });
+
+  test('a filtered port', async () => {
+    await register('b', await filteredPort());
+    const { exit, lines } = await doctor(['b@127.0.0.1']);
+    expect(exit).toBe(69);
+    expect(lines).toEqual([
+      OK.resolve,
+      OK.mapper,
+      OK.name,
+      '  FAIL  tcp          127.0.0.1:PORT: no answer within 500 ms',
+      '',
+      '  The port mapper can be reached, the node cannot: packets to its port are',
+      '  dropped. Open port PORT between the two machines. JF_DIST_MIN_PORT and',
+      '  JF_DIST_MAX_PORT choose which ports nodes use.',
+    ]);
+  });
+
+  test('another version of the protocol', async () => {
+    await register('b', await listen(() => {}), { highest: 5, lowest: 5 });
+    const { exit, lines } = await doctor(['b@127.0.0.1']);
+    expect(exit).toBe(69);
+    expect(lines[4]).toBe('  FAIL  handshake    b speaks distribution version 5, not 6');
+  });
+
+  test.each([
+    [
+      'speaks HTTP',
+      (socket: Socket) => void socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'),
+      69,
+      'no distribution protocol of version 6',
+    ],
+    ['closes at once', (socket: Socket) => void socket.end(), 69, 'closed without a word'],
+    ['says nothing', () => {}, 75, 'silent for 500 ms'],
+    [
+      'does not allow us',
+      (socket: Socket) => void socket.write(Buffer.from('\0\x0csnot_allowed', 'latin1')),
+      77,
+      'not allowed',
+    ],
+  ])('a program that %s', async (_, onConnection, code, text) => {
+    await register('b', await listen(onConnection));
+    const { exit, lines } = await doctor(['b@127.0.0.1']);
+    expect(lines[4]).toBe(`  FAIL  handshake    ${text}`);
+    expect(exit).toBe(code);
+  });
+
+  test('flags are missing', async () => {
+    const port = await listen((socket) => {
+      const body = Buffer.alloc(19 + 11);
+      body[0] = 78;
+      body.writeBigUInt64BE(0xd077f8fbcn & ~0x400000000n, 1);
+      body.writeUInt16BE(11, 17);
+      body.write('b@127.0.0.1', 19);
+      socket.write(Buffer.concat([Buffer.from('\0\x03sok\0\x1e', 'latin1'), body]));
+    });
+    await register('b', port);
+    const { exit, lines } = await doctor(['b@127.0.0.1']);
+    expect(exit).toBe(69);
+    expect(lines[4]).toMatch(/^ {2}FAIL {2}handshake +flags missing: .*v4Nc/);
+  });
+
+  test('the node calls itself differently', async () => {
+    await startNode('b');
+    const { exit, lines } = await doctor(['b@localhost']);
+    expect(exit).toBe(65);
+    expect(lines.find((line) => line.includes('FAIL'))).toBe(
+      '  FAIL  handshake    the node there calls itself b@127.0.0.1',
+    );
+    expect(lines.join(' ')).toContain('bloomctl doctor b@127.0.0.1');
+  });
+
+  test('wrong cookie, which is not shown', async () => {
+    await startNode('b');
+    const { exit, lines, err } = await doctor(['b@127.0.0.1'], { BLOOM_COOKIE: 'secret' });
+    expect(exit).toBe(77);
+    expect(lines).toEqual([
+      OK.resolve,
+      OK.mapper,
+      OK.name,
+      OK.tcp,
+      OK.handshake,
+      '  FAIL  cookie       refused. ours 2bb8…, from the environment (BLOOM_COOKIE)',
+      '',
+      '  b@127.0.0.1 does not accept this cookie. Set the same value on all nodes and',
+      '  for this tool. The value is not shown; compare hashes with `bloomctl doctor`',
+      '  on the machine of that node.',
+    ]);
+    expect(lines.join('') + err).not.toContain('secret');
+  });
+
+  test('a node that answers no tools', async () => {
+    await startNode('b');
+    // Without a name: it is the only one of this machine, and says its full name itself.
+    const { exit, lines } = await doctor([]);
+    expect(exit).toBe(77);
+    expect(lines.slice(0, 6)).toEqual([
+      '  ok    resolve      this machine -> 127.0.0.1',
+      OK.mapper,
+      OK.name,
+      OK.tcp,
+      OK.handshake,
+      expect.stringMatching(/^ {2}ok {4}cookie {7}accepted\. ours [0-9a-f]{4}…, from the environment/),
+    ]);
+    expect(lines[6]).toMatch(/FAIL {2}service {6}b@127\.0\.0\.1 answers no tools: JF_INSPECTION=off/);
+    expect(lines.join(' ').replaceAll(/ +/g, ' ')).toContain('Set JF_INSPECTION=full or read');
+  });
+
+  test('several nodes, and none was named', async () => {
+    await startNode('a');
+    await startNode('b');
+    const { exit, lines } = await doctor([]);
+    expect(exit).toBe(64);
+    expect(lines[2]).toBe('  FAIL  name         2 nodes are registered');
+  });
+});
+
+test('the diagnosis as a document names the layer, too', async () => {
+  const world = testWorld({ env: { BLOOM_COOKIE: COOKIE } });
+  const exit = await runProgram(['doctor', 'b@127.0.0.1', '--json', '--mapper-port', String(mapper.port)], world);
+  expect(exit).toBe(65);
+  expect(JSON.parse(world.printed.out)).toMatchObject({
+    kind: 'doctor',
+    v: 1,
+    ok: false,
+    target: 'b@127.0.0.1',
+    node: null,
+    failed: { layer: 'name', exit: 65 },
+  });
+});

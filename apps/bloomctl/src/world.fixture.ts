@@ -1,0 +1,39 @@
+import { PassThrough } from 'node:stream';
+import type { World } from './world.js';
+
+export interface TestWorld extends World {
+  /** What was printed so far. */
+  readonly printed: { out: string; err: string };
+  interrupt(): void;
+}
+
+/** A machine for one run of the program, without its environment. */
+export function testWorld(
+  fields: Partial<Pick<World, 'env' | 'home' | 'stdin'>> & { columns?: number; isTTY?: boolean } = {},
+): TestWorld {
+  const { columns, isTTY = false, ...rest } = fields;
+  const printed = { out: '', err: '' };
+  let interrupt: () => void = () => {};
+  const interrupted = new Promise<void>((resolve) => (interrupt = resolve));
+  const stream = (into: 'out' | 'err') => ({
+    write: (text: string | Uint8Array) => ((printed[into] += String(text)), true),
+    isTTY,
+    columns,
+  });
+  return {
+    env: {},
+    home: '/nonexistent',
+    hostname: 'desk',
+    addresses: [],
+    user: 'ops',
+    pid: 812,
+    stdin: new PassThrough(),
+    stdout: stream('out'),
+    stderr: stream('err'),
+    now: Date.now,
+    ...rest,
+    printed,
+    interrupted,
+    interrupt,
+  };
+}

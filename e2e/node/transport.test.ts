@@ -233,6 +233,7 @@ describe('the description', () => {
     expect(keys('HLS')).toEqual(
       ['lowLatency', 'persistent', 'playable', 's3', 'subscribeMode', 'targetWindowDuration'].toSorted(),
     );
+    expect(keys('RTSP')).toEqual(['keepAliveInterval', 'pierceNat', 'reconnectDelay', 'rtpPort', 'sourceUri']);
     expect(keys('File')).toEqual(['filePath', 'framerate']);
     expect(keys('SIP')).toEqual(['registrarCredentials']);
     expect(keys('Recording')).toEqual(['subscribeMode']);

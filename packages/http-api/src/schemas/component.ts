@@ -14,10 +14,25 @@ export const AddComponentRequest = z.object({
   options: z.unknown().optional(),
 });
 
+/** Clients know the kind and its shapes; no instance offers it. */
+export const RtspOptions = z
+  .object({
+    sourceUri: z.string(),
+    rtpPort: z.int().min(1).max(65_535).nullish(),
+    reconnectDelay: z.int().min(0).nullish().meta({ description: 'Milliseconds' }),
+    keepAliveInterval: z.int().min(0).nullish().meta({ description: 'Milliseconds' }),
+    pierceNat: z.boolean().nullish(),
+  })
+  .meta({
+    id: 'ComponentOptionsRTSP',
+    description: 'Options of an RTSP component, a kind that is always disabled: 400',
+  });
+
 /** The same body as it is documented. */
 export const AddComponentDocument = z
   .union([
     z.object({ type: z.literal('hls'), options: HlsOptions.nullish() }),
+    z.object({ type: z.literal('rtsp'), options: RtspOptions }),
     z.object({ type: z.literal('file'), options: FileOptionsDocument }),
     z.object({ type: z.literal('sip'), options: SipOptions }),
     z.object({ type: z.literal('recording'), options: RecordingOptions.nullish() }),
@@ -34,6 +49,16 @@ export const ComponentPropertiesHLS = z
     s3: z.null().meta({ description: 'Credentials are never shown' }),
   })
   .meta({ id: 'ComponentPropertiesHLS', description: 'Properties of an HLS component' });
+
+export const ComponentPropertiesRTSP = z
+  .strictObject({
+    sourceUri: z.string(),
+    rtpPort: z.int(),
+    reconnectDelay: z.int(),
+    keepAliveInterval: z.int(),
+    pierceNat: z.boolean(),
+  })
+  .meta({ id: 'ComponentPropertiesRTSP', description: 'Properties of an RTSP component' });
 
 export const ComponentPropertiesFile = z
   .strictObject({ filePath: z.string(), framerate: z.int().nullable() })
@@ -63,6 +88,7 @@ function componentOf<T extends string, P extends z.ZodType>(type: T, id: string,
 export const Component = z
   .union([
     componentOf('hls', 'ComponentHLS', ComponentPropertiesHLS),
+    componentOf('rtsp', 'ComponentRTSP', ComponentPropertiesRTSP),
     componentOf('file', 'ComponentFile', ComponentPropertiesFile),
     componentOf('sip', 'ComponentSIP', ComponentPropertiesSIP),
     componentOf('recording', 'ComponentRecording', ComponentPropertiesRecording),

@@ -62,14 +62,16 @@ export interface SpawnOptions<P extends Protocol> {
 /** What an actor may do. Valid for one incarnation: after a restart `init` gets a new one. */
 export interface ActorContext<P extends Protocol> {
   readonly self: ActorRef<P>;
-  /** Its lines carry the request id of the message in hand. */
+  /** Its lines carry the id of the request. */
   readonly log: Log;
   /**
-   * Id of the request that the message in hand belongs to. Casts and calls carry it on. The context that a handler gets
-   * keeps it for good, also after an `await` and in work that outlives the handler; the context of `init` has that of
-   * the message in hand, whenever it is asked.
+   * Id of the request that the message belongs to. Casts and calls carry it on. The context that a handler gets keeps it
+   * for good, also after an `await` and in work that outlives the handler. That of `init` has the one of the handler that
+   * is running at this moment, and none after its first `await`.
    */
   readonly requestId: string | undefined;
+  /** Runs something in the name of that request, after an `await`: for parts that hold the context of `init`. */
+  inRequest<T>(work: () => T): T;
   /** Milliseconds since the epoch, by the system's clock. */
   now(): number;
   cast<Q extends Protocol>(target: ActorRef<Q> | string, message: MessageOf<Q>): boolean;

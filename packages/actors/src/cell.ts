@@ -51,7 +51,7 @@ export class Cell {
   tracer: Tracer | undefined;
   /** Takes nothing out of its mailbox. */
   suspended = false;
-  /** Id of the request of the message in hand. */
+  /** Id of the request in whose name code of this actor runs at this moment. */
   requestId: string | undefined;
 
   readonly #nact: NactActor;
@@ -303,6 +303,7 @@ export class Cell {
     const result: unknown = isTerm
       ? this.behaviour.onTerm?.(this.#state, message.term, context)
       : handler?.(this.#state, message, context);
+    this.requestId = undefined;
     if (result instanceof Promise) {
       return result.then((value: unknown) => {
         // Unless the actor was killed meanwhile.
@@ -342,7 +343,6 @@ export class Cell {
     }
     this.#observedAt = undefined;
     this.#current = undefined;
-    this.requestId = undefined;
     this.#running = undefined;
     this.#abort = undefined;
   }
@@ -381,7 +381,8 @@ export class Cell {
   /** Runs inside nact's fault handling; must not throw. */
   #crashed(error: unknown): 'stop' | 'resume' {
     const envelope = this.#current;
-    const log = this.requestId === undefined ? this.plainLog : this.plainLog.child({ requestId: this.requestId });
+    const log = new RequestLog(this.plainLog, () => envelope?.requestId);
+    this.requestId = undefined;
     this.#putDown(envelope, true);
     this.counters.failed++;
     this.statusAt = this.host.observer.turn.stamp();

@@ -18,6 +18,7 @@ export function createContext(cell: Cell): AnyContext {
     get requestId() {
       return cell.requestId;
     },
+    inRequest: (work) => work(),
     now: () => host.clock.now(),
     cast: (target, message) => host.observer.cast(cell, target, message as Message, cell.requestId),
     call: (target, message, timeoutMs) =>
@@ -88,6 +89,15 @@ export function requestContext(cell: Cell, context: AnyContext, requestId: strin
     ...context,
     requestId,
     log: new RequestLog(cell.plainLog, () => requestId),
+    inRequest: (work) => {
+      const before = cell.requestId;
+      cell.requestId = requestId;
+      try {
+        return work();
+      } finally {
+        cell.requestId = before;
+      }
+    },
     cast: (target, message) => host.observer.cast(cell, target, message as Message, requestId),
     call: (target, message, timeoutMs) =>
       host.observer.call(cell, target, message as Message, requestId, timeoutMs) as never,

@@ -46,7 +46,7 @@ export type {
   TraceOptions,
   WaitingMessage,
 } from './inspection.js';
-export { RequestLog } from './request.js';
+export { newRequestId, RequestLog } from './request.js';
 export {
   createActorSystem,
   type ActorSystem,

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Log, LogFields } from '@bloom/log';
 import type { Clock } from './clock.js';
 import type { Hop } from './inspection.js';
@@ -86,4 +87,14 @@ export class RequestLog implements Log {
 
     return requestId === undefined ? fields : { requestId, ...fields };
   }
+}
+
+let made = 0;
+const salt = randomBytes(9).toString('base64url');
+
+/** An id for what nobody has given one: unique in the life of the process, and hardly found in another. */
+export function newRequestId(): string {
+  made++;
+
+  return `${salt}-${made.toString(36).padStart(8, '0')}`;
 }

@@ -89,16 +89,20 @@ describe('the id of a request', () => {
     expect(requestsLogged('slow.done')).toEqual(['r1']);
   });
 
-  test('is also known to the context of `init`, which objects keep that live as long as the actor', async () => {
-    type Keeper = { go: (message: object) => void; goLater: (message: { after: Promise<void> }) => Promise<void> };
+  test('is known to the context of `init` while a handler runs, and after an await where it is asked for', async () => {
+    type Keeper = { go: (message: object) => void; goLater: (message: { after: Promise<void> }) => void };
+    let tellOutside = (): void => {};
     const keeper: Behaviour<Keeper, { tell: () => void }> = {
       kind: 'keeper',
-      init: (context) => ({ tell: () => void context.cast(second, { type: 'note', what: 'kept' }) }),
+      init: (context) => {
+        tellOutside = () => void context.cast(second, { type: 'note', what: 'kept' });
+        return { tell: tellOutside };
+      },
       handlers: {
         go: ({ tell }) => tell(),
-        goLater: async ({ tell }, { after }) => {
+        goLater: async ({ tell }, { after }, context) => {
           await after;
-          tell();
+          context.inRequest(tell);
         },
       },
     };
@@ -107,11 +111,18 @@ describe('the id of a request', () => {
     await system.forRequest('r1').call(ref, { type: 'go' });
     system.forRequest('r2').cast(ref, { type: 'goLater', after: gate.promise });
     await system.idle();
+    // Something from outside, while the handler waits: it has nothing to do with the request.
+    tellOutside();
     gate.resolve();
     await system.idle();
     await system.call(ref, { type: 'go' });
     await system.idle();
-    expect((await seenBy(second)).slice(1)).toEqual(['kept in r1', 'kept in r2', 'kept in undefined']);
+    expect((await seenBy(second)).slice(1)).toEqual([
+      'kept in r1',
+      'kept in undefined',
+      'kept in r2',
+      'kept in undefined',
+    ]);
   });
 
   test('is that of the creation when an actor begins; its timers and ends belong to no request', async () => {

@@ -46,7 +46,10 @@ export class HlsComponent implements Component {
       this.taps.delete(trackId);
       void tap.close();
     }
-    void this.engine.send({ type: 'tracks', tracks: tracks.map(({ track: { trackId: id, kind } }) => ({ id, kind })) });
+    void this.engine.send({
+      type: 'tracks',
+      tracks: tracks.map(({ origin, track: { trackId: id, kind } }) => ({ id, origin, kind })),
+    });
     for (const trackId of wanted) if (!this.taps.has(trackId)) this.taps.set(trackId, this.tap(trackId));
   }
 
@@ -76,8 +79,11 @@ export class HlsComponent implements Component {
   private tap(trackId: string): MediaTap {
     return this.options.host.media.openTap({
       trackId,
-      onFrame: ({ codec, timestamp, key, data }) =>
-        this.engine.send({ type: 'unit', unit: { track: trackId, codec, timestamp, key, data } }),
+      onFrame: ({ codec, timestamp, senderMs, key, data }) => {
+        const time = senderMs === undefined ? { timestamp } : { timestamp, senderMs };
+
+        return this.engine.send({ type: 'unit', unit: { track: trackId, codec, ...time, key, data } });
+      },
       onGap: () => void this.engine.send({ type: 'gap', track: trackId }),
     });
   }

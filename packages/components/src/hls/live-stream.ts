@@ -21,7 +21,7 @@ export interface StreamPart {
   independent: boolean;
   /** Nothing more belongs to its segment. */
   last: boolean;
-  /** When its first frame was shown, Unix milliseconds. */
+  /** When what its first frame shows was captured, Unix milliseconds. */
   startedAtMs: number;
   /** One fragment of MP4. */
   data: Buffer;

@@ -13,7 +13,7 @@ export interface SegmentEntry {
   sequence: number;
   name: string;
   parts: readonly PartEntry[];
-  /** When its first frame was shown, Unix milliseconds. */
+  /** When what its first frame shows was captured, Unix milliseconds. */
   startedAtMs: number;
 }
 

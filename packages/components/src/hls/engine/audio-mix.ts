@@ -1,11 +1,20 @@
 /** Samples of one track kept for mixing: 2 s. */
 const CAPACITY = 96_000;
-/** A track starts this long ahead of the mix, so that late packets still come in time: 120 ms. */
-const LEAD = 5_760;
+/** A track that is further from its place than this has drifted, and is placed anew: 15 ms. */
+const TOLERANCE = 720;
+
+/** Sample numbers of the mix. */
+export interface MixPlace {
+  /** What comes next. */
+  mixPosition: number;
+  /** Where the sound belongs, by the time at which it was captured. */
+  position: number;
+}
 
 /**
- * The sound of one track on the clock of the mix, stereo at 48 kHz. Positions are sample numbers of the mix. What the track
- * leaves out (lost packets, silence that is not sent) reads as silence; a track whose clock runs away is placed anew.
+ * The sound of one track on the clock of the mix, stereo at 48 kHz. Positions are sample numbers of the mix. Packets follow
+ * each other by their timestamps, without seams, as long as that keeps them where they belong. What the track leaves out
+ * (lost packets, silence that is not sent) reads as silence.
  */
 export class TrackAudio {
   private readonly samples = new Float32Array(CAPACITY * 2);
@@ -13,16 +22,16 @@ export class TrackAudio {
   private offset: number | undefined;
   private newest = 0;
 
-  /** Interleaved samples, -32768..32767, that belong to the track's own `timestamp`; the mix is at `mixPosition`. */
-  write(timestamp: number, pcm: Int16Array, mixPosition: number): void {
+  /** Interleaved samples, -32768..32767, that belong to the track's own `timestamp`. What comes too late is left out. */
+  write(timestamp: number, pcm: Int16Array, { mixPosition, position }: MixPlace): void {
     const count = pcm.length >> 1;
     let at = timestamp + (this.offset ?? Number.NaN);
-    // Late for good, or further ahead than any network: its clock has jumped or drifted.
-    if (!(at >= mixPosition) || at + count > mixPosition + CAPACITY / 2) {
-      this.offset = mixPosition + LEAD - timestamp;
-      at = mixPosition + LEAD;
+    if (!(Math.abs(at - position) <= TOLERANCE)) {
+      at = Math.round(position);
+      this.offset = at - timestamp;
     }
-    for (let i = 0; i < count; i++) {
+    if (at + count > mixPosition + CAPACITY) return;
+    for (let i = Math.max(0, mixPosition - at); i < count; i++) {
       const slot = ((at + i) % CAPACITY) * 2;
       this.samples[slot] = pcm[2 * i]! / 32768;
       this.samples[slot + 1] = pcm[2 * i + 1]! / 32768;

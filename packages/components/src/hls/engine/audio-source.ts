@@ -1,5 +1,5 @@
 import type { CodecContext, Frame, Packet } from 'node-av/lib';
-import { TrackAudio } from './audio-mix.js';
+import { type MixPlace, TrackAudio } from './audio-mix.js';
 import type { EngineUnit } from './engine-protocol.js';
 import type { Native } from './native.js';
 
@@ -28,7 +28,7 @@ export class AudioSource {
   }
 
   /** A packet that does not decode is as good as lost. */
-  push({ data, timestamp }: EngineUnit, mixPosition: number): void {
+  push({ data, timestamp }: EngineUnit, { mixPosition, position }: MixPlace): void {
     this.packet.data = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
     const sent = this.decoder.sendPacketSync(this.packet);
     this.packet.unref();
@@ -38,7 +38,8 @@ export class AudioSource {
       const { nbSamples } = this.frame;
       const plane = this.frame.data?.[0];
       if (plane === undefined) continue;
-      this.audio.write(at, new Int16Array(plane.buffer, plane.byteOffset, nbSamples * 2), mixPosition);
+      const place = { mixPosition, position: position + at - timestamp };
+      this.audio.write(at, new Int16Array(plane.buffer, plane.byteOffset, nbSamples * 2), place);
       at += nbSamples;
     }
   }

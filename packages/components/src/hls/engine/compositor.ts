@@ -7,9 +7,12 @@ import type { EngineTrack, EngineUnit, FromEngine } from './engine-protocol.js';
 import { gridLayout, MAX_TILES } from './layout.js';
 import type { Native } from './native.js';
 import { PartCutter } from './part-cutter.js';
+import { FarClock, PLAYOUT_MS, TrackTiming } from './timing.js';
 import { VideoSource } from './video-source.js';
 
 const FRAME_MS = 1_000 / HLS_PROFILE.framesPerSecond;
+const SAMPLES_PER_MS = HLS_PROFILE.sampleRate / 1_000;
+const SAMPLES_PER_FRAME = HLS_PROFILE.sampleRate / HLS_PROFILE.framesPerSecond;
 /** Frames made up for in one go when the process did not get to run. */
 const MAX_CATCH_UP = 5;
 /** Further behind than this the clock is set anew: better late for good than never again in time. */
@@ -28,11 +31,15 @@ export interface CompositorOptions {
 export class Compositor {
   private readonly videos = new Map<string, VideoSource>();
   private readonly audios = new Map<string, AudioSource>();
+  private readonly timings = new Map<string, TrackTiming>();
+  private readonly clocks = new Map<string, FarClock>();
   private readonly canvas = new Canvas(HLS_PROFILE.width, HLS_PROFILE.height);
   private readonly videoEncoder: VideoEncoder;
   private readonly audioEncoder: AudioEncoder;
   private readonly cutter: PartCutter;
   private mixPosition = 0;
+  /** Made so far; the next one is due at `nextFrameMs`. */
+  private frames = 0;
   private layout = '';
   private hasPicture = false;
   private nextFrameMs: number | undefined;
@@ -58,6 +65,7 @@ export class Compositor {
         sources.delete(id);
       }
     }
+    this.setTimings(tracks);
     for (const { id, kind } of tracks) {
       if (kind === 'audio' && !this.audios.has(id)) this.audios.set(id, new AudioSource(this.options.native));
       if (kind === 'video' && !this.videos.has(id)) this.videos.set(id, this.newVideo(id));
@@ -66,8 +74,17 @@ export class Compositor {
   }
 
   unit(unit: EngineUnit): void {
-    if (unit.codec === 'opus') this.audios.get(unit.track)?.push(unit, this.mixPosition);
-    else this.videos.get(unit.track)?.push(unit, this.options.now());
+    const now = this.options.now();
+    const captured = this.timings.get(unit.track)?.capturedMs(unit, now);
+    if (captured === undefined || this.nextFrameMs === undefined) return;
+    const dueMs = captured + PLAYOUT_MS;
+    if (unit.codec === 'opus') {
+      const position = this.frames * SAMPLES_PER_FRAME + (dueMs - this.nextFrameMs) * SAMPLES_PER_MS;
+      this.audios.get(unit.track)?.push(unit, { mixPosition: this.mixPosition, position });
+    } else {
+      // A picture is drawn on whichever frame is nearest to its time.
+      this.videos.get(unit.track)?.push(unit, dueMs - FRAME_MS / 2, now);
+    }
   }
 
   gap(track: string): void {
@@ -80,7 +97,8 @@ export class Compositor {
     const now = this.options.now();
     if (now - this.nextFrameMs > MAX_LAG_MS) this.nextFrameMs = now;
     for (let made = 0; made < MAX_CATCH_UP && this.nextFrameMs <= now; made++) {
-      this.frame(now, this.options.wallClock() - (now - this.nextFrameMs));
+      // Each of several that are late shows what it would have shown in time.
+      this.frame(this.nextFrameMs, this.options.wallClock() - (now - this.nextFrameMs) - PLAYOUT_MS);
       this.nextFrameMs += FRAME_MS;
     }
 
@@ -91,15 +109,30 @@ export class Compositor {
     this.cutter.finish();
   }
 
+  private setTimings(tracks: readonly EngineTrack[]): void {
+    const [ids, origins] = [new Set(tracks.map(({ id }) => id)), new Set(tracks.map(({ origin }) => origin))];
+    for (const id of this.timings.keys()) if (!ids.has(id)) this.timings.delete(id);
+    for (const origin of this.clocks.keys()) if (!origins.has(origin)) this.clocks.delete(origin);
+    for (const { id, origin, kind } of tracks) {
+      let clock = this.clocks.get(origin);
+      if (clock === undefined) {
+        clock = new FarClock();
+        this.clocks.set(origin, clock);
+      }
+      if (!this.timings.has(id)) this.timings.set(id, new TrackTiming(clock, kind === 'audio' ? 48_000 : 90_000));
+    }
+  }
+
   private newVideo(id: string): VideoSource {
     return new VideoSource(this.options.native, () => this.options.send({ type: 'keyFrameWanted', track: id }));
   }
 
-  private frame(now: number, shownAtMs: number): void {
+  private frame(now: number, capturedAtMs: number): void {
     this.draw(now);
-    this.cutter.addPicture(this.videoEncoder.encode(this.canvas.buffer, this.cutter.wantsKey), shownAtMs);
+    this.cutter.addPicture(this.videoEncoder.encode(this.canvas.buffer, this.cutter.wantsKey), capturedAtMs);
     while (this.cutter.wantsAudio) for (const data of this.mix()) this.cutter.addAudio(data);
     this.cutter.cutWhenFull();
+    this.frames += 1;
   }
 
   private draw(now: number): void {

@@ -1,6 +1,8 @@
 /** What the server and the forked compositor say to each other; structured clones over the IPC channel. */
 export interface EngineTrack {
   id: string;
+  /** Whoever publishes it: tracks of one publisher share its clock. */
+  origin: string;
   kind: 'audio' | 'video';
 }
 
@@ -10,6 +12,8 @@ export interface EngineUnit {
   codec: 'opus' | 'vp8' | 'h264';
   /** Ticks of the codec's clock. */
   timestamp: number;
+  /** When it was captured by the publisher's clock, Unix milliseconds; absent before the publisher's first sender report. */
+  senderMs?: number;
   key: boolean;
   data: Uint8Array;
 }

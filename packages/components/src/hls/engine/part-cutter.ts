@@ -48,9 +48,9 @@ export class PartCutter {
     this.audioFrames += 1;
   }
 
-  /** `shownAtMs`: Unix milliseconds. The part is cut by `cutWhenFull`, when the sound has been added. */
-  addPicture(picture: EncodedPicture, shownAtMs: number): void {
-    if (this.wantsKey) this.startedAtMs = shownAtMs;
+  /** `capturedAtMs`: Unix milliseconds. The part is cut by `cutWhenFull`, when the sound has been added. */
+  addPicture(picture: EncodedPicture, capturedAtMs: number): void {
+    if (this.wantsKey) this.startedAtMs = capturedAtMs;
     const nals = splitAnnexB(picture.data);
     if (!this.announced) this.announce(nals);
     const kept = nals.filter((nal) => !isHeader(nal));

@@ -4,8 +4,6 @@ import type { Canvas } from './canvas.js';
 import { fitInto, type Tile } from './layout.js';
 import type { Native } from './native.js';
 
-/** A unit is decoded this long after it came, so that pictures keep step with the sound, which is buffered as long. */
-const DELAY_MS = 100;
 /** Pictures that wait to be decoded: more means that decoding does not keep up. */
 const MAX_QUEUE = 90;
 /** Requests for a key frame get lost: asked again after this. */
@@ -49,13 +47,14 @@ export class VideoSource {
     this.spare.alloc();
   }
 
-  push(unit: EngineUnit, nowMs: number): void {
+  /** Shown from `dueMs` on. */
+  push(unit: EngineUnit, dueMs: number, nowMs: number): void {
     this.newestMs = nowMs;
     if (this.queue.length >= MAX_QUEUE) {
       this.queue.length = 0;
       this.needKey(nowMs);
     }
-    this.queue.push({ unit, dueMs: nowMs + DELAY_MS });
+    this.queue.push({ unit, dueMs });
   }
 
   /** Frames are missing: nothing is right until the next key frame. */

@@ -1,0 +1,259 @@
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { execFile, fork, spawnSync } from 'node:child_process';
+import { createReadStream } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type FileFrame, h264Frames, opusFrames } from '../../file/frames.js';
+import { HLS_PROFILE } from '../profile.js';
+import type { EnginePart, FromEngine, ToEngine } from './engine-protocol.js';
+import { PLAYOUT_MS } from './timing.js';
+
+const run = promisify(execFile);
+const rig = fileURLToPath(new URL('./rig.fixture.mjs', import.meta.url));
+const missing = ((): string | undefined => {
+  if (spawnSync('ffmpeg', ['-version']).status !== 0) return 'ffmpeg is not installed';
+  try {
+    createRequire(import.meta.url).resolve('node-av/lib');
+    return undefined;
+  } catch {
+    return 'node-av is not installed';
+  }
+})();
+if (missing !== undefined) process.stderr.write(`*** ${missing}, so the tests of the compositor are SKIPPED. ***\n`);
+const composing = missing === undefined ? describe : describe.skip;
+
+// It encodes seconds of video, on a machine that may be busy.
+jest.setTimeout(60_000);
+
+interface Event {
+  atMs: number;
+  message: ToEngine;
+}
+type Made = FromEngine & { atMs: number };
+
+let folder: string;
+const path = (name: string): string => join(folder, name);
+const read = async (frames: AsyncGenerator<FileFrame>): Promise<FileFrame[]> => {
+  const all: FileFrame[] = [];
+  for await (const frame of frames) all.push(frame);
+  return all;
+};
+const pictures = (name: string): Promise<FileFrame[]> => read(h264Frames(createReadStream(path(name)), 30));
+const sound = (name: string): Promise<FileFrame[]> => read(opusFrames(createReadStream(path(name))));
+
+beforeAll(async () => {
+  if (missing !== undefined) return;
+  folder = await mkdtemp(join(tmpdir(), 'bloom-compositor-'));
+  const h264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-profile:v', 'baseline', '-g', '30', '-pix_fmt', 'yuv420p'];
+  const make = (input: string, seconds: number, args: readonly string[], name: string): Promise<unknown> =>
+    run('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', input, '-t', String(seconds), ...args, path(name)]);
+  // White for a tenth of a second in the middle of each second, and a beep at the same time.
+  const clap = 'between(mod(t,1),0.5,0.599)';
+  await Promise.all([
+    make('color=0xC81E1E:s=320x180:r=30', 16, h264, 'red.h264'),
+    make('color=0x1E1EC8:s=320x180:r=30', 16, h264, 'blue.h264'),
+    make(`color=black:s=320x180:r=30,drawbox=c=white:t=fill:enable='${clap}'`, 6, h264, 'flash.h264'),
+    make(`sine=frequency=1000:sample_rate=48000,volume=0:enable='not(${clap})'`, 6, ['-c:a', 'libopus'], 'beep.ogg'),
+  ]);
+});
+afterAll(async () => {
+  if (missing === undefined) await rm(folder, { recursive: true, force: true });
+});
+
+/** Arrivals of a track's frames: each this long after it was captured, by a clock that is far from ours. */
+function arrivals(
+  track: string,
+  frames: readonly FileFrame[],
+  options: { codec: 'opus' | 'h264'; wayMs?: (i: number) => number; senderClockMs?: number; reportsFromMs?: number },
+): Event[] {
+  const { codec, wayMs = () => 0, senderClockMs, reportsFromMs = 0 } = options;
+  return frames.map(({ timestamp, key, data }, i) => {
+    const capturedMs = timestamp / (codec === 'opus' ? 48 : 90);
+    const told = senderClockMs !== undefined && capturedMs >= reportsFromMs;
+    const time = told ? { timestamp, senderMs: capturedMs + senderClockMs } : { timestamp };
+    return { atMs: capturedMs + wayMs(i), message: { type: 'unit', unit: { track, codec, ...time, key, data } } };
+  });
+}
+
+const tracksAt = (atMs: number, ...tracks: [id: string, kind: 'audio' | 'video', origin: string][]): Event => ({
+  atMs,
+  message: { type: 'tracks', tracks: tracks.map(([id, kind, origin]) => ({ id, kind, origin })) },
+});
+
+async function compose(events: readonly Event[], untilMs: number): Promise<Made[]> {
+  const child = fork(rig, { serialization: 'advanced', execArgv: [], env: {} });
+  return new Promise((resolve, reject) => {
+    child.once('message', (made) => resolve(made as Made[]));
+    child.once('exit', (code, signal) => reject(new Error(`the compositor ended with ${signal ?? code}`)));
+    child.send({ events: events.toSorted((a, b) => a.atMs - b.atMs), untilMs, wallClockMs: 1_000_000 });
+  });
+}
+
+const partsOf = (made: readonly Made[]): (EnginePart & { atMs: number })[] =>
+  made.flatMap((message) => (message.type === 'part' ? [{ ...message.part, atMs: message.atMs }] : []));
+
+/** The stream as a player decodes it. */
+async function decode(made: readonly Made[], size: string): Promise<{ pixels: Buffer; samples: Int16Array }> {
+  const init = made.find((message) => message.type === 'started')!.init;
+  await writeFile(path('stream.mp4'), Buffer.concat([init, ...partsOf(made).map(({ data }) => data)]));
+  const raw = ['-v', 'error', '-xerror', '-y', '-i', path('stream.mp4')];
+  await run('ffmpeg', [...raw, '-vf', `scale=${size}`, '-pix_fmt', 'rgb24', '-f', 'rawvideo', path('video.raw')]);
+  await run('ffmpeg', [...raw, '-ac', '1', '-ar', '48000', '-f', 's16le', path('audio.raw')]);
+  const audio = await readFile(path('audio.raw'));
+  return {
+    pixels: await readFile(path('video.raw')),
+    samples: new Int16Array(audio.buffer, audio.byteOffset, audio.length >> 1),
+  };
+}
+
+/** Seconds at which something begins that was not there a moment ago. */
+function onsets(loud: (i: number) => boolean, count: number, perSecond: number): number[] {
+  const found: number[] = [];
+  for (let i = 0; i < count; i += 1) {
+    const at = i / perSecond;
+    if (loud(i) && at - (found.at(-1) ?? -1) > 0.5) found.push(at);
+  }
+  return found;
+}
+
+/** For each flash how much later its beep begins, ms. */
+async function beepsAfterFlashes(made: readonly Made[]): Promise<number[]> {
+  const { pixels, samples } = await decode(made, '1:1');
+  const flashes = onsets((i) => pixels[3 * i]! > 128, pixels.length / 3, 30);
+  const beeps = onsets((i) => Math.abs(samples[i]!) > 2_000, samples.length, 48_000);
+  return flashes.map((flash) => {
+    const nearest = beeps.toSorted((a, b) => Math.abs(a - flash) - Math.abs(b - flash))[0] ?? Number.NaN;
+    return (nearest - flash) * 1_000;
+  });
+}
+
+composing('lips and voice', () => {
+  /** Pictures take 90 to 150 ms, sound 20 to 40: as over a link that large pictures fill. */
+  const ways = { video: (i: number) => 90 + (i % 7) * 10, audio: (i: number) => 20 + (i % 3) * 10 };
+  const clap = async (times: { senderClockMs?: number; reportsFromMs?: number }): Promise<Event[]> => [
+    tracksAt(0, ['v', 'video', 'ann'], ['a', 'audio', 'ann']),
+    ...arrivals('v', await pictures('flash.h264'), { codec: 'h264', wayMs: ways.video, ...times }),
+    ...arrivals('a', await sound('beep.ogg'), { codec: 'opus', wayMs: ways.audio, ...times }),
+  ];
+
+  test('stay within 40 ms by sender reports, whatever way each takes and whatever the publisher says the time is', async () => {
+    const offsets = await beepsAfterFlashes(await compose(await clap({ senderClockMs: -9e9 }), 6_000));
+    expect(offsets.length).toBeGreaterThanOrEqual(4);
+    for (const offset of offsets) expect(Math.abs(offset)).toBeLessThan(40);
+  });
+
+  test('come together when the first report comes after a second, and are apart by their ways before', async () => {
+    const times = { senderClockMs: 77, reportsFromMs: 1_000 };
+    const offsets = await beepsAfterFlashes(await compose(await clap(times), 6_000));
+    expect(offsets[0]).toBeLessThan(-20);
+    for (const offset of offsets.slice(2)) expect(Math.abs(offset)).toBeLessThan(40);
+  });
+
+  test('stay together when the way of both becomes longer than all buffers, and shorter again', async () => {
+    const longer = (way: (i: number) => number, perSecond: number) => (i: number) =>
+      way(i) + (i / perSecond > 0.8 && i / perSecond < 3 ? 400 : 0);
+    const times = { senderClockMs: 5 };
+    const events = [
+      tracksAt(0, ['v', 'video', 'ann'], ['a', 'audio', 'ann']),
+      ...arrivals('v', await pictures('flash.h264'), { codec: 'h264', wayMs: longer(ways.video, 30), ...times }),
+      ...arrivals('a', await sound('beep.ogg'), { codec: 'opus', wayMs: longer(ways.audio, 50), ...times }),
+    ];
+    const offsets = await beepsAfterFlashes(await compose(events, 6_000));
+    // The clap after the one in the middle of the change, and all that follow.
+    const steady = offsets.slice(-4);
+    expect(offsets.length).toBeGreaterThanOrEqual(5);
+    for (const offset of steady) expect(Math.abs(offset)).toBeLessThan(40);
+  });
+});
+
+composing('the canvas', () => {
+  const size = { width: 64, height: 36 };
+  const colours = { red: [200, 30, 30], blue: [30, 30, 200], black: [0, 0, 0] };
+  const draw = async (made: readonly Made[]) => {
+    const { pixels, samples } = await decode(made, `${size.width}:${size.height}:flags=neighbor`);
+    /** x and y from 0 to 1. */
+    const at = (second: number, x: number, y = 0.5): string => {
+      const frame = Math.round(second * HLS_PROFILE.framesPerSecond) * size.width * size.height;
+      const pixel = 3 * (frame + Math.floor(y * size.height) * size.width + Math.floor(x * size.width));
+      const found = [...pixels.subarray(pixel, pixel + 3)];
+      const named = Object.entries(colours).find(([, c]) => found.every((value, i) => Math.abs(value - c[i]!) < 60));
+      return named?.[0] ?? found.join(' ');
+    };
+    const loudness = (second: number): number =>
+      Math.max(...samples.subarray(second * 48_000, second * 48_000 + 9_600).map((sample) => Math.abs(sample)));
+    return { at, loudness };
+  };
+
+  test('gives the tile of somebody who sends nothing for ten seconds to the others, and takes him back', async () => {
+    const blueFrames = await pictures('blue.h264');
+    const made = await compose(
+      [
+        tracksAt(0, ['r', 'video', 'ann'], ['b', 'video', 'bob']),
+        ...arrivals('r', await pictures('red.h264'), { codec: 'h264' }),
+        ...arrivals('b', [...blueFrames.slice(0, 60), ...blueFrames.slice(420)], { codec: 'h264' }),
+      ],
+      15_500,
+    );
+    const { at } = await draw(made);
+    const rows = [1, 11, 12.8, 15].map((second) => [at(second, 0.25), at(second, 0.75)].join(' '));
+    expect(rows).toEqual(['red blue', 'red blue', 'red red', 'red blue']);
+    // A picture of the shape of the canvas fills it when it is alone.
+    expect([at(1, 0.25, 0.1), at(12.8, 0.25, 0.1)]).toEqual(['black', 'red']);
+  });
+
+  test('is black while there is only sound, which is heard, and nothing counts as a picture', async () => {
+    const made = await compose(
+      [tracksAt(0, ['a', 'audio', 'ann']), ...arrivals('a', await sound('beep.ogg'), { codec: 'opus' })],
+      2_100,
+    );
+    const { at, loudness } = await draw(made);
+    expect([at(0.5, 0.5), at(1.5, 0.5)]).toEqual(['black', 'black']);
+    expect(loudness(0.7)).toBeGreaterThan(2_000);
+    expect(loudness(1.2)).toBeLessThan(200);
+    expect(partsOf(made).map(({ hasPicture }) => hasPicture)).not.toContain(true);
+  });
+
+  test('begins with the first track, and goes on black and silent in the same steps when everybody has left', async () => {
+    const made = await compose(
+      [
+        tracksAt(700, ['r', 'video', 'ann'], ['a', 'audio', 'ann']),
+        ...arrivals('r', (await pictures('red.h264')).slice(0, 90), { codec: 'h264', wayMs: () => 700 }),
+        ...arrivals('a', (await sound('beep.ogg')).slice(0, 120), { codec: 'opus', wayMs: () => 700 }),
+        tracksAt(2_700),
+      ],
+      6_000,
+    );
+    const parts = partsOf(made);
+    expect(parts[0]!.atMs).toBeGreaterThan(1_000);
+    expect(parts.slice(0, -1).every(({ frames }) => frames === HLS_PROFILE.framesPerPart)).toBe(true);
+    expect(parts.filter(({ independent }) => independent).every(({ part }) => part === 0)).toBe(true);
+    // What the first picture shows was captured when it was due less the time that everything may take.
+    expect(parts[0]!.startedAtMs).toBe(1_000_000 + 700 - PLAYOUT_MS);
+    for (const [i, { atMs }] of parts.slice(0, -1).entries()) {
+      expect(Math.abs(atMs - parts[0]!.atMs - (i * 1_000) / 3)).toBeLessThanOrEqual(5);
+    }
+    const { at, loudness } = await draw(made);
+    expect([at(1, 0.5), at(2.5, 0.5), at(4.5, 0.5)]).toEqual(['red', 'black', 'black']);
+    expect(loudness(3.5)).toBeLessThan(200);
+  });
+
+  test('waits for a key frame where frames are missing, keeps the last picture meanwhile, and asks again', async () => {
+    const [redFrames, blueFrames] = [await pictures('red.h264'), await pictures('blue.h264')];
+    // Half a second of red; then blue without its first frame: nothing to be decoded before its next key frame.
+    const switched = [...redFrames.slice(0, 15), ...blueFrames.slice(16, 60)];
+    const gap: Event = { atMs: 510, message: { type: 'gap', track: 'v' } };
+    const made = await compose(
+      [tracksAt(0, ['v', 'video', 'ann']), ...arrivals('v', switched, { codec: 'h264' }), gap],
+      2_100,
+    );
+    const { at } = await draw(made);
+    expect([at(0.5, 0.5), at(1, 0.5), at(1.6, 0.5)]).toEqual(['red', 'red', 'blue']);
+    const asked = made.filter(({ type }) => type === 'keyFrameWanted');
+    expect(asked.length).toBeGreaterThanOrEqual(1);
+    expect(asked.length).toBeLessThanOrEqual(3);
+  });
+});

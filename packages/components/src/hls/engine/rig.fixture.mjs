@@ -1,0 +1,29 @@
+// A compositor on a clock that its test holds: gets what happens when, gives what it made. Its own process, because the
+// native library does not survive the end of a test environment.
+import { Compositor } from '../../../dist/hls/engine/compositor.js';
+import { loadNative } from '../../../dist/hls/engine/native.js';
+
+const STEP_MS = 5;
+
+process.once('message', async ({ events, untilMs, wallClockMs }) => {
+  const made = [];
+  let now = 0;
+  const compositor = new Compositor({
+    native: await loadNative(),
+    send: (message) => made.push({ atMs: now, ...message }),
+    now: () => now,
+    wallClock: () => wallClockMs + now,
+  });
+  let next = 0;
+  for (; now <= untilMs; now += STEP_MS) {
+    for (; next < events.length && events[next].atMs <= now; next += 1) {
+      const { message } = events[next];
+      if (message.type === 'unit') compositor.unit(message.unit);
+      else if (message.type === 'tracks') compositor.setTracks(message.tracks);
+      else compositor.gap(message.track);
+    }
+    compositor.tick();
+  }
+  compositor.finish();
+  process.send(made, () => process.exit(0));
+});

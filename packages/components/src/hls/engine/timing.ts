@@ -1,0 +1,92 @@
+/** From capture to canvas: what the network, the jitter buffers and the decoders may take. */
+export const PLAYOUT_MS = 200;
+
+/** The fastest frame of so long tells the shortest way; after that again, since clocks drift. */
+const WINDOW_MS = 15_000;
+const SHORT_WINDOW_MS = 500;
+/** When even the fastest frames come this much later than they used to, the way has become longer. */
+const LONGER_WAY_MS = PLAYOUT_MS / 2;
+/** Times that differ by more are of another clock: the publisher has set it, or is another machine now. */
+const SAME_CLOCK_MS = 1_000;
+
+/** The least of what came in the last one to two windows. */
+class RecentLeast {
+  private current = Number.POSITIVE_INFINITY;
+  private former = Number.POSITIVE_INFINITY;
+  private endMs = Number.NEGATIVE_INFINITY;
+
+  constructor(private readonly windowMs: number) {}
+
+  get value(): number {
+    return Math.min(this.current, this.former);
+  }
+
+  add(value: number, nowMs: number): void {
+    if (nowMs >= this.endMs) {
+      // After a pause nothing is recent.
+      this.former = nowMs < this.endMs + this.windowMs ? this.current : Number.POSITIVE_INFINITY;
+      this.current = Number.POSITIVE_INFINITY;
+      this.endMs = nowMs + this.windowMs;
+    }
+    this.current = Math.min(this.current, value);
+  }
+
+  set(value: number, nowMs: number): void {
+    this.former = Number.POSITIVE_INFINITY;
+    this.current = value;
+    this.endMs = nowMs + this.windowMs;
+  }
+}
+
+/**
+ * A clock that is only known by times that arrive with some delay, set against our own by those that were fastest. The
+ * shortest way counts as none.
+ */
+export class FarClock {
+  private readonly least = new RecentLeast(WINDOW_MS);
+  private readonly leastNow = new RecentLeast(SHORT_WINDOW_MS);
+
+  /** What came at `nowMs` of our clock says that it was of `farMs` there. Returns when that was, by our clock. */
+  heard(farMs: number, nowMs: number): number {
+    const behind = nowMs - farMs;
+    this.least.add(behind, nowMs);
+    this.leastNow.add(behind, nowMs);
+    const { value } = this.least;
+    if (behind - value > SAME_CLOCK_MS) this.restart(behind, nowMs);
+    else if (this.leastNow.value - value > LONGER_WAY_MS) this.least.set(this.leastNow.value, nowMs);
+
+    return farMs + this.least.value;
+  }
+
+  private restart(behind: number, nowMs: number): void {
+    this.least.set(behind, nowMs);
+    this.leastNow.set(behind, nowMs);
+  }
+}
+
+export interface TimedUnit {
+  /** Ticks of the codec's clock. */
+  timestamp: number;
+  /** When it was captured by the publisher's clock, ms; absent before the publisher's first sender report. */
+  senderMs?: number;
+}
+
+/**
+ * When the frames of one track were captured, on the compositor's clock. Tracks of one publisher share its clock, which its
+ * sender reports tell; so voice and lips stay together whatever the network does to either. Until the first report the
+ * fastest frame of the track counts as one that took no time.
+ */
+export class TrackTiming {
+  private readonly own = new FarClock();
+
+  constructor(
+    private readonly publisher: FarClock,
+    private readonly clockRate: number,
+  ) {}
+
+  capturedMs({ timestamp, senderMs }: TimedUnit, nowMs: number): number {
+    if (senderMs !== undefined) return this.publisher.heard(senderMs, nowMs);
+
+    return this.own.heard((timestamp * 1_000) / this.clockRate, nowMs);
+  }
+}

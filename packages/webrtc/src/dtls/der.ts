@@ -2,22 +2,10 @@
 
 export const Tag = {
   integer: 0x02,
-  bitString: 0x03,
-  objectId: 0x06,
-  utf8String: 0x0c,
-  utcTime: 0x17,
-  generalizedTime: 0x18,
   sequence: 0x30,
-  set: 0x31,
   /** `[0]`, constructed. */
   context0: 0xa0,
 } as const;
-
-export function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
-  const bytes = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >>> 8, length & 0xff];
-  return Buffer.concat([Buffer.of(tag, ...bytes), ...parts]);
-}
 
 export interface DerValue {
   tag: number;

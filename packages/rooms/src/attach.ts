@@ -1,4 +1,4 @@
-import { ActorError, type ActorSystem } from '@bloom/actors';
+import { ActorError, newRequestId, type ActorSystem, type Sender } from '@bloom/actors';
 import { INTERNAL_ERROR } from './close-reason.js';
 import type { PeerRef, RoomRef, SocketRef } from './room-messages.js';
 import type { AttachedPeer, AttachRefusal, PeerSocket } from './room-service.js';
@@ -17,7 +17,12 @@ export interface AttachOptions {
   socket: PeerSocket;
   /** Holds the actors of all websockets of this node while they live. */
   sockets: Set<SocketRef>;
+  /** Of the attachment; everything that the client says later has one of its own. */
+  requestId: string;
 }
+
+/** What is told to have sent the messages of clients. */
+const FACE = 'websocket';
 
 /** Puts an actor in front of the websocket and makes it the peer's, unless a living one is. */
 export async function attachSocket({
@@ -26,18 +31,20 @@ export async function attachSocket({
   peerId,
   socket,
   sockets,
+  requestId,
 }: AttachOptions): Promise<AttachedPeer | AttachRefusal> {
+  const sender = system.forRequest(requestId, FACE);
   const ref = system.spawn(socketBehaviour(socket), { folder: 'sockets', mailbox: { essential: 'all' } });
   sockets.add(ref);
   system.monitor(ref, () => sockets.delete(ref));
 
   try {
-    const answer = await claim(system, room, peerId, ref);
+    const answer = await claim(sender, room, peerId, ref);
     if (typeof answer === 'string') {
       void system.stop(ref);
       return answer;
     }
-    system.cast(ref, { type: 'bind', peer: answer });
+    sender.cast(ref, { type: 'bind', peer: answer });
 
     return attachedPeer(system, ref, answer, socket);
   } catch (error) {
@@ -51,7 +58,7 @@ export async function attachSocket({
 }
 
 async function claim(
-  system: ActorSystem,
+  sender: Sender,
   room: RoomRef,
   peerId: string,
   socket: SocketRef,
@@ -59,10 +66,10 @@ async function claim(
   let replaces: SocketRef | null = null;
 
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const answer: Awaited<ReturnType<typeof attach>> = await attach(system, room, { peerId, socket, replaces });
+    const answer: Awaited<ReturnType<typeof attach>> = await attach(sender, room, { peerId, socket, replaces });
     if (answer.result === 'attached') return answer.peer;
     if (answer.result === 'refused') return answer.reason;
-    if (await isAlive(system, answer.by)) return 'peer already connected';
+    if (await isAlive(sender, answer.by)) return 'peer already connected';
     replaces = answer.by;
   }
 
@@ -70,23 +77,23 @@ async function claim(
 }
 
 function attach(
-  system: ActorSystem,
+  sender: Sender,
   room: RoomRef,
   message: { peerId: string; socket: SocketRef; replaces: SocketRef | null },
 ) {
-  return system.call(room, { type: 'attach', ...message }, CALL_TIMEOUT_MS);
+  return sender.call(room, { type: 'attach', ...message }, CALL_TIMEOUT_MS);
 }
 
-async function isAlive(system: ActorSystem, socket: SocketRef): Promise<boolean> {
+async function isAlive(sender: Sender, socket: SocketRef): Promise<boolean> {
   const ping = { type: 'ping', timeoutMs: PING_TIMEOUT_MS } as const;
 
-  return system.call(socket, ping, PING_TIMEOUT_MS + 500).catch(() => false);
+  return sender.call(socket, ping, PING_TIMEOUT_MS + 500).catch(() => false);
 }
 
 function attachedPeer(system: ActorSystem, ref: SocketRef, peer: PeerRef, socket: PeerSocket): AttachedPeer {
   return {
     receive: (text) => {
-      const taken = system.cast(peer, { type: 'clientEvent', socket: ref, text });
+      const taken = system.forRequest(newRequestId(), FACE).cast(peer, { type: 'clientEvent', socket: ref, text });
       // A flood beyond the mailbox: what is lost could be an offer, so the client has to begin anew.
       if (!taken && system.isAlive(peer)) socket.close(1011, INTERNAL_ERROR);
     },

@@ -15,11 +15,13 @@ export interface CreateComponentOptions {
   media: MediaRoom;
   newId: () => string;
   context: ActorContext<RoomProtocol>;
+  /** The room's own: what a component says later belongs to no request. */
+  life: ActorContext<RoomProtocol>;
 }
 
 /** Checks in the order that clients rely on: kind, codec, limit, options (docs/reference/http-api.md, "Components"). */
 export async function createComponent(
-  { machine, kinds, config, media, newId, context }: CreateComponentOptions,
+  { machine, kinds, config, media, newId, context, life }: CreateComponentOptions,
   type: ComponentType,
   options: unknown,
 ): Promise<Outcome<ComponentView>> {
@@ -44,8 +46,7 @@ export async function createComponent(
 
   const id = newId();
   const { properties, subscribeMode } = prepared;
-  const log = context.log.child({ componentId: id });
-  const { self } = context;
+  const log = life.log.child({ componentId: id });
   let running: ComponentRecord['running'];
   const early: ComponentReport[] = [];
   let started = false;
@@ -57,17 +58,19 @@ export async function createComponent(
       media,
       log,
       report: (report) => {
-        if (started) context.cast(self, { type: 'fromComponent', componentId: id, report });
+        if (started) life.cast(life.self, { type: 'fromComponent', componentId: id, report });
         else early.push(report);
       },
     });
   } catch (error) {
-    log.error('component.start_failed', { kind: type, error });
+    context.log.error('component.start_failed', { componentId: id, kind: type, error });
     return refusals.componentFailed(type);
   }
-  machine.addComponent({ id, type, properties, subscribeMode, origins: new Set(), tracks: new Map(), running });
-  started = true;
-  for (const report of early) machine.fromComponent(id, report);
+  context.inRequest(() => {
+    machine.addComponent({ id, type, properties, subscribeMode, origins: new Set(), tracks: new Map(), running });
+    started = true;
+    for (const report of early) machine.fromComponent(id, report);
+  });
 
   return done({ id, type, properties, tracks: [] });
 }

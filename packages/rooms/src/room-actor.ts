@@ -24,18 +24,21 @@ export interface RoomActorOptions {
   relaySecret: string;
   /** The machine exists and has announced nothing yet. */
   created: (machine: RoomMachine) => void;
-  notify: (notification: Notification) => void;
+  /** `requestId`: of the request that brought it about. */
+  notify: (notification: Notification, requestId: string | undefined) => void;
   /** The machine's view or load has changed; called within the room's turn. */
   changed: (machine: RoomMachine) => void;
   /** The room is over: its id is free. */
   ended: () => void;
 }
 
+type Context = ActorContext<RoomProtocol>;
+
 export interface RoomState {
   machine: RoomMachine;
+  /** For what lives as long as the room. */
+  context: Context;
 }
-
-type Context = ActorContext<RoomProtocol>;
 
 /** Messages of the room's own parts and timers; they are bounded by the parts. Requests from outside are not among them. */
 const ESSENTIAL = ['fromPeer', 'fromComponent', 'fromMedia', 'socketDown', 'peerDown', 'remove'] as const;
@@ -52,7 +55,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       const machine: RoomMachine = new RoomMachine({ config, newId, webrtcEnabled, world });
       options.created(machine);
       machine.start();
-      return { machine };
+      return { machine, context };
     },
     handlers: {
       addPeer: ({ machine }, { options: asked }) => machine.addPeer(asked),
@@ -62,8 +65,8 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
         machine.remove();
         return done(null);
       },
-      addComponent: ({ machine }, { kind, options: asked }, context) =>
-        createComponent({ machine, kinds: options.componentKinds, context, ...options }, kind, asked),
+      addComponent: ({ machine, context: life }, { kind, options: asked }, context) =>
+        createComponent({ machine, kinds: options.componentKinds, context, life, ...options }, kind, asked),
       removeComponent: ({ machine }, { componentId }) => machine.removeComponent(componentId),
       subscribeComponent: ({ machine }, { componentId, origins }) =>
         withComponent(machine, componentId, (component) => {
@@ -110,7 +113,7 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
   const room: RoomRef = context.self;
 
   return {
-    notify: options.notify,
+    notify: (notification) => options.notify(notification, context.requestId),
     startPeer: (peerId, { enableSimulcast }) => {
       const relay = relayCredentials(peerId, context.now(), relaySecret);
       const behaviour = peerBehaviour({

@@ -108,6 +108,11 @@ export interface AttachedPeer {
 }
 
 export interface RoomService {
+  /**
+   * The same service in the name of a request: what is done, logged and told to other nodes on its behalf carries that
+   * id. Absent: ids go no further.
+   */
+  forRequest?(requestId: string): RoomService;
   createRoom(config: RoomConfig): Promise<{ room: RoomView; address: string }>;
   listRooms(scope: 'local' | 'cluster'): Promise<{ rooms: RoomView[]; unreachable: string[] }>;
   getRoom(roomId: string): Promise<RoomView>;
@@ -126,4 +131,9 @@ export interface RoomService {
   hangUp(roomId: string, componentId: string): Promise<void>;
   /** Checks the token and marks the peer connected; the socket sends `authenticated` when this resolves with a peer. */
   attachPeer(token: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal>;
+}
+
+/** The service in the name of a request, if there is one. */
+export function requested(rooms: RoomService, requestId: string | undefined): RoomService {
+  return (requestId === undefined ? undefined : rooms.forRequest?.(requestId)) ?? rooms;
 }

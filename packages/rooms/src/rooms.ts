@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ActorError, type ActorRef, type ActorSystem, type Behaviour } from '@bloom/actors';
+import { ActorError, newRequestId, type ActorRef, type ActorSystem, type Behaviour, type Sender } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent, RoomMediaStats } from '@bloom/sfu';
@@ -53,7 +53,10 @@ export interface RoomReport {
 }
 
 /** In order per room. A webhook URL is registered before the room's first event, and `roomCreated` is that. */
-export type RoomEvents = (notification: Notification, meta: { webhookUrl: string | null }) => void;
+export type RoomEvents = (
+  notification: Notification,
+  meta: { webhookUrl: string | null /** Of the request that brought it about. */; requestId: string | undefined },
+) => void;
 
 export interface RoomsOptions {
   system: ActorSystem;
@@ -131,34 +134,57 @@ const owner: Behaviour<OwnerProtocol, null> = {
   },
 };
 
+/** What the rooms of a node are, in whosever name they are asked. */
+interface Shared {
+  readonly owner: ActorRef<OwnerProtocol>;
+  readonly entries: Map<string, Entry>;
+  readonly sockets: Set<SocketRef>;
+  subscriptions: number;
+  draining: boolean;
+}
+
+function openShared({ system }: RoomsOptions): Shared {
+  const ref = system.spawn(owner, { name: 'rooms' });
+  system.register('rooms', ref);
+
+  return { owner: ref, entries: new Map(), sockets: new Set(), subscriptions: 0, draining: false };
+}
+
 class LocalRooms implements Rooms {
   readonly #options: RoomsOptions;
+  readonly #shared: Shared;
   readonly #system: ActorSystem;
+  /** Sends in the name of the request, if there is one. */
+  readonly #sender: Sender;
+  readonly #log: Log;
   readonly #kinds: ComponentKinds;
-  readonly #owner: ActorRef<OwnerProtocol>;
-  readonly #entries = new Map<string, Entry>();
-  readonly #sockets = new Set<SocketRef>();
+  readonly #entries: Map<string, Entry>;
   readonly #now: () => number;
   readonly #newId: () => string;
-  #subscriptions = 0;
-  #draining = false;
 
-  constructor(options: RoomsOptions) {
+  constructor(options: RoomsOptions, shared = openShared(options), requestId?: string) {
+    const { system, log } = options;
     this.#options = options;
-    this.#system = options.system;
+    this.#shared = shared;
+    this.#entries = shared.entries;
+    this.#system = system;
+    this.#sender = requestId === undefined ? system : system.forRequest(requestId, 'rooms');
+    this.#log = requestId === undefined ? log : log.child({ requestId });
     this.#kinds = new Map((options.componentKinds ?? []).map((kind) => [kind.type, kind]));
-    this.#owner = options.system.spawn(owner, { name: 'rooms' });
-    options.system.register('rooms', this.#owner);
     this.#now = options.now ?? (() => Date.now());
     this.#newId = options.newId ?? (() => randomUUID());
   }
 
+  forRequest(requestId: string): RoomService {
+    return new LocalRooms(this.#options, this.#shared, requestId);
+  }
+
   load(): RoomsLoad {
-    return { forwardedTracks: this.#subscriptions, rooms: this.#entries.size };
+    return { forwardedTracks: this.#shared.subscriptions, rooms: this.#entries.size };
   }
 
   async createRoom(asked: RoomConfig): Promise<{ room: RoomView; address: string }> {
-    if (this.#draining) unwrap(refusals.draining());
+    if (this.draining) unwrap(refusals.draining());
     const roomId = asked.roomId ?? this.#newId();
     if (this.#entries.has(roomId)) unwrap(refusals.roomExists(roomId));
 
@@ -170,14 +196,14 @@ class LocalRooms implements Rooms {
     } catch (error) {
       this.#forget(roomId, entry);
       await entry.media?.close().catch(() => {});
-      this.#options.log.error('room.start_failed', { roomId, error });
+      this.#log.error('room.start_failed', { roomId, error });
       throw new RoomError('ROOM_FAILED', unwrapMessage(refusals.roomFailed()), { cause: error });
     }
-    if (this.#draining) {
+    if (this.draining) {
       await this.#delete(entry);
       unwrap(refusals.draining());
     }
-    this.#options.log.info('room.created', { roomId });
+    this.#log.info('room.created', { roomId });
 
     return { room: this.#view(roomId), address: this.#options.address };
   }
@@ -202,12 +228,12 @@ class LocalRooms implements Rooms {
   }
 
   async deleteRoom(roomId: string): Promise<void> {
-    await this.#ask(roomId, (room) => this.#system.call(room, { type: 'remove' }, REQUEST_TIMEOUT_MS));
+    await this.#ask(roomId, (room) => this.#sender.call(room, { type: 'remove' }, REQUEST_TIMEOUT_MS));
   }
 
   async addPeer(roomId: string, options: unknown): ReturnType<RoomService['addPeer']> {
     const peer = await this.#ask(roomId, (room) =>
-      this.#system.call(room, { type: 'addPeer', options }, REQUEST_TIMEOUT_MS),
+      this.#sender.call(room, { type: 'addPeer', options }, REQUEST_TIMEOUT_MS),
     );
     const token = issuePeerToken({ roomId, peerId: peer.id }, this.#now(), this.#options);
 
@@ -215,35 +241,35 @@ class LocalRooms implements Rooms {
   }
 
   async removePeer(roomId: string, peerId: string): Promise<void> {
-    await this.#ask(roomId, (room) => this.#system.call(room, { type: 'removePeer', peerId }, REQUEST_TIMEOUT_MS));
+    await this.#ask(roomId, (room) => this.#sender.call(room, { type: 'removePeer', peerId }, REQUEST_TIMEOUT_MS));
   }
 
   addComponent(roomId: string, kind: ComponentType, options: unknown): ReturnType<RoomService['addComponent']> {
     return this.#ask(roomId, (room) =>
-      this.#system.call(room, { type: 'addComponent', kind, options }, REQUEST_TIMEOUT_MS),
+      this.#sender.call(room, { type: 'addComponent', kind, options }, REQUEST_TIMEOUT_MS),
     );
   }
 
   async removeComponent(roomId: string, componentId: string): Promise<void> {
     await this.#ask(roomId, (room) =>
-      this.#system.call(room, { type: 'removeComponent', componentId }, REQUEST_TIMEOUT_MS),
+      this.#sender.call(room, { type: 'removeComponent', componentId }, REQUEST_TIMEOUT_MS),
     );
   }
 
   async subscribeComponent(roomId: string, componentId: string, origins: readonly string[]): Promise<void> {
     await this.#ask(roomId, (room) =>
-      this.#system.call(room, { type: 'subscribeComponent', componentId, origins }, REQUEST_TIMEOUT_MS),
+      this.#sender.call(room, { type: 'subscribeComponent', componentId, origins }, REQUEST_TIMEOUT_MS),
     );
   }
 
   async dial(roomId: string, componentId: string, phoneNumber: string): Promise<void> {
     await this.#ask(roomId, (room) =>
-      this.#system.call(room, { type: 'dial', componentId, phoneNumber }, REQUEST_TIMEOUT_MS),
+      this.#sender.call(room, { type: 'dial', componentId, phoneNumber }, REQUEST_TIMEOUT_MS),
     );
   }
 
   async hangUp(roomId: string, componentId: string): Promise<void> {
-    await this.#ask(roomId, (room) => this.#system.call(room, { type: 'hangUp', componentId }, REQUEST_TIMEOUT_MS));
+    await this.#ask(roomId, (room) => this.#sender.call(room, { type: 'hangUp', componentId }, REQUEST_TIMEOUT_MS));
   }
 
   async attachPeer(...[token, socket]: Parameters<RoomService['attachPeer']>): ReturnType<RoomService['attachPeer']> {
@@ -256,19 +282,22 @@ class LocalRooms implements Rooms {
   }
 
   attachTo(room: RoomRef, peerId: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal> {
-    return attachSocket({ system: this.#system, room, peerId, socket, sockets: this.#sockets });
+    const requestId = newRequestId();
+    this.#log.debug('peer.attaching', { room: room.path, peerId, requestId });
+
+    return attachSocket({ system: this.#system, room, peerId, socket, sockets: this.#shared.sockets, requestId });
   }
 
   get draining(): boolean {
-    return this.#draining;
+    return this.#shared.draining;
   }
 
   drain(): void {
-    this.#draining = true;
+    this.#shared.draining = true;
   }
 
   undrain(): void {
-    this.#draining = false;
+    this.#shared.draining = false;
   }
 
   media(roomId: string): MediaRoom | undefined {
@@ -291,7 +320,7 @@ class LocalRooms implements Rooms {
   async deleteAll(): Promise<void> {
     await Promise.all([...this.#entries.values()].map((entry) => this.#delete(entry)));
     // The rooms are gone as soon as they said so; their last words to the clients are still to leave.
-    const ended = [...this.#sockets].map((ref) => new Promise((resolve) => this.#system.monitor(ref, resolve)));
+    const ended = [...this.#shared.sockets].map((ref) => new Promise((resolve) => this.#system.monitor(ref, resolve)));
     await Promise.all(ended);
   }
 
@@ -349,16 +378,16 @@ class LocalRooms implements Rooms {
       created: (machine) => {
         entry.machine = machine;
       },
-      notify: (notification) => events(notification, { webhookUrl }),
+      notify: (notification, requestId) => events(notification, { webhookUrl, requestId }),
       changed: (machine) => this.#setSubscriptions(entry, machine.subscriptions),
       ended: () => this.#forget(roomId, entry),
     });
-    entry.ref = await this.#system.call(this.#owner, { type: 'create', behaviour, roomId });
+    entry.ref = await this.#sender.call(this.#shared.owner, { type: 'create', behaviour, roomId });
     for (const event of early) onEvent(event);
   }
 
   #setSubscriptions(entry: Entry, subscriptions: number): void {
-    this.#subscriptions += subscriptions - entry.subscriptions;
+    this.#shared.subscriptions += subscriptions - entry.subscriptions;
     entry.subscriptions = subscriptions;
   }
 

@@ -14,4 +14,11 @@ export interface ClusterPort {
     timeoutMs: number,
   ): Promise<Awaited<ReplyOf<NodeProtocol, M['type']>>>;
   cast(node: string, message: MessageOf<NodeProtocol>): void;
+  /** The same in the name of a request. */
+  forRequest?(requestId: string): ClusterPort;
+}
+
+/** The port in the name of a request, if there is one. */
+export function portFor(port: ClusterPort, requestId: string | undefined): ClusterPort {
+  return (requestId === undefined ? undefined : port.forRequest?.(requestId)) ?? port;
 }

@@ -6,6 +6,7 @@ import { refusals, unwrap } from '../outcome.js';
 import { verifyPeerToken, type TokenKey } from '../peer-token.js';
 import type { RoomRef } from '../room-messages.js';
 import {
+  requested,
   RoomError,
   type AttachedPeer,
   type AttachRefusal,
@@ -16,7 +17,7 @@ import {
   type RoomView,
 } from '../room-service.js';
 import { Claims } from './claims.js';
-import type { ClusterPort } from './cluster-port.js';
+import { portFor, type ClusterPort } from './cluster-port.js';
 import { Directory, type OwnedRoom, type RoomConflict } from './directory.js';
 import { NODE_ACTOR, nodeBehaviour, serve, type OwnRooms } from './node-actor.js';
 import type { NamedConfig, ServiceCall } from './node-messages.js';
@@ -52,11 +53,26 @@ export class ClusterRooms implements RoomService {
   readonly #directory: Directory;
   readonly #claims: Claims;
   readonly #placement: Placement;
-  readonly #owned = new Map<string, OwnedRoom>();
+  readonly #owned: Map<string, OwnedRoom>;
+  readonly #port: ClusterPort;
+  readonly #log: Log;
+  readonly #requestId: string | undefined;
 
-  constructor(options: ClusterRoomsOptions) {
+  /** With `origin`: the same rooms, asked in the name of that request. */
+  constructor(options: ClusterRoomsOptions, origin?: ClusterRooms, requestId?: string) {
     this.#options = options;
+    this.#requestId = requestId;
     const { port, now, log, rooms, system } = options;
+    this.#port = portFor(port, requestId);
+    this.#log = requestId === undefined ? log : log.child({ requestId });
+    if (origin !== undefined) {
+      this.#directory = origin.#directory;
+      this.#claims = origin.#claims;
+      this.#placement = origin.#placement;
+      this.#owned = origin.#owned;
+      return;
+    }
+    this.#owned = new Map();
     this.#directory = new Directory(port.self, now);
     this.#claims = new Claims(now);
     this.#placement = new Placement({
@@ -89,6 +105,10 @@ export class ClusterRooms implements RoomService {
     system.register(NODE_ACTOR, actor);
   }
 
+  forRequest(requestId: string): RoomService {
+    return new ClusterRooms(this.#options, this, requestId);
+  }
+
   /** The last placements of this node with the figures they were based on. */
   get decisions(): readonly PlacementDecision[] {
     return this.#placement.decisions;
@@ -103,8 +123,9 @@ export class ClusterRooms implements RoomService {
   }
 
   /** To be called with every notification of the own rooms, before anybody is answered. */
-  observe(notification: Notification): void {
-    const { port, now } = this.#options;
+  observe(notification: Notification, requestId?: string): void {
+    const { now } = this.#options;
+    const port = portFor(this.#port, requestId);
     const { roomId } = notification;
     if (notification.type === 'roomCreated') {
       const created = { roomId, createdAt: now() };
@@ -132,14 +153,16 @@ export class ClusterRooms implements RoomService {
   async createRoom(config: RoomConfig): Promise<{ room: RoomView; address: string }> {
     const { roomId } = config;
     // A generated id is new by itself.
-    if (roomId === null) return strip(await this.#placement.create({ ...config, roomId: randomUUID() }));
+    if (roomId === null) {
+      return strip(await this.#placement.create({ ...config, roomId: randomUUID() }, this.#requestId));
+    }
 
     const claimant = randomUUID();
     const homes = await this.#claim(roomId, claimant);
     const named: NamedConfig = { ...config, roomId };
     let owner: string | undefined;
     try {
-      const placed = await this.#placement.create(named);
+      const placed = await this.#placement.create(named, this.#requestId);
       owner = placed.node;
       return strip(placed);
     } finally {
@@ -148,7 +171,8 @@ export class ClusterRooms implements RoomService {
   }
 
   async listRooms(scope: 'local' | 'cluster'): Promise<{ rooms: RoomView[]; unreachable: string[] }> {
-    const { port, rooms } = this.#options;
+    const { rooms } = this.#options;
+    const port = this.#port;
     const own = await rooms.listRooms('local');
     if (scope === 'local') return own;
     const unreachable = this.#directory.unreachable();
@@ -212,11 +236,14 @@ export class ClusterRooms implements RoomService {
 
   /** Runs a call on the node that owns the room. */
   async #forward<T>(call: ServiceCall): Promise<T> {
-    const { port, rooms, log } = this.#options;
+    const { rooms, system } = this.#options;
+    const port = this.#port;
+    const requestId = this.#requestId;
     const owner = await this.ownerOf(call.roomId);
-    if (owner === port.self) return serve(rooms, call) as Promise<T>;
+    if (requestId !== undefined) system.note(requestId, 'directory', `owner of ${call.roomId} is ${owner}`);
+    if (owner === port.self) return serve(requested(rooms, requestId), call) as Promise<T>;
     const outcome = await port.call(owner, { type: 'serve', call }, FORWARD_TIMEOUT_MS).catch((error: unknown) => {
-      log.warn('cluster.forward_failed', { node: owner, roomId: call.roomId, method: call.method, error });
+      this.#log.warn('cluster.forward_failed', { node: owner, roomId: call.roomId, method: call.method, error });
       throw unreachable(call.roomId, owner, error);
     });
     return unwrap(outcome) as T;
@@ -227,7 +254,7 @@ export class ClusterRooms implements RoomService {
    * @throws {RoomError} `ROOM_NOT_FOUND`, or `OWNER_UNREACHABLE` when the owner is known but cut off.
    */
   async ownerOf(roomId: string): Promise<string> {
-    const { port } = this.#options;
+    const port = this.#port;
     const known = this.#directory.ownerOf(roomId);
     if (known?.reachable) return known.node;
     // The announcement may still be on its way: whoever owns it knows.
@@ -245,7 +272,7 @@ export class ClusterRooms implements RoomService {
 
   /** Asks the homes of the id in their order; the first that answers decides. Returns those that hold the claim. */
   async #claim(roomId: string, claimant: string): Promise<string[]> {
-    const { port } = this.#options;
+    const port = this.#port;
     const asked: string[] = [];
     for (const home of homesOf(roomId, [port.self, ...port.members()])) {
       asked.push(home);
@@ -262,7 +289,7 @@ export class ClusterRooms implements RoomService {
   }
 
   #unclaim(homes: readonly string[], claim: { roomId: string; claimant: string; owner?: string }): void {
-    for (const home of homes) this.#options.port.cast(home, { type: 'unclaim', ...claim });
+    for (const home of homes) this.#port.cast(home, { type: 'unclaim', ...claim });
   }
 
   /** News of a node that is gone meanwhile would make its rooms look reachable. */

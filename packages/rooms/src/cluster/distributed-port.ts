@@ -1,4 +1,4 @@
-import type { ActorSystem, RemoteActors } from '@bloom/actors';
+import type { ActorSystem, RemoteActors, Sender } from '@bloom/actors';
 import type { DistributionNode } from '@bloom/distribution';
 import type { ClusterPort } from './cluster-port.js';
 import type { ClusterRooms } from './cluster-rooms.js';
@@ -17,13 +17,16 @@ export interface ClusterPortOptions {
 export function createClusterPort({ system, remote, self }: ClusterPortOptions): ClusterPort {
   const actorOf = (node: string) => (node === self ? NODE_ACTOR : remote.remote<NodeProtocol>(node, NODE_ACTOR));
 
-  return {
+  const port = (sender: Sender): ClusterPort => ({
     self,
     members: () => remote.node?.nodes('members') ?? [],
     call: (node, message, timeoutMs) =>
-      system.call<NodeProtocol, typeof message.type>(actorOf(node), message, timeoutMs) as never,
-    cast: (node, message) => void system.cast<NodeProtocol>(actorOf(node), message),
-  };
+      sender.call<NodeProtocol, typeof message.type>(actorOf(node), message, timeoutMs) as never,
+    cast: (node, message) => void sender.cast<NodeProtocol>(actorOf(node), message),
+    forRequest: (requestId) => port(system.forRequest(requestId, 'directory')),
+  });
+
+  return port(system);
 }
 
 /** Tells the rooms which members come and go, those that are there already first. Returns the function that ends it. */

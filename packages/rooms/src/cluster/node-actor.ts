@@ -1,7 +1,7 @@
 import { later, type Behaviour } from '@bloom/actors';
 import { done, refused, type Outcome } from '../outcome.js';
 import type { RoomRef } from '../room-messages.js';
-import { RoomError, type RoomService, type RoomView } from '../room-service.js';
+import { requested, RoomError, type RoomService, type RoomView } from '../room-service.js';
 import type { OwnedRoom } from './directory.js';
 import type { Load } from './load.js';
 import type { NodeProtocol, ServiceCall } from './node-messages.js';
@@ -54,6 +54,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       reservation,
       config,
     }: { creation: string; reservation: string; config: Parameters<RoomService['createRoom']>[0] },
+    requestId: string | undefined,
   ): Promise<Outcome<{ room: RoomView; address: string }>> {
     for (const [id, { at }] of state.creations) if (at < now() - CREATION_MEMORY_MS) state.creations.delete(id);
     // The room counts by itself from the first moment of its creation on.
@@ -61,7 +62,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
     if (!inTime || state.creations.has(creation)) return refused('NO_NODE', 'The reservation has expired');
     const attempt: Attempt = { roomId: config.roomId ?? '', state: 'running', withdrawn: false, at: now() };
     state.creations.set(creation, attempt);
-    const outcome = await outcomeOf(rooms.createRoom(config));
+    const outcome = await outcomeOf(requested(rooms, requestId).createRoom(config));
     attempt.state = outcome.ok ? 'created' : 'failed';
     if (outcome.ok && attempt.withdrawn) await rooms.deleteRoom(attempt.roomId).catch(() => {});
     return outcome;
@@ -73,7 +74,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
     handlers: {
       load: (state) => ({ ...state.reservations.load(), draining: rooms.draining }),
       reserve: (state, { seen }) => state.reservations.reserve(seen, rooms.draining),
-      create: (state, message) => later(create(state, message)),
+      create: (state, message, { requestId }) => later(create(state, message, requestId)),
       withdraw: (state, { creation }) => {
         const attempt = state.creations.get(creation);
         if (!attempt) {
@@ -90,7 +91,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       announce: (_state, message) => options.onAnnounce(message.node, message),
       owns: (_state, { roomId }) => rooms.roomRef(roomId) !== undefined,
       listRooms: () => rooms.views(),
-      serve: (_state, { call }) => later(outcomeOf(serve(rooms, call))),
+      serve: (_state, { call }, { requestId }) => later(outcomeOf(serve(requested(rooms, requestId), call))),
       roomRef: (_state, { roomId }) => rooms.roomRef(roomId) ?? null,
     },
   };

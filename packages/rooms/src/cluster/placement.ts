@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Log } from '@bloom/log';
 import { RoomError, type RoomView } from '../room-service.js';
 import { unwrap } from '../outcome.js';
-import type { ClusterPort } from './cluster-port.js';
+import { portFor, type ClusterPort } from './cluster-port.js';
 import { rankByLoad, type LoadSample, type Verdict } from './load.js';
 import type { NamedConfig } from './node-messages.js';
 
@@ -23,6 +23,8 @@ export interface PlacementDecision {
   chosen?: string;
   samples: readonly LoadSample[];
   verdicts: ReadonlyMap<string, Verdict>;
+  /** Of the request that asked for the room. */
+  requestId?: string;
   /** Reservations that were refused because the node had become busier meanwhile. */
   conflicts: readonly string[];
 }
@@ -57,27 +59,45 @@ export class Placement {
   }
 
   /** @throws {RoomError} `NO_NODE` when nobody could take it in time, or what the chosen node refused it for. */
-  create(config: NamedConfig): Promise<{ room: RoomView; address: string; node: string }> {
+  create(config: NamedConfig, requestId?: string): Promise<{ room: RoomView; address: string; node: string }> {
     const deadline = this.#options.now() + DEADLINE_MS;
-    const turn = this.#queue.then(() => this.#place(config, deadline));
+    const turn = this.#queue.then(() => this.#place(config, deadline, requestId));
     this.#queue = turn.catch(() => {});
     return turn;
   }
 
   /** The figures of every node now, without creating anything. */
-  async survey(): Promise<LoadSample[]> {
-    const { port } = this.#options;
-    return Promise.all([port.self, ...port.members()].map((node) => this.#ask(node)));
+  survey(): Promise<LoadSample[]> {
+    return this.#survey(this.#options.port);
   }
 
-  async #place(config: NamedConfig, deadline: number): Promise<{ room: RoomView; address: string; node: string }> {
-    const { port, log, now } = this.#options;
-    const samples = new Map((await this.survey()).map((sample) => [sample.node, sample]));
+  #survey(port: ClusterPort): Promise<LoadSample[]> {
+    return Promise.all([port.self, ...port.members()].map((node) => this.#ask(node, port)));
+  }
+
+  async #place(
+    config: NamedConfig,
+    deadline: number,
+    requestId: string | undefined,
+  ): Promise<{ room: RoomView; address: string; node: string }> {
+    const { now } = this.#options;
+    const named = requestId === undefined ? {} : { requestId };
+    const log = requestId === undefined ? this.#options.log : this.#options.log.child(named);
+    const port = portFor(this.#options.port, requestId);
+    const samples = new Map((await this.#survey(port)).map((sample) => [sample.node, sample]));
     const conflicts: string[] = [];
     const decide = (chosen?: string): void => {
       const all = [...samples.values()];
       const { verdicts } = rankByLoad(all, port.self);
-      const decision = { roomId: config.roomId, at: now(), asked: port.self, samples: all, verdicts, conflicts };
+      const decision = {
+        roomId: config.roomId,
+        at: now(),
+        asked: port.self,
+        samples: all,
+        verdicts,
+        conflicts,
+        ...named,
+      };
       this.#decisions.push(chosen === undefined ? decision : { ...decision, chosen });
       if (this.#decisions.length > keptDecisions) this.#decisions.shift();
     };
@@ -135,8 +155,8 @@ export class Placement {
     );
   }
 
-  async #ask(node: string): Promise<LoadSample> {
-    const { port, log, now } = this.#options;
+  async #ask(node: string, port: ClusterPort): Promise<LoadSample> {
+    const { log, now } = this.#options;
     if (this.#silent.has(node)) return { node, answeredInMs: 0, failure: 'left out' };
     const from = now();
     try {

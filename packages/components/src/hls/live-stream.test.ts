@@ -26,6 +26,9 @@ class Stage {
           this.written.push(name);
           this.contents.set(name, data.toString());
         },
+        append: (name, data) => {
+          this.contents.set(name, this.contents.get(name)! + data.toString());
+        },
         remove: (name) => void this.removed.push(name),
       },
       after: (ms, callback) => {
@@ -169,12 +172,57 @@ describe('the files', () => {
 
   test('of a persistent stream all stay, and the ended playlist lists them all', () => {
     const stage = new Stage({ targetWindowSeconds: 6, persistent: true }).parts(6 * 20 + 2);
-    expect(stage.contents.get('main.m3u8')).not.toContain(segmentOf(0));
+    // Who finds the recording after a crash finds all of it.
+    expect(stage.contents.get('main.m3u8')).toContain(segmentOf(0));
+    expect(stage.stream.inMemory('main.m3u8')!.toString()).not.toContain(segmentOf(0));
     stage.stream.end();
     const text = stage.contents.get('main.m3u8')!;
     expect(stage.removed).toEqual([]);
     expect(text.match(/^muxed_segment_\d+_main\.m4s$/gm)).toHaveLength(21);
     expect(text).toContain('#EXT-X-PLAYLIST-TYPE:VOD');
     expect(text).toContain('#EXTINF:0.66666,\nmuxed_segment_20_main.m4s\n#EXT-X-ENDLIST\n');
+  });
+
+  test('of a stream that lists everything grow by a line per segment, and are whole at any moment', () => {
+    const stage = new Stage({ lowLatency: false }).parts(6 * 40);
+    expect(stage.written.filter((name) => name === 'main.m3u8')).toHaveLength(1);
+    const text = stage.contents.get('main.m3u8')!;
+    expect(text.startsWith('#EXTM3U\n#EXT-X-VERSION:7\n')).toBe(true);
+    expect(text.match(/^muxed_segment_\d+_main\.m4s$/gm)).toEqual(Array.from({ length: 40 }, (_, i) => segmentOf(i)));
+    // What a player is told meanwhile is the same.
+    expect(text).toBe(stage.stream.inMemory('main.m3u8')!.toString());
+    stage.stream.end();
+    expect(stage.contents.get('main.m3u8')).toBe(
+      text.replace('#EXT-X-MEDIA', '#EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-MEDIA') + '#EXT-X-ENDLIST\n',
+    );
+  });
+});
+
+describe('a stream of days', () => {
+  test('lists everything when no window is set, and tells most players the newest only', async () => {
+    const hours = 3;
+    const count = hours * 1_800;
+    const stage = new Stage().parts(6 * count);
+    const whole = stage.stream.inMemory('main.m3u8')!.toString();
+    expect(whole.match(/^muxed_segment_\d+_main\.m4s$/gm)).toEqual(
+      Array.from({ length: count }, (_, i) => segmentOf(i)),
+    );
+    expect(whole).toContain('#EXT-X-MEDIA-SEQUENCE:0\n#EXT-X-MAP');
+    const delta = await stage.at(count - 1, 5, 'main_delta.m3u8');
+    expect(delta.length).toBeLessThan(5_000);
+    const [, skipped] = /#EXT-X-SKIP:SKIPPED-SEGMENTS=(\d+)/.exec(delta)!;
+    expect(Number(skipped) + delta.match(/#EXTINF/g)!.length).toBe(count);
+    expect(delta).toContain(`\n${segmentOf(Number(skipped))}\n`);
+    // Some hundred bytes for two seconds, and nothing of the segments themselves.
+    expect(whole.length / count).toBeLessThan(120);
+  });
+
+  test('keeps what a recording needs of what has left the window', () => {
+    const stage = new Stage({ targetWindowSeconds: 8, persistent: true }).parts(6 * 500);
+    expect(stage.stream.inMemory('main.m3u8')!.toString()).toContain('#EXT-X-MEDIA-SEQUENCE:495\n');
+    stage.stream.end();
+    const names = stage.contents.get('main.m3u8')!.match(/^muxed_segment_\d+_main\.m4s$/gm);
+    expect(names).toEqual(Array.from({ length: 500 }, (_, i) => segmentOf(i)));
+    expect(stage.removed).toEqual([]);
   });
 });

@@ -9,7 +9,16 @@ import {
   type PartPosition,
   segmentName,
 } from './names.js';
-import { declaredDuration, masterPlaylist, mediaPlaylist, type PartEntry, type PlaylistState } from './playlist.js';
+import {
+  declaredDuration,
+  growingPlaylistHead,
+  masterPlaylist,
+  mediaPlaylist,
+  type PartEntry,
+  type PastSegments,
+  type PlaylistState,
+  segmentLines,
+} from './playlist.js';
 import { HLS_PROFILE, SEGMENT_SECONDS } from './profile.js';
 import { Waiters } from './waiters.js';
 
@@ -29,7 +38,9 @@ export interface StreamPart {
 
 /** Where the files of a stream go. In order; neither throws. */
 export interface StreamFiles {
+  /** Replaces what was there. */
   write(name: string, data: Buffer): void;
+  append(name: string, data: Buffer): void;
   remove(name: string): void;
 }
 
@@ -66,6 +77,8 @@ interface Segment {
 const IN_MEMORY = 4;
 /** Files kept behind the window: players may still be reading what was listed when they last looked. */
 const KEPT_BEHIND = 5;
+/** Of older segments that stay listed for ever, only their lines are kept: some hundred bytes for 2 s. */
+const KNOWN_IN_DETAIL = 10;
 const MAX_WAIT_MS = 3 * SEGMENT_SECONDS * 1_000;
 const MAX_SEGMENTS_AHEAD = 2;
 
@@ -77,6 +90,8 @@ export class LiveStream {
   private readonly segments: Segment[] = [];
   /** Index in `segments` of the first one listed. */
   private firstListed = 0;
+  /** Everything before `segments`, of streams that list everything, now or in the end. */
+  private readonly past: PastSegments = { count: 0, lines: '' };
   private open: Segment | null = null;
   private ended = false;
   private hidden = false;
@@ -120,7 +135,7 @@ export class LiveStream {
     if (this.open !== null) this.completeSegment();
     if (this.options.persistent) this.firstListed = 0;
     this.texts.clear();
-    if (this.hasPlaylist) this.writePlaylists();
+    if (this.hasPlaylist) this.writeWholePlaylists();
     this.waiters.wake();
   }
 
@@ -217,12 +232,15 @@ export class LiveStream {
       old.whole = undefined;
     }
     this.slide();
-    if (!this.ended) this.writePlaylists();
+    if (!this.ended) this.writePlaylists(segment);
   }
 
   private slide(): void {
     const { targetWindowSeconds, persistent, files } = this.options;
-    if (targetWindowSeconds === null) return;
+    if (targetWindowSeconds === null) {
+      while (this.segments.length > KNOWN_IN_DETAIL) this.toPast(this.segments.shift()!);
+      return;
+    }
     let listed = this.segments.slice(this.firstListed).reduce((sum, segment) => sum + declaredDuration(segment), 0);
     // A player needs three segments to begin with, whatever the window.
     while (this.segments.length - this.firstListed > 3) {
@@ -231,19 +249,28 @@ export class LiveStream {
       listed = without;
       this.firstListed += 1;
     }
-    if (persistent) return;
     while (this.firstListed > KEPT_BEHIND) {
-      files.remove(this.segments.shift()!.name);
+      const oldest = this.segments.shift()!;
       this.firstListed -= 1;
+      if (persistent) this.toPast(oldest);
+      else files.remove(oldest.name);
     }
+  }
+
+  private toPast(segment: Segment): void {
+    this.past.count += 1;
+    this.past.lines += segmentLines(segment);
   }
 
   private state(): PlaylistState {
     const { segment, part } = this.newest;
+    const { lowLatency, persistent, targetWindowSeconds } = this.options;
+    const listsAll = targetWindowSeconds === null || (persistent && this.ended);
 
     return {
-      lowLatency: this.options.lowLatency,
+      lowLatency,
       initName: INIT_NAME,
+      past: listsAll && this.past.count > 0 ? this.past : null,
       segments: this.segments.slice(this.firstListed),
       open: this.open,
       nextPart: this.ended ? null : partName(segment, part),
@@ -266,13 +293,23 @@ export class LiveStream {
     return text;
   }
 
-  /** As a reader of the directory finds them: a recording is complete there when the stream has ended. */
-  private writePlaylists(): void {
-    const { files, lowLatency } = this.options;
-    if (this.segments.length === 1 || this.ended) files.write(MASTER_NAME, this.text(MASTER_NAME));
+  /** As a reader of the directory finds them, should this process end now. */
+  private writePlaylists(newest: Segment): void {
+    const { files, persistent, targetWindowSeconds } = this.options;
+    if (!persistent && targetWindowSeconds !== null) return this.writeWholePlaylists();
+    if (newest.sequence === 0) {
+      files.write(MASTER_NAME, this.text(MASTER_NAME));
+      files.write(MEDIA_NAME, Buffer.from(growingPlaylistHead(INIT_NAME)));
+    }
+    // What lists everything grows by a line: writing all of it again would cost more with every segment.
+    files.append(MEDIA_NAME, Buffer.from(segmentLines(newest)));
+  }
+
+  private writeWholePlaylists(): void {
+    const { files } = this.options;
     this.texts.clear();
+    files.write(MASTER_NAME, this.text(MASTER_NAME));
     files.write(MEDIA_NAME, this.text(MEDIA_NAME));
-    if (lowLatency) files.write(DELTA_NAME, this.text(DELTA_NAME));
   }
 }
 

@@ -25,6 +25,7 @@ function live(first: number, complete: number, openParts: number): PlaylistState
   return {
     lowLatency: true,
     initName: 'init.mp4',
+    past: null,
     segments,
     open,
     nextPart: `s${first + complete}_${openParts}_part.m4s`,

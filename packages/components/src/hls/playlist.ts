@@ -17,10 +17,19 @@ export interface SegmentEntry {
   startedAtMs: number;
 }
 
+/** Segments of which nothing is known any more but how they are listed. */
+export interface PastSegments {
+  count: number;
+  /** Their lines, from that of segment 0 on. */
+  lines: string;
+}
+
 export interface PlaylistState {
   lowLatency: boolean;
   initName: string;
-  /** Complete segments in order, those that are to be listed. */
+  /** Listed before the segments; null = nothing. */
+  past: PastSegments | null;
+  /** Complete segments in order, those that are to be listed. At least those of the last six target durations. */
   segments: readonly SegmentEntry[];
   /** The one that is growing; null = none has begun or the stream has ended. */
   open: SegmentEntry | null;
@@ -28,6 +37,8 @@ export interface PlaylistState {
   nextPart: string | null;
   ended: boolean;
 }
+
+export const PLAYLIST_END = '#EXT-X-ENDLIST';
 
 const PART_SECONDS = HLS_PROFILE.framesPerPart / HLS_PROFILE.framesPerSecond;
 /** Not below the duration of any part. */
@@ -54,7 +65,7 @@ export function declaredDuration(segment: SegmentEntry): number {
   return segmentUnits(segment) / UNITS_PER_SECOND;
 }
 
-/** How many of the listed segments a delta playlist leaves out: those beyond the skip boundary. */
+/** How many of the segments a delta playlist leaves out, beside those of the past: those beyond the skip boundary. */
 export function skippable({ segments, open }: Pick<PlaylistState, 'segments' | 'open'>): number {
   let behind = open === null ? 0 : segmentUnits(open);
   for (let i = segments.length - 1; i >= 0; i--) {
@@ -72,18 +83,31 @@ function partLine({ name, frames, independent }: PartEntry): string {
 const timeLine = ({ startedAtMs }: SegmentEntry): string =>
   `#EXT-X-PROGRAM-DATE-TIME:${new Date(startedAtMs).toISOString()}`;
 
+/** A complete segment without its parts, as it is listed. */
+export function segmentLines(segment: SegmentEntry): string {
+  return `${timeLine(segment)}\n#EXTINF:${seconds(segmentUnits(segment))},\n${segment.name}\n`;
+}
+
+/** The beginning of a playlist to which segments are added as they come, for a reader of the directory. */
+export function growingPlaylistHead(initName: string): string {
+  return `${[...headLines(7), '#EXT-X-MEDIA-SEQUENCE:0', mapLine(initName)].join('\n')}\n`;
+}
+
+const mapLine = (initName: string): string => `#EXT-X-MAP:URI="${initName}"`;
+const headLines = (version: number): string[] => [
+  '#EXTM3U',
+  `#EXT-X-VERSION:${version}`,
+  '#EXT-X-INDEPENDENT-SEGMENTS',
+  `#EXT-X-TARGETDURATION:${SEGMENT_SECONDS}`,
+];
+
 /** The media playlist (RFC 8216bis). `delta` leaves out old segments of a low-latency stream when there are any to skip. */
 export function mediaPlaylist(state: PlaylistState, { delta = false }: { delta?: boolean } = {}): string {
-  const { segments, open, nextPart, ended } = state;
+  const { past, segments, open, nextPart, ended } = state;
   // Once over there is nothing to be early for: what stays is an ordinary recording.
   const lowLatency = state.lowLatency && !ended;
   const skipped = delta && lowLatency ? skippable(state) : 0;
-  const lines = [
-    '#EXTM3U',
-    `#EXT-X-VERSION:${lowLatency ? 9 : 7}`,
-    '#EXT-X-INDEPENDENT-SEGMENTS',
-    `#EXT-X-TARGETDURATION:${SEGMENT_SECONDS}`,
-  ];
+  const lines = headLines(lowLatency ? 9 : 7);
   if (lowLatency) {
     const holdBack = (3 * PART_TARGET).toFixed(3);
     lines.push(
@@ -91,10 +115,15 @@ export function mediaPlaylist(state: PlaylistState, { delta = false }: { delta?:
       `#EXT-X-PART-INF:PART-TARGET=${PART_TARGET.toFixed(3)}`,
     );
   }
-  if (ended && segments[0]?.sequence === 0) lines.push('#EXT-X-PLAYLIST-TYPE:VOD');
-  lines.push(`#EXT-X-MEDIA-SEQUENCE:${segments[0]?.sequence ?? open?.sequence ?? 0}`);
+  const first = past === null ? (segments[0]?.sequence ?? open?.sequence ?? 0) : 0;
+  if (ended && first === 0) lines.push('#EXT-X-PLAYLIST-TYPE:VOD');
+  lines.push(`#EXT-X-MEDIA-SEQUENCE:${first}`);
   // The map belongs to the first segment: skipped with it.
-  lines.push(skipped > 0 ? `#EXT-X-SKIP:SKIPPED-SEGMENTS=${skipped}` : `#EXT-X-MAP:URI="${state.initName}"`);
+  if (skipped > 0) lines.push(`#EXT-X-SKIP:SKIPPED-SEGMENTS=${(past?.count ?? 0) + skipped}`);
+  else {
+    lines.push(mapLine(state.initName));
+    if (past !== null) lines.push(past.lines.trimEnd());
+  }
 
   for (const [i, segment] of segments.entries()) {
     if (i < skipped) continue;
@@ -104,7 +133,7 @@ export function mediaPlaylist(state: PlaylistState, { delta = false }: { delta?:
   }
   if (lowLatency && open !== null && open.parts.length > 0) lines.push(timeLine(open), ...open.parts.map(partLine));
   if (lowLatency && nextPart !== null) lines.push(`#EXT-X-PRELOAD-HINT:TYPE=PART,URI="${nextPart}"`);
-  if (ended) lines.push('#EXT-X-ENDLIST');
+  if (ended) lines.push(PLAYLIST_END);
 
   return `${lines.join('\n')}\n`;
 }

@@ -1,10 +1,12 @@
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StreamFiles } from './live-stream.js';
+import { MEDIA_NAME } from './names.js';
+import { PLAYLIST_END } from './playlist.js';
 
 /**
  * The directory of one stream. Deeds happen in order; after the first failure nothing more is written, so that what is
- * there stays whole.
+ * there stays whole: the file that did not fit is taken back, and the playlist ends with the one before.
  */
 export class StreamDirectory implements StreamFiles {
   private tail: Promise<void>;
@@ -24,14 +26,20 @@ export class StreamDirectory implements StreamFiles {
   }
 
   write(name: string, data: Buffer): void {
-    this.enqueue(async () => {
-      const path = join(this.path, name);
-      if (!name.endsWith('.m3u8')) return writeFile(path, data);
-      // Playlists are replaced while they are being read.
-      const next = `${path}.next`;
-      await writeFile(next, data);
-      await rename(next, path);
-    });
+    const path = join(this.path, name);
+    // Playlists are replaced while they are being read.
+    const first = name.endsWith('.m3u8') ? `${path}.next` : path;
+    this.enqueue(
+      async () => {
+        await writeFile(first, data);
+        if (first !== path) await rename(first, path);
+      },
+      () => rm(first, { force: true }),
+    );
+  }
+
+  append(name: string, data: Buffer): void {
+    this.enqueue(() => append(join(this.path, name), data));
   }
 
   remove(name: string): void {
@@ -43,15 +51,35 @@ export class StreamDirectory implements StreamFiles {
     return this.tail;
   }
 
-  private enqueue(deed: () => Promise<void>): void {
+  private enqueue(deed: () => Promise<void>, undo: () => Promise<void> = () => Promise.resolve()): void {
     this.tail = this.tail.then(async () => {
       if (this.failed) return;
       try {
         await deed();
       } catch (error) {
         this.failed = true;
+        await undo().catch(() => undefined);
+        await this.endPlaylist().catch(() => undefined);
         this.onFailure(error);
       }
     });
+  }
+
+  /** A stream that cannot go on is over for those who play it from here. */
+  private async endPlaylist(): Promise<void> {
+    const path = join(this.path, MEDIA_NAME);
+    await stat(path);
+    await append(path, Buffer.from(`${PLAYLIST_END}\n`));
+  }
+}
+
+/** All of it or nothing. */
+async function append(path: string, data: Buffer): Promise<void> {
+  const size = await stat(path).then((found) => found.size);
+  try {
+    await appendFile(path, data);
+  } catch (error) {
+    await truncate(path, size);
+    throw error;
   }
 }

@@ -1,0 +1,79 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { MEDIA_NAME } from './names.js';
+import { StreamDirectory } from './stream-directory.js';
+
+let base: string;
+let failures: unknown[];
+
+beforeEach(async () => {
+  base = await mkdtemp(join(tmpdir(), 'bloom-stream-'));
+  failures = [];
+});
+afterEach(() => rm(base, { recursive: true, force: true }));
+
+const open = (path = join(base, 'stream')): StreamDirectory =>
+  new StreamDirectory(path, (error) => failures.push(error));
+
+describe('the directory of a stream', () => {
+  test('begins empty, and has what was written in order', async () => {
+    await mkdir(join(base, 'stream'));
+    await writeFile(join(base, 'stream', 'old'), '');
+    const directory = open();
+    directory.write('a.m4s', Buffer.from('1'));
+    directory.write(MEDIA_NAME, Buffer.from('head\n'));
+    directory.append(MEDIA_NAME, Buffer.from('line\n'));
+    directory.write('b.m4s', Buffer.from('2'));
+    directory.remove('a.m4s');
+    await directory.idle();
+    expect((await readdir(directory.path)).toSorted()).toEqual(['b.m4s', MEDIA_NAME]);
+    expect(await readFile(join(directory.path, MEDIA_NAME), 'utf8')).toBe('head\nline\n');
+    expect(failures).toEqual([]);
+  });
+
+  test('that cannot be written says so once, and ends its playlist', async () => {
+    const directory = open();
+    directory.write(MEDIA_NAME, Buffer.from('head\n'));
+    directory.write('no/such/folder.m4s', Buffer.from('1'));
+    directory.append(MEDIA_NAME, Buffer.from('line of it\n'));
+    directory.write('b.m4s', Buffer.from('2'));
+    await directory.idle();
+    expect(failures).toHaveLength(1);
+    expect(await readdir(directory.path)).toEqual([MEDIA_NAME]);
+    expect(await readFile(join(directory.path, MEDIA_NAME), 'utf8')).toBe('head\n#EXT-X-ENDLIST\n');
+  });
+});
+
+/** A file system of its own, so small that it is soon full. */
+function mountSmall(path: string): boolean {
+  return spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path]).status === 0;
+}
+const mountable = process.getuid?.() === 0 && spawnSync('mount', ['--version']).status === 0;
+if (!mountable) process.stderr.write('*** Not root: a full disk is NOT TESTED. ***\n');
+
+(mountable ? test : test.skip)('on a disk that is full: what was there stays, and nothing half is left', async () => {
+  const small = join(base, 'small');
+  await mkdir(small);
+  expect(mountSmall(small)).toBe(true);
+  try {
+    const directory = open(join(small, 'stream'));
+    directory.write(MEDIA_NAME, Buffer.from('head\n'));
+    for (let i = 0; i < 5; i += 1) {
+      directory.write(`${i}.m4s`, Buffer.alloc(300_000, i));
+      directory.append(MEDIA_NAME, Buffer.from(`${i}.m4s\n`));
+    }
+    await directory.idle();
+    expect(failures).toMatchObject([{ code: 'ENOSPC' }]);
+    const playlist = await readFile(join(directory.path, MEDIA_NAME), 'utf8');
+    const listed = playlist.match(/^\d\.m4s$/gm)!;
+    expect(listed).toEqual(['0.m4s', '1.m4s', '2.m4s']);
+    expect(playlist.endsWith('2.m4s\n#EXT-X-ENDLIST\n')).toBe(true);
+    expect((await readdir(directory.path)).toSorted()).toEqual([...listed, MEDIA_NAME]);
+    for (const name of listed) expect((await stat(join(directory.path, name))).size).toBe(300_000);
+  } finally {
+    spawnSync('umount', [small]);
+  }
+});

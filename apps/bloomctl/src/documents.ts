@@ -117,6 +117,7 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
       failures: z.array(z.object({ kind: z.string(), fields: z.record(z.string(), z.unknown()), reason: z.string() })),
     },
     error: { exit, message: z.string() },
+    schemas: { schemas: z.record(z.string(), z.record(z.string(), z.unknown())) },
   };
   for (const [kind, item] of Object.entries(items)) {
     kinds[kind] = item.shape;

@@ -1,5 +1,6 @@
 import { processView } from '../views/process.js';
 import { unreachableLines } from '../views/media.js';
+import { span } from '../text/units.js';
 import { whole } from '../values.js';
 import { type Commands, oneOf, shared, timeOption } from './define.js';
 import { saveStream } from './save.js';
@@ -42,19 +43,19 @@ export function processCommands({ program, run }: Commands): void {
     );
 
   shared
-    .file(program.command('profile'), 'default: <node>-<time>.cpuprofile or .heapsnapshot')
-    .argument('<what>', 'cpu or heap', oneOf('cpu', 'heap'))
+    .file(program.command('profile'), 'default: <node>-<time>.cpuprofile or .heapprofile')
+    .argument('<what>', 'cpu: where the time goes; heap: where memory is allocated', oneOf('cpu', 'heap'))
     .argument('[node]')
     .description('a profile that opens in the DevTools of Chromium')
-    .addOption(timeOption('--for <time>', 'of a CPU profile', '10s'))
+    .addOption(timeOption('--for <time>', 'how long', '10s'))
     .action(
       run<{ for: number; output?: string }>(async (context, [kind = 'cpu', ...names], { for: forMs, output }) => {
         const what = kind === 'heap' ? 'heap' : 'cpu';
         const [node = ''] = await context.targets(names, false);
         const stamp = new Date(context.world.now()).toISOString().slice(0, 19).replaceAll(/[-:]/g, '');
-        const ending = what === 'cpu' ? 'cpuprofile' : 'heapsnapshot';
+        const ending = what === 'cpu' ? 'cpuprofile' : 'heapprofile';
         const file = output ?? `${node.split('@')[0]}-${stamp}.${ending}`;
-        const words = what === 'cpu' ? 'a CPU profile' : 'a heap snapshot; the node stands still meanwhile';
+        const words = `a ${what === 'cpu' ? 'CPU' : 'heap'} profile of ${span(forMs)}`;
         await saveStream(context, { kind: 'profile', fields: { what, forMs }, node, file, what: words });
       }),
     );

@@ -12,7 +12,7 @@ export function schemaCommand({ program, run }: Commands): void {
         const { jsonSchemas } = await import('../documents.js');
         const schemas = await jsonSchemas();
         if (kind === undefined) {
-          context.output.lines(Object.keys(schemas).toSorted());
+          context.output.answer('schemas', { schemas }, () => Object.keys(schemas).toSorted());
           return;
         }
         const schema = schemas[kind];

@@ -103,7 +103,7 @@ describe('a table', () => {
   });
 
   test('paints the cell, not the blanks between cells', () => {
-    expect(table(columns, rows, { width: 60, colour: true })[2]).toMatch(/ {2}\u001b\[31my\u001b\[39m$/);
+    expect(table(columns, rows, { width: 60, colour: true })[2]?.endsWith('  \u001b[31my\u001b[39m')).toBe(true);
   });
 
   test('of whatever cells keeps within the screen as long as its columns can', () => {

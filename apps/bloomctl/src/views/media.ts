@@ -81,7 +81,7 @@ export function roomView(room: AnswerOf<'room'>, screen: Screen): string[] {
     peer.roundTripMs === null ? '–' : span(peer.roundTripMs),
   ]);
   return [
-    ...wrap(`room ${printable(id)} on ${node}   ${where}   ${printable(compact(config))}`, screen),
+    ...wrap(`room ${printable(id)} on ${node}   ${where}   ${printable(settings(config))}`, screen),
     ...(rows.length === 0 ? [] : table(PEERS, rows, screen)),
     ...(componentList.length === 0
       ? []
@@ -97,6 +97,12 @@ export function roomView(room: AnswerOf<'room'>, screen: Screen): string[] {
         )),
     `${counted(peers, 'peer')}, ${connected} connected, ${counted(componentList.length, 'component')}, ${counted(tracks, 'track')}.`,
   ];
+}
+
+/** Only those that are set. */
+function settings(config: unknown): string {
+  const set = Object.entries(config ?? {}).filter(([key, value]) => value !== null && key !== 'roomId');
+  return set.map(([key, value]) => `${key} ${compact(value)}`).join(', ');
 }
 
 function trackList(tracks: Tracks): string {

@@ -22,13 +22,15 @@ const FIXED = 12 + 2 + 3 + 1 + 1;
 export function traceView(item: ItemOf<'trace'>, several: boolean, screen: Screen): string[] {
   const { at, direction, other, type, payload, durationMs, failed, req, actor, node } = item;
   const columns = screen.width < 120 ? NARROW : WIDE;
-  const part = (text: string, width: number): string => pad(cutFront(printable(text), width), width);
+  // Nothing is cut where nobody's lines end.
+  const free = screen.width - FIXED - (several ? columns.who + 1 : 0) - columns.other - columns.type;
+  const part = (text: string, width: number): string =>
+    pad(Number.isFinite(free) ? cutFront(printable(text), width) : printable(text), width);
   const arrow = paint(screen, direction === 'out' ? 'cyan' : 'green', direction === 'out' ? '->' : '<-');
   const who = several ? `${part(`${alive(node)} ${strip(actor)}`, columns.who)} ` : '';
   const from = part(direction === 'timer' ? 'timer' : relative(other ?? '–', actor), columns.other);
   const head = `${timeOfDay(at)}  ${who}${arrow} ${from} ${part(type, columns.type)} `;
 
-  const free = screen.width - FIXED - (several ? columns.who + 1 : 0) - columns.other - columns.type;
   const took = durationMs === null ? [] : [span(durationMs)];
   const facts = [...took, ...(failed ? ['FAILED'] : []), ...(req === null ? [] : [`req=${req}`])].join('  ');
   const tail = Number.isFinite(free) ? cutTo(printable(facts), free) : printable(facts);

@@ -1,0 +1,239 @@
+// Every command as a program reads it: its document is held against the published schema, with nothing left over.
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { findChromium } from '../harness/chromium.js';
+import { Stage } from '../harness/stage.js';
+import { PeerConnection } from '../node/support/peer-socket.js';
+import { LABELS, secrets, Trio } from './trio.js';
+
+jest.setTimeout(60_000);
+
+let trio: Trio;
+let schemas: Map<string, ValidateFunction>;
+const seen = new Set<string>();
+
+beforeAll(async () => {
+  trio = await Trio.start();
+  const ajv = new Ajv2020({ allErrors: true, strict: false });
+  const { schemas: documents } = await trio.document('schema');
+  schemas = new Map(Object.entries(documents as object).map(([kind, schema]) => [kind, ajv.compile(schema as object)]));
+}, 120_000);
+afterAll(() => trio?.stop());
+
+// oxlint-disable-next-line typescript/no-explicit-any -- JSON of another program
+function check(document: any, kind: string): any {
+  expect(document.kind).toBe(kind);
+  const validate = schemas.get(kind);
+  if (!validate) throw new Error(`no schema of ${kind}`);
+  const fits = validate(document);
+  expect({ kind, errors: validate.errors ?? [] }).toEqual({ kind, errors: [] });
+  expect(fits).toBe(true);
+  seen.add(kind);
+  return document;
+}
+
+async function documentOf(kind: string, ...args: string[]) {
+  return check(await trio.document(...args), kind);
+}
+
+describe('documents', () => {
+  test('of the cluster', async () => {
+    const nodes = await documentOf('nodes', 'nodes');
+    expect(nodes.nodes.map(({ name }: { name: string }) => name).toSorted()).toEqual(LABELS.map((l) => trio.name(l)));
+    const cluster = await documentOf('cluster', 'cluster');
+    expect(cluster).toMatchObject({ asked: trio.name('a'), verdict: 'whole', missing: [], unreachable: [] });
+    const events = await documentOf('event-stream', 'cluster', 'events', '--all');
+    for (const item of events.items) expect(item.node).not.toContain('bloomctl');
+    const { out } = await trio.run(['cluster', 'events', '--jsonl']);
+    for (const line of out.trim().split('\n')) check(JSON.parse(line), 'event');
+    const names = await documentOf('names', 'names');
+    expect(names.nodes.map(({ name }: { name: string }) => name)).toEqual([...LABELS]);
+    await documentOf('doctor', 'doctor');
+    await documentOf('faults', 'faults', '--all');
+    await documentOf('load', 'load');
+    const ps = await documentOf('ps', 'ps', '--all');
+    expect(ps.nodes.map(({ pid }: { pid: number }) => pid)).toEqual(LABELS.map((label) => trio.nodes[label].pid));
+  });
+
+  test('of rooms, placement and components', async () => {
+    await trio.json('a', 'POST', '/room', { roomId: 'kitchen', maxPeers: 4 });
+    await trio.json('b', 'POST', '/room', { roomId: 'hall' });
+    const placed = await documentOf('placement', 'placement', 'explain', 'kitchen');
+    expect(placed.nodes.map(({ verdict }: { verdict: string }) => verdict)).toContain('chosen');
+    expect((await documentOf('placement', 'placement', 'dry-run')).room).toBeNull();
+    const component = await trio.json('a', 'POST', '/room/kitchen/component', {
+      type: 'sip',
+      options: { registrarCredentials: { address: '127.0.0.1:9', username: 'u', password: secrets.sipPassword } },
+    });
+    const { id } = component.data;
+    expect((await documentOf('components', 'components')).components).toHaveLength(1);
+    await documentOf('component', 'component', 'kitchen', id);
+    const rooms = await documentOf('rooms', 'rooms');
+    expect(rooms.rooms.map((room: { id: string }) => room.id).toSorted()).toEqual(['hall', 'kitchen']);
+    expect((await documentOf('room', 'room', 'kitchen')).componentList).toHaveLength(1);
+  });
+
+  test('of actors', async () => {
+    const actors = await documentOf('actors', 'actors', '--all', '--limit', '1000');
+    const paths = actors.nodes.flatMap(({ actors: lines }: { actors: { path: string }[] }) =>
+      lines.map(({ path }) => path),
+    );
+    expect(paths).toEqual(expect.arrayContaining(['/rooms', '/rooms/kitchen', '/rooms/hall']));
+    await documentOf('actor', 'actor', 'rooms/kitchen');
+    await documentOf('state', 'state', 'rooms/kitchen');
+    await documentOf('mailbox', 'mailbox', 'rooms/kitchen');
+    const trace = await documentOf('trace-stream', 'trace', 'rooms/**', '--within', '300ms');
+    expect(trace.ended).toHaveLength(1);
+    await documentOf('path', 'path', 'nobody-asked');
+  });
+
+  test('of logs', async () => {
+    const logs = await documentOf('logs', 'logs', '--all', '--limit', '20');
+    expect(logs.lines.length).toBeGreaterThan(3);
+    const { out } = await trio.run(['logs', '--limit', '5', '--jsonl']);
+    const lines = out.trim().split('\n');
+    expect(lines).toHaveLength(5);
+    for (const line of lines) check(JSON.parse(line), 'log');
+  });
+
+  test('of looks at the process', async () => {
+    const top = await documentOf('top-stream', 'top', '--all', '--every', '250ms');
+    expect(top.items.map(({ node }: { node: string }) => node).toSorted()).toEqual(LABELS.map((l) => trio.name(l)));
+    const { out } = await trio.run(['top', '--jsonl', '--frames', '2', '--every', '250ms']);
+    for (const line of out.trim().split('\n')) check(JSON.parse(line), 'top');
+    await documentOf('profile', 'profile', 'cpu', 'b', '--for', '300ms', '-o', 'b.cpuprofile');
+    const profile = JSON.parse(readFileSync(join(trio.folder, 'b.cpuprofile'), 'utf8'));
+    expect(profile.nodes.length).toBeGreaterThan(1);
+    expect(existsSync(join(trio.folder, 'b.cpuprofile.part'))).toBe(false);
+  });
+
+  test('of changes', async () => {
+    await documentOf('drain', 'drain', 'c', '--yes', '--deadline', '5m');
+    await documentOf('undrain', 'undrain', 'c', '--yes');
+    await documentOf('suspend', 'suspend', 'rooms/hall', '--for', '5s', '--yes');
+    await documentOf('resume', 'resume', 'rooms/hall', '--yes');
+    await documentOf('kill', 'kill', 'rooms/hall', '--yes', '--reason', 'a test');
+    await documentOf('link-cut', 'link', 'cut', 'b', 'c', '--for', '500ms', '--yes');
+    await documentOf('log-level', 'log-level', 'b', 'debug', '--for', '300ms', '--yes');
+  });
+
+  test('of checks, of a dump, and of an error', async () => {
+    const { out, code } = await trio.run(['check', 'cluster', '--nodes', '4', '--json']);
+    expect([code, check(JSON.parse(out), 'check').ok]).toEqual([1, false]);
+    expect((await documentOf('check', 'check', 'queue', '--max', '1000', '--all')).ok).toBe(true);
+    const dumped = await documentOf('dumped', 'dump', 'a', '-o', 'a.dump');
+    expect(dumped.answers).toBeGreaterThan(15);
+    expect(statSync(join(trio.folder, 'a.dump')).mode & 0o077).toBe(0);
+    const unknown = await trio.run(['room', 'nothere', '--json']);
+    expect([unknown.code, check(JSON.parse(unknown.out), 'error').exit]).toEqual([65, 65]);
+  });
+
+  test('of a dump are those of a cluster', async () => {
+    const offline = async (kind: string, ...args: string[]) => await documentOf(kind, '--dump', 'a.dump', ...args);
+    expect((await offline('nodes', 'nodes')).nodes).toHaveLength(3);
+    expect((await offline('room', 'room', 'kitchen')).id).toBe('kitchen');
+    expect((await offline('state', 'state', 'rooms/kitchen')).kind).toBe('state');
+    expect((await offline('actors', 'actors', '--match', 'rooms/*')).nodes[0].matched).toBe(1);
+    expect((await offline('logs', 'logs', '--limit', '3')).lines).toHaveLength(3);
+    for (const [kind, ...args] of [
+      ['cluster', 'cluster'],
+      ['ps', 'ps'],
+      ['load', 'load'],
+      ['rooms', 'rooms'],
+      ['components', 'components'],
+      ['faults', 'faults'],
+    ]) {
+      await offline(kind as string, ...args);
+    }
+    expect((await trio.run(['--dump', 'a.dump', 'kill', 'rooms/kitchen', '--yes'])).code).toBe(64);
+  });
+});
+
+(findChromium() ? describe : describe.skip)('with media', () => {
+  test('a peer is shown with what it really sends and receives, and its packets can be captured', async () => {
+    const stage = new Stage({ node: () => Promise.resolve({ ...trio.nodes.a, stop: () => Promise.resolve() }) });
+    await stage.open();
+    try {
+      const { ann, bob, room } = await stage.call(['ann', 'bob']);
+      const red = await ann.addVideo({ colour: 'red' });
+      await bob.plays(red, 'red');
+      const seenBy = await documentOf('peer', 'peer', room, bob.id);
+      expect(seenBy.outbound).toEqual([expect.objectContaining({ from: ann.id, kind: 'video' })]);
+      expect(seenBy.outbound[0].bps).toBeGreaterThan(10_000);
+      expect(seenBy.transport).toMatchObject({ ice: 'connected', dtls: 'connected' });
+      const sender = await documentOf('peer', 'peer', room, ann.id);
+      expect(sender.inbound.length).toBeGreaterThan(0);
+      await documentOf('room', 'room', room);
+      await documentOf('pcap', 'pcap', room, bob.id, '--for', '500ms', '-o', 'bob.pcap');
+      const capture = readFileSync(join(trio.folder, 'bob.pcap'));
+      expect([0xa1b2c3d4, 0xd4c3b2a1, 0xa1b23c4d, 0x4d3cb2a1]).toContain(capture.readUInt32LE(0));
+      expect(capture.length).toBeGreaterThan(1_000);
+    } finally {
+      await stage.close();
+    }
+  });
+});
+
+test('there is a document of every kind', () => {
+  const unseen = [...schemas.keys()].filter((kind) => !seen.has(kind) && !['trace', 'log-stream'].includes(kind));
+  expect(unseen).toEqual(findChromium() ? [] : ['peer', 'pcap']);
+});
+
+test('no view tells a secret: cookie, keys, passwords, tokens', async () => {
+  const peer = await trio.json('a', 'POST', '/room/kitchen/peer', { type: 'webrtc', options: {} });
+  const { token, peer: added } = peer.data;
+  const { peer_websocket_url: address } = peer.data;
+  const socket = await PeerConnection.joined(`http://${address.split('/')[0]}`, token, { name: 'ann' });
+  await trio.request('a', 'GET', `/room?token=${secrets.sipPassword}`);
+  const looks: string[][] = [
+    ['actors', '--all', '--limit', '1000'],
+    ['room', 'kitchen'],
+    ['components'],
+    ['peer', 'kitchen', added.id, '--sample', '100ms'],
+    ['logs', '--all', '--limit', '1000'],
+    ['ps', '--all'],
+    ['trace', 'rooms/**', '--within', '300ms'],
+  ];
+  const { nodes } = await trio.document('actors', '--all', '--limit', '1000');
+  for (const { node, actors } of nodes) {
+    for (const { path } of actors) {
+      for (const command of ['state', 'actor', 'mailbox']) {
+        looks.push([
+          command,
+          path,
+          '--on',
+          node,
+          ...(command === 'actor' ? [] : ['--depth', '10', '--bytes', '65536']),
+        ]);
+      }
+    }
+  }
+  const told: string[] = [];
+  // A few at a time: each is a program of its own.
+  for (let at = 0; at < looks.length; at += 4) {
+    const answers = await Promise.all(looks.slice(at, at + 4).map((args) => trio.run([...args, '--json'])));
+    for (const { code, out, err } of answers) {
+      // Actors come and go.
+      expect([0, 65]).toContain(code);
+      told.push(out, err);
+    }
+  }
+  const { code } = await trio.run(['dump', 'a', '-o', 'secret.dump']);
+  expect(code).toBe(0);
+  const dump = await unzipped(join(trio.folder, 'secret.dump'));
+  socket.socket.close();
+  const everything = [...told, dump].join('\n');
+  expect(everything).toContain('kitchen');
+  for (const [name, secret] of Object.entries({ ...secrets, peerToken: token })) {
+    for (const shape of [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')]) {
+      expect([name, everything.includes(shape)]).toEqual([name, false]);
+    }
+  }
+});
+
+async function unzipped(file: string): Promise<string> {
+  const { gunzipSync } = await import('node:zlib');
+  return gunzipSync(readFileSync(file)).toString();
+}

@@ -202,6 +202,13 @@ export class Peer {
     return this.call('createSource', { kind: 'tone', hz });
   }
 
+  /** Publishes a picture that flashes each second, and its sound, which beeps half a second later. */
+  async addClapper(): Promise<{ picture: string; sound: string }> {
+    const first = await this.call('createSource', { kind: 'clapper' });
+    const picture = await this.call('addTrack', first);
+    return { picture, sound: await this.call('addTrack', first + 1) };
+  }
+
   async addVideo(picture: Omit<PictureOptions, 'kind'>, options: AddTrackOptions = {}): Promise<string> {
     return this.call('addTrack', await this.picture(picture), options);
   }

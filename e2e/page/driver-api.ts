@@ -31,7 +31,15 @@ export interface ToneOptions {
   readonly hz: number;
 }
 
-export type SourceOptions = PictureOptions | ToneOptions;
+/** A picture that flashes and a sound that beeps half a second later: two sources, the sound behind the picture. */
+export interface ClapperOptions {
+  readonly kind: 'clapper';
+  readonly width?: number;
+  readonly height?: number;
+  readonly fps?: number;
+}
+
+export type SourceOptions = PictureOptions | ToneOptions | ClapperOptions;
 
 export interface AddTrackOptions {
   readonly metadata?: unknown;

@@ -15,6 +15,7 @@ import type {
   SourceOptions,
   TransportReport,
 } from './driver-api.js';
+import { createClapper } from './clapper.js';
 import { FrameWatcher } from './frame-watcher.js';
 import { audioContext, createPicture, createTone, type Source } from './picture.js';
 import { encodeMediaEvent, tapSockets } from './socket-tap.js';
@@ -314,8 +315,12 @@ export function startDriver(ClientOfSdk: ClientClass): void {
   }
 
   window.driver = {
-    createSource: (options: SourceOptions) =>
-      sources.push(options.kind === 'picture' ? createPicture(options) : createTone(options)) - 1,
+    createSource: (options: SourceOptions) => {
+      const first = sources.length;
+      if (options.kind === 'clapper') sources.push(...createClapper(options));
+      else sources.push(options.kind === 'picture' ? createPicture(options) : createTone(options));
+      return first;
+    },
     connect,
     addTrack,
     addTracks: (indices, options) => Promise.all(indices.map((index) => addTrack(index, options))),

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { TappedFrame } from '@bloom/sfu';
 import fc from 'fast-check';
 import { OriginClock } from './origin-clock.js';
+import { PauseJudge } from './pause-judge.js';
 import { Timeline } from './timeline.js';
 
 function frame(more: Partial<TappedFrame>): TappedFrame {
@@ -79,22 +80,46 @@ describe('the frames of a track', () => {
     expect(placed.reduce((worst, { ms, placedMs }) => Math.max(worst, Math.abs(placedMs - ms)), 0)).toBeLessThan(40);
   });
 
-  test.each([3_000, 300_000])(
+  test.each([600, 4_000, 300_000])(
     'go on where they belong after a pause of %d ms in which timestamps stood still',
     (pauseMs) => {
       const timeline = new Timeline(new OriginClock(), 48_000);
-      const placed = play(timeline, 20_000, (ms) => {
+      const judge = new PauseJudge(48_000);
+      const placed: { ms: number; placedMs: number }[] = [];
+      for (let ms = 0; ms < 20_000; ms += 20) {
         const paused = ms >= 10_000 ? pauseMs : 0;
-        // The first report after the pause comes a second later.
-        const known = ms >= 10_000 && ms < 11_000 ? 0 : paused;
+        // Reports: one while the pause lasts, which says nothing of it, and the next one five seconds later.
+        const reported = ms < 10_000 ? 0 : ms < 15_000 ? 0.3 : pauseMs;
         // Everything takes its time on the way.
-        return { timestamp: ms * 48, arrivalMs: 5_000 + ms + paused + (ms % 7) * 10, senderMs: 1_000 + ms + known };
-      });
-      expect(placed.find(({ ms }) => ms === 9_000)?.placedMs).toBe(9_000);
-      const later = placed.filter(({ ms }) => ms >= 13_000);
-      expect(later.filter(({ ms, placedMs }) => Math.abs(placedMs - ms - pauseMs) >= 20)).toEqual([]);
+        const arrivalMs = 5_000 + ms + paused + (ms % 7) * 10;
+        const given = frame({ timestamp: ms * 48, arrivalMs, senderMs: 1_000 + ms + reported });
+        for (const { frame: judged, afterPause } of judge.push(given)) {
+          if (afterPause) timeline.resume(judged);
+          placed.push({ ms: judged.timestamp / 48, placedMs: timeline.place(judged) / 48 });
+        }
+      }
+      const offBy = (from: number, to: number): number =>
+        Math.max(
+          ...placed.filter(({ ms }) => ms >= from && ms < to).map(({ ms, placedMs }) => Math.abs(placedMs - ms)),
+        );
+      expect(offBy(0, 10_000)).toBe(0);
+      expect(Math.abs(offBy(10_000, 15_000) - pauseMs)).toBeLessThan(100);
+      expect(Math.abs(offBy(16_000, 20_000) - pauseMs)).toBeLessThan(15);
+      expect(placed.map(({ ms }) => ms)).toEqual(Array.from({ length: placed.length }, (_, i) => i * 20));
     },
   );
+
+  test('stay where they are when the network held them back and then lets them all go', () => {
+    const judge = new PauseJudge(48_000);
+    const released: boolean[] = [];
+    for (let ms = 0; ms < 10_000; ms += 20) {
+      // Nothing comes from 4 s to 6 s.
+      const arrivalMs = ms >= 4_000 && ms < 6_000 ? 6_000 + ms / 1_000 : ms;
+      released.push(...judge.push(frame({ timestamp: ms * 48, arrivalMs })).map(({ afterPause }) => afterPause));
+    }
+    expect([...released, ...judge.flush()]).toHaveLength(500);
+    expect(released).not.toContain(true);
+  });
 
   test('stay where they are when the publisher sets its clock', () => {
     const timeline = new Timeline(new OriginClock(), 48_000);

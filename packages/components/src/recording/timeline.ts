@@ -8,6 +8,10 @@ const REPORTS_AGREEING = 3;
 /** A jump, not a drift: corrected at once when the time of arrival says the same to this. */
 const JUMP_MS = 200;
 const JUMP_AGREEMENT_MS = 1_000;
+/** What was placed by its arrival is right to this. */
+const ARRIVAL_ERROR_MS = 250;
+/** So long a report that agrees with the times of arrival is waited for. */
+const LOST_MS = 20_000;
 /** No network delays or hurries this much: the publisher's timestamps are not to be believed. */
 const WILD_MS = 30_000;
 /** Two reports that differ by less tell the same. */
@@ -36,8 +40,8 @@ export class Timeline {
   /** What tells one report from another: the publisher's time of the timestamp 0. */
   #report = Number.NaN;
   #reportsOff = 0;
-  /** Placed by the time of arrival, until the next report. */
-  #isLost = false;
+  /** Since when, by the server's clock, frames are placed by their arrival: no report tells more yet. */
+  #lostAtMs: number | undefined;
 
   constructor(
     private readonly origin: OriginClock,
@@ -75,13 +79,21 @@ export class Timeline {
     const arrivedAtMs = arrivalMs - this.#arrivalStartMs;
     if (Math.abs(arrivedAtMs - this.#msOf(timestamp)) > WILD_MS) {
       this.#move(arrivedAtMs - this.#msOf(timestamp));
-      // The report that is known is of before; only the next one tells more than the time of arrival.
-      if (senderMs !== undefined) this.#report = this.#reportOf(timestamp, senderMs);
-      this.#isLost = true;
+      this.#lostAtMs = arrivalMs;
     }
-    if (senderMs !== undefined) this.#compare(timestamp, senderMs, arrivedAtMs, offset);
+    if (senderMs !== undefined) this.#compare(frame, senderMs, arrivedAtMs, offset);
 
     return timestamp + this.#shift;
+  }
+
+  /**
+   * The track was silent before this frame, and its timestamps stood still: it goes on where its arrival puts it, until a
+   * report tells exactly.
+   */
+  resume({ timestamp, arrivalMs }: TappedFrame): void {
+    if (this.#firstTimestamp === undefined) return;
+    this.#move(arrivalMs - this.#arrivalStartMs - this.#usuallyLateMs - this.#msOf(timestamp));
+    this.#lostAtMs = arrivalMs;
   }
 
   /** Milliseconds of the file at a timestamp of the track. */
@@ -94,37 +106,38 @@ export class Timeline {
     this.#reportsOff = 0;
   }
 
-  #compare(timestamp: number, senderMs: number, arrivedAtMs: number, offset: ClockOffset | undefined): void {
-    const report = this.#reportOf(timestamp, senderMs);
+  #compare(frame: TappedFrame, senderMs: number, arrivedAtMs: number, offset: ClockOffset | undefined): void {
+    const placedMs = this.#msOf(frame.timestamp);
+    const lateMs = arrivedAtMs - placedMs;
+    const report = senderMs - (frame.timestamp * 1_000) / this.clockRate;
     // NaN is like no other.
     const isNew = !(Math.abs(report - this.#report) < SAME_REPORT_MS);
-    if (this.#isLost && !isNew) return;
-    const wasLost = this.#isLost;
-    this.#isLost = false;
     this.#report = report;
-    const placedMs = this.#msOf(timestamp);
-    const lateMs = arrivedAtMs - placedMs;
     if (this.#senderStartMs === undefined) {
       this.#senderStartMs = senderMs - placedMs;
       this.#offset = offset;
     }
     this.#referenceMs ??= senderMs - placedMs;
     const offByMs = senderMs - this.#referenceMs - placedMs;
-    if (Math.abs(offByMs) < TOLERANCE_MS) {
+    const arrivalSaysMs = lateMs - this.#usuallyLateMs;
+    if (this.#lostAtMs !== undefined) {
+      // Reports from before the pause, or made while it lasted, know nothing of it.
+      const agrees = Math.abs(arrivalSaysMs - offByMs) < ARRIVAL_ERROR_MS;
+      if (!agrees && frame.arrivalMs - this.#lostAtMs < LOST_MS) return;
+      this.#lostAtMs = undefined;
+      if (!agrees) this.#referenceMs += offByMs;
+      else if (Math.abs(offByMs) >= TOLERANCE_MS) this.#move(offByMs);
+    } else if (Math.abs(offByMs) < TOLERANCE_MS) {
       this.#reportsOff = 0;
-      if (isNew) this.#usuallyLateMs = lateMs;
-    } else if (wasLost || Math.abs(offByMs) > JUMP_MS) {
-      const agrees = Math.abs(lateMs - this.#usuallyLateMs - offByMs) < JUMP_AGREEMENT_MS;
-      if (agrees) this.#move(offByMs);
+      const hasDrifted = Math.abs(lateMs - this.#usuallyLateMs) < JUMP_AGREEMENT_MS / 2;
+      if (isNew && hasDrifted) this.#usuallyLateMs = lateMs;
+    } else if (Math.abs(offByMs) > JUMP_MS) {
+      if (Math.abs(arrivalSaysMs - offByMs) < JUMP_AGREEMENT_MS) this.#move(offByMs);
       // The publisher has set its clock, and nothing happened to the track.
       else this.#referenceMs += offByMs;
     } else if (isNew) {
       this.#reportsOff++;
       if (this.#reportsOff >= REPORTS_AGREEING) this.#move(offByMs);
     }
-  }
-
-  #reportOf(timestamp: number, senderMs: number): number {
-    return senderMs - (timestamp * 1_000) / this.clockRate;
   }
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { ReceivedTrack } from '@bloom/rooms';
 import type { MediaRoom, MediaTap, TappedFrame } from '@bloom/sfu';
 import type { OriginClock } from './origin-clock.js';
+import { type JudgedFrame, PauseJudge } from './pause-judge.js';
 import type { TrackReport } from './report.js';
 import { Timeline } from './timeline.js';
 import { H264Container, OpusContainer, type TrackContainer } from './track-container.js';
@@ -29,6 +30,7 @@ export class TrackRecorder {
   readonly file: string;
   readonly #container: TrackContainer;
   readonly #timeline: Timeline;
+  readonly #pauses: PauseJudge;
   readonly #tap: MediaTap;
   #received: ReceivedTrack;
   #handle: FileHandle | undefined;
@@ -45,6 +47,7 @@ export class TrackRecorder {
     this.#received = received;
     this.#container = received.track.kind === 'audio' ? new OpusContainer(serial) : new H264Container();
     this.#timeline = new Timeline(origin, this.#container.clockRate);
+    this.#pauses = new PauseJudge(this.#container.clockRate);
     this.file = `${name}.${this.#container.extension}`;
     this.#tap = media.openTap({
       trackId: received.track.trackId,
@@ -89,8 +92,9 @@ export class TrackRecorder {
 
   async #finish(endedAtMs: number): Promise<void> {
     await this.#tap.close();
+    const rest = this.#pauses.flush().map((judged) => this.#place(judged));
     const until = this.#ssrc < 0 ? undefined : this.#timeline.ticksAt(endedAtMs);
-    if (!this.#failed) this.#append(this.#container.end(until));
+    if (!this.#failed) this.#append(Buffer.concat([...rest, this.#container.end(until)]));
     await this.#writing;
     await this.#handle?.close().catch((error: unknown) => this.#fail(error));
   }
@@ -98,17 +102,22 @@ export class TrackRecorder {
   #frame(frame: TappedFrame): Promise<void> | undefined {
     const wanted = this.#received.track.kind === 'audio' ? 'opus' : 'h264';
     if (this.#failed || frame.codec !== wanted) return undefined;
+    return this.#append(Buffer.concat(this.#pauses.push(frame).map((judged) => this.#place(judged))));
+  }
+
+  #place({ frame, afterPause }: JudgedFrame): Buffer {
     if (this.#ssrc >= 0) {
+      if (afterPause) this.#timeline.resume(frame);
       const timestamp = this.#timeline.place(frame);
-      return this.#append(this.#container.frame({ timestamp, key: frame.key, data: frame.data }));
+      return this.#container.frame({ timestamp, key: frame.key, data: frame.data });
     }
     const bytes = this.#container.frame(frame);
     // Nothing is recorded before the first key frame, and time starts with what is recorded.
-    if (bytes.length === 0) return undefined;
+    if (bytes.length === 0) return bytes;
     this.#ssrc = frame.ssrc;
     this.#timeline.place(frame);
 
-    return this.#append(bytes);
+    return bytes;
   }
 
   /** Resolves when it is written, and rejects never. */

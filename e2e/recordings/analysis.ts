@@ -1,0 +1,66 @@
+// What is in a file, as ffmpeg sees it: the moments of flashes and beeps, and whether all of it decodes.
+import { execFile, spawnSync } from 'node:child_process';
+import { promisify } from 'node:util';
+import { test } from '@jest/globals';
+
+const run = promisify(execFile);
+const large = { maxBuffer: 1 << 30 };
+const SAMPLES_PER_MS = 48;
+
+export const hasFfmpeg = ['ffmpeg', 'ffprobe'].every((tool) => spawnSync(tool, ['-version']).status === 0);
+export const withFfmpeg = hasFfmpeg ? test : test.skip;
+if (!hasFfmpeg) process.stderr.write('*** ffmpeg is not installed: recordings are NOT TESTED. ***\n');
+
+export async function ffmpeg(...args: string[]): Promise<string> {
+  return (await run('ffmpeg', ['-v', 'error', ...args], large)).stdout;
+}
+
+/** Seconds, after ffmpeg has decoded all of it without a complaint. */
+export async function decodedSeconds(path: string): Promise<number> {
+  // Pictures of a call have no fixed rate: without vfr ffmpeg complains about its own output.
+  const decode = ['-v', 'error', '-xerror', '-i', path, '-vsync', 'vfr', '-f', 'null', '-'];
+  const { stderr } = await run('ffmpeg', decode, large);
+  if (stderr !== '') throw new Error(`ffmpeg complains about ${path}: ${stderr}`);
+  const probe = ['-v', 'error', '-show_entries', 'format=duration', '-of', 'csv=p=0', path];
+
+  return Number((await run('ffprobe', probe)).stdout);
+}
+
+/** Ms from the start of the file at which its picture turns from dark to bright. */
+export async function flashes(path: string): Promise<number[]> {
+  const measure = 'signalstats,metadata=mode=print:key=lavfi.signalstats.YAVG:file=-';
+  const text = await ffmpeg('-i', path, '-vf', measure, '-vsync', 'passthrough', '-f', 'null', '-');
+  const found: number[] = [];
+  let bright = true;
+  for (const [, seconds, luma] of text.matchAll(/pts_time:([\d.]+)\s+lavfi\.signalstats\.YAVG=([\d.]+)/g)) {
+    const isBright = Number(luma) > 120;
+    if (isBright && !bright) found.push(Number(seconds) * 1_000);
+    bright = isBright;
+  }
+
+  return found;
+}
+
+/** Ms from the start of the file at which it turns from silent to loud. */
+export async function beeps(path: string): Promise<number[]> {
+  const args = ['-v', 'error', '-i', path, '-ac', '1', '-ar', '48000', '-f', 's16le', '-'];
+  const { stdout } = await run('ffmpeg', args, { ...large, encoding: 'buffer' });
+  const samples = new Int16Array(stdout.buffer, stdout.byteOffset, stdout.length >> 1);
+  const found: number[] = [];
+  let silentFor = 0;
+  for (const [at, sample] of samples.entries()) {
+    const isLoud = Math.abs(sample) > 3_000;
+    if (isLoud && silentFor > 200 * SAMPLES_PER_MS) found.push(at / SAMPLES_PER_MS);
+    silentFor = isLoud ? 0 : silentFor + 1;
+  }
+
+  return found;
+}
+
+/** Of each beep, how far it is from where it belongs: `beepAfterMs` behind the flash that is nearest to that. */
+export function apart(flashesMs: readonly number[], beepsMs: readonly number[], beepAfterMs: number): number[] {
+  return beepsMs.map((beepMs) => {
+    const distances = flashesMs.map((flashMs) => beepMs - flashMs - beepAfterMs);
+    return distances.toSorted((a, b) => Math.abs(a) - Math.abs(b))[0] ?? Number.NaN;
+  });
+}

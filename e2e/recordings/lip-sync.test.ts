@@ -1,0 +1,97 @@
+// A clapperboard in Chromium is recorded; ffmpeg says when it flashed and beeped.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, expect, test } from '@jest/globals';
+import { promise } from '../harness/measurements.js';
+import { browserSuite, nightly } from '../harness/stage.js';
+import { apart, beeps, decodedSeconds, flashes, withFfmpeg } from './analysis.js';
+import { addComponent, credentials, finishedPart, noStore, type RecordedTrack, trackOf } from './parts.js';
+
+const resources = mkdtempSync(join(tmpdir(), 'bloom-e2e-lip-sync-'));
+afterAll(() => rmSync(resources, { recursive: true, force: true }));
+
+/** Beeps follow the flashes by this. */
+const BEEP_AFTER_MS = 500;
+const BOUND_MS = 40;
+
+/** How far each beep of the recording is from its place, by the report and what ffmpeg sees; and when it was. */
+async function apartInRecording(part: string): Promise<{ atMs: number; apartMs: number }[]> {
+  const [video, audio] = [trackOf(part, 'video'), trackOf(part, 'audio')];
+  const flashesMs = (await flashes(video.path)).map((ms) => ms + video.offsetMs);
+  const beepsMs = (await beeps(audio.path)).map((ms) => ms + audio.offsetMs);
+  // The flash of the first beep may be before the recording.
+  return apart(flashesMs, beepsMs, BEEP_AFTER_MS)
+    .map((apartMs, i) => ({ atMs: beepsMs[i]!, apartMs }))
+    .filter(({ atMs }) => atMs > (flashesMs[0] ?? 0) + 600);
+}
+
+/** Ms from the start of the recording to the end of the file. */
+async function endOf(track: RecordedTrack): Promise<number> {
+  return track.offsetMs + (await decodedSeconds(track.path)) * 1_000;
+}
+
+browserSuite(
+  'Lip sync of a recording',
+  { node: { env: { JF_RESOURCES_BASE_PATH: resources, JF_S3_ENDPOINT: noStore } } },
+  (stage) => {
+    withFfmpeg('sound and picture of a recorded peer are within 40 ms, and as long as the recording', async () => {
+      const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
+      const { picture, sound } = await ann.addClapper();
+      await Promise.all([bob.plays(picture), bob.ready(sound)]);
+      const recording = await addComponent(stage.api, room, 'recording', { credentials });
+      const began = performance.now();
+      await delay(8_000);
+      await stage.api.request('DELETE', `/room/${room}/component/${recording}`);
+      const lastedMs = performance.now() - began;
+
+      const part = await finishedPart(resources, room);
+      const measured = await apartInRecording(part);
+      expect(measured.length).toBeGreaterThanOrEqual(4);
+      for (const { apartMs } of measured) promise('sound from picture', Math.abs(apartMs), BOUND_MS);
+      for (const type of ['audio', 'video'] as const) {
+        const endMs = await endOf(trackOf(part, type));
+        promise(`end of the ${type} from that of the recording`, Math.abs(endMs - lastedMs), 200);
+      }
+    });
+
+    // The browser says only every five seconds where its sound is.
+    const inTheNight = nightly ? withFfmpeg : test.skip;
+    inTheNight('they stay together when the sound was muted for a while', async () => {
+      const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
+      const { picture, sound } = await ann.addClapper();
+      await Promise.all([bob.plays(picture), bob.ready(sound)]);
+      const recording = await addComponent(stage.api, room, 'recording', { credentials });
+      const began = performance.now();
+      await delay(6_000);
+      const mutedMs = performance.now() - began;
+      await ann.call('muteSender', sound);
+      await delay(4_000);
+      await ann.call('unmuteSender', sound);
+      const backMs = performance.now() - began;
+      await delay(12_000);
+      await stage.api.request('DELETE', `/room/${room}/component/${recording}`);
+      const lastedMs = performance.now() - began;
+
+      const part = await finishedPart(resources, room);
+      const measured = await apartInRecording(part);
+      const within = (from: number, to: number): number[] =>
+        measured.filter(({ atMs }) => atMs > from && atMs < to).map(({ apartMs }) => Math.abs(apartMs));
+      expect(within(mutedMs + 500, backMs - 500)).toEqual([]);
+      const [before, soon, after] = [
+        within(0, mutedMs),
+        within(backMs, backMs + 6_000),
+        within(backMs + 6_000, lastedMs),
+      ];
+      expect(Math.min(before.length, soon.length, after.length)).toBeGreaterThanOrEqual(3);
+      for (const apartMs of [...before, ...after]) promise('sound from picture', apartMs, BOUND_MS);
+      for (const apartMs of soon) promise('sound from picture right after a pause', apartMs, 150);
+      promise(
+        'end of the audio from that of the recording',
+        Math.abs((await endOf(trackOf(part, 'audio'))) - lastedMs),
+        200,
+      );
+    });
+  },
+);

@@ -1,0 +1,58 @@
+import type { TappedFrame } from '@bloom/sfu';
+
+/** Frames that come this much later than their timestamps say: their publisher was silent, or the network held them back. */
+const MISSING_MS = 500;
+/** Frames that were held back come all at once, within this. */
+const WATCH_MS = 300;
+const MAX_HELD = 64;
+
+export interface JudgedFrame {
+  frame: TappedFrame;
+  /** The track was silent before it, and its timestamps stood still, as those of a microphone do that is muted. */
+  afterPause: boolean;
+}
+
+/**
+ * Tells a pause of the publisher from a stall of the network, which look the same at first: it holds back what comes after
+ * the hole until it is clear whether the track is catching up.
+ */
+export class PauseJudge {
+  #last: TappedFrame | undefined;
+  #held: TappedFrame[] = [];
+  #missingMs = 0;
+
+  constructor(private readonly clockRate: number) {}
+
+  /** The frames that may be dealt with now, in their order. */
+  push(frame: TappedFrame): JudgedFrame[] {
+    const before = this.#last;
+    this.#last = frame;
+    if (this.#held.length > 0) {
+      this.#held.push(frame);
+      const first = this.#held[0]!;
+      const watchedMs = frame.arrivalMs - first.arrivalMs;
+      return watchedMs >= WATCH_MS || this.#held.length >= MAX_HELD ? this.flush() : [];
+    }
+    this.#missingMs = before === undefined ? 0 : -this.#gain(before, frame);
+    if (this.#missingMs <= MISSING_MS) return [{ frame, afterPause: false }];
+    this.#held = [frame];
+
+    return [];
+  }
+
+  /** What is held back; to be called at the end. */
+  flush(): JudgedFrame[] {
+    const held = this.#held;
+    this.#held = [];
+    const [first] = held;
+    if (first === undefined) return [];
+    const hasCaughtUp = this.#gain(first, held.at(-1)!) > this.#missingMs / 2;
+
+    return held.map((frame, i) => ({ frame, afterPause: i === 0 && !hasCaughtUp }));
+  }
+
+  /** By how much the timestamps went ahead of the arrivals, ms. */
+  #gain(from: TappedFrame, to: TappedFrame): number {
+    return ((to.timestamp - from.timestamp) * 1_000) / this.clockRate - (to.arrivalMs - from.arrivalMs);
+  }
+}

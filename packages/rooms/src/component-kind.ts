@@ -63,8 +63,6 @@ export interface Component {
   inspect?(): unknown;
   dial?(phoneNumber: string): void;
   hangUp?(): void;
-  /** Plain data about what it does now, for whoever looks into a running node; nothing secret. */
-  inspect?(): unknown;
   /** Idempotent; what takes longer (upload, hang-up) goes on in the background. */
   close(): Promise<void>;
 }

@@ -70,6 +70,18 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
       },
       describe: (state) => state.connection?.session.descriptions() ?? {},
     },
+    inspect: ({ connection }) => ({
+      peerId: options.peerId,
+      connection:
+        connection === undefined
+          ? null
+          : {
+              number: connection.number,
+              socket: connection.socket.path,
+              transport: connection.transport,
+              timers: [...connection.timers],
+            },
+    }),
   };
 }
 

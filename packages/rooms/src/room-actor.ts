@@ -8,6 +8,7 @@ import { done, refusals } from './outcome.js';
 import { peerBehaviour } from './peer-actor.js';
 import type { CreatePeerSession } from './peer-session.js';
 import { relayCredentials } from './relay-credentials.js';
+import { inspectRoom } from './room-inspection.js';
 import { RoomMachine } from './room-machine.js';
 import type { RoomProtocol, RoomRef } from './room-messages.js';
 import type { RoomConfig } from './room-service.js';
@@ -97,6 +98,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       peerless: ({ machine }) => machine.peerless(),
       peerOverdue: ({ machine }, { peerId }) => machine.peerOverdue(peerId),
     },
+    inspect: ({ machine }) => inspectRoom(machine),
     onStop: async ({ machine }, { reason }) => {
       // A room whose actor ends has ended, whatever ended the actor.
       if (reason === 'crashed') machine.crash();

@@ -41,6 +41,7 @@ export function socketBehaviour(socket: PeerSocket): Behaviour<SocketProtocol, S
         context.stop();
       },
     },
+    inspect: ({ closed, bound }) => ({ closed, bound }),
     onStop: (state, { reason }) => {
       if (reason === 'crashed') close(state, 1011, INTERNAL_ERROR);
     },

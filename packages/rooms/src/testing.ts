@@ -1,6 +1,6 @@
 /** The world of the tests in this package: a media engine, sessions and sockets that do as they are told. */
 import { createActorSystem, ManualClock, type ActorSystem } from '@bloom/actors';
-import { silentLog } from '@bloom/log';
+import { silentLog, type Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation } from '@bloom/sfu';
 import type { ComponentKind } from './component-kind.js';
@@ -142,6 +142,8 @@ export interface TestNode {
   news: () => string[];
   notifications: Notification[];
   webhookUrls: (string | null)[];
+  /** Of the notifications. */
+  requestIds: (string | undefined)[];
   advance: (seconds: number) => Promise<void>;
   connect: (token: string, socket?: TestSocket) => Promise<Omit<TestPeer, 'id'>>;
   /** Adds a peer, connects its socket, joins; ids are p1, p2, ... */
@@ -150,22 +152,24 @@ export interface TestNode {
 }
 
 export function testNode(
-  options: { webrtcEnabled?: boolean; componentKinds?: readonly ComponentKind[] } = {},
+  options: { webrtcEnabled?: boolean; componentKinds?: readonly ComponentKind[]; log?: Log } = {},
 ): TestNode {
   const clock = new ManualClock();
-  const system = createActorSystem({ log: silentLog, clock });
+  const system = createActorSystem({ log: options.log ?? silentLog, clock });
   const media = new TestMedia();
   const notifications: Notification[] = [];
   const webhookUrls: (string | null)[] = [];
+  const requestIds: (string | undefined)[] = [];
   let ids = 0;
   let told = 0;
   const rooms = createRooms({
     system,
     engine: media,
     createSession: scriptedSession,
-    events: (notification, { webhookUrl }) => {
+    events: (notification, { webhookUrl, requestId }) => {
       notifications.push(notification);
       webhookUrls.push(webhookUrl);
+      requestIds.push(requestId);
     },
     log: silentLog,
     address: 'sfu.example:5002',
@@ -203,6 +207,7 @@ export function testNode(
     rooms,
     notifications,
     webhookUrls,
+    requestIds,
     news: () => {
       const fresh = notifications.slice(told).map(say);
       told = notifications.length;

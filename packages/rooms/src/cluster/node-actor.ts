@@ -94,6 +94,17 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       serve: (_state, { call }, { requestId }) => later(outcomeOf(serve(requested(rooms, requestId), call))),
       roomRef: (_state, { roomId }) => rooms.roomRef(roomId) ?? null,
     },
+    inspect: ({ reservations, creations }) => ({
+      load: reservations.load(),
+      reservations: reservations.size,
+      draining: rooms.draining,
+      creations: Array.from(creations.values(), ({ roomId, state, withdrawn, at }) => ({
+        roomId,
+        state,
+        withdrawn,
+        at,
+      })),
+    }),
   };
 }
 

@@ -19,6 +19,11 @@ export class Reservations {
     this.#now = now;
   }
 
+  get size(): number {
+    this.#expire();
+    return this.#expiries.size;
+  }
+
   load(): Load {
     this.#expire();
     const { forwardedTracks, rooms } = this.#load();

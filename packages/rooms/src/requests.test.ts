@@ -1,0 +1,147 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createLogger, type Logger } from '@bloom/log';
+import type { Component, ComponentHost, ComponentKind } from './component-kind.js';
+import { requested } from './room-service.js';
+import { emptyConfig, testNode, videoTrack, type TestNode } from './testing.js';
+
+let host: ComponentHost | undefined;
+const components: ComponentKind = {
+  type: 'file',
+  requiresH264: false,
+  limitPerRoom: null,
+  prepare: async () => ({
+    properties: {},
+    subscribeMode: null,
+    start: (given): Component => {
+      host = given;
+      host.report({ do: 'publish', tracks: [videoTrack('t0')] });
+      return { close: async () => {} };
+    },
+  }),
+};
+
+let log: Logger;
+let node: TestNode;
+
+beforeEach(() => {
+  log = createLogger({ sink: () => undefined, level: 'debug' });
+  node = testNode({ componentKinds: [components], log });
+});
+afterEach(() => node.close());
+
+const where = (requestId: string): string[] =>
+  node.system.hops(requestId).map((hop) => `${hop.from} -> ${hop.where} ${hop.what}`);
+
+describe('the id of a request', () => {
+  test('is known to what it brings about: messages, notifications, lines of the log', async () => {
+    const rooms = requested(node.rooms, 'r1');
+    await rooms.createRoom({ ...emptyConfig, roomId: 'kitchen' });
+    const { peer } = await requested(node.rooms, 'r2').addPeer('kitchen', {});
+    await requested(node.rooms, 'r3').addComponent('kitchen', 'file', {});
+    await node.rooms.addPeer('kitchen', {});
+    await requested(node.rooms, 'r4').deleteRoom('kitchen');
+    expect(node.notifications.map(({ type }, i) => [type, node.requestIds[i]])).toEqual([
+      ['roomCreated', 'r1'],
+      ['peerAdded', 'r2'],
+      ['trackAdded', 'r3'],
+      ['peerAdded', undefined],
+      ['peerDeleted', 'r4'],
+      ['peerDeleted', 'r4'],
+      ['trackRemoved', 'r4'],
+      ['roomDeleted', 'r4'],
+    ]);
+    expect(where('r1')).toEqual(['rooms -> /rooms create']);
+    expect(where('r2')).toEqual(['rooms -> /rooms/kitchen addPeer']);
+    expect(peer.id).toBe('p1');
+    const created = log.recent.last().find(({ event }) => event === 'room.created');
+    expect(created?.fields['request_id']).toBe('r1');
+  });
+
+  test('is forgotten by what goes on afterwards', async () => {
+    await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen' });
+    await requested(node.rooms, 'r1').addComponent('kitchen', 'file', {});
+    host?.report({ do: 'publish', tracks: [videoTrack('t1')] });
+    host?.log.warn('file.slow');
+    await node.system.idle();
+    expect(node.notifications.map(({ type }) => type)).toEqual(['roomCreated', 'trackAdded', 'trackAdded']);
+    expect(node.requestIds).toEqual([undefined, 'r1', undefined]);
+    expect(log.recent.last().find(({ event }) => event === 'file.slow')?.fields['request_id']).toBeUndefined();
+  });
+
+  test('is one of its own for each thing that a client says, and goes through room and peers', async () => {
+    await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen' });
+    const ann = await node.join('kitchen');
+    await node.join('kitchen');
+    const before = node.requestIds.length;
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    await ann.act({ type: 'unpublish', trackIds: ['t1'] });
+    const [published, unpublished] = node.requestIds.slice(before) as [string, string];
+    expect(published).toMatch(/^[\w-]{20,}$/);
+    expect(unpublished).not.toBe(published);
+    expect(where(published)).toEqual([
+      'websocket -> /rooms/kitchen/peers/p1 clientEvent',
+      '/rooms/kitchen/peers/p1 -> /rooms/kitchen fromPeer',
+      '/rooms/kitchen -> /rooms/kitchen/peers/p2 input',
+      expect.stringMatching(/^\/rooms\/kitchen\/peers\/p2 -> \/sockets\/.* send$/),
+    ]);
+  });
+});
+
+describe('an inspected', () => {
+  test('room shows peers, tracks and components, and no secret of its webhook', async () => {
+    const config = { ...emptyConfig, roomId: 'kitchen', webhookUrl: 'https://user:pass@hooks.example/in?key=secret' };
+    await node.rooms.createRoom(config);
+    const ann = await node.join('kitchen', { name: 'Ann' });
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1', { encodings: ['h', 'l'] })] });
+    const { token } = await node.rooms.addPeer('kitchen', {});
+    await node.rooms.addComponent('kitchen', 'file', {});
+    const ref = node.rooms.roomRef('kitchen');
+    const shown = ref && node.system.inspect(ref);
+    expect(shown).toEqual({
+      state: {
+        roomId: 'kitchen',
+        ended: false,
+        config: { ...config, webhookUrl: 'https://hooks.example/in?...' },
+        subscriptions: 1,
+        peers: {
+          p1: {
+            status: 'connected',
+            metadata: { name: 'Ann' },
+            tracks: {
+              t1: { kind: 'video', codec: 'h264', metadata: null, encodings: ['h', 'l'], disabledEncodings: [] },
+            },
+          },
+          p2: { status: 'disconnected', metadata: null, tracks: {} },
+        },
+        components: {
+          p3: {
+            type: 'file',
+            subscribeMode: null,
+            origins: [],
+            tracks: {
+              t0: { kind: 'video', codec: 'h264', metadata: null, encodings: [], disabledEncodings: [] },
+            },
+            receives: [],
+            details: null,
+          },
+        },
+      },
+    });
+    for (const secret of [token, ann.token, 'pass@', 'key=secret']) expect(JSON.stringify(shown)).not.toContain(secret);
+  });
+
+  test('peer and socket show their connection, and no description', async () => {
+    await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen' });
+    const ann = await node.join('kitchen');
+    await ann.act({ type: 'setTimer', name: 'ice', ms: 5_000 });
+    const peer = node.system.at('/rooms/kitchen/peers/p1');
+    expect(peer && node.system.inspect(peer)).toEqual({
+      state: {
+        peerId: 'p1',
+        connection: { number: 1, socket: expect.stringMatching(/^\/sockets\//), transport: 0, timers: ['ice'] },
+      },
+    });
+    const [socket] = node.system.list({ limit: 1, match: (path) => path.startsWith('/sockets/') });
+    expect(socket && node.system.inspect(socket.ref)).toEqual({ state: { closed: false, bound: true } });
+  });
+});

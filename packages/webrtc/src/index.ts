@@ -22,3 +22,4 @@ export {
 export { DROP_REASONS, type DropCounters, type DropReason } from './transport/drops.js';
 export { openMediaPort } from './transport/open-media-port.js';
 export * from './sdp/index.js';
+export { warmUpJoins } from './warm-up/warm-up-joins.js';

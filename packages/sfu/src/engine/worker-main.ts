@@ -1,7 +1,7 @@
 /** Entry of a media worker: one `MediaCore` behind the message port of its thread. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Log, LogFields } from '@bloom/log';
-import type { RelayStream } from '@bloom/webrtc';
+import { type RelayStream, warmUpJoins } from '@bloom/webrtc';
 import type { FrameFeed } from '../forwarding/frame-feed.js';
 import type { FrameTap } from '../forwarding/frame-tap.js';
 import type { ForwardingRoom } from '../forwarding/room.js';
@@ -18,6 +18,9 @@ import {
   toPlainError,
   type WorkerSettings,
 } from './worker-protocol.js';
+
+/** From here on the cost of a handshake hardly falls any more. */
+const WARM_UP_JOINS = 80;
 
 const parent = parentPort!;
 const settings = workerData as WorkerSettings;
@@ -165,6 +168,7 @@ function openRelay(core: MediaCore, stream: number, { address, port }: { address
 
 try {
   warmUp();
+  warmUpJoins(settings.certificate, WARM_UP_JOINS);
   const { nonceSecret, ...rest } = settings;
   const core = await MediaCore.open({ ...rest, nonceSecret: asBuffer(nonceSecret), log: remoteLog({}) });
   parent.on('message', (message: ToWorker) => {

@@ -30,11 +30,12 @@ export class RoomView {
     this.#send(serverEvent.connected(ownId, others));
   }
 
-  addEndpoint({ id, type, metadata, tracks }: Endpoint): void {
+  addEndpoint(added: Endpoint): void {
+    const { id, type, metadata, tracks } = added;
     if (!this.#endpoints.has(id)) {
       const visible = !this.#departing.some((endpoint) => endpoint.id === id);
       this.#endpoints.set(id, new RemoteEndpoint(id, type, metadata, visible));
-      if (visible) this.#send(serverEvent.endpointAdded({ id, type, metadata }));
+      if (visible) this.#send(addedText(added));
     }
     this.addTracks(id, tracks);
   }
@@ -111,11 +112,12 @@ export class RoomView {
 
   /** Whether `announce()` would say something that a cycle has to follow. */
   hasNews(): boolean {
-    for (const endpoint of [...this.#departing, ...this.#endpoints.values()]) {
-      for (const track of endpoint.leaving) if (track.stage === 'answered') return true;
-    }
+    // Asked by everybody whenever somebody comes or goes: it makes nothing that has to be thrown away.
+    for (const endpoint of this.#departing) if (hasAnsweredRemoval(endpoint)) return true;
     for (const endpoint of this.#endpoints.values()) {
-      if (endpoint.visible && announceable(endpoint).length > 0) return true;
+      if (hasAnsweredRemoval(endpoint)) return true;
+      if (!endpoint.visible) continue;
+      for (const track of endpoint.tracks.values()) if (isAnnounceable(endpoint, track)) return true;
     }
     return false;
   }
@@ -168,8 +170,27 @@ export class RoomView {
   }
 }
 
+const addedTexts = new WeakMap<Endpoint, string>();
+
+/** The same text for everybody in the room: written once. */
+function addedText(endpoint: Endpoint): string {
+  let text = addedTexts.get(endpoint);
+  if (text === undefined) {
+    text = serverEvent.endpointAdded(endpoint);
+    addedTexts.set(endpoint, text);
+  }
+  return text;
+}
+
+function hasAnsweredRemoval(endpoint: RemoteEndpoint): boolean {
+  for (const track of endpoint.leaving) if (track.stage === 'answered') return true;
+  return false;
+}
+
+function isAnnounceable(endpoint: RemoteEndpoint, track: RemoteTrack): boolean {
+  return track.stage === 'pending' && !endpoint.isLeaving(track.trackId);
+}
+
 function announceable(endpoint: RemoteEndpoint): RemoteTrack[] {
-  return [...endpoint.tracks.values()].filter(
-    (track) => track.stage === 'pending' && !endpoint.isLeaving(track.trackId),
-  );
+  return [...endpoint.tracks.values()].filter((track) => isAnnounceable(endpoint, track));
 }

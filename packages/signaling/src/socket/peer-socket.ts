@@ -57,6 +57,18 @@ export function attachPeerSocket(socket: WebSocket, options: PeerSocketOptions):
   new PeerConnection(socket, options).open();
 }
 
+let lastText: string | undefined;
+let lastFrame: Uint8Array = new Uint8Array(0);
+
+/** What goes to everybody in a room comes in a row: it is encoded once. */
+function mediaEventFrame(text: string): Uint8Array {
+  if (text !== lastText) {
+    lastFrame = encodePeerMessage({ type: 'mediaEvent', data: text });
+    lastText = text;
+  }
+  return lastFrame;
+}
+
 class PeerConnection implements PeerSocket {
   readonly #socket: WebSocket;
   readonly #rooms: Pick<RoomService, 'attachPeer'>;
@@ -99,7 +111,7 @@ class PeerConnection implements PeerSocket {
   }
 
   send(text: string): void {
-    this.#write({ type: 'mediaEvent', data: text });
+    this.#writeBytes(mediaEventFrame(text));
   }
 
   close(code: number, reason: string): void {
@@ -199,8 +211,11 @@ class PeerConnection implements PeerSocket {
   }
 
   #write(message: PeerMessage): void {
+    this.#writeBytes(encodePeerMessage(message));
+  }
+
+  #writeBytes(bytes: Uint8Array): void {
     if (this.#state === 'closing' || this.#socket.readyState !== this.#socket.OPEN) return;
-    const bytes = encodePeerMessage(message);
     if (this.#socket.bufferedAmount + bytes.byteLength > this.#maxBufferedBytes) {
       this.#log.warn('peer_socket.too_slow', { bufferedBytes: this.#socket.bufferedAmount });
       this.#abort();

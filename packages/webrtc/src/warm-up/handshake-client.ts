@@ -1,0 +1,72 @@
+import { randomBytes, sign } from 'node:crypto';
+import type { Identity } from '../dtls/certificate.js';
+import { Extension } from '../dtls/client-hello.js';
+import { HANDSHAKE_HEADER, handshakeMessage, HandshakeType, readFragments } from '../dtls/handshake-messages.js';
+import { Group, startKeyExchange } from '../dtls/key-exchange.js';
+import { extendedMasterSecret, recordKeys, verifyData } from '../dtls/key-schedule.js';
+import { sealRecord } from '../dtls/record-cipher.js';
+import { ContentType, DTLS_1_2, plainRecord, readRecords } from '../dtls/records.js';
+import { u16, u8, vector, WireReader } from '../dtls/wire.js';
+
+/**
+ * As much of a DTLS client as it takes to exercise our server: it trusts whoever answers, wants everything in one piece
+ * and repeats nothing.
+ */
+export class HandshakeClient {
+  readonly #exchange = startKeyExchange(Group.x25519);
+  readonly #random = randomBytes(32);
+  readonly #hello: Buffer;
+
+  constructor(private readonly identity: Identity) {
+    const extension = (type: number, data: Buffer) => Buffer.concat([u16(type), vector(2, data)]);
+    const body = Buffer.concat([
+      u16(DTLS_1_2),
+      this.#random,
+      vector(1),
+      vector(1),
+      vector(2, u16(0xc02b)),
+      vector(1, u8(0)),
+      vector(
+        2,
+        extension(Extension.supportedGroups, vector(2, u16(Group.x25519))),
+        extension(Extension.signatureAlgorithms, vector(2, u16(0x0403))),
+        extension(Extension.useSrtp, Buffer.concat([vector(2, u16(1)), vector(1)])),
+        extension(Extension.extendedMasterSecret, Buffer.alloc(0)),
+      ),
+    ]);
+    this.#hello = handshakeMessage(HandshakeType.clientHello, 0, body);
+  }
+
+  /** The first datagram. */
+  hello(): Buffer {
+    return plainRecord(ContentType.handshake, 0, this.#hello);
+  }
+
+  /** What follows on the server's first flight, in one datagram. */
+  answer(flight: Buffer): Buffer {
+    const messages = (readRecords(flight) ?? []).flatMap(({ fragment }) =>
+      (readFragments(fragment) ?? []).map((one) => handshakeMessage(one.type, one.messageSeq, one.data)),
+    );
+    const body = (type: number): Buffer =>
+      messages.find((message) => message[0] === type)?.subarray(HANDSHAKE_HEADER) ?? Buffer.alloc(0);
+    // Server's version, then its random; curve type and curve, then its public key.
+    const serverRandom = body(HandshakeType.serverHello).subarray(2, 34);
+    const theirs = new WireReader(body(HandshakeType.serverKeyExchange).subarray(3)).vector(1);
+
+    const certificate = handshakeMessage(HandshakeType.certificate, 1, vector(3, vector(3, this.identity.der)));
+    const key = handshakeMessage(HandshakeType.clientKeyExchange, 2, vector(1, this.#exchange.publicKey));
+    const transcript = [this.#hello, ...messages, certificate, key];
+    const preMaster = this.#exchange.secret(theirs);
+    if (preMaster === undefined) throw new Error('the server sent no usable key');
+    const master = extendedMasterSecret(preMaster, transcript);
+    const signature = sign('sha256', Buffer.concat(transcript), this.identity.key);
+    const proof = handshakeMessage(HandshakeType.certificateVerify, 3, u16(0x0403), vector(2, signature));
+    const finished = handshakeMessage(HandshakeType.finished, 4, verifyData(master, 'client', [...transcript, proof]));
+    const { client } = recordKeys(master, { client: this.#random, server: serverRandom });
+    return Buffer.concat([
+      ...[certificate, key, proof].map((message, i) => plainRecord(ContentType.handshake, 1 + i, message)),
+      plainRecord(ContentType.changeCipherSpec, 4, u8(1)),
+      sealRecord(client, ContentType.handshake, 0, finished),
+    ]);
+  }
+}

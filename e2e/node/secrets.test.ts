@@ -1,7 +1,11 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { encodeServerMessage } from '@bloom/protocol';
 import WebSocket from 'ws';
+import { freeTcpPort } from '../harness/free-ports.js';
+import { repository } from '../harness/repository.js';
 import { CheckedApi } from './support/checked-api.js';
 import { PeerConnection } from './support/peer-socket.js';
 import { type Node, startProgram } from './support/program.js';
@@ -25,15 +29,29 @@ const given = {
   urlToken: 'url-token-34',
   wrongToken: 'wrong-token-56',
   metadata: 'metadata-of-a-client-78',
+  strangersCookie: 'cookie-of-a-stranger-90',
 };
 
 describe.each(['false', 'true'])('with structured logging %s', (structured) => {
+  /** A cluster of two, and a node with another cookie. */
   let node: Node;
+  let other: Node;
+  let stranger: Node;
+  let mapper: ChildProcess;
   const secrets = new Map<string, string>([...Object.entries(configured), ...Object.entries(given)]);
 
   beforeAll(async () => {
-    node = await startProgram({
+    const mapperPort = String(await freeTcpPort());
+    const program = join(repository, 'apps', 'port-mapper', 'dist', 'main.js');
+    mapper = spawn(process.execPath, [program], { env: { ERL_EPMD_PORT: mapperPort }, stdio: 'ignore' });
+    const env = (name: string) => ({
       ...configured,
+      JF_DIST_ENABLED: 'true',
+      JF_DIST_MODE: 'name',
+      JF_DIST_NODE_NAME: `${name}@127.0.0.1`,
+      JF_DIST_NODES: 'one@127.0.0.1 two@127.0.0.1 missing@127.0.0.1',
+      JF_DIST_IP: '127.0.0.1',
+      ERL_EPMD_PORT: mapperPort,
       JF_S3_BUCKET: 'bucket',
       JF_S3_REGION: 'region',
       JF_SIP_USED: 'true',
@@ -42,13 +60,28 @@ describe.each(['false', 'true'])('with structured logging %s', (structured) => {
       JF_STRUCTURED_LOGGING: structured,
       JF_DRAIN_TIMEOUT: '1',
     });
+    node = await startProgram(env('one'));
+    other = await startProgram(env('two'));
+    stranger = await startProgram({ ...env('three'), JF_DIST_COOKIE: given.strangersCookie });
+    await node.says(/connected to :\\?"two@127/);
+    await stranger.says(/unable to connect to :\\?"one@127/);
+    await node.says('bad_cookie');
   });
-  afterAll(() => node.dispose());
+  afterAll(async () => {
+    await Promise.all([node, other, stranger].map((one) => one?.dispose()));
+    mapper?.kill();
+  });
 
   test('no secret of the configuration, of a request or of a client is ever printed', async () => {
-    const api = new CheckedApi(node.url, configured.JF_SERVER_API_TOKEN);
+    // Everything is asked of the node that does not own the room, and done by the other one.
+    const api = new CheckedApi(other.url, configured.JF_SERVER_API_TOKEN);
     const webhookUrl = `http://user:${given.urlPassword}@127.0.0.1:9/hook?token=${given.urlToken}`;
-    const room = await api.room({ videoCodec: 'h264', webhookUrl });
+    let room = '';
+    while (
+      !(await new CheckedApi(node.url, configured.JF_SERVER_API_TOKEN).call('GET', '/room')).text.includes('url-')
+    ) {
+      room = await api.room({ videoCodec: 'h264', webhookUrl });
+    }
 
     await everyComponent(api, room);
     const authorization = `Bearer ${given.wrongToken}`;
@@ -60,10 +93,10 @@ describe.each(['false', 'true'])('with structured logging %s', (structured) => {
     expect((await api.raw('POST', `/room/${room}/component`, { headers: json, body: broken })).status).toBe(400);
 
     await sockets(api, room);
-    node.child.kill('SIGTERM');
-    expect(await node.exited).toBe(0);
+    for (const one of [node, other, stranger]) one.child.kill('SIGTERM');
+    for (const one of [node, other, stranger]) expect(await one.exited).toBe(0);
 
-    const output = node.output();
+    const output = [node, other, stranger].map((one) => one.output()).join('\n');
     expect(output).toMatch(structured === 'true' ? /"severity":"debug"/ : /\[debug\]/);
     expect(output).toContain('/hook');
     for (const [name, secret] of secrets) {
@@ -97,7 +130,7 @@ describe.each(['false', 'true'])('with structured logging %s', (structured) => {
   async function sockets(api: CheckedApi, room: string): Promise<void> {
     const peer = await api.peer(room);
     secrets.set('peer token', peer.token);
-    const client = await PeerConnection.joined(node.url, peer.token, { about: given.metadata });
+    const client = await PeerConnection.joined(other.url, peer.token, { about: given.metadata });
     client.send({ type: 'custom', data: { type: 'renegotiateTracks' } });
     const offer = await client.next('custom');
     for (const { password } of offer.data.data.integratedTurnServers) secrets.set('relay password', password);
@@ -105,11 +138,11 @@ describe.each(['false', 'true'])('with structured logging %s', (structured) => {
     client.socket.send(given.metadata);
     client.token(peer.token);
 
-    const refused = await PeerConnection.open(node.url);
+    const refused = await PeerConnection.open(other.url);
     refused.token(`${peer.token}x`);
     await refused.closed;
 
-    const server = new WebSocket(`${node.url.replace('http', 'ws')}/socket/server/websocket?token=${given.urlToken}`);
+    const server = new WebSocket(`${other.url.replace('http', 'ws')}/socket/server/websocket?token=${given.urlToken}`);
     const closed = new Promise((resolve) => server.once('close', resolve));
     server.once('open', () => server.send(encodeServerMessage({ type: 'authRequest', token: given.wrongToken })));
     await closed;

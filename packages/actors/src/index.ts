@@ -31,7 +31,7 @@ export {
   type ActorErrorCode,
 } from './errors.js';
 export type { MessageOf, Protocol, ReplyOf } from './protocol.js';
-export { sameActor, type ActorRef, type AnyRef } from './ref.js';
+export { isActorRef, sameActor, type ActorRef, type AnyRef } from './ref.js';
 export { BUCKET_BOUNDS_MS } from './durations.js';
 export type {
   ActorDetails,

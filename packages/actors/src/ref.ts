@@ -53,6 +53,11 @@ export function sameActor(a: AnyRef, b: AnyRef): boolean {
   return a.key === b.key;
 }
 
+/** Whether a value of a message is the address of an actor, and not data that looks like one. */
+export function isActorRef(value: unknown): value is AnyRef {
+  return value instanceof LocalRef || value instanceof RemoteRef;
+}
+
 /** A name as one segment of a path. */
 export function pathSegment(name: string): string {
   return name.replaceAll('%', '%25').replaceAll('/', '%2F');

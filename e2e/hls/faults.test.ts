@@ -1,0 +1,170 @@
+// What can happen to a stream, told to a real receiver of webhooks: uploads that arrive and that do not, a compositor that
+// is killed or hangs, a disk that is full. The room goes on each time.
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { receiveWebhooksAt, type WebhookReceiver } from '../cluster/webhooks.js';
+import { until } from '../cluster/until.js';
+import { Api } from '../harness/api.js';
+import { type BloomNode, startNode } from '../harness/bloom-node.js';
+import { type ObjectStoreServer, startObjectStore } from './object-store.js';
+import { makeSources } from './sources.js';
+import { describeStreams, fetchFrom } from './support.js';
+
+jest.setTimeout(60_000);
+
+const canMount = process.getuid?.() === 0 && spawnSync('mount', ['--version']).status === 0;
+if (!canMount) console.warn('*** Not root: streams on a full disk are NOT TESTED. ***');
+
+describeStreams('Streams when something goes wrong', () => {
+  let node: BloomNode;
+  let api: Api;
+  let hooks: WebhookReceiver;
+  let store: ObjectStoreServer;
+  /** A file system of its own where that is possible: a test fills it. */
+  let resources: string;
+
+  beforeAll(async () => {
+    resources = mkdtempSync(join(tmpdir(), 'bloom-faults-'));
+    if (canMount) {
+      expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'tmpfs', resources]).status).toBe(0);
+    }
+    [store, hooks] = await Promise.all([
+      startObjectStore('streams'),
+      receiveWebhooksAt('127.0.0.1'),
+      makeSources(resources),
+    ]);
+    node = await startNode({ env: { JF_RESOURCES_BASE_PATH: resources, JF_S3_ENDPOINT: store.endpoint } });
+    api = new Api(node.url);
+  });
+  afterAll(async () => {
+    await node?.stop();
+    await store?.stop();
+    store?.remove();
+    await hooks?.close();
+    if (canMount) spawnSync('umount', [resources]);
+    rmSync(resources, { recursive: true, force: true });
+  });
+  afterEach(async () => {
+    for (const { id } of (await api.request('GET', '/room')).body.data) await api.deleteRoom(id);
+  });
+
+  async function streamed(options: Record<string, unknown> = {}): Promise<string> {
+    const created = await api.request('POST', '/room', { videoCodec: 'h264', webhookUrl: `${hooks.url}/hook` });
+    const room: string = created.body.data.room.id;
+    await stream(room, options);
+    for (const filePath of ['red.h264', 'tone.ogg']) {
+      const { status } = await api.request('POST', `/room/${room}/component`, { type: 'file', options: { filePath } });
+      expect(status).toBe(201);
+    }
+    return room;
+  }
+  async function stream(room: string, options: Record<string, unknown> = {}): Promise<void> {
+    const { status } = await api.request('POST', `/room/${room}/component`, { type: 'hls', options });
+    expect(status).toBe(201);
+  }
+  const heard = (room: string): string[] =>
+    hooks.heard.filter((line) => line.endsWith(room)).map((line) => line.split(' ')[0]!);
+  const hears = (type: string, room: string): Promise<boolean> =>
+    until(`${type} of ${room}`, () => heard(room).includes(type), { limitMs: 20_000, detail: () => node.log() });
+  const list = async (room: string): Promise<string> => (await fetchFrom(node.url, `/hls/${room}/main.m3u8`)).text;
+
+  test('an upload is told when it is there, and when the store does not take it or is not there', async () => {
+    const { credentials } = store;
+    const [good, badKey, noBucket, down] = await Promise.all([
+      streamed({ s3: credentials }),
+      streamed({ s3: { ...credentials, accessKeyId: 'stranger' } }),
+      streamed({ s3: { ...credentials, bucket: 'elsewhere' }, persistent: true }),
+      streamed({ s3: credentials }),
+    ]);
+    for (const room of [good, badKey, noBucket, down]) await hears('hlsPlayable', room);
+    for (const room of [good, badKey, noBucket]) await api.deleteRoom(room);
+    await hears('hlsUploaded', good);
+    await hears('hlsUploadCrashed', badKey);
+    await hears('hlsUploadCrashed', noBucket);
+    const files = store.objects(good);
+    expect(files).toEqual(expect.arrayContaining(['index.m3u8', 'main.m3u8', 'muxed_segment_0_main.m4s']));
+    expect(store.objects(badKey)).toEqual([]);
+    for (const room of [good, badKey, noBucket]) {
+      const [uploaded, ended] = [heard(room).at(-1)!, heard(room).indexOf('roomDeleted')];
+      expect(uploaded).toMatch(/^hlsUpload/);
+      expect(ended).toBe(heard(room).length - 2);
+    }
+    await store.stop();
+    await api.deleteRoom(down);
+    await hears('hlsUploadCrashed', down);
+
+    // What is kept is kept whether or not it was uploaded; the rest is removed.
+    await until('the directories are removed', () => readdirSync(join(resources, 'temporary_hls')).length === 0);
+    expect((await fetchFrom(node.url, `/recording/${noBucket}/main.m3u8`)).text).toContain('#EXT-X-ENDLIST');
+    expect(node.log()).not.toContain(credentials.secretAccessKey);
+  });
+
+  test('a compositor that is killed, or hangs, is the end of its stream alone', async () => {
+    const [killed, hung, other] = [await streamed(), await streamed(), await streamed()];
+    const compositors = childrenOf(node.pid);
+    expect(compositors).toHaveLength(3);
+    for (const room of [killed, hung, other]) await hears('hlsPlayable', room);
+
+    process.kill(compositors[1]!, 'SIGSTOP');
+    process.kill(compositors[0]!, 'SIGABRT');
+    await hears('componentCrashed', killed);
+    const types = async (room: string): Promise<string[]> =>
+      (await api.room(room)).components.map(({ type }: { type: string }) => type).toSorted();
+    expect(await types(killed)).toEqual(['file', 'file']);
+    expect((await fetchFrom(node.url, `/hls/${killed}/index.m3u8`)).status).toBe(404);
+    // Its room takes a new one.
+    await stream(killed);
+    await until('the new stream plays', async () => (await list(killed)).includes('#EXTINF'));
+
+    const before = (await list(other)).split('#EXTINF').length;
+    await hears('componentCrashed', hung);
+    expect(await types(hung)).toEqual(['file', 'file']);
+    expect((await list(other)).split('#EXTINF').length).toBeGreaterThan(before + 1);
+    expect(heard(other)).not.toContain('componentCrashed');
+    expect(() => process.kill(compositors[1]!, 0)).toThrow('ESRCH');
+  });
+
+  (canMount ? test : test.skip)('a full disk ends the stream with a word, and what was written plays', async () => {
+    const room = await streamed({ persistent: true });
+    await hears('hlsPlayable', room);
+    // All the room there is, in pieces that become smaller.
+    mkdirSync(join(resources, 'filler'));
+    for (let size = 32 << 20, i = 0; size >= 1; i += 1) {
+      try {
+        writeFileSync(join(resources, 'filler', String(i)), Buffer.alloc(size));
+      } catch {
+        rmSync(join(resources, 'filler', String(i)), { force: true });
+        size >>= 1;
+      }
+    }
+    await hears('componentCrashed', room);
+    expect((await api.room(room)).components).toHaveLength(2);
+    expect(node.log()).toContain('ENOSPC');
+    await api.deleteRoom(room);
+
+    const directory = join(resources, 'recordings', room);
+    const playlist = readFileSync(join(directory, 'main.m3u8'), 'utf8');
+    expect(playlist.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
+    const listed = playlist.match(/^muxed_segment_\d+_main\.m4s$/gm) ?? [];
+    expect(listed.length).toBeGreaterThan(0);
+    expect(
+      readdirSync(directory)
+        .filter((name) => name.endsWith('.m4s'))
+        .toSorted(),
+    ).toEqual(listed.toSorted());
+    const decoded = spawnSync('ffmpeg', ['-v', 'error', '-i', join(directory, 'index.m3u8'), '-f', 'null', '-']);
+    expect({ status: decoded.status, stderr: decoded.stderr.toString() }).toEqual({ status: 0, stderr: '' });
+    expect((await fetchFrom(node.url, `/recording/${room}/${listed.at(-1)}`)).status).toBe(200);
+    rmSync(join(resources, 'filler'), { recursive: true });
+  });
+});
+
+/** Processes that this one has started, the oldest first. */
+function childrenOf(pid: number): number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+
+  return text.trim().split(' ').map(Number);
+}

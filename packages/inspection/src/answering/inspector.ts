@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ActorError, type ActorRef } from '@bloom/actors';
+import { ActorError, isActorRef, type ActorRef } from '@bloom/actors';
 import { z } from 'zod';
 import { requests, streams } from '../protocol/schemas.js';
 import {
@@ -83,6 +83,11 @@ export class Inspector {
     return this.#allowed(Object.keys(this.#options.producers));
   }
 
+  /** Streams that are open here, and those of other nodes that are passed on. */
+  get openStreams(): number {
+    return this.#streams.size;
+  }
+
   /** Never rejects. */
   async ask(message: Partial<Asking>): Promise<Reply> {
     return await this.#guarded(async () => {
@@ -100,23 +105,23 @@ export class Inspector {
 
   /** Never rejects. */
   async subscribe(
-    message: Partial<Asking> & { readonly stream?: unknown; readonly sink?: SinkRef },
+    message: Partial<Asking> & { readonly stream?: unknown; readonly sink?: unknown },
   ): Promise<Reply<StreamOpened>> {
     const reply = await this.#guarded(async () => {
       const asking = parse(envelope, message, 'the request');
       const { stream } = parse(opening, message, 'the subscription');
       const { sink } = message;
       checkVersion(asking.v);
-      if (!isRef(sink)) throw new Refusal('BAD_REQUEST', 'the subscription names no actor that takes the items');
+      if (!isActorRef(sink)) throw new Refusal('BAD_REQUEST', 'the subscription names no actor that takes the items');
       if (this.#streams.has(stream)) throw new Refusal('BAD_REQUEST', `the stream ${stream} is open already`);
       if (this.#streams.size >= MAX_STREAMS) {
         throw new Refusal('BUSY', `${MAX_STREAMS} streams are open on ${this.#self} already`);
       }
       const { kind, ...fields } = asking.request;
       const node = asking.node ?? (await this.#elsewhere(kind, fields, asking)) ?? this.#self;
-      if (node !== this.#self) return await this.#relay(node, asking, stream, sink);
+      if (node !== this.#self) return await this.#relay(node, asking, stream, sink as SinkRef);
 
-      return this.#reply(kind, await this.#open(kind, fields, { asking, stream, sink }));
+      return this.#reply(kind, await this.#open(kind, fields, { asking, stream, sink: sink as SinkRef }));
     });
 
     return reply as Reply<StreamOpened>;
@@ -356,14 +361,6 @@ function parse<S extends z.ZodType>(schema: S, value: unknown, what: string): z.
 function checkVersion(v: number): void {
   if (v === PROTOCOL_VERSION) return;
   throw new Refusal('NOT_SUPPORTED', `version ${v} of the protocol is not spoken here, version ${PROTOCOL_VERSION} is`);
-}
-
-/** A ref that travelled is an instance of its class; what a tool makes up is a plain object. */
-function isRef(value: unknown): value is SinkRef {
-  if (typeof value !== 'object' || value === null || !('key' in value) || !('path' in value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-
-  return prototype !== null && prototype !== Object.prototype;
 }
 
 function inTime<T>(work: Promise<T>, timeoutMs: number, message: string): Promise<T> {

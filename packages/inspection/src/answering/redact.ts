@@ -1,3 +1,4 @@
+import { isActorRef } from '@bloom/actors';
 import { isSecretKey, MASK } from '@bloom/log';
 
 /** What may be shown of a value. */
@@ -181,10 +182,6 @@ export function isSecretName(name: string): boolean {
     .toLowerCase();
 
   return isSecretKey(snake) || MORE_SECRET_KEYS.test(snake);
-}
-
-function isActorRef(value: object): value is { path: string } {
-  return 'path' in value && 'key' in value && typeof value.path === 'string' && typeof value.key === 'string';
 }
 
 function* ownFields(value: object): Generator<[string, unknown]> {

@@ -1,0 +1,61 @@
+import { describe, expect, test } from '@jest/globals';
+import type { LinkLine } from '../sources.js';
+import { judge } from './cluster-verdict.js';
+
+/** `a: b c!` = a says that b is up and c is down. */
+function views(...lines: string[]) {
+  return lines.map((line) => {
+    const [node = '', rest = ''] = line.split(':');
+    const links = rest
+      .split(' ')
+      .filter(Boolean)
+      .map((word): LinkLine => {
+        const isTool = word.startsWith('~');
+        const name = word.replace(/[~!]/g, '');
+        const counts = { framesIn: 0, framesOut: 0, bytesIn: 0, bytesOut: 0, buffered: 0, dropped: 0, attempts: 0 };
+        const nothing = { since: null, lastError: null, nextRetryInMs: null, cutUntil: null, dialled: null };
+        const kind = isTool ? 'tool' : 'member';
+        return { node: name, kind, state: word.endsWith('!') ? 'down' : 'up', ...counts, ...nothing };
+      });
+    return { node, links };
+  });
+}
+
+describe('the views of the nodes together', () => {
+  test.each([
+    ['one node alone', ['a:'], 'whole', [['a']], []],
+    ['all see all', ['a: b c', 'b: a c', 'c: a b'], 'whole', [['a', 'b', 'c']], []],
+    ['a tool is nobody', ['a: b ~t', 'b: a'], 'whole', [['a', 'b']], []],
+    ['two do not see each other', ['a: b c', 'b: a c!', 'c: a b!'], 'partial', [['a', 'b', 'c']], [['b', 'c']]],
+    ['one end says down', ['a: b c', 'b: a c', 'c: a b!'], 'partial', [['a', 'b', 'c']], [['b', 'c']]],
+    [
+      'two halves',
+      ['a: b c! d!', 'b: a c! d!', 'c: d a! b!', 'd: c a! b!'],
+      'split',
+      [
+        ['a', 'b'],
+        ['c', 'd'],
+      ],
+      [
+        ['a', 'c'],
+        ['a', 'd'],
+        ['b', 'c'],
+        ['b', 'd'],
+      ],
+    ],
+    ['one that does not answer but is seen', ['a: b c', 'b: a c'], 'whole', [['a', 'b', 'c']], []],
+    [
+      'one that nobody sees',
+      ['a: b c!', 'b: a c!'],
+      'split',
+      [['a', 'b'], ['c']],
+      [
+        ['a', 'c'],
+        ['b', 'c'],
+      ],
+    ],
+    ['a link that one end has never heard of', ['a: b', 'b:'], 'split', [['a'], ['b']], [['a', 'b']]],
+  ] as const)('%s', (_what, lines, verdict, groups, missing) => {
+    expect(judge(views(...lines))).toEqual({ verdict, groups, missing });
+  });
+});

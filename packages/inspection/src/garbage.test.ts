@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { ActorRef } from '@bloom/actors';
+import { atom, Pid, Ref, tuple, type Term } from '@bloom/etf';
+import type { PortMapperServer } from '@bloom/port-mapper';
+import fc from 'fast-check';
+import {
+  ERROR_CODES,
+  REQUEST_KINDS,
+  STREAM_KINDS,
+  type InspectionProtocol,
+  type Reply,
+  type SinkRef,
+} from './index.js';
+import { startMapper, startMember, startTool, type Member, type Tool } from './testing/nodes.fixture.js';
+
+describe('whatever is asked', () => {
+  let mapper: PortMapperServer;
+  let a: Member;
+  let tool: Tool;
+  let target: ActorRef<InspectionProtocol>;
+
+  beforeAll(async () => {
+    mapper = await startMapper();
+    a = await startMember('a', mapper, { mode: 'read' });
+    tool = await startTool(a, mapper);
+    target = tool.remote.remote<InspectionProtocol>(a.name, 'inspection');
+  });
+  afterAll(async () => {
+    await tool?.stop();
+    await a?.stop();
+    await mapper?.close();
+  });
+
+  const isAnswer = ({ ok, v, ...rest }: Reply): boolean => {
+    expect(v).toBe(1);
+    if (ok) return true;
+    const { error } = rest as Extract<Reply, { ok: false }>;
+    expect(ERROR_CODES).toContain(error.code);
+    // Never an accident of ours.
+    expect(error).not.toMatchObject({ code: 'FAILED' });
+    expect(error.message.length).toBeGreaterThan(5);
+    return false;
+  };
+  const kinds = fc.oneof(fc.constantFrom<string>(...REQUEST_KINDS, ...STREAM_KINDS), fc.string());
+  const fieldNames = ['id', 'room', 'peer', 'component', 'match', 'limit', 'sampleMs', 'forMs', 'to', 'path', 'depth'];
+  const scalars = fc.oneof(
+    fc.string(),
+    fc.integer(),
+    fc.double(),
+    fc.boolean(),
+    fc.constant(null),
+    fc.constant('rooms'),
+  );
+  const fields = fc.dictionary(
+    fc.oneof(fc.constantFrom(...fieldNames), fc.string()),
+    fc.oneof(scalars, fc.anything()),
+    {
+      maxKeys: 5,
+    },
+  );
+
+  test('as values, it is refused with a reason and nothing is opened', async () => {
+    const mostly = (right: fc.Arbitrary<unknown>) =>
+      fc.oneof({ weight: 12, arbitrary: right }, { weight: 1, arbitrary: fc.anything() });
+    const asking = fc.record(
+      {
+        v: mostly(fc.constant(1)),
+        tool: mostly(fc.constant('t')),
+        node: mostly(fc.constantFrom(null, 'a@127.0.0.1', 'b@127.0.0.1')),
+        timeoutMs: mostly(fc.constant(20)),
+        request: mostly(fc.tuple(fields, kinds).map(([some, kind]) => ({ ...some, kind }))),
+        stream: mostly(fc.uuid()),
+        sink: fc.anything(),
+      },
+      { requiredKeys: ['v', 'tool', 'request'] },
+    );
+    const { inspector } = a.inspection!;
+    let answered = 0;
+    await fc.assert(
+      fc.asyncProperty(asking, async (message) => {
+        if (isAnswer(await inspector.ask(message as never))) answered++;
+        expect(isAnswer(await inspector.subscribe(message as never))).toBe(false);
+        inspector.unsubscribe(message.stream);
+      }),
+      { numRuns: 5_000 },
+    );
+    expect(answered).toBeGreaterThan(100);
+    expect(inspector.openStreams).toBe(0);
+  });
+
+  test('as terms of another node, the link stays up and the actor too', async () => {
+    const { term } = fc.letrec<{ term: Term }>((tie) => ({
+      term: fc.oneof(
+        { maxDepth: 4, withCrossShrink: true },
+        fc.string({ unit: 'grapheme' }),
+        fc.integer(),
+        fc.boolean(),
+        fc.constantFrom<Term>(
+          atom('ask'),
+          atom('type'),
+          null,
+          new Pid(atom('z@127.0.0.1').name, 1, 1, 1),
+          new Ref(atom('z@127.0.0.1').name, 1, [1, 2, 3]),
+          Buffer.from([255, 0]),
+        ),
+        fc.array(tie('term'), { maxLength: 4 }),
+        fc.array(tie('term'), { maxLength: 4 }).map((items) => tuple(...items)),
+        fc
+          .tuple(
+            fc.constantFrom('ask', 'subscribe', 'unsubscribe', 'nothing'),
+            fc.dictionary(fc.constantFrom('v', 'tool', 'node', 'request', 'stream', 'sink', '$actor'), tie('term')),
+          )
+          .map(([type, rest]) => new Map<Term, Term>([['type', type], ...Object.entries(rest)])),
+      ),
+    }));
+    const restarts = a.system.info(a.system.whereis('inspection')!)?.restarts;
+    await fc.assert(
+      fc.asyncProperty(term, async (message) => {
+        tool.remote.sendTerm(target, message);
+        await tool.remote.callTerm(target, message, 50).catch(() => {});
+      }),
+      { numRuns: 300 },
+    );
+    expect(tool.node.nodes('connected')).toEqual([a.name]);
+    expect(a.system.info(a.system.whereis('inspection')!)?.restarts).toBe(restarts);
+    expect((await tool.client.ask('hello', {})).answer.mode).toBe('read');
+  });
+
+  test('an address that somebody made up takes no items', async () => {
+    const rooms = a.system.whereis('rooms')!;
+    const sink = { path: rooms.path, key: rooms.key } as SinkRef;
+    const request = { kind: 'log-tail' };
+    const opening = { v: 1, tool: 't', node: null, request, stream: 'a-stream-name', sink } as const;
+    const reply = await tool.system.call(target, { type: 'subscribe', ...opening });
+    expect(reply).toMatchObject({ ok: false, error: { code: 'BAD_REQUEST' } });
+  });
+
+  test('another version is told which one is spoken', async () => {
+    const reply = await tool.system.call(target, { type: 'ask', v: 7, tool: 't', node: null, request: { kind: 'ps' } });
+    expect(reply).toMatchObject({ ok: false, error: { code: 'NOT_SUPPORTED', message: expect.stringContaining('7') } });
+  });
+});

@@ -1,0 +1,131 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { PortMapperServer } from '@bloom/port-mapper';
+import { CHANGING_KINDS, type RequestKind } from './index.js';
+import {
+  startMapper,
+  startMember,
+  startTool,
+  until,
+  type Member,
+  type MemberOptions,
+  type Tool,
+} from './testing/nodes.fixture.js';
+
+describe('a node', () => {
+  let mapper: PortMapperServer;
+  let running: { stop(): Promise<void> }[] = [];
+
+  beforeAll(async () => {
+    mapper = await startMapper();
+  });
+  afterAll(() => mapper?.close());
+  afterEach(async () => {
+    for (const each of running.toReversed()) await each.stop();
+    running = [];
+  });
+  const member = async (alive: string, options: MemberOptions = {}): Promise<Member> => {
+    const started = await startMember(alive, mapper, options);
+    running.push(started);
+    return started;
+  };
+  const toolOn = async (asked: Member, alive?: string): Promise<Tool> => {
+    const started = await startTool(asked, mapper, alive);
+    running.push(started);
+    return started;
+  };
+
+  test('that may be read only changes nothing, and says so', async () => {
+    const a = await member('a', { mode: 'read' });
+    const { client } = await toolOn(a);
+    const { kinds, mode } = (await client.ask('hello', {})).answer;
+    expect(mode).toBe('read');
+    expect(kinds.filter((kind) => CHANGING_KINDS.has(kind))).toEqual([]);
+    const fields: Record<string, object> = {
+      'link-cut': { to: 'b@127.0.0.1', forMs: 1_000 },
+      kill: { id: 'rooms' },
+      suspend: { id: 'rooms', forMs: 1_000 },
+      resume: { id: 'rooms' },
+      'log-level': { level: 'debug', forMs: 1_000 },
+    };
+    for (const kind of CHANGING_KINDS as ReadonlySet<RequestKind>) {
+      await expect(client.ask(kind, (fields[kind] ?? {}) as never)).rejects.toMatchObject({ code: 'NOT_PERMITTED' });
+    }
+    expect(a.rooms.draining).toBe(false);
+    expect((await client.ask('actors', {})).answer.total).toBeGreaterThan(1);
+  });
+
+  test('that is off answers nobody, and the tool knows', async () => {
+    const a = await member('a');
+    const b = await member('b', { mode: 'off', seeds: [a.name] });
+    await until(() => a.node.nodes().length === 1);
+    expect(b.system.whereis('inspection')).toBeUndefined();
+    const direct = await toolOn(b, 'bloomctl-1-off');
+    await expect(direct.client.ask('hello', {})).rejects.toMatchObject({ code: 'OFF' });
+    const through = await toolOn(a, 'bloomctl-2-off');
+    await expect(through.client.ask('hello', {}, { node: b.name })).rejects.toMatchObject({ code: 'NOT_SUPPORTED' });
+    expect((await through.client.ask('nodes', {})).answer).toMatchObject({
+      nodes: [{ name: a.name }],
+      unreachable: [{ name: b.name, reason: expect.stringContaining('JF_INSPECTION=off') }],
+    });
+  });
+
+  test('never counts a tool, tells nobody of it, and places nothing on it', async () => {
+    const a = await member('a');
+    const b = await member('b', { seeds: [a.name] });
+    await until(() => a.node.nodes().length === 1 && b.node.nodes().length === 1);
+    const heard: string[] = [];
+    for (const { node } of [a, b]) node.subscribe({ nodeup: (event) => heard.push(event.node) });
+    const events = a.node.events.last().length;
+    const tool = await toolOn(a);
+    await tool.client.ask('hello', {});
+    expect(a.node.nodes('members')).toEqual([b.name]);
+    expect(b.node.nodes('connected')).toEqual([a.name]);
+    const { nodes } = (await tool.client.ask('placement-dry-run', {})).answer;
+    expect(nodes.map(({ node }) => node).toSorted()).toEqual([a.name, b.name]);
+    await tool.stop();
+    expect(heard).toEqual([]);
+    expect(a.node.events.last()).toHaveLength(events);
+  });
+
+  test('cuts a link for a while, joins again by itself, and both are told of', async () => {
+    const a = await member('a');
+    const b = await member('b', { seeds: [a.name] });
+    const c = await member('c', { seeds: [a.name] });
+    const all = [a, b, c];
+    await until(() => all.every(({ node }) => node.nodes().length === 2));
+    const { client } = await toolOn(a);
+    const cut = await client.ask('link-cut', { to: c.name, forMs: 600 }, { node: b.name });
+    expect(cut.answer).toMatchObject({ from: b.name, to: c.name });
+    await until(() => b.node.nodes().length === 1 && c.node.nodes().length === 1);
+
+    const { verdict, missing, views } = (await client.ask('cluster', {})).answer;
+    expect(verdict).toBe('partial');
+    expect(missing).toEqual([[b.name, c.name]]);
+    const seenByB = views.find(({ node }) => node === b.name)?.links.find(({ node }) => node === c.name);
+    expect(seenByB).toMatchObject({ state: 'cut', cutUntil: expect.any(Number) });
+    expect((await client.ask('faults', {}, { node: b.name })).answer.faults).toMatchObject([
+      { kind: 'link-cut', target: c.name },
+    ]);
+
+    await until(() => all.every(({ node }) => node.nodes().length === 2));
+    expect((await client.ask('cluster', {})).answer.verdict).toBe('whole');
+    const types = b.node.events.last().map(({ event }) => event);
+    expect(types).toContain('cut');
+    expect(types).toContain('healed');
+  });
+
+  test('that does not answer is told as unreachable, and holds up nobody for long', async () => {
+    const a = await member('a');
+    const b = await member('b', { seeds: [a.name] });
+    await until(() => a.node.nodes().length === 1);
+    const { client } = await toolOn(a);
+    const inspection = b.system.whereis('inspection');
+    b.system.suspend(inspection!);
+    const from = performance.now();
+    const { nodes, unreachable } = (await client.ask('nodes', {})).answer;
+    expect(performance.now() - from).toBeLessThan(3_000);
+    expect(nodes.map(({ name }) => name)).toEqual([a.name]);
+    expect(unreachable).toEqual([{ name: b.name, reason: expect.stringContaining('in time') }]);
+    await expect(client.ask('ps', {}, { node: b.name, timeoutMs: 400 })).rejects.toMatchObject({ code: 'TIMEOUT' });
+  });
+});

@@ -1,0 +1,209 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { ActorRef, Behaviour } from '@bloom/actors';
+import type { PortMapperServer } from '@bloom/port-mapper';
+import { loadSchemas, type ItemOf, type OpenStream, type StreamFields, type StreamKind } from './index.js';
+import { startMapper, startMember, startTool, until, type Member, type Tool } from './testing/nodes.fixture.js';
+
+type Echo = { say: (message: { text: string; secret?: string }) => string; other: (message: object) => void };
+
+const echo: Behaviour<Echo, null> = {
+  kind: 'echo',
+  init: () => null,
+  handlers: { say: (_state, { text }) => text, other: () => {} },
+};
+
+describe('streams', () => {
+  let mapper: PortMapperServer;
+  let a: Member;
+  let b: Member;
+  let tool: Tool;
+  let onA: ActorRef<Echo>;
+  let onB: ActorRef<Echo>;
+
+  beforeAll(async () => {
+    mapper = await startMapper();
+    a = await startMember('a', mapper);
+    b = await startMember('b', mapper, { seeds: [a.name] });
+    await until(() => a.node.nodes().length === 1 && b.node.nodes().length === 1);
+    tool = await startTool(a, mapper);
+    onA = a.system.spawn(echo, { name: 'here' });
+    onB = b.system.spawn(echo, { name: 'there' });
+  });
+  afterAll(async () => {
+    await tool?.stop();
+    await b?.stop();
+    await a?.stop();
+    await mapper?.close();
+  });
+  // Whatever ends a stream, nothing of it may stay.
+  afterEach(async () => {
+    await until(() => [a, b].every(({ inspection }) => inspection?.inspector.openStreams === 0));
+    await until(() => [a, b].every(({ system }) => system.list({ limit: 1_000, match: isRelay }).length === 0));
+  });
+  const isRelay = (path: string): boolean => path.includes('inspection-relay');
+
+  const collect = async <K extends StreamKind>(
+    kind: K,
+    fields: StreamFields<K>,
+    node?: string,
+    asking = tool,
+  ): Promise<{ stream: OpenStream; items: ItemOf<K>[] }> => {
+    const items: ItemOf<K>[] = [];
+    const stream = await asking.client.stream(kind, fields, {
+      ...(node === undefined ? {} : { node }),
+      onItem: (item) => void items.push(item),
+    });
+
+    return { stream, items };
+  };
+
+  describe.each([
+    ['of the asked node', () => a, () => onA],
+    ['of another node, through the asked one', () => b, () => onB],
+  ])('a trace %s', (_where, member, ref) => {
+    const say = (text: string) => member().system.call(ref(), { type: 'say', text, secret: 'sesame' });
+
+    test('shows messages without secrets and ends at its limit', async () => {
+      const { stream, items } = await collect('trace', { match: ref().path, limit: 2, type: 'say' });
+      expect(stream).toMatchObject({ node: member().name, limit: 2, withinMs: 10_000 });
+      member().system.cast(ref(), { type: 'other' });
+      await say('one');
+      await say('two');
+      await say('three');
+      const end = await stream.ended;
+      expect(end).toMatchObject({ reason: 'limit', sent: 2, costMs: expect.any(Number) });
+      const { streams } = await loadSchemas();
+      for (const item of items) expect(streams.trace.item.parse(item)).toEqual(item);
+      expect(items).toMatchObject([
+        {
+          node: member().name,
+          actor: ref().path,
+          direction: 'in',
+          type: 'say',
+          payload: { text: 'one', secret: '********' },
+        },
+        { payload: { text: 'two' } },
+      ]);
+    });
+
+    test('ends when its time is over', async () => {
+      const { stream } = await collect('trace', { match: ref().path, withinMs: 60 });
+      expect(await stream.ended).toMatchObject({ reason: 'time', sent: 0 });
+    });
+
+    test('ends when the tool has enough', async () => {
+      const { stream, items } = await collect('trace', { match: ref().path, withinMs: 60_000 });
+      await say('one');
+      await until(() => items.length === 1);
+      stream.stop();
+      expect(await stream.ended).toMatchObject({ reason: 'stopped', sent: 1 });
+    });
+
+    test('ends with the tool', async () => {
+      const other = await startTool(a, mapper, 'bloomctl-2-test');
+      await collect('trace', { match: ref().path, withinMs: 60_000, limit: 1_000 }, undefined, other);
+      expect(member().inspection?.inspector.openStreams).toBe(1);
+      await other.stop();
+      await until(() => member().inspection?.inspector.openStreams === 0);
+      expect(await say('still there')).toBe('still there');
+    });
+  });
+
+  test('a flood is shown up to its limit, the rest is counted', async () => {
+    const { stream, items } = await collect('trace', { match: 'here', limit: 10_000, withinMs: 300 });
+    const until = performance.now() + 250;
+    let sent = 0;
+    while (performance.now() < until) {
+      for (let i = 0; i < 200; i++) if (a.system.cast(onA, { type: 'other' })) sent++;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const end = await stream.ended;
+    expect(sent).toBeGreaterThan(2_500);
+    expect(items.length).toBeLessThanOrEqual(2_000);
+    expect(end.dropped).toBeGreaterThan(0);
+    expect(end.sent).toBe(items.length);
+  });
+
+  test('a pattern traces several actors, an unknown actor is refused', async () => {
+    const { stream, items } = await collect('trace', { match: '*here', limit: 2 }, b.name);
+    await b.system.call(onB, { type: 'say', text: 'x' });
+    await b.system.call(onB, { type: 'say', text: 'y' });
+    await stream.ended;
+    expect(items.map(({ actor }) => actor)).toEqual(['/there', '/there']);
+    await expect(collect('trace', { match: 'nobody' })).rejects.toMatchObject({ code: 'UNKNOWN_ACTOR' });
+  });
+
+  test('the log is followed', async () => {
+    b.log.info('before.that');
+    const { stream, items } = await collect('log-tail', { level: 'info', match: 'that', backlog: 1, limit: 3 }, b.name);
+    b.log.debug('not.that');
+    b.log.warn('after.that', { apiToken: 'abc' });
+    b.log.warn('this');
+    b.log.error('that');
+    expect(await stream.ended).toMatchObject({ reason: 'limit' });
+    expect(items.map(({ event }) => event)).toEqual(['before.that', 'after.that', 'that']);
+    expect(items[1]?.fields['api_token']).toBe('********');
+  });
+
+  test('the busiest actors are shown again and again', async () => {
+    const { stream, items } = await collect('top', { everyMs: 250, limit: 2, actors: 3, sort: 'in' }, b.name);
+    for (let i = 0; i < 50; i++) b.system.cast(onB, { type: 'other' });
+    expect(await stream.ended).toMatchObject({ reason: 'limit', sent: 2 });
+    const { streams } = await loadSchemas();
+    for (const item of items) expect(streams.top.item.parse(item)).toEqual(item);
+    expect(items[0]?.actors[0]).toMatchObject({ path: '/there', inPerS: expect.any(Number) });
+    expect(items[0]?.actors).toHaveLength(3);
+    expect(items[0]?.rssBytes).toBeGreaterThan(1e7);
+  });
+
+  test('what happens to the cluster is told', async () => {
+    const { stream, items } = await collect('cluster-events', { limit: 4 });
+    const c = await startMember('c', mapper, { seeds: [a.name] });
+    await until(() => items.length === 1);
+    await c.stop();
+    await until(() => items.length === 2);
+    await tool.client.ask('drain', {});
+    await tool.client.ask('undrain', {});
+    expect(await stream.ended).toMatchObject({ reason: 'limit' });
+    expect(items.map(({ type, node }) => [type, node])).toEqual([
+      ['up', c.name],
+      ['down', c.name],
+      ['draining', a.name],
+      ['undrained', a.name],
+    ]);
+  });
+
+  test.each(['cpu', 'heap'] as const)('a %s profile comes whole, one at a time', async (what) => {
+    const { stream, items } = await collect('profile', { what, forMs: 200 }, b.name);
+    await expect(collect('profile', { what, forMs: 200 }, b.name)).rejects.toMatchObject({ code: 'BUSY' });
+    expect(await stream.ended).toMatchObject({ reason: 'complete', dropped: 0 });
+    const profile: unknown = JSON.parse(Buffer.concat(items.map(({ bytes }) => bytes)).toString());
+    expect(profile).toHaveProperty(what === 'cpu' ? 'nodes' : 'head');
+    const again = await collect('profile', { what, forMs: 60_000 }, b.name);
+    again.stream.stop();
+    await again.stream.ended;
+    const last = await collect('profile', { what, forMs: 100 }, b.name);
+    expect(await last.stream.ended).toMatchObject({ reason: 'complete' });
+  });
+
+  test('streams through a node that goes are told as lost', async () => {
+    const c = await startMember('c', mapper, { seeds: [a.name] });
+    await until(() => [a, b, c].every(({ node }) => node.nodes().length === 2));
+    const through = await collect('log-tail', {}, c.name);
+    const direct = await startTool(c, mapper, 'bloomctl-3-test');
+    const own = await collect('log-tail', {}, undefined, direct);
+    const relayed = await collect('log-tail', {}, b.name, direct);
+    await c.stop();
+    expect(await through.stream.ended).toMatchObject({ reason: 'lost' });
+    expect(await own.stream.ended).toMatchObject({ reason: 'lost' });
+    expect(await relayed.stream.ended).toMatchObject({ reason: 'lost' });
+    await direct.stop();
+  });
+
+  test('there is an end to the number of streams', async () => {
+    const open = await Promise.all(Array.from({ length: 32 }, () => collect('log-tail', {})));
+    await expect(collect('log-tail', {})).rejects.toMatchObject({ code: 'BUSY' });
+    for (const { stream } of open) stream.stop();
+    for (const { stream } of open) expect(await stream.ended).toMatchObject({ reason: 'stopped' });
+  });
+});

@@ -57,7 +57,7 @@ export const room = {
         roundTripMs: ms.nullable(),
       }),
     ),
-    componentList: z.array(componentLine),
+    componentList: z.array(componentLine.extend({ node: nodeName })),
   }),
 };
 

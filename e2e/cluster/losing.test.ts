@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { BloomClient } from '@bloom/server-sdk';
 import type { Answer } from '../harness/api.js';
 import { deployments, LabCluster, type LabNode, reasonToSkip } from './lab-cluster.js';
 import { until } from './until.js';
@@ -20,6 +21,29 @@ async function timed<T>(task: () => Promise<T>): Promise<{ result: T; ms: number
 function meetings(node: LabNode): { met: number; lost: number } {
   const count = (words: RegExp): number => node.log().match(words)?.length ?? 0;
   return { met: count(/\] connected to/g), lost: count(/\] disconnected from/g) };
+}
+
+/** What a subscriber at this node hears. */
+async function listen(node: LabNode): Promise<{ events: string[]; stop: () => Promise<void> }> {
+  const events: string[] = [];
+  const end = new AbortController();
+  let listening: () => void = () => undefined;
+  const subscribed = new Promise<void>((resolve) => (listening = resolve));
+  const client = new BloomClient({ url: node.url, token: 'development' });
+  const reading = (async () => {
+    for await (const event of client.notifications({ onSubscribed: listening, signal: end.signal })) {
+      events.push(`${event.type} ${event.roomId}`);
+    }
+  })();
+  await subscribed;
+
+  return {
+    events,
+    stop: () => {
+      end.abort();
+      return reading;
+    },
+  };
 }
 
 /** Asked by a program on the same host, which needs no cable. */
@@ -70,11 +94,43 @@ async function onHost(node: LabNode, method: string, path: string, body?: unknow
     expect(await two.rooms()).toHaveLength(1);
   }, 120_000);
 
+  test('while one stands still, creations that go on all the time are all answered, none of them late', async () => {
+    await cluster.deleteAllRooms();
+    for (let i = 0; i < 6; i += 1) await one.create();
+    for (const room of await two.rooms()) await two.api.deleteRoom(room);
+    const pending: Promise<{ result: { address: string }; ms: number }>[] = [];
+    const createFor = async (seconds: number): Promise<void> => {
+      for (const until = performance.now() + seconds * 1_000; performance.now() < until; await delay(50)) {
+        pending.push(timed(() => one.create()));
+      }
+    };
+
+    await createFor(0.5);
+    await Promise.all(pending.splice(0));
+    two.freeze();
+    try {
+      await createFor(2.5);
+      const answers = await Promise.all(pending.splice(0));
+      expect(answers.filter(({ result }) => result.address !== one.address)).toEqual([]);
+      // One waits for the node that stands still, and those that came meanwhile for that one.
+      expect(Math.max(...answers.map(({ ms }) => ms))).toBeLessThan(1_400);
+      const late = answers.slice(Math.ceil(answers.length * 0.7)).map(({ ms }) => ms);
+      expect(Math.max(...late)).toBeLessThan(400);
+    } finally {
+      two.thaw();
+    }
+    await cluster.complete();
+    await until('node 2 gets rooms again', async () => (await one.create()).address === two.address);
+    const [local, everywhere] = [await Promise.all([one, two].map((node) => node.rooms())), await one.rooms('cluster')];
+    expect(local.flat().toSorted()).toEqual(everywhere);
+  }, 120_000);
+
   test('cut off for seconds: its rooms answer 503 with its name, both sides go on, and everything heals', async () => {
     await cluster.deleteAllRooms();
     const rooms = [await one.create(), await one.create()];
     const far = rooms.find(({ address }) => address === two.address)?.id ?? 'none';
 
+    const heard = await listen(one);
     const before = new Map([one, two].map((node) => [node, meetings(node)]));
     two.host.linkDown();
     await one.joined(1);
@@ -107,6 +163,12 @@ async function onHost(node: LabNode, method: string, path: string, body?: unknow
     await one.says(/room_id=twice \[warning\] cluster\.room_on_two_nodes/);
     // Neither is deleted in silence.
     for (const node of [one, two]) expect(await node.rooms()).toContain('twice');
+
+    // What happened over there meanwhile is not told late, and what happens now is told once.
+    await two.api.deleteRoom(far);
+    await until('the end of the room is heard', () => heard.events.includes(`roomDeleted ${far}`));
+    await heard.stop();
+    expect(heard.events).toEqual([`roomCreated twice`, `roomDeleted ${far}`]);
   }, 240_000);
 
   test('O9: after kill -9 the survivor answers at once, and the node joins again when it is back', async () => {

@@ -1,7 +1,14 @@
 import { createActorSystem } from '@bloom/actors';
 import { HlsService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
-import { createHttpApi, startHttpListener, type Fallback, type HealthReport, type HttpListener } from '@bloom/http-api';
+import {
+  createHttpApi,
+  startHttpListener,
+  type Fallback,
+  type HealthReport,
+  type HttpListener,
+  type OnStep,
+} from '@bloom/http-api';
 import type { Log } from '@bloom/log';
 import { Metrics, startMetricsServer } from '@bloom/metrics';
 import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
@@ -105,11 +112,12 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     system,
     engine,
     createSession: createPeerSession,
-    events: (notification, { webhookUrl }) => {
+    events: (notification, { webhookUrl, requestId }) => {
       if (notification.type === 'roomCreated' && webhookUrl !== null)
         webhooks.register(notification.roomId, webhookUrl);
       // The other nodes learn of a room before anybody is told about it.
-      cluster?.rooms.observe(notification);
+      cluster?.rooms.observe(notification, requestId);
+      if (requestId !== undefined) system.note(requestId, 'notifications', notification.type);
       bus.publish(notification);
       if (notification.type === 'roomDeleted' || notification.type === 'roomCrashed')
         hls.roomEnded(notification.roomId);
@@ -167,6 +175,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     files,
     health,
     page,
+    onStep: ({ requestId, what, ranMs }) => system.note(requestId, 'http', what, ranMs),
     closing,
   });
   closing.last('rooms', () => endRooms(rooms, settings, log));
@@ -210,6 +219,7 @@ interface ListenerParts {
   files: ServedFiles;
   health: () => HealthReport;
   page: Fallback | undefined;
+  onStep: OnStep;
   closing: Closing;
 }
 
@@ -222,12 +232,14 @@ async function openListener({
   files,
   health,
   page,
+  onStep,
   closing,
 }: ListenerParts): Promise<HttpListener> {
   const { http, profile } = settings;
   const handler = createHttpApi({
     rooms,
     ...files,
+    onStep,
     health,
     log,
     metrics,

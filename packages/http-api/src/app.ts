@@ -14,6 +14,7 @@ import { createOperations, type Operation } from './operations.js';
 import type { RecordingStore } from './recordings.js';
 import { MAX_BODY_BYTES, type Route, ROUTES } from './routes.js';
 import type { HealthReport } from './schemas/service.js';
+import { type OnStep, requestIdIn, tellSteps } from './steps.js';
 import { cors, pathOf, requestLog, sendJson, trafficCount } from './transport.js';
 
 /** Serves what the API does not, such as the page of the dashboard; calls `next` for what is not its own either. */
@@ -38,6 +39,8 @@ export interface HttpApiOptions {
     version: string;
   };
   fallback?: Fallback;
+  /** Hears of requests that do something in a room. */
+  onStep?: OnStep;
 }
 
 /** A listener for `http.createServer`. */
@@ -61,7 +64,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
     return [
       ...(open ? [] : [guard(authenticate)]),
       ...(route.method === 'post' ? [parseBody] : []),
-      run(route, operations[route.id]),
+      run(route, operations[route.id], options.onStep),
     ];
   };
 
@@ -105,8 +108,9 @@ const parseBody: RequestHandler = (request, response, next) => {
   });
 };
 
-function run(route: Route, operation: Operation): RequestHandler {
+function run(route: Route, operation: Operation, onStep: OnStep | undefined): RequestHandler {
   return async (request, response) => {
+    if (onStep !== undefined) tellSteps(route, request, response, onStep);
     const gone = new AbortController();
     response.once('close', () => {
       if (!response.writableFinished) gone.abort();
@@ -117,6 +121,7 @@ function run(route: Route, operation: Operation): RequestHandler {
       query: new URLSearchParams(request.url.split('?').slice(1).join('?')),
       body: route.method === 'post' ? objectOf(request.body) : {},
       signal: gone.signal,
+      requestId: requestIdIn(response),
     });
     await sendAnswer(request, response, answer);
   };

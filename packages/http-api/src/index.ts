@@ -13,3 +13,4 @@ export { BytesFile, openServedFile, type ByteRange, type ServedFile } from './me
 export { createOpenApiDocument, type OpenApiDocument, type OpenApiOptions } from './openapi.js';
 export { LocalRecordings, type LocalRecordingsOptions, type RecordingStore } from './recordings.js';
 export type { HealthReport } from './schemas/service.js';
+export type { OnStep, RequestStep } from './steps.js';

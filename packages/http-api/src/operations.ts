@@ -1,4 +1,4 @@
-import type { RoomConfig, RoomService } from '@bloom/rooms';
+import { requested, type RoomConfig, type RoomService } from '@bloom/rooms';
 import type { z } from 'zod';
 import { HttpError, missingComponentIs400 } from './errors.js';
 import { type LiveStreams, streamRequest } from './live-streams.js';
@@ -19,6 +19,8 @@ export interface Call {
   body: Readonly<Record<string, unknown>>;
   /** Aborted when the client is gone. */
   signal: AbortSignal;
+  /** As in the answer's `x-request-id`. */
+  requestId: string;
 }
 
 export type Answer =
@@ -76,8 +78,8 @@ export function createOperations({
   health,
 }: OperationOptions): Record<OperationId, Operation> {
   return {
-    create_room: async ({ body }) => {
-      const { room, address } = await rooms.createRoom(roomConfig(body));
+    create_room: async ({ body, requestId }) => {
+      const { room, address } = await requested(rooms, requestId).createRoom(roomConfig(body));
       const addresses = { service_address: address, jellyfish_address: address, fishjam_address: address };
 
       return { status: 201, json: { data: { room, ...addresses } } };
@@ -90,57 +92,72 @@ export function createOperations({
       return listing(scope, found, unreachable);
     },
 
-    get_room: async ({ params }) => ({ status: 200, json: { data: await rooms.getRoom(param(params, 'room_id')) } }),
+    get_room: async ({ params, requestId }) => ({
+      status: 200,
+      json: { data: await requested(rooms, requestId).getRoom(param(params, 'room_id')) },
+    }),
 
-    delete_room: async ({ params }) => {
-      await rooms.deleteRoom(param(params, 'room_id'));
+    delete_room: async ({ params, requestId }) => {
+      await requested(rooms, requestId).deleteRoom(param(params, 'room_id'));
 
       return DONE;
     },
 
-    add_peer: async ({ params, body }) => {
+    add_peer: async ({ params, body, requestId }) => {
       const { options } = checked(AddPeerRequest, body);
-      const { peer, token, websocketUrl } = await rooms.addPeer(param(params, 'room_id'), options ?? {});
+      const { peer, token, websocketUrl } = await requested(rooms, requestId).addPeer(
+        param(params, 'room_id'),
+        options ?? {},
+      );
 
       return { status: 201, json: { data: { peer, token, peer_websocket_url: websocketUrl } } };
     },
 
-    delete_peer: async ({ params }) => {
-      await rooms.removePeer(param(params, 'room_id'), param(params, 'id'));
+    delete_peer: async ({ params, requestId }) => {
+      await requested(rooms, requestId).removePeer(param(params, 'room_id'), param(params, 'id'));
 
       return DONE;
     },
 
-    add_component: async ({ params, body }) => {
+    add_component: async ({ params, body, requestId }) => {
       const { type, options } = checked(AddComponentRequest, body);
 
-      return { status: 201, json: { data: await rooms.addComponent(param(params, 'room_id'), type, options ?? {}) } };
+      return {
+        status: 201,
+        json: { data: await requested(rooms, requestId).addComponent(param(params, 'room_id'), type, options ?? {}) },
+      };
     },
 
-    delete_component: async ({ params }) => {
-      await rooms.removeComponent(param(params, 'room_id'), param(params, 'id'));
+    delete_component: async ({ params, requestId }) => {
+      await requested(rooms, requestId).removeComponent(param(params, 'room_id'), param(params, 'id'));
 
       return DONE;
     },
 
-    subscribe_to: async ({ params, body }) => {
+    subscribe_to: async ({ params, body, requestId }) => {
       const { origins } = checked(SubscribeRequest, body);
       const componentId = param(params, 'component_id');
-      await rooms.subscribeComponent(param(params, 'room_id'), componentId, origins).catch(missingComponentIs400);
+      await requested(rooms, requestId)
+        .subscribeComponent(param(params, 'room_id'), componentId, origins)
+        .catch(missingComponentIs400);
 
       return { status: 201, text: 'Successfully subscribed for tracks' };
     },
 
-    dial: async ({ params, body }) => {
+    dial: async ({ params, body, requestId }) => {
       const { phoneNumber } = checked(DialRequest, body);
       const componentId = param(params, 'component_id');
-      await rooms.dial(param(params, 'room_id'), componentId, phoneNumber).catch(missingComponentIs400);
+      await requested(rooms, requestId)
+        .dial(param(params, 'room_id'), componentId, phoneNumber)
+        .catch(missingComponentIs400);
 
       return { status: 201, text: `Successfully schedule calling phone_number: ${phoneNumber}` };
     },
 
-    end_call: async ({ params }) => {
-      await rooms.hangUp(param(params, 'room_id'), param(params, 'component_id')).catch(missingComponentIs400);
+    end_call: async ({ params, requestId }) => {
+      await requested(rooms, requestId)
+        .hangUp(param(params, 'room_id'), param(params, 'component_id'))
+        .catch(missingComponentIs400);
 
       return DONE;
     },

@@ -139,15 +139,18 @@ interface Shared {
   readonly owner: ActorRef<OwnerProtocol>;
   readonly entries: Map<string, Entry>;
   readonly sockets: Set<SocketRef>;
+  readonly kinds: ComponentKinds;
   subscriptions: number;
   draining: boolean;
 }
 
-function openShared({ system }: RoomsOptions): Shared {
+function openShared({ system, componentKinds = [] }: RoomsOptions): Shared {
   const ref = system.spawn(owner, { name: 'rooms' });
   system.register('rooms', ref);
 
-  return { owner: ref, entries: new Map(), sockets: new Set(), subscriptions: 0, draining: false };
+  const kinds = new Map(componentKinds.map((kind) => [kind.type, kind]));
+
+  return { owner: ref, entries: new Map(), sockets: new Set(), kinds, subscriptions: 0, draining: false };
 }
 
 class LocalRooms implements Rooms {
@@ -157,7 +160,6 @@ class LocalRooms implements Rooms {
   /** Sends in the name of the request, if there is one. */
   readonly #sender: Sender;
   readonly #log: Log;
-  readonly #kinds: ComponentKinds;
   readonly #entries: Map<string, Entry>;
   readonly #now: () => number;
   readonly #newId: () => string;
@@ -170,7 +172,6 @@ class LocalRooms implements Rooms {
     this.#system = system;
     this.#sender = requestId === undefined ? system : system.forRequest(requestId, 'rooms');
     this.#log = requestId === undefined ? log : log.child({ requestId });
-    this.#kinds = new Map((options.componentKinds ?? []).map((kind) => [kind.type, kind]));
     this.#now = options.now ?? (() => Date.now());
     this.#newId = options.newId ?? (() => randomUUID());
   }
@@ -372,7 +373,7 @@ class LocalRooms implements Rooms {
       media,
       createSession,
       webrtcEnabled,
-      componentKinds: this.#kinds,
+      componentKinds: this.#shared.kinds,
       newId: this.#newId,
       relaySecret: `relay ${secretKeyBase}`,
       created: (machine) => {

@@ -23,11 +23,19 @@ export class MemoryRooms implements RoomService {
   readonly address = 'media.example:4000/path';
   readonly subscriptions: [string, readonly string[]][] = [];
   readonly calls: string[] = [];
+  /** Ids in whose name something was asked. */
+  readonly requests: string[] = [];
   private readonly rooms = new Map<string, RoomView>();
   private failure: Error | undefined;
 
   fail(error: RoomErrorCode | Error, message = 'it failed'): void {
     this.failure = typeof error === 'string' ? new RoomError(error, message) : error;
+  }
+
+  forRequest(requestId: string): RoomService {
+    this.requests.push(requestId);
+
+    return this;
   }
 
   async createRoom(config: RoomConfig): Promise<{ room: RoomView; address: string }> {

@@ -6,6 +6,7 @@ import type { Log } from '@bloom/log';
 import type { Rooms } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import type { Cluster } from './cluster.js';
+import { registerInspectionFunctions } from './inspection-functions.js';
 import { version } from './version.js';
 
 export interface InspectionOptions {
@@ -29,10 +30,12 @@ export async function openInspection({
   const startedAt = Math.round(performance.timeOrigin);
   const { gitCommit, inspection: mode } = settings;
 
-  return await startInspection(
-    { ...parts, version, gitCommit, startedAt, node, remote, clusterRooms, secrets: secretsOf(settings) },
-    mode,
-  );
+  const secrets = secretsOf(settings);
+  const started = { ...parts, version, gitCommit, startedAt, node, remote, clusterRooms, secrets };
+  const opened = await startInspection(started, mode);
+  registerInspectionFunctions(opened, remote);
+
+  return opened;
 }
 
 /** The settings that must not be shown; what everybody knows from the manual is no secret. */

@@ -27,7 +27,10 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
 
   const ownLine = (): AnswerOf<'node'> => {
     const { loop, cpu } = figures.reading;
-    const links = sources.links.list().filter(({ kind }) => kind === 'member' || kind === 'unknown');
+    // What is connected and unknown has not said yet what it is: a member says so at once.
+    const links = sources.links
+      .list()
+      .filter(({ kind, state }) => kind === 'member' || (kind === 'unknown' && state !== 'up'));
     const { rooms, forwardedTracks } = sources.rooms.load();
 
     return {

@@ -1,0 +1,160 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { connectActors, createActorSystem } from '@bloom/actors';
+import { InspectionClient } from '@bloom/inspection';
+import { createLogger, silentLog } from '@bloom/log';
+import { PortMapperServer } from '@bloom/port-mapper';
+import { startTestNode, type TestNode } from './testing.js';
+
+const COOKIE = 'inspected_cookie';
+
+const hasErlang = ((): boolean => {
+  try {
+    execFileSync('erl', ['-noshell', '-eval', 'halt().'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    // oxlint-disable-next-line no-console
+    console.warn('SKIPPED: tests against erlang-base; install it with: apt-get install erlang-base');
+    return false;
+  }
+})();
+
+describe('a running node', () => {
+  let mapper: PortMapperServer;
+  let node: TestNode;
+
+  const start = (name: string, env: Record<string, string> = {}): Promise<TestNode> =>
+    startTestNode(
+      {
+        JF_DIST_ENABLED: 'true',
+        JF_DIST_MODE: 'name',
+        JF_DIST_NODE_NAME: `${name}@127.0.0.1`,
+        JF_DIST_NODES: `${name}@127.0.0.1`,
+        JF_DIST_COOKIE: COOKIE,
+        JF_DIST_IP: '127.0.0.1',
+        ERL_EPMD_PORT: String(mapper.port),
+        ...env,
+      },
+      { log: createLogger({ sink: () => {} }) },
+    );
+
+  beforeAll(async () => {
+    mapper = await PortMapperServer.start({ port: 0, log: silentLog });
+    node = await start('watched');
+  });
+  afterAll(async () => {
+    await node?.dispose();
+    await mapper?.close();
+  });
+
+  const withTool = async <T>(asked: string, use: (client: InspectionClient) => Promise<T>): Promise<T> => {
+    const system = createActorSystem({ log: silentLog });
+    const remote = connectActors(system, { log: silentLog });
+    const tool = await remote.start({
+      name: 'bloomctl-1-x@127.0.0.1',
+      mode: 'name',
+      cookie: COOKIE,
+      tool: true,
+      listen: false,
+      mapper: { port: mapper.port },
+      log: silentLog,
+    });
+    try {
+      await tool.connect(asked);
+      return await use(new InspectionClient({ system, remote, asked, tool: 'bloomctl-1-x' }));
+    } finally {
+      await remote.close();
+      await system.close();
+    }
+  };
+
+  test('answers a tool, and nobody notices', async () => {
+    const roomId = await node.createRoom();
+    const peer = await node.addPeer(roomId);
+    await withTool('watched@127.0.0.1', async (client) => {
+      const { answer } = await client.ask('nodes', {});
+      expect(answer.nodes).toMatchObject([{ name: 'watched@127.0.0.1', rooms: 1, peers: 1, links: { known: 0 } }]);
+      const health = await node.request('GET', '/health');
+      expect(health.body.data.distribution.nodesInCluster).toBe(1);
+      expect((await client.ask('placement-dry-run', {})).answer.nodes).toHaveLength(1);
+
+      const answers = [answer, (await client.ask('room', { room: roomId })).answer];
+      const { actors } = (await client.ask('actors', { limit: 1_000 })).answer;
+      for (const { key } of actors) {
+        answers.push((await client.ask('state', { id: key, depth: 10, bytes: 65_536 })).answer as never);
+        answers.push((await client.ask('mailbox', { id: key })).answer as never);
+      }
+      const everything = JSON.stringify(answers);
+      const { apiToken, secretKeyBase } = node.settings.http;
+      for (const secret of [COOKIE, peer.token, apiToken, secretKeyBase]) expect(everything).not.toContain(secret);
+      expect((await client.ask('logs', {})).answer.lines.length).toBeGreaterThan(0);
+    });
+    expect(node.cluster?.node.events.last()).toEqual([]);
+    await node.request('DELETE', `/room/${roomId}`);
+  });
+
+  test('keeps quiet when it is told to', async () => {
+    const quiet = await start('quiet', { JF_INSPECTION: 'off' });
+    await expect(withTool('quiet@127.0.0.1', (client) => client.ask('hello', {}))).rejects.toMatchObject({
+      code: 'OFF',
+    });
+    await quiet.dispose();
+  });
+
+  /** Prints each expression's value in a line of its own. */
+  const shell = async (expressions: readonly string[]): Promise<string[]> => {
+    const show = expressions.map((expression) => `io:format("~0tp~n", [${expression}])`).join(', ');
+    const name = [
+      '-name',
+      'shell@127.0.0.1',
+      '-setcookie',
+      COOKIE,
+      '-kernel',
+      'inet_dist_use_interface',
+      '{127,0,0,1}',
+    ];
+    const args = ['-noshell', ...name, '-eval', `io:setopts([{encoding, unicode}]), ${show}, halt().`];
+    const env = { ...process.env, ERL_EPMD_PORT: String(mapper.port), ERL_EPMD_ADDRESS: '127.0.0.1', HOME: '/tmp' };
+
+    return new Promise((resolve) => {
+      execFile('erl', args, { env, timeout: 20_000 }, (_error, stdout, stderr) =>
+        resolve(`${stdout}${stderr}`.trimEnd().split('\n')),
+      );
+    });
+  };
+
+  (hasErlang ? test : test.skip)('answers an Erlang shell the same, for reading', async () => {
+    await node.request('POST', '/room', { roomId: 'kitchen' });
+    const call = (fun: string, ...args: string[]): string =>
+      `rpc:call('watched@127.0.0.1', bloom, ${fun}, [${args.join(', ')}])`;
+    const lines = await shell([
+      `[maps:get(path, A) || A <- ${call('actors', '<<"rooms*">>')}]`,
+      `lists:member(<<"/inspection">>, [maps:get(path, A) || A <- ${call('actors')}])`,
+      `maps:with([id, node, peers, components], ${call('room', '"kitchen"')})`,
+      `maps:with([kind, status, parent, last_error], ${call('actor', "'rooms/kitchen'")})`,
+      `maps:with([chosen, policy], ${call('placement', '<<"kitchen">>')})`,
+      `[maps:with([node, verdict], N) || N <- maps:get(nodes, ${call('placement')})]`,
+      `[maps:with([node, state], L) || L <- ${call('links')}]`,
+      `is_integer(maps:get(pid, ${call('process')}))`,
+      `is_list(${call('logs')})`,
+      call('room', '<<"hall">>'),
+      call('room', '{no, name}'),
+      call('kill', '<<"rooms">>'),
+    ]);
+    expect(lines).toEqual([
+      '[<<"/rooms">>,<<"/rooms/kitchen">>,<<"/rooms_node">>]',
+      'true',
+      '#{components => #{},id => <<"kitchen">>,node => <<"watched@127.0.0.1">>,peers => 0}',
+      '#{kind => <<"room">>,last_error => undefined,parent => <<"/rooms">>,status => <<"idle">>}',
+      '#{chosen => <<"watched@127.0.0.1">>,policy => <<"least-loaded">>}',
+      '[#{node => <<"watched@127.0.0.1">>,verdict => <<"chosen">>}]',
+      '[#{node => <<"shell@127.0.0.1">>,state => <<"up">>}]',
+      'true',
+      'true',
+      `{badrpc,{'EXIT',{{unknown_room,<<"watched@127.0.0.1 has no room hall">>},[]}}}`,
+      `{badrpc,{'EXIT',{badarg,[]}}}`,
+      `{badrpc,{'EXIT',{undef,[{bloom,kill,[<<"rooms">>],[]}]}}}`,
+    ]);
+    await node.request('DELETE', '/room/kitchen');
+  });
+});

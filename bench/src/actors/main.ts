@@ -1,0 +1,146 @@
+// `npm run bench:actors -- [--package DIR] [--rounds N] [--seconds N]`: what a local message costs, and what a trace costs
+// the node. `--package` takes the actor runtime from another build of it, to compare two in one sitting.
+import { pathToFileURL } from 'node:url';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { ActorRef, ActorSystem, Behaviour, createActorSystem as Create } from '@bloom/actors';
+import { silentLog } from '@bloom/log';
+
+const { values } = parseArgs({
+  options: {
+    package: { type: 'string' },
+    rounds: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '12' },
+  },
+});
+
+type Echo = {
+  hit: (message: object) => void;
+  ask: (message: { n: number }) => number;
+  probe: (message: { at: number }) => void;
+};
+
+const BURST = 20_000;
+const MANY = 1_000;
+/** Messages per millisecond of the flood, which is 100,000 a second. */
+const PER_MS = 100;
+/** One message in so many is measured. */
+const PROBED = 20;
+
+const { createActorSystem } = (await import(
+  values.package === undefined ? '@bloom/actors' : pathToFileURL(join(values.package, 'dist', 'index.js')).href
+)) as { createActorSystem: typeof Create };
+
+const latencies: number[] = [];
+const echo: Behaviour<Echo, { hits: number }> = {
+  kind: 'echo',
+  init: () => ({ hits: 0 }),
+  handlers: {
+    hit: (state) => {
+      state.hits++;
+    },
+    ask: (_state, { n }) => n,
+    probe: (_state, { at }) => void latencies.push(performance.now() - at),
+  },
+};
+const mailbox = { limit: 1_000_000 };
+
+/** Nanoseconds per message, each. */
+async function burst(system: ActorSystem): Promise<number> {
+  const ref = system.spawn(echo, { mailbox });
+  const from = performance.now();
+  for (let i = 0; i < BURST; i++) system.cast(ref, { type: 'hit' });
+  await system.call(ref, { type: 'ask', n: 1 });
+  const took = performance.now() - from;
+  await system.stop(ref);
+  return (took * 1e6) / BURST;
+}
+
+async function roundTrip(system: ActorSystem): Promise<number> {
+  const ref = system.spawn(echo);
+  const calls = 5_000;
+  const from = performance.now();
+  for (let n = 0; n < calls; n++) await system.call(ref, { type: 'ask', n });
+  const took = performance.now() - from;
+  await system.stop(ref);
+  return (took * 1e6) / calls;
+}
+
+async function spread(system: ActorSystem): Promise<number> {
+  const refs = Array.from({ length: MANY }, () => system.spawn(echo));
+  const all = async (): Promise<void> => {
+    for (const ref of refs) system.cast(ref, { type: 'hit' });
+    await system.call(refs.at(-1) as ActorRef<Echo>, { type: 'ask', n: 1 });
+  };
+  await all();
+  const rounds = 20;
+  const from = performance.now();
+  for (let round = 0; round < rounds; round++) await all();
+  const took = performance.now() - from;
+  await Promise.all(refs.map((ref) => system.stop(ref)));
+  return (took * 1e6) / (MANY * rounds);
+}
+
+/** Floods an actor for that long and gives the p99 of the time from sending to handling, in ms. */
+async function flood(system: ActorSystem, ref: ActorRef<Echo>, ms: number): Promise<{ p99: number; sent: number }> {
+  latencies.length = 0;
+  const from = performance.now();
+  let sent = 0;
+  for (let now = from; now - from < ms; now = performance.now()) {
+    const due = Math.floor((now - from) * PER_MS);
+    for (; sent < due; sent++) {
+      if (sent % PROBED === 0) system.cast(ref, { type: 'probe', at: performance.now() });
+      else system.cast(ref, { type: 'hit' });
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await system.call(ref, { type: 'ask', n: 1 });
+  return { p99: quantile(latencies, 0.99), sent };
+}
+
+function quantile(numbers: readonly number[], q: number): number {
+  const sorted = numbers.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
+}
+
+async function dispatch(): Promise<void> {
+  const system = createActorSystem({ log: silentLog });
+  const measures = { 'burst to one actor': burst, 'call and answer': roundTrip, 'one each to 1,000 actors': spread };
+  for (const [name, measure] of Object.entries(measures)) {
+    await measure(system);
+    const results: number[] = [];
+    for (let round = 0; round < Number(values.rounds); round++) results.push(await measure(system));
+    console.log(`| ${name}, ns/message | ${quantile(results, 0.5).toFixed(0)} | ${Math.min(...results).toFixed(0)} |`);
+  }
+  await system.close();
+}
+
+/** Half-second stretches with and without a trace in turn, so that what the machine does meanwhile meets both alike. */
+async function trace(): Promise<void> {
+  const system = createActorSystem({ log: silentLog });
+  const ref = system.spawn(echo, { mailbox });
+  await flood(system, ref, 1_000);
+  const p99s: Record<'traced' | 'untraced', number[]> = { traced: [], untraced: [] };
+  let [events, dropped, sent] = [0, 0, 0];
+  for (let i = 0; i < Number(values.seconds) * 2; i++) {
+    const traced = i % 2 === 0;
+    const options = { match: (path: string) => path === ref.path, limit: 1_000_000, withinMs: 60_000 };
+    const running = traced ? system.trace(options, () => {}) : undefined;
+    const result = await flood(system, ref, 500);
+    running?.stop();
+    p99s[traced ? 'traced' : 'untraced'].push(result.p99);
+    events += running?.events ?? 0;
+    dropped += running?.dropped ?? 0;
+    if (traced) sent += result.sent;
+  }
+  const [traced, untraced] = [quantile(p99s.traced, 0.5), quantile(p99s.untraced, 0.5)];
+  const ratio = traced / untraced;
+  console.log(`| p99 at 100,000 messages/s, ms | ${untraced.toFixed(3)} untraced | ${traced.toFixed(3)} traced |`);
+  console.log(`| ratio, must be <= 1.1 | ${ratio.toFixed(3)} | ${ratio <= 1.1 ? 'reached' : 'MISSED'} |`);
+  console.log(`| of ${sent} messages | ${events} shown | ${dropped} counted as dropped |`);
+  await system.close();
+}
+
+console.log('| measure | median | best |\n|---|---|---|');
+await dispatch();
+if (values.package === undefined) await trace();

@@ -1,0 +1,208 @@
+// Where recordings go, and what becomes of them when that is full, down or locked.
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync } from 'node:fs';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Api } from '../harness/api.js';
+import { type BloomNode, startNode } from '../harness/bloom-node.js';
+import { receiveWebhooks, type WebhookReceiver } from '../node/support/webhook-receiver.js';
+import { decodedSeconds, hasFfmpeg } from './analysis.js';
+import { type ObjectStoreServer, startObjectStore } from '../hls/object-store.js';
+import { addComponent, credentials, finishedPart, noStore, partsOf, tracksOf, until } from './parts.js';
+import { sourcesIn } from './sources.js';
+
+jest.setTimeout(60_000);
+
+const mayMount = process.getuid?.() === 0 && spawnSync('mount', ['--version']).status === 0;
+const onSmallDisk = mayMount ? test : test.skip;
+if (!mayMount) process.stderr.write('*** Not root: a recording on a full disk is NOT TESTED. ***\n');
+const whereThereIsFfmpeg = hasFfmpeg ? describe : describe.skip;
+
+/** An address that answers only while it is open. */
+interface Gate {
+  readonly url: string;
+  open(port: number): void;
+  close(): Promise<void>;
+}
+
+async function startGate(): Promise<Gate> {
+  let target: number | undefined;
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    if (target === undefined) return void socket.destroy();
+    const onward = connect(target, '127.0.0.1');
+    for (const end of [socket, onward]) {
+      sockets.add(end);
+      end.on('error', () => undefined).on('close', () => [socket, onward].forEach((other) => other.destroy()));
+    }
+    socket.pipe(onward).pipe(socket);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    open: (port) => void (target = port),
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+const film = 'testsrc2=s=320x240:r=30';
+
+whereThereIsFfmpeg('Recordings when something goes wrong', () => {
+  let resources: string;
+  let hooks: WebhookReceiver;
+  let node: BloomNode | undefined;
+  let api: Api;
+
+  beforeAll(async () => {
+    resources = mkdtempSync(join(tmpdir(), 'bloom-e2e-storage-'));
+    const sources = await sourcesIn(resources);
+    await sources.film('short.h264', film, 2);
+    await sources.film('long.h264', film, 30);
+    await sources.film('large.h264', `${film},noise=alls=80:allf=t`, 4, '12M');
+    await sources.tone('short.ogg', 440, 2);
+    await sources.tone('long.ogg', 440, 30);
+    hooks = await receiveWebhooks();
+  });
+  afterEach(async () => {
+    await node?.stop();
+    node = undefined;
+  });
+  afterAll(async () => {
+    await hooks?.close();
+    rmSync(resources, { recursive: true, force: true });
+  });
+
+  async function start(env: Record<string, string>): Promise<void> {
+    node = await startNode({ env: { JF_RESOURCES_BASE_PATH: resources, ...env } });
+    api = new Api(node.url);
+  }
+
+  async function recordedRoom(options: unknown, ...files: string[]): Promise<string> {
+    const { body } = await api.request('POST', '/room', { videoCodec: 'h264', webhookUrl: `${hooks.url}/hook` });
+    const room: string = body.data.room.id;
+    await addComponent(api, room, 'recording', options);
+    for (const filePath of files) await addComponent(api, room, 'file', { filePath });
+    return room;
+  }
+
+  const playedToTheEnd = async (room: string): Promise<void> => {
+    while ((await api.room(room)).components.length > 1) await new Promise((resolve) => setTimeout(resolve, 100));
+  };
+  const logged = (event: string): Promise<true> =>
+    until(`${event} in the log`, () => (node?.log().includes(event) === true ? true : undefined));
+
+  test('a store that is down is waited for, over a restart, and gets everything when it is back', async () => {
+    const gate = await startGate();
+    const store: ObjectStoreServer = await startObjectStore('calls');
+    try {
+      const env = {
+        JF_S3_ENDPOINT: gate.url,
+        JF_S3_BUCKET: 'calls',
+        JF_S3_REGION: store.credentials.region,
+        JF_S3_ACCESS_KEY_ID: store.credentials.accessKeyId,
+        JF_S3_SECRET_ACCESS_KEY: store.credentials.secretAccessKey,
+        JF_S3_PATH_PREFIX: 'all',
+      };
+      await start(env);
+      const room = await recordedRoom({}, 'short.h264', 'short.ogg');
+      await playedToTheEnd(room);
+      await api.deleteRoom(room);
+      await logged('recording.upload_failed');
+      const part = await finishedPart(resources, room);
+      await node?.stop();
+      expect(readdirSync(part)).toHaveLength(4);
+
+      await start(env);
+      await logged('recording.upload_failed');
+      gate.open(Number(new URL(store.endpoint).port));
+      const prefix = `all/${room}/${part.split('/').at(-1)}`;
+      await until('the recording is gone from the disk', () => (existsSync(part) ? undefined : true));
+      expect(store.objects(prefix)).toEqual([
+        expect.stringMatching(/^[0-9a-f-]{36}\.(mp4|ogg)$/),
+        expect.stringMatching(/^[0-9a-f-]{36}\.(mp4|ogg)$/),
+        'report.json',
+      ]);
+      expect(node?.log()).not.toContain(store.credentials.secretAccessKey);
+    } finally {
+      await node?.stop();
+      await gate.close();
+      await store.stop();
+      store.remove();
+    }
+  });
+
+  test('wrong credentials are told in the log, without them, and the files stay', async () => {
+    const store = await startObjectStore('calls');
+    try {
+      await start({ JF_S3_ENDPOINT: store.endpoint });
+      const wrong = { ...store.credentials, accessKeyId: 'nobody', secretAccessKey: 'not-to-be-told' };
+      const room = await recordedRoom({ credentials: wrong }, 'short.ogg');
+      await playedToTheEnd(room);
+      await api.deleteRoom(room);
+      await logged('InvalidAccessKeyId');
+      const part = await finishedPart(resources, room);
+      expect(tracksOf(part)).toHaveLength(1);
+      expect(node?.log()).not.toContain('not-to-be-told');
+      expect(readFileSync(join(part, '.upload.json'), 'utf8')).not.toContain('not-to-be-told');
+    } finally {
+      await store.stop();
+      store.remove();
+    }
+  });
+
+  test('a node that is killed loses at most two seconds, and the next one completes what it left', async () => {
+    await start({ JF_S3_ENDPOINT: noStore });
+    const room = await recordedRoom({ credentials }, 'long.h264', 'long.ogg');
+    const began = performance.now();
+    await new Promise((resolve) => setTimeout(resolve, 5_500));
+    const seconds = (performance.now() - began) / 1_000;
+    await node?.kill();
+    const [part] = partsOf(resources, room) as [string];
+    const media = readdirSync(part).filter((name) => /\.(mp4|ogg)$/.test(name));
+    expect(media).toHaveLength(2);
+    for (const name of media) expect(await decodedSeconds(join(part, name))).toBeGreaterThan(seconds - 2);
+    await node?.stop();
+
+    // As if a minute had passed.
+    utimesSync(join(part, '.upload.json'), 0, 0);
+    await start({ JF_S3_ENDPOINT: noStore });
+    await finishedPart(resources, room);
+    const tracks = tracksOf(part);
+    expect(tracks.map(({ type }) => type).toSorted()).toEqual(['audio', 'video']);
+    for (const { path } of tracks) expect(await decodedSeconds(path)).toBeGreaterThan(seconds - 2);
+    const [first, second] = tracks.map(({ offsetMs }) => offsetMs) as [number, number];
+    expect(Math.abs(first - second)).toBeLessThan(500);
+  });
+
+  onSmallDisk('a full disk ends the recording, keeps what was written, and the room goes on', async () => {
+    const disk = join(resources, 'raw_recordings');
+    rmSync(disk, { recursive: true, force: true });
+    mkdirSync(disk);
+    expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', disk]).status).toBe(0);
+    try {
+      await start({ JF_S3_ENDPOINT: noStore });
+      const room = await recordedRoom({ credentials }, 'large.h264', 'short.ogg');
+      await hooks.until('componentCrashed');
+      const { components } = await api.room(room);
+      expect(components.map(({ type }: { type: string }) => type)).toContain('file');
+      expect(components.map(({ type }: { type: string }) => type)).not.toContain('recording');
+      await logged('ENOSPC');
+
+      const part = await finishedPart(resources, room);
+      const tracks = tracksOf(part);
+      expect(tracks.map(({ type }) => type).toSorted()).toEqual(['audio', 'video']);
+      for (const { path } of tracks) expect(await decodedSeconds(path)).toBeGreaterThan(0.9);
+    } finally {
+      await node?.stop();
+      spawnSync('umount', [disk]);
+    }
+  });
+});

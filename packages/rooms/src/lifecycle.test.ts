@@ -285,16 +285,26 @@ describe('a peer', () => {
     expect((await node.rooms.getRoom('kitchen')).peers.map(({ id }) => id)).toEqual(['p2']);
   });
 
-  test('is not harmed by the late news that its former transport failed', async () => {
-    await room();
-    const ann = await node.join('kitchen');
-    await ann.detach();
-    node.news();
-    node.media.emit.get('kitchen')?.({ type: 'transportFailed', peerId: 'p1', reason: 'late' });
-    await node.system.idle();
+  test.each([false, true])(
+    'is not harmed by late news of its former transport (connected again: %s)',
+    async (again) => {
+      await room();
+      const ann = await node.join('kitchen');
+      const transport = node.media.lastTransport;
+      await ann.detach();
+      if (again) await node.connect(ann.token);
+      node.news();
+      const emit = node.media.emit.get('kitchen');
+      emit?.({ type: 'transportFailed', peerId: 'p1', reason: 'late', transport });
+      await node.system.idle();
+      expect(node.news()).toEqual([]);
 
-    expect(node.news()).toEqual([]);
-  });
+      if (!again) return;
+      emit?.({ type: 'transportFailed', peerId: 'p1', reason: 'now', transport: node.media.lastTransport });
+      await node.system.idle();
+      expect(node.news()).toContain('peerCrashed p1 "now"');
+    },
+  );
 
   test('says its metadata on every join, and afterwards only when they differ', async () => {
     await room();

@@ -155,6 +155,7 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
       context.cast(socket, { type: 'close', code, reason });
     },
     closeTransport: (peerId) => media.closeTransport(peerId),
+    isCurrent: (event) => media.isCurrent(event),
     endComponent: ({ id, running }) => {
       running.close().catch((error: unknown) => {
         context.log.warn('component.close_failed', { componentId: id, error });

@@ -182,6 +182,7 @@ export class RoomMachine {
   }
 
   fromMedia(event: MediaRoomEvent): void {
+    if (!this.#world.isCurrent(event)) return;
     switch (event.type) {
       case 'iceConnected':
         return this.#tellJoined(event.peerId, { type: 'iceConnected', generation: event.generation });
@@ -200,8 +201,6 @@ export class RoomMachine {
           status: event.status,
         });
       case 'transportFailed':
-        // Without a socket there is no transport: the news come from one that was closed.
-        if (this.#peers.get(event.peerId)?.connection === undefined) return;
         return this.crashPeer(event.peerId, event.reason);
       case 'transportSilent':
         return this.#world.warn('peer.transport_silent', { peerId: event.peerId });

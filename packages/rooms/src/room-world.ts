@@ -1,4 +1,5 @@
 import type { Notification } from '@bloom/protocol';
+import type { MediaRoomEvent } from '@bloom/sfu';
 import type { ReceivedTrack } from './component-kind.js';
 import type { ComponentRecord } from './component-table.js';
 import type { SessionInput } from './peer-session.js';
@@ -18,6 +19,8 @@ export interface RoomWorld {
   watchSocket(peerId: string, socket: SocketRef): void;
   closeSocket(socket: SocketRef, code: number, reason: string): void;
   closeTransport(peerId: string): void;
+  /** False for news of a transport that the peer has no more. */
+  isCurrent(event: MediaRoomEvent): boolean;
   /** Ends the component's part: what it started, what it receives. */
   endComponent(component: ComponentRecord): void;
   /** The component is to receive these tracks now. */

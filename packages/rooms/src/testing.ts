@@ -13,6 +13,8 @@ export class TestMedia implements MediaEngine {
   readonly emit = new Map<string, (event: MediaRoomEvent) => void>();
   failNextRoom = false;
   rejectNegotiations = false;
+  /** Transports are numbered from 1, over all rooms. */
+  lastTransport = 0;
 
   async openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom> {
     if (this.failNextRoom) {
@@ -20,18 +22,27 @@ export class TestMedia implements MediaEngine {
       throw new Error('no worker');
     }
     const say = (command: string): void => void this.commands.push(`${roomId}: ${command}`);
+    const transports = new Map<string, number>();
     this.emit.set(roomId, onEvent);
     say('open');
 
     return {
       roomId,
       endpoint: { address: '127.0.0.1', port: 5000, fingerprint: { algorithm: 'sha-256', value: '00' } },
-      openTransport: (peerId) => say(`openTransport ${peerId}`),
+      openTransport: (peerId) => {
+        transports.set(peerId, ++this.lastTransport);
+        say(`openTransport ${peerId}`);
+      },
+      isCurrent: (event) =>
+        event.transport === undefined || !('peerId' in event) || transports.get(event.peerId ?? '') === event.transport,
       negotiate: async (peerId, { generation }) => {
         say(`negotiate ${peerId} ${generation}`);
         if (this.rejectNegotiations) throw new Error('no transport');
       },
-      closeTransport: (peerId) => say(`closeTransport ${peerId}`),
+      closeTransport: (peerId) => {
+        transports.delete(peerId);
+        say(`closeTransport ${peerId}`);
+      },
       setTargetVariant: (peerId, trackId, variant) => say(`target ${peerId} ${trackId} ${variant}`),
       setTrackBitrates: (trackId) => say(`bitrates ${trackId}`),
       setTrackMuted: (trackId, muted) => say(`muted ${trackId} ${muted}`),

@@ -78,7 +78,10 @@ export interface TransportNegotiation {
 /** Why a subscriber's variant changed; the wire string of `encodingSwitched.reason`. */
 export type SwitchReason = 'low_bandwidth' | 'encoding_inactive' | 'other';
 
-export type MediaRoomEvent =
+/** What a room's media plane tells. News of one peer's transport bear its number: see `MediaRoom.isCurrent`. */
+export type MediaRoomEvent = RoomNews & { transport?: number };
+
+type RoomNews =
   /** The pair was nominated with the credentials of this generation. */
   | { type: 'iceConnected'; peerId: string; generation: number }
   | { type: 'dtlsConnected'; peerId: string }
@@ -190,6 +193,11 @@ export interface MediaRoom {
   /** Resolves when the media plane accepts packets for the new credentials: send the answer after that. */
   negotiate(peerId: string, negotiation: TransportNegotiation): Promise<void>;
   closeTransport(peerId: string): void;
+  /**
+   * False for news of a transport that has been closed or replaced since. They come from another thread and wait in
+   * mailboxes; the peer they name may have a new connection by then.
+   */
+  isCurrent(event: MediaRoomEvent): boolean;
   setTargetVariant(peerId: string, trackId: string, variant: Variant): void;
   setTrackBitrates(trackId: string, bitratesBps: Partial<Record<Variant, number>>): void;
   setTrackMuted(trackId: string, muted: boolean): void;

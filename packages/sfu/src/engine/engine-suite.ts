@@ -106,7 +106,21 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
         trackId: 'cam',
         variant: 'h',
         reason: 'other',
+        transport: expect.any(Number),
       });
+    });
+
+    test('news of a transport are current until it is replaced or closed', async () => {
+      const { room, event, client } = await openRoom('current');
+      await (await client('pub')).cycle({ inbound: [inboundVideo('cam')] });
+      const former = await event('dtlsConnected', 'pub');
+      expect(room.isCurrent(former)).toBe(true);
+      room.openTransport('pub', { username: '1900000000:again', password: 'cA==' });
+      expect(room.isCurrent(former)).toBe(false);
+      room.closeTransport('pub');
+      expect(room.isCurrent(former)).toBe(false);
+      expect(room.isCurrent({ type: 'voiceActivity', trackId: 'mic', status: 'speech', peerId: 'pub' })).toBe(true);
+      expect(room.isCurrent({ type: 'roomFailed', reason: 'x' })).toBe(true);
     });
 
     test('a component feeds a track, others receive it, and another component taps it', async () => {

@@ -14,6 +14,7 @@ import type {
 import type { FeedOptions, MediaFeed, MediaTap, TapOptions } from '../media-frames.js';
 import type { PerVariant } from '../variants.js';
 import type { MediaCore } from './media-core.js';
+import { isCurrent } from './current-transport.js';
 import { TapDelivery } from './tap-delivery.js';
 
 /** Everything in the calling thread: the simplest deployment, and the twin the workers are tested against. */
@@ -45,6 +46,10 @@ export class InProcessEngine implements MediaEngine {
 }
 
 class InProcessRoom implements MediaRoom {
+  /** Number of each peer's transport. */
+  private readonly transports = new Map<string, number>();
+  private lastTransport = 0;
+
   constructor(
     private readonly core: MediaCore,
     private readonly room: ForwardingRoom,
@@ -56,7 +61,9 @@ class InProcessRoom implements MediaRoom {
   }
 
   openTransport(peerId: string, relay: RelayCredentials): void {
-    this.room.openTransport(peerId, relay);
+    this.lastTransport += 1;
+    this.transports.set(peerId, this.lastTransport);
+    this.room.openTransport(peerId, relay, this.lastTransport);
   }
 
   negotiate(peerId: string, negotiation: TransportNegotiation): Promise<void> {
@@ -69,7 +76,12 @@ class InProcessRoom implements MediaRoom {
   }
 
   closeTransport(peerId: string): void {
+    this.transports.delete(peerId);
     this.room.closeTransport(peerId);
+  }
+
+  isCurrent(event: MediaRoomEvent): boolean {
+    return isCurrent(event, (peerId) => this.transports.get(peerId));
   }
 
   setTargetVariant(peerId: string, trackId: string, variant: Variant): void {

@@ -10,6 +10,7 @@ import type {
 import type { FeedOptions, MediaFeed, MediaTap, TapOptions } from '../media-frames.js';
 import type { PerVariant } from '../variants.js';
 import type { MediaWorker } from './media-worker.js';
+import { isCurrent } from './current-transport.js';
 import { RemoteFrames } from './remote-frames.js';
 
 export interface RemoteRoomOptions {
@@ -27,7 +28,8 @@ export interface RemoteRoomOptions {
 
 /** A room on a worker. */
 export class RemoteRoom implements MediaRoom {
-  private readonly users = new Map<string, string>();
+  /** By peer: the relay user of its transport, and the transport's number. */
+  private readonly transportOf = new Map<string, { username: string; transport: number }>();
   private closed: Promise<void> | undefined;
   readonly frames: RemoteFrames;
 
@@ -44,7 +46,7 @@ export class RemoteRoom implements MediaRoom {
   }
 
   get transports(): number {
-    return this.users.size;
+    return this.transportOf.size;
   }
 
   onEvent(event: MediaRoomEvent): void {
@@ -64,9 +66,10 @@ export class RemoteRoom implements MediaRoom {
     if (this.closed !== undefined) return;
     const { worker, room } = this.options;
     this.dropUser(peerId);
-    this.users.set(peerId, relay.username);
+    const transport = worker.newNumber();
+    this.transportOf.set(peerId, { username: relay.username, transport });
     this.options.routeUser(relay.username, worker);
-    worker.post({ type: 'openTransport', room, peerId, relay });
+    worker.post({ type: 'openTransport', room, peerId, transport, relay });
   }
 
   async negotiate(peerId: string, negotiation: TransportNegotiation): Promise<void> {
@@ -78,6 +81,10 @@ export class RemoteRoom implements MediaRoom {
     this.dropUser(peerId);
     const { worker, room } = this.options;
     worker.post({ type: 'closeTransport', room, peerId });
+  }
+
+  isCurrent(event: MediaRoomEvent): boolean {
+    return isCurrent(event, (peerId) => this.transportOf.get(peerId)?.transport);
   }
 
   setTargetVariant(peerId: string, trackId: string, variant: Variant): void {
@@ -122,15 +129,15 @@ export class RemoteRoom implements MediaRoom {
   }
 
   private forget(): void {
-    for (const username of this.users.values()) this.options.routeUser(username, undefined);
-    this.users.clear();
+    for (const { username } of this.transportOf.values()) this.options.routeUser(username, undefined);
+    this.transportOf.clear();
     this.options.onClosed();
   }
 
   private dropUser(peerId: string): void {
-    const username = this.users.get(peerId);
-    if (username === undefined) return;
-    this.users.delete(peerId);
-    this.options.routeUser(username, undefined);
+    const known = this.transportOf.get(peerId);
+    if (known === undefined) return;
+    this.transportOf.delete(peerId);
+    this.options.routeUser(known.username, undefined);
   }
 }

@@ -81,7 +81,7 @@ function handle(core: MediaCore, message: ToWorker): unknown {
       return;
     }
     case 'openTransport':
-      return rooms.get(message.room)?.openTransport(message.peerId, message.relay);
+      return rooms.get(message.room)?.openTransport(message.peerId, message.relay, message.transport);
     case 'negotiate':
       return roomOf(message.room).negotiate(message.peerId, message.negotiation);
     case 'closeTransport':

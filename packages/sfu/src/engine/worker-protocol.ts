@@ -19,7 +19,7 @@ export interface WorkerSettings {
 export type ToWorker =
   | { type: 'openRoom'; call: number; room: number; roomId: string }
   | { type: 'closeRoom'; call: number; room: number }
-  | { type: 'openTransport'; room: number; peerId: string; relay: RelayCredentials }
+  | { type: 'openTransport'; room: number; peerId: string; transport: number; relay: RelayCredentials }
   | { type: 'negotiate'; call: number; room: number; peerId: string; negotiation: TransportNegotiation }
   | { type: 'closeTransport'; room: number; peerId: string }
   | { type: 'setTargetVariant'; room: number; peerId: string; trackId: string; variant: Variant }

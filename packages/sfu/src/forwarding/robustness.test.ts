@@ -38,7 +38,7 @@ describe('faults and garbage', () => {
     expect(good.packets).toHaveLength(6);
     expect(bad.packets).toHaveLength(2);
     const failed = world.events.filter(({ type }) => type === 'transportFailed');
-    expect(failed).toEqual([{ type: 'transportFailed', peerId: 'bad', reason: 'Internal server error' }]);
+    expect(failed).toEqual([{ type: 'transportFailed', peerId: 'bad', reason: 'Internal server error', transport: 0 }]);
   });
 
   test('random packets and reports are refused without a throw', () => {

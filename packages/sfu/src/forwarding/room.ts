@@ -38,14 +38,15 @@ export class ForwardingRoom {
     return this.transports.get(peerId);
   }
 
-  /** A transport the peer had before is closed: the newer connection is the true one. */
-  openTransport(peerId: string, relay: RelayCredentials): void {
+  /** A transport the peer had before is closed: the newer connection is the true one. News of it bear its number. */
+  openTransport(peerId: string, relay: RelayCredentials, number = 0): void {
     this.closeTransport(peerId);
     try {
       const transport = new RoomTransport(this.context, {
         peerId,
         relay,
-        emit: this.onEvent,
+        // What is heard on a track is news of the track.
+        emit: (event) => this.onEvent(event.type === 'voiceActivity' ? event : { ...event, transport: number }),
         slotLive: (slot) => this.slotLive(slot),
         slotGone: (slot) => this.slotGone(slot),
       });
@@ -53,7 +54,7 @@ export class ForwardingRoom {
     } catch (error) {
       // Another peer has the same relay user, or the port is closing: this peer's trouble alone.
       this.context.world.log.error('media.transport_refused', { roomId: this.roomId, peerId, error });
-      this.onEvent({ type: 'transportFailed', peerId, reason: 'Internal server error' });
+      this.onEvent({ type: 'transportFailed', peerId, reason: 'Internal server error', transport: number });
     }
   }
 

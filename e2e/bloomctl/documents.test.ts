@@ -1,6 +1,7 @@
 // Every command as a program reads it: its document is held against the published schema, with nothing left over.
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { findChromium } from '../harness/chromium.js';
@@ -68,11 +69,12 @@ describe('documents', () => {
       options: { registrarCredentials: { address: '127.0.0.1:9', username: 'u', password: secrets.sipPassword } },
     });
     const { id } = component.data;
-    expect((await documentOf('components', 'components')).components).toHaveLength(1);
+    const { components } = await documentOf('components', 'components');
+    expect(components.map((one: { id: string }) => one.id)).toContain(id);
     await documentOf('component', 'component', 'kitchen', id);
     const rooms = await documentOf('rooms', 'rooms');
     expect(rooms.rooms.map((room: { id: string }) => room.id).toSorted()).toEqual(['hall', 'kitchen']);
-    expect((await documentOf('room', 'room', 'kitchen')).componentList).toHaveLength(1);
+    expect((await documentOf('room', 'room', 'kitchen')).componentList).not.toEqual([]);
   });
 
   test('of actors', async () => {
@@ -177,7 +179,9 @@ describe('documents', () => {
 });
 
 test('there is a document of every kind', () => {
-  const unseen = [...schemas.keys()].filter((kind) => !seen.has(kind) && !['trace', 'log-stream'].includes(kind));
+  const unseen = [...schemas.keys()].filter(
+    (kind) => !seen.has(kind) && !['trace', 'log-stream', 'schemas'].includes(kind),
+  );
   expect(unseen).toEqual(findChromium() ? [] : ['peer', 'pcap']);
 });
 
@@ -196,35 +200,25 @@ test('no view tells a secret: cookie, keys, passwords, tokens', async () => {
     ['ps', '--all'],
     ['trace', 'rooms/**', '--within', '300ms'],
   ];
-  const { nodes } = await trio.document('actors', '--all', '--limit', '1000');
-  for (const { node, actors } of nodes) {
-    for (const { path } of actors) {
-      for (const command of ['state', 'actor', 'mailbox']) {
-        looks.push([
-          command,
-          path,
-          '--on',
-          node,
-          ...(command === 'actor' ? [] : ['--depth', '10', '--bytes', '65536']),
-        ]);
-      }
-    }
+  for (const path of ['rooms', 'rooms/kitchen', `rooms/kitchen/peers/${added.id}`]) {
+    looks.push(['state', path, '--depth', '10', '--bytes', '65536'], ['mailbox', path], ['actor', path]);
   }
   const told: string[] = [];
   // A few at a time: each is a program of its own.
   for (let at = 0; at < looks.length; at += 4) {
     const answers = await Promise.all(looks.slice(at, at + 4).map((args) => trio.run([...args, '--json'])));
     for (const { code, out, err } of answers) {
-      // Actors come and go.
-      expect([0, 65]).toContain(code);
+      expect([code, err]).toEqual([0, expect.not.stringContaining('bloomctl:')]);
       told.push(out, err);
     }
   }
-  const { code } = await trio.run(['dump', 'a', '-o', 'secret.dump']);
-  expect(code).toBe(0);
-  const dump = await unzipped(join(trio.folder, 'secret.dump'));
+  // The state of every actor is in there, too.
+  for (const label of LABELS) {
+    expect((await trio.run(['dump', label, '-o', `${label}.secret.dump`])).code).toBe(0);
+    told.push(gunzipSync(readFileSync(join(trio.folder, `${label}.secret.dump`))).toString());
+  }
   socket.socket.close();
-  const everything = [...told, dump].join('\n');
+  const everything = told.join('\n');
   expect(everything).toContain('kitchen');
   for (const [name, secret] of Object.entries({ ...secrets, peerToken: token })) {
     for (const shape of [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')]) {
@@ -232,8 +226,3 @@ test('no view tells a secret: cookie, keys, passwords, tokens', async () => {
     }
   }
 });
-
-async function unzipped(file: string): Promise<string> {
-  const { gunzipSync } = await import('node:zlib');
-  return gunzipSync(readFileSync(file)).toString();
-}

@@ -13,9 +13,8 @@ function document<S extends z.ZodRawShape>(kind: string, shape: S) {
 
 /** One document of each kind, as a strict JSON schema would have it. */
 export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
-  const { requests, streams } = await loadSchemas();
+  const { requests: answer, streams } = await loadSchemas();
   const node = z.string();
-  const { answer } = { answer: requests };
   const several = (kind: 'actors' | 'ps' | 'faults') => ({
     asked,
     unreachable,
@@ -78,8 +77,9 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
     'link-cut': { asked, ...answer['link-cut'].answer.shape },
     faults: several('faults'),
     actors: several('actors'),
-    actor: { asked, node, ...answer.actor.answer.shape },
-    state: { asked, node, ...answer.state.answer.shape },
+    // `kind` says what the document is; what kind an actor is has another name there.
+    actor: { asked, node, behaviour: z.string(), ...answer.actor.answer.omit({ kind: true }).shape },
+    state: { asked, node, behaviour: z.string(), ...answer.state.answer.omit({ kind: true }).shape },
     mailbox: { asked, node, ...answer.mailbox.answer.shape },
     path: { asked, ...answer.path.answer.shape },
     kill: { asked, node, ...answer.kill.answer.shape },

@@ -38,11 +38,6 @@ export class Output {
     else this.#out.write(`${JSON.stringify({ kind, v: DOCUMENT_VERSION, ...fields })}\n`);
   }
 
-  /** One of many, in a line of its own in all formats. */
-  item(kind: string, fields: object, view: (screen: Screen) => readonly string[]): void {
-    this.answer(kind, fields, view);
-  }
-
   lines(lines: readonly string[]): void {
     if (lines.length > 0) this.#out.write(`${lines.join('\n')}\n`);
   }

@@ -57,7 +57,9 @@ export function actorCommands({ program, run }: Commands): void {
     .action(
       run<{ on?: string }>(async (context, [id = ''], { on }) => {
         const { asked, node, answer } = await context.ask('actor', { id }, await context.on(on));
-        context.output.answer('actor', { asked, node, ...answer }, (screen) =>
+        // `kind` is what the document is.
+        const { kind: behaviour, ...rest } = answer;
+        context.output.answer('actor', { asked, node, behaviour, ...rest }, (screen) =>
           actorView(answer, node, context.world.now(), screen),
         );
       }),
@@ -72,8 +74,8 @@ export function actorCommands({ program, run }: Commands): void {
       run<Cut & { path?: string }>(async (context, [id = ''], { on, path = null, depth, bytes }) => {
         const fields = { id, path, depth, bytes };
         const { asked, node, answer } = await context.ask('state', fields, await context.on(on));
-        const { path: actor, ...rest } = answer;
-        context.output.answer('state', { asked, node, path: actor, ...rest }, (screen) =>
+        const { kind: behaviour, ...rest } = answer;
+        context.output.answer('state', { asked, node, behaviour, ...rest }, (screen) =>
           stateView(answer, node, screen),
         );
       }),

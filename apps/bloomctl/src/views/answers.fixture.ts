@@ -426,6 +426,7 @@ export const room: AnswerOf<'room'> = {
   componentList: [
     {
       room: 'kitchen',
+      node: B,
       id: 'recording-1',
       type: 'recording',
       properties: { pathPrefix: 'kitchen', credentials: '********' },
@@ -507,7 +508,7 @@ export const peer: AnswerOf<'peer'> = {
 
 export const components: AnswerOf<'components'> = {
   total: 1,
-  components: room.componentList.map((component) => ({ ...component, node: B })),
+  components: room.componentList,
   unreachable: [{ name: C, reason: 'no link' }],
 };
 

@@ -64,8 +64,12 @@ export class Program {
 
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const gone = once(this.#child, 'exit');
     this.#child.kill(signal);
-    await once(this.#child, 'exit');
+    // Some wait for their calls to end.
+    const overdue = setTimeout(() => this.#child.kill('SIGKILL'), 3000);
+    await gone;
+    clearTimeout(overdue);
   }
 }
 
@@ -138,6 +142,8 @@ export interface BaresipOptions {
   registrar: string;
   /** A WAV file that it plays to its callers. */
   play: string;
+  /** Default: G.711. */
+  codec?: 'opus';
 }
 
 /** A phone that answers every call; what it hears is written to WAV files in its folder. */
@@ -151,7 +157,7 @@ export async function startBaresip(host: Host, folder: string, options: BaresipO
       `audio_player aufile,${join(folder, 'heard.wav')}`,
       `audio_source aufile,${options.play}`,
       `module_path ${modules}`,
-      'module g711.so',
+      options.codec === 'opus' ? 'module opus.so' : 'module g711.so',
       'module aufile.so',
       'module sndfile.so',
       `snd_path ${folder}`,

@@ -66,6 +66,10 @@ const reinvite = (sequence: number, direction: string) =>
 /** Rings a moment, answers, echoes the sound, and waits for the BYE. */
 export const answers = `${header}${receiveInvite}${answer('180 Ringing')}${wait(100)}${withSdp('200 OK')}${receive('ACK')}${receive('BYE')}${plain('200 OK')}${end}`;
 
+/** Answers, and leaves its sound to somebody else. */
+export const answersAt = (address: string, port: number) =>
+  answers.replace('[media_ip]', address).replace('[media_port]', String(port));
+
 /** Refuses. */
 export const refuses = (status: string, more = '') =>
   `${header}${receiveInvite}${answer('180 Ringing')}${answer(status, more)}${receive('ACK')}${end}`;

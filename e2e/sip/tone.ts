@@ -2,14 +2,15 @@ import { readFileSync, writeFileSync } from 'node:fs';
 
 const rate = 8000;
 
-/** Gives one frame of 20 ms of a sine after the other, 8 kHz. */
-export function toneFrames(hertz: number, level = 8000): () => Int16Array {
+/** Gives one frame of 20 ms of a sine after the other. */
+export function toneFrames(hertz: number, level = 8000, sampleRate = rate): () => Int16Array {
+  const length = sampleRate / 50;
   let at = 0;
   return () => {
-    const frame = Int16Array.from({ length: 160 }, (_, index) =>
-      Math.round(level * Math.sin((2 * Math.PI * hertz * (at + index)) / rate)),
+    const frame = Int16Array.from({ length }, (_, index) =>
+      Math.round(level * Math.sin((2 * Math.PI * hertz * (at + index)) / sampleRate)),
     );
-    at += 160;
+    at += length;
     return frame;
   };
 }
@@ -41,26 +42,38 @@ export function frequencyOf(samples: Int16Array, sampleRate = rate): number {
   return first === undefined || crossings === 0 ? 0 : (crossings * sampleRate) / (last - first);
 }
 
-export function writeWav(path: string, samples: Int16Array): void {
+export interface WavFormat {
+  rate: number;
+  /** Two: both are the same. */
+  channels: 1 | 2;
+}
+
+export function writeWav(path: string, samples: Int16Array, format: WavFormat = { rate, channels: 1 }): void {
+  const { channels } = format;
+  const data = new Int16Array(samples.length * channels);
+  for (let at = 0; at < data.length; at += 1) data[at] = samples[Math.floor(at / channels)] as number;
   const header = Buffer.alloc(44);
   header.write('RIFF', 0);
-  header.writeUInt32LE(36 + samples.length * 2, 4);
+  header.writeUInt32LE(36 + data.byteLength, 4);
   header.write('WAVEfmt ', 8);
   header.writeUInt32LE(16, 16);
   header.writeUInt16LE(1, 20);
-  header.writeUInt16LE(1, 22);
-  header.writeUInt32LE(rate, 24);
-  header.writeUInt32LE(rate * 2, 28);
-  header.writeUInt16LE(2, 32);
+  header.writeUInt16LE(channels, 22);
+  header.writeUInt32LE(format.rate, 24);
+  header.writeUInt32LE(format.rate * 2 * channels, 28);
+  header.writeUInt16LE(2 * channels, 32);
   header.writeUInt16LE(16, 34);
   header.write('data', 36);
-  header.writeUInt32LE(samples.length * 2, 40);
-  writeFileSync(path, Buffer.concat([header, Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength)]));
+  header.writeUInt32LE(data.byteLength, 40);
+  writeFileSync(path, Buffer.concat([header, Buffer.from(data.buffer)]));
 }
 
-/** The samples of a 16-bit mono file; whatever its header says of their number, what is there counts. */
+/** The samples of the first channel of a 16-bit file; whatever its header says of their number, what is there counts. */
 export function readWav(path: string): Int16Array {
   const data = readFileSync(path);
+  const step = 2 * data.readUInt16LE(22);
   const start = data.indexOf('data') + 8;
-  return Int16Array.from({ length: (data.length - start) >> 1 }, (_, index) => data.readInt16LE(start + index * 2));
+  return Int16Array.from({ length: Math.floor((data.length - start) / step) }, (_, index) =>
+    data.readInt16LE(start + index * step),
+  );
 }

@@ -1,0 +1,317 @@
+// Calls of a real node: what the API promises, whatever the provider and the phones do.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Api } from '../harness/api.js';
+import { nightly } from '../harness/stage.js';
+import { labUnavailable } from '../hosts/lab.js';
+import { commandOf, cpuSeconds, descendants, PhoneLab, Rooms, until } from './phone-lab.js';
+import { password, peersMissing } from './programs.js';
+import { answers, challengesForEver, hangsUp, holds, refuses, ringsUntilCancelled } from './scenarios.js';
+
+// Real programs on a busy machine.
+jest.setTimeout(60_000);
+
+const reason = labUnavailable() ?? peersMissing();
+if (reason) console.warn(`*** SKIPPED: no calls of rooms to real phones here: ${reason}`);
+
+(reason ? describe.skip : describe)('a room and the telephone', () => {
+  let phones: PhoneLab;
+  let rooms: Rooms;
+  /** Nodes that a test has for itself. */
+  const others: Rooms[] = [];
+  let registrar: string;
+
+  beforeAll(async () => {
+    phones = await PhoneLab.open();
+    registrar = phones.proxy.address;
+    rooms = await Rooms.start(phones.nodeEnv);
+  });
+  afterEach(async () => {
+    await rooms.clear();
+    await Promise.all(others.splice(0).map((other) => other.stop()));
+    await phones.clear();
+  });
+  afterAll(async () => {
+    await rooms?.stop();
+    await phones?.close();
+  });
+
+  async function another(env: Record<string, string> = {}): Promise<Rooms> {
+    const other = await Rooms.start({ ...phones.nodeEnv, ...env });
+    others.push(other);
+    return other;
+  }
+
+  const processes = () => descendants(rooms.node.pid).filter((pid) => commandOf(pid).includes('phone-main'));
+
+  test('calls, has the phone as a track, and hangs up; the next call is another track', async () => {
+    const room = await rooms.room();
+    const { id, properties } = await rooms.phone(room, registrar);
+    expect(properties).toEqual({ registrarCredentials: { address: registrar, username: 'room', password } });
+    for (const call of [1, 2]) {
+      const other = await phones.sipp(answers);
+      await rooms.sdk.dial(room, id, '+49 (30) 123-45.6');
+      await rooms.logs(id, 'sip.answered');
+      await until('the track', () => rooms.of(id).filter((type) => type === 'trackAdded').length === call);
+      const { components } = await rooms.sdk.getRoom(room);
+      expect(components[0]?.tracks).toEqual([{ id: expect.any(String), type: 'audio', metadata: null }]);
+      await rooms.sdk.hangUp(room, id);
+      expect(await other.exit()).toBe(0);
+      await until('its end', () => rooms.of(id).filter((type) => type === 'trackRemoved').length === call);
+    }
+    expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved', 'trackAdded', 'trackRemoved']);
+    const tracks = rooms.events.flatMap((event) => (event.type === 'trackAdded' ? [event.track.id] : []));
+    expect(new Set(tracks).size).toBe(tracks.length);
+    expect(await rooms.logs(id, 'sip.call_ended')).toMatchObject({ number: '+4930123456', reason: 'hung_up' });
+    await rooms.sdk.hangUp(room, id);
+    await until('no process to be left', () => processes().length === 0);
+  });
+
+  test('a wrong password is told in the log, with the answer of the provider, and the component stays', async () => {
+    const room = await rooms.room();
+    const { id } = await rooms.phone(room, registrar, 'wrong-horse');
+    expect(await rooms.logs(id, 'sip.registration_failed')).toMatchObject({
+      answer: '401 Unauthorized',
+      reason: 'unauthorized',
+    });
+    await rooms.sdk.dial(room, id, '123');
+    expect(await rooms.logs(id, 'sip.call_failed')).toMatchObject({ answer: expect.stringMatching(/^407 /) });
+    expect((await rooms.sdk.getRoom(room)).components).toHaveLength(1);
+    expect(rooms.of(id)).toEqual([]);
+    expect(rooms.node.log()).not.toContain('wrong-horse');
+  });
+
+  test('a registrar that challenges for ever is left alone', async () => {
+    await phones.sipp(challengesForEver);
+    const room = await rooms.room();
+    const { id } = await rooms.phone(room, phones.trunk.address);
+    expect(await rooms.logs(id, 'sip.registration_failed')).toMatchObject({ reason: 'unauthorized' });
+    expect(rooms.of(id)).toEqual([]);
+  });
+
+  test('a registrar that is not there is told, and the room does without', async () => {
+    const room = await rooms.room();
+    const { id } = await rooms.phone(room, `${phones.desk.address}:9`);
+    expect((await rooms.sdk.getRoom(room)).components).toHaveLength(1);
+    await rooms.sdk.hangUp(room, id);
+    await rooms.sdk.deleteComponent(room, id);
+  });
+
+  test.each([
+    ['486 Busy Here', 'busy'],
+    ['603 Decline', 'declined'],
+    ['480 Temporarily Unavailable', 'unavailable'],
+    ['408 Request Timeout', 'no_answer'],
+    ['503 Service Unavailable', 'server_error'],
+  ])('%s: the call is over and the next one can be made', async (status, expected) => {
+    const room = await rooms.room();
+    const { id } = await rooms.phone(room, registrar);
+    const other = await phones.sipp(refuses(status));
+    await rooms.sdk.dial(room, id, '200');
+    expect(await rooms.logs(id, 'sip.call_failed')).toMatchObject({ number: '200', reason: expected });
+    expect(await other.exit()).toBe(0);
+    await rooms.sdk.dial(room, id, '404');
+    await until('the second call', () =>
+      rooms.log(id).some((line) => line.message === 'sip.call_failed' && line.metadata['answer'] === '404 Not Found'),
+    );
+    expect(rooms.of(id)).toEqual([]);
+  });
+
+  test('hung up while it rings, the call is cancelled', async () => {
+    const room = await rooms.room();
+    const { id } = await rooms.phone(room, registrar);
+    const other = await phones.sipp(ringsUntilCancelled);
+    await rooms.sdk.dial(room, id, '200');
+    await rooms.logs(id, 'sip.ringing');
+    await rooms.sdk.hangUp(room, id);
+    expect(await other.exit()).toBe(0);
+    expect(await rooms.logs(id, 'sip.call_ended')).toMatchObject({ reason: 'cancelled' });
+    expect(rooms.of(id)).toEqual([]);
+  });
+
+  test('is heard before the answer, and the other side hangs up', async () => {
+    const room = await rooms.room();
+    const { id } = await rooms.phone(room, registrar);
+    const other = await phones.sipp(hangsUp);
+    await rooms.sdk.dial(room, id, '200');
+    expect(await other.exit()).toBe(0);
+    await rooms.tells(id, 'trackRemoved');
+    expect(await rooms.logs(id, 'sip.call_ended')).toMatchObject({ reason: 'remote_hung_up' });
+    expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved']);
+  });
+
+  test('on hold and taken back, the phone keeps its track', async () => {
+    const room = await rooms.room();
+    const { id } = await rooms.phone(room, registrar);
+    const other = await phones.sipp(holds);
+    await rooms.sdk.dial(room, id, '200');
+    expect(await other.exit()).toBe(0);
+    await rooms.tells(id, 'trackRemoved');
+    const told = rooms.log(id).map((line) => line.message);
+    expect(told.filter((message) => /held|resumed/.test(message))).toEqual(['sip.held', 'sip.resumed']);
+    expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved']);
+  });
+
+  test('one call at a time: a second number is not dialled, and after hanging up it is', async () => {
+    const room = await rooms.room();
+    const { id } = await rooms.phone(room, registrar);
+    const other = await phones.sipp(answers, 2);
+    await rooms.sdk.dial(room, id, '200');
+    await rooms.tells(id, 'trackAdded');
+    await rooms.sdk.dial(room, id, '300');
+    expect(await rooms.logs(id, 'sip.dial_ignored')).toMatchObject({ number: '300' });
+    await rooms.sdk.hangUp(room, id);
+    await rooms.sdk.dial(room, id, '400');
+    await until('the second call', () => rooms.log(id).filter((line) => line.message === 'sip.answered').length === 2);
+    await rooms.sdk.hangUp(room, id);
+    expect(await other.exit()).toBe(0);
+    const dialled = rooms.log(id).filter((line) => line.message === 'sip.dialling');
+    expect(dialled.map((line) => line.metadata['number'])).toEqual(['200', '400']);
+  });
+
+  test('what is no number ends the component, and only that', async () => {
+    const room = await rooms.room();
+    const { id } = await rooms.phone(room, registrar);
+    await rooms.sdk.dial(room, id, 'five');
+    await rooms.tells(id, 'componentCrashed');
+    const { components } = await rooms.sdk.getRoom(room);
+    expect(components).toEqual([]);
+  });
+
+  test('a registrar that was restarted is no reason not to call', async () => {
+    const room = await rooms.room();
+    const { id } = await rooms.phone(room, registrar);
+    await rooms.logs(id, 'sip.registered');
+    await phones.restartRegistrar();
+    const other = await phones.sipp(answers);
+    await rooms.sdk.dial(room, id, '200');
+    await rooms.tells(id, 'trackAdded');
+    await rooms.sdk.hangUp(room, id);
+    expect(await other.exit()).toBe(0);
+  });
+
+  test('with the room ends the call, and the provider is told that nobody is there any more', async () => {
+    const room = await rooms.room();
+    const { id } = await rooms.phone(room, registrar);
+    const other = await phones.sipp(answers);
+    await rooms.sdk.dial(room, id, '200');
+    await rooms.tells(id, 'trackAdded');
+    const before = performance.now();
+    await rooms.sdk.deleteRoom(room);
+    expect(performance.now() - before).toBeLessThan(1000);
+    expect(await other.exit()).toBe(0);
+    await rooms.logs(id, 'sip.unregistered');
+    await until('RoomDeleted', () => rooms.events.at(-1)?.type === 'roomDeleted');
+    expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved']);
+  });
+
+  test.each(['SIGKILL', 'SIGABRT', 'SIGSTOP'] as const)(
+    '%s to the process of a call costs the component',
+    async (signal) => {
+      const room = await rooms.room();
+      const { id } = await rooms.phone(room, registrar);
+      const other = await phones.sipp(answers);
+      await rooms.sdk.dial(room, id, '200');
+      await rooms.tells(id, 'trackAdded');
+      const [pid] = processes();
+      process.kill(pid as number, signal);
+      await rooms.tells(id, 'componentCrashed', 15_000);
+      expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved', 'componentCrashed']);
+      // The other side is not left hanging, and the room goes on.
+      expect(await other.exit()).toBe(0);
+      expect((await rooms.sdk.getRoom(room)).components).toEqual([]);
+      await until('no process to be left', () => processes().length === 0);
+    },
+  );
+
+  test('a phone whose sound stops coming is hung up on', async () => {
+    if (!nightly) return;
+    const room = await rooms.room();
+    const { id } = await rooms.phone(room, registrar);
+    const other = await phones.sipp(answers);
+    await rooms.sdk.dial(room, id, '200');
+    await rooms.tells(id, 'trackAdded');
+    await other.stop('SIGKILL');
+    await rooms.tells(id, 'trackRemoved', 45_000);
+    expect(await rooms.logs(id, 'sip.call_ended')).toMatchObject({ reason: 'media_timeout' });
+  });
+
+  test('the API answers as it is described', async () => {
+    const api = new Api(rooms.node.url);
+    const room = await rooms.room();
+    const add = async (options: unknown) => {
+      const { status, body } = await api.request('POST', `/room/${room}/component`, { type: 'sip', options });
+      return [status, body.errors];
+    };
+    expect(await add({})).toEqual([400, 'Required field "registrarCredentials" missing']);
+    const whole = { address: registrar, username: 'room', password };
+    for (const field of ['address', 'username', 'password']) {
+      const registrarCredentials = { ...whole, [field]: undefined };
+      expect(await add({ registrarCredentials })).toEqual([400, `Required field "${field}" missing`]);
+    }
+    for (const address of ['', 'a b', 'host:0', 'host:70000', 'http://x', 5])
+      expect(await add({ registrarCredentials: { ...whole, address } })).toEqual([
+        400,
+        'Invalid request body structure',
+      ]);
+    const { id } = await rooms.phone(room, registrar);
+    const refusal = await api.request('POST', `/room/${room}/component/${id}/subscribe`, { origins: [] });
+    expect([refusal.status, refusal.body.errors]).toEqual([
+      400,
+      'Subscribe mode is supported only for HLS and Recording components',
+    ]);
+    expect((await api.request('DELETE', `/sip/${room}/${id}/call`)).status).toBe(204);
+    const structure = await api.request('POST', `/sip/${room}/${id}/call`, {});
+    expect([structure.status, structure.body.errors]).toEqual([400, 'Invalid request body structure']);
+    await rooms.sdk.deleteComponent(room, id);
+    const gone = await api.request('POST', `/sip/${room}/${id}/call`, { phoneNumber: '1' });
+    expect([gone.status, gone.body.errors]).toEqual([400, `Component ${id} does not exist`]);
+  });
+
+  test('twenty calls in twenty rooms, each with sound both ways, cost less than half a core', async () => {
+    const other = await phones.sipp(answers, 20);
+    const own = await another({ JF_RESOURCES_BASE_PATH: join(phones.folder, 'resources') });
+    const sources = join(phones.folder, 'resources', 'file_component_sources');
+    mkdirSync(sources, { recursive: true });
+    const speech = ['-f', 'lavfi', '-i', 'sine=440:duration=60', '-c:a', 'libopus', join(sources, 'tone.ogg')];
+    execFileSync('ffmpeg', ['-v', 'error', ...speech]);
+    const calls = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const room = await own.room();
+        await own.sdk.addComponent(room, 'file', { filePath: 'tone.ogg' });
+        const { id } = await own.phone(room, registrar);
+        await own.sdk.dial(room, id, '200');
+        return { room, id };
+      }),
+    );
+    for (const { id } of calls) await own.tells(id, 'trackAdded', 30_000);
+    await new Promise((wait) => setTimeout(wait, 2000));
+    const all = [own.node.pid, ...descendants(own.node.pid)];
+    const used = () => all.map(cpuSeconds);
+    const [before, startedAt] = [used(), performance.now()];
+    await new Promise((wait) => setTimeout(wait, 6000));
+    const seconds = (performance.now() - startedAt) / 1000;
+    const each = used().map((now, at) => (now - (before[at] as number)) / seconds);
+    const cores = each.reduce((sum, one) => sum + one, 0);
+    const [node = 0, ...rest] = each.map((one) => Number(one.toFixed(3)));
+    console.info(`20 calls: ${cores.toFixed(2)} cores; the node ${node}, the others ${rest.join(' ')}`);
+    for (const { room, id } of calls) await own.sdk.hangUp(room, id);
+    expect(await other.exit()).toBe(0);
+    expect(cores).toBeLessThan(0.5);
+  });
+
+  test('a node that is asked to end hangs up first', async () => {
+    const own = await another();
+    const room = await own.room();
+    const { id } = await own.phone(room, registrar);
+    const other = await phones.sipp(answers);
+    await own.sdk.dial(room, id, '200');
+    await own.tells(id, 'trackAdded');
+    process.kill(own.node.pid, 'SIGTERM');
+    expect(await other.exit()).toBe(0);
+    await own.logs(id, 'sip.unregistered');
+    await until('the end of the node', () => own.node.log().includes('node.closed'), 4000);
+  });
+});

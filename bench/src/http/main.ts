@@ -1,12 +1,14 @@
 /**
  * `npm run bench:http -- [--only listing,mixed,subscribers] [--seconds 60] [--rooms 2000] [--rate 500] [--json file]`:
  * the HTTP API and the server websocket of one node process, which has one core for itself where the machine has two.
- * Ends with 1 when a target is missed.
+ * `--cluster 5 [--creations 200]` instead: creations per second through that many nodes, which share the machine with the
+ * client. Ends with 1 when a target is missed.
  */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
+import { measureCreations } from './creations.js';
 import { measureListing } from './listing.js';
 import { measureMixed } from './mixed.js';
 import { type BenchNode, startBenchNode } from './node.js';
@@ -19,6 +21,8 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '60' },
     rooms: { type: 'string', default: '2000' },
     rate: { type: 'string', default: '500' },
+    cluster: { type: 'string' },
+    creations: { type: 'string', default: '200' },
     json: { type: 'string' },
   },
 });
@@ -26,7 +30,7 @@ const seconds = Number(values.seconds);
 const eventSeconds = Math.min(20, seconds);
 const cores = availableParallelism();
 // The node on one core, this process on the others.
-const pinned = cores > 1 && spawnSync('taskset', ['-V']).status === 0;
+const pinned = values.cluster === undefined && cores > 1 && spawnSync('taskset', ['-V']).status === 0;
 if (pinned) spawnSync('taskset', ['-a', '-c', '-p', `1-${cores - 1}`, String(process.pid)]);
 
 const measurements: Record<string, readonly ((node: BenchNode) => Promise<Result[]>)[]> = {
@@ -40,7 +44,12 @@ const measurements: Record<string, readonly ((node: BenchNode) => Promise<Result
 
 const results: Result[] = [];
 const load = loadavg()[0] ?? 0;
-for (const name of values.only.split(',')) {
+if (values.cluster !== undefined) {
+  const options = { nodes: Number(values.cluster), rate: Number(values.creations), seconds: eventSeconds };
+  process.stderr.write(`creations through ${options.nodes} nodes ...\n`);
+  results.push(...(await measureCreations(options)));
+}
+for (const name of values.cluster === undefined ? values.only.split(',') : []) {
   const chosen = measurements[name];
   if (chosen === undefined) {
     console.error(`--only ${name}: unknown, choose from ${Object.keys(measurements).join(', ')}`);

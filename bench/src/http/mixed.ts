@@ -1,11 +1,11 @@
 import { cpuMicros, rss } from '../sfu/process.js';
 import { waitedMs } from './scheduler.js';
 import { Client, inParallel } from './client.js';
+import { paced } from './paced.js';
 import type { BenchNode } from './node.js';
 import { latencyText, type Result, summary } from './result.js';
 
 const ROOMS = 100;
-const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
 const mebibytes = (bytes: number): number => bytes / 1024 / 1024;
 
 /** Bytes, as the node itself reports them. */
@@ -60,10 +60,7 @@ class Mix {
   }
 }
 
-/**
- * `rate` requests per second for `seconds`, each started at its time whether or not the ones before have been answered;
- * latency counts from that time.
- */
+/** `rate` requests per second for `seconds`; latency counts from the moment at which each was due. */
 export async function measureMixed(
   node: BenchNode,
   { rate, seconds }: { rate: number; seconds: number },
@@ -77,38 +74,19 @@ export async function measureMixed(
     for (let warm = 0; warm < rate; warm += 1) await mix.next();
 
     const total = rate * seconds;
-    const latencies = new Float64Array(total);
     const memory: number[] = [];
     const heap: Promise<number>[] = [];
-    const failures: unknown[] = [];
-    const pending: Promise<void>[] = [];
     const cpuBefore = cpuMicros(node.pid);
     const waitedBefore = waitedMs(node.pid);
-    const startedAt = performance.now();
-    for (let sent = 0; sent < total; ) {
-      const due = Math.min(total, Math.floor(((performance.now() - startedAt) / 1_000) * rate) + 1);
-      for (; sent < due; sent += 1) {
-        const index = sent;
-        const plannedAt = startedAt + (index * 1_000) / rate;
-        pending.push(
-          mix.next().then(
-            () => {
-              latencies[index] = performance.now() - plannedAt;
-            },
-            (error: unknown) => {
-              failures.push(error);
-              latencies[index] = Number.POSITIVE_INFINITY;
-            },
-          ),
-        );
-        if (index % rate !== 0) continue;
+    const { latencies, failures, elapsedMs } = await paced({
+      rate,
+      seconds,
+      run: () => mix.next(),
+      everySecond: () => {
         memory.push(rss(node.pid));
         heap.push(heapUsed(node));
-      }
-      await sleep(1);
-    }
-    await Promise.all(pending);
-    const elapsedMs = performance.now() - startedAt;
+      },
+    });
     const cores = (cpuMicros(node.pid) - cpuBefore) / (elapsedMs * 1_000);
 
     const waited = (waitedMs(node.pid) - waitedBefore) / elapsedMs;

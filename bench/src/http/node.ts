@@ -21,7 +21,7 @@ export interface BenchNode {
   stop(): Promise<void>;
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((done) => probe.listen(0, address, done));
   const { port } = probe.address() as AddressInfo;
@@ -30,7 +30,10 @@ async function freePort(): Promise<number> {
 }
 
 /** A node as its own process, on the given core alone when the system has `taskset`. */
-export async function startBenchNode(core: number | undefined): Promise<BenchNode> {
+export async function startBenchNode(
+  core: number | undefined,
+  env: Readonly<Record<string, string>> = {},
+): Promise<BenchNode> {
   const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-http-'));
   const [port, metricsPort] = [await freePort(), await freePort()];
   const node = [process.execPath, '--max-semi-space-size=64', '--single-threaded-gc', main];
@@ -47,6 +50,7 @@ export async function startBenchNode(core: number | undefined): Promise<BenchNod
       JF_WEBRTC_TURN_PORT_RANGE: '0-0',
       JF_MEDIA_WORKERS: '1',
       JF_LOG_LEVEL: 'warning',
+      ...env,
     },
   });
   await server.until(async () => (await fetch(`http://${address}:${port}/health`)).status === 401);

@@ -53,6 +53,7 @@ export class TestMedia implements MediaEngine {
         close: async () => say(`closeTap ${trackId}`),
       }),
       stats: async () => ({ roomId, transports: [] }),
+      capturePackets: async () => undefined,
       close: async () => {
         this.emit.delete(roomId);
         say('close');

@@ -11,4 +11,5 @@ export type {
 } from './media-frames.js';
 export { MediaError, type MediaErrorCode } from './media-error.js';
 export { createMediaEngine, type MediaEngineOptions } from './engine/create-media-engine.js';
+export { readCapture } from './forwarding/packet-capture.js';
 export { bitratesOf, DEFAULT_BITRATES_BPS, VARIANTS } from './variants.js';

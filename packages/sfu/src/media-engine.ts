@@ -167,6 +167,24 @@ export interface RoomMediaStats {
   transports: readonly TransportStats[];
 }
 
+/** RTP packets of one transport, as `readCapture` takes them apart. */
+export interface CapturedPackets {
+  notes: Uint8Array;
+  /** Packets so far that found no room between two readings. */
+  dropped: number;
+}
+
+/** How one packet came or went, and its RTP header: never what is in it. */
+export interface CapturedPacket {
+  /** Milliseconds since the epoch, with fractions. */
+  atMs: number;
+  direction: 'in' | 'out';
+  /** Fixed part, contributing sources and extension. */
+  header: Uint8Array;
+  /** Of the whole packet, in bytes. */
+  length: number;
+}
+
 /** Totals of the engine, for metrics and for choosing a worker. */
 export interface EngineStats {
   rooms: number;
@@ -206,6 +224,11 @@ export interface MediaRoom {
   /** A component receives a track. */
   openTap(options: TapOptions): MediaTap;
   stats(): Promise<RoomMediaStats>;
+  /**
+   * The RTP headers of a peer's packets since the last call, for debugging; the first call begins. It ends when the
+   * transport closes, with `end`, or when nobody has asked for 5 s. undefined: the peer has no transport.
+   */
+  capturePackets(peerId: string, end?: boolean): Promise<CapturedPackets | undefined>;
   /** Closes every transport of the room. Idempotent. */
   close(): Promise<void>;
 }

@@ -9,6 +9,7 @@ export {
   type MediaPort,
   type MediaPortOptions,
   type MediaPortStats,
+  type PacketWatcher,
   type PathState,
   type PeerTransport,
   type PeerTransportHandlers,

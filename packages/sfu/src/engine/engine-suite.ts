@@ -13,6 +13,7 @@ import {
   SyntheticSource,
   videoSlot,
 } from '../testing/synthetic-media.js';
+import { readCapture } from '../forwarding/packet-capture.js';
 import { RelayClient } from '../testing/relay-client.js';
 import { WireClient } from '../testing/wire-client.js';
 
@@ -158,6 +159,39 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       await wish;
       feed.close();
       feed.close();
+    });
+
+    test('the headers of packets can be captured, from both ends, and no more than headers', async () => {
+      const { room, client } = await openRoom('capture');
+      const publisher = await client('pub');
+      const viewer = await client('sub');
+      await publisher.cycle({ inbound: [inboundVideo('cam')] });
+      await viewer.cycle({ outbound: [videoSlot('cam')] });
+      const video = camera(0x101);
+      for (const packet of video.vp8Frame({ key: true })) publisher.send(packet);
+      await viewer.until(() => viewer.rtp.length === 2);
+      const before = await room.capturePackets('pub');
+      expect(before).toMatchObject({ dropped: 0, notes: { length: 0 } });
+      await room.capturePackets('sub');
+      for (const packet of video.vp8Frame({ packets: 3, size: 1000 })) publisher.send(packet);
+      await viewer.until(() => viewer.rtp.length === 5);
+      const read = async (peerId: string) => [...readCapture((await room.capturePackets(peerId))!.notes)];
+      const [received, sent] = [await read('pub'), (await read('sub')).filter(({ length }) => length > 1_000)];
+      expect(received.map(({ direction }) => direction)).toEqual(['in', 'in', 'in']);
+      expect(sent.map(({ direction }) => direction)).toEqual(['out', 'out', 'out']);
+      for (const { header, length, atMs } of [...received, ...sent]) {
+        expect(header.length).toBeLessThan(60);
+        expect(length).toBeGreaterThan(1_000);
+        expect(Math.abs(atMs - Date.now())).toBeLessThan(60_000);
+      }
+      const ssrcs = (packets: typeof received) => packets.map(({ header }) => Buffer.from(header).readUInt32BE(8));
+      expect(ssrcs(received)).toEqual([0x101, 0x101, 0x101]);
+      expect(ssrcs(sent)).toEqual(viewer.rtp.slice(2).map(({ header }) => header.ssrc));
+      expect((await room.capturePackets('sub', true))?.notes.length).toBe(0);
+      for (const packet of video.vp8Frame({})) publisher.send(packet);
+      await viewer.until(() => viewer.rtp.length >= 7);
+      expect((await room.capturePackets('sub', true))?.notes.length).toBe(0);
+      expect(await room.capturePackets('nobody')).toBeUndefined();
     });
 
     test('the publisher is asked for a keyframe and told what arrived', async () => {

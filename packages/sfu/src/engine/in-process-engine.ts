@@ -1,6 +1,7 @@
 import type { RelayRoute } from '@bloom/webrtc';
 import type { ForwardingRoom } from '../forwarding/room.js';
 import type {
+  CapturedPackets,
   EngineStats,
   MediaEndpoint,
   MediaEngine,
@@ -124,6 +125,10 @@ class InProcessRoom implements MediaRoom {
         return delivery.idle();
       },
     };
+  }
+
+  capturePackets(peerId: string, end = false): Promise<CapturedPackets | undefined> {
+    return Promise.resolve(this.room.capturePackets(peerId, end));
   }
 
   stats(): Promise<RoomMediaStats> {

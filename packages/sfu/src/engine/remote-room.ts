@@ -1,4 +1,5 @@
 import type {
+  CapturedPackets,
   MediaEndpoint,
   MediaRoom,
   MediaRoomEvent,
@@ -108,6 +109,11 @@ export class RemoteRoom implements MediaRoom {
 
   openTap(options: TapOptions): MediaTap {
     return this.frames.openTap(options);
+  }
+
+  async capturePackets(peerId: string, end = false): Promise<CapturedPackets | undefined> {
+    const { worker, room } = this.options;
+    return (await worker.call({ type: 'capturePackets', room, peerId, end })) as CapturedPackets | undefined;
   }
 
   async stats(): Promise<RoomMediaStats> {

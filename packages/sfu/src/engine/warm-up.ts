@@ -101,6 +101,7 @@ function idleTransport(id: string, sendSession: SrtpSendSession): PeerTransport 
     },
     sendSession,
     sink: { headroom: 0, send: () => true },
+    watchPackets: () => undefined,
     negotiate: () => undefined,
     sendRtp: () => true,
     sendRtcp: () => true,

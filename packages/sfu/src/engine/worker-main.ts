@@ -123,6 +123,8 @@ function handle(core: MediaCore, message: ToWorker): unknown {
       if (tap !== undefined) rooms.get(message.room)?.closeTap(tap);
       return;
     }
+    case 'capturePackets':
+      return roomOf(message.room).capturePackets(message.peerId, message.end);
     case 'roomStats':
       return roomOf(message.room).stats();
     case 'stats':

@@ -34,6 +34,7 @@ export type ToWorker =
   | { type: 'tapKeyFrame'; tap: number }
   /** Answered when all frames have been posted. */
   | { type: 'closeTap'; call: number; room: number; tap: number }
+  | { type: 'capturePackets'; call: number; room: number; peerId: string; end: boolean }
   | { type: 'roomStats'; call: number; room: number }
   /** Answered with `EngineStats`; also the watchdog's question. */
   | { type: 'stats'; call: number }

@@ -1,10 +1,17 @@
 import { RtcpType } from '@bloom/rtp';
 import type { PeerTransport } from '@bloom/webrtc';
-import type { MediaRoomEvent, RelayCredentials, TransportNegotiation, TransportStats } from '../media-engine.js';
+import type {
+  CapturedPackets,
+  MediaRoomEvent,
+  RelayCredentials,
+  TransportNegotiation,
+  TransportStats,
+} from '../media-engine.js';
 import type { MediaContext } from './context.js';
 import { InboundSide } from './inbound-side.js';
 import { OutboundSide } from './outbound-side.js';
 import type { OutboundTrack } from './outbound-track.js';
+import { PacketCapture } from './packet-capture.js';
 import type { PublishedTrack } from './published-track.js';
 
 export interface RoomTransportOptions {
@@ -25,6 +32,7 @@ export class RoomTransport {
   private failed = false;
   private closed = false;
   private pendingFault: unknown;
+  private packets: PacketCapture | undefined;
 
   constructor(
     private readonly context: MediaContext,
@@ -107,6 +115,7 @@ export class RoomTransport {
       if (this.pendingFault !== undefined) throw this.pendingFault;
       this.inbound.tick(nowMs, this.outbound.roundTripMs);
       if (this.dtlsUp) this.outbound.tick(nowMs);
+      if (this.packets?.isForgotten(nowMs) === true) this.watchPackets(undefined);
     } catch (error) {
       this.context.world.log.error('media.transport_fault', { peerId: this.peerId, error });
       this.fail('Internal server error');
@@ -140,6 +149,20 @@ export class RoomTransport {
       inbound: this.inbound.stats(),
       outbound: this.outbound.stats(),
     };
+  }
+
+  /** See `MediaRoom.capturePackets`. */
+  capturePackets(end: boolean): CapturedPackets {
+    if (this.packets === undefined) this.watchPackets(new PacketCapture(this.context.world.now));
+    const captured = (this.packets as PacketCapture).take();
+    if (end) this.watchPackets(undefined);
+
+    return captured;
+  }
+
+  private watchPackets(packets: PacketCapture | undefined): void {
+    this.packets = packets;
+    this.wire.watchPackets(packets?.watch);
   }
 
   /** Answers the tracks that are gone with it. Idempotent. */

@@ -4,6 +4,7 @@ import type {
   RoomMediaStats,
   TransportNegotiation,
   Variant,
+  CapturedPackets,
 } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
 import type { TapEvent } from '../media-frames.js';
@@ -120,6 +121,10 @@ export class ForwardingRoom {
     for (const transport of this.transports.values()) transport.tick(nowMs);
     for (const feed of this.feeds) feed.tick(nowMs);
     for (const tap of this.taps) tap.tick(nowMs);
+  }
+
+  capturePackets(peerId: string, end: boolean): CapturedPackets | undefined {
+    return this.transports.get(peerId)?.capturePackets(end);
   }
 
   stats(): RoomMediaStats {

@@ -84,6 +84,10 @@ export class MemoryPeer implements PeerTransport {
     },
   };
 
+  watchPackets(): void {
+    throw new Error('packets are watched on a real port');
+  }
+
   negotiate(parameters: TransportParameters): void {
     this.generation = parameters.generation;
   }

@@ -81,6 +81,9 @@ export interface PeerTransportHandlers {
   onActive?(): void;
 }
 
+/** `buffer[start, end)` is one packet; it must be read at once, and nothing may be thrown. */
+export type PacketWatcher = (direction: 'in' | 'out', buffer: Buffer, start: number, end: number) => void;
+
 export interface PeerTransportOptions {
   id: string;
   /** Accepted by the relay until the transport is closed. */
@@ -97,6 +100,8 @@ export interface PeerTransport {
   /** Where sealed packets leave, on the path of the moment. One object for the transport's whole life. */
   readonly sink: DatagramSink;
 
+  /** Shows every SRTP packet that comes or goes, with its header in the clear, until undefined is set. */
+  watchPackets(watcher: PacketWatcher | undefined): void;
   /** Accepts checks for these credentials from now on, and those of the generation before until the new pair is nominated. */
   negotiate(parameters: TransportParameters): void;
   /**

@@ -1,6 +1,6 @@
 import type { IceLiteAgent } from '../ice/ice-lite-agent.js';
 import type { DatagramSink } from '../srtp/datagram-sink.js';
-import type { TransportCounters } from './api.js';
+import type { PacketWatcher, TransportCounters } from './api.js';
 import type { MediaPath } from './media-path.js';
 
 /** The ICE counters live in the agent. */
@@ -23,6 +23,8 @@ export class Counters implements TransportCounters {
 
 /** Sealed packets onto the path of the moment; without one they are dropped. */
 export class PathSink implements DatagramSink {
+  watcher: PacketWatcher | undefined;
+
   constructor(
     private readonly counters: TransportCounters,
     private readonly onKept: (slot: number) => void,
@@ -38,6 +40,7 @@ export class PathSink implements DatagramSink {
     if (path === undefined) return true;
     this.counters.packetsSent++;
     this.counters.bytesSent += datagram.length - path.headroom;
+    this.watcher?.('out', datagram, path.headroom, datagram.length);
     const done = path.send(datagram);
     if (!done) this.onKept(slot);
     return done;

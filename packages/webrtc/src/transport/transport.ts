@@ -5,12 +5,12 @@ import type { Allocation } from '../relay/allocation.js';
 import type { RelayFront } from '../relay/relay-front.js';
 import type { RelayOwner } from '../relay/relay-users.js';
 import { AUTH_TAG_BYTES } from '../srtp/key-derivation.js';
-import type { DatagramSink } from '../srtp/datagram-sink.js';
 import { openFailureName, SrtpReceiveSession } from '../srtp/receive-session.js';
 import { SRTCP_OVERHEAD, SrtpSendSession } from '../srtp/send-session.js';
 import type { TransportAddress } from '../stun/address.js';
 import { StunMessage } from '../stun/message.js';
 import type {
+  PacketWatcher,
   PathState,
   PeerTransport,
   PeerTransportHandlers,
@@ -49,7 +49,7 @@ export class Transport implements PeerTransport, RelayOwner {
   readonly id: string;
   readonly username: string;
   readonly counters: TransportCounters;
-  readonly sink: DatagramSink;
+  readonly sink: PathSink;
   sendSession: SrtpSendSession | undefined;
   #receiveSession: SrtpReceiveSession | undefined;
   readonly #handlers: PeerTransportHandlers;
@@ -111,6 +111,10 @@ export class Transport implements PeerTransport, RelayOwner {
         if (!this.#closed) this.#guard(() => this.#handlers.onIceConnected(generation));
       });
     }
+  }
+
+  watchPackets(watcher: PacketWatcher | undefined): void {
+    this.sink.watcher = watcher;
   }
 
   sendRtp(packet: Buffer): boolean {
@@ -192,6 +196,7 @@ export class Transport implements PeerTransport, RelayOwner {
     } else if (first >= 128 && first <= 191) {
       counters.packetsReceived++;
       counters.bytesReceived += packet.length;
+      this.sink.watcher?.('in', packet, 0, packet.length);
       this.#receiveMedia(packet, nowMs);
     } else if (first >= 20 && first <= 63) {
       counters.packetsReceived++;

@@ -1,0 +1,95 @@
+import type { CapturedPacket, CapturedPackets } from '../media-engine.js';
+
+/** Notes between two readings at most; what is beyond is counted. */
+const MAX_BYTES = 1024 * 1024;
+const FIRST_BYTES = 16 * 1024;
+/** Time f64, direction u8, length of the packet u16, of the header u16. */
+const NOTE_BYTES = 13;
+/** A header with all extensions that clients send is a tenth of this. */
+const MAX_HEADER = 1_024;
+/** Who wants packets asks more often than this. */
+const FORGOTTEN_MS = 5_000;
+
+/** Notes how the RTP packets of one transport come and go, and their headers, never what is in them. */
+export class PacketCapture {
+  #notes = Buffer.allocUnsafe(FIRST_BYTES);
+  #used = 0;
+  #dropped = 0;
+  #askedAtMs: number;
+
+  constructor(private readonly now: () => number) {
+    this.#askedAtMs = now();
+  }
+
+  readonly watch = (direction: 'in' | 'out', buffer: Buffer, start: number, end: number): void => {
+    const header = headerLength(buffer, start, end);
+    if (header === 0) return;
+    const needed = NOTE_BYTES + header;
+    if (!this.#makeRoom(needed)) {
+      this.#dropped++;
+      return;
+    }
+    const notes = this.#notes;
+    const at = this.#used;
+    notes.writeDoubleLE(this.now(), at);
+    notes[at + 8] = direction === 'in' ? 0 : 1;
+    notes.writeUInt16LE(end - start, at + 9);
+    notes.writeUInt16LE(header, at + 11);
+    buffer.copy(notes, at + NOTE_BYTES, start, start + header);
+    this.#used += needed;
+  };
+
+  /** What has been noted since the last time. */
+  take(): CapturedPackets {
+    const notes = Uint8Array.prototype.slice.call(this.#notes, 0, this.#used) as Uint8Array;
+    this.#used = 0;
+    this.#askedAtMs = this.now();
+
+    return { notes, dropped: this.#dropped };
+  }
+
+  isForgotten(nowMs: number): boolean {
+    return nowMs - this.#askedAtMs > FORGOTTEN_MS;
+  }
+
+  #makeRoom(bytes: number): boolean {
+    if (this.#used + bytes <= this.#notes.length) return true;
+    if (this.#notes.length >= MAX_BYTES) return false;
+    const larger = Buffer.allocUnsafe(this.#notes.length * 2);
+    this.#notes.copy(larger, 0, 0, this.#used);
+    this.#notes = larger;
+
+    return true;
+  }
+}
+
+/** Bytes of the fixed header, the contributing sources and the extension (RFC 3550, 5.1); 0 for RTCP and what is none. */
+function headerLength(buffer: Buffer, start: number, end: number): number {
+  const size = end - start;
+  if (size < 12 || size > 0xff_ff) return 0;
+  const first = buffer[start] as number;
+  const type = buffer[start + 1] as number;
+  if (first >> 6 !== 2 || (type >= 192 && type <= 223)) return 0;
+  let length = 12 + 4 * (first & 0x0f);
+  if ((first & 0x10) !== 0) {
+    if (size < length + 4) return 0;
+    length += 4 + 4 * buffer.readUInt16BE(start + length + 2);
+  }
+
+  return length <= size && length <= MAX_HEADER ? length : 0;
+}
+
+/** The packets of one delivery. */
+export function* readCapture(notes: Uint8Array): Generator<CapturedPacket> {
+  const view = new DataView(notes.buffer, notes.byteOffset, notes.byteLength);
+  for (let at = 0; at + NOTE_BYTES <= notes.length; ) {
+    const header = view.getUint16(at + 11, true);
+    yield {
+      atMs: view.getFloat64(at, true),
+      direction: notes[at + 8] === 0 ? 'in' : 'out',
+      length: view.getUint16(at + 9, true),
+      header: notes.subarray(at + NOTE_BYTES, at + NOTE_BYTES + header),
+    };
+    at += NOTE_BYTES + header;
+  }
+}

@@ -70,6 +70,19 @@ describe('a wrong setting', () => {
     expect(metrics.output()).not.toContain('listens on');
   });
 
+  test('that is a host name nobody knows is named before any port is opened as well', async () => {
+    const dns = {
+      JF_DIST_ENABLED: 'true',
+      JF_DIST_MODE: 'name',
+      JF_DIST_STRATEGY_NAME: 'DNS',
+      JF_DIST_QUERY: 'x.invalid',
+    };
+    const program = run({ ...ports, ...dns, JF_DIST_NODE_NAME: 'app@nowhere.invalid' });
+    expect(await program.exited).toBe(1);
+    expect(program.output()).toMatch(/nowhere\.invalid.*JF_DIST_NODE_NAME/);
+    expect(program.output()).not.toMatch(/EADDRINUSE|listens on/);
+  });
+
   test('in a file with key or certificate is one too', async () => {
     const program = run({}, ['--print-config']);
     await program.exited;

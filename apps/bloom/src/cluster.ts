@@ -1,6 +1,4 @@
 /** This node as a member of a cluster: distribution, discovery, the rooms of all nodes, and events among them. */
-import { lookup } from 'node:dns/promises';
-import { isIP } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connectActors, type ActorRef, type ActorSystem, type Behaviour, type RemoteActors } from '@bloom/actors';
@@ -13,23 +11,12 @@ import type { NotificationBus } from '@bloom/notifications';
 import { ensureMapper } from '@bloom/port-mapper';
 import type { Notification } from '@bloom/protocol';
 import { ClusterRooms, createClusterPort, followMembers, type Rooms } from '@bloom/rooms';
+import { ownName } from './own-name.js';
 
 /** The stand-alone port mapper, which outlives this process. */
 const mapperProgram = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), 'port-mapper', 'dist', 'main.js');
 const EVENTS_ACTOR = 'events_node';
 const INTEREST_INTERVAL_MS = 500;
-
-/** The cluster cannot be joined with these settings; the sentence names the variable. */
-export class ClusterError extends Error {
-  override readonly name = 'ClusterError';
-  constructor(
-    readonly code: 'HOST_UNRESOLVABLE',
-    message: string,
-    options?: ErrorOptions,
-  ) {
-    super(message, options);
-  }
-}
 
 export interface ClusterOptions {
   settings: ClusterSettings;
@@ -146,25 +133,6 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
       await remote.close();
     },
   };
-}
-
-/** With DNS all nodes share the part before the `@`, and the rest is the address that others will find. */
-async function ownName(settings: ClusterSettings, log: Log): Promise<string> {
-  const { nodeName, discovery } = settings;
-  const at = nodeName.indexOf('@');
-  const host = nodeName.slice(at + 1);
-  if (discovery.strategy !== 'DNS' || isIP(host) !== 0) return nodeName;
-  try {
-    const { address } = await lookup(host, { family: 4 });
-    log.info('cluster.host_resolved', { host, address });
-    return `${nodeName.slice(0, at)}@${address}`;
-  } catch (cause) {
-    throw new ClusterError(
-      'HOST_UNRESOLVABLE',
-      `the host name ${JSON.stringify(host)} of JF_DIST_NODE_NAME has no IPv4 address; give the address itself: <name>@<ip>`,
-      { cause },
-    );
-  }
 }
 
 function discoveryOf({ discovery }: ClusterSettings, self: string, log: Log): Strategy {

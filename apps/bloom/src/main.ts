@@ -3,6 +3,7 @@ import { availableParallelism, hostname } from 'node:os';
 import { ConfigError, loadConfig, printConfig, secretValues, type LoadedConfig } from '@bloom/config';
 import { createLogger } from '@bloom/log';
 import type { RunningNode } from './node.js';
+import { withOwnName } from './own-name.js';
 import { BAD_CONFIG, closeOnSignals, endOnFaults, exit, FAILED, outliveOutput } from './process-end.js';
 import { logWelcome } from './welcome.js';
 
@@ -38,7 +39,7 @@ async function main(): Promise<void> {
   try {
     // Not before the settings are known to be good: what a node is made of takes longer to load than to refuse them.
     const { startNode } = await import('./node.js');
-    node = await startNode({ settings, log });
+    node = await startNode({ settings: await withOwnName(settings, log), log });
   } catch (error) {
     log.error('node.start_failed', { error });
     exit(FAILED);

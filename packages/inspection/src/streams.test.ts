@@ -2,7 +2,16 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import type { ActorRef, Behaviour } from '@bloom/actors';
 import type { PortMapperServer } from '@bloom/port-mapper';
 import { loadSchemas, type ItemOf, type OpenStream, type StreamFields, type StreamKind } from './index.js';
-import { startMapper, startMember, startTool, until, type Member, type Tool } from './testing/nodes.fixture.js';
+import {
+  joinRoom,
+  roomConfig,
+  startMapper,
+  startMember,
+  startTool,
+  until,
+  type Member,
+  type Tool,
+} from './testing/nodes.fixture.js';
 
 type Echo = { say: (message: { text: string; secret?: string }) => string; other: (message: object) => void };
 
@@ -184,6 +193,25 @@ describe('streams', () => {
     await again.stream.ended;
     const last = await collect('profile', { what, forMs: 100 }, b.name);
     expect(await last.stream.ended).toMatchObject({ reason: 'complete' });
+  });
+
+  test('a capture begins with the header of a file, and ends with its time or the peer', async () => {
+    const { room } = await b.rooms.createRoom({ ...roomConfig, roomId: 'kitchen' });
+    const peer = await joinRoom(b, room.id);
+    const { stream, items } = await collect('pcap', { room: room.id, peer: peer.id, withinMs: 200 });
+    expect(stream.node).toBe(b.name);
+    expect(await stream.ended).toMatchObject({ reason: 'time', dropped: 0 });
+    expect(Buffer.concat(items.map(({ bytes }) => bytes))).toHaveLength(24);
+    expect(b.log.recent.last().find(({ event }) => event === 'inspection.pcap')?.fields).toMatchObject({
+      peer_id: peer.id,
+      tool: tool.name,
+    });
+    await expect(collect('pcap', { room: room.id, peer: 'nobody' })).rejects.toMatchObject({ code: 'UNKNOWN_PEER' });
+    await expect(collect('pcap', { room: 'hall', peer: 'x' })).rejects.toMatchObject({ code: 'UNKNOWN_ROOM' });
+    const again = await collect('pcap', { room: room.id, peer: peer.id, withinMs: 60_000 });
+    await b.rooms.deleteRoom(room.id);
+    const end = await again.stream.ended;
+    expect(['complete', 'failed']).toContain(end.reason);
   });
 
   test('streams through a node that goes are told as lost', async () => {

@@ -2,6 +2,7 @@ import { later, type Behaviour } from '@bloom/actors';
 import { createMasker } from '@bloom/log';
 import { actorAnswers, actorProducers } from '../answers/actors.js';
 import { findActor } from '../answers/actor-lines.js';
+import { captureProducers } from '../answers/capture.js';
 import { clusterAnswers, clusterProducers } from '../answers/cluster.js';
 import { Drain } from '../answers/drain.js';
 import { FaultBook } from '../answers/fault-book.js';
@@ -62,6 +63,7 @@ export function start(sources: InspectionSources, mode: InspectionMode): Inspect
       ...logAnswers({ sources, redactor, faults, now }),
     },
     producers: {
+      ...captureProducers(sources),
       ...clusterProducers(sources),
       ...actorProducers({ self, system, redactor }),
       ...processProducers({ sources, figures, now }),

@@ -6,10 +6,7 @@ const clock = { ms: 1_000 };
 const now = (): number => clock.ms;
 
 /** Version 2, one contributing source, an extension of one word. */
-const packet = Buffer.from(
-  '91e0' + '0001' + '00000002' + '00000003' + '00000004' + 'bede0001' + '10ff0000' + 'aabbccdd',
-  'hex',
-);
+const packet = Buffer.from('91e00001000000020000000300000004bede000110ff0000aabbccdd', 'hex');
 
 describe('a capture', () => {
   test('notes time, direction, length and header, and forgets what was taken', () => {

@@ -1,0 +1,70 @@
+import { readCapture, type MediaRoom } from '@bloom/sfu';
+import type { Producers } from '../answering/inspector.js';
+import { Refusal } from '../answering/refusal.js';
+import { fileHeader, record } from '../process/pcap.js';
+import type { InspectionSources } from '../sources.js';
+import { transportOf } from './media.js';
+
+/** The media engine holds a megabyte of headers between two readings. */
+const READ_EVERY_MS = 50;
+/** What stands for an end whose address is not known. */
+const NOWHERE = { address: '0.0.0.0', port: 0 };
+
+export function captureProducers({ rooms, self, log }: InspectionSources): Producers {
+  return {
+    pcap: async ({ room, peer, limit }, stream, { tool }) => {
+      const media = rooms.media(room);
+      if (media === undefined) throw new Refusal('UNKNOWN_ROOM', `${self} has no room ${room}`);
+      if ((await media.capturePackets(peer)) === undefined) {
+        throw new Refusal('UNKNOWN_PEER', `the room ${room} has no peer ${peer} with a transport`);
+      }
+      log.info('inspection.pcap', { tool, roomId: room, peerId: peer });
+      stream.push({ bytes: fileHeader() });
+      let packets = 0;
+      let dropped = 0;
+      let reading = false;
+
+      const read = async (): Promise<void> => {
+        const [captured, ends] = [await media.capturePackets(peer), await endsOf(media, peer)];
+        if (captured === undefined) {
+          stream.end('complete', 'the transport of the peer has ended');
+          return;
+        }
+        const pieces: Buffer[] = [];
+        for (const { atMs, direction, header, length } of readCapture(captured.notes)) {
+          if (packets >= limit) break;
+          packets++;
+          const [from, to] = direction === 'in' ? [ends.remote, ends.local] : [ends.local, ends.remote];
+          pieces.push(record({ atMs, from, to, shown: header, length }));
+        }
+        stream.countDropped(captured.dropped - dropped);
+        dropped = captured.dropped;
+        if (pieces.length > 0) await stream.write({ bytes: Buffer.concat(pieces) });
+        if (packets >= limit) stream.end('limit');
+      };
+      const timer = setInterval(() => {
+        if (reading) return;
+        reading = true;
+        read()
+          .catch((error: unknown) => stream.end('failed', (error as Error).message))
+          .finally(() => (reading = false));
+      }, READ_EVERY_MS);
+
+      return () => {
+        clearInterval(timer);
+        media.capturePackets(peer, true).catch(() => undefined);
+      };
+    },
+  };
+}
+
+async function endsOf(media: MediaRoom, peer: string): Promise<{ local: typeof NOWHERE; remote: typeof NOWHERE }> {
+  const transport = transportOf(await media.stats(), peer);
+  const { address, port } = media.endpoint;
+  const { remoteAddress, remotePort = 0 } = transport ?? {};
+
+  return {
+    local: { address, port },
+    remote: remoteAddress === undefined ? NOWHERE : { address: remoteAddress, port: remotePort },
+  };
+}

@@ -1,13 +1,24 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, afterEach, expect, test } from '@jest/globals';
 import { apiToken } from '../harness/bloom-node.js';
 import { promise } from '../harness/measurements.js';
 import { nightly } from '../harness/stage.js';
 import { colours } from '../page/driver-api.js';
-import { addStream, hlsSuite, playable } from './support.js';
+import { apart, beeps, flashes } from '../recordings/analysis.js';
+import { hasFfmpeg } from './sources.js';
+import { addStream, fetchFrom, hlsSuite, playable } from './support.js';
 import { Watcher, type WatchReport } from './watcher.js';
 
 const watchedMs = nightly ? 60_000 : 20_000;
 const latencyBoundMs = 3_000;
+/** Beeps of the clapper follow its flashes by this. */
+const beepAfterMs = 500;
+const lipSyncBoundMs = 40;
+const folder = mkdtempSync(join(tmpdir(), 'bloom-e2e-hls-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const wide = { width: 320, height: 180, fps: 15 };
 
 /**
@@ -78,4 +89,35 @@ hlsSuite('Watching a room over HTTP', {}, (stage) => {
     await watcher.sees(colours.cyan, 0.5, 0.4);
     expect((await watcher.report()).errors).toEqual([]);
   }, 60_000);
+
+  (hasFfmpeg ? test : test.skip)(
+    'sound and picture of a peer are within 40 ms in the segments that viewers get',
+    async () => {
+      const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
+      await ann.addClapper();
+      // The browser's first reports of both tracks.
+      await delay(2_000);
+      await addStream(stage, room);
+      await playable(stage, room);
+      await delay(5_000);
+      const file = async (name: string): Promise<string> =>
+        (await fetchFrom(stage.node.url, `/hls/${room}/${name}`)).text;
+      const playlist = await file('main.m3u8');
+      const names = [/#EXT-X-MAP:URI="([^"]+)"/.exec(playlist)![1]!, ...playlist.match(/^muxed_segment_.*\.m4s$/gm)!];
+      const bytes = await Promise.all(names.map(file));
+      const path = join(folder, 'stream.mp4');
+      writeFileSync(path, Buffer.from(bytes.join(''), 'latin1'));
+
+      const [flashesMs, beepsMs] = [await flashes(path), await beeps(path)];
+      // The flash of the first beep may be before the stream.
+      const measured = apart(
+        flashesMs,
+        beepsMs.filter((ms) => ms > (flashesMs[0] ?? 0) + 600),
+        beepAfterMs,
+      );
+      expect(measured.length).toBeGreaterThanOrEqual(3);
+      for (const apartMs of measured) promise('sound from picture', Math.abs(apartMs), lipSyncBoundMs);
+    },
+    60_000,
+  );
 });

@@ -155,7 +155,7 @@ composing('lips and voice', () => {
 
   test('stay together when the way of both becomes longer than all buffers, and shorter again', async () => {
     const longer = (way: (i: number) => number, perSecond: number) => (i: number) =>
-      way(i) + (i / perSecond > 0.8 && i / perSecond < 3 ? 400 : 0);
+      way(i) + (i / perSecond > 0.8 && i / perSecond < 3.1 ? 400 : 0);
     const times = { senderClockMs: 5 };
     const events = [
       tracksAt(0, ['v', 'video', 'ann'], ['a', 'audio', 'ann']),

@@ -7,12 +7,14 @@ import type { EngineTrack, EngineUnit, FromEngine } from './engine-protocol.js';
 import { gridLayout, MAX_TILES } from './layout.js';
 import type { Native } from './native.js';
 import { PartCutter } from './part-cutter.js';
-import { FarClock, PLAYOUT_MS, TrackTiming } from './timing.js';
+import { type FarClock, PLAYOUT_MS, publisherClock, TrackTiming } from './timing.js';
 import { VideoSource } from './video-source.js';
 
 const FRAME_MS = 1_000 / HLS_PROFILE.framesPerSecond;
 const SAMPLES_PER_MS = HLS_PROFILE.sampleRate / 1_000;
 const SAMPLES_PER_FRAME = HLS_PROFILE.sampleRate / HLS_PROFILE.framesPerSecond;
+/** What comes out of an Opus decoder went into the encoder this many samples earlier: 6.5 ms (RFC 7845, section 4.2). */
+const OPUS_LOOKAHEAD = 312;
 /** Frames made up for in one go when the process did not get to run. */
 const MAX_CATCH_UP = 5;
 /** Further behind than this the clock is set anew: better late for good than never again in time. */
@@ -79,7 +81,8 @@ export class Compositor {
     if (captured === undefined || this.nextFrameMs === undefined) return;
     const dueMs = captured + PLAYOUT_MS;
     if (unit.codec === 'opus') {
-      const position = this.frames * SAMPLES_PER_FRAME + (dueMs - this.nextFrameMs) * SAMPLES_PER_MS;
+      const due = this.frames * SAMPLES_PER_FRAME + (dueMs - this.nextFrameMs) * SAMPLES_PER_MS;
+      const position = due - OPUS_LOOKAHEAD;
       this.audios.get(unit.track)?.push(unit, { mixPosition: this.mixPosition, position });
     } else {
       // A picture is drawn on whichever frame is nearest to its time.
@@ -116,7 +119,7 @@ export class Compositor {
     for (const { id, origin, kind } of tracks) {
       let clock = this.clocks.get(origin);
       if (clock === undefined) {
-        clock = new FarClock();
+        clock = publisherClock();
         this.clocks.set(origin, clock);
       }
       if (!this.timings.has(id)) this.timings.set(id, new TrackTiming(clock, kind === 'audio' ? 48_000 : 90_000));

@@ -45,24 +45,34 @@ class RecentLeast {
 export class FarClock {
   private readonly least = new RecentLeast(WINDOW_MS);
   private readonly leastNow = new RecentLeast(SHORT_WINDOW_MS);
+  private agreedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** What came at `nowMs` of our clock says that it was of `farMs` there. Returns when that was, by our clock. */
-  heard(farMs: number, nowMs: number): number {
+  /** `patienceMs`: times of another clock are not believed before this one has said nothing for so long. */
+  constructor(private readonly patienceMs: number) {}
+
+  /**
+   * What came at `nowMs` of our clock says that it was of `farMs` there. Returns when that was, by our clock; undefined when
+   * this is not believed.
+   */
+  heard(farMs: number, nowMs: number): number | undefined {
     const behind = nowMs - farMs;
+    const known = this.least.value;
+    if (known !== Number.POSITIVE_INFINITY && Math.abs(behind - known) > SAME_CLOCK_MS) {
+      if (nowMs - this.agreedAtMs < this.patienceMs) return undefined;
+      this.least.set(behind, nowMs);
+      this.leastNow.set(behind, nowMs);
+    }
+    this.agreedAtMs = nowMs;
     this.least.add(behind, nowMs);
     this.leastNow.add(behind, nowMs);
-    const { value } = this.least;
-    if (behind - value > SAME_CLOCK_MS) this.restart(behind, nowMs);
-    else if (this.leastNow.value - value > LONGER_WAY_MS) this.least.set(this.leastNow.value, nowMs);
+    if (this.leastNow.value - this.least.value > LONGER_WAY_MS) this.least.set(this.leastNow.value, nowMs);
 
     return farMs + this.least.value;
   }
-
-  private restart(behind: number, nowMs: number): void {
-    this.least.set(behind, nowMs);
-    this.leastNow.set(behind, nowMs);
-  }
 }
+
+/** The clock of a publisher, as the sender reports of its tracks tell it. A track that is wrong about it does not decide. */
+export const publisherClock = (): FarClock => new FarClock(2_000);
 
 export interface TimedUnit {
   /** Ticks of the codec's clock. */
@@ -77,7 +87,7 @@ export interface TimedUnit {
  * fastest frame of the track counts as one that took no time.
  */
 export class TrackTiming {
-  private readonly own = new FarClock();
+  private readonly own = new FarClock(0);
 
   constructor(
     private readonly publisher: FarClock,
@@ -85,8 +95,10 @@ export class TrackTiming {
   ) {}
 
   capturedMs({ timestamp, senderMs }: TimedUnit, nowMs: number): number {
-    if (senderMs !== undefined) return this.publisher.heard(senderMs, nowMs);
+    const own = this.own.heard((timestamp * 1_000) / this.clockRate, nowMs) ?? nowMs;
+    const told = senderMs === undefined ? undefined : this.publisher.heard(senderMs, nowMs);
 
-    return this.own.heard((timestamp * 1_000) / this.clockRate, nowMs);
+    // What would be too late to be shown was not captured then: the report is out of date.
+    return told === undefined || own - told > PLAYOUT_MS ? own : told;
   }
 }

@@ -1,0 +1,22 @@
+/* oxlint-disable unicorn/require-post-message-target-origin -- a BroadcastChannel of threads has none */
+// Preloaded into every thread of a node: the first SIGUSR2 kills its first media worker, the
+// second one makes its last one hang.
+import { BroadcastChannel, isMainThread, threadId, workerData } from 'node:worker_threads';
+
+const channel = new BroadcastChannel('worker faults');
+if (isMainThread) {
+  const workers = [];
+  channel.onmessage = ({ data }) => data.started && workers.push(data.started);
+  const sorted = () => workers.toSorted((a, b) => a - b);
+  process.once('SIGUSR2', () => {
+    channel.postMessage({ kill: sorted()[0] });
+    process.on('SIGUSR2', () => channel.postMessage({ hang: sorted().at(-1) }));
+  });
+} else if (workerData?.portRange !== undefined) {
+  channel.onmessage = ({ data }) => {
+    if (data.kill === threadId) process.exit(1);
+    while (data.hang === threadId);
+  };
+  channel.postMessage({ started: threadId });
+}
+channel.unref();

@@ -1,0 +1,183 @@
+// A node with two media workers loses one, and then another that hangs: their rooms crash, and nothing else is hurt.
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
+import { RTCPeerConnection, RTCRtpCodecParameters } from 'werift';
+import WebSocket from 'ws';
+import { Publisher } from '../../bench/src/sfu/client.js';
+import { signal } from '../../bench/src/sfu/servers/bloom.js';
+import { CheckedApi } from './support/checked-api.js';
+import { type Node, startProgram } from './support/program.js';
+import { receiveWebhooks, type WebhookReceiver } from './support/webhook-receiver.js';
+
+jest.setTimeout(60_000);
+
+/** From the worker's end to the news of it, on a machine that is not busy. */
+const REPORT_MS = 200;
+/** A worker is asked every second, and counts as hung when it has not answered for 5 s. */
+const HANG_REPORT_MS = 5_000 + 1_000 + REPORT_MS;
+const faults = new URL('./support/worker-faults.mjs', import.meta.url);
+
+let node: Node;
+let api: CheckedApi;
+let webhooks: WebhookReceiver;
+let server: Notifications;
+const members: Member[] = [];
+
+beforeAll(async () => {
+  webhooks = await receiveWebhooks();
+  node = await startProgram({ JF_MEDIA_WORKERS: '2', NODE_OPTIONS: `--import=${faults.href}` });
+  api = new CheckedApi(node.url);
+  server = await notifications(node.url);
+});
+
+afterAll(async () => {
+  for (const { pc, publisher, socket } of members) {
+    publisher?.stop();
+    socket.terminate();
+    await pc.close();
+  }
+  server.socket.terminate();
+  await node.dispose();
+  await webhooks.close();
+});
+
+interface Notifications {
+  readonly socket: WebSocket;
+  /** When the crash of a room was told; performance.now(). */
+  crashed(roomId: string): Promise<number>;
+}
+
+async function notifications(url: string): Promise<Notifications> {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/socket/server/websocket`);
+  const crashes = new Map<string, number>();
+  let wake: () => void = () => undefined;
+  const subscribed = new Promise<void>((resolve) => {
+    socket.on('message', (data: Buffer) => {
+      const message = decodeServerMessage(data);
+      if (message.type === 'subscribeResponse') resolve();
+      if (message.type === 'roomCrashed') crashes.set(message.roomId, performance.now());
+      wake();
+    });
+  });
+  socket.once('open', () => {
+    socket.send(encodeServerMessage({ type: 'authRequest', token: 'development' }));
+    socket.send(encodeServerMessage({ type: 'subscribeRequest', eventType: 'serverNotification' }));
+  });
+  await subscribed;
+
+  return {
+    socket,
+    crashed: async (roomId) => {
+      for (;;) {
+        const at = crashes.get(roomId);
+        if (at !== undefined) return at;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    },
+  };
+}
+
+interface Member {
+  pc: RTCPeerConnection;
+  socket: WebSocket;
+  publisher: Publisher | undefined;
+  /** Code of the websocket's end. */
+  closed: Promise<number>;
+  /** Sequence numbers of the packets that have come. */
+  received: number[];
+}
+
+async function join(roomId: string, publisher?: Publisher): Promise<Member> {
+  const { token } = await api.peer(roomId);
+  const pc = new RTCPeerConnection({
+    iceServers: [],
+    iceUseIpv6: false,
+    codecs: { video: [new RTCRtpCodecParameters({ mimeType: 'video/VP8', clockRate: 90_000, payloadType: 96 })] },
+  });
+  const received: number[] = [];
+  pc.onTrack.subscribe((track) => {
+    track.onReceiveRtp.subscribe(({ header }) => received.push(header.sequenceNumber));
+  });
+  const socket = new WebSocket(`${node.url.replace('http', 'ws')}/socket/peer/websocket`);
+  const closed = new Promise<number>((resolve) => socket.once('close', resolve));
+  await signal(pc, socket, token, publisher);
+  const member = { pc, socket, publisher, closed, received };
+  members.push(member);
+
+  return member;
+}
+
+/** A room with media flowing from one peer to another. */
+async function liveRoom(): Promise<{ roomId: string; publisher: Member; viewer: Member }> {
+  const roomId = await api.room({ webhookUrl: webhooks.url });
+  const source = new Publisher('video', 400);
+  const publisher = await join(roomId, source);
+  const viewer = await join(roomId);
+  source.start(200);
+  await flows(viewer);
+
+  return { roomId, publisher, viewer };
+}
+
+async function flows({ received }: Member): Promise<void> {
+  const before = received.length;
+  while (received.length < before + 20) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+/** What a request takes now: on a busy machine everything takes longer. */
+async function slackMs(): Promise<number> {
+  const from = performance.now();
+  await api.call('GET', '/health');
+  return 2 * (performance.now() - from);
+}
+
+function missing(received: readonly number[]): number {
+  const gaps = received.slice(1).map((number, i) => ((number - (received[i] ?? 0)) & 0xffff) - 1);
+  return gaps.reduce((sum, gap) => sum + gap, 0);
+}
+
+test('a media worker that dies takes its rooms alone and says so at once; one that hangs does within seconds', async () => {
+  const doomed = await liveRoom();
+  const safe = await liveRoom();
+  const slack = await slackMs();
+
+  const from = performance.now();
+  process.kill(node.child.pid as number, 'SIGUSR2');
+  const told = server.crashed(doomed.roomId).then((at) => at - from);
+  await webhooks.until('roomCrashed');
+  const byWebhook = performance.now() - from;
+  const bySocket = await told;
+  expect(await Promise.all([doomed.publisher.closed, doomed.viewer.closed])).toEqual([1011, 1011]);
+  const closedAfter = performance.now() - from;
+  console.info(
+    `RoomCrashed after ${bySocket.toFixed(0)} ms by websocket, ${byWebhook.toFixed(0)} ms by webhook; peers closed after ${closedAfter.toFixed(0)} ms (a request took ${(slack / 2).toFixed(0)} ms)`,
+  );
+  expect(Math.max(bySocket, byWebhook, closedAfter)).toBeLessThan(REPORT_MS + slack);
+  expect((await api.call('GET', `/room/${doomed.roomId}`)).status).toBe(404);
+
+  await flows(safe.viewer);
+  expect(missing(safe.viewer.received)).toBe(0);
+  expect(safe.viewer.socket.readyState).toBe(WebSocket.OPEN);
+
+  // The replacement takes the next room: it is the less busy one.
+  await node.says('media.worker_gone');
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  const next = await liveRoom();
+  expect(next.viewer.socket.readyState).toBe(WebSocket.OPEN);
+
+  const hungAt = performance.now();
+  process.kill(node.child.pid as number, 'SIGUSR2');
+  const took = (await server.crashed(next.roomId)) - hungAt;
+  expect(await Promise.all([next.publisher.closed, next.viewer.closed])).toEqual([1011, 1011]);
+  console.info(`RoomCrashed ${took.toFixed(0)} ms after its worker began to hang`);
+  expect(took).toBeLessThan(HANG_REPORT_MS + slack);
+  await flows(safe.viewer);
+  expect(missing(safe.viewer.received)).toBe(0);
+  expect(webhooks.types().filter((type) => type === 'roomCrashed')).toHaveLength(2);
+
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  const last = await liveRoom();
+  expect(last.viewer.received.length).toBeGreaterThan(0);
+});

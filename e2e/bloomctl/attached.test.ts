@@ -237,7 +237,11 @@ describe('a request', () => {
       return path.hops.length > 1 ? path : undefined;
     });
     expect(new Set(hops.map(({ node }: { node: string }) => node))).toEqual(new Set([trio.name('c'), trio.name('a')]));
-    expect(hops[0].what).toContain('/room/kitchen');
+    const what = hops.map((hop: { what: string }) => hop.what);
+    expect(what).toEqual(expect.arrayContaining(['GET /room/kitchen', '200']));
+    const { out } = await trio.run(['path', id]);
+    expect(out).toMatch(/http +GET \/room\/kitchen\n/);
+    expect(out.trimEnd().split('\n').at(-1)).toMatch(/http +200$/);
   });
 });
 

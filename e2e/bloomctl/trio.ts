@@ -1,7 +1,7 @@
 // A cluster of three nodes on loopback with a port mapper of its own, and bloomctl as an operator starts it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,6 +50,8 @@ export class Trio {
     const cookieFile = join(folder, 'cookie');
     writeFileSync(cookieFile, `${secrets.cookie}\n`);
     chmodSync(cookieFile, 0o600);
+    copyFileSync(cookieFile, join(folder, '.bloom-cookie'));
+    chmodSync(join(folder, '.bloom-cookie'), 0o600);
     // One after the other: the first brings the port mapper.
     const nodes: Partial<Record<Label, BloomNode>> = {};
     try {

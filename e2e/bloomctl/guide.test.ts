@@ -1,0 +1,107 @@
+// docs/guide/debugging.md, run: `npm run generate:debugging` writes the page and its pictures anew, the nightly run holds
+// them against what the programs print now.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { findChromium } from '../harness/chromium.js';
+import type { Peer } from '../harness/peer.js';
+import { repository } from '../harness/repository.js';
+import { Stage } from '../harness/stage.js';
+import { fullScreen, paint } from './picture.js';
+import { play, sessionsOf, shapeOf, type Stagehand, withSessions } from './guide.js';
+import { Trio } from './trio.js';
+
+jest.setTimeout(300_000);
+
+const file = join(repository, 'docs', 'guide', 'debugging.md');
+const writes = process.env['BLOOM_WRITE_GUIDE'] === '1';
+const runs = (writes || process.env['BLOOM_NIGHTLY'] === '1') && findChromium() !== undefined;
+
+test('the guide has sessions', () => {
+  expect(sessionsOf(readFileSync(file, 'utf8')).length).toBeGreaterThan(8);
+});
+
+(runs ? describe : describe.skip)('the guide to debugging', () => {
+  let trio: Trio;
+  let stage: Stage;
+  let hand: Stagehand;
+  let stopTraffic: () => Promise<void> = () => Promise.resolve();
+
+  beforeAll(async () => {
+    trio = await Trio.start();
+    stage = new Stage({ node: () => Promise.resolve({ ...trio.nodes.a, stop: () => Promise.resolve() }) });
+    await stage.open();
+    // The kitchen is on a, since all are empty; the others go where there is least.
+    await trio.request('a', 'POST', '/room', { roomId: 'kitchen', videoCodec: 'vp8' });
+    for (const roomId of ['hall', 'garden']) await trio.request('b', 'POST', '/room', { roomId });
+    await trio.request('b', 'POST', '/room/kitchen/component', { type: 'recording', options: {} });
+    const [ann, bob] = [await takeSeat('ann'), await takeSeat('bob')];
+    await bob.plays(await ann.addVideo({ colour: 'red' }), 'red');
+    await ann.plays(await bob.addVideo({ colour: 'blue' }), 'blue');
+    const room = await trio.json('a', 'GET', '/room/kitchen');
+    const names = new Map([
+      ['ann', ann.id],
+      ['bob', bob.id],
+      ['recording', room.data.components[0]?.id ?? 'none'],
+    ]);
+    hand = { names, actions: { traffic, quiet: () => stopTraffic(), request } };
+
+    function traffic(): void {
+      let going = true;
+      const done = (async () => {
+        while (going) {
+          const added = await trio.json('b', 'POST', '/room/kitchen/peer', { type: 'webrtc', options: {} });
+          await trio.request('b', 'DELETE', `/room/kitchen/peer/${added.data?.peer.id}`);
+          await new Promise((resolve) => setTimeout(resolve, 150));
+        }
+      })();
+      stopTraffic = async () => {
+        going = false;
+        await done;
+      };
+    }
+    async function request(): Promise<void> {
+      const answer = await trio.request('c', 'POST', '/room/kitchen/peer', { type: 'webrtc', options: {} });
+      names.set('request', answer.headers.get('x-request-id') ?? 'none');
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+  }, 180_000);
+  afterAll(async () => {
+    await stopTraffic();
+    await stage?.close();
+    await trio?.stop();
+  });
+
+  async function takeSeat(name: string): Promise<Peer> {
+    const peer = await stage.seat(await trio.api('a').addPeer('kitchen'), name);
+    await peer.join();
+    return peer;
+  }
+
+  test('shows what the programs print', async () => {
+    const page = readFileSync(file, 'utf8');
+    const sessions = sessionsOf(page);
+    const texts: string[] = [];
+    for (const { steps } of sessions) texts.push(`${(await play(steps, trio, hand)).trimEnd()}\n`);
+    if (writes) writeFileSync(file, withSessions(page, texts));
+    else for (const [i, text] of texts.entries()) expect(shapeOf(text)).toEqual(shapeOf(sessions[i]?.shown ?? ''));
+  });
+
+  test('has pictures of a terminal', async () => {
+    hand.actions['traffic']?.();
+    const top = await fullScreen(trio, ['top', '--all', '--every', '1s', '--actors', '12'], 'ss');
+    await stopTraffic();
+    expect(top).toContain('udp out');
+    expect(top).toContain('q quit');
+    const env = { BLOOM_COOKIE: '', COLUMNS: '100' };
+    const healthy = await trio.run(['doctor', 'b@127.0.0.1', '--color'], { env });
+    const refused = await trio.run(['doctor', 'b@127.0.0.1', '--color'], {
+      env: { ...env, BLOOM_COOKIE: 'a-cookie-of-another-cluster' },
+    });
+    const doctor = `$ bloomctl doctor b@127.0.0.1\n${healthy.out}\n$ BLOOM_COOKIE=a-cookie-of-another-cluster bloomctl doctor b@127.0.0.1\n${refused.out}exit ${refused.code}`;
+    expect([healthy.code, refused.code]).toEqual([0, 77]);
+    if (!writes) return;
+    await paint(stage.browser, top, 'docs/guide/bloomctl-top.png');
+    await paint(stage.browser, doctor, 'docs/guide/bloomctl-doctor.png');
+  });
+});

@@ -1,0 +1,104 @@
+// The sessions of docs/guide/debugging.md: each is a comment with what to type, followed by what came of it. They are
+// run against a real cluster, so that the page can be written anew, or be held against what the programs print now.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Trio } from './trio.js';
+
+export interface Session {
+  /** Lines of the comment. */
+  readonly steps: readonly string[];
+  /** What the page shows now. */
+  readonly shown: string;
+}
+
+const SESSION = /<!-- session\n([\s\S]*?)-->\n\n?```console\n([\s\S]*?)```/g;
+
+export function sessionsOf(page: string): Session[] {
+  return [...page.matchAll(SESSION)].map(([, steps = '', shown = '']) => ({
+    steps: steps.trim().split('\n'),
+    shown,
+  }));
+}
+
+export function withSessions(page: string, texts: readonly string[]): string {
+  let at = 0;
+  return page.replaceAll(
+    SESSION,
+    (_, steps: string) => `<!-- session\n${steps}-->\n\n\`\`\`console\n${texts[at++]}\`\`\``,
+  );
+}
+
+/** What a step may refer to as `$name`, and what it may do besides running the program. */
+export interface Stagehand {
+  readonly names: Map<string, string>;
+  readonly actions: Readonly<Record<string, () => Promise<void> | void>>;
+}
+
+const WIDTH = 100;
+
+/** Runs the steps, and gives what a terminal would show. */
+export async function play(steps: readonly string[], trio: Trio, { names, actions }: Stagehand): Promise<string> {
+  let shown = '';
+  for (const step of steps) {
+    const [word = '', ...rest] = step.split(' ');
+    if (word === 'do') {
+      const action = actions[rest[0] ?? ''];
+      if (!action) throw new Error(`nobody knows how to ${step}`);
+      await action();
+    } else if (word === 'wait') await delay(Number(rest[0]));
+    else shown += await typed(step, trio, names);
+  }
+  return shown;
+}
+
+async function typed(step: string, trio: Trio, names: ReadonlyMap<string, string>): Promise<string> {
+  const line = step.replaceAll(/\$(\w+)/g, (whole, name: string) => names.get(name) ?? whole);
+  const found = /^((?:\w+=\S+ )*)(?:for (\d+)ms )?bloomctl (.*)$/.exec(line);
+  if (!found) throw new Error(`this is nothing to type: ${line}`);
+  const [, assignments = '', forMs, words = ''] = found;
+  const env = Object.fromEntries(
+    assignments
+      .trim()
+      .split(' ')
+      .filter(Boolean)
+      .map((pair) => pair.split('=') as [string, string]),
+  );
+  const args = [...words.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '');
+  const running = trio.start(args, { env: { BLOOM_COOKIE: '', COLUMNS: String(WIDTH), ...env } });
+  if (forMs !== undefined) setTimeout(() => running.child.kill('SIGINT'), Number(forMs));
+  const { code, out, err } = await running.ended;
+  // What is said on stderr comes first where a stream begins, last where it ends; the program says both in this order.
+  const [first = '', ...others] = err.split(/(?<=\n)/);
+  const isStream = first.startsWith('tracing') || first.includes('taking');
+  const text = isStream ? first + out + others.join('') : out + err;
+  const typedLine = `$ ${assignments}bloomctl ${words}\n`;
+  const end = code === 0 ? '' : `exit ${code}\n`;
+  // The person at the keyboard is nobody in particular.
+  return (
+    typedLine +
+    `${text}${forMs === undefined ? '' : '^C\n'}${end}\n`.replaceAll(/\w+ as bloomctl-/g, 'ops as bloomctl-')
+  );
+}
+
+/** What stays the same from one run to the next: words, not figures. */
+export function shapeOf(shown: string): string[] {
+  return shown
+    .split(/^(?=\$ )/m)
+    .filter((part) => part.trim() !== '')
+    .map((part) => {
+      const lines = part
+        .trimEnd()
+        .split('\n')
+        .map((line) =>
+          line
+            .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '#')
+            .replaceAll(/ as bloomctl-\S+/g, ' as #')
+            .replaceAll(/\b[\dA-Za-z_-]{20}\b/g, '#')
+            .replaceAll(/[-+]?\d[\d.:]*(?: ?(?:ms|s|min|kB|MB|GB|B|k|M)\b)?/g, '#')
+            .replaceAll(/[0-9a-f]{4}…/g, '#')
+            .replaceAll(/\s+/g, ' ')
+            .trim(),
+        );
+      // How many lines there are in between depends on the moment.
+      return [lines[0], lines[1] ?? '', lines.at(-1)].join(' | ');
+    });
+}

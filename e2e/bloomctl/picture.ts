@@ -1,0 +1,82 @@
+// What a terminal shows, as a picture: the program's own output, painted by the browser.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { repository } from '../harness/repository.js';
+import type { Trio } from './trio.js';
+
+const COLOURS: Record<string, string> = { 31: '#ff7b72', 32: '#7ee787', 33: '#e3b341', 36: '#79c0ff' };
+
+function toHtml(text: string): string {
+  let style = { colour: '', bold: false, dim: false };
+  return (
+    text
+      .replaceAll('&', '&amp;')
+      .replaceAll('<', '&lt;')
+      // oxlint-disable-next-line no-control-regex
+      .split(/(\u001b\[\d+m)/)
+      .map((part) => {
+        // oxlint-disable-next-line no-control-regex
+        const code = /^\u001b\[(\d+)m$/.exec(part)?.[1];
+        if (code === undefined) {
+          const { colour, bold, dim } = style;
+          return `<span style="${colour === '' ? '' : `color:${colour};`}${bold ? 'font-weight:bold;' : ''}${dim ? 'opacity:.6;' : ''}">${part}</span>`;
+        }
+        if (code === '1') style = { ...style, bold: true };
+        else if (code === '2') style = { ...style, dim: true };
+        else if (code === '22') style = { ...style, bold: false, dim: false };
+        else if (code === '39') style = { ...style, colour: '' };
+        else style = { ...style, colour: COLOURS[code] ?? '' };
+        return '';
+      })
+      .join('')
+  );
+}
+
+export async function paint(browser: Browser, text: string, file: string): Promise<void> {
+  const page = await browser.newPage({ deviceScaleFactor: 2 });
+  await page.setContent(
+    `<body style="margin:0;background:#0d1117"><pre style="display:inline-block;margin:0;padding:18px 22px;color:#e6edf3;background:#0d1117;font:14px/1.45 'DejaVu Sans Mono','Liberation Mono',monospace">${toHtml(text)}</pre></body>`,
+  );
+  await page.locator('pre').screenshot({ path: join(repository, file) });
+  await page.close();
+}
+
+/** The last whole screen of `bloomctl top`, run in a terminal that util-linux's `script` makes. */
+export async function fullScreen(trio: Trio, args: readonly string[], keys: string): Promise<string> {
+  const program = join(repository, 'apps', 'bloomctl', 'bin', 'bloomctl.js');
+  const command = `stty cols 100 rows 24; exec ${process.execPath} ${program} ${args.join(' ')}`;
+  const child = spawn('script', ['-qfec', command, '/dev/null'], {
+    cwd: trio.folder,
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: trio.folder,
+      TERM: 'xterm-256color',
+      ERL_EPMD_PORT: String(trio.mapperPort),
+      BLOOM_NODE: trio.name('a'),
+    },
+  });
+  let seen = '';
+  child.stdout.on('data', (data: Buffer) => (seen += data.toString()));
+  const ended = once(child, 'close');
+  await new Promise((resolve) => setTimeout(resolve, 6_000));
+  for (const key of keys) {
+    child.stdin.write(key);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+  }
+  // Each repaint ends with the mark of a synchronized update.
+  const frames = seen.split('\u001b[?2026h').filter((frame) => frame.includes('bloomctl top'));
+  child.stdin.write('qq');
+  await ended;
+  const last = frames.at(-1) ?? '';
+  const body = last.slice(last.indexOf('\u001b[1mbloomctl top'));
+  return (
+    body
+      .split('\u001b[?2026l')[0]
+      ?.replaceAll('\r', '')
+      // oxlint-disable-next-line no-control-regex
+      .replaceAll(/\u001b\[[?\d;]*[A-HJKlh]/g, '')
+      .trimEnd() ?? ''
+  );
+}

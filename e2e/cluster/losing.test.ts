@@ -46,6 +46,23 @@ async function listen(node: LabNode): Promise<{ events: string[]; stop: () => Pr
   };
 }
 
+/** What the metrics of this node say about app2, and how many ids it knows of that two nodes have given away. */
+async function clusterFigures(node: LabNode): Promise<{ up: number; ups: number; downs: number; conflicts: number }> {
+  const text = await (await fetch(`http://${node.host.address}:9568/metrics`)).text();
+  const value = (series: string): number => {
+    const line = text.split('\n').find((one) => one.startsWith(`${series} `));
+    return Number(line?.slice(series.length) ?? 0);
+  };
+  const of = (name: string): number => value(`${name}{node="app@app2"}`);
+
+  return {
+    up: of('bloom_cluster_link_up'),
+    ups: of('bloom_cluster_nodeup_total'),
+    downs: of('bloom_cluster_nodedown_total'),
+    conflicts: value('bloom_room_id_conflicts_total'),
+  };
+}
+
 /** Asked by a program on the same host, which needs no cable. */
 async function onHost(node: LabNode, method: string, path: string, body?: unknown): Promise<Answer> {
   const script = `fetch('http://localhost:${node.service.port}${path}', {
@@ -131,6 +148,7 @@ async function onHost(node: LabNode, method: string, path: string, body?: unknow
     const far = rooms.find(({ address }) => address === two.address)?.id ?? 'none';
 
     const heard = await listen(one);
+    const figures = await clusterFigures(one);
     const before = new Map([one, two].map((node) => [node, meetings(node)]));
     two.host.linkDown();
     await one.joined(1);
@@ -143,6 +161,7 @@ async function onHost(node: LabNode, method: string, path: string, body?: unknow
     const listed = await one.api.request('GET', '/room?scope=cluster');
     expect(listed.body.unreachable).toEqual(['app@app2']);
     await one.says(/cluster\.node_lost node=app@app2/);
+    expect(await clusterFigures(one)).toEqual({ ...figures, up: 0, downs: figures.downs + 1 });
     // Each side may give the same id away.
     expect((await one.create({ roomId: 'twice' })).address).toBe(one.address);
     await until('node 2 is alone too', async () => {
@@ -161,6 +180,12 @@ async function onHost(node: LabNode, method: string, path: string, body?: unknow
     expect(await one.api.room(far)).toMatchObject({ id: far });
     expect((await one.api.request('GET', '/room?scope=cluster')).body.unreachable).toEqual([]);
     await one.says(/room_id=twice \[warning\] cluster\.room_on_two_nodes/);
+    expect(await clusterFigures(one)).toEqual({
+      up: 1,
+      ups: figures.ups + 1,
+      downs: figures.downs + 1,
+      conflicts: figures.conflicts + 1,
+    });
     // Neither is deleted in silence.
     for (const node of [one, two]) expect(await node.rooms()).toContain('twice');
 

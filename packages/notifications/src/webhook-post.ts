@@ -35,7 +35,16 @@ export function createWebhookPoster({ timeoutMs, secret }: WebhookPosterOptions)
   const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
 
   async function post(url: string, body: Uint8Array, signal: AbortSignal): Promise<void> {
-    const deadline = AbortSignal.timeout(timeoutMs);
+    signal.throwIfAborted();
+    // Not AbortSignal.any: each use of it leaves something behind at a signal that lives as long as the server.
+    const ended = new AbortController();
+    let late = false;
+    const overdue = setTimeout(() => {
+      late = true;
+      ended.abort();
+    }, timeoutMs);
+    const end = (): void => ended.abort();
+    signal.addEventListener('abort', end, { once: true });
     const headers = {
       'content-type': 'application/x-protobuf',
       'content-length': body.byteLength,
@@ -43,11 +52,14 @@ export function createWebhookPoster({ timeoutMs, secret }: WebhookPosterOptions)
     };
 
     try {
-      await attempt({ url: new URL(url), body, headers, agents, signal: AbortSignal.any([signal, deadline]) });
+      await attempt({ url: new URL(url), body, headers, agents, signal: ended.signal });
     } catch (error) {
       signal.throwIfAborted();
-      if (deadline.aborted) throw new WebhookError(`no answer within ${timeoutMs} ms`);
+      if (late) throw new WebhookError(`no answer within ${timeoutMs} ms`);
       throw error;
+    } finally {
+      clearTimeout(overdue);
+      signal.removeEventListener('abort', end);
     }
   }
 

@@ -1,11 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createHmac } from 'node:crypto';
+import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger, silentLog } from '@bloom/log';
 import { Metrics } from '@bloom/metrics';
-import { decodeServerMessage, type Notification } from '@bloom/protocol';
+import { decodeServerMessage, encodeNotification, type Notification } from '@bloom/protocol';
 import { NotificationBus } from './bus.js';
+import { createWebhookPoster } from './webhook-post.js';
 import { backOffMs, MAX_BACKLOG } from './webhook-queue.js';
 import { Webhooks, type WebhooksOptions } from './webhooks.js';
 
@@ -222,6 +224,22 @@ describe('failures', () => {
     await receiver.arrived(4);
 
     expect(receiver.messages).toEqual(['peerAdded 1', 'peerAdded 2', 'peerAdded 3', 'peerAdded 4']);
+  });
+
+  test('what is sent, refused or given up leaves nothing at a signal that lives as long as the server', async () => {
+    const { signal } = new AbortController();
+    const { post, close } = createWebhookPoster({ timeoutMs: 40, secret: null });
+    const answers = [200, 500, undefined];
+    receiver.answer = (_received, response) => {
+      const status = answers[receiver.requests.length - 1];
+      if (status !== undefined) response.writeHead(status).end();
+    };
+    const body = encodeNotification(added('r1', '1'));
+    await post(receiver.url, body, signal);
+    await expect(post(receiver.url, body, signal)).rejects.toThrow('status 500');
+    await expect(post(receiver.url, body, signal)).rejects.toThrow('no answer within 40 ms');
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    close();
   });
 
   test('an endless answer does not hold up the next event', async () => {

@@ -1,8 +1,8 @@
 // `npm run recording:mix -- <directory> [-o call.mp4]`: a finished recording, `report.json` and a file per track, becomes one
 // MP4 file with everybody in it.
-import { basename, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { setUp } from './setup.mjs';
+import { install, requireNode, root, run } from './setup.mjs';
 
 const usage = `Usage: npm run recording:mix -- <directory> [-o call.mp4]
 
@@ -43,7 +43,9 @@ function progress() {
 }
 
 const { directory, output } = readArguments();
-setUp();
+requireNode();
+install();
+run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b', 'packages/components']);
 const { mixRecording } = await import('../packages/components/dist/index.js');
 const ending = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ending.abort());

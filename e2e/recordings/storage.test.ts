@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Api } from '../harness/api.js';
-import { type BloomNode, startNode } from '../harness/bloom-node.js';
+import { apiToken, type BloomNode, startNode } from '../harness/bloom-node.js';
 import { receiveWebhooks, type WebhookReceiver } from '../node/support/webhook-receiver.js';
 import { decodedSeconds, hasFfmpeg } from './analysis.js';
 import { type ObjectStoreServer, startObjectStore } from '../hls/object-store.js';
@@ -180,6 +180,23 @@ whereThereIsFfmpeg('Recordings when something goes wrong', () => {
     for (const { path } of tracks) expect(await decodedSeconds(path)).toBeGreaterThan(seconds - 2);
     const [first, second] = tracks.map(({ offsetMs }) => offsetMs) as [number, number];
     expect(Math.abs(first - second)).toBeLessThan(500);
+  });
+
+  test('who subscribes by hand gets the tracks of those, and no others', async () => {
+    await start({ JF_S3_ENDPOINT: noStore });
+    const room = await recordedRoom({ credentials, subscribeMode: 'manual' }, 'long.ogg', 'long.h264');
+    const { components } = await api.room(room);
+    const [recording, tone] = components.map(({ id }: { id: string }) => id) as [string, string];
+    const subscribed = await fetch(`${api.url}/room/${room}/component/${recording}/subscribe`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiToken}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ origins: [tone, 'somebody-who-never-comes'] }),
+    });
+    expect([subscribed.status, await subscribed.text()]).toEqual([201, 'Successfully subscribed for tracks']);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await api.deleteRoom(room);
+    const tracks = tracksOf(await finishedPart(resources, room));
+    expect(tracks.map(({ type, origin }) => [type, origin])).toEqual([['audio', tone]]);
   });
 
   onSmallDisk('a full disk ends the recording, keeps what was written, and the room goes on', async () => {

@@ -51,6 +51,8 @@ describe('a file component over HTTP', () => {
 
     expect(await ask()).toEqual([400, 'Required field "filePath" missing']);
     expect(await ask({ filePath: 'video.h264', framerate: '20' })).toEqual([400, 'Invalid framerate passed']);
+    expect(await ask({ filePath: 'video.h264', framerate: 29.97 })).toEqual([400, 'Invalid framerate passed']);
+    expect(await ask({ filePath: '', framerate: 'x' })).toEqual([400, 'Invalid framerate passed']);
     expect(await ask({ filePath: 'video.h264', framerate: -20 })).toEqual([400, 'Invalid framerate passed']);
     expect(await ask({ filePath: '../video.h264' })).toEqual([400, 'Invalid file path']);
     expect(await ask({ filePath: 'nowhere.h264' })).toEqual([404, 'File not found']);
@@ -82,6 +84,21 @@ describe('a file component over HTTP', () => {
     expect(await server.untilNews('trackRemoved')).toEqual(['roomCreated', 'trackAdded', 'trackRemoved']);
     expect((await node.request('GET', `/room/${roomId}`)).body.data.components).toEqual([]);
   });
+
+  test('that cannot be played crashes alone, and says so after its track is gone', async () => {
+    node = await startTestNode();
+    await source('audio.ogg', Buffer.from('no music'));
+    const server = await node.serverSocket();
+    const roomId = await node.createRoom();
+    expect((await add(roomId, 'file', { filePath: 'audio.ogg' })).status).toBe(201);
+    expect(await server.untilNews('componentCrashed')).toEqual([
+      'roomCreated',
+      'trackAdded',
+      'trackRemoved',
+      'componentCrashed',
+    ]);
+    expect((await node.request('GET', `/room/${roomId}`)).body.data.components).toEqual([]);
+  });
 });
 
 describe('a recording component over HTTP', () => {
@@ -97,20 +114,24 @@ describe('a recording component over HTTP', () => {
       400,
       expect.stringMatching(/Invalid request body structure|Required field "region" missing/),
     ]);
-    const open = await node.createRoom();
-    expect(refusal(await add(open, 'recording', { credentials: s3 }))).toEqual([
-      400,
-      `Incompatible video codec enforced in room ${open}`,
-    ]);
+    // The codec is checked before the options.
+    for (const open of [await node.createRoom(), await node.createRoom({ videoCodec: 'vp8' })]) {
+      expect(refusal(await add(open, 'recording', 'garbage'))).toEqual([
+        400,
+        `Incompatible video codec enforced in room ${open}`,
+      ]);
+    }
+    for (const options of ['garbage', { credentials: 'x' }, { credentials: s3, subscribeMode: 'some' }]) {
+      expect(await ask(options)).toEqual([400, 'Invalid request body structure']);
+    }
+    expect(await ask({ credentials: s3, pathPrefix: '../elsewhere' })).toEqual([400, 'Invalid request body structure']);
 
     const { status, body } = await add(roomId, 'recording', { credentials: s3, subscribeMode: 'manual' });
     expect(status).toBe(201);
     expect(body.data).toMatchObject({ type: 'recording', properties: { subscribeMode: 'manual' }, tracks: [] });
     expect(Object.keys(body.data.properties)).toEqual(['subscribeMode']);
-    expect(await ask({ credentials: s3 })).toEqual([
-      400,
-      `Reached recording components limit for component in room ${roomId}`,
-    ]);
+    // And the limit, too.
+    expect(await ask('garbage')).toEqual([400, `Reached recording components limit for component in room ${roomId}`]);
     const path = `/room/${roomId}/component/${body.data.id}`;
     expect(await node.request('POST', `${path}/subscribe`, { origins: ['nobody'] })).toEqual({
       status: 201,

@@ -1,8 +1,9 @@
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { splitAnnexB, toAnnexB } from '@bloom/rtp';
+import fc from 'fast-check';
 import { OggWriter } from '../ogg/ogg-writer.js';
 import { bidirectional, idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing.js';
 import { fileKind } from './file-kind.js';
@@ -20,6 +21,32 @@ beforeEach(async () => {
   room = new TestRoom(clock);
 });
 afterEach(() => rm(base, { recursive: true, force: true }));
+
+/** Whoever sleeps on it wakes up late, by up to 15 ms. */
+class LateClock extends LeapingClock {
+  #sleeps = 0;
+
+  override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    await super.sleep(ms + (++this.#sleeps % 16), signal);
+  }
+}
+
+/** At one sleep of many something happens. */
+class InterruptedClock extends LeapingClock {
+  #sleeps = 0;
+
+  constructor(
+    private readonly at: number,
+    private readonly hook: () => unknown,
+  ) {
+    super();
+  }
+
+  override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    await super.sleep(ms, signal);
+    if (++this.#sleeps === this.at) await this.hook();
+  }
+}
 
 const prepare = (options: Record<string, unknown>) =>
   fileKind({ sourcesDirectory: sources, clock }).prepare(options, { roomId: 'kitchen', videoCodec: 'h264' });
@@ -129,6 +156,48 @@ describe('a playing file', () => {
     expect(keys).toHaveLength(5);
   });
 
+  test('keeps its pace for twenty minutes on a clock that is always late', async () => {
+    const packets = 60_000;
+    await put('long.ogg', ogg(packets));
+    const late = new LateClock();
+    const other = new TestRoom(late);
+    const kind = fileKind({ sourcesDirectory: sources, clock: late });
+    (await kind.prepare({ filePath: 'long.ogg' }, { roomId: 'kitchen', videoCodec: null })).start(other.host);
+    await other.until('finished');
+    expect(other.sent).toHaveLength(packets);
+    const worst = other.sent.reduce((most, { atMs }, i) => Math.max(most, Math.abs(atMs - i * 20)), 0);
+    expect(worst).toBeLessThanOrEqual(15);
+  });
+
+  test('does not make up for a machine that was asleep: it goes on from there', async () => {
+    await put('a.ogg', ogg(100));
+    const asleep = new InterruptedClock(40, () => asleep.leap(60_000));
+    const other = new TestRoom(asleep);
+    const kind = fileKind({ sourcesDirectory: sources, clock: asleep });
+    (await kind.prepare({ filePath: 'a.ogg' }, { roomId: 'kitchen', videoCodec: null })).start(other.host);
+    await other.until('finished');
+    const gaps = other.sent.map(({ atMs }, i) => Math.round(atMs - (other.sent[i - 1]?.atMs ?? -20)));
+    expect(gaps.filter((gap) => gap > 20)).toEqual([60_020]);
+    expect(gaps.filter((gap) => gap < 20).length).toBeLessThanOrEqual(1);
+  });
+
+  test('warns of key pictures that are far apart, once', async () => {
+    const pictures = Array.from({ length: 300 }, (_, i) => (i % 75 === 0 ? idr() : picture()));
+    await put('a.h264', toAnnexB([SPS, PPS, ...pictures]));
+    const warnings: unknown[] = [];
+    const log = { ...room.host.log, warn: (event: string, fields?: object) => void warnings.push([event, fields]) };
+    const { start } = await prepare({ filePath: 'a.h264' });
+    start({ ...room.host, log });
+    await room.until('finished');
+    expect(warnings).toEqual([['file.long_group', expect.objectContaining({ path: join(sources, 'a.h264') })]]);
+
+    warnings.length = 0;
+    const other = new TestRoom(clock);
+    (await prepare({ filePath: 'a.h264', framerate: 60 })).start({ ...other.host, log });
+    await other.until('finished');
+    expect(warnings).toEqual([]);
+  });
+
   test('that has nothing in it just ends', async () => {
     await put('a.h264', Buffer.alloc(0));
     (await prepare({ filePath: 'a.h264' })).start(room.host);
@@ -152,6 +221,45 @@ describe('a playing file', () => {
     await rm(join(sources, 'a.ogg'));
     start(room.host);
     await room.until('crashed');
+  });
+
+  test('that vanishes while it plays is played to its end, one that is cut off to where it is', async () => {
+    const playedWhile = async (name: string, hook: () => Promise<void>): Promise<number> => {
+      await put(name, ogg(5_000));
+      const interrupted = new InterruptedClock(10, hook);
+      const other = new TestRoom(interrupted);
+      const kind = fileKind({ sourcesDirectory: sources, clock: interrupted });
+      (await kind.prepare({ filePath: name }, { roomId: 'kitchen', videoCodec: null })).start(other.host);
+      await other.until('finished');
+      return other.sent.length;
+    };
+    expect(await playedWhile('a.ogg', () => rm(join(sources, 'a.ogg')))).toBe(5_000);
+    const cutOff = await playedWhile('b.ogg', () => truncate(join(sources, 'b.ogg'), 1_000));
+    expect(cutOff).toBeGreaterThan(10);
+    expect(cutOff).toBeLessThan(5_000);
+  });
+
+  test('that is damaged anywhere plays or crashes its component, and does nothing else', async () => {
+    const film = toAnnexB([SPS, PPS, ...Array.from({ length: 30 }, (_, i) => (i % 10 === 0 ? idr() : picture()))]);
+    const intact = { 'a.h264': film, 'a.ogg': ogg(30) };
+    const damage = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 20 });
+    const ends = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom('a.h264', 'a.ogg'), damage, async (name, changes) => {
+        const bytes = Buffer.from(intact[name]);
+        for (const [at, value] of changes) bytes[at % bytes.length] = value;
+        await put(name, bytes);
+        const other = new TestRoom(clock);
+        const component = (await prepare({ filePath: name })).start(other.host);
+        await Promise.race([other.until('finished'), other.until('crashed')]);
+        await component.close();
+        const [published, ended, ...more] = other.reports;
+        expect([published?.do, more]).toEqual(['publish', []]);
+        ends.add(ended!.do);
+      }),
+      { numRuns: 300 },
+    );
+    expect(ends).toEqual(new Set(['finished', 'crashed']));
   });
 
   test('stops where it is when it is closed', async () => {

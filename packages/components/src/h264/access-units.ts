@@ -83,8 +83,7 @@ export class AccessUnits {
     if (type === NalType.pps && nal.length > 1) keep(this.#pps, ppsId(nal), nal);
     this.#bytes += nal.length;
     if (this.#bytes > MAX_UNIT_BYTES || this.#nals.length >= MAX_NALS) throw tooLarge(this.#bytes);
-    // Delimiters, fillers and ends of sequence mean nothing in RTP.
-    if (type < NalType.aud || type > 12) this.#nals.push(Buffer.from(nal));
+    if (travels(type)) this.#nals.push(Buffer.from(nal));
   }
 
   #finish(units: AccessUnit[]): void {
@@ -111,6 +110,11 @@ export class AccessUnits {
 }
 
 const NO_START = { first: false, bidirectional: false };
+
+/** Delimiters, fillers and ends of sequence mean nothing in RTP, and what H.264 leaves open means something else there. */
+function travels(type: number): boolean {
+  return type > 0 && type < 24 && (type < NalType.aud || type > 12);
+}
 
 /** Zeros behind a NAL unit belong to the next start code. */
 function trimmed(nal: Buffer): Buffer {

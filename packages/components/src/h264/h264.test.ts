@@ -35,6 +35,11 @@ describe('a raw H.264 stream', () => {
     expect(types(read(stream))).toEqual([[7, 8, 5], [1], [1]]);
   });
 
+  test('NAL units that mean something else in RTP are left out', () => {
+    const unspecified = [0, 24, 28, 31].map((type) => Buffer.from([0x60 | type, 1, 2, 3]));
+    expect(types(read(toAnnexB([SPS, PPS, idr(), ...unspecified, picture()])))).toEqual([[7, 8, 5], [1]]);
+  });
+
   test('begins with the first key picture that can be decoded', () => {
     const reader = new AccessUnits();
     reader.push(toAnnexB([picture(), idr(), picture(), SPS, PPS, idr(), picture()]));

@@ -87,11 +87,20 @@ export class RecordingService {
     }
   }
 
-  /** Ends what is being recorded and waits for uploads on their way; what is not up by then stays on the disk. Idempotent. */
+  /**
+   * Ends what is being recorded and waits for uploads on their way, all within that time; what is not up by then stays on
+   * the disk. Idempotent.
+   */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
+    const endMs = this.#clock.now() + timeoutMs;
     this.#stopCollecting?.();
     this.#ending.abort();
-    await Promise.all([...this.#recorders].map((recorder) => recorder.close()));
-    await this.#uploads.close({ timeoutMs });
+    const done = new AbortController();
+    const closed = Promise.allSettled([...this.#recorders].map((recorder) => recorder.close())).then(() =>
+      done.abort(),
+    );
+    // A disk that does not answer any more does not keep the node from ending.
+    await Promise.race([closed, this.#clock.sleep(timeoutMs, done.signal)]);
+    await this.#uploads.close({ timeoutMs: Math.max(0, endMs - this.#clock.now()) });
   }
 }

@@ -128,9 +128,10 @@ function run(route: Route, operation: Operation, onStep: OnStep | undefined): Re
 }
 
 function pathParameters(request: Request): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(request.params).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
-  );
+  const parameters: Record<string, string> = {};
+  for (const [name, value] of Object.entries(request.params)) if (typeof value === 'string') parameters[name] = value;
+
+  return parameters;
 }
 
 function objectOf(body: unknown): Readonly<Record<string, unknown>> {

@@ -50,7 +50,12 @@ const ticksPerSecond = 100;
 
 /** User and kernel time of a process with all its threads, in microseconds (`utime` and `stime` of proc(5)). */
 export function cpuMicros(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return statMicros(`/proc/${pid}/stat`);
+}
+
+/** The same of any `stat` file: a process has one for each of its threads as well. */
+export function statMicros(path: string): number {
+  const stat = readFileSync(path, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return ((Number(fields[11]) + Number(fields[12])) * 1_000_000) / ticksPerSecond;
 }

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { decodePeerMessage, encodePeerMessage } from '@bloom/protocol';
 import type { RTCPeerConnection } from 'werift';
 import WebSocket from 'ws';
-import type { Publisher } from '../client.js';
+import type { Kind, Publisher } from '../client.js';
 import { connected } from '../client.js';
 import { address } from '../private-network.js';
 import { ServerProcess } from '../process.js';
@@ -34,7 +34,18 @@ export interface BloomOptions {
   main?: string;
 }
 
-export function bloom(options: BloomOptions): ServerKind {
+export interface BloomServer extends Server {
+  /** Those who connect from now on do so in a new room. */
+  nextRoom(): Promise<void>;
+  /** As `subscribe`; the answer takes the peer out of the room again. */
+  visit(pc: RTCPeerConnection): Promise<() => Promise<void>>;
+}
+
+export interface BloomKind extends ServerKind {
+  start(kind: Kind): Promise<BloomServer>;
+}
+
+export function bloom(options: BloomOptions): BloomKind {
   const name = options.main === undefined ? 'bloom' : `bloom (${options.main})`;
   return {
     name: options.workers === 1 ? name : `${name} (${options.workers} workers)`,
@@ -64,30 +75,42 @@ export function bloom(options: BloomOptions): ServerKind {
           ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         });
         if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-        return (await response.json()) as { data: never };
+        return (response.status === 204 ? {} : await response.json()) as { data: never };
       };
       await server.until(async () => (await fetch(`${base}/health`)).status === 401);
-      const { data } = await call('POST', '/room');
-      const roomId = (data as { room: { id: string } }).room.id;
+      const openRoom = async () => ((await call('POST', '/room')).data as { room: { id: string } }).room.id;
+      let roomId = await openRoom();
       const sockets: WebSocket[] = [];
 
       const join_ = async (pc: RTCPeerConnection, publisher?: Publisher) => {
-        const peer = (await call('POST', `/room/${roomId}/peer`, { type: 'webrtc' })).data as { token: string };
+        const added = (await call('POST', `/room/${roomId}/peer`, { type: 'webrtc' })).data as {
+          token: string;
+          peer: { id: string };
+        };
         const socket = new WebSocket(`ws://${address}:${port}/socket/peer/websocket`);
         sockets.push(socket);
-        await signal(pc, socket, peer.token, publisher);
+        await signal(pc, socket, added.token, publisher);
+        const peerOf = `/room/${roomId}/peer/${added.peer.id}`;
+        return async () => {
+          await call('DELETE', peerOf);
+          sockets.splice(sockets.indexOf(socket), 1);
+        };
       };
       return {
         name: this.name,
         pid: server.pid,
-        publish: join_,
-        subscribe: (pc) => join_(pc),
+        publish: async (pc, publisher) => void (await join_(pc, publisher)),
+        subscribe: async (pc) => void (await join_(pc)),
+        visit: (pc) => join_(pc),
+        nextRoom: async () => {
+          roomId = await openRoom();
+        },
         close: async () => {
           for (const socket of sockets) socket.terminate();
           await server.stop();
           rmSync(resources, { recursive: true, force: true });
         },
-      } satisfies Server;
+      };
     },
   };
 }

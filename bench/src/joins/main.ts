@@ -1,0 +1,99 @@
+/**
+ * `npm run bench:joins -- [--joins 200] [--step 20] [--room 50] [--node-flags="..."] [--main path/to/another/main.js]`: CPU of
+ * the server for one subscriber's join (HTTP request, websocket, negotiation, ICE, DTLS), by thread, from the first join
+ * of a process on. What those already there cost by being there is measured before and after each step and taken off. A
+ * room takes `--room` subscribers beside its publisher, then the next one is opened.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { connection, Publisher } from '../sfu/client.js';
+import { enterPrivateNetwork } from '../sfu/private-network.js';
+import { bloom } from '../sfu/servers/bloom.js';
+import { difference, scaled, sum, type ThreadCpu, threadCpu } from './thread-cpu.js';
+
+const { values } = parseArgs({
+  options: {
+    joins: { type: 'string', default: '200' },
+    step: { type: 'string', default: '20' },
+    room: { type: 'string', default: '50' },
+    'node-flags': { type: 'string', default: '--max-semi-space-size=64 --single-threaded-gc' },
+    main: { type: 'string' },
+  },
+});
+enterPrivateNetwork();
+
+const names = mkdtempSync(join(tmpdir(), 'bloom-joins-'));
+const preload = new URL(`./thread-name.js?folder=${encodeURIComponent(names)}`, import.meta.url).href;
+const server = await bloom({
+  workers: 1,
+  nodeFlags: [...values['node-flags'].split(' ').filter(Boolean), `--import=${preload}`],
+  ...(values.main === undefined ? {} : { main: values.main }),
+}).start('video');
+const connections: ReturnType<typeof connection>[] = [];
+const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
+const cpu = () => threadCpu(server.pid, names);
+const REST_MS = 1000;
+
+/** CPU that those who have joined cost by being there, per millisecond. */
+async function atRest(): Promise<ThreadCpu> {
+  const before = cpu();
+  await sleep(REST_MS);
+  return scaled(difference(cpu(), before), 1 / REST_MS);
+}
+
+/** A room whose publisher has sent, so that its track counts as one, and is silent now: only joins are to cost. */
+async function openRoom(): Promise<void> {
+  if (connections.length > 0) await server.nextRoom();
+  const source = connection();
+  connections.push(source);
+  const publisher = new Publisher('video', 1200);
+  await server.publish(source, publisher);
+  publisher.start(30);
+  await sleep(300);
+  publisher.stop();
+}
+
+const step = Number(values.step);
+const rows: Record<string, string>[] = [];
+try {
+  let joined = 0;
+  let restBefore: ThreadCpu | undefined;
+  while (joined < Number(values.joins)) {
+    if (joined % Number(values.room) === 0) await openRoom();
+    restBefore ??= await atRest();
+    const before = cpu();
+    const startedAt = performance.now();
+    const to = Math.min(joined + step, joined + Number(values.room) - (joined % Number(values.room)));
+    const count = to - joined;
+    for (; joined < to; joined += 1) {
+      const receiver = connection();
+      connections.push(receiver);
+      await server.subscribe(receiver);
+    }
+    const spent = difference(cpu(), before);
+    const elapsedMs = performance.now() - startedAt;
+    const restAfter = await atRest();
+    const rest = scaled(sum(restBefore, restAfter), 0.5);
+    const cost = scaled(difference(spent, scaled(rest, elapsedMs)), 1 / count / 1000);
+    const digits = (value: number) => value.toFixed(1);
+    rows.push({
+      joins: `${to - count + 1}-${to}`,
+      'ms CPU': digits(cost.main + cost.workers + cost.helpers),
+      main: digits(cost.main),
+      worker: digits(cost.workers),
+      'V8 and libuv': digits(cost.helpers),
+      'ms elapsed': (elapsedMs / count).toFixed(0),
+      'at rest, % of a core': digits((restAfter.main + restAfter.workers + restAfter.helpers) / 10),
+    });
+    process.stderr.write(`${JSON.stringify(rows.at(-1))}\n`);
+    restBefore = restAfter;
+  }
+} finally {
+  for (const pc of connections) await pc.close();
+  await server.close();
+  rmSync(names, { recursive: true, force: true });
+}
+console.table(rows);
+process.exit(0);

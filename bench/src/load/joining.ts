@@ -1,0 +1,55 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { quantile } from '../sfu/measure.js';
+import { bloom } from '../sfu/servers/bloom.js';
+import { figuresAt, row } from './figures.js';
+import { Rooms, type Shape, sleep } from './rooms.js';
+
+const JOINS_PER_SECOND = 5;
+
+/** Half a core of media, first alone, then with clients that come and go: latency, and how late each thread is. */
+export async function joining(shape: Shape, nodeFlags: string[], packetsPerSecondOut: number): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'bloom-joining-'));
+  const preload = new URL(`../soak/loop-delay.js?folder=${encodeURIComponent(folder)}`, import.meta.url).href;
+  const server = await bloom({ workers: 1, nodeFlags: [...nodeFlags, `--import=${preload}`] }).start(shape.kind);
+  const rooms = new Rooms(server, shape);
+  try {
+    await rooms.open();
+    const steady = await figuresAt(rooms, packetsPerSecondOut, { warmUpMs: 6000, windows: 5 });
+    const lines = () => readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8').trim().split('\n'));
+    const before = lines().map((each) => each.length);
+    let coming = true;
+    let joined = 0;
+    const crowd = (async () => {
+      while (coming) {
+        const next = sleep(1000 / JOINS_PER_SECOND);
+        const pc = await rooms.join();
+        joined += 1;
+        await next;
+        await pc.close();
+      }
+    })();
+    const from = performance.now();
+    const busy = await figuresAt(rooms, packetsPerSecondOut, { warmUpMs: 2000, windows: 10 });
+    const rate = joined / ((performance.now() - from) / 1000);
+    coming = false;
+    await crowd;
+    console.table([
+      { load: 'media alone', ...row(steady) },
+      { load: `and ${rate.toFixed(1)} joins/s`, ...row(busy) },
+    ]);
+    readdirSync(folder).forEach((name, thread) => {
+      const p99s = (lines()[thread] ?? []).map((line) => Number(line.split(' ')[0]));
+      const ms = (values: number[], q: number) => quantile(values, q).toFixed(1);
+      const [alone, crowded] = [p99s.slice(1, before[thread]), p99s.slice(before[thread])];
+      console.log(
+        `${name}: p99 of the event-loop delay ${ms(alone, 0.5)} ms alone, ${ms(crowded, 0.5)} ms (worst 5 s: ${ms(crowded, 1)}) with joins`,
+      );
+    });
+  } finally {
+    await rooms.close();
+    await server.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * `npm run bench:load -- capacity|scale|joining|memory [--subscribers 50] [--bytes 1200] [--kind video] [--pps 50000]
+ * [--joins 1000] [--node-flags="..."]`: what one media worker of Bloom can do, how its cost grows, how late it is while
+ * clients come and go, and what they leave behind.
+ */
+import { parseArgs } from 'node:util';
+import type { Kind } from '../sfu/client.js';
+import { enterPrivateNetwork } from '../sfu/private-network.js';
+import { capacity } from './capacity.js';
+import { joining } from './joining.js';
+import { memory } from './memory.js';
+import type { Shape } from './rooms.js';
+import { scale } from './scale.js';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    subscribers: { type: 'string', default: '50' },
+    bytes: { type: 'string', default: '1200' },
+    kind: { type: 'string', default: 'video' },
+    /** Out of the server. */
+    pps: { type: 'string', default: '50000' },
+    joins: { type: 'string', default: '1000' },
+    'node-flags': { type: 'string', default: '--max-semi-space-size=64 --single-threaded-gc' },
+  },
+});
+enterPrivateNetwork();
+
+const shape: Shape = {
+  rooms: 1,
+  subscribers: Number(values.subscribers),
+  kind: values.kind as Kind,
+  bytes: Number(values.bytes),
+};
+const flags = values['node-flags'].split(' ').filter(Boolean);
+const [what] = positionals;
+if (what === 'capacity') await capacity(shape, flags);
+else if (what === 'scale') await scale(shape, flags);
+else if (what === 'joining') await joining(shape, flags, Number(values.pps));
+else if (what === 'memory') await memory(shape, flags, Number(values.joins));
+else {
+  console.error(`bench:load ${what ?? ''}: choose capacity, scale, joining or memory`);
+  process.exit(64);
+}
+process.exit(0);

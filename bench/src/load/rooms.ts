@@ -1,0 +1,69 @@
+import type { RTCPeerConnection } from 'werift';
+import { connection, Publisher } from '../sfu/client.js';
+import type { BloomServer } from '../sfu/servers/bloom.js';
+import { Sink } from '../sfu/sink.js';
+
+export const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
+export interface Shape {
+  rooms: number;
+  /** Of each room. */
+  subscribers: number;
+  kind: 'audio' | 'video';
+  bytes: number;
+}
+
+/** Rooms of one publisher and some subscribers each, all of one server, under one load. */
+export class Rooms {
+  readonly publishers: Publisher[] = [];
+  readonly #connections: RTCPeerConnection[] = [];
+  readonly #receivers: RTCPeerConnection[] = [];
+  #sink: Sink | undefined;
+
+  constructor(
+    readonly server: BloomServer,
+    readonly shape: Shape,
+  ) {}
+
+  async open(): Promise<void> {
+    for (let room = 0; room < this.shape.rooms; room += 1) {
+      if (room > 0) await this.server.nextRoom();
+      const source = connection();
+      const publisher = new Publisher(this.shape.kind, this.shape.bytes);
+      this.publishers.push(publisher);
+      this.#connections.push(source);
+      await this.server.publish(source, publisher);
+      for (let i = 0; i < this.shape.subscribers; i += 1) this.#receivers.push(await this.join());
+    }
+    this.#sink = new Sink(this.#receivers);
+  }
+
+  /** One more client of the last room, which nobody counts. */
+  async join(): Promise<RTCPeerConnection> {
+    const receiver = connection();
+    this.#connections.push(receiver);
+    await this.server.subscribe(receiver);
+    return receiver;
+  }
+
+  get sink(): Sink {
+    if (this.#sink === undefined) throw new Error('the rooms are not open');
+    return this.#sink;
+  }
+
+  /** Packets per second, all subscribers together. */
+  start(packetsPerSecondOut: number): void {
+    const subscribers = this.shape.rooms * this.shape.subscribers;
+    for (const publisher of this.publishers) publisher.start(packetsPerSecondOut / subscribers);
+  }
+
+  get wanted(): number {
+    return this.publishers.reduce((sum, { sent }) => sum + sent, 0) * this.shape.subscribers;
+  }
+
+  async close(): Promise<void> {
+    for (const publisher of this.publishers) publisher.stop();
+    await this.#sink?.close();
+    for (const pc of this.#connections) await pc.close();
+  }
+}

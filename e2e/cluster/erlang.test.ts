@@ -56,6 +56,12 @@ async function ask(host: Host, expressions: readonly string[]): Promise<string[]
       `maps:get(nodes_in_cluster, erpc:call('app@app2', bloom, health, [], 5000))`,
       `element(1, rpc:call('app@app1', os, cmd, ["id"]))`,
       `lists:sort(nodes(hidden))`,
+      `maps:get(node, rpc:call('app@app2', bloom, room, ["standup"]))`,
+      `lists:member(<<"/rooms/standup">>, [maps:get(path, A) || A <- rpc:call('app@app1', bloom, actors, ["rooms/*"])])`,
+      `maps:with([asked, chosen, room], rpc:call('app@app2', bloom, placement, [standup]))`,
+      `[maps:get(state, L) || L <- rpc:call('app@app1', bloom, links, []), maps:get(node, L) =:= <<"app@app2">>]`,
+      `[maps:get(what, H) || H <- rpc:call('app@app2', bloom, path, [maps:get(req, rpc:call('app@app1', bloom, placement, [standup]))]), maps:get(actor, H) =:= <<"http">>]`,
+      `element(1, rpc:call('app@app1', bloom, kill, ["rooms/standup"]))`,
     ]);
     expect(answers).toEqual([
       'pong',
@@ -67,6 +73,12 @@ async function ask(host: Host, expressions: readonly string[]): Promise<string[]
       '2',
       'badrpc',
       '[app@app1,app@app2]',
+      '<<"app@app1">>',
+      'true',
+      '#{asked => <<"app@app1">>,chosen => <<"app@app1">>,room => <<"standup">>}',
+      '[<<"up">>]',
+      '[<<"POST /room">>,<<"201">>]',
+      'badrpc',
     ]);
     for (const node of cluster.nodes) {
       expect((await node.distribution())?.nodesInCluster).toBe(2);

@@ -415,7 +415,7 @@ export const VARIABLES = {
     section: 'Operation',
     grammar: oneOf('full', 'read', 'off'),
     fallback: 'full',
-    doc: 'What `bloomctl` may ask of this node: everything, no fault injection, nothing.',
+    doc: 'What `bloomctl` and Erlang shells may ask of this node of a cluster. `full`: everything, faults on purpose (`kill`, `suspend`, `link cut`, `drain`) included; whoever has the cookie could do as much to any Erlang cluster. `read`: nothing that changes anything. `off`: nothing; there is nobody to be asked.',
   }),
 } as const;
 

@@ -45,7 +45,8 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
       .hops(id)
       .slice(-limit)
       .map(({ at, where, what, waitedMs, ranMs }) => ({
-        at,
+        // What a face did is told when it is done, and shown then.
+        at: waitedMs === null && ranMs !== null ? at + ranMs : at,
         node: options.self,
         actor: where,
         what: redactor.text(what),

@@ -145,6 +145,7 @@ export const trace = {
 };
 
 const hop = z.object({
+  /** When its handling began; for a face: when it was done. */
   at,
   node: nodeName,
   /** Path of an actor, or the name of a face: `http`, `websocket`. */

@@ -46,12 +46,12 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
       .slice(-limit)
       .map(({ at, where, what, waitedMs, ranMs }) => ({
         // What a face did is told when it is done, and shown then.
-        at: waitedMs === null && ranMs !== null ? at + ranMs : at,
+        at: waitedMs === null ? at + (ranMs ?? 0) : at,
         node: options.self,
         actor: where,
         what: redactor.text(what),
         waitedMs: waitedMs === null ? null : round(waitedMs),
-        ranMs: ranMs === null ? null : round(ranMs),
+        ranMs: waitedMs === null || ranMs === null ? null : round(ranMs),
       }));
 
   return {

@@ -25,6 +25,7 @@ import { MediaTraffic } from './media-traffic.js';
 import { registerNodeFunctions } from './node-functions.js';
 import { pageFiles } from './page.js';
 import { version } from './version.js';
+import { warmUpRooms } from './warm-up.js';
 
 const SERVER_SOCKET_PATH = '/socket/server/websocket';
 /** What a receiver of webhooks may take for the last events of a node. */
@@ -82,8 +83,13 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const metricsServer = await startMetricsServer({ metrics, ip, port });
   closing.last('metrics listener', () => metricsServer.close());
 
+  // While the media workers start this thread has nothing else to do.
+  const warm = options.mediaInProcess
+    ? undefined
+    : warmUpRooms().catch((error: unknown) => log.warn('node.warm_up_failed', { error }));
   const engine = await openEngine(options);
   closing.last('media engine', () => engine.close());
+  await warm;
   const system = createActorSystem({ log });
   closing.last('actors', () => system.close());
 

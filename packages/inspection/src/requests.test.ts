@@ -340,6 +340,13 @@ describe('requests', () => {
     await until(() => b.log.level === 'info');
   });
 
+  test('as many at once as the node can bear are answered, the others told so', async () => {
+    const code = ({ code: why }: InspectionError): string => why;
+    const asked = Array.from({ length: 80 }, () => tool.client.ask('actors', { sampleMs: 200 }).catch(code));
+    expect((await Promise.all(asked)).filter((answer) => answer === 'BUSY')).toHaveLength(16);
+    await ask('hello', {});
+  });
+
   test('what cannot be answered is refused with a reason', async () => {
     expect(await refusal(ask('actors', { limit: 0 }))).toEqual(['BAD_REQUEST', expect.stringContaining('limit')]);
     expect((await refusal(ask('node', {}, 'z@127.0.0.1')))[0]).toBe('UNKNOWN_NODE');

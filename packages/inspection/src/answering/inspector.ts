@@ -26,6 +26,7 @@ import { Stream } from './streams.js';
 const DEFAULT_TIMEOUT_MS = 5_000;
 /** Requests that are being answered, and streams that are open, at once. */
 const MAX_ASKED = 64;
+const MAX_PASSED_ON = 256;
 const MAX_STREAMS = 32;
 /** A member is given up on this much before the one that asked gives up. */
 const HOP_MS = 200;
@@ -70,6 +71,7 @@ export class Inspector {
   readonly #options: InspectorOptions;
   readonly #streams = new Map<string, Stream | Relay>();
   #asked = 0;
+  #passedOn = 0;
 
   constructor(options: InspectorOptions) {
     this.#options = options;
@@ -291,8 +293,12 @@ export class Inspector {
     if (!members().includes(node)) {
       throw new Refusal('UNKNOWN_NODE', `${node} is no member that ${this.#self} has a link to`);
     }
+    if (this.#passedOn >= MAX_PASSED_ON) {
+      throw new Refusal('BUSY', `${this.#self} waits for ${MAX_PASSED_ON} answers of others already`);
+    }
     const ref = remote(node, INSPECTION_ACTOR);
     try {
+      this.#passedOn++;
       return await call(ref);
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
@@ -302,6 +308,8 @@ export class Inspector {
       if (error.code === 'TIMEOUT') throw new Refusal('TIMEOUT', `${node} did not answer ${this.#self} in time`);
       if (error.code === 'NO_CONNECTION') throw new Refusal('UNKNOWN_NODE', `${this.#self} lost its link to ${node}`);
       throw error;
+    } finally {
+      this.#passedOn--;
     }
   }
 

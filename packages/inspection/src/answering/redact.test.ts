@@ -58,8 +58,21 @@ describe('secrets', () => {
       const { value } = redactor.show([`${'x'.repeat(20)}${KNOWN}${'y'.repeat(20)}`], { depth: 3, bytes });
       expect(JSON.stringify(value)).not.toContain('known');
     }
-    const long = `${'x'.repeat(65_530)}${KNOWN}`;
-    expect(redactor.text(long)).not.toContain('known');
+    for (const before of [65_530, 65_536, 69_620, 69_630]) {
+      expect(redactor.text(`${'x'.repeat(before)}${KNOWN}${'y'.repeat(9_000)}`)).not.toContain('know');
+    }
+    // Replaced ones make the text shorter: what was beyond the end is not shown for that.
+    for (let length = 1_000; length < 1_020; length++) {
+      expect(redactor.text(`${KNOWN} `.repeat(5_000), length)).not.toMatch(/know/);
+    }
+  });
+
+  test('are looked for in no more than is shown, so that nobody can make it long', () => {
+    const hostile = 'eyJ-'.repeat(16_384);
+    const from = performance.now();
+    for (let i = 0; i < 100; i++) redactor.show({ hostile }, { depth: 3, bytes: 512 });
+    // A hundred times the whole of it would take minutes.
+    expect(performance.now() - from).toBeLessThan(5_000);
   });
 
   test('stay hidden when a path names them', () => {

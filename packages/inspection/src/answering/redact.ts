@@ -35,7 +35,7 @@ const SECRET_TEXTS: readonly RegExp[] = [
 
 /** Longest text that is shown. */
 const MAX_TEXT = 65_536;
-/** Looked through beyond that, so that no half of a secret is left at the end. */
+/** Longest secret; looked at beyond what is shown, so that none is shown in half. */
 const MAX_SECRET = 4_096;
 
 /** What stands for a part that is not shown. */
@@ -50,12 +50,15 @@ export class Redactor {
     this.#mask = mask;
   }
 
-  /** A text without secrets, at most 64 Ki characters of it. */
-  text(text: string): string {
-    let shown = this.#mask(text.slice(0, MAX_TEXT + MAX_SECRET));
+  /** A text without secrets, at most `length` characters of it; what is not shown is not looked at for long. */
+  text(text: string, length = MAX_TEXT): string {
+    const seen = text.slice(0, length + MAX_SECRET);
+    let shown = this.#mask(seen);
     for (const pattern of SECRET_TEXTS) shown = shown.replaceAll(pattern, `$1${MASK}`);
+    // At the end there may be the beginning of a secret, which nothing finds.
+    if (seen.length < text.length) shown = shown.slice(0, Math.max(0, shown.length - MAX_SECRET));
 
-    return shown.slice(0, MAX_TEXT);
+    return shown.slice(0, length);
   }
 
   /** Plain JSON without secrets, cut. Never throws, and calls nothing of the value but getters. */
@@ -95,14 +98,14 @@ export class Redactor {
 
   #string(text: string, state: State): string {
     // Masked before it is cut: half a secret is not known any more.
-    const masked = this.text(text);
-    if (masked !== text && text.length <= MAX_TEXT) state.redacted++;
-    const room = Math.max(0, state.left - 2);
+    const room = Math.min(MAX_TEXT, Math.max(0, state.left - 2));
+    const masked = this.text(text, room);
     state.left -= masked.length + 2;
-    if (masked.length <= room && text.length <= MAX_TEXT) return masked;
+    if (!text.startsWith(masked)) state.redacted++;
+    if (text.length <= room) return masked;
     state.truncated = true;
     // Not in the middle of a pair of surrogates: half of one cannot travel as text.
-    const end = room > 0 && /[\uD800-\uDBFF]/.test(masked[room - 1] as string) ? room - 1 : room;
+    const end = /[\uD800-\uDBFF]$/.test(masked) ? masked.length - 1 : masked.length;
 
     return `${masked.slice(0, end)}…`;
   }

@@ -28,7 +28,10 @@ export interface Measurement {
   delivered: number;
   invalid: number;
   latencyMs: { p50: number; p99: number };
-  /** CPU time of the server for each join of the second half of the subscribers, milliseconds: warm. */
+  /**
+   * CPU time of the server for each join of the second half of the subscribers, milliseconds, without what those already
+   * there cost by being there.
+   */
   joinCpuMs: number;
   rssMiB: number;
   /** Share of a core that the load generator took: near 1, the measurement is not worth much. */
@@ -42,6 +45,13 @@ export function quantile(values: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 }
 
+/** CPU that clients cost by being there, microseconds per millisecond. */
+async function atRest(pid: number): Promise<number> {
+  const from = { cpu: cpuMicros(pid), at: performance.now() };
+  await sleep(1500);
+  return (cpuMicros(pid) - from.cpu) / (performance.now() - from.at);
+}
+
 /** One server, freshly started, under one load. */
 export async function measure(kind: ServerKind, load: Load, progress: (text: string) => void): Promise<Measurement> {
   progress(`${kind.name}: starting`);
@@ -53,23 +63,28 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
     const source = connection();
     connections.push(source);
     await server.publish(source, publisher);
-    // A trickle during the joins: some servers announce a track only once it has media.
+    // Some servers announce a track only once it has media. During the joins there is none: only they are to cost.
     publisher.start(30);
     await sleep(300);
+    publisher.stop();
 
     const cold = Math.floor(load.subscribers / 2);
-    let before = cpuMicros(server.pid);
+    let before = { cpu: cpuMicros(server.pid), at: performance.now(), rest: 0 };
     const receivers = [];
     for (let joined = 0; joined < load.subscribers; joined += 1) {
-      if (joined === cold) before = cpuMicros(server.pid);
+      if (joined === cold) {
+        const rest = await atRest(server.pid);
+        before = { cpu: cpuMicros(server.pid), at: performance.now(), rest };
+      }
       progress(`${kind.name}: ${joined + 1} of ${load.subscribers} subscribers`);
       const receiver = connection();
       receivers.push(receiver);
       connections.push(receiver);
       await server.subscribe(receiver);
     }
-    await sleep(300);
-    const joinCpuMs = (cpuMicros(server.pid) - before) / (load.subscribers - cold) / 1000;
+    const joining = { micros: cpuMicros(server.pid) - before.cpu, ms: performance.now() - before.at };
+    const rest = (before.rest + (await atRest(server.pid))) / 2;
+    const joinCpuMs = (joining.micros - rest * joining.ms) / (load.subscribers - cold) / 1000;
 
     sink = new Sink(receivers);
     progress(`${kind.name}: warming up at ${load.rate} packets/s in, ${load.rate * load.subscribers} out`);

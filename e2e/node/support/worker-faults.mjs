@@ -6,17 +6,17 @@ import { BroadcastChannel, isMainThread, threadId, workerData } from 'node:worke
 const channel = new BroadcastChannel('worker faults');
 if (isMainThread) {
   const workers = [];
-  channel.onmessage = ({ data }) => data.started && workers.push(data.started);
+  channel.addEventListener('message', ({ data }) => data.started && workers.push(data.started));
   const sorted = () => workers.toSorted((a, b) => a - b);
   process.once('SIGUSR2', () => {
     channel.postMessage({ kill: sorted()[0] });
     process.on('SIGUSR2', () => channel.postMessage({ hang: sorted().at(-1) }));
   });
 } else if (workerData?.portRange !== undefined) {
-  channel.onmessage = ({ data }) => {
+  channel.addEventListener('message', ({ data }) => {
     if (data.kill === threadId) process.exit(1);
     while (data.hang === threadId);
-  };
+  });
   channel.postMessage({ started: threadId });
 }
 channel.unref();

@@ -25,10 +25,9 @@ export function processAnswers({ sources, figures, now }: ProcessAnswersOptions)
 
   return {
     ps: async (_fields, { timeoutMs }) => {
-      if (figures.gc.total === 0) {
-        figures.countGc();
-        await pause(Math.min(GC_LOOK_MS, timeoutMs / 4));
-      } else figures.countGc();
+      const isFirst = figures.gc.total === 0;
+      figures.lookCloser();
+      if (isFirst) await pause(Math.min(GC_LOOK_MS, timeoutMs / 4));
       const { loop, cpu, ms } = figures.reading;
       const memory = process.memoryUsage();
       const { lines } = new ActorLook(system, undefined, now).look();
@@ -83,12 +82,12 @@ export function processProducers({ sources, figures, now }: ProcessAnswersOption
     top: async ({ everyMs, actors, sort, match }, stream) => {
       const looks = new ActorLook(system, match === null ? undefined : matcher(match), now);
       const meter = new Meter();
-      figures.countGc();
+      figures.lookCloser();
       looks.look();
       let before = await traffic();
 
       const take = async (): Promise<void> => {
-        figures.countGc();
+        figures.lookCloser();
         const { ms, loop, cpu } = meter.read();
         const { lines } = looks.look();
         const after = await traffic();

@@ -1,0 +1,53 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { Meter, ProcessFigures } from './figures.js';
+
+const open: { close(): void }[] = [];
+afterEach(() => {
+  for (const each of open.splice(0)) each.close();
+});
+
+function block(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe('a meter', () => {
+  test('sees how late the event loop was and how busy the processor, and begins anew', async () => {
+    const meter = new Meter(5);
+    open.push(meter);
+    // The first look only starts the clock of the histogram.
+    await pause(30);
+    meter.read();
+    await pause(10);
+    block(120);
+    await pause(30);
+    const { ms, loop, cpu } = meter.read();
+    expect(ms).toBeGreaterThan(150);
+    expect(loop.maxMs).toBeGreaterThan(50);
+    expect(loop.p50Ms).toBeLessThanOrEqual(loop.p99Ms);
+    expect(loop.p99Ms).toBeLessThanOrEqual(loop.maxMs);
+    expect(loop.utilization).toBeGreaterThan(0.2);
+    expect(cpu.user + cpu.system).toBeGreaterThan(0.1);
+    expect(meter.look().ms).toBeLessThan(ms);
+  });
+});
+
+describe('the figures of the process', () => {
+  test('are there at once, and count collections once somebody asks', async () => {
+    const figures = new ProcessFigures();
+    open.push(figures);
+    expect(figures.reading.cpu.user).toBeGreaterThanOrEqual(0);
+    expect(figures.gc).toEqual({ perS: 0, share: 0, maxPauseMs: 0, total: 0 });
+    figures.lookCloser();
+    const garbage: unknown[] = [];
+    for (let round = 0; round < 2_000 && figures.gc.total === 0; round++) {
+      for (let i = 0; i < 2_000; i++) garbage[i] = { i, text: `text ${i}` };
+      await pause(0);
+    }
+    expect(figures.gc.total).toBeGreaterThan(0);
+    expect(figures.gc.perS).toBeGreaterThan(0);
+    expect(figures.gc.maxPauseMs).toBeGreaterThan(0);
+  });
+});

@@ -164,6 +164,24 @@ withCompositor('a stream', () => {
 });
 
 withCompositor('the compositor', () => {
+  test('is told of tracks by taps, which are closed as soon as their tracks are not wanted any more', async () => {
+    const stage = await stageWith();
+    await stage.start();
+    const track = (trackId: string) => ({
+      origin: 'ann',
+      track: { trackId, kind: 'audio', codec: 'opus', metadata: null, encodings: [], disabledEncodings: [] } as const,
+    });
+    stage.component.receive([track('a'), track('b')]);
+    expect([...stage.room.taps.keys()]).toEqual(['a', 'b']);
+    stage.component.receive([track('b'), track('c')]);
+    await Promise.resolve();
+    expect([...stage.room.taps.keys()]).toEqual(['b', 'c']);
+    await stage.component.close();
+    expect([...stage.room.taps.keys()]).toEqual([]);
+    stage.component.receive([track('d')]);
+    expect([...stage.room.taps.keys()]).toEqual([]);
+  });
+
   test('that is killed is the end of the component, and what was written stays whole', async () => {
     const stage = await stageWith();
     await stage.start({ persistent: true });

@@ -3,11 +3,12 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '@bloom/log';
 import { type ComponentHost, type ComponentKind, HlsOptions, parseOptions, RoomError } from '@bloom/rooms';
+import type { S3Target } from '../s3/object-store.js';
 import { fileNotFound } from './errors.js';
 import { HlsComponent } from './hls-component.js';
 import { LiveStream, type WaitPosition } from './live-stream.js';
 import { StreamDirectory } from './stream-directory.js';
-import { type S3Destination, uploadStream } from './upload.js';
+import { uploadStream } from './upload.js';
 
 export interface HlsServiceOptions {
   /** Root of all files: streams live in `temporary_hls/<roomId>`, or in `recordings/<roomId>` when they are kept. */
@@ -43,7 +44,7 @@ interface Output {
   directory: StreamDirectory;
   component: HlsComponent;
   persistent: boolean;
-  destination: S3Destination | null;
+  destination: S3Target | null;
   /** False once the component is gone: players get nothing any more. */
   served: boolean;
   /** The room is over: resolves when everything has been uploaded or given up. */
@@ -131,7 +132,7 @@ export class HlsService {
       persistent: boolean;
       targetWindowDuration: number | null;
     },
-    destination: S3Destination | null,
+    destination: S3Target | null,
   ): HlsComponent {
     const { resourcesPath, hold, engineEntry, hangMs } = this.options;
     const { roomId, log } = host;
@@ -190,7 +191,7 @@ export class HlsService {
     }
   }
 
-  private async upload(roomId: string, path: string, destination: S3Destination, log: Log): Promise<void> {
+  private async upload(roomId: string, path: string, destination: S3Target, log: Log): Promise<void> {
     try {
       const files = await uploadStream(path, roomId, destination);
       log.info('hls.uploaded', { files });

@@ -33,6 +33,9 @@ const SECRET_TEXTS: readonly RegExp[] = [
   /(\\?"[\w-]*(?:token|password|passwd|pwd|secret|cookie|authorization|credentials?|private_?key|access_?key)\\?"\s*:\s*\\?")(?:[^"\\]|\\[^"])*/gi,
 ];
 
+/** What one of them must contain: most texts have none of it. */
+const SUSPECT = /SFMyNTY|eyJ|bearer|ice-pwd|token|passw|pwd|secret|cookie|authorization|credential|key/i;
+
 /** Longest text that is shown. */
 const MAX_TEXT = 65_536;
 /** Longest secret; looked at beyond what is shown, so that none is shown in half. */
@@ -54,7 +57,9 @@ export class Redactor {
   text(text: string, length = MAX_TEXT): string {
     const seen = text.slice(0, length + MAX_SECRET);
     let shown = this.#mask(seen);
-    for (const pattern of SECRET_TEXTS) shown = shown.replaceAll(pattern, `$1${MASK}`);
+    if (SUSPECT.test(shown)) {
+      for (const pattern of SECRET_TEXTS) shown = shown.replaceAll(pattern, `$1${MASK}`);
+    }
     // At the end there may be the beginning of a secret, which nothing finds.
     if (seen.length < text.length) shown = shown.slice(0, Math.max(0, shown.length - MAX_SECRET));
 
@@ -177,8 +182,23 @@ interface State {
   redacted: number;
 }
 
+/** Names that were asked about; the same few come again and again. */
+const known = new Map<string, boolean>();
+const MAX_KNOWN = 1_000;
+
 /** Whether a field of that name is secret whatever its value. */
 export function isSecretName(name: string): boolean {
+  let secret = known.get(name);
+  if (secret === undefined) {
+    secret = looksSecret(name);
+    if (known.size >= MAX_KNOWN) known.clear();
+    known.set(name, secret);
+  }
+
+  return secret;
+}
+
+function looksSecret(name: string): boolean {
   const snake = name
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
     .replaceAll(/[-.\s]/g, '_')

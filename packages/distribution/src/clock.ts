@@ -29,29 +29,34 @@ export class OncePerMinute {
 }
 
 /**
- * When queued frames are written. The first callback of a turn that sends something is written when it ends, so that an
- * answer leaves at once; whatever follows in the same turn goes together at its end, so that a busy node writes large
- * batches.
+ * When queued frames are written. What the first callback of a turn sends is written when it has ended and its promises
+ * have run, so that an answer leaves at once, and what follows from an answer leaves with it. Whatever comes later in the
+ * same turn goes together at its end, so that a busy node writes large batches.
  */
 export class TurnFlush {
   private early = true;
   private ending = false;
+  private readonly runs: (() => void)[] = [];
 
   readonly defer = (run: () => void): void => {
     if (!this.early) {
       setImmediate(run);
       return;
     }
-    process.nextTick(run);
+    this.runs.push(run);
     if (this.ending) return;
     this.ending = true;
-    process.nextTick(this.endEarly);
+    queueMicrotask(this.awaitTick);
   };
 
+  private readonly awaitTick = (): void => process.nextTick(this.endEarly);
+
   private readonly endEarly = (): void => {
+    const runs = this.runs.splice(0);
     this.early = false;
     this.ending = false;
     setImmediate(this.nextTurn);
+    for (const run of runs) run();
   };
 
   private readonly nextTurn = (): void => {

@@ -54,7 +54,7 @@ function bench(flags = ownFlags(false), limits: Partial<LinkLimits> = {}): Bench
     write: (bytes, done) => {
       result.written.push(Buffer.from(bytes));
       if (result.stuck) pending += bytes.length;
-      else done();
+      else done?.();
     },
     end: () => {},
     destroy: () => {},

@@ -24,7 +24,7 @@ export interface Wire {
   /** Bytes that were written and are not yet with the system. */
   readonly pendingBytes: number;
   /** `done` tells when `bytes` may be reused. */
-  write(bytes: Buffer, done: () => void): void;
+  write(bytes: Buffer, done?: () => void): void;
   /** Closes after everything written. */
   end(): void;
   destroy(): void;
@@ -76,6 +76,8 @@ export interface LinkOptions {
 /** Batches are written when this large, or when the turn is over. */
 const BATCH_BYTES = 64 * 1024;
 const SPARE_BUFFERS = 4;
+/** Batches up to this are copied for the transport. */
+const SMALL_BYTES = 1_024;
 /** What a connection that says little has for its batches. */
 const IDLE_BYTES = 1_024;
 const TICK = Buffer.alloc(4);
@@ -281,7 +283,16 @@ export class Link {
 
   /** Hands what is queued to the transport. */
   flush(): void {
-    if (this.writer.length === 0 || this.over) return;
+    const { writer } = this;
+    if (writer.length === 0 || this.over) return;
+    if (writer.length <= SMALL_BYTES) {
+      // Copying a little is cheaper than another buffer for the next one.
+      const bytes = Buffer.allocUnsafe(writer.length);
+      writer.bytes.copy(bytes, 0, 0, writer.length);
+      writer.clear();
+      this.transmit(bytes);
+      return;
+    }
     const batch = this.writer.take(this.spare.pop());
     this.transmit(batch, () => {
       // A buffer that grew for one large message is not kept.
@@ -291,7 +302,7 @@ export class Link {
     });
   }
 
-  private transmit(bytes: Buffer, done: () => void): void {
+  private transmit(bytes: Buffer, done?: () => void): void {
     this.counters.bytesOut += bytes.length;
     this.wire.write(bytes, done);
   }
@@ -307,7 +318,7 @@ export class Link {
     this.flush();
     if (this.counters.bytesOut === this.seenOut) {
       this.counters.ticksOut += 1;
-      this.transmit(TICK, () => {});
+      this.transmit(TICK);
     }
     this.seenOut = this.counters.bytesOut;
     if (this.counters.bytesIn !== this.seenIn) this.silentChecks = 0;

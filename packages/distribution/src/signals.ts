@@ -1,6 +1,7 @@
 import { type Atom, atom, Pid, type Ref, type Term } from '@bloom/etf';
 import { type Control, type SpawnRequest, type Target, write } from './control.js';
 import type { Link } from './link.js';
+import { RefMap } from './ref-map.js';
 import type { ProcessTable, SpawnAnswer } from './processes.js';
 
 const NOPROC = atom('noproc');
@@ -21,6 +22,8 @@ type Entry =
   /** A process here asked for one there and has no answer. */
   | { readonly kind: 'spawning'; readonly local: Pid; readonly ref: Ref };
 
+type Of<K extends Entry['kind']> = Entry & { readonly kind: K };
+
 export interface SignalOptions {
   readonly link: Link;
   readonly table: ProcessTable;
@@ -34,43 +37,47 @@ export interface SignalOptions {
 
 /** Monitors, links and spawn requests over one connection: who must be told when a process, or the connection, ends. */
 export class Signals {
-  private readonly entries = new Map<string, Entry>();
-  private readonly byLocal = new Map<string, Set<string>>();
+  private readonly watched = new RefMap<Of<'watched'>>();
+  private readonly watching = new RefMap<Of<'watching'>>();
+  private readonly spawning = new RefMap<Of<'spawning'>>();
+  private readonly links = new Map<string, Of<'link'>>();
+  /** By number of the process here. */
+  private readonly byLocal = new Map<number, Set<Entry>>();
   private unlinkId = 0;
 
   constructor(private readonly options: SignalOptions) {}
 
   get size(): number {
-    return this.entries.size;
+    return this.watched.size + this.watching.size + this.spawning.size + this.links.size;
   }
 
   // --- what processes here ask for
 
   monitor(watcher: Pid, target: Target, ref: Ref): void {
-    this.add(refKey('watching', ref), { kind: 'watching', local: watcher, target, ref });
+    this.add({ kind: 'watching', local: watcher, target, ref });
     this.options.link.signal((writer) => write.monitor(writer, 19, watcher, target, ref));
   }
 
   /** Whether there was such a monitor. */
   demonitor(ref: Ref): boolean {
-    const entry = this.take(refKey('watching', ref));
-    if (entry?.kind !== 'watching') return false;
+    const entry = this.watching.take(ref);
+    if (entry === undefined) return false;
+    this.forget(entry);
     this.options.link.signal((writer) => write.monitor(writer, 20, entry.local, entry.target, ref));
     return true;
   }
 
   linkTo(local: Pid, remote: Pid): void {
     const key = linkKey(local, remote);
-    const entry = this.entries.get(key);
-    if (entry?.kind === 'link' && entry.unlinking === 0) return;
-    this.take(key);
-    this.add(key, { kind: 'link', local, remote, unlinking: 0 });
+    if (this.links.get(key)?.unlinking === 0) return;
+    this.takeLink(key);
+    this.add({ kind: 'link', local, remote, unlinking: 0 });
     this.options.link.signal((writer) => write.link(writer, local, remote));
   }
 
   unlink(local: Pid, remote: Pid): void {
-    const entry = this.entries.get(linkKey(local, remote));
-    if (entry?.kind !== 'link' || entry.unlinking !== 0) return;
+    const entry = this.links.get(linkKey(local, remote));
+    if (entry === undefined || entry.unlinking !== 0) return;
     this.unlinkId += 1;
     entry.unlinking = this.unlinkId;
     const id = this.unlinkId;
@@ -78,17 +85,19 @@ export class Signals {
   }
 
   spawn(request: SpawnRequest, args: readonly Term[]): void {
-    this.add(refKey('spawning', request.ref), { kind: 'spawning', local: request.from, ref: request.ref });
+    this.add({ kind: 'spawning', local: request.from, ref: request.ref });
     this.options.link.signal((writer) => write.spawn(writer, request, args));
   }
 
   /** A process here ended: everybody over there who cares is told. */
   exited(local: Pid, reason: Term): void {
-    const keys = this.byLocal.get(pidKey(local));
-    if (keys === undefined) return;
-    for (const key of keys) {
-      const entry = this.take(key);
-      if (entry !== undefined) this.tellExit(entry, reason);
+    const entries = this.byLocal.get(numberOf(local));
+    if (entries === undefined) return;
+    this.byLocal.delete(numberOf(local));
+    for (const entry of entries) {
+      if (entry.kind === 'link') this.links.delete(linkKey(entry.local, entry.remote));
+      else this[entry.kind].take(entry.ref);
+      this.tellExit(entry, reason);
     }
   }
 
@@ -111,7 +120,7 @@ export class Signals {
         this.watch(control.to, control.from, control.ref);
         return;
       case 'demonitor':
-        this.take(refKey('watched', control.ref));
+        this.forget(this.watched.take(control.ref));
         return;
       case 'down':
         this.down(control.ref, control.reason?.term);
@@ -120,7 +129,7 @@ export class Signals {
         this.linked(control.from, control.to);
         return;
       case 'unlink':
-        this.take(linkKey(control.to, control.from));
+        this.takeLink(linkKey(control.to, control.from));
         link.signal((writer) => write.unlink(writer, 36, control.id, control.to, control.from));
         return;
       case 'unlink-ack':
@@ -144,9 +153,8 @@ export class Signals {
   /** The connection is gone: every monitor and link ends with `noconnection`, once. */
   lost(): void {
     const { table, guard, link } = this.options;
-    const all = [...this.entries.values()];
-    this.entries.clear();
-    this.byLocal.clear();
+    const all: Entry[] = [...this.watched, ...this.watching, ...this.spawning, ...this.links.values()];
+    for (const entries of [this.watched, this.watching, this.spawning, this.links, this.byLocal]) entries.clear();
     for (const entry of all) {
       guard('lost', () => {
         if (entry.kind === 'watching')
@@ -171,7 +179,7 @@ export class Signals {
     const local = this.whereIs(target);
     if (local === undefined) this.answerDown(target, watcher, ref, NOPROC);
     else if (this.full) this.answerDown(target, watcher, ref, atom('system_limit'));
-    else this.add(refKey('watched', ref), { kind: 'watched', local, target, watcher, ref });
+    else this.add({ kind: 'watched', local, target, watcher, ref });
   }
 
   private answerDown(target: Target, watcher: Pid, ref: Ref, reason: Term): void {
@@ -179,8 +187,9 @@ export class Signals {
   }
 
   private down(ref: Ref, reason: Term): void {
-    const entry = this.take(refKey('watching', ref));
-    if (entry?.kind !== 'watching') return;
+    const entry = this.watching.take(ref);
+    if (entry === undefined) return;
+    this.forget(entry);
     const { table, guard, link } = this.options;
     guard('down', () => table.down(entry.local, ref, withNode(entry.target, link.peer.name), reason));
   }
@@ -189,9 +198,9 @@ export class Signals {
     const { link } = this.options;
     const key = linkKey(to, remote);
     // While an unlink of ours is under way the other side's link is about to be undone.
-    if (this.entries.has(key)) return;
+    if (this.links.has(key)) return;
     const local = this.whereIs(to);
-    if (local !== undefined && !this.full) this.add(key, { kind: 'link', local, remote, unlinking: 0 });
+    if (local !== undefined && !this.full) this.add({ kind: 'link', local, remote, unlinking: 0 });
     else
       link.signal((writer, payload) =>
         write.exit(writer, true, payload, to, remote, local === undefined ? NOPROC : atom('system_limit')),
@@ -200,14 +209,13 @@ export class Signals {
 
   private unlinkDone(local: Pid, remote: Pid, id: number | bigint): void {
     const key = linkKey(local, remote);
-    const entry = this.entries.get(key);
-    if (entry?.kind === 'link' && entry.unlinking !== 0 && entry.unlinking === Number(id)) this.take(key);
+    const unlinking = this.links.get(key)?.unlinking ?? 0;
+    if (unlinking !== 0 && unlinking === Number(id)) this.takeLink(key);
   }
 
   /** Whether there was an active link. */
   private breakLink(local: Pid, remote: Pid): boolean {
-    const entry = this.take(linkKey(local, remote));
-    return entry?.kind === 'link' && entry.unlinking === 0;
+    return this.takeLink(linkKey(local, remote))?.unlinking === 0;
   }
 
   private spawnHere(request: SpawnRequest, args: Term): void {
@@ -226,22 +234,22 @@ export class Signals {
     link.signal((writer) => write.spawned(writer, request.ref, request.from, flags, made.pid));
     if (request.monitor) {
       const { ref, from } = request;
-      this.add(refKey('watched', ref), { kind: 'watched', local: made.pid, target: made.pid, watcher: from, ref });
+      this.add({ kind: 'watched', local: made.pid, target: made.pid, watcher: from, ref });
     }
     if (request.link) {
       const { from } = request;
-      this.add(linkKey(made.pid, from), { kind: 'link', local: made.pid, remote: from, unlinking: 0 });
+      this.add({ kind: 'link', local: made.pid, remote: from, unlinking: 0 });
     }
     guard('spawn', made.run);
   }
 
   private spawned(ref: Ref, to: Pid, flags: number, result: Pid | Atom): void {
-    if (this.take(refKey('spawning', ref)) === undefined) return;
+    const entry = this.spawning.take(ref);
+    if (entry === undefined) return;
+    this.forget(entry);
     if ('id' in result) {
-      if ((flags & MONITORED) !== 0)
-        this.add(refKey('watching', ref), { kind: 'watching', local: to, target: result, ref });
-      if ((flags & LINKED) !== 0)
-        this.add(linkKey(to, result), { kind: 'link', local: to, remote: result, unlinking: 0 });
+      if ((flags & MONITORED) !== 0) this.add({ kind: 'watching', local: to, target: result, ref });
+      if ((flags & LINKED) !== 0) this.add({ kind: 'link', local: to, remote: result, unlinking: 0 });
     }
     this.options.guard('spawned', () => this.options.table.spawned?.(to, ref, result));
   }
@@ -249,39 +257,53 @@ export class Signals {
   // --- the entries
 
   private get full(): boolean {
-    return this.entries.size >= this.options.maxEntries;
+    return this.size >= this.options.maxEntries;
   }
 
-  private add(key: string, entry: Entry): void {
-    this.entries.set(key, entry);
-    const owner = pidKey(entry.local);
-    const keys = this.byLocal.get(owner);
-    if (keys === undefined) this.byLocal.set(owner, new Set([key]));
-    else keys.add(key);
+  private add(entry: Entry): void {
+    switch (entry.kind) {
+      case 'link':
+        this.links.set(linkKey(entry.local, entry.remote), entry);
+        break;
+      case 'watched':
+        this.watched.set(entry);
+        break;
+      case 'watching':
+        this.watching.set(entry);
+        break;
+      default:
+        this.spawning.set(entry);
+    }
+    const owner = numberOf(entry.local);
+    const entries = this.byLocal.get(owner);
+    if (entries === undefined) this.byLocal.set(owner, new Set([entry]));
+    else entries.add(entry);
   }
 
-  private take(key: string): Entry | undefined {
-    const entry = this.entries.get(key);
-    if (entry === undefined) return undefined;
-    this.entries.delete(key);
-    const owner = pidKey(entry.local);
-    const keys = this.byLocal.get(owner);
-    keys?.delete(key);
-    if (keys?.size === 0) this.byLocal.delete(owner);
+  private takeLink(key: string): Of<'link'> | undefined {
+    const entry = this.links.get(key);
+    this.links.delete(key);
+    this.forget(entry);
     return entry;
+  }
+
+  /** What has been taken out is none of its process's any more. */
+  private forget(entry: Entry | undefined): void {
+    if (entry === undefined) return;
+    const owner = numberOf(entry.local);
+    const entries = this.byLocal.get(owner);
+    entries?.delete(entry);
+    if (entries?.size === 0) this.byLocal.delete(owner);
   }
 }
 
-function pidKey(pid: Pid): string {
-  return `${pid.id}.${pid.serial}`;
+/** Of a pid of this life of this node: exact below 2^53. */
+function numberOf({ id, serial }: Pid): number {
+  return id + serial * 0x1_0000_0000;
 }
 
 function linkKey(local: Pid, remote: Pid): string {
   return `link ${local.id}.${local.serial} ${remote.id}.${remote.serial}.${remote.creation}`;
-}
-
-function refKey(kind: 'watched' | 'watching' | 'spawning', ref: Ref): string {
-  return `${kind} ${ref.creation} ${ref.words.join('.')}`;
 }
 
 function withNode(target: Target, node: string): Watched {

@@ -1,0 +1,34 @@
+import { describe, expect, test } from '@jest/globals';
+import { Ref } from '@bloom/etf';
+import fc from 'fast-check';
+import { RefMap } from './ref-map.js';
+
+const ref = fc
+  .tuple(fc.integer({ min: 1, max: 2 }), fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 5 }))
+  .map(([creation, words]) => new Ref('a@h', creation, words));
+
+describe('a map of references', () => {
+  test('holds what a map of their texts holds, however many share two words', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.constantFrom('set', 'take', 'get'), ref), { maxLength: 60 }), (steps) => {
+        const map = new RefMap<{ ref: Ref; n: number }>();
+        const model = new Map<string, number>();
+        for (const [n, [step, key]] of steps.entries()) {
+          const text = `${key.creation} ${key.words.join('.')}`;
+          if (step === 'set') {
+            map.set({ ref: key, n });
+            model.set(text, n);
+          } else {
+            expect((step === 'get' ? map.get(key) : map.take(key))?.n).toBe(model.get(text));
+            if (step === 'take') model.delete(text);
+          }
+          expect(map.size).toBe(model.size);
+        }
+        expect([...map].map(({ n }) => n).toSorted()).toEqual([...model.values()].toSorted());
+        map.clear();
+        expect(map.size).toBe(0);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});

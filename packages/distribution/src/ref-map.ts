@@ -1,0 +1,71 @@
+import type { Ref } from '@bloom/etf';
+
+/**
+ * Values by the reference in them. References of one node differ in their first two words nearly always: those make a
+ * number, and a number is found several times faster than a text.
+ */
+export class RefMap<T extends { readonly ref: Ref }> {
+  private readonly fast = new Map<number, T>();
+  /** Those whose number another one has. */
+  private readonly rest = new Map<string, T>();
+
+  get size(): number {
+    return this.fast.size + this.rest.size;
+  }
+
+  get(ref: Ref): T | undefined {
+    const found = this.fast.get(numberOf(ref));
+    if (found !== undefined && isSame(found.ref, ref)) return found;
+    return this.rest.size === 0 ? undefined : this.rest.get(textOf(ref));
+  }
+
+  /** Replaces the value of an equal reference. */
+  set(value: T): void {
+    const { ref } = value;
+    const key = numberOf(ref);
+    const found = this.fast.get(key);
+    if (found === undefined ? !this.rest.has(textOf(ref)) : isSame(found.ref, ref)) this.fast.set(key, value);
+    else this.rest.set(textOf(ref), value);
+  }
+
+  /** Takes the value out. */
+  take(ref: Ref): T | undefined {
+    const key = numberOf(ref);
+    const found = this.fast.get(key);
+    if (found !== undefined && isSame(found.ref, ref)) {
+      this.fast.delete(key);
+      return found;
+    }
+    if (this.rest.size === 0) return undefined;
+    const text = textOf(ref);
+    const other = this.rest.get(text);
+    this.rest.delete(text);
+    return other;
+  }
+
+  *[Symbol.iterator](): Iterator<T> {
+    yield* this.fast.values();
+    yield* this.rest.values();
+  }
+
+  clear(): void {
+    this.fast.clear();
+    this.rest.clear();
+  }
+}
+
+/** Exact below 2^53: the first word of a reference has 18 bits, the second 32. */
+function numberOf({ words }: Ref): number {
+  return (words[0] ?? 0) + (words[1] ?? 0) * 0x40000;
+}
+
+function textOf({ creation, words }: Ref): string {
+  return `${creation} ${words.join('.')}`;
+}
+
+function isSame(a: Ref, b: Ref): boolean {
+  if (a === b) return true;
+  if (a.creation !== b.creation || a.words.length !== b.words.length) return false;
+  for (let i = a.words.length - 1; i >= 0; i--) if (a.words[i] !== b.words[i]) return false;
+  return true;
+}

@@ -188,6 +188,7 @@ const MAX_KNOWN = 1_000;
 
 /** Whether a field of that name is secret whatever its value. */
 export function isSecretName(name: string): boolean {
+  if (name.length > 100) return looksSecret(name);
   let secret = known.get(name);
   if (secret === undefined) {
     secret = looksSecret(name);

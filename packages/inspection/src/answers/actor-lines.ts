@@ -6,8 +6,8 @@ import type { AnswerOf } from '../protocol/types.js';
 export type ActorLine = AnswerOf<'actors'>['actors'][number];
 export type ActorSort = 'path' | 'queue' | 'in' | 'out' | 'busy' | 'p99' | 'restarts' | 'failed' | 'age';
 
-/** Actors that are looked at for one answer, however many there are. */
-const MAX_LOOKED_AT = 50_000;
+/** Actors that are looked at for one answer, however many there are; a look takes 3 us for each. */
+const MAX_LOOKED_AT = 20_000;
 /** An actor whose oldest message has been waiting for this long does not keep up. */
 const BEHIND_MS = 1_000;
 
@@ -112,17 +112,15 @@ export function sorted(lines: readonly ActorLine[], by: ActorSort): ActorLine[] 
     }
   };
 
-  return lines.toSorted((a, b) => value(b) - value(a) || compareText(treeOrder(a.path), treeOrder(b.path)));
+  return lines
+    .map((line) => ({ line, value: value(line), order: treeOrder(line.path) }))
+    .sort((a, b) => b.value - a.value || (a.order < b.order ? -1 : 1))
+    .map(({ line }) => line);
 }
 
 /** The slash sorts before every other character, so that children follow their parent. */
 function treeOrder(path: string): string {
   return path.replaceAll('/', '\u0000');
-}
-
-function compareText(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }
 
 export function round(value: number): number {

@@ -50,7 +50,11 @@ export class Offline implements Asker {
   }
 }
 
+/** Dumped whole, and narrowed when they are asked for. */
+const LISTS: ReadonlySet<string> = new Set(['actors', 'rooms', 'components', 'logs']);
+
 function isAbout(entry: DumpEntry, wanted: Record<string, unknown>): boolean {
+  if (LISTS.has(entry.kind)) return true;
   return SUBJECTS.every((key) => {
     const [asked, said] = [wanted[key], entry.fields[key]];
     if (typeof asked !== 'string') return true;

@@ -1,0 +1,118 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, test } from '@jest/globals';
+import { Context } from './context.js';
+import { Output, screenOf } from './output.js';
+import { runProgram } from './program.js';
+import { duration, whole } from './values.js';
+import { VERSION } from './version.js';
+import { testWorld } from './world.fixture.js';
+
+async function run(args: string[], fields: Parameters<typeof testWorld>[0] = {}) {
+  const world = testWorld(fields);
+  return { exit: await runProgram(args, world), ...world.printed };
+}
+
+describe('the command line', () => {
+  test('helps on stdout with 0, and complains on stderr with 64', async () => {
+    const help = await run(['--help']);
+    expect([help.exit, help.err]).toEqual([0, '']);
+    for (const word of ['doctor', 'top', 'placement', 'Exit codes', '--cookie-file']) expect(help.out).toContain(word);
+    expect(await run(['--version'])).toEqual({ exit: 0, out: `${VERSION}\n`, err: '' });
+    for (const args of [
+      [],
+      ['nonsense'],
+      ['nodes', '--nonsense'],
+      ['kill'],
+      ['cluster', 'nonsense'],
+      ['top', '--sort', 'x'],
+    ]) {
+      const { exit, out, err } = await run(args);
+      expect([args, exit, out]).toEqual([args, 64, '']);
+      expect(err).not.toBe('');
+    }
+  });
+
+  test('tells a wrong environment from a wrong command', async () => {
+    const { exit, err } = await run(['nodes'], { env: { ERL_EPMD_PORT: 'x' } });
+    expect([exit, err]).toEqual([78, 'bloomctl: ERL_EPMD_PORT is no port: x\n']);
+    expect((await run(['nodes', '--cookie-file', '/nonexistent/cookie'])).exit).toBe(78);
+    expect((await run(['nodes', '--node', 'a b@c', '--cookie', 'x'])).exit).toBe(64);
+    expect((await run(['--dump', '/nonexistent/dump', 'nodes'])).exit).toBe(64);
+  });
+
+  test('ends a failure with a document, too, when documents were asked for', async () => {
+    const { exit, out, err } = await run(['names', '127.0.0.1', '--mapper-port', '1', '--json']);
+    expect(exit).toBe(69);
+    expect(JSON.parse(out)).toEqual({
+      kind: 'error',
+      v: 1,
+      exit: 69,
+      message: 'no port mapper answers on 127.0.0.1:1',
+    });
+    expect(err).toContain('no port mapper answers');
+  });
+
+  test.each([
+    ['20s', 20_000],
+    ['1.5s', 1_500],
+    ['500ms', 500],
+    ['5m', 300_000],
+    ['30min', 1_800_000],
+    ['1h', 3_600_000],
+  ])('%s are %d ms', (text, ms) => expect(duration(text)).toBe(ms));
+
+  test.each(['', '5', 's', '-5s', '5 s', '5y', 'Infinitys'])('%j is no length of time', (text) => {
+    expect(() => duration(text)).toThrow('is no length of time');
+  });
+
+  test.each(['', '-1', '1.5', '11', 'x', '0x5'])('%j is no whole number from 0 to 10', (text) => {
+    expect(() => whole(0, 10)(text)).toThrow('no whole number');
+  });
+});
+
+describe('output', () => {
+  const stream = (isTTY: boolean, columns?: number) => ({ write: () => true, isTTY, columns });
+
+  test('is coloured and cut for terminals only', () => {
+    expect(screenOf(stream(true, 100), {}, {})).toEqual({ colour: true, width: 100 });
+    expect(screenOf(stream(true), { TERM: 'dumb' }, {})).toEqual({ colour: false, width: 80 });
+    expect(screenOf(stream(true, 100), { NO_COLOR: '1' }, {})).toEqual({ colour: false, width: 100 });
+    expect(screenOf(stream(true, 100), { NO_COLOR: '' }, { color: false })).toEqual({ colour: false, width: 100 });
+    expect(screenOf(stream(false), {}, {})).toEqual({ colour: false, width: Infinity });
+    expect(screenOf(stream(false), { COLUMNS: '90' }, {})).toEqual({ colour: false, width: 90 });
+    expect(screenOf(stream(false), { NO_COLOR: '1' }, { color: true, width: 60 })).toEqual({ colour: true, width: 60 });
+  });
+
+  test('is a document in one line, with its kind and version first', () => {
+    const world = testWorld();
+    new Output(world, { json: true }).answer('nodes', { asked: 'a@b' }, () => ['text']);
+    new Output(world, {}).answer('nodes', { asked: 'a@b' }, () => ['text']);
+    expect(world.printed).toEqual({ out: '{"kind":"nodes","v":1,"asked":"a@b"}\ntext\n', err: '' });
+  });
+});
+
+describe('a change', () => {
+  const terminal = () => Object.assign(new PassThrough(), { isTTY: true });
+  async function confirm(typed: string | null, yes?: boolean) {
+    const stdin = typed === null ? new PassThrough() : terminal();
+    const world = testWorld({ stdin });
+    const context = new Context({ timeout: 1_000 }, world);
+    if (typed === null) stdin.end();
+    else stdin.end(typed);
+    await context.confirm('a will fail', yes);
+    return world.printed.err;
+  }
+
+  test('is confirmed by the option, or by typing yes on a terminal', async () => {
+    expect(await confirm(null, true)).toBe('');
+    expect(await confirm('yes\n')).toBe('a will fail. Type yes to go on: ');
+  });
+
+  test.each(['no\n', '\n', 'y\n', ''])('is not made when %j is typed', async (typed) => {
+    await expect(confirm(typed)).rejects.toMatchObject({ exit: 64, message: 'nothing was changed' });
+  });
+
+  test('is not made when nobody is there to ask', async () => {
+    await expect(confirm(null)).rejects.toMatchObject({ exit: 64, advice: 'say --yes' });
+  });
+});

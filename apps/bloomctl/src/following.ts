@@ -51,16 +51,16 @@ export async function follow<K extends StreamKind>(context: Context, options: Fo
   }
   if (open.length === 0 && failure !== undefined) throw failure;
   onOpen?.(open);
-  let waited = false;
+  let interrupted = false;
   const ended = Promise.all(open.map((stream) => stream.ended));
-  const interrupted = context.world.interrupted.then(async () => {
+  const stopped = context.world.interrupted.then(async () => {
+    interrupted = true;
     stopAll();
-    await new Promise((resolve) => setTimeout(resolve, GOODBYE_MS));
-    waited = true;
-    return [] as StreamEnded[];
+    const enough = new Promise<StreamEnded[]>((resolve) => setTimeout(resolve, GOODBYE_MS, []));
+    return await Promise.race([ended, enough]);
   });
-  const ends = await Promise.race([ended, interrupted]);
-  return { ends, items, exit: waited ? EXIT.ok : exitOf(ends) };
+  const ends = await Promise.race([ended, stopped]);
+  return { ends, items, exit: interrupted ? EXIT.ok : exitOf(ends) };
 }
 
 function exitOf(ends: readonly StreamEnded[]): ExitCode {
@@ -68,12 +68,13 @@ function exitOf(ends: readonly StreamEnded[]): ExitCode {
   return ends.some(({ reason }) => reason === 'lost') ? EXIT.unreachable : EXIT.ok;
 }
 
-/** For streams that must come to their end to be of use. */
-export function mustBeComplete({ ends }: Followed, what: string): void {
-  const bad = ends.find(({ reason }) => reason === 'failed' || reason === 'lost' || reason === 'slow');
-  if (bad === undefined) return;
+/** For what is of use as a whole only. Half a capture is one, too (`needsAll` false); half a profile is none. */
+export function mustBeComplete({ ends }: Followed, what: string, needsAll: boolean): void {
+  const [end] = ends;
+  const bad = needsAll ? ['failed', 'lost', 'slow', 'stopped', 'limit'] : ['failed', 'lost', 'slow'];
+  if (end !== undefined && !bad.includes(end.reason)) return;
   throw new Failure(
-    bad.reason === 'lost' ? EXIT.unreachable : EXIT.fault,
-    `${what} was not completed: ${bad.message ?? bad.reason}`,
+    end?.reason === 'lost' ? EXIT.unreachable : EXIT.fault,
+    `${what} was not completed: ${end?.message ?? end?.reason ?? 'stopped'}`,
   );
 }

@@ -2,6 +2,9 @@
 import { networkInterfaces, homedir, hostname, userInfo } from 'node:os';
 import { runProgram } from './program.js';
 
+/** As a shell says it of a program that a signal ended. */
+const INTERRUPTED = 130;
+
 /** A reader that has had enough (`bloomctl logs | head`) is no fault. */
 function endQuietly(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') process.exit(0);
@@ -18,19 +21,19 @@ function userName(): string {
   }
 }
 
-const interrupted = new Promise<void>((resolve) => {
-  let before = false;
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      // The second one means it.
-      if (before) process.exit(130);
-      before = true;
-      resolve();
-      // Commands that wait for one answer have nothing to finish.
-      setTimeout(() => process.exit(130), 3_000).unref();
-    });
-  }
-});
+let interrupt: () => void = () => {};
+const interrupted = new Promise<void>((resolve) => (interrupt = resolve));
+/** A command that has an end to write. */
+let isAwaited = false;
+let signals = 0;
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    signals += 1;
+    // The second one means it.
+    if (signals > 1 || !isAwaited) process.exit(INTERRUPTED);
+    interrupt();
+  });
+}
 
 const code = await runProgram(process.argv.slice(2), {
   env: process.env,
@@ -46,7 +49,10 @@ const code = await runProgram(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
   now: Date.now,
-  interrupted,
+  get interrupted() {
+    isAwaited = true;
+    return interrupted;
+  },
 });
 // Links and timers may still be closing; nobody waits for them. What was printed must be out, though.
 process.stdout.write('', () => process.stderr.write('', () => process.exit(code)));

@@ -20,6 +20,6 @@ export interface World {
   readonly stderr: OutStream;
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves with the signal when the user wants to end it: Ctrl-C. */
+  /** Resolves when the user wants to end it: Ctrl-C. Whoever asks for it ends by itself then; else the process does. */
   readonly interrupted: Promise<void>;
 }

@@ -41,7 +41,7 @@ export async function saveStream<K extends 'profile' | 'pcap'>(
       sink.once('error', reject);
       sink.end(resolve);
     });
-    mustBeComplete(followed, what);
+    mustBeComplete(followed, what, kind === 'profile');
     await rename(part, file);
   } catch (error) {
     sink.destroy();

@@ -90,6 +90,16 @@ export class Recorder implements Component {
     return this.#saving;
   }
 
+  inspect(): object {
+    return {
+      state: this.#crashed ? 'failed' : this.#closed === undefined ? 'recording' : 'closing',
+      part: this.#part?.name ?? null,
+      startedAt: this.#startedAtMs,
+      bytes: this.#recorders.reduce((sum, { bytes }) => sum + bytes, 0),
+      tracks: this.#recorders.map((recorder) => recorder.inspect()),
+    };
+  }
+
   close(): Promise<void> {
     this.#closed ??= this.#finish().finally(() => this.options.closed?.());
 

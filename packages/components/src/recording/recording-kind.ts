@@ -6,7 +6,7 @@ import {
   type ComponentHost,
   type ComponentKind,
 } from '@bloom/rooms';
-import type { S3Credentials, S3Target } from './object-store.js';
+import type { S3Credentials, S3Target } from '../s3/object-store.js';
 
 export interface RecordingKindOptions {
   /** From the environment; each is either there or in the request, never in both. */

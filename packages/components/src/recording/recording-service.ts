@@ -3,7 +3,7 @@ import type { ComponentKind } from '@bloom/rooms';
 import { systemClock, type Clock } from '../clock.js';
 import { startGarbageCollection } from './garbage.js';
 import { BEAT_MS, ORPHAN_MS } from './part-mark.js';
-import type { S3Credentials } from './object-store.js';
+import type { S3Credentials } from '../s3/object-store.js';
 import { Recorder, type RecordedPart } from './recorder.js';
 import { recordingKind } from './recording-kind.js';
 import { Uploads } from './uploads.js';

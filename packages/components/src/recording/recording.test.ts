@@ -114,6 +114,14 @@ describe('a recording', () => {
       const arrivalMs = clock.startedAt + 1_500 + (i * 100) / 3;
       await room.frame('cam', { codec: 'h264', ssrc: 9, timestamp: i * 3000, key: i === 0, data, arrivalMs });
     }
+    expect(recorder.inspect()).toMatchObject({
+      state: 'recording',
+      part: 'part_2026-01-02T03-04-05.000Z',
+      tracks: [
+        { trackId: 'mic', kind: 'audio', state: 'recording', bytes: expect.any(Number) },
+        { trackId: 'cam', origin: 'ann', kind: 'video', file: expect.stringMatching(/\.mp4$/) },
+      ],
+    });
     // The camera goes; its file is complete from then on. A microphone that comes back is another file.
     recorder.receive([received('mic', 'audio', { name: 'Anna' })]);
     await recorder.close();

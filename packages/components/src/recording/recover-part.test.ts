@@ -8,7 +8,7 @@ import type { ReceivedTrack } from '@bloom/rooms';
 import { FragmentReader } from '../mp4/fragment-reader.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
 import { idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing.js';
-import type { ObjectStore, S3Target } from './object-store.js';
+import type { ObjectStore, S3Target } from '../s3/object-store.js';
 import { MARK_FILE, ORPHAN_MS, readMark } from './part-mark.js';
 import { Recorder } from './recorder.js';
 import type { RecordingReport } from './report.js';
@@ -35,6 +35,7 @@ afterEach(async () => {
 
 const store: ObjectStore = {
   put: async (key, path) => void arrived.set(key, await readFile(path)),
+  sizeOf: async (key) => arrived.get(key)?.length,
   remove: async () => undefined,
   close: () => undefined,
 };

@@ -60,6 +60,22 @@ export class TrackRecorder {
     return this.#bytes;
   }
 
+  /** What is in the file by now, for an operator. */
+  inspect(): object {
+    const { origin, track } = this.#received;
+    const durationMs = Math.round((this.#ticks * 1_000) / this.#container.clockRate);
+
+    return {
+      trackId: track.trackId,
+      origin,
+      kind: track.kind,
+      file: this.file,
+      bytes: this.#bytes,
+      durationMs,
+      state: this.#failed ? 'failed' : this.#closed === undefined ? 'recording' : 'closed',
+    };
+  }
+
   /** The track as it is described now: its metadata may change. */
   update(received: ReceivedTrack): void {
     this.#received = received;

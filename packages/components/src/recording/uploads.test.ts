@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { ComponentError } from '../errors.js';
 import { LeapingClock } from '../testing.js';
-import type { ObjectStore, S3Target } from './object-store.js';
+import type { ObjectStore, S3Target } from '../s3/object-store.js';
 import { MARK_FILE, ORPHAN_MS, readMark, writeMark } from './part-mark.js';
 import { partName, type RecordedPart } from './recorder.js';
 import { REPORT_FILE } from './report.js';
@@ -18,6 +18,7 @@ let base: string;
 let clock: LeapingClock;
 let stored: string[];
 let removed: string[];
+let sizes: Map<string, number>;
 let store: ObjectStore;
 let down: ObjectStore;
 beforeEach(async () => {
@@ -25,8 +26,13 @@ beforeEach(async () => {
   clock = new LeapingClock();
   stored = [];
   removed = [];
+  sizes = new Map();
   store = {
-    put: async (key) => void stored.push(key),
+    put: async (key, path) => {
+      stored.push(key);
+      sizes.set(key, (await stat(path)).size);
+    },
+    sizeOf: async (key) => sizes.get(key),
     remove: async (key) => void removed.push(key),
     close: () => undefined,
   };
@@ -60,7 +66,7 @@ describe('uploads', () => {
     let failures = 3;
     const flaky: ObjectStore = {
       ...store,
-      put: async (key, path) => (failures-- > 0 ? down.put(key, path) : store.put(key, path)),
+      put: (key, path) => (failures-- > 0 ? down.put(key, path) : store.put(key, path)),
     };
     const uploads = uploadsTo(flaky);
     const one = await part();
@@ -71,6 +77,24 @@ describe('uploads', () => {
     expect(stored).toEqual([`calls/2026/kitchen/${name}/a.ogg`, `calls/2026/kitchen/${name}/report.json`]);
     expect(await readdir(base)).toEqual([]);
     expect(clock.now()).toBeGreaterThanOrEqual(5_000 + 10_000 + 20_000);
+  });
+
+  test('put nothing twice, and again what arrived short', async () => {
+    const one = await part();
+    sizes.set(`kitchen/${name}/a.ogg`, 5).set(`kitchen/${name}/report.json`, 1);
+    const uploads = uploadsTo(store);
+    uploads.add(one, target, '');
+    await settled(uploads, one);
+    expect(stored).toEqual([`kitchen/${name}/report.json`]);
+
+    const again = await part();
+    const lossy = uploadsTo({ ...store, sizeOf: async () => 3 });
+    lossy.add(again, target, '');
+    const brought = stored.length;
+    while (clock.now() < GIVE_UP_MS / 2) await new Promise((resolve) => setImmediate(resolve));
+    expect(stored.length).toBeGreaterThan(brought);
+    expect(await readdir(again.directory)).toContain('a.ogg');
+    await settled(lossy, again);
   });
 
   test('give up after a day: half a recording in the bucket goes, the local files stay for another hour', async () => {

@@ -2,7 +2,8 @@ import { readdir, rm, rmdir, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Log } from '@bloom/log';
 import type { Clock } from '../clock.js';
-import { openStore, type ObjectStore, type S3Target } from './object-store.js';
+import { ComponentError } from '../errors.js';
+import { openStore, type ObjectStore, type S3Target } from '../s3/object-store.js';
 import { isOrphan, MARK_FILE, readMark, removeMark, touchMark, writeMark } from './part-mark.js';
 import type { RecordedPart } from './recorder.js';
 import { recoverPart } from './recover-part.js';
@@ -111,7 +112,7 @@ export class Uploads {
       let store: ObjectStore | undefined;
       try {
         store = await open(target);
-        for (const file of part.files) await store.put(keyOf(file), join(part.directory, file));
+        for (const file of part.files) await bringFile(store, keyOf(file), join(part.directory, file));
         this.#marked.delete(part.directory);
         await this.#removeLocal(part);
         log.info('recording.uploaded', { ...fields, files: part.files.length });
@@ -162,4 +163,14 @@ function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/** Unless it is there already, from an earlier try. */
+async function bringFile(store: ObjectStore, key: string, path: string): Promise<void> {
+  const { size } = await stat(path);
+  if ((await store.sizeOf(key)) === size) return;
+  await store.put(key, path);
+  const stored = await store.sizeOf(key);
+  if (stored === size) return;
+  throw new ComponentError('UPLOAD_FAILED', `${stored ?? 'no'} bytes of ${key} arrived, of ${size}`);
 }

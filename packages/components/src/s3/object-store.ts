@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import { ComponentError } from '../errors.js';
 
 export interface S3Credentials {
@@ -16,8 +15,10 @@ export interface S3Target extends S3Credentials {
 
 /** A bucket. */
 export interface ObjectStore {
-  /** Uploads the file, unless an object of its size is there already. @throws ComponentError `UPLOAD_FAILED` */
+  /** In parts when it is large; what was there is replaced. @throws ComponentError `UPLOAD_FAILED` */
   put(key: string, path: string): Promise<void>;
+  /** Bytes of an object; undefined when it is not there, or does not tell. */
+  sizeOf(key: string): Promise<number | undefined>;
   /** @throws ComponentError `UPLOAD_FAILED` */
   remove(key: string): Promise<void>;
   close(): void;
@@ -27,12 +28,19 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   ogg: 'audio/ogg',
   mp4: 'video/mp4',
   json: 'application/json',
+  m4s: 'video/mp4',
+  m3u8: 'application/vnd.apple.mpegurl',
 };
 const CONNECT_TIMEOUT_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 
+export interface StoreOptions {
+  /** For one object. */
+  putTimeoutMs?: number;
+}
+
 /** The client library is loaded here and nowhere else: who never uploads does not need it. */
-export async function openStore(target: S3Target): Promise<ObjectStore> {
+export async function openStore(target: S3Target, { putTimeoutMs }: StoreOptions = {}): Promise<ObjectStore> {
   const { accessKeyId, secretAccessKey, region, bucket: Bucket, endpoint } = target;
   const [{ S3Client, HeadObjectCommand, DeleteObjectCommand }, { Upload }] = await Promise.all([
     import('@aws-sdk/client-s3'),
@@ -54,27 +62,28 @@ export async function openStore(target: S3Target): Promise<ObjectStore> {
     const reason = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
     throw new ComponentError('UPLOAD_FAILED', `cannot ${what} ${key} in bucket ${Bucket}: ${reason}`, { cause });
   };
-  const sizeOf = async (Key: string): Promise<number | undefined> => {
-    try {
-      return (await client.send(new HeadObjectCommand({ Bucket, Key }))).ContentLength;
-    } catch {
-      // Whatever the reason, uploading will tell.
-      return undefined;
-    }
-  };
 
   return {
     put: async (Key, path) => {
-      const { size } = await stat(path);
-      if ((await sizeOf(Key)) === size) return;
       const ContentType = CONTENT_TYPES[path.slice(path.lastIndexOf('.') + 1)] ?? 'application/octet-stream';
       const Body = createReadStream(path);
-      await new Upload({ client, params: { Bucket, Key, Body, ContentType } })
+      const upload = new Upload({ client, params: { Bucket, Key, Body, ContentType } });
+      const overdue = putTimeoutMs === undefined ? undefined : setTimeout(() => void upload.abort(), putTimeoutMs);
+      await upload
         .done()
         .catch(failed('put', Key))
-        .finally(() => Body.destroy());
-      const stored = await sizeOf(Key);
-      if (stored !== size) failed('put', Key)(new Error(`${stored ?? 'no'} bytes arrived of ${size}`));
+        .finally(() => {
+          clearTimeout(overdue);
+          Body.destroy();
+        });
+    },
+    sizeOf: async (Key) => {
+      try {
+        return (await client.send(new HeadObjectCommand({ Bucket, Key }))).ContentLength;
+      } catch {
+        // Whatever the reason, uploading will tell.
+        return undefined;
+      }
     },
     remove: async (Key) => {
       await client.send(new DeleteObjectCommand({ Bucket, Key })).catch(failed('remove', Key));

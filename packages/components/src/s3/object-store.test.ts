@@ -1,12 +1,15 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import S3rver from 's3rver';
 import { systemClock } from '../clock.js';
+import { Uploads } from '../recording/uploads.js';
 import { openStore, type ObjectStore, type S3Target } from './object-store.js';
-import { Uploads } from './uploads.js';
 
 // Real sockets, on a machine that is busy with other tests.
 jest.setTimeout(30_000);
@@ -56,14 +59,36 @@ describe('a bucket', () => {
     expect((await stored('a/large.mp4')).equals(large)).toBe(true);
   });
 
-  test('an object that is short is put again', async () => {
+  test('replaces an object, tells its size, and removes it', async () => {
     await writeFile(join(local, 'a.ogg'), 'so');
     await store.put('b/a.ogg', join(local, 'a.ogg'));
+    expect(await store.sizeOf('b/a.ogg')).toBe(2);
     await writeFile(join(local, 'a.ogg'), 'sound');
     await store.put('b/a.ogg', join(local, 'a.ogg'));
     expect((await stored('b/a.ogg')).toString()).toBe('sound');
     await store.remove('b/a.ogg');
+    expect(await store.sizeOf('b/a.ogg')).toBeUndefined();
     await expect(stored('b/a.ogg')).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('gets nothing of a file that is not there', async () => {
+    await expect(store.put('d/a.ogg', join(local, 'a.ogg'))).rejects.toMatchObject({ code: 'UPLOAD_FAILED' });
+    expect(await store.sizeOf('d/a.ogg')).toBeUndefined();
+  });
+
+  test('that does not answer is given up after its time', async () => {
+    const silent = createServer(() => undefined).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    await writeFile(join(local, 'a.ogg'), 'sound');
+    const { port } = silent.address() as AddressInfo;
+    const other = await openStore({ ...target, endpoint: `http://127.0.0.1:${port}` }, { putTimeoutMs: 200 });
+    await expect(other.put('e/a.ogg', join(local, 'a.ogg'))).rejects.toMatchObject({
+      code: 'UPLOAD_FAILED',
+      message: expect.stringContaining('Abort'),
+    });
+    other.close();
+    silent.closeAllConnections();
+    silent.close();
   });
 
   test('that is not there, wrong credentials and a store that is down say what is wrong', async () => {

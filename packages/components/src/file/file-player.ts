@@ -23,6 +23,8 @@ export function playFile(host: ComponentHost, source: FileSource, clock: Clock):
   });
 
   const ending = new AbortController();
+  let positionMs = 0;
+  let state: 'playing' | 'ended' | 'failed' = 'playing';
   const play = async (): Promise<void> => {
     const pacer = new Pacer(clock);
     const ticksPerMs = kind === 'audio' ? 48 : 90;
@@ -39,19 +41,25 @@ export function playFile(host: ComponentHost, source: FileSource, clock: Clock):
         log.warn('file.long_group', { path: source.path, detail: 'late receivers wait for the next key picture' });
       }
       feed.send(frame);
+      positionMs = atMs;
       endMs = atMs + frame.durationMs;
     }
     await pacer.until(endMs, ending.signal);
   };
   const played = play().then(
-    () => host.report({ do: 'finished' }),
+    () => {
+      state = 'ended';
+      host.report({ do: 'finished' });
+    },
     (error: unknown) => {
+      state = 'failed';
       log.error('file.failed', { path: source.path, error });
       host.report({ do: 'crashed', reason: error instanceof Error ? error.message : String(error) });
     },
   );
 
   return {
+    inspect: () => ({ state, file: source.path, kind, codec, trackId, positionMs: Math.round(positionMs) }),
     close: async () => {
       ending.abort();
       feed.close();

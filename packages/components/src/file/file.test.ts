@@ -131,7 +131,9 @@ describe('a playing file', () => {
     const component = start(room.host);
     expect(room.reports).toMatchObject([{ do: 'publish', tracks: [{ kind: 'audio', codec: 'opus', metadata: null }] }]);
     expect(room.sent).toEqual([]);
+    expect(component.inspect?.()).toMatchObject({ state: 'playing', kind: 'audio', positionMs: 0 });
     await room.until('finished');
+    expect(component.inspect?.()).toMatchObject({ state: 'ended', codec: 'opus', positionMs: 980 });
     await component.close();
 
     expect(room.sent.map(({ timestamp }) => timestamp)).toEqual(Array.from({ length: 50 }, (_, i) => i * 960));

@@ -19,6 +19,9 @@ export interface HlsComponentOptions {
 export class HlsComponent implements Component {
   private readonly engine: EngineProcess;
   private readonly taps = new Map<string, MediaTap>();
+  private parts = 0;
+  private bytes = 0;
+  private newestPartAtMs: number | null = null;
   private playable = false;
   private failed = false;
   private closing: Promise<void> | undefined;
@@ -31,6 +34,18 @@ export class HlsComponent implements Component {
       onMessage: (message) => this.fromEngine(message),
       onCrash: (reason) => this.fail(`the compositor is gone: ${reason}`),
     });
+  }
+
+  inspect(): object {
+    return {
+      state: this.failed ? 'failed' : this.closing !== undefined ? 'closing' : this.playable ? 'playable' : 'starting',
+      processId: this.pid ?? null,
+      tracks: [...this.taps.keys()],
+      parts: this.parts,
+      bytes: this.bytes,
+      /** When the newest part came; null before the first. */
+      newestPartAt: this.newestPartAtMs,
+    };
   }
 
   /** Of the compositor's process. */
@@ -93,6 +108,9 @@ export class HlsComponent implements Component {
     if (message.type === 'started') stream.started(bufferOf(message.init), message.codecs);
     else if (message.type === 'keyFrameWanted') this.taps.get(message.track)?.requestKeyFrame();
     else if (message.type === 'part') {
+      this.parts++;
+      this.bytes += message.part.data.length;
+      this.newestPartAtMs = Date.now();
       stream.append({ ...message.part, data: bufferOf(message.part.data) });
       if (this.playable || !message.part.hasPicture || !stream.hasPlaylist) return;
       this.playable = true;

@@ -141,6 +141,13 @@ withCompositor('a stream', () => {
     expect(await stage.file('index.m3u8')).toContain('main.m3u8');
     expect(await readdir(old)).not.toContain('of_a_former_stream.m4s');
     expect(stage.room.reports).toEqual([]);
+    expect(stage.component.inspect()).toMatchObject({
+      // Black is nothing to be told of.
+      state: 'starting',
+      processId: stage.component.pid,
+      parts: expect.any(Number),
+      newestPartAt: expect.any(Number),
+    });
 
     await stage.component.close();
     await expect(stage.file('index.m3u8')).rejects.toMatchObject({ code: 'NOT_FOUND' });

@@ -22,13 +22,14 @@ export interface Shown {
 const MORE_SECRET_KEYS = /(^|_)(pwd|pass|passphrase|access_key_id|access_key|api_key|signing_key|signature|nonce)$/;
 
 /**
- * Secrets inside texts, by their looks: tokens of peers (Phoenix), JSON web tokens, bearer headers, ICE passwords of
+ * Secrets inside texts, by their looks: tokens of peers (Phoenix), JSON web tokens, headers of HTTP and SIP, ICE passwords of
  * session descriptions, and secret fields of JSON texts. The first group is what may be shown of the find.
  */
 const SECRET_TEXTS: readonly RegExp[] = [
   /()\bSFMyNTY\.[\w-]+\.[\w-]+/g,
   /()\beyJ[\w-]{5,}\.[\w-]+\.[\w-]+/g,
   /\b(Bearer\s+)[^\s"',]+/gi,
+  /\b((?:Proxy-)?Authorization:\s*)[^\r\n]+/gi,
   /\b(a=ice-pwd:)[^\s\\]+/g,
   /(\\?"[\w-]*(?:token|password|passwd|pwd|secret|cookie|authorization|credentials?|private_?key|access_?key)\\?"\s*:\s*\\?")(?:[^"\\]|\\[^"])*/gi,
 ];

@@ -16,6 +16,8 @@ async function bareCreate(node: LabNode): Promise<{ id: string; address: string 
   return { id: data.room.id, address: data.jellyfish_address };
 }
 
+const nested = (levels: number): unknown => (levels === 0 ? [] : [nested(levels - 1)]);
+
 /** Two rooms through node 1, so that each node has one: what lives on node 1 and on node 2. */
 async function oneRoomEach(cluster: LabCluster): Promise<{ onFirst: string; onSecond: string }> {
   const rooms = [await cluster.node(1).create(), await cluster.node(1).create()];
@@ -105,6 +107,12 @@ export function referenceScenarios(running: () => LabCluster): void {
     for (const [method, path, body] of [
       ['DELETE', `/room/${onSecond}/peer/nobody`, undefined],
       ['POST', `/room/${onSecond}/peer`, { type: 'no such type' }],
+      ['POST', `/room/${onSecond}/peer`, { type: 'webrtc', options: nested(1_000) }],
+      ['POST', `/room/${onSecond}/component`, { type: 'hls', options: { lowLatency: nested(1_000) } }],
+      ['POST', `/room/${onSecond}/component`, { type: 'file', options: { unknown: nested(1_000) } }],
+      ['POST', `/room/${onSecond}/component`, { type: 'file', options: { filePath: 'x'.repeat(5_000_000) } }],
+      ['POST', `/room/${onSecond}/component/nobody/subscribe`, { origins: ['a'] }],
+      ['POST', `/sip/${onSecond}/nobody/call`, { phoneNumber: '1' }],
       ['GET', '/room/nowhere', undefined],
       ['DELETE', '/room/nowhere', undefined],
     ] as const) {

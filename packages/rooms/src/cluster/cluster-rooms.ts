@@ -23,6 +23,7 @@ import { NODE_ACTOR, nodeBehaviour, serve, type OwnRooms } from './node-actor.js
 import type { NamedConfig, ServiceCall } from './node-messages.js';
 import { Placement, type PlacementDecision } from './placement.js';
 import { homesOf } from './rendezvous.js';
+import { sendableOptions } from './sendable-options.js';
 
 /** A forwarded request; clients give up after 5 s. */
 const FORWARD_TIMEOUT_MS = 4000;
@@ -196,7 +197,7 @@ export class ClusterRooms implements RoomService {
   }
 
   addPeer(roomId: string, options: unknown): ReturnType<RoomService['addPeer']> {
-    return this.#forward({ method: 'addPeer', roomId, options });
+    return this.#forward({ method: 'addPeer', roomId, options: sendableOptions(options) });
   }
 
   async removePeer(roomId: string, peerId: string): Promise<void> {
@@ -204,7 +205,7 @@ export class ClusterRooms implements RoomService {
   }
 
   addComponent(roomId: string, kind: ComponentType, options: unknown): ReturnType<RoomService['addComponent']> {
-    return this.#forward({ method: 'addComponent', roomId, kind, options });
+    return this.#forward({ method: 'addComponent', roomId, kind, options: sendableOptions(options) });
   }
 
   async removeComponent(roomId: string, componentId: string): Promise<void> {

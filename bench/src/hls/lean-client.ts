@@ -2,16 +2,24 @@ import { connect, type Socket } from 'node:net';
 
 export interface LeanAnswer {
   status: number;
-  body: Buffer;
+  /** Bytes of the body. */
+  length: number;
+  /** How the body ends: 256 bytes at most. The rest is not kept. */
+  tail: Buffer;
 }
+
+const TAIL_BYTES = 256;
+/** Where all connections read, one after another: nothing is allocated for what nobody looks at. */
+const INPUT = Buffer.alloc(256 * 1024);
 
 /** One connection of HTTP/1.1 that asks for one file after another, and costs next to nothing itself. */
 export class LeanClient {
   private readonly socket: Socket;
-  private chunks: Buffer[] = [];
-  private buffered = 0;
-  private needed = Number.POSITIVE_INFINITY;
-  private bodyStart = 0;
+  private head: Buffer = Buffer.alloc(0);
+  private tail: Buffer = Buffer.alloc(0);
+  /** Bytes of the body that are still to come; undefined = the head is not complete. */
+  private missing: number | undefined;
+  private length = 0;
   private status = 0;
   private waiting: { resolve(answer: LeanAnswer): void; reject(error: Error): void } | undefined;
 
@@ -20,9 +28,12 @@ export class LeanClient {
     host: string,
     private readonly headers: string,
   ) {
-    this.socket = connect(port, host);
-    this.socket.setNoDelay(true);
-    this.socket.on('data', (chunk) => this.take(chunk));
+    this.socket = connect({
+      port,
+      host,
+      noDelay: true,
+      onread: { buffer: INPUT, callback: (length) => (this.take(INPUT.subarray(0, length)), true) },
+    });
     this.socket.on('error', (error) => this.waiting?.reject(error));
     this.socket.on('close', () => this.waiting?.reject(new Error('the connection was closed')));
   }
@@ -40,28 +51,29 @@ export class LeanClient {
   }
 
   private take(chunk: Buffer): void {
-    this.chunks.push(chunk);
-    this.buffered += chunk.length;
-    if (this.needed === Number.POSITIVE_INFINITY) this.readHead();
-    if (this.buffered < this.needed) return;
-    const whole = Buffer.concat(this.chunks);
-    const { waiting, status } = this;
-    const body = whole.subarray(this.bodyStart, this.needed);
-    this.chunks = [];
-    this.buffered = 0;
-    this.needed = Number.POSITIVE_INFINITY;
+    const body = this.missing === undefined ? this.readHead(chunk) : chunk;
+    if (body === undefined || this.missing === undefined) return;
+    this.missing -= body.length;
+    const end = body.subarray(-TAIL_BYTES);
+    this.tail = end.length === TAIL_BYTES ? Buffer.from(end) : Buffer.concat([this.tail, end]);
+    if (this.missing > 0) return;
+    const { waiting, status, length, tail } = this;
+    this.missing = undefined;
+    this.head = this.tail = Buffer.alloc(0);
     this.waiting = undefined;
-    waiting?.resolve({ status, body });
+    waiting?.resolve({ status, length, tail: tail.subarray(-TAIL_BYTES) });
   }
 
-  private readHead(): void {
-    const head = Buffer.concat(this.chunks);
-    const end = head.indexOf('\r\n\r\n');
-    if (end < 0) return;
-    const text = head.toString('latin1', 0, end);
-    this.chunks = [head];
+  /** Returns what follows the head in this chunk; undefined while the head is not complete. */
+  private readHead(chunk: Buffer): Buffer | undefined {
+    this.head = Buffer.concat([this.head, chunk]);
+    const end = this.head.indexOf('\r\n\r\n');
+    if (end < 0) return undefined;
+    const text = this.head.toString('latin1', 0, end);
     this.status = Number(text.slice(9, 12));
-    this.bodyStart = end + 4;
-    this.needed = this.bodyStart + Number(/\r\ncontent-length: *(\d+)/i.exec(text)?.[1] ?? 0);
+    this.length = Number(/\r\ncontent-length: *(\d+)/i.exec(text)?.[1] ?? 0);
+    this.missing = this.length;
+
+    return this.head.subarray(end + 4);
   }
 }

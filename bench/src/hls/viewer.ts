@@ -1,4 +1,4 @@
-import { LeanClient } from './lean-client.js';
+import { type LeanAnswer, LeanClient } from './lean-client.js';
 
 export interface ViewerOptions {
   port: number;
@@ -49,7 +49,7 @@ export class Viewer {
 
   private async watch(): Promise<void> {
     const base = `/hls/${this.options.roomId}`;
-    let next = nextPart((await this.ask(this.playlists, `${base}/main.m3u8`)).toString('latin1'));
+    let next = nextPart(await this.ask(this.playlists, `${base}/main.m3u8`));
     let loading: Promise<unknown> = Promise.resolve();
     while (this.running) {
       const [segment, part] = next;
@@ -57,7 +57,7 @@ export class Viewer {
       const path = `${base}/main.m3u8?_HLS_msn=${segment}&_HLS_part=${part}&_HLS_skip=YES`;
       const playlist = await this.ask(this.playlists, path);
       this.seen.reloads.push(performance.now() - begun);
-      next = nextPart(playlist.toString('latin1'));
+      next = nextPart(playlist);
       await loading;
       loading = this.load(`${base}/muxed_segment_${segment}_main_${part}_part.m4s`);
       loading.catch(() => undefined);
@@ -71,18 +71,19 @@ export class Viewer {
     this.seen.parts.push(performance.now() - begun);
   }
 
-  private async ask(client: LeanClient, path: string): Promise<Buffer> {
-    const { status, body } = await client.get(path);
-    if (status !== 200) throw new Error(`${path} answered ${status}: ${body.toString('utf8', 0, 200)}`);
+  private async ask(client: LeanClient, path: string): Promise<LeanAnswer> {
+    const answer = await client.get(path);
+    if (answer.status !== 200) throw new Error(`${path} answered ${answer.status}: ${answer.tail.toString()}`);
 
-    return body;
+    return answer;
   }
 }
 
-/** Segment and part that the playlist announces. */
-function nextPart(playlist: string): [segment: number, part: number] {
-  const match = /#EXT-X-PRELOAD-HINT:TYPE=PART,URI="muxed_segment_(\d+)_main_(\d+)_part\.m4s"/.exec(playlist);
-  if (match === null) throw new Error(`the playlist announces no part:\n${playlist}`);
+/** Segment and part that the playlist announces in its last line. */
+function nextPart({ tail }: LeanAnswer): [segment: number, part: number] {
+  const text = tail.toString('latin1');
+  const match = /#EXT-X-PRELOAD-HINT:TYPE=PART,URI="muxed_segment_(\d+)_main_(\d+)_part\.m4s"/.exec(text);
+  if (match === null) throw new Error(`the playlist announces no part: ${text}`);
 
   return [Number(match[1]), Number(match[2])];
 }

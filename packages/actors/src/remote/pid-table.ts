@@ -19,9 +19,9 @@ export interface PidTableOptions {
 export class PidTable {
   readonly #options: PidTableOptions;
   readonly #pids = new Map<string, Pid>();
-  readonly #actors = new Map<string, LocalRef>();
+  readonly #actors = new Map<number, LocalRef>();
   /** Refs of ended actors, so that one that comes home is still the same actor. The oldest is forgotten first. */
-  readonly #ended = new Map<string, LocalRef>();
+  readonly #ended = new Map<number, LocalRef>();
 
   constructor(options: PidTableOptions) {
     this.#options = options;
@@ -68,7 +68,7 @@ export class PidTable {
     return this.#actors.get(idOf(pid));
   }
 
-  #remember(id: string, ref: LocalRef): void {
+  #remember(id: number, ref: LocalRef): void {
     this.#ended.set(id, ref);
     if (this.#ended.size <= REMEMBERED) return;
     for (const oldest of this.#ended.keys()) {
@@ -78,6 +78,7 @@ export class PidTable {
   }
 }
 
-function idOf(pid: Pid): string {
-  return `${pid.id}.${pid.serial}`;
+/** Exact below 2^53. */
+function idOf(pid: Pid): number {
+  return pid.id + pid.serial * 0x1_0000_0000;
 }

@@ -16,7 +16,8 @@ export interface Waiter {
 
 /** References of calls, monitors and spawn requests that are open, and who waits for them. */
 export class Waiting {
-  readonly #waiters = new Map<string, Waiter>();
+  /** By number of the reference, of which no two of ours are the same. */
+  readonly #waiters = new Map<number, { readonly ref: Ref; readonly waiter: Waiter }>();
   #calls = 0;
 
   constructor(
@@ -41,7 +42,7 @@ export class Waiting {
       this.#calls++;
     }
     const ref = this.node.createRef();
-    this.#waiters.set(keyOf(ref), waiter);
+    this.#waiters.set(numberOf(ref), { ref, waiter });
 
     return ref;
   }
@@ -60,7 +61,7 @@ export class Waiting {
     const [tag, reply] = message.elements;
     const ref = tag instanceof ImproperList ? tag.tail : tag;
     if (!(ref instanceof Ref)) return false;
-    const waiter = this.#waiters.get(keyOf(ref));
+    const waiter = this.#find(ref);
     if (waiter?.answered === undefined || waiter.node !== from) return false;
 
     this.close(ref);
@@ -69,7 +70,7 @@ export class Waiting {
   }
 
   spawned(ref: Ref, result: Pid | Atom): void {
-    const waiter = this.#waiters.get(keyOf(ref));
+    const waiter = this.#find(ref);
     if (result instanceof Atom) this.#take(ref);
     waiter?.spawned?.(result);
   }
@@ -78,17 +79,28 @@ export class Waiting {
     this.#take(ref)?.down(reason);
   }
 
+  #find(ref: Ref): Waiter | undefined {
+    const found = this.#waiters.get(numberOf(ref));
+
+    // What comes from elsewhere may have any words.
+    return found !== undefined && sameWords(found.ref, ref) ? found.waiter : undefined;
+  }
+
   #take(ref: Ref): Waiter | undefined {
-    const key = keyOf(ref);
-    const waiter = this.#waiters.get(key);
+    const waiter = this.#find(ref);
     if (waiter === undefined) return undefined;
-    this.#waiters.delete(key);
+    this.#waiters.delete(numberOf(ref));
     if (waiter.answered !== undefined || waiter.spawned !== undefined) this.#calls--;
 
     return waiter;
   }
 }
 
-function keyOf({ words }: Ref): string {
-  return `${words[0]}.${words[1]}.${words[2]}`;
+/** The first two words count the references of a node. */
+function numberOf({ words }: Ref): number {
+  return (words[0] ?? 0) + (words[1] ?? 0) * 0x40000;
+}
+
+function sameWords({ words: a }: Ref, { words: b }: Ref): boolean {
+  return a === b || (a[0] === b[0] && a[1] === b[1] && a[2] === b[2]);
 }

@@ -1,6 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connection } from '../sfu/client.js';
 import { quantile } from '../sfu/measure.js';
 import { bloom } from '../sfu/servers/bloom.js';
 import { figuresAt, row } from './figures.js';
@@ -21,13 +22,15 @@ export async function joining(shape: Shape, nodeFlags: string[], packetsPerSecon
     const before = lines().map((each) => each.length);
     let coming = true;
     let joined = 0;
+    const leaving: Promise<void>[] = [];
     const crowd = (async () => {
       while (coming) {
         const next = sleep(1000 / JOINS_PER_SECOND);
-        const pc = await rooms.join();
+        const pc = connection();
+        const leave = await server.visit(pc);
         joined += 1;
+        leaving.push(next.then(leave).then(() => pc.close()));
         await next;
-        await pc.close();
       }
     })();
     const from = performance.now();
@@ -35,6 +38,7 @@ export async function joining(shape: Shape, nodeFlags: string[], packetsPerSecon
     const rate = joined / ((performance.now() - from) / 1000);
     coming = false;
     await crowd;
+    await Promise.all(leaving);
     console.table([
       { load: 'media alone', ...row(steady) },
       { load: `and ${rate.toFixed(1)} joins/s`, ...row(busy) },

@@ -3,58 +3,96 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connection } from '../sfu/client.js';
 import { rss } from '../sfu/process.js';
-import { bloom } from '../sfu/servers/bloom.js';
+import { bloom, type BloomServer } from '../sfu/servers/bloom.js';
 import { Rooms, type Shape, sleep } from './rooms.js';
 
 const AT_ONCE = 5;
 
-/** What a peer that does nothing takes, and what is left of a thousand that have gone. */
-export async function memory(shape: Shape, nodeFlags: string[], joins: number): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'bloom-memory-'));
-  const preload = new URL(`./heap-report.js?folder=${encodeURIComponent(folder)}`, import.meta.url).href;
-  const flags = [...nodeFlags, '--expose-gc', `--import=${preload}`];
-  const server = await bloom({ workers: 1, nodeFlags: flags }).start(shape.kind);
-  const rooms = new Rooms(server, { ...shape, rooms: 1, subscribers: 10 });
-  const read = async (): Promise<{ heapMiB: number; rssMiB: number }> => {
+interface Reading {
+  /** Of all threads, after a collection: heaps and what their buffers hold. */
+  heapMiB: number;
+  rssMiB: number;
+}
+
+/** One server whose threads can be asked for their heaps. */
+class Measured {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'bloom-memory-'));
+  #server: BloomServer | undefined;
+  #rooms: Rooms | undefined;
+
+  constructor(
+    private readonly shape: Shape,
+    private readonly nodeFlags: string[],
+  ) {}
+
+  async open(): Promise<Rooms> {
+    const preload = new URL(`./heap-report.js?folder=${encodeURIComponent(this.#folder)}`, import.meta.url).href;
+    const flags = [...this.nodeFlags, '--expose-gc', `--import=${preload}`];
+    this.#server = await bloom({ workers: 1, nodeFlags: flags }).start(this.shape.kind);
+    this.#rooms = new Rooms(this.#server, { ...this.shape, rooms: 1, subscribers: 10 });
+    await this.#rooms.open();
+    // The first ones make the process compile its code and fill its tables.
+    await this.comeAndGo(100);
+    return this.#rooms;
+  }
+
+  async read(): Promise<Reading> {
+    const { pid } = this.#server!;
     for (let round = 0; round < 3; round += 1) {
-      process.kill(server.pid, 'SIGUSR2');
+      process.kill(pid, 'SIGUSR2');
       await sleep(700);
     }
     let bytes = 0;
-    for (const name of readdirSync(folder)) {
-      const [heap, external] = readFileSync(join(folder, name), 'utf8').split(' ').map(Number);
+    for (const name of readdirSync(this.#folder)) {
+      const [heap, external] = readFileSync(join(this.#folder, name), 'utf8').split(' ').map(Number);
       bytes += (heap ?? 0) + (external ?? 0);
     }
-    return { heapMiB: bytes / 2 ** 20, rssMiB: rss(server.pid) / 2 ** 20 };
-  };
-  const comeAndGo = async (count: number): Promise<void> => {
+    return { heapMiB: bytes / 2 ** 20, rssMiB: rss(pid) / 2 ** 20 };
+  }
+
+  async comeAndGo(count: number): Promise<void> {
     for (let done = 0; done < count; done += AT_ONCE) {
       const group = Array.from({ length: AT_ONCE }, () => connection());
-      const left = await Promise.all(group.map((pc) => server.visit(pc)));
+      const leave = await Promise.all(group.map((pc) => this.#server!.visit(pc)));
       await Promise.all(group.map((pc) => pc.close()));
-      await Promise.all(left.map((leave) => leave()));
-      if (done % 100 === 0) process.stderr.write(`${done} of ${count}\n`);
+      await Promise.all(leave.map((each) => each()));
     }
-  };
+  }
+
+  async close(): Promise<void> {
+    await this.#rooms?.close();
+    await this.#server?.close();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** What a peer that does nothing takes, and what is left of a thousand that have gone; each in a process of its own. */
+export async function memory(shape: Shape, nodeFlags: string[], joins: number): Promise<void> {
+  const crowd = 100;
+  const idle = new Measured(shape, nodeFlags);
   try {
-    await rooms.open();
-    await comeAndGo(100);
-    const before = await read();
-    await comeAndGo(joins);
-    const after = await read();
-    for (let i = 0; i < 100; i += 1) await rooms.join();
-    const crowded = await read();
-    const perPeer = (key: 'heapMiB' | 'rssMiB') => ((crowded[key] - after[key]) * 1024) / 100;
+    const rooms = await idle.open();
+    const before = await idle.read();
+    for (let i = 0; i < crowd; i += 1) await rooms.join();
+    const after = await idle.read();
+    const each = (key: keyof Reading) => (((after[key] - before[key]) * 1024) / crowd).toFixed(0);
+    console.log(`one idle peer of ${crowd}: ${each('rssMiB')} KiB of RSS, ${each('heapMiB')} KiB of heaps and buffers`);
+  } finally {
+    await idle.close();
+  }
+  if (joins === 0) return;
+  const coming = new Measured(shape, nodeFlags);
+  try {
+    await coming.open();
+    const before = await coming.read();
+    await coming.comeAndGo(joins);
+    const after = await coming.read();
+    const growth = ((after.heapMiB / before.heapMiB - 1) * 100).toFixed(1);
     console.log(
-      `heap and buffers after ${joins} joins and leaves: ${before.heapMiB.toFixed(1)} -> ${after.heapMiB.toFixed(1)} MiB, ` +
-        `${((after.heapMiB / before.heapMiB - 1) * 100).toFixed(1)} %; RSS ${before.rssMiB.toFixed(0)} -> ${after.rssMiB.toFixed(0)} MiB`,
-    );
-    console.log(
-      `one idle peer of 100: ${perPeer('rssMiB').toFixed(0)} KiB of RSS, ${perPeer('heapMiB').toFixed(0)} KiB of heap and buffers`,
+      `heaps and buffers after ${joins} joins and leaves: ${before.heapMiB.toFixed(1)} -> ${after.heapMiB.toFixed(1)} MiB, ${growth} %; ` +
+        `RSS ${before.rssMiB.toFixed(0)} -> ${after.rssMiB.toFixed(0)} MiB`,
     );
   } finally {
-    await rooms.close();
-    await server.close();
-    rmSync(folder, { recursive: true, force: true });
+    await coming.close();
   }
 }

@@ -168,10 +168,11 @@ describe('documents', () => {
       const sender = await documentOf('peer', 'peer', room, ann.id);
       expect(sender.inbound.length).toBeGreaterThan(0);
       await documentOf('room', 'room', room);
-      await documentOf('pcap', 'pcap', room, bob.id, '--for', '500ms', '-o', 'bob.pcap');
+      await documentOf('pcap', 'pcap', room, bob.id, '--for', '2s', '-o', 'bob.pcap');
       const capture = readFileSync(join(trio.folder, 'bob.pcap'));
       expect([0xa1b2c3d4, 0xd4c3b2a1, 0xa1b23c4d, 0x4d3cb2a1]).toContain(capture.readUInt32LE(0));
-      expect(capture.length).toBeGreaterThan(1_000);
+      // A still picture is a few packets a second; of each there are headers of at least 56 bytes.
+      expect(capture.length).toBeGreaterThan(24 + 5 * 56);
     } finally {
       await stage.close();
     }

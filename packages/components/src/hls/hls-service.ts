@@ -6,6 +6,7 @@ import { type ComponentHost, type ComponentKind, HlsOptions, parseOptions, RoomE
 import type { S3Target } from '../s3/object-store.js';
 import { fileNotFound } from './errors.js';
 import { HlsComponent } from './hls-component.js';
+import { tidyLeftovers } from './leftovers.js';
 import { LiveStream, type WaitPosition } from './live-stream.js';
 import { StreamDirectory } from './stream-directory.js';
 import { uploadStream } from './upload.js';
@@ -38,6 +39,8 @@ export interface LocateRequest {
 
 /** Where what was asked for is. */
 export type Located = { bytes: Buffer } | { directory: string };
+
+const TIDY_AGAIN_MS = 20_000;
 
 interface Output {
   stream: LiveStream;
@@ -118,6 +121,31 @@ export class HlsService {
     const ended = this.finalise(roomId, output).finally(() => this.ending.delete(ended));
     output.finalised = ended;
     this.ending.add(ended);
+  }
+
+  /**
+   * Cleans up after a process that was killed: now, and again while something there may still be growing. Returns the
+   * function that ends it.
+   */
+  tidy(): () => void {
+    const { resourcesPath, log } = this.options;
+    let timer: NodeJS.Timeout | undefined;
+    let over = false;
+    const tidy = async (): Promise<void> => {
+      const isLive = (roomId: string): boolean => this.outputs.has(roomId);
+      const { removed, ended, fresh } = await tidyLeftovers({ resourcesPath, isLive, now: Date.now() });
+      if (removed.length > 0 || ended.length > 0) log.info('hls.tidied', { removed, ended });
+      if (fresh === 0 || over) return;
+      timer = setTimeout(run, TIDY_AGAIN_MS);
+      timer.unref();
+    };
+    const run = (): void => void tidy().catch((error: unknown) => log.warn('hls.tidy_failed', { error }));
+    run();
+
+    return () => {
+      over = true;
+      clearTimeout(timer);
+    };
   }
 
   /** Everything of the rooms that ended has been uploaded or given up. */

@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { FRESH_MS, tidyLeftovers, UPLOADING_MS } from './leftovers.js';
+
+let base: string;
+const now = Date.UTC(2026, 0, 2);
+
+beforeEach(async () => {
+  base = await mkdtemp(join(tmpdir(), 'bloom-leftovers-'));
+});
+afterEach(() => rm(base, { recursive: true, force: true }));
+
+async function put(path: string, text: string, ageMs: number): Promise<void> {
+  const full = join(base, path);
+  await mkdir(dirname(full), { recursive: true });
+  await writeFile(full, text);
+  const at = new Date(now - ageMs);
+  await utimes(full, at, at);
+  await utimes(dirname(full), at, at);
+}
+
+const tidy = (live: readonly string[] = []) =>
+  tidyLeftovers({ resourcesPath: base, isLive: (roomId) => live.includes(roomId), now });
+const text = (path: string): Promise<string> => readFile(join(base, path), 'utf8');
+
+test('streams of a process that was killed are removed, and its recordings end where they end', async () => {
+  await put('temporary_hls/gone/a.m4s', '', UPLOADING_MS);
+  await put('recordings/film/main.m3u8', '#EXTM3U\n#EXTINF:1.99998,\na.m4s\n', FRESH_MS);
+  expect(await tidy()).toEqual({ removed: ['gone'], ended: ['film'], fresh: 0 });
+  expect(await readdir(join(base, 'temporary_hls'))).toEqual([]);
+  expect(await text('recordings/film/main.m3u8')).toBe('#EXTM3U\n#EXTINF:1.99998,\na.m4s\n#EXT-X-ENDLIST\n');
+  expect(await tidy()).toEqual({ removed: [], ended: [], fresh: 0 });
+});
+
+test('what grows, what is live here, what has ended and what is no stream is left alone', async () => {
+  await put('temporary_hls/growing/a.m4s', '', UPLOADING_MS - 1);
+  await put('temporary_hls/live/a.m4s', '', UPLOADING_MS);
+  await put('recordings/growing/main.m3u8', '#EXTM3U\n', 2_000);
+  await put('recordings/live/main.m3u8', '#EXTM3U\n', 60_000);
+  await put('recordings/ended/main.m3u8', '#EXTM3U\n#EXT-X-ENDLIST\n', 60_000);
+  await put('recordings/other/notes.txt', 'x', 60_000);
+  await put('recordings/empty/main.m3u8', '', 2_000);
+  expect(await tidy(['live'])).toEqual({ removed: [], ended: [], fresh: 3 });
+  expect(await text('recordings/live/main.m3u8')).toBe('#EXTM3U\n');
+  expect((await readdir(join(base, 'temporary_hls'))).toSorted()).toEqual(['growing', 'live']);
+});
+
+test('where nothing was ever streamed there is nothing to do', async () => {
+  expect(await tidy()).toEqual({ removed: [], ended: [], fresh: 0 });
+});

@@ -107,6 +107,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     log,
   });
   closing.last('streams', () => hls.settled());
+  closing.last('tidying of streams', hls.tidy());
 
   const recordings = openRecordings(settings, log, metrics);
   closing.last('recordings', () => recordings.close({ timeoutMs: UPLOAD_GRACE_MS }));

@@ -9,7 +9,7 @@ import { repository } from '../harness/repository.js';
 import { Stage } from '../harness/stage.js';
 import { fullScreen, paint } from './picture.js';
 import { play, sessionsOf, shapeOf, type Stagehand, withSessions } from './guide.js';
-import { Trio } from './trio.js';
+import { secrets, Trio } from './trio.js';
 
 jest.setTimeout(300_000);
 
@@ -34,15 +34,14 @@ test('the guide has sessions', () => {
     // The kitchen is on a, since all are empty; the others go where there is least.
     await trio.request('a', 'POST', '/room', { roomId: 'kitchen', videoCodec: 'vp8' });
     for (const roomId of ['hall', 'garden']) await trio.request('b', 'POST', '/room', { roomId });
-    await trio.request('b', 'POST', '/room/kitchen/component', { type: 'recording', options: {} });
+    const registrarCredentials = { address: '127.0.0.1:9', username: 'desk', password: secrets.sipPassword };
+    await trio.request('b', 'POST', '/room/kitchen/component', { type: 'sip', options: { registrarCredentials } });
     const [ann, bob] = [await takeSeat('ann'), await takeSeat('bob')];
     await bob.plays(await ann.addVideo({ colour: 'red' }), 'red');
     await ann.plays(await bob.addVideo({ colour: 'blue' }), 'blue');
-    const room = await trio.json('a', 'GET', '/room/kitchen');
     const names = new Map([
       ['ann', ann.id],
       ['bob', bob.id],
-      ['recording', room.data.components[0]?.id ?? 'none'],
     ]);
     hand = { names, actions: { traffic, quiet: () => stopTraffic(), request } };
 
@@ -89,7 +88,7 @@ test('the guide has sessions', () => {
 
   test('has pictures of a terminal', async () => {
     hand.actions['traffic']?.();
-    const top = await fullScreen(trio, ['top', '--all', '--every', '1s', '--actors', '12'], 'ss');
+    const top = await fullScreen(trio, ['top', '--all', '--every', '1s', '--actors', '12'], 's');
     await stopTraffic();
     expect(top).toContain('udp out');
     expect(top).toContain('q quit');

@@ -73,10 +73,7 @@ async function typed(step: string, trio: Trio, names: ReadonlyMap<string, string
   const typedLine = `$ ${assignments}bloomctl ${words}\n`;
   const end = code === 0 ? '' : `exit ${code}\n`;
   // The person at the keyboard is nobody in particular.
-  return (
-    typedLine +
-    `${text}${forMs === undefined ? '' : '^C\n'}${end}\n`.replaceAll(/\w+ as bloomctl-/g, 'ops as bloomctl-')
-  );
+  return typedLine + `${text}${forMs === undefined ? '' : '^C\n'}${end}\n`.replaceAll(/\broot as b/g, 'ops as b');
 }
 
 /** What stays the same from one run to the next: words, not figures. */

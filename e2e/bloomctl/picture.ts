@@ -68,7 +68,9 @@ export async function fullScreen(trio: Trio, args: readonly string[], keys: stri
   // Each repaint ends with the mark of a synchronized update.
   const frames = seen.split('\u001b[?2026h').filter((frame) => frame.includes('bloomctl top'));
   child.stdin.write('qq');
+  const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
   await ended;
+  clearTimeout(timer);
   const last = frames.at(-1) ?? '';
   const body = last.slice(last.indexOf('\u001b[1mbloomctl top'));
   return (

@@ -41,6 +41,7 @@ export function clusterCommands({ program, run }: Commands): void {
           fields: { backlog: options.backlog, withinMs },
           nodes,
           view: eventView,
+          isPast: options.follow !== true,
         });
         return followed.exit;
       }),

@@ -11,6 +11,8 @@ export interface PrintedStream<K extends StreamKind> {
   readonly nodes: readonly (string | undefined)[];
   readonly limit?: number;
   onOpen?(streams: readonly OpenStream[]): void;
+  /** Of several nodes, what happened before: printed in order of time when all is there. */
+  readonly isPast?: boolean;
   view(item: ItemOf<K>, screen: Screen): readonly string[];
   /** What an item is as a document; default: itself. */
   fieldsOf?(item: ItemOf<K>): object;
@@ -22,17 +24,18 @@ export interface PrintedStream<K extends StreamKind> {
  */
 export async function printStream<K extends StreamKind>(
   context: Context,
-  { document, view, fieldsOf = (item) => item as object, ...stream }: PrintedStream<K>,
+  { document, view, fieldsOf = (item) => item as object, isPast = false, ...stream }: PrintedStream<K>,
 ): Promise<Followed> {
   const { output } = context;
-  const collected: object[] = [];
+  const collected: ItemOf<K>[] = [];
   const followed = await follow(context, {
     ...stream,
     onItem: (item) => {
-      if (output.format === 'json') collected.push(fieldsOf(item));
+      if (isPast || output.format === 'json') collected.push(item);
       else output.answer(document, fieldsOf(item), (screen) => view(item, screen));
     },
   });
+  if (isPast) collected.sort((a, b) => timeOf(a) - timeOf(b));
   if (output.format === 'json') {
     const { asked } = await context.asker();
     const ended = followed.ends.map(({ node, reason, message, sent, dropped, costMs }) => ({
@@ -43,7 +46,14 @@ export async function printStream<K extends StreamKind>(
       dropped,
       costMs,
     }));
-    output.answer(`${document}-stream`, { asked, items: collected, ended }, () => []);
+    output.answer(`${document}-stream`, { asked, items: collected.map(fieldsOf), ended }, () => []);
+  } else {
+    // Empty unless they were kept back.
+    for (const item of collected) output.answer(document, fieldsOf(item), (screen) => view(item, screen));
   }
   return followed;
+}
+
+function timeOf(item: unknown): number {
+  return (item as { at?: number }).at ?? 0;
 }

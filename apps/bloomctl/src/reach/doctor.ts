@@ -5,7 +5,7 @@ import { lookUp, type NodeEntry, names, PortMapperUnreachable } from '@bloom/por
 import type { Asker } from '../asker.js';
 import { type Cookie, fingerprint } from '../cookie.js';
 import { EXIT, type ExitCode, Failure } from '../exit.js';
-import { span } from '../text/units.js';
+import { counted, span } from '../text/units.js';
 import type { World } from '../world.js';
 import { toFailure } from './failures.js';
 import { ownName } from './own-name.js';
@@ -262,7 +262,7 @@ class Walk {
       );
       this.#enter('request');
       const { answer: node } = await asker.ask('node', {});
-      this.#passed(`${node.name} is ${node.state}, ${node.rooms} rooms, ${node.peers} peers`);
+      this.#passed(`${node.name} is ${node.state}, ${counted(node.rooms, 'room')}, ${counted(node.peers, 'peer')}`);
     } finally {
       await asker.close();
     }

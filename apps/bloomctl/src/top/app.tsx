@@ -98,13 +98,18 @@ function Top({ context, asker, options }: TopProps) {
     );
     change((current) => ({ ...current, open: { path, node, lines } }));
   };
-  useInput((input, { return: enter, escape, backspace, delete: del, ctrl }) => {
-    const key: Key = { input, enter, escape, backspace: backspace || del, ctrlC: ctrl && input === 'c' };
+  const press = (key: Key): void => {
     const { model: next, effect } = pressed(model.current, key);
     change(() => next);
     if (effect?.do === 'quit') exit();
     else if (effect?.do === 'resubscribe') void feed.current?.start(next.sort);
     else if (effect?.do === 'open') void open(effect.node, effect.path);
+  };
+  useInput((input, { return: enter, escape, backspace, delete: del, ctrl }) => {
+    const special = { enter, escape, backspace: backspace || del, ctrlC: ctrl && input === 'c' };
+    // What is typed fast, or pasted, comes in one piece.
+    if (input.length > 1) for (const character of input) press({ input: character });
+    else press({ input, ...special });
   });
 
   const lines = topFrame(model.current, context.world.now(), screen, stdout.rows - 1);

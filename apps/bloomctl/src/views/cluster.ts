@@ -199,5 +199,5 @@ export function faultsView(node: string, { faults }: AnswerOf<'faults'>, now: nu
     span(Math.max(0, now - since)),
     until === null ? 'not by itself' : span(Math.max(0, until - now)),
   ]);
-  return table(FAULTS, rows, screen);
+  return [`${node}:`, ...table(FAULTS, rows, screen)];
 }

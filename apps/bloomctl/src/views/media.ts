@@ -193,8 +193,10 @@ export function peerView(peer: Peer, screen: Screen): string[] {
 
 function layer({ kind, variant, target }: Outbound): Cell {
   if (kind === 'audio') return '–';
-  const differs = target !== null && variant !== target;
-  return { text: `${variant ?? 'none'} (${target ?? '–'})`, style: differs ? 'yellow' : undefined };
+  // Only where there is a choice is anything wanted.
+  if (target === null) return variant ?? 'none';
+  const differs = variant !== target;
+  return { text: `${variant ?? 'none'} (${target})`, style: differs ? 'yellow' : undefined };
 }
 
 /** `estimate 0.61 Mb/s, used 0.44; t7: held at m (h needs 1.10 Mb/s): bandwidth` */

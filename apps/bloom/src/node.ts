@@ -306,7 +306,7 @@ function startIntervals(parts: { settings: Settings; metrics: Metrics; traffic: 
 }
 
 async function endRooms(rooms: Rooms, { drainTimeout }: Settings, log: Log): Promise<void> {
-  rooms.drain();
+  rooms.drain(true);
   const until = performance.now() + drainTimeout * 1_000;
   if (drainTimeout > 0 && rooms.load().rooms > 0) {
     log.info('node.draining', { rooms: rooms.load().rooms, timeoutSeconds: drainTimeout });

@@ -85,8 +85,8 @@ export interface Rooms extends RoomService {
   roomRef(roomId: string): RoomRef | undefined;
   /** As `attachPeer` with a token that has been verified, for a room that may live on another node. */
   attachTo(room: RoomRef, peerId: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal>;
-  /** Takes no new rooms from now on; those that run go on. */
-  drain(): void;
+  /** Takes no new rooms from now on; those that run go on. `forGood`: whatever `undrain` says, because the node ends. */
+  drain(forGood?: boolean): void;
   /** Takes new rooms again. */
   undrain(): void;
   /** The media of a room of this node. */
@@ -141,7 +141,7 @@ interface Shared {
   readonly sockets: Set<SocketRef>;
   readonly kinds: ComponentKinds;
   subscriptions: number;
-  draining: boolean;
+  draining: 'no' | 'for now' | 'for good';
 }
 
 function openShared({ system, componentKinds = [] }: RoomsOptions): Shared {
@@ -150,7 +150,7 @@ function openShared({ system, componentKinds = [] }: RoomsOptions): Shared {
 
   const kinds = new Map(componentKinds.map((kind) => [kind.type, kind]));
 
-  return { owner: ref, entries: new Map(), sockets: new Set(), kinds, subscriptions: 0, draining: false };
+  return { owner: ref, entries: new Map(), sockets: new Set(), kinds, subscriptions: 0, draining: 'no' };
 }
 
 class LocalRooms implements Rooms {
@@ -290,15 +290,16 @@ class LocalRooms implements Rooms {
   }
 
   get draining(): boolean {
-    return this.#shared.draining;
+    return this.#shared.draining !== 'no';
   }
 
-  drain(): void {
-    this.#shared.draining = true;
+  drain(forGood = false): void {
+    if (forGood) this.#shared.draining = 'for good';
+    else if (!this.draining) this.#shared.draining = 'for now';
   }
 
   undrain(): void {
-    this.#shared.draining = false;
+    if (this.#shared.draining === 'for now') this.#shared.draining = 'no';
   }
 
   media(roomId: string): MediaRoom | undefined {

@@ -52,7 +52,14 @@ describe('creating rooms', () => {
     node.rooms.drain();
     await expect(node.rooms.createRoom(emptyConfig)).rejects.toMatchObject({ code: 'DRAINING' });
     await ann.act({ type: 'setMetadata', metadata: 1 });
+    node.rooms.undrain();
+    await node.rooms.createRoom({ ...emptyConfig, roomId: 'hall' });
+    await node.rooms.deleteRoom('hall');
     node.news();
+    // The end of the node is no matter of opinion.
+    node.rooms.drain(true);
+    node.rooms.undrain();
+    await expect(node.rooms.createRoom(emptyConfig)).rejects.toMatchObject({ code: 'DRAINING' });
     await node.rooms.deleteAll();
 
     expect(node.news()).toEqual(['peerDisconnected p1', 'peerDeleted p1', 'roomDeleted']);

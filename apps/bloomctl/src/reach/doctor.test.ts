@@ -30,10 +30,10 @@ afterEach(async () => {
   await mapper.close();
 });
 
-async function startNode(alive: string): Promise<DistributionNode> {
+async function startNode(alive: string, host = '127.0.0.1'): Promise<DistributionNode> {
   const node = await DistributionNode.start({
-    name: `${alive}@127.0.0.1`,
-    mode: 'name',
+    name: `${alive}@${host}`,
+    mode: host === 'localhost' ? 'sname' : 'name',
     cookie: COOKIE,
     mapper: { port: mapper.port },
     log: silentLog,
@@ -284,6 +284,12 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     expect(lines.join(' ').replaceAll(/ +/g, ' ')).toContain('Set JF_INSPECTION=full or read');
   });
 
+  test.each([[[]], [['b']], [['b@localhost']]])('a node with a short name is reached, too, as %j', async (args) => {
+    await startNode('b', 'localhost');
+    const { exit, lines } = await doctor(args);
+    expect([exit, lines[6]]).toEqual([77, expect.stringContaining('service      b@localhost answers no tools')]);
+  });
+
   test('several nodes, and none was named', async () => {
     await startNode('a');
     await startNode('b');
@@ -291,6 +297,14 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     expect(exit).toBe(64);
     expect(lines[2]).toBe('  FAIL  name         2 nodes are registered');
   });
+});
+
+test('a node that is not reached in time ends every command with 75', async () => {
+  await register('b', await listen(() => {}));
+  const world = testWorld({ env: { BLOOM_COOKIE: COOKIE } });
+  const args = ['nodes', '--node', 'b@127.0.0.1', '--timeout', '300ms', '--mapper-port', String(mapper.port)];
+  expect(await runProgram(args, world)).toBe(75);
+  expect(world.printed.err).toContain('bloomctl doctor b@127.0.0.1');
 });
 
 test('the diagnosis as a document names the layer, too', async () => {

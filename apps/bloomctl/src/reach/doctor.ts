@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { type Identity, missingFlags, parseNodeName } from '@bloom/distribution';
+import { type Identity, parseNodeName } from '@bloom/distribution';
 import { lookUp, type NodeEntry, names, PortMapperUnreachable } from '@bloom/port-mapper';
 import type { Asker } from '../asker.js';
 import { type Cookie, fingerprint } from '../cookie.js';
@@ -8,6 +8,7 @@ import { EXIT, type ExitCode, Failure } from '../exit.js';
 import { counted, span } from '../text/units.js';
 import type { World } from '../world.js';
 import { toFailure } from './failures.js';
+import { Bad, badCookie, badHandshake, badTcp, VERSION } from './findings.js';
 import { ownName } from './own-name.js';
 import { probe, ProbeFailed, type ProbeLayer } from './probe.js';
 
@@ -44,23 +45,6 @@ export interface DoctorOptions {
   /** Makes the link that all commands use. */
   readonly open: (entry: { name: string; address: string }, cookie: string) => Promise<Asker>;
   readonly world: World;
-}
-
-/** The world speaks this version of the distribution protocol. */
-const VERSION = 6;
-
-/** A layer that does not work. */
-class Bad extends Error {
-  constructor(
-    readonly exit: ExitCode,
-    /** In the line of the layer. */
-    readonly text: string,
-    /** A sentence. */
-    override readonly message: string,
-    readonly fix: string,
-  ) {
-    super(message);
-  }
 }
 
 /** Tries one layer after the other, up to the first that does not work. Never throws. */
@@ -278,79 +262,4 @@ function splitName(node: string | undefined): [alive: string | undefined, host: 
   } catch (error) {
     throw new Failure(EXIT.usage, (error as Error).message);
   }
-}
-
-function badTcp({ reason }: ProbeFailed, where: string, timeoutMs: number): Bad {
-  if (reason === 'timeout') {
-    return new Bad(
-      EXIT.unreachable,
-      `${where}: no answer within ${span(timeoutMs)}`,
-      'The port mapper can be reached, the node cannot: packets to its port are dropped.',
-      `Open port ${where.split(':').at(-1)} between the two machines. JF_DIST_MIN_PORT and JF_DIST_MAX_PORT choose which ports nodes use.`,
-    );
-  }
-  return new Bad(
-    EXIT.unreachable,
-    `${where}: ${reason}`,
-    'The name is registered, but nobody listens on its port at this address.',
-    'The node listens on another address of its machine (JF_DIST_IP), or is just going down.',
-  );
-}
-
-function badHandshake({ reason, answered }: ProbeFailed, timeoutMs: number): Bad {
-  switch (reason) {
-    case 'name_mismatch':
-      return new Bad(
-        EXIT.unknown,
-        `the node there calls itself ${answered?.name}`,
-        'Nodes compare the whole name, with its host part.',
-        `bloomctl doctor ${answered?.name}`,
-      );
-    case 'missing_flags':
-      return new Bad(
-        EXIT.unreachable,
-        `flags missing: ${missingFlags(answered?.flags ?? 0n).join(', ')}`,
-        'The program there is older than what Bloom speaks with (OTP 26).',
-        'Choose another node; only nodes of Bloom answer this tool.',
-      );
-    case 'not_allowed':
-      return new Bad(
-        EXIT.rights,
-        'not allowed',
-        'The node does not let nodes of our name in.',
-        'Run this tool on a host that the node allows.',
-      );
-    case 'timeout':
-      return new Bad(
-        EXIT.timeout,
-        `silent for ${span(timeoutMs)}`,
-        'The port is open, but the program behind it says nothing: it is frozen, or no node.',
-        'Look at the process on that machine; kill -CONT when it was stopped.',
-      );
-    default:
-      return new Bad(
-        EXIT.unreachable,
-        reason === 'closed' ? 'closed without a word' : `no distribution protocol of version ${VERSION}`,
-        'What listens there is not what the port mapper says, or speaks another version.',
-        'Look which program has that port on that machine.',
-      );
-  }
-}
-
-function badCookie({ reason }: ProbeFailed, node: string, cookie: Cookie): Bad {
-  const ours = `ours ${fingerprint(cookie.value)}…, from ${cookie.source}`;
-  if (reason === 'timeout') {
-    return new Bad(
-      EXIT.timeout,
-      `no answer. ${ours}`,
-      'The node stopped answering in the middle of the handshake.',
-      'Try again.',
-    );
-  }
-  return new Bad(
-    EXIT.rights,
-    `refused. ${ours}`,
-    `${node} does not accept this cookie.`,
-    'Set the same value on all nodes and for this tool. The value is not shown; compare hashes with `bloomctl doctor` on the machine of that node.',
-  );
 }

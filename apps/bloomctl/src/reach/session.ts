@@ -15,6 +15,8 @@ import {
 } from '@bloom/inspection';
 import type { Log } from '@bloom/log';
 import type { Asker } from '../asker.js';
+import { EXIT, Failure } from '../exit.js';
+import { span } from '../text/units.js';
 import type { World } from '../world.js';
 import type { Entry } from './entry.js';
 import { toFailure } from './failures.js';
@@ -22,6 +24,27 @@ import { ownName } from './own-name.js';
 
 /** This program writes no log: what goes wrong comes back as an error. */
 const noLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => noLog };
+
+/** What connecting may take beyond the time of one step, before it counts as failed. */
+const GRACE_MS = 1_000;
+
+/** Rejects with Failure when it takes longer. */
+async function within<T>(ms: number, node: string, attempt: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const failure = new Failure(
+      EXIT.timeout,
+      `${node} was not reached within ${span(ms)}`,
+      `bloomctl doctor ${node} tells which layer it is`,
+    );
+    timer = setTimeout(reject, ms, failure);
+  });
+  try {
+    return await Promise.race([attempt, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 export interface SessionOptions {
   readonly entry: Entry;
@@ -33,8 +56,6 @@ export interface SessionOptions {
 /** One hidden link, and everything that is asked through it. */
 export class Session implements Asker {
   readonly asked: string;
-  /** Whether the link is gone. */
-  readonly lost: Promise<void>;
   readonly #system: ActorSystem;
   readonly #remote: RemoteActors;
   readonly #client: InspectionClient;
@@ -46,11 +67,6 @@ export class Session implements Asker {
     this.#remote = remote;
     this.#client = client;
     this.#timeoutMs = options.timeoutMs;
-    this.lost = new Promise((resolve) => {
-      system.monitor(remote.remote(this.asked, 'inspection'), ({ reason }) => {
-        if (reason === 'noconnection') resolve();
-      });
-    });
   }
 
   /** Throws Failure. */
@@ -71,7 +87,7 @@ export class Session implements Asker {
         resolve: async (host) => entry.address ?? (isIP(host) === 0 ? (await lookup(host)).address : host),
         log: noLog,
       });
-      await node.connect(entry.name);
+      await within(timeoutMs + GRACE_MS, entry.name, node.connect(entry.name));
     } catch (error) {
       await remote.close();
       throw toFailure(error, entry.name);

@@ -1,0 +1,151 @@
+import type { AnswerOf } from '@bloom/inspection';
+import { A, B, C } from './answers-common.fixture.js';
+
+export const rooms: AnswerOf<'rooms'> = {
+  total: 61,
+  rooms: [
+    { id: 'kitchen', node: B, peers: 2, connected: 2, components: { recording: 1, hls: 2 }, tracks: 4 },
+    {
+      id: 'a room whose name\u001b]0;x\u0007 is long 会议',
+      node: A,
+      peers: 0,
+      connected: 0,
+      components: {},
+      tracks: 0,
+    },
+  ],
+  unreachable: [],
+};
+
+export const room: AnswerOf<'room'> = {
+  id: 'kitchen',
+  node: B,
+  peers: 2,
+  connected: 1,
+  components: { recording: 1 },
+  tracks: 3,
+  config: { maxPeers: 10, videoCodec: 'vp8' },
+  endpoint: { address: '203.0.113.1', port: 50_000, tcpPort: 49_999 },
+  peerList: [
+    {
+      id: 'ann',
+      status: 'connected',
+      ice: 'connected',
+      dtls: 'connected',
+      tracks: [
+        { id: 't7', kind: 'video', metadata: null },
+        { id: 't8', kind: 'audio', metadata: null },
+      ],
+      bytesReceived: 91_300_000,
+      bytesSent: 4_100_000,
+      estimationBps: null,
+      roundTripMs: 38.2,
+    },
+    {
+      id: 'bob',
+      status: 'disconnected',
+      ice: null,
+      dtls: null,
+      tracks: [],
+      bytesReceived: null,
+      bytesSent: 44_000,
+      estimationBps: 610_000,
+      roundTripMs: null,
+    },
+  ],
+  componentList: [
+    {
+      room: 'kitchen',
+      node: B,
+      id: 'recording-1',
+      type: 'recording',
+      properties: { pathPrefix: 'kitchen', credentials: '********' },
+      tracks: [{ id: 't9', kind: 'audio', metadata: null }],
+    },
+  ],
+};
+
+export const peer: AnswerOf<'peer'> = {
+  room: 'kitchen',
+  id: 'bob',
+  node: B,
+  status: 'connected',
+  metadata: null,
+  transport: {
+    ice: 'connected',
+    dtls: 'connected',
+    protocol: 'udp',
+    local: '10.0.0.12:50112',
+    remote: '203.0.113.9:61022',
+    bytesReceived: 4_100_000,
+    bytesSent: 91_000_000,
+    estimationBps: 610_000,
+    usedBps: 444_000,
+  },
+  sampledMs: 1_000,
+  inbound: [
+    {
+      track: 't3',
+      kind: 'video',
+      codec: 'VP8',
+      variant: 'h',
+      active: false,
+      bps: 0,
+      packetsPerS: 0,
+      loss: 0.061,
+      nackPerS: 0,
+      pliPerS: 0.5,
+      jitterMs: 4.2,
+    },
+  ],
+  outbound: [
+    {
+      track: 't7',
+      from: 'ann',
+      kind: 'video',
+      codec: 'VP8',
+      variant: 'm',
+      target: 'h',
+      reason: 'bandwidth',
+      bps: 412_000,
+      packetsPerS: 51,
+      loss: 0.008,
+      nackPerS: 1.2,
+      pliPerS: 0,
+      retransmittedPerS: 1.2,
+      roundTripMs: 41,
+      targetBps: 1_100_000,
+    },
+    {
+      track: 't8',
+      from: 'ann',
+      kind: 'audio',
+      codec: 'opus',
+      variant: 'h',
+      target: 'h',
+      reason: 'audio',
+      bps: 32_000,
+      packetsPerS: 50,
+      loss: 0.002,
+      nackPerS: 0,
+      pliPerS: 0,
+      retransmittedPerS: 0,
+      roundTripMs: 41,
+      targetBps: 32_000,
+    },
+  ],
+};
+
+export const components: AnswerOf<'components'> = {
+  total: 1,
+  components: room.componentList,
+  unreachable: [{ name: C, reason: 'no link' }],
+};
+
+export const component: AnswerOf<'component'> = {
+  ...(components.components[0] as AnswerOf<'components'>['components'][number]),
+  subscribeMode: 'manual',
+  origins: ['ann'],
+  receives: [{ trackId: 't7', origin: 'ann' }],
+  details: { files: [{ name: 'ann.mp4', bytes: 1_204_000 }] },
+};

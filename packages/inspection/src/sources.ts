@@ -2,7 +2,7 @@
 import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { Log, LogLevel, RecentLines } from '@bloom/log';
 import type { ComponentState, PlacementDecision, RoomView } from '@bloom/rooms';
-import type { EngineStats, MediaRoom } from '@bloom/sfu';
+import type { MediaEngine, MediaRoom } from '@bloom/sfu';
 import type { AnswerOf, ItemOf } from './protocol/types.js';
 
 export interface RoomsSource {
@@ -64,7 +64,7 @@ export interface InspectionSources {
   placement: PlacementSource;
   links: LinksSource;
   events: EventsSource;
-  engine: { stats(): Promise<EngineStats> };
+  engine: Pick<MediaEngine, 'stats' | 'profileWorker'>;
   log: Log;
   /** null: a log that keeps no lines. */
   logSource: LogSource | null;

@@ -214,6 +214,14 @@ describe('streams', () => {
     expect(['complete', 'failed']).toContain(end.reason);
   });
 
+  test('a media worker that is not there is not profiled', async () => {
+    await expect(collect('profile', { what: 'cpu', thread: 'media-1' })).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+      message: expect.stringContaining('main thread'),
+    });
+    await expect(collect('profile', { what: 'cpu', thread: 'media-0' })).rejects.toMatchObject({ code: 'BAD_REQUEST' });
+  });
+
   test('streams through a node that goes are told as lost', async () => {
     const c = await startMember('c', mapper, { seeds: [a.name] });
     await until(() => [a, b, c].every(({ node }) => node.nodes().length === 2));

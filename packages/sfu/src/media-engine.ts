@@ -233,9 +233,17 @@ export interface MediaRoom {
   close(): Promise<void>;
 }
 
+/** `cpu` and `heap` (allocations by function) begin, `stop` gives the text that DevTools open. */
+export type ProfileAction = 'cpu' | 'heap' | 'stop' | 'cancel';
+
 export interface MediaEngine {
   /** A room is assigned to the least busy worker and lives whole on it. */
   openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom>;
   stats(): Promise<EngineStats>;
+  /**
+   * Profiles a media worker, counted from 1; there is none without worker threads. Rejects with `MediaError` code
+   * `CLOSED` for one that is not there.
+   */
+  profileWorker?(worker: number, action: ProfileAction): Promise<string | undefined>;
   close(): Promise<void>;
 }

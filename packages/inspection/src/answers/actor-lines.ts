@@ -114,7 +114,7 @@ export function sorted(lines: readonly ActorLine[], by: ActorSort): ActorLine[] 
 
   return lines
     .map((line) => ({ line, value: value(line), order: treeOrder(line.path) }))
-    .sort((a, b) => b.value - a.value || (a.order < b.order ? -1 : 1))
+    .toSorted((a, b) => b.value - a.value || (a.order < b.order ? -1 : 1))
     .map(({ line }) => line);
 }
 

@@ -2,6 +2,7 @@ import type { Answers, Producers } from '../answering/inspector.js';
 import { matcher } from '../answering/pattern.js';
 import { Refusal } from '../answering/refusal.js';
 import { Meter, type ProcessFigures } from '../process/figures.js';
+import { startProfile } from '../process/profiler.js';
 import { openFiles, ownUdpSockets } from '../process/udp-sockets.js';
 import type { ItemOf } from '../protocol/types.js';
 import type { InspectionSources } from '../sources.js';
@@ -125,13 +126,13 @@ export function processProducers({ sources, figures, now }: ProcessAnswersOption
       };
     },
 
-    profile: async ({ what, forMs }, stream, { tool }) => {
+    profile: async ({ what, forMs, thread }, stream, { tool }) => {
       if (profiling) throw new Refusal('BUSY', `another profile of ${self} is being taken`);
       profiling = true;
-      log.info('inspection.profile', { tool, what, forMs });
+      log.info('inspection.profile', { tool, what, forMs, thread });
       try {
-        const { startProfile } = await import('../process/profiler.js');
-        const running = await startProfile(what);
+        const worker = thread === 'main' ? null : Number(thread.slice('media-'.length));
+        const running = await startProfile(what, worker, engine);
         let over = false;
         const timer = setTimeout(() => {
           over = true;

@@ -1,9 +1,6 @@
-/** CPU and allocation profiles of the main thread, as DevTools open them. Loaded when the first one is asked for. */
-import { Session } from 'node:inspector';
-
-/** Bytes of allocations between two samples. */
-const SAMPLING_BYTES = 64 * 1024;
-const CPU_SAMPLING_US = 1_000;
+/** CPU and allocation profiles of a thread, as DevTools open them. */
+import { ThreadProfile, type MediaEngine, type ProfileAction } from '@bloom/sfu';
+import { Refusal } from '../answering/refusal.js';
 
 export interface RunningProfile {
   /** Ends the sampling and gives the profile's text. */
@@ -12,41 +9,47 @@ export interface RunningProfile {
   cancel(): void;
 }
 
-/** Begins a profile. There may be one at a time, and it slows the thread by a few percent. */
-export async function startProfile(what: 'cpu' | 'heap'): Promise<RunningProfile> {
-  const session = new Session();
-  session.connect();
-  const post = (method: string, params: object = {}): Promise<unknown> =>
-    new Promise((resolve, reject) => {
-      session.post(method, params, (error: Error | null, result?: object) => {
-        if (error === null) resolve(result);
-        else reject(error);
-      });
-    });
-  try {
-    if (what === 'cpu') {
-      await post('Profiler.enable');
-      await post('Profiler.setSamplingInterval', { interval: CPU_SAMPLING_US });
-      await post('Profiler.start');
-    } else {
-      // Where memory is allocated, by function: unlike a snapshot it holds no contents, so no secrets.
-      await post('HeapProfiler.startSampling', { samplingInterval: SAMPLING_BYTES });
-    }
-  } catch (error) {
-    session.disconnect();
-    throw error;
-  }
-  const stop = what === 'cpu' ? 'Profiler.stop' : 'HeapProfiler.stopSampling';
+/**
+ * Begins a profile of this thread, or of a media worker, counted from 1. There may be one at a time, and it slows the
+ * thread by a few percent.
+ * @throws Refusal when there is no such worker
+ */
+export async function startProfile(
+  what: 'cpu' | 'heap',
+  worker: number | null,
+  engine: Pick<MediaEngine, 'profileWorker'>,
+): Promise<RunningProfile> {
+  const post = worker === null ? ownThread() : workerThread(engine, worker);
+  await post(what);
 
   return {
-    finish: async () => {
-      try {
-        const { profile } = (await post(stop)) as { profile: unknown };
-        return JSON.stringify(profile);
-      } finally {
-        session.disconnect();
-      }
-    },
-    cancel: () => session.disconnect(),
+    finish: async () => (await post('stop')) ?? '',
+    cancel: () => void post('cancel').catch(() => undefined),
+  };
+}
+
+type Post = (action: ProfileAction) => Promise<string | undefined>;
+
+function ownThread(): Post {
+  const profile = new ThreadProfile();
+
+  return async (action) => {
+    if (action === 'stop') return profile.stop();
+    if (action === 'cancel') profile.cancel();
+    else profile.start(action);
+    return undefined;
+  };
+}
+
+function workerThread(engine: Pick<MediaEngine, 'profileWorker'>, worker: number): Post {
+  return async (action) => {
+    if (engine.profileWorker === undefined) {
+      throw new Refusal('BAD_REQUEST', 'the media runs in the main thread: there are no media workers');
+    }
+    try {
+      return await engine.profileWorker(worker, action);
+    } catch (error) {
+      throw new Refusal('BAD_REQUEST', (error as Error).message, { cause: error });
+    }
   };
 }

@@ -97,7 +97,13 @@ export const chunk = z.object({ bytes: z.instanceof(Uint8Array) });
 
 export const profile = {
   request: z.object({
+    /** `heap`: where memory is allocated, by function. No contents, so no secrets, unlike a snapshot. */
     what: z.enum(['cpu', 'heap']),
+    /** The main thread, or a media worker, counted from 1. */
+    thread: z
+      .string()
+      .regex(/^(main|media-[1-9]\d?)$/, 'main, media-1, media-2, ...')
+      .default('main'),
     /** Of a CPU profile. */
     forMs: z.number().int().min(100).max(120_000).default(10_000),
   }),

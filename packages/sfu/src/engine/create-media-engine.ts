@@ -1,7 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { type Log, silentLog } from '@bloom/log';
 import { createCertificate, type DtlsCertificate, type RelayRoute, TcpAcceptor } from '@bloom/webrtc';
-import type { EngineStats, MediaEndpoint, MediaEngine, MediaRoom, MediaRoomEvent } from '../media-engine.js';
+import type {
+  EngineStats,
+  MediaEndpoint,
+  MediaEngine,
+  MediaRoom,
+  MediaRoomEvent,
+  ProfileAction,
+} from '../media-engine.js';
+import { MediaError } from '../media-error.js';
 import { InProcessEngine } from './in-process-engine.js';
 import { MediaCore } from './media-core.js';
 import { MediaWorkers } from './media-workers.js';
@@ -90,6 +98,13 @@ class TcpFrontedEngine implements MediaEngine {
 
   stats(): Promise<EngineStats> {
     return this.engine.stats();
+  }
+
+  async profileWorker(worker: number, action: ProfileAction): Promise<string | undefined> {
+    if (this.engine.profileWorker === undefined) {
+      throw new MediaError('CLOSED', `there is no media worker ${worker}: the media runs in the main thread`);
+    }
+    return await this.engine.profileWorker(worker, action);
   }
 
   async close(): Promise<void> {

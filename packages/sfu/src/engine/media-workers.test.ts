@@ -106,6 +106,23 @@ describe('media workers', () => {
     expect((await again.stats()).transports).toEqual([]);
   });
 
+  test('a worker is profiled while it works, and the others are not', async () => {
+    const engine = await start(1);
+    await engine.openRoom('busy', () => undefined);
+    expect(await engine.profileWorker(1, 'stop')).toBeUndefined();
+    await engine.profileWorker(1, 'cpu');
+    for (let i = 0; i < 50; i++) await engine.stats();
+    const cpu: unknown = JSON.parse((await engine.profileWorker(1, 'stop')) ?? '');
+    expect(cpu).toMatchObject({ nodes: expect.any(Array), samples: expect.any(Array) });
+    expect(JSON.stringify(cpu)).toContain('worker-main.js');
+    await engine.profileWorker(1, 'heap');
+    expect(JSON.parse((await engine.profileWorker(1, 'stop')) ?? '')).toHaveProperty('head');
+    await engine.profileWorker(1, 'heap');
+    await engine.profileWorker(1, 'cancel');
+    expect(await engine.profileWorker(1, 'stop')).toBeUndefined();
+    await expect(engine.profileWorker(2, 'cpu')).rejects.toMatchObject({ code: 'CLOSED' });
+  });
+
   test('a worker that hangs is taken for dead', async () => {
     const certificate = await createCertificate();
     const settings = { ...LOCAL, certificate, nonceSecret: randomBytes(32) };

@@ -1,6 +1,13 @@
 import type { Log } from '@bloom/log';
 import type { RelayRoute } from '@bloom/webrtc';
-import type { EngineStats, MediaEndpoint, MediaEngine, MediaRoom, MediaRoomEvent } from '../media-engine.js';
+import type {
+  EngineStats,
+  MediaEndpoint,
+  MediaEngine,
+  MediaRoom,
+  MediaRoomEvent,
+  ProfileAction,
+} from '../media-engine.js';
 import { MediaError } from '../media-error.js';
 import { MediaWorker } from './media-worker.js';
 import { RemoteRoom } from './remote-room.js';
@@ -86,6 +93,12 @@ export class MediaWorkers implements MediaEngine {
     );
     for (const stats of answers) if (stats !== undefined) add(total, stats as EngineStats);
     return total;
+  }
+
+  async profileWorker(worker: number, action: ProfileAction): Promise<string | undefined> {
+    const thread = this.workers[worker - 1];
+    if (thread === undefined) throw new MediaError('CLOSED', `there is no media worker ${worker}`);
+    return (await thread.call({ type: 'profile', action })) as string | undefined;
   }
 
   async close(): Promise<void> {

@@ -8,6 +8,7 @@ import type { ForwardingRoom } from '../forwarding/room.js';
 import { MediaError } from '../media-error.js';
 import type { TapEvent } from '../media-frames.js';
 import { MediaCore } from './media-core.js';
+import { ThreadProfile } from './thread-profile.js';
 import { warmUp } from './warm-up.js';
 import {
   asBuffer,
@@ -57,6 +58,7 @@ const rooms = new Map<number, ForwardingRoom>();
 const streams = new Map<number, RelayStream>();
 const feeds = new Map<number, FrameFeed>();
 const taps = new Map<number, FrameTap>();
+const profile = new ThreadProfile();
 
 function roomOf(number: number): ForwardingRoom {
   const room = rooms.get(number);
@@ -129,6 +131,10 @@ function handle(core: MediaCore, message: ToWorker): unknown {
       return roomOf(message.room).stats();
     case 'stats':
       return core.stats();
+    case 'profile':
+      if (message.action === 'stop') return profile.stop();
+      if (message.action === 'cancel') return profile.cancel();
+      return profile.start(message.action);
     case 'relayOpen':
       streams.set(message.stream, openRelay(core, message.stream, message));
       return;

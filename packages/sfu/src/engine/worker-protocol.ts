@@ -1,7 +1,13 @@
 /** Messages between the main thread and a media worker. Plain data: everything here survives a structured clone. */
 import type { LogFields } from '@bloom/log';
 import type { DtlsCertificate } from '@bloom/webrtc';
-import type { MediaRoomEvent, RelayCredentials, TransportNegotiation, Variant } from '../media-engine.js';
+import type {
+  MediaRoomEvent,
+  ProfileAction,
+  RelayCredentials,
+  TransportNegotiation,
+  Variant,
+} from '../media-engine.js';
 import type { FeedFrame, FeedOptions, TapEvent } from '../media-frames.js';
 import { MediaError, type MediaErrorCode } from '../media-error.js';
 import type { PerVariant } from '../variants.js';
@@ -38,6 +44,7 @@ export type ToWorker =
   | { type: 'roomStats'; call: number; room: number }
   /** Answered with `EngineStats`; also the watchdog's question. */
   | { type: 'stats'; call: number }
+  | { type: 'profile'; call: number; action: ProfileAction }
   | { type: 'relayOpen'; stream: number; address: string; port: number }
   | { type: 'relayFrame'; stream: number; frame: Uint8Array }
   | { type: 'relayClosed'; stream: number }

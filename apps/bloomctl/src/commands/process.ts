@@ -48,15 +48,17 @@ export function processCommands({ program, run }: Commands): void {
     .argument('[node]')
     .description('a profile that opens in the DevTools of Chromium')
     .addOption(timeOption('--for <time>', 'how long', '10s'))
+    .option('--thread <thread>', 'main, or a media worker: media-1, media-2, ...', 'main')
     .action(
-      run<{ for: number; output?: string }>(async (context, [kind = 'cpu', ...names], { for: forMs, output }) => {
+      run<{ for: number; thread: string; output?: string }>(async (context, [kind = 'cpu', ...names], options) => {
+        const { for: forMs, thread, output } = options;
         const what = kind === 'heap' ? 'heap' : 'cpu';
         const [node = ''] = await context.targets(names, false);
         const stamp = new Date(context.world.now()).toISOString().slice(0, 19).replaceAll(/[-:]/g, '');
         const ending = what === 'cpu' ? 'cpuprofile' : 'heapprofile';
         const file = output ?? `${node.split('@')[0]}-${stamp}.${ending}`;
         const words = `a ${what === 'cpu' ? 'CPU' : 'heap'} profile of ${span(forMs)}`;
-        await saveStream(context, { kind: 'profile', fields: { what, forMs }, node, file, what: words });
+        await saveStream(context, { kind: 'profile', fields: { what, forMs, thread }, node, file, what: words });
       }),
     );
 }

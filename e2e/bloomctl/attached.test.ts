@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { until } from '../cluster/until.js';
 import { promise } from '../harness/measurements.js';
+import { FullScreen } from './picture.js';
 import { type Label, LABELS, secrets, Trio } from './trio.js';
 
 jest.setTimeout(60_000);
@@ -82,6 +83,23 @@ describe('a tool that is attached', () => {
     expect(out).toMatch(/^a@127\.0\.0\.1 {2}\* {2}up /m);
     expect(out).toMatch(/^3 members, 0 unreachable\. \* asked here\.$/m);
     expect((await trio.run(['nodes', '--color'], { env: { NO_COLOR: '1' } })).out).toContain('\u001b[32mup');
+  });
+});
+
+describe('the full screen', () => {
+  test('shows all nodes, hears keys, and gives the terminal back', async () => {
+    const top = new FullScreen(trio, ['top', '--all', '--every', '300ms']);
+    await until('all nodes are there', () =>
+      LABELS.every((label) => new RegExp(`^${label} +\\d+ ms`, 'm').test(top.screen)),
+    );
+    expect(top.screen.split('\n').length).toBeLessThanOrEqual(24);
+    top.press('/kitchen\r');
+    await until('it is filtered', () => /filter kitchen/.test(top.screen) && !/events_node/.test(top.screen));
+    top.press('1');
+    await until('the actor is open', () => /behaviour +.*room/.test(top.screen));
+    top.press('qq');
+    expect(await top.end()).toBe(0);
+    expect(top.isLeft).toBe(true);
   });
 });
 

@@ -3,11 +3,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { until } from '../cluster/until.js';
 import { findChromium } from '../harness/chromium.js';
 import type { Peer } from '../harness/peer.js';
 import { repository } from '../harness/repository.js';
 import { Stage } from '../harness/stage.js';
-import { fullScreen, paint } from './picture.js';
+import { FullScreen, paint } from './picture.js';
 import { play, sessionsOf, shapeOf, type Stagehand, withSessions } from './guide.js';
 import { secrets, Trio } from './trio.js';
 
@@ -88,10 +89,20 @@ test('the guide has sessions', () => {
 
   test('has pictures of a terminal', async () => {
     hand.actions['traffic']?.();
-    const top = await fullScreen(trio, ['top', '--all', '--every', '1s', '--actors', '12'], 's');
+    const top = new FullScreen(trio, ['top', '--all', '--every', '1s', '--actors', '12']);
+    await until(
+      'all nodes are there',
+      () => /^a .*\n.*b .*\n.*c .*\n/m.test(top.screen) && !top.screen.includes('...'),
+    );
+    top.press('s');
+    await until('it is sorted', () => top.screen.includes('sorted by in'));
+    await new Promise((resolve) => setTimeout(resolve, 4_000));
+    const screen = top.screen;
+    top.press('q');
+    expect(await top.end()).toBe(0);
     await stopTraffic();
-    expect(top).toContain('udp out');
-    expect(top).toContain('q quit');
+    expect(screen).toContain('udp out');
+    expect(screen).toContain('q quit');
     const env = { BLOOM_COOKIE: '', COLUMNS: '100' };
     const healthy = await trio.run(['doctor', 'b@127.0.0.1', '--color'], { env });
     const refused = await trio.run(['doctor', 'b@127.0.0.1', '--color'], {
@@ -100,7 +111,7 @@ test('the guide has sessions', () => {
     const doctor = `$ bloomctl doctor b@127.0.0.1\n${healthy.out}\n$ BLOOM_COOKIE=a-cookie-of-another-cluster bloomctl doctor b@127.0.0.1\n${refused.out}exit ${refused.code}`;
     expect([healthy.code, refused.code]).toEqual([0, 77]);
     if (!writes) return;
-    await paint(stage.browser, top, 'docs/guide/bloomctl-top.png');
+    await paint(stage.browser, screen, 'docs/guide/bloomctl-top.png');
     await paint(stage.browser, doctor, 'docs/guide/bloomctl-doctor.png');
   });
 });

@@ -1,5 +1,5 @@
 // What a terminal shows, as a picture: the program's own output, painted by the browser.
-import { spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
@@ -43,42 +43,59 @@ export async function paint(browser: Browser, text: string, file: string): Promi
   await page.close();
 }
 
-/** The last whole screen of `bloomctl top`, run in a terminal that util-linux's `script` makes. */
-export async function fullScreen(trio: Trio, args: readonly string[], keys: string): Promise<string> {
-  const program = join(repository, 'apps', 'bloomctl', 'bin', 'bloomctl.js');
-  const command = `stty cols 100 rows 24; exec ${process.execPath} ${program} ${args.join(' ')}`;
-  const child = spawn('script', ['-qfec', command, '/dev/null'], {
-    cwd: trio.folder,
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      HOME: trio.folder,
-      TERM: 'xterm-256color',
-      ERL_EPMD_PORT: String(trio.mapperPort),
-      BLOOM_NODE: trio.name('a'),
-    },
-  });
-  let seen = '';
-  child.stdout.on('data', (data: Buffer) => (seen += data.toString()));
-  const ended = once(child, 'close');
-  await new Promise((resolve) => setTimeout(resolve, 6_000));
-  for (const key of keys) {
-    child.stdin.write(key);
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+const LEAVES_SCREEN = '\u001b[?1049l';
+
+/** `bloomctl top` in a terminal of 100 columns and 24 lines, which util-linux's `script` makes. */
+export class FullScreen {
+  #seen = '';
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #ended: Promise<unknown[]>;
+
+  constructor(trio: Trio, args: readonly string[]) {
+    const program = join(repository, 'apps', 'bloomctl', 'bin', 'bloomctl.js');
+    const command = `stty cols 100 rows 24; exec ${process.execPath} ${program} ${args.join(' ')}`;
+    this.#child = spawn('script', ['-qfec', command, '/dev/null'], {
+      cwd: trio.folder,
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        HOME: trio.folder,
+        TERM: 'xterm-256color',
+        ERL_EPMD_PORT: String(trio.mapperPort),
+        BLOOM_NODE: trio.name('a'),
+      },
+    });
+    this.#child.stdout.on('data', (data: Buffer) => (this.#seen += data.toString()));
+    this.#ended = once(this.#child, 'close');
   }
-  // Each repaint ends with the mark of a synchronized update.
-  const frames = seen.split('\u001b[?2026h').filter((frame) => frame.includes('bloomctl top'));
-  child.stdin.write('qq');
-  const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
-  await ended;
-  clearTimeout(timer);
-  const last = frames.at(-1) ?? '';
-  const body = last.slice(last.indexOf('\u001b[1mbloomctl top'));
-  return (
-    body
-      .split('\u001b[?2026l')[0]
-      ?.replaceAll('\r', '')
-      // oxlint-disable-next-line no-control-regex
-      .replaceAll(/\u001b\[[?\d;]*[A-HJKlh]/g, '')
-      .trimEnd() ?? ''
-  );
+
+  press(keys: string): void {
+    this.#child.stdin.write(keys);
+  }
+
+  /** What is to be seen now, with its colours. */
+  get screen(): string {
+    // Each repaint begins with the mark of a synchronized update, and ends with another.
+    const last = this.#seen.split('\u001b[?2026h').findLast((frame) => frame.includes('bloomctl top')) ?? '';
+    const [body = ''] = last.slice(last.indexOf('\u001b[1mbloomctl top')).split('\u001b[?2026l');
+    return (
+      body
+        .replaceAll('\r', '')
+        // oxlint-disable-next-line no-control-regex
+        .replaceAll(/\u001b\[[?\d;]*[A-HJKlh]/g, '')
+        .trimEnd()
+    );
+  }
+
+  /** Whether the screen of before is back. */
+  get isLeft(): boolean {
+    return this.#seen.includes(LEAVES_SCREEN);
+  }
+
+  /** Exit code of the program. */
+  async end(): Promise<number | null> {
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), 10_000);
+    const [code] = await this.#ended;
+    clearTimeout(timer);
+    return code as number | null;
+  }
 }

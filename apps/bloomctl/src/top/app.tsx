@@ -108,8 +108,9 @@ function Top({ context, asker, options }: TopProps) {
   useInput((input, { return: enter, escape, backspace, delete: del, ctrl }) => {
     const special = { enter, escape, backspace: backspace || del, ctrlC: ctrl && input === 'c' };
     // What is typed fast, or pasted, comes in one piece.
-    if (input.length > 1) for (const character of input) press({ input: character });
-    else press({ input, ...special });
+    if (input.length > 1) {
+      for (const character of input) press(character === '\r' ? { input: '', enter: true } : { input: character });
+    } else press({ input, ...special });
   });
 
   const lines = topFrame(model.current, context.world.now(), screen, stdout.rows - 1);

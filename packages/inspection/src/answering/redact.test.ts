@@ -43,6 +43,7 @@ describe('secrets', () => {
     ['a known value', `a ${KNOWN} b`, `a ${MASK} b`],
     ['a token of a peer', 'x SFMyNTY.g2gDdAAAAAJk.Q4-_x y', `x ${MASK} y`],
     ['a JSON web token', 'eyJhbGciOi.eyJzdWIi.c2ln', MASK],
+    ['a header with a bearer', '-H "Authorization: Bearer abc.def" url', `-H "Authorization: Bearer ${MASK}" url`],
     ['a bearer', 'with bearer abc.def, now', `with bearer ${MASK}, now`],
     ['a header', 'a\r\nProxy-Authorization: Digest response="ab"\r\nb', `a\r\nProxy-Authorization: ${MASK}\r\nb`],
     ['a session description', 'a=ice-ufrag:u\r\na=ice-pwd:topsecret\r\n', `a=ice-ufrag:u\r\na=ice-pwd:${MASK}\r\n`],

@@ -47,9 +47,14 @@ export class Meter {
     this.#delay.enable();
   }
 
+  /** Time since the last reading. */
+  get ageMs(): number {
+    return performance.now() - this.#since;
+  }
+
   /** Without beginning anew. */
   look(): Reading {
-    const ms = Math.max(1, performance.now() - this.#since);
+    const ms = Math.max(1, this.ageMs);
     const { user, system } = process.cpuUsage(this.#usage);
     // The histogram holds intervals between looks: what is beyond the resolution is the delay.
     const late = (nanoseconds: number): number => Math.max(0, round(nanoseconds / 1e6 - this.resolution));
@@ -90,7 +95,10 @@ export class ProcessFigures {
   #idle: NodeJS.Timeout | undefined;
 
   constructor() {
-    this.#timer = setInterval(() => (this.#last = this.#meter.read()), WINDOW_MS).unref();
+    this.#timer = setInterval(() => {
+      // One that has just begun tells little.
+      if (this.#meter.ageMs >= WINDOW_MS / 2) this.#last = this.#meter.read();
+    }, WINDOW_MS).unref();
   }
 
   /** Over the last full window, or since the start. */

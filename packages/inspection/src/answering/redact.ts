@@ -29,7 +29,7 @@ const SECRET_TEXTS: readonly RegExp[] = [
   /()\bSFMyNTY\.[\w-]+\.[\w-]+/g,
   /()\beyJ[\w-]{5,}\.[\w-]+\.[\w-]+/g,
   /\b(Bearer\s+)[^\s"',]+/gi,
-  /\b((?:Proxy-)?Authorization:\s*(?!Bearer\s))[^\r\n]+/gi,
+  /\b((?:Proxy-)?Authorization:(?!\s*Bearer\s)\s*)[^\r\n]+/gi,
   /\b(a=ice-pwd:)[^\s\\]+/g,
   /(\\?"[\w-]*(?:token|password|passwd|pwd|secret|cookie|authorization|credentials?|private_?key|access_?key)\\?"\s*:\s*\\?")(?:[^"\\]|\\[^"])*/gi,
 ];

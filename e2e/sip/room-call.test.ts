@@ -275,7 +275,7 @@ if (reason) console.warn(`*** SKIPPED: no calls of rooms to real phones here: ${
     const own = await another({ JF_RESOURCES_BASE_PATH: join(phones.folder, 'resources') });
     const sources = join(phones.folder, 'resources', 'file_component_sources');
     mkdirSync(sources, { recursive: true });
-    const speech = ['-f', 'lavfi', '-i', 'sine=440:duration=60', '-c:a', 'libopus', join(sources, 'tone.ogg')];
+    const speech = ['-y', '-f', 'lavfi', '-i', 'sine=440:duration=60', '-c:a', 'libopus', join(sources, 'tone.ogg')];
     execFileSync('ffmpeg', ['-v', 'error', ...speech]);
     const calls = await Promise.all(
       Array.from({ length: 20 }, async () => {

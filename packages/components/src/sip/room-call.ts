@@ -2,14 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { ComponentHost } from '@bloom/rooms';
 import type { MediaFeed, MediaTap } from '@bloom/sfu';
 import type { CallEvent, MediaAddresses, OpenMedia, RtpStats } from '@bloom/sip';
-import { MediaProcess } from './media-process.js';
+import type { CallChannel } from './phone-process.js';
+import type { PhoneProcesses } from './phone-processes.js';
 
 export interface RoomCallOptions {
   host: ComponentHost;
   number: string;
-  /** The built entry of the process that deals with the sound. */
-  entry: URL;
-  hangMs: number;
+  processes: PhoneProcesses;
   /** Unix milliseconds. */
   startedAt: number;
   /** The process is gone; called once at most, and not after `close`. */
@@ -23,7 +22,7 @@ export class RoomCall {
   readonly #options: RoomCallOptions;
   readonly #taps = new Map<string, MediaTap>();
   #wanted: readonly string[] = [];
-  #process: MediaProcess | undefined;
+  #channel: CallChannel | undefined;
   #feed: MediaFeed | undefined;
   #codec: string | undefined;
   #closed = false;
@@ -39,7 +38,7 @@ export class RoomCall {
   }
 
   get processId(): number | undefined {
-    return this.#process?.processId;
+    return this.#channel?.processId;
   }
 
   /** Codec of the call, once there is sound. */
@@ -49,21 +48,14 @@ export class RoomCall {
 
   /** As of the past second. */
   stats(): RtpStats | undefined {
-    return this.#process?.stats();
+    return this.#channel?.stats();
   }
 
-  /** For the phone: starts the process and opens its socket. */
+  /** For the phone: opens the sound of the call in another process. */
   readonly open: OpenMedia = async (addresses: MediaAddresses) => {
-    const process = new MediaProcess({
-      ...this.#options,
-      onFrame: (frame) => this.#heard(frame),
-    });
-    this.#process = process;
-    await process.open(addresses).catch(async (error: unknown) => {
-      await process.close();
-      throw error;
-    });
-    return process;
+    const { processes, onCrash } = this.#options;
+    this.#channel = await processes.open({ ...addresses, onCrash, onFrame: (frame) => this.#heard(frame) });
+    return this.#channel;
   };
 
   /** Audio tracks that the phone hears from now on, all of them. */
@@ -92,21 +84,21 @@ export class RoomCall {
 
   /** Nothing is tapped before somebody can hear it. */
   #route(): void {
-    const process = this.#process;
-    if (process === undefined || this.#codec === undefined || this.#closed) return;
+    const channel = this.#channel;
+    if (channel === undefined || this.#codec === undefined || this.#closed) return;
     const wanted = new Set(this.#wanted);
     for (const [trackId, tap] of this.#taps) {
       if (wanted.has(trackId)) continue;
       this.#taps.delete(trackId);
       void tap.close();
     }
-    process.setTracks([...wanted]);
+    channel.setTracks([...wanted]);
     for (const trackId of wanted) {
       if (this.#taps.has(trackId)) continue;
       const tap = this.#options.host.media.openTap({
         trackId,
-        onFrame: ({ timestamp, data }) => process.push(trackId, timestamp, data),
-        onGap: () => process.gap(trackId),
+        onFrame: ({ timestamp, data }) => channel.push(trackId, timestamp, data),
+        onGap: () => channel.gap(trackId),
       });
       this.#taps.set(trackId, tap);
     }

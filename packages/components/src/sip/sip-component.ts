@@ -10,6 +10,7 @@ import {
   SipPhone,
 } from '@bloom/sip';
 import type { Clock } from '../clock.js';
+import type { PhoneProcesses } from './phone-processes.js';
 import { RoomCall } from './room-call.js';
 
 export interface SipComponentOptions {
@@ -18,10 +19,7 @@ export interface SipComponentOptions {
   /** That the provider is told, and where to bind. */
   address: string;
   bindAddress: string;
-  /** The built entry of the process that deals with a call's sound. */
-  entry: URL;
-  /** A process that says nothing for so long is stuck. */
-  hangMs: number;
+  processes: PhoneProcesses;
   clock: Clock;
   /** It hangs up and leaves: `closed` resolves when it has. Called once. */
   onClosing(closed: Promise<void>): void;
@@ -184,12 +182,11 @@ export class SipComponent implements Component {
   }
 
   #begin(number: string): void {
-    const { host, entry, hangMs, clock } = this.#options;
+    const { host, processes, clock } = this.#options;
     const room = new RoomCall({
       host,
       number,
-      entry,
-      hangMs,
+      processes,
       startedAt: clock.wallClock(),
       onCrash: (reason) => this.#crash(`the process of the call is gone: ${reason}`),
     });

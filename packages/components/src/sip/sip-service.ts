@@ -3,6 +3,7 @@ import { isIPv6 } from 'node:net';
 import { type ComponentHost, type ComponentKind, parseOptions, RoomError, SipOptions } from '@bloom/rooms';
 import { parseRegistrar, type RegistrarCredentials } from '@bloom/sip';
 import { type Clock, systemClock } from '../clock.js';
+import { PhoneProcesses } from './phone-processes.js';
 import { SipComponent, type SipInspection } from './sip-component.js';
 
 export interface SipServiceOptions {
@@ -14,20 +15,29 @@ export interface SipServiceOptions {
   entry?: URL;
   /** Milliseconds without a sign of life after which a call's process is given up. */
   hangMs?: number;
+  /** Calls have processes of their own up to that many, and share them beyond; default 4. */
+  mostProcesses?: number;
   clock?: Clock;
 }
 
 const DEFAULT_HANG_MS = 5000;
+const DEFAULT_PROCESSES = 4;
 
 /** The SIP components of this node. */
 export class SipService {
   readonly kind: ComponentKind;
   readonly #options: SipServiceOptions;
+  readonly #processes: PhoneProcesses;
   readonly #components = new Map<string, SipComponent>();
   readonly #closing = new Set<Promise<void>>();
 
   constructor(options: SipServiceOptions) {
     this.#options = options;
+    this.#processes = new PhoneProcesses({
+      entry: options.entry ?? new URL('./engine/phone-main.js', import.meta.url),
+      hangMs: options.hangMs ?? DEFAULT_HANG_MS,
+      most: options.mostProcesses ?? DEFAULT_PROCESSES,
+    });
     this.kind = {
       type: 'sip',
       requiresH264: false,
@@ -58,15 +68,14 @@ export class SipService {
   }
 
   #start(host: ComponentHost, credentials: RegistrarCredentials): SipComponent {
-    const { address, entry, hangMs = DEFAULT_HANG_MS, clock = systemClock } = this.#options;
+    const { address, clock = systemClock } = this.#options;
     const { componentId } = host;
     const component = new SipComponent({
       host,
       credentials,
       address,
       bindAddress: this.#bindAddress(),
-      entry: entry ?? new URL('./engine/phone-main.js', import.meta.url),
-      hangMs,
+      processes: this.#processes,
       clock,
       onClosing: (closed) => {
         this.#components.delete(componentId);

@@ -25,7 +25,7 @@ export class PhoneBridge implements CallAudio {
   readonly #concealer = new Concealer(G711_RATE);
   readonly #toRoom = new OpusEncoder(G711_RATE);
   #toPhone: OpusEncoder | undefined;
-  #tracks: readonly string[] = [];
+  #tracks: readonly number[] = [];
   #mix: RoomMix | undefined;
   #rate: MixRate | undefined;
   #timestamp = 0;
@@ -35,7 +35,7 @@ export class PhoneBridge implements CallAudio {
   }
 
   /** The tracks that the phone hears from now on, all of them. */
-  setTracks(ids: readonly string[]): void {
+  setTracks(ids: readonly number[]): void {
     this.#tracks = ids;
     this.#mix?.setTracks(ids);
   }
@@ -45,11 +45,11 @@ export class PhoneBridge implements CallAudio {
     if (!listening) this.#mix = undefined;
   }
 
-  push(track: string, timestamp: number, packet: Uint8Array): void {
+  push(track: number, timestamp: number, packet: Uint8Array): void {
     this.#mix?.push(track, timestamp, packet);
   }
 
-  gap(track: string): void {
+  gap(track: number): void {
     this.#mix?.gap(track);
   }
 

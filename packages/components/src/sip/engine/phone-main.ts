@@ -1,48 +1,92 @@
 /**
- * The forked process of one call: RTP, mixing and coding. It reads what strangers send and runs a native library; a fault in
- * here ends this process and nothing else.
+ * A forked process of calls: RTP, mixing and coding. It reads what strangers send and runs a native library; a fault in here
+ * ends this process and nothing else.
  */
-import { MediaPort, monotonicClock, systemRandomness } from '@bloom/sip';
+import { MediaPort, systemRandomness } from '@bloom/sip';
+import { FrameBatch, framesOf } from './frame-batch.js';
+import { GridClock } from './grid-clock.js';
 import { PhoneBridge } from './phone-bridge.js';
-import type { FromPhone, ToPhone } from './phone-protocol.js';
+import type { FromPhones, ToPhones } from './phone-protocol.js';
 
 const ALIVE_MS = 1000;
 
-function send(message: FromPhone): void {
-  process.send?.(message);
+interface OpenCall {
+  bridge: PhoneBridge;
+  port: MediaPort | undefined;
 }
 
-const bridge = new PhoneBridge((frame) => send({ type: 'frame', ...frame }));
-let port: MediaPort | undefined;
+const calls = new Map<number, OpenCall>();
+const heard = new FrameBatch();
+const clock = new GridClock(() => {
+  if (!heard.empty) send({ type: 'frames', bytes: heard.take() });
+});
 
-async function open(address: string, bindAddress: string): Promise<void> {
+function send(message: FromPhones): void {
+  // Without a channel there is nobody to tell, and the end is near.
+  if (process.connected) process.send?.(message, undefined, undefined, () => {});
+}
+
+async function open(call: number, address: string, bindAddress: string): Promise<void> {
+  const bridge = new PhoneBridge(({ timestamp, data }) => heard.add({ call, track: 0, timestamp, data }));
+  const opened: OpenCall = { bridge, port: undefined };
+  calls.set(call, opened);
   try {
-    port = await MediaPort.open({
+    const port = await MediaPort.open({
       address,
       bindAddress,
-      clock: monotonicClock,
+      clock,
       randomness: systemRandomness,
       audio: bridge,
-      onDigit: (digit) => send({ type: 'digit', digit }),
+      onDigit: (digit) => send({ type: 'digit', call, digit }),
     });
+    if (!calls.has(call)) {
+      await port.close();
+      return;
+    }
+    opened.port = port;
+    send({ type: 'opened', call, port: port.port });
   } catch (error) {
-    send({ type: 'refused', message: error instanceof Error ? error.message : String(error) });
-    return;
+    calls.delete(call);
+    send({ type: 'refused', call, message: error instanceof Error ? error.message : String(error) });
   }
-  const opened = port;
-  send({ type: 'opened', port: opened.port });
-  setInterval(() => send({ type: 'alive', stats: opened.stats(), quietMs: opened.quietFor() }), ALIVE_MS);
+}
+
+function receive(message: ToPhones): void {
+  switch (message.type) {
+    case 'frames':
+      for (const { call, track, timestamp, data } of framesOf(message.bytes)) {
+        const bridge = calls.get(call)?.bridge;
+        if (data.length === 0) bridge?.gap(track);
+        else bridge?.push(track, timestamp, data);
+      }
+      return;
+    case 'open':
+      void open(message.call, message.address, message.bindAddress);
+      return;
+    case 'tracks':
+      calls.get(message.call)?.bridge.setTracks(message.tracks);
+      return;
+    case 'agreed': {
+      const { direction } = message.audio;
+      const call = calls.get(message.call);
+      call?.bridge.setListening(direction === 'sendrecv' || direction === 'sendonly');
+      call?.port?.configure(message.audio);
+      return;
+    }
+    case 'close':
+      void calls.get(message.call)?.port?.close();
+      calls.delete(message.call);
+      return;
+    case 'end':
+      process.exit(0);
+  }
 }
 
 process.on('disconnect', () => process.exit(0));
-process.on('message', (message: ToPhone) => {
-  if (message.type === 'frame') bridge.push(message.track, message.timestamp, message.data);
-  else if (message.type === 'gap') bridge.gap(message.track);
-  else if (message.type === 'tracks') bridge.setTracks(message.ids);
-  else if (message.type === 'agreed') {
-    const { direction } = message.audio;
-    bridge.setListening(direction === 'sendrecv' || direction === 'sendonly');
-    port?.configure(message.audio);
-  } else if (message.type === 'open') void open(message.address, message.bindAddress);
-  else process.exit(0);
-});
+process.on('message', receive);
+setInterval(() => {
+  const all = [...calls].flatMap(([call, { port }]) =>
+    port === undefined ? [] : [{ call, stats: port.stats(), quietMs: port.quietFor() }],
+  );
+  send({ type: 'alive', calls: all });
+}, ALIVE_MS);

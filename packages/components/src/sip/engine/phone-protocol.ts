@@ -1,26 +1,26 @@
-/** What the server and the forked process of one call say to each other; structured clones over the IPC channel. */
+/** What the server and a forked process of calls say to each other; structured clones over the IPC channel. */
 import type { NegotiatedAudio, RtpStats } from '@bloom/sip';
 
-export type ToPhone =
-  /** The first one: where to listen for RTP. */
-  | { type: 'open'; address: string; bindAddress: string }
+export type ToPhones =
+  /** A new call, and where to listen for its RTP. */
+  | { type: 'open'; call: number; address: string; bindAddress: string }
   /** What both sides of the call agreed upon, at its beginning and after each change. */
-  | { type: 'agreed'; audio: NegotiatedAudio }
+  | { type: 'agreed'; call: number; audio: NegotiatedAudio }
   /** The tracks that the phone hears from now on, all of them. */
-  | { type: 'tracks'; ids: string[] }
-  /** One Opus packet of a track; `timestamp` is 48 kHz. */
-  | { type: 'frame'; track: string; timestamp: number; data: Uint8Array }
-  /** Packets of the track are missing before its next one. */
-  | { type: 'gap'; track: string }
-  | { type: 'close' };
+  | { type: 'tracks'; call: number; tracks: number[] }
+  /** A `FrameBatch` of what is said in the rooms. */
+  | { type: 'frames'; bytes: Uint8Array }
+  | { type: 'close'; call: number }
+  /** Nothing more will come. */
+  | { type: 'end' };
 
-export type FromPhone =
-  | { type: 'opened'; port: number }
+export type FromPhones =
+  | { type: 'opened'; call: number; port: number }
   /** There is no socket for the call. */
-  | { type: 'refused'; message: string }
-  /** One Opus packet of the phone; `timestamp` is 48 kHz, from zero. */
-  | { type: 'frame'; timestamp: number; data: Uint8Array }
+  | { type: 'refused'; call: number; message: string }
+  /** A `FrameBatch` of what the phones say; timestamps of each call begin with zero. */
+  | { type: 'frames'; bytes: Uint8Array }
   /** A key was pressed at the phone. */
-  | { type: 'digit'; digit: string }
+  | { type: 'digit'; call: number; digit: string }
   /** Every second: it is not stuck. `quietMs` is the time since the last packet of the phone. */
-  | { type: 'alive'; stats: RtpStats; quietMs: number | undefined };
+  | { type: 'alive'; calls: { call: number; stats: RtpStats; quietMs: number | undefined }[] };

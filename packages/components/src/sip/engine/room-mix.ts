@@ -13,7 +13,7 @@ const FULL_SCALE = 32_768;
 /** The sound of all tracks that a telephone is to hear, as frames of 20 ms. */
 export class RoomMix {
   readonly #rate: MixRate;
-  readonly #sources = new Map<string, Source>();
+  readonly #sources = new Map<number, Source>();
   readonly #sum: Float32Array;
 
   constructor(rate: MixRate) {
@@ -22,7 +22,7 @@ export class RoomMix {
   }
 
   /** All tracks from now on. */
-  setTracks(ids: readonly string[]): void {
+  setTracks(ids: readonly number[]): void {
     const wanted = new Set(ids);
     for (const id of this.#sources.keys()) if (!wanted.has(id)) this.#sources.delete(id);
     for (const id of wanted) {
@@ -36,7 +36,7 @@ export class RoomMix {
   }
 
   /** One Opus packet at its time, 48 kHz. One that does not decode is as good as lost. */
-  push(id: string, timestamp: number, packet: Uint8Array): void {
+  push(id: number, timestamp: number, packet: Uint8Array): void {
     const source = this.#sources.get(id);
     if (source === undefined) return;
     const pcm = source.decoder.decode(packet);
@@ -45,7 +45,7 @@ export class RoomMix {
   }
 
   /** Packets are missing before the next one. */
-  gap(id: string): void {
+  gap(id: number): void {
     const source = this.#sources.get(id);
     if (source !== undefined) source.lost = true;
   }
@@ -58,6 +58,8 @@ export class RoomMix {
     if (!any) return undefined;
     for (let i = 0; i < sum.length; i++) (sum[i] as number) /= FULL_SCALE;
     softClip(sum);
-    return Int16Array.from(sum, (value) => Math.round(value * (FULL_SCALE - 1)));
+    const mixed = new Int16Array(sum.length);
+    for (let i = 0; i < sum.length; i++) mixed[i] = Math.round((sum[i] as number) * (FULL_SCALE - 1));
+    return mixed;
   }
 }

@@ -1,0 +1,41 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { FrameBatch, framesOf } from './frame-batch.js';
+
+const frame = fc.record({
+  call: fc.nat(0xffff_ffff),
+  track: fc.nat(0xffff_ffff),
+  timestamp: fc.maxSafeNat(),
+  data: fc.uint8Array({ maxLength: 1300 }),
+});
+
+describe('a batch of packets', () => {
+  test('comes out as it went in, again and again', () => {
+    const batch = new FrameBatch();
+    fc.assert(
+      fc.property(fc.array(frame, { maxLength: 12 }), (frames) => {
+        for (const one of frames) batch.add(one);
+        const read = [...framesOf(Uint8Array.from(batch.take()))];
+        expect(read.map((one) => ({ ...one, data: new Uint8Array(one.data) }))).toEqual(frames);
+        expect(batch.empty).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('bytes that make no sense end it and cost nothing', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        const read = [...framesOf(bytes)];
+        return read.reduce((sum, { data }) => sum + data.length + 18, 0) <= bytes.length;
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+
+  test('no encoder makes more than a packet holds', () => {
+    const batch = new FrameBatch();
+    batch.add({ call: 1, track: 1, timestamp: 0, data: new Uint8Array(70_000) });
+    expect(batch.empty).toBe(true);
+  });
+});

@@ -1,0 +1,261 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import type { CallMedia, MediaAddresses, NegotiatedAudio, RtpStats } from '@bloom/sip';
+import { FrameBatch, framesOf } from './engine/frame-batch.js';
+import type { FromPhones, ToPhones } from './engine/phone-protocol.js';
+
+export interface PhoneProcessOptions {
+  /** The built entry of the process. */
+  entry: URL;
+  /** A process that says nothing for so long is stuck, and killed. */
+  hangMs: number;
+  /** It is no more, for whatever reason. */
+  onGone(): void;
+}
+
+export interface ChannelOptions extends MediaAddresses {
+  /** One Opus packet of the phone; `timestamp` is 48 kHz, from zero. */
+  onFrame(frame: { timestamp: number; data: Uint8Array }): void;
+  /** The process is gone without having been asked to end. Called once at most, and not after `close`. */
+  onCrash(reason: string): void;
+}
+
+/** Looks at the process in one period of `hangMs`. */
+const LOOKS = 5;
+const END_MS = 1000;
+/** What is said within that time travels together. */
+const FLUSH_MS = 5;
+const ERROR_TEXT_LIMIT = 2000;
+/** The heap holds buffers of a second, and its collector needs no threads. */
+const NODE_FLAGS = ['--max-old-space-size=64', '--v8-pool-size=0'];
+const NOTHING_YET: RtpStats = { played: 0, missing: 0, late: 0, dropped: 0, received: 0, refused: 0, sent: 0 };
+const NOTHING = new Uint8Array(0);
+
+/** A forked process that deals with the sound of calls, and the only place that knows that it is a process. */
+export class PhoneProcess {
+  readonly #options: PhoneProcessOptions;
+  readonly #child: ChildProcess;
+  readonly #watchdog: NodeJS.Timeout;
+  readonly #channels = new Map<number, CallChannel>();
+  readonly #batch = new FrameBatch();
+  #flush: NodeJS.Timeout | undefined;
+  #lastCall = 0;
+  /** Looks in a row that found no sign of life. */
+  #unheard = 0;
+  #errorText = '';
+  #gone = false;
+
+  constructor(options: PhoneProcessOptions) {
+    this.#options = options;
+    this.#child = fork(options.entry, {
+      serialization: 'advanced',
+      // It reads what strangers send: nothing of the server's environment is its business.
+      env: {},
+      execArgv: NODE_FLAGS,
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    });
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#errorText = (this.#errorText + text).slice(-ERROR_TEXT_LIMIT);
+    });
+    this.#child.on('message', (message) => this.#receive(message as FromPhones));
+    this.#child.once('error', (error) => this.#over(error.message));
+    this.#child.once('close', (code, signal) => {
+      const words = this.#errorText.trim();
+      this.#over(`it ended with ${signal ?? `code ${code}`}${words === '' ? '' : `: ${words}`}`);
+    });
+    // Looks are counted, not time: when this process was the one that stood still, a look finds what came meanwhile.
+    this.#watchdog = setInterval(() => {
+      this.#unheard += 1;
+      if (this.#unheard <= LOOKS) return;
+      this.#over(`it has said nothing for ${options.hangMs} ms`);
+      this.#child.kill('SIGKILL');
+    }, options.hangMs / LOOKS);
+    this.#watchdog.unref();
+  }
+
+  get processId(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** Calls in it. */
+  get calls(): number {
+    return this.#channels.size;
+  }
+
+  /** Opens the sound of one more call; rejects when there is no socket for it, and when the process ends. */
+  open(options: ChannelOptions): Promise<CallChannel> {
+    this.#lastCall += 1;
+    const call = this.#lastCall;
+    return new Promise((resolve, reject) => {
+      if (this.#gone) {
+        reject(new Error('the process of the call is gone'));
+        return;
+      }
+      const channel = new CallChannel(options, {
+        processId: this.#child.pid,
+        opened: (error) => {
+          if (error === undefined) resolve(channel);
+          else reject(error);
+        },
+        send: (message) => this.#send({ ...message, call }),
+        push: (track, timestamp, data) => this.#push({ call, track, timestamp, data }),
+        close: () => this.#forget(call),
+      });
+      this.#channels.set(call, channel);
+      const { address, bindAddress } = options;
+      this.#send({ type: 'open', call, address, bindAddress });
+    });
+  }
+
+  /** The process ends with its last call. */
+  #forget(call: number): void {
+    if (!this.#channels.delete(call) || this.#gone) return;
+    this.#send({ type: 'close', call });
+    if (this.#channels.size > 0) return;
+    this.#leave();
+    this.#send({ type: 'end' });
+    const overdue = setTimeout(() => this.#child.kill('SIGKILL'), END_MS);
+    this.#child.once('close', () => clearTimeout(overdue));
+  }
+
+  #push(frame: { call: number; track: number; timestamp: number; data: Uint8Array }): void {
+    if (this.#gone) return;
+    this.#batch.add(frame);
+    this.#flush ??= setTimeout(() => {
+      this.#flush = undefined;
+      if (!this.#batch.empty) this.#send({ type: 'frames', bytes: this.#batch.take() });
+    }, FLUSH_MS);
+  }
+
+  #send(message: ToPhones): void {
+    if (this.#child.connected) this.#child.send(message, () => {});
+  }
+
+  #receive(message: FromPhones): void {
+    this.#unheard = 0;
+    if (this.#gone) return;
+    if (message.type === 'frames') {
+      for (const { call, timestamp, data } of framesOf(message.bytes)) this.#channels.get(call)?.heard(timestamp, data);
+    } else if (message.type === 'alive') {
+      for (const { call, stats, quietMs } of message.calls) this.#channels.get(call)?.alive(stats, quietMs);
+    } else this.#channels.get(message.call)?.receive(message);
+  }
+
+  #leave(): void {
+    this.#gone = true;
+    clearInterval(this.#watchdog);
+    clearTimeout(this.#flush);
+    this.#options.onGone();
+  }
+
+  #over(reason: string): void {
+    if (this.#gone) return;
+    this.#leave();
+    const channels = [...this.#channels.values()];
+    this.#channels.clear();
+    for (const channel of channels) channel.crashed(reason);
+  }
+}
+
+type Unaddressed<T> = T extends { call: number } ? Omit<T, 'call'> : never;
+
+interface ChannelPort {
+  processId: number | undefined;
+  /** Once: there is a socket, or why there is none. */
+  opened(error?: Error): void;
+  send(message: Unaddressed<ToPhones>): void;
+  push(track: number, timestamp: number, data: Uint8Array): void;
+  close(): void;
+}
+
+/** The sound of one call in its process. */
+export class CallChannel implements CallMedia {
+  readonly processId: number | undefined;
+  readonly #options: ChannelOptions;
+  readonly #process: ChannelPort;
+  /** Numbers of tracks: shorter on the way than their ids. */
+  readonly #tracks = new Map<string, number>();
+  #lastTrack = 0;
+  #port = 0;
+  #stats = NOTHING_YET;
+  #quiet: { ms: number; at: number } | undefined;
+  #closed = false;
+
+  constructor(options: ChannelOptions, process: ChannelPort) {
+    this.#options = options;
+    this.#process = process;
+    this.processId = process.processId;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  stats(): RtpStats {
+    return this.#stats;
+  }
+
+  quietFor(): number | undefined {
+    return this.#quiet === undefined ? undefined : this.#quiet.ms + performance.now() - this.#quiet.at;
+  }
+
+  configure(audio: NegotiatedAudio): void {
+    this.#process.send({ type: 'agreed', audio });
+  }
+
+  /** The tracks that the phone hears from now on, all of them. */
+  setTracks(ids: readonly string[]): void {
+    const wanted = new Set(ids);
+    for (const id of this.#tracks.keys()) if (!wanted.has(id)) this.#tracks.delete(id);
+    for (const id of wanted) if (!this.#tracks.has(id)) this.#tracks.set(id, ++this.#lastTrack);
+    this.#process.send({ type: 'tracks', tracks: [...this.#tracks.values()] });
+  }
+
+  /** One Opus packet of a track; `timestamp` is 48 kHz. */
+  push(id: string, timestamp: number, data: Uint8Array): void {
+    const track = this.#tracks.get(id);
+    if (track !== undefined && data.length > 0) this.#process.push(track, timestamp, data);
+  }
+
+  /** Packets of the track are missing before its next one. */
+  gap(id: string): void {
+    const track = this.#tracks.get(id);
+    if (track !== undefined) this.#process.push(track, 0, NOTHING);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#process.close();
+  }
+
+  /** For the process. */
+  receive(message: Exclude<FromPhones, { type: 'frames' | 'alive' }>): void {
+    if (this.#closed) return;
+    if (message.type === 'digit') this.#options.onDigit(message.digit);
+    else if (message.type === 'opened') {
+      this.#port = message.port;
+      this.#process.opened();
+    } else {
+      this.#process.opened(new Error(`there is no socket for the call: ${message.message}`));
+      void this.close();
+    }
+  }
+
+  /** For the process. */
+  heard(timestamp: number, data: Uint8Array): void {
+    this.#options.onFrame({ timestamp, data });
+  }
+
+  /** For the process. */
+  alive(stats: RtpStats, quietMs: number | undefined): void {
+    this.#stats = stats;
+    this.#quiet = quietMs === undefined ? undefined : { ms: quietMs, at: performance.now() };
+  }
+
+  /** For the process. */
+  crashed(reason: string): void {
+    this.#process.opened(new Error(`the process of the call is gone: ${reason}`));
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#options.onCrash(reason);
+  }
+}

@@ -4,6 +4,7 @@ import type { InspectionMode } from './protocol/wire.js';
 import type { InspectionParts } from './parts.js';
 
 export * from './protocol/wire.js';
+export { matcher } from './answering/pattern.js';
 export { InspectionError } from './errors.js';
 export {
   InspectionClient,

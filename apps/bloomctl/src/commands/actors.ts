@@ -24,7 +24,7 @@ export function actorCommands({ program, run }: Commands): void {
     .all(shared.limit(shared.on(program.command('actors'))))
     .description('the actors of a node, as a list or a tree')
     .option('--tree', 'parents with their children')
-    .option('--match <pattern>', '* is any part of one segment, ** any part: rooms/*')
+    .option('--match <pattern>', '* is any text: rooms/kitchen*')
     .option('--sort <figure>', `one of: ${SORTS.join(', ')}`, oneOf(...SORTS))
     .addOption(timeOption('--sample <time>', 'time between two looks, for the rates; 0ms: one look', '500ms'))
     .action(
@@ -94,7 +94,7 @@ export function actorCommands({ program, run }: Commands): void {
 
   shared
     .all(shared.cut(shared.on(program.command('trace'))))
-    .argument('<id or pattern>', `${ID}; * is any part of one segment, ** any part`)
+    .argument('<id or pattern>', `${ID}; * is any text`)
     .description('messages in and out of actors, with their durations; ends by itself')
     .option('--max <n>', 'messages at most', whole(1, 10_000), 20)
     .addOption(timeOption('--within <time>', 'time at most', '10s'))

@@ -1,9 +1,15 @@
 import { readFile } from 'node:fs/promises';
-import type { AnswerOf, AskOptions, OpenStream, RequestFields, RequestKind } from '@bloom/inspection';
+import {
+  matcher,
+  type AnswerOf,
+  type AskOptions,
+  type OpenStream,
+  type RequestFields,
+  type RequestKind,
+} from '@bloom/inspection';
 import type { Asker } from '../asker.js';
 import { EXIT, Failure } from '../exit.js';
 import { type DumpDocument, type DumpEntry, unpackDump } from './format.js';
-import { matches } from './pattern.js';
 
 /** Fields that say what a question is about; the others say how much of the answer is wanted. */
 const SUBJECTS = ['room', 'peer', 'component', 'id'] as const;
@@ -87,7 +93,7 @@ function narrow(
   { match, sort, limit, level, room }: Record<string, unknown>,
 ): unknown {
   const most = typeof limit === 'number' ? limit : 50;
-  const fits = (text: string): boolean => typeof match !== 'string' || matches(match, text);
+  const fits = typeof match === 'string' ? matcher(match) : () => true;
   if (kind === 'actors') {
     const { actors, ...rest } = answer as Actors;
     const found = actors.filter(({ path }) => fits(path));

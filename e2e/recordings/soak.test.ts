@@ -1,0 +1,84 @@
+// Five minutes of recording, in the night: what is written leaves nothing behind in memory.
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Api } from '../harness/api.js';
+import { freeTcpPort } from '../harness/free-ports.js';
+import { repository } from '../harness/repository.js';
+import { nightly } from '../harness/stage.js';
+import { decodedSeconds, hasFfmpeg } from './analysis.js';
+import { addComponent, credentials, finishedPart, noStore, tracksOf } from './parts.js';
+import { sourcesIn } from './sources.js';
+
+const SECONDS = 300;
+/** Buffers are full and code is compiled by then. */
+const SETTLED_SECONDS = 60;
+const GROWTH_BYTES = 4_000_000;
+
+const inTheNight = nightly && hasFfmpeg ? describe : describe.skip;
+
+inTheNight('A long recording', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bloom-e2e-soak-'));
+  const resources = join(folder, 'resources');
+  let child: ChildProcess;
+  let api: Api;
+
+  beforeAll(async () => {
+    const { film, tone } = await sourcesIn(resources);
+    await film('long.h264', 'testsrc2=s=640x360:r=30', SECONDS + 10);
+    await tone('long.ogg', 440, SECONDS + 10);
+    child = fork(join(repository, 'e2e', 'node', 'support', 'observed-node.mjs'), [], {
+      execArgv: ['--expose-gc'],
+      cwd: folder,
+      env: {
+        PATH: process.env['PATH'],
+        JF_PORT: String(await freeTcpPort()),
+        JF_METRICS_PORT: String(await freeTcpPort()),
+        JF_RESOURCES_BASE_PATH: resources,
+        JF_S3_ENDPOINT: noStore,
+      },
+    });
+    const [{ url }] = (await once(child, 'message')) as [{ url: string }];
+    api = new Api(url);
+  }, 120_000);
+  afterAll(async () => {
+    const exited = once(child, 'exit');
+    child.disconnect();
+    await exited;
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function heapBytes(): Promise<number> {
+    const answer = once(child, 'message');
+    child.send('measure');
+    return ((await answer) as [{ heapBytes: number }])[0].heapBytes;
+  }
+
+  test(
+    'leaves the heap flat, and is as long as it was',
+    async () => {
+      const room = await api.createRoom({ videoCodec: 'h264' });
+      await addComponent(api, room, 'recording', { credentials });
+      for (const filePath of ['long.h264', 'long.ogg']) await addComponent(api, room, 'file', { filePath });
+      const began = performance.now();
+      await delay(SETTLED_SECONDS * 1_000);
+      const settled = await heapBytes();
+      await delay(SECONDS * 1_000 - (performance.now() - began));
+      const grown = (await heapBytes()) - settled;
+      const seconds = (performance.now() - began) / 1_000;
+      await api.deleteRoom(room);
+      const tracks = tracksOf(await finishedPart(resources, room));
+      expect(tracks).toHaveLength(2);
+      for (const { path, offsetMs } of tracks) {
+        expect(Math.abs(offsetMs / 1_000 + (await decodedSeconds(path)) - seconds)).toBeLessThan(0.5);
+      }
+      process.stderr.write(`heap after ${SECONDS} s of recording: ${(grown / 1e6).toFixed(1)} MB more\n`);
+      expect(grown).toBeLessThan(GROWTH_BYTES);
+    },
+    (SECONDS + 60) * 1_000,
+  );
+});

@@ -89,6 +89,8 @@ export function shapeOf(shown: string): string[] {
           line
             .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '#')
             .replaceAll(/ as bloomctl-\S+/g, ' as #')
+            // Which node it is depends on who was first.
+            .replaceAll(/\b[abc]@/g, '#@')
             .replaceAll(/\b[\dA-Za-z_-]{20}\b/g, '#')
             .replaceAll(/[-+]?\d[\d.:]*(?: ?(?:ms|s|min|kB|MB|GB|B|k|M)\b)?/g, '#')
             .replaceAll(/[0-9a-f]{4}…/g, '#')

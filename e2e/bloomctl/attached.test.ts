@@ -166,12 +166,11 @@ describe('a trace', () => {
 
   test('ends with a tool that is killed, also on a node that it has no link with', async () => {
     const stop = traffic();
-    const tracing = trio.start(['trace', 'rooms/**', '--all', '--max', '10000', '--within', '10m', '--jsonl']);
+    const tracing = trio.start(['trace', 'rooms/*', '--all', '--max', '10000', '--within', '10m', '--jsonl']);
     await until('messages come', () => tracing.out().split('\n').length > 5);
     const traced = async (): Promise<number> => {
-      const { nodes } = await trio.document('actors', '--all', '--match', '**inspection*/**', '--limit', '1000');
-      const { nodes: top } = await trio.document('actors', '--all', '--match', 'inspection-*', '--limit', '1000');
-      return [...nodes, ...top].reduce((sum, { matched }) => sum + matched, 0);
+      const { nodes } = await trio.document('actors', '--all', '--match', 'inspection-*', '--limit', '1000');
+      return nodes.reduce((sum: number, { matched }: { matched: number }) => sum + matched, 0);
     };
     tracing.child.kill('SIGKILL');
     await tracing.ended;

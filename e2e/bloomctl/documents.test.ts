@@ -86,7 +86,7 @@ describe('documents', () => {
     await documentOf('actor', 'actor', 'rooms/kitchen');
     await documentOf('state', 'state', 'rooms/kitchen');
     await documentOf('mailbox', 'mailbox', 'rooms/kitchen');
-    const trace = await documentOf('trace-stream', 'trace', 'rooms/**', '--within', '300ms');
+    const trace = await documentOf('trace-stream', 'trace', 'rooms/*', '--within', '300ms');
     expect(trace.ended).toHaveLength(1);
     await documentOf('path', 'path', 'nobody-asked');
   });
@@ -137,7 +137,7 @@ describe('documents', () => {
     expect((await offline('nodes', 'nodes')).nodes).toHaveLength(3);
     expect((await offline('room', 'room', 'kitchen')).id).toBe('kitchen');
     expect((await offline('state', 'state', 'rooms/kitchen')).kind).toBe('state');
-    expect((await offline('actors', 'actors', '--match', 'rooms/*')).nodes[0].matched).toBe(1);
+    expect((await offline('actors', 'actors', '--match', 'rooms/kitchen')).nodes[0].matched).toBe(1);
     expect((await offline('logs', 'logs', '--limit', '3')).lines).toHaveLength(3);
     for (const [kind, ...args] of [
       ['cluster', 'cluster'],
@@ -199,7 +199,7 @@ test('no view tells a secret: cookie, keys, passwords, tokens', async () => {
     ['peer', 'kitchen', added.id, '--sample', '100ms'],
     ['logs', '--all', '--limit', '1000'],
     ['ps', '--all'],
-    ['trace', 'rooms/**', '--within', '300ms'],
+    ['trace', 'rooms/*', '--within', '300ms'],
   ];
   for (const path of ['rooms', 'rooms/kitchen', `rooms/kitchen/peers/${added.id}`]) {
     looks.push(['state', path, '--depth', '10', '--bytes', '65536'], ['mailbox', path], ['actor', path]);

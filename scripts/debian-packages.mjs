@@ -17,6 +17,7 @@ export const packages = {
   kamailio: 'kamailio',
   'baresip-core': 'baresip',
   'sip-tester': 'sipp',
+  tcpdump: 'tcpdump',
 };
 
 /** Not for the tests: what the benchmarks compare with. */

@@ -70,7 +70,9 @@ test('lines below the level are not written, until the level is changed', () => 
   const child = log.child({});
 
   child.debug('hidden');
+  expect(log.level).toBe('info');
   log.setLevel('debug');
+  expect(log.level).toBe('debug');
   child.debug('shown');
   log.setLevel('error');
   child.warn('hidden');

@@ -1,0 +1,151 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createActorSystem, later, ManualClock, type ActorSystem, type Behaviour } from '@bloom/actors';
+import { silentLog } from '@bloom/log';
+import type { SinkProtocol, SinkRef, StreamEnded, StreamItems } from '../protocol/wire.js';
+import { Stream, type StreamOptions } from './streams.js';
+
+describe('a stream', () => {
+  let clock: ManualClock;
+  let system: ActorSystem;
+  let sink: SinkRef;
+  let taken: StreamItems[];
+  let ends: StreamEnded[];
+  let places: number;
+  /** Answers of the sink; undefined: it does not answer yet. */
+  let answer: (() => boolean) | undefined;
+  let answers: ((more: boolean) => void)[];
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    system = createActorSystem({ log: silentLog, clock });
+    [taken, ends, answers, places, answer] = [[], [], [], 0, () => true];
+    const behaviour: Behaviour<SinkProtocol, null> = {
+      kind: 'sink',
+      init: () => null,
+      handlers: {
+        items: (_state, message) => {
+          taken.push(message);
+          return answer?.() ?? later(new Promise<boolean>((resolve) => answers.push(resolve)));
+        },
+        ended: (_state, message) => void ends.push(message),
+      },
+    };
+    sink = system.spawn(behaviour);
+  });
+  afterEach(() => system.close());
+
+  const open = (more: Partial<StreamOptions> = {}): Stream => {
+    places++;
+    const onEnd = (): void => void places--;
+    return new Stream({ system, node: 'a@h', stream: 's', sink, limit: null, withinMs: null, onEnd, ...more });
+  };
+  const items = (): unknown[] => taken.flatMap((batch) => batch.items);
+
+  test('hands over its items in order, and tells its end after the last of them', async () => {
+    const stream = open({ limit: 250 });
+    let stopped = 0;
+    stream.runs(() => void stopped++);
+    for (let i = 0; i < 300; i++) expect(stream.push(i)).toBe(i < 250);
+    expect(stopped).toBe(1);
+    await system.idle();
+    expect(items()).toEqual(Array.from({ length: 250 }, (_, i) => i));
+    expect(ends).toMatchObject([{ stream: 's', node: 'a@h', reason: 'limit', sent: 250, dropped: 0 }]);
+    expect(places).toBe(0);
+  });
+
+  test('drops and counts what a busy tool has no room for, and goes on when it has', async () => {
+    answer = undefined;
+    const stream = open();
+    for (let i = 0; i < 3_000; i++) stream.push(i);
+    await system.idle();
+    expect(stream.dropped).toBeGreaterThan(1_800);
+    const dropped = stream.dropped;
+    answer = () => true;
+    for (const more of answers.splice(0)) more(true);
+    await system.idle();
+    expect(items()).toHaveLength(3_000 - dropped);
+    expect(taken.at(-1)?.dropped).toBe(dropped);
+    expect(stream.push('on')).toBe(true);
+    stream.end('stopped');
+    await system.idle();
+    expect(items().at(-1)).toBe('on');
+    expect(ends).toMatchObject([{ reason: 'stopped', dropped }]);
+  });
+
+  test('ends as slow when the tool takes nothing for 5 s', async () => {
+    answer = undefined;
+    const stream = open();
+    stream.push(1);
+    await system.idle();
+    clock.advance(5_000);
+    await system.idle();
+    expect(ends).toMatchObject([{ reason: 'slow', sent: 0 }]);
+    expect(stream.push(2)).toBe(false);
+    expect(places).toBe(0);
+  });
+
+  test('ends when the tool has enough, or is gone', async () => {
+    answer = () => false;
+    open().push(1);
+    await system.idle();
+    expect(ends).toMatchObject([{ reason: 'stopped' }]);
+
+    let stopped = 0;
+    const other = open();
+    other.runs(() => void stopped++);
+    await system.stop(sink);
+    await system.idle();
+    expect([stopped, places, other.open]).toEqual([1, 0, false]);
+  });
+
+  test('holds up whoever must not lose anything', async () => {
+    answer = undefined;
+    const stream = open();
+    let written = 0;
+    const writing = (async () => {
+      for (let i = 0; i < 50; i++) if (await stream.write(i)) written++;
+    })();
+    await system.idle();
+    expect(written).toBeLessThan(10);
+    answer = () => true;
+    for (const more of answers.splice(0)) more(true);
+    await writing;
+    stream.end('complete');
+    await system.idle();
+    expect(items()).toEqual(Array.from({ length: 50 }, (_, i) => i));
+    expect(stream.dropped).toBe(0);
+    expect(await stream.write('late')).toBe(false);
+  });
+
+  test('lets go of whoever waits when it ends', async () => {
+    answer = undefined;
+    const stream = open();
+    const writing = (async () => {
+      for (let i = 0; ; i++) if (!(await stream.write(i))) return i;
+    })();
+    await system.idle();
+    stream.abort('lost');
+    expect(await writing).toBeLessThan(20);
+    expect(places).toBe(0);
+  });
+
+  test('that never came to be is not told of', async () => {
+    const stream = open();
+    stream.abandon();
+    await system.idle();
+    expect([ends, places]).toEqual([[], 0]);
+    let stopped = 0;
+    stream.runs(() => void stopped++);
+    expect(stopped).toBe(1);
+  });
+
+  test('that fails tells why', async () => {
+    const stream = open();
+    stream.costMs = 0.5;
+    stream.countDropped(3);
+    stream.end('failed', 'no luck');
+    stream.end('limit');
+    await system.idle();
+    expect(ends).toMatchObject([{ reason: 'failed', message: 'no luck', dropped: 3, costMs: 0.5 }]);
+  });
+});

@@ -3,7 +3,7 @@ import { Later, type Down, type Fault, type FaultDecision, type StopReason } fro
 import type { AnyBehaviour, AnyOptions, CellHost } from './cell-host.js';
 import { createContext, requestContext, type AnyContext } from './context.js';
 import { Durations } from './durations.js';
-import { OUTSIDE, TermEnvelope, type Envelope, type Message, type Reply } from './envelope.js';
+import { AT_ONCE, OUTSIDE, TermEnvelope, type Envelope, type Message, type Reply } from './envelope.js';
 import { CallCrashed, MailboxFull, NoProcess, UnknownMessage } from './errors.js';
 import type { Counters, LastError } from './inspection.js';
 import { Mailbox } from './mailbox.js';
@@ -137,10 +137,18 @@ export class Cell {
       this.#overflow(message, reply);
       return false;
     }
-    const at = this.host.observer.stamp(requestId);
+    const at = this.#stamp(requestId);
     this.push({ message, reply, timer: undefined, escalated: undefined, from, requestId, at });
 
     return true;
+  }
+
+  /** When a message came: not read for one that an idle actor takes at once, and exact for one of a request. */
+  #stamp(requestId: string | undefined): number {
+    const { observer } = this.host;
+    if (requestId !== undefined) return observer.fine.now();
+
+    return this.#scheduled || this.suspended ? observer.turn.stamp() : AT_ONCE;
   }
 
   push(envelope: Envelope): void {
@@ -222,9 +230,9 @@ export class Cell {
   #drain(): void | Promise<void> {
     const { turn } = this.host.observer;
     const measured = this.#unmeasured === 0;
-    let mark = turn.begin(measured);
+    turn.begin();
+    let mark = measured ? turn.read() : 0;
     let quick = 0;
-    if (!this.suspended) this.statusAt = mark;
     try {
       for (let n = 0; n < BATCH && this.ending === undefined && !this.suspended; n++) {
         const envelope = this.mailbox.shift();
@@ -248,8 +256,10 @@ export class Cell {
     } finally {
       turn.end();
     }
-    this.#unmeasured = measured ? (this.#slow ? 0 : UNMEASURED) : this.#unmeasured - 1;
-    if (!this.suspended) this.statusAt = mark;
+    if (measured) {
+      this.#unmeasured = this.#slow ? 0 : UNMEASURED;
+      if (!this.suspended) this.statusAt = mark;
+    } else this.#unmeasured--;
     this.#turnEnded();
   }
 

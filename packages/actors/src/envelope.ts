@@ -36,8 +36,11 @@ export interface Envelope {
   readonly escalated: { error: unknown } | undefined;
   readonly from: string;
   readonly requestId: string | undefined;
-  /** Reading of the fine clock; exact for messages of a request, else as of the sender's turn. */
+  /** When it came by the fine clock: exact for a message of a request, else as of the turn; `AT_ONCE`. */
   readonly at: number;
 }
+
+/** In the place of a time: an idle actor had nothing else to do than to take it. */
+export const AT_ONCE = -1;
 
 export const OUTSIDE = 'outside';

@@ -1,4 +1,5 @@
 import type { Cell } from './cell.js';
+import { AT_ONCE } from './envelope.js';
 import type { ActorDetails, ActorInfo, ActorStatus, Inspected, WaitingMessage } from './inspection.js';
 
 /** Entries of a list at most. */
@@ -18,7 +19,7 @@ export function infoOf(cell: Cell): ActorInfo {
     parent: cell.parent?.ref.path ?? null,
     children: cell.children.size,
     queue: mailbox.size,
-    oldestMs: mailbox.head === undefined ? null : Math.max(0, fine.now() - mailbox.head.at),
+    oldestMs: oldestOf(cell),
     status: statusOf(cell),
     statusAt: fine.atEpoch(cell.statusAt),
     current: cell.current ?? null,
@@ -84,6 +85,15 @@ function statusOf(cell: Cell): ActorStatus {
   if (cell.suspended) return 'suspended';
 
   return cell.busy ? 'busy' : 'idle';
+}
+
+function oldestOf({ mailbox, suspended, statusAt, host }: Cell): number | null {
+  const { head } = mailbox;
+  if (head === undefined) return null;
+  // Taken at once, unless the actor was suspended in that very moment.
+  const since = head.at !== AT_ONCE ? head.at : suspended ? statusAt : undefined;
+
+  return since === undefined ? 0 : Math.max(0, host.observer.fine.now() - since);
 }
 
 /** At most 100 types; what is beyond is one sum under the name of three dots. */

@@ -28,7 +28,7 @@ export interface ActorInfo extends Counters {
   /** Age of the oldest of them; null when none waits. */
   oldestMs: number | null;
   status: ActorStatus;
-  /** Since when it has that status. */
+  /** Since when it has that status; of a quick idle actor as of the last turn that was measured, one in eight. */
   statusAt: number;
   /** Type of the message in hand. */
   current: string | null;

@@ -32,11 +32,6 @@ export class Observer {
     this.tracing = new Tracing({ clock, fine: this.fine.now, changed: tracesChanged });
   }
 
-  /** When a message was sent: exactly, for one of a request. */
-  stamp(requestId: string | undefined): number {
-    return requestId === undefined ? this.turn.stamp() : this.fine.now();
-  }
-
   cast(cell: Cell, target: AnyRef | string, message: Message, requestId: string | undefined): boolean {
     cell.counters.sent++;
     if (cell.tracer !== undefined) this.#sent(cell, target, message, requestId);

@@ -11,6 +11,8 @@ export class TurnClock {
   readonly #clock: FineClock;
   #reading = 0;
   #inTurn = false;
+  /** Whether the clock has been read in this turn. */
+  #fresh = false;
   #held = false;
   #reads = 0;
 
@@ -19,7 +21,8 @@ export class TurnClock {
   }
 
   stamp(): number {
-    if (this.#inTurn || this.#held) return this.#reading;
+    if (this.#held || this.#fresh) return this.#reading;
+    if (this.#inTurn) return this.read();
     this.#reading = this.#clock.now();
     if (++this.#reads >= BURST) {
       this.#held = true;
@@ -29,16 +32,15 @@ export class TurnClock {
     return this.#reading;
   }
 
-  /** A turn begins; the clock is read when the turn is to be measured. */
-  begin(measured: boolean): number {
+  /** A turn begins. */
+  begin(): void {
     this.#inTurn = true;
     this.#reads = 0;
-
-    return measured ? this.read() : this.#reading;
   }
 
   /** The time within a turn, read anew. */
   read(): number {
+    this.#fresh = true;
     this.#reading = this.#clock.now();
 
     return this.#reading;
@@ -46,6 +48,7 @@ export class TurnClock {
 
   end(): void {
     this.#inTurn = false;
+    this.#fresh = false;
   }
 
   readonly #release = (): void => {

@@ -1,0 +1,216 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import type { Component, ReceivedTrack } from '@bloom/rooms';
+import { systemClock } from '../clock.js';
+import { TestRoom } from '../testing.js';
+import { OpusEncoder } from './engine/opus.js';
+import { SipService, type SipServiceOptions } from './sip-service.js';
+import { TestProvider } from './testing.js';
+
+// Real processes and sockets, on a machine that is busy with other tests.
+jest.setTimeout(30_000);
+
+const entry = new URL('../../dist/sip/engine/phone-main.js', import.meta.url);
+const rooms: TestRoom[] = [];
+let provider: TestProvider;
+let service: SipService;
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((wait) => setTimeout(wait, 5));
+}
+
+function start(options: Partial<SipServiceOptions> = {}): void {
+  service = new SipService({ address: '127.0.0.1', entry, ...options });
+}
+
+beforeEach(async () => {
+  provider = await TestProvider.open();
+  start();
+});
+const running: Component[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((component) => component.close()));
+  await service.settled();
+  await provider.close();
+  rooms.length = 0;
+});
+
+async function phone(id = 'component'): Promise<{ room: TestRoom; component: Component; id: string }> {
+  const registrarCredentials = { address: provider.address, username: 'room', password: 'geheim' };
+  const prepared = await service.kind.prepare({ registrarCredentials }, { roomId: 'kitchen', videoCodec: null });
+  const room = new TestRoom(systemClock);
+  const component = prepared.start({ ...room.host, componentId: id });
+  running.push(component);
+  return { room, component, id };
+}
+
+const does = (room: TestRoom): string[] => room.reports.map((report) => report.do);
+const audio = (trackId: string, kind: 'audio' | 'video' = 'audio'): ReceivedTrack => ({
+  origin: 'ann',
+  track: {
+    trackId,
+    kind,
+    codec: kind === 'audio' ? 'opus' : 'h264',
+    metadata: null,
+    encodings: [],
+    disabledEncodings: [],
+  },
+});
+
+describe('a SIP component', () => {
+  test('is prepared with the credentials that clients compare, and refuses what is none', async () => {
+    const given = { address: 'sip.example.com:5070', username: 'u', password: 'p' };
+    const prepared = await service.kind.prepare(
+      { registrarCredentials: { ...given, more: 1 } },
+      { roomId: 'r', videoCodec: null },
+    );
+    expect(prepared.properties).toEqual({ registrarCredentials: given });
+    const refuse = (registrarCredentials: unknown) =>
+      service.kind.prepare({ registrarCredentials }, { roomId: 'r', videoCodec: null });
+    await expect(refuse(undefined)).rejects.toMatchObject({ message: 'Required field "registrarCredentials" missing' });
+    for (const field of ['address', 'username', 'password'])
+      await expect(refuse({ ...given, [field]: null })).rejects.toMatchObject({
+        code: 'MISSING_OPTION',
+        message: `Required field "${field}" missing`,
+      });
+    for (const address of ['', 'a b', 'host:0', 'http://x', '[1.2.3.4]'])
+      await expect(refuse({ ...given, address })).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
+  });
+
+  test('is a track of the room while the phone is heard, and shows what it does', async () => {
+    const { room, component, id } = await phone();
+    component.receive?.([audio('ann-voice'), audio('ann-face', 'video')]);
+    component.dial?.('+1 (23) 4');
+    await until(() => room.sent.length > 20);
+    expect(does(room)).toEqual(['publish']);
+    expect(room.sent.map(({ timestamp }) => timestamp)).toEqual(
+      room.sent.map((_, n) => (room.sent[0]?.timestamp ?? 0) + n * 960),
+    );
+    expect([...room.taps.keys()]).toEqual(['ann-voice']);
+    await until(() => (service.inspect(id)?.call?.rtp?.received ?? 0) > 0);
+    const shown = service.inspect(id);
+    expect(shown).toMatchObject({
+      registrar: provider.address,
+      username: 'room',
+      registration: { state: 'registered', expiresSeconds: 300, failure: null },
+      call: { number: '+1234', state: 'answered', held: false, codec: 'PCMA' },
+      lastCall: null,
+    });
+    expect(shown?.trace.map(({ text }) => text.split(' ')[0])).toContain('INVITE');
+    expect(JSON.stringify(shown)).not.toContain('geheim');
+    component.hangUp?.();
+    await until(() => does(room).includes('unpublish'));
+    expect(room.deeds).toEqual(['open opus', 'close']);
+    expect(room.taps.size).toBe(0);
+    expect(service.inspect(id)).toMatchObject({ call: null, lastCall: { number: '+1234', reason: 'hung_up' } });
+    await until(() => provider.titles().includes('BYE'));
+    await component.close();
+    expect(provider.titles().at(-1)).toBe('REGISTER 0');
+    expect(service.inspect(id)).toBeUndefined();
+    await component.close();
+  });
+
+  test('the phone hears what is said in the room', async () => {
+    const { room, component } = await phone();
+    component.receive?.([audio('voice')]);
+    component.dial?.('1');
+    await until(() => room.sent.length > 3);
+    const voice = new OpusEncoder(48_000);
+    const before = room.sent.length;
+    for (let n = 0; n < 100; n++) {
+      const loud = Int16Array.from({ length: 960 }, (_, i) => 12_000 * Math.sin((n * 960 + i) / 17));
+      await room.frame('voice', { timestamp: n * 960, data: voice.encode(loud) });
+      await new Promise((wait) => setTimeout(wait, 10));
+    }
+    // It echoes: silence takes few bytes of Opus, a tone takes more.
+    const bytes = room.sent.slice(before).map(({ data }) => data.length);
+    expect(Math.max(...bytes)).toBeGreaterThan(2 * Math.min(...bytes));
+  });
+
+  test('one that rings at nobody, or is refused, may call again', async () => {
+    const { room, component, id } = await phone();
+    provider.answers = 486;
+    component.dial?.('1');
+    await until(() => service.inspect(id)?.lastCall !== null);
+    expect(service.inspect(id)?.lastCall).toMatchObject({ reason: 'busy', status: 486, text: '486 Not Today' });
+    provider.answers = 200;
+    component.dial?.('2');
+    await until(() => room.sent.length > 0);
+    // A second number while the first is on the line is not dialled; one after hanging up is.
+    component.dial?.('3');
+    component.hangUp?.();
+    component.dial?.('4');
+    await until(() => service.inspect(id)?.call?.number === '4');
+    component.hangUp?.();
+    component.hangUp?.();
+    await until(() => service.inspect(id)?.call === null);
+    expect(does(room)).not.toContain('crashed');
+  });
+
+  test('hung up before the registrar has said anything, nobody is called', async () => {
+    provider.registers = 0;
+    const { component, id } = await phone();
+    component.dial?.('1');
+    expect(service.inspect(id)?.call).toMatchObject({ number: '1', state: 'waiting' });
+    component.hangUp?.();
+    await until(() => service.inspect(id)?.lastCall !== null);
+    expect(service.inspect(id)?.lastCall).toMatchObject({ reason: 'cancelled' });
+    expect(provider.titles()).not.toContain('INVITE');
+    provider.registers = 200;
+  });
+
+  test('what is no number ends it', async () => {
+    const { room, component } = await phone();
+    for (const number of ['', 'five', '+', '1+2', '12;x']) component.dial?.(number);
+    expect(does(room)).toEqual(['crashed']);
+    expect(provider.titles()).not.toContain('INVITE');
+  });
+
+  test('an address that is behind a router is told, not bound', async () => {
+    start({ address: '192.0.2.7', ownAddresses: () => ['127.0.0.1'] });
+    const { id } = await phone();
+    await until(() => service.inspect(id)?.registration.state === 'registered');
+    expect(provider.requests[0]?.headers.get('Contact')).toContain('@192.0.2.7:');
+  });
+});
+
+describe('processes of calls', () => {
+  const processes = (ids: string[]) => ids.map((id) => service.inspect(id)?.call?.processId);
+
+  test('few calls have one each, many share; a fault costs those that are in it', async () => {
+    start({ mostProcesses: 2 });
+    const all = [await phone('a'), await phone('b'), await phone('c')];
+    for (const { component, room } of all) {
+      component.dial?.('1');
+      await until(() => room.sent.length > 0);
+    }
+    const [a, b, c] = processes(['a', 'b', 'c']);
+    expect(a).not.toBe(b);
+    expect(c).toBe(a);
+    process.kill(a as number, 'SIGABRT');
+    await until(() => does(all[0]!.room).includes('crashed') && does(all[2]!.room).includes('crashed'));
+    expect(all[0]!.room.reports.at(-1)).toMatchObject({ reason: expect.stringContaining('SIGABRT') });
+    const said = all[1]!.room.sent.length;
+    await until(() => all[1]!.room.sent.length > said + 5);
+    expect(does(all[1]!.room)).toEqual(['publish']);
+  });
+
+  test('one that is stuck is killed', async () => {
+    start({ hangMs: 1500 });
+    const { room, component, id } = await phone();
+    component.dial?.('1');
+    await until(() => room.sent.length > 0);
+    process.kill(service.inspect(id)?.call?.processId as number, 'SIGSTOP');
+    await until(() => does(room).includes('crashed'));
+    expect(room.reports.at(-1)).toMatchObject({ reason: expect.stringContaining('1500 ms') });
+    await component.close();
+    expect(provider.titles().slice(-2)).toEqual(['BYE', 'REGISTER 0']);
+  });
+
+  test('one that cannot be started costs the component that wanted it', async () => {
+    start({ entry: new URL('./nowhere.js', import.meta.url) });
+    const { room, component } = await phone();
+    component.dial?.('1');
+    await until(() => does(room).includes('crashed'));
+    expect(provider.titles()).not.toContain('INVITE');
+  });
+});

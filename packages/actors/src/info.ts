@@ -19,7 +19,7 @@ export function infoOf(cell: Cell): ActorInfo {
     parent: cell.parent?.ref.path ?? null,
     children: cell.children.size,
     queue: mailbox.size,
-    oldestMs: oldestOf(cell),
+    oldestMs: mailbox.head === undefined ? null : waitedMs(cell, mailbox.head.at),
     status: statusOf(cell),
     statusAt: fine.atEpoch(cell.statusAt),
     current: cell.current ?? null,
@@ -61,11 +61,10 @@ export function detailsOf(cell: Cell, suspendedUntil: number | null): ActorDetai
 export function messagesOf(cell: Cell | undefined, limit: number): WaitingMessage[] {
   const messages: WaitingMessage[] = [];
   if (cell === undefined) return messages;
-  const now = cell.host.observer.fine.now();
   for (const { message, from, at, requestId } of cell.mailbox) {
     if (messages.length >= limit) break;
     const { type } = message;
-    messages.push({ type, message, from, waitedMs: Math.max(0, now - at), requestId: requestId ?? null });
+    messages.push({ type, message, from, waitedMs: waitedMs(cell, at), requestId: requestId ?? null });
   }
 
   return messages;
@@ -87,11 +86,10 @@ function statusOf(cell: Cell): ActorStatus {
   return cell.busy ? 'busy' : 'idle';
 }
 
-function oldestOf({ mailbox, suspended, statusAt, host }: Cell): number | null {
-  const { head } = mailbox;
-  if (head === undefined) return null;
+/** How long a message has been waiting. */
+function waitedMs({ suspended, statusAt, host }: Cell, at: number): number {
   // Taken at once, unless the actor was suspended in that very moment.
-  const since = head.at !== AT_ONCE ? head.at : suspended ? statusAt : undefined;
+  const since = at !== AT_ONCE ? at : suspended ? statusAt : undefined;
 
   return since === undefined ? 0 : Math.max(0, host.observer.fine.now() - since);
 }

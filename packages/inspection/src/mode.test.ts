@@ -94,7 +94,7 @@ describe('a node', () => {
     const all = [a, b, c];
     await until(() => all.every(({ node }) => node.nodes().length === 2));
     const { client } = await toolOn(a);
-    const cut = await client.ask('link-cut', { to: c.name, forMs: 600 }, { node: b.name });
+    const cut = await client.ask('link-cut', { to: c.name, forMs: 1_500 }, { node: b.name });
     expect(cut.answer).toMatchObject({ from: b.name, to: c.name });
     await until(() => b.node.nodes().length === 1 && c.node.nodes().length === 1);
 

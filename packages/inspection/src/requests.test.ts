@@ -162,7 +162,7 @@ describe('requests', () => {
 
     test('that is suspended shows what waits for it, and goes on by itself', async () => {
       const { ref, id } = spawned();
-      const { answer } = await ask('suspend', { id, forMs: 400 });
+      const { answer } = await ask('suspend', { id, forMs: 1_500 });
       expect(answer.path).toBe(ref.path);
       const sum = b.system.call(ref, { type: 'add', by: 2, password: 'never seen' });
       b.system.cast(ref, { type: 'wait' });
@@ -170,6 +170,7 @@ describe('requests', () => {
       expect(box.queue).toBe(2);
       expect(box.types).toEqual(expect.arrayContaining([{ type: 'add', count: 1 }]));
       expect(box.messages[0]).toMatchObject({ type: 'add', payload: { by: 2, password: '********' } });
+      for (const { waitedMs } of box.messages) expect(waitedMs).toBeLessThan(1_500);
       expect((await ask('actor', { id })).answer).toMatchObject({
         status: 'suspended',
         suspendedUntil: expect.any(Number),
@@ -308,7 +309,7 @@ describe('requests', () => {
   });
 
   test('a drained node takes no rooms until its time is over', async () => {
-    const { answer } = await ask('drain', { deadlineMs: 300 }, b.name);
+    const { answer } = await ask('drain', { deadlineMs: 1_500 }, b.name);
     expect(answer).toMatchObject({ rooms: 0, peers: 0, roomIds: [] });
     expect(b.rooms.draining).toBe(true);
     const nodes = (await ask('nodes', {})).answer.nodes;
@@ -334,8 +335,8 @@ describe('requests', () => {
     expect(JSON.stringify(lines)).not.toMatch(/cookie that|secret key/);
     expect((await ask('logs', { match: 'too.quiet' }, b.name)).answer.lines).toEqual([]);
 
-    expect((await ask('log-level', { level: 'debug', forMs: 300 }, b.name)).answer.before).toBe('info');
-    expect((await ask('log-level', { level: 'error', forMs: 300 }, b.name)).answer.before).toBe('info');
+    expect((await ask('log-level', { level: 'debug', forMs: 60_000 }, b.name)).answer.before).toBe('info');
+    expect((await ask('log-level', { level: 'error', forMs: 1_000 }, b.name)).answer.before).toBe('info');
     expect(b.log.level).toBe('error');
     await until(() => b.log.level === 'info');
   });

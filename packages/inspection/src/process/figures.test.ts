@@ -29,7 +29,7 @@ describe('a meter', () => {
     expect(loop.p50Ms).toBeLessThanOrEqual(loop.p99Ms);
     expect(loop.p99Ms).toBeLessThanOrEqual(loop.maxMs);
     expect(loop.utilization).toBeGreaterThan(0.2);
-    expect(cpu.user + cpu.system).toBeGreaterThan(0.1);
+    expect(cpu.user + cpu.system).toBeGreaterThan(0.01);
     expect(meter.look().ms).toBeLessThan(ms);
   });
 });

@@ -120,6 +120,10 @@ class Cluster {
     this.recordings = new ClusterRecordings({
       local: this.node('a').recordings,
       remote: this.remote,
+      ownerOf: async () => {
+        if (this.owner instanceof RoomError) throw this.owner;
+        return this.owner;
+      },
       lostNodes: () => ['z'],
     });
     return this;
@@ -374,6 +378,10 @@ describe('recordings', () => {
       message: 'Recording one lives on b, which cannot be reached now',
     });
     await expect(cluster.recordings.remove('one')).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+    cluster.owner = new RoomError('OWNER_UNREACHABLE', 'Room lost lives on b, which cannot be reached now');
+    await expect(fetch('lost', 'x')).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+    cluster.owner = new RoomError('ROOM_NOT_FOUND', 'Room other does not exist');
+    await expect(fetch('other', 'x')).rejects.toMatchObject({ code: 'NOT_FOUND' });
     cluster.node('c').frozen = true;
     await expect(fetch('other', 'x')).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
   });

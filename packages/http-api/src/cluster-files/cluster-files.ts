@@ -49,6 +49,6 @@ export function clusterFiles(options: ClusterFilesOptions): { streams: LiveStrea
       ownerOf,
       after: (ms, callback) => void setTimeout(callback, ms).unref(),
     }),
-    recordings: new ClusterRecordings({ local: recordings, remote: files, lostNodes }),
+    recordings: new ClusterRecordings({ local: recordings, remote: files, ownerOf, lostNodes }),
   };
 }

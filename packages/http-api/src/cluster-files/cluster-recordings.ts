@@ -1,3 +1,4 @@
+import { RoomError } from '@bloom/rooms';
 import { MediaFileError } from '../errors.js';
 import { leavesDirectory, type ServedFile } from '../media-files.js';
 import type { LocalRecordings, RecordingStore } from '../recordings.js';
@@ -6,6 +7,8 @@ import { type RemoteFiles, unreachable } from './remote-files.js';
 export interface ClusterRecordingsOptions {
   local: LocalRecordings;
   remote: RemoteFiles;
+  /** The node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
+  ownerOf(roomId: string): Promise<string>;
   /** Lost nodes that are remembered: what they hold is missing in a list. */
   lostNodes(): readonly string[];
 }
@@ -56,7 +59,7 @@ export class ClusterRecordings implements RecordingStore {
     return remote.open(await this.holderOf(id), address, signal);
   }
 
-  /** @throws MediaFileError `NOT_FOUND`; `OWNER_UNREACHABLE` when it is, or may be, on a node that does not answer */
+  /** @throws MediaFileError `NOT_FOUND`; `OWNER_UNREACHABLE` (also RoomError) when it is, or may be, on a node that does not answer */
   private async holderOf(id: string): Promise<string> {
     const { remote } = this.options;
     const { holders, silent } = await remote.holders(id);
@@ -69,6 +72,10 @@ export class ClusterRecordings implements RecordingStore {
     const lost = known !== undefined && !remote.isMember(known) ? known : silent.toSorted()[0];
     if (lost !== undefined) throw unreachable(`Recording ${id}`, lost);
     this.known.delete(id);
+    // A room that was lost with its node has its recording there.
+    await this.options.ownerOf(id).catch((error: unknown) => {
+      if (error instanceof RoomError && error.code === 'OWNER_UNREACHABLE') throw error;
+    });
     throw new MediaFileError('NOT_FOUND', `Recording ${id} not found`);
   }
 

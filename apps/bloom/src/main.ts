@@ -3,11 +3,11 @@ import { availableParallelism, hostname } from 'node:os';
 import { ConfigError, loadConfig, printConfig, secretValues, type LoadedConfig } from '@bloom/config';
 import { createLogger } from '@bloom/log';
 import type { RunningNode } from './node.js';
-import { withOwnName } from './own-name.js';
+import { firstFault, withOwnName } from './own-name.js';
 import { BAD_CONFIG, closeOnSignals, endOnFaults, exit, FAILED, outliveOutput } from './process-end.js';
 import { logWelcome } from './welcome.js';
 
-function load(): LoadedConfig {
+async function load(): Promise<LoadedConfig> {
   try {
     return loadConfig(process.env, {
       cwd: process.cwd(),
@@ -17,29 +17,31 @@ function load(): LoadedConfig {
     });
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    createLogger().error(error.message, { variable: error.variable });
+    const { message, variable } = await firstFault(error);
+    createLogger().error(message, { variable });
     process.exit(BAD_CONFIG);
   }
 }
 
 async function main(): Promise<void> {
   outliveOutput();
-  const loaded = load();
+  const loaded = await load();
   if (process.argv.includes('--print-config')) {
     process.stdout.write(`${printConfig(loaded)}\n`);
     return;
   }
 
-  const { settings, warnings } = loaded;
-  const log = createLogger({ ...settings.logging, secrets: secretValues(loaded) });
+  const log = createLogger({ ...loaded.settings.logging, secrets: secretValues(loaded) });
   endOnFaults(log);
-  for (const { variable, message } of warnings) log.warn(message, { variable });
+  for (const { variable, message } of loaded.warnings) log.warn(message, { variable });
 
   let node: RunningNode;
+  let { settings } = loaded;
   try {
+    settings = await withOwnName(settings, log);
     // Not before the settings are known to be good: what a node is made of takes longer to load than to refuse them.
     const { startNode } = await import('./node.js');
-    node = await startNode({ settings: await withOwnName(settings, log), log });
+    node = await startNode({ settings, log });
   } catch (error) {
     log.error('node.start_failed', { error });
     exit(FAILED);

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import type { ClusterSettings, Settings } from '@bloom/config';
+import { ConfigError, type ClusterSettings, type Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 
 /** The cluster cannot be joined with these settings; the sentence names the variable. */
@@ -21,10 +21,15 @@ export async function ownName(settings: ClusterSettings, log: Log): Promise<stri
   const at = nodeName.indexOf('@');
   const host = nodeName.slice(at + 1);
   if (discovery.strategy !== 'DNS' || isIP(host) !== 0) return nodeName;
+  const address = await addressOf(host);
+  log.info('cluster.host_resolved', { host, address });
+  return `${nodeName.slice(0, at)}@${address}`;
+}
+
+/** @throws ClusterError */
+async function addressOf(host: string): Promise<string> {
   try {
-    const { address } = await lookup(host, { family: 4 });
-    log.info('cluster.host_resolved', { host, address });
-    return `${nodeName.slice(0, at)}@${address}`;
+    return (await lookup(host, { family: 4 })).address;
   } catch (cause) {
     throw new ClusterError(
       'HOST_UNRESOLVABLE',
@@ -32,6 +37,17 @@ export async function ownName(settings: ClusterSettings, log: Log): Promise<stri
       { cause },
     );
   }
+}
+
+/** What the node cannot start with: the error itself, or that a host name which is checked before cannot be resolved. */
+export async function firstFault(error: ConfigError): Promise<ConfigError> {
+  const { hostFirst } = error;
+  if (hostFirst === undefined || isIP(hostFirst) !== 0) return error;
+
+  return addressOf(hostFirst).then(
+    () => error,
+    (cause: ClusterError) => new ConfigError('JF_DIST_NODE_NAME', cause.message, { cause }),
+  );
 }
 
 /**

@@ -27,7 +27,8 @@ export function loadCluster({ reader, hostname, warnings }: ClusterOptions): Clu
   }
 
   const nodeName = loadNodeName(reader, mode, strategy, hostname);
-  const discovery = strategy === 'DNS' ? loadDns(reader) : { strategy, nodes: loadNodes(reader, nodeName, warnings) };
+  const discovery =
+    strategy === 'DNS' ? loadDns(reader, nodeName) : { strategy, nodes: loadNodes(reader, nodeName, warnings) };
   const cookie = reader.get('distCookie');
 
   if (cookie === DEFAULT_COOKIE) {
@@ -86,13 +87,19 @@ function loadNodes(reader: Reader, nodeName: string, warnings: ConfigWarning[]):
   return [...new Set(nodes)].filter((node) => node !== nodeName);
 }
 
-function loadDns(reader: Reader): ClusterSettings['discovery'] {
+function loadDns(reader: Reader, nodeName: string): ClusterSettings['discovery'] {
   const query = reader.read('distQuery');
   if (query === undefined) {
     throw new ConfigError('JF_DIST_QUERY', 'JF_DIST_QUERY is not set: JF_DIST_STRATEGY_NAME=DNS needs a DNS name');
   }
 
-  return { strategy: 'DNS', query, pollingIntervalMs: reader.get('distPollingInterval') };
+  try {
+    return { strategy: 'DNS', query, pollingIntervalMs: reader.get('distPollingInterval') };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const hostFirst = nodeName.slice(nodeName.indexOf('@') + 1);
+    throw new ConfigError(error.variable, error.message, { cause: error, hostFirst });
+  }
 }
 
 function loadPortRange(reader: Reader): PortRange | null {

@@ -355,8 +355,10 @@ describe('cluster', () => {
     expect(failure(env).variable).toBe('JF_DIST_NODE_NAME');
     env['JF_DIST_NODE_NAME'] = 'a@b';
     expect(failure(env).variable).toBe('JF_DIST_QUERY');
+    expect(failure(env).hostFirst).toBeUndefined();
     env['JF_DIST_QUERY'] = 'q';
-    expect(failure(env).variable).toBe('JF_DIST_POLLING_INTERVAL');
+    // In between comes whether the host name can be resolved, which only the program can find out.
+    expect(failure(env)).toMatchObject({ variable: 'JF_DIST_POLLING_INTERVAL', hostFirst: 'b' });
     rejects('JF_DIST_POLLING_INTERVAL', ['abcd', '-25', '0', '5s'], dns);
   });
 

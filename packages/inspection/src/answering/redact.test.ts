@@ -47,6 +47,8 @@ describe('secrets', () => {
     ['a bearer', 'with bearer abc.def, now', `with bearer ${MASK}, now`],
     ['a header', 'a\r\nProxy-Authorization: Digest response="ab"\r\nb', `a\r\nProxy-Authorization: ${MASK}\r\nb`],
     ['a session description', 'a=ice-ufrag:u\r\na=ice-pwd:topsecret\r\n', `a=ice-ufrag:u\r\na=ice-pwd:${MASK}\r\n`],
+    ['a user of a URL', 'to https://u:p%20w@h.io/x', `to https://${MASK}@h.io/x`],
+    ['a parameter of a URL', 'http://h/x?a=1&api_key=abc&b=2', `http://h/x?a=1&api_key=${MASK}&b=2`],
     ['a JSON text', '{"token":"abc","n":1}', `{"token":"${MASK}","n":1}`],
     ['a JSON text in a JSON text', '{"a":"{\\"password\\":\\"abc\\"}"}', `{"a":"{\\"password\\":\\"${MASK}\\"}"}`],
   ])('are found in texts: %s', (_what, text, shown) => {

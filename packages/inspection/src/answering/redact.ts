@@ -23,7 +23,8 @@ const MORE_SECRET_KEYS = /(^|_)(pwd|pass|passphrase|access_key_id|access_key|api
 
 /**
  * Secrets inside texts, by their looks: tokens of peers (Phoenix), JSON web tokens, headers of HTTP and SIP, ICE passwords of
- * session descriptions, and secret fields of JSON texts. The first group is what may be shown of the find.
+ * session descriptions, users and secret parameters of URLs, and secret fields of JSON texts. The first group is what may be
+ * shown of the find.
  */
 const SECRET_TEXTS: readonly RegExp[] = [
   /()\bSFMyNTY\.[\w-]+\.[\w-]+/g,
@@ -31,11 +32,13 @@ const SECRET_TEXTS: readonly RegExp[] = [
   /\b(Bearer\s+)[^\s"',]+/gi,
   /\b((?:Proxy-)?Authorization:(?!\s*Bearer\s)\s*)[^\r\n]+/gi,
   /\b(a=ice-pwd:)[^\s\\]+/g,
+  /(\/\/)[^\s/?#@"']+(?=@)/g,
+  /([?&][\w-]*(?:token|password|passwd|pwd|secret|signature|sig|auth|key)=)[^\s&#"']+/gi,
   /(\\?"[\w-]*(?:token|password|passwd|pwd|secret|cookie|authorization|credentials?|private_?key|access_?key)\\?"\s*:\s*\\?")(?:[^"\\]|\\[^"])*/gi,
 ];
 
 /** What one of them must contain: most texts have none of it. */
-const SUSPECT = /SFMyNTY|eyJ|bearer|ice-pwd|token|passw|pwd|secret|cookie|authorization|credential|key/i;
+const SUSPECT = /SFMyNTY|eyJ|bearer|ice-pwd|token|passw|pwd|secret|cookie|auth|credential|key|sig|:\/\/[^/]*@/i;
 
 /** Longest text that is shown. */
 const MAX_TEXT = 65_536;

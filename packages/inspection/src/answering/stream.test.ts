@@ -72,6 +72,21 @@ describe('a stream', () => {
     expect(ends).toMatchObject([{ reason: 'stopped', dropped }]);
   });
 
+  test('gathers what comes one by one, and hands over the first one at once', async () => {
+    const stream = open();
+    stream.push(0);
+    await system.idle();
+    expect(items()).toEqual([0]);
+    for (let i = 1; i < 30; i++) {
+      stream.push(i);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    stream.end('stopped');
+    await system.idle();
+    expect(items()).toHaveLength(30);
+    expect(taken.length).toBeLessThan(15);
+  });
+
   test('ends as slow when the tool takes nothing for 5 s', async () => {
     answer = undefined;
     const stream = open();

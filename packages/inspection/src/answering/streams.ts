@@ -4,6 +4,8 @@ import type { SinkRef, StreamEnd } from '../protocol/wire.js';
 /** Items on their way at once, and waiting: more are dropped and counted. */
 const MAX_BATCH = 100;
 const MAX_WAITING = 1_000;
+/** What comes within this time after a batch goes with the next one: a call for each item would cost more than the item. */
+const GATHER_MS = 20;
 /** A tool that takes nothing for this long is not read by anybody. */
 const TAKE_TIMEOUT_MS = 5_000;
 
@@ -35,6 +37,9 @@ export class Stream {
   #sent = 0;
   #dropped = 0;
   #sending = false;
+  #lastBatchAt = Number.NEGATIVE_INFINITY;
+  /** Ends the gathering at once. */
+  #hurry: (() => void) | undefined;
   /** Nothing is taken any more; what waits is still sent, then this is told. */
   #closing: { reason: StreamEnd; message: string | null } | undefined;
   #over = false;
@@ -85,6 +90,7 @@ export class Stream {
     this.#waiting.push(item);
     this.#taken++;
     if (this.#taken === this.#options.limit) this.end('limit');
+    if (this.#waiting.length >= MAX_BATCH) this.#hurry?.();
     void this.#send();
 
     return true;
@@ -93,7 +99,10 @@ export class Stream {
   /** As `push`, for what must not be lost: resolves when there is room for the next one. False: over. */
   async write(item: unknown): Promise<boolean> {
     while (this.open && this.#waiting.length >= 4) {
-      await new Promise<void>((resolve) => this.#roomWanted.push(resolve));
+      await new Promise<void>((resolve) => {
+        this.#roomWanted.push(resolve);
+        this.#hurry?.();
+      });
     }
 
     return this.push(item);
@@ -117,6 +126,9 @@ export class Stream {
     this.#sending = true;
     const { system, sink, stream, node } = this.#options;
     while (!this.#over && this.#waiting.length > 0) {
+      await this.#gather();
+      if (this.#over) return;
+      this.#lastBatchAt = performance.now();
       const items = this.#waiting.splice(0, MAX_BATCH);
       for (const resolve of this.#roomWanted.splice(0)) resolve();
       try {
@@ -139,8 +151,22 @@ export class Stream {
     if (this.#closing !== undefined) this.#finish(this.#closing.reason, this.#closing.message);
   }
 
+  async #gather(): Promise<void> {
+    const left = this.#lastBatchAt + GATHER_MS - performance.now();
+    if (left <= 0 || !this.open || this.#waiting.length >= MAX_BATCH || this.#roomWanted.length > 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, left);
+      this.#hurry = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#hurry = undefined;
+  }
+
   #release(): void {
     clearTimeout(this.#timer as NodeJS.Timeout);
+    this.#hurry?.();
     const stop = this.#stopSource;
     this.#stopSource = undefined;
     stop?.();

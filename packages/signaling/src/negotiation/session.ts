@@ -76,7 +76,8 @@ class Session implements PeerSession {
       case 'endpointAdded':
         if (input.endpoint.id === this.#options.peerId) return undefined;
         view.addEndpoint(input.endpoint);
-        return cycles.consider();
+        // Everybody hears of everybody who comes: who brings no tracks is not worth a look at all the others.
+        return input.endpoint.tracks.length > 0 ? cycles.consider() : undefined;
       case 'endpointUpdated':
         return view.updateEndpoint(input.endpointId, input.metadata);
       case 'endpointRemoved':

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { deployments, LabCluster, reasonToSkip } from './lab-cluster.js';
 import { referenceScenarios } from './reference-scenarios.js';
+import { until } from './until.js';
 
 (reasonToSkip() ? describe.skip : describe)('two nodes with a list of names', () => {
   let cluster: LabCluster;
@@ -22,5 +23,30 @@ import { referenceScenarios } from './reference-scenarios.js';
     two.start();
     await cluster.complete();
     expect((await one.create()).address).toBe(two.address);
+  }, 120_000);
+
+  test('a node that drains gets no room from anybody, answers for its own until they are over, and leaves in order', async () => {
+    const [one, two] = [cluster.node(1), cluster.node(2)];
+    await cluster.deleteAllRooms();
+    await two.stop();
+    two.start({ JF_DRAIN_TIMEOUT: '60' });
+    await cluster.complete();
+    const rooms = [await one.create(), await one.create()];
+    const last = rooms.find(({ address }) => address === two.address)?.id ?? 'none';
+    process.kill(two.pid, 'SIGTERM');
+    await two.says('node.draining');
+
+    // It is the emptier one from now on, and is asked itself as well.
+    for (const node of [one, two, one, two]) expect((await node.create()).address).toBe(one.address);
+    for (const node of [one, two]) expect(await node.api.room(last)).toMatchObject({ id: last });
+    expect((await one.distribution())?.nodesInCluster).toBe(2);
+    await one.api.deleteRoom(last);
+    await one.joined(1);
+    expect(one.log()).toContain('disconnected from :"app@app2" reason=leave');
+    expect((await one.api.request('GET', `/room/${last}`)).status).toBe(404);
+    expect((await one.api.request('GET', '/room?scope=cluster')).body.unreachable).toEqual([]);
+    await until('node 2 has ended', () => !two.runs);
+    two.start();
+    await cluster.complete();
   }, 120_000);
 });

@@ -1,7 +1,7 @@
 // What bloomctl does to a cluster by looking at it (nothing), by changing it (for a while), and by dying in between.
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { until } from '../cluster/until.js';
-import { promise } from '../harness/measurements.js';
+import { printMeasurements, promise } from '../harness/measurements.js';
 import { FullScreen } from './picture.js';
 import { type Label, LABELS, secrets, Trio } from './trio.js';
 
@@ -12,7 +12,10 @@ beforeAll(async () => {
   trio = await Trio.start({ c: { JF_INSPECTION: 'read' } });
   await room('kitchen', 'a');
 }, 120_000);
-afterAll(() => trio?.stop());
+afterAll(async () => {
+  await trio?.stop();
+  printMeasurements('bloomctl');
+});
 
 /** A room on that node: the others take none meanwhile. */
 async function room(id: string, label: Label): Promise<void> {

@@ -175,7 +175,6 @@ export const traced: ItemOf<'trace'>[] = [
 export const path: AnswerOf<'path'> = {
   id: '9f3a',
   hops: [
-    { at: NOW, offsetMs: 0, node: A, actor: 'http', what: '204', waitedMs: null, ranMs: 13.4 },
     {
       at: NOW,
       offsetMs: 0,
@@ -187,6 +186,7 @@ export const path: AnswerOf<'path'> = {
     },
     { at: NOW, offsetMs: 0.2, node: A, actor: '/directory', what: 'owner of kitchen', waitedMs: null, ranMs: 0.1 },
     { at: NOW, offsetMs: 0.9, node: B, actor: '/rooms/kitchen', what: 'peer.remove', waitedMs: 0.1, ranMs: 1.8 },
+    { at: NOW, offsetMs: 13.4, node: A, actor: 'http', what: '204', waitedMs: null, ranMs: 13.4 },
   ],
   unreachable: [{ name: C, reason: 'no answer within 1 s' }],
 };

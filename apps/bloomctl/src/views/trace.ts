@@ -76,22 +76,8 @@ export function summaryView({ reason, items, limit, dropped, costMs, message }: 
   return `${ENDS[reason]}${why} (${of}). ${dropped} dropped${cost}.`;
 }
 
-type Hop = AnswerOf<'path'>['hops'][number];
-
-/** An HTTP answer is noted with the time of its request: it belongs where it was sent. */
-function inOrder(hops: readonly Hop[]): Hop[] {
-  return hops
-    .map((hop) =>
-      hop.actor === 'http' && /^\d{3}$/.test(hop.what)
-        ? { ...hop, offsetMs: hop.offsetMs + (hop.ranMs ?? 0), ranMs: null }
-        : hop,
-    )
-    .toSorted((a, b) => a.offsetMs - b.offsetMs);
-}
-
 /** One request, hop by hop. */
-export function pathView({ id, hops: given, unreachable }: AnswerOf<'path'>, screen: Screen): string[] {
-  const hops = inOrder(given);
+export function pathView({ id, hops, unreachable }: AnswerOf<'path'>, screen: Screen): string[] {
   if (hops.length === 0) return [`no node remembers a request ${printable(id)}.`];
   const times = hops.map(({ offsetMs }) => offsetMs.toFixed(1));
   const width = Math.max(...times.map((time) => time.length));

@@ -35,7 +35,7 @@ export class Output {
   /** One answer: as a document, or as the lines of its view. */
   answer(kind: string, fields: object, view: (screen: Screen) => readonly string[]): void {
     if (this.format === 'text') this.lines(view(this.screen));
-    else this.#out.write(`${JSON.stringify({ kind, v: DOCUMENT_VERSION, ...fields })}\n`);
+    else this.#out.write(`${plainJson({ kind, v: DOCUMENT_VERSION, ...fields })}\n`);
   }
 
   lines(lines: readonly string[]): void {
@@ -51,6 +51,14 @@ export class Output {
     this.say(`${paint(this.#errScreen, 'red', 'bloomctl:')} ${message}`);
     if (advice !== undefined) this.say(`  ${advice}`);
   }
+}
+
+/** JSON without characters that a terminal acts on: those above 0x7e are escaped, too. */
+function plainJson(document: object): string {
+  return JSON.stringify(document).replaceAll(
+    /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** Colour and width of a stream: colour for terminals only, never with NO_COLOR; lines are cut for terminals only. */

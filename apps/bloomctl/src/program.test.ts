@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import { Context } from './context.js';
@@ -70,6 +72,11 @@ describe('the command line', () => {
   });
 });
 
+test('the version is the one of the package', () => {
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'));
+  expect(VERSION).toBe(version);
+});
+
 describe('output', () => {
   const stream = (isTTY: boolean, columns?: number) => ({ write: () => true, isTTY, columns });
 
@@ -88,6 +95,14 @@ describe('output', () => {
     new Output(world, { json: true }).answer('nodes', { asked: 'a@b' }, () => ['text']);
     new Output(world, {}).answer('nodes', { asked: 'a@b' }, () => ['text']);
     expect(world.printed).toEqual({ out: '{"kind":"nodes","v":1,"asked":"a@b"}\ntext\n', err: '' });
+  });
+
+  test('as a document holds nothing that a terminal acts on, and is the same when it is read', () => {
+    const world = testWorld();
+    const id = 'a\u001b[2J\u009b1m\u202e\u2028é会';
+    new Output(world, { json: true }).answer('room', { id }, () => []);
+    expect(world.printed.out).toBe('{"kind":"room","v":1,"id":"a\\u001b[2J\\u009b1m\\u202e\\u2028é会"}\n');
+    expect(JSON.parse(world.printed.out).id).toBe(id);
   });
 });
 

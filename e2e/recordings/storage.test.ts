@@ -182,6 +182,19 @@ whereThereIsFfmpeg('Recordings when something goes wrong', () => {
     expect(Math.abs(first - second)).toBeLessThan(500);
   });
 
+  test('a media worker that dies takes the room, and the recording is complete up to there', async () => {
+    const faults = new URL('../node/support/worker-faults.mjs', import.meta.url);
+    await start({ JF_S3_ENDPOINT: noStore, JF_MEDIA_WORKERS: '1', NODE_OPTIONS: `--import=${faults.href}` });
+    const room = await recordedRoom({ credentials }, 'long.h264', 'long.ogg');
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    process.kill(node!.pid, 'SIGUSR2');
+    await hooks.until('roomCrashed');
+    const tracks = tracksOf(await finishedPart(resources, room));
+    expect(tracks.map(({ type }) => type).toSorted()).toEqual(['audio', 'video']);
+    for (const { path } of tracks) expect(await decodedSeconds(path)).toBeGreaterThan(2);
+    expect((await api.request('GET', '/health')).status).toBe(200);
+  });
+
   test('who subscribes by hand gets the tracks of those, and no others', async () => {
     await start({ JF_S3_ENDPOINT: noStore });
     const room = await recordedRoom({ credentials, subscribeMode: 'manual' }, 'long.ogg', 'long.h264');

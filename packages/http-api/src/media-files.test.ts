@@ -249,6 +249,29 @@ describe('GET /hls/:room_id/:file', () => {
       expect(seen).toEqual([]);
     });
 
+    test('rules for every call hold for these, too: token, request id, CORS, HEAD, slash at the end, odd paths', async () => {
+      const id = 'a-request-id-of-more-than-20';
+      const answer = await api.raw('GET', '/hls/r1/a.m3u8/', { headers: { 'x-request-id': id } });
+      expect(answer).toMatchObject({
+        status: 200,
+        body: 'a.m3u8',
+        headers: { 'x-request-id': id, 'access-control-allow-origin': '*' },
+      });
+      const head = await api.raw('HEAD', '/hls/r1/a.m3u8');
+      expect([head.status, head.body, head.headers['content-length']]).toEqual([200, '', '6']);
+      for (const headers of [{ authorization: 'Bearer x' }, { authorization: ['Bearer x', 'Bearer x'] }]) {
+        expect((await api.raw('GET', '/hls/r1/a.m3u8', { headers })).status).toBe(401);
+      }
+      seen.length = 0;
+      expect((await api.raw('GET', '/hls/r%201/a%2F..%2Fb')).status).toBe(200);
+      expect(seen).toEqual([{ roomId: 'r 1', fileName: 'a/../b', blocking: undefined }]);
+      expect(JSON.parse((await api.raw('GET', '/hls/r1/%zz')).body)).toEqual({ errors: 'Bad Request' });
+      for (const path of ['/hls/r1', '/hls/r1/', '/hls/r1/a/b', '/HLS/r1/a', '/hls//a']) {
+        expect((await api.raw('GET', path)).status).toBe(404);
+      }
+      expect((await api.raw('POST', '/hls/r1/a.m3u8')).status).toBe(404);
+    });
+
     test('refusals of the stream become answers', async () => {
       const cases = [
         ['NOT_FOUND', 404],

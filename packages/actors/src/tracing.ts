@@ -2,8 +2,13 @@ import type { Clock } from './clock.js';
 import type { Trace, TraceEnd, TraceEvent, TraceOptions } from './inspection.js';
 
 const DEFAULT_PER_SECOND = 1_000;
-/** The rate is allowed in portions of this length, so that no clock is read for what is only counted. */
-const PORTION_MS = 100;
+/**
+ * The rate is allowed in portions of this length, so that no clock is read for what is only counted; short ones, so that what is
+ * shown of a flood does not hold up the messages behind it in one go.
+ */
+const PORTION_MS = 10;
+/** What was not used of it is there for a burst. */
+const BURST_MS = 100;
 
 /** What is traced, as the traced actor sees it. */
 export interface Tracer {
@@ -69,6 +74,8 @@ class RunningTrace implements Trace, Tracer {
   readonly #listener: (event: TraceEvent) => void;
   readonly #ended: (end: TraceEnd) => void;
   readonly #portion: number;
+  readonly #portionMs: number;
+  readonly #burst: number;
   #allowed: number;
   #refill: unknown;
   #end: unknown;
@@ -87,7 +94,9 @@ class RunningTrace implements Trace, Tracer {
     this.#ended = ended;
     const perSecond = options.maxPerSecond ?? DEFAULT_PER_SECOND;
     this.#portion = Math.max(1, Math.floor((perSecond * PORTION_MS) / 1_000));
-    this.#allowed = this.#portion;
+    this.#portionMs = (this.#portion * 1_000) / perSecond;
+    this.#burst = Math.max(this.#portion, Math.floor((perSecond * BURST_MS) / 1_000));
+    this.#allowed = this.#burst;
     this.#scheduleRefill();
     this.#end = clock.setTimeout(() => this.#finish('time'), options.withinMs);
   }
@@ -129,9 +138,9 @@ class RunningTrace implements Trace, Tracer {
 
   #scheduleRefill(): void {
     this.#refill = this.#clock.setTimeout(() => {
-      this.#allowed = this.#portion;
+      this.#allowed = Math.min(this.#burst, this.#allowed + this.#portion);
       this.#scheduleRefill();
-    }, PORTION_MS);
+    }, this.#portionMs);
   }
 
   #finish(reason: TraceEnd['reason']): void {

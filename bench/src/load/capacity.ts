@@ -4,6 +4,7 @@ import { figuresAt, row } from './figures.js';
 import { Rooms, type Shape } from './rooms.js';
 
 const ENOUGH = 0.999;
+const TRIES = 3;
 
 /** More and more packets through one worker, until it delivers no longer what it should. */
 export async function capacity(shape: Shape, nodeFlags: string[]): Promise<void> {
@@ -14,12 +15,17 @@ export async function capacity(shape: Shape, nodeFlags: string[]): Promise<void>
     await rooms.open();
     let best = 0;
     let misses = 0;
-    for (let rate = 40_000; rate <= 150_000 && misses < 2; rate += 10_000) {
-      const figures = await figuresAt(rooms, rate, { warmUpMs: 1500, windows: 3, windowMs: 1500 });
-      rows.push(row(figures));
-      process.stderr.write(`${JSON.stringify(rows.at(-1))}\n`);
-      if (figures.delivered >= ENOUGH) best = Math.max(best, figures.packetsPerSecond);
-      else misses += 1;
+    for (let rate = 50_000; rate <= 150_000 && misses < 2; rate += 20_000) {
+      let enough = false;
+      // A hiccup of the machine is not the server's limit: each rate has several tries.
+      for (let attempt = 0; attempt < TRIES && !enough; attempt += 1) {
+        const figures = await figuresAt(rooms, rate, { warmUpMs: 1000, windows: 2, windowMs: 1500 });
+        rows.push(row(figures));
+        process.stderr.write(`${JSON.stringify(rows.at(-1))}\n`);
+        enough = figures.delivered >= ENOUGH;
+        if (enough) best = Math.max(best, figures.packetsPerSecond);
+      }
+      misses = enough ? 0 : misses + 1;
     }
     console.table(rows);
     console.log(`most with >= ${ENOUGH * 100} % delivered: ${best.toFixed(0)} packets/s out of one worker`);

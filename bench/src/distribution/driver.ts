@@ -55,6 +55,7 @@ export class Driver {
       const tag = new ImproperList([atom('alias')], ref);
       this.node.send({ node, name: 'echo' }, tuple(atom('$gen_call'), tuple(this.own, tag), TERM_100), {
         from: this.own,
+        kind: 'query',
       });
       const message = await reply;
       if (!(message instanceof Tuple)) throw new Error(`no reply from ${node}: ${String(message as Atom)}`);

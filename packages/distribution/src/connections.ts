@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Term } from '@bloom/etf';
+import { BusyWait } from './busy-wait.js';
+import type { Clock } from './clock.js';
 import type { Control } from './control.js';
 import type { Identity } from './handshake.js';
 import { type CloseReason, Link, type LinkLimits } from './link.js';
@@ -15,7 +17,8 @@ export interface Connection {
 export interface ConnectionsOptions {
   /** The own node, at its present creation. */
   readonly self: () => Identity;
-  readonly limits: LinkLimits & { readonly maxSignals: number };
+  readonly limits: LinkLimits & { readonly maxSignals: number; readonly busyWaitMs: number };
+  readonly clock: Clock;
   readonly defer: (run: () => void) => void;
   readonly table: ProcessTable;
   readonly guard: (what: string, run: () => void) => void;
@@ -52,7 +55,7 @@ export class Connections {
 
   /** A socket whose peer has proved itself becomes the connection to it, and takes the place of an earlier one. */
   adopt(socket: Socket, peer: Identity, rest: Buffer, dialled: boolean): void {
-    const { self, limits, defer, table, guard, control, closed, up } = this.options;
+    const { self, limits, clock, defer, table, guard, control, closed, up } = this.options;
     const { name: node } = peer;
     this.close(node, 'replaced', 'it connected again');
     const own = self();
@@ -63,6 +66,7 @@ export class Connections {
       wire: socketWire(socket),
       limits,
       defer,
+      wait: new BusyWait(clock, limits.busyWaitMs),
       events: {
         control: (_, message, payload) => control(connection, message, payload),
         closed: (_, reason, detail) => {

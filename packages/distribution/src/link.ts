@@ -1,4 +1,5 @@
 import { Atom, isDecodeError, Pid, type Ref, type Term, TermReader, TermWriter, Tuple } from '@bloom/etf';
+import type { BusyWait } from './busy-wait.js';
 import { type Control, hasPayload, parseControl, reasonIsPayload, write } from './control.js';
 import { FrameTooBig } from './errors.js';
 import { FLAG } from './flags.js';
@@ -71,6 +72,8 @@ export interface LinkOptions {
   readonly events: LinkEvents;
   /** Runs a function once this turn of the event loop is over. */
   readonly defer: (run: () => void) => void;
+  /** Waits for the answers to queries. */
+  readonly wait?: BusyWait;
 }
 
 /** Batches are written when this large, or when the turn is over. */
@@ -150,6 +153,7 @@ export class Link {
   receive(chunk: Buffer): void {
     if (this.over) return;
     this.counters.bytesIn += chunk.length;
+    this.options.wait?.heard();
     const result = this.decoder.push(chunk, this.onFrame);
     if (result === 'too_big') this.close('frame_too_big', `a frame of more than ${this.limits.maxFrameBytes} bytes`);
   }
@@ -226,6 +230,7 @@ export class Link {
   /** Throws NotEncodable or FrameTooBig, in which case nothing was queued. */
   send(to: Pid | string | Ref, message: Term, from: Pid, kind: SendKind): SendResult {
     if (!this.admit(kind)) return 'overflow';
+    if (kind === 'query') this.options.wait?.asked();
     return this.frame((writer) => {
       if (typeof to === 'string') write.sendName(writer, from, to);
       else if (!('id' in to)) write.sendAlias(writer, from, to);

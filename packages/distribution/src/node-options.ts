@@ -47,6 +47,8 @@ export interface NodeLimits extends LinkLimits {
   readonly maxAcceptsPerSecond: number;
   /** Monitors and links per connection. Default 1,000,000. */
   readonly maxSignals: number;
+  /** How long the event loop stays awake for the answer to a query; 0 never. Default 0.2 ms. */
+  readonly busyWaitMs: number;
 }
 
 export const DEFAULT_LIMITS: NodeLimits = {
@@ -57,6 +59,7 @@ export const DEFAULT_LIMITS: NodeLimits = {
   maxPending: 64,
   maxAcceptsPerSecond: 100,
   maxSignals: 1_000_000,
+  busyWaitMs: 0.2,
 };
 
 export interface NodeUp {

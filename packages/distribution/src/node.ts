@@ -147,6 +147,7 @@ export class DistributionNode {
     this.connections = new Connections({
       self: () => this.identity,
       limits: this.limits,
+      clock: this.clock,
       defer: this.flush.defer,
       table: this.table,
       guard: this.faults.guard,

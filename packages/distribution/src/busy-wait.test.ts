@@ -1,0 +1,66 @@
+import { describe, expect, test } from '@jest/globals';
+import { BusyWait } from './busy-wait.js';
+
+function world(longestMs = 0.2) {
+  const turns: (() => void)[] = [];
+  const clock = { time: 5, now: () => clock.time };
+  const wait = new BusyWait(clock, longestMs, (run) => turns.push(run));
+  /** Runs turns until there are none, each of 10 us; how many there were. */
+  const run = (): number => {
+    let count = 0;
+    for (let next = turns.shift(); next !== undefined; next = turns.shift()) {
+      clock.time += 0.01;
+      count += 1;
+      next();
+    }
+    return count;
+  };
+  return { wait, turns, clock, run };
+}
+
+describe('waiting without sleep', () => {
+  test('lasts until the answer is there', () => {
+    const { wait, turns, run } = world();
+    for (let i = 0; i < 100; i++) {
+      wait.asked();
+      expect(turns).toHaveLength(1);
+      wait.heard();
+      expect(run()).toBe(1);
+    }
+  });
+
+  test('lasts no longer than told, and is one for several questions', () => {
+    const { wait, turns, run } = world();
+    for (let i = 0; i < 5; i++) wait.asked();
+    expect(turns).toHaveLength(1);
+    expect(run()).toBeGreaterThanOrEqual(19);
+    expect(run()).toBe(0);
+  });
+
+  test('is given up step by step where answers take longer, and taken up again', () => {
+    const { wait, turns, run } = world();
+    let tried = 0;
+    for (let i = 0; i < 1_000; i++) {
+      wait.asked();
+      if (run() > 0) tried += 1;
+      wait.heard();
+    }
+    expect(tried).toBeLessThan(25);
+    while (turns.length === 0) wait.asked();
+    wait.heard();
+    run();
+    wait.asked();
+    expect(turns).toHaveLength(1);
+  });
+
+  test('can be switched off, and ends with a clock that stands still', () => {
+    const off = world(0);
+    off.wait.asked();
+    expect(off.turns).toEqual([]);
+    const { wait, turns } = world();
+    wait.asked();
+    let count = 0;
+    for (let next = turns.shift(); next !== undefined; next = turns.shift(), count += 1) next();
+    expect(count).toBeLessThan(1_100);
+  });
+});

@@ -3,6 +3,7 @@ import { connectActors, createActorSystem, type ActorSystem, type RemoteActors }
 import { DistributionNode } from '@bloom/distribution';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
+import { requested } from '../room-service.js';
 import { createRooms, type Rooms } from '../rooms.js';
 import { emptyConfig, scriptedSession, TestMedia, TestSocket } from '../testing.js';
 import { ClusterRooms } from './cluster-rooms.js';
@@ -105,6 +106,28 @@ describe('rooms of a cluster over real connections', () => {
     for (const { cluster } of members) {
       await expect(cluster.getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
     }
+  });
+
+  test('a request is known by its id on every node that does something for it', async () => {
+    for (let i = 0; i < 3; i++) {
+      await requested(a.cluster, `create-${i}`).createRoom({ ...emptyConfig, roomId: `room-${i}` });
+    }
+    const at = [0, 1, 2].find((i) => b.own.roomRef(`room-${i}`) !== undefined);
+    const roomId = `room-${at}`;
+    expect(a.cluster.decisions.find((decision) => decision.roomId === roomId)?.requestId).toBe(`create-${at}`);
+    const where = ({ system }: Member, id: string): string[] =>
+      system.hops(id).map((hop) => `${hop.from} -> ${hop.where} ${hop.what}`);
+    expect(where(b, `create-${at}`)).toEqual(
+      expect.arrayContaining([expect.stringMatching(/^a@127.0.0.1 -> .* create$/), 'rooms -> /rooms create']),
+    );
+
+    await requested(a.cluster, 'add').addPeer(roomId, {});
+    expect(where(a, 'add')).toEqual([`null -> directory owner of ${roomId} is b@127.0.0.1`]);
+    expect(where(b, 'add')).toEqual([
+      expect.stringMatching(/^a@127.0.0.1 -> .* serve$/),
+      `rooms -> /rooms/${roomId} addPeer`,
+    ]);
+    expect(where(c, 'add')).toEqual([]);
   });
 
   test('of two that ask two nodes for the same id at the same moment one gets it', async () => {

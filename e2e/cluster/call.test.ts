@@ -15,8 +15,11 @@ function relayAddress(peer: Peer): string {
   return data.integratedTurnServers[0]?.serverAddr ?? 'none';
 }
 
-if (reasonToSkip()) describe.skip('Calls through a node that does not own the room', () => undefined);
-else {
+const title = 'Calls through a node that does not own the room';
+if (reasonToSkip()) {
+  // A file without any test would be a failure.
+  describe.skip(title, () => test.todo('need hosts of their own'));
+} else {
   let cluster: LabCluster;
   let owner: LabNode;
   let other: LabNode;
@@ -33,7 +36,7 @@ else {
     };
   };
 
-  browserSuite('Calls through a node that does not own the room', { node: start }, (stage) => {
+  browserSuite(title, { node: start }, (stage) => {
     afterEach(async () => {
       for (const node of cluster.nodes) if (!node.runs) node.start();
       await cluster.complete();

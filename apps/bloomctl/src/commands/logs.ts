@@ -25,7 +25,7 @@ export function logCommands({ program, run }: Commands): void {
     .option('-f, --follow', 'go on until Ctrl-C')
     .option('--level <level>', 'debug, info, warning, error: these and worse', level, 'debug')
     .option('--match <text>', 'lines that contain it')
-    .option('--limit <n>', 'past lines', whole(1, 1_000), 50)
+    .option('--limit <n>', 'past lines of each node', whole(1, 1_000), 50)
     .action(
       run<{ all?: boolean; follow?: boolean; level: Line['level']; match?: string; limit: number }>(
         async (context, args, { all, follow, level: severity, match = null, limit }) => {

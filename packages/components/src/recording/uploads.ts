@@ -67,7 +67,10 @@ export class Uploads {
       if (name !== MARK_FILE || this.isPending(directory) || this.#ending.signal.aborted) continue;
       if (!(await isOrphan(directory, clock.wallClock()))) continue;
       const mark = await readMark(directory);
-      if (mark === undefined) continue;
+      const isOurs = mark !== undefined && mark.bucket === target?.bucket;
+      if (mark === undefined || (mark.draft === null && !isOurs)) continue;
+      // From now on it is ours: another node that looks now leaves it alone.
+      await touchMark(directory, clock.wallClock());
       const fields = { roomId: basename(dirname(directory)), part: basename(directory) };
       try {
         const files = await recoverPart(directory, mark);
@@ -76,7 +79,7 @@ export class Uploads {
           // There is a report now: this is done once.
           if (files.length > 0) await writeMark(directory, { ...mark, draft: null });
         }
-        if (files.length === 0 || mark.bucket !== target?.bucket) continue;
+        if (files.length === 0 || !isOurs) continue;
         log.info('recording.upload_resumed', fields);
         const part = { directory, roomId: fields.roomId, name: fields.part, files };
         this.add(part, target, mark.prefix, mark.uploadingSince ?? undefined);

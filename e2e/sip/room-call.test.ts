@@ -9,7 +9,7 @@ import { repository } from '../harness/repository.js';
 import { nightly } from '../harness/stage.js';
 import { labUnavailable } from '../hosts/lab.js';
 import { commandOf, cpuSeconds, descendants, PhoneLab, Rooms, until } from './phone-lab.js';
-import { password, peersMissing } from './programs.js';
+import { findProgram, password, peersMissing } from './programs.js';
 import { answers, challengesForEver, hangsUp, holds, refuses, ringsUntilCancelled } from './scenarios.js';
 
 const run = promisify(execFile);
@@ -17,7 +17,7 @@ const run = promisify(execFile);
 // Real programs on a busy machine.
 jest.setTimeout(60_000);
 
-const reason = labUnavailable() ?? peersMissing();
+const reason = labUnavailable() ?? peersMissing() ?? (findProgram('ffmpeg') ? undefined : 'ffmpeg is not installed');
 if (reason) console.warn(`*** SKIPPED: no calls of rooms to real phones here: ${reason}`);
 
 (reason ? describe.skip : describe)('a room and the telephone', () => {

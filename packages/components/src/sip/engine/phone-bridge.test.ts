@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { type CodecName, decodeG711, encodeG711 } from '@bloom/sip';
 import { OpusDecoder, OpusEncoder } from './opus.js';
 import { PhoneBridge, type PhoneFrame } from './phone-bridge.js';
@@ -159,6 +160,20 @@ describe('from the room to the phone', () => {
 });
 
 describe('the mix', () => {
+  test('garbage from the room and from the phone costs nothing but itself', () => {
+    const { bridge: phone } = bridge();
+    phone.setTracks([1]);
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 120 }), fc.nat(0xffff_ffff), fc.boolean(), (bytes, timestamp, opus) => {
+        const codec = opus ? 'opus' : 'PCMA';
+        phone.push(1, timestamp, bytes);
+        if (opus) phone.received(Buffer.from(bytes), codec);
+        return (phone.next('PCMA')?.length ?? 160) === 160;
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
   test('twenty loud voices never wrap around', () => {
     const mix = new RoomMix(8000);
     const ids = Array.from({ length: 20 }, (_, n) => n);

@@ -23,7 +23,7 @@ export interface ChannelOptions extends MediaAddresses {
 const LOOKS = 5;
 const END_MS = 1000;
 /** What is said within that time travels together. */
-const FLUSH_MS = 5;
+const FLUSH_MS = 10;
 const ERROR_TEXT_LIMIT = 2000;
 /** The heap holds buffers of a second, and its collector needs no threads. */
 const NODE_FLAGS = ['--max-old-space-size=64', '--v8-pool-size=0'];

@@ -176,6 +176,7 @@ function relayEvents({ system, remote, self, bus, wantsMetrics }: RelayOptions) 
       metrics: (_state, { report }) => bus.publishMetrics(report, 'remote'),
       interest: (_state, { node, metrics }) => void (metrics ? interested.add(node) : interested.delete(node)),
     },
+    inspect: () => ({ metricsWantedBy: [...interested] }),
   };
   const actor = system.spawn(behaviour, { name: EVENTS_ACTOR, mailbox: { essential: ['notification', 'interest'] } });
   system.register(EVENTS_ACTOR, actor);

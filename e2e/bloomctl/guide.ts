@@ -88,10 +88,10 @@ export function shapeOf(shown: string): string[] {
         .map((line) =>
           line
             .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '#')
-            .replaceAll(/ as bloomctl-\S+/g, ' as #')
+            .replaceAll(/ as b(?:.*…|loomctl-\S+)/g, ' as #')
             // Which node it is depends on who was first.
             .replaceAll(/\b[abc]@/g, '#@')
-            .replaceAll(/\b[\dA-Za-z_-]{20}\b/g, '#')
+            .replaceAll(/(?<![\w-])[\w-]{20}(?![\w-])/g, '#')
             .replaceAll(/[-+]?\d[\d.:]*(?: ?(?:ms|s|min|kB|MB|GB|B|k|M)\b)?/g, '#')
             .replaceAll(/[0-9a-f]{4}…/g, '#')
             .replaceAll(/\s+/g, ' ')

@@ -5,7 +5,7 @@ import type { SinkRef, StreamEnd } from '../protocol/wire.js';
 const MAX_BATCH = 100;
 const MAX_WAITING = 1_000;
 /** What comes within this time after a batch goes with the next one: a call for each item would cost more than the item. */
-const GATHER_MS = 50;
+const GATHER_MS = 100;
 /** A tool that takes nothing for this long is not read by anybody. */
 const TAKE_TIMEOUT_MS = 5_000;
 

@@ -122,7 +122,7 @@ export interface TraceOptions {
   limit: number;
   /** Time after which it ends. */
   withinMs: number;
-  /** Events beyond this are counted only. Default 1,000. */
+  /** Events beyond this are counted only. Default 500. */
   maxPerSecond?: number;
 }
 

@@ -97,7 +97,8 @@ export function shapeOf(shown: string): string[] {
             .replaceAll(/\s+/g, ' ')
             .trim(),
         );
-      // How many lines there are in between depends on the moment.
-      return [lines[0], lines[1] ?? '', lines.at(-1)].join(' | ');
+      // How many lines follow, and with what, depends on the moment; how it ended does not.
+      const end = lines.at(-1) ?? '';
+      return [lines[0], lines[1] ?? '', end.startsWith('exit ') ? end : 'ok'].join(' | ');
     });
 }

@@ -203,9 +203,12 @@ export class Peer {
   }
 
   /** Publishes a picture that flashes each second, and its sound, which beeps half a second later. */
-  async addClapper(): Promise<{ picture: string; sound: string }> {
-    const first = await this.call('createSource', { kind: 'clapper' });
-    const picture = await this.call('addTrack', first);
+  async addClapper(
+    size: { width?: number; height?: number } = {},
+    options: AddTrackOptions = {},
+  ): Promise<{ picture: string; sound: string }> {
+    const first = await this.call('createSource', { kind: 'clapper', ...size });
+    const picture = await this.call('addTrack', first, options);
     return { picture, sound: await this.call('addTrack', first + 1) };
   }
 

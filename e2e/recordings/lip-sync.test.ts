@@ -93,5 +93,26 @@ browserSuite(
         200,
       );
     });
+
+    inTheNight('they stay together when another encoding of the picture is recorded', async () => {
+      const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
+      const large = { width: 960, height: 540 };
+      const { picture, sound } = await ann.addClapper(large, { simulcast: ['l', 'm', 'h'] });
+      await Promise.all([bob.plays(picture), bob.ready(sound)]);
+      const recording = await addComponent(stage.api, room, 'recording', { credentials });
+      const began = performance.now();
+      await delay(8_000);
+      await ann.call('disableEncoding', picture, 'h');
+      const lowerMs = performance.now() - began;
+      await delay(10_000);
+      await stage.api.request('DELETE', `/room/${room}/component/${recording}`);
+
+      const measured = await apartInRecording(await finishedPart(resources, room));
+      // It takes three reports, one a second, to be sure.
+      const settled = measured.filter(({ atMs }) => atMs < lowerMs || atMs > lowerMs + 5_000);
+      expect(settled.filter(({ atMs }) => atMs > lowerMs).length).toBeGreaterThanOrEqual(3);
+      for (const { apartMs } of settled) promise('sound from picture', Math.abs(apartMs), BOUND_MS);
+      for (const { apartMs } of measured) promise('sound from picture right after a change', Math.abs(apartMs), 150);
+    });
   },
 );

@@ -82,11 +82,11 @@ describe('whatever is asked', () => {
         expect(isAnswer(await inspector.subscribe(message as never))).toBe(false);
         inspector.unsubscribe(message.stream);
       }),
-      { numRuns: 5_000 },
+      { numRuns: 2_500 },
     );
-    expect(answered).toBeGreaterThan(100);
+    expect(answered).toBeGreaterThan(50);
     expect(inspector.openStreams).toBe(0);
-  });
+  }, 60_000);
 
   test('as terms of another node, the link stays up and the actor too', async () => {
     const { term } = fc.letrec<{ term: Term }>((tie) => ({

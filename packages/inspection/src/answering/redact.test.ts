@@ -107,7 +107,7 @@ describe('secrets', () => {
       }),
       { numRuns: 10_000 },
     );
-  });
+  }, 60_000);
 });
 
 describe('what is shown', () => {

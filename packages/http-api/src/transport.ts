@@ -15,9 +15,7 @@ const CORS_MAX_AGE = '1728000';
 export function requestIdOf(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
 
-  return typeof given === 'string' && given.length >= 20 && given.length <= 200
-    ? given
-    : newId();
+  return typeof given === 'string' && given.length >= 20 && given.length <= 200 ? given : newId();
 }
 
 const ID_BYTES = 15;

@@ -23,21 +23,22 @@ const folder = mkdtempSync(join(tmpdir(), 'bloom-test-'));
 const totals = { passed: 0, failed: 0, skipped: 0 };
 const skippedTitles = [];
 
-function jest(project, flags) {
+/** Runs tests of a project; undefined: jest itself failed. */
+function report(project, flags) {
   const output = join(folder, `${project}.json`);
-  const result = spawnSync(
+  rmSync(output, { force: true });
+  spawnSync(
     process.execPath,
     [
       '--experimental-vm-modules',
       '--no-warnings',
       join(root, 'node_modules', 'jest', 'bin', 'jest.js'),
+      ...flags,
       '--selectProjects',
       project,
       '--passWithNoTests',
       '--json',
       `--outputFile=${output}`,
-      ...flags,
-      ...rest,
     ],
     {
       cwd: root,
@@ -46,22 +47,41 @@ function jest(project, flags) {
       env: { ...process.env, ...(nightly ? { BLOOM_NIGHTLY: '1' } : {}) },
     },
   );
-  let report;
   try {
-    report = JSON.parse(readFileSync(output, 'utf8'));
+    return JSON.parse(readFileSync(output, 'utf8'));
   } catch {
+    return undefined;
+  }
+}
+
+const hasFailed = (file) => file.status === 'failed' || file.assertionResults.some((a) => a.status === 'failed');
+
+function jest(project, flags) {
+  const first = report(project, [...flags, ...rest]);
+  if (first === undefined) {
     totals.failed += 1;
     return;
   }
-  totals.passed += report.numPassedTests;
-  totals.failed += report.numFailedTests;
-  // A file that could not be loaded has no failed test of its own.
-  for (const file of report.testResults) {
-    if (file.status === 'failed' && file.assertionResults.every((a) => a.status !== 'failed')) totals.failed += 1;
-    for (const a of file.assertionResults) if (a.status === 'pending') skippedTitles.push(a.fullName);
+  // Many files share a process and the machine: what fails in company gets one more try alone, and everybody is told.
+  const again = new Map();
+  for (const { name } of project === 'unit' ? first.testResults.filter(hasFailed) : []) {
+    console.warn(`\n*** FAILED, tried once more alone: ${name}`);
+    const second = report(project, ['--runInBand', '--runTestsByPath', name]);
+    if (second !== undefined) again.set(name, second.testResults[0]);
   }
-  totals.skipped += report.numPendingTests;
-  if (result.status !== 0 && totals.failed === 0) totals.failed += 1;
+  for (const result of first.testResults) {
+    const file = again.get(result.name) ?? result;
+    const failed = file.assertionResults.filter((a) => a.status === 'failed').length;
+    // A file that could not be loaded has no failed test of its own.
+    totals.failed += failed === 0 && hasFailed(file) ? 1 : failed;
+    for (const a of file.assertionResults) {
+      if (a.status === 'passed') totals.passed += 1;
+      if (a.status === 'pending') {
+        totals.skipped += 1;
+        skippedTitles.push(a.fullName);
+      }
+    }
+  }
 }
 
 jest('unit', ['--maxWorkers=2']);

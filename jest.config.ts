@@ -31,7 +31,12 @@ const config: Config = {
   // Two shared cores: a limit is there to end what hangs, not to measure.
   testTimeout: 30_000,
   projects: [
-    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{packages,apps,bench,scripts}/**/*.test.ts'] },
+    {
+      ...shared,
+      displayName: 'unit',
+      testMatch: ['<rootDir>/{packages,apps,bench,scripts}/**/*.test.ts'],
+      setupFiles: ['<rootDir>/scripts/unit-setup.cjs'],
+    },
     {
       ...shared,
       displayName: 'e2e',

@@ -1,4 +1,3 @@
-import './opus-wasm.fixture.js';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { type CodecName, decodeG711, encodeG711 } from '@bloom/sip';

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { Api } from '../harness/api.js';
 import { apiToken, type BloomNode, startNode } from '../harness/bloom-node.js';
 import { receiveWebhooks, type WebhookReceiver } from '../node/support/webhook-receiver.js';
@@ -69,14 +69,16 @@ whereThereIsFfmpeg('Recordings when something goes wrong', () => {
     await sources.film('large.h264', `${film},noise=alls=80:allf=t`, 4, '12M');
     await sources.tone('short.ogg', 440, 2);
     await sources.tone('long.ogg', 440, 30);
+  });
+  beforeEach(async () => {
     hooks = await receiveWebhooks();
   });
   afterEach(async () => {
     await node?.stop();
     node = undefined;
+    await hooks.close();
   });
-  afterAll(async () => {
-    await hooks?.close();
+  afterAll(() => {
     rmSync(resources, { recursive: true, force: true });
   });
 

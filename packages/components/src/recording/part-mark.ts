@@ -9,6 +9,8 @@ import { join } from 'node:path';
 import { REPORT_FILE, reportText, type RecordingReport } from './report.js';
 
 export const MARK_FILE = '.upload.json';
+/** The report until it is whole. */
+const REPORT_DRAFT = `.${REPORT_FILE}.new`;
 export const BEAT_MS = 10_000;
 /** Nobody works on a part whose mark was not touched for so long. */
 export const ORPHAN_MS = 60_000;
@@ -61,22 +63,26 @@ export async function isOrphan(directory: string, unixMs: number): Promise<boole
 }
 
 export async function removeMark(directory: string): Promise<void> {
-  for (const name of [MARK_FILE, `${MARK_FILE}.new`]) {
+  for (const name of [MARK_FILE, `${MARK_FILE}.new`, REPORT_DRAFT]) {
     await rm(join(directory, name), { force: true }).catch(() => undefined);
   }
 }
 
-/** Also where the disk is full: then the report takes the place of the mark, which has its blocks already. */
+/** The whole report or none; also where the disk is full: then it takes the place of the mark, which has its blocks already. */
 export async function writeReport(directory: string, report: RecordingReport): Promise<void> {
   const path = join(directory, REPORT_FILE);
-  const text = reportText(report);
+  const draft = join(directory, REPORT_DRAFT);
   try {
-    await writeFile(path, text);
+    await writeFile(draft, reportText(report));
+    await rename(draft, path);
   } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined);
     const mark = await open(join(directory, MARK_FILE), 'r+').catch(() => undefined);
     if (mark === undefined) throw error;
+    // Without blanks it is not longer than the mark, which holds the same.
+    const text = JSON.stringify(report);
     try {
-      await mark.write(text, 0);
+      await mark.writeFile(text);
       await mark.truncate(Buffer.byteLength(text));
     } finally {
       await mark.close();

@@ -20,6 +20,8 @@ if (missing.length > 0) {
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'bloom-test-'));
+/** Files of a project. */
+const TRIED_AGAIN = 5;
 const totals = { passed: 0, failed: 0, skipped: 0 };
 const skippedTitles = [];
 
@@ -62,11 +64,13 @@ function jest(project, flags) {
     totals.failed += 1;
     return;
   }
-  // Many files share a process and the machine: what fails in company gets one more try alone, and everybody is told.
+  // Many files share a process and the machine: what fails in company gets one more try alone, and everybody is told. When
+  // many fail it is not the company's fault.
   const again = new Map();
-  for (const { name } of project === 'unit' ? first.testResults.filter(hasFailed) : []) {
+  const broken = first.testResults.filter(hasFailed);
+  for (const { name } of broken.length <= TRIED_AGAIN ? broken : []) {
     console.warn(`\n*** FAILED, tried once more alone: ${name}`);
-    const second = report(project, ['--runInBand', '--runTestsByPath', name]);
+    const second = report(project, ['--runInBand', '--forceExit', '--runTestsByPath', name]);
     if (second !== undefined) again.set(name, second.testResults[0]);
   }
   for (const result of first.testResults) {

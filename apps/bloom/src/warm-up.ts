@@ -1,20 +1,11 @@
 import { createActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
-import { createRooms, type PeerSocket, type RoomConfig } from '@bloom/rooms';
+import { createRooms, defaultRoomConfig, type PeerSocket } from '@bloom/rooms';
 import type { MediaEngine, MediaRoom, MediaRoomEvent } from '@bloom/sfu';
 import { createPeerSession } from '@bloom/signaling';
 
 const ROOMS = 4;
 const PEERS = 16;
-
-const config: RoomConfig = {
-  roomId: null,
-  maxPeers: null,
-  videoCodec: null,
-  webhookUrl: null,
-  peerlessPurgeTimeout: null,
-  peerDisconnectedTimeout: null,
-};
 
 /**
  * Lets clients that do not exist join rooms that nobody sees, through the code that real ones will take: a process that
@@ -69,7 +60,7 @@ export async function warmUpRooms(): Promise<number> {
 
   try {
     for (let each = 0; each < ROOMS; each += 1) {
-      const { room } = await rooms.createRoom(config);
+      const { room } = await rooms.createRoom(defaultRoomConfig);
       for (let peer = 0; peer < PEERS; peer += 1) await join(room.id, peer === 0);
       await rooms.deleteRoom(room.id);
     }

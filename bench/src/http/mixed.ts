@@ -8,12 +8,6 @@ import { latencyText, type Result, summary } from './result.js';
 const ROOMS = 100;
 const mebibytes = (bytes: number): number => bytes / 1024 / 1024;
 
-/** Bytes, as the node itself reports them. */
-async function heapUsed({ metricsUrl }: BenchNode): Promise<number> {
-  const text = await (await fetch(metricsUrl)).text();
-  return Number(/^nodejs_heap_size_used_bytes (\S+)/m.exec(text)?.[1]);
-}
-
 /** What the mixed load holds, so that whatever it creates it also removes. */
 class Mix {
   readonly #peers: { roomId: string; peerId: string }[] = [];
@@ -76,6 +70,7 @@ export async function measureMixed(
     const total = rate * seconds;
     const memory: number[] = [];
     const heap: Promise<number>[] = [];
+    const quarter = Math.max(1, Math.floor(seconds / 4));
     const cpuBefore = cpuMicros(node.pid);
     const waitedBefore = waitedMs(node.pid);
     const { latencies, failures, elapsedMs } = await paced({
@@ -84,18 +79,15 @@ export async function measureMixed(
       run: () => mix.next(),
       everySecond: () => {
         memory.push(rss(node.pid));
-        heap.push(heapUsed(node));
+        if (memory.length % quarter === 0 && heap.length < 3) heap.push(node.liveHeap());
       },
     });
     const cores = (cpuMicros(node.pid) - cpuBefore) / (elapsedMs * 1_000);
 
     const waited = (waitedMs(node.pid) - waitedBefore) / elapsedMs;
 
-    const used = await Promise.all(heap);
-    const quarter = Math.max(1, Math.floor(used.length / 4));
-    // What is left after a collection, as far as one was sampled: between two of them the heap only grows.
-    const before = mebibytes(Math.min(...used.slice(quarter, 2 * quarter)));
-    const after = mebibytes(Math.min(...used.slice(-quarter)));
+    const live = (await Promise.all([...heap, node.liveHeap()])).map(mebibytes);
+    const [before = Number.NaN, after = Number.NaN] = [live[1], live[3]];
     const residentMiB = [memory.slice(quarter, 2 * quarter), memory.slice(-quarter)].map((part) =>
       mebibytes(Math.max(...part)).toFixed(0),
     );
@@ -110,9 +102,9 @@ export async function measureMixed(
         met: times.p99 < 50 && failures.length === 0,
       },
       {
-        what: 'memory of the node, second and last quarter',
+        what: 'memory of the node by quarters, second against last',
         values: { beforeMiB: before, afterMiB: after, grownMiB: after - before },
-        measured: `heap at its lowest ${before.toFixed(1)} and ${after.toFixed(1)} MiB; resident at most ${residentMiB.join(' and ')} MiB`,
+        measured: `heap without garbage at the end of each ${live.map((each) => each.toFixed(1)).join(', ')} MiB; resident at most ${residentMiB.join(' and ')} MiB`,
         target: 'flat: heap below 5 MiB more',
         met: after - before < 5,
       },

@@ -2,10 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ServerProcess } from '../sfu/process.js';
 
-const main = join(dirname(fileURLToPath(import.meta.url)), '../../../apps/bloom/dist/main.js');
+const here = dirname(fileURLToPath(import.meta.url));
+const main = join(here, '../../../apps/bloom/dist/main.js');
+const flags = ['--expose-gc', `--import=${pathToFileURL(join(here, 'collect-on-signal.js'))}`];
 
 export const address = '127.0.0.1';
 export const token = 'development';
@@ -18,6 +21,8 @@ export interface BenchNode {
   readonly resources: string;
   /** How the process ended and what it printed last; undefined while it runs. */
   ended(): string | undefined;
+  /** Bytes that the main thread's heap holds once all garbage is collected. */
+  liveHeap(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -36,7 +41,7 @@ export async function startBenchNode(
 ): Promise<BenchNode> {
   const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-http-'));
   const [port, metricsPort] = [await freePort(), await freePort()];
-  const node = [process.execPath, '--max-semi-space-size=64', '--single-threaded-gc', main];
+  const node = [process.execPath, '--max-semi-space-size=64', '--single-threaded-gc', ...flags, main];
   const [program = '', ...args] = core === undefined ? node : ['taskset', '-c', String(core), ...node];
   const server = new ServerProcess(program, args, {
     cwd: resources,
@@ -55,14 +60,25 @@ export async function startBenchNode(
   });
   await server.until(async () => (await fetch(`http://${address}:${port}/health`)).status === 401);
 
+  const metricsUrl = `http://${address}:${metricsPort}/metrics`;
+
   return {
     port,
-    metricsUrl: `http://${address}:${metricsPort}/metrics`,
+    metricsUrl,
     pid: server.pid,
     resources,
     ended: () => {
       const { exitCode, signalCode } = server.child;
       return exitCode === null && signalCode === null ? undefined : `${exitCode ?? signalCode}\n${server.output}`;
+    },
+    liveHeap: async () => {
+      // What weak references and finalizers held goes with the second one.
+      for (let round = 0; round < 2; round += 1) {
+        process.kill(server.pid, 'SIGUSR2');
+        await delay(100);
+      }
+      const text = await (await fetch(metricsUrl)).text();
+      return Number(/^nodejs_heap_size_used_bytes (\S+)/m.exec(text)?.[1]);
     },
     stop: async () => {
       await server.stop();

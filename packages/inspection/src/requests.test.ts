@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Behaviour } from '@bloom/actors';
 import type { PortMapperServer } from '@bloom/port-mapper';
+import { defaultRoomConfig } from '@bloom/rooms';
 import { InspectionError, loadSchemas, type RequestFields, type RequestKind } from './index.js';
 import {
   COOKIE,
   joinRoom,
-  roomConfig,
   SECRET,
   startMapper,
   startMember,
@@ -248,7 +248,11 @@ describe('requests', () => {
 
   describe('rooms', () => {
     test('of all nodes are found, with their peers, whoever is asked', async () => {
-      const { room } = await b.rooms.createRoom({ ...roomConfig, roomId: 'kitchen', webhookUrl: 'http://u:p@h/x?k=1' });
+      const { room } = await b.rooms.createRoom({
+        ...defaultRoomConfig,
+        roomId: 'kitchen',
+        webhookUrl: 'http://u:p@h/x?k=1',
+      });
       const ann = await joinRoom(b, room.id);
       ann.act({
         type: 'publish',
@@ -292,7 +296,7 @@ describe('requests', () => {
     });
 
     test('are explained by the node that placed them', async () => {
-      const { room } = await b.cluster.createRoom({ ...roomConfig, roomId: 'attic' });
+      const { room } = await b.cluster.createRoom({ ...defaultRoomConfig, roomId: 'attic' });
       const { answer } = await ask('placement-explain', { room: room.id });
       expect(answer).toMatchObject({ room: 'attic', asked: b.name, policy: 'least-loaded', conflicts: [] });
       expect(answer.nodes.map(({ node }) => node).toSorted()).toEqual([a.name, b.name]);

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ActorRef, Behaviour } from '@bloom/actors';
 import type { PortMapperServer } from '@bloom/port-mapper';
+import { defaultRoomConfig } from '@bloom/rooms';
 import { loadSchemas, type ItemOf, type OpenStream, type StreamFields, type StreamKind } from './index.js';
 import {
   joinRoom,
-  roomConfig,
   startMapper,
   startMember,
   startTool,
@@ -196,7 +196,7 @@ describe('streams', () => {
   });
 
   test('a capture begins with the header of a file, and ends with its time or the peer', async () => {
-    const { room } = await b.rooms.createRoom({ ...roomConfig, roomId: 'kitchen' });
+    const { room } = await b.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     const peer = await joinRoom(b, room.id);
     const { stream, items } = await collect('pcap', { room: room.id, peer: peer.id, withinMs: 200 });
     expect(stream.node).toBe(b.name);

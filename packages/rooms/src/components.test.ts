@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Component, ComponentHost, ComponentKind } from './component-kind.js';
-import { RoomError } from './room-service.js';
-import { emptyConfig, testNode, videoTrack, type TestNode } from './testing.js';
+import { defaultRoomConfig, RoomError } from './room-service.js';
+import { testNode, videoTrack, type TestNode } from './testing.js';
 
 let node: TestNode;
 let hosts: ComponentHost[];
@@ -57,8 +57,8 @@ beforeEach(async () => {
       ),
     ],
   });
-  await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen', videoCodec: 'h264' });
-  await node.rooms.createRoom({ ...emptyConfig, roomId: 'any' });
+  await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen', videoCodec: 'h264' });
+  await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'any' });
   node.news();
 });
 afterEach(() => node.close());
@@ -230,7 +230,7 @@ describe('a component that receives', () => {
     told = [];
     await node.close();
     node = testNode({ componentKinds: [recording(), player()] });
-    await node.rooms.createRoom({ ...emptyConfig, roomId: 'hall' });
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
   });
 
   test('gets every track of the room in auto mode, those of others with what it is told when it starts', async () => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { emptyConfig, testNode, TestSocket, videoTrack, type TestNode, type TestPeer } from './testing.js';
+import { defaultRoomConfig } from './room-service.js';
+import { testNode, TestSocket, videoTrack, type TestNode, type TestPeer } from './testing.js';
 
 let node: TestNode;
 
@@ -8,8 +9,8 @@ beforeEach(() => {
 });
 afterEach(() => node.close());
 
-async function room(config: Partial<typeof emptyConfig> = {}): Promise<void> {
-  await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen', ...config });
+async function room(config: Partial<typeof defaultRoomConfig> = {}): Promise<void> {
+  await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen', ...config });
   node.news();
 }
 
@@ -19,7 +20,7 @@ async function exists(): Promise<boolean> {
 
 describe('a room', () => {
   test('is announced when it is created', async () => {
-    await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen' });
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
 
     expect(node.news()).toEqual(['roomCreated']);
   });
@@ -138,7 +139,7 @@ describe('a room', () => {
 
   test('whose actor fails has crashed as well, and no other room notices', async () => {
     await room();
-    await node.rooms.createRoom({ ...emptyConfig, roomId: 'garden' });
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'garden' });
     const ann = await node.join('kitchen');
     const bob = await node.join('garden');
     node.news();
@@ -155,7 +156,7 @@ describe('a room', () => {
   test('frees its id at once', async () => {
     await room();
     await node.rooms.deleteRoom('kitchen');
-    await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen' });
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     await node.system.idle();
 
     expect(node.news()).toEqual(['roomDeleted', 'roomCreated']);

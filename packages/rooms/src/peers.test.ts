@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { emptyConfig, negotiation, testNode, TestSocket, videoTrack, type TestNode, type TestPeer } from './testing.js';
+import { defaultRoomConfig } from './room-service.js';
+import { negotiation, testNode, TestSocket, videoTrack, type TestNode, type TestPeer } from './testing.js';
 
 let node: TestNode;
 
 beforeEach(async () => {
   node = testNode();
-  await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen' });
+  await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
 });
 afterEach(() => node.close());
 
@@ -300,7 +301,7 @@ describe('load', () => {
     expect(load()).toBe(6);
     await ann.act({ type: 'leave' });
     expect(load()).toBe(1);
-    await node.rooms.createRoom({ ...emptyConfig });
+    await node.rooms.createRoom({ ...defaultRoomConfig });
     expect(node.rooms.load()).toEqual({ forwardedTracks: 1, rooms: 2 });
     await node.rooms.deleteRoom('kitchen');
     expect(node.rooms.load()).toEqual({ forwardedTracks: 0, rooms: 1 });

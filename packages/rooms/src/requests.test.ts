@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger, type Logger } from '@bloom/log';
 import type { Component, ComponentHost, ComponentKind } from './component-kind.js';
-import { requested } from './room-service.js';
-import { emptyConfig, testNode, videoTrack, type TestNode } from './testing.js';
+import { defaultRoomConfig, requested } from './room-service.js';
+import { testNode, videoTrack, type TestNode } from './testing.js';
 
 let host: ComponentHost | undefined;
 const components: ComponentKind = {
@@ -35,7 +35,7 @@ const where = (requestId: string): string[] =>
 describe('the id of a request', () => {
   test('is known to what it brings about: messages, notifications, lines of the log', async () => {
     const rooms = requested(node.rooms, 'r1');
-    await rooms.createRoom({ ...emptyConfig, roomId: 'kitchen' });
+    await rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     const { peer } = await requested(node.rooms, 'r2').addPeer('kitchen', {});
     await requested(node.rooms, 'r3').addComponent('kitchen', 'file', {});
     await node.rooms.addPeer('kitchen', {});
@@ -58,7 +58,7 @@ describe('the id of a request', () => {
   });
 
   test('is forgotten by what goes on afterwards', async () => {
-    await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen' });
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     await requested(node.rooms, 'r1').addComponent('kitchen', 'file', {});
     host?.report({ do: 'publish', tracks: [videoTrack('t1')] });
     host?.log.warn('file.slow');
@@ -69,7 +69,7 @@ describe('the id of a request', () => {
   });
 
   test('is one of its own for each thing that a client says, and goes through room and peers', async () => {
-    await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen' });
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     const ann = await node.join('kitchen');
     await node.join('kitchen');
     const before = node.requestIds.length;
@@ -89,7 +89,11 @@ describe('the id of a request', () => {
 
 describe('an inspected', () => {
   test('room shows peers, tracks and components, and no secret of its webhook', async () => {
-    const config = { ...emptyConfig, roomId: 'kitchen', webhookUrl: 'https://user:pass@hooks.example/in?key=secret' };
+    const config = {
+      ...defaultRoomConfig,
+      roomId: 'kitchen',
+      webhookUrl: 'https://user:pass@hooks.example/in?key=secret',
+    };
     await node.rooms.createRoom(config);
     const ann = await node.join('kitchen', { name: 'Ann' });
     await ann.act({ type: 'publish', tracks: [videoTrack('t1', { encodings: ['h', 'l'] })] });
@@ -131,7 +135,7 @@ describe('an inspected', () => {
   });
 
   test('peer and socket show their connection, and no description', async () => {
-    await node.rooms.createRoom({ ...emptyConfig, roomId: 'kitchen' });
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     const ann = await node.join('kitchen');
     await ann.act({ type: 'setTimer', name: 'ice', ms: 5_000 });
     const peer = node.system.at('/rooms/kitchen/peers/p1');

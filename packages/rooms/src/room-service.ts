@@ -14,6 +14,16 @@ export interface RoomConfig {
   peerDisconnectedTimeout: number | null;
 }
 
+/** A room about which nobody asks for anything. */
+export const defaultRoomConfig: RoomConfig = {
+  roomId: null,
+  maxPeers: null,
+  videoCodec: null,
+  webhookUrl: null,
+  peerlessPurgeTimeout: null,
+  peerDisconnectedTimeout: null,
+};
+
 export interface TrackView {
   id: string;
   type: 'audio' | 'video';

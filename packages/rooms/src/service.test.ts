@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { emptyConfig, testNode, TestSocket, type TestNode } from './testing.js';
+import { defaultRoomConfig } from './room-service.js';
+import { testNode, TestSocket, type TestNode } from './testing.js';
 import { issuePeerToken } from './peer-token.js';
 
 let node: TestNode;
@@ -9,16 +10,16 @@ beforeEach(() => {
 });
 afterEach(() => node.close());
 
-const kitchen = { ...emptyConfig, roomId: 'kitchen' };
+const kitchen = { ...defaultRoomConfig, roomId: 'kitchen' };
 
 describe('creating rooms', () => {
   test('generates an id when none is given, and shows it in the config as well', async () => {
-    const { room, address } = await node.rooms.createRoom({ ...emptyConfig, maxPeers: 3, videoCodec: 'vp8' });
+    const { room, address } = await node.rooms.createRoom({ ...defaultRoomConfig, maxPeers: 3, videoCodec: 'vp8' });
 
     expect(address).toBe('sfu.example:5002');
     expect(room).toEqual({
       id: 'p1',
-      config: { ...emptyConfig, roomId: 'p1', maxPeers: 3, videoCodec: 'vp8' },
+      config: { ...defaultRoomConfig, roomId: 'p1', maxPeers: 3, videoCodec: 'vp8' },
       components: [],
       peers: [],
     });
@@ -50,16 +51,16 @@ describe('creating rooms', () => {
     await node.rooms.createRoom(kitchen);
     const ann = await node.join('kitchen');
     node.rooms.drain();
-    await expect(node.rooms.createRoom(emptyConfig)).rejects.toMatchObject({ code: 'DRAINING' });
+    await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
     await ann.act({ type: 'setMetadata', metadata: 1 });
     node.rooms.undrain();
-    await node.rooms.createRoom({ ...emptyConfig, roomId: 'hall' });
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
     await node.rooms.deleteRoom('hall');
     node.news();
     // The end of the node is no matter of opinion.
     node.rooms.drain(true);
     node.rooms.undrain();
-    await expect(node.rooms.createRoom(emptyConfig)).rejects.toMatchObject({ code: 'DRAINING' });
+    await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
     await node.rooms.deleteAll();
 
     expect(node.news()).toEqual(['peerDisconnected p1', 'peerDeleted p1', 'roomDeleted']);
@@ -122,7 +123,7 @@ describe('adding peers', () => {
 
   test('stops at the limit, which counts peers whether connected or not, and 0 admits nobody', async () => {
     await node.rooms.createRoom({ ...kitchen, maxPeers: 2 });
-    await node.rooms.createRoom({ ...emptyConfig, roomId: 'safe', maxPeers: 0 });
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'safe', maxPeers: 0 });
     await node.rooms.addPeer('kitchen', {});
     await node.join('kitchen');
 
@@ -217,7 +218,7 @@ describe('attaching sockets', () => {
 describe('reports', () => {
   test('list rooms with connected peers, with or without media', async () => {
     await node.rooms.createRoom(kitchen);
-    await node.rooms.createRoom({ ...emptyConfig, roomId: 'empty' });
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'empty' });
     await node.rooms.addPeer('kitchen', {});
     expect(await node.rooms.reports()).toEqual([]);
     await node.join('kitchen', { name: 'Bob' });

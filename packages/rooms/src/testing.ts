@@ -5,7 +5,7 @@ import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation } from '@bloom/sfu';
 import type { ComponentKind } from './component-kind.js';
 import type { CreatePeerSession, EndpointTrack, PeerSession, SessionAction, SessionInput } from './peer-session.js';
-import type { PeerSocket, RoomConfig } from './room-service.js';
+import type { PeerSocket } from './room-service.js';
 import { createRooms, type Rooms } from './rooms.js';
 
 export class TestMedia implements MediaEngine {
@@ -111,15 +111,6 @@ export class TestSocket implements PeerSocket {
 export function videoTrack(trackId: string, more: Partial<EndpointTrack> = {}): EndpointTrack {
   return { trackId, kind: 'video', codec: 'h264', metadata: null, encodings: [], disabledEncodings: [], ...more };
 }
-
-export const emptyConfig: RoomConfig = {
-  roomId: null,
-  maxPeers: null,
-  videoCodec: null,
-  webhookUrl: null,
-  peerlessPurgeTimeout: null,
-  peerDisconnectedTimeout: null,
-};
 
 /** `trackRemoved ann/t1`: what happened to whom. */
 export function say(notification: Notification): string {

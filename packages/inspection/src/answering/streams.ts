@@ -52,6 +52,20 @@ export class Stream {
     this.#unwatch = system.monitor(sink, () => this.#finish('lost', null));
   }
 
+  /** Does something every `everyMs`, never twice at once; a fault ends the stream. Answers with the way to stop it. */
+  repeat(everyMs: number, task: () => Promise<void>): () => void {
+    let running = false;
+    const timer = setInterval(() => {
+      if (running) return;
+      running = true;
+      task()
+        .catch((error: unknown) => this.end('failed', (error as Error).message))
+        .finally(() => (running = false));
+    }, everyMs).unref();
+
+    return () => clearInterval(timer);
+  }
+
   /** What stops the producer, which is going by now. */
   runs(stop: () => void): void {
     if (this.open) this.#stopSource = stop;

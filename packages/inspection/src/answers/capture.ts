@@ -22,7 +22,6 @@ export function captureProducers({ rooms, self, log }: InspectionSources): Produ
       stream.push({ bytes: fileHeader() });
       let packets = 0;
       let dropped = 0;
-      let reading = false;
 
       const read = async (): Promise<void> => {
         const [captured, ends] = [await media.capturePackets(peer), await endsOf(media, peer)];
@@ -42,16 +41,10 @@ export function captureProducers({ rooms, self, log }: InspectionSources): Produ
         if (pieces.length > 0) await stream.write({ bytes: Buffer.concat(pieces) });
         if (packets >= limit) stream.end('limit');
       };
-      const timer = setInterval(() => {
-        if (reading) return;
-        reading = true;
-        read()
-          .catch((error: unknown) => stream.end('failed', (error as Error).message))
-          .finally(() => (reading = false));
-      }, READ_EVERY_MS);
+      const stop = stream.repeat(READ_EVERY_MS, read);
 
       return () => {
-        clearInterval(timer);
+        stop();
         media.capturePackets(peer, true).catch(() => undefined);
       };
     },

@@ -111,17 +111,10 @@ export function processProducers({ sources, figures, now }: ProcessAnswersOption
         before = after;
         stream.push(item);
       };
-      let taking = false;
-      const timer = setInterval(() => {
-        if (taking) return;
-        taking = true;
-        take()
-          .catch((error: unknown) => stream.end('failed', (error as Error).message))
-          .finally(() => (taking = false));
-      }, everyMs).unref();
+      const stop = stream.repeat(everyMs, take);
 
       return () => {
-        clearInterval(timer);
+        stop();
         meter.close();
       };
     },

@@ -10,7 +10,6 @@ import {
   followMembers,
   type ComponentKind,
   type CreatePeerSession,
-  type RoomConfig,
   type Rooms,
   type SessionAction,
 } from '@bloom/rooms';
@@ -150,15 +149,6 @@ export async function startTool(asked: Member, mapper: { port: number }, alive =
 
   return { name, system, remote, node, client, stop };
 }
-
-export const roomConfig: RoomConfig = {
-  roomId: null,
-  maxPeers: null,
-  videoCodec: null,
-  webhookUrl: null,
-  peerlessPurgeTimeout: null,
-  peerDisconnectedTimeout: null,
-};
 
 /** A client in a room that does what it is told. */
 export async function joinRoom(

@@ -8,15 +8,6 @@ import { ClusterRooms } from './cluster-rooms.js';
 import type { RoomConflict } from './directory.js';
 import { NODE_ACTOR, type OwnRooms } from './node-actor.js';
 
-export const anyRoom: RoomConfig = {
-  roomId: null,
-  maxPeers: null,
-  videoCodec: null,
-  webhookUrl: null,
-  peerlessPurgeTimeout: null,
-  peerDisconnectedTimeout: null,
-};
-
 /** A node's own rooms, as far as placement and directory care: they exist, and carry tracks. */
 class FixtureRooms {
   readonly rooms = new Map<string, RoomView>();

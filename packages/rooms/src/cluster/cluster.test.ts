@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { anyRoom, TestCluster } from './cluster.fixture.js';
+import { TestCluster } from './cluster.fixture.js';
+import { defaultRoomConfig } from '../room-service.js';
 import { Directory } from './directory.js';
 import { rankByLoad, type LoadSample } from './load.js';
 import { issuePeerToken } from '../peer-token.js';
@@ -16,7 +17,7 @@ const namedFor = (home: string): string => {
 };
 const spread = () => cluster.nodes.map(({ own }) => own.rooms.size);
 const create = (node: string, roomId: string | null = null) =>
-  cluster.node(node).cluster.createRoom({ ...anyRoom, roomId });
+  cluster.node(node).cluster.createRoom({ ...defaultRoomConfig, roomId });
 
 describe('the choice of a node', () => {
   const sample = (node: string, forwardedTracks: number, rooms: number, draining = false): LoadSample => ({

@@ -3,9 +3,9 @@ import { connectActors, createActorSystem, type ActorSystem, type RemoteActors }
 import { DistributionNode } from '@bloom/distribution';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
-import { requested } from '../room-service.js';
+import { defaultRoomConfig, requested } from '../room-service.js';
 import { createRooms, type Rooms } from '../rooms.js';
-import { emptyConfig, scriptedSession, TestMedia, TestSocket } from '../testing.js';
+import { scriptedSession, TestMedia, TestSocket } from '../testing.js';
 import { ClusterRooms } from './cluster-rooms.js';
 import { createClusterPort, followMembers } from './distributed-port.js';
 
@@ -87,7 +87,7 @@ describe('rooms of a cluster over real connections', () => {
 
   test('rooms created through one node spread over all of them', async () => {
     const addresses: string[] = [];
-    for (let i = 0; i < 6; i++) addresses.push((await a.cluster.createRoom(emptyConfig)).address);
+    for (let i = 0; i < 6; i++) addresses.push((await a.cluster.createRoom(defaultRoomConfig)).address);
     for (const { own } of members) expect(own.views().length).toBe(2);
     expect(new Set(addresses)).toEqual(new Set(['a.example:5002', 'b.example:5002', 'c.example:5002']));
     const { rooms, unreachable } = await b.cluster.listRooms('cluster');
@@ -95,7 +95,7 @@ describe('rooms of a cluster over real connections', () => {
   });
 
   test('any node answers for any room', async () => {
-    const { room } = await a.cluster.createRoom({ ...emptyConfig, roomId: 'kitchen', maxPeers: 1 });
+    const { room } = await a.cluster.createRoom({ ...defaultRoomConfig, roomId: 'kitchen', maxPeers: 1 });
     expect(room.id).toBe('kitchen');
     for (const { cluster } of members) {
       expect(await cluster.getRoom('kitchen')).toMatchObject({ id: 'kitchen', config: { maxPeers: 1 } });
@@ -110,7 +110,7 @@ describe('rooms of a cluster over real connections', () => {
 
   test('a request is known by its id on every node that does something for it', async () => {
     for (let i = 0; i < 3; i++) {
-      await requested(a.cluster, `create-${i}`).createRoom({ ...emptyConfig, roomId: `room-${i}` });
+      await requested(a.cluster, `create-${i}`).createRoom({ ...defaultRoomConfig, roomId: `room-${i}` });
     }
     const at = [0, 1, 2].find((i) => b.own.roomRef(`room-${i}`) !== undefined);
     const roomId = `room-${at}`;
@@ -132,7 +132,7 @@ describe('rooms of a cluster over real connections', () => {
 
   test('of two that ask two nodes for the same id at the same moment one gets it', async () => {
     for (let round = 0; round < 10; round++) {
-      const config = { ...emptyConfig, roomId: `room-${round}` };
+      const config = { ...defaultRoomConfig, roomId: `room-${round}` };
       const both = await Promise.allSettled([b.cluster.createRoom(config), c.cluster.createRoom(config)]);
       expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
     }
@@ -146,7 +146,7 @@ describe('rooms of a cluster over real connections', () => {
     let attached: { receive: (text: string) => void; detach: () => void };
 
     beforeEach(async () => {
-      await a.cluster.createRoom({ ...emptyConfig, roomId: 'hall' });
+      await a.cluster.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
       owner = members.find(({ own }) => own.views().length === 1) as Member;
       elsewhere = members.find((member) => member !== owner) as Member;
       ({ token } = await a.cluster.addPeer('hall', {}));
@@ -203,13 +203,13 @@ describe('rooms of a cluster over real connections', () => {
   });
 
   test('a node that stopped takes its rooms with it, and the others go on', async () => {
-    for (let i = 0; i < 3; i++) await a.cluster.createRoom({ ...emptyConfig, roomId: `r${i}` });
+    for (let i = 0; i < 3; i++) await a.cluster.createRoom({ ...defaultRoomConfig, roomId: `r${i}` });
     const gone = b.own.views()[0]?.id as string;
     await b.stop();
     await until(() => a.node.nodes().length === 1 && c.node.nodes().length === 1);
     await expect(a.cluster.getRoom(gone)).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
     expect((await a.cluster.listRooms('cluster')).rooms.length).toBe(2);
-    expect((await c.cluster.createRoom(emptyConfig)).address).not.toBe('b.example:5002');
+    expect((await c.cluster.createRoom(defaultRoomConfig)).address).not.toBe('b.example:5002');
   });
 
   test('tools and foreign nodes are no members', async () => {

@@ -1,8 +1,9 @@
-import type { CodecContext, Frame, Packet, SoftwareScaleContext } from 'node-av/lib';
+import type { CodecContext, Frame, Packet } from 'node-av/lib';
 import type { EngineUnit } from './engine-protocol.js';
 import type { Canvas } from './canvas.js';
 import { fitInto, type Tile } from './layout.js';
 import type { Native } from './native.js';
+import { openDecoder, PictureScaler } from './pictures.js';
 
 /** Pictures that wait to be decoded: more means that decoding does not keep up. */
 const MAX_QUEUE = 90;
@@ -30,9 +31,7 @@ export class VideoSource {
   private waitsForKey = true;
   private askedMs = Number.NEGATIVE_INFINITY;
   private newestMs = 0;
-  private scaler: SoftwareScaleContext | undefined;
-  private scaled: Frame | undefined;
-  private scaledFor = '';
+  private readonly scaler: PictureScaler;
   private drawnAt = '';
 
   constructor(
@@ -40,6 +39,7 @@ export class VideoSource {
     private readonly wantKeyFrame: () => void,
   ) {
     const { lib } = native;
+    this.scaler = new PictureScaler(native, 'SWS_BILINEAR');
     this.packet = new lib.Packet();
     this.packet.alloc();
     [this.picture, this.spare] = [new lib.Frame(), new lib.Frame()];
@@ -76,20 +76,19 @@ export class VideoSource {
     if (!this.changed && this.drawnAt === layout) return;
     const { width, height } = this.picture;
     const target = fitInto({ width, height }, tile);
-    const key = `${width}x${height}/${this.picture.format}>${target.width}x${target.height}`;
-    if (key !== this.scaledFor) this.prepareScaling(target, key);
-    if (this.scaler!.scaleFrameSync(this.scaled!, this.picture) < 0) return;
+    this.scaler.prepare(this.picture, target);
+    const scaled = this.scaler.scale(this.picture);
+    if (scaled === undefined) return;
     // The bars around a picture of another shape have what was there before.
     if (this.drawnAt !== layout) canvas.clear(tile);
-    canvas.copy(this.scaled!, target);
+    canvas.copy(scaled, target);
     this.changed = false;
     this.drawnAt = layout;
   }
 
   close(): void {
     this.decoder?.freeContext();
-    this.scaler?.freeContext();
-    this.scaled?.free();
+    this.scaler.close();
     this.picture.free();
     this.spare.free();
     this.packet.free();
@@ -118,37 +117,8 @@ export class VideoSource {
   }
 
   private openDecoder(codec: EngineUnit['codec']): void {
-    const { lib, constants } = this.native;
     this.decoder?.freeContext();
-    const decoder = new lib.CodecContext();
-    const found = lib.Codec.findDecoderByName(codec === 'vp8' ? constants.FF_DECODER_VP8 : constants.FF_DECODER_H264);
-    decoder.allocContext3(found);
-    decoder.threadCount = 1;
-    decoder.setFlags(constants.AV_CODEC_FLAG_LOW_DELAY);
-    const opened = decoder.open2Sync(found, null);
-    if (opened < 0) throw new Error(`the decoder of ${codec} does not open: ${opened}`);
-    this.decoder = decoder;
+    this.decoder = openDecoder(this.native, codec);
     this.codec = codec;
-  }
-
-  private prepareScaling(target: Tile, key: string): void {
-    const { lib, constants } = this.native;
-    this.scaler?.freeContext();
-    this.scaled?.free();
-    const { width, height, format } = this.picture;
-    const format420 = constants.AV_PIX_FMT_YUV420P;
-    const scaler = new lib.SoftwareScaleContext();
-    const source = format as typeof format420;
-    scaler.getContext(width, height, source, target.width, target.height, format420, constants.SWS_BILINEAR);
-    const scaled = new lib.Frame();
-    scaled.alloc();
-    scaled.format = format420;
-    // Vector code may write past the end of a row: never straight into the canvas.
-    scaled.width = target.width;
-    scaled.height = target.height;
-    if (scaled.getBuffer(64) < 0) throw new Error(`no memory for a tile of ${target.width}x${target.height}`);
-    this.scaler = scaler;
-    this.scaled = scaled;
-    this.scaledFor = key;
   }
 }

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { RTCPeerConnection, RTCRtpCodecParameters } from 'werift';
 import WebSocket from 'ws';
 import { Publisher } from '../../bench/src/sfu/client.js';
-import { signal } from '../../bench/src/sfu/servers/bloom.js';
+import { signal } from '../../bench/src/sfu/servers/bloom-clients.js';
 import { freeTcpPort } from '../harness/free-ports.js';
 import { repository } from '../harness/repository.js';
 

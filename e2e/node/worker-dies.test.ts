@@ -4,7 +4,7 @@ import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
 import { RTCPeerConnection, RTCRtpCodecParameters } from 'werift';
 import WebSocket from 'ws';
 import { Publisher } from '../../bench/src/sfu/client.js';
-import { signal } from '../../bench/src/sfu/servers/bloom.js';
+import { signal } from '../../bench/src/sfu/servers/bloom-clients.js';
 import { CheckedApi } from './support/checked-api.js';
 import { type Node, startProgram } from './support/program.js';
 import { receiveWebhooks, type WebhookReceiver } from './support/webhook-receiver.js';

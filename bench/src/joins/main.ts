@@ -34,7 +34,7 @@ const server = await bloom({
 const connections: ReturnType<typeof connection>[] = [];
 const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
 const cpu = () => threadCpu(server.pid, names);
-const REST_MS = 1000;
+const REST_MS = 4000;
 
 /** CPU that those who have joined cost by being there, per millisecond. */
 async function atRest(): Promise<ThreadCpu> {

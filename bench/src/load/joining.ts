@@ -1,11 +1,13 @@
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connection } from '../sfu/client.js';
+import { Worker } from 'node:worker_threads';
 import { quantile } from '../sfu/measure.js';
 import { bloom } from '../sfu/servers/bloom.js';
 import { figuresAt, row } from './figures.js';
-import { Rooms, type Shape, sleep } from './rooms.js';
+import type { CrowdOptions } from './crowd.js';
+import { Rooms, type Shape } from './rooms.js';
 
 const JOINS_PER_SECOND = 5;
 
@@ -20,25 +22,16 @@ export async function joining(shape: Shape, nodeFlags: string[], packetsPerSecon
     const steady = await figuresAt(rooms, packetsPerSecondOut, { warmUpMs: 6000, windows: 5 });
     const lines = () => readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8').trim().split('\n'));
     const before = lines().map((each) => each.length);
-    let coming = true;
-    let joined = 0;
-    const leaving: Promise<void>[] = [];
-    const crowd = (async () => {
-      while (coming) {
-        const next = sleep(1000 / JOINS_PER_SECOND);
-        const pc = connection();
-        const leave = await server.visit(pc);
-        joined += 1;
-        leaving.push(next.then(leave).then(() => pc.close()));
-        await next;
-      }
-    })();
+    const crowd = new Worker(new URL('./crowd.js', import.meta.url), {
+      workerData: { port: server.port, roomId: server.room(), joinsPerSecond: JOINS_PER_SECOND } satisfies CrowdOptions,
+    });
     const from = performance.now();
     const busy = await figuresAt(rooms, packetsPerSecondOut, { warmUpMs: 2000, windows: 10 });
-    const rate = joined / ((performance.now() - from) / 1000);
-    coming = false;
-    await crowd;
-    await Promise.all(leaving);
+    const elapsedSeconds = (performance.now() - from) / 1000;
+    const answer = once(crowd, 'message') as Promise<[number]>;
+    crowd.postMessage('stop');
+    const rate = (await answer)[0] / elapsedSeconds;
+    await crowd.terminate();
     console.table([
       { load: 'media alone', ...row(steady) },
       { load: `and ${rate.toFixed(1)} joins/s`, ...row(busy) },

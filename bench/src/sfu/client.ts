@@ -26,10 +26,7 @@ export function connection(): RTCPeerConnection {
 
 export function connected(pc: RTCPeerConnection, what: string): Promise<void> {
   return new Promise((done, failed) => {
-    const timer = setTimeout(
-      () => failed(new Error(`${what}: no connection within 20 s (${pc.connectionState})`)),
-      20_000,
-    );
+    const timer = setTimeout(() => failed(new Error(`${what}: no connection within 20 s (${stateOf(pc)})`)), 20_000);
     const look = () => {
       if (pc.connectionState === 'connected') {
         clearTimeout(timer);
@@ -42,6 +39,17 @@ export function connected(pc: RTCPeerConnection, what: string): Promise<void> {
     pc.connectionStateChange.subscribe(look);
     look();
   });
+}
+
+/** How far it got: which candidate pairs there are, and the DTLS flight. */
+function stateOf(pc: RTCPeerConnection): string {
+  const [ice, dtls] = [pc.iceTransports[0], pc.dtlsTransports[0]];
+  const { checkList = [] } = (ice?.connection ?? {}) as { checkList?: { state?: unknown; remoteAddr?: unknown }[] };
+  const { flight } = ((dtls as unknown as { dtls?: { dtls?: { flight?: number } } }).dtls?.dtls ?? {}) as {
+    flight?: number;
+  };
+  const pairs = checkList.map(({ state, remoteAddr }) => `${String(state)} to ${String(remoteAddr)}`);
+  return `${pc.connectionState}; ICE ${ice?.state}, pairs [${pairs.join(', ')}]; DTLS ${dtls?.state}, flight ${flight}`;
 }
 
 interface Transport {

@@ -1,7 +1,7 @@
 import type { Log } from '@bloom/log';
 import { Later, type Down, type Fault, type FaultDecision, type StopReason } from './behaviour.js';
 import type { AnyBehaviour, AnyOptions, CellHost } from './cell-host.js';
-import { createContext, requestContext, type AnyContext } from './context.js';
+import { createContext, RequestContext, type AnyContext } from './context.js';
 import { Durations } from './durations.js';
 import { AT_ONCE, OUTSIDE, TermEnvelope, type Envelope, type Message, type Reply } from './envelope.js';
 import { CallCrashed, MailboxFull, NoProcess, UnknownMessage } from './errors.js';
@@ -309,7 +309,7 @@ export class Cell {
     this.#traced = this.tracer?.wants(message.type) === true;
     if (requestId !== undefined || this.#traced) this.#observedAt = this.host.observer.fine.now();
     this.requestId = requestId;
-    const context = requestId === undefined ? this.#context : requestContext(this, this.#context, requestId);
+    const context = requestId === undefined ? this.#context : new RequestContext(this, this.#context, requestId);
     const result: unknown = isTerm
       ? this.behaviour.onTerm?.(this.#state, message.term, context)
       : handler?.(this.#state, message, context);

@@ -1,7 +1,9 @@
-import type { ActorContext } from './behaviour.js';
+import type { Log } from '@bloom/log';
+import type { ActorContext, Behaviour, Down } from './behaviour.js';
 import type { Cell } from './cell.js';
 import type { AnyOptions } from './cell-host.js';
 import type { Message } from './envelope.js';
+import type { AnyRef } from './ref.js';
 import { RequestLog } from './request.js';
 
 // The cell carries any behaviour; types were checked at `spawn`.
@@ -81,26 +83,77 @@ export function createContext(cell: Cell): AnyContext {
   return context;
 }
 
-/** The same for one message of a request: what it sends carries the id, however late. */
-export function requestContext(cell: Cell, context: AnyContext, requestId: string): AnyContext {
-  const { host } = cell;
+/**
+ * The same for one message of a request: what it sends carries the id, however late. One is made per message, so that it
+ * holds next to nothing.
+ */
+export class RequestContext implements AnyContext {
+  readonly #cell: Cell;
+  readonly #context: AnyContext;
+  readonly requestId: string;
+  #log: RequestLog | undefined;
 
-  return {
-    ...context,
-    requestId,
-    log: new RequestLog(cell.plainLog, () => requestId),
-    inRequest: (work) => {
-      const before = cell.requestId;
-      cell.requestId = requestId;
-      try {
-        return work();
-      } finally {
-        cell.requestId = before;
-      }
-    },
-    cast: (target, message) => host.observer.cast(cell, target, message as Message, requestId),
-    call: (target, message, timeoutMs) =>
-      host.observer.call(cell, target, message as Message, requestId, timeoutMs) as never,
-    spawn: (behaviour, options = {}) => host.spawnChild(cell, behaviour, options as AnyOptions, requestId) as never,
-  };
+  constructor(cell: Cell, context: AnyContext, requestId: string) {
+    this.#cell = cell;
+    this.#context = context;
+    this.requestId = requestId;
+  }
+
+  get self(): AnyContext['self'] {
+    return this.#context.self;
+  }
+
+  get log(): Log {
+    this.#log ??= new RequestLog(this.#cell.plainLog, () => this.requestId);
+
+    return this.#log;
+  }
+
+  inRequest<T>(work: () => T): T {
+    const cell = this.#cell;
+    const before = cell.requestId;
+    cell.requestId = this.requestId;
+    try {
+      return work();
+    } finally {
+      cell.requestId = before;
+    }
+  }
+
+  now(): number {
+    return this.#context.now();
+  }
+
+  cast(target: AnyRef | string, message: Message): boolean {
+    return this.#cell.host.observer.cast(this.#cell, target, message, this.requestId);
+  }
+
+  call(target: AnyRef | string, message: Message, timeoutMs?: number): never {
+    return this.#cell.host.observer.call(this.#cell, target, message, this.requestId, timeoutMs) as never;
+  }
+
+  // oxlint-disable-next-line typescript/no-explicit-any
+  spawn(behaviour: Behaviour<any, any>, options: object = {}): never {
+    return this.#cell.host.spawnChild(this.#cell, behaviour, options as AnyOptions, this.requestId) as never;
+  }
+
+  monitor(target: AnyRef, toMessage: (down: Down) => Message): () => void {
+    return this.#context.monitor(target, toMessage);
+  }
+
+  setTimer(name: string, ms: number, message: Message): void {
+    this.#context.setTimer(name, ms, message);
+  }
+
+  clearTimer(name: string): void {
+    this.#context.clearTimer(name);
+  }
+
+  stop(): void {
+    this.#context.stop();
+  }
+
+  end(target: AnyRef): void {
+    this.#context.end(target);
+  }
 }

@@ -1,0 +1,34 @@
+/**
+ * A thread of its own, so that what clients compute for their handshakes does not hold up the publishers: joins a room that
+ * often and leaves it again a moment later, until it is told to stop, and answers how many came.
+ */
+import { parentPort, workerData } from 'node:worker_threads';
+import { connection } from '../sfu/client.js';
+import { BloomClients } from '../sfu/servers/bloom-clients.js';
+import { sleep } from './rooms.js';
+
+export interface CrowdOptions {
+  port: number;
+  roomId: string;
+  joinsPerSecond: number;
+}
+
+const { port, roomId, joinsPerSecond } = workerData as CrowdOptions;
+const clients = new BloomClients(port);
+let coming = true;
+let joined = 0;
+parentPort!.once('message', () => {
+  coming = false;
+});
+const leaving: Promise<void>[] = [];
+while (coming) {
+  const next = sleep(1000 / joinsPerSecond);
+  const pc = connection();
+  const leave = await clients.join(roomId, pc);
+  joined += 1;
+  leaving.push(next.then(leave).then(() => pc.close()));
+  await next;
+}
+await Promise.all(leaving);
+clients.close();
+parentPort!.postMessage(joined);

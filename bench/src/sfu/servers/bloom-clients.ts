@@ -1,0 +1,113 @@
+import { decodePeerMessage, encodePeerMessage } from '@bloom/protocol';
+import type { RTCPeerConnection } from 'werift';
+import WebSocket from 'ws';
+import type { Publisher } from '../client.js';
+import { connected } from '../client.js';
+import { address } from '../private-network.js';
+import { gathered } from './server.js';
+
+export const token = 'development';
+
+/** Joins rooms of a node of Bloom, over its HTTP API and peer websockets. */
+export class BloomClients {
+  readonly #sockets = new Set<WebSocket>();
+
+  constructor(readonly port: number) {}
+
+  async openRoom(): Promise<string> {
+    return ((await this.#call('POST', '/room')).data as { room: { id: string } }).room.id;
+  }
+
+  /** The answer takes the peer out of the room again. */
+  async join(roomId: string, pc: RTCPeerConnection, publisher?: Publisher): Promise<() => Promise<void>> {
+    const { data } = await this.#call('POST', `/room/${roomId}/peer`, { type: 'webrtc' });
+    const added = data as { token: string; peer: { id: string } };
+    const socket = new WebSocket(`ws://${address}:${this.port}/socket/peer/websocket`);
+    this.#sockets.add(socket);
+    await signal(pc, socket, added.token, publisher);
+
+    return async () => {
+      await this.#call('DELETE', `/room/${roomId}/peer/${added.peer.id}`);
+      this.#sockets.delete(socket);
+    };
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.terminate();
+  }
+
+  async #call(method: string, path: string, body?: unknown): Promise<{ data?: unknown }> {
+    const response = await fetch(`http://${address}:${this.port}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+
+    return response.status === 204 ? {} : ((await response.json()) as { data?: unknown });
+  }
+}
+
+interface OfferData {
+  tracksTypes: { audio?: number; video?: number };
+}
+
+/** The client's half of the signalling, as the published SDK does it but over host candidates. */
+export async function signal(
+  pc: RTCPeerConnection,
+  socket: WebSocket,
+  token: string,
+  publisher?: Publisher,
+): Promise<void> {
+  const send = (event: unknown) => socket.send(encodePeerMessage({ type: 'mediaEvent', data: JSON.stringify(event) }));
+  const custom = (type: string, data?: unknown) => send({ type: 'custom', data: { type, data } });
+  let ownId = '';
+  let slots = 0;
+
+  const offer = async ({ tracksTypes }: OfferData) => {
+    const wanted = (tracksTypes.audio ?? 0) + (tracksTypes.video ?? 0);
+    for (; slots < wanted; slots += 1) {
+      pc.addTransceiver(slots < (tracksTypes.audio ?? 0) ? 'audio' : 'video', { direction: 'recvonly' });
+    }
+    await pc.setLocalDescription(await pc.createOffer());
+    await gathered(pc);
+    const mid = pc.getTransceivers().find((t) => t.sender.track)?.mid;
+    const trackId = `${ownId}:load`;
+    custom('sdpOffer', {
+      sdpOffer: { type: 'offer', sdp: pc.localDescription?.sdp },
+      trackIdToTrackMetadata: publisher ? { [trackId]: null } : {},
+      trackIdToTrackBitrates: publisher ? { [trackId]: 50_000_000 } : {},
+      midToTrackId: publisher && mid ? { [mid]: trackId } : {},
+    });
+  };
+
+  await new Promise<void>((done, failed) => {
+    const fail = (error: unknown) => failed(error instanceof Error ? error : new Error(String(error)));
+    socket.on('error', fail);
+    socket.on('close', (code, reason) => fail(`peer websocket closed: ${code} ${reason.toString()}`));
+    socket.on('open', () => socket.send(encodePeerMessage({ type: 'authRequest', token })));
+    socket.on('message', (data: Buffer) => {
+      const message = decodePeerMessage(data);
+      if (message.type === 'authenticated') send({ type: 'connect', data: { metadata: null } });
+      if (message.type !== 'mediaEvent') return;
+      let event = JSON.parse(message.data) as { type: string; data?: never };
+      if (event.type === 'custom') event = event.data as unknown as typeof event;
+      const body = event.data as unknown;
+      if (event.type === 'connected') {
+        ownId = (body as { id: string }).id;
+        if (publisher) {
+          pc.addTransceiver(publisher.track, { direction: 'sendonly' });
+          custom('renegotiateTracks');
+        }
+      } else if (event.type === 'offerData') {
+        offer(body as OfferData).catch(fail);
+      } else if (event.type === 'sdpAnswer') {
+        pc.setRemoteDescription(body as { type: 'answer'; sdp: string })
+          .then(() => connected(pc, publisher ? 'publisher' : 'subscriber'))
+          .then(done, fail);
+      } else if (event.type === 'candidate') {
+        pc.addIceCandidate(body as { candidate: string; sdpMLineIndex: number }).catch(fail);
+      }
+    });
+  });
+}

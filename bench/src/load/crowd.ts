@@ -1,3 +1,4 @@
+/* oxlint-disable unicorn/require-post-message-target-origin -- a port of a thread has none */
 /**
  * A thread of its own, so that what clients compute for their handshakes does not hold up the publishers: joins a room that
  * often and leaves it again a moment later, until it is told to stop, and answers how many came.

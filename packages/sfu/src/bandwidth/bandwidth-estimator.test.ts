@@ -1,6 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { BandwidthEstimator } from './bandwidth-estimator.js';
 
+/** Of every `everyMs`, nothing gets through for the first `ms`; what has come meanwhile arrives together. */
+interface Pause {
+  everyMs: number;
+  ms: number;
+}
+
 /** A bottleneck in virtual time: serves `capacityBps`, queues at most `queueMs`, loses packets at random. */
 class Link {
   private freeAtMs = 0;
@@ -9,7 +15,7 @@ class Link {
 
   constructor(
     public capacityBps: number,
-    private readonly options: { delayMs?: number; queueMs?: number; loss?: number } = {},
+    private readonly options: { delayMs?: number; queueMs?: number; loss?: number; pause?: Pause } = {},
   ) {}
 
   send(sequence: number, bytes: number, nowMs: number): void {
@@ -20,7 +26,8 @@ class Link {
       return;
     }
     this.freeAtMs = start + (bytes * 8000) / this.capacityBps;
-    this.inFlight.push({ sequence, arrivalMs: this.freeAtMs + delayMs, knownAtMs: this.freeAtMs + delayMs });
+    const arrivalMs = this.released(this.freeAtMs + delayMs);
+    this.inFlight.push({ sequence, arrivalMs, knownAtMs: arrivalMs });
   }
 
   feedback(estimator: BandwidthEstimator, nowMs: number): void {
@@ -32,6 +39,12 @@ class Link {
       count++;
     }
     if (count > 0) estimator.feedbackEnd(nowMs);
+  }
+
+  private released(arrivalMs: number): number {
+    const { everyMs, ms } = this.options.pause ?? { everyMs: 1, ms: 0 };
+    const into = arrivalMs % everyMs;
+    return into < ms ? arrivalMs - into + ms : arrivalMs;
   }
 
   private random(): number {
@@ -103,6 +116,21 @@ describe('bandwidth estimation', () => {
       onTick: () => (lowest = Math.min(lowest, run.estimator.estimateBps ?? Infinity)),
     });
     expect(run.estimator.estimateBps).toBeGreaterThan(3_000_000);
+    expect(lowest).toBeGreaterThanOrEqual(1_000_000);
+  });
+
+  test.each([
+    { everyMs: 137, ms: 60 },
+    { everyMs: 810, ms: 150 },
+    { everyMs: 1370, ms: 190 },
+  ])('a wide link that pauses for $ms ms every $everyMs ms stays wide', (pause) => {
+    const run = start(new Link(50_000_000, { pause }));
+    let lowest = Infinity;
+    play(run, {
+      bps: 500_000,
+      seconds: 60,
+      onTick: () => (lowest = Math.min(lowest, run.estimator.estimateBps ?? Infinity)),
+    });
     expect(lowest).toBeGreaterThanOrEqual(1_000_000);
   });
 

@@ -9,6 +9,10 @@ const THRESHOLD_MIN = 6;
 const THRESHOLD_MAX = 600;
 const THRESHOLD_UP = 0.0087;
 const THRESHOLD_DOWN = 0.039;
+/** Packets that arrive within this time of the one before them after a hold-up belong to its group, ms. */
+const BURST_MS = 5;
+/** Longest time in which one group arrives, ms. */
+const LONGEST_BURST_MS = 100;
 /** A trend above the threshold for less than this is noise, ms. */
 const OVERUSE_MS = 10;
 /** A pause in sending or arriving that starts the measurement over, ms. */
@@ -25,6 +29,7 @@ export class DelayTrend {
 
   private groupFirstSent = -1;
   private groupLastSent = 0;
+  private groupFirstArrival = 0;
   private groupLastArrival = 0;
   private previousSent = -1;
   private previousArrival = 0;
@@ -50,7 +55,7 @@ export class DelayTrend {
       return;
     }
     if (sentMs < this.groupFirstSent) return;
-    if (sentMs - this.groupFirstSent <= GROUP_MS) {
+    if (sentMs - this.groupFirstSent <= GROUP_MS || this.inBurst(sentMs, arrivalMs)) {
       this.groupLastSent = sentMs;
       if (arrivalMs > this.groupLastArrival) this.groupLastArrival = arrivalMs;
       return;
@@ -66,7 +71,21 @@ export class DelayTrend {
     this.startGroup(sentMs, arrivalMs);
   }
 
+  /**
+   * A link or a receiver that pauses lets go of everything at once afterwards. That is no growing queue: what comes
+   * together is one group, which is as late as its last packet (pre-filtering).
+   */
+  private inBurst(sentMs: number, arrivalMs: number): boolean {
+    const sendDelta = sentMs - this.groupLastSent;
+    if (sendDelta === 0) return true;
+    const arrivalDelta = arrivalMs - this.groupLastArrival;
+    return (
+      arrivalDelta <= BURST_MS && arrivalDelta < sendDelta && arrivalMs - this.groupFirstArrival < LONGEST_BURST_MS
+    );
+  }
+
   private startGroup(sentMs: number, arrivalMs: number): void {
+    this.groupFirstArrival = arrivalMs;
     this.groupFirstSent = sentMs;
     this.groupLastSent = sentMs;
     this.groupLastArrival = arrivalMs;

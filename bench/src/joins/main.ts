@@ -1,8 +1,9 @@
 /**
- * `npm run bench:joins -- [--joins 200] [--step 20] [--room 50] [--node-flags="..."] [--main path/to/another/main.js]`: CPU of
- * the server for one subscriber's join (HTTP request, websocket, negotiation, ICE, DTLS), by thread, from the first join
- * of a process on. What those already there cost by being there is measured before and after each step and taken off. A
- * room takes `--room` subscribers beside its publisher, then the next one is opened.
+ * `npm run bench:joins -- [--joins 200] [--step 20] [--room 50] [--visitors 500] [--node-flags="..."]
+ * [--main path/to/another/main.js]`: CPU of the server for one subscriber's join (HTTP request, websocket, negotiation, ICE,
+ * DTLS), by thread, from the first join of a process on, or after `--visitors` have come and gone. What those already there
+ * cost by being there is measured before and after each step and taken off. A room takes `--room` subscribers beside its
+ * publisher, then the next one is opened.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,6 +19,7 @@ const { values } = parseArgs({
     joins: { type: 'string', default: '200' },
     step: { type: 'string', default: '20' },
     room: { type: 'string', default: '50' },
+    visitors: { type: 'string', default: '0' },
     'node-flags': { type: 'string', default: '--max-semi-space-size=64 --single-threaded-gc' },
     main: { type: 'string' },
   },
@@ -35,6 +37,7 @@ const connections: ReturnType<typeof connection>[] = [];
 const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
 const cpu = () => threadCpu(server.pid, names);
 const REST_MS = 4000;
+const AT_ONCE = 5;
 
 /** CPU that those who have joined cost by being there, per millisecond. */
 async function atRest(): Promise<ThreadCpu> {
@@ -55,9 +58,24 @@ async function openRoom(): Promise<void> {
   publisher.stop();
 }
 
+/** Makes the process compile what joins need. */
+async function comeAndGo(visitors: number): Promise<void> {
+  for (let gone = 0; gone < visitors; gone += AT_ONCE) {
+    const group = Array.from({ length: AT_ONCE }, () => connection());
+    const leave = await Promise.all(group.map((pc) => server.visit(pc)));
+    await Promise.all(group.map((pc) => pc.close()));
+    await Promise.all(leave.map((each) => each()));
+    if (gone % 100 === 0) process.stderr.write(`visitors: ${gone} of ${visitors}\n`);
+  }
+}
+
 const step = Number(values.step);
 const rows: Record<string, string>[] = [];
 try {
+  if (Number(values.visitors) > 0) {
+    await openRoom();
+    await comeAndGo(Number(values.visitors));
+  }
   let joined = 0;
   let restBefore: ThreadCpu | undefined;
   while (joined < Number(values.joins)) {

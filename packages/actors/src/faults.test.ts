@@ -1,0 +1,136 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { silentLog, type Log } from '@bloom/log';
+import { counter, deferred, type CounterProtocol, type CounterState, type Life } from './counter.fixture.js';
+import { createActorSystem, ManualClock, type ActorSystem, type Behaviour, type Down } from './index.js';
+
+let clock: ManualClock;
+let system: ActorSystem;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  system = createActorSystem({ log: silentLog, clock });
+});
+afterEach(() => system.close());
+
+describe('faults', () => {
+  test('by default the actor ends, its watchers hear why, and the process lives', async () => {
+    const life: Life = { starts: 0, ends: [] };
+    const ref = system.spawn(counter(life));
+    const downs: Down[] = [];
+    system.monitor(ref, (down) => downs.push(down));
+    system.cast(ref, { type: 'fail', why: 'boom' });
+    await system.idle();
+
+    expect(downs).toEqual([{ ref, reason: 'crashed', error: expect.objectContaining({ message: 'boom' }) }]);
+    expect(life).toEqual({ starts: 1, ends: ['crashed'] });
+    expect(system.isAlive(ref)).toBe(false);
+  });
+
+  test('an async handler that rejects is a fault like one that throws', async () => {
+    const ref = system.spawn(counter());
+    const gate = deferred<void>();
+    const answer = system.call(ref, { type: 'slow', until: gate.promise });
+    await new Promise((resolve) => setImmediate(resolve));
+    gate.reject(new Error('lost'));
+
+    await expect(answer).rejects.toMatchObject({ code: 'CRASHED' });
+    await system.idle();
+    expect(system.isAlive(ref)).toBe(false);
+  });
+
+  test('a restarted actor begins anew under the same ref, keeps its mailbox, loses its timers', async () => {
+    const life: Life = { starts: 0, ends: [] };
+    const ref = system.spawn(counter(life), { supervise: 'restart' });
+    system.cast(ref, { type: 'add', by: 5 });
+    system.cast(ref, { type: 'tickIn', ms: 100 });
+    system.cast(ref, { type: 'fail', why: 'boom' });
+    system.cast(ref, { type: 'add', by: 7 });
+
+    expect(await system.call(ref, { type: 'read' })).toBe(7);
+    await clock.advance(100, () => system.idle());
+    expect(await system.call(ref, { type: 'read' })).toBe(7);
+    expect(life).toEqual({ starts: 2, ends: [] });
+    expect(system.info(ref)).toMatchObject({ restarts: 1, failed: 1, timers: [] });
+  });
+
+  test('too many restarts within the window end the actor', async () => {
+    const ref = system.spawn(counter(), { supervise: 'restart', maxRestarts: 2, restartWindowMs: 1_000 });
+    const fail = (): Promise<void> => {
+      system.cast(ref, { type: 'fail', why: 'again' });
+      return system.idle();
+    };
+    await fail();
+    await fail();
+    await clock.advance(1_000);
+    await fail();
+    await fail();
+    expect(system.isAlive(ref)).toBe(true);
+    await fail();
+    expect(system.isAlive(ref)).toBe(false);
+  });
+
+  test('an escalated fault becomes the fault of the parent', async () => {
+    const life: Life = { starts: 0, ends: [] };
+    const parent = system.spawn(counter(life), { supervise: 'restart' });
+    const child = await system.call(parent, { type: 'hatch', name: 'child', supervise: 'escalate' });
+    system.cast(child, { type: 'fail', why: 'too much' });
+    await system.idle();
+
+    expect(system.isAlive(child)).toBe(false);
+    expect(life.starts).toBe(2);
+    expect(system.isAlive(parent)).toBe(true);
+  });
+
+  test('a fault of one child leaves its siblings and its parent alone', async () => {
+    const parent = system.spawn(counter());
+    const ann = await system.call(parent, { type: 'hatch', name: 'ann', supervise: 'stop' });
+    const bob = await system.call(parent, { type: 'hatch', name: 'bob', supervise: 'stop' });
+    system.cast(ann, { type: 'fail', why: 'boom' });
+    await system.idle();
+
+    expect([parent, ann, bob].map((ref) => system.isAlive(ref))).toEqual([true, false, true]);
+    expect(await system.call(bob, { type: 'read' })).toBe(0);
+  });
+
+  test('a supervisor that throws itself counts as stop', async () => {
+    const ref = system.spawn(counter(), {
+      supervise: () => {
+        throw new Error('no idea');
+      },
+    });
+    system.cast(ref, { type: 'fail', why: 'boom' });
+    await system.idle();
+
+    expect(system.isAlive(ref)).toBe(false);
+  });
+
+  test('an init that throws fails the spawn and leaves nothing behind', async () => {
+    const broken: Behaviour<CounterProtocol, CounterState> = {
+      ...counter(),
+      init: (context) => {
+        context.setTimer('tick', 10, { type: 'tick' });
+        throw new Error('cannot begin');
+      },
+    };
+
+    expect(() => system.spawn(broken, { name: 'broken' })).toThrow('cannot begin');
+    expect([system.size, clock.pending]).toEqual([0, 0]);
+    expect(system.isAlive(system.spawn(counter(), { name: 'broken' }))).toBe(true);
+  });
+
+  test('faults are written to the log with the message type and without the message', async () => {
+    const lines: { event: string; fields: Record<string, unknown> | undefined }[] = [];
+    const log: Log = { ...silentLog, error: (event, fields) => lines.push({ event, fields }), child: () => log };
+    const logged = createActorSystem({ log, clock });
+    logged.cast(logged.spawn(counter()), { type: 'fail', why: 'boom' });
+    await logged.idle();
+    await logged.close();
+
+    expect(lines).toEqual([
+      {
+        event: 'actor.fault',
+        fields: expect.objectContaining({ kind: 'counter', messageType: 'fail', decision: 'stop' }),
+      },
+    ]);
+  });
+});

@@ -1,6 +1,6 @@
 // A node behind a bad network: browsers reach its media port through a relay that loses, delays and narrows.
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import type { LinkOptions } from '../../bench/src/network/link.js';
 import { startUdpRelay, type UdpRelay } from '../../bench/src/network/udp-relay.js';
 import { freeUdpRange } from '../harness/free-ports.js';
@@ -61,6 +61,8 @@ export async function badNetworkSuite(title: string, body: (stage: Stage, networ
   };
   browserSuite(title, { node: { env } }, (stage) => {
     beforeAll(() => network.open(port));
+    // A test that failed half-way has left it as bad as it was.
+    beforeEach(() => network.impair({ up: {}, down: {} }));
     afterAll(() => network.close());
     body(stage, network);
   });

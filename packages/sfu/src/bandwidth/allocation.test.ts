@@ -42,6 +42,22 @@ describe('bandwidth allocation', () => {
     expect(grants.get('a')).toBe(165_000);
   });
 
+  test('goes down when the estimate stays a little below what is sent, and not when it recovers within 2 s', () => {
+    const filling = slot('a', { wanted: 'm', sendingBps: 380_000 });
+    const seen = (estimates: (nowMs: number) => number): number | undefined => {
+      const allocation = new BandwidthAllocation<string>();
+      let granted: number | undefined;
+      for (let nowMs = 0; nowMs <= 4_000; nowMs += 200) {
+        const { grants } = allocation.update({ estimateBps: estimates(nowMs), fixedBps: 0, slots: [filling], nowMs });
+        granted = grants.get('a');
+        if (granted === 165_000) return nowMs;
+      }
+      return undefined;
+    };
+    expect(seen((nowMs) => 318_000 + (nowMs % 1_000) * 10)).toBe(2_000);
+    expect(seen((nowMs) => 323_000 * 1.08 ** (nowMs / 1_000))).toBeUndefined();
+  });
+
   test('asks the costliest slot first', () => {
     const allocation = new BandwidthAllocation<string>();
     const slots = [

@@ -4,6 +4,12 @@ import { VARIANTS, variantIndex, type PerVariant } from '../variants.js';
 
 /** Sending more than this part of the estimate too much is overuse: estimate < 0.8 * sending. */
 const OVERUSE = 0.8;
+/**
+ * So is sending a little too much all the time: what just fills a link keeps its queue full, and the estimate hardly below
+ * what is sent. After a single false alarm the estimate grows beyond this part sooner.
+ */
+const SHORT = 0.95;
+const SHORT_FOR_MS = 2_000;
 /** A probe goes this far beyond what is needed, so that what follows fits with certainty. */
 const PROBE_MARGIN = 1.15;
 /** A step up that is taken back within this time failed, ms. */
@@ -51,6 +57,8 @@ export class BandwidthAllocation<K> {
   /** Highest variant each slot may take. */
   private readonly ceilings = new Map<K, Variant>();
   private lastRaiseMs = Number.NEGATIVE_INFINITY;
+  /** Since when the estimate has been short of what is sent. */
+  private shortSinceMs: number | undefined;
   private holdOffMs = HOLD_OFF_MS;
   private holdUntilMs = 0;
   private nextSlot = 0;
@@ -65,7 +73,10 @@ export class BandwidthAllocation<K> {
     }
     const sending = input.fixedBps + sum(slots, (slot) => slot.sendingBps);
     let probeBps: number | undefined;
-    if (estimateBps < OVERUSE * sending) this.lower(input, estimateBps);
+    if (estimateBps >= SHORT * sending) this.shortSinceMs = undefined;
+    else this.shortSinceMs ??= input.nowMs;
+    const isShort = this.shortSinceMs !== undefined && input.nowMs - this.shortSinceMs >= SHORT_FOR_MS;
+    if (isShort || estimateBps < OVERUSE * sending) this.lower(input, estimateBps);
     else probeBps = this.raise(input, estimateBps, sending);
 
     const grants = this.grants(input, estimateBps);

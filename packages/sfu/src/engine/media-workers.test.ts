@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createCertificate } from '@bloom/webrtc';
-import { silentLog } from '@bloom/log';
+import { silentLog, type Log } from '@bloom/log';
 import { randomBytes } from 'node:crypto';
 import type { MediaRoomEvent } from '../media-engine.js';
 import { inboundVideo, SyntheticSource, videoSlot } from '../testing/synthetic-media.js';
@@ -142,6 +142,26 @@ describe('media workers', () => {
     closers.push(() => engine.close());
     const failed = await new Promise<MediaRoomEvent>((resolve) => void engine.openRoom('stuck', resolve));
     expect(failed).toEqual({ type: 'roomFailed', reason: 'the media worker did not answer' });
+  });
+
+  test('a worker that does not become ready is spoken of while it is waited for', async () => {
+    const certificate = await createCertificate();
+    const settings = { ...LOCAL, certificate, nonceSecret: randomBytes(32) };
+    const endpoint = { address: '127.0.0.1', fingerprint: certificate.fingerprint };
+    const source = `
+      import { parentPort } from 'node:worker_threads';
+      setTimeout(() => parentPort.postMessage({ type: 'ready', port: 1 }), 400);
+      parentPort.on('message', () => {});
+    `;
+    const entry = new URL(`data:text/javascript,${encodeURIComponent(source)}`);
+    const said: unknown[] = [];
+    const log: Log = { ...silentLog, warn: (event, fields) => void said.push([event, fields]) };
+    const engine = await MediaWorkers.start({ workers: 1, settings, endpoint, log, entry, slowStartMs: 150 });
+    closers.push(() => engine.close());
+    expect(said[0]).toEqual(['media.workers_starting', { ready: 0, workers: 1, waitedMs: expect.any(Number) }]);
+    const saidAtReady = said.length;
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    expect(said).toHaveLength(saidAtReady);
   });
 
   test('a port that cannot be bound is reported as such', async () => {

@@ -17,6 +17,8 @@ import type { WorkerSettings } from './worker-protocol.js';
 const RESTART_MS = 250;
 const RESTART_MAX_MS = 30_000;
 const SHORT_LIFE_MS = 10_000;
+/** A start that takes this long is spoken of, again and again, ms. */
+const SLOW_START_MS = 10_000;
 
 export interface MediaWorkersOptions {
   /** Threads; at least 1. */
@@ -28,6 +30,7 @@ export interface MediaWorkersOptions {
   entry?: URL;
   /** Silence after which a worker counts as hung, ms. */
   hangMs?: number;
+  slowStartMs?: number;
 }
 
 /** The media plane on worker threads. A room lives whole on one of them; one that dies takes only its own rooms along. */
@@ -47,11 +50,20 @@ export class MediaWorkers implements MediaEngine {
   static async start(options: MediaWorkersOptions): Promise<MediaWorkers> {
     const engine = new MediaWorkers(options);
     const started = Array.from({ length: options.workers }, () => engine.startWorker());
+    const startedMs = performance.now();
+    // A node that does not come up says what it waits for.
+    const slow = setInterval(() => {
+      const ready = started.filter(({ port }) => port > 0).length;
+      const waitedMs = Math.round(performance.now() - startedMs);
+      options.log.warn('media.workers_starting', { ready, workers: options.workers, waitedMs });
+    }, options.slowStartMs ?? SLOW_START_MS);
     try {
       await Promise.all(started.map((worker) => worker.ready));
     } catch (error) {
       await engine.close();
       throw error;
+    } finally {
+      clearInterval(slow);
     }
     return engine;
   }

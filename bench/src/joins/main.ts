@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { connection, Publisher } from '../sfu/client.js';
 import { enterPrivateNetwork } from '../sfu/private-network.js';
+import { comeAndGo, sleep } from '../load/rooms.js';
 import { bloom } from '../sfu/servers/bloom.js';
 import { difference, scaled, sum, type ThreadCpu, threadCpu } from './thread-cpu.js';
 
@@ -34,10 +35,8 @@ const server = await bloom({
   ...(values.main === undefined ? {} : { main: values.main }),
 }).start('video');
 const connections: ReturnType<typeof connection>[] = [];
-const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
 const cpu = () => threadCpu(server.pid, names);
 const REST_MS = 4000;
-const AT_ONCE = 5;
 
 /** CPU that those who have joined cost by being there, per millisecond. */
 async function atRest(): Promise<ThreadCpu> {
@@ -58,23 +57,15 @@ async function openRoom(): Promise<void> {
   publisher.stop();
 }
 
-/** Makes the process compile what joins need. */
-async function comeAndGo(visitors: number): Promise<void> {
-  for (let gone = 0; gone < visitors; gone += AT_ONCE) {
-    const group = Array.from({ length: AT_ONCE }, () => connection());
-    const leave = await Promise.all(group.map((pc) => server.visit(pc)));
-    await Promise.all(group.map((pc) => pc.close()));
-    await Promise.all(leave.map((each) => each()));
-    if (gone % 100 === 0) process.stderr.write(`visitors: ${gone} of ${visitors}\n`);
-  }
-}
-
 const step = Number(values.step);
 const rows: Record<string, string>[] = [];
 try {
   if (Number(values.visitors) > 0) {
     await openRoom();
-    await comeAndGo(Number(values.visitors));
+    // They make the process compile what joins need.
+    await comeAndGo(server, Number(values.visitors), (gone) => {
+      if (gone % 100 === 0) process.stderr.write(`visitors: ${gone} of ${values.visitors}\n`);
+    });
   }
   let joined = 0;
   let restBefore: ThreadCpu | undefined;

@@ -1,12 +1,9 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connection } from '../sfu/client.js';
 import { rss } from '../sfu/process.js';
 import { bloom, type BloomServer } from '../sfu/servers/bloom.js';
-import { Rooms, type Shape, sleep } from './rooms.js';
-
-const AT_ONCE = 5;
+import { comeAndGo, Rooms, type Shape, sleep } from './rooms.js';
 
 interface Reading {
   /** Of all threads, after a collection: heaps and what their buffers hold. */
@@ -50,13 +47,8 @@ class Measured {
     return { heapMiB: bytes / 2 ** 20, rssMiB: rss(pid) / 2 ** 20 };
   }
 
-  async comeAndGo(count: number): Promise<void> {
-    for (let done = 0; done < count; done += AT_ONCE) {
-      const group = Array.from({ length: AT_ONCE }, () => connection());
-      const leave = await Promise.all(group.map((pc) => this.#server!.visit(pc)));
-      await Promise.all(group.map((pc) => pc.close()));
-      await Promise.all(leave.map((each) => each()));
-    }
+  comeAndGo(count: number): Promise<void> {
+    return comeAndGo(this.#server!, count);
   }
 
   async close(): Promise<void> {

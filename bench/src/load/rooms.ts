@@ -13,6 +13,19 @@ export interface Shape {
   bytes: number;
 }
 
+const AT_ONCE = 5;
+
+/** Lets that many clients join the server's room and leave it again; `gone` hears of each group. */
+export async function comeAndGo(server: BloomServer, count: number, gone?: (done: number) => void): Promise<void> {
+  for (let done = 0; done < count; done += AT_ONCE) {
+    const group = Array.from({ length: AT_ONCE }, () => connection());
+    const leave = await Promise.all(group.map((pc) => server.visit(pc)));
+    await Promise.all(group.map((pc) => pc.close()));
+    await Promise.all(leave.map((each) => each()));
+    gone?.(done + AT_ONCE);
+  }
+}
+
 /** Rooms of one publisher and some subscribers each, all of one server, under one load. */
 export class Rooms {
   readonly publishers: Publisher[] = [];

@@ -9,7 +9,8 @@ import { join } from 'node:path';
 import { REPORT_FILE, reportText, type RecordingReport } from './report.js';
 
 export const MARK_FILE = '.upload.json';
-/** The report until it is whole. */
+/** Mark and report until they are whole. */
+const MARK_DRAFT = `${MARK_FILE}.new`;
 const REPORT_DRAFT = `.${REPORT_FILE}.new`;
 export const BEAT_MS = 10_000;
 /** Nobody works on a part whose mark was not touched for so long. */
@@ -27,9 +28,12 @@ export interface PartMark {
 
 /** The whole mark or the one before, whatever happens meanwhile. */
 export async function writeMark(directory: string, mark: PartMark): Promise<void> {
-  const path = join(directory, MARK_FILE);
-  await writeFile(`${path}.new`, JSON.stringify(mark));
-  await rename(`${path}.new`, path);
+  await writeWhole(directory, MARK_FILE, MARK_DRAFT, JSON.stringify(mark));
+}
+
+async function writeWhole(directory: string, name: string, draft: string, text: string): Promise<void> {
+  await writeFile(join(directory, draft), text);
+  await rename(join(directory, draft), join(directory, name));
 }
 
 /** Undefined when there is none that makes sense. */
@@ -63,20 +67,17 @@ export async function isOrphan(directory: string, unixMs: number): Promise<boole
 }
 
 export async function removeMark(directory: string): Promise<void> {
-  for (const name of [MARK_FILE, `${MARK_FILE}.new`, REPORT_DRAFT]) {
+  for (const name of [MARK_FILE, MARK_DRAFT, REPORT_DRAFT]) {
     await rm(join(directory, name), { force: true }).catch(() => undefined);
   }
 }
 
 /** The whole report or none; also where the disk is full: then it takes the place of the mark, which has its blocks already. */
 export async function writeReport(directory: string, report: RecordingReport): Promise<void> {
-  const path = join(directory, REPORT_FILE);
-  const draft = join(directory, REPORT_DRAFT);
   try {
-    await writeFile(draft, reportText(report));
-    await rename(draft, path);
+    await writeWhole(directory, REPORT_FILE, REPORT_DRAFT, reportText(report));
   } catch (error) {
-    await rm(draft, { force: true }).catch(() => undefined);
+    await rm(join(directory, REPORT_DRAFT), { force: true }).catch(() => undefined);
     const mark = await open(join(directory, MARK_FILE), 'r+').catch(() => undefined);
     if (mark === undefined) throw error;
     // Without blanks it is not longer than the mark, which holds the same.
@@ -87,6 +88,6 @@ export async function writeReport(directory: string, report: RecordingReport): P
     } finally {
       await mark.close();
     }
-    await rename(join(directory, MARK_FILE), path);
+    await rename(join(directory, MARK_FILE), join(directory, REPORT_FILE));
   }
 }

@@ -8,7 +8,7 @@ import { inboundVideo, SyntheticSource, videoSlot } from '../testing/synthetic-m
 import { WireClient } from '../testing/wire-client.js';
 import { createMediaEngine } from './create-media-engine.js';
 import { describeEngine } from './engine-suite.js';
-import { MediaWorkers } from './media-workers.js';
+import { MediaWorkers, type MediaWorkersOptions } from './media-workers.js';
 
 /** A thread loads compiled code only: `npm test` builds before it tests. */
 const workerEntry = new URL('../../dist/engine/worker-main.js', import.meta.url);
@@ -26,14 +26,18 @@ describe('media workers', () => {
     for (const close of closers.splice(0).toReversed()) await close();
   });
 
-  async function start(workers: number): Promise<MediaWorkers> {
+  async function start(workers: number, over: Partial<MediaWorkersOptions> = {}): Promise<MediaWorkers> {
     const certificate = await createCertificate();
     const settings = { ...LOCAL, certificate, nonceSecret: randomBytes(32) };
     const endpoint = { address: '127.0.0.1', fingerprint: certificate.fingerprint };
-    const engine = await MediaWorkers.start({ workers, settings, endpoint, log: silentLog, entry: workerEntry });
+    const usual = { workers, settings, endpoint, log: silentLog, entry: workerEntry };
+    const engine = await MediaWorkers.start({ ...usual, ...over });
     closers.push(() => engine.close());
     return engine;
   }
+
+  /** A worker of another kind than ours. */
+  const entryOf = (source: string): URL => new URL(`data:text/javascript,${encodeURIComponent(source)}`);
 
   test('rooms are spread, each worker has a port of its own', async () => {
     const engine = await start(2);
@@ -124,10 +128,7 @@ describe('media workers', () => {
   });
 
   test('a worker that hangs is taken for dead', async () => {
-    const certificate = await createCertificate();
-    const settings = { ...LOCAL, certificate, nonceSecret: randomBytes(32) };
-    const endpoint = { address: '127.0.0.1', fingerprint: certificate.fingerprint };
-    const source = `
+    const entry = entryOf(`
       import { parentPort } from 'node:worker_threads';
       parentPort.on('message', (message) => {
         if (message.type === 'openRoom') {
@@ -136,28 +137,21 @@ describe('media workers', () => {
         }
       });
       parentPort.postMessage({ type: 'ready', port: 1 });
-    `;
-    const entry = new URL(`data:text/javascript,${encodeURIComponent(source)}`);
-    const engine = await MediaWorkers.start({ workers: 1, settings, endpoint, log: silentLog, entry, hangMs: 500 });
-    closers.push(() => engine.close());
+    `);
+    const engine = await start(1, { entry, hangMs: 500 });
     const failed = await new Promise<MediaRoomEvent>((resolve) => void engine.openRoom('stuck', resolve));
     expect(failed).toEqual({ type: 'roomFailed', reason: 'the media worker did not answer' });
   });
 
   test('a worker that does not become ready is spoken of while it is waited for', async () => {
-    const certificate = await createCertificate();
-    const settings = { ...LOCAL, certificate, nonceSecret: randomBytes(32) };
-    const endpoint = { address: '127.0.0.1', fingerprint: certificate.fingerprint };
-    const source = `
+    const entry = entryOf(`
       import { parentPort } from 'node:worker_threads';
       setTimeout(() => parentPort.postMessage({ type: 'ready', port: 1 }), 400);
       parentPort.on('message', () => {});
-    `;
-    const entry = new URL(`data:text/javascript,${encodeURIComponent(source)}`);
+    `);
     const said: unknown[] = [];
     const log: Log = { ...silentLog, warn: (event, fields) => void said.push([event, fields]) };
-    const engine = await MediaWorkers.start({ workers: 1, settings, endpoint, log, entry, slowStartMs: 150 });
-    closers.push(() => engine.close());
+    await start(1, { entry, log, slowStartMs: 150 });
     expect(said[0]).toEqual(['media.workers_starting', { ready: 0, workers: 1, waitedMs: expect.any(Number) }]);
     const saidAtReady = said.length;
     await new Promise((resolve) => setTimeout(resolve, 400));

@@ -23,4 +23,5 @@ export {
 export { DROP_REASONS, type DropCounters, type DropReason } from './transport/drops.js';
 export { openMediaPort } from './transport/open-media-port.js';
 export * from './sdp/index.js';
+export { asReceived } from './warm-up/as-received.js';
 export { warmUpJoins } from './warm-up/warm-up-joins.js';

@@ -1,5 +1,5 @@
 import { silentLog } from '@bloom/log';
-import { createPacketSealer, type PeerTransport, type PeerTransportHandlers, SrtpSendSession } from '@bloom/webrtc';
+import { asReceived, createPacketSealer, type PeerTransport, type PeerTransportHandlers, SrtpSendSession } from '@bloom/webrtc';
 import { MediaContext } from '../forwarding/context.js';
 import { ForwardingRoom } from '../forwarding/room.js';
 import type { ExtensionIds, NegotiatedCodec } from '../media-engine.js';
@@ -57,7 +57,7 @@ export function warmUp(): number {
     each.onDtlsConnected();
   }
   for (let i = 0; i < FRAMES; i++) {
-    const packet = vp8Packet(i);
+    const packet = asReceived(vp8Packet(i));
     handlers[0]!.onRtp(packet, 0, packet.length, nowMs);
     nowMs += 1;
     if (i % 20 === 0) room.tick(nowMs);

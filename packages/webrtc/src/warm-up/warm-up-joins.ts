@@ -5,6 +5,7 @@ import { addressBytes } from '../stun/address.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';
 import { StunWriter } from '../stun/writer.js';
 import { MediaPortCore } from '../transport/media-port-core.js';
+import { asReceived } from './as-received.js';
 import { HandshakeClient } from './handshake-client.js';
 
 const CLIENT = '192.0.2.2';
@@ -53,12 +54,12 @@ export function warmUpJoins(certificate: DtlsCertificate, rounds: number): numbe
       ice: { localUfrag, localPwd, remoteUfrag: 'them', remotePwd: localPwd },
       fingerprint: certificate.fingerprint,
     });
-    for (let i = 0; i < CHECKS; i++) core.receive(check(localUfrag, localPwd), CLIENT, port);
+    for (let i = 0; i < CHECKS; i++) core.receive(asReceived(check(localUfrag, localPwd)), CLIENT, port);
     const client = new HandshakeClient(identityOf(certificate));
     sent = [];
-    core.receive(client.hello(), CLIENT, port);
+    core.receive(asReceived(client.hello()), CLIENT, port);
     const [flight] = sent;
-    if (flight !== undefined) core.receive(client.answer(flight), CLIENT, port);
+    if (flight !== undefined) core.receive(asReceived(client.answer(flight)), CLIENT, port);
     core.tick();
     transport.close();
   }

@@ -1,0 +1,24 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { setFlagsFromString } from 'node:v8';
+import { runInThisContext } from 'node:vm';
+import { expect, test } from '@jest/globals';
+import { asReceived } from './as-received.js';
+
+test('has the hidden class of a datagram out of a socket', async () => {
+  setFlagsFromString('--allow-natives-syntax');
+  const sameHiddenClass = runInThisContext('(one, other) => %HaveSameMap(one, other)') as (
+    ...both: [unknown, unknown]
+  ) => boolean;
+  const bytes = Buffer.from('datagram');
+  const socket = createSocket('udp4').bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  socket.send(bytes, socket.address().port, '127.0.0.1');
+  const [received] = (await once(socket, 'message')) as [Buffer];
+  socket.close();
+
+  expect(received).toEqual(bytes);
+  expect(asReceived(bytes)).toEqual(bytes);
+  expect(sameHiddenClass(received, asReceived(bytes))).toBe(true);
+  expect(sameHiddenClass(received, bytes)).toBe(false);
+});

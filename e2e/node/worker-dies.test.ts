@@ -1,4 +1,4 @@
-// A node with two media workers loses one, and then another that hangs: their rooms crash, and nothing else is hurt.
+// A node with two media workers loses one, then others that hang or are stuck: their rooms crash, and nothing else is hurt.
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
 import { RTCPeerConnection, RTCRtpCodecParameters } from 'werift';
@@ -9,12 +9,14 @@ import { CheckedApi } from './support/checked-api.js';
 import { type Node, startProgram } from './support/program.js';
 import { receiveWebhooks, type WebhookReceiver } from './support/webhook-receiver.js';
 
-jest.setTimeout(60_000);
+jest.setTimeout(120_000);
 
 /** From the worker's end to the news of it, on a machine that is not busy. */
 const REPORT_MS = 200;
 /** A worker is asked every second and counts as hung when it has not answered for 5 s, which is seen a second later at most. */
 const HANG_REPORT_MS = 1_000 + 5_000 + 1_000 + REPORT_MS;
+/** What its thread has to end before it is given up. */
+const TERMINATE_MS = 2_000;
 const faults = new URL('./support/worker-faults.mjs', import.meta.url);
 
 let node: Node;
@@ -138,7 +140,7 @@ function missing(received: readonly number[]): number {
   return gaps.reduce((sum, gap) => sum + gap, 0);
 }
 
-test('a media worker that dies takes its rooms alone and says so at once; one that hangs does within seconds', async () => {
+test('a media worker that dies takes its rooms alone and says so at once; one that hangs, or is stuck, does within seconds', async () => {
   const doomed = await liveRoom();
   const safe = await liveRoom();
   const slack = await slackMs();
@@ -180,4 +182,23 @@ test('a media worker that dies takes its rooms alone and says so at once; one th
   await new Promise((resolve) => setTimeout(resolve, 1_500));
   const last = await liveRoom();
   expect(last.viewer.received.length).toBeGreaterThan(0);
+
+  // A thread in native code cannot be ended: it is given up, and does not keep the node from ending.
+  const stuckAt = performance.now();
+  process.kill(node.child.pid as number, 'SIGUSR2');
+  const given = (await server.crashed(last.roomId)) - stuckAt;
+  expect(await Promise.all([last.publisher.closed, last.viewer.closed])).toEqual([1011, 1011]);
+  console.info(`RoomCrashed ${given.toFixed(0)} ms after its worker got stuck in native code`);
+  expect(given).toBeLessThan(HANG_REPORT_MS + TERMINATE_MS + slack);
+  await node.says('media.worker_stuck');
+  await flows(safe.viewer);
+  expect(missing(safe.viewer.received)).toBe(0);
+
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  expect((await liveRoom()).viewer.received.length).toBeGreaterThan(0);
+  const toldAt = performance.now();
+  node.child.kill('SIGTERM');
+  expect(await node.exited).toBe('SIGKILL');
+  expect(node.output()).toContain('node.closed');
+  expect(performance.now() - toldAt).toBeLessThan(20_000);
 });

@@ -4,7 +4,15 @@ import { ConfigError, loadConfig, printConfig, secretValues, type LoadedConfig }
 import { createLogger } from '@bloom/log';
 import type { RunningNode } from './node.js';
 import { firstFault, withOwnName } from './own-name.js';
-import { BAD_CONFIG, closeOnSignals, endOnFaults, exit, FAILED, outliveOutput } from './process-end.js';
+import {
+  BAD_CONFIG,
+  closeOnSignals,
+  endOnFaults,
+  exit,
+  FAILED,
+  mindStuckThreads,
+  outliveOutput,
+} from './process-end.js';
 import { logWelcome } from './welcome.js';
 
 async function load(): Promise<LoadedConfig> {
@@ -40,7 +48,8 @@ async function main(): Promise<void> {
   try {
     settings = await withOwnName(settings, log);
     // Not before the settings are known to be good: what a node is made of takes longer to load than to refuse them.
-    const { startNode } = await import('./node.js');
+    const { startNode, stuckThreads } = await import('./node.js');
+    mindStuckThreads(stuckThreads);
     node = await startNode({ settings, log });
   } catch (error) {
     log.error('node.start_failed', { error });

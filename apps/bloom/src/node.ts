@@ -27,6 +27,8 @@ import { pageFiles } from './page.js';
 import { version } from './version.js';
 import { warmUpRooms } from './warm-up.js';
 
+export { stuckThreads } from '@bloom/sfu';
+
 const SERVER_SOCKET_PATH = '/socket/server/websocket';
 /** What a receiver of webhooks may take for the last events of a node. */
 const WEBHOOK_GRACE_MS = 5_000;

@@ -18,10 +18,18 @@ export function outliveOutput(): void {
 }
 
 let told = false;
+let stuckThreads: () => number = () => 0;
+
+/** Says how many threads of the process nothing can end. */
+export function mindStuckThreads(count: () => number): void {
+  stuckThreads = count;
+}
 
 /** Ends the process after its reason was logged. */
 export function exit(code: number): never {
   told = true;
+  // An exit in order waits for every thread, and nobody knows how long: a supervisor may not start the next node before.
+  if (stuckThreads() > 0) process.kill(process.pid, 'SIGKILL');
   process.exit(code);
 }
 

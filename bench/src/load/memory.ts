@@ -1,9 +1,7 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { rss } from '../sfu/process.js';
 import { bloom, type BloomServer } from '../sfu/servers/bloom.js';
-import { comeAndGo, Rooms, type Shape, sleep } from './rooms.js';
+import { HeapReports } from './heap-reports.js';
+import { comeAndGo, Rooms, type Shape } from './rooms.js';
 
 interface Reading {
   /** Of all threads, after a collection: heaps and what their buffers hold. */
@@ -13,7 +11,7 @@ interface Reading {
 
 /** One server whose threads can be asked for their heaps. */
 class Measured {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'bloom-memory-'));
+  readonly #reports = new HeapReports();
   #server: BloomServer | undefined;
   #rooms: Rooms | undefined;
 
@@ -24,9 +22,8 @@ class Measured {
 
   /** With that many who have come and gone: the first ones make the process compile its code and fill its tables. */
   async open(warmUp: number): Promise<Rooms> {
-    const preload = new URL(`./heap-report.js?folder=${encodeURIComponent(this.#folder)}`, import.meta.url).href;
-    const flags = [...this.nodeFlags, '--expose-gc', `--import=${preload}`];
-    this.#server = await bloom({ workers: 1, nodeFlags: flags }).start(this.shape.kind);
+    const nodeFlags = [...this.nodeFlags, ...this.#reports.nodeFlags];
+    this.#server = await bloom({ workers: 1, nodeFlags }).start(this.shape.kind);
     this.#rooms = new Rooms(this.#server, { ...this.shape, rooms: 1, subscribers: 10 });
     await this.#rooms.open();
     await this.comeAndGo(warmUp);
@@ -35,16 +32,7 @@ class Measured {
 
   async read(): Promise<Reading> {
     const { pid } = this.#server!;
-    for (let round = 0; round < 3; round += 1) {
-      process.kill(pid, 'SIGUSR2');
-      await sleep(700);
-    }
-    let bytes = 0;
-    for (const name of readdirSync(this.#folder)) {
-      const [heap, external] = readFileSync(join(this.#folder, name), 'utf8').split(' ').map(Number);
-      bytes += (heap ?? 0) + (external ?? 0);
-    }
-    return { heapMiB: bytes / 2 ** 20, rssMiB: rss(pid) / 2 ** 20 };
+    return { heapMiB: await this.#reports.read(pid), rssMiB: rss(pid) / 2 ** 20 };
   }
 
   comeAndGo(count: number): Promise<void> {
@@ -54,7 +42,7 @@ class Measured {
   async close(): Promise<void> {
     await this.#rooms?.close();
     await this.#server?.close();
-    rmSync(this.#folder, { recursive: true, force: true });
+    this.#reports.close();
   }
 }
 

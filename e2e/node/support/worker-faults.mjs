@@ -1,6 +1,7 @@
 /* oxlint-disable unicorn/require-post-message-target-origin -- a BroadcastChannel of threads has none */
 // Preloaded into every thread of a node: the first SIGUSR2 kills its first media worker, the
-// second one makes its last one hang.
+// second one makes its last one hang, the third one makes its last one wait in native code, where nobody can interrupt it.
+import { spawnSync } from 'node:child_process';
 import { BroadcastChannel, isMainThread, threadId, workerData } from 'node:worker_threads';
 
 const channel = new BroadcastChannel('worker faults');
@@ -10,12 +11,16 @@ if (isMainThread) {
   const sorted = () => workers.toSorted((a, b) => a - b);
   process.once('SIGUSR2', () => {
     channel.postMessage({ kill: sorted()[0] });
-    process.on('SIGUSR2', () => channel.postMessage({ hang: sorted().at(-1) }));
+    process.once('SIGUSR2', () => {
+      channel.postMessage({ hang: sorted().at(-1) });
+      process.once('SIGUSR2', () => channel.postMessage({ stick: sorted().at(-1) }));
+    });
   });
 } else if (workerData?.portRange !== undefined) {
   channel.addEventListener('message', ({ data }) => {
     if (data.kill === threadId) process.exit(1);
     while (data.hang === threadId);
+    if (data.stick === threadId) spawnSync('sleep', ['60']);
   });
   channel.postMessage({ started: threadId });
 }

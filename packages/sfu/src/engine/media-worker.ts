@@ -4,6 +4,7 @@ import type { RelayStream, RelayStreamOptions } from '@bloom/webrtc';
 import type { EngineStats } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
 import type { RemoteRoom } from './remote-room.js';
+import { threadFreed, threadStuck } from './stuck-threads.js';
 import {
   asBuffer,
   type FromWorker,
@@ -20,6 +21,10 @@ const PING_INTERVAL_MS = 1000;
 /** A worker that has not answered for this long hangs. Longer than any pause a busy machine may cause. */
 const DEFAULT_HANG_MS = 5000;
 const CLOSE_TIMEOUT_MS = 3000;
+/** A start takes a second or two; this long also on a machine that is very busy. */
+const DEFAULT_START_MS = 60_000;
+/** A thread that runs JavaScript ends at once when told so. */
+const DEFAULT_TERMINATE_MS = 2000;
 
 export interface MediaWorkerOptions {
   /** The compiled `worker-main.js`. */
@@ -27,7 +32,11 @@ export interface MediaWorkerOptions {
   settings: WorkerSettings;
   log: Log;
   hangMs?: number;
-  /** The thread is gone, whatever the cause; its rooms have been told. */
+  /** What a start may take until the thread is given up, ms. */
+  startMs?: number;
+  /** What the thread may take to end once it is told to, ms. */
+  terminateMs?: number;
+  /** The thread is gone or given up, whatever the cause; its rooms have been told. */
   onExit(reason: string): void;
 }
 
@@ -47,11 +56,17 @@ export class MediaWorker {
   private readonly thread: Worker;
   private readonly calls = new Map<number, Pending>();
   private readonly relays = new Map<number, RelayStreamOptions>();
-  private readonly exited: Promise<void>;
+  /** The thread is gone or given up. */
+  private readonly ended: Promise<void>;
   private readonly watchdog: NodeJS.Timeout;
+  private readonly started: Pending = { resolve: () => undefined, reject: () => undefined };
+  private readonly startedMs = performance.now();
+  private tellEnded: () => void = () => undefined;
   private nextNumber = 1;
   private waitingSinceMs = -1;
   private gone = false;
+  /** Given up: native code holds the thread, which keeps its memory and perhaps a core. */
+  private stuck = false;
   private closing = false;
   private reason = 'the media worker ended';
 
@@ -61,23 +76,23 @@ export class MediaWorker {
       workerData: options.settings,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     });
-    const started: Pending = { resolve: () => undefined, reject: () => undefined };
     this.ready = new Promise<void>((resolve, reject) => {
-      started.resolve = () => resolve();
-      started.reject = reject;
+      this.started.resolve = () => resolve();
+      this.started.reject = reject;
     });
     // Whoever waits for it hears of it; nobody has to.
     this.ready.catch(() => undefined);
-    this.thread.on('message', (message: FromWorker) => this.receive(message, started));
+    this.thread.on('message', (message: FromWorker) => this.receive(message));
     this.thread.on('error', (error) => {
       this.reason = `the media worker failed: ${error.message}`;
       options.log.error('media.worker_error', { error });
     });
-    this.exited = new Promise((resolve) => {
-      this.thread.once('exit', () => {
-        this.end(started);
-        resolve();
-      });
+    this.ended = new Promise((resolve) => {
+      this.tellEnded = resolve;
+    });
+    this.thread.once('exit', () => {
+      if (this.stuck) threadFreed();
+      this.end();
     });
     this.watchdog = setInterval(() => this.watch(), PING_INTERVAL_MS);
     this.watchdog.unref();
@@ -143,27 +158,42 @@ export class MediaWorker {
     if (!this.closing) {
       this.closing = true;
       this.post({ type: 'close' });
-      const timer = setTimeout(() => void this.thread.terminate(), CLOSE_TIMEOUT_MS);
-      void this.exited.then(() => clearTimeout(timer));
+      const timer = setTimeout(() => void this.terminate(), CLOSE_TIMEOUT_MS);
+      void this.ended.then(() => clearTimeout(timer));
     }
-    await this.exited;
+    await this.ended;
   }
 
   /** Ends the thread at once, as if it had died by itself. */
   async kill(reason: string): Promise<void> {
     this.reason = reason;
-    await this.thread.terminate();
+    await this.terminate();
   }
 
-  private receive(message: FromWorker, started: Pending): void {
+  /** Resolves when the thread has ended, or is given up. */
+  private async terminate(): Promise<void> {
+    clearInterval(this.watchdog);
+    void this.thread.terminate();
+    const overdue = setTimeout(() => {
+      this.stuck = true;
+      this.options.log.error('media.worker_stuck', { port: this.port, reason: this.reason });
+      threadStuck();
+      this.end();
+    }, this.options.terminateMs ?? DEFAULT_TERMINATE_MS);
+    await this.ended;
+    clearTimeout(overdue);
+  }
+
+  private receive(message: FromWorker): void {
+    if (this.gone) return;
     switch (message.type) {
       case 'ready':
         this.port = message.port;
-        started.resolve(undefined);
+        this.started.resolve(undefined);
         return;
       case 'failed':
-        started.reject(fromPlainError(message.error));
-        void this.thread.terminate();
+        this.started.reject(fromPlainError(message.error));
+        void this.terminate();
         return;
       case 'reply': {
         const pending = this.calls.get(message.call);
@@ -198,7 +228,11 @@ export class MediaWorker {
 
   private watch(): void {
     const now = performance.now();
-    if (this.port === 0) return;
+    if (this.port === 0) {
+      const startMs = this.options.startMs ?? DEFAULT_START_MS;
+      if (now - this.startedMs >= startMs) void this.kill(`the media worker did not start within ${startMs} ms`);
+      return;
+    }
     if (this.waitingSinceMs >= 0) {
       if (now - this.waitingSinceMs < (this.options.hangMs ?? DEFAULT_HANG_MS)) return;
       this.options.log.error('media.worker_hangs', { port: this.port });
@@ -215,12 +249,13 @@ export class MediaWorker {
     );
   }
 
-  private end(started: Pending): void {
+  private end(): void {
     if (this.gone) return;
     this.gone = true;
+    this.tellEnded();
     clearInterval(this.watchdog);
     const error = new MediaError('CLOSED', this.reason);
-    started.reject(new MediaError('WORKER_FAILED', this.reason));
+    this.started.reject(new MediaError('WORKER_FAILED', this.reason));
     for (const { reject } of this.calls.values()) reject(error);
     this.calls.clear();
     for (const client of this.relays.values()) client.close();

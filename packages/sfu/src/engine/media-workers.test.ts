@@ -9,6 +9,7 @@ import { WireClient } from '../testing/wire-client.js';
 import { createMediaEngine } from './create-media-engine.js';
 import { describeEngine } from './engine-suite.js';
 import { MediaWorkers, type MediaWorkersOptions } from './media-workers.js';
+import { stuckThreads } from './stuck-threads.js';
 
 /** A thread loads compiled code only: `npm test` builds before it tests. */
 const workerEntry = new URL('../../dist/engine/worker-main.js', import.meta.url);
@@ -141,6 +142,40 @@ describe('media workers', () => {
     const engine = await start(1, { entry, hangMs: 500 });
     const failed = await new Promise<MediaRoomEvent>((resolve) => void engine.openRoom('stuck', resolve));
     expect(failed).toEqual({ type: 'roomFailed', reason: 'the media worker did not answer' });
+  });
+
+  test('a worker that nothing can interrupt is given up: its rooms fail, another one takes its place', async () => {
+    // Native code waits for the other program: no thread is ended in the middle of that.
+    const entry = entryOf(`
+      import { parentPort } from 'node:worker_threads';
+      import { spawnSync } from 'node:child_process';
+      parentPort.on('message', (message) => {
+        if (message.type === 'close') process.exit();
+        if (message.type !== 'openRoom') return;
+        parentPort.postMessage({ type: 'reply', call: message.call });
+        if (message.roomId === 'stuck') setImmediate(() => spawnSync('sleep', ['5']));
+      });
+      parentPort.postMessage({ type: 'ready', port: 1 });
+    `);
+    const said: string[] = [];
+    const log: Log = { ...silentLog, error: (event) => void said.push(event) };
+    const engine = await start(1, { entry, log, hangMs: 300, terminateMs: 200 });
+    const failed = await new Promise<MediaRoomEvent>((resolve) => void engine.openRoom('stuck', resolve));
+    expect(failed).toEqual({ type: 'roomFailed', reason: 'the media worker did not answer' });
+    expect(said).toEqual(['media.worker_hangs', 'media.worker_stuck', 'media.worker_gone']);
+    expect(stuckThreads()).toBe(1);
+
+    const open = () => engine.openRoom('next', () => undefined).catch(() => undefined);
+    while ((await open()) === undefined) await new Promise((resolve) => setTimeout(resolve, 50));
+    while (stuckThreads() > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  }, 60_000);
+
+  test('a worker that does not start is given up', async () => {
+    const entry = entryOf(`setInterval(() => {}, 1000);`);
+    await expect(start(1, { entry, startMs: 300 })).rejects.toMatchObject({
+      code: 'WORKER_FAILED',
+      message: 'the media worker did not start within 300 ms',
+    });
   });
 
   test('a worker that does not become ready is spoken of while it is waited for', async () => {

@@ -31,6 +31,10 @@ export interface MediaWorkersOptions {
   /** Silence after which a worker counts as hung, ms. */
   hangMs?: number;
   slowStartMs?: number;
+  /** What a worker may take to start, ms. */
+  startMs?: number;
+  /** What a worker may take to end once it is told to, ms. */
+  terminateMs?: number;
 }
 
 /** The media plane on worker threads. A room lives whole on one of them; one that dies takes only its own rooms along. */
@@ -128,13 +132,15 @@ export class MediaWorkers implements MediaEngine {
   }
 
   private startWorker(): MediaWorker {
-    const { settings, log, hangMs } = this.options;
+    const { settings, log, hangMs, startMs, terminateMs } = this.options;
     const startedMs = performance.now();
     const worker: MediaWorker = new MediaWorker({
       entry: this.options.entry ?? new URL('./worker-main.js', import.meta.url),
       settings,
       log,
       ...(hangMs === undefined ? {} : { hangMs }),
+      ...(startMs === undefined ? {} : { startMs }),
+      ...(terminateMs === undefined ? {} : { terminateMs }),
       onExit: (reason) => this.workerGone(worker, performance.now() - startedMs, reason),
     });
     this.workers.push(worker);

@@ -1,5 +1,11 @@
 import { silentLog } from '@bloom/log';
-import { asReceived, createPacketSealer, type PeerTransport, type PeerTransportHandlers, SrtpSendSession } from '@bloom/webrtc';
+import {
+  asReceived,
+  createPacketSealer,
+  type PeerTransport,
+  type PeerTransportHandlers,
+  SrtpSendSession,
+} from '@bloom/webrtc';
 import { MediaContext } from '../forwarding/context.js';
 import { ForwardingRoom } from '../forwarding/room.js';
 import type { ExtensionIds, NegotiatedCodec } from '../media-engine.js';

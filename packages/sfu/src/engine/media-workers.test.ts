@@ -165,10 +165,30 @@ describe('media workers', () => {
     expect(said).toEqual(['media.worker_hangs', 'media.worker_stuck', 'media.worker_gone']);
     expect(stuckThreads()).toBe(1);
 
-    const open = () => engine.openRoom('next', () => undefined).catch(() => undefined);
-    while ((await open()) === undefined) await new Promise((resolve) => setTimeout(resolve, 50));
+    await engine.openRoom('next', () => undefined);
     while (stuckThreads() > 0) await new Promise((resolve) => setTimeout(resolve, 50));
   }, 60_000);
+
+  test('a room waits for the replacement of the only worker', async () => {
+    const engine = await start(1);
+    await engine.openRoom('doomed', () => undefined);
+    await engine.killWorkerOf('doomed', 'killed by a test');
+    const room = await engine.openRoom('next', () => undefined);
+    expect((await room.stats()).transports).toEqual([]);
+  });
+
+  test('a room that waits for a worker is refused when the engine closes', async () => {
+    const entry = entryOf(`
+      import { parentPort } from 'node:worker_threads';
+      parentPort.postMessage({ type: 'ready', port: 1 });
+      parentPort.on('message', () => process.exit());
+    `);
+    const engine = await start(1, { entry });
+    await expect(engine.openRoom('doomed', () => undefined)).rejects.toMatchObject({ code: 'CLOSED' });
+    const waiting = engine.openRoom('late', () => undefined);
+    await engine.close();
+    await expect(waiting).rejects.toMatchObject({ code: 'WORKER_FAILED' });
+  });
 
   test('a worker that does not start is given up', async () => {
     const entry = entryOf(`setInterval(() => {}, 1000);`);

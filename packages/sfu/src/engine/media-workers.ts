@@ -19,6 +19,9 @@ const RESTART_MAX_MS = 30_000;
 const SHORT_LIFE_MS = 10_000;
 /** A start that takes this long is spoken of, again and again, ms. */
 const SLOW_START_MS = 10_000;
+/** What a room waits for a worker when none is up: a replacement takes a second or two, ms. */
+const REPLACEMENT_MS = 4000;
+const REPLACEMENT_POLL_MS = 25;
 
 export interface MediaWorkersOptions {
   /** Threads; at least 1. */
@@ -77,7 +80,7 @@ export class MediaWorkers implements MediaEngine {
     if (this.roomIds.has(roomId)) throw new MediaError('EXISTS', `the room ${roomId} is open already`);
     this.roomIds.add(roomId);
     try {
-      const worker = this.leastBusy(roomId);
+      const worker = this.leastBusy() ?? (await this.replacement(roomId));
       const number = worker.newNumber();
       const room = new RemoteRoom({
         roomId,
@@ -163,13 +166,23 @@ export class MediaWorkers implements MediaEngine {
     if (lifeMs < SHORT_LIFE_MS) this.restartMs = Math.min(this.restartMs * 2, RESTART_MAX_MS);
   }
 
-  private leastBusy(roomId: string): MediaWorker {
+  /** The first worker that comes up. */
+  private async replacement(roomId: string): Promise<MediaWorker> {
+    const until = performance.now() + REPLACEMENT_MS;
+    while (!this.closed && performance.now() < until) {
+      await new Promise((resolve) => setTimeout(resolve, REPLACEMENT_POLL_MS));
+      const worker = this.leastBusy();
+      if (worker !== undefined) return worker;
+    }
+    throw new MediaError('WORKER_FAILED', `no media worker is up to take room ${roomId}`);
+  }
+
+  private leastBusy(): MediaWorker | undefined {
     let best: MediaWorker | undefined;
     for (const worker of this.workers) {
       if (!worker.alive || worker.port === 0) continue;
       if (best === undefined || isLessBusy(worker, best)) best = worker;
     }
-    if (best === undefined) throw new MediaError('WORKER_FAILED', `no media worker is up to take room ${roomId}`);
     return best;
   }
 

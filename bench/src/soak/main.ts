@@ -2,9 +2,9 @@
  * `npm run bench:soak -- [--minutes 5] [--subscribers 40] [--pps 1000] [--json file]`: one room under a steady load (by
  * default about 40 % of a core), for minutes or hours. Ends with status 1 when memory grows by more than 5 % or the 99th
  * percentile of a thread's event-loop delay reaches 20 ms. Memory is what heaps and buffers hold after a collection, which is
- * asked for after the warm-up and at the end, and from half an hour on the resident memory as well: V8 takes minutes until
- * it gives back what it can. An idle process is watched beside the server: where that one is late too, the machine is too
- * busy to judge by, which is said loudly.
+ * asked for after the warm-up and at the end; in an hour also the resident memory, of the last quarter against the second:
+ * V8 takes many minutes to fill the pages it may have. An idle process is watched beside the server: where that one is late
+ * too, the machine is too busy to judge by, which is said loudly.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ enterPrivateNetwork();
 const MEMORY_BOUND = 0.05;
 const DELAY_BOUND_MS = 20;
 const SAMPLE_MS = 5000;
-const MINUTES_TO_JUDGE_RESIDENT = 30;
+const MINUTES_TO_JUDGE_RESIDENT = 60;
 const samples = Math.max(12, Math.round((Number(values.minutes) * 60_000) / SAMPLE_MS));
 /** Code is compiled and memory pools are filled at first: the judgement begins after this many samples. */
 const warmUp = Math.max(4, Math.min(24, Math.floor(samples / 5)));
@@ -88,7 +88,7 @@ try {
   const steady = memory.slice(warmUp);
   const quarter = Math.max(1, Math.floor(steady.length / 4));
   const minutes = (samples * SAMPLE_MS) / 60_000;
-  const resident = median(steady.slice(-quarter)) / median(steady.slice(0, quarter)) - 1;
+  const resident = median(steady.slice(-quarter)) / median(steady.slice(quarter, 2 * quarter)) - 1;
   const held = heapAtEndMiB / heapMiB - 1;
   const threads = delaysIn(folder);
   const idleP99Ms = delaysIn(idleFolder)[0]?.p99Ms ?? Number.NaN;

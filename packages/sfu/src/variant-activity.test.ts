@@ -70,6 +70,73 @@ describe('variant activity', () => {
     expect(activity.check(second * 1000)).toEqual([{ variant: 'm', active: true }]);
   });
 
+  test('a poor second right after one with a keyframe says nothing: the encoder may be saving up for what that cost', () => {
+    const activity = new VariantActivity();
+    activity.appear('h', 0);
+    activity.countKeyframe(variantIndex('h'));
+    send(activity, 'h', 200);
+    expect(activity.check(1000)).toEqual([]);
+    expect(activity.check(2000)).toEqual([]);
+    send(activity, 'h', 40);
+    expect(activity.check(3000)).toEqual([]);
+    expect(activity.check(4000)).toEqual([{ variant: 'h', active: false }]);
+  });
+
+  test('a second poor one is not excused, and a keyframe within the excused one does not excuse the next', () => {
+    const activity = new VariantActivity();
+    for (const variant of ['l', 'h'] as const) activity.appear(variant, 0);
+    for (const variant of ['l', 'h'] as const) {
+      activity.countKeyframe(variantIndex(variant));
+      send(activity, variant, 200);
+    }
+    activity.check(1000);
+    activity.countKeyframe(variantIndex('l'));
+    send(activity, 'l', 1);
+    expect(activity.check(2000)).toEqual([]);
+    activity.countKeyframe(variantIndex('l'));
+    send(activity, 'l', 1);
+    expect(activity.check(3000)).toEqual([
+      { variant: 'l', active: false },
+      { variant: 'h', active: false },
+    ]);
+  });
+
+  test('the keyframe of one variant excuses no other', () => {
+    const activity = new VariantActivity();
+    activity.appear('l', 0);
+    activity.appear('h', 0);
+    activity.countKeyframe(variantIndex('l'));
+    for (const variant of ['l', 'h'] as const) send(activity, variant, 5);
+    activity.check(1000);
+    send(activity, 'l', 5);
+    expect(activity.check(2000)).toEqual([{ variant: 'h', active: false }]);
+  });
+
+  test('a keyframe counts also when the window it came in is forgotten', () => {
+    const activity = new VariantActivity();
+    activity.appear('m', 0);
+    activity.countKeyframe(variantIndex('m'));
+    send(activity, 'm', 50);
+    activity.appear('h', 900);
+    send(activity, 'h', 5);
+    expect(activity.check(1900)).toEqual([]);
+    send(activity, 'h', 5);
+    expect(activity.check(2900)).toEqual([{ variant: 'm', active: false }]);
+  });
+
+  test('an excused second neither counts among the ten that bring a variant back nor starts them over', () => {
+    const activity = new VariantActivity();
+    activity.appear('m', 0);
+    activity.check(1000);
+    const changes = [];
+    for (let second = 2; second <= 12; second++) {
+      if (second === 5) activity.countKeyframe(variantIndex('m'));
+      send(activity, 'm', second === 6 ? 0 : 30);
+      changes.push(...activity.check(second * 1000).map(({ active }) => ({ second, active })));
+    }
+    expect(changes).toEqual([{ second: 12, active: true }]);
+  });
+
   test('a variant that appears resets the counters of the others', () => {
     const activity = new VariantActivity();
     activity.appear('l', 0);

@@ -16,12 +16,19 @@ export interface ActivityChange {
 /**
  * Tells which simulcast variants of one track are alive, from media packets alone: what a client says about its
  * encodings is not to be trusted. Padding, probes and retransmissions must not be counted.
+ *
+ * A keyframe may cost an encoder more than a second of its bitrate; it then leaves out frames until that is made good
+ * (libvpx with a noisy picture does). One poor window right after a keyframe therefore says nothing, and is left out.
  */
 export class VariantActivity {
   private readonly packets = [0, 0, 0];
   private readonly goodWindows = [0, 0, 0];
   private readonly known = [false, false, false];
   private readonly active = [false, false, false];
+  /** A keyframe began in this window. */
+  private readonly keyframes = [false, false, false];
+  /** One began in the window before. */
+  private readonly keyframesBefore = [false, false, false];
   private windowStartMs = 0;
 
   isKnown(variant: Variant): boolean {
@@ -46,13 +53,24 @@ export class VariantActivity {
 
   /** Forgets the current window, for instance because the track was muted until now. */
   restartWindow(nowMs: number): void {
+    for (let index = 0; index < VARIANTS.length; index++) this.keyframesBefore[index] ||= this.keyframes[index]!;
+    this.openWindow(nowMs);
+  }
+
+  private openWindow(nowMs: number): void {
     this.packets.fill(0);
+    this.keyframes.fill(false);
     this.windowStartMs = nowMs;
   }
 
   /** One media packet; called for every packet, so it does nothing else. */
   countPacket(index: number): void {
     this.packets[index]! += 1;
+  }
+
+  /** A keyframe begins. */
+  countKeyframe(index: number): void {
+    this.keyframes[index] = true;
   }
 
   /** Judges the window when it is over. Returns what changed, lowest variant first. */
@@ -63,6 +81,10 @@ export class VariantActivity {
       const index = variantIndex(variant);
       if (!this.known[index]) continue;
       const good = this.packets[index]! >= MIN_PACKETS;
+      const excused = !good && this.keyframesBefore[index]!;
+      // One excuse does not make the next: what brings a packet or two a second is not alive.
+      this.keyframesBefore[index] = this.keyframes[index]! && !excused;
+      if (excused) continue;
       this.goodWindows[index] = good ? this.goodWindows[index]! + 1 : 0;
       if (this.active[index] && !good) {
         this.active[index] = false;
@@ -72,7 +94,7 @@ export class VariantActivity {
         changes.push({ variant, active: true });
       }
     }
-    this.restartWindow(nowMs);
+    this.openWindow(nowMs);
     return changes;
   }
 }

@@ -88,7 +88,7 @@ function play(run: Run, options: { bps: number; seconds: number; adapt?: boolean
   }
 }
 
-function probe(run: Run, bps: number): void {
+function probe(run: Run, bps: number, onTick?: () => void): void {
   run.estimator.startProbe(run.nowMs);
   for (let tick = 0; tick < 5; tick++) {
     for (let bytes = (bps * 20) / 8000; bytes > 0; bytes -= 255) {
@@ -96,7 +96,9 @@ function probe(run: Run, bps: number): void {
       run.estimator.packetSent(255, run.nowMs, true);
     }
     run.nowMs += 20;
+    onTick?.();
   }
+  run.estimator.endProbe();
 }
 
 describe('bandwidth estimation', () => {
@@ -184,6 +186,20 @@ describe('bandwidth estimation', () => {
     play(run, { bps: 150_000, seconds: 1 });
     expect(run.estimator.estimateBps).toBeGreaterThan(1_600_000);
     expect(run.estimator.wantsConfirmation).toBe(false);
+  });
+
+  test('a probe is judged as a whole, also when feedback comes in the middle of it', () => {
+    const link = new Link(400_000, { delayMs: 1 });
+    const run = start(link);
+    play(run, { bps: 1_500_000, seconds: 5 });
+    link.capacityBps = 10_000_000;
+    play(run, { bps: 150_000, seconds: 3 });
+    for (let i = 0; i < 2; i++) {
+      probe(run, 2_000_000, () => link.feedback(run.estimator, run.nowMs));
+      play(run, { bps: 150_000, seconds: 1 });
+    }
+    expect(run.estimator.estimateBps).toBeGreaterThan(1_600_000);
+    expect(run.estimator.estimateBps).toBeLessThan(3_000_000);
   });
 
   test('a link that seems wide once is not believed: the packets may have been held up and let go together', () => {

@@ -60,6 +60,8 @@ export class BandwidthEstimator {
 
   private probeId = 0;
   private probing = false;
+  /** Packets of the probe may yet be sent. */
+  private probeOpen = false;
   private probeDeadlineMs = 0;
   private probePackets = 0;
   private probeAcked = 0;
@@ -106,16 +108,25 @@ export class BandwidthEstimator {
     this.sent.add(bytes, probe && this.probing ? this.probeId : 0, nowMs);
   }
 
-  /** A new probe: packets sent with `probe` from now on belong to it. False while one is under way. */
+  /** A new probe: packets sent with `probe` belong to it, until `endProbe`. False while one is under way. */
   startProbe(nowMs: number): boolean {
     if (this.probing && nowMs < this.probeDeadlineMs) return false;
     this.probing = true;
+    this.probeOpen = true;
     this.probeId = (this.probeId % MAX_PROBE_ID) + 1;
     this.probeDeadlineMs = nowMs + PROBE_TIMEOUT_MS;
     this.probePackets = 0;
     this.probeAcked = 0;
     this.probeBytes = 0;
     return true;
+  }
+
+  /**
+   * All packets of the probe are sent: it is judged once they are acknowledged. Not before: where the round trip is
+   * shorter than the probe, what was sent so far is acknowledged again and again.
+   */
+  endProbe(): void {
+    this.probeOpen = false;
   }
 
   /** The packet with this 16-bit number arrived at this time of the receiver's clock, ms. */
@@ -260,7 +271,7 @@ export class BandwidthEstimator {
 
   private finishProbe(nowMs: number): void {
     if (!this.probing || this.probePackets === 0) return;
-    const complete = this.probeAcked >= this.probePackets;
+    const complete = !this.probeOpen && this.probeAcked >= this.probePackets;
     if (!complete && nowMs < this.probeDeadlineMs) return;
     this.probing = false;
     if (this.probeAcked < 4 || this.probeAcked < 0.8 * this.probePackets) return;

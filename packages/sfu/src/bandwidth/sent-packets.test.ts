@@ -51,6 +51,7 @@ test('whatever a client claims, the estimate stays a number within its limits', 
         now += pauseMs;
         if (probe) estimator.startProbe(now);
         for (let i = 0; i < send; i++) estimator.packetSent(1200, now + i, probe);
+        if (pauseMs % 2 === 0) estimator.endProbe();
         const newest = estimator.nextSequence;
         const feedback = [...claims, ...recent.map(([back, at]) => [(newest - back) & 0xffff, at] as const)];
         for (const [sequence, arrivalMs] of feedback) {

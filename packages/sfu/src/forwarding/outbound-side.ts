@@ -230,7 +230,10 @@ export class OutboundSide implements SlotReceiver {
   tick(nowMs: number): void {
     this.retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
     this.writeReports(nowMs);
-    if (this.probes.active) this.probes.tick(nowMs);
+    if (this.probes.active) {
+      this.probes.tick(nowMs);
+      if (!this.probes.active) this.estimator!.endProbe();
+    }
     if (nowMs >= this.allocationDueMs) {
       this.allocate(nowMs);
       this.allocationDueMs = nowMs + ALLOCATION_INTERVAL_MS;

@@ -172,6 +172,7 @@ export class PublishedTrack {
     if (stream.lastKeyframeTimestamp === timestamp) return false;
     stream.lastKeyframeTimestamp = timestamp;
     stream.keyframeCount++;
+    this.activity.countKeyframe(stream.index);
     stream.keyframes.keyframe();
     return true;
   }

@@ -35,6 +35,24 @@ describe('bandwidth allocation', () => {
     expect(grants.get('a')).toBeGreaterThanOrEqual(1_650_000);
   });
 
+  test('a slot whose next variant does not fit holds up no other', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const cheap = slot('a', { bitratesBps: { ...BITRATES, m: 300_000 }, target: 'm', sendingBps: 300_000 });
+    const dear = slot('b', { target: 'm' });
+    const update = (estimateBps: number, slots: AllocationSlot<string>[], nowMs: number) =>
+      allocation.update({ estimateBps, fixedBps: 0, slots, nowMs });
+    expect(update(550_000, [cheap, dear], 0).grants.get('b')).toBe(165_000);
+    // The first wants more than there will ever be; the second only what it had.
+    const slots = [
+      { ...cheap, target: 'h' as const },
+      { ...dear, wanted: 'l' as const, sendingBps: 150_000 },
+    ];
+    const { grants, probeBps } = update(1_100_000, slots, 10_000);
+    expect(grants.get('b')).toBeGreaterThanOrEqual(550_000);
+    expect(probeBps).toBeUndefined();
+    expect(update(1_100_000, slots, 12_000).probeBps).toBeGreaterThan(1_800_000);
+  });
+
   test('goes down until the rest fits when the estimate is below 0.8 of what is sent', () => {
     const allocation = new BandwidthAllocation<string>();
     const big = slot('a', { wanted: 'h', sendingBps: 1_500_000 });

@@ -110,15 +110,22 @@ export class BandwidthAllocation<K> {
     this.holdUntilMs = nowMs + (this.holdOffMs > HOLD_OFF_MS ? this.holdOffMs : 2000);
   }
 
-  /** Lets the next slot in turn have its next variant, or tells what rate would allow it. */
+  /**
+   * Lets the next slot in turn that has room for it have its next variant, or tells what rate would allow the first of
+   * them its own. One whose next variant does not fit holds up nobody: it may never do.
+   */
   private raise({ slots, nowMs }: AllocationInput<K>, estimateBps: number, sending: number): number | undefined {
     if (nowMs < this.holdUntilMs) return undefined;
+    let asked: number | undefined;
     for (let i = 0; i < slots.length; i++) {
       const slot = slots[(this.nextSlot + i) % slots.length]!;
       const next = this.higherVariant(slot);
       if (next === undefined) continue;
       const required = sending - slot.sendingBps + slot.bitratesBps[next] * FIT_MARGIN;
-      if (required > estimateBps) return required * PROBE_MARGIN;
+      if (required > estimateBps) {
+        asked ??= required * PROBE_MARGIN;
+        continue;
+      }
       this.ceilings.set(slot.key, next);
       this.lastRaiseMs = nowMs;
       // One step at a time: its effect has to show first.
@@ -126,7 +133,7 @@ export class BandwidthAllocation<K> {
       this.nextSlot = (this.nextSlot + i + 1) % slots.length;
       return undefined;
     }
-    return undefined;
+    return asked;
   }
 
   private grants({ fixedBps, slots }: AllocationInput<K>, estimateBps: number): Map<K, number> {

@@ -10,6 +10,9 @@ const STORE = {
   audio: { packets: 128, bytes: 48 * 1024, maxAgeMs: 1000 },
 } as const;
 
+/** Weight of the last second in the measured rate: a keyframe alone must not look like a rate. */
+const RATE_SMOOTHING = 0.25;
+
 export interface InboundStreamOptions {
   variant: Variant;
   kind: TrackKind;
@@ -37,6 +40,10 @@ export class InboundStream {
   /** Media has arrived; until then this is only an expectation from the SDP. */
   started = false;
 
+  /** What it takes, bits per second, smoothed over some seconds. */
+  measuredBps = 0;
+  private measuredBytes = 0;
+
   lastKeyframeTimestamp = -1;
   markers = 0;
   keyframeCount = 0;
@@ -55,6 +62,14 @@ export class InboundStream {
     this.statistics = new ReceiveStatistics(options.clockRate);
     this.store = new PacketStore(STORE[options.kind]);
     this.clock = new SenderClock(options.clockRate);
+  }
+
+  /** Called at a steady interval. */
+  measure(intervalMs: number): void {
+    const { bytes } = this.statistics;
+    const bps = ((bytes - this.measuredBytes) * 8000) / intervalMs;
+    this.measuredBytes = bytes;
+    this.measuredBps += RATE_SMOOTHING * (bps - this.measuredBps);
   }
 
   addSubscriber(slot: TrackSubscriber): void {

@@ -50,9 +50,12 @@ class NarrowClient {
 }
 
 describe('a client on a link of its own width', () => {
-  const rates = { l: 150_000, m: 500_000, h: 1_500_000 } as const;
+  const announced = { l: 150_000, m: 500_000, h: 1_500_000 } as const;
 
-  function start(capacityBps: number): { play(seconds: number): void; link: NarrowClient; current(): string } {
+  function start(
+    capacityBps: number,
+    rates: Record<'l' | 'm' | 'h', number> = announced,
+  ): { play(seconds: number): void; link: NarrowClient; current(): string } {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const link = new NarrowClient(viewer, capacityBps);
@@ -110,6 +113,22 @@ describe('a client on a link of its own width', () => {
     play(15);
     expect(current()).toBe('h');
     expect(world.switches('sub')).toContain('cam l low_bandwidth');
+  });
+
+  test('that is filled by more than the publisher announced: goes down to what fits', () => {
+    const { play, link, current } = start(20_000_000, { l: 300_000, m: 1_200_000, h: 3_000_000 });
+    world.room.setTargetVariant('sub', 'cam', 'm');
+    play(5);
+    expect(current()).toBe('m');
+    link.capacityBps = 700_000;
+    play(10);
+    expect(current()).toBe('l');
+    link.worstDelayMs = 0;
+    const settled = world.switches('sub').length;
+    play(60);
+    expect(current()).toBe('l');
+    expect(world.switches('sub')).toHaveLength(settled);
+    expect(link.worstDelayMs).toBeLessThan(300);
   });
 
   test('of 1 Mbit/s: gets the middle one', () => {

@@ -8,6 +8,8 @@ import type { TrackSubscriber } from './track-subscriber.js';
 
 /** After this time of media a target that has not shown up is not waited for, ms. */
 const SETTLE_MS = 500;
+/** Interval of measuring what each variant takes, ms. */
+const MEASURE_MS = 1000;
 
 /** Room for the longest header and SRTP's tag. */
 const PACKET_OVERHEAD = 64;
@@ -26,6 +28,10 @@ export class PublishedTrack {
   readonly slots = new Set<TrackSubscriber>();
   readonly activity = new VariantActivity();
   readonly simulcast: boolean;
+  /**
+   * What each variant takes, bits per second: as the client says, or as it arrives where that is more. Browsers go by the
+   * size of the picture, and send twice of what a client library assumes.
+   */
   bitrates: PerVariant<number>;
   muted = false;
 
@@ -33,6 +39,7 @@ export class PublishedTrack {
   private readonly isVp8: boolean;
   private readonly isH264: boolean;
   private firstMediaMs = -1;
+  private measuredAtMs = -1;
   private settled = false;
   private nextStreamId = 0;
   private readonly restored = { ssrc: 0, payloadType: 0 };
@@ -232,9 +239,25 @@ export class PublishedTrack {
   }
 
   setBitrates(bitratesBps: Partial<PerVariant<number>>): void {
-    this.bitrates = bitratesOf({ ...this.params.bitratesBps, ...bitratesBps });
     this.params = { ...this.params, bitratesBps: { ...this.params.bitratesBps, ...bitratesBps } };
+    this.updateBitrates();
+  }
+
+  private updateBitrates(): void {
+    this.bitrates = bitratesOf(this.params.bitratesBps);
+    for (const stream of this.streams) {
+      if (stream === undefined) continue;
+      this.bitrates[stream.variant] = Math.max(this.bitrates[stream.variant], Math.round(stream.measuredBps));
+    }
     for (const slot of this.slots) slot.selection.setBitrates(this.bitrates);
+  }
+
+  private measure(nowMs: number): void {
+    const intervalMs = nowMs - this.measuredAtMs;
+    if (this.measuredAtMs >= 0 && intervalMs < MEASURE_MS) return;
+    if (this.measuredAtMs >= 0) for (const stream of this.streams) stream?.measure(intervalMs);
+    this.measuredAtMs = nowMs;
+    this.updateBitrates();
   }
 
   setMuted(muted: boolean, nowMs: number): void {
@@ -268,6 +291,7 @@ export class PublishedTrack {
         slot.selectionChanged();
       }
     }
+    if (this.simulcast) this.measure(nowMs);
     if (this.simulcast && !this.muted) this.checkActivity(nowMs);
   }
 

@@ -8,7 +8,7 @@ export { PacketStore, type PacketStoreOptions } from './packet-store.js';
 export { LossTracker, type LossTrackerOptions } from './loss-tracker.js';
 export { RTX_PREFIX, restoreRtx, writeRtxPrefix } from './rtx.js';
 export { isVp8KeyFrame, VP8_DESCRIPTOR_MAX, Vp8Descriptor, Vp8Mapper, writeVp8Descriptor } from './codecs/vp8.js';
-export { isH264KeyFrame } from './codecs/h264.js';
+export { hasH264ParameterSet, isH264KeyFrame } from './codecs/h264.js';
 export { VoiceActivity, type VoiceActivityOptions, type VoiceStatus } from './voice-activity.js';
 export {
   emptyReportBlock,

@@ -49,6 +49,11 @@ export class LossTracker {
     return this.#count;
   }
 
+  /** The packet with this unwrapped number is waited for. */
+  isMissing(sequence: number): boolean {
+    return this.#indexOf(sequence) >= 0;
+  }
+
   /** A packet arrived (also one that was restored from RTX), under its unwrapped sequence number. */
   received(sequence: number, nowMs: number): void {
     if (this.#newest < 0 || sequence === this.#newest + 1) {
@@ -119,20 +124,24 @@ export class LossTracker {
   }
 
   #found(sequence: number): void {
+    const at = this.#indexOf(sequence);
+    if (at < 0) return;
+    for (let i = at + 1; i < this.#count; i += 1) this.#move(i, i - 1);
+    this.#count -= 1;
+    this.recovered += 1;
+  }
+
+  #indexOf(sequence: number): number {
     let low = 0;
     let high = this.#count - 1;
     while (low <= high) {
       const middle = (low + high) >>> 1;
       const value = this.#sequences[middle]!;
-      if (value === sequence) {
-        for (let i = middle + 1; i < this.#count; i += 1) this.#move(i, i - 1);
-        this.#count -= 1;
-        this.recovered += 1;
-        return;
-      }
+      if (value === sequence) return middle;
       if (value < sequence) low = middle + 1;
       else high = middle - 1;
     }
+    return -1;
   }
 
   #move(from: number, to: number): void {

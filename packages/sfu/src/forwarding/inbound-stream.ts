@@ -72,6 +72,15 @@ export class InboundStream {
     this.measuredBps += RATE_SMOOTHING * (bps - this.measuredBps);
   }
 
+  /** Packets of the same picture before this one are still waited for. */
+  missesBefore(sequence: number, timestamp: number, nowMs: number): boolean {
+    for (let before = sequence - 1; !this.losses.isMissing(before); before--) {
+      if (!this.store.find(before, nowMs)) return false;
+      if (this.store.buffer.readUInt32BE(this.store.start + 4) !== timestamp) return false;
+    }
+    return true;
+  }
+
   addSubscriber(slot: TrackSubscriber): void {
     if (!this.forwarding.includes(slot)) this.forwarding.push(slot);
   }

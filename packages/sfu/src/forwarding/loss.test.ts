@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { RtcpReader, RtcpWriter, sequenceDelta } from '@bloom/rtp';
 import { type MemoryPeer, MemoryWorld, type SeenPacket, seededRandom } from '../testing/memory-port.js';
-import { inboundSimulcast, inboundVideo, SyntheticSource, videoSlot, VP8 } from '../testing/synthetic-media.js';
+import { H264, inboundSimulcast, inboundVideo, SyntheticSource, videoSlot, VP8 } from '../testing/synthetic-media.js';
 
 let world: MemoryWorld;
 beforeEach(() => {
@@ -62,6 +62,25 @@ describe('loss between publisher and server', () => {
     publisher.send(source.retransmit(source.sequence - 2, rtx));
     expect(viewer.packets).toHaveLength(5);
     expect(world.context.dropped.unknown_ssrc).toBe(0);
+  });
+
+  test('an H.264 subscriber does not begin with a slice while the parameter sets before it are missing', () => {
+    const inbound = [inboundVideo('cam', { ssrc: 0x101, rtxSsrc: 0x102, codec: H264 })];
+    const publisher = world.join('pub', { inbound });
+    const codec = { ...H264, payloadType: 120, rtxPayloadType: 121 };
+    const viewer = world.join('sub', { outbound: [videoSlot('cam', { codec })] });
+    const source = camera(0x101, { payloadType: 102 });
+    const rtx = camera(0x102, { payloadType: 103 });
+    publisher.send(source.h264Frame()[0]!);
+    const [, slice] = source.h264Frame({ key: true });
+    publisher.send(slice!);
+    world.advance(40);
+    expect(viewer.packets).toHaveLength(0);
+    publisher.send(source.retransmit(source.sequence - 2, rtx));
+    publisher.send(source.h264Frame()[0]!);
+    expect(viewer.packets.map(({ payload }) => payload[0])).toEqual([0x67, 0x65, 0x41]);
+    const first = viewer.packets[0]!.sequence;
+    expect(viewer.packets.map(({ sequence }) => sequence - first)).toEqual([0, 1, 2]);
   });
 
   test('probing retransmissions are not media and reach nobody', () => {

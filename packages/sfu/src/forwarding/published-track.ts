@@ -1,4 +1,4 @@
-import { isH264KeyFrame, restoreRtx, VoiceActivity } from '@bloom/rtp';
+import { hasH264ParameterSet, isH264KeyFrame, restoreRtx, VoiceActivity } from '@bloom/rtp';
 import type { InboundTrack, MediaRoomEvent, Variant } from '../media-engine.js';
 import { VariantActivity } from '../variant-activity.js';
 import { bitratesOf, type PerVariant, VARIANTS, variantIndex } from '../variants.js';
@@ -149,7 +149,9 @@ export class PublishedTrack {
       audioLevel = view.audioLevel(this.params.extensions.audioLevel);
       if (audioLevel >= 0 && this.voice.level(audioLevel, nowMs)) this.voiceChanged();
     }
-    const startsKeyframe = this.isVp8 ? vp8.isKeyFrameStart : this.isH264 ? isH264KeyFrame(view) : true;
+    const startsKeyframe = this.isVp8
+      ? vp8.isKeyFrameStart
+      : !this.isH264 || this.startsH264Keyframe(stream, sequence, nowMs);
     if (startsKeyframe && this.isNewKeyframe(stream)) this.switchWaiting(stream, sequence, nowMs);
     if (forwarding.length === 0) return;
     if (view.payloadLength + PACKET_OVERHEAD > sealer.maxPacketBytes) {
@@ -170,6 +172,13 @@ export class PublishedTrack {
     if (startsKeyframe && sequence < stream.unwrapper.newest) {
       for (let i = 0; i < forwarding.length; i++) forwarding[i]!.catchUp(stream, sequence, nowMs);
     }
+  }
+
+  /** A slice is the start only where nothing before it is missing: that may be the parameter sets, which come once. */
+  private startsH264Keyframe(stream: InboundStream, sequence: number, nowMs: number): boolean {
+    const { view } = this.context;
+    if (!isH264KeyFrame(view)) return false;
+    return hasH264ParameterSet(view) || !stream.missesBefore(sequence, view.timestamp, nowMs);
   }
 
   /** Audio has no keyframes: every packet will do. */

@@ -13,6 +13,8 @@ export class KeyframeRequests {
   private attempts = 0;
   private wanted = false;
   private lastSentMs = Number.NEGATIVE_INFINITY;
+  /** The last wish was given up, and nobody has had another since. */
+  gaveUp = false;
 
   /** A keyframe was asked for and has not come. */
   get outstanding(): boolean {
@@ -23,6 +25,7 @@ export class KeyframeRequests {
   request(nowMs: number): boolean {
     if (this.wanted) return false;
     this.wanted = true;
+    this.gaveUp = false;
     this.attempts = 0;
     if (nowMs - this.lastSentMs < MIN_GAP_MS) return false;
     return this.send(nowMs);
@@ -35,6 +38,7 @@ export class KeyframeRequests {
     if (nowMs - this.lastSentMs < gap) return false;
     if (this.attempts >= MAX_ATTEMPTS) {
       this.wanted = false;
+      this.gaveUp = true;
       return false;
     }
     return this.send(nowMs);
@@ -43,11 +47,13 @@ export class KeyframeRequests {
   /** The keyframe came. One that answers no request of ours serves just as well. */
   keyframe(): void {
     this.wanted = false;
+    this.gaveUp = false;
   }
 
   /** Nobody waits any more, or the variant is gone. */
   cancel(): void {
     this.wanted = false;
+    this.gaveUp = false;
   }
 
   private send(nowMs: number): true {

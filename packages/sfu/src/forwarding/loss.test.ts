@@ -106,6 +106,28 @@ describe('loss between publisher and server', () => {
   });
 });
 
+describe('a publisher that is away for a while', () => {
+  test('is asked for a keyframe when it is back by whoever has waited for one since', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    const source = camera(0x101);
+    for (const packet of source.vp8Frame({ key: true })) publisher.send(packet);
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const asked = (): number => {
+      let count = 0;
+      publisher.forEachRtcp((reader) => (count += reader.isPli ? 1 : 0));
+      return count;
+    };
+    world.advance(15_000);
+    const inVain = asked();
+    world.advance(1_000);
+    expect(asked()).toBe(inVain);
+    for (const packet of source.vp8Frame()) publisher.send(packet);
+    expect(asked()).toBe(inVain + 1);
+    for (const packet of source.vp8Frame({ key: true })) publisher.send(packet);
+    expect(viewer.packets).toHaveLength(2);
+  });
+});
+
 describe('loss between server and subscriber', () => {
   function played(codec = videoSlot('cam').codec): { viewer: MemoryPeer; before: SeenPacket[] } {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });

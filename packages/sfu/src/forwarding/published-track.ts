@@ -153,6 +153,7 @@ export class PublishedTrack {
       ? vp8.isKeyFrameStart
       : !this.isH264 || this.startsH264Keyframe(stream, sequence, nowMs);
     if (startsKeyframe && this.isNewKeyframe(stream)) this.switchWaiting(stream, sequence, nowMs);
+    if (stream.keyframes.gaveUp) this.askAnew(stream);
     if (forwarding.length === 0) return;
     if (view.payloadLength + PACKET_OVERHEAD > sealer.maxPacketBytes) {
       this.context.dropped.oversized++;
@@ -284,6 +285,12 @@ export class PublishedTrack {
     const stream = this.stream(variant);
     if (stream === undefined || this.params.kind !== 'video') return;
     if (stream.keyframes.request(nowMs)) this.owner.requestKeyframe(this, stream);
+  }
+
+  /** The publisher was away for so long that requests were given up; who waits for its keyframe still does. */
+  private askAnew(stream: InboundStream): void {
+    stream.keyframes.cancel();
+    for (const slot of this.slots) if (slot.selection.queued === stream.variant) slot.selectionChanged();
   }
 
   /** Every 20 ms or so: what time alone brings about. */

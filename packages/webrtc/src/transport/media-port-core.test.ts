@@ -195,6 +195,46 @@ describe('bounds', () => {
   });
 });
 
+describe('one client', () => {
+  test('that floods the port with DTLS keeps nobody else from a handshake', () => {
+    const turns: (() => void)[] = [];
+    const busy = new MediaPortCore({
+      advertised: { bytes: Uint8Array.of(203, 0, 113, 5), port: 50_000 },
+      certificate,
+      nonces: new Nonces(),
+      clock: () => nowMs,
+      sockets: { send: () => true },
+      onSlotKept: () => undefined,
+      nextTurn: (run) => turns.push(run),
+    });
+    const join = (number: number): readonly [string, number] => {
+      const ice = credentials(number);
+      const client = ['198.51.100.7', 4000 + number] as const;
+      busy
+        .openTransport({
+          id: String(number),
+          relay: { username: String(number), password: 'x' },
+          handlers: ignoring(() => undefined),
+        })
+        .negotiate({ generation: 1, ice, fingerprint: certificate.fingerprint });
+      const writer = new StunWriter(Method.binding, MessageClass.request, Buffer.alloc(12))
+        .text(Attribute.username, `${ice.localUfrag}:${ice.remoteUfrag}`)
+        .bytes(Attribute.useCandidate, Buffer.alloc(0));
+      busy.receive(writer.integrity(ice.localPwd).finish(), ...client);
+      return client;
+    };
+    const [flooder, other] = [join(1), join(2)];
+    const record = Buffer.from('17fefd0000000000000000000100', 'hex');
+    for (let i = 0; i < 2_000; i++) busy.receive(Buffer.from(record), ...flooder);
+    const { rate_limited: before } = busy.stats().dropped;
+    busy.receive(Buffer.from(record), ...other);
+    expect(busy.stats().dropped.rate_limited).toBe(before);
+    for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) turn();
+    busy.receive(Buffer.from(record), ...flooder);
+    expect(busy.stats().dropped.rate_limited).toBe(before);
+  });
+});
+
 describe('strangers', () => {
   test('get no answer to anything but an Allocate', () => {
     const stranger = (method: Method, messageClass: MessageClass): Buffer =>

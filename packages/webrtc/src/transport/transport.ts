@@ -27,6 +27,8 @@ import type { Source } from './source-table.js';
 /** Sources without relay remembered per transport; the longest unchecked makes room. */
 const MAX_DIRECT_PATHS = 16;
 const DIRECT_PATH_LIFETIME_MS = 60_000;
+/** Datagrams of one client in the port's queue of handshakes, which all share: a flight is five at most. */
+const MAX_WAITING_DTLS = 16;
 
 /** What a transport needs of its port. */
 export interface TransportHost {
@@ -60,6 +62,7 @@ export class Transport implements PeerTransport, RelayOwner {
   #path: MediaPath | undefined;
   /** Where DTLS came from last; used until a pair is nominated. */
   #dtlsPath: MediaPath | undefined;
+  #waitingDtls = 0;
   #usable = true;
   #closed = false;
 
@@ -201,7 +204,7 @@ export class Transport implements PeerTransport, RelayOwner {
     } else if (first >= 20 && first <= 63) {
       counters.packetsReceived++;
       counters.bytesReceived += packet.length;
-      if (!host.handshakes.add(() => this.#receiveDtls(path, packet, nowMs))) host.drops.rate_limited++;
+      if (!this.#queueDtls(path, packet, nowMs)) host.drops.rate_limited++;
     } else {
       host.drops.malformed++;
     }
@@ -235,6 +238,17 @@ export class Transport implements PeerTransport, RelayOwner {
     if (nominated?.first === true) this.#guard(() => this.#handlers.onIceConnected(nominated.generation));
     if (before === 'silent' && this.#ice.state === 'connected') this.#guard(() => this.#handlers.onActive?.());
     return outcome;
+  }
+
+  #queueDtls(path: MediaPath, packet: Buffer, nowMs: number): boolean {
+    if (this.#waitingDtls >= MAX_WAITING_DTLS) return false;
+    this.#waitingDtls++;
+    const isQueued = this.host.handshakes.add(() => {
+      this.#waitingDtls--;
+      this.#receiveDtls(path, packet, nowMs);
+    });
+    if (!isQueued) this.#waitingDtls--;
+    return isQueued;
   }
 
   #receiveDtls(path: MediaPath, packet: Buffer, nowMs: number): void {

@@ -19,13 +19,25 @@ export function openFailureName(failure: number): (typeof FAILURE_NAMES)[number]
 /** E flag and index behind an SRTCP packet, RFC 3711 section 3.4. */
 const RTCP_INDEX_BYTES = 4;
 const RTCP_HEADER = 8;
+/** A simulcast camera has six; each time it is published anew it has others, and an offer has up to 256 m-lines. */
+const MAX_STREAMS = 2048;
+/** Streams whose keystream is kept, 10 KiB each: those that appeared last. The others are mostly over. */
+const MAX_KEYSTREAMS = 512;
 
 class ReceiveStream {
   readonly window = new ReplayWindow();
-  readonly keystream: KeystreamWindow;
+  keystream: KeystreamWindow;
 
-  constructor(counter: AesCounter, ssrc: number) {
+  constructor(
+    private readonly counter: AesCounter,
+    private readonly ssrc: number,
+  ) {
     this.keystream = new KeystreamWindow(counter, ssrc);
+  }
+
+  /** Gives up the memory of its keystream, which is made again should it go on. */
+  dropKeystream(): void {
+    this.keystream = new KeystreamWindow(this.counter, this.ssrc);
   }
 }
 
@@ -41,6 +53,8 @@ export class SrtpReceiveSession {
   readonly #rtcpCounter: AesCounter;
   readonly #rtcpHmac: HmacSha1;
   readonly #streams = new Map<number, ReceiveStream>();
+  /** The streams as they appeared, from the first that has not dropped its keystream. */
+  readonly #withKeystream = this.#streams.values();
   readonly #rtcpStreams = new Map<number, ReplayWindow>();
   readonly #maxStreams: number;
 
@@ -51,7 +65,7 @@ export class SrtpReceiveSession {
     this.#hmac = new HmacSha1(rtp.authKey);
     this.#rtcpCounter = new AesCounter(rtcp.cipherKey, rtcp.salt);
     this.#rtcpHmac = new HmacSha1(rtcp.authKey);
-    this.#maxStreams = options.maxStreams ?? 512;
+    this.#maxStreams = options.maxStreams ?? MAX_STREAMS;
   }
 
   /**
@@ -81,6 +95,7 @@ export class SrtpReceiveSession {
       if (this.#streams.size >= this.#maxStreams) return OpenFailure.TOO_MANY_STREAMS;
       stream = new ReceiveStream(this.#counter, ssrc);
       this.#streams.set(ssrc, stream);
+      if (this.#streams.size > MAX_KEYSTREAMS) this.#withKeystream.next().value?.dropKeystream();
     }
     stream.window.accept(index);
 

@@ -151,6 +151,18 @@ describe('replays', () => {
     expect(open(receiver, seal(sender, rtp(11, Buffer.from('a'), 1)))).toBeInstanceOf(Buffer);
   });
 
+  test('a session of many tracks one after the other goes on, with those that were there from the beginning', () => {
+    const sender = new SrtpSendSession(KEYS);
+    const receiver = new SrtpReceiveSession(KEYS);
+    const microphone = seal(sender, rtp(1, Buffer.from('a'), 1));
+    expect(open(receiver, microphone)).toBeInstanceOf(Buffer);
+    for (let ssrc = 2; ssrc <= 1_500; ssrc += 1) {
+      expect(open(receiver, seal(sender, rtp(1, Buffer.from('b'), ssrc)))).toBeInstanceOf(Buffer);
+    }
+    expect(open(receiver, microphone)).toBe(OpenFailure.REPLAYED);
+    expect((open(receiver, seal(sender, rtp(2, Buffer.from('c'), 1))) as Buffer).subarray(-1).toString()).toBe('c');
+  });
+
   test('streams beyond the limit are refused until one is forgotten', () => {
     const sender = new SrtpSendSession(KEYS);
     const receiver = new SrtpReceiveSession(KEYS, { maxStreams: 2 });

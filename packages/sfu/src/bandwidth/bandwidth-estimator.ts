@@ -55,6 +55,9 @@ export class BandwidthEstimator {
   private lastArrivalMs = Number.NaN;
 
   private lostCount = 0;
+  /** Reported missing by the last feedback and by this one: not lost before the next has not brought them either. */
+  private missingBefore = 0;
+  private missingNow = 0;
   private receivedCount = 0;
   private lossAtMs = Number.NEGATIVE_INFINITY;
 
@@ -134,17 +137,20 @@ export class BandwidthEstimator {
     const sequence = this.sent.unwrap(wireSequence);
     if (sequence < 0 || !this.sent.take(sequence)) return;
     const arrivalMs = this.rebase(receiverMs);
-    const { takenSentMs, takenBytes, takenProbe } = this.sent;
+    const { takenSentMs, takenBytes, takenProbe, takenMissing } = this.sent;
     this.receivedCount++;
+    // It was only overtaken.
+    if (takenMissing && this.missingBefore > 0) this.missingBefore--;
     if (takenSentMs > this.newestSentMs) this.newestSentMs = takenSentMs;
     this.addDelivered(takenBytes, arrivalMs);
     if (takenProbe === this.probeId && this.probing) this.probeArrived(takenBytes, takenSentMs, arrivalMs);
     this.trend.packet(takenSentMs, arrivalMs);
   }
 
-  /** The packet with this 16-bit number is reported missing. It may still be reported as received later. */
+  /** The packet with this 16-bit number is reported missing. It may be so again, and still as received later. */
   lost(wireSequence: number): void {
-    if (this.sent.unwrap(wireSequence) >= 0) this.lostCount++;
+    const sequence = this.sent.unwrap(wireSequence);
+    if (sequence >= 0 && this.sent.miss(sequence)) this.missingNow++;
   }
 
   /** The feedback is complete. */
@@ -153,6 +159,9 @@ export class BandwidthEstimator {
       this.roundTripMs += 0.1 * (Math.max(1, nowMs - this.newestSentMs) - this.roundTripMs);
       this.newestSentMs = -1;
     }
+    this.lostCount += this.missingBefore;
+    this.missingBefore = this.missingNow;
+    this.missingNow = 0;
     if (this.receivedCount + this.lostCount === 0) return;
     const delivered = this.deliveredBps();
     this.measured = true;

@@ -11,6 +11,8 @@ export class SentPackets {
   private bytes = new Uint16Array(START_SIZE);
   /** 0 = free or already acknowledged; else probe number + 1. */
   private state = new Uint8Array(START_SIZE);
+  /** 1 = reported missing. */
+  private missing = new Uint8Array(START_SIZE);
   private oldest = 0;
   private next = 0;
 
@@ -30,6 +32,7 @@ export class SentPackets {
     this.sentMs[slot] = nowMs;
     this.bytes[slot] = bytes;
     this.state[slot] = probe + 1;
+    this.missing[slot] = 0;
     return sequence;
   }
 
@@ -42,6 +45,15 @@ export class SentPackets {
     return sequence >= this.oldest && back < this.size ? sequence : -1;
   }
 
+  /** Notes that this packet is reported missing. False when that is no news, or it is unknown or was taken before. */
+  miss(sequence: number): boolean {
+    if (sequence < this.oldest || sequence >= this.next) return false;
+    const slot = sequence % this.size;
+    if (this.state[slot] === 0 || this.missing[slot] === 1) return false;
+    this.missing[slot] = 1;
+    return true;
+  }
+
   /** True when this packet is known and was not taken before. The answers below are about it. */
   take(sequence: number): boolean {
     if (sequence < this.oldest || sequence >= this.next) return false;
@@ -52,12 +64,15 @@ export class SentPackets {
     this.takenSentMs = this.sentMs[slot]!;
     this.takenBytes = this.bytes[slot]!;
     this.takenProbe = state - 1;
+    this.takenMissing = this.missing[slot] === 1;
     return true;
   }
 
   takenSentMs = 0;
   takenBytes = 0;
   takenProbe = 0;
+  /** It had been reported missing. */
+  takenMissing = false;
 
   /** Everything before this number has been reported on: its place may be used again. */
   forgetBefore(sequence: number): void {
@@ -69,16 +84,19 @@ export class SentPackets {
     const sentMs = new Float64Array(size);
     const bytes = new Uint16Array(size);
     const state = new Uint8Array(size);
+    const missing = new Uint8Array(size);
     for (let sequence = this.oldest; sequence < this.next - 1; sequence++) {
       const from = sequence % this.size;
       const to = sequence % size;
       sentMs[to] = this.sentMs[from]!;
       bytes[to] = this.bytes[from]!;
       state[to] = this.state[from]!;
+      missing[to] = this.missing[from]!;
     }
     this.size = size;
     this.sentMs = sentMs;
     this.bytes = bytes;
     this.state = state;
+    this.missing = missing;
   }
 }

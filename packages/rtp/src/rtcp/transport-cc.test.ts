@@ -147,7 +147,7 @@ describe('transport-wide feedback', () => {
     expect(recorder.isDue(10_000)).toBe(true);
   });
 
-  test('reports late packets that were not yet told and forgets those that were', () => {
+  test('reports late packets, also those that were told as missing, unless they come half a second late', () => {
     const recorder = new TransportCcRecorder({ senderSsrc: 1 });
     recorder.record(10, 100);
     recorder.record(12, 101);
@@ -158,9 +158,22 @@ describe('transport-wide feedback', () => {
       [11, 105],
       [12, 101],
     ]);
-    recorder.record(9, 201);
-    recorder.record(12, 202);
-    expect(collect(recorder, 300)).toEqual([]);
+    recorder.record(14, 201);
+    expect(collect(recorder, 260)).toEqual([
+      [13, null],
+      [14, 201],
+    ]);
+    recorder.record(12, 261);
+    expect(recorder.isDue(400)).toBe(false);
+    recorder.record(13, 262);
+    recorder.record(15, 263);
+    expect(collect(recorder, 320)).toEqual([
+      [13, 262],
+      [14, 201],
+      [15, 263],
+    ]);
+    recorder.record(9, 601);
+    expect(collect(recorder, 700)).toEqual([]);
   });
 
   test('splits where two arrivals lie further apart than 8 seconds', () => {

@@ -10,6 +10,8 @@ const DELTA_US = 250;
 /** The reference time counts 64 ms in 24 bits. */
 const REFERENCE_US = 64_000;
 const HEADER = 20;
+/** A packet that was overtaken longer ago is not reported any more, ms: its sender has long taken it for lost. */
+const LATE_MS = 500;
 
 /**
  * One parsed transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1), reused by its
@@ -105,20 +107,22 @@ export interface TransportCcRecorderOptions {
 
 /**
  * Records the arrival of all packets of one transport that carry a transport-wide sequence number, and builds the
- * feedback for their sender.
+ * feedback for their sender. A packet that was reported missing and comes after all makes the next feedback begin with
+ * it again, as libwebrtc's does: senders judge loss by it.
  */
 export class TransportCcRecorder {
   readonly #senderSsrc: number;
   readonly #intervalMs: number;
   readonly #unwrapper = new SequenceUnwrapper();
-  /** Arrival in ticks of 250 us by unwrapped sequence modulo the size; -1 = not arrived. */
+  /** Arrival in ticks of 250 us by unwrapped sequence modulo the size, of the newest so many; -1 = not arrived. */
   readonly #arrivals = new Float64Array(TRANSPORT_CC_MAX_PACKETS).fill(-1);
   /** The next feedback starts here, unwrapped; -1 before the first packet. */
   #next = -1;
   #newest = -1;
   #lastSentAtMs = -1;
   #feedbackCount = 0;
-  #pending = 0;
+  /** Something has arrived since the last feedback. */
+  #hasNews = false;
 
   constructor(options: TransportCcRecorderOptions) {
     this.#senderSsrc = options.senderSsrc;
@@ -134,19 +138,31 @@ export class TransportCcRecorder {
       this.#arrivals.fill(-1);
       this.#next = unwrapped;
       this.#newest = unwrapped;
-      this.#pending = 0;
       if (this.#lastSentAtMs < 0) this.#lastSentAtMs = nowMs;
     }
-    // Late packets were reported lost already; the sender gains nothing from hearing of them twice.
-    if (unwrapped < this.#next || this.#arrivals[unwrapped % size]! >= 0) return;
-    if (unwrapped > this.#newest) this.#newest = unwrapped;
-    this.#arrivals[unwrapped % size] = Math.round((nowMs * 1000) / DELTA_US);
-    this.#pending += 1;
+    if (unwrapped <= this.#newest - size) return;
+    for (; this.#newest < unwrapped; this.#newest += 1) this.#arrivals[(this.#newest + 1) % size] = -1;
+    if (this.#arrivals[unwrapped % size]! >= 0) return;
+    const arrival = Math.round((nowMs * 1000) / DELTA_US);
+    if (unwrapped < this.#next) {
+      if ((arrival - this.#arrivalAfter(unwrapped)) * DELTA_US > LATE_MS * 1000) return;
+      this.#next = unwrapped;
+    }
+    this.#arrivals[unwrapped % size] = arrival;
+    this.#hasNews = true;
+  }
+
+  /** Arrival of the first packet that overtook this one. */
+  #arrivalAfter(sequence: number): number {
+    const size = this.#arrivals.length;
+    let after = sequence + 1;
+    while (this.#arrivals[after % size]! < 0) after += 1;
+    return this.#arrivals[after % size]!;
   }
 
   /** Whether it is time for a feedback and there is something to tell. */
   isDue(nowMs: number): boolean {
-    return this.#pending > 0 && nowMs - this.#lastSentAtMs >= this.#intervalMs;
+    return this.#hasNews && nowMs - this.#lastSentAtMs >= this.#intervalMs;
   }
 
   /**
@@ -154,7 +170,7 @@ export class TransportCcRecorder {
    * again until false: a feedback ends early where two arrivals lie too far apart for a 16-bit delta, or is full.
    */
   write(writer: RtcpWriter, mediaSsrc: number, nowMs: number): boolean {
-    if (this.#pending === 0) return false;
+    if (!this.#hasNews) return false;
     const size = this.#arrivals.length;
     // Room for the header, chunks and deltas of at least a few packets, or not at all.
     const budget = writer.remaining - HEADER - 4;
@@ -184,6 +200,7 @@ export class TransportCcRecorder {
     }
     this.#build(writer, { base, end, reference, mediaSsrc });
     this.#next = end;
+    this.#hasNews = end <= this.#newest;
     this.#lastSentAtMs = nowMs;
     return true;
   }
@@ -200,16 +217,13 @@ export class TransportCcRecorder {
     let deltaEnd = deltasAt;
     let previous = (range.reference * REFERENCE_US) / DELTA_US;
     for (let sequence = base; sequence < end; sequence += 1) {
-      const slot = sequence % size;
-      const arrival = this.#arrivals[slot]!;
+      const arrival = this.#arrivals[sequence % size]!;
       if (arrival < 0) {
         symbols[sequence - base] = 0;
         continue;
       }
       const delta = arrival - previous;
       previous = arrival;
-      this.#arrivals[slot] = -1;
-      this.#pending -= 1;
       if (delta >= 0 && delta <= 255) {
         symbols[sequence - base] = 1;
         buffer[deltaEnd] = delta;

@@ -112,6 +112,27 @@ describe('time', () => {
   });
 });
 
+describe('a relayed connection', () => {
+  test('that names a user and gets no allocation is ended after 10 s', () => {
+    let closed = 0;
+    const replies: Buffer[] = [];
+    const stream = core.attachStream({
+      address: '198.51.100.9',
+      port: 4000,
+      send: (frame) => replies.push(frame) > 0,
+      close: () => closed++,
+    });
+    const writer = new StunWriter(Method.allocate, MessageClass.request, Buffer.alloc(12), 512);
+    writer.uint32(Attribute.requestedTransport, 17 << 24).text(Attribute.username, user.username);
+    stream.receive(writer.text(Attribute.realm, RELAY_REALM).text(Attribute.nonce, 'x').integrity('guess').finish());
+    expect(StunMessage.parse(replies[0] as Buffer)?.errorCode).toBe(401);
+    pass(9);
+    expect(closed).toBe(0);
+    pass(2);
+    expect(closed).toBe(1);
+  });
+});
+
 describe('the sink of a transport', () => {
   test('drops without a path, sends on the nominated one, and reports slots the kernel keeps', () => {
     expect(transport.sink.send(Buffer.from('early'), 1)).toBe(true);

@@ -20,6 +20,8 @@ import { UdpFlow, type UdpSockets } from './udp-flow.js';
 const CHALLENGE_BURST = 1_000;
 const CHALLENGES_PER_SECOND = 200;
 const SWEEP_MS = 1_000;
+/** A relayed connection without an allocation by then is ended: it named a user, but has not shown the password. */
+const UNALLOCATED_MS = 10_000;
 
 export interface MediaPortCoreOptions {
   /** The pair clients know us by. */
@@ -44,7 +46,7 @@ export class MediaPortCore {
   readonly #sources = new SourceTable();
   readonly #relay: RelayFront;
   readonly #drops = createDropCounters();
-  readonly #streams = new Map<RelayClient, RelayStreamOptions>();
+  readonly #streams = new Map<RelayClient, { close(): void; sinceMs: number }>();
   readonly #host: Omit<TransportHost, 'ufrags'>;
   readonly #totals = { bytesReceived: 0, bytesSent: 0, packetsReceived: 0, packetsSent: 0 };
   readonly #connected = new Set<UdpFlow>();
@@ -124,7 +126,7 @@ export class MediaPortCore {
       },
     };
     const client: RelayClient = { flow, allocation: undefined };
-    this.#streams.set(client, options);
+    this.#streams.set(client, { close: () => options.close(), sinceMs: this.options.clock() });
     return {
       receive: (frame) => {
         try {
@@ -149,6 +151,9 @@ export class MediaPortCore {
     this.#relay.sweep(nowMs);
     for (const transport of this.#transports) transport.sweep(nowMs);
     for (const flow of this.#connected) flow.sweep();
+    for (const [client, { sinceMs }] of this.#streams) {
+      if (client.allocation === undefined && nowMs - sinceMs >= UNALLOCATED_MS) this.#endStream(client);
+    }
   }
 
   stats(): MediaPortStats {
@@ -169,8 +174,7 @@ export class MediaPortCore {
   close(): void {
     for (const transport of this.#transports) transport.close();
     for (const flow of this.#connected) flow.disconnect();
-    for (const options of this.#streams.values()) options.close();
-    this.#streams.clear();
+    for (const client of this.#streams.keys()) this.#endStream(client);
   }
 
   #stun(source: Source, datagram: Buffer, nowMs: number): void {
@@ -240,10 +244,13 @@ export class MediaPortCore {
   #clientChanged(client: RelayClient): void {
     if (client.flow instanceof UdpFlow) return this.#sourceChanged(client as Source);
     // A connection serves one allocation; without it there is nothing more to say on it.
-    if (client.allocation === undefined) {
-      this.#streams.get(client)?.close();
-      this.#streams.delete(client);
-    }
+    if (client.allocation === undefined) this.#endStream(client);
+  }
+
+  #endStream(client: RelayClient): void {
+    const stream = this.#streams.get(client);
+    this.#streams.delete(client);
+    stream?.close();
   }
 
   #drop(reason: DropReason): void {

@@ -126,9 +126,14 @@ export class VariantSelection {
 
   /** The variant that flows comes from a new source now: it has to begin again with a keyframe. */
   sourceReplaced(variant: Variant): void {
-    if (this.current !== variant || this.queued !== undefined) return;
-    this.queued = variant;
-    this.reason = 'automatic_selection';
+    if (this.current !== variant) return;
+    if (this.queued === undefined) {
+      this.queued = variant;
+      this.reason = 'automatic_selection';
+    } else {
+      // Nothing flows until the awaited one does: there is no way back to the old one without a keyframe.
+      this.current = undefined;
+    }
   }
 
   /** A keyframe of this variant begins: true when it is the awaited one, which flows from this packet on. */

@@ -303,6 +303,22 @@ describe('simulcast', () => {
     expect(viewer.packets.at(-1)!.payload[10]).toBe(0x1c);
     expect(other.packets.at(-1)!.payload[10]).toBe(0x1a);
   });
+
+  test('a subscriber whose source is replaced while it awaits another variant can come back to the old one with a keyframe', () => {
+    const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const [middle, high] = [source(0x1b, { rid: 'm' }), source(0x1c, { rid: 'h' })];
+    sendAll(publisher, middle.vp8Frame({ key: true }));
+    sendAll(publisher, high.vp8Frame());
+    world.room.setTargetVariant('sub', 'cam', 'h');
+    const replaced = source(0x2b, { rid: 'm' });
+    sendAll(publisher, replaced.vp8Frame());
+    world.room.setTargetVariant('sub', 'cam', 'm');
+    sendAll(publisher, replaced.vp8Frame({ key: true }));
+    sendAll(publisher, replaced.vp8Frame());
+    expect(viewer.packets.map(({ payload }) => payload[10])).toEqual([0x1b, 0x1b, 0x2b, 0x2b, 0x2b, 0x2b]);
+    expectContiguous(viewer.packets);
+  });
 });
 
 describe('slots', () => {

@@ -31,11 +31,16 @@ export class TransportCcFeedback {
   readonly arrivalsMs = new Float64Array(TRANSPORT_CC_MAX_PACKETS);
   readonly #symbols = new Uint8Array(TRANSPORT_CC_MAX_PACKETS);
 
+  /** Number of packets that the reader's current packet claims to cover, so what reading it costs; 0 for other packets. */
+  static claim(reader: RtcpReader): number {
+    if (!reader.isTransportCc || reader.end - reader.start < HEADER) return 0;
+    return readU16(reader.buffer, reader.start + 14);
+  }
+
   /** Reads the reader's current packet; false when it is no well-formed feedback of at most 4,096 packets. */
   parse(reader: RtcpReader): boolean {
-    if (!reader.isTransportCc || reader.end - reader.start < HEADER) return false;
     const { buffer, start, end } = reader;
-    const count = readU16(buffer, start + 14);
+    const count = TransportCcFeedback.claim(reader);
     if (count === 0 || count > TRANSPORT_CC_MAX_PACKETS) return false;
     let at = this.#readChunks(buffer, start + HEADER, end, count);
     if (at < 0) return false;

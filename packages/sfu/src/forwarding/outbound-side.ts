@@ -1,4 +1,4 @@
-import type { RtcpReader } from '@bloom/rtp';
+import { type RtcpReader, TransportCcFeedback } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
 import { BandwidthAllocation, type AllocationSlot } from '../bandwidth/allocation.js';
 import { BandwidthEstimator } from '../bandwidth/bandwidth-estimator.js';
@@ -16,6 +16,11 @@ const ESTIMATION_CHANGE = 0.05;
 const DEFAULT_ROUND_TRIP_MS = 50;
 /** Retransmissions to one client per tick: more is a storm that would only make matters worse. */
 const RETRANSMISSIONS_PER_TICK = 100;
+/**
+ * Packets that the feedback of one client may speak of per tick: 40 times what 5,000 packets a second need. A run length
+ * lets a few bytes speak of thousands, and whoever reads them all has no time for the others.
+ */
+const FEEDBACK_PER_TICK = 4096;
 /** SSRCs of former slots whose numbers are remembered. */
 const MAX_RETIRED = 256;
 /** Targets remembered for tracks that have no slot yet. */
@@ -48,6 +53,7 @@ export class OutboundSide implements SlotReceiver {
   private announcedBps = 0;
   private announcedAtMs = Number.NEGATIVE_INFINITY;
   private retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
+  private feedbackLeft = FEEDBACK_PER_TICK;
   private nackedSlot: OutboundTrack | undefined;
   private feedbackAtMs = 0;
 
@@ -215,7 +221,10 @@ export class OutboundSide implements SlotReceiver {
   private transportFeedback(reader: RtcpReader, nowMs: number): void {
     const { feedback } = this.context;
     const { estimator } = this;
-    if (estimator === undefined || !feedback.parse(reader)) return;
+    const claimed = TransportCcFeedback.claim(reader);
+    if (estimator === undefined || claimed > this.feedbackLeft) return;
+    this.feedbackLeft -= claimed;
+    if (!feedback.parse(reader)) return;
     for (let i = 0; i < feedback.packetCount; i++) {
       const sequence = (feedback.baseSequence + i) & 0xffff;
       const arrivalMs = feedback.arrivalsMs[i]!;
@@ -229,6 +238,7 @@ export class OutboundSide implements SlotReceiver {
 
   tick(nowMs: number): void {
     this.retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
+    this.feedbackLeft = FEEDBACK_PER_TICK;
     this.writeReports(nowMs);
     if (this.probes.active) {
       this.probes.tick(nowMs);

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { RtcpWriter, TransportCcRecorder } from '@bloom/rtp';
 import { MemoryWorld, seededRandom } from '../testing/memory-port.js';
 import {
   audioSlot,
@@ -39,6 +40,32 @@ describe('faults and garbage', () => {
     expect(bad.packets).toHaveLength(2);
     const failed = world.events.filter(({ type }) => type === 'transportFailed');
     expect(failed).toEqual([{ type: 'transportFailed', peerId: 'bad', reason: 'Internal server error', transport: 0 }]);
+  });
+
+  test('feedback that speaks of more packets than anybody sends is not read, and what follows on the next tick is', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    for (const packet of camera(0x101).vp8Frame({ key: true, packets: 3 })) publisher.send(packet);
+    // A run length: 24 bytes speak of 4,096 packets, a datagram of 237,568.
+    const claim = Buffer.from('8fcd0005000000010000000202bc10000000000010000000', 'hex');
+    const started = performance.now();
+    for (let i = 0; i < 50; i++) viewer.sendControl(Buffer.concat(Array.from({ length: 58 }, () => claim)));
+    expect(performance.now() - started).toBeLessThan(1_000);
+
+    const feedback = (): Buffer => {
+      const recorder = new TransportCcRecorder({ senderSsrc: 5 });
+      for (let sequence = 0; sequence < 3; sequence++) recorder.record(sequence, world.nowMs + sequence);
+      const writer = new RtcpWriter();
+      recorder.write(writer, 0xaaaa0001, world.nowMs);
+      return writer.bytes();
+    };
+    const estimation = (): number | undefined =>
+      world.room.stats().transports.find(({ peerId }) => peerId === 'sub')?.estimationBps;
+    viewer.sendControl(feedback());
+    expect(estimation()).toBeUndefined();
+    world.advance(20);
+    viewer.sendControl(feedback());
+    expect(estimation()).toBeDefined();
   });
 
   test('random packets and reports are refused without a throw', () => {

@@ -28,8 +28,9 @@ describe('the packet store', () => {
             found += 1;
             expect(store.buffer.subarray(store.start, store.end).equals(packet(sequence, length))).toBe(true);
           }
-          // The newest few always fit: 1,000 bytes less one packet of waste at the end hold 7 packets of 120 bytes.
-          expect(found).toBeGreaterThanOrEqual(Math.min(lengths.size, 5));
+          // The newest few always fit: 1,000 bytes less one packet of waste at the end hold 7 packets of 120 bytes. A late
+          // one may share its entry with a newer one 16 further on.
+          expect(found).toBeGreaterThanOrEqual(Math.min(lengths.size, 4));
         },
       ),
       { numRuns: 1000 },

@@ -20,7 +20,7 @@ import { Claims } from './claims.js';
 import { portFor, type ClusterPort } from './cluster-port.js';
 import { Directory, type OwnedRoom, type RoomConflict } from './directory.js';
 import { NODE_ACTOR, nodeBehaviour, serve, type OwnRooms } from './node-actor.js';
-import type { NamedConfig, ServiceCall } from './node-messages.js';
+import type { ServiceCall } from './node-messages.js';
 import { Placement, type PlacementDecision } from './placement.js';
 import { homesOf } from './rendezvous.js';
 import { sendableOptions } from './sendable-options.js';
@@ -154,16 +154,13 @@ export class ClusterRooms implements RoomService {
   async createRoom(config: RoomConfig): Promise<{ room: RoomView; address: string }> {
     const { roomId } = config;
     // A generated id is new by itself.
-    if (roomId === null) {
-      return strip(await this.#placement.create({ ...config, roomId: randomUUID() }, this.#requestId));
-    }
+    if (roomId === null) return strip(await this.#placement.create(config, this.#requestId));
 
     const claimant = randomUUID();
     const homes = await this.#claim(roomId, claimant);
-    const named: NamedConfig = { ...config, roomId };
     let owner: string | undefined;
     try {
-      const placed = await this.#placement.create(named, this.#requestId);
+      const placed = await this.#placement.create(config, this.#requestId);
       owner = placed.node;
       return strip(placed);
     } finally {

@@ -282,6 +282,25 @@ describe('a cluster', () => {
     expect(spread()).toEqual([1, 0]);
   });
 
+  test('a room whose first node was too slow is never told to be gone', async () => {
+    cluster = new TestCluster(['a', 'b']);
+    cluster.node('a').own.tracks.set('busy', 1);
+    cluster.node('b').own.creationMs = 1300;
+    const told: string[] = [];
+    for (const { name, own } of cluster.nodes) {
+      const { observe } = own;
+      own.observe = (type, roomId) => {
+        told.push(`${name} ${type} ${roomId}`);
+        observe(type, roomId);
+      };
+    }
+    const { room } = await create('a');
+    while (told.length < 3) await new Promise((done) => setTimeout(done, 10));
+    expect(told.filter((line) => line.endsWith(room.id))).toEqual([`a roomCreated ${room.id}`]);
+    await cluster.settled();
+    expect(cluster.nodes.flatMap(({ conflicts }) => conflicts)).toEqual([]);
+  });
+
   test('a draining node gets no room, and says so when it is alone', async () => {
     cluster = new TestCluster(['a', 'b']);
     cluster.node('a').own.draining = true;

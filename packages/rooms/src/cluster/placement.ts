@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Log } from '@bloom/log';
-import { RoomError, type RoomView } from '../room-service.js';
+import { RoomError, type RoomConfig, type RoomView } from '../room-service.js';
 import { unwrap } from '../outcome.js';
 import { portFor, type ClusterPort } from './cluster-port.js';
 import { rankByLoad, type LoadSample, type Verdict } from './load.js';
@@ -58,8 +58,11 @@ export class Placement {
     return this.#decisions;
   }
 
-  /** @throws {RoomError} `NO_NODE` when nobody could take it in time, or what the chosen node refused it for. */
-  create(config: NamedConfig, requestId?: string): Promise<{ room: RoomView; address: string; node: string }> {
+  /**
+   * A room without id gets one.
+   * @throws {RoomError} `NO_NODE` when nobody could take it in time, or what the chosen node refused it for.
+   */
+  create(config: RoomConfig, requestId?: string): Promise<{ room: RoomView; address: string; node: string }> {
     const deadline = this.#options.now() + DEADLINE_MS;
     const turn = this.#queue.then(() => this.#place(config, deadline, requestId));
     this.#queue = turn.catch(() => {});
@@ -76,7 +79,7 @@ export class Placement {
   }
 
   async #place(
-    config: NamedConfig,
+    asked: RoomConfig,
     deadline: number,
     requestId: string | undefined,
   ): Promise<{ room: RoomView; address: string; node: string }> {
@@ -86,6 +89,7 @@ export class Placement {
     const port = portFor(this.#options.port, requestId);
     const samples = new Map((await this.#survey(port)).map((sample) => [sample.node, sample]));
     const conflicts: string[] = [];
+    let config = withId(asked);
     const decide = (chosen?: string): void => {
       const all = [...samples.values()];
       const { verdicts } = rankByLoad(all, port.self);
@@ -130,6 +134,8 @@ export class Placement {
         // It may be there all the same by now, or come to be: nobody would know of it.
         port.cast(node, { type: 'withdraw', creation });
         fail(node);
+        // What is told of that room must not be taken for news of the one that comes next.
+        config = withId(asked);
         continue;
       }
       if (!outcome.ok && outcome.code === 'DRAINING') {
@@ -181,4 +187,8 @@ export class Placement {
     }
     this.#silent.delete(node);
   }
+}
+
+function withId(config: RoomConfig): NamedConfig {
+  return { ...config, roomId: config.roomId ?? randomUUID() };
 }

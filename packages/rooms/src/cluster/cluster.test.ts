@@ -301,6 +301,28 @@ describe('a cluster', () => {
     expect(cluster.nodes.flatMap(({ conflicts }) => conflicts)).toEqual([]);
   });
 
+  test('a node that answers and cannot create costs one creation of a burst its second, until it can again', async () => {
+    cluster = new TestCluster(['a', 'b', 'c']);
+    cluster.node('b').own.creationMs = 1500;
+    const from = Date.now();
+    const answers = await Promise.all(Array.from({ length: 30 }, () => create('a')));
+    expect(Date.now() - from).toBeLessThan(1400);
+    expect(answers.map(({ address }) => address)).not.toContain('b:80');
+    expect(cluster.node('a').cluster.decisions.at(-1)?.verdicts.get('b')).toBe('left out');
+    cluster.node('b').own.creationMs = 0;
+    const deadline = Date.now() + 2000;
+    while (cluster.node('b').own.rooms.size < 2 && Date.now() < deadline) await create('a');
+    expect(cluster.node('b').own.rooms.size).toBeGreaterThan(1);
+  });
+
+  test('a node that cannot create is asked all the same when it is alone', async () => {
+    cluster = new TestCluster(['a']);
+    cluster.node('a').own.creationMs = 1300;
+    await expect(create('a')).rejects.toMatchObject({ code: 'NO_NODE' });
+    cluster.node('a').own.creationMs = 0;
+    await expect(create('a')).resolves.toMatchObject({ address: 'a:80' });
+  });
+
   test('a draining node gets no room, and says so when it is alone', async () => {
     cluster = new TestCluster(['a', 'b']);
     cluster.node('a').own.draining = true;

@@ -16,7 +16,10 @@ export interface LoadAnswer extends Load {
 /** One node's part in a decision. */
 export type LoadSample = { node: string; answeredInMs: number } & (
   | { answer: LoadAnswer }
-  /** `silent`: did not answer in time. `left out`: missed an earlier query and was not asked. */
+  /**
+   * `silent`: did not answer in time. `left out`: missed an earlier query and was not asked, or has not ended an earlier
+   * creation.
+   */
   | { failure: 'silent' | 'unreachable' | 'left out' }
 );
 

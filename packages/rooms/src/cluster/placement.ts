@@ -12,6 +12,8 @@ const LOAD_TIMEOUT_MS = 1000;
 const CREATE_TIMEOUT_MS = 1000;
 /** Clients give up after 5 s. */
 const DEADLINE_MS = 4000;
+/** A creation that has not ended by then never will. */
+const OVERDUE_MS = 10_000;
 const keptDecisions = 1000;
 
 export interface PlacementDecision {
@@ -47,6 +49,8 @@ export class Placement {
   readonly #decisions: PlacementDecision[] = [];
   /** Nodes that missed a query: not asked again before they have answered. */
   readonly #silent = new Set<string>();
+  /** Nodes with creations that nobody waits for any more and that have not ended, and how many. */
+  readonly #overdue = new Map<string, number>();
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: PlacementOptions) {
@@ -87,7 +91,7 @@ export class Placement {
     const named = requestId === undefined ? {} : { requestId };
     const log = requestId === undefined ? this.#options.log : this.#options.log.child(named);
     const port = portFor(this.#options.port, requestId);
-    const samples = new Map((await this.#survey(port)).map((sample) => [sample.node, sample]));
+    const samples = new Map(this.#withoutOverdue(await this.#survey(port)).map((sample) => [sample.node, sample]));
     const conflicts: string[] = [];
     let config = withId(asked);
     const decide = (chosen?: string): void => {
@@ -129,7 +133,7 @@ export class Placement {
 
       const creation = randomUUID();
       const create = { type: 'create', reservation: reserved.granted, creation, config } as const;
-      const outcome = await port.call(node, create, CREATE_TIMEOUT_MS).catch(() => undefined);
+      const outcome = await this.#inTime(node, port.call(node, create, OVERDUE_MS));
       if (!outcome) {
         // It may be there all the same by now, or come to be: nobody would know of it.
         port.cast(node, { type: 'withdraw', creation });
@@ -158,6 +162,39 @@ export class Placement {
       only
         ? 'This instance is shutting down and takes no new rooms'
         : `No instance can take the room in time (${reasons.join(', ')})`,
+    );
+  }
+
+  /**
+   * The outcome of a creation, or undefined when it fails or takes too long. Until it has ended the node is left out: one
+   * that answers and cannot create, because its media workers are not up, would cost each creation its second.
+   */
+  async #inTime<T>(node: string, creation: Promise<T>): Promise<T | undefined> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), CREATE_TIMEOUT_MS);
+    });
+    const outcome = await Promise.race([creation.catch(() => undefined), late]).finally(() => clearTimeout(timer));
+    if (outcome !== 'late') return outcome;
+
+    this.#overdue.set(node, (this.#overdue.get(node) ?? 0) + 1);
+    const ended = (): void => {
+      const left = (this.#overdue.get(node) ?? 1) - 1;
+      if (left > 0) this.#overdue.set(node, left);
+      else this.#overdue.delete(node);
+    };
+    creation.then(ended, ended);
+    return undefined;
+  }
+
+  /** Nodes with overdue creations are candidates only when there are no others. */
+  #withoutOverdue(samples: LoadSample[]): LoadSample[] {
+    const isOpen = (sample: LoadSample): boolean => 'answer' in sample && !sample.answer.draining;
+    if (!samples.some((sample) => isOpen(sample) && !this.#overdue.has(sample.node))) return samples;
+    return samples.map((sample) =>
+      isOpen(sample) && this.#overdue.has(sample.node)
+        ? { node: sample.node, answeredInMs: sample.answeredInMs, failure: 'left out' }
+        : sample,
     );
   }
 

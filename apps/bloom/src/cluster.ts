@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connectActors, type ActorRef, type ActorSystem, type Behaviour, type RemoteActors } from '@bloom/actors';
 import type { ClusterSettings } from '@bloom/config';
-import { createResolver, dnsStrategy, nodesList, type Strategy } from '@bloom/discovery';
+import { createResolver, dnsStrategy, nodesList, type Resolve4, type Strategy } from '@bloom/discovery';
 import type { DistributionNode } from '@bloom/distribution';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
@@ -29,6 +29,8 @@ export interface ClusterOptions {
   log: Log;
   /** Whether somebody here subscribes to metrics reports. */
   wantsMetrics: () => boolean;
+  /** Default: the resolvers of the system. */
+  resolve4?: Resolve4;
 }
 
 export interface Cluster {
@@ -107,8 +109,9 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     },
   });
 
-  const discovery = discoveryOf(settings, self, log);
-  await discovery.start((names) => {
+  const discovery = discoveryOf(settings, self, log, options.resolve4);
+  // A resolver that does not answer takes its time limits times its attempts: that is no reason not to start.
+  void discovery.start((names) => {
     if (settings.discovery.strategy === 'NODES_LIST') node.seed(names);
     else node.learn(names);
   });
@@ -135,13 +138,18 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
   };
 }
 
-function discoveryOf({ discovery }: ClusterSettings, self: string, log: Log): Strategy {
+function discoveryOf(
+  { discovery }: ClusterSettings,
+  self: string,
+  log: Log,
+  resolve4: Resolve4 = createResolver(),
+): Strategy {
   if (discovery.strategy === 'NODES_LIST') return nodesList({ self, nodes: discovery.nodes });
   return dnsStrategy({
     self,
     query: discovery.query,
     pollingIntervalMs: discovery.pollingIntervalMs,
-    resolve4: createResolver(),
+    resolve4,
     warn: (event, fields) => log.warn(event, fields),
     every: (ms, task) => {
       const timer = setInterval(task, ms);

@@ -9,6 +9,7 @@ import {
   type HttpListener,
   type OnStep,
 } from '@bloom/http-api';
+import type { Resolve4 } from '@bloom/discovery';
 import type { Log } from '@bloom/log';
 import { Metrics, startMetricsServer } from '@bloom/metrics';
 import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
@@ -45,6 +46,8 @@ export interface NodeOptions {
   componentKinds?: readonly ComponentKind[];
   /** Keeps the media in this thread, whatever `JF_MEDIA_WORKERS` says: workers run the built code only. */
   mediaInProcess?: boolean;
+  /** Default: the resolvers of the system. */
+  resolve4?: Resolve4;
 }
 
 export interface RunningNode {
@@ -155,6 +158,8 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
 
   const health = healthOf(settings, () => cluster);
   if (settings.cluster !== null) {
+    // A member is given rooms at once, and their clients would find nobody listening yet.
+    rooms.drain();
     cluster = await joinCluster({
       settings: settings.cluster,
       system,
@@ -164,6 +169,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
       metrics,
       log,
       wantsMetrics: () => serverSocket.wantsMetrics,
+      ...(options.resolve4 === undefined ? {} : { resolve4: options.resolve4 }),
     });
     const joined = cluster;
     closing.last('cluster', () => joined.close());
@@ -187,6 +193,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     onStep: ({ requestId, what, ranMs }) => system.note(requestId, 'http', what, ranMs),
     closing,
   });
+  rooms.undrain();
   closing.last('rooms', () => endRooms(rooms, settings, log));
 
   return {

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { PortMapperServer } from '@bloom/port-mapper';
+import { freePort, startTestNode } from './testing.js';
+
+describe('a node that joins a cluster', () => {
+  let mapper: PortMapperServer;
+  const env = (name: string, others: string): Record<string, string> => ({
+    JF_DIST_ENABLED: 'true',
+    JF_DIST_MODE: 'name',
+    JF_DIST_NODE_NAME: `${name}@127.0.0.1`,
+    JF_DIST_COOKIE: 'a_cookie_for_the_tests_of_clusters',
+    JF_DIST_IP: '127.0.0.1',
+    ERL_EPMD_PORT: String(mapper.port),
+    ...(others === '' ? {} : { JF_DIST_NODES: others }),
+  });
+
+  beforeAll(async () => {
+    mapper = await PortMapperServer.start({ port: 0, log: silentLog });
+  });
+  afterAll(() => mapper.close());
+
+  test('starts while no resolver answers', async () => {
+    const dns = { JF_DIST_STRATEGY_NAME: 'DNS', JF_DIST_QUERY: 'sfu.internal' };
+    const from = performance.now();
+    const node = await startTestNode({ ...env('alone', ''), ...dns }, { resolve4: () => new Promise(() => {}) });
+    expect(performance.now() - from).toBeLessThan(5_000);
+    expect((await node.request('POST', '/room', {})).status).toBe(201);
+    await node.dispose();
+  });
+
+  test('is given no room before its clients can reach it', async () => {
+    const port = await freePort();
+    const member = await startTestNode(env('member', 'newcomer@127.0.0.1'));
+    const { placement } = (member.cluster as NonNullable<typeof member.cluster>).rooms;
+    const starting = startTestNode({ ...env('newcomer', 'member@127.0.0.1'), JF_PORT: String(port) });
+    const takesRooms = async (): Promise<boolean> =>
+      (await placement.survey()).some(
+        (sample) => sample.node === 'newcomer@127.0.0.1' && 'answer' in sample && !sample.answer.draining,
+      );
+    while (!(await takesRooms())) await new Promise((resolve) => setImmediate(resolve));
+    expect((await fetch(`http://127.0.0.1:${port}/health`)).status).toBe(401);
+    await (await starting).dispose();
+    await member.dispose();
+  });
+});

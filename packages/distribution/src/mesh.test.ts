@@ -179,6 +179,31 @@ describe('the mesh', () => {
     expect(dials['s@h']?.length).toBeGreaterThan(700);
   });
 
+  test('tries a name of discovery again whenever it is named again, one of a member by its own plan', () => {
+    const mesh = new World().add('a@h').mesh;
+    const dials: number[] = [];
+    let now = 0;
+    const carryOut = (actions: readonly MeshAction[]): void => {
+      for (const action of actions) {
+        if (action.do !== 'dial') continue;
+        dials.push(now);
+        carryOut(mesh.failed(action.node, true, now));
+      }
+    };
+    mesh.connected('c@h', 1, false, true, now);
+    const named = (): MeshAction[] => mesh.message('c@h', hello('c@h', false, ['b@h']), now);
+    carryOut(named());
+    for (; dials.length < 10; now += 250) carryOut(mesh.poll(now));
+    const before = dials.length;
+    carryOut(named());
+    expect(dials).toHaveLength(before);
+    for (let times = 1; times < 12; times++) {
+      carryOut(mesh.learn(['b@h'], now));
+      expect(dials).toHaveLength(before + times);
+      for (const next = now + 5_000; now < next; now += 250) carryOut(mesh.poll(now));
+    }
+  });
+
   test('waits longer after a failure that a retry does not change', () => {
     const mesh = new World().add('a@h').mesh;
     mesh.connected('b@h', 1, true, true, 0);

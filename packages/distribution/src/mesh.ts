@@ -103,9 +103,17 @@ export class Mesh {
     return this.poll(now);
   }
 
-  /** Names to try that are not configured, such as those of DNS. */
+  /**
+   * Names to try that are not configured, such as those of DNS. Whoever names them again wants them tried again, however
+   * often they have failed.
+   */
   learn(nodes: readonly string[], now: number): MeshAction[] {
-    for (const node of nodes.slice(0, MAX_PEERS)) this.hearOf(node, now);
+    for (const node of nodes.slice(0, MAX_PEERS)) {
+      this.hearOf(node, now);
+      const known = this.known.get(node);
+      if (known?.dialAt !== undefined && known.failures > 0)
+        known.dialAt = Math.min(known.dialAt, now + this.turn(node));
+    }
     return this.poll(now);
   }
 
@@ -183,7 +191,7 @@ export class Mesh {
     // The link has proved the name; a message in another one is of no use.
     if (version !== VERSION || (tag instanceof Atom && tag.name !== 'peers' && nodeName(name) !== node)) return [];
     if (isAtom(tag, 'hello')) return this.heardHello(known, message.elements[3], message.elements[4], now);
-    if (isAtom(tag, 'peers')) return this.learn(nodeNames(name), now);
+    if (isAtom(tag, 'peers')) return this.heardPeers(name, now);
     if (isAtom(tag, 'bye')) known.leaving = true;
     return [];
   }
@@ -248,9 +256,12 @@ export class Mesh {
       actions.push(this.up(known, kind));
       if (kind === 'member' && !this.options.tool) this.announceLater(known.node, nodeNames(peers), now);
     }
-    if (this.options.tool) return actions;
+    return this.options.tool ? actions : [...actions, ...this.heardPeers(peers, now)];
+  }
+
+  private heardPeers(peers: Term, now: number): MeshAction[] {
     for (const node of nodeNames(peers)) this.hearOf(node, now);
-    return [...actions, ...this.poll(now)];
+    return this.poll(now);
   }
 
   /**
@@ -299,7 +310,12 @@ export class Mesh {
     if (before !== undefined && (before.connection !== undefined || before.dialling || before.dialAt !== undefined))
       return;
     const known = this.remember(node, now);
-    if (known !== undefined) known.dialAt = now + (isLower(self, node) ? 0 : YIELD_MS);
+    if (known !== undefined) known.dialAt = now + this.turn(node);
+  }
+
+  /** The lower name dials at once, so that attempts do not meet. */
+  private turn(node: string): number {
+    return isLower(this.options.self, node) ? 0 : YIELD_MS;
   }
 
   private remember(node: string, now: number, always = false): Known | undefined {

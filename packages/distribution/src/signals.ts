@@ -1,11 +1,13 @@
-import { type Atom, atom, Pid, type Ref, type Term } from '@bloom/etf';
+import { type Atom, atom, NotEncodable, Pid, type Ref, type Term, type TermWriter } from '@bloom/etf';
 import { type Control, type SpawnRequest, type Target, write } from './control.js';
+import { FrameTooBig } from './errors.js';
 import type { Link } from './link.js';
 import { RefMap } from './ref-map.js';
 import type { ProcessTable, SpawnAnswer } from './processes.js';
 
 const NOPROC = atom('noproc');
 const NOCONNECTION = atom('noconnection');
+const SYSTEM_LIMIT = atom('system_limit');
 
 /** Flags of a spawn reply. */
 const LINKED = 1;
@@ -107,7 +109,20 @@ export class Signals {
     else if (entry.kind === 'watching') {
       link.signal((writer) => write.monitor(writer, 20, entry.local, entry.target, entry.ref));
     } else if (entry.kind === 'link' && entry.unlinking === 0) {
-      link.signal((writer, payload) => write.exit(writer, true, payload, entry.local, entry.remote, reason));
+      this.tellReason(reason, (writer, payload, told) =>
+        write.exit(writer, true, payload, entry.local, entry.remote, told),
+      );
+    }
+  }
+
+  /** Of a reason that no frame holds, such as the large result of a function, at least the end is told. */
+  private tellReason(reason: Term, put: (writer: TermWriter, exitPayload: boolean, reason: Term) => void): void {
+    const { link } = this.options;
+    try {
+      link.signal((writer, exitPayload) => put(writer, exitPayload, reason));
+    } catch (error) {
+      if (!(error instanceof FrameTooBig) && !(error instanceof NotEncodable)) throw error;
+      link.signal((writer, exitPayload) => put(writer, exitPayload, SYSTEM_LIMIT));
     }
   }
 
@@ -178,12 +193,12 @@ export class Signals {
   private watch(target: Target, watcher: Pid, ref: Ref): void {
     const local = this.whereIs(target);
     if (local === undefined) this.answerDown(target, watcher, ref, NOPROC);
-    else if (this.full) this.answerDown(target, watcher, ref, atom('system_limit'));
+    else if (this.full) this.answerDown(target, watcher, ref, SYSTEM_LIMIT);
     else this.add({ kind: 'watched', local, target, watcher, ref });
   }
 
   private answerDown(target: Target, watcher: Pid, ref: Ref, reason: Term): void {
-    this.options.link.signal((writer, payload) => write.down(writer, payload, target, watcher, ref, reason));
+    this.tellReason(reason, (writer, payload, told) => write.down(writer, payload, target, watcher, ref, told));
   }
 
   private down(ref: Ref, reason: Term): void {
@@ -203,7 +218,7 @@ export class Signals {
     if (local !== undefined && !this.full) this.add({ kind: 'link', local, remote, unlinking: 0 });
     else
       link.signal((writer, payload) =>
-        write.exit(writer, true, payload, to, remote, local === undefined ? NOPROC : atom('system_limit')),
+        write.exit(writer, true, payload, to, remote, local === undefined ? NOPROC : SYSTEM_LIMIT),
       );
   }
 

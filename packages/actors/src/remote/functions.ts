@@ -21,6 +21,9 @@ export const REX = 'rex';
 const BADRPC = atom('badrpc');
 const EXIT = atom('EXIT');
 const UNDEF = atom('undef');
+const SYSTEM_LIMIT = atom('system_limit');
+
+const TOO_LARGE = badrpc(SYSTEM_LIMIT, []);
 
 interface Entry {
   readonly run: NodeFunction;
@@ -78,7 +81,7 @@ export class Functions {
     if (node === undefined || module !== 'erpc') return atom('notsup');
     const isCall = fun === 'execute_call' && arity === 4 && args.length === 4;
     if (!isCall && !(fun === 'execute_cast' && arity === 3 && args.length === 3)) return atom('notsup');
-    if (this.#isFull()) return atom('system_limit');
+    if (this.#isFull()) return SYSTEM_LIMIT;
 
     const [res, ...mfa] = isCall ? args : [undefined, ...args];
     const pid = node.createPid();
@@ -119,12 +122,16 @@ export class Functions {
     if (!(request instanceof Tuple) || request.elements.length !== 5) return;
     const [kind, ...mfa] = request.elements.slice(0, 4);
     if (!isAtom(kind, answer === undefined ? 'cast' : 'call')) return;
-    const outcome: Outcome = this.#isFull() ? { reason: atom('system_limit'), stack: [] } : await this.#run(mfa, from);
+    const outcome: Outcome = this.#isFull() ? { reason: SYSTEM_LIMIT, stack: [] } : await this.#run(mfa, from);
 
-    try {
-      answer?.('value' in outcome ? outcome.value : tuple(BADRPC, tuple(EXIT, tuple(outcome.reason, outcome.stack))));
-    } catch (error) {
-      this.#options.log.error('actor.reply_not_sendable', { node: from, error });
+    // What cannot be sent is an answer all the same.
+    for (const reply of ['value' in outcome ? outcome.value : badrpc(outcome.reason, outcome.stack), TOO_LARGE]) {
+      try {
+        answer?.(reply);
+        return;
+      } catch (error) {
+        this.#options.log.error('actor.reply_not_sendable', { node: from, error });
+      }
     }
   }
 
@@ -178,6 +185,10 @@ function endOf(res: Term, outcome: Outcome): Term {
   return 'value' in outcome
     ? tuple(res, atom('return'), outcome.value)
     : tuple(res, atom('error'), outcome.reason, outcome.stack);
+}
+
+function badrpc(reason: Term, stack: readonly Term[]): Term {
+  return tuple(BADRPC, tuple(EXIT, tuple(reason, stack)));
 }
 
 function idOf(pid: Pid): string {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { atom, ImproperList, type Term, tuple } from '@bloom/etf';
+import type { NodeLimits } from '@bloom/distribution';
+import { atom, ImproperList, sameTerm, type Term, tuple } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
 import fc from 'fast-check';
 import {
@@ -325,6 +326,22 @@ describe('actors of several nodes', () => {
         NoConnection,
       );
     });
+  });
+
+  test('a result that no frame holds is the failure of its caller, and nobody else', async () => {
+    const limits = { maxFrameBytes: 100_000 } as NodeLimits;
+    const d = await startNode('d', mapper, { limits });
+    d.remote.registerFunction('m', 'large', 0, () => Buffer.alloc(limits.maxFrameBytes));
+    await a.node.connect(d.name);
+    await expect(a.remote.callFunction(d.name, ['m', 'large'], [])).rejects.toMatchObject({
+      reason: atom('system_limit'),
+    });
+    const old = tuple(atom('call'), atom('m'), atom('large'), [], d.node.createPid());
+    const answer = await a.remote.callTerm({ node: d.name, name: 'rex' }, old);
+    const failed = tuple(atom('badrpc'), tuple(atom('EXIT'), tuple(atom('system_limit'), [])));
+    expect(sameTerm(answer, failed)).toBe(true);
+    expect(d.remote.gauges).toMatchObject({ calls: 0, monitors: 0 });
+    await d.stop();
   });
 
   test('whatever terms another node sends, nothing falls and nothing stays', async () => {

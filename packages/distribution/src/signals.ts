@@ -194,7 +194,11 @@ export class Signals {
     const local = this.whereIs(target);
     if (local === undefined) this.answerDown(target, watcher, ref, NOPROC);
     else if (this.full) this.answerDown(target, watcher, ref, SYSTEM_LIMIT);
-    else this.add({ kind: 'watched', local, target, watcher, ref });
+    else {
+      // A reference used twice would leave the first monitor with its process, beyond every limit.
+      this.forget(this.watched.take(ref));
+      this.add({ kind: 'watched', local, target, watcher, ref });
+    }
   }
 
   private answerDown(target: Target, watcher: Pid, ref: Ref, reason: Term): void {

@@ -157,10 +157,11 @@ export class ClusterRooms implements RoomService {
     if (roomId === null) return strip(await this.#placement.create(config, this.#requestId));
 
     const claimant = randomUUID();
+    const askedAt = this.#options.now();
     const homes = await this.#claim(roomId, claimant);
     let owner: string | undefined;
     try {
-      const placed = await this.#placement.create(config, this.#requestId);
+      const placed = await this.#placement.create(config, this.#requestId, askedAt);
       owner = placed.node;
       return strip(placed);
     } finally {

@@ -63,11 +63,15 @@ export class Placement {
   }
 
   /**
-   * A room without id gets one.
+   * A room without id gets one. `askedAt`: when the client did.
    * @throws {RoomError} `NO_NODE` when nobody could take it in time, or what the chosen node refused it for.
    */
-  create(config: RoomConfig, requestId?: string): Promise<{ room: RoomView; address: string; node: string }> {
-    const deadline = this.#options.now() + DEADLINE_MS;
+  create(
+    config: RoomConfig,
+    requestId?: string,
+    askedAt = this.#options.now(),
+  ): Promise<{ room: RoomView; address: string; node: string }> {
+    const deadline = askedAt + DEADLINE_MS;
     const turn = this.#queue.then(() => this.#place(config, deadline, requestId));
     this.#queue = turn.catch(() => {});
     return turn;
@@ -113,13 +117,15 @@ export class Placement {
       samples.set(node, { node, answeredInMs: 0, failure: 'unreachable' });
     };
 
-    while (now() < deadline) {
+    // A client that is gone by then would never hear of its room.
+    const patience = (): number => Math.max(0, Math.min(CREATE_TIMEOUT_MS, deadline - now()));
+    while (patience() > 0) {
       const [node] = rankByLoad([...samples.values()], port.self).candidates;
       const sample = node === undefined ? undefined : samples.get(node);
       if (node === undefined || !sample || !('answer' in sample)) break;
 
       const reserve = { type: 'reserve', seen: sample.answer } as const;
-      const reserved = await port.call(node, reserve, CREATE_TIMEOUT_MS).catch(() => undefined);
+      const reserved = await port.call(node, reserve, patience()).catch(() => undefined);
       if (!reserved) {
         fail(node);
         continue;
@@ -133,7 +139,7 @@ export class Placement {
 
       const creation = randomUUID();
       const create = { type: 'create', reservation: reserved.granted, creation, config } as const;
-      const outcome = await this.#inTime(node, port.call(node, create, OVERDUE_MS));
+      const outcome = await this.#inTime(node, port.call(node, create, OVERDUE_MS), patience());
       if (!outcome) {
         // It may be there all the same by now, or come to be: nobody would know of it.
         port.cast(node, { type: 'withdraw', creation });
@@ -169,10 +175,10 @@ export class Placement {
    * The outcome of a creation, or undefined when it fails or takes too long. Until it has ended the node is left out: one
    * that answers and cannot create, because its media workers are not up, would cost each creation its second.
    */
-  async #inTime<T>(node: string, creation: Promise<T>): Promise<T | undefined> {
+  async #inTime<T>(node: string, creation: Promise<T>, patienceMs: number): Promise<T | undefined> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'late'>((resolve) => {
-      timer = setTimeout(() => resolve('late'), CREATE_TIMEOUT_MS);
+      timer = setTimeout(() => resolve('late'), patienceMs);
     });
     const outcome = await Promise.race([creation.catch(() => undefined), late]).finally(() => clearTimeout(timer));
     if (outcome !== 'late') return outcome;

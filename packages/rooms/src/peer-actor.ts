@@ -134,7 +134,8 @@ function carryOut(options: PeerActorOptions, connection: Connection, context: Co
 
   switch (action.type) {
     case 'send':
-      context.cast(connection.socket, { type: 'send', text: action.text });
+      // What the link to another node does not take could be an answer: the client has to begin anew, as the other way round.
+      if (!context.cast(connection.socket, { type: 'send', text: action.text })) context.end(connection.socket);
       return;
     case 'join':
       return ask(options, connection, context, { do: 'join', metadata: action.metadata });

@@ -43,7 +43,8 @@ export function socketBehaviour(socket: PeerSocket): Behaviour<SocketProtocol, S
     },
     inspect: ({ closed, bound }) => ({ closed, bound }),
     onStop: (state, { reason }) => {
-      if (reason === 'crashed') close(state, 1011, INTERNAL_ERROR);
+      // One that was never bound is told by whoever refused it.
+      if (reason === 'crashed' || state.bound) close(state, 1011, INTERNAL_ERROR);
     },
   };
 }

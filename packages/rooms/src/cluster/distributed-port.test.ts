@@ -175,6 +175,21 @@ describe('rooms of a cluster over real connections', () => {
       await until(() => socket.closed !== undefined);
     });
 
+    test('is closed when its node took a message no more, and its client may come back', async () => {
+      await until(() => status() === 'connected');
+      const { connections } = owner.node as unknown as { connections: Map<string, { link: { wire: object } }> };
+      const { link } = connections.get(elsewhere.name) as { link: { wire: object } };
+      const { wire } = link;
+      link.wire = Object.create(wire, { pendingBytes: { value: 9 * 1024 * 1024 } }) as object;
+      attached.receive(JSON.stringify([{ type: 'send', text: '{"lost":1}' }]));
+      await until(() => socket.closed !== undefined);
+      link.wire = wire;
+      expect(socket.closed).toBe('1011 Internal server error');
+      expect(JSON.stringify(socket.sent)).not.toContain('lost');
+      await until(() => status() === 'disconnected');
+      expect(typeof (await elsewhere.cluster.attachPeer(token, new TestSocket()))).toBe('object');
+    });
+
     test('ends with its peer', async () => {
       await until(() => status() === 'connected');
       await a.cluster.deleteRoom('hall');

@@ -272,6 +272,10 @@ export class ClusterRooms implements RoomService {
   /** Asks the homes of the id in their order; the first that answers decides. Returns those that hold the claim. */
   async #claim(roomId: string, claimant: string): Promise<string[]> {
     const port = this.#port;
+    // The home may have no link to a node that has such a room, or may not have been told yet.
+    const known = this.#directory.ownerOf(roomId);
+    if (known?.reachable && (await this.#has(known.node, roomId))) return unwrap(refusals.roomExists(roomId));
+
     const asked: string[] = [];
     for (const home of homesOf(roomId, [port.self, ...port.members()])) {
       asked.push(home);
@@ -298,7 +302,6 @@ export class ClusterRooms implements RoomService {
 
   /** As home of an id. */
   async #decide(roomId: string, claimant: string): Promise<boolean> {
-    const { port, rooms } = this.#options;
     const before = this.#claims.holder(roomId);
     if (before?.owner !== undefined && !(await this.#owns(before.owner, roomId))) {
       // That room came and went before anybody here was told.
@@ -308,10 +311,15 @@ export class ClusterRooms implements RoomService {
     const owner = this.#directory.ownerOf(roomId);
     if (!owner?.reachable) return true;
     // The room may have ended a moment ago: its owner is asked before its id is refused.
-    const exists =
-      owner.node === port.self ? rooms.roomRef(roomId) !== undefined : await this.#owns(owner.node, roomId);
+    const exists = await this.#has(owner.node, roomId);
     if (exists) this.#claims.release(roomId, claimant);
     return !exists;
+  }
+
+  /** Whether that node, which may be this one, has the room at this moment. */
+  async #has(node: string, roomId: string): Promise<boolean> {
+    const { port, rooms } = this.#options;
+    return node === port.self ? rooms.roomRef(roomId) !== undefined : this.#owns(node, roomId);
   }
 
   /** True as well when it does not say: better a room too few than two of one id. */

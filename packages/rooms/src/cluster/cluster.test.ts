@@ -205,6 +205,20 @@ describe('a cluster', () => {
     expect(spread()).toEqual([0, 1, 0]);
   });
 
+  test('an id is taken also when its home has no link to the owner of the room', async () => {
+    cluster = new TestCluster(['a', 'b', 'c']);
+    const id = namedFor('c');
+    cluster.node('a').own.tracks.set('busy', 2);
+    cluster.node('c').own.tracks.set('busy', 1);
+    expect((await create('a', id)).address).toBe('b:80');
+    await cluster.settled();
+    cluster.cut('b', 'c');
+    cluster.node('b').own.tracks.set('busy', 3);
+    await expect(create('a', id)).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
+    await cluster.node('b').own.deleteRoom(id);
+    expect((await create('a', id)).room.id).toBe(id);
+  });
+
   test('an id is free as soon as its room is gone, though the news of both are still on their way', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     const id = namedFor('a');

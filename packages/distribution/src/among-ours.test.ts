@@ -62,6 +62,17 @@ describe('nodes of ours', () => {
     expectAlternating(all);
   });
 
+  test('are let in by a node that cannot find them itself', async () => {
+    const port = await mapper();
+    const a = await start('a', port);
+    const z = await start('z', port, { resolve: () => new Promise(() => {}) });
+    z.node.seed([a.node.name]);
+    const from = performance.now();
+    await a.node.connect(z.node.name);
+    expect(performance.now() - from).toBeLessThan(2_000);
+    await until(() => [a, z].every(({ node }) => node.nodes().length === 1));
+  });
+
   test('heal when every one of them is restarted in turn', async () => {
     const port = await mapper();
     const names = ['a', 'b', 'c', 'd'];

@@ -52,7 +52,8 @@ export class Connector {
     if (isConnected(node)) return isShaking(node) ? undefined : 'alive';
     const connecting = this.connecting.get(node);
     if (connecting === undefined || connecting.yielded) return 'ok';
-    if (isLower(node, self().name)) return 'nok';
+    // An attempt that still looks for the node, for as long as a name server or a lost packet likes, is not worth a refusal.
+    if (connecting.attempt.isUnderWay && isLower(node, self().name)) return 'nok';
     this.awaitPeer(node, connecting);
     connecting.attempt.abort();
     return 'ok_simultaneous';

@@ -32,6 +32,7 @@ export class Attempt {
   private readonly machine: Initiator;
   private socket: Socket | undefined;
   private aborted = false;
+  private begun = false;
   private fail: (error: Error) => void = () => {};
 
   constructor(private readonly options: DialOptions) {
@@ -42,6 +43,11 @@ export class Attempt {
   /** Whether the other side has sent no status; when it closes then, it may prefer its own attempt to reach us. */
   get waitsForStatus(): boolean {
     return this.machine.waitsForStatus;
+  }
+
+  /** Whether the other side can know of the attempt: host and port are found, and our name is on its way. */
+  get isUnderWay(): boolean {
+    return this.begun;
   }
 
   /** Gives the attempt up. */
@@ -99,7 +105,10 @@ export class Attempt {
 
       this.fail = fail;
       expect();
-      socket.on('connect', () => carryOut(this.machine.start()));
+      socket.on('connect', () => {
+        this.begun = true;
+        carryOut(this.machine.start());
+      });
       socket.on('data', data).on('close', closed);
       socket.on('error', (error) => fail(new NodeUnreachable(target.full, error.message, error)));
     });

@@ -118,9 +118,9 @@ export class Placement {
     };
 
     // A client that is gone by then would never hear of its room.
-    const patience = (): number => Math.max(0, Math.min(CREATE_TIMEOUT_MS, deadline - now()));
+    const patience = (longest = CREATE_TIMEOUT_MS): number => Math.max(0, Math.min(longest, deadline - now()));
     while (patience() > 0) {
-      const [node] = rankByLoad([...samples.values()], port.self).candidates;
+      const [node, next] = rankByLoad([...samples.values()], port.self).candidates;
       const sample = node === undefined ? undefined : samples.get(node);
       if (node === undefined || !sample || !('answer' in sample)) break;
 
@@ -139,7 +139,9 @@ export class Placement {
 
       const creation = randomUUID();
       const create = { type: 'create', reservation: reserved.granted, creation, config } as const;
-      const outcome = await this.#inTime(node, port.call(node, create, OVERDUE_MS), patience());
+      // Without anybody to turn to there is no reason to give up early: media workers that died are up again soon.
+      const creationMs = patience(next === undefined ? DEADLINE_MS : CREATE_TIMEOUT_MS);
+      const outcome = await this.#inTime(node, port.call(node, create, OVERDUE_MS), creationMs);
       if (!outcome) {
         // It may be there all the same by now, or come to be: nobody would know of it.
         port.cast(node, { type: 'withdraw', creation });

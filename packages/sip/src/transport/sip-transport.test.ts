@@ -71,6 +71,20 @@ describe('the sockets of a phone', () => {
     }
   });
 
+  test('a hop with a port that is none is told, and nothing else happens', async () => {
+    const a = await open();
+    try {
+      for (const port of [0, 99_999]) {
+        a.transport.send(message('nowhere'), at('UDP', port));
+        a.transport.send(message('nowhere'), at('TCP', port));
+      }
+      await a.until(() => a.failures.length === 4);
+      expect(a.failures.map(({ port }) => port)).toEqual([0, 0, 99_999, 99_999]);
+    } finally {
+      await a.transport.close();
+    }
+  });
+
   test('a hop that refuses connections, or drops them, is told', async () => {
     const [a, b] = [await open(), await open()];
     const { port } = b.transport;

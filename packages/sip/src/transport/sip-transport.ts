@@ -84,6 +84,11 @@ export class SipTransport {
 
   send(message: SipMessage, target: Target): void {
     if (this.#closed) return;
+    // A Via may say anything, and the system throws for what is no port.
+    if (target.port < 1 || target.port > 65_535) {
+      queueMicrotask(() => this.#options.onFailure(target));
+      return;
+    }
     if (target.transport === 'TCP') {
       this.#tcp.send(message, target);
       return;

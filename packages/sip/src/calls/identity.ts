@@ -9,7 +9,8 @@ const plainUser = /[A-Za-z0-9\-_.!~*'()&=+$,;?/]/;
 
 export function escapeUser(user: string): string {
   let text = '';
-  for (const char of user) text += plainUser.test(char) ? char : encodeURIComponent(char);
+  // Half of a surrogate pair, which JSON can carry, has no escape.
+  for (const char of Buffer.from(user).toString()) text += plainUser.test(char) ? char : encodeURIComponent(char);
   return text;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { TestAgent, challenge } from '../testing/test-agent.js';
+import { account, TestAgent, challenge } from '../testing/test-agent.js';
 import type { RegistrationEvent } from './registration.js';
 
 function start(transport: 'UDP' | 'TCP' = 'UDP') {
@@ -30,6 +30,12 @@ describe('a registration', () => {
     expect(second.headers.get('Via')).not.toBe(first.headers.get('Via'));
     agent.answer(second, 200, { headers: [expires(120)] });
     expect(events).toEqual([{ type: 'registered', expiresSeconds: 120 }]);
+  });
+
+  test('of a name that is no whole text is one like any other', () => {
+    const agent = new TestAgent('UDP', { ...account, username: 'a\ud800b' });
+    agent.agent.register({ expiresSeconds: 300, onEvent: () => {} });
+    expect(agent.request('REGISTER').headers.get('To')).toBe('<sip:a%EF%BF%BDb@pbx.test>');
   });
 
   test('is refreshed after half of its time, with the nonce counted up', () => {

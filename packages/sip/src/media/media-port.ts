@@ -110,7 +110,7 @@ export class MediaPort implements CallMedia {
       const { agreed } = this.#session;
       if (!agreed) break;
       const { name } = agreed.codec;
-      for (const frame of this.#session.play()) audio.received?.(frame, name);
+      for (const frame of this.#session.play()) audio.received?.(frame, this.#session.heardCodec ?? name);
       const sending = agreed.direction === 'sendrecv' || agreed.direction === 'sendonly';
       const packed = this.#session.pack(sending ? audio.next?.(name) : undefined);
       if (packed) this.#socket.send(packed.packet, packed.to.port, packed.to.address);

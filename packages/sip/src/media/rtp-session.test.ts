@@ -96,6 +96,19 @@ describe('an RTP session', () => {
     expect(rtp.pack(undefined)?.to).toEqual({ address: '192.0.2.99', port: 5 });
   });
 
+  test('hears any codec that was agreed to, and goes on sending its own', () => {
+    const { rtp, receive } = session();
+    for (const at of [1, 2, 3]) receive(at, frame(at));
+    expect([rtp.play(), rtp.heardCodec]).toEqual([[frame(1)], 'PCMU']);
+    for (const at of [4, 5, 6]) receive(at, frame(at), { type: 8 });
+    expect([rtp.play(), rtp.heardCodec]).toEqual([[frame(4)], 'PCMA']);
+    expect(parseRtp(rtp.pack(undefined)?.packet as Buffer)?.payloadType).toBe(0);
+    rtp.configure(agreed({ codec: codecs.PCMA, sendType: 8 }));
+    rtp.configure(agreed());
+    expect(rtp.heardCodec).toBe('PCMU');
+    expect(rtp.stats()).toMatchObject({ received: 6, refused: 0 });
+  });
+
   test('noise latches nobody', () => {
     const { rtp, receive } = session();
     const stranger = { address: '198.51.100.66', port: 1 };

@@ -1,8 +1,7 @@
 import type { Randomness } from '../randomness.js';
-import { G711_FRAME_SAMPLES, opusTicks, silenceOf, ticksPerFrame } from './codecs.js';
+import { type CodecName, codecs, G711_FRAME_SAMPLES, opusTicks, silenceOf, ticksPerFrame } from './codecs.js';
 import { JitterBuffer, type JitterStats } from './jitter-buffer.js';
 import type { NegotiatedAudio } from './negotiation.js';
-import type { RtpPacket } from './rtp.js';
 import { digitOf, parseRtp, writeRtp } from './rtp.js';
 
 export interface RtpAddress {
@@ -39,6 +38,8 @@ export class RtpSession {
   #latched: RtpAddress | undefined;
   #heardAt: number | undefined;
   #remoteSsrc: number | undefined;
+  /** Codec of what comes, once it is another than that of what we send. */
+  #heardCodec: CodecName | undefined;
   /** Bytes of G.711 that are no whole frame yet: not everybody sends 20 ms packets. */
   #rest: Buffer = Buffer.alloc(0);
   /** Ticks of Opus that were handed out beyond the present 20 ms: nor is every packet of it that long. */
@@ -63,6 +64,11 @@ export class RtpSession {
     return this.#agreed;
   }
 
+  /** Codec of what `play` gives: the other side may use any that was agreed to, and change it as it likes. */
+  get heardCodec(): CodecName | undefined {
+    return this.#heardCodec ?? this.#agreed?.codec.name;
+  }
+
   /** When the last good packet came, in the clock of `receive`. */
   get heardAt(): number | undefined {
     return this.#heardAt;
@@ -84,9 +90,7 @@ export class RtpSession {
     if (agreed.remote?.address !== before?.remote?.address || agreed.remote?.port !== before?.remote?.port)
       this.#latched = undefined;
     if (before && before.codec.name !== agreed.codec.name) {
-      this.#buffer.reset();
-      this.#rest = Buffer.alloc(0);
-      this.#ahead = 0;
+      this.#hear(undefined);
       // Another clock needs another stream (RFC 3550 section 5.2).
       if (before.codec.clockRate !== agreed.codec.clockRate) this.#ssrc = this.#options.randomness.below(2 ** 32);
     }
@@ -96,7 +100,9 @@ export class RtpSession {
   receive(data: Buffer, source: RtpAddress, now: number): void {
     const agreed = this.#agreed;
     const packet = parseRtp(data);
-    if (!agreed || !packet || packet.payload.length > maxPayload || !this.#understood(agreed, packet)) {
+    const isEvent = agreed?.eventTypes.receive.has(packet?.payloadType as number) === true;
+    const codec = packet && agreed?.receiveTypes.get(packet.payloadType);
+    if (!agreed || !packet || packet.payload.length > maxPayload || (!isEvent && codec === undefined)) {
       this.#refused += 1;
       return;
     }
@@ -110,7 +116,7 @@ export class RtpSession {
       if (this.#remoteSsrc !== undefined) this.#buffer.reset();
       this.#remoteSsrc = packet.ssrc;
     }
-    if (agreed.eventTypes.receive.has(packet.payloadType)) {
+    if (isEvent) {
       // Several packets tell of one key press; all have its timestamp.
       const digit = digitOf(packet.payload);
       if (digit !== undefined && packet.timestamp !== this.#lastEvent) this.#options.onDigit(digit);
@@ -118,7 +124,16 @@ export class RtpSession {
       this.#buffer.push(packet.sequence, Buffer.alloc(0));
       return;
     }
+    if (codec !== this.heardCodec) this.#hear(codec);
     this.#buffer.push(packet.sequence, packet.payload);
+  }
+
+  /** What waits is of another codec, and nothing any more. */
+  #hear(codec: CodecName | undefined): void {
+    this.#heardCodec = codec;
+    this.#buffer.reset();
+    this.#rest = Buffer.alloc(0);
+    this.#ahead = 0;
   }
 
   /**
@@ -128,7 +143,7 @@ export class RtpSession {
   play(): (Buffer | undefined)[] {
     const agreed = this.#agreed;
     if (!agreed || agreed.direction === 'sendonly' || agreed.direction === 'inactive') return [];
-    return agreed.codec.name === 'opus' ? this.#playOpus(ticksPerFrame(agreed.codec)) : [this.#playG711()];
+    return this.heardCodec === 'opus' ? this.#playOpus(ticksPerFrame(codecs.opus)) : [this.#playG711()];
   }
 
   #playOpus(ticks: number): (Buffer | undefined)[] {
@@ -176,12 +191,6 @@ export class RtpSession {
     this.#sequence = (this.#sequence + 1) & 0xffff;
     this.#sent += 1;
     return { packet, to };
-  }
-
-  /** The other side may use any codec it agreed to, but what is played is one: others are refused. */
-  #understood(agreed: NegotiatedAudio, packet: RtpPacket): boolean {
-    if (agreed.eventTypes.receive.has(packet.payloadType)) return true;
-    return agreed.receiveTypes.get(packet.payloadType) === agreed.codec.name;
   }
 
   #latch(source: RtpAddress, now: number): boolean {

@@ -96,6 +96,18 @@ describe('an RTP session', () => {
     expect(rtp.pack(undefined)?.to).toEqual({ address: '192.0.2.99', port: 5 });
   });
 
+  test('a call that moves is heard from its new place at once, whatever of the old one is still on its way', () => {
+    const { rtp, receive } = session();
+    const moved = { address: '192.0.2.30', port: 5000 };
+    receive(1, frame(1));
+    rtp.configure(agreed({ remote: moved }));
+    receive(2, frame(2), { at: 20 });
+    receive(100, frame(3), { from: moved, ssrc: 2, at: 25 });
+    receive(3, frame(2), { at: 40 });
+    expect(rtp.destination).toEqual(moved);
+    expect(rtp.stats()).toMatchObject({ received: 3, refused: 1 });
+  });
+
   test('hears any codec that was agreed to, and goes on sending its own', () => {
     const { rtp, receive } = session();
     for (const at of [1, 2, 3]) receive(at, frame(at));

@@ -196,7 +196,10 @@ export class RtpSession {
   #latch(source: RtpAddress, now: number): boolean {
     const latched = this.#latched;
     if (latched && latched.address === source.address && latched.port === source.port) return true;
-    if (latched && this.#heardAt !== undefined && now - this.#heardAt < relatchMs) return false;
+    // Where the description says it is may speak at once: after a transfer the last packets of the old place still come.
+    const { remote } = this.#agreed as NegotiatedAudio;
+    const announced = remote?.address === source.address && remote.port === source.port;
+    if (latched && !announced && this.#heardAt !== undefined && now - this.#heardAt < relatchMs) return false;
     this.#latched = { ...source };
     return true;
   }

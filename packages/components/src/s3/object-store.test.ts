@@ -91,6 +91,22 @@ describe('a bucket', () => {
     silent.close();
   });
 
+  test('that falls silent is given up, so that there can be another try', async () => {
+    const silent = createServer(() => undefined).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    await writeFile(join(local, 'a.ogg'), 'sound');
+    const { port } = silent.address() as AddressInfo;
+    const other = await openStore({ ...target, endpoint: `http://127.0.0.1:${port}` }, { idleTimeoutMs: 200 });
+    expect(await other.sizeOf('e/a.ogg')).toBeUndefined();
+    await expect(other.put('e/a.ogg', join(local, 'a.ogg'))).rejects.toMatchObject({
+      code: 'UPLOAD_FAILED',
+      message: expect.stringContaining('TimeoutError'),
+    });
+    other.close();
+    silent.closeAllConnections();
+    silent.close();
+  });
+
   test('that is not there, wrong credentials and a store that is down say what is wrong', async () => {
     await writeFile(join(local, 'a.ogg'), 'sound');
     const attempt = async (changes: Partial<S3Target>): Promise<string> => {

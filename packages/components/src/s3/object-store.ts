@@ -32,15 +32,20 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   m3u8: 'application/vnd.apple.mpegurl',
 };
 const CONNECT_TIMEOUT_MS = 5_000;
-const REQUEST_TIMEOUT_MS = 60_000;
+const IDLE_TIMEOUT_MS = 60_000;
 
 export interface StoreOptions {
   /** For one object. */
   putTimeoutMs?: number;
+  /** A request on which nothing moves for so long has failed; default 60 s. */
+  idleTimeoutMs?: number;
 }
 
 /** The client library is loaded here and nowhere else: who never uploads does not need it. */
-export async function openStore(target: S3Target, { putTimeoutMs }: StoreOptions = {}): Promise<ObjectStore> {
+export async function openStore(
+  target: S3Target,
+  { putTimeoutMs, idleTimeoutMs = IDLE_TIMEOUT_MS }: StoreOptions = {},
+): Promise<ObjectStore> {
   const { accessKeyId, secretAccessKey, region, bucket: Bucket, endpoint } = target;
   const [{ S3Client, HeadObjectCommand, DeleteObjectCommand }, { Upload }] = await Promise.all([
     import('@aws-sdk/client-s3'),
@@ -52,7 +57,8 @@ export async function openStore(target: S3Target, { putTimeoutMs }: StoreOptions
     region,
     credentials: { accessKeyId, secretAccessKey },
     maxAttempts: 3,
-    requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS },
+    // `requestTimeout` would only warn.
+    requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: idleTimeoutMs },
     // Older stores refuse the checksums that newer clients send unasked.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',

@@ -97,6 +97,15 @@ describe('uploads', () => {
     await settled(lossy, again);
   });
 
+  test('with credentials that may only write are done when the store has taken everything', async () => {
+    const one = await part();
+    const uploads = uploadsTo({ ...store, sizeOf: async () => 'untold' });
+    uploads.add(one, target, '');
+    await settled(uploads, one);
+    expect([stored.length, removed, clock.now()]).toEqual([2, [], 0]);
+    expect(await readdir(base)).toEqual([]);
+  });
+
   test('give up after a day: half a recording in the bucket goes, the local files stay for another hour', async () => {
     const lost: RecordedPart[] = [];
     const uploads = uploadsTo(down, lost);

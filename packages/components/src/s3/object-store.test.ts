@@ -97,7 +97,7 @@ describe('a bucket', () => {
     await writeFile(join(local, 'a.ogg'), 'sound');
     const { port } = silent.address() as AddressInfo;
     const other = await openStore({ ...target, endpoint: `http://127.0.0.1:${port}` }, { idleTimeoutMs: 200 });
-    expect(await other.sizeOf('e/a.ogg')).toBeUndefined();
+    expect(await other.sizeOf('e/a.ogg')).toBe('untold');
     await expect(other.put('e/a.ogg', join(local, 'a.ogg'))).rejects.toMatchObject({
       code: 'UPLOAD_FAILED',
       message: expect.stringContaining('TimeoutError'),
@@ -105,6 +105,17 @@ describe('a bucket', () => {
     other.close();
     silent.closeAllConnections();
     silent.close();
+  });
+
+  test('that may only be written to does not tell sizes', async () => {
+    const forbidding = createServer((_, response) => response.writeHead(403).end()).listen(0, '127.0.0.1');
+    await once(forbidding, 'listening');
+    const { port } = forbidding.address() as AddressInfo;
+    const other = await openStore({ ...target, endpoint: `http://127.0.0.1:${port}` });
+    expect(await other.sizeOf('f/a.ogg')).toBe('untold');
+    other.close();
+    forbidding.closeAllConnections();
+    forbidding.close();
   });
 
   test('that is not there, wrong credentials and a store that is down say what is wrong', async () => {

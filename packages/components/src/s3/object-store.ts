@@ -17,8 +17,8 @@ export interface S3Target extends S3Credentials {
 export interface ObjectStore {
   /** In parts when it is large; what was there is replaced. @throws ComponentError `UPLOAD_FAILED` */
   put(key: string, path: string): Promise<void>;
-  /** Bytes of an object; undefined when it is not there, or does not tell. */
-  sizeOf(key: string): Promise<number | undefined>;
+  /** Bytes of an object; undefined when it is not there, `untold` when the store does not say. */
+  sizeOf(key: string): Promise<number | 'untold' | undefined>;
   /** @throws ComponentError `UPLOAD_FAILED` */
   remove(key: string): Promise<void>;
   close(): void;
@@ -47,7 +47,7 @@ export async function openStore(
   { putTimeoutMs, idleTimeoutMs = IDLE_TIMEOUT_MS }: StoreOptions = {},
 ): Promise<ObjectStore> {
   const { accessKeyId, secretAccessKey, region, bucket: Bucket, endpoint } = target;
-  const [{ S3Client, HeadObjectCommand, DeleteObjectCommand }, { Upload }] = await Promise.all([
+  const [{ S3Client, HeadObjectCommand, DeleteObjectCommand, NotFound }, { Upload }] = await Promise.all([
     import('@aws-sdk/client-s3'),
     import('@aws-sdk/lib-storage'),
   ]).catch((cause: unknown) => {
@@ -85,10 +85,10 @@ export async function openStore(
     },
     sizeOf: async (Key) => {
       try {
-        return (await client.send(new HeadObjectCommand({ Bucket, Key }))).ContentLength;
-      } catch {
-        // Whatever the reason, uploading will tell.
-        return undefined;
+        return (await client.send(new HeadObjectCommand({ Bucket, Key }))).ContentLength ?? 'untold';
+      } catch (error) {
+        // Whatever else the reason, uploading will tell.
+        return error instanceof NotFound ? undefined : 'untold';
       }
     },
     remove: async (Key) => {

@@ -9,7 +9,7 @@ import type { ObjectStore, S3Target } from '../s3/object-store.js';
 import { MARK_FILE, ORPHAN_MS, readMark, writeMark } from './part-mark.js';
 import { partName, type RecordedPart } from './recorder.js';
 import { REPORT_FILE } from './report.js';
-import { GIVE_UP_MS, Uploads } from './uploads.js';
+import { GIVE_UP_MS, Uploads, UPLOADS_AT_ONCE } from './uploads.js';
 
 const target: S3Target = { accessKeyId: 'id', secretAccessKey: 'key', region: 'eu', bucket: 'b', endpoint: null };
 const name = partName(0);
@@ -40,12 +40,12 @@ beforeEach(async () => {
 });
 afterEach(() => rm(base, { recursive: true, force: true }));
 
-async function part(): Promise<RecordedPart> {
-  const directory = join(base, 'kitchen', name);
+async function part(roomId = 'kitchen'): Promise<RecordedPart> {
+  const directory = join(base, roomId, name);
   await mkdir(directory, { recursive: true });
   await writeFile(join(directory, 'a.ogg'), 'sound');
   await writeFile(join(directory, REPORT_FILE), '{}');
-  return { directory, roomId: 'kitchen', name, files: ['a.ogg', REPORT_FILE] };
+  return { directory, roomId, name, files: ['a.ogg', REPORT_FILE] };
 }
 
 const uploadsTo = (opened: ObjectStore, lost: RecordedPart[] = []): Uploads =>
@@ -95,6 +95,26 @@ describe('uploads', () => {
     expect(stored.length).toBeGreaterThan(brought);
     expect(await readdir(again.directory)).toContain('a.ogg');
     await settled(lossy, again);
+  });
+
+  test('are few at a time, however many rooms end at once, and a store that fails holds up nobody', async () => {
+    let [now, most] = [0, 0];
+    const counting: ObjectStore = {
+      ...store,
+      put: async (key, path) => {
+        most = Math.max(most, ++now);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        now--;
+        await (key.startsWith('room0/') && clock.now() === 0 ? down : store).put(key, path);
+      },
+    };
+    const uploads = uploadsTo(counting);
+    const parts = await Promise.all(Array.from({ length: 20 }, (_, i) => part(`room${i}`)));
+    for (const one of parts) uploads.add(one, target, '');
+    for (const one of parts) await settled(uploads, one);
+    expect(most).toBe(UPLOADS_AT_ONCE);
+    expect(stored).toHaveLength(40);
+    expect(await readdir(base)).toEqual([]);
   });
 
   test('with credentials that may only write are done when the store has taken everything', async () => {

@@ -13,6 +13,9 @@ const LONGEST_RETRY_MS = 600_000;
 /** After this time of trying a part is given up. */
 export const GIVE_UP_MS = 24 * 3_600_000;
 
+/** Of an object on its way up to 25 MB are in memory, and a node that ends has many recordings to upload. */
+export const UPLOADS_AT_ONCE = 4;
+
 export interface UploadsOptions {
   log: Log;
   clock: Clock;
@@ -22,7 +25,7 @@ export interface UploadsOptions {
 }
 
 /**
- * Brings finished recordings to their bucket, one after another, and tries again for as long as it takes. The local files
+ * Brings finished recordings to their bucket, a few at a time, and tries again for as long as it takes. The local files
  * go only when all of them have arrived.
  */
 export class Uploads {
@@ -31,6 +34,8 @@ export class Uploads {
   readonly #marked = new Set<string>();
   readonly #running = new Set<Promise<void>>();
   readonly #ending = new AbortController();
+  #busy = 0;
+  readonly #waiting: (() => void)[] = [];
 
   constructor(private readonly options: UploadsOptions) {}
 
@@ -114,8 +119,10 @@ export class Uploads {
     for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_RETRY_MS)) {
       let store: ObjectStore | undefined;
       try {
-        store = await open(target);
-        for (const file of part.files) await bringFile(store, keyOf(file), join(part.directory, file));
+        await this.#inTurn(async () => {
+          store = await open(target);
+          for (const file of part.files) await bringFile(store, keyOf(file), join(part.directory, file));
+        });
         this.#marked.delete(part.directory);
         await this.#removeLocal(part);
         log.info('recording.uploaded', { ...fields, files: part.files.length });
@@ -137,6 +144,18 @@ export class Uploads {
       }
       await clock.sleep(waitMs, signal);
       if (signal.aborted) return;
+    }
+  }
+
+  async #inTurn(run: () => Promise<void>): Promise<void> {
+    if (this.#busy < UPLOADS_AT_ONCE) this.#busy++;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      await run();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#busy--;
+      else next();
     }
   }
 

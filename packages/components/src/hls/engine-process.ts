@@ -12,6 +12,8 @@ export interface EngineProcessOptions {
 }
 
 const DEFAULT_HANG_MS = 10_000;
+/** Looks at the process in one period of `hangMs`. */
+const LOOKS = 5;
 const FINISH_MS = 3_000;
 const ERROR_TEXT_LIMIT = 2_000;
 
@@ -20,7 +22,8 @@ export class EngineProcess {
   private readonly child: ChildProcess;
   private readonly watchdog: NodeJS.Timeout;
   private readonly gone: Promise<void>;
-  private lastHeard = performance.now();
+  /** Looks in a row that found no sign of life. */
+  private unheard = 0;
   private errorText = '';
   private ending = false;
 
@@ -37,7 +40,7 @@ export class EngineProcess {
       this.errorText = (this.errorText + text).slice(-ERROR_TEXT_LIMIT);
     });
     this.child.on('message', (message) => {
-      this.lastHeard = performance.now();
+      this.unheard = 0;
       onMessage(message as FromEngine);
     });
     this.gone = new Promise((resolve) => {
@@ -51,9 +54,11 @@ export class EngineProcess {
       });
       this.child.once('error', () => resolve());
     });
+    // Looks are counted, not time: when this process was the one that stood still, a look finds what came meanwhile.
     this.watchdog = setInterval(() => {
-      if (performance.now() - this.lastHeard > hangMs) this.hung(hangMs);
-    }, hangMs / 4);
+      this.unheard += 1;
+      if (this.unheard > LOOKS) this.hung(hangMs);
+    }, hangMs / LOOKS);
     this.watchdog.unref();
   }
 

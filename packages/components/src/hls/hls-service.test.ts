@@ -208,6 +208,15 @@ withCompositor('the compositor', () => {
     process.kill(stage.component.pid!, 'SIGSTOP');
     expect(await stage.room.until('crashed')).toMatchObject({ reason: expect.stringContaining('2500 ms') });
   });
+
+  test('is not the one that hung when the server stood still', async () => {
+    const stage = await stageWith({ hangMs: 2_500 });
+    await stage.start();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(stage.room.reports).toEqual([]);
+  });
 });
 
 withCompositor('an upload', () => {

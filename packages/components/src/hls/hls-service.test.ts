@@ -157,6 +157,21 @@ withCompositor('a stream', () => {
     expect(stage.notified).toEqual([]);
   });
 
+  test('is gone, too, when a new room of that name keeps its own', async () => {
+    const stage = await stageWith();
+    const [temporary, kept] = ['temporary_hls', 'recordings'].map((place) => join(stage.path, place, 'kitchen'));
+    await stage.start();
+    stage.speak();
+    await stage.playlist();
+    const former = stage.component.close();
+    stage.service.roomEnded('kitchen');
+    await stage.start({ persistent: true });
+    await former;
+    await stage.service.settled();
+    while (!existsSync(kept!)) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(existsSync(temporary!)).toBe(false);
+  });
+
   test('that is kept is a finished recording when the room is over', async () => {
     const stage = await stageWith();
     await stage.start({ persistent: true });

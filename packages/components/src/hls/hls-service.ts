@@ -212,10 +212,11 @@ export class HlsService {
       log.error('hls.end_failed', { error });
     } finally {
       release();
-      // The id may belong to a new room by now, with a stream of its own in the same place.
-      const current = this.outputs.get(roomId) === output;
-      if (current) this.outputs.delete(roomId);
-      if (current && !persistent) await rm(directory.path, { recursive: true, force: true }).catch(() => undefined);
+      // The id may belong to a new room by now, with a stream of its own, perhaps in the same place.
+      const current = this.outputs.get(roomId);
+      if (current === output) this.outputs.delete(roomId);
+      const taken = current !== output && current?.directory.path === directory.path;
+      if (!persistent && !taken) await rm(directory.path, { recursive: true, force: true }).catch(() => undefined);
     }
   }
 

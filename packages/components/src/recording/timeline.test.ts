@@ -145,6 +145,16 @@ describe('the frames of a track', () => {
     expect(place(3)).toBeCloseTo(12_551, 0);
   });
 
+  test.each([5_000, 60_000])('stay where they are when the timestamps leap an hour after %d ms', (leapMs) => {
+    const timeline = new Timeline(new OriginClock(), 48_000);
+    const placed = play(timeline, 90_000, (ms) => ({
+      timestamp: (ms < leapMs ? ms : ms + 3_600_000) * 48,
+      arrivalMs: 1_000_000 + ms,
+    }));
+    expect(placed.at(-1)!.placedMs).toBeCloseTo(89_980, -1);
+    expect(timeline.startedAtMs).toBe(1_000_000);
+  });
+
   test('are never further from their arrival than half a minute, whatever the publisher says', () => {
     const step = fc.record({
       timestamp: fc.integer({ min: -(2 ** 31), max: 2 ** 31 }),

@@ -73,14 +73,14 @@ export class Timeline {
       this.#settledAtMs = arrivalMs + SETTLE_MS;
       this.#arrivalStartMs = arrivalMs;
     }
-    if (arrivalMs < this.#settledAtMs) {
+    const aheadMs = this.#msOf(timestamp) - (arrivalMs - this.#arrivalStartMs);
+    if (Math.abs(aheadMs) > WILD_MS) {
+      this.#move(-aheadMs);
+      this.#lostAtMs = arrivalMs;
+    } else if (arrivalMs < this.#settledAtMs) {
       this.#arrivalStartMs = Math.min(this.#arrivalStartMs, arrivalMs - this.#msOf(timestamp));
     }
     const arrivedAtMs = arrivalMs - this.#arrivalStartMs;
-    if (Math.abs(arrivedAtMs - this.#msOf(timestamp)) > WILD_MS) {
-      this.#move(arrivedAtMs - this.#msOf(timestamp));
-      this.#lostAtMs = arrivalMs;
-    }
     if (senderMs !== undefined) this.#compare(frame, senderMs, arrivedAtMs, offset);
 
     return timestamp + this.#shift;

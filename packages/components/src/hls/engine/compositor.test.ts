@@ -56,6 +56,7 @@ beforeAll(async () => {
   await Promise.all([
     make('color=0xC81E1E:s=320x180:r=30', 16, h264, 'red.h264'),
     make('color=0x1E1EC8:s=320x180:r=30', 16, h264, 'blue.h264'),
+    make('color=0x1E1EC8:s=180x320:r=30', 2, h264, 'upright.h264'),
     make(`color=black:s=320x180:r=30,drawbox=c=white:t=fill:enable='${clap}'`, 6, h264, 'flash.h264'),
     make(`sine=frequency=1000:sample_rate=48000,volume=0:enable='not(${clap})'`, 6, ['-c:a', 'libopus'], 'beep.ogg'),
   ]);
@@ -239,6 +240,18 @@ composing('the canvas', () => {
     const { at, loudness } = await draw(made);
     expect([at(1, 0.5), at(2.5, 0.5), at(4.5, 0.5)]).toEqual(['red', 'black', 'black']);
     expect(loudness(3.5)).toBeLessThan(200);
+  });
+
+  test('keeps nothing of a picture beside the next one of another shape', async () => {
+    const [across, upright] = [await pictures('red.h264'), await pictures('upright.h264')];
+    const turned = [...across.slice(0, 30), ...upright.slice(30, 60)];
+    const made = await compose(
+      [tracksAt(0, ['v', 'video', 'ann']), ...arrivals('v', turned, { codec: 'h264' })],
+      2_100,
+    );
+    const { at } = await draw(made);
+    expect([at(0.8, 0.1), at(0.8, 0.5)]).toEqual(['red', 'red']);
+    expect([at(1.6, 0.1), at(1.6, 0.5), at(1.6, 0.9)]).toEqual(['black', 'blue', 'black']);
   });
 
   test('waits for a key frame where frames are missing, keeps the last picture meanwhile, and asks again', async () => {

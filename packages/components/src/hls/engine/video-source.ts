@@ -76,11 +76,11 @@ export class VideoSource {
     if (!this.changed && this.drawnAt === layout) return;
     const { width, height } = this.picture;
     const target = fitInto({ width, height }, tile);
-    this.scaler.prepare(this.picture, target);
+    const reshaped = this.scaler.prepare(this.picture, target);
     const scaled = this.scaler.scale(this.picture);
     if (scaled === undefined) return;
-    // The bars around a picture of another shape have what was there before.
-    if (this.drawnAt !== layout) canvas.clear(tile);
+    // The bars around a picture of another shape, as of a phone that is turned, have what was there before.
+    if (reshaped || this.drawnAt !== layout) canvas.clear(tile);
     canvas.copy(scaled, target);
     this.changed = false;
     this.drawnAt = layout;

@@ -217,6 +217,18 @@ withCompositor('the compositor', () => {
     expect(stage.room.reports).toHaveLength(1);
   });
 
+  test('does not end by a signal that was meant for the server', async () => {
+    const stage = await stageWith();
+    await stage.start({ persistent: true });
+    stage.speak();
+    await stage.playlist();
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.kill(stage.component.pid!, signal);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(stage.room.reports).toEqual([]);
+    await stage.end();
+    expect(() => process.kill(stage.component.pid!, 0)).toThrow('ESRCH');
+  });
+
   test('that hangs is given up', async () => {
     const stage = await stageWith({ hangMs: 2_500 });
     await stage.start();

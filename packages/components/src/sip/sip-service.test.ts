@@ -76,6 +76,17 @@ describe('a SIP component', () => {
       await expect(refuse({ ...given, address })).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
   });
 
+  test('goes on with its call when a signal comes that was meant for the server', async () => {
+    const { room, component, id } = await phone();
+    component.dial?.('1');
+    await until(() => room.sent.length > 0);
+    const { processId } = service.inspect(id)!.call!;
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.kill(processId!, signal);
+    const { length } = room.sent;
+    await until(() => room.sent.length > length + 25 || does(room).includes('crashed'));
+    expect(does(room)).toEqual(['publish']);
+  });
+
   test('is a track of the room while the phone is heard, and shows what it does', async () => {
     const { room, component, id } = await phone();
     component.receive?.([audio('ann-voice'), audio('ann-face', 'video')]);

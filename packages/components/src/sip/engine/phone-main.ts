@@ -9,6 +9,8 @@ import { PhoneBridge } from './phone-bridge.js';
 import type { FromPhones, ToPhones } from './phone-protocol.js';
 
 const ALIVE_MS = 1000;
+/** A terminal or a service manager sends them to every process of the server, which ends this one in order. */
+const NOT_FOR_US = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 interface OpenCall {
   bridge: PhoneBridge;
@@ -82,6 +84,7 @@ function receive(message: ToPhones): void {
   }
 }
 
+for (const signal of NOT_FOR_US) process.on(signal, () => {});
 process.on('disconnect', () => process.exit(0));
 process.on('message', receive);
 setInterval(() => {

@@ -17,6 +17,9 @@ export interface JitterStats {
   dropped: number;
 }
 
+/** Further ahead, or behind, nothing is on its way any more: somebody started over (RFC 3550, appendix A.1). */
+const maxAhead = 1000;
+const maxBehind = 100;
 /** Pops between two looks at the drift: one second. */
 const driftWindow = 50;
 
@@ -44,8 +47,7 @@ export class JitterBuffer<T> {
   push(sequence: number, frame: T): void {
     if (this.#next === undefined) this.#next = sequence;
     const ahead = distance(this.#next, sequence);
-    if (Math.abs(ahead) > 1000) {
-      // Somebody started over.
+    if (ahead > maxAhead || ahead < -maxBehind) {
       this.reset();
       this.#next = sequence;
     } else if (ahead < 0) {

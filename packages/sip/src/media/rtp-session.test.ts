@@ -260,6 +260,19 @@ describe('a jitter buffer', () => {
     expect(buffer.stats).toMatchObject({ played: 4, missing: 2, late: 2 });
   });
 
+  test('goes on with a sender that starts over, and does not wait until it comes by again', () => {
+    const buffer = full();
+    for (let sequence = 0; sequence < 600; sequence += 1) {
+      buffer.push(sequence, sequence);
+      buffer.pop();
+    }
+    const heard = [0, 1, 2, 3].map((sequence) => {
+      buffer.push(sequence, sequence);
+      return buffer.pop();
+    });
+    expect(heard).toEqual([undefined, undefined, 0, 1]);
+  });
+
   test('after a burst its delay comes down again', () => {
     const buffer = full();
     let sequence = 0;

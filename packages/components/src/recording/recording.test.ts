@@ -80,6 +80,14 @@ describe('an audio file', () => {
     expect(opusSamples(packets[3]!.data)).toBe(960);
   });
 
+  test('has hours of silence where somebody was muted for so long', () => {
+    const container = new OpusContainer(1);
+    const hours = 3 * 3_600 * 48_000;
+    const parts = [0, hours].map((timestamp) => container.frame(frame({ timestamp, data: opusPacket(1) })));
+    const packets = new OpusPackets().push(Buffer.concat([...parts, container.end()]));
+    expect(packets.reduce((sum, { samples }) => sum + samples, 0)).toBe(hours + 960);
+  });
+
   test('is on the disk within a second', () => {
     const container = new OpusContainer(1);
     let bytes = 0;

@@ -59,7 +59,7 @@ export class OpusContainer implements TrackContainer {
     const missing = timestamp - this.#first - this.#writer.samples;
     // It was written already, as silence or from another packet.
     if (missing < -samples / 2) return Buffer.alloc(0);
-    parts.push(...this.#silence(missing), this.#writer.packet(packet, samples));
+    parts.push(this.#silence(missing), this.#writer.packet(packet, samples));
 
     return Buffer.concat(parts);
   }
@@ -68,19 +68,23 @@ export class OpusContainer implements TrackContainer {
     if (this.#first < 0) return Buffer.alloc(0);
     const missing = (until ?? 0) - this.#first - this.#writer.samples;
     // What does not send for longer has fallen silent before.
-    const silence = missing <= END_SLACK_SECONDS * this.clockRate ? this.#silence(missing) : [];
+    const silence = missing <= END_SLACK_SECONDS * this.clockRate ? this.#silence(missing) : Buffer.alloc(0);
 
-    return Buffer.concat([...silence, this.#writer.end()]);
+    return Buffer.concat([silence, this.#writer.end()]);
   }
 
-  #silence(samples: number): Buffer[] {
-    const parts: Buffer[] = [];
+  /** Hours of it, when somebody was muted for so long. */
+  #silence(samples: number): Buffer {
+    const pages: Buffer[] = [];
     let missing = samples;
     for (const [size, toc] of SILENCE) {
-      for (; missing >= size; missing -= size) parts.push(this.#writer.packet(Buffer.from([toc, 0xff, 0xfe]), size));
+      for (; missing >= size; missing -= size) {
+        const full = this.#writer.packet(Buffer.from([toc, 0xff, 0xfe]), size);
+        if (full.length > 0) pages.push(full);
+      }
     }
 
-    return parts;
+    return Buffer.concat(pages);
   }
 }
 

@@ -307,6 +307,40 @@ describe('a publisher that changes its picture size', () => {
   });
 });
 
+describe('a video track whose time is set back a little', () => {
+  withFfmpeg('keeps every picture, since those behind need it, and its length', async () => {
+    const path = join(base, 'a.h264');
+    const film = [
+      '-f',
+      'lavfi',
+      '-i',
+      'testsrc2=s=320x180:r=30',
+      '-t',
+      '3',
+      '-c:v',
+      'libx264',
+      '-profile:v',
+      'baseline',
+    ];
+    await run('ffmpeg', ['-v', 'error', ...film, '-g', '300', path]);
+    const chunks = async function* (): AsyncGenerator<Buffer> {
+      yield await readFile(path);
+    };
+    const container = new H264Container();
+    const parts: Buffer[] = [];
+    for await (const { data, key, timestamp } of h264Frames(chunks(), 30)) {
+      // It was 120 ms late for a second, as after a pause, until a report told.
+      const late = timestamp >= 60_000 ? 0 : timestamp >= 30_000 ? 10_800 : 0;
+      parts.push(container.frame(frame({ codec: 'h264', timestamp: timestamp + late, key, data })));
+    }
+    const file = join(base, 'a.mp4');
+    await writeFile(file, Buffer.concat([...parts, container.end()]));
+    const entries = ['-count_frames', '-show_entries', 'stream=nb_read_frames,duration', '-of', 'csv=p=0'];
+    const { stdout, stderr } = await run('ffprobe', ['-v', 'error', ...entries, file]);
+    expect([stdout.trim(), stderr]).toEqual([expect.stringMatching(/^3\.0+,90$/), '']);
+  });
+});
+
 describe('the options of a recording', () => {
   const s3 = { accessKeyId: 'id', secretAccessKey: 'key', region: 'eu', bucket: 'b' };
   const prepare = (env: { s3?: typeof s3; pathPrefix?: string }, options: Record<string, unknown>) =>

@@ -11,6 +11,8 @@ const CHUNK_SECONDS = 1;
 /** A picture that does not change and a voice that is silent are sent this rarely: a track may end within. */
 const END_SLACK_SECONDS = 2;
 const LAST_PICTURE_TICKS = VIDEO_TIMESCALE / 30;
+/** Of a picture whose time is over when it comes. */
+const SHORTEST_TICKS = VIDEO_TIMESCALE / 1_000;
 /** The field of a sample's duration: 13 hours of one picture. */
 const MAX_SAMPLE_TICKS = 0xffffffff;
 /** Opus silence of 20, 10, 5 and 2.5 ms, stereo CELT: an encoder's own answer to digital silence. */
@@ -108,10 +110,11 @@ export class H264Container implements TrackContainer {
     if (nals.length === 0) return Buffer.alloc(0);
     if (!this.#begun) return this.#begin(nals, key, timestamp);
     const last = this.#last!;
-    if (timestamp <= last.timestamp) return Buffer.alloc(0);
-    this.#close(Math.min(timestamp - last.timestamp, MAX_SAMPLE_TICKS));
+    // A correction of the track's time may put it before the one before it: without it those behind cannot be decoded.
+    const at = Math.max(timestamp, last.timestamp + SHORTEST_TICKS);
+    this.#close(Math.min(at - last.timestamp, MAX_SAMPLE_TICKS));
     const full = this.#pendingTicks >= CHUNK_SECONDS * VIDEO_TIMESCALE ? this.#flush() : Buffer.alloc(0);
-    this.#last = { nals, key, timestamp };
+    this.#last = { nals, key, timestamp: at };
 
     return full;
   }

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { tidyLeftovers, UPLOADING_MS } from './leftovers.js';
 import { MEDIA_NAME } from './names.js';
 import { StreamDirectory } from './stream-directory.js';
 
@@ -31,6 +32,18 @@ describe('the directory of a stream', () => {
     await directory.idle();
     expect((await readdir(directory.path)).toSorted()).toEqual(['b.m4s', MEDIA_NAME]);
     expect(await readFile(join(directory.path, MEDIA_NAME), 'utf8')).toBe('head\nline\n');
+    expect(failures).toEqual([]);
+  });
+
+  test('that another node has tidied away before there was anything in it is there when there is', async () => {
+    const directory = open(join(base, 'temporary_hls', 'kitchen'));
+    await directory.idle();
+    const now = Date.now() + UPLOADING_MS;
+    const { removed } = await tidyLeftovers({ resourcesPath: base, isLive: () => false, now });
+    expect(removed).toEqual(['kitchen']);
+    directory.write('a.m4s', Buffer.from('1'));
+    await directory.idle();
+    expect(await readdir(directory.path)).toEqual(['a.m4s']);
     expect(failures).toEqual([]);
   });
 

@@ -11,6 +11,7 @@ import { PLAYLIST_END } from './playlist.js';
 export class StreamDirectory implements StreamFiles {
   private tail: Promise<void>;
   private failed = false;
+  private begun = false;
 
   /** Begins by wiping what a former stream left there, once `after` has settled. */
   constructor(
@@ -31,6 +32,9 @@ export class StreamDirectory implements StreamFiles {
     const first = name.endsWith('.m3u8') ? `${path}.next` : path;
     this.enqueue(
       async () => {
+        // A stream may wait long for its first track. By then another node on this disk may have tidied away what was empty.
+        if (!this.begun) await mkdir(this.path, { recursive: true });
+        this.begun = true;
         await writeFile(first, data);
         if (first !== path) await rename(first, path);
       },

@@ -15,8 +15,8 @@ export interface AttachOptions {
   room: RoomRef;
   peerId: string;
   socket: PeerSocket;
-  /** Holds the actors of all websockets of this node while they live. */
-  sockets: Set<SocketRef>;
+  /** Holds the actor of the websocket while it lives. */
+  sockets?: Set<SocketRef>;
   /** Of the attachment; everything that the client says later has one of its own. */
   requestId: string;
 }
@@ -35,8 +35,10 @@ export async function attachSocket({
 }: AttachOptions): Promise<AttachedPeer | AttachRefusal> {
   const sender = system.forRequest(requestId, FACE);
   const ref = system.spawn(socketBehaviour(socket), { folder: 'sockets', mailbox: { essential: 'all' } });
-  sockets.add(ref);
-  system.monitor(ref, () => sockets.delete(ref));
+  if (sockets !== undefined) {
+    sockets.add(ref);
+    system.monitor(ref, () => sockets.delete(ref));
+  }
 
   try {
     const answer = await claim(sender, room, peerId, ref);

@@ -83,7 +83,7 @@ export interface Rooms extends RoomService {
   readonly draining: boolean;
   views(): RoomView[];
   roomRef(roomId: string): RoomRef | undefined;
-  /** As `attachPeer` with a token that has been verified, for a room that may live on another node. */
+  /** As `attachPeer` with a token that has been verified, for a room of another node. */
   attachTo(room: RoomRef, peerId: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal>;
   /** Takes no new rooms from now on; those that run go on. `forGood`: whatever `undrain` says, because the node ends. */
   drain(forGood?: boolean): void;
@@ -138,6 +138,7 @@ const owner: Behaviour<OwnerProtocol, null> = {
 interface Shared {
   readonly owner: ActorRef<OwnerProtocol>;
   readonly entries: Map<string, Entry>;
+  /** Of the peers of this node's rooms. */
   readonly sockets: Set<SocketRef>;
   readonly kinds: ComponentKinds;
   subscriptions: number;
@@ -279,14 +280,12 @@ class LocalRooms implements Rooms {
     const room = this.#entries.get(claim.roomId)?.ref;
     if (room === undefined) return 'room not found';
 
-    return this.attachTo(room, claim.peerId, socket);
+    return this.#attach(room, claim.peerId, socket, this.#shared.sockets);
   }
 
   attachTo(room: RoomRef, peerId: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal> {
-    const requestId = newRequestId();
-    this.#log.debug('peer.attaching', { room: room.path, peerId, requestId });
-
-    return attachSocket({ system: this.#system, room, peerId, socket, sockets: this.#shared.sockets, requestId });
+    // A room of another node outlives this one: there are no last words of it to wait for.
+    return this.#attach(room, peerId, socket);
   }
 
   get draining(): boolean {
@@ -334,6 +333,19 @@ class LocalRooms implements Rooms {
     }
 
     return Promise.all(reports);
+  }
+
+  #attach(
+    room: RoomRef,
+    peerId: string,
+    socket: PeerSocket,
+    sockets?: Set<SocketRef>,
+  ): Promise<AttachedPeer | AttachRefusal> {
+    const requestId = newRequestId();
+    this.#log.debug('peer.attaching', { room: room.path, peerId, requestId });
+    const tracked = sockets === undefined ? {} : { sockets };
+
+    return attachSocket({ system: this.#system, room, peerId, socket, requestId, ...tracked });
   }
 
   /** As `deleteRoom`, and waits until its media is closed as well. */

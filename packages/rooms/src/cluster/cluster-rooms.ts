@@ -37,7 +37,7 @@ export interface ClusterRoomsOptions {
   port: ClusterPort;
   /** The rooms of this node. */
   rooms: OwnRooms & {
-    /** As `attachPeer`, for a room that may live on another node. */
+    /** As `attachPeer`, for a room of another node. */
     attachTo(room: RoomRef, peerId: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal>;
   };
   tokenKey: TokenKey;

@@ -210,6 +210,18 @@ describe('rooms of a cluster over real connections', () => {
       expect(socket.closed).toBe('1011 Internal server error');
     });
 
+    test('does not keep the node that accepted it from ending its own rooms', async () => {
+      await until(() => status() === 'connected');
+      await elsewhere.own.createRoom({ ...defaultRoomConfig, roomId: 'cellar' });
+      let ended = false;
+      void elsewhere.own.deleteAll().then(() => {
+        ended = true;
+      });
+      await until(() => ended, 2_000);
+      expect(elsewhere.own.views()).toEqual([]);
+      expect([socket.closed, status()]).toEqual([undefined, 'connected']);
+    });
+
     test('whose node is lost is a loss of the websocket at the room', async () => {
       await until(() => status() === 'connected');
       await elsewhere.stop();

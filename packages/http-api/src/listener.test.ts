@@ -249,4 +249,15 @@ describe('closing', () => {
     await ended;
     await expect(hanging).rejects.toThrow();
   });
+
+  test('ends connections that never finish their TLS handshake', async () => {
+    const { port, close } = await start({ tls: { key: Buffer.from(KEY), cert: Buffer.from(CERT) } });
+    const socket = tcpConnect(port, '127.0.0.1');
+    const ended = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    socket.resume().on('error', () => undefined);
+    await new Promise<void>((resolve) => socket.once('connect', () => resolve()));
+
+    await close();
+    await ended;
+  });
 });

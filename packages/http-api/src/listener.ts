@@ -58,8 +58,13 @@ export class HttpListenError extends Error {
 export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
   const { handler, tls, ip, port } = options;
   const server = tls === null ? createHttpServer(handler) : createHttpsServer(tls, handler);
-  const upgraded = new Set<Duplex>();
+  const connections = new Set<Duplex>();
 
+  // Every connection from its first moment on: the server itself knows none that is upgraded, or still in a TLS handshake.
+  server.on('connection', (socket: Duplex) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
   server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   answerBrokenRequests(server);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
@@ -67,8 +72,6 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
       serveWithoutUpgrade(server, { request, socket, head, secure: tls !== null });
       return;
     }
-    upgraded.add(socket);
-    socket.once('close', () => upgraded.delete(socket));
     upgrade(options, request, socket, head);
   });
   await listen(server, ip, port);
@@ -81,7 +84,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
     port: bound.port,
     url: `${tls === null ? 'http' : 'https'}://${host}:${bound.port}`,
     close: ({ graceMs = 0 } = {}) => {
-      closed ??= close(server, upgraded, graceMs);
+      closed ??= close(server, connections, graceMs);
       return closed;
     },
   };
@@ -181,11 +184,10 @@ function listen(server: Server, ip: string, port: number): Promise<void> {
   });
 }
 
-function close(server: Server, upgraded: ReadonlySet<Duplex>, graceMs: number): Promise<void> {
+function close(server: Server, connections: ReadonlySet<Duplex>, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
-      server.closeAllConnections();
-      for (const socket of upgraded) socket.destroy();
+      for (const socket of connections) socket.destroy();
     };
     const overdue = setTimeout(end, graceMs);
 

@@ -11,6 +11,8 @@ const SCHEME = 'Bearer ';
  */
 export function createAuthenticator(token: string): (request: IncomingMessage) => void {
   const expected = Buffer.from(token);
+  // The time that this takes tells the length of the token at most.
+  const isToken = (given: Buffer): boolean => given.length === expected.length && timingSafeEqual(given, expected);
 
   return (request) => {
     const header = request.headers.authorization;
@@ -18,9 +20,9 @@ export function createAuthenticator(token: string): (request: IncomingMessage) =
     if (header === undefined || !header.startsWith(SCHEME) || isRepeated(request.rawHeaders)) {
       throw new HttpError(401, 'Missing token: exactly one header "Authorization: Bearer <token>" is required');
     }
-    const given = Buffer.from(header.slice(SCHEME.length));
-    // The time that this takes tells the length of the token at most.
-    if (given.length !== expected.length || !timingSafeEqual(given, expected))
+    const given = header.slice(SCHEME.length);
+    // Node shows each byte as a character. Beyond ASCII most clients send UTF-8, browsers Latin-1 where they can.
+    if (!isToken(Buffer.from(given, 'latin1')) && !isToken(Buffer.from(given)))
       throw new HttpError(401, 'Invalid token');
   };
 }

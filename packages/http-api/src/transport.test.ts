@@ -46,6 +46,17 @@ describe('authentication', () => {
     expect(JSON.parse(wrong.body)).toEqual({ errors: 'Invalid token' });
   });
 
+  test('a token beyond ASCII is the same in UTF-8 and, as browsers send it, in Latin-1', async () => {
+    await api.close();
+    const settings = { publicMediaFiles: false, profile: 'production', version: '1.0.0' } as const;
+    api = await TestApi.start({ settings: { ...settings, apiToken: 'schlüssel' } });
+    const asUtf8 = Buffer.from('schlüssel').toString('latin1');
+    for (const token of [asUtf8, 'schlüssel']) {
+      expect((await api.raw('GET', '/room', { headers: { authorization: `Bearer ${token}` } })).status).toBe(200);
+    }
+    expect((await api.raw('GET', '/room', { headers: { authorization: 'Bearer schlussel' } })).status).toBe(401);
+  });
+
   test('a wrong token on an unknown room is 401, on an unknown route 404', async () => {
     const headers = { authorization: 'Bearer wrong' };
     expect((await api.raw('GET', '/room/none', { headers })).status).toBe(401);

@@ -11,7 +11,7 @@ afterEach(() => server.close());
 
 async function clientOf(
   reply: (response: ServerResponse) => void,
-  options: { path?: string; timeoutMs?: number } = {},
+  options: { path?: string; timeoutMs?: number; token?: string } = {},
 ): Promise<BloomClient> {
   requests = [];
   server = await serve(({ method = '', url = '', headers }, response, body) => {
@@ -37,6 +37,12 @@ describe('a call', () => {
     const [request] = requests;
     expect(request).toMatchObject({ method: 'POST', url: '/room', body: '{"maxPeers":2,"videoCodec":"vp8"}' });
     expect(request?.headers).toMatchObject({ authorization: 'Bearer the-token', 'content-type': 'application/json' });
+  });
+
+  test('carries a token beyond Latin-1 as UTF-8', async () => {
+    const client = await clientOf(json(200, { data: [] }), { token: 'ключ' });
+    await client.listRooms();
+    expect(Buffer.from(requests[0]?.headers.authorization ?? '', 'latin1').toString()).toBe('Bearer ключ');
   });
 
   test('goes below the path of the address, with ids that cannot leave their place', async () => {

@@ -42,11 +42,14 @@ export interface CreatedPeer {
 export class BloomClient {
   readonly #base: URL;
   readonly #token: string;
+  /** As UTF-8, one character for each byte: headers take nothing else. */
+  readonly #tokenBytes: string;
   readonly #timeoutMs: number;
 
   constructor(options: BloomClientOptions) {
     this.#base = new URL(options.url.endsWith('/') ? options.url : `${options.url}/`);
     this.#token = options.token;
+    this.#tokenBytes = Buffer.from(options.token).toString('latin1');
     this.#timeoutMs = options.timeoutMs ?? 5000;
   }
 
@@ -147,7 +150,7 @@ export class BloomClient {
       response = await fetch(url, {
         method,
         headers: {
-          authorization: `Bearer ${this.#token}`,
+          authorization: `Bearer ${this.#tokenBytes}`,
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -152,6 +152,31 @@ describe('notifications', () => {
     server = await serve(() => undefined);
   });
 
+  test('fail when the server falls silent without closing, not while it pings or nobody reads', async () => {
+    let pings = 0;
+    const client = await clientOf(
+      subscribing((socket) => {
+        for (let n = 0; n < 1_500; n += 1) socket.send(created(`${n}`));
+        const pinging = setInterval(() => {
+          socket.ping();
+          pings += 1;
+          if (pings === 8) clearInterval(pinging);
+        }, 100);
+      }),
+    );
+    const events = client.notifications({ silenceMs: 300 });
+    await events.next();
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    for (let n = 1; n < 1_500; n += 1)
+      expect((await events.next()).value).toEqual({ type: 'roomCreated', roomId: `${n}` });
+    await expect(events.next()).rejects.toThrow(/said nothing for 300 ms/);
+    expect(pings).toBe(8);
+
+    await server.close();
+    const silent = await clientOf(() => undefined);
+    await expect(silent.notifications({ silenceMs: 100 }).next()).rejects.toThrow(BloomConnectionError);
+  });
+
   test('of a newer server that are not known here are passed over', async () => {
     const client = await clientOf(
       subscribing((socket) => {

@@ -15,10 +15,13 @@ export interface NotificationStreamOptions {
   signal?: AbortSignal;
   /** Called once the server has confirmed the subscription: what happens after this is in the stream. */
   onSubscribed?: () => void;
+  /** How long the server may be silent before the connection counts as lost; default 75,000 ms. It pings every 30 s. */
+  silenceMs?: number;
 }
 
 /** Above this many waiting values the socket is read no further; below half of it, again. */
 const maxWaiting = 1000;
+const defaultSilenceMs = 75_000;
 
 type Content = ServerMessage['content'];
 
@@ -56,6 +59,13 @@ async function* stream<T>(
   };
   const send = (content: Content) =>
     socket.send(toBinary(ServerMessageSchema, create(ServerMessageSchema, { content })));
+  // A server that vanished, or a firewall that forgot the connection, closes nothing.
+  const silenceMs = options.silenceMs ?? defaultSilenceMs;
+  const silence = setTimeout(() => {
+    // What is not read is not heard either.
+    if (!socket.isPaused) fail(new BloomConnectionError(`${url.href} has said nothing for ${silenceMs} ms`));
+  }, silenceMs);
+  for (const sign of ['open', 'message', 'ping'] as const) socket.on(sign, () => silence.refresh());
   options.signal?.addEventListener('abort', abort, { once: true });
   socket.on('open', () => send({ case: 'authRequest', value: create(AuthRequestSchema, { token }) }));
   socket.on('error', (cause) => fail(new BloomConnectionError(`${url.href}: ${cause.message}`, { cause })));
@@ -85,7 +95,10 @@ async function* stream<T>(
     while (!ended) {
       const next = waiting.shift();
       if (next !== undefined) {
-        if (socket.isPaused && waiting.length <= maxWaiting / 2) socket.resume();
+        if (socket.isPaused && waiting.length <= maxWaiting / 2) {
+          socket.resume();
+          silence.refresh();
+        }
         yield next;
       } else if (failure) {
         throw failure;
@@ -96,6 +109,7 @@ async function* stream<T>(
       }
     }
   } finally {
+    clearTimeout(silence);
     options.signal?.removeEventListener('abort', abort);
     socket.removeAllListeners('close');
     socket.on('error', () => {});

@@ -153,6 +153,20 @@ describe('a room', () => {
     expect((await node.rooms.listRooms('local')).rooms.map(({ id }) => id)).toEqual(['garden']);
   });
 
+  test.each(['deleted', 'crashed'])('that is %s weighs nothing any more when its end is announced', async (how) => {
+    await room();
+    const ann = await node.join('kitchen');
+    await node.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    expect(node.loads.at(-1)).toEqual({ forwardedTracks: 1, rooms: 1 });
+    if (how === 'deleted') await node.rooms.deleteRoom('kitchen');
+    else node.media.emit.get('kitchen')?.({ type: 'roomFailed', reason: 'worker gone' });
+    await node.system.idle();
+
+    expect(node.notifications.at(-1)?.type).toBe(how === 'deleted' ? 'roomDeleted' : 'roomCrashed');
+    expect(node.loads.at(-1)).toEqual({ forwardedTracks: 0, rooms: 0 });
+  });
+
   test('frees its id at once', async () => {
     await room();
     await node.rooms.deleteRoom('kitchen');

@@ -448,8 +448,9 @@ export class RoomMachine {
 
   #end(type: 'roomDeleted' | 'roomCrashed'): void {
     this.#ended = true;
-    this.#world.notify({ type, roomId: this.roomId });
+    // First, so that whoever hears of the end finds neither the room nor its load any more.
     this.#world.ended();
+    this.#world.notify({ type, roomId: this.roomId });
   }
 
   #tellJoined(peerId: string, input: SessionInput): void {

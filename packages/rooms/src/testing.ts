@@ -6,7 +6,7 @@ import type { MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation } fro
 import type { ComponentKind } from './component-kind.js';
 import type { CreatePeerSession, EndpointTrack, PeerSession, SessionAction, SessionInput } from './peer-session.js';
 import type { PeerSocket } from './room-service.js';
-import { createRooms, type Rooms } from './rooms.js';
+import { createRooms, type Rooms, type RoomsLoad } from './rooms.js';
 
 export class TestMedia implements MediaEngine {
   readonly commands: string[] = [];
@@ -147,6 +147,8 @@ export interface TestNode {
   webhookUrls: (string | null)[];
   /** Of the notifications. */
   requestIds: (string | undefined)[];
+  /** Of the rooms, at each notification. */
+  loads: RoomsLoad[];
   advance: (seconds: number) => Promise<void>;
   connect: (token: string, socket?: TestSocket) => Promise<Omit<TestPeer, 'id'>>;
   /** Adds a peer, connects its socket, joins; ids are p1, p2, ... */
@@ -163,9 +165,10 @@ export function testNode(
   const notifications: Notification[] = [];
   const webhookUrls: (string | null)[] = [];
   const requestIds: (string | undefined)[] = [];
+  const loads: RoomsLoad[] = [];
   let ids = 0;
   let told = 0;
-  const rooms = createRooms({
+  const rooms: Rooms = createRooms({
     system,
     engine: media,
     createSession: scriptedSession,
@@ -173,6 +176,7 @@ export function testNode(
       notifications.push(notification);
       webhookUrls.push(webhookUrl);
       requestIds.push(requestId);
+      loads.push(rooms.load());
     },
     log: silentLog,
     address: 'sfu.example:5002',
@@ -211,6 +215,7 @@ export function testNode(
     notifications,
     webhookUrls,
     requestIds,
+    loads,
     news: () => {
       const fresh = notifications.slice(told).map(say);
       told = notifications.length;

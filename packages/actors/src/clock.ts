@@ -9,14 +9,35 @@ export interface Clock {
   clearTimeout(timer: unknown): void;
 }
 
-/** Node's setTimeout runs at once beyond this. */
+/** Node's setTimeout runs at once beyond this, a bit less than 25 days. */
 const LONGEST_MS = 2 ** 31 - 1;
+
+/** A timer that is set again until all of its time is over. */
+class LongTimeout {
+  #timer: NodeJS.Timeout;
+
+  constructor(run: () => void, ms: number) {
+    const wait = (left: number): NodeJS.Timeout =>
+      setTimeout(
+        () => {
+          if (left <= LONGEST_MS) run();
+          else this.#timer = wait(left - LONGEST_MS);
+        },
+        Math.min(left, LONGEST_MS),
+      );
+    this.#timer = wait(ms);
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer);
+  }
+}
 
 export const systemClock: Clock = {
   now: () => Date.now(),
   fine: () => performance.now(),
-  setTimeout: (run, ms) => setTimeout(run, Math.min(ms, LONGEST_MS)),
-  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+  setTimeout: (run, ms) => (ms > LONGEST_MS ? new LongTimeout(run, ms) : setTimeout(run, ms)),
+  clearTimeout: (timer) => (timer instanceof LongTimeout ? timer.clear() : clearTimeout(timer as NodeJS.Timeout)),
 };
 
 interface Pending {

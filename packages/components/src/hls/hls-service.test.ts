@@ -273,6 +273,20 @@ withCompositor('an upload', () => {
   });
 });
 
+test('the place of a stream is given up when nothing is left in it, not before', async () => {
+  const stage = await stageWith({ nativeInstalled: () => true });
+  const { outputs } = stage.service as unknown as { outputs: ReadonlyMap<string, unknown> };
+  const place = join(stage.path, 'temporary_hls', 'kitchen');
+  await stage.start();
+  while (!existsSync(place)) await new Promise((resolve) => setTimeout(resolve, 5));
+  await Promise.all(Array.from({ length: 500 }, (_, i) => writeFile(join(place, `segment-${i}`), '')));
+
+  stage.service.roomEnded('kitchen');
+  while (outputs.has('kitchen')) await new Promise((resolve) => setImmediate(resolve));
+  expect(existsSync(place)).toBe(false);
+  await stage.service.settled();
+});
+
 test('a compositor that is not installed is a clear refusal', async () => {
   const stage = await stageWith({ nativeInstalled: () => false });
   await expect(stage.start()).rejects.toMatchObject({

@@ -212,11 +212,12 @@ export class HlsService {
       log.error('hls.end_failed', { error });
     } finally {
       release();
-      // The id may belong to a new room by now, with a stream of its own, perhaps in the same place.
-      const current = this.outputs.get(roomId);
-      if (current === output) this.outputs.delete(roomId);
-      const taken = current !== output && current?.directory.path === directory.path;
+      // The id may belong to a new room by now, with a stream of its own, perhaps in the same place. One that begins while
+      // this one is being removed waits for it (`wiped`), so the place is given up last.
+      const current = (): Output | undefined => this.outputs.get(roomId);
+      const taken = current() !== output && current()?.directory.path === directory.path;
       if (!persistent && !taken) await rm(directory.path, { recursive: true, force: true }).catch(() => undefined);
+      if (current() === output) this.outputs.delete(roomId);
     }
   }
 

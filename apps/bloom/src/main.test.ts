@@ -125,6 +125,16 @@ describe('a terminal that is closed', () => {
 });
 
 describe('a node that cannot start', () => {
+  test('says so in JSON where the log is JSON', async () => {
+    const program = run({ ...ports, JF_STRUCTURED_LOGGING: 'true', JF_METRICS_PORT: 'x' });
+    expect(await program.exited).toBe(78);
+    expect(JSON.parse(program.output())).toMatchObject({
+      severity: 'error',
+      message: expect.stringContaining('JF_METRICS_PORT="x"'),
+      metadata: { variable: 'JF_METRICS_PORT' },
+    });
+  });
+
   test('names the setting at fault and its value', async () => {
     const program = run({ ...ports, JF_METRICS_PORT: '65536' });
 

@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { availableParallelism, hostname } from 'node:os';
-import { ConfigError, loadConfig, printConfig, secretValues, type LoadedConfig } from '@bloom/config';
+import {
+  ConfigError,
+  loadConfig,
+  printConfig,
+  secretValues,
+  wantsStructuredLogging,
+  type LoadedConfig,
+} from '@bloom/config';
 import { createLogger } from '@bloom/log';
 import type { RunningNode } from './node.js';
 import { firstFault, withOwnName } from './own-name.js';
@@ -26,7 +33,7 @@ async function load(): Promise<LoadedConfig> {
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const { message, variable } = await firstFault(error);
-    createLogger().error(message, { variable });
+    createLogger({ structured: wantsStructuredLogging(process.env) }).error(message, { variable });
     process.exit(BAD_CONFIG);
   }
 }

@@ -42,6 +42,15 @@ export function profileOf(env: Environment): Profile {
   return name === 'production' || name === 'test' ? name : 'development';
 }
 
+/** Whether the log is to be JSON, for the line that says what is wrong with the settings. */
+export function wantsStructuredLogging(env: Environment): boolean {
+  try {
+    return new Reader(env, profileOf(env)).get('structuredLogging');
+  } catch {
+    return false;
+  }
+}
+
 /**
  * The settings that `env` asks for (docs/reference/configuration.md).
  *

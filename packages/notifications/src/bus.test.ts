@@ -140,6 +140,13 @@ describe('metrics reports', () => {
     );
   });
 
+  test('ids that look like metadata are ids', () => {
+    const report = (bytes: number) => ({ 'room_id=metadata': { 'endpoint_id=metadata': { 'ice.bytes_sent': bytes } } });
+    expect(withRates(report(30), report(10), 1000)).toEqual({
+      'room_id=metadata': { 'endpoint_id=metadata': { 'ice.bytes_sent': 30, 'ice.bytes_sent-per-second': 20 } },
+    });
+  });
+
   test('the reporter publishes what it is given, empty reports too, and survives a failure', async () => {
     const lines: string[] = [];
     const log = createLogger({ sink: (line) => lines.push(line) });

@@ -18,6 +18,9 @@ const RATED = new Set([
   'ice.packets_sent',
 ]);
 
+/** What clients gave, whatever its keys. */
+const METADATA = new Set(['endpoint.metadata', 'track.metadata']);
+
 /** Deeper than room, endpoint, track and its RTX stream a report does not go. */
 const MAX_DEPTH = 6;
 
@@ -39,7 +42,7 @@ function rated(report: ReportNode, previous: ReportNode | undefined, seconds: nu
   for (const [key, value] of Object.entries(report)) {
     const before = previous?.[key];
 
-    if (isNode(value) && depth < MAX_DEPTH && !key.endsWith('metadata')) {
+    if (isNode(value) && depth < MAX_DEPTH && !METADATA.has(key)) {
       result[key] = rated(value, isNode(before) ? before : undefined, seconds, depth + 1);
       continue;
     }

@@ -22,9 +22,7 @@ describe('a node that joins a cluster', () => {
 
   test('starts while no resolver answers', async () => {
     const dns = { JF_DIST_STRATEGY_NAME: 'DNS', JF_DIST_QUERY: 'sfu.internal' };
-    const from = performance.now();
     const node = await startTestNode({ ...env('alone', ''), ...dns }, { resolve4: () => new Promise(() => {}) });
-    expect(performance.now() - from).toBeLessThan(5_000);
     expect((await node.request('POST', '/room', {})).status).toBe(201);
     await node.dispose();
   });

@@ -69,7 +69,7 @@ describe('nodes of ours', () => {
     z.node.seed([a.node.name]);
     const from = performance.now();
     await a.node.connect(z.node.name);
-    expect(performance.now() - from).toBeLessThan(2_000);
+    expect(performance.now() - from).toBeLessThan(5_000);
     await until(() => [a, z].every(({ node }) => node.nodes().length === 1));
   });
 

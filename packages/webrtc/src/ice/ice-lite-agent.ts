@@ -114,7 +114,12 @@ export class IceLiteAgent<P> {
     const kept = this.#generations.filter((g) => g !== same);
     const current = kept.filter((g) => g.generation === this.generation);
     const pending = kept.filter((g) => g.generation !== this.generation).slice(1 - PENDING_GENERATIONS);
-    this.#generations = [...current, ...pending, { ...next }];
+    // A client that goes on with its old pair goes on quoting what belongs to it.
+    this.#generations = [
+      ...current,
+      ...pending,
+      same?.quoted === undefined ? { ...next } : { ...next, quoted: same.quoted },
+    ];
     this.#announce(known);
     return unchanged;
   }

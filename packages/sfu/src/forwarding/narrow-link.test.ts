@@ -55,8 +55,9 @@ describe('a client on a link of its own width', () => {
   function start(
     capacityBps: number,
     rates: Record<'l' | 'm' | 'h', number> = announced,
+    bitratesBps: Record<'l' | 'm' | 'h', number> = announced,
   ): { play(seconds: number): void; link: NarrowClient; current(): string } {
-    const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
+    const publisher = world.join('pub', { inbound: [inboundSimulcast('cam', { bitratesBps })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const link = new NarrowClient(viewer, capacityBps);
     const sources = (['l', 'm', 'h'] as const).map((rid, i) => ({ rid, source: camera(0x1a + i, { rid }) }));
@@ -97,6 +98,17 @@ describe('a client on a link of its own width', () => {
     const estimations = world.events.filter(({ type }) => type === 'bandwidthEstimation');
     expect(estimations.length).toBeGreaterThan(0);
     expect(estimations.length).toBeLessThan(63);
+  });
+
+  test('wide: gets a picture of 12 Mbit/s after a small one', () => {
+    const rates = { l: 150_000, m: 500_000, h: 12_000_000 };
+    const { play, current } = start(100_000_000, rates, rates);
+    world.room.setTargetVariant('sub', 'cam', 'm');
+    play(5);
+    expect(current()).toBe('m');
+    world.room.setTargetVariant('sub', 'cam', 'h');
+    play(15);
+    expect(current()).toBe('h');
   });
 
   test('of 400 kbit/s: settles within 5 s on what fits, stays there for a minute, and is back within 15 s of a wider link', () => {

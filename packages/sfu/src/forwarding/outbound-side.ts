@@ -288,7 +288,7 @@ export class OutboundSide implements SlotReceiver {
     }
     const confirming = this.estimator!.wantsConfirmation;
     if (probeBps !== undefined && this.probes.mayStart(nowMs, confirming) && this.estimator!.startProbe(nowMs)) {
-      this.probes.start(probeBps, nowMs);
+      this.probes.start(probeBps, estimateBps, nowMs);
     }
   }
 

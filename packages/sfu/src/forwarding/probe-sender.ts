@@ -6,8 +6,13 @@ const PROBE_MS = 100;
 const PROBE_GAP_MS = 3000;
 /** The same for one that shall confirm the last. */
 const CONFIRM_GAP_MS = 1000;
-/** One tick sends at most this much padding: 20 ms of 8 Mbit/s. */
-const MAX_BYTES_PER_TICK = 20_000;
+const TICK_MS = 20;
+/**
+ * A probe goes this far beyond the estimate, bits per second, or to a multiple of it: more would fill the queue of a
+ * narrow link for long. What one probe finds the next one starts from.
+ */
+const REACH_BPS = 8_000_000;
+const REACH_FACTOR = 2;
 
 /** Fills what the media leave of a probe's rate with padding on the retransmission streams. */
 export class ProbeSender {
@@ -23,9 +28,9 @@ export class ProbeSender {
     return !this.active && nowMs - this.startedMs >= (confirming ? CONFIRM_GAP_MS : PROBE_GAP_MS);
   }
 
-  start(bps: number, nowMs: number): void {
+  start(bps: number, estimateBps: number, nowMs: number): void {
     this.active = true;
-    this.bps = bps;
+    this.bps = Math.min(bps, Math.max(estimateBps + REACH_BPS, estimateBps * REACH_FACTOR));
     this.startedMs = nowMs;
     this.sentBytes = 0;
     this.tick(nowMs);
@@ -42,8 +47,10 @@ export class ProbeSender {
       return;
     }
     // What should have gone out by the next tick.
-    const due = (this.bps * (elapsedMs + 20)) / 8000;
-    const until = Math.min(due, this.sentBytes + MAX_BYTES_PER_TICK);
+    const due = (this.bps * (elapsedMs + TICK_MS)) / 8000;
+    // A tick that comes late does not make up for it all at once.
+    const perTick = (Math.max(this.bps, REACH_BPS) * TICK_MS) / 8000;
+    const until = Math.min(due, this.sentBytes + perTick);
     for (const slot of this.slots.values()) {
       while (this.sentBytes < until) if (slot.sendPadding(nowMs) === 0) break;
     }

@@ -39,15 +39,17 @@ describe('missing packets', () => {
     expect(due(tracker, 25, 1)).toEqual([2]);
   });
 
-  test('are given up after the last try or when too old', () => {
+  test('are waited for after the last try, and given up when too old', () => {
     const tracker = new LossTracker({ maxRetries: 2, maxAgeMs: 1000 });
     tracker.received(1, 0);
     tracker.received(3, 0);
     expect([due(tracker, 10), due(tracker, 100), due(tracker, 200)]).toEqual([[2], [2], []]);
+    expect([tracker.abandoned, tracker.missing]).toEqual([0, 1]);
+    tracker.received(2, 900);
+    expect([tracker.recovered, tracker.missing]).toEqual([1, 0]);
+    tracker.received(5, 1000);
+    expect(due(tracker, 2001)).toEqual([]);
     expect([tracker.abandoned, tracker.missing]).toEqual([1, 0]);
-    tracker.received(5, 300);
-    expect(due(tracker, 1301)).toEqual([]);
-    expect(tracker.abandoned).toBe(2);
   });
 
   test('beyond the limit push out the oldest', () => {

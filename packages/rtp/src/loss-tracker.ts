@@ -1,7 +1,7 @@
 export interface LossTrackerOptions {
   /** Missing packets followed at once; beyond that the oldest are given up. */
   maxMissing?: number;
-  /** NACKs sent for one packet before it is given up. */
+  /** NACKs sent for one packet. The answer to the first may be on its way for longer than they last. */
   maxRetries?: number;
   /** A packet missing for longer is given up. */
   maxAgeMs?: number;
@@ -76,7 +76,8 @@ export class LossTracker {
 
   /**
    * Writes the sequence numbers to ask for now into `out`, ascending, and answers how many. Each is asked for once per
-   * round trip (at least every 20 ms), until it arrives, `maxRetries` are used up or it is too old.
+   * round trip (at least every 20 ms), until it arrives, `maxRetries` are used up or it is too old; until then it is
+   * waited for.
    */
   due(nowMs: number, roundTripMs: number, out: Float64Array): number {
     if (this.#count === 0) return 0;
@@ -84,12 +85,11 @@ export class LossTracker {
     let kept = 0;
     let asked = 0;
     for (let i = 0; i < this.#count; i += 1) {
-      const expired = nowMs - this.#missingSinceMs[i]! > this.#maxAgeMs;
-      const isDue = nowMs >= this.#askedAtMs[i]!;
-      if (expired || (isDue && this.#tries[i]! >= this.#maxRetries)) {
+      if (nowMs - this.#missingSinceMs[i]! > this.#maxAgeMs) {
         this.abandoned += 1;
         continue;
       }
+      const isDue = nowMs >= this.#askedAtMs[i]! && this.#tries[i]! < this.#maxRetries;
       if (isDue && asked < out.length) {
         out[asked] = this.#sequences[i]!;
         asked += 1;

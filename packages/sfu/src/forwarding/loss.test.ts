@@ -50,6 +50,21 @@ describe('loss between publisher and server', () => {
     expect(stats).toMatchObject({ packets: 5, lost: 0, nacks: 1, rtx: { packets: 2 } });
   });
 
+  test('a retransmission from far away takes its place, however many times it was asked for', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101, rtxSsrc: 0x102 })] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const source = camera(0x101);
+    const rtx = camera(0x102, { payloadType: 97 });
+    for (const packet of source.vp8Frame({ key: true })) publisher.send(packet);
+    const lost = source.vp8Frame({ packets: 3 });
+    publisher.send(lost[0]!);
+    publisher.send(lost[2]!);
+    const missing = source.sequence - 2;
+    world.advance(650);
+    publisher.send(source.retransmit(missing, rtx));
+    expect(viewer.packets).toHaveLength(5);
+  });
+
   test('the retransmission streams of simulcast are found by mid and repaired rid', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });

@@ -60,10 +60,12 @@ export class MediaWorker {
   private readonly ended: Promise<void>;
   private readonly watchdog: NodeJS.Timeout;
   private readonly started: Pending = { resolve: () => undefined, reject: () => undefined };
-  private readonly startedMs = performance.now();
   private tellEnded: () => void = () => undefined;
   private nextNumber = 1;
-  private waitingSinceMs = -1;
+  /** The watchdog's question is not answered yet. */
+  private asked = false;
+  /** Looks of the watchdog in a row that found no answer. */
+  private looks = 0;
   private gone = false;
   /** Given up: native code holds the thread, which keeps its memory and perhaps a core. */
   private stuck = false;
@@ -227,23 +229,26 @@ export class MediaWorker {
   }
 
   private watch(): void {
-    const now = performance.now();
+    // Looks are counted, not time: when the main thread stood still, the answer waits behind this one.
+    this.looks++;
+    const silentMs = this.looks * PING_INTERVAL_MS;
     if (this.port === 0) {
       const startMs = this.options.startMs ?? DEFAULT_START_MS;
-      if (now - this.startedMs >= startMs) void this.kill(`the media worker did not start within ${startMs} ms`);
+      if (silentMs >= startMs) void this.kill(`the media worker did not start within ${startMs} ms`);
       return;
     }
-    if (this.waitingSinceMs >= 0) {
-      if (now - this.waitingSinceMs < (this.options.hangMs ?? DEFAULT_HANG_MS)) return;
+    if (this.asked) {
+      if (silentMs < (this.options.hangMs ?? DEFAULT_HANG_MS)) return;
       this.options.log.error('media.worker_hangs', { port: this.port });
       void this.kill('the media worker did not answer');
       return;
     }
-    this.waitingSinceMs = now;
+    this.asked = true;
+    this.looks = 0;
     this.call({ type: 'stats' }).then(
       (stats) => {
         this.lastStats = stats as EngineStats;
-        this.waitingSinceMs = -1;
+        this.asked = false;
       },
       () => undefined,
     );

@@ -144,6 +144,25 @@ describe('media workers', () => {
     expect(failed).toEqual({ type: 'roomFailed', reason: 'the media worker did not answer' });
   });
 
+  test('a worker is not the one that hung when the main thread stood still', async () => {
+    const entry = entryOf(`
+      import { parentPort } from 'node:worker_threads';
+      parentPort.on('message', ({ type, call }) => {
+        if (type === 'close') parentPort.close();
+        else setTimeout(() => parentPort.postMessage({ type: 'reply', call }), type === 'stats' ? 300 : 0);
+      });
+      parentPort.postMessage({ type: 'ready', port: 1 });
+    `);
+    const engine = await start(1, { entry, hangMs: 2000 });
+    const events: MediaRoomEvent[] = [];
+    await engine.openRoom('room', (event) => events.push(event));
+    // In the middle of the watchdog's question, for longer than it waits.
+    await new Promise((resolve) => setTimeout(resolve, 1100));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(events).toEqual([]);
+  });
+
   test('a worker that nothing can interrupt is given up: its rooms fail, another one takes its place', async () => {
     // Native code waits for the other program: no thread is ended in the middle of that.
     const entry = entryOf(`

@@ -46,6 +46,15 @@ describe('joining', () => {
     ]);
   });
 
+  test('a room of 150 with sound and picture is offered and answered in whole', async () => {
+    const others = Array.from({ length: 150 }, (_, i) =>
+      peerEndpoint(`p${i}`, audioTrack(`${i}:a`), videoTrack(`${i}:v`)),
+    );
+    const client = new ScriptedClient().join(...others);
+    await client.cycle();
+    expect(client.directions().filter((direction) => direction === 'sendonly')).toHaveLength(300);
+  });
+
   test('gets all keys of everybody else, never itself', () => {
     const simulcast = videoTrack('a:v', { encodings: ['l', 'm', 'h'], disabledEncodings: ['l'], metadata: 'm' });
     const client = new ScriptedClient().join(peerEndpoint('a', simulcast, audioTrack('a:a')), peerEndpoint('me'), {

@@ -74,7 +74,10 @@ export interface SdpLimits {
   maxLength: number;
   maxLines: number;
   maxLineLength: number;
-  /** m-lines grow with every track that was ever there, so this bounds a session. */
+  /**
+   * m-lines grow with every track that was ever there, so this bounds a session: as many as a BUNDLE line has room for,
+   * which is more than the length of the whole lets a browser offer.
+   */
   maxMedia: number;
   /** Codecs, extensions, rids or sources of one m-line. */
   maxPerMedia: number;
@@ -84,6 +87,6 @@ export const DEFAULT_SDP_LIMITS: SdpLimits = {
   maxLength: 1024 * 1024,
   maxLines: 40_000,
   maxLineLength: 4096,
-  maxMedia: 256,
+  maxMedia: 1000,
   maxPerMedia: 128,
 };

@@ -187,7 +187,7 @@ describe('the media plane', () => {
     expect(ann.socket.closed).toBeUndefined();
   });
 
-  test('events go to the peer that they are about, voice activity to all others', async () => {
+  test('events go to the peer that they are about, voice activity to all others or the new subscriber', async () => {
     const [ann, bob, carl] = [await node.join('kitchen'), await node.join('kitchen'), await node.join('kitchen')];
     await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
     [ann, bob, carl].map(heard);
@@ -197,6 +197,7 @@ describe('the media plane', () => {
     emit({ type: 'encodingSwitched', peerId: 'p2', trackId: 't1', variant: 'l', reason: 'low_bandwidth' });
     emit({ type: 'bandwidthEstimation', peerId: 'p2', estimationBps: 5 });
     emit({ type: 'voiceActivity', trackId: 't1', status: 'speech' });
+    emit({ type: 'voiceActivity', trackId: 't1', status: 'silence', peerId: 'p2' });
     emit({ type: 'transportSilent', peerId: 'p2' });
     emit({ type: 'dtlsConnected', peerId: 'nobody' });
     await node.system.idle();
@@ -208,6 +209,7 @@ describe('the media plane', () => {
       { type: 'encodingSwitched', trackId: 't1', encoding: 'l', reason: 'low_bandwidth' },
       { type: 'bandwidthEstimation', estimationBps: 5 },
       { type: 'voiceActivity', trackId: 't1', status: 'speech' },
+      { type: 'voiceActivity', trackId: 't1', status: 'silence' },
     ]);
     expect(heard(carl)).toEqual([{ type: 'voiceActivity', trackId: 't1', status: 'speech' }]);
   });

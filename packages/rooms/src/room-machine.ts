@@ -194,12 +194,12 @@ export class RoomMachine {
       }
       case 'bandwidthEstimation':
         return this.#tellJoined(event.peerId, { type: 'bandwidthEstimation', estimationBps: event.estimationBps });
-      case 'voiceActivity':
-        return this.#tellOthers(this.#ownerOf(event.trackId), {
-          type: 'voiceActivity',
-          trackId: event.trackId,
-          status: event.status,
-        });
+      case 'voiceActivity': {
+        const { trackId, status, peerId } = event;
+        const input = { type: 'voiceActivity', trackId, status } as const;
+        // The present state is news to a new subscriber alone.
+        return peerId === undefined ? this.#tellOthers(this.#ownerOf(trackId), input) : this.#tellJoined(peerId, input);
+      }
       case 'transportFailed':
         return this.crashPeer(event.peerId, event.reason);
       case 'transportSilent':

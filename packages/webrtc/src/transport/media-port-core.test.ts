@@ -94,6 +94,16 @@ describe('time', () => {
     expect(events.at(-1)).toBe('silent');
   });
 
+  test('nothing is sent to a client that has fallen silent, until it checks again, nominating or not', () => {
+    core.receive(check(), ...CLIENT);
+    pass(29);
+    expect(transport.pathState.remotePort).toBe(CLIENT[1]);
+    pass(2);
+    expect(transport.pathState.remotePort).toBeUndefined();
+    core.receive(check(false), ...CLIENT);
+    expect(transport.pathState.remotePort).toBe(CLIENT[1]);
+  });
+
   test('a client that never connects is silent 30 s after the answer', () => {
     pass(31);
     expect(events).toEqual(['silent']);

@@ -171,7 +171,8 @@ export class Transport implements PeerTransport, RelayOwner {
   }
 
   isInUse(allocation: Allocation): boolean {
-    return this.#path !== undefined && this.#relayPaths.get(allocation) === this.#path;
+    const { path } = this.#ice;
+    return path !== undefined && this.#relayPaths.get(allocation) === path;
   }
 
   // --- from the port
@@ -217,9 +218,13 @@ export class Transport implements PeerTransport, RelayOwner {
 
   /** About once a second. */
   sweep(nowMs: number): void {
-    if (this.#ice.sweep(nowMs)) this.#guard(() => this.#handlers.onSilent());
+    if (this.#ice.sweep(nowMs)) {
+      // RFC 7675 section 5.1: whoever has the address now has not asked for any of it.
+      this.#use(undefined);
+      this.#guard(() => this.#handlers.onSilent());
+    }
     for (const path of this.#direct.keys()) {
-      if (path !== this.#path && nowMs - path.checkedAtMs > DIRECT_PATH_LIFETIME_MS) this.#dropDirect(path);
+      if (path !== this.#ice.path && nowMs - path.checkedAtMs > DIRECT_PATH_LIFETIME_MS) this.#dropDirect(path);
     }
   }
 
@@ -236,7 +241,10 @@ export class Transport implements PeerTransport, RelayOwner {
     const { nominated } = outcome;
     if (nominated !== undefined && this.#usable) this.#use(path);
     if (nominated?.first === true) this.#guard(() => this.#handlers.onIceConnected(nominated.generation));
-    if (before === 'silent' && this.#ice.state === 'connected') this.#guard(() => this.#handlers.onActive?.());
+    if (before === 'silent' && this.#ice.state === 'connected') {
+      if (this.#usable) this.#use(this.#ice.path);
+      this.#guard(() => this.#handlers.onActive?.());
+    }
     return outcome;
   }
 
@@ -346,7 +354,7 @@ export class Transport implements PeerTransport, RelayOwner {
   #dropStalest(): void {
     let stalest: DirectPath | undefined;
     for (const path of this.#direct.keys()) {
-      if (path !== this.#path && (stalest === undefined || path.checkedAtMs < stalest.checkedAtMs)) stalest = path;
+      if (path !== this.#ice.path && (stalest === undefined || path.checkedAtMs < stalest.checkedAtMs)) stalest = path;
     }
     if (stalest !== undefined) this.#dropDirect(stalest);
   }

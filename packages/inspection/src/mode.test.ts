@@ -128,4 +128,22 @@ describe('a node', () => {
     expect(unreachable).toEqual([{ name: b.name, reason: expect.stringContaining('in time') }]);
     await expect(client.ask('ps', {}, { node: b.name, timeoutMs: 400 })).rejects.toMatchObject({ code: 'TIMEOUT' });
   });
+
+  test('and may have what is asked for: nobody says that it does not exist', async () => {
+    const a = await member('a');
+    const b = await member('b', { seeds: [a.name] });
+    await until(() => a.node.nodes().length === 1);
+    const { client } = await toolOn(a);
+    await expect(client.ask('room', { room: 'kitchen' })).rejects.toMatchObject({ code: 'UNKNOWN_ROOM' });
+    b.system.suspend(b.system.whereis('inspection')!);
+    const silent = { code: 'TIMEOUT', message: expect.stringContaining(b.name) };
+    await Promise.all([
+      expect(client.ask('room', { room: 'kitchen' })).rejects.toMatchObject(silent),
+      expect(client.ask('kill', { id: 'rooms/kitchen', reason: 'x' })).rejects.toMatchObject(silent),
+      expect(client.ask('placement-explain', { room: 'kitchen' })).rejects.toMatchObject(silent),
+    ]);
+    await expect(client.ask('room', { room: 'kitchen' }, { node: a.name })).rejects.toMatchObject({
+      code: 'UNKNOWN_ROOM',
+    });
+  });
 });

@@ -151,15 +151,16 @@ export class Inspector {
     return reply.answer as AnswerOf<K>;
   }
 
-  /** Asks all other members; who does not answer is told with the reason. */
+  /** Asks all other members; who does not answer is told with the reason, `silent` are those that said nothing at all. */
   async askMembers<K extends RequestKind>(
     kind: K,
     fields: object,
     asker: Asker,
-  ): Promise<{ answers: MemberAnswer<K>[]; unreachable: Unreachable[] }> {
+  ): Promise<{ answers: MemberAnswer<K>[]; unreachable: Unreachable[]; silent: string[] }> {
     const { clock, members } = this.#options.environment;
     const answers: MemberAnswer<K>[] = [];
     const unreachable: Unreachable[] = [];
+    const silent: string[] = [];
     await Promise.all(
       members().map(async (node) => {
         const from = clock();
@@ -169,13 +170,14 @@ export class Inspector {
           answers.push({ node, answer, answeredAt, tookMs: answeredAt - from });
         } catch (error) {
           unreachable.push({ name: node, reason: (error as Error).message });
+          if (!(error instanceof Refusal && SAYS_NO.has(error.code))) silent.push(node);
         }
       }),
     );
     answers.sort((a, b) => (a.node < b.node ? -1 : 1));
     unreachable.sort((a, b) => (a.name < b.name ? -1 : 1));
 
-    return { answers, unreachable };
+    return { answers, unreachable, silent: silent.toSorted() };
   }
 
   get #self(): string {
@@ -246,7 +248,15 @@ export class Inspector {
     } else return undefined;
 
     const asker = { tool: asking.tool, timeoutMs: Math.min(asking.timeoutMs, 1_000), alone: false };
-    const { answers } = await this.askMembers(request.kind, request, asker);
+    const { answers, silent } = await this.askMembers(request.kind, request, asker);
+    // "There is none" would be a guess: whoever is silent may have it.
+    if (answers.length === 0 && silent.length > 0) {
+      const what = request.kind === 'room' ? `the room ${room}` : `the actor ${actor}`;
+      throw new Refusal(
+        'TIMEOUT',
+        `${what} may be on ${silent.join(' or ')}, which did not answer; nobody else has it`,
+      );
+    }
     if (answers.length > 1) {
       const where = answers.map(({ node }) => node).join(' and ');
       throw new Refusal('BAD_REQUEST', `${actor ?? room} is on ${where}: name the node that is meant`);
@@ -353,6 +363,9 @@ export interface Unreachable {
   name: string;
   reason: string;
 }
+
+/** Answers that are a "no", and not the lack of one. */
+const SAYS_NO = new Set<ErrorCode>(['UNKNOWN_ACTOR', 'UNKNOWN_ROOM', 'UNKNOWN_DECISION', 'NOT_SUPPORTED']);
 
 const NAMES_ACTOR = new Set<string>(['actor', 'state', 'mailbox', 'kill', 'suspend', 'resume', 'trace']);
 const NAMES_ROOM = new Set<string>(['room', 'peer', 'component', 'pcap']);

@@ -28,10 +28,17 @@ export function placementAnswers({ self, placement, inspector, now }: PlacementA
       if (own !== undefined) return decisionOf(own);
       // It was decided by the node that was asked to create it.
       const timeoutMs = Math.min(MEMBER_TIMEOUT_MS, asker.timeoutMs);
-      const { answers } = asker.alone
-        ? { answers: [] }
+      const { answers, silent } = asker.alone
+        ? { answers: [], silent: [] }
         : await inspector().askMembers('placement-explain', { room }, { ...asker, timeoutMs });
       const [latest] = answers.toSorted((a, b) => b.answer.at - a.answer.at);
+      if (latest === undefined && silent.length > 0) {
+        const who = silent.join(' or ');
+        throw new Refusal(
+          'TIMEOUT',
+          `${who} may know where the room ${room} was placed, and did not answer; nobody else does`,
+        );
+      }
       if (latest === undefined) {
         throw new Refusal('UNKNOWN_DECISION', `no node remembers where it placed the room ${room}`);
       }

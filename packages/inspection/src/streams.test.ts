@@ -230,7 +230,8 @@ describe('streams', () => {
     const own = await collect('log-tail', {}, undefined, direct);
     const relayed = await collect('log-tail', {}, b.name, direct);
     await c.stop();
-    expect(await through.stream.ended).toMatchObject({ reason: 'lost' });
+    // The node that is gone, and not the one that tells of it.
+    expect(await through.stream.ended).toMatchObject({ reason: 'lost', node: c.name });
     expect(await own.stream.ended).toMatchObject({ reason: 'lost' });
     expect(await relayed.stream.ended).toMatchObject({ reason: 'lost' });
     await direct.stop();

@@ -278,9 +278,9 @@ export class Inspector {
     return await this.#remotely(node, async (ref) => {
       const relay = new Relay({
         system,
-        self: this.#self,
         stream,
         sink,
+        node,
         source: ref,
         onEnd: () => this.#streams.delete(stream),
       });

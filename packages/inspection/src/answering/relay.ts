@@ -6,12 +6,11 @@ const TAKE_TIMEOUT_MS = 5_000;
 
 export interface RelayOptions {
   system: ActorSystem;
-  /** Name of this node. */
-  self: string;
   stream: string;
   /** The tool. */
   sink: SinkRef;
   /** The node that answers. */
+  node: string;
   source: ActorRef<InspectionProtocol>;
   onEnd(): void;
 }
@@ -40,8 +39,8 @@ export class Relay {
   }
 
   abort(reason: StreamEnd): void {
-    const { stream, self } = this.#options;
-    this.#tell({ stream, node: self, reason, message: null, sent: 0, dropped: 0, costMs: null });
+    const { stream, node } = this.#options;
+    this.#tell({ stream, node, reason, message: null, sent: 0, dropped: 0, costMs: null });
     this.#close();
   }
 

@@ -19,6 +19,8 @@ import {
 const DEFAULT_TIMEOUT_MS = 5_000;
 /** What the asked node may take beyond the time that it has been given, before it counts as silent. */
 const GRACE_MS = 1_000;
+/** A stream that is to end by its time and has not said so this much later comes from a node that is frozen or gone. */
+const OVERDUE_MS = 6_000;
 
 export interface ClientOptions {
   system: ActorSystem;
@@ -105,6 +107,15 @@ export class InspectionClient {
       const unwatch = system.monitor(this.#target, () => this.#end({ ...lost, sent: 0, dropped: 0, costMs: null }));
       void ended.then(unwatch);
       const { limit, withinMs } = answer as StreamOpened;
+      if (withinMs !== null) {
+        const message = `${node} was to end the stream by itself, and says nothing`;
+        const overdue = setTimeout(
+          () => this.#end({ ...lost, message, sent: 0, dropped: 0, costMs: null }),
+          withinMs + OVERDUE_MS,
+        );
+        overdue.unref();
+        void ended.then(() => clearTimeout(overdue));
+      }
 
       return { stream, node, limit, withinMs, ended, stop: () => this.#stop(stream) };
     } catch (error) {

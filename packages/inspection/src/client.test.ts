@@ -1,0 +1,25 @@
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import type { ActorSystem, RemoteActors } from '@bloom/actors';
+import { InspectionClient } from './client.js';
+
+beforeEach(() => void jest.useFakeTimers());
+afterEach(() => void jest.useRealTimers());
+
+test('a stream that a node was to end by itself is over when the node falls silent', async () => {
+  // A node that opens the stream and is frozen then: its link stays up until the ticks of a minute are missed.
+  const reply = { ok: true, v: 1, kind: 'trace', node: 'b@x', answer: { limit: 20, withinMs: 10_000 } };
+  const system = { spawn: () => ({}), call: () => Promise.resolve(reply), monitor: () => () => {}, cast: () => true };
+  const client = new InspectionClient({
+    system: system as unknown as ActorSystem,
+    remote: { remote: () => ({}) } as unknown as RemoteActors,
+    asked: 'a@x',
+    tool: 'test',
+  });
+  const stream = await client.stream('trace', { match: 'rooms*' }, { onItem: () => {} });
+  let reason: string | undefined;
+  void stream.ended.then((end) => (reason = `${end.node} ${end.reason}`));
+  await jest.advanceTimersByTimeAsync(15_000);
+  expect(reason).toBeUndefined();
+  await jest.advanceTimersByTimeAsync(2_000);
+  expect(reason).toBe('b@x lost');
+});

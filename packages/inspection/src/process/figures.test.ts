@@ -35,6 +35,21 @@ describe('a meter', () => {
 });
 
 describe('the figures of the process', () => {
+  test('still tell of a delay when somebody asks right after it', async () => {
+    const figures = new ProcessFigures(400);
+    open.push(figures);
+    // The first look only starts the clock of the histogram, which looks every 100 ms.
+    await pause(600);
+    block(300);
+    figures.lookCloser();
+    let worst = 0;
+    for (let i = 0; i < 8; i++) {
+      await pause(100);
+      worst = Math.max(worst, figures.reading.loop.maxMs);
+    }
+    expect(worst).toBeGreaterThan(100);
+  });
+
   test('are there at once, and count collections once somebody asks', async () => {
     const figures = new ProcessFigures();
     open.push(figures);

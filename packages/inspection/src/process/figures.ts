@@ -42,7 +42,7 @@ export class Meter {
   #usage = process.cpuUsage();
   #since = performance.now();
 
-  constructor(private readonly resolution = FINE_RESOLUTION_MS) {
+  constructor(readonly resolution = FINE_RESOLUTION_MS) {
     this.#delay = monitorEventLoopDelay({ resolution });
     this.#delay.enable();
   }
@@ -93,12 +93,12 @@ export class ProcessFigures {
   #last: Reading | undefined;
   #gc: GcObserver | undefined;
   #idle: NodeJS.Timeout | undefined;
+  #resolution = RESOLUTION_MS;
+  #closed = false;
 
-  constructor() {
-    this.#timer = setInterval(() => {
-      // One that has just begun tells little.
-      if (this.#meter.ageMs >= WINDOW_MS / 2) this.#last = this.#meter.read();
-    }, WINDOW_MS).unref();
+  constructor(windowMs = WINDOW_MS) {
+    // In the turn of a late timer the histogram has not been told of the delay yet.
+    this.#timer = setInterval(() => setImmediate(() => this.#turn()), windowMs).unref();
   }
 
   /** Over the last full window, or since the start. */
@@ -110,13 +110,13 @@ export class ProcessFigures {
   lookCloser(): void {
     if (this.#gc === undefined) {
       this.#gc = new GcObserver();
-      this.#measure(FINE_RESOLUTION_MS);
+      this.#resolution = FINE_RESOLUTION_MS;
     }
     clearTimeout(this.#idle);
     this.#idle = setTimeout(() => {
       this.#gc?.close();
       this.#gc = undefined;
-      this.#measure(RESOLUTION_MS);
+      this.#resolution = RESOLUTION_MS;
     }, IDLE_MS).unref();
   }
 
@@ -126,16 +126,20 @@ export class ProcessFigures {
   }
 
   close(): void {
+    this.#closed = true;
     clearInterval(this.#timer);
     clearTimeout(this.#idle);
     this.#meter.close();
     this.#gc?.close();
   }
 
-  #measure(resolution: number): void {
-    this.#last = this.reading;
+  /** The window is over. Another resolution begins with the next one: a change in between would forget what was seen. */
+  #turn(): void {
+    if (this.#closed) return;
+    this.#last = this.#meter.read();
+    if (this.#meter.resolution === this.#resolution) return;
     this.#meter.close();
-    this.#meter = new Meter(resolution);
+    this.#meter = new Meter(this.#resolution);
   }
 }
 

@@ -121,11 +121,9 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
       const found = view.peers.find(({ id }) => id === peer);
       if (found === undefined) throw new Refusal('UNKNOWN_PEER', `the room ${room} has no peer ${peer}`);
       const media = rooms.media(room);
-      const before = await statsOf(media);
-      const from = performance.now();
-      await new Promise((resolve) => setTimeout(resolve, Math.min(sampleMs, timeoutMs / 2)));
-      const after = await statsOf(media);
-      const rates = peerRates({ view, peer, before, after, ms: performance.now() - from });
+      const looks = await twoLooks(media, Math.min(sampleMs, timeoutMs / 2));
+      const { after } = looks;
+      const rates = peerRates({ view, peer, ...looks });
       const transport = transportOf(after, peer);
 
       return {
@@ -200,6 +198,26 @@ async function statsOf(media: { stats(): Promise<RoomMediaStats> } | undefined):
   });
 
   return await Promise.race([media.stats().catch(() => undefined), late]).finally(() => clearTimeout(timer));
+}
+
+interface Looks {
+  before: RoomMediaStats | undefined;
+  after: RoomMediaStats | undefined;
+  /** Between them. */
+  ms: number;
+}
+
+async function twoLooks(media: Parameters<typeof statsOf>[0], ms: number, again = true): Promise<Looks> {
+  const before = await statsOf(media);
+  const from = performance.now();
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  const after = await statsOf(media);
+  // Of a worker that answered late the whole past would pass for what came in between.
+  if (before === undefined && after !== undefined) {
+    return again ? await twoLooks(media, ms, false) : { before, after: undefined, ms };
+  }
+
+  return { before, after, ms: performance.now() - from };
 }
 
 export function transportOf(stats: RoomMediaStats | undefined, peer: string): TransportStats | undefined {

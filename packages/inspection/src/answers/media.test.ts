@@ -1,0 +1,31 @@
+import { expect, test } from '@jest/globals';
+import type { Asker } from '../answering/inspector.js';
+import { Redactor } from '../answering/redact.js';
+import type { InspectionSources } from '../sources.js';
+import { mediaAnswers } from './media.js';
+
+test('rates of a peer whose media worker answered late are those of the interval, not of its whole past', async () => {
+  let looks = 0;
+  const transport = { peerId: 'bob', iceState: 'connected', inbound: [], outbound: [], bytesReceived: 0 };
+  const media = {
+    endpoint: { address: '127.0.0.1', port: 1 },
+    stats: () => {
+      looks += 1;
+      // The first look meets a worker that is busy.
+      if (looks === 1) return new Promise(() => {});
+      return Promise.resolve({ roomId: 'kitchen', transports: [{ ...transport, bytesSent: 4e9 + looks }] });
+    },
+  };
+  const peer = { id: 'bob', status: 'connected', metadata: null, tracks: [] };
+  const rooms = { views: () => [{ id: 'kitchen', peers: [peer], components: [] }], media: () => media };
+  const answers = mediaAnswers({
+    sources: { rooms, self: 'a@x' } as unknown as InspectionSources,
+    redactor: new Redactor((text) => text),
+    inspector: () => {
+      throw new Error('nobody else is asked');
+    },
+  });
+  const answer = await answers.peer?.({ room: 'kitchen', peer: 'bob', sampleMs: 100 }, { timeoutMs: 5_000 } as Asker);
+  expect(answer?.transport?.usedBps).toBeLessThan(1_000);
+  expect(answer?.sampledMs).toBeLessThan(1_000);
+});

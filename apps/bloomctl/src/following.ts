@@ -13,6 +13,8 @@ export interface FollowOptions<K extends StreamKind> {
   onItem(item: ItemOf<K>, node: string): boolean | void;
   /** They have begun. */
   onOpen?(streams: readonly OpenStream[]): void;
+  /** One of them is over, and not because of Ctrl-C. */
+  onEnd?(end: StreamEnded, node: string): void;
 }
 
 export interface Followed {
@@ -26,7 +28,7 @@ const GOODBYE_MS = 1_000;
 
 /** Streams of one or several nodes up to their end, their limit together, or Ctrl-C. Throws Failure. */
 export async function follow<K extends StreamKind>(context: Context, options: FollowOptions<K>): Promise<Followed> {
-  const { kind, fields, nodes, limit, onItem, onOpen } = options;
+  const { kind, fields, nodes, limit, onItem, onOpen, onEnd } = options;
   const asker = await context.asker();
   const open: OpenStream[] = [];
   let items = 0;
@@ -40,19 +42,27 @@ export async function follow<K extends StreamKind>(context: Context, options: Fo
     if (!goOn) stopAll();
     return goOn;
   };
-  let failure: Failure | undefined;
-  for (const node of nodes) {
-    try {
-      open.push(await asker.stream(kind, fields, { onItem: take, ...(node === undefined ? {} : { node }) }));
-    } catch (error) {
-      failure = toFailure(error, node ?? asker.asked);
-      if (nodes.length > 1) context.output.complain(failure.message);
-    }
-  }
-  if (open.length === 0 && failure !== undefined) throw failure;
-  onOpen?.(open);
   let interrupted = false;
-  const ended = Promise.all(open.map((stream) => stream.ended));
+  let failure: Failure | undefined;
+  // At once: one that does not answer is not to hold up the others.
+  const opened = await Promise.all(
+    nodes.map(async (node) => {
+      try {
+        const stream = await asker.stream(kind, fields, { onItem: take, ...(node === undefined ? {} : { node }) });
+        open.push(stream);
+        void stream.ended.then((end) => interrupted || onEnd?.(end, stream.node));
+        return [stream];
+      } catch (error) {
+        failure = toFailure(error, node ?? asker.asked);
+        if (nodes.length > 1) context.output.complain(failure.message);
+        return [];
+      }
+    }),
+  );
+  const streams = opened.flat();
+  if (streams.length === 0 && failure !== undefined) throw failure;
+  onOpen?.(streams);
+  const ended = Promise.all(streams.map((stream) => stream.ended));
   const stopped = context.world.interrupted.then(async () => {
     interrupted = true;
     stopAll();

@@ -1,7 +1,11 @@
-import type { ItemOf, OpenStream, StreamFields, StreamKind } from '@bloom/inspection';
+import type { ItemOf, OpenStream, StreamEnd, StreamFields, StreamKind } from '@bloom/inspection';
 import type { Context } from '../context.js';
 import { follow, type Followed } from '../following.js';
 import type { Screen } from '../text/style.js';
+import { ENDS } from '../views/trace.js';
+
+/** Nobody asked for such an end. */
+const UNTIMELY: ReadonlySet<StreamEnd> = new Set(['slow', 'lost', 'failed']);
 
 export interface PrintedStream<K extends StreamKind> {
   readonly kind: K;
@@ -33,6 +37,10 @@ export async function printStream<K extends StreamKind>(
     onItem: (item) => {
       if (isPast || output.format === 'json') collected.push(item);
       else output.answer(document, fieldsOf(item), (screen) => view(item, screen));
+    },
+    onEnd: ({ reason, message }, node) => {
+      // Lines that do not come look like a node that has nothing to say.
+      if (UNTIMELY.has(reason)) output.complain(`no more of ${node}: ${message ?? ENDS[reason]}`);
     },
   });
   if (isPast) collected.sort((a, b) => timeOf(a) - timeOf(b));

@@ -59,7 +59,7 @@ export interface StreamSummary {
   readonly message: string | null;
 }
 
-const ENDS: Record<StreamEnd, string> = {
+export const ENDS: Record<StreamEnd, string> = {
   limit: 'limit reached',
   time: 'time is over',
   complete: 'complete',

@@ -3,7 +3,7 @@ import type { Context } from '../context.js';
 import { follow } from '../following.js';
 import { printStream } from '../commands/streams.js';
 import { topFrame } from './frame.js';
-import { newModel, type TopItem, type TopSort, withItem } from './model.js';
+import { newModel, type TopItem, type TopSort, withItem, withLost } from './model.js';
 
 export interface TopRunOptions {
   readonly nodes: readonly string[];
@@ -43,24 +43,41 @@ export function fieldsOf({ every, sort, match, actors }: TopRunOptions, limit: n
   return { everyMs: Math.max(250, every), sort, match: match ?? null, actors, limit, withinMs: DAY_MS };
 }
 
-/** A frame each time all nodes have sent one. */
+/** A frame each time all nodes that send have sent one. */
 async function printFrames(context: Context, options: TopRunOptions, frames: number): Promise<ExitCode> {
   const { output, world } = context;
   let model = newModel(options.nodes, options.every, options.sort);
   let fresh = new Set<string>();
   let printed = 0;
+  let awaited: readonly string[] = options.nodes;
+  const print = (): boolean => {
+    if (awaited.length === 0 || printed >= frames || !awaited.every((node) => fresh.has(node))) return printed < frames;
+    fresh = new Set();
+    printed += 1;
+    output.lines([...(printed > 1 ? [''] : []), ...topFrame(model, world.now(), output.screen)]);
+    return printed < frames;
+  };
+  // What is sent while a node does not answer at the beginning is not one of the frames.
+  const early = Math.ceil(context.options.timeout / Math.max(250, options.every));
   const followed = await follow(context, {
     kind: 'top',
-    fields: fieldsOf(options, frames * 2),
+    fields: fieldsOf(options, frames * 2 + early),
     nodes: options.nodes,
     onItem: (item: TopItem) => {
       model = withItem(model, item);
       fresh.add(item.node);
-      if (fresh.size < options.nodes.length) return true;
-      fresh = new Set();
-      printed += 1;
-      output.lines([...(printed > 1 ? [''] : []), ...topFrame(model, world.now(), output.screen)]);
-      return printed < frames;
+      return print();
+    },
+    onOpen: (streams) => {
+      awaited = streams.map(({ node }) => node);
+      for (const node of options.nodes) if (!awaited.includes(node)) model = withLost(model, node, 'silent');
+      print();
+    },
+    onEnd: ({ reason }, node) => {
+      if (reason === 'limit' || reason === 'stopped') return;
+      awaited = awaited.filter((other) => other !== node);
+      model = withLost(model, node, reason);
+      print();
     },
   });
   return printed >= frames ? EXIT.ok : followed.exit;

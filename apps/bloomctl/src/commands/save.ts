@@ -1,5 +1,6 @@
 import { createWriteStream } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
+import { finished } from 'node:stream/promises';
 import type { StreamFields } from '@bloom/inspection';
 import type { Context } from '../context.js';
 import { EXIT, Failure } from '../exit.js';
@@ -26,6 +27,8 @@ export async function saveStream<K extends 'profile' | 'pcap'>(
   });
   const sink = createWriteStream(part, { fd: handle });
   let bytes = 0;
+  let broken: Error | undefined;
+  sink.on('error', (error) => void (broken ??= error));
   try {
     const followed = await follow(context, {
       kind,
@@ -34,13 +37,13 @@ export async function saveStream<K extends 'profile' | 'pcap'>(
       onItem: (item) => {
         bytes += item.bytes.byteLength;
         sink.write(item.bytes);
+        // A full disk: nobody needs the rest.
+        return broken === undefined;
       },
       onOpen: ([stream]) => context.output.say(`${stream?.node}: taking ${what} ...`),
     });
-    await new Promise<void>((resolve, reject) => {
-      sink.once('error', reject);
-      sink.end(resolve);
-    });
+    await finished(sink.end()).catch((error: Error) => (broken ??= error));
+    if (broken !== undefined) throw new Failure(EXIT.usage, `${file} cannot be written: ${broken.message}`);
     mustBeComplete(followed, what, kind === 'profile');
     await rename(part, file);
   } catch (error) {

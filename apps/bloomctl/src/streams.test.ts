@@ -1,0 +1,102 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { InspectionError, type OpenStream, type StreamEnded } from '@bloom/inspection';
+import type { Asker } from './asker.js';
+import { saveStream } from './commands/save.js';
+import { printStream } from './commands/streams.js';
+import { Context } from './context.js';
+import { runTop } from './top/run.js';
+import { logView } from './views/logs.js';
+import * as answers from './views/answers.fixture.js';
+import { testWorld } from './world.fixture.js';
+
+const [A, B] = ['a@sfu-1.internal', 'b@sfu-2.internal'] as const;
+
+/** What a node sends before its end; undefined: it does not answer. */
+type Script = { items: readonly object[]; reason: StreamEnded['reason'] } | undefined;
+
+function contextOf(scripts: Record<string, Script>) {
+  const world = testWorld();
+  const asker: Partial<Asker> = {
+    asked: A,
+    stream: async (_kind, _fields, { node = A, onItem }): Promise<OpenStream> => {
+      const script = scripts[node];
+      if (script === undefined) throw new InspectionError('TIMEOUT', `${node} did not answer in time`);
+      const ended = (async (): Promise<StreamEnded> => {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        for (const item of script.items) if (onItem(item as never, node) === false) break;
+        const end = { stream: node, node, message: null, dropped: 0, costMs: null };
+        return { ...end, reason: script.reason, sent: script.items.length };
+      })();
+      return { stream: node, node, limit: null, withinMs: null, ended, stop: () => {} };
+    },
+  };
+  class Scripted extends Context {
+    override asker(): Promise<Asker> {
+      return Promise.resolve(asker as Asker);
+    }
+  }
+
+  return { context: new Scripted({ timeout: 1_000 }, world), printed: world.printed };
+}
+
+const line = { ...answers.log, node: A };
+
+describe('the streams of several nodes', () => {
+  test.each(['lost', 'slow', 'failed'] as const)('say which of them sends no more (%s)', async (reason) => {
+    const { context, printed } = contextOf({
+      [A]: { items: [line], reason: 'stopped' },
+      [B]: { items: [], reason },
+    });
+    await printStream(context, { kind: 'log-tail', document: 'log', fields: {}, nodes: [A, B], view: logView });
+    expect(printed.out).toContain('mailbox.high');
+    expect(printed.err).toContain(`no more of ${B}`);
+    expect(printed.err).not.toContain(A);
+  });
+
+  test('make frames of top of those that answer', async () => {
+    const item = answers.top.find(({ node }) => node === A);
+    const { context, printed } = contextOf({ [A]: { items: [item!, item!], reason: 'limit' }, [B]: undefined });
+    const options = { nodes: [A, B], every: 250, sort: 'queue', actors: 5, frames: 1 } as const;
+    expect(await runTop(context, options)).toBe(0);
+    expect(printed.out).toMatch(/^ ?a +\d+ ms/m);
+    expect(printed.out).toMatch(/^ ?b +silent/m);
+    expect(printed.out.match(/bloomctl top/g)).toHaveLength(1);
+    expect(printed.err).toContain(`${B} did not answer`);
+  });
+});
+
+describe('a file that a node sends', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bloomctl-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const save = async (context: Context, file: string) => {
+    const fields = { what: 'cpu', forMs: 100, thread: 'main' } as const;
+    await saveStream(context, { kind: 'profile', fields, node: A, file, what: 'a profile' });
+  };
+  const script: Script = {
+    items: [{ bytes: Buffer.alloc(70_000) }, { bytes: Buffer.alloc(70_000) }],
+    reason: 'complete',
+  };
+
+  test('is there when it is whole', async () => {
+    const { context, printed } = contextOf({ [A]: script });
+    await save(context, join(folder, 'whole'));
+    expect(printed.out).toContain('140 kB');
+    expect(readdirSync(folder)).toEqual(['whole']);
+  });
+
+  // Every write to this device fails as on a full disk.
+  (existsSync('/dev/full') ? test : test.skip)('is a fault on a full disk', async () => {
+    const { context, printed } = contextOf({ [A]: script });
+    const file = join(folder, 'full');
+    symlinkSync('/dev/full', `${file}.part`);
+    await expect(save(context, file)).rejects.toMatchObject({
+      exit: 64,
+      message: expect.stringMatching(/cannot be written: ENOSPC/),
+    });
+    expect(printed.out).toBe('');
+    expect(existsSync(file)).toBe(false);
+  });
+});

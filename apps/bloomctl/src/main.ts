@@ -1,17 +1,21 @@
 // `bloomctl`: looks inside a running cluster. Everything happens in program.ts; this is the process around it.
 import { networkInterfaces, homedir, hostname, userInfo } from 'node:os';
+import { EXIT } from './exit.js';
 import { runProgram } from './program.js';
 
 /** As a shell says it of a program that a signal ended. */
 const INTERRUPTED = 130;
 
-/** A reader that has had enough (`bloomctl logs | head`) is no fault. */
-function endQuietly(error: NodeJS.ErrnoException): void {
-  if (error.code === 'EPIPE') process.exit(0);
-  throw error;
+/** A reader that has had enough (`bloomctl logs | head`) is no fault; a full disk is one, and never the "no" of a check. */
+function endOf(stream: string): (error: NodeJS.ErrnoException) => never {
+  return ({ code, message }) => {
+    if (code === 'EPIPE') process.exit(0);
+    if (stream === 'stdout') process.stderr.write(`bloomctl: the output cannot be written: ${message}\n`);
+    process.exit(EXIT.fault);
+  };
 }
-process.stdout.on('error', endQuietly);
-process.stderr.on('error', endQuietly);
+process.stdout.on('error', endOf('stdout'));
+process.stderr.on('error', endOf('stderr'));
 
 function userName(): string {
   try {
@@ -55,4 +59,5 @@ const code = await runProgram(process.argv.slice(2), {
   },
 });
 // Links and timers may still be closing; nobody waits for them. What was printed must be out, though.
-process.stdout.write('', () => process.stderr.write('', () => process.exit(code)));
+// The next turn: a write that failed is told before.
+process.stdout.write('', () => process.stderr.write('', () => setImmediate(() => process.exit(code))));

@@ -1,6 +1,7 @@
 import { clusterView, drainView, eventView, faultsView, nodesView } from '../views/cluster.js';
 import { duration, whole } from '../values.js';
 import { span } from '../text/units.js';
+import { unreachableLines } from '../views/media.js';
 import { type Commands, shared } from './define.js';
 import { printStream } from './streams.js';
 
@@ -105,9 +106,10 @@ export function clusterCommands({ program, run }: Commands): void {
         const { answers, unreachable } = await context.askAll('faults', {}, await context.targets(args, all === true));
         const nodes = answers.map(({ node, answer }) => ({ node, ...answer }));
         const { asked } = await context.asker();
-        context.output.answer('faults', { asked, unreachable, nodes }, (screen) =>
-          nodes.flatMap((answer) => faultsView(answer.node, answer, context.world.now(), screen)),
-        );
+        context.output.answer('faults', { asked, unreachable, nodes }, (screen) => [
+          ...nodes.flatMap((answer) => faultsView(answer.node, answer, context.world.now(), screen)),
+          ...unreachableLines([...unreachable], screen),
+        ]);
       }),
     );
 }

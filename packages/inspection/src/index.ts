@@ -5,6 +5,7 @@ import type { InspectionParts } from './parts.js';
 
 export * from './protocol/wire.js';
 export { matcher } from './answering/pattern.js';
+export { part } from './answering/redact.js';
 export { InspectionError } from './errors.js';
 export {
   InspectionClient,

@@ -1,9 +1,14 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Asker } from '../asker.js';
 import { Failure } from '../exit.js';
+import { runProgram } from '../program.js';
 import * as answers from '../views/answers.fixture.js';
+import { testWorld } from '../world.fixture.js';
 import { DUMP_VERSION, type DumpDocument, type DumpEntry, packDump, unpackDump } from './format.js';
 import { Offline } from './offline.js';
 import { takeDump } from './take.js';
@@ -91,6 +96,14 @@ describe('a dump', () => {
     expect((await offline.ask('logs', { match: 'CREATED' })).answer.lines).toHaveLength(1);
   });
 
+  test('shows the part of a state that is asked for', async () => {
+    const whole = (await offline.ask('state', { id: 'rooms/kitchen' })).answer.state as Record<string, unknown>;
+    const [name = ''] = Object.keys(whole);
+    const { state } = (await offline.ask('state', { id: 'rooms/kitchen', path: name })).answer;
+    expect(state).toEqual(whole[name]);
+    expect((await offline.ask('state', { id: 'rooms/kitchen', path: 'nothing' })).answer.state).toBeNull();
+  });
+
   test('says what it has not', async () => {
     await expect(offline.ask('room', { room: 'hall' })).rejects.toMatchObject({
       exit: 65,
@@ -99,6 +112,19 @@ describe('a dump', () => {
     await expect(offline.ask('nodes', {}, { node: 'a@x' })).rejects.toMatchObject({ exit: 65 });
     await expect(offline.ask('load', {})).rejects.toThrow('has no load');
     await expect(offline.stream('trace')).rejects.toMatchObject({ exit: 64 });
+  });
+
+  test('names the nodes of a list that it has nothing of', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'bloomctl-'));
+    const file = join(folder, 'dump');
+    const links = { self: B, links: answers.partial.views.find(({ node }) => node === B)?.links };
+    const entries = [entry('links', links), entry('faults', answers.faults)];
+    writeFileSync(file, await packDump({ ...dump, entries }));
+    const world = testWorld();
+    expect(await runProgram(['--dump', file, 'faults', '--all'], world)).toBe(0);
+    expect(world.printed.out).toMatch(/^b@sfu-2.internal:$/m);
+    expect(world.printed.out).toMatch(/^a@sfu-1.internal does not answer: /m);
+    rmSync(folder, { recursive: true });
   });
 
   test('is taken of everything that answers, and notes what does not', async () => {

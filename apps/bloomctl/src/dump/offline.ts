@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import {
   matcher,
+  part,
   type AnswerOf,
   type AskOptions,
   type OpenStream,
@@ -90,7 +91,7 @@ const FIGURES: Record<string, (line: ActorLine) => number> = {
 function narrow(
   kind: RequestKind,
   answer: unknown,
-  { match, sort, limit, level, room }: Record<string, unknown>,
+  { match, sort, limit, level, room, path }: Record<string, unknown>,
 ): unknown {
   const most = typeof limit === 'number' ? limit : 50;
   const fits = typeof match === 'string' ? matcher(match) : () => true;
@@ -112,6 +113,14 @@ function narrow(
     const { components, ...rest } = answer as AnswerOf<'components'>;
     const found = components.filter((component) => typeof room !== 'string' || component.room === room);
     return { ...rest, total: found.length, components: found.slice(0, most) };
+  }
+  if (kind === 'state' && typeof path === 'string') {
+    const { state, ...rest } = answer as AnswerOf<'state'>;
+    return { ...rest, state: part(state, path) ?? null };
+  }
+  if (kind === 'mailbox') {
+    const { messages, ...rest } = answer as AnswerOf<'mailbox'>;
+    return { ...rest, messages: messages.slice(0, most) };
   }
   if (kind === 'logs') {
     const severity = ['debug', 'info', 'warning', 'error'];

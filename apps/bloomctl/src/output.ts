@@ -66,6 +66,7 @@ export function screenOf(stream: OutStream, env: World['env'], options: OutputOp
   const noColour = env['NO_COLOR'] !== undefined && env['NO_COLOR'] !== '';
   const isTerminal = stream.isTTY === true && env['TERM'] !== 'dumb';
   const columns = Number(env['COLUMNS']);
-  const width = options.width ?? (stream.isTTY === true ? (stream.columns ?? 80) : columns >= 20 ? columns : Infinity);
+  // A terminal that nobody gave a size, as `docker exec -t` without a terminal of its own, says 0.
+  const width = options.width ?? (stream.isTTY === true ? stream.columns || 80 : columns >= 20 ? columns : Infinity);
   return { colour: options.color ?? (isTerminal && !noColour), width };
 }

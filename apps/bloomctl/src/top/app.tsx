@@ -90,7 +90,7 @@ function Top({ context, asker, options }: TopProps) {
     };
   }, []);
 
-  const screen: Screen = { width: stdout.columns, colour: context.output.screen.colour };
+  const screen: Screen = { width: stdout.columns || 80, colour: context.output.screen.colour };
   const open = async (node: string, path: string): Promise<void> => {
     const lines = await asker.ask('actor', { id: path }, { node }).then(
       ({ answer }) => actorView(answer, node, context.world.now(), screen),
@@ -113,7 +113,7 @@ function Top({ context, asker, options }: TopProps) {
     } else press({ input, ...special });
   });
 
-  const lines = topFrame(model.current, context.world.now(), screen, stdout.rows - 1);
+  const lines = topFrame(model.current, context.world.now(), screen, (stdout.rows || 24) - 1);
   return (
     <Box flexDirection="column">
       {lines.map((line, i) => (

@@ -5,7 +5,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Context } from './context.js';
 import { Output, screenOf } from './output.js';
 import { runProgram } from './program.js';
-import { duration, whole } from './values.js';
+import { duration, timeout, whole } from './values.js';
 import { VERSION } from './version.js';
 import { testWorld } from './world.fixture.js';
 
@@ -67,6 +67,11 @@ describe('the command line', () => {
     expect(() => duration(text)).toThrow('is no length of time');
   });
 
+  test.each(['0s', '61s', '2m'])('%j is no time that a node may take', (text) => {
+    expect(() => timeout(text)).toThrow('not from 1ms to 1m');
+    expect(timeout('1m')).toBe(60_000);
+  });
+
   test.each(['', '-1', '1.5', '11', 'x', '0x5'])('%j is no whole number from 0 to 10', (text) => {
     expect(() => whole(0, 10)(text)).toThrow('no whole number');
   });
@@ -85,6 +90,7 @@ describe('output', () => {
     expect(screenOf(stream(true), { TERM: 'dumb' }, {})).toEqual({ colour: false, width: 80 });
     expect(screenOf(stream(true, 100), { NO_COLOR: '1' }, {})).toEqual({ colour: false, width: 100 });
     expect(screenOf(stream(true, 100), { NO_COLOR: '' }, { color: false })).toEqual({ colour: false, width: 100 });
+    expect(screenOf(stream(true, 0), { NO_COLOR: '1' }, {})).toEqual({ colour: false, width: 80 });
     expect(screenOf(stream(false), {}, {})).toEqual({ colour: false, width: Infinity });
     expect(screenOf(stream(false), { COLUMNS: '90' }, {})).toEqual({ colour: false, width: 90 });
     expect(screenOf(stream(false), { NO_COLOR: '1' }, { color: true, width: 60 })).toEqual({ colour: true, width: 60 });

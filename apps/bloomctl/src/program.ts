@@ -12,7 +12,7 @@ import { scriptCommands } from './commands/scripts.js';
 import { EXIT, type ExitCode, Failure } from './exit.js';
 import { Output, type OutputOptions } from './output.js';
 import { toFailure } from './reach/failures.js';
-import { whole } from './values.js';
+import { timeout, whole } from './values.js';
 import { VERSION } from './version.js';
 import type { World } from './world.js';
 
@@ -31,7 +31,7 @@ function withCommonOptions(program: Command): Command {
     .option('--cookie <cookie>', 'visible to every user of this machine; rather use a file')
     .option('--json', 'one JSON document')
     .option('--jsonl', 'a JSON document in each line, for what comes as a stream')
-    .addOption(timeOption('--timeout <time>', 'for each answer', '5s'))
+    .addOption(timeOption('--timeout <time>', 'for each answer, at most 1m', '5s').argParser(timeout))
     .option('--dump <file>', 'ask a dump instead of a cluster')
     .option('--mapper-port <port>', 'port of the port mapper (ERL_EPMD_PORT); default 4369', whole(1, 65_535))
     .option('--width <columns>', 'of the text; default: those of the terminal', whole(20, 10_000))

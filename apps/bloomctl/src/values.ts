@@ -10,6 +10,16 @@ export function duration(text: string): number {
   return Math.round(Number(found[1]) * UNITS[found[2] as keyof typeof UNITS]);
 }
 
+/** What a node lets an answer take. */
+export const MAX_TIMEOUT_MS = 60_000;
+
+/** As `duration`, of what may be asked of a node. */
+export function timeout(text: string): number {
+  const ms = duration(text);
+  if (ms < 1 || ms > MAX_TIMEOUT_MS) throw new InvalidArgumentError(`${JSON.stringify(text)} is not from 1ms to 1m.`);
+  return ms;
+}
+
 export function whole(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = Number(text);

@@ -17,6 +17,7 @@ import type { Log } from '@bloom/log';
 import type { Asker } from '../asker.js';
 import { EXIT, Failure } from '../exit.js';
 import { span } from '../text/units.js';
+import { MAX_TIMEOUT_MS } from '../values.js';
 import type { World } from '../world.js';
 import type { Entry } from './entry.js';
 import { toFailure } from './failures.js';
@@ -101,7 +102,9 @@ export class Session implements Asker {
     fields: RequestFields<K>,
     options: AskOptions = {},
   ): Promise<{ node: string; answer: AnswerOf<K> }> {
-    return await this.#client.ask(kind, fields, { timeoutMs: this.#timeoutMs, ...options });
+    const { timeoutMs = this.#timeoutMs } = options;
+    // The time that is added for a sample must not lead beyond what a node takes.
+    return await this.#client.ask(kind, fields, { ...options, timeoutMs: Math.min(timeoutMs, MAX_TIMEOUT_MS) });
   }
 
   async stream<K extends StreamKind>(kind: K, fields: StreamFields<K>, options: StreamOptions<K>): Promise<OpenStream> {

@@ -30,14 +30,15 @@ const digest = (text) => createHash('sha256').update(text).digest('hex');
 
 /**
  * Installs what the lockfile says, when it has changed since the last time. Not `npm ci`: it refuses a lockfile that
- * lacks optional packages of other platforms, and which of those a registry has is not ours to say.
+ * lacks optional packages of other platforms, and which of those a registry has is not ours to say. The compiler is a
+ * development package, and `NODE_ENV=production npm start` needs it too.
  */
 export function install() {
   const stamp = join(root, 'node_modules', '.bloom-installed');
   const wanted = digest(readFileSync(join(root, 'package-lock.json')));
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
   console.log('Installing packages (once, about a minute) ...');
-  run(npm, ['install', '--no-save', '--no-progress', '--loglevel=error']);
+  run(npm, ['install', '--include=dev', '--no-save', '--no-progress', '--loglevel=error']);
   writeFileSync(stamp, wanted);
 }
 

@@ -111,6 +111,19 @@ describe('signals', () => {
     expect(await program.exited).toBe(1);
     expect(program.output()).not.toContain('node.closed');
   });
+
+  test('one that arrives twice, sent to a group of processes, closes in order', async () => {
+    const program = run({ ...ports, JF_DRAIN_TIMEOUT: '1' });
+    await program.says('The API is described at');
+    const url = `http://127.0.0.1:${ports['JF_PORT']}/room`;
+    await fetch(url, { method: 'POST', headers: { authorization: 'Bearer development' } });
+    program.child.kill('SIGTERM');
+    await program.says('node.draining');
+    program.child.kill('SIGTERM');
+
+    expect(await program.exited).toBe(0);
+    expect(program.output()).toContain('node.closed');
+  });
 });
 
 describe('a terminal that is closed', () => {

@@ -49,15 +49,23 @@ export function endOnFaults(log: Log): void {
   });
 }
 
+/**
+ * A service manager or a closed terminal signals every process of a group, and `npm start` hands on what it gets: one
+ * signal reaches the node several times. What is the same and comes within this time is one signal.
+ */
+const ONE_SIGNAL_MS = 500;
+
 /** The first signal closes in order and ends with 0, the second one ends at once. */
 export function closeOnSignals(log: Log, close: () => Promise<void>): void {
-  let closing = false;
+  let first: { signal: NodeJS.Signals; at: number } | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (closing) {
+    const at = performance.now();
+    if (first !== undefined) {
+      if (signal === first.signal && at - first.at < ONE_SIGNAL_MS) return;
       log.warn('node.killed', { signal });
       exit(FAILED);
     }
-    closing = true;
+    first = { signal, at };
     log.info('node.closing', { signal });
     void close().then(() => {
       log.info('node.closed');

@@ -126,6 +126,19 @@ describe('signals', () => {
   });
 });
 
+describe('a signal while the node starts', () => {
+  test('closes it in order once it is up', async () => {
+    // A setting with a warning: said before the node starts.
+    const program = run({ ...ports, JF_LOG_LEVEL: 'x' });
+    await program.says('info is used');
+    program.child.kill('SIGTERM');
+
+    expect(await program.exited).toBe(0);
+    expect(program.output()).toContain('node.closing');
+    expect(program.output()).toContain('node.closed');
+  });
+});
+
 describe('a terminal that is closed', () => {
   test('closes the node in order', async () => {
     const program = run(ports);

@@ -7,8 +7,9 @@ import {
   secretValues,
   wantsStructuredLogging,
   type LoadedConfig,
+  type Settings,
 } from '@bloom/config';
-import { createLogger } from '@bloom/log';
+import { createLogger, type Log } from '@bloom/log';
 import type { RunningNode } from './node.js';
 import { firstFault, withOwnName } from './own-name.js';
 import {
@@ -48,22 +49,27 @@ async function main(): Promise<void> {
 
   const log = createLogger({ ...loaded.settings.logging, secrets: secretValues(loaded) });
   endOnFaults(log);
+  // As early as this: one that is told to stop while it starts would end without a word, or in a container not at all.
+  closeOnSignals(log, async () => (await starting).node.close());
   for (const { variable, message } of loaded.warnings) log.warn(message, { variable });
 
-  let node: RunningNode;
-  let { settings } = loaded;
+  const starting = start(loaded.settings, log);
   try {
-    settings = await withOwnName(settings, log);
-    // Not before the settings are known to be good: what a node is made of takes longer to load than to refuse them.
-    const { startNode, stuckThreads } = await import('./node.js');
-    mindStuckThreads(stuckThreads);
-    node = await startNode({ settings, log });
+    const { settings, node } = await starting;
+    logWelcome(log, { settings, ...node });
   } catch (error) {
     log.error('node.start_failed', { error });
     exit(FAILED);
   }
-  closeOnSignals(log, () => node.close());
-  logWelcome(log, { settings, ...node });
+}
+
+async function start(configured: Settings, log: Log): Promise<{ settings: Settings; node: RunningNode }> {
+  const settings = await withOwnName(configured, log);
+  // Not before the settings are known to be good: what a node is made of takes longer to load than to refuse them.
+  const { startNode, stuckThreads } = await import('./node.js');
+  mindStuckThreads(stuckThreads);
+
+  return { settings, node: await startNode({ settings, log }) };
 }
 
 await main();

@@ -70,8 +70,11 @@ export class TcpAcceptor {
       server.listen(options.port, options.listenAddress);
       await listening;
     } catch (error) {
-      const where = `${options.listenAddress}:${options.port}`;
-      throw new WebrtcError('NO_FREE_PORT', `the TCP relay port ${where} cannot be bound`, { cause: error });
+      const where = `${options.listenAddress}:${options.port} (JF_WEBRTC_TURN_LISTEN_IP, JF_WEBRTC_TURN_TCP_PORT)`;
+      const { message } = error as Error;
+      throw new WebrtcError('NO_FREE_PORT', `the TCP relay port ${where} cannot be bound: ${message}`, {
+        cause: error,
+      });
     }
     return new TcpAcceptor(server, options);
   }

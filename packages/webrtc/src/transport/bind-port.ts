@@ -25,7 +25,10 @@ export async function bindFirstFree(address: string, { min, max }: { min: number
     const socket = port === 0 ? await bindRandom(address) : await bindOne(address, port);
     if (socket !== undefined) return socket;
   }
-  throw new WebrtcError('NO_FREE_PORT', `every UDP port of ${min}-${max} on ${address} is taken`);
+  throw new WebrtcError(
+    'NO_FREE_PORT',
+    `every UDP port of ${min}-${max} on ${address} is taken (JF_WEBRTC_TURN_PORT_RANGE, JF_WEBRTC_TURN_LISTEN_IP)`,
+  );
 }
 
 async function bindRandom(address: string): Promise<Socket | undefined> {
@@ -81,8 +84,10 @@ async function bind(address: string, port: number, shared: boolean): Promise<Soc
     return socket;
   } catch (error) {
     socket.close();
-    const { code } = error as NodeJS.ErrnoException;
+    const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'EADDRINUSE' || code === 'EACCES') return undefined;
-    throw new WebrtcError('BAD_ADDRESS', `no UDP port can be bound on ${address}`, { cause: error });
+    // The reason is in the sentence: that is what arrives from the thread of a media worker.
+    const where = `${address} (JF_WEBRTC_TURN_LISTEN_IP)`;
+    throw new WebrtcError('BAD_ADDRESS', `no UDP port can be bound on ${where}: ${message}`, { cause: error });
   }
 }

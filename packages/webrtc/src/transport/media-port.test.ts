@@ -293,7 +293,10 @@ describe('the port', () => {
   test('is the first free one of its range; none free is an error', async () => {
     const first = await startPort(closers);
     const range = { min: first.port, max: first.port };
-    await expect(startPort(closers, { portRange: range })).rejects.toMatchObject({ code: 'NO_FREE_PORT' });
+    await expect(startPort(closers, { portRange: range })).rejects.toMatchObject({
+      code: 'NO_FREE_PORT',
+      message: expect.stringContaining('JF_WEBRTC_TURN_PORT_RANGE'),
+    });
     const next = await startPort(closers, { portRange: { min: first.port, max: Math.min(65_535, first.port + 50) } });
     expect(next.port).toBeGreaterThan(first.port);
   });
@@ -303,7 +306,10 @@ describe('the port', () => {
     await expect(startPort(closers, { advertisedAddress: 'example.org' })).rejects.toMatchObject({
       code: 'BAD_ADDRESS',
     });
-    await expect(startPort(closers, { listenAddress: '203.0.113.77' })).rejects.toMatchObject({ code: 'BAD_ADDRESS' });
+    await expect(startPort(closers, { listenAddress: '203.0.113.77' })).rejects.toMatchObject({
+      code: 'BAD_ADDRESS',
+      message: expect.stringMatching(/203\.0\.113\.77 \(JF_WEBRTC_TURN_LISTEN_IP\): .*EADDRNOTAVAIL/),
+    });
     openRecorded(port);
     expect(() => openRecorded(port)).toThrow(WebrtcError);
     await port.close();

@@ -18,8 +18,9 @@ COPY --from=build /build/node_modules ./node_modules
 COPY --from=build /build/packages ./packages
 COPY --from=build /build/apps ./apps
 COPY docker/entrypoint.sh /usr/local/bin/bloom-entrypoint
+COPY docker/healthcheck.mjs /usr/local/lib/bloom-healthcheck.mjs
 RUN mkdir -p bloom_resources/file_component_sources && chown -R node:node /app/bloom_resources \
     && ln -s /app/apps/bloomctl/bin/bloomctl.js /usr/local/bin/bloomctl
-HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["node", "-e", "fetch('http://localhost:'+(process.env.JF_PORT||8080)+'/health',{headers:{authorization:'Bearer '+process.env.JF_SERVER_API_TOKEN}}).then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["node", "/usr/local/lib/bloom-healthcheck.mjs"]
 ENTRYPOINT ["bloom-entrypoint"]
 CMD ["node", "--max-semi-space-size=64", "--single-threaded-gc", "--enable-source-maps", "apps/bloom/dist/main.js"]

@@ -1,0 +1,21 @@
+// Whether the node of this container answers: the HEALTHCHECK of the image. Reads the settings that the node has.
+import { request as plain } from 'node:http';
+import { request as secure } from 'node:https';
+
+const setting = (name) => process.env[`JF_${name}`] || process.env[`FJ_${name}`];
+const end = (well) => process.exit(well ? 0 : 1);
+
+const ip = setting('IP') ?? '127.0.0.1';
+const options = {
+  // A listener on all addresses is asked on loopback, any other where it listens.
+  host: { '0.0.0.0': '127.0.0.1', '::': '::1' }[ip] ?? ip,
+  port: setting('PORT') ?? 8080,
+  path: '/health',
+  headers: { authorization: `Bearer ${setting('SERVER_API_TOKEN')}` },
+  // The certificate is for the name that clients know.
+  rejectUnauthorized: false,
+};
+const request = setting('SSL_KEY_PATH') === undefined ? plain : secure;
+request(options, ({ statusCode }) => end(statusCode === 200))
+  .on('error', () => end(false))
+  .end();

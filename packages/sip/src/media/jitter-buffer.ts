@@ -17,7 +17,10 @@ export interface JitterStats {
   dropped: number;
 }
 
-/** Further ahead, or behind, nothing is on its way any more: somebody started over (RFC 3550, appendix A.1). */
+/**
+ * Further ahead nothing is on its way any more: somebody started over. Further behind as well, when a second packet follows
+ * the first: one alone is only very late (RFC 3550, appendix A.1).
+ */
 const maxAhead = 1000;
 const maxBehind = 100;
 /** Pops between two looks at the drift: one second. */
@@ -30,6 +33,8 @@ export class JitterBuffer<T> {
   /** Sequence number that is played next; undefined until the first frame came. */
   #next: number | undefined;
   #filling = true;
+  /** The last one that came from far behind. */
+  #stray: { sequence: number; frame: T } | undefined;
   #gap = 0;
   /** Fewest frames that waited in the present window. */
   #lowest = Number.POSITIVE_INFINITY;
@@ -47,9 +52,19 @@ export class JitterBuffer<T> {
   push(sequence: number, frame: T): void {
     if (this.#next === undefined) this.#next = sequence;
     const ahead = distance(this.#next, sequence);
-    if (ahead > maxAhead || ahead < -maxBehind) {
+    if (ahead > maxAhead) {
       this.reset();
       this.#next = sequence;
+    } else if (ahead < -maxBehind) {
+      const stray = this.#stray;
+      if (stray === undefined || distance(stray.sequence, sequence) !== 1) {
+        this.#stray = { sequence, frame };
+        this.stats.late += 1;
+        return;
+      }
+      this.reset();
+      this.#next = stray.sequence;
+      this.#frames.set(stray.sequence, stray.frame);
     } else if (ahead < 0) {
       // Before the first was played, an earlier one moves the start.
       if (this.#filling && this.stats.played === 0 && this.#frames.size > 0) this.#next = sequence;
@@ -94,6 +109,7 @@ export class JitterBuffer<T> {
   /** Forgets what waits; the next frame begins anew. */
   reset(): void {
     this.#frames.clear();
+    this.#stray = undefined;
     this.#next = undefined;
     this.#filling = true;
     this.#gap = 0;

@@ -270,7 +270,19 @@ describe('a jitter buffer', () => {
       buffer.push(sequence, sequence);
       return buffer.pop();
     });
-    expect(heard).toEqual([undefined, undefined, 0, 1]);
+    expect(heard).toEqual([598, undefined, 0, 1]);
+  });
+
+  test('one packet that is seconds late costs nothing of what is heard', () => {
+    const buffer = full();
+    let missed = 0;
+    for (let sequence = 0; sequence < 600; sequence += 1) {
+      buffer.push(sequence, sequence);
+      if (sequence % 150 === 149) buffer.push(sequence - 120, -1);
+      if (buffer.pop() === undefined && sequence > 2) missed += 1;
+    }
+    expect(missed).toBe(0);
+    expect(buffer.stats).toMatchObject({ late: 4, dropped: 0 });
   });
 
   test('after a burst its delay comes down again', () => {

@@ -98,12 +98,15 @@ function guard(authenticate: (request: IncomingMessage) => void): RequestHandler
 }
 
 const JSON_TYPE = 'application/json';
+/** Nobody names these out of habit: the body is in them, and the parser reads it. */
+const WIDE_CHARSET = /;\s*charset="?utf-(?:16|32)/i;
 const parseJson = express.json({ limit: MAX_BODY_BYTES, strict: false, type: JSON_TYPE });
 
 /** Bodies of other types are ignored; malformed JSON is the client's fault whatever the parser calls it. */
 const parseBody: RequestHandler = (request, response, next) => {
   // JSON is UTF-8 (RFC 8259, section 8.1) whatever charset a client adds out of habit; the parser would refuse most of them.
-  if (request.is(JSON_TYPE) === JSON_TYPE) request.headers['content-type'] = JSON_TYPE;
+  const type = request.headers['content-type'] ?? '';
+  if (!WIDE_CHARSET.test(type) && request.is(JSON_TYPE) === JSON_TYPE) request.headers['content-type'] = JSON_TYPE;
   parseJson(request, response, (error?: unknown) => {
     if (error === undefined) next();
     else if (statusOf(error) === 413) next(new HttpError(413, `Request body exceeds ${MAX_BODY_BYTES} bytes`));

@@ -221,6 +221,10 @@ describe('bodies', () => {
       const answer = await create('{"maxPeers":2}', { 'content-type': `application/json; charset=${charset}` });
       expect([answer.status, JSON.parse(answer.body).data?.room.config.maxPeers]).toEqual([201, 2]);
     }
+    const wide = await create(Buffer.from('{"maxPeers":3}', 'utf16le'), {
+      'content-type': 'application/json; charset=utf-16le',
+    });
+    expect([wide.status, JSON.parse(wide.body).data?.room.config.maxPeers]).toEqual([201, 3]);
     expect((await create('{}', { ...JSON_TYPE, 'content-encoding': 'odd' })).status).toBe(400);
     expect((await create(gzipSync('{}'), { ...JSON_TYPE, 'content-encoding': 'gzip' })).status).toBe(201);
     expect((await create('no gzip', { ...JSON_TYPE, 'content-encoding': 'gzip' })).status).toBe(400);

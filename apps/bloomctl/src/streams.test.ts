@@ -56,6 +56,20 @@ describe('the streams of several nodes', () => {
     expect(printed.err).not.toContain(A);
   });
 
+  test('are not asked for more frames of top than a node sends', async () => {
+    const { context } = contextOf({ [A]: { items: [], reason: 'limit' } });
+    const asked: unknown[] = [];
+    const asker = await context.asker();
+    const { stream } = asker;
+    asker.stream = (kind, fields, options) => {
+      asked.push(fields);
+      return stream(kind, fields, options);
+    };
+    const options = { nodes: [A], every: 1_000, sort: 'queue', actors: 5, frames: 50_000 } as const;
+    await runTop(context, options);
+    expect(asked).toMatchObject([{ limit: 100_000 }]);
+  });
+
   test('make frames of top of those that answer', async () => {
     const item = answers.top.find(({ node }) => node === A);
     const { context, printed } = contextOf({ [A]: { items: [item!, item!], reason: 'limit' }, [B]: undefined });

@@ -15,6 +15,8 @@ export interface TopRunOptions {
 }
 
 const DAY_MS = 86_400_000;
+/** What a node sends at most in one stream. */
+const MAX_ITEMS = 100_000;
 
 /** Full screen on a terminal; one look after the other elsewhere, and one document each with `--jsonl`. */
 export async function runTop(context: Context, options: TopRunOptions): Promise<ExitCode> {
@@ -61,7 +63,7 @@ async function printFrames(context: Context, options: TopRunOptions, frames: num
   const early = Math.ceil(context.options.timeout / Math.max(250, options.every));
   const followed = await follow(context, {
     kind: 'top',
-    fields: fieldsOf(options, frames * 2 + early),
+    fields: fieldsOf(options, Math.min(frames * 2 + early, MAX_ITEMS)),
     nodes: options.nodes,
     onItem: (item: TopItem) => {
       model = withItem(model, item);

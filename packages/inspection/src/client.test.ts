@@ -23,3 +23,39 @@ test('a stream that a node was to end by itself is over when the node falls sile
   await jest.advanceTimersByTimeAsync(2_000);
   expect(reason).toBe('b@x lost');
 });
+
+test('a stream whose last items take their time is not lost while they come', async () => {
+  const reply = { ok: true, v: 1, kind: 'trace', node: 'b@x', answer: { limit: 20, withinMs: 10_000 } };
+  let stream = '';
+  let tell: (type: 'items' | 'ended', message: object) => void = () => {};
+  const system = {
+    spawn: ({ handlers }: { handlers: Record<string, (state: null, message: object) => unknown> }) => {
+      tell = (type, message) => void handlers[type]!(null, message);
+      return {};
+    },
+    call: (_target: object, message: { stream: string }) => {
+      ({ stream } = message);
+      return Promise.resolve(reply);
+    },
+    monitor: () => () => {},
+    cast: () => true,
+  };
+  const client = new InspectionClient({
+    system: system as unknown as ActorSystem,
+    remote: { remote: () => ({}) } as unknown as RemoteActors,
+    asked: 'a@x',
+    tool: 'test',
+  });
+  let items = 0;
+  const { ended } = await client.stream('trace', { match: 'rooms*' }, { onItem: () => void items++ });
+  let reason: string | undefined;
+  void ended.then((end) => (reason = end.reason));
+  for (let second = 0; second < 28; second += 4) {
+    await jest.advanceTimersByTimeAsync(4_000);
+    tell('items', { stream, node: 'b@x', items: [{}] });
+  }
+  expect([reason, items]).toEqual([undefined, 7]);
+  tell('ended', { stream, node: 'b@x', reason: 'time', message: null, sent: 7, dropped: 0, costMs: null });
+  await jest.advanceTimersByTimeAsync(0);
+  expect(reason).toBe('time');
+});

@@ -19,8 +19,12 @@ import {
 const DEFAULT_TIMEOUT_MS = 5_000;
 /** What the asked node may take beyond the time that it has been given, before it counts as silent. */
 const GRACE_MS = 1_000;
-/** A stream that is to end by its time and has not said so this much later comes from a node that is frozen or gone. */
-const OVERDUE_MS = 6_000;
+/**
+ * A stream that is to end by its time and then says nothing in so many looks comes from a node that is frozen or gone. What
+ * waits there is sent after the time, and a tool that stood still itself finds it with the first look.
+ */
+const OVERDUE_LOOKS = 6;
+const LOOK_MS = 1_000;
 
 export interface ClientOptions {
   system: ActorSystem;
@@ -58,6 +62,8 @@ export interface OpenStream {
 interface Listening {
   onItem(item: never, from: string): boolean | void;
   finish(end: StreamEnded): void;
+  /** Looks in a row, after its time, that found nothing new. */
+  unheard: number;
 }
 
 /** Asks a running node through a link that is there already. */
@@ -94,7 +100,8 @@ export class InspectionClient {
     const stream = randomUUID();
     let finish: (end: StreamEnded) => void = () => {};
     const ended = new Promise<StreamEnded>((resolve) => (finish = resolve));
-    this.#streams.set(stream, { onItem: options.onItem, finish });
+    const listening: Listening = { onItem: options.onItem, finish, unheard: 0 };
+    this.#streams.set(stream, listening);
     try {
       const { node, answer } = await this.#send(() =>
         system.call(
@@ -109,12 +116,19 @@ export class InspectionClient {
       const { limit, withinMs } = answer as StreamOpened;
       if (withinMs !== null) {
         const message = `${node} was to end the stream by itself, and says nothing`;
-        const overdue = setTimeout(
-          () => this.#end({ ...lost, message, sent: 0, dropped: 0, costMs: null }),
-          withinMs + OVERDUE_MS,
-        );
-        overdue.unref();
-        void ended.then(() => clearTimeout(overdue));
+        let looks: NodeJS.Timeout | undefined;
+        const look = (): void => {
+          listening.unheard += 1;
+          if (listening.unheard >= OVERDUE_LOOKS) this.#end({ ...lost, message, sent: 0, dropped: 0, costMs: null });
+        };
+        const over = setTimeout(() => {
+          listening.unheard = 0;
+          looks = setInterval(look, LOOK_MS).unref();
+        }, withinMs).unref();
+        void ended.then(() => {
+          clearTimeout(over);
+          clearInterval(looks);
+        });
       }
 
       return { stream, node, limit, withinMs, ended, stop: () => this.#stop(stream) };
@@ -140,6 +154,7 @@ export class InspectionClient {
   #items(message: StreamItems): boolean {
     const listening = this.#streams.get(message.stream);
     if (listening === undefined) return false;
+    listening.unheard = 0;
     for (const item of message.items) if (listening.onItem(item as never, message.node) === false) return false;
 
     return true;

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import type { WebSocket } from 'ws';
 import { BloomClient } from './client.js';
 import { BloomConnectionError } from './errors.js';
@@ -175,6 +175,16 @@ describe('notifications', () => {
     await server.close();
     const silent = await clientOf(() => undefined);
     await expect(silent.notifications({ silenceMs: 100 }).next()).rejects.toThrow(BloomConnectionError);
+  });
+
+  test('that nobody asks for any more keep no process running once the server is gone', async () => {
+    const set = jest.spyOn(globalThis, 'setTimeout');
+    const client = await clientOf(subscribing((socket) => socket.send(created('a'))));
+    await client.notifications({ silenceMs: 12_345 }).next();
+    const silence = set.mock.calls.findIndex(([, ms]) => ms === 12_345);
+    const timer = set.mock.results[silence]?.value as NodeJS.Timeout;
+    set.mockRestore();
+    expect(timer.hasRef()).toBe(false);
   });
 
   test('of a newer server that are not known here are passed over', async () => {

@@ -65,6 +65,8 @@ async function* stream<T>(
     // What is not read is not heard either.
     if (!socket.isPaused) fail(new BloomConnectionError(`${url.href} has said nothing for ${silenceMs} ms`));
   }, silenceMs);
+  // The connection keeps a process running, not the wait for its end.
+  silence.unref();
   for (const sign of ['open', 'message', 'ping'] as const) socket.on(sign, () => silence.refresh());
   options.signal?.addEventListener('abort', abort, { once: true });
   socket.on('open', () => send({ case: 'authRequest', value: create(AuthRequestSchema, { token }) }));

@@ -2,7 +2,7 @@
 import { request as plain } from 'node:http';
 import { request as secure } from 'node:https';
 
-const setting = (name) => process.env[`JF_${name}`] || process.env[`FJ_${name}`];
+const setting = (name) => process.env[`JF_${name}`] || process.env[`FJ_${name}`] || undefined;
 const end = (well) => process.exit(well ? 0 : 1);
 
 const ip = setting('IP') ?? '127.0.0.1';
@@ -11,7 +11,8 @@ const options = {
   host: { '0.0.0.0': '127.0.0.1', '::': '::1' }[ip] ?? ip,
   port: setting('PORT') ?? 8080,
   path: '/health',
-  headers: { authorization: `Bearer ${setting('SERVER_API_TOKEN')}` },
+  // As UTF-8, one character for each byte: headers take nothing else.
+  headers: { authorization: Buffer.from(`Bearer ${setting('SERVER_API_TOKEN')}`).toString('latin1') },
   // The certificate is for the name that clients know.
   rejectUnauthorized: false,
 };

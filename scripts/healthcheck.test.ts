@@ -8,7 +8,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { root } from './setup.mjs';
 
 const node = createServer((request, response) => {
-  response.statusCode = request.url === '/health' && request.headers.authorization === 'Bearer right' ? 200 : 401;
+  const token = Buffer.from(request.headers.authorization ?? '', 'latin1').toString();
+  response.statusCode = request.url === '/health' && ['Bearer right', 'Bearer 42 €'].includes(token) ? 200 : 401;
   response.end();
 });
 beforeAll(async () => {
@@ -28,6 +29,8 @@ async function check(env: Record<string, string>): Promise<unknown> {
 test.each([
   [0, { JF_SERVER_API_TOKEN: 'right' }],
   [0, { FJ_SERVER_API_TOKEN: 'right', JF_IP: '0.0.0.0' }],
+  [0, { JF_SERVER_API_TOKEN: '42 €' }],
+  [0, { JF_SERVER_API_TOKEN: 'right', FJ_SSL_KEY_PATH: '' }],
   [1, { JF_SERVER_API_TOKEN: 'wrong' }],
   // A node that speaks TLS is asked so: this one does not.
   [1, { JF_SERVER_API_TOKEN: 'right', JF_SSL_KEY_PATH: 'key.pem' }],

@@ -13,6 +13,9 @@ const STORE = {
 /** Weight of the last second in the measured rate: a keyframe alone must not look like a rate. */
 const RATE_SMOOTHING = 0.25;
 
+/** Packets looked back from a slice. Parameter sets lead the picture: behind so many others a slice starts nothing. */
+const MAX_LOOK_BACK = 32;
+
 export interface InboundStreamOptions {
   variant: Variant;
   kind: TrackKind;
@@ -72,9 +75,10 @@ export class InboundStream {
     this.measuredBps += RATE_SMOOTHING * (bps - this.measuredBps);
   }
 
-  /** Packets of the same picture before this one are still waited for. */
+  /** Packets of the same picture before this one are still waited for, or it lies too deep in the picture to tell. */
   missesBefore(sequence: number, timestamp: number, nowMs: number): boolean {
-    for (let before = sequence - 1; !this.losses.isMissing(before); before--) {
+    const end = sequence - MAX_LOOK_BACK;
+    for (let before = sequence - 1; before >= end && !this.losses.isMissing(before); before--) {
       if (!this.store.find(before, nowMs)) return false;
       if (this.store.buffer.readUInt32BE(this.store.start + 4) !== timestamp) return false;
     }

@@ -3,6 +3,7 @@ import { RtcpWriter, TransportCcRecorder } from '@bloom/rtp';
 import { MemoryWorld, seededRandom } from '../testing/memory-port.js';
 import {
   audioSlot,
+  H264,
   inboundAudio,
   inboundSimulcast,
   inboundVideo,
@@ -66,6 +67,24 @@ describe('faults and garbage', () => {
     world.advance(20);
     viewer.sendControl(feedback());
     expect(estimation()).toBeDefined();
+  });
+
+  test('H.264 slices of one picture are not each searched for what is missing before them all', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101, codec: H264 })] });
+    const source = camera(0x101, { payloadType: 102 });
+    publisher.send(source.h264Frame()[0]!);
+    // Its parameter sets are lost.
+    const [, slice] = source.h264Frame({ key: true });
+    publisher.send(slice!);
+    const stream = world.room.transport('pub')!.inbound.tracks.get('cam')!.stream('h')!;
+    let looks = 0;
+    const isMissing = stream.losses.isMissing.bind(stream.losses);
+    stream.losses.isMissing = (sequence) => {
+      looks++;
+      return isMissing(sequence);
+    };
+    for (let i = 0; i < 500; i++) publisher.send(source.packet(Buffer.from([0x65, 0]), false));
+    expect(looks).toBeLessThan(500 * 40);
   });
 
   test('random packets and reports are refused without a throw', () => {

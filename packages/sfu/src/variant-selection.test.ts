@@ -202,3 +202,17 @@ describe('a muted track', () => {
     expect(wireReason(selection.reason)).toBe('other');
   });
 });
+
+test('a variant that turns out to take more goes on until its allocation says otherwise', () => {
+  const selection = flowing('h');
+  selection.setAllocation(550_000);
+  expect(selection.keyframe('m')).toBe(true);
+  selection.variantInactive('h');
+  selection.setBitrates({ ...BITRATES, m: 510_000 });
+  selection.variantActive('h');
+  expect(selection.wanted).toBe('m');
+  selection.setAllocation(561_000);
+  expect(selection.queued).toBeUndefined();
+  selection.setAllocation(550_000);
+  expect(selection.queued).toBe('l');
+});

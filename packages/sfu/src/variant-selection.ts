@@ -82,7 +82,11 @@ export class VariantSelection {
   }
 
   setBitrates(bitratesBps: Partial<PerVariant<number>>): void {
+    const { wanted } = this;
+    const fitted = wanted !== undefined && this.fits(wanted);
     this.bitrates = bitratesOf(bitratesBps);
+    // The allocation was made for what it took before: the next one says whether it may go on.
+    if (fitted) this.allocationBps = Math.max(this.allocationBps, this.bitrates[wanted] * FIT_MARGIN);
   }
 
   /** `Infinity` where nothing limits. */

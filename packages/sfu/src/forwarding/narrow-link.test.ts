@@ -111,6 +111,16 @@ describe('a client on a link of its own width', () => {
     expect(current()).toBe('h');
   });
 
+  test('wide: is not flooded with padding for a variant announced beyond all reason', () => {
+    const { play } = start(1_000_000_000, announced, { ...announced, h: 1e12 });
+    world.room.setTargetVariant('sub', 'cam', 'm');
+    play(5);
+    world.room.setTargetVariant('sub', 'cam', 'h');
+    play(30);
+    const { outbound } = world.room.stats().transports.find(({ peerId }) => peerId === 'sub')!;
+    expect(outbound[0]!.paddingPackets / 35).toBeLessThan(1_000);
+  });
+
   test('of 400 kbit/s: settles within 5 s on what fits, stays there for a minute, and is back within 15 s of a wider link', () => {
     const { play, link, current } = start(400_000);
     play(5);

@@ -13,6 +13,8 @@ const TICK_MS = 20;
  */
 const REACH_BPS = 8_000_000;
 const REACH_FACTOR = 2;
+/** Nor beyond this with padding, whatever a publisher announces: each probe of each viewer costs its packets. */
+const MAX_PADDING_BPS = 24_000_000;
 
 /** Fills what the media leave of a probe's rate with padding on the retransmission streams. */
 export class ProbeSender {
@@ -49,7 +51,7 @@ export class ProbeSender {
     // What should have gone out by the next tick.
     const due = (this.bps * (elapsedMs + TICK_MS)) / 8000;
     // A tick that comes late does not make up for it all at once.
-    const perTick = (Math.max(this.bps, REACH_BPS) * TICK_MS) / 8000;
+    const perTick = (Math.min(Math.max(this.bps, REACH_BPS), MAX_PADDING_BPS) * TICK_MS) / 8000;
     const until = Math.min(due, this.sentBytes + perTick);
     for (const slot of this.slots.values()) {
       while (this.sentBytes < until) if (slot.sendPadding(nowMs) === 0) break;

@@ -176,6 +176,18 @@ describe('transport-wide feedback', () => {
     expect(collect(recorder, 700)).toEqual([]);
   });
 
+  test('does not search a wide gap for each packet that comes too late', () => {
+    const recorder = new TransportCcRecorder({ senderSsrc: 1 });
+    const writer = new RtcpWriter();
+    recorder.record(1, 0);
+    recorder.record(4000, 0);
+    while (recorder.write(writer, 1, 100)) writer.reset();
+    const started = performance.now();
+    for (let i = 0; i < 100_000; i++) recorder.record(2 + (i % 1000), 2000);
+    expect(performance.now() - started).toBeLessThan(300);
+    expect(recorder.isDue(2000)).toBe(false);
+  });
+
   test('splits where two arrivals lie further apart than 8 seconds', () => {
     const recorder = new TransportCcRecorder({ senderSsrc: 1 });
     recorder.record(1, 1000);

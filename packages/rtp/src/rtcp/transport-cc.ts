@@ -126,6 +126,8 @@ export class TransportCcRecorder {
   #newest = -1;
   #lastSentAtMs = -1;
   #feedbackCount = 0;
+  /** What is missing up to here was overtaken too long ago. */
+  #tooLate = -1;
   /** Something has arrived since the last feedback. */
   #hasNews = false;
 
@@ -150,19 +152,24 @@ export class TransportCcRecorder {
     if (this.#arrivals[unwrapped % size]! >= 0) return;
     const arrival = Math.round((nowMs * 1000) / DELTA_US);
     if (unwrapped < this.#next) {
-      if ((arrival - this.#arrivalAfter(unwrapped)) * DELTA_US > LATE_MS * 1000) return;
+      if (unwrapped <= this.#tooLate) return;
+      const after = this.#arrivedAfter(unwrapped);
+      if ((arrival - this.#arrivals[after % size]!) * DELTA_US > LATE_MS * 1000) {
+        // So was all else that this one overtook: a sender of many late packets has each gap searched once.
+        this.#tooLate = after;
+        return;
+      }
       this.#next = unwrapped;
     }
     this.#arrivals[unwrapped % size] = arrival;
     this.#hasNews = true;
   }
 
-  /** Arrival of the first packet that overtook this one. */
-  #arrivalAfter(sequence: number): number {
-    const size = this.#arrivals.length;
+  /** The first packet that overtook this one. */
+  #arrivedAfter(sequence: number): number {
     let after = sequence + 1;
-    while (this.#arrivals[after % size]! < 0) after += 1;
-    return this.#arrivals[after % size]!;
+    while (this.#arrivals[after % this.#arrivals.length]! < 0) after += 1;
+    return after;
   }
 
   /** Whether it is time for a feedback and there is something to tell. */

@@ -104,6 +104,18 @@ describe('time', () => {
     expect(transport.pathState.remotePort).toBe(CLIENT[1]);
   });
 
+  test('a client that checks no more and goes on sending is there', () => {
+    core.receive(check(), ...CLIENT);
+    for (let second = 0; second < 40; second++) {
+      core.receive(Buffer.concat([Buffer.of(0x80, 201), Buffer.alloc(30)]), ...CLIENT);
+      pass(1);
+    }
+    expect(events.at(-1)).toBe('silent');
+    expect(transport.pathState.remotePort).toBe(CLIENT[1]);
+    pass(31);
+    expect(transport.pathState.remotePort).toBeUndefined();
+  });
+
   test('a client that never connects is silent 30 s after the answer', () => {
     pass(31);
     expect(events).toEqual(['silent']);

@@ -1,6 +1,6 @@
 import type { DtlsCertificate } from '../dtls/certificate.js';
 import { DtlsSession, type SrtpKeyMaterial } from '../dtls/dtls-session.js';
-import { type CheckOutcome, IceLiteAgent, type UfragRegistry } from '../ice/ice-lite-agent.js';
+import { type CheckOutcome, CONSENT_TIMEOUT_MS, IceLiteAgent, type UfragRegistry } from '../ice/ice-lite-agent.js';
 import type { Allocation } from '../relay/allocation.js';
 import type { RelayFront } from '../relay/relay-front.js';
 import type { RelayOwner } from '../relay/relay-users.js';
@@ -63,6 +63,9 @@ export class Transport implements PeerTransport, RelayOwner {
   /** Where DTLS came from last; used until a pair is nominated. */
   #dtlsPath: MediaPath | undefined;
   #waitingDtls = 0;
+  /** Packets from the client as of the last sweep, and when their number last rose. */
+  #receivedBefore = 0;
+  #receivedAtMs = 0;
   #usable = true;
   #closed = false;
 
@@ -218,11 +221,16 @@ export class Transport implements PeerTransport, RelayOwner {
 
   /** About once a second. */
   sweep(nowMs: number): void {
-    if (this.#ice.sweep(nowMs)) {
-      // RFC 7675 section 5.1: whoever has the address now has not asked for any of it.
-      this.#use(undefined);
-      this.#guard(() => this.#handlers.onSilent());
+    const { packetsReceived } = this.counters;
+    if (packetsReceived !== this.#receivedBefore) {
+      this.#receivedBefore = packetsReceived;
+      this.#receivedAtMs = nowMs;
     }
+    if (this.#ice.sweep(nowMs)) this.#guard(() => this.#handlers.onSilent());
+    // RFC 7675 section 5.1: whoever has the address now has not asked for any of it. Agents that keep their path open by
+    // indications alone are still there while reports come.
+    const silent = this.#ice.state === 'silent' && nowMs - this.#receivedAtMs >= CONSENT_TIMEOUT_MS;
+    if (silent && this.#path !== undefined) this.#use(undefined);
     for (const path of this.#direct.keys()) {
       if (path !== this.#ice.path && nowMs - path.checkedAtMs > DIRECT_PATH_LIFETIME_MS) this.#dropDirect(path);
     }

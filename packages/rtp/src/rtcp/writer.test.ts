@@ -197,6 +197,20 @@ describe('feedback', () => {
       expect([Number(remb.bitrate), remb.ssrcFeedbacks]).toEqual([read, [7, 8]]);
     }
   });
+
+  test.each([
+    [Number.POSITIVE_INFINITY, 0x3ffff * 2 ** 63],
+    [Number.MAX_VALUE, 0x3ffff * 2 ** 63],
+    [1e300, 0x3ffff * 2 ** 63],
+    [Number.NaN, 0],
+    [Number.NEGATIVE_INFINITY, 0],
+    [-1, 0],
+  ])('a REMB of %d bit/s is written as %d', (bps, written) => {
+    const bytes = Buffer.from(new RtcpWriter().remb(1, bps, [7]).bytes());
+    expect(open(bytes).readRembBps()).toBe(written);
+    const [packet] = RtcpPacketConverter.deSerialize(bytes) as [RtcpPayloadSpecificFeedback];
+    expect((packet.feedback as ReceiverEstimatedMaxBitrate).ssrcFeedbacks).toEqual([7]);
+  });
 });
 
 describe('the rest of a compound', () => {

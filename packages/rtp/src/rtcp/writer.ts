@@ -3,6 +3,10 @@ import { RtpError } from '../errors.js';
 import type { ReportBlock, SenderInfo } from './reader.js';
 import { PayloadFeedback, RtcpType, RtpFeedback } from './reader.js';
 
+/** 18 bits of mantissa and 6 of exponent, draft-alvestrand-rmcat-remb-03 section 2.2. */
+const MAX_REMB_MANTISSA = 2 ** 18 - 1;
+const MAX_REMB_BPS = MAX_REMB_MANTISSA * 2 ** 63;
+
 /**
  * Builds compound RTCP in a buffer of its own. Each method appends one packet; `bytes()` is the datagram so far, valid
  * until `reset`. Throws RtpError `NO_ROOM` when a packet does not fit: nothing of it has then been added.
@@ -124,13 +128,17 @@ export class RtcpWriter {
     return done;
   }
 
-  /** draft-alvestrand-rmcat-remb-03. */
+  /**
+   * draft-alvestrand-rmcat-remb-03. A bitrate that is no number or negative is written as 0; one that the format cannot
+   * hold, `Infinity` included, as the largest that it can.
+   */
   remb(senderSsrc: number, bitrateBps: number, ssrcs: readonly number[]): this {
     const at = this.#packet(PayloadFeedback.AFB, RtcpType.PSFB, 20 + ssrcs.length * 4);
     const { buffer } = this;
-    let mantissa = Math.max(0, Math.floor(bitrateBps));
+    // Halving Infinity never ends: clamp before the loop, which then runs at most 63 times.
+    let mantissa = bitrateBps > 0 ? Math.floor(Math.min(bitrateBps, MAX_REMB_BPS)) : 0;
     let exponent = 0;
-    while (mantissa > 0x3ffff) {
+    while (mantissa > MAX_REMB_MANTISSA) {
       mantissa = Math.floor(mantissa / 2);
       exponent += 1;
     }

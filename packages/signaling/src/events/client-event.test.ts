@@ -38,6 +38,19 @@ describe('media events of a client', () => {
     });
   });
 
+  test('a bitrate is at most 1 Gbit/s, however large the number', () => {
+    const offer = { ...OFFER, trackIdToTrackBitrates: { t: 1.7e308, u: { l: 1e9, m: 1e10, h: 2 } } };
+    expect(parseClientEvent(custom('sdpOffer', offer))).toMatchObject({
+      bitrates: new Map([
+        ['t', { h: 1e9 }],
+        ['u', { l: 1e9, m: 1e9, h: 2 }],
+      ]),
+    });
+    expect(
+      parseClientEvent(custom('trackVariantBitrates', { trackId: 't', variantBitrates: { h: 1.7e308 } })),
+    ).toMatchObject({ bitrates: { h: 1e9 } });
+  });
+
   test.each(['sdpOffer', 'trackIdToTrackMetadata', 'midToTrackId'])('an offer without %s is invalid', (key) => {
     expect(parseClientEvent(custom('sdpOffer', { ...OFFER, [key]: undefined })).type).toBe('invalid');
   });

@@ -5,6 +5,8 @@ import { isRecord, MAX_JSON_DEPTH, nestsDeeper } from './json.js';
 /** Longest text of one event, in UTF-16 code units. */
 export const MAX_EVENT_LENGTH = 1024 * 1024;
 const MAX_TRACK_ID_LENGTH = 1024;
+/** No camera sends more. Sums over tracks and variants stay finite and far below what REMB can hold. */
+const MAX_BITRATE_BPS = 1e9;
 
 export type Bitrates = Partial<Record<Variant, number>>;
 
@@ -136,14 +138,14 @@ function parseSdpOffer(fields: Record<string, unknown>): ClientEvent {
   };
 }
 
-/** A plain number is the variant `h`; other keys than l, m and h are dropped. */
+/** A plain number is the variant `h`; other keys than l, m and h are dropped. Bits per second, at most `MAX_BITRATE_BPS`. */
 function parseBitrates(value: unknown): Bitrates | undefined {
-  if (isBitrate(value)) return { h: value };
+  if (isBitrate(value)) return { h: Math.min(value, MAX_BITRATE_BPS) };
   if (!isRecord(value)) return undefined;
   const bitrates: Bitrates = {};
   for (const variant of ['l', 'm', 'h'] as const) {
     const bitrate = value[variant];
-    if (isBitrate(bitrate)) bitrates[variant] = bitrate;
+    if (isBitrate(bitrate)) bitrates[variant] = Math.min(bitrate, MAX_BITRATE_BPS);
   }
   return bitrates;
 }

@@ -2,6 +2,7 @@ import { LossTracker, PacketStore, ReceiveStatistics, SenderClock, SequenceUnwra
 import { KeyframeRequests } from '../keyframe-requests.js';
 import type { TrackKind, Variant } from '../media-engine.js';
 import { variantIndex } from '../variants.js';
+import { SmoothedRate } from './smoothed-rate.js';
 import type { TrackSubscriber } from './track-subscriber.js';
 
 const STORE = {
@@ -43,9 +44,7 @@ export class InboundStream {
   /** Media has arrived; until then this is only an expectation from the SDP. */
   started = false;
 
-  /** What it takes, bits per second, smoothed over some seconds. */
-  measuredBps = 0;
-  private measuredBytes = 0;
+  private readonly rate = new SmoothedRate(RATE_SMOOTHING);
 
   lastKeyframeTimestamp = -1;
   markers = 0;
@@ -67,12 +66,14 @@ export class InboundStream {
     this.clock = new SenderClock(options.clockRate);
   }
 
+  /** What it takes, bits per second, smoothed over some seconds. */
+  get measuredBps(): number {
+    return this.rate.bps;
+  }
+
   /** Called at a steady interval. */
   measure(intervalMs: number): void {
-    const { bytes } = this.statistics;
-    const bps = ((bytes - this.measuredBytes) * 8000) / intervalMs;
-    this.measuredBytes = bytes;
-    this.measuredBps += RATE_SMOOTHING * (bps - this.measuredBps);
+    this.rate.measure(this.statistics.bytes, intervalMs);
   }
 
   /** Packets of the same picture before this one are still waited for, or it lies too deep in the picture to tell. */

@@ -14,6 +14,7 @@ import type { MediaContext } from './context.js';
 import type { InboundStream } from './inbound-stream.js';
 import type { PublishedTrack } from './published-track.js';
 import type { SlotNumbering } from './slot-numbering.js';
+import { SmoothedRate } from './smoothed-rate.js';
 import type { TrackSubscriber } from './track-subscriber.js';
 import { SlotRepair } from './slot-repair.js';
 
@@ -23,6 +24,8 @@ const PROTECTED_MS = 500;
 const KEYFRAME_GRACE_MS = 50;
 /** However long the round trip, ms. */
 const KEYFRAME_GRACE_MAX_MS = 400;
+/** Weight of the last interval in the measured sending rate. */
+const RATE_SMOOTHING = 0.3;
 /** Longest mid that a one-byte header extension holds. */
 const MAX_MID = 16;
 
@@ -87,9 +90,7 @@ export class OutboundTrack implements TrackSubscriber {
   /** Number of the packet the last switch was made at. */
   private switchedAt = -1;
 
-  /** Sending rate for the allocation, bits per second, smoothed. */
-  sendingBps = 0;
-  private measuredBytes = 0;
+  private readonly rate = new SmoothedRate(RATE_SMOOTHING);
 
   constructor(
     private readonly context: MediaContext,
@@ -317,11 +318,14 @@ export class OutboundTrack implements TrackSubscriber {
     return true;
   }
 
+  /** Sending rate for the allocation, bits per second, smoothed. */
+  get sendingBps(): number {
+    return this.rate.bps;
+  }
+
   /** Measures the sending rate; called at a steady interval. */
   measure(intervalMs: number): void {
-    const bps = ((this.bytes - this.measuredBytes) * 8000) / intervalMs;
-    this.measuredBytes = this.bytes;
-    this.sendingBps += 0.3 * (bps - this.sendingBps);
+    this.rate.measure(this.bytes, intervalMs);
   }
 
   isNegotiable(nowMs: number): boolean {

@@ -19,7 +19,7 @@ export function openFailureName(failure: number): (typeof FAILURE_NAMES)[number]
 /** E flag and index behind an SRTCP packet, RFC 3711 section 3.4. */
 const RTCP_INDEX_BYTES = 4;
 const RTCP_HEADER = 8;
-/** A simulcast camera has six; each time it is published anew it has others, and an offer has up to 256 m-lines. */
+/** A simulcast camera has six, and each time it is published anew it has others: some 340 of them in one session. */
 const MAX_STREAMS = 2048;
 /** Streams whose keystream is kept, 10 KiB each: those that appeared last. The others are mostly over. */
 const MAX_KEYSTREAMS = 512;

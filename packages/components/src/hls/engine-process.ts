@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import { Watchdog } from '../watchdog.js';
 import type { FromEngine, ToEngine } from './engine/engine-protocol.js';
 
 export interface EngineProcessOptions {
@@ -12,18 +13,14 @@ export interface EngineProcessOptions {
 }
 
 const DEFAULT_HANG_MS = 10_000;
-/** Looks at the process in one period of `hangMs`. */
-const LOOKS = 5;
 const FINISH_MS = 3_000;
 const ERROR_TEXT_LIMIT = 2_000;
 
 /** The forked compositor of one component, and the only place that knows that it is a process. */
 export class EngineProcess {
   private readonly child: ChildProcess;
-  private readonly watchdog: NodeJS.Timeout;
+  private readonly watchdog: Watchdog;
   private readonly gone: Promise<void>;
-  /** Looks in a row that found no sign of life. */
-  private unheard = 0;
   private errorText = '';
   private ending = false;
 
@@ -40,13 +37,13 @@ export class EngineProcess {
       this.errorText = (this.errorText + text).slice(-ERROR_TEXT_LIMIT);
     });
     this.child.on('message', (message) => {
-      this.unheard = 0;
+      this.watchdog.heard();
       onMessage(message as FromEngine);
     });
     this.gone = new Promise((resolve) => {
       this.child.once('error', (error) => this.crashed(error.message));
       this.child.once('close', (code, signal) => {
-        clearInterval(this.watchdog);
+        this.watchdog.stop();
         this.crashed(
           `it ended with ${signal ?? `code ${code}`}${this.errorText === '' ? '' : `: ${this.errorText.trim()}`}`,
         );
@@ -54,12 +51,7 @@ export class EngineProcess {
       });
       this.child.once('error', () => resolve());
     });
-    // Looks are counted, not time: when this process was the one that stood still, a look finds what came meanwhile.
-    this.watchdog = setInterval(() => {
-      this.unheard += 1;
-      if (this.unheard > LOOKS) this.hung(hangMs);
-    }, hangMs / LOOKS);
-    this.watchdog.unref();
+    this.watchdog = new Watchdog(hangMs, () => this.hung(hangMs));
   }
 
   get pid(): number | undefined {

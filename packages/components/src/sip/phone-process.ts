@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { CallMedia, MediaAddresses, NegotiatedAudio, RtpStats } from '@bloom/sip';
+import { Watchdog } from '../watchdog.js';
 import { FrameBatch, framesOf } from './engine/frame-batch.js';
 import type { FromPhones, ToPhones } from './engine/phone-protocol.js';
 
@@ -19,8 +20,6 @@ export interface ChannelOptions extends MediaAddresses {
   onCrash(reason: string): void;
 }
 
-/** Looks at the process in one period of `hangMs`. */
-const LOOKS = 5;
 const END_MS = 1000;
 /** What is said within that time travels together. */
 const FLUSH_MS = 10;
@@ -34,13 +33,11 @@ const NOTHING = new Uint8Array(0);
 export class PhoneProcess {
   readonly #options: PhoneProcessOptions;
   readonly #child: ChildProcess;
-  readonly #watchdog: NodeJS.Timeout;
+  readonly #watchdog: Watchdog;
   readonly #channels = new Map<number, CallChannel>();
   readonly #batch = new FrameBatch();
   #flush: NodeJS.Timeout | undefined;
   #lastCall = 0;
-  /** Looks in a row that found no sign of life. */
-  #unheard = 0;
   #errorText = '';
   #gone = false;
 
@@ -62,14 +59,10 @@ export class PhoneProcess {
       const words = this.#errorText.trim();
       this.#over(`it ended with ${signal ?? `code ${code}`}${words === '' ? '' : `: ${words}`}`);
     });
-    // Looks are counted, not time: when this process was the one that stood still, a look finds what came meanwhile.
-    this.#watchdog = setInterval(() => {
-      this.#unheard += 1;
-      if (this.#unheard <= LOOKS) return;
+    this.#watchdog = new Watchdog(options.hangMs, () => {
       this.#over(`it has said nothing for ${options.hangMs} ms`);
       this.#child.kill('SIGKILL');
-    }, options.hangMs / LOOKS);
-    this.#watchdog.unref();
+    });
   }
 
   get processId(): number | undefined {
@@ -131,7 +124,7 @@ export class PhoneProcess {
   }
 
   #receive(message: FromPhones): void {
-    this.#unheard = 0;
+    this.#watchdog.heard();
     if (this.#gone) return;
     if (message.type === 'frames') {
       for (const { call, timestamp, data } of framesOf(message.bytes)) this.#channels.get(call)?.heard(timestamp, data);
@@ -142,7 +135,7 @@ export class PhoneProcess {
 
   #leave(): void {
     this.#gone = true;
-    clearInterval(this.#watchdog);
+    this.#watchdog.stop();
     clearTimeout(this.#flush);
     this.#options.onGone();
   }

@@ -2,20 +2,19 @@
  * The forked process of one HLS component: takes frames, makes parts. A fault of the native library ends this process and
  * nothing else. It ends by `process.exit`: the library does not survive an orderly end of the environment.
  */
+import { leaveSignalsToServer } from '../../server-signals.js';
 import { Compositor } from './compositor.js';
 import type { FromEngine, ToEngine } from './engine-protocol.js';
 import { loadNative } from './native.js';
 
 const ALIVE_MS = 1_000;
-/** A terminal or a service manager sends them to every process of the server, which ends this one in order. */
-const NOT_FOR_US = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 function send(message: FromEngine): void {
   process.send?.(message);
 }
 
 async function main(): Promise<void> {
-  for (const signal of NOT_FOR_US) process.on(signal, () => undefined);
+  leaveSignalsToServer();
   process.on('disconnect', () => process.exit(0));
   const early: ToEngine[] = [];
   let handle = (message: ToEngine): void => void early.push(message);

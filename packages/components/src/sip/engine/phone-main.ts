@@ -3,14 +3,13 @@
  * ends this process and nothing else.
  */
 import { MediaPort, systemRandomness } from '@bloom/sip';
+import { leaveSignalsToServer } from '../../server-signals.js';
 import { FrameBatch, framesOf } from './frame-batch.js';
 import { GridClock } from './grid-clock.js';
 import { PhoneBridge } from './phone-bridge.js';
 import type { FromPhones, ToPhones } from './phone-protocol.js';
 
 const ALIVE_MS = 1000;
-/** A terminal or a service manager sends them to every process of the server, which ends this one in order. */
-const NOT_FOR_US = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 interface OpenCall {
   bridge: PhoneBridge;
@@ -84,7 +83,7 @@ function receive(message: ToPhones): void {
   }
 }
 
-for (const signal of NOT_FOR_US) process.on(signal, () => {});
+leaveSignalsToServer();
 process.on('disconnect', () => process.exit(0));
 process.on('message', receive);
 setInterval(() => {

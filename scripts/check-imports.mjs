@@ -7,7 +7,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** The layers of docs/reference/architecture.md from the bottom up; a package may import from earlier lines only. */
 const layers = [
-  ['config', 'log', 'metrics', 'protocol', 'server-sdk'],
+  ['time', 'config', 'log', 'metrics', 'protocol', 'server-sdk'],
   ['etf', 'port-mapper', 'sip'],
   ['distribution'],
   ['actors', 'discovery'],
@@ -29,6 +29,10 @@ function* sources(folder) {
   }
 }
 
+/** Tests and what they share. Neither is built, so nothing else may import them. */
+const isForTests = (file) =>
+  /\.test\.tsx?$|\.fixture\.(ts|js)$|[/\\]testing([/\\]|\.(ts|js)$)|-suite\.(ts|js)$/.test(file);
+
 function check(kind, name) {
   const folder = join(root, kind, name);
   let files;
@@ -49,16 +53,20 @@ function check(kind, name) {
   for (const file of files) {
     const text = readFileSync(file, 'utf8');
     const where = relative(root, file);
+    const forTests = isForTests(file);
     for (const [, from] of text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)) {
       if (from.startsWith('.')) {
         const target = resolve(dirname(file), from);
+        if (!forTests && isForTests(target)) problems.push(`${where}: '${from}' is test support`);
         if (!target.startsWith(join(folder, 'src') + sep) && !target.startsWith(join(folder, 'wasm') + sep))
           problems.push(`${where}: '${from}' leaves the package`);
         continue;
       }
       if (!from.startsWith('@bloom/')) continue;
       const [, target, ...rest] = from.split('/');
-      if (rest.length > 0) problems.push(`${where}: '${from}' goes past the index of @bloom/${target}`);
+      if (rest[0] === 'testing' && !forTests) problems.push(`${where}: '${from}' is test support`);
+      if (rest.length > 0 && rest.join('/') !== 'testing')
+        problems.push(`${where}: '${from}' goes past the index of @bloom/${target}`);
       const targetLevel = layerOf.get(target);
       if (targetLevel === undefined) problems.push(`${where}: '${from}' is no package of a layer`);
       else if (level !== undefined && targetLevel >= level && target !== name)

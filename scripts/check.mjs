@@ -10,6 +10,7 @@ install();
 const bin = (...path) => join(root, 'node_modules', ...path);
 const steps = [
   ['types', [bin('typescript', 'bin', 'tsc'), '-b']],
+  ['types of the tests', [bin('typescript', 'bin', 'tsc'), '-p', join(root, 'tsconfig.tests.json')]],
   ['lint', [bin('oxlint', 'bin', 'oxlint'), '--deny-warnings']],
   ['imports', [join(root, 'scripts', 'check-imports.mjs')]],
   ['format', [bin('@biomejs', 'biome', 'bin', 'biome'), 'format', '--diagnostic-level=error']],

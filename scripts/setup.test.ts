@@ -18,7 +18,7 @@ test('an image is built of what .dockerignore lets through', () => {
     for (const path of projects(root)) {
       if (!ignored.includes(path.split('/')[0] ?? path)) mkdirSync(join(context, path), { recursive: true });
     }
-    expect(projects(context)).toEqual(projects(root).filter((path) => path !== 'bench'));
+    expect(projects(context)).toEqual(projects(root).filter((path: string) => path !== 'bench'));
   } finally {
     rmSync(context, { recursive: true, force: true });
   }

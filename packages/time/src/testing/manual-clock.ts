@@ -1,0 +1,72 @@
+import type { Clock } from '../clock.js';
+
+interface Pending {
+  readonly at: number;
+  readonly run: () => void;
+}
+
+/** A clock that stands still until a test advances it. `now()` starts at 0. */
+export class ManualClock implements Clock {
+  #now = 0;
+  #wallOffset: number;
+  /** In the order in which they were set, which breaks ties. */
+  readonly #pending = new Set<Pending>();
+
+  constructor(wallMs = Date.UTC(2026, 0, 1)) {
+    this.#wallOffset = wallMs;
+  }
+
+  /** Timers that have not run yet: zero once everything under test has ended. */
+  get pending(): number {
+    return this.#pending.size;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  wall(): number {
+    return this.#wallOffset + this.#now;
+  }
+
+  setTimeout(run: () => void, ms: number): unknown {
+    const timer: Pending = { at: this.#now + Math.max(0, ms), run };
+    this.#pending.add(timer);
+    return timer;
+  }
+
+  clearTimeout(handle: unknown): void {
+    this.#pending.delete(handle as Pending);
+  }
+
+  /** Moves the wall clock only, as setting the machine's time does. */
+  jump(ms: number): void {
+    this.#wallOffset += ms;
+  }
+
+  /** Lets `ms` milliseconds pass. Runs the timers that fall due in order, including those set meanwhile. */
+  advance(ms: number): void {
+    const end = this.#now + ms;
+    while (this.#runNext(end));
+    this.#now = end;
+  }
+
+  /** The same, awaiting `settle` after each timer and at the end; an actor system's `idle`, for example. */
+  async advanceAsync(ms: number, settle: () => Promise<void> = async () => {}): Promise<void> {
+    const end = this.#now + ms;
+    while (this.#runNext(end)) await settle();
+    this.#now = end;
+    await settle();
+  }
+
+  #runNext(end: number): boolean {
+    let next: Pending | undefined;
+    for (const timer of this.#pending) if (timer.at <= end && (next === undefined || timer.at < next.at)) next = timer;
+    if (next === undefined) return false;
+
+    this.#pending.delete(next);
+    this.#now = next.at;
+    next.run();
+    return true;
+  }
+}

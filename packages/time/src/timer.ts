@@ -1,0 +1,38 @@
+import { systemClock, type Clock } from './clock.js';
+
+/** A timer that runs at most once at a time: starting it again cancels the earlier run. */
+export class Timer {
+  readonly #clock: Clock;
+  #handle: unknown;
+
+  constructor(clock: Clock = systemClock) {
+    this.#clock = clock;
+  }
+
+  get running(): boolean {
+    return this.#handle !== undefined;
+  }
+
+  /** Calls `run` once after `ms` milliseconds. */
+  start(ms: number, run: () => void): void {
+    this.stop();
+    this.#handle = this.#clock.setTimeout(() => {
+      this.#handle = undefined;
+      run();
+    }, ms);
+  }
+
+  /** Calls `run` every `ms` milliseconds until the timer is stopped or started again. */
+  repeat(ms: number, run: () => void): void {
+    this.start(ms, () => {
+      this.repeat(ms, run);
+      run();
+    });
+  }
+
+  stop(): void {
+    if (this.#handle === undefined) return;
+    this.#clock.clearTimeout(this.#handle);
+    this.#handle = undefined;
+  }
+}

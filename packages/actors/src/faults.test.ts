@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog, type Log } from '@bloom/log';
-import { counter, deferred, type CounterProtocol, type CounterState, type Life } from './counter.fixture.js';
+import { counter, deferred, type CounterProtocol, type CounterState, type Life } from './testing/counter.js';
 import { createActorSystem, ManualClock, type ActorSystem, type Behaviour, type Down } from './index.js';
 
 let clock: ManualClock;

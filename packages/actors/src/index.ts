@@ -32,7 +32,7 @@ export {
 } from './errors.js';
 export type { MessageOf, Protocol, ReplyOf } from './protocol.js';
 export { isActorRef, sameActor, type ActorRef, type AnyRef } from './ref.js';
-export { BUCKET_BOUNDS_MS } from './durations.js';
+export { BUCKET_BOUNDS_MS } from './observation/durations.js';
 export type {
   ActorDetails,
   ActorInfo,
@@ -45,8 +45,8 @@ export type {
   TraceEvent,
   TraceOptions,
   WaitingMessage,
-} from './inspection.js';
-export { newRequestId, RequestLog } from './request.js';
+} from './observation/inspection.js';
+export { newRequestId, RequestLog } from './observation/request.js';
 export {
   createActorSystem,
   type ActorSystem,

@@ -1,11 +1,11 @@
 import type { Log } from '@bloom/log';
 import type { Behaviour, Down, SpawnOptions } from './behaviour.js';
-import { Cell } from './cell.js';
-import type { AnyBehaviour, AnyOptions, CellHost } from './cell-host.js';
+import { Cell } from './cell/cell.js';
+import type { AnyBehaviour, AnyOptions, CellHost } from './cell/cell-host.js';
 import { systemClock, type Clock } from './clock.js';
-import { OUTSIDE, type Message } from './envelope.js';
+import { OUTSIDE, type Message } from './cell/envelope.js';
 import { CallTimeout, Killed, NameTaken, NoConnection, NoProcess, SystemStopped } from './errors.js';
-import { detailsOf, infoOf, inspectedOf, messagesOf } from './info.js';
+import { detailsOf, infoOf, inspectedOf, messagesOf } from './observation/info.js';
 import type {
   ActorDetails,
   ActorInfo,
@@ -16,12 +16,12 @@ import type {
   TraceEvent,
   TraceOptions,
   WaitingMessage,
-} from './inspection.js';
-import { NactHost } from './nact-host.js';
-import { Observer } from './observer.js';
+} from './observation/inspection.js';
+import { NactHost } from './cell/nact-host.js';
+import { Observer } from './observation/observer.js';
 import type { MessageOf, Protocol, ReplyOf } from './protocol.js';
 import { LocalRef, pathSegment, RemoteRef, type ActorRef, type AnyRef } from './ref.js';
-import { Suspensions } from './suspensions.js';
+import { Suspensions } from './observation/suspensions.js';
 
 const DEFAULT_CALL_TIMEOUT_MS = 5_000;
 

@@ -3,9 +3,9 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { atom, tuple } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer, Registration } from '@bloom/port-mapper';
-import { freePort, startMapper, until } from './erlang.fixture.js';
+import { freePort, startMapper, until } from './testing/erlang.js';
 import { DistributionNode } from './index.js';
-import { TestNode } from './processes.fixture.js';
+import { TestNode } from './testing/test-node.js';
 
 const cleanUps: (() => Promise<unknown>)[] = [];
 

@@ -1,8 +1,8 @@
 /** Erlang distribution: nodes, links between them, and who is a member. */
 export { type Clock, systemClock } from './clock.js';
-export type { ClusterEvents } from './cluster-events.js';
-export { MAX_CUT_MS } from './cuts.js';
-export type { SpawnRequest, Target } from './control.js';
+export type { ClusterEvents } from './membership/cluster-events.js';
+export { MAX_CUT_MS } from './membership/cuts.js';
+export type { SpawnRequest, Target } from './link/control.js';
 export {
   BadNodeName,
   CannotListen,
@@ -17,13 +17,12 @@ export {
   NodeUnreachable,
   NotConnected,
 } from './errors.js';
-export { missingFlags, ownFlags } from './flags.js';
-export { aliasOf, asGenCall, type GenCall } from './gen-call.js';
-export { type Identity, Initiator, type Step } from './handshake.js';
-export type { CloseReason, LinkCounters, SendKind, SendResult } from './link.js';
-export type { ClusterEvent, LinkFailure, LinkState } from './link-state.js';
-export type { ListenAddress } from './listener.js';
-export type { PeerKind } from './mesh.js';
+export { missingFlags, ownFlags } from './handshake/flags.js';
+export { aliasOf, asGenCall, type GenCall } from './link/gen-call.js';
+export { type Identity, Initiator, type Step } from './handshake/handshake.js';
+export type { CloseReason, LinkCounters, SendKind, SendResult } from './link/link.js';
+export type { ClusterEvent, LinkFailure, LinkState, NodeKind } from './membership/link-state.js';
+export type { ListenAddress } from './handshake/listener.js';
 export {
   checkKind,
   isLong,
@@ -33,16 +32,16 @@ export {
   type NodeName,
   parseNodeName,
   parseOwnName,
-} from './names.js';
+} from './handshake/names.js';
 export { DistributionNode } from './node.js';
 export type {
   NodeCounters,
   NodeDown,
-  NodeKind,
+  NodeFilter,
   NodeLimits,
   NodeListener,
   NodeOptions,
   NodeUp,
 } from './node-options.js';
 export { noProcesses, type ProcessTable, type SpawnAnswer } from './processes.js';
-export type { Watched } from './signals.js';
+export type { Watched } from './link/signals.js';

@@ -1,11 +1,11 @@
 import type { Log } from '@bloom/log';
 import type { Clock } from './clock.js';
 import type { HandshakeFailure } from './errors.js';
-import { MAX_FRAME_BYTES } from './frames.js';
-import type { CloseReason, LinkLimits } from './link.js';
-import type { ListenAddress } from './listener.js';
-import type { PeerKind } from './mesh.js';
-import type { NameMode } from './names.js';
+import { MAX_FRAME_BYTES } from './link/frames.js';
+import type { CloseReason, LinkLimits } from './link/link.js';
+import type { ListenAddress } from './handshake/listener.js';
+import type { NodeKind } from './membership/link-state.js';
+import type { NameMode } from './handshake/names.js';
 import type { ProcessTable } from './processes.js';
 
 export interface NodeOptions {
@@ -64,13 +64,13 @@ export const DEFAULT_LIMITS: NodeLimits = {
 
 export interface NodeUp {
   readonly node: string;
-  readonly kind: PeerKind;
+  readonly kind: NodeKind;
   readonly creation: number;
 }
 
 export interface NodeDown {
   readonly node: string;
-  readonly kind: PeerKind;
+  readonly kind: NodeKind;
   readonly reason: CloseReason;
 }
 
@@ -80,7 +80,7 @@ export interface NodeListener {
   nodedown?(event: NodeDown): void;
 }
 
-export type NodeKind = 'visible' | 'hidden' | 'connected' | 'members';
+export type NodeFilter = 'visible' | 'hidden' | 'connected' | 'members';
 
 export interface NodeCounters {
   /** Handshakes that failed on our side, by reason. */

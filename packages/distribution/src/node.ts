@@ -3,37 +3,37 @@ import type { Socket } from 'node:net';
 import { atom, type Pid, type Ref, type Term, tuple } from '@bloom/etf';
 import { Registration } from '@bloom/port-mapper';
 import { type Clock, OncePerMinute, systemClock, TurnFlush } from './clock.js';
-import { ClusterEvents } from './cluster-events.js';
-import { type Connection, Connections } from './connections.js';
-import { Connector } from './connector.js';
-import { type Control, type SpawnRequest, write } from './control.js';
-import { Cuts } from './cuts.js';
-import { resolveHost } from './dialer.js';
+import { ClusterEvents } from './membership/cluster-events.js';
+import { type Connection, Connections } from './link/connections.js';
+import { Connector } from './handshake/connector.js';
+import { type Control, type SpawnRequest, write } from './link/control.js';
+import { Cuts } from './membership/cuts.js';
+import { resolveHost } from './handshake/dialer.js';
 import { DistributionError, type HandshakeFailure, LinkCut, NodeStopped, NotConnected } from './errors.js';
 import { Faults } from './faults.js';
-import { FLAG, hasOwnFlags, ownFlags } from './flags.js';
-import { aliasOf, type GenCall } from './gen-call.js';
-import type { Identity, Secrets } from './handshake.js';
+import { FLAG, hasOwnFlags, ownFlags } from './handshake/flags.js';
+import { aliasOf, type GenCall } from './link/gen-call.js';
+import type { Identity, Secrets } from './handshake/handshake.js';
 import { Identifiers } from './identifiers.js';
-import type { CloseReason, LinkCounters, SendKind, SendResult } from './link.js';
-import type { LinkState } from './link-state.js';
-import { Listener, warnOfOpenDoor } from './listener.js';
-import { Membership } from './membership.js';
-import { MESH_NAME, type PeerKind } from './mesh.js';
-import { checkKind, isLong, isNodeName, type NodeName, parseNodeName, parseOwnName } from './names.js';
+import type { CloseReason, LinkCounters, SendKind, SendResult } from './link/link.js';
+import type { LinkState, NodeKind } from './membership/link-state.js';
+import { Listener, warnOfOpenDoor } from './handshake/listener.js';
+import { Membership } from './membership/membership.js';
+import { MESH_NAME } from './membership/mesh.js';
+import { checkKind, isLong, isNodeName, type NodeName, parseNodeName, parseOwnName } from './handshake/names.js';
 import {
   DEFAULT_LIMITS,
   type NodeCounters,
-  type NodeKind,
+  type NodeFilter,
   type NodeLimits,
   type NodeListener,
   type NodeOptions,
 } from './node-options.js';
 import { noProcesses } from './processes.js';
-import { Pings } from './pings.js';
-import { type Watched, wireTarget } from './signals.js';
+import { Pings } from './membership/pings.js';
+import { type Watched, wireTarget } from './link/signals.js';
 import { SystemTable } from './system-process.js';
-import { Ticker } from './ticker.js';
+import { Ticker } from './link/ticker.js';
 
 /** A node of the distribution: listens, dials, and carries messages between processes here and on other nodes. */
 export class DistributionNode {
@@ -228,7 +228,7 @@ export class DistributionNode {
 
   // --- who is there
 
-  nodes(kind: NodeKind = 'members'): string[] {
+  nodes(kind: NodeFilter = 'members'): string[] {
     if (kind === 'members') return this.membership.members();
     return Array.from(this.connections.all(), ({ link }) => link.peer)
       .filter(({ flags }) => kind === 'connected' || ((flags & FLAG.published) !== 0n) === (kind === 'visible'))
@@ -236,7 +236,7 @@ export class DistributionNode {
   }
 
   /** What a connected node is; undefined: not connected, or not known yet. */
-  kindOf(node: string): PeerKind | undefined {
+  kindOf(node: string): NodeKind | undefined {
     return this.membership.kindOf(node);
   }
 

@@ -9,8 +9,8 @@ import {
   startMapper,
   type TestMapper,
   until,
-} from './erlang.fixture.js';
-import { TestNode } from './processes.fixture.js';
+} from './testing/erlang.js';
+import { TestNode } from './testing/test-node.js';
 
 const NIGHTLY = process.env['BLOOM_NIGHTLY'] !== undefined;
 const TS = "'tsn@127.0.0.1'";

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Atom, atom, Float, type Pid, sameTerm, type Term, tuple } from '@bloom/etf';
-import { Erlang, hasErlang, startMapper, type TestMapper, until } from './erlang.fixture.js';
-import { TestNode } from './processes.fixture.js';
+import { Erlang, hasErlang, startMapper, type TestMapper, until } from './testing/erlang.js';
+import { TestNode } from './testing/test-node.js';
 
 const NIGHTLY = process.env['BLOOM_NIGHTLY'] !== undefined;
 const X = 'x@127.0.0.1';

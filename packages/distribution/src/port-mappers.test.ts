@@ -5,11 +5,11 @@ import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { atom, tuple } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
-import { COOKIE, Erlang, freePort, hasErlang, run, startMapper, until } from './erlang.fixture.js';
-import { TestNode } from './processes.fixture.js';
+import { COOKIE, Erlang, freePort, hasErlang, run, startMapper, until } from './testing/erlang.js';
+import { TestNode } from './testing/test-node.js';
 
 const root = join(import.meta.dirname, '../../..');
-const program = join(root, 'packages/distribution/dist/tsn-main.fixture.js');
+const program = join(root, 'packages/distribution/dist/testing/node-main.js');
 const TSN = 'tsn@127.0.0.1';
 
 const cleanUps: (() => unknown)[] = [];

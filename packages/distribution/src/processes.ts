@@ -1,5 +1,5 @@
 import type { Atom, Pid, Ref, Term } from '@bloom/etf';
-import type { SpawnRequest } from './control.js';
+import type { SpawnRequest } from './link/control.js';
 
 /** A process by pid, or by registered name. */
 export type Target = Pid | string;

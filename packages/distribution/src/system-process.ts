@@ -1,7 +1,7 @@
 import { type Atom, atom, isAtom, Pid, Ref, type Term, Tuple, tuple } from '@bloom/etf';
-import type { SpawnRequest, Target } from './control.js';
-import { asGenCall, type GenCall } from './gen-call.js';
-import { MESH_NAME } from './mesh.js';
+import type { SpawnRequest, Target } from './link/control.js';
+import { asGenCall, type GenCall } from './link/gen-call.js';
+import { MESH_NAME } from './membership/mesh.js';
 import type { ProcessTable, SpawnAnswer } from './processes.js';
 
 const NET_KERNEL = 'net_kernel';

@@ -13,8 +13,8 @@ import {
   type Down,
   type TermMessage,
 } from '../index.js';
-import { COOKIE, startMapper, startNode, until, type TestMapper, type TestNode } from './nodes.fixture.js';
-import { Erlang, hasErlang, hasErlCall, run } from './erlang.fixture.js';
+import { COOKIE, startMapper, startNode, until, type TestMapper, type TestNode } from '../testing/nodes.js';
+import { Erlang, hasErlang, hasErlCall, run } from '../testing/erlang.js';
 
 type CalcProtocol = {
   sum: (message: { of: number[] }) => number;

@@ -10,8 +10,8 @@ import {
   type Watched,
 } from '@bloom/distribution';
 import type { Log } from '@bloom/log';
-import type { Cell } from '../cell.js';
-import { TermEnvelope, type Message, type Reply } from '../envelope.js';
+import type { Cell } from '../cell/cell.js';
+import { TermEnvelope, type Message, type Reply } from '../cell/envelope.js';
 import { ActorError, CallCrashed, Exit, MailboxFull } from '../errors.js';
 import type { LocalActorSystem } from '../system.js';
 import type { RemoteCounters } from './counters.js';

@@ -2,7 +2,7 @@ import { FrameTooBig, type DistributionNode, type SendKind } from '@bloom/distri
 import { Atom, atom, EtfError, ImproperList, isAtom, type Pid, type Ref, type Term, Tuple, tuple } from '@bloom/etf';
 import type { Log } from '@bloom/log';
 import type { Down } from '../behaviour.js';
-import { OUTSIDE, type Message } from '../envelope.js';
+import { OUTSIDE, type Message } from '../cell/envelope.js';
 import {
   CallCrashed,
   CallTimeout,

@@ -21,7 +21,7 @@ import {
   type Down,
   type RemoteFault,
 } from '../index.js';
-import { cut, startMapper, startNode, until, type TestMapper, type TestNode } from './nodes.fixture.js';
+import { cut, startMapper, startNode, until, type TestMapper, type TestNode } from '../testing/nodes.js';
 
 type EchoProtocol = {
   echo: (message: { value: unknown }) => unknown;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ActorRef } from '../index.js';
-import { puppet, type PuppetProtocol } from '../puppet.fixture.js';
-import { Erlang, hasErlang } from './erlang.fixture.js';
-import { startMapper, startNode, until, type TestMapper, type TestNode } from './nodes.fixture.js';
+import { puppet, type PuppetProtocol } from '../testing/puppet.js';
+import { Erlang, hasErlang } from '../testing/erlang.js';
+import { startMapper, startNode, until, type TestMapper, type TestNode } from '../testing/nodes.js';
 import { takeRequestId, withRequestId } from './request-field.js';
 
 describe('the id of a request across nodes', () => {

@@ -1,6 +1,6 @@
 import type { Term } from '@bloom/etf';
-import type { Message } from '../envelope.js';
-import { MAX_REQUEST_ID } from '../request.js';
+import type { Message } from '../cell/envelope.js';
+import { MAX_REQUEST_ID } from '../observation/request.js';
 
 /**
  * The id of a request travels as one more field of the message. A node that does not know it hands it to the actor as a

@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto';
+import type { Log, LogFields } from '@bloom/log';
+import type { Clock } from '../clock.js';
+import type { Hop } from './inspection.js';
+
+/** Longest request id; a longer one of another node is ignored. */
+export const MAX_REQUEST_ID = 200;
+
+/** The fine clock of an actor system beside its calendar. */
+export class FineClock {
+  /** Milliseconds with fractions; from where does not matter. */
+  readonly now: () => number;
+  readonly #clock: Clock;
+  #offset: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.now = clock.fine === undefined ? () => clock.now() : () => (clock.fine as () => number)();
+    this.#offset = clock.now() - this.now();
+  }
+
+  /** A reading of this clock as milliseconds since the epoch, in step with `Clock.now` even when that was set. */
+  atEpoch(reading: number): number {
+    const offset = this.#clock.now() - this.now();
+    if (Math.abs(offset - this.#offset) > 2) this.#offset = offset;
+
+    return reading + this.#offset;
+  }
+}
+
+/** The last hops of requests, bounded. */
+export class HopRing {
+  readonly #ring: (Hop | undefined)[] = [];
+  #next = 0;
+
+  constructor(readonly capacity: number) {}
+
+  push(hop: Hop): void {
+    this.#ring[this.#next % this.capacity] = hop;
+    this.#next++;
+  }
+
+  /** Those of one request, oldest first. */
+  of(requestId: string): Hop[] {
+    const hops: Hop[] = [];
+    for (let i = Math.max(0, this.#next - this.capacity); i < this.#next; i++) {
+      const hop = this.#ring[i % this.capacity];
+      if (hop?.requestId === requestId) hops.push(hop);
+    }
+
+    return hops.toSorted((a, b) => a.at - b.at);
+  }
+}
+
+/** A log whose lines carry the id of the request that is being handled, if any. */
+export class RequestLog implements Log {
+  readonly #inner: Log;
+  readonly #request: () => string | undefined;
+
+  constructor(inner: Log, request: () => string | undefined) {
+    this.#inner = inner;
+    this.#request = request;
+  }
+
+  debug(event: string, fields?: LogFields): void {
+    this.#inner.debug(event, this.#with(fields));
+  }
+
+  info(event: string, fields?: LogFields): void {
+    this.#inner.info(event, this.#with(fields));
+  }
+
+  warn(event: string, fields?: LogFields): void {
+    this.#inner.warn(event, this.#with(fields));
+  }
+
+  error(event: string, fields?: LogFields): void {
+    this.#inner.error(event, this.#with(fields));
+  }
+
+  child(fields: LogFields): Log {
+    return new RequestLog(this.#inner.child(fields), this.#request);
+  }
+
+  #with(fields: LogFields | undefined): LogFields | undefined {
+    const requestId = this.#request();
+
+    return requestId === undefined ? fields : { requestId, ...fields };
+  }
+}
+
+let made = 0;
+const salt = randomBytes(9).toString('base64url');
+
+/** An id for what nobody has given one: unique in the life of the process, and hardly found in another. */
+export function newRequestId(): string {
+  made++;
+
+  return `${salt}-${made.toString(36).padStart(8, '0')}`;
+}

@@ -1,0 +1,34 @@
+import type { Clock } from '../clock.js';
+import type { AnyRef } from '../ref.js';
+
+/** When suspended actors go on by themselves. */
+export class Suspensions {
+  readonly #clock: Clock;
+  readonly #ends = new Map<string, { until: number; timer: unknown }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Replaces an earlier end of the same actor; without `forMs` there is none. */
+  set(ref: AnyRef, forMs: number | undefined, resume: () => void): void {
+    this.clear(ref);
+    if (forMs === undefined) return;
+    const timer = this.#clock.setTimeout(() => {
+      this.#ends.delete(ref.key);
+      resume();
+    }, forMs);
+    this.#ends.set(ref.key, { until: this.#clock.now() + forMs, timer });
+  }
+
+  clear(ref: AnyRef): void {
+    const end = this.#ends.get(ref.key);
+    if (end === undefined) return;
+    this.#clock.clearTimeout(end.timer);
+    this.#ends.delete(ref.key);
+  }
+
+  until(ref: AnyRef): number | null {
+    return this.#ends.get(ref.key)?.until ?? null;
+  }
+}

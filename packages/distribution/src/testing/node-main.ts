@@ -1,0 +1,11 @@
+// The fixture node as a process of its own, to be killed and frozen: node dist/testing/node-main.js NAME MAPPER_PORT TICK_MS
+import { TestNode } from './test-node.js';
+
+const [name, mapperPort, tickMs] = process.argv.slice(2);
+try {
+  await TestNode.start(name as string, Number(mapperPort), { tickTimeMs: Number(tickMs) });
+  process.stdout.write('ready\n');
+} catch (error) {
+  process.stdout.write(`${(error as Error).message}\n`);
+  process.exitCode = 1;
+}

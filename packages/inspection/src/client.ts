@@ -1,18 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { ActorError, type ActorRef, type ActorSystem, type Behaviour, type RemoteActors } from '@bloom/actors';
 import { InspectionError } from './errors.js';
-import type { AnswerOf, ItemOf, RequestFields, StreamFields } from './protocol/types.js';
+import type { AnswerOf, ItemOf, RequestFields, RequestKind, StreamFields, StreamKind } from './protocol/types.js';
 import {
   INSPECTION_ACTOR,
   PROTOCOL_VERSION,
   type Asking,
   type InspectionProtocol,
   type Reply,
-  type RequestKind,
   type SinkProtocol,
   type StreamEnded,
   type StreamItems,
-  type StreamKind,
   type StreamOpened,
 } from './protocol/wire.js';
 

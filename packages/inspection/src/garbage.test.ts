@@ -3,15 +3,10 @@ import type { ActorRef } from '@bloom/actors';
 import { atom, Pid, Ref, tuple, type Term } from '@bloom/etf';
 import type { PortMapperServer } from '@bloom/port-mapper';
 import fc from 'fast-check';
-import {
-  ERROR_CODES,
-  REQUEST_KINDS,
-  STREAM_KINDS,
-  type InspectionProtocol,
-  type Reply,
-  type SinkRef,
-} from './index.js';
-import { startMapper, startMember, startTool, type Member, type Tool } from './testing/nodes.fixture.js';
+import { ERROR_CODES, loadSchemas, type InspectionProtocol, type Reply, type SinkRef } from './index.js';
+import { startMapper, startMember, startTool, type Member, type Tool } from './testing/nodes.js';
+
+const { requests, streams } = await loadSchemas();
 
 describe('whatever is asked', () => {
   let mapper: PortMapperServer;
@@ -41,7 +36,7 @@ describe('whatever is asked', () => {
     expect(error.message.length).toBeGreaterThan(5);
     return false;
   };
-  const kinds = fc.oneof(fc.constantFrom<string>(...REQUEST_KINDS, ...STREAM_KINDS), fc.string());
+  const kinds = fc.oneof(fc.constantFrom<string>(...Object.keys(requests), ...Object.keys(streams)), fc.string());
   const fieldNames = ['id', 'room', 'peer', 'component', 'match', 'limit', 'sampleMs', 'forMs', 'to', 'path', 'depth'];
   const scalars = fc.oneof(
     fc.string(),

@@ -1,11 +1,11 @@
-/** What tools may ask a running node: the wire, a client, and (loaded when it is started) the answering side. */
-import type { Inspection } from './answering/start.js';
+/** Questions of tools to a running node: protocol, client and, loaded on demand, the answering side. */
+import type { Inspection } from './inspection.js';
 import type { InspectionMode } from './protocol/wire.js';
 import type { InspectionParts } from './parts.js';
 
 export * from './protocol/wire.js';
-export { matcher } from './answering/pattern.js';
-export { part } from './answering/redact.js';
+export { matcher } from './inspector/pattern.js';
+export { part } from './inspector/redact.js';
 export { InspectionError } from './errors.js';
 export {
   InspectionClient,
@@ -20,18 +20,20 @@ export type {
   ParsedRequest,
   ParsedStream,
   RequestFields,
+  RequestKind,
   StreamFields,
+  StreamKind,
 } from './protocol/types.js';
 
-export type { Inspection } from './answering/start.js';
+export type { Inspection } from './inspection.js';
 export type { InspectionParts } from './parts.js';
 
-/** The answering side of a node. Loaded when it is wanted: a tool starts faster without. */
+/** Starts the answering side of a node. Loaded on demand, so that a tool starts faster. */
 export async function startInspection(parts: InspectionParts, mode: InspectionMode): Promise<Inspection> {
-  const [{ start }, { sourcesOf }] = await Promise.all([import('./answering/start.js'), import('./parts.js')]);
+  const { start } = await import('./inspection.js');
 
-  return start(sourcesOf(parts), mode);
+  return start(parts, mode);
 }
 
-/** Schemas of all requests, answers and items. Not loaded with the rest: a tool starts faster without. */
+/** Schemas of all requests, answers and items. Loaded on demand, so that a tool starts faster. */
 export const loadSchemas = () => import('./protocol/schemas.js');

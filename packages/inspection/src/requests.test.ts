@@ -13,7 +13,7 @@ import {
   until,
   type Member,
   type Tool,
-} from './testing/nodes.fixture.js';
+} from './testing/nodes.js';
 
 describe('requests', () => {
   let mapper: PortMapperServer;

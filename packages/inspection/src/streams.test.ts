@@ -11,7 +11,7 @@ import {
   until,
   type Member,
   type Tool,
-} from './testing/nodes.fixture.js';
+} from './testing/nodes.js';
 
 type Echo = { say: (message: { text: string; secret?: string }) => string; other: (message: object) => void };
 

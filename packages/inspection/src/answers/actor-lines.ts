@@ -1,6 +1,6 @@
 import type { ActorInfo, ActorSystem, AnyRef } from '@bloom/actors';
-import { plainPath } from '../answering/pattern.js';
-import { Refusal } from '../answering/refusal.js';
+import { plainPath } from '../inspector/pattern.js';
+import { InspectionError } from '../errors.js';
 import type { AnswerOf } from '../protocol/types.js';
 
 export type ActorLine = AnswerOf<'actors'>['actors'][number];
@@ -11,10 +11,10 @@ const MAX_LOOKED_AT = 20_000;
 /** An actor whose oldest message has been waiting for this long does not keep up. */
 const BEHIND_MS = 1_000;
 
-/** The living actor of an id. @throws Refusal `UNKNOWN_ACTOR` */
+/** The living actor of an id. @throws InspectionError `UNKNOWN_ACTOR` */
 export function actorOf(system: ActorSystem, id: string): AnyRef {
   const ref = findActor(system, id);
-  if (ref === undefined) throw new Refusal('UNKNOWN_ACTOR', `there is no actor ${id}`);
+  if (ref === undefined) throw new InspectionError('UNKNOWN_ACTOR', `there is no actor ${id}`);
 
   return ref;
 }

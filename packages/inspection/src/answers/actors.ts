@@ -1,9 +1,10 @@
 import type { ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
-import type { Answers, Inspector, Producers } from '../answering/inspector.js';
-import { isPattern, matcher } from '../answering/pattern.js';
-import { part, type Redactor } from '../answering/redact.js';
-import { Refusal } from '../answering/refusal.js';
+import { sleep } from '@bloom/time';
+import type { Answers, Inspector, Producers } from '../inspector/inspector.js';
+import { isPattern, matcher } from '../inspector/pattern.js';
+import { part, type Redactor } from '../inspector/redact.js';
+import { InspectionError } from '../errors.js';
 import { INSPECTION_ACTOR } from '../protocol/wire.js';
 import { ActorLook, actorOf, round, sorted } from './actor-lines.js';
 import type { FaultBook } from './fault-book.js';
@@ -26,7 +27,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
 
   const details = (id: string) => {
     const found = system.details(actorOf(system, id));
-    if (found === undefined) throw new Refusal('UNKNOWN_ACTOR', `there is no actor ${id} any more`);
+    if (found === undefined) throw new InspectionError('UNKNOWN_ACTOR', `there is no actor ${id} any more`);
 
     return found;
   };
@@ -34,7 +35,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
   const mayBeChanged = (id: string) => {
     const ref = actorOf(system, id);
     if (ref.key === system.whereis(INSPECTION_ACTOR)?.key) {
-      throw new Refusal('BAD_REQUEST', `${id} answers the tools themselves and is left alone`);
+      throw new InspectionError('BAD_REQUEST', `${id} answers the tools themselves and is left alone`);
     }
 
     return ref;
@@ -60,7 +61,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
       let seen = looks.look();
       const waitMs = Math.min(sampleMs, timeoutMs - 100);
       if (waitMs > 0) {
-        await new Promise((resolve) => setTimeout(resolve, waitMs));
+        await sleep(waitMs);
         seen = looks.look();
       }
       const lines = sorted(seen.lines, sort);
@@ -109,7 +110,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
       const { kind } = details(id);
       const inspected = system.inspect(ref);
       if ('failed' in inspected) {
-        throw new Refusal('FAILED', `the state of ${id} cannot be shown: ${inspected.failed}`);
+        throw new InspectionError('FAILED', `the state of ${id} cannot be shown: ${inspected.failed}`);
       }
       if (!('state' in inspected)) {
         return { path: ref.path, kind, state: null, shown: false, truncated: false, redacted: 0 };

@@ -1,6 +1,6 @@
 import { readCapture, type MediaRoom } from '@bloom/sfu';
-import type { Producers } from '../answering/inspector.js';
-import { Refusal } from '../answering/refusal.js';
+import type { Producers } from '../inspector/inspector.js';
+import { InspectionError } from '../errors.js';
 import { fileHeader, record } from '../process/pcap.js';
 import type { InspectionSources } from '../sources.js';
 import { transportOf } from './media.js';
@@ -14,9 +14,9 @@ export function captureProducers({ rooms, self, log }: InspectionSources): Produ
   return {
     pcap: async ({ room, peer, limit }, stream, { tool }) => {
       const media = rooms.media(room);
-      if (media === undefined) throw new Refusal('UNKNOWN_ROOM', `${self} has no room ${room}`);
+      if (media === undefined) throw new InspectionError('UNKNOWN_ROOM', `${self} has no room ${room}`);
       if ((await media.capturePackets(peer)) === undefined) {
-        throw new Refusal('UNKNOWN_PEER', `the room ${room} has no peer ${peer} with a transport`);
+        throw new InspectionError('UNKNOWN_PEER', `the room ${room} has no peer ${peer} with a transport`);
       }
       log.info('inspection.pcap', { tool, roomId: room, peerId: peer });
       stream.push({ bytes: fileHeader() });

@@ -1,5 +1,5 @@
-import type { Answers, Asker, Inspector, Producers } from '../answering/inspector.js';
-import { Refusal } from '../answering/refusal.js';
+import type { Answers, Asker, Inspector, Producers } from '../inspector/inspector.js';
+import { InspectionError } from '../errors.js';
 import type { ProcessFigures } from '../process/figures.js';
 import type { AnswerOf } from '../protocol/types.js';
 import { PROTOCOL_VERSION, type InspectionMode } from '../protocol/wire.js';
@@ -109,9 +109,9 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
     undrain: (_fields, { tool }) => ({ wasDraining: drain.stop(tool) }),
 
     'link-cut': ({ to, forMs }, { tool }) => {
-      if (to === self) throw new Refusal('BAD_REQUEST', `${self} has no link to itself`);
+      if (to === self) throw new InspectionError('BAD_REQUEST', `${self} has no link to itself`);
       const isKnown = sources.links.list().some(({ node, kind }) => node === to && kind !== 'tool');
-      if (!isKnown) throw new Refusal('UNKNOWN_NODE', `${self} knows no node ${to}`);
+      if (!isKnown) throw new InspectionError('UNKNOWN_NODE', `${self} knows no node ${to}`);
       const until = now() + forMs;
       sources.log.warn('inspection.link_cut', { tool, node: to, forMs });
       faults.begin({ kind: 'link-cut', target: to, tool, forMs, ended: () => {} });

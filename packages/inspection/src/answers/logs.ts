@@ -1,6 +1,6 @@
 import { LOG_LEVELS, type LogLevel, type LogRecord } from '@bloom/log';
-import type { Answers, Producers } from '../answering/inspector.js';
-import type { Redactor } from '../answering/redact.js';
+import type { Answers, Producers } from '../inspector/inspector.js';
+import type { Redactor } from '../inspector/redact.js';
 import type { AnswerOf } from '../protocol/types.js';
 import type { InspectionSources } from '../sources.js';
 import type { FaultBook } from './fault-book.js';

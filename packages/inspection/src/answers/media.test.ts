@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import type { Asker } from '../answering/inspector.js';
-import { Redactor } from '../answering/redact.js';
+import type { Asker } from '../inspector/inspector.js';
+import { Redactor } from '../inspector/redact.js';
 import type { InspectionSources } from '../sources.js';
 import { mediaAnswers } from './media.js';
 

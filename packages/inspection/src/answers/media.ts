@@ -1,10 +1,11 @@
 import { printableUrl } from '@bloom/log';
+import { inTime, sleep } from '@bloom/time';
 import type { ComponentView, PeerView, RoomView } from '@bloom/rooms';
 import type { RoomMediaStats, TransportStats } from '@bloom/sfu';
-import type { Answers, Asker, Inspector } from '../answering/inspector.js';
-import { matcher } from '../answering/pattern.js';
-import type { Redactor } from '../answering/redact.js';
-import { Refusal } from '../answering/refusal.js';
+import type { Answers, Asker, Inspector } from '../inspector/inspector.js';
+import { matcher } from '../inspector/pattern.js';
+import type { Redactor } from '../inspector/redact.js';
+import { InspectionError } from '../errors.js';
 import type { AnswerOf } from '../protocol/types.js';
 import type { InspectionSources } from '../sources.js';
 import { peerRates } from './peer-rates.js';
@@ -30,7 +31,7 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
 
   const viewOf = (roomId: string): RoomView => {
     const view = rooms.views().find(({ id }) => id === roomId);
-    if (view === undefined) throw new Refusal('UNKNOWN_ROOM', `${self} has no room ${roomId}`);
+    if (view === undefined) throw new InspectionError('UNKNOWN_ROOM', `${self} has no room ${roomId}`);
 
     return view;
   };
@@ -119,7 +120,7 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
     peer: async ({ room, peer, sampleMs }, { timeoutMs }) => {
       const view = viewOf(room);
       const found = view.peers.find(({ id }) => id === peer);
-      if (found === undefined) throw new Refusal('UNKNOWN_PEER', `the room ${room} has no peer ${peer}`);
+      if (found === undefined) throw new InspectionError('UNKNOWN_PEER', `the room ${room} has no peer ${peer}`);
       const media = rooms.media(room);
       const looks = await twoLooks(media, Math.min(sampleMs, timeoutMs / 2));
       const { after } = looks;
@@ -172,7 +173,7 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
       const found = viewOf(room).components.find(({ id }) => id === component);
       const state = rooms.componentState(room, component);
       if (found === undefined || state === undefined) {
-        throw new Refusal('UNKNOWN_COMPONENT', `the room ${room} has no component ${component}`);
+        throw new InspectionError('UNKNOWN_COMPONENT', `the room ${room} has no component ${component}`);
       }
       const { subscribeMode, origins, receives, details } = state;
 
@@ -192,12 +193,9 @@ const NOBODY: { answers: any[]; unreachable: { name: string; reason: string }[] 
 
 async function statsOf(media: { stats(): Promise<RoomMediaStats> } | undefined): Promise<RoomMediaStats | undefined> {
   if (media === undefined) return undefined;
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), STATS_TIMEOUT_MS);
-  });
+  const stats = media.stats().catch(() => undefined);
 
-  return await Promise.race([media.stats().catch(() => undefined), late]).finally(() => clearTimeout(timer));
+  return await inTime(stats, { timeoutMs: STATS_TIMEOUT_MS, late: () => undefined });
 }
 
 interface Looks {
@@ -210,7 +208,7 @@ interface Looks {
 async function twoLooks(media: Parameters<typeof statsOf>[0], ms: number, again = true): Promise<Looks> {
   const before = await statsOf(media);
   const from = performance.now();
-  await new Promise((resolve) => setTimeout(resolve, ms));
+  await sleep(ms);
   const after = await statsOf(media);
   // Of a worker that answered late the whole past would pass for what came in between.
   if (before === undefined && after !== undefined) {

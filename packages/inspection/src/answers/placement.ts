@@ -1,6 +1,6 @@
 import type { LoadSample, PlacementDecision, Verdict } from '@bloom/rooms';
-import type { Answers, Inspector } from '../answering/inspector.js';
-import { Refusal } from '../answering/refusal.js';
+import type { Answers, Inspector } from '../inspector/inspector.js';
+import { InspectionError } from '../errors.js';
 import type { AnswerOf } from '../protocol/types.js';
 import type { PlacementSource } from '../sources.js';
 
@@ -34,13 +34,13 @@ export function placementAnswers({ self, placement, inspector, now }: PlacementA
       const [latest] = answers.toSorted((a, b) => b.answer.at - a.answer.at);
       if (latest === undefined && silent.length > 0) {
         const who = silent.join(' or ');
-        throw new Refusal(
+        throw new InspectionError(
           'TIMEOUT',
           `${who} may know where the room ${room} was placed, and did not answer; nobody else does`,
         );
       }
       if (latest === undefined) {
-        throw new Refusal('UNKNOWN_DECISION', `no node remembers where it placed the room ${room}`);
+        throw new InspectionError('UNKNOWN_DECISION', `no node remembers where it placed the room ${room}`);
       }
 
       return latest.answer;

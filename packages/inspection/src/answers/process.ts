@@ -1,14 +1,15 @@
-import type { Answers, Producers } from '../answering/inspector.js';
-import { matcher } from '../answering/pattern.js';
-import { Refusal } from '../answering/refusal.js';
+import { availableParallelism } from 'node:os';
+import { getHeapStatistics } from 'node:v8';
+import { sleep } from '@bloom/time';
+import type { Answers, Producers } from '../inspector/inspector.js';
+import { matcher } from '../inspector/pattern.js';
+import { InspectionError } from '../errors.js';
 import { Meter, type ProcessFigures } from '../process/figures.js';
 import { startProfile } from '../process/profiler.js';
 import { openFiles, ownUdpSockets } from '../process/udp-sockets.js';
 import type { ItemOf } from '../protocol/types.js';
 import type { InspectionSources } from '../sources.js';
 import { ActorLook, sorted, type ActorLine } from './actor-lines.js';
-import { availableParallelism } from 'node:os';
-import { getHeapStatistics } from 'node:v8';
 
 /** How long collections are counted for an answer when nobody has asked before. */
 const GC_LOOK_MS = 500;
@@ -28,7 +29,7 @@ export function processAnswers({ sources, figures, now }: ProcessAnswersOptions)
     ps: async (_fields, { timeoutMs }) => {
       const isFirst = figures.gc.total === 0;
       figures.lookCloser();
-      if (isFirst) await pause(Math.min(GC_LOOK_MS, timeoutMs / 4));
+      if (isFirst) await sleep(Math.min(GC_LOOK_MS, timeoutMs / 4));
       const { loop, cpu, ms } = figures.reading;
       const memory = process.memoryUsage();
       const { lines } = new ActorLook(system, undefined, now).look();
@@ -120,7 +121,7 @@ export function processProducers({ sources, figures, now }: ProcessAnswersOption
     },
 
     profile: async ({ what, forMs, thread }, stream, { tool }) => {
-      if (profiling) throw new Refusal('BUSY', `another profile of ${self} is being taken`);
+      if (profiling) throw new InspectionError('BUSY', `another profile of ${self} is being taken`);
       profiling = true;
       log.info('inspection.profile', { tool, what, forMs, thread });
       try {
@@ -178,8 +179,4 @@ function handles(): Record<string, number> {
   for (const kind of process.getActiveResourcesInfo()) counts[kind] = (counts[kind] ?? 0) + 1;
 
   return counts;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

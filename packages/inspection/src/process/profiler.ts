@@ -1,6 +1,6 @@
 /** CPU and allocation profiles of a thread, as DevTools open them. */
 import { ThreadProfile, type MediaEngine, type ProfileAction } from '@bloom/sfu';
-import { Refusal } from '../answering/refusal.js';
+import { InspectionError } from '../errors.js';
 
 export interface RunningProfile {
   /** Ends the sampling and gives the profile's text. */
@@ -12,7 +12,7 @@ export interface RunningProfile {
 /**
  * Begins a profile of this thread, or of a media worker, counted from 1. There may be one at a time, and it slows the
  * thread by a few percent.
- * @throws Refusal when there is no such worker
+ * @throws InspectionError when there is no such worker
  */
 export async function startProfile(
   what: 'cpu' | 'heap',
@@ -44,12 +44,12 @@ function ownThread(): Post {
 function workerThread(engine: Pick<MediaEngine, 'profileWorker'>, worker: number): Post {
   return async (action) => {
     if (engine.profileWorker === undefined) {
-      throw new Refusal('BAD_REQUEST', 'the media runs in the main thread: there are no media workers');
+      throw new InspectionError('BAD_REQUEST', 'the media runs in the main thread: there are no media workers');
     }
     try {
       return await engine.profileWorker(worker, action);
     } catch (error) {
-      throw new Refusal('BAD_REQUEST', (error as Error).message, { cause: error });
+      throw new InspectionError('BAD_REQUEST', (error as Error).message, { cause: error });
     }
   };
 }

@@ -1,38 +1,22 @@
 import { z } from 'zod';
-import { at, count, lasting, ms, nodeName } from './common.js';
+import { at, count, lasting, ms, nodeName, unreachable } from './common.js';
+import type { RequestSpec, StreamSpec } from './spec.js';
 
-export const hello = {
-  request: z.object({}),
-  answer: z.object({
-    node: nodeName,
-    /** Of Bloom. */
-    version: z.string(),
-    protocol: z.number().int(),
-    mode: z.enum(['full', 'read']),
-    /** Kinds of requests and of streams that this node answers. */
-    kinds: z.array(z.string()),
-    streams: z.array(z.string()),
-    pid: z.number().int(),
-    now: at,
-    startedAt: at,
-  }),
-};
-
-/** What a node that takes no new rooms still has. */
-export const drainState = z.object({
+/** What is left on a draining node. */
+const drainState = z.object({
   since: at,
-  /** From then on it takes rooms again; null: until `undrain`. */
+  /** When it takes rooms again; null: on `undrain` only. */
   deadlineAt: at.nullable(),
   rooms: count,
   peers: count,
   /** How many components of each kind. */
   components: z.record(z.string(), count),
-  /** Some of the rooms that are left. */
+  /** Ids of some of these rooms. */
   roomIds: z.array(z.string()),
 });
 
-/** One node, in figures. */
-export const nodeLine = z.object({
+/** Load, links and state of one node. */
+const nodeLine = z.object({
   name: nodeName,
   state: z.enum(['up', 'draining']),
   version: z.string(),
@@ -41,7 +25,7 @@ export const nodeLine = z.object({
   rooms: count,
   peers: count,
   forwardedTracks: count,
-  /** Cores busy, over the last seconds: 0.5 is half a core. */
+  /** Busy cores over the last seconds: 0.5 is half a core. */
   cpu: z.number(),
   loopP99Ms: ms,
   links: z.object({ up: count, known: count }),
@@ -49,122 +33,138 @@ export const nodeLine = z.object({
   now: at,
 });
 
-export const node = { request: z.object({}), answer: nodeLine };
-
-export const nodes = {
-  request: z.object({}),
-  answer: z.object({
-    nodes: z.array(
-      nodeLine.extend({
-        /** How long ago these figures were taken. */
-        ageMs: ms,
-        /** How far its clock is ahead of the one of the asked node; known to half of `ageMs`. */
-        clockSkewMs: ms,
-      }),
-    ),
-    /** Known, but without a link, or without an answer in time. */
-    unreachable: z.array(z.object({ name: nodeName, reason: z.string() })),
-  }),
-};
-
-export const linkLine = z.object({
+const linkLine = z.object({
   node: nodeName,
   kind: z.enum(['member', 'tool', 'foreign', 'unknown']),
   state: z.enum(['up', 'connecting', 'down', 'cut']),
-  /** Since when it is in this state. */
+  /** Start of this state. */
   since: at.nullable(),
   lastError: z.string().nullable(),
-  /** Attempts since it was up last. */
+  /** Dial attempts since the link was last up. */
   attempts: count,
   nextRetryInMs: ms.nullable(),
-  /** Until when it is cut on purpose. */
+  /** End of a deliberate cut. */
   cutUntil: at.nullable(),
   dialled: z.boolean().nullable(),
   framesIn: count,
   framesOut: count,
   bytesIn: count,
   bytesOut: count,
-  /** Bytes that wait to be sent. */
+  /** Bytes waiting to be sent. */
   buffered: count,
   dropped: count,
 });
 
-export const links = {
-  request: z.object({}),
-  answer: z.object({ self: nodeName, links: z.array(linkLine) }),
-};
+export const requests = {
+  hello: {
+    request: z.object({}),
+    answer: z.object({
+      node: nodeName,
+      /** Version of Bloom. */
+      version: z.string(),
+      protocol: z.number().int(),
+      mode: z.enum(['full', 'read']),
+      /** Kinds of requests and streams this node answers. */
+      kinds: z.array(z.string()),
+      streams: z.array(z.string()),
+      pid: z.number().int(),
+      now: at,
+      startedAt: at,
+    }),
+  },
+  node: { request: z.object({}), answer: nodeLine },
+  nodes: {
+    request: z.object({}),
+    answer: z.object({
+      nodes: z.array(
+        nodeLine.extend({
+          /** Age of these figures. */
+          ageMs: ms,
+          /** How far its clock is ahead of the asked node's, known to half of `ageMs`. */
+          clockSkewMs: ms,
+        }),
+      ),
+      /** Known members without a link, or without an answer in time. */
+      unreachable,
+    }),
+  },
+  links: {
+    request: z.object({}),
+    answer: z.object({ self: nodeName, links: z.array(linkLine) }),
+  },
+  cluster: {
+    request: z.object({}),
+    answer: z.object({
+      /** The links of each node as it reports them. */
+      views: z.array(z.object({ node: nodeName, links: z.array(linkLine) })),
+      unreachable,
+      /** `partial`: some links are missing, but every node can be reached through others. `split`: separate groups. */
+      verdict: z.enum(['whole', 'partial', 'split']),
+      /** Nodes linked with each other, directly or through others. */
+      groups: z.array(z.array(nodeName)),
+      /** Pairs without a link, lower name first. */
+      missing: z.array(z.tuple([nodeName, nodeName])),
+    }),
+  },
+  drain: {
+    changes: true,
+    request: z.object({
+      /** When the node takes rooms again by itself; null: on `undrain` only. */
+      deadlineMs: z
+        .number()
+        .int()
+        .min(100)
+        .max(7 * 86_400_000)
+        .nullable()
+        .default(null),
+    }),
+    answer: drainState,
+  },
+  undrain: {
+    changes: true,
+    request: z.object({}),
+    answer: z.object({ /** False when the node was not draining. */ wasDraining: z.boolean() }),
+  },
+  'link-cut': {
+    changes: true,
+    /** The asked node drops its link to `to`, and neither dials nor accepts it until the time is over. */
+    request: z.object({ to: nodeName, forMs: lasting }),
+    answer: z.object({ from: nodeName, to: nodeName, until: at }),
+  },
+  /** Changes made by tools that are still in effect. */
+  faults: {
+    request: z.object({}),
+    answer: z.object({
+      faults: z.array(
+        z.object({
+          kind: z.enum(['suspend', 'link-cut', 'drain', 'log-level']),
+          /** Path of the actor, name of the node, or log level. */
+          target: z.string(),
+          tool: z.string(),
+          since: at,
+          until: at.nullable(),
+        }),
+      ),
+    }),
+  },
+} as const satisfies Record<string, RequestSpec>;
 
-export const cluster = {
-  request: z.object({}),
-  answer: z.object({
-    /** Who sees whom, as each of them says. */
-    views: z.array(z.object({ node: nodeName, links: z.array(linkLine) })),
-    unreachable: z.array(z.object({ name: nodeName, reason: z.string() })),
-    /** `partial`: somebody sees both halves. `split`: groups that do not see each other at all. */
-    verdict: z.enum(['whole', 'partial', 'split']),
-    /** Nodes that see each other, directly or through others. */
-    groups: z.array(z.array(nodeName)),
-    /** Pairs without a link, lower name first. */
-    missing: z.array(z.tuple([nodeName, nodeName])),
-  }),
-};
-
-export const clusterEvents = {
-  request: z.object({
-    /** Past ones to begin with. */
-    backlog: z.number().int().min(0).max(1_000).default(0),
-    limit: z.number().int().min(1).max(100_000).default(10_000),
-    withinMs: z.number().int().min(100).max(86_400_000).default(3_600_000),
-  }),
-  item: z.object({
-    at,
-    /** Who saw it. */
-    seenBy: nodeName,
-    type: z.enum(['up', 'down', 'draining', 'undrained', 'cut', 'healed', 'split']),
-    /** Whom it is about. */
-    node: nodeName,
-    reason: z.string().nullable(),
-  }),
-};
-
-export const drain = {
-  request: z.object({
-    /** When it takes rooms again by itself; null: only on `undrain`. */
-    deadlineMs: z
-      .number()
-      .int()
-      .min(100)
-      .max(7 * 86_400_000)
-      .nullable()
-      .default(null),
-  }),
-  answer: drainState,
-};
-
-export const undrain = {
-  request: z.object({}),
-  answer: z.object({ /** False: it took rooms anyway. */ wasDraining: z.boolean() }),
-};
-
-export const linkCut = {
-  /** The node that is asked cuts its link to `to`, and neither dials nor accepts it meanwhile. */
-  request: z.object({ to: nodeName, forMs: lasting }),
-  answer: z.object({ from: nodeName, to: nodeName, until: at }),
-};
-
-/** What tools did here and is not over. */
-export const faults = {
-  request: z.object({}),
-  answer: z.object({
-    faults: z.array(
-      z.object({
-        kind: z.enum(['suspend', 'link-cut', 'drain', 'log-level']),
-        /** Actor, node, or level. */
-        target: z.string(),
-        tool: z.string(),
-        since: at,
-        until: at.nullable(),
-      }),
-    ),
-  }),
-};
+export const streams = {
+  'cluster-events': {
+    request: z.object({
+      /** Past events to start with. */
+      backlog: z.number().int().min(0).max(1_000).default(0),
+      limit: z.number().int().min(1).max(100_000).default(10_000),
+      withinMs: z.number().int().min(100).max(86_400_000).default(3_600_000),
+    }),
+    item: z.object({
+      at,
+      /** The node that reports it. */
+      seenBy: nodeName,
+      type: z.enum(['up', 'down', 'draining', 'undrained', 'cut', 'healed', 'split']),
+      /** The node it is about. */
+      node: nodeName,
+      reason: z.string().nullable(),
+    }),
+  },
+} as const satisfies Record<string, StreamSpec>;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { at, json, lasting, limit, logLevel, nodeName } from './common.js';
+import type { RequestSpec, StreamSpec } from './spec.js';
 
 const line = z.object({
   at,
@@ -11,31 +12,35 @@ const line = z.object({
 });
 
 const wanted = {
-  /** Lines of this severity and above. */
+  /** Minimum severity. */
   level: logLevel.default('debug'),
-  /** A text that the event or a field contains, whatever its case. */
+  /** Text contained in the event or a field, ignoring case. */
   match: z.string().min(1).max(200).nullable().default(null),
 };
 
-/** The last lines that the node wrote, oldest first. */
-export const logs = {
-  request: z.object({ ...wanted, limit }),
-  answer: z.object({ lines: z.array(line) }),
-};
+export const requests = {
+  /** The last lines of the node, oldest first. */
+  logs: {
+    request: z.object({ ...wanted, limit }),
+    answer: z.object({ lines: z.array(line) }),
+  },
+  'log-level': {
+    changes: true,
+    request: z.object({ level: logLevel, forMs: lasting }),
+    answer: z.object({ level: logLevel, before: logLevel, until: at }),
+  },
+} as const satisfies Record<string, RequestSpec>;
 
-/** The next ones. */
-export const logTail = {
-  request: z.object({
-    ...wanted,
-    /** Past ones to begin with. */
-    backlog: z.number().int().min(0).max(1_000).default(10),
-    limit: z.number().int().min(1).max(1_000_000).default(100_000),
-    withinMs: z.number().int().min(100).max(86_400_000).default(3_600_000),
-  }),
-  item: line,
-};
-
-export const setLogLevel = {
-  request: z.object({ level: logLevel, forMs: lasting }),
-  answer: z.object({ level: logLevel, before: logLevel, until: at }),
-};
+export const streams = {
+  /** New lines as the node writes them. */
+  'log-tail': {
+    request: z.object({
+      ...wanted,
+      /** Past lines to start with. */
+      backlog: z.number().int().min(0).max(1_000).default(10),
+      limit: z.number().int().min(1).max(1_000_000).default(100_000),
+      withinMs: z.number().int().min(100).max(86_400_000).default(3_600_000),
+    }),
+    item: line,
+  },
+} as const satisfies Record<string, StreamSpec>;

@@ -1,13 +1,15 @@
 import type { z } from 'zod';
 import type { requests, streams } from './schemas.js';
-import type { RequestKind, StreamKind } from './wire.js';
 
 type Requests = typeof requests;
 type Streams = typeof streams;
 
+export type RequestKind = keyof Requests;
+export type StreamKind = keyof Streams;
+
 /** Fields of a request as a tool sends them: those with a default may be left out. */
 export type RequestFields<K extends RequestKind> = z.input<Requests[K]['request']>;
-/** As the node sees them. */
+/** Fields of a request as the node reads them, defaults filled in. */
 export type ParsedRequest<K extends RequestKind> = z.output<Requests[K]['request']>;
 export type AnswerOf<K extends RequestKind> = z.output<Requests[K]['answer']>;
 

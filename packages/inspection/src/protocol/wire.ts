@@ -1,69 +1,20 @@
 /**
- * What a tool and a node say to each other. Light on purpose: a command line tool loads this and nothing heavier; the
- * schemas come with `loadSchemas`.
+ * Messages between a tool and a node. Kept light: a command line tool loads this module and nothing heavier; the schemas
+ * come with `loadSchemas`.
  */
 import type { ActorRef } from '@bloom/actors';
 
-/** Rises when a message changes its meaning; new kinds, fields and error codes do not change it. */
+/** Raised when a message changes its meaning; new kinds, fields and error codes do not raise it. */
 export const PROTOCOL_VERSION = 1;
 
-/** Registered name of the answering actor of every node that may be inspected. */
+/** Registered name of the actor that answers tools. */
 export const INSPECTION_ACTOR = 'inspection';
 
-/** Requests with one answer. Those that change something are refused when a node is read-only. */
-export const REQUEST_KINDS = [
-  'hello',
-  'node',
-  'nodes',
-  'links',
-  'cluster',
-  'drain',
-  'undrain',
-  'link-cut',
-  'faults',
-  'actors',
-  'actor',
-  'state',
-  'mailbox',
-  'hops',
-  'path',
-  'kill',
-  'suspend',
-  'resume',
-  'ps',
-  'rooms',
-  'room',
-  'peer',
-  'components',
-  'component',
-  'load',
-  'placement-explain',
-  'placement-dry-run',
-  'logs',
-  'log-level',
-] as const;
-export type RequestKind = (typeof REQUEST_KINDS)[number];
-
-/** Requests with many answers, pushed to the one that asked until a limit, a time or a closed link ends them. */
-export const STREAM_KINDS = ['cluster-events', 'trace', 'top', 'log-tail', 'profile', 'pcap'] as const;
-export type StreamKind = (typeof STREAM_KINDS)[number];
-
-/** Fault injection and everything else that leaves a trace in the node. */
-export const CHANGING_KINDS: ReadonlySet<string> = new Set<RequestKind>([
-  'drain',
-  'undrain',
-  'link-cut',
-  'kill',
-  'suspend',
-  'resume',
-  'log-level',
-]);
-
-/** `JF_INSPECTION` of a node that answers at all. */
+/** `JF_INSPECTION` of a node that answers tools. */
 export type InspectionMode = 'full' | 'read';
 
 export const ERROR_CODES = [
-  /** The request is none, or a field is out of its range. */
+  /** Malformed request, or a field out of range. */
   'BAD_REQUEST',
   'UNKNOWN_NODE',
   'UNKNOWN_ACTOR',
@@ -74,44 +25,44 @@ export const ERROR_CODES = [
   'UNKNOWN_DECISION',
   /** The node runs with `JF_INSPECTION=read`. */
   'NOT_PERMITTED',
-  /** The node does not know this kind of request, or cannot answer it here. */
+  /** The node does not know this kind of request, or cannot answer it. */
   'NOT_SUPPORTED',
   'TIMEOUT',
-  /** Too many requests or streams at once, or another profile is being taken. */
+  /** Too many requests or streams at once, or a profile is being taken already. */
   'BUSY',
   'FAILED',
 ] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** Why a stream came to its end. */
+/** Why a stream ended. */
 export type StreamEnd =
-  /** As many items as were asked for. */
+  /** The requested number of items was sent. */
   | 'limit'
-  /** The time that was asked for is over. */
+  /** The requested time is over. */
   | 'time'
-  /** Everything was said: a profile, a list of lines. */
+  /** Everything was sent: a profile, a list of lines. */
   | 'complete'
-  /** The one that asked told so. */
+  /** The subscriber stopped it. */
   | 'stopped'
-  /** The one that asked took nothing for too long. */
+  /** The subscriber accepted nothing for too long. */
   | 'slow'
-  /** The node that was asked through, or the node itself, is gone or going. */
+  /** The answering node, or the node in between, is gone or shutting down. */
   | 'lost'
   | 'failed';
 
-/** One request on its way. */
+/** Envelope of a request. */
 export interface Asking {
   readonly v: number;
-  /** Who asks, for the log of the node: `bloomctl-<pid>-<random>@<host>`, or a user's name in front of that. */
+  /** Name of the caller for the node's log: `bloomctl-<pid>-<random>@<host>`, optionally after a user name. */
   readonly tool: string;
   /**
-   * The node that is to answer, and the asked one passes on to. null: whoever can: the asked one, or the member where the
-   * room or actor lives.
+   * The node that answers; the asked node forwards to it. null: the member where the room or actor lives, or else the
+   * asked node.
    */
   readonly node: string | null;
-  /** How long the tool waits. Default 5 s, 60 s at most. */
+  /** How long the tool waits. Default 5 s, at most 60 s. */
   readonly timeoutMs?: number;
-  /** `{ kind, ... }`, see `RequestOf`. */
+  /** `{ kind, ... }`, see `RequestFields`. */
   readonly request: unknown;
 }
 
@@ -119,7 +70,8 @@ export type Reply<A = unknown> =
   | {
       readonly ok: true;
       readonly v: number;
-      readonly kind: string /** Who answered. */;
+      readonly kind: string;
+      /** The node that answered. */
       readonly node: string;
       readonly answer: A;
     }
@@ -131,9 +83,9 @@ export interface WireError {
   readonly message: string;
 }
 
-/** Answer of `subscribe`: items come from now on. */
+/** Answer to `subscribe`: items follow. */
 export interface StreamOpened {
-  /** What will end it, at the latest. */
+  /** Bounds of the stream. */
   readonly limit: number | null;
   readonly withinMs: number | null;
 }
@@ -142,7 +94,7 @@ export interface StreamItems {
   readonly stream: string;
   readonly node: string;
   readonly items: readonly unknown[];
-  /** Items so far that found no room on the way. */
+  /** Items dropped so far because a queue was full. */
   readonly dropped: number;
 }
 
@@ -150,17 +102,17 @@ export interface StreamEnded {
   readonly stream: string;
   readonly node: string;
   readonly reason: StreamEnd;
-  /** A sentence, when it failed. */
+  /** A sentence when the stream failed. */
   readonly message: string | null;
   readonly sent: number;
   readonly dropped: number;
-  /** Mean cost of an item for the node, where it is measured. */
+  /** Mean cost of an item for the node; null where it is not measured. */
   readonly costMs: number | null;
 }
 
-/** What the actor of a tool understands: the end of every stream that it asked for. */
+/** Protocol of the tool's actor that receives items and the end of its streams. */
 export type SinkProtocol = {
-  /** A call: the next ones come when it has been answered. False: enough. */
+  /** A call: the next items are sent when it has been answered. Answering false ends the stream. */
   items: (message: StreamItems) => boolean;
   /** The last message of a stream. */
   ended: (message: StreamEnded) => void;
@@ -170,7 +122,7 @@ export type SinkRef = ActorRef<SinkProtocol>;
 /** The actor `inspection` of a node. */
 export type InspectionProtocol = {
   ask: (message: Asking) => Reply;
-  /** `stream`: a name that nobody else has, such as a UUID. */
+  /** `stream` is a unique name, such as a UUID. */
   subscribe: (message: Asking & { readonly stream: string; readonly sink: SinkRef }) => Reply<StreamOpened>;
   unsubscribe: (message: { readonly stream: string }) => boolean;
 };

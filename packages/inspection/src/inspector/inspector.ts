@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { ActorError, isActorRef, type ActorRef } from '@bloom/actors';
+import { inTime } from '@bloom/time';
 import { z } from 'zod';
 import { requests, streams } from '../protocol/schemas.js';
+import type { RequestSpec, StreamSpec } from '../protocol/spec.js';
 import {
-  CHANGING_KINDS,
   INSPECTION_ACTOR,
   PROTOCOL_VERSION,
   type Asking,
@@ -11,17 +12,15 @@ import {
   type InspectionMode,
   type InspectionProtocol,
   type Reply,
-  type RequestKind,
   type SinkRef,
-  type StreamKind,
   type StreamOpened,
 } from '../protocol/wire.js';
-import type { AnswerOf, ParsedRequest, ParsedStream } from '../protocol/types.js';
+import type { AnswerOf, ParsedRequest, ParsedStream, RequestKind, StreamKind } from '../protocol/types.js';
 import type { Environment } from './environment.js';
 import { isPattern } from './pattern.js';
-import { Refusal } from './refusal.js';
+import { InspectionError } from '../errors.js';
 import { Relay } from './relay.js';
-import { Stream } from './streams.js';
+import { Stream } from './stream.js';
 
 const DEFAULT_TIMEOUT_MS = 5_000;
 /** Requests that are being answered, and streams that are open, at once. */
@@ -54,7 +53,7 @@ export interface Asker {
 export type Answers = {
   [K in RequestKind]?: (fields: ParsedRequest<K>, asker: Asker) => AnswerOf<K> | Promise<AnswerOf<K>>;
 };
-/** Each gets its stream going and returns what stops it; throws a Refusal when it cannot. */
+/** Each gets its stream going and returns what stops it; throws a InspectionError when it cannot. */
 export type Producers = {
   [K in StreamKind]?: (fields: ParsedStream<K>, stream: Stream, asker: Asker) => (() => void) | Promise<() => void>;
 };
@@ -114,10 +113,11 @@ export class Inspector {
       const { stream } = parse(opening, message, 'the subscription');
       const { sink } = message;
       checkVersion(asking.v);
-      if (!isActorRef(sink)) throw new Refusal('BAD_REQUEST', 'the subscription names no actor that takes the items');
-      if (this.#streams.has(stream)) throw new Refusal('BAD_REQUEST', `the stream ${stream} is open already`);
+      if (!isActorRef(sink))
+        throw new InspectionError('BAD_REQUEST', 'the subscription names no actor that takes the items');
+      if (this.#streams.has(stream)) throw new InspectionError('BAD_REQUEST', `the stream ${stream} is open already`);
       if (this.#streams.size >= MAX_STREAMS) {
-        throw new Refusal('BUSY', `${MAX_STREAMS} streams are open on ${this.#self} already`);
+        throw new InspectionError('BUSY', `${MAX_STREAMS} streams are open on ${this.#self} already`);
       }
       const { kind, ...fields } = asking.request;
       const node = asking.node ?? (await this.#elsewhere(kind, fields, asking)) ?? this.#self;
@@ -141,12 +141,12 @@ export class Inspector {
     for (const stream of this.#streams.values()) stream.abort('lost');
   }
 
-  /** Asks a member the same way as a tool would. @throws Refusal */
+  /** Asks a member the same way as a tool would. @throws InspectionError */
   async askMember<K extends RequestKind>(node: string, kind: K, fields: object, asker: Asker): Promise<AnswerOf<K>> {
     const { tool, timeoutMs } = asker;
     const asking: Envelope = { v: PROTOCOL_VERSION, tool, timeoutMs, node, request: { ...fields, kind } };
     const reply = await this.#pass(node, asking);
-    if (!reply.ok) throw new Refusal(reply.error.code, reply.error.message);
+    if (!reply.ok) throw new InspectionError(reply.error.code, reply.error.message);
 
     return reply.answer as AnswerOf<K>;
   }
@@ -170,7 +170,7 @@ export class Inspector {
           answers.push({ node, answer, answeredAt, tookMs: answeredAt - from });
         } catch (error) {
           unreachable.push({ name: node, reason: (error as Error).message });
-          if (!(error instanceof Refusal && SAYS_NO.has(error.code))) silent.push(node);
+          if (!(error instanceof InspectionError && SAYS_NO.has(error.code))) silent.push(node);
         }
       }),
     );
@@ -185,19 +185,21 @@ export class Inspector {
   }
 
   #allowed(kinds: readonly string[]): string[] {
-    return kinds.filter((kind) => this.#options.mode === 'full' || !CHANGING_KINDS.has(kind));
+    return kinds.filter((kind) => this.#options.mode === 'full' || requestOf(kind)?.changes !== true);
   }
 
   async #answer(kind: string, fields: object, asking: Envelope): Promise<unknown> {
     const { answers, mode } = this.#options;
-    if (!Object.hasOwn(requests, kind)) throw this.#unsupported(kind);
+    const spec = requestOf(kind);
+    if (spec === undefined) throw this.#unsupported(kind);
     const answer = answers[kind as RequestKind] as ((fields: object, asker: Asker) => unknown) | undefined;
-    const parsed = parse(requests[kind as RequestKind].request, fields, kind) as object;
+    const parsed = parse(spec.request, fields, kind) as object;
     if (answer === undefined) throw this.#unsupported(kind);
-    if (mode === 'read' && CHANGING_KINDS.has(kind)) {
-      throw new Refusal('NOT_PERMITTED', `${this.#self} runs with JF_INSPECTION=read and refuses ${kind}`);
+    if (mode === 'read' && spec.changes === true) {
+      throw new InspectionError('NOT_PERMITTED', `${this.#self} runs with JF_INSPECTION=read and refuses ${kind}`);
     }
-    if (this.#asked >= MAX_ASKED) throw new Refusal('BUSY', `${this.#self} answers ${MAX_ASKED} requests already`);
+    if (this.#asked >= MAX_ASKED)
+      throw new InspectionError('BUSY', `${this.#self} answers ${MAX_ASKED} requests already`);
 
     this.#asked++;
     const { tool, timeoutMs } = asking;
@@ -205,7 +207,10 @@ export class Inspector {
     const work = (async () => await answer(parsed, asker))();
     void work.catch(() => {}).then(() => this.#asked--);
 
-    return await inTime(work, timeoutMs, `${this.#self} did not finish ${kind} within ${timeoutMs} ms`);
+    const late = (): never => {
+      throw new InspectionError('TIMEOUT', `${this.#self} did not finish ${kind} within ${timeoutMs} ms`);
+    };
+    return await inTime(work, { timeoutMs, late });
   }
 
   async #open(
@@ -213,11 +218,12 @@ export class Inspector {
     fields: object,
     { asking, stream: id, sink }: { asking: Envelope; stream: string; sink: SinkRef },
   ): Promise<StreamOpened> {
-    if (!Object.hasOwn(streams, kind)) throw this.#unsupported(kind);
+    const spec = streamOf(kind);
+    if (spec === undefined) throw this.#unsupported(kind);
     const produce = this.#options.producers[kind as StreamKind] as
       | ((fields: object, stream: Stream, asker: Asker) => (() => void) | Promise<() => void>)
       | undefined;
-    const parsed = parse(streams[kind as StreamKind].request, fields, kind) as { limit?: number; withinMs?: number };
+    const parsed = parse(spec.request, fields, kind) as { limit?: number; withinMs?: number };
     if (produce === undefined) throw this.#unsupported(kind);
     const bounds = { limit: kind === 'pcap' ? null : (parsed.limit ?? null), withinMs: parsed.withinMs ?? null };
     const { system } = this.#options.environment;
@@ -238,28 +244,26 @@ export class Inspector {
   /** The node to ask instead, when the asker left it open and the actor or room is not here. */
   async #elsewhere(kind: string, fields: object, asking: Envelope): Promise<string | undefined> {
     if (asking.node !== null) return undefined;
+    const locate = (requestOf(kind) ?? streamOf(kind))?.locate;
+    if (locate === undefined) return undefined;
+    const [what, field] = 'room' in locate ? (['room', locate.room] as const) : (['actor', locate.actor] as const);
+    const id = (fields as Record<string, unknown>)[field];
+    if (typeof id !== 'string') return undefined;
     const { knowsActor, knowsRoom } = this.#options.environment;
-    const { id, room, match } = fields as Record<string, unknown>;
-    const actor = kind === 'trace' ? match : id;
-    let request: { kind: 'actor'; id: string } | { kind: 'room'; room: string };
-    if (NAMES_ROOM.has(kind) && typeof room === 'string' && !knowsRoom(room)) request = { kind: 'room', room };
-    else if (NAMES_ACTOR.has(kind) && typeof actor === 'string' && !isPattern(actor) && !knowsActor(actor)) {
-      request = { kind: 'actor', id: actor };
-    } else return undefined;
+    if (what === 'room' ? knowsRoom(id) : isPattern(id) || knowsActor(id)) return undefined;
 
     const asker = { tool: asking.tool, timeoutMs: Math.min(asking.timeoutMs, 1_000), alone: false };
-    const { answers, silent } = await this.askMembers(request.kind, request, asker);
-    // "There is none" would be a guess: whoever is silent may have it.
+    const { answers, silent } = await this.askMembers(what, what === 'room' ? { room: id } : { id }, asker);
+    // Saying "there is none" would be a guess: a silent member may have it.
     if (answers.length === 0 && silent.length > 0) {
-      const what = request.kind === 'room' ? `the room ${room}` : `the actor ${actor}`;
-      throw new Refusal(
+      throw new InspectionError(
         'TIMEOUT',
-        `${what} may be on ${silent.join(' or ')}, which did not answer; nobody else has it`,
+        `the ${what} ${id} may be on ${silent.join(' or ')}, which did not answer; no other member has it`,
       );
     }
     if (answers.length > 1) {
       const where = answers.map(({ node }) => node).join(' and ');
-      throw new Refusal('BAD_REQUEST', `${actor ?? room} is on ${where}: name the node that is meant`);
+      throw new InspectionError('BAD_REQUEST', `${id} is on ${where}: name the node that is meant`);
     }
 
     return answers[0]?.node;
@@ -301,10 +305,10 @@ export class Inspector {
   async #remotely(node: string, call: (ref: ActorRef<InspectionProtocol>) => Promise<Reply>): Promise<Reply> {
     const { members, remote } = this.#options.environment;
     if (!members().includes(node)) {
-      throw new Refusal('UNKNOWN_NODE', `${node} is no member that ${this.#self} has a link to`);
+      throw new InspectionError('UNKNOWN_NODE', `${node} is no member that ${this.#self} has a link to`);
     }
     if (this.#passedOn >= MAX_PASSED_ON) {
-      throw new Refusal('BUSY', `${this.#self} waits for ${MAX_PASSED_ON} answers of others already`);
+      throw new InspectionError('BUSY', `${this.#self} waits for ${MAX_PASSED_ON} answers of others already`);
     }
     const ref = remote(node, INSPECTION_ACTOR);
     try {
@@ -313,10 +317,12 @@ export class Inspector {
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
       if (error.code === 'NO_PROCESS') {
-        throw new Refusal('NOT_SUPPORTED', `${node} answers no tools: JF_INSPECTION=off, or an older version`);
+        throw new InspectionError('NOT_SUPPORTED', `${node} answers no tools: JF_INSPECTION=off, or an older version`);
       }
-      if (error.code === 'TIMEOUT') throw new Refusal('TIMEOUT', `${node} did not answer ${this.#self} in time`);
-      if (error.code === 'NO_CONNECTION') throw new Refusal('UNKNOWN_NODE', `${this.#self} lost its link to ${node}`);
+      if (error.code === 'TIMEOUT')
+        throw new InspectionError('TIMEOUT', `${node} did not answer ${this.#self} in time`);
+      if (error.code === 'NO_CONNECTION')
+        throw new InspectionError('UNKNOWN_NODE', `${this.#self} lost its link to ${node}`);
       throw error;
     } finally {
       this.#passedOn--;
@@ -327,8 +333,8 @@ export class Inspector {
     return { ok: true, v: PROTOCOL_VERSION, kind, node: this.#self, answer };
   }
 
-  #unsupported(kind: string): Refusal {
-    return new Refusal('NOT_SUPPORTED', `${this.#self} does not answer ${JSON.stringify(kind.slice(0, 100))}`);
+  #unsupported(kind: string): InspectionError {
+    return new InspectionError('NOT_SUPPORTED', `${this.#self} does not answer ${JSON.stringify(kind.slice(0, 100))}`);
   }
 
   async #guarded(work: () => Promise<Reply>): Promise<Reply> {
@@ -342,7 +348,9 @@ export class Inspector {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof Refusal) return refuse(error.code, error.message);
+      if (error instanceof InspectionError && error.code !== 'OFF' && error.code !== 'UNREACHABLE') {
+        return refuse(error.code, error.message);
+      }
       const incident = randomUUID().slice(0, 8);
       log.error('inspection.failed', { incident, error });
 
@@ -365,10 +373,20 @@ export interface Unreachable {
 }
 
 /** Answers that are a "no", and not the lack of one. */
-const SAYS_NO = new Set<ErrorCode>(['UNKNOWN_ACTOR', 'UNKNOWN_ROOM', 'UNKNOWN_DECISION', 'NOT_SUPPORTED']);
+const SAYS_NO: ReadonlySet<string> = new Set<ErrorCode>([
+  'UNKNOWN_ACTOR',
+  'UNKNOWN_ROOM',
+  'UNKNOWN_DECISION',
+  'NOT_SUPPORTED',
+]);
 
-const NAMES_ACTOR = new Set<string>(['actor', 'state', 'mailbox', 'kill', 'suspend', 'resume', 'trace']);
-const NAMES_ROOM = new Set<string>(['room', 'peer', 'component', 'pcap']);
+function requestOf(kind: string): RequestSpec | undefined {
+  return Object.hasOwn(requests, kind) ? requests[kind as RequestKind] : undefined;
+}
+
+function streamOf(kind: string): StreamSpec | undefined {
+  return Object.hasOwn(streams, kind) ? streams[kind as StreamKind] : undefined;
+}
 
 function parse<S extends z.ZodType>(schema: S, value: unknown, what: string): z.output<S> {
   const parsed = schema.safeParse(value);
@@ -376,19 +394,13 @@ function parse<S extends z.ZodType>(schema: S, value: unknown, what: string): z.
   const [issue] = parsed.error.issues;
   const where = issue?.path.length ? ` ${issue.path.join('.')}:` : '';
 
-  throw new Refusal('BAD_REQUEST', `${what} cannot be understood:${where} ${issue?.message ?? 'no reason'}`);
+  throw new InspectionError('BAD_REQUEST', `${what} cannot be understood:${where} ${issue?.message ?? 'no reason'}`);
 }
 
 function checkVersion(v: number): void {
   if (v === PROTOCOL_VERSION) return;
-  throw new Refusal('NOT_SUPPORTED', `version ${v} of the protocol is not spoken here, version ${PROTOCOL_VERSION} is`);
-}
-
-function inTime<T>(work: Promise<T>, timeoutMs: number, message: string): Promise<T> {
-  let timer: NodeJS.Timeout;
-  const over = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Refusal('TIMEOUT', message)), timeoutMs);
-  });
-
-  return Promise.race([work, over]).finally(() => clearTimeout(timer));
+  throw new InspectionError(
+    'NOT_SUPPORTED',
+    `version ${v} of the protocol is not spoken here, version ${PROTOCOL_VERSION} is`,
+  );
 }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createActorSystem, later, ManualClock, type ActorSystem, type Behaviour } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import type { SinkProtocol, SinkRef, StreamEnded, StreamItems } from '../protocol/wire.js';
-import { Stream, type StreamOptions } from './streams.js';
+import { Stream, type StreamOptions } from './stream.js';
 
 describe('a stream', () => {
   let clock: ManualClock;

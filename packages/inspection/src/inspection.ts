@@ -1,34 +1,35 @@
 import { later, type Behaviour } from '@bloom/actors';
 import { createMasker } from '@bloom/log';
-import { actorAnswers, actorProducers } from '../answers/actors.js';
-import { findActor } from '../answers/actor-lines.js';
-import { captureProducers } from '../answers/capture.js';
-import { clusterAnswers, clusterProducers } from '../answers/cluster.js';
-import { Drain } from '../answers/drain.js';
-import { FaultBook } from '../answers/fault-book.js';
-import { logAnswers, logProducers } from '../answers/logs.js';
-import { mediaAnswers } from '../answers/media.js';
-import { placementAnswers } from '../answers/placement.js';
-import { processAnswers, processProducers } from '../answers/process.js';
-import { ProcessFigures } from '../process/figures.js';
-import { INSPECTION_ACTOR, type InspectionMode, type InspectionProtocol } from '../protocol/wire.js';
-import type { InspectionSources } from '../sources.js';
-import type { Environment } from './environment.js';
-import { Inspector } from './inspector.js';
-import { Redactor } from './redact.js';
+import { actorAnswers, actorProducers } from './answers/actors.js';
+import { findActor } from './answers/actor-lines.js';
+import { captureProducers } from './answers/capture.js';
+import { clusterAnswers, clusterProducers } from './answers/cluster.js';
+import { Drain } from './answers/drain.js';
+import { FaultBook } from './answers/fault-book.js';
+import { logAnswers, logProducers } from './answers/logs.js';
+import { mediaAnswers } from './answers/media.js';
+import { placementAnswers } from './answers/placement.js';
+import { processAnswers, processProducers } from './answers/process.js';
+import { ProcessFigures } from './process/figures.js';
+import { INSPECTION_ACTOR, type InspectionMode, type InspectionProtocol } from './protocol/wire.js';
+import { sourcesOf, type InspectionParts } from './parts.js';
+import type { Environment } from './inspector/environment.js';
+import { Inspector } from './inspector/inspector.js';
+import { Redactor } from './inspector/redact.js';
 
 export interface Inspection {
-  /** The same answers for other askers of this process, such as the functions for Erlang. */
+  /** Answers callers inside this process too, such as the functions for Erlang. */
   readonly inspector: Inspector;
-  /** Undoes what tools did, ends all streams and answers nobody any more. Idempotent. */
+  /** Undoes the changes made by tools, ends all streams and stops answering. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Requests that wait at once: a tool asks a few at a time. */
+/** Mailbox limit: a tool asks only a few requests at a time. */
 const MAX_WAITING = 1_000;
 
-/** Answers tools from now on, under the registered name `inspection`. */
-export function start(sources: InspectionSources, mode: InspectionMode): Inspection {
+/** Starts to answer tools, under the registered name `inspection`. */
+export function start(parts: InspectionParts, mode: InspectionMode): Inspection {
+  const sources = sourcesOf(parts);
   const { system, remote, self, log, members, rooms, placement } = sources;
   const now = sources.now ?? Date.now;
   const redactor = new Redactor(createMasker(sources.secrets));
@@ -93,7 +94,7 @@ export function start(sources: InspectionSources, mode: InspectionMode): Inspect
   };
 }
 
-/** Holds up nobody: answers come when they are ready. */
+/** Answers when ready, so a slow request does not delay the next one. */
 function behaviour(inspector: Inspector): Behaviour<InspectionProtocol, null> {
   return {
     kind: 'inspection',

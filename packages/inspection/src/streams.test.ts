@@ -3,15 +3,7 @@ import type { ActorRef, Behaviour } from '@bloom/actors';
 import type { PortMapperServer } from '@bloom/port-mapper';
 import { defaultRoomConfig } from '@bloom/rooms';
 import { loadSchemas, type ItemOf, type OpenStream, type StreamFields, type StreamKind } from './index.js';
-import {
-  joinRoom,
-  startMapper,
-  startMember,
-  startTool,
-  until,
-  type Member,
-  type Tool,
-} from './testing/nodes.js';
+import { joinRoom, startMapper, startMember, startTool, until, type Member, type Tool } from './testing/nodes.js';
 
 type Echo = { say: (message: { text: string; secret?: string }) => string; other: (message: object) => void };
 

@@ -74,6 +74,8 @@ export class TestMedia implements MediaEngine {
     };
   }
 
+  async profileWorker(): Promise<undefined> {}
+
   async close(): Promise<void> {}
 }
 

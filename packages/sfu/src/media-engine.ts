@@ -241,9 +241,9 @@ export interface MediaEngine {
   openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom>;
   stats(): Promise<EngineStats>;
   /**
-   * Profiles a media worker, counted from 1; there is none without worker threads. Rejects with `MediaError` code
-   * `CLOSED` for one that is not there.
+   * Profiles a media worker, counted from 1. Rejects with `MediaError` code `CLOSED` when there is no such thread: without
+   * worker threads the media runs in the main thread.
    */
-  profileWorker?(worker: number, action: ProfileAction): Promise<string | undefined>;
+  profileWorker(worker: number, action: ProfileAction): Promise<string | undefined>;
   close(): Promise<void>;
 }

@@ -43,9 +43,6 @@ function ownThread(): Post {
 
 function workerThread(engine: Pick<MediaEngine, 'profileWorker'>, worker: number): Post {
   return async (action) => {
-    if (engine.profileWorker === undefined) {
-      throw new InspectionError('BAD_REQUEST', 'the media runs in the main thread: there are no media workers');
-    }
     try {
       return await engine.profileWorker(worker, action);
     } catch (error) {

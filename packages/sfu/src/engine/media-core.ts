@@ -3,7 +3,8 @@ import type { Log } from '@bloom/log';
 import { createPacketSealer, type DtlsCertificate, type MediaPort, openMediaPort } from '@bloom/webrtc';
 import { MediaContext } from '../forwarding/context.js';
 import { ForwardingRoom } from '../forwarding/room.js';
-import type { EngineStats, MediaRoomEvent } from '../media-engine.js';
+import type { MediaAnswer, MediaCommand, RoomReport } from '../media-command.js';
+import type { EngineStats } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
 
 /** Fine enough for transport-wide feedback every 60 ms and a first NACK soon after the loss. */
@@ -22,16 +23,18 @@ export interface MediaCoreOptions {
   log: Log;
 }
 
-/** One UDP port with the rooms on it, in the thread that calls it. */
+/** One UDP port with the rooms on it, in the calling thread. Rooms go by number: an id may be used again. */
 export class MediaCore {
-  private readonly rooms = new Map<string, ForwardingRoom>();
-  private timer: NodeJS.Timeout | undefined;
-  private closed = false;
+  readonly port: MediaPort;
+  readonly #context: MediaContext;
+  readonly #rooms = new Map<number, ForwardingRoom>();
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
 
-  private constructor(
-    readonly port: MediaPort,
-    private readonly context: MediaContext,
-  ) {}
+  private constructor(port: MediaPort, context: MediaContext) {
+    this.port = port;
+    this.#context = context;
+  }
 
   /** Rejects with the port's `WebrtcError` when no port can be bound. */
   static async open(options: MediaCoreOptions): Promise<MediaCore> {
@@ -49,46 +52,52 @@ export class MediaCore {
     return new MediaCore(port, new MediaContext(world, port, sealer));
   }
 
-  get log(): Log {
-    return this.context.world.log;
+  /** @throws MediaError CLOSED when the core is closed */
+  openRoom(number: number, roomId: string, report: (report: RoomReport) => void): void {
+    if (this.#closed) throw new MediaError('CLOSED', `the media engine is closed, room ${roomId} cannot be opened`);
+    this.#rooms.set(number, new ForwardingRoom(this.#context, roomId, report));
+    this.#timer ??= setInterval(() => this.#tick(), TICK_MS).unref();
   }
 
-  openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): ForwardingRoom {
-    if (this.closed) throw new MediaError('CLOSED', `the media engine is closed, room ${roomId} cannot be opened`);
-    if (this.rooms.has(roomId)) throw new MediaError('EXISTS', `the room ${roomId} is open already`);
-    const room = new ForwardingRoom(this.context, roomId, onEvent);
-    this.rooms.set(roomId, room);
-    this.timer ??= setInterval(() => this.tick(), TICK_MS).unref();
-    return room;
+  /** Carries out a command; one for a room that is gone lost a race and is ignored. Never throws. */
+  post(number: number, command: MediaCommand): void {
+    try {
+      this.#rooms.get(number)?.apply(command);
+    } catch (error) {
+      this.#context.world.log.error('media.command_failed', { command: command.type, error });
+    }
   }
 
-  room(roomId: string): ForwardingRoom | undefined {
-    return this.rooms.get(roomId);
+  /** Carries out a command and returns its answer. @throws MediaError CLOSED when the room is gone */
+  call(number: number, command: MediaCommand): MediaAnswer {
+    const room = this.#rooms.get(number);
+    if (room === undefined) throw new MediaError('CLOSED', 'the room is closed');
+    return room.apply(command);
   }
 
-  closeRoom(roomId: string): void {
-    const room = this.rooms.get(roomId);
+  closeRoom(number: number): void {
+    const room = this.#rooms.get(number);
     if (room === undefined) return;
-    this.rooms.delete(roomId);
+    this.#rooms.delete(number);
     room.close();
-    if (this.rooms.size === 0) this.stopTimer();
+    if (this.#rooms.size === 0) this.#stopTimer();
   }
 
   stats(): EngineStats {
     const port = this.port.stats();
-    const { overruns, oversized, sinkFaults } = this.context.sealer.counters;
+    const { overruns, oversized, sinkFaults } = this.#context.sealer.counters;
     return {
-      rooms: this.rooms.size,
+      rooms: this.#rooms.size,
       transports: port.transports,
       bytesReceived: port.bytesReceived,
       bytesSent: port.bytesSent,
       packetsReceived: port.packetsReceived,
       packetsSent: port.packetsSent,
-      packetsForwarded: this.context.packetsForwarded,
+      packetsForwarded: this.#context.packetsForwarded,
       dropped: {
         ...port.dropped,
-        ...this.context.dropped,
-        oversized: this.context.dropped.oversized + oversized,
+        ...this.#context.dropped,
+        oversized: this.#context.dropped.oversized + oversized,
         send_overrun: overruns,
         sink_fault: sinkFaults,
       },
@@ -96,25 +105,25 @@ export class MediaCore {
   }
 
   async close(): Promise<void> {
-    if (this.closed) return;
-    this.closed = true;
-    for (const roomId of this.rooms.keys()) this.closeRoom(roomId);
-    this.stopTimer();
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const number of this.#rooms.keys()) this.closeRoom(number);
+    this.#stopTimer();
     await this.port.close();
   }
 
-  private tick(): void {
+  #tick(): void {
     const nowMs = epochNow();
-    for (const room of this.rooms.values()) room.tick(nowMs);
+    for (const room of this.#rooms.values()) room.tick(nowMs);
   }
 
-  private stopTimer(): void {
-    clearInterval(this.timer);
-    this.timer = undefined;
+  #stopTimer(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 }
 
-/** Milliseconds since the epoch that never go back, the same in all threads. */
+/** Returns milliseconds since the epoch; never goes back and agrees between threads. */
 export function epochNow(): number {
   return performance.timeOrigin + performance.now();
 }

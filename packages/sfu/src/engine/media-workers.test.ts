@@ -7,9 +7,9 @@ import type { MediaRoomEvent } from '../media-engine.js';
 import { inboundVideo, SyntheticSource, videoSlot } from '../testing/synthetic-media.js';
 import { WireClient } from '../testing/wire-client.js';
 import { createMediaEngine } from './create-media-engine.js';
-import { describeEngine } from './engine-suite.js';
+import { describeEngine } from '../testing/engine-suite.js';
 import { MediaWorkers, type MediaWorkersOptions } from './media-workers.js';
-import { stuckThreads } from './stuck-threads.js';
+import { stuckThreads } from './thread-worker.js';
 
 /** A thread loads compiled code only: `npm test` builds before it tests. */
 const workerEntry = new URL('../../dist/engine/worker-main.js', import.meta.url);

@@ -1,5 +1,5 @@
 import type { Log } from '@bloom/log';
-import type { RelayRoute } from '@bloom/webrtc';
+import type { RelayRoute, TcpAcceptor } from '@bloom/webrtc';
 import type {
   EngineStats,
   MediaEndpoint,
@@ -9,191 +9,218 @@ import type {
   ProfileAction,
 } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
-import { MediaWorker } from './media-worker.js';
-import { RemoteRoom } from './remote-room.js';
-import type { WorkerSettings } from './worker-protocol.js';
+import { EngineRoom } from './engine-room.js';
+import { LocalWorker } from './local-worker.js';
+import { MediaCore } from './media-core.js';
+import type { MediaWorker } from './media-worker.js';
+import { ThreadWorker } from './thread-worker.js';
+import { asBuffer, type WorkerSettings } from './worker-protocol.js';
 
-/** Wait before a worker that did not live long is replaced, doubled each time, ms. */
+/** Pause before a short-lived worker is replaced, doubled each time, ms. */
 const RESTART_MS = 250;
 const RESTART_MAX_MS = 30_000;
 const SHORT_LIFE_MS = 10_000;
-/** A start that takes this long is spoken of, again and again, ms. */
+/** A start that takes this long is logged, repeatedly, ms. */
 const SLOW_START_MS = 10_000;
-/** What a room waits for a worker when none is up: a replacement takes a second or two, ms. */
+/** How long a room waits for a worker when none is up: a replacement takes a second or two, ms. */
 const REPLACEMENT_MS = 4000;
 const REPLACEMENT_POLL_MS = 25;
 
 export interface MediaWorkersOptions {
-  /** Threads; at least 1. */
+  /** Threads; 0 keeps the media in the calling thread. */
   workers: number;
   settings: WorkerSettings;
   endpoint: Omit<MediaEndpoint, 'port'>;
   log: Log;
+  /** TCP listener of the relay; closed with the engine. */
+  tcp?: TcpAcceptor;
   /** The compiled `worker-main.js`; default: the one beside this file. */
   entry?: URL;
   /** Silence after which a worker counts as hung, ms. */
   hangMs?: number;
   slowStartMs?: number;
-  /** What a worker may take to start, ms. */
+  /** Time limit of a worker's start, ms. */
   startMs?: number;
-  /** What a worker may take to end once it is told to, ms. */
+  /** Time limit of a worker's termination, ms. */
   terminateMs?: number;
 }
 
-/** The media plane on worker threads. A room lives whole on one of them; one that dies takes only its own rooms along. */
+/** The media plane. A room lives whole on one worker; a worker that dies takes only its own rooms with it. */
 export class MediaWorkers implements MediaEngine {
-  private readonly workers: MediaWorker[] = [];
-  private readonly roomIds = new Set<string>();
-  private readonly users = new Map<string, MediaWorker>();
-  private readonly restarts = new Set<NodeJS.Timeout>();
+  readonly #options: MediaWorkersOptions;
+  readonly #workers: MediaWorker[] = [];
+  readonly #roomIds = new Set<string>();
+  /** Worker of each relay user. */
+  readonly #users = new Map<string, MediaWorker>();
+  readonly #restarts = new Set<NodeJS.Timeout>();
   /** Totals of workers that are gone: counters never fall. */
-  private readonly lost: EngineStats & { dropped: Record<string, number> } = emptyStats();
-  private restartMs = RESTART_MS;
-  private closed = false;
+  readonly #lost: EngineStats & { dropped: Record<string, number> } = emptyStats();
+  #lastRoom = 0;
+  #restartMs = RESTART_MS;
+  #closed = false;
 
-  private constructor(private readonly options: MediaWorkersOptions) {}
+  private constructor(options: MediaWorkersOptions) {
+    this.#options = options;
+  }
 
   /** Resolves when all workers are warm; rejects with the first one's error when one cannot start. */
   static async start(options: MediaWorkersOptions): Promise<MediaWorkers> {
     const engine = new MediaWorkers(options);
-    const started = Array.from({ length: options.workers }, () => engine.startWorker());
-    const startedMs = performance.now();
-    // A node that does not come up says what it waits for.
-    const slow = setInterval(() => {
-      const ready = started.filter(({ port }) => port > 0).length;
-      const waitedMs = Math.round(performance.now() - startedMs);
-      options.log.warn('media.workers_starting', { ready, workers: options.workers, waitedMs });
-    }, options.slowStartMs ?? SLOW_START_MS);
     try {
-      await Promise.all(started.map((worker) => worker.ready));
+      if (options.workers === 0) await engine.#openLocal();
+      else await engine.#startThreads();
+      return engine;
     } catch (error) {
       await engine.close();
       throw error;
-    } finally {
-      clearInterval(slow);
     }
-    return engine;
   }
 
   async openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom> {
-    if (this.closed) throw new MediaError('CLOSED', `the media engine is closed, room ${roomId} cannot be opened`);
-    if (this.roomIds.has(roomId)) throw new MediaError('EXISTS', `the room ${roomId} is open already`);
-    this.roomIds.add(roomId);
+    if (this.#closed) throw new MediaError('CLOSED', `the media engine is closed, room ${roomId} cannot be opened`);
+    if (this.#roomIds.has(roomId)) throw new MediaError('EXISTS', `the room ${roomId} is open already`);
+    this.#roomIds.add(roomId);
     try {
-      const worker = this.leastBusy() ?? (await this.replacement(roomId));
-      const number = worker.newNumber();
-      const room = new RemoteRoom({
+      const worker = this.#leastBusy() ?? (await this.#replacement(roomId));
+      const number = ++this.#lastRoom;
+      const room = new EngineRoom({
         roomId,
-        room: number,
-        worker,
-        endpoint: { ...this.options.endpoint, port: worker.port },
+        port: worker.portTo(number),
+        endpoint: { ...this.#options.endpoint, port: worker.port },
+        log: this.#options.log,
         onEvent,
-        routeUser: (username, to) => this.routeUser(username, worker, to),
-        onClosed: () => this.roomIds.delete(roomId),
+        routeUser: (username) => this.#users.set(username, worker),
+        unrouteUser: (username) => {
+          if (this.#users.get(username) === worker) this.#users.delete(username);
+        },
+        onClosed: () => this.#roomIds.delete(roomId),
       });
-      worker.rooms.set(number, room);
-      await worker.call({ type: 'openRoom', room: number, roomId });
+      await worker.open(number, room);
       return room;
     } catch (error) {
-      this.roomIds.delete(roomId);
+      this.#roomIds.delete(roomId);
       throw error;
     }
   }
 
   relayRoute(username: string): RelayRoute | undefined {
-    return this.users.get(username);
+    return this.#users.get(username);
   }
 
   async stats(): Promise<EngineStats> {
     const total = emptyStats();
-    add(total, this.lost);
-    const answers = await Promise.all(
-      this.workers.map((worker) => worker.call({ type: 'stats' }).catch(() => worker.lastStats)),
-    );
-    for (const stats of answers) if (stats !== undefined) add(total, stats as EngineStats);
+    add(total, this.#lost);
+    const answers = await Promise.all(this.#workers.map((worker) => worker.stats().catch(() => worker.lastStats)));
+    for (const stats of answers) if (stats !== undefined) add(total, stats);
     return total;
   }
 
   async profileWorker(worker: number, action: ProfileAction): Promise<string | undefined> {
-    const thread = this.workers[worker - 1];
-    if (thread === undefined) throw new MediaError('CLOSED', `there is no media worker ${worker}`);
-    return (await thread.call({ type: 'profile', action })) as string | undefined;
+    const thread = this.#workers[worker - 1];
+    if (thread?.profile === undefined) throw new MediaError('CLOSED', `there is no media worker thread ${worker}`);
+    return await thread.profile(action);
   }
 
   async close(): Promise<void> {
-    this.closed = true;
-    for (const timer of this.restarts) clearTimeout(timer);
-    this.restarts.clear();
-    await Promise.all(this.workers.map((worker) => worker.close()));
+    this.#closed = true;
+    for (const timer of this.#restarts) clearTimeout(timer);
+    this.#restarts.clear();
+    await this.#options.tcp?.close();
+    await Promise.all(this.#workers.map((worker) => worker.close()));
   }
 
   /** Kills the worker of a room, as a test or an operator's drill. */
   async killWorkerOf(roomId: string, reason: string): Promise<void> {
-    for (const worker of this.workers) {
-      if ([...worker.rooms.values()].some((room) => room.roomId === roomId)) return worker.kill(reason);
+    for (const worker of this.#workers) {
+      if ([...worker.rooms.values()].some((room) => room.roomId === roomId)) return worker.kill?.(reason);
     }
   }
 
-  private startWorker(): MediaWorker {
-    const { settings, log, hangMs, startMs, terminateMs } = this.options;
+  async #openLocal(): Promise<void> {
+    const { settings, log } = this.#options;
+    const core = await MediaCore.open({ ...settings, nonceSecret: asBuffer(settings.nonceSecret), log });
+    this.#workers.push(new LocalWorker(core));
+  }
+
+  async #startThreads(): Promise<void> {
+    const { workers, log, slowStartMs } = this.#options;
+    const started = Array.from({ length: workers }, () => this.#startThread());
     const startedMs = performance.now();
-    const worker: MediaWorker = new MediaWorker({
-      entry: this.options.entry ?? new URL('./worker-main.js', import.meta.url),
+    // A node that does not come up has to say what it waits for.
+    const slow = setInterval(() => {
+      const ready = started.filter(({ port }) => port > 0).length;
+      const waitedMs = Math.round(performance.now() - startedMs);
+      log.warn('media.workers_starting', { ready, workers, waitedMs });
+    }, slowStartMs ?? SLOW_START_MS);
+    try {
+      await Promise.all(started.map((worker) => worker.ready));
+    } finally {
+      clearInterval(slow);
+    }
+  }
+
+  #startThread(): ThreadWorker {
+    const { settings, log, hangMs, startMs, terminateMs } = this.#options;
+    const startedMs = performance.now();
+    const worker: ThreadWorker = new ThreadWorker({
+      entry: this.#options.entry ?? new URL('./worker-main.js', import.meta.url),
       settings,
       log,
       ...(hangMs === undefined ? {} : { hangMs }),
       ...(startMs === undefined ? {} : { startMs }),
       ...(terminateMs === undefined ? {} : { terminateMs }),
-      onExit: (reason) => this.workerGone(worker, performance.now() - startedMs, reason),
+      onExit: (reason) => this.#threadGone(worker, performance.now() - startedMs, reason),
     });
-    this.workers.push(worker);
+    this.#workers.push(worker);
     return worker;
   }
 
-  private workerGone(worker: MediaWorker, lifeMs: number, reason: string): void {
-    const at = this.workers.indexOf(worker);
-    if (at >= 0) this.workers.splice(at, 1);
-    for (const [username, owner] of this.users) if (owner === worker) this.users.delete(username);
-    if (worker.lastStats !== undefined) add(this.lost, { ...worker.lastStats, rooms: 0, transports: 0 });
-    if (this.closed) return;
-    this.options.log.error('media.worker_gone', { reason, port: worker.port, replacedInMs: this.restartMs });
-    if (lifeMs >= SHORT_LIFE_MS) this.restartMs = RESTART_MS;
+  #threadGone(worker: ThreadWorker, lifeMs: number, reason: string): void {
+    const at = this.#workers.indexOf(worker);
+    if (at >= 0) this.#workers.splice(at, 1);
+    for (const [username, owner] of this.#users) if (owner === worker) this.#users.delete(username);
+    if (worker.lastStats !== undefined) add(this.#lost, { ...worker.lastStats, rooms: 0, transports: 0 });
+    if (this.#closed) return;
+    this.#options.log.error('media.worker_gone', { reason, port: worker.port, replacedInMs: this.#restartMs });
+    if (lifeMs >= SHORT_LIFE_MS) this.#restartMs = RESTART_MS;
     const timer = setTimeout(() => {
-      this.restarts.delete(timer);
-      this.startWorker();
-    }, this.restartMs);
-    this.restarts.add(timer);
-    if (lifeMs < SHORT_LIFE_MS) this.restartMs = Math.min(this.restartMs * 2, RESTART_MAX_MS);
+      this.#restarts.delete(timer);
+      this.#startThread();
+    }, this.#restartMs);
+    this.#restarts.add(timer);
+    if (lifeMs < SHORT_LIFE_MS) this.#restartMs = Math.min(this.#restartMs * 2, RESTART_MAX_MS);
   }
 
-  /** The first worker that comes up. */
-  private async replacement(roomId: string): Promise<MediaWorker> {
+  /** Resolves with the first worker that comes up. */
+  async #replacement(roomId: string): Promise<MediaWorker> {
     const until = performance.now() + REPLACEMENT_MS;
-    while (!this.closed && performance.now() < until) {
+    while (!this.#closed && performance.now() < until) {
       await new Promise((resolve) => setTimeout(resolve, REPLACEMENT_POLL_MS));
-      const worker = this.leastBusy();
+      const worker = this.#leastBusy();
       if (worker !== undefined) return worker;
     }
     throw new MediaError('WORKER_FAILED', `no media worker is up to take room ${roomId}`);
   }
 
-  private leastBusy(): MediaWorker | undefined {
+  #leastBusy(): MediaWorker | undefined {
     let best: MediaWorker | undefined;
-    for (const worker of this.workers) {
+    for (const worker of this.#workers) {
       if (!worker.alive || worker.port === 0) continue;
       if (best === undefined || isLessBusy(worker, best)) best = worker;
     }
     return best;
   }
-
-  private routeUser(username: string, worker: MediaWorker, to: MediaWorker | undefined): void {
-    if (to !== undefined) this.users.set(username, to);
-    else if (this.users.get(username) === worker) this.users.delete(username);
-  }
 }
 
 function isLessBusy(a: MediaWorker, b: MediaWorker): boolean {
-  return a.transports === b.transports ? a.rooms.size < b.rooms.size : a.transports < b.transports;
+  const [ofA, ofB] = [transportsOf(a), transportsOf(b)];
+  return ofA === ofB ? a.rooms.size < b.rooms.size : ofA < ofB;
+}
+
+function transportsOf(worker: MediaWorker): number {
+  let count = 0;
+  for (const room of worker.rooms.values()) count += room.transportCount;
+  return count;
 }
 
 function emptyStats(): EngineStats & { dropped: Record<string, number> } {

@@ -8,7 +8,7 @@ import {
 } from '@bloom/webrtc';
 import { MediaContext } from '../forwarding/context.js';
 import { ForwardingRoom } from '../forwarding/room.js';
-import type { ExtensionIds, NegotiatedCodec } from '../media-engine.js';
+import type { ExtensionIds, InboundTrack, NegotiatedCodec, OutboundSlot } from '../media-engine.js';
 
 const SUBSCRIBERS = 12;
 const FRAMES = 1200;
@@ -44,19 +44,21 @@ export function warmUp(): number {
   const ice = { localUfrag: '', localPwd: '', remoteUfrag: '', remotePwd: '' };
   const fingerprint = { algorithm: 'sha-256', value: '' };
   const relay = { username: '', password: '' };
-  const common = { generation: 1, ice, fingerprint };
+  const open = (peerId: string): void => {
+    room.apply({ type: 'openTransport', peerId, transport: 1, relay });
+  };
+  const negotiate = (peerId: string, inbound: InboundTrack[], outbound: OutboundSlot[]): void => {
+    const negotiation = { generation: 1, ice, fingerprint, inbound, outbound };
+    room.apply({ type: 'negotiate', peerId, negotiation });
+  };
 
-  room.openTransport('publisher', relay);
+  open('publisher');
   const track = { trackId: 'track', kind: 'video', codec: CODEC, extensions: EXTENSIONS, rids: [] } as const;
-  room.negotiate('publisher', { ...common, inbound: [{ ...track, mid: '0', bitratesBps: {}, ssrc: 1 }], outbound: [] });
+  negotiate('publisher', [{ ...track, mid: '0', bitratesBps: {}, ssrc: 1 }], []);
   for (let i = 0; i < SUBSCRIBERS; i++) {
     const slot = { mid: '0', kind: 'video', ssrc: 10 + i * 2, rtxSsrc: 11 + i * 2, codec: CODEC } as const;
-    room.openTransport(`subscriber-${i}`, relay);
-    room.negotiate(`subscriber-${i}`, {
-      ...common,
-      inbound: [],
-      outbound: [{ ...slot, extensions: EXTENSIONS, trackId: 'track' }],
-    });
+    open(`subscriber-${i}`);
+    negotiate(`subscriber-${i}`, [], [{ ...slot, extensions: EXTENSIONS, trackId: 'track' }]);
   }
   for (const each of handlers) {
     each.onIceConnected(1);

@@ -90,7 +90,7 @@ describe('a track without simulcast', () => {
     sendAll(first, source(0x101).vp8Frame({ key: true }));
     expect(viewer.packets).toHaveLength(2);
 
-    world.room.closeTransport('pub');
+    world.apply({ type: 'closeTransport', peerId: 'pub' });
     expect(first.closed).toBe(true);
     first.send(source(0x101).vp8Frame({ key: true })[0]!);
     expect(viewer.packets).toHaveLength(2);
@@ -117,10 +117,10 @@ describe('a track without simulcast', () => {
   test('is not disturbed by a request for one of the variants it does not have', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
-    world.room.setTargetVariant('sub', 'cam', 'l');
+    world.setTargetVariant('sub', 'cam', 'l');
     const camera = source(0x101);
     sendAll(publisher, camera.vp8Frame({ key: true }));
-    world.room.setTargetVariant('sub', 'cam', 'm');
+    world.setTargetVariant('sub', 'cam', 'm');
     world.advance(3000);
     sendAll(publisher, camera.vp8Frame());
     expect(viewer.packets).toHaveLength(4);
@@ -197,13 +197,13 @@ describe('simulcast', () => {
 
   test('switches exactly at a keyframe, with sequence, timestamp and VP8 numbers continued', () => {
     play(10, { key: ['l', 'm', 'h'] });
-    world.room.setTargetVariant('sub', 'cam', 'h');
+    world.setTargetVariant('sub', 'cam', 'h');
     play(3);
     expect(viewer.packets.at(-1)!.payload[10]).toBe(0x1b);
     play(5, { key: ['h'] });
-    world.room.setTargetVariant('sub', 'cam', 'l');
+    world.setTargetVariant('sub', 'cam', 'l');
     play(5, { key: ['l'] });
-    world.room.setTargetVariant('sub', 'cam', 'm');
+    world.setTargetVariant('sub', 'cam', 'm');
     play(5, { key: ['m'] });
 
     const { packets } = viewer;
@@ -233,7 +233,7 @@ describe('simulcast', () => {
 
   test('late packets from before a switch are dropped, those after it find their place', () => {
     play(2, { key: ['m'] });
-    world.room.setTargetVariant('sub', 'cam', 'h');
+    world.setTargetVariant('sub', 'cam', 'h');
     const before = sources.h.vp8Frame();
     const key = sources.h.vp8Frame({ key: true, packets: 3 });
     publisher.send(key[0]!);
@@ -247,7 +247,7 @@ describe('simulcast', () => {
 
   test('a keyframe whose first packet comes last is complete all the same', () => {
     play(2, { key: ['m'] });
-    world.room.setTargetVariant('sub', 'cam', 'h');
+    world.setTargetVariant('sub', 'cam', 'h');
     const count = viewer.packets.length;
     const key = sources.h.vp8Frame({ key: true, packets: 3 });
     sendAll(publisher, [key[1]!, key[2]!, key[0]!]);
@@ -278,7 +278,7 @@ describe('simulcast', () => {
     const slots = [videoSlot('cam'), videoSlot('screen', { mid: '6', ssrc: 0xaaaa0011, rtxSsrc: 0xaaaa0012 })];
     world.negotiate('sub', { outbound: slots });
     viewer.connect();
-    world.room.setTargetVariant('sub', 'screen', 'h');
+    world.setTargetVariant('sub', 'screen', 'h');
     play(1, { key: ['l', 'm', 'h'] });
     for (const rid of ['l', 'm', 'h'] as const) {
       sendAll(publisher, source(second[rid], { mid: '2', rid }).vp8Frame({ key: true }));
@@ -293,12 +293,12 @@ describe('simulcast', () => {
     play(1, { key: ['l', 'm', 'h'] });
     world.advance(300);
     publisher.rtcp.length = 0;
-    world.room.setTargetVariant('sub', 'cam', 'h');
-    world.room.setTargetVariant('other', 'cam', 'h');
+    world.setTargetVariant('sub', 'cam', 'h');
+    world.setTargetVariant('other', 'cam', 'h');
     let plis = 0;
     publisher.forEachRtcp((reader) => (plis += reader.isPli ? 1 : 0));
     expect(plis).toBe(1);
-    world.room.setTargetVariant('other', 'cam', 'l');
+    world.setTargetVariant('other', 'cam', 'l');
     play(2, { key: ['l', 'h'] });
     expect(viewer.packets.at(-1)!.payload[10]).toBe(0x1c);
     expect(other.packets.at(-1)!.payload[10]).toBe(0x1a);
@@ -310,10 +310,10 @@ describe('simulcast', () => {
     const [middle, high] = [source(0x1b, { rid: 'm' }), source(0x1c, { rid: 'h' })];
     sendAll(publisher, middle.vp8Frame({ key: true }));
     sendAll(publisher, high.vp8Frame());
-    world.room.setTargetVariant('sub', 'cam', 'h');
+    world.setTargetVariant('sub', 'cam', 'h');
     const replaced = source(0x2b, { rid: 'm' });
     sendAll(publisher, replaced.vp8Frame());
-    world.room.setTargetVariant('sub', 'cam', 'm');
+    world.setTargetVariant('sub', 'cam', 'm');
     sendAll(publisher, replaced.vp8Frame({ key: true }));
     sendAll(publisher, replaced.vp8Frame());
     expect(viewer.packets.map(({ payload }) => payload[10])).toEqual([0x1b, 0x1b, 0x2b, 0x2b, 0x2b, 0x2b]);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { RtcpType, RtcpWriter, splitAnnexB, toAnnexB, toNtp } from '@bloom/rtp';
-import { TAP_LIMITS, type TapEvent, type TappedFrame } from '../media-frames.js';
+import { type FeedFrame, TAP_LIMITS, type TapEvent, type TappedFrame } from '../media-frames.js';
 import { type MemoryPeer, MemoryWorld } from '../testing/memory-port.js';
 import {
   audioSlot,
@@ -26,18 +26,24 @@ function sendAll(peer: MemoryPeer, packets: readonly Buffer[]): void {
 }
 
 interface Tapped {
-  events: TapEvent[];
+  readonly events: TapEvent[];
   frames(): TappedFrame[];
-  tap: ReturnType<MemoryWorld['room']['openTap']>;
+  consumed(frames: number, bytes: number): void;
+  close(): void;
 }
 
 function tap(trackId: string): Tapped {
-  const events: TapEvent[] = [];
-  const opened = world.room.openTap(trackId, (event) => events.push(event));
+  const number = world.newNumber();
+  world.apply({ type: 'openTap', tap: number, trackId });
+  const events = (): TapEvent[] =>
+    world.reports.flatMap((report) => (report.type === 'tapEvent' && report.tap === number ? [report.event] : []));
   return {
-    events,
-    tap: opened,
-    frames: () => events.flatMap((event) => (event.type === 'frame' ? [event.frame] : [])),
+    get events() {
+      return events();
+    },
+    frames: () => events().flatMap((event) => (event.type === 'frame' ? [event.frame] : [])),
+    consumed: (frames, bytes) => void world.apply({ type: 'tapConsumed', tap: number, frames, bytes }),
+    close: () => void world.apply({ type: 'closeTap', tap: number }),
   };
 }
 
@@ -158,7 +164,7 @@ describe('a tap', () => {
     }
     world.advance(20);
     expect(cam.frames()).toHaveLength(TAP_LIMITS.frames);
-    cam.tap.consumed(TAP_LIMITS.frames, 1e9);
+    cam.consumed(TAP_LIMITS.frames, 1e9);
     sendAll(publisher, source.vp8Frame());
     world.advance(20);
     expect(cam.frames()).toHaveLength(TAP_LIMITS.frames);
@@ -173,7 +179,7 @@ describe('a tap', () => {
     const cam = tap('cam');
     const first = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     sendAll(first, camera(0x101).vp8Frame({ key: true }));
-    world.room.closeTransport('pub');
+    world.apply({ type: 'closeTransport', peerId: 'pub' });
     world.advance(20);
     expect(cam.events.map(({ type }) => type)).toEqual(['frame', 'ended']);
     const second = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x102 })] });
@@ -188,7 +194,7 @@ describe('a tap', () => {
     const source = camera(0x101);
     const cam = tap('cam');
     sendAll(publisher, source.vp8Frame({ key: true }));
-    world.room.closeTap(cam.tap);
+    cam.close();
     sendAll(publisher, source.vp8Frame());
     world.advance(500);
     expect(cam.frames()).toHaveLength(1);
@@ -201,14 +207,15 @@ describe('a feed', () => {
   const idr = (size: number): Buffer => Buffer.concat([Buffer.from([0x65]), Buffer.alloc(size, 0x77)]);
   const h264Slot = (): ReturnType<typeof videoSlot> => videoSlot('film', { codec: { ...H264, payloadType: 120 } });
 
-  function feed(codec: 'h264' | 'opus', wishes: string[] = []): ReturnType<MemoryWorld['room']['openFeed']> {
-    return world.room.openFeed({
-      trackId: 'film',
-      endpointId: 'player',
-      kind: codec === 'opus' ? 'audio' : 'video',
-      codec,
-      keyFrameWanted: () => wishes.push('key frame'),
-    });
+  function feed(codec: 'h264' | 'opus'): { send(frame: FeedFrame): void; close(): void; wishes(): number } {
+    const number = world.newNumber();
+    const kind = codec === 'opus' ? 'audio' : 'video';
+    world.apply({ type: 'openFeed', feed: number, options: { trackId: 'film', endpointId: 'player', kind, codec } });
+    return {
+      send: (frame) => void world.apply({ type: 'feedFrame', feed: number, frame }),
+      close: () => void world.apply({ type: 'closeFeed', feed: number }),
+      wishes: () => world.reports.filter((report) => report.type === 'keyFrameWanted' && report.feed === number).length,
+    };
   }
 
   test('reaches the clients of the room, and taps, as the frames that went in', () => {
@@ -229,12 +236,11 @@ describe('a feed', () => {
   });
 
   test('asks its component for a key frame when somebody needs one', () => {
-    const wishes: string[] = [];
-    const film = feed('h264', wishes);
+    const film = feed('h264');
     film.send({ timestamp: 0, data: toAnnexB([sps, pps, idr(100)]) });
-    expect(wishes).toEqual([]);
+    expect(film.wishes()).toBe(0);
     world.join('sub', { outbound: [h264Slot()] });
-    expect(wishes).toEqual(['key frame']);
+    expect(film.wishes()).toBe(1);
   });
 
   test('spreads a large picture over some ticks, and never queues without end', () => {
@@ -269,7 +275,7 @@ describe('a feed', () => {
     const film = feed('opus');
     const viewer = world.join('sub', { outbound: [audioSlot('film')] });
     film.send({ timestamp: 0, data: Buffer.alloc(40, 0xfc) });
-    world.room.closeFeed(film);
+    film.close();
     film.send({ timestamp: 960, data: Buffer.alloc(40, 0xfc) });
     expect(viewer.packets).toHaveLength(1);
     feed('opus').send({ timestamp: 0, data: Buffer.alloc(40, 0xfc) });

@@ -46,7 +46,7 @@ describe('loss between publisher and server', () => {
     expect(viewer.packets[4]!.payload.subarray(6)).toEqual(Buffer.alloc(100, 0x01));
     world.advance(500);
     expect(nackedBy(publisher)).toEqual([missing]);
-    const [stats] = world.room.stats().transports.find(({ peerId }) => peerId === 'pub')!.inbound;
+    const [stats] = world.stats().transports.find(({ peerId }) => peerId === 'pub')!.inbound;
     expect(stats).toMatchObject({ packets: 5, lost: 0, nacks: 1, rtx: { packets: 2 } });
   });
 
@@ -197,7 +197,7 @@ describe('loss between server and subscriber', () => {
     world.advance(100);
     nack(viewer, 0xaaaa0001, [before[4]!.sequence]);
     expect(viewer.packets).toHaveLength(2);
-    const stats = world.room.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!;
+    const stats = world.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!;
     expect(stats).toMatchObject({ nacks: 51, retransmitted: 2 });
   });
 
@@ -215,7 +215,7 @@ describe('loss between server and subscriber', () => {
     const h = camera(0x1c, { rid: 'h', firstSequence: 500 });
     for (const packet of m.vp8Frame({ key: true })) publisher.send(packet);
     for (const packet of h.vp8Frame({ key: true })) publisher.send(packet);
-    world.room.setTargetVariant('sub', 'cam', 'h');
+    world.setTargetVariant('sub', 'cam', 'h');
     for (const packet of h.vp8Frame({ key: true })) publisher.send(packet);
     const [first] = viewer.packets.splice(0);
     nack(viewer, 0xaaaa0001, [first!.sequence]);

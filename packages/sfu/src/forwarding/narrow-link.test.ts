@@ -61,7 +61,7 @@ describe('a client on a link of its own width', () => {
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const link = new NarrowClient(viewer, capacityBps);
     const sources = (['l', 'm', 'h'] as const).map((rid, i) => ({ rid, source: camera(0x1a + i, { rid }) }));
-    world.room.setTargetVariant('sub', 'cam', 'h');
+    world.setTargetVariant('sub', 'cam', 'h');
     let nextFrame = world.nowMs;
     const keyWanted = new Set<number>();
     const reader = new RtcpReader();
@@ -84,7 +84,7 @@ describe('a client on a link of its own width', () => {
         link.tick(nowMs);
       });
     const current = (): string =>
-      world.room.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!.variant ?? 'none';
+      world.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!.variant ?? 'none';
     return { play, link, current };
   }
 
@@ -103,21 +103,21 @@ describe('a client on a link of its own width', () => {
   test('wide: gets a picture of 12 Mbit/s after a small one', () => {
     const rates = { l: 150_000, m: 500_000, h: 12_000_000 };
     const { play, current } = start(100_000_000, rates, rates);
-    world.room.setTargetVariant('sub', 'cam', 'm');
+    world.setTargetVariant('sub', 'cam', 'm');
     play(5);
     expect(current()).toBe('m');
-    world.room.setTargetVariant('sub', 'cam', 'h');
+    world.setTargetVariant('sub', 'cam', 'h');
     play(15);
     expect(current()).toBe('h');
   });
 
   test('wide: is not flooded with padding for a variant announced beyond all reason', () => {
     const { play } = start(1_000_000_000, announced, { ...announced, h: 1e12 });
-    world.room.setTargetVariant('sub', 'cam', 'm');
+    world.setTargetVariant('sub', 'cam', 'm');
     play(5);
-    world.room.setTargetVariant('sub', 'cam', 'h');
+    world.setTargetVariant('sub', 'cam', 'h');
     play(30);
-    const { outbound } = world.room.stats().transports.find(({ peerId }) => peerId === 'sub')!;
+    const { outbound } = world.stats().transports.find(({ peerId }) => peerId === 'sub')!;
     expect(outbound[0]!.paddingPackets / 35).toBeLessThan(1_000);
   });
 
@@ -139,7 +139,7 @@ describe('a client on a link of its own width', () => {
 
   test('that is filled by more than the publisher announced: goes down to what fits', () => {
     const { play, link, current } = start(20_000_000, { l: 300_000, m: 1_200_000, h: 3_000_000 });
-    world.room.setTargetVariant('sub', 'cam', 'm');
+    world.setTargetVariant('sub', 'cam', 'm');
     play(5);
     expect(current()).toBe('m');
     link.capacityBps = 700_000;

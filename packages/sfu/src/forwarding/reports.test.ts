@@ -91,7 +91,7 @@ describe('sender reports', () => {
     report(publisher, 0x1b, m.timestamp);
     report(publisher, 0x1c, h.timestamp);
     world.advance(900);
-    world.room.setTargetVariant('sub', 'cam', 'h');
+    world.setTargetVariant('sub', 'cam', 'h');
     for (const packet of h.vp8Frame({ key: true, elapsedMs: 900 })) publisher.send(packet);
     viewer.rtcp.length = 0;
     world.advance(40);
@@ -131,7 +131,7 @@ describe('sender reports', () => {
       delaySinceLastSenderReport: Math.round(0.02 * 65536),
     };
     viewer.sendControl(new RtcpWriter().receiverReport(1, [block]).bytes());
-    const stats = world.room.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!;
+    const stats = world.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!;
     expect(stats.lost).toBe(3);
     expect(stats.roundTripMs).toBeGreaterThanOrEqual(world.nowMs - reportedMs - 21);
     expect(stats.roundTripMs).toBeLessThanOrEqual(world.nowMs - reportedMs + 1);
@@ -188,7 +188,7 @@ describe('what a publisher may send at first', () => {
 
   test('is what it has negotiated, with room above it, until its own estimate has had time; then there is no limit', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam'), inboundAudio('mic')] });
-    world.room.setTrackBitrates('cam', { l: 150_000, m: 500_000, h: 2_500_000 });
+    world.apply({ type: 'setTrackBitrates', trackId: 'cam', bitratesBps: { l: 150_000, m: 500_000, h: 2_500_000 } });
     publisher.rtcp.length = 0;
     world.advance(2500);
     const first = allowances(publisher);

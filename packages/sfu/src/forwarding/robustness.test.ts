@@ -40,7 +40,7 @@ describe('faults and garbage', () => {
     expect(good.packets).toHaveLength(6);
     expect(bad.packets).toHaveLength(2);
     const failed = world.events.filter(({ type }) => type === 'transportFailed');
-    expect(failed).toEqual([{ type: 'transportFailed', peerId: 'bad', reason: 'Internal server error', transport: 0 }]);
+    expect(failed).toEqual([{ type: 'transportFailed', peerId: 'bad', reason: 'Internal server error', transport: 2 }]);
   });
 
   test('feedback that speaks of more packets than anybody sends is not read, and what follows on the next tick is', () => {
@@ -61,7 +61,7 @@ describe('faults and garbage', () => {
       return writer.bytes();
     };
     const estimation = (): number | undefined =>
-      world.room.stats().transports.find(({ peerId }) => peerId === 'sub')?.estimationBps;
+      world.stats().transports.find(({ peerId }) => peerId === 'sub')?.estimationBps;
     viewer.sendControl(feedback());
     expect(estimation()).toBeUndefined();
     world.advance(20);

@@ -12,7 +12,8 @@ import {
 } from '@bloom/webrtc';
 import { MediaContext } from '../forwarding/context.js';
 import { ForwardingRoom } from '../forwarding/room.js';
-import type { InboundTrack, MediaRoomEvent, OutboundSlot } from '../media-engine.js';
+import type { MediaCommand, RoomReport } from '../media-command.js';
+import type { InboundTrack, MediaRoomEvent, OutboundSlot, RoomMediaStats, Variant } from '../media-engine.js';
 
 const TICK_MS = 20;
 
@@ -166,10 +167,13 @@ function see(bytes: Buffer, end: number, atMs: number): SeenPacket {
 export class MemoryWorld {
   nowMs = 10_000;
   readonly events: MediaRoomEvent[] = [];
+  /** Everything but events. */
+  readonly reports: RoomReport[] = [];
   readonly peers = new Map<string, MemoryPeer>();
   readonly context: MediaContext;
   readonly room: ForwardingRoom;
   private generation = 0;
+  private lastNumber = 0;
 
   constructor() {
     const world = { now: () => this.nowMs, random: seededRandom(42), log: silentLog };
@@ -181,11 +185,15 @@ export class MemoryWorld {
       },
     };
     this.context = new MediaContext(world, port, createPacketSealer());
-    this.room = new ForwardingRoom(this.context, 'room', (event) => this.events.push(event));
+    this.room = new ForwardingRoom(this.context, 'room', (report) => {
+      if (report.type === 'event') this.events.push(report.event);
+      else this.reports.push(report);
+    });
   }
 
   join(peerId: string, tracks: { inbound?: InboundTrack[]; outbound?: OutboundSlot[] } = {}): MemoryPeer {
-    this.room.openTransport(peerId, { username: peerId, password: 'secret' });
+    const relay = { username: peerId, password: 'secret' };
+    this.apply({ type: 'openTransport', peerId, relay, transport: this.newNumber() });
     this.negotiate(peerId, tracks);
     const peer = this.peers.get(peerId)!;
     peer.connect();
@@ -195,13 +203,30 @@ export class MemoryWorld {
   /** One cycle up to the answer; `connect` of the peer ends it. */
   negotiate(peerId: string, tracks: { inbound?: InboundTrack[]; outbound?: OutboundSlot[] }): void {
     this.generation++;
-    this.room.negotiate(peerId, {
+    const negotiation = {
       generation: this.generation,
       ice: { localUfrag: 'l', localPwd: 'lp', remoteUfrag: 'r', remotePwd: 'rp' },
       fingerprint: { algorithm: 'sha-256', value: 'AA' },
       inbound: tracks.inbound ?? [],
       outbound: tracks.outbound ?? [],
-    });
+    };
+    this.apply({ type: 'negotiate', peerId, negotiation });
+  }
+
+  apply(command: MediaCommand): unknown {
+    return this.room.apply(command);
+  }
+
+  newNumber(): number {
+    return ++this.lastNumber;
+  }
+
+  setTargetVariant(peerId: string, trackId: string, variant: Variant): void {
+    this.apply({ type: 'setTargetVariant', peerId, trackId, variant });
+  }
+
+  stats(): RoomMediaStats {
+    return this.apply({ type: 'stats' }) as RoomMediaStats;
   }
 
   advance(ms: number, each?: (nowMs: number) => void): void {

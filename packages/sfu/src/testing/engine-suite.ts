@@ -1,4 +1,4 @@
-/** What every `MediaEngine` must do over real sockets; run against the in-process engine and against the workers. */
+/** What every `MediaEngine` must do over real sockets; run in the calling thread and on worker threads. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createCertificate, type DtlsCertificate } from '@bloom/webrtc';
 import { RtcpReader, splitAnnexB, toAnnexB } from '@bloom/rtp';
@@ -12,10 +12,10 @@ import {
   inboundVideo,
   SyntheticSource,
   videoSlot,
-} from '../testing/synthetic-media.js';
+} from './synthetic-media.js';
 import { readCapture } from '../forwarding/packet-capture.js';
-import { RelayClient } from '../testing/relay-client.js';
-import { WireClient } from '../testing/wire-client.js';
+import { RelayClient } from './relay-client.js';
+import { WireClient } from './wire-client.js';
 
 export function describeEngine(name: string, open: () => Promise<MediaEngine>): void {
   describe(name, () => {

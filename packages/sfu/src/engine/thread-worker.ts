@@ -1,0 +1,293 @@
+import { Worker } from 'node:worker_threads';
+import type { Log } from '@bloom/log';
+import type { RelayStream, RelayStreamOptions } from '@bloom/webrtc';
+import type { MediaAnswer, MediaCall } from '../media-command.js';
+import type { EngineStats, ProfileAction } from '../media-engine.js';
+import { MediaError } from '../media-error.js';
+import type { EngineRoom } from './engine-room.js';
+import type { MediaWorker } from './media-worker.js';
+import {
+  asBuffer,
+  type FromWorker,
+  fromPlainError,
+  ownFrame,
+  type ToWorker,
+  type WorkerCall,
+  type WorkerPost,
+  type WorkerSettings,
+} from './worker-protocol.js';
+import type { WorkerPort } from './worker-port.js';
+
+/** Scavenges of this size are rare and short at full load. */
+const YOUNG_GENERATION_MB = 64;
+const PING_INTERVAL_MS = 1000;
+/** A worker that has not answered for this long hangs. Longer than any pause a busy machine may cause. */
+const DEFAULT_HANG_MS = 5000;
+const CLOSE_TIMEOUT_MS = 3000;
+/** A start takes a second or two; a very busy machine may need this long. */
+const DEFAULT_START_MS = 60_000;
+/** A thread that runs JavaScript terminates at once. */
+const DEFAULT_TERMINATE_MS = 2000;
+
+export interface ThreadWorkerOptions {
+  /** The compiled `worker-main.js`. */
+  entry: URL;
+  settings: WorkerSettings;
+  log: Log;
+  hangMs?: number;
+  /** Time limit of a start, ms. */
+  startMs?: number;
+  /** Time limit of the thread's termination, ms. */
+  terminateMs?: number;
+  /** Called once when the thread is gone or given up, whatever the cause, after its rooms were notified. */
+  onExit(reason: string): void;
+}
+
+interface Pending {
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+}
+
+let stuck = 0;
+
+/**
+ * Returns how many media workers of this process were given up because native code holds their threads, which nothing
+ * can interrupt. While there are any, `process.exit` waits for them.
+ */
+export function stuckThreads(): number {
+  return stuck;
+}
+
+/** A media worker on its own thread, seen from the main thread: calls, reports, relayed connections, and a watchdog. */
+export class ThreadWorker implements MediaWorker {
+  readonly rooms = new Map<number, EngineRoom>();
+  /** From the last answer to the watchdog. */
+  lastStats: EngineStats | undefined;
+  port = 0;
+  /** Resolves when `port` is known; rejects when the thread cannot start. */
+  readonly ready: Promise<void>;
+  readonly #options: ThreadWorkerOptions;
+  readonly #thread: Worker;
+  readonly #calls = new Map<number, Pending>();
+  readonly #relays = new Map<number, RelayStreamOptions>();
+  /** Resolves when the thread is gone or given up. */
+  readonly #ended: Promise<void>;
+  readonly #watchdog: NodeJS.Timeout;
+  readonly #started: Pending = { resolve: () => undefined, reject: () => undefined };
+  #resolveEnded: () => void = () => undefined;
+  /** Calls and relayed streams share it. */
+  #lastNumber = 0;
+  /** A ping of the watchdog is unanswered. */
+  #pinged = false;
+  /** Consecutive looks of the watchdog without an answer. */
+  #looks = 0;
+  #gone = false;
+  /** Given up: native code holds the thread, which keeps its memory and perhaps a core. */
+  #stuck = false;
+  #closing = false;
+  #reason = 'the media worker ended';
+
+  constructor(options: ThreadWorkerOptions) {
+    this.#options = options;
+    this.#thread = new Worker(options.entry, {
+      name: 'bloom-media',
+      workerData: options.settings,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+    });
+    this.ready = new Promise<void>((resolve, reject) => {
+      this.#started.resolve = () => resolve();
+      this.#started.reject = reject;
+    });
+    // A replacement has no caller that awaits it: without this its failure would be an unhandled rejection.
+    this.ready.catch(() => undefined);
+    this.#thread.on('message', (message: FromWorker) => this.#receive(message));
+    this.#thread.on('error', (error) => {
+      this.#reason = `the media worker failed: ${error.message}`;
+      options.log.error('media.worker_error', { error });
+    });
+    this.#ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve;
+    });
+    this.#thread.once('exit', () => {
+      if (this.#stuck) stuck -= 1;
+      this.#end();
+    });
+    this.#watchdog = setInterval(() => this.#watch(), PING_INTERVAL_MS);
+    this.#watchdog.unref();
+  }
+
+  get alive(): boolean {
+    return !this.#gone;
+  }
+
+  portTo(room: number): WorkerPort {
+    return {
+      post: (command) => this.#post({ type: 'room', room, command }),
+      give: (command) => {
+        const data = ownFrame(command.frame.data);
+        const frame = { ...command.frame, data };
+        this.#post({ type: 'room', room, command: { ...command, frame } }, [data.buffer]);
+      },
+      call: <C extends MediaCall>(command: C) => this.#call({ type: 'room', room, command }) as Promise<MediaAnswer<C>>,
+      close: async () => {
+        // A worker that dies meanwhile has closed the room in its own way.
+        await this.#call({ type: 'closeRoom', room }).catch(() => undefined);
+        this.rooms.delete(room);
+      },
+    };
+  }
+
+  async open(number: number, room: EngineRoom): Promise<void> {
+    this.rooms.set(number, room);
+    await this.#call({ type: 'openRoom', room: number, roomId: room.roomId });
+  }
+
+  async stats(): Promise<EngineStats> {
+    return (await this.#call({ type: 'stats' })) as EngineStats;
+  }
+
+  async profile(action: ProfileAction): Promise<string | undefined> {
+    return (await this.#call({ type: 'profile', action })) as string | undefined;
+  }
+
+  attachStream(client: RelayStreamOptions): RelayStream {
+    const stream = this.#newNumber();
+    this.#relays.set(stream, client);
+    this.#post({ type: 'relayOpen', stream, address: client.address, port: client.port });
+    return {
+      receive: (bytes) => {
+        if (this.#gone) return;
+        const frame = ownFrame(bytes);
+        this.#post({ type: 'relayFrame', stream, frame }, [frame.buffer]);
+      },
+      closed: () => {
+        if (this.#relays.delete(stream)) this.#post({ type: 'relayClosed', stream });
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    if (!this.#closing) {
+      this.#closing = true;
+      this.#post({ type: 'close' });
+      const timer = setTimeout(() => void this.#terminate(), CLOSE_TIMEOUT_MS);
+      void this.#ended.then(() => clearTimeout(timer));
+    }
+    await this.#ended;
+  }
+
+  async kill(reason: string): Promise<void> {
+    this.#reason = reason;
+    await this.#terminate();
+  }
+
+  /** Resolves when the thread has ended or is given up. */
+  async #terminate(): Promise<void> {
+    clearInterval(this.#watchdog);
+    void this.#thread.terminate();
+    const overdue = setTimeout(() => {
+      this.#stuck = true;
+      this.#options.log.error('media.worker_stuck', { port: this.port, reason: this.#reason });
+      stuck += 1;
+      this.#end();
+    }, this.#options.terminateMs ?? DEFAULT_TERMINATE_MS);
+    await this.#ended;
+    clearTimeout(overdue);
+  }
+
+  #newNumber(): number {
+    return ++this.#lastNumber;
+  }
+
+  #post(message: WorkerPost, transfer: ArrayBuffer[] = []): void {
+    if (!this.#gone) this.#thread.postMessage(message satisfies ToWorker, transfer);
+  }
+
+  #call(message: WorkerCall): Promise<unknown> {
+    if (this.#gone) return Promise.reject(new MediaError('CLOSED', this.#reason));
+    const call = this.#newNumber();
+    return new Promise((resolve, reject) => {
+      this.#calls.set(call, { resolve, reject });
+      this.#thread.postMessage({ ...message, call } satisfies ToWorker, []);
+    });
+  }
+
+  #receive(message: FromWorker): void {
+    if (this.#gone) return;
+    switch (message.type) {
+      case 'ready':
+        this.port = message.port;
+        this.#started.resolve(undefined);
+        return;
+      case 'failed':
+        this.#started.reject(fromPlainError(message.error));
+        void this.#terminate();
+        return;
+      case 'reply': {
+        const pending = this.#calls.get(message.call);
+        this.#calls.delete(message.call);
+        if (message.error === undefined) pending?.resolve(message.value);
+        else pending?.reject(fromPlainError(message.error));
+        return;
+      }
+      case 'report':
+        this.rooms.get(message.room)?.receive(message.report);
+        return;
+      case 'log':
+        this.#options.log[message.method](message.event, message.fields);
+        return;
+      case 'relayFrame':
+        this.#relays.get(message.stream)?.send(asBuffer(message.frame));
+        return;
+      case 'relayEnd': {
+        const client = this.#relays.get(message.stream);
+        this.#relays.delete(message.stream);
+        client?.close();
+        return;
+      }
+    }
+  }
+
+  #watch(): void {
+    // Count looks instead of time: after a pause of the main thread the answer is still queued behind this call.
+    this.#looks++;
+    const silentMs = this.#looks * PING_INTERVAL_MS;
+    if (this.port === 0) {
+      const startMs = this.#options.startMs ?? DEFAULT_START_MS;
+      if (silentMs >= startMs) void this.kill(`the media worker did not start within ${startMs} ms`);
+      return;
+    }
+    if (this.#pinged) {
+      if (silentMs < (this.#options.hangMs ?? DEFAULT_HANG_MS)) return;
+      this.#options.log.error('media.worker_hangs', { port: this.port });
+      void this.kill('the media worker did not answer');
+      return;
+    }
+    this.#pinged = true;
+    this.#looks = 0;
+    this.stats().then(
+      (stats) => {
+        this.lastStats = stats;
+        this.#pinged = false;
+      },
+      () => undefined,
+    );
+  }
+
+  #end(): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    this.#resolveEnded();
+    clearInterval(this.#watchdog);
+    const error = new MediaError('CLOSED', this.#reason);
+    this.#started.reject(new MediaError('WORKER_FAILED', this.#reason));
+    for (const { reject } of this.#calls.values()) reject(error);
+    this.#calls.clear();
+    for (const client of this.#relays.values()) client.close();
+    this.#relays.clear();
+    const rooms = [...this.rooms.values()];
+    this.rooms.clear();
+    if (!this.#closing) for (const room of rooms) room.fail(this.#reason);
+    this.#options.onExit(this.#reason);
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * What crosses between a `MediaRoom` and its `ForwardingRoom`, which may run in another thread. Plain data: everything
+ * here survives a structured clone.
+ */
+import type {
+  CapturedPackets,
+  MediaRoomEvent,
+  RelayCredentials,
+  RoomMediaStats,
+  TransportNegotiation,
+  Variant,
+} from './media-engine.js';
+import type { FeedFrame, FeedOptions, TapEvent } from './media-frames.js';
+
+/** Commands arrive in order. `transport`, `feed` and `tap` are numbers that the room has not used before. */
+export type MediaCommand =
+  | { type: 'openTransport'; peerId: string; transport: number; relay: RelayCredentials }
+  | { type: 'negotiate'; peerId: string; negotiation: TransportNegotiation }
+  | { type: 'closeTransport'; peerId: string }
+  | { type: 'setTargetVariant'; peerId: string; trackId: string; variant: Variant }
+  | { type: 'setTrackBitrates'; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
+  | { type: 'setTrackMuted'; trackId: string; muted: boolean }
+  | { type: 'openFeed'; feed: number; options: Omit<FeedOptions, 'onKeyFrameWanted'> }
+  | FeedFrameCommand
+  | { type: 'closeFeed'; feed: number }
+  | { type: 'openTap'; tap: number; trackId: string }
+  /** The consumer has finished with that many frames. */
+  | { type: 'tapConsumed'; tap: number; frames: number; bytes: number }
+  | { type: 'tapKeyFrame'; tap: number }
+  /** Answered when all frames have been reported. */
+  | { type: 'closeTap'; tap: number }
+  | { type: 'capturePackets'; peerId: string; end: boolean }
+  | { type: 'stats' };
+
+export interface FeedFrameCommand {
+  type: 'feedFrame';
+  feed: number;
+  frame: FeedFrame;
+}
+
+/** Commands with an answer; the others are fire and forget. */
+export interface MediaAnswers {
+  negotiate: void;
+  closeTap: void;
+  capturePackets: CapturedPackets | undefined;
+  stats: RoomMediaStats;
+}
+
+export type MediaCall = Extract<MediaCommand, { type: keyof MediaAnswers }>;
+export type MediaAnswer<C extends MediaCall = MediaCall> = MediaAnswers[C['type']];
+
+/** What a `ForwardingRoom` reports back, in order. */
+export type RoomReport =
+  | { type: 'event'; event: MediaRoomEvent }
+  | { type: 'keyFrameWanted'; feed: number }
+  | { type: 'tapEvent'; tap: number; event: TapEvent };

@@ -1,5 +1,5 @@
 /** Schemas of what `--json` and `--jsonl` print, by `kind`. Loaded for `bloomctl schema` and tests only. */
-import { loadSchemas } from '@bloom/inspection';
+import { loadSchemas, type RequestKind } from '@bloom/inspection';
 import { z } from 'zod';
 import { DOCUMENT_VERSION } from './output.js';
 
@@ -11,7 +11,29 @@ function document<S extends z.ZodRawShape>(kind: string, shape: S) {
   return z.object({ kind: z.literal(kind), v: z.literal(DOCUMENT_VERSION), ...shape });
 }
 
-/** One document of each kind, as a strict JSON schema would have it. */
+/** Requests behind other commands, and those whose document has another name. */
+const NOT_PRINTED: ReadonlySet<string> = new Set([
+  'hello',
+  'node',
+  'links',
+  'hops',
+  'placement-explain',
+  'placement-dry-run',
+] satisfies RequestKind[]);
+/** Answers in which the nodes they come from are named already. */
+const NAMES_ITS_NODES: ReadonlySet<string> = new Set([
+  'nodes',
+  'cluster',
+  'link-cut',
+  'path',
+  'rooms',
+  'room',
+  'peer',
+  'components',
+  'component',
+] satisfies RequestKind[]);
+
+/** Returns the schemas by kind. A request has the form `{ asked, node, ...answer }` unless it is listed with another one. */
 export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
   const { requests: answer, streams } = await loadSchemas();
   const node = z.string();
@@ -70,31 +92,15 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
       port: z.number().int(),
       nodes: z.array(z.object({ name: z.string(), port: z.number().int() })),
     },
-    nodes: { asked, ...answer.nodes.answer.shape },
-    cluster: { asked, ...answer.cluster.answer.shape },
-    drain: { asked, node, ...answer.drain.answer.shape },
-    undrain: { asked, node, ...answer.undrain.answer.shape },
-    'link-cut': { asked, ...answer['link-cut'].answer.shape },
     faults: several('faults'),
     actors: several('actors'),
-    // `kind` says what the document is; what kind an actor is has another name there.
+    ps: several('ps'),
+    // `kind` is what the document is, so the kind of an actor has another name.
     actor: { asked, node, behaviour: z.string(), ...answer.actor.answer.omit({ kind: true }).shape },
     state: { asked, node, behaviour: z.string(), ...answer.state.answer.omit({ kind: true }).shape },
-    mailbox: { asked, node, ...answer.mailbox.answer.shape },
-    path: { asked, ...answer.path.answer.shape },
-    kill: { asked, node, ...answer.kill.answer.shape },
-    suspend: { asked, node, ...answer.suspend.answer.shape },
-    resume: { asked, node, ...answer.resume.answer.shape },
-    ps: several('ps'),
-    rooms: { asked, ...answer.rooms.answer.shape },
-    room: { asked, ...answer.room.answer.shape },
-    peer: { asked, ...answer.peer.answer.shape },
-    components: { asked, ...answer.components.answer.shape },
-    component: { asked, ...answer.component.answer.shape },
     load: { ...answer.load.answer.shape },
     placement: { ...answer['placement-explain'].answer.shape },
     logs: { asked, unreachable, lines: z.array(logLine) },
-    'log-level': { asked, node, ...answer['log-level'].answer.shape },
     profile: saved,
     pcap: saved,
     check: {
@@ -119,6 +125,10 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
     error: { exit, message: z.string() },
     schemas: { schemas: z.record(z.string(), z.record(z.string(), z.unknown())) },
   };
+  for (const [kind, spec] of Object.entries(answer)) {
+    if (NOT_PRINTED.has(kind) || kind in kinds) continue;
+    kinds[kind] = { asked, ...(NAMES_ITS_NODES.has(kind) ? {} : { node }), ...(spec.answer as z.ZodObject).shape };
+  }
   for (const [kind, item] of Object.entries(items)) {
     kinds[kind] = item.shape;
     kinds[`${kind}-stream`] = { asked, items: z.array(item), ended };

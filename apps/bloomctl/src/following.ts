@@ -1,4 +1,5 @@
 import type { ItemOf, OpenStream, StreamEnded, StreamFields, StreamKind } from '@bloom/inspection';
+import { inTime } from '@bloom/time';
 import type { Context } from './context.js';
 import { EXIT, type ExitCode, Failure } from './exit.js';
 import { toFailure } from './reach/failures.js';
@@ -66,8 +67,7 @@ export async function follow<K extends StreamKind>(context: Context, options: Fo
   const stopped = context.world.interrupted.then(async () => {
     interrupted = true;
     stopAll();
-    const enough = new Promise<StreamEnded[]>((resolve) => setTimeout(resolve, GOODBYE_MS, []));
-    return await Promise.race([ended, enough]);
+    return await inTime(ended, { timeoutMs: GOODBYE_MS, late: () => [] });
   });
   const ends = await Promise.race([ended, stopped]);
   return { ends, items, exit: interrupted ? EXIT.ok : exitOf(ends) };

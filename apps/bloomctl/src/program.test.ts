@@ -7,7 +7,7 @@ import { Output, screenOf } from './output.js';
 import { runProgram } from './program.js';
 import { duration, timeout, whole } from './values.js';
 import { VERSION } from './version.js';
-import { testWorld } from './world.fixture.js';
+import { testWorld } from './testing/world.js';
 
 async function run(args: string[], fields: Parameters<typeof testWorld>[0] = {}) {
   const world = testWorld(fields);

@@ -9,8 +9,8 @@ import { printStream } from './commands/streams.js';
 import { Context } from './context.js';
 import { runTop } from './top/run.js';
 import { logView } from './views/logs.js';
-import * as answers from './views/answers.fixture.js';
-import { testWorld } from './world.fixture.js';
+import * as answers from './testing/answers.js';
+import { testWorld } from './testing/world.js';
 
 const [A, B] = ['a@sfu-1.internal', 'b@sfu-2.internal'] as const;
 

@@ -1,11 +1,10 @@
+import { SORTS, type TopSort } from '../top/model.js';
 import { processView } from '../views/process.js';
 import { unreachableLines } from '../views/media.js';
 import { span } from '../text/units.js';
 import { whole } from '../values.js';
 import { type Commands, oneOf, shared, timeOption } from './define.js';
 import { saveStream } from './save.js';
-
-const SORTS = ['queue', 'in', 'busy', 'p99'] as const;
 
 export function processCommands({ program, run }: Commands): void {
   shared
@@ -67,7 +66,7 @@ interface TopOptions {
   all?: boolean;
   on?: string;
   every: number;
-  sort: (typeof SORTS)[number];
+  sort: TopSort;
   match?: string;
   actors: number;
   frames?: number;

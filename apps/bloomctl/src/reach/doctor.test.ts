@@ -9,7 +9,7 @@ import { DistributionNode } from '@bloom/distribution';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
 import { runProgram } from '../program.js';
-import { testWorld } from '../world.fixture.js';
+import { testWorld } from '../testing/world.js';
 
 const COOKIE = 'a-cookie-of-this-test';
 

@@ -14,6 +14,7 @@ import {
   type StreamOptions,
 } from '@bloom/inspection';
 import type { Log } from '@bloom/log';
+import { inTime } from '@bloom/time';
 import type { Asker } from '../asker.js';
 import { EXIT, Failure } from '../exit.js';
 import { span } from '../text/units.js';
@@ -28,24 +29,6 @@ const noLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => 
 
 /** What connecting may take beyond the time of one step, before it counts as failed. */
 const GRACE_MS = 1_000;
-
-/** Rejects with Failure when it takes longer. */
-async function within<T>(ms: number, node: string, attempt: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const failure = new Failure(
-      EXIT.timeout,
-      `${node} was not reached within ${span(ms)}`,
-      `bloomctl doctor ${node} tells which layer it is`,
-    );
-    timer = setTimeout(reject, ms, failure);
-  });
-  try {
-    return await Promise.race([attempt, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
 
 export interface SessionOptions {
   readonly entry: Entry;
@@ -88,7 +71,17 @@ export class Session implements Asker {
         resolve: async (host) => entry.address ?? (isIP(host) === 0 ? (await lookup(host)).address : host),
         log: noLog,
       });
-      await within(timeoutMs + GRACE_MS, entry.name, node.connect(entry.name));
+      const limitMs = timeoutMs + GRACE_MS;
+      await inTime(node.connect(entry.name), {
+        timeoutMs: limitMs,
+        late: () => {
+          throw new Failure(
+            EXIT.timeout,
+            `${entry.name} was not reached within ${span(limitMs)}`,
+            `bloomctl doctor ${entry.name} tells which layer it is`,
+          );
+        },
+      });
     } catch (error) {
       await remote.close();
       throw toFailure(error, entry.name);

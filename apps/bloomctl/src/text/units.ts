@@ -76,11 +76,6 @@ export function clock(at: number): string {
   return new Date(at).toISOString().slice(11, 19);
 }
 
-/** `2025-01-01 02:11:09` */
-export function dayAndTime(at: number): string {
-  return new Date(at).toISOString().slice(0, 19).replace('T', ' ');
-}
-
 /** `a` of `a@sfu-1.internal`. */
 export function alive(node: string): string {
   return node.split('@')[0] as string;

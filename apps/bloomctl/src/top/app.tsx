@@ -8,8 +8,16 @@ import { toFailure } from '../reach/failures.js';
 import type { Screen } from '../text/style.js';
 import { actorView } from '../views/actor.js';
 import { topFrame } from './frame.js';
-import { type Key, newModel, pressed, type TopModel, withItem, withLost } from './model.js';
-import { fieldsOf, type TopRunOptions } from './run.js';
+import {
+  fieldsOf,
+  type Key,
+  newModel,
+  pressed,
+  type TopModel,
+  type TopRunOptions,
+  withItem,
+  withLost,
+} from './model.js';
 
 const ENTER_SCREEN = '\u001b[?1049h\u001b[H';
 const LEAVE_SCREEN = '\u001b[?1049l';

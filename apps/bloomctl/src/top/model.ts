@@ -4,6 +4,22 @@ export type TopItem = ItemOf<'top'>;
 export const SORTS = ['queue', 'in', 'busy', 'p99'] as const;
 export type TopSort = (typeof SORTS)[number];
 
+export interface TopRunOptions {
+  readonly nodes: readonly string[];
+  readonly every: number;
+  readonly sort: TopSort;
+  readonly match?: string;
+  readonly actors: number;
+  readonly frames?: number;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Fields of the subscription to a node. */
+export function fieldsOf({ every, sort, match, actors }: TopRunOptions, limit: number) {
+  return { everyMs: Math.max(250, every), sort, match: match ?? null, actors, limit, withinMs: DAY_MS };
+}
+
 /** What the view shows. Changed by items and keys only, and only by the functions below. */
 export interface TopModel {
   readonly everyMs: number;

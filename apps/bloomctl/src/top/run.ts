@@ -3,18 +3,8 @@ import type { Context } from '../context.js';
 import { follow } from '../following.js';
 import { printStream } from '../commands/streams.js';
 import { topFrame } from './frame.js';
-import { newModel, type TopItem, type TopSort, withItem, withLost } from './model.js';
+import { fieldsOf, newModel, type TopItem, type TopRunOptions, withItem, withLost } from './model.js';
 
-export interface TopRunOptions {
-  readonly nodes: readonly string[];
-  readonly every: number;
-  readonly sort: TopSort;
-  readonly match?: string;
-  readonly actors: number;
-  readonly frames?: number;
-}
-
-const DAY_MS = 86_400_000;
 /** What a node sends at most in one stream. */
 const MAX_ITEMS = 100_000;
 
@@ -39,10 +29,6 @@ export async function runTop(context: Context, options: TopRunOptions): Promise<
     return await runFullScreen(context, options);
   }
   return await printFrames(context, options, frames ?? 1);
-}
-
-export function fieldsOf({ every, sort, match, actors }: TopRunOptions, limit: number) {
-  return { everyMs: Math.max(250, every), sort, match: match ?? null, actors, limit, withinMs: DAY_MS };
 }
 
 /** A frame each time all nodes that send have sent one. */

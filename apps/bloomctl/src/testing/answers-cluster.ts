@@ -1,6 +1,11 @@
 import type { AnswerOf, ItemOf } from '@bloom/inspection';
 import type { Diagnosis } from '../reach/doctor.js';
-import { A, B, C, DAY, MIN, NOW, startedAt } from './answers-common.fixture.js';
+
+export const NOW = Date.UTC(2025, 0, 1, 2, 11, 14);
+export const [A, B, C] = ['a@sfu-1.internal', 'b@sfu-2.internal', 'c@sfu-3.internal'] as const;
+export const MIN = 60_000;
+const DAY = 86_400_000;
+export const startedAt = NOW - 6 * DAY - 2 * 60 * MIN;
 
 type Line = AnswerOf<'nodes'>['nodes'][number];
 function line(name: string, fields: Partial<Line>): Line {

@@ -1,5 +1,5 @@
 import type { AnswerOf, ItemOf } from '@bloom/inspection';
-import { A, B, C, MIN, NOW, startedAt } from './answers-common.fixture.js';
+import { A, B, C, MIN, NOW, startedAt } from './answers-cluster.js';
 
 type Actor = AnswerOf<'actors'>['actors'][number];
 function actorLine(path: string, parent: string | null, fields: Partial<Actor> = {}): Actor {

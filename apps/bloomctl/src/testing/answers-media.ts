@@ -1,5 +1,5 @@
 import type { AnswerOf } from '@bloom/inspection';
-import { A, B, C } from './answers-common.fixture.js';
+import { A, B, C } from './answers-cluster.js';
 
 export const rooms: AnswerOf<'rooms'> = {
   total: 61,

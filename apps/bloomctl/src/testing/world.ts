@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream';
-import type { World } from './world.js';
+import type { World } from '../world.js';
 
 export interface TestWorld extends World {
   /** What was printed so far. */

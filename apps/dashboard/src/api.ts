@@ -23,22 +23,25 @@ interface RoomJson {
 }
 
 export class Api {
+  readonly #base: string;
+  readonly #token: string;
+
   /** `base` is the address of this page's folder; the API lies beside it. */
-  constructor(
-    private readonly base: string,
-    private readonly token: string,
-  ) {}
+  constructor(base: string, token: string) {
+    this.#base = base;
+    this.#token = token;
+  }
 
   async #request<T>(method: string, path: string, body?: unknown): Promise<T> {
     let answer: Response;
     try {
-      answer = await fetch(new URL(path, this.base), {
+      answer = await fetch(new URL(path, this.#base), {
         method,
-        headers: { authorization: `Bearer ${this.token}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
     } catch {
-      throw serverUnreachable(new URL(this.base).host);
+      throw serverUnreachable(new URL(this.#base).host);
     }
     const text = await answer.text();
     let json: { data?: T; errors?: unknown } = {};
@@ -88,8 +91,8 @@ export class Api {
 
   /** Gives the seat back, also from a page that is going away. A seat that is gone already is no problem. */
   leaveSeat({ roomId, peerId }: Seat): void {
-    const url = new URL(`room/${encodeURIComponent(roomId)}/peer/${encodeURIComponent(peerId)}`, this.base);
-    fetch(url, { method: 'DELETE', keepalive: true, headers: { authorization: `Bearer ${this.token}` } }).catch(
+    const url = new URL(`room/${encodeURIComponent(roomId)}/peer/${encodeURIComponent(peerId)}`, this.#base);
+    fetch(url, { method: 'DELETE', keepalive: true, headers: { authorization: `Bearer ${this.#token}` } }).catch(
       () => {},
     );
   }

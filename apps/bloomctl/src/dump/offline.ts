@@ -25,10 +25,14 @@ export async function openDump(file: string): Promise<Asker> {
 
 /** Answers from what a node said once. */
 export class Offline implements Asker {
-  constructor(private readonly dump: DumpDocument) {}
+  readonly #dump: DumpDocument;
+
+  constructor(dump: DumpDocument) {
+    this.#dump = dump;
+  }
 
   get asked(): string {
-    return this.dump.node;
+    return this.#dump.node;
   }
 
   ask<K extends RequestKind>(
@@ -37,13 +41,13 @@ export class Offline implements Asker {
     { node }: AskOptions = {},
   ): Promise<{ node: string; answer: AnswerOf<K> }> {
     const wanted = fields as Record<string, unknown>;
-    const found = this.dump.entries.find(
+    const found = this.#dump.entries.find(
       (entry) => entry.kind === kind && (node === undefined || entry.node === node) && isAbout(entry, wanted),
     );
     if (found === undefined) {
       const about = SUBJECTS.flatMap((key) => (typeof wanted[key] === 'string' ? [wanted[key]] : []));
       const what = about.length === 0 ? kind : `${kind} of ${about.join(' ')}`;
-      return Promise.reject(new Failure(EXIT.unknown, `the dump of ${this.dump.node} has no ${what}`));
+      return Promise.reject(new Failure(EXIT.unknown, `the dump of ${this.#dump.node} has no ${what}`));
     }
     return Promise.resolve({ node: found.node, answer: narrow(kind, found.answer, wanted) as AnswerOf<K> });
   }

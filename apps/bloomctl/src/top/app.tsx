@@ -25,27 +25,30 @@ const LOOKS = 100_000;
 
 /** Subscriptions to all nodes, made anew when the order changes. */
 class Feed {
+  readonly #asker: Asker;
+  readonly #options: TopRunOptions;
+  readonly #change: (update: (model: TopModel) => TopModel) => void;
   #open: OpenStream[] = [];
   #round = 0;
 
-  constructor(
-    private readonly asker: Asker,
-    private readonly options: TopRunOptions,
-    private readonly change: (update: (model: TopModel) => TopModel) => void,
-  ) {}
+  constructor(asker: Asker, options: TopRunOptions, change: (update: (model: TopModel) => TopModel) => void) {
+    this.#asker = asker;
+    this.#options = options;
+    this.#change = change;
+  }
 
   async start(sort: TopModel['sort']): Promise<void> {
     this.stop();
     const round = this.#round;
-    const fields = fieldsOf({ ...this.options, sort }, LOOKS);
+    const fields = fieldsOf({ ...this.#options, sort }, LOOKS);
     await Promise.all(
-      this.options.nodes.map(async (node) => {
+      this.#options.nodes.map(async (node) => {
         try {
-          const stream = await this.asker.stream('top', fields, {
+          const stream = await this.#asker.stream('top', fields, {
             node,
             onItem: (item) => {
               if (round !== this.#round) return false;
-              this.change((model) => withItem(model, item));
+              this.#change((model) => withItem(model, item));
               return true;
             },
           });
@@ -55,9 +58,9 @@ class Feed {
           }
           this.#open.push(stream);
           const end = await stream.ended;
-          if (round === this.#round) this.change((model) => withLost(model, node, end.message ?? end.reason));
+          if (round === this.#round) this.#change((model) => withLost(model, node, end.message ?? end.reason));
         } catch (error) {
-          this.change((model) => withLost(model, node, toFailure(error, node).message));
+          this.#change((model) => withLost(model, node, toFailure(error, node).message));
         }
       }),
     );

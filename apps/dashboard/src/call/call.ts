@@ -24,6 +24,8 @@ const mediaFailed = new Problem(
 );
 
 export class Call {
+  readonly #api: Api;
+  readonly #seat: Seat;
   readonly #client = new JellyfishClient<PeerMetadata, TrackMetadata>({ reconnect: { maxAttempts } });
   readonly #listeners = new Set<() => void>();
   readonly #targets = new Map<string, Variant>();
@@ -34,11 +36,13 @@ export class Call {
   #refreshing = false;
 
   constructor(
-    private readonly api: Api,
-    private readonly seat: Seat,
+    api: Api,
+    seat: Seat,
     readonly media: LocalMedia,
     name: string,
   ) {
+    this.#api = api;
+    this.#seat = seat;
     this.#view = {
       phase: 'connecting',
       roomId: seat.roomId,
@@ -117,7 +121,7 @@ export class Call {
     if (!final && this.#closedSockets <= maxAttempts) {
       return this.#change({ phase: this.#everJoined ? 'reconnecting' : 'connecting', peers: [] });
     }
-    const host = this.seat.socketUrl.split('/')[0] ?? '';
+    const host = this.#seat.socketUrl.split('/')[0] ?? '';
     this.#end(this.#everJoined || final ? problemOfClose(reason) : serverUnreachable(host));
   }
 
@@ -217,6 +221,6 @@ export class Call {
   readonly leave = (): void => {
     if (this.#view.phase === 'ended') return;
     this.#end(null);
-    this.api.leaveSeat(this.seat);
+    this.#api.leaveSeat(this.#seat);
   };
 }

@@ -16,11 +16,13 @@ const RETRY_MS = 1_000;
 
 /** Plays a stream with hls.js, as close to now as it gets. */
 export class StreamPlayer {
+  readonly #options: StreamPlayerOptions;
   #hls: Hls | undefined;
   #closed = false;
   #retry: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly options: StreamPlayerOptions) {
+  constructor(options: StreamPlayerOptions) {
+    this.#options = options;
     options.video.addEventListener('playing', options.onPlaying);
     void this.#begin();
   }
@@ -34,7 +36,7 @@ export class StreamPlayer {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#retry);
-    this.options.video.removeEventListener('playing', this.options.onPlaying);
+    this.#options.video.removeEventListener('playing', this.#options.onPlaying);
     this.#hls?.destroy();
   }
 
@@ -42,7 +44,7 @@ export class StreamPlayer {
     // Half a megabyte that a page without a stream does not need.
     const { default: Library } = await import('hls.js');
     if (this.#closed) return;
-    const { video, url, token } = this.options;
+    const { video, url, token } = this.#options;
     const hls = new Library({
       lowLatencyMode: true,
       // Catches up when it has fallen behind.
@@ -61,8 +63,8 @@ export class StreamPlayer {
     if (type === 'mediaError') return hls.recoverMediaError();
     hls.destroy();
     this.#hls = undefined;
-    if (response?.code === 401) return this.options.onRefused();
-    this.options.onMissing();
+    if (response?.code === 401) return this.#options.onRefused();
+    this.#options.onMissing();
     this.#retry = setTimeout(() => void this.#begin(), RETRY_MS);
   }
 }

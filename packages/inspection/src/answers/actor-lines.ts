@@ -32,20 +32,23 @@ export function findActor(system: ActorSystem, id: string): AnyRef | undefined {
 
 /** Looks at actors twice, or once, so that there are rates. */
 export class ActorLook {
+  readonly #system: ActorSystem;
+  readonly #match: ((path: string) => boolean) | undefined;
+  readonly #now: () => number;
   #before = new Map<string, ActorInfo>();
   #at = 0;
 
-  constructor(
-    private readonly system: ActorSystem,
-    private readonly match: ((path: string) => boolean) | undefined,
-    private readonly now: () => number,
-  ) {}
+  constructor(system: ActorSystem, match: ((path: string) => boolean) | undefined, now: () => number) {
+    this.#system = system;
+    this.#match = match;
+    this.#now = now;
+  }
 
   /** Lines of all that match, with the rates since the last look. */
   look(): { lines: ActorLine[]; sampledMs: number | null } {
-    const { match } = this;
-    const infos = this.system.list({ limit: MAX_LOOKED_AT, ...(match === undefined ? {} : { match }) });
-    const now = this.now();
+    const match = this.#match;
+    const infos = this.#system.list({ limit: MAX_LOOKED_AT, ...(match === undefined ? {} : { match }) });
+    const now = this.#now();
     const sampledMs = this.#at === 0 ? null : Math.max(1, now - this.#at);
     const lines = infos.map((info) => this.line(info, this.#before.get(info.ref.key), sampledMs));
     this.#before = new Map(infos.map((info) => [info.ref.key, info]));
@@ -80,7 +83,7 @@ export class ActorLook {
       p50Ms: info.p50Ms === null ? null : round(info.p50Ms),
       p99Ms: info.p99Ms === null ? null : round(info.p99Ms),
       startedAt: info.startedAt,
-      ageMs: Math.max(0, this.now() - info.startedAt),
+      ageMs: Math.max(0, this.#now() - info.startedAt),
       names: [...info.names],
       behind: (info.oldestMs ?? 0) > BEHIND_MS,
     };

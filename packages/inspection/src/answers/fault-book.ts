@@ -15,15 +15,18 @@ export interface Fault {
 
 /** What tools did to this node and is not undone yet. Each fault is undone by the node itself. */
 export class FaultBook {
+  readonly #options: { log: Log; now: () => number; drain: Drain };
   readonly #running = new Map<string, Line & { ended: () => void; timer: NodeJS.Timeout }>();
 
-  constructor(private readonly options: { log: Log; now: () => number; drain: Drain }) {}
+  constructor(options: { log: Log; now: () => number; drain: Drain }) {
+    this.#options = options;
+  }
 
   /** One of the same kind and target before it is replaced, and not undone. */
   begin({ kind, target, tool, forMs, ended }: Fault): void {
     const key = `${kind} ${target}`;
     clearTimeout(this.#running.get(key)?.timer);
-    const { now, log } = this.options;
+    const { now, log } = this.#options;
     const since = now();
     const timer = setTimeout(() => {
       log.warn('inspection.undone', { kind, target, tool });
@@ -45,7 +48,7 @@ export class FaultBook {
       since,
       until,
     }));
-    const order = this.options.drain.order;
+    const order = this.#options.drain.order;
     if (order !== undefined) faults.push({ kind: 'drain', target: 'rooms', ...order });
 
     return faults;

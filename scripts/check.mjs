@@ -13,6 +13,7 @@ const steps = [
   ['types of the tests', [bin('typescript', 'bin', 'tsc'), '-p', join(root, 'tsconfig.tests.json')]],
   ['lint', [bin('oxlint', 'bin', 'oxlint'), '--deny-warnings']],
   ['imports', [join(root, 'scripts', 'check-imports.mjs')]],
+  ['style', [join(root, 'scripts', 'check-style.mjs')]],
   ['format', [bin('@biomejs', 'biome', 'bin', 'biome'), 'format', '--diagnostic-level=error']],
 ];
 // Projects with libraries of their own (the browser's) stand outside the build.

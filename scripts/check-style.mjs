@@ -1,0 +1,80 @@
+// Part of `npm run lint` (`--all` lists known findings too): the rules of CONTRIBUTING.md ("Style") that the linter and the formatter do not know.
+import { relative } from 'node:path';
+import { isForTests, readModules, report, root, withoutComments } from './modules.mjs';
+
+const MAX_LINES = 500;
+const EVENT = /^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$/;
+
+/** Findings that are known, by package; the numbers may only fall. */
+const KNOWN = {
+  'apps/bloom': 19,
+  'apps/bloomctl': 30,
+  'apps/dashboard': 15,
+  'apps/port-mapper': 1,
+  bench: 25,
+  e2e: 2,
+  'packages/actors': 45,
+  'packages/components': 196,
+  'packages/config': 8,
+  'packages/discovery': 8,
+  'packages/distribution': 259,
+  'packages/etf': 5,
+  'packages/files': 30,
+  'packages/http-api': 51,
+  'packages/inspection': 24,
+  'packages/log': 6,
+  'packages/metrics': 33,
+  'packages/notifications': 71,
+  'packages/port-mapper': 47,
+  'packages/protocol': 2,
+  'packages/rooms': 46,
+  'packages/rtp': 10,
+  'packages/server-sdk': 3,
+  'packages/sfu': 403,
+  'packages/signaling': 16,
+  'packages/sip': 67,
+  'packages/webrtc': 41,
+};
+
+const problems = [];
+
+for (const { path, group, text } of readModules().values()) {
+  if (group === 'scripts') continue;
+  const production = !isForTests(path) && (group === 'packages' || group === 'apps');
+  const complain = (offset, what) => {
+    const line = text.slice(0, offset).split('\n').length;
+    problems.push(`${relative(root, path)}:${line}: ${what}`);
+  };
+  const each = (pattern, check) => {
+    for (const match of text.matchAll(pattern)) {
+      const what = check(match);
+      if (what !== undefined) complain(match.index, what);
+    }
+  };
+
+  const lines = text.split('\n').length - 1;
+  if (lines > MAX_LINES) complain(text.length, `${lines} lines; split it above ${MAX_LINES}`);
+
+  for (const match of withoutComments(text).matchAll(/(?<=^\s*|[(,]\s*)private (?!constructor\b)(?:\w+ )*\w+/gm))
+    complain(text.indexOf(match[0]), `'${match[0]}': use #private`);
+  each(/^ *(?:\/\*)?\* @throws \{/gm, () => "write '@throws Name', without braces");
+  if (!production) continue;
+
+  each(/\.(?:debug|info|warn|error)\(\s*'([^' ]*\.[^' ]*)'/g, ([, event]) =>
+    EVENT.test(event) ? undefined : `log event '${event}' is not area.snake_case`,
+  );
+  each(
+    /^(?:export )?const ([a-z]\w*) = (?:-?[\d_.]+(?: \* [\d_.]+)*|'[^']*');$/gm,
+    ([, constant]) => `constant '${constant}' is not SCREAMING_SNAKE`,
+  );
+  each(
+    /\/\*\*\s+(?:\* )?((?:Of|That|As|For|Whether that)\b[^\n]*)/g,
+    ([, start]) => `docstring starts with a fragment: '${start}'`,
+  );
+  each(
+    /^.*(?:\/\/|^\s*\/?\*).*\b(?:whoever|whosever|nobody|told|for good|hands out|it is over)\b.*$/gim,
+    ([line]) => `plain words, please: '${line.trim()}'`,
+  );
+}
+
+report(problems, KNOWN);

@@ -129,3 +129,11 @@ export interface Behaviour<P extends Protocol, S> {
   /** Last words: runs once when the actor ends for good, after its children ended. Must not assume a sound state on `crashed`. */
   onStop?(state: S, end: { reason: StopReason; error?: unknown }): void | Promise<void>;
 }
+
+// The runtime carries any behaviour; types are checked at `spawn`.
+// oxlint-disable-next-line typescript/no-explicit-any
+export type AnyBehaviour = Behaviour<any, any>;
+// oxlint-disable-next-line typescript/no-explicit-any
+export type AnyContext = ActorContext<any>;
+// oxlint-disable-next-line typescript/no-explicit-any
+export type AnyOptions = SpawnOptions<any>;

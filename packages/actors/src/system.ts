@@ -1,7 +1,6 @@
 import type { Log } from '@bloom/log';
-import type { Behaviour, Down, SpawnOptions } from './behaviour.js';
-import { Cell } from './cell/cell.js';
-import type { AnyBehaviour, AnyOptions, CellHost } from './cell/cell-host.js';
+import type { AnyBehaviour, AnyOptions, Behaviour, Down, SpawnOptions } from './behaviour.js';
+import { Cell, type CellHost } from './cell/cell.js';
 import { systemClock, type Clock } from './clock.js';
 import { OUTSIDE, type Message } from './cell/envelope.js';
 import { CallTimeout, Killed, NameTaken, NoConnection, NoProcess, SystemStopped } from './errors.js';
@@ -352,15 +351,15 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   suspend(ref: AnyRef, forMs?: number): boolean {
     const cell = this.find(ref);
     if (cell === undefined) return false;
-    cell.suspend();
-    this.#suspensions.set(ref, forMs, () => cell.resume());
+    cell.turns.suspend();
+    this.#suspensions.set(ref, forMs, () => cell.turns.resume());
 
     return true;
   }
 
   resume(ref: AnyRef): boolean {
     const cell = this.find(ref);
-    cell?.resume();
+    cell?.turns.resume();
     this.#suspensions.clear(ref);
 
     return cell !== undefined;

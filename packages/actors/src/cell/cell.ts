@@ -1,73 +1,78 @@
 import type { Log } from '@bloom/log';
-import { Later, type Down, type Fault, type FaultDecision, type StopReason } from '../behaviour.js';
-import type { AnyBehaviour, AnyOptions, CellHost } from './cell-host.js';
-import { createContext, RequestContext, type AnyContext } from './context.js';
-import { Durations } from '../observation/durations.js';
-import { AT_ONCE, OUTSIDE, TermEnvelope, type Envelope, type Message, type Reply } from './envelope.js';
+import {
+  Later,
+  type AnyBehaviour,
+  type AnyOptions,
+  type Down,
+  type Fault,
+  type FaultDecision,
+  type StopReason,
+} from '../behaviour.js';
+import type { Clock } from '../clock.js';
 import { CallCrashed, MailboxFull, NoProcess, UnknownMessage } from '../errors.js';
 import type { Counters, LastError } from '../observation/inspection.js';
-import { Mailbox } from './mailbox.js';
-import type { NactActor } from './nact-host.js';
-import type { ActorRef } from '../ref.js';
 import { RequestLog } from '../observation/request.js';
-import { Restarts } from './restarts.js';
-import { Timers } from './timers.js';
 import type { Tracer } from '../observation/tracing.js';
+import type { ActorRef, AnyRef } from '../ref.js';
+import { Context, type ContextOwner } from './context.js';
+import { AT_ONCE, OUTSIDE, TermEnvelope, type Envelope, type Message, type Reply } from './envelope.js';
+import { Restarts } from './restarts.js';
+import { Timers, type TimerState } from './timers.js';
+import { Turns, type TurnHost, type TurnOwner } from './turn.js';
 
-/** Messages handled per turn of the event loop, so that a flooded actor lets the others run. */
-const BATCH = 256;
-/** Messages per reading of the clock while they are quick; slow ones are measured one by one. */
-const MEASURED_TOGETHER = 16;
-const SLOW_MS = 0.1;
-/** Turns that are not measured after one that is, while messages are quick. */
-const UNMEASURED = 7;
 const DEFAULT_LIMIT = 10_000;
-/** How long an ending actor waits for its own unfinished handler and for its last words. */
+/** How long an ending actor waits for its own unfinished handler and for its `onStop`. */
 const STOP_GRACE_MS = 5_000;
 
-/** One living actor: its mailbox, its state, its timers, its children and who watches it. */
-export class Cell {
+/** What a cell needs of its system. */
+export interface CellHost extends TurnHost {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** `by`: path of the watcher. */
+  watch(target: AnyRef, listener: (down: Down) => void, by: string): () => void;
+  spawnChild(parent: Cell, behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef;
+  send(target: AnyRef | string, message: Message, from: string, requestId: string | undefined): boolean;
+  ask(
+    target: AnyRef | string,
+    message: Message,
+    from: string,
+    requestId: string | undefined,
+    timeoutMs?: number,
+  ): Promise<unknown>;
+  stop(target: AnyRef): Promise<void>;
+  gone(cell: Cell): void;
+}
+
+/** One living actor: its state, its supervision, its children and its watchers. */
+export class Cell implements ContextOwner, TurnOwner {
   readonly children = new Map<string, Cell>();
   /** Registered names of this actor. */
   readonly names = new Set<string>();
-  /** Who is told of the end, and the path of each. */
+  /** Listeners notified of the end, and the path of each. */
   readonly watchers = new Map<(down: Down) => void, string>();
-  readonly counters: Counters = { received: 0, handled: 0, failed: 0, overflowed: 0, restarts: 0, sent: 0 };
-  readonly durations = new Durations();
-  readonly mailbox = new Mailbox<Envelope>();
-  readonly timers: Timers;
   readonly watching = new Set<() => void>();
+  readonly counters: Counters = { received: 0, handled: 0, failed: 0, overflowed: 0, restarts: 0, sent: 0 };
+  readonly turns: Turns;
+  readonly timers: Timers;
   readonly restarts: Restarts;
   readonly limit: number;
   readonly startedAt: number;
-  /** Without the id of a request. */
   readonly plainLog: Log;
   readonly log: Log;
   ending: { reason: StopReason; error?: unknown } | undefined;
-  /** Reading of the fine clock when the status changed. */
-  statusAt: number;
   lastError: LastError | undefined;
-  /** Set while somebody traces this actor. */
+  /** Set while a trace includes this actor. */
   tracer: Tracer | undefined;
-  /** Takes nothing out of its mailbox. */
-  suspended = false;
-  /** Id of the request in whose name code of this actor runs at this moment. */
+  /** Id of the request on whose behalf code of this actor runs at this moment. */
   requestId: string | undefined;
 
-  readonly #nact: NactActor;
   #state: unknown;
-  #context: AnyContext;
-  #scheduled = false;
-  #active = false;
-  #running: Promise<void> | undefined;
-  #abort: ((error: unknown) => void) | undefined;
+  #incarnation = 0;
+  #context: Context;
   #current: Envelope | undefined;
-  /** When the handling of the message in hand began; set only for one that somebody looks at. */
+  /** When the handling of the message in hand began; set only for one that is traced or belongs to a request. */
   #observedAt: number | undefined;
   #traced = false;
-  #slow = true;
-  /** Turns to come that are not measured. */
-  #unmeasured = 0;
   #killed: { error: unknown } | undefined;
   #stopRequested = false;
   #stopped: Promise<void> | undefined;
@@ -81,24 +86,18 @@ export class Cell {
     readonly options: AnyOptions,
   ) {
     this.startedAt = host.clock.now();
-    this.statusAt = host.observer.turn.stamp();
     this.limit = options.mailbox?.limit ?? DEFAULT_LIMIT;
     this.timers = new Timers(host.clock);
     this.restarts = new Restarts(options, host.clock);
     this.plainLog = host.log.child({ actor: ref.path, ...options.logFields });
     this.log = new RequestLog(this.plainLog, () => this.requestId);
     this.tracer = host.observer.tracing.of(ref.path);
-    this.#context = createContext(this);
-    this.#nact = host.nact.spawn({ drain: () => this.#drain(), onCrash: (error) => this.#crashed(error) });
+    this.#context = new Context(this, this.#incarnation);
+    this.turns = new Turns(host, this);
   }
 
-  get busy(): boolean {
-    return this.#current !== undefined;
-  }
-
-  /** Whether the handler of the message in hand waits for something. */
-  get waits(): boolean {
-    return this.#abort !== undefined && !this.suspended;
+  get isLiving(): boolean {
+    return this.ending === undefined;
   }
 
   /** Type of the message in hand. */
@@ -116,9 +115,12 @@ export class Cell {
     }
   }
 
-  /** Whether that is the context of the present incarnation: what an earlier one set going must not reach into this. */
-  isCurrent(context: AnyContext): boolean {
-    return this.#context === context && this.ending === undefined;
+  isCurrent(incarnation: number): boolean {
+    return this.#incarnation === incarnation && this.ending === undefined;
+  }
+
+  now(): number {
+    return this.host.clock.now();
   }
 
   /** The state as the behaviour shows it; throws what its `inspect` throws. */
@@ -126,172 +128,100 @@ export class Cell {
     return this.behaviour.inspect === undefined ? undefined : { state: this.behaviour.inspect(this.#state) };
   }
 
-  /** Whether its protocol has such a message. */
+  /** True when its protocol has such a message. */
   understands(type: string): boolean {
     return this.#handler(type) !== undefined;
   }
 
+  // --- what it sends
+
+  cast(target: AnyRef | string, message: Message, requestId: string | undefined): boolean {
+    this.#count(target, message, requestId);
+
+    return this.host.send(target, message, this.ref.path, requestId);
+  }
+
+  call(target: AnyRef | string, message: Message, requestId: string | undefined, timeoutMs?: number): Promise<unknown> {
+    this.#count(target, message, requestId);
+
+    return this.host.ask(target, message, this.ref.path, requestId, timeoutMs);
+  }
+
+  #count(target: AnyRef | string, message: Message, requestId: string | undefined): void {
+    this.counters.sent++;
+    if (this.tracer?.wants(message.type) !== true) return;
+    this.host.observer.sent(this.tracer, this.ref.path, target, message, requestId);
+  }
+
+  spawnChild(behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef {
+    return this.host.spawnChild(this, behaviour, options, requestId);
+  }
+
+  watch(target: AnyRef, listener: (down: Down) => void): () => void {
+    return this.host.watch(target, listener, this.ref.path);
+  }
+
+  end(target: AnyRef): void {
+    void this.host.stop(target);
+  }
+
+  // --- what it receives
+
   receive(message: Message, from: string, requestId: string | undefined, reply?: Reply): boolean {
     this.counters.received++;
-    if (this.mailbox.size >= this.limit && !this.#isEssential(message.type)) {
+    if (this.turns.mailbox.size >= this.limit && !this.#isEssential(message.type)) {
       this.#overflow(message, reply);
       return false;
     }
     const at = this.#stamp(requestId);
-    this.push({ message, reply, timer: undefined, escalated: undefined, from, requestId, at });
+    this.#push({ message, reply, timer: undefined, escalated: undefined, from, requestId, at });
 
     return true;
   }
 
-  /** When a message came: not read for one that an idle actor takes at once, and exact for one of a request. */
+  arrive(message: Message, from: string, timer?: TimerState): void {
+    this.counters.received++;
+    const at = this.host.observer.turn.stamp();
+    this.#push({ message, reply: undefined, timer, escalated: undefined, from, requestId: undefined, at });
+  }
+
+  /** A child failed and its policy escalates the fault: this actor fails with the same error. */
+  escalate(error: unknown): void {
+    const [message, at] = [{ type: 'escalated' }, this.host.observer.turn.stamp()];
+    const escalated = { error };
+    this.#push({ message, reply: undefined, timer: undefined, escalated, from: OUTSIDE, requestId: undefined, at });
+  }
+
+  /** Arrival time: not read for a message that an idle actor takes immediately, and exact for one of a request. */
   #stamp(requestId: string | undefined): number {
     const { observer } = this.host;
     if (requestId !== undefined) return observer.fine.now();
 
-    return this.#scheduled || this.suspended ? observer.turn.stamp() : AT_ONCE;
+    return this.turns.occupied ? observer.turn.stamp() : AT_ONCE;
   }
 
-  push(envelope: Envelope): void {
-    if (this.ending !== undefined) return;
-    this.mailbox.push(envelope);
-    this.#schedule();
+  #push(envelope: Envelope): void {
+    if (this.ending === undefined) this.turns.push(envelope);
   }
 
-  /** Ends the actor and its children; resolves when it is gone. Takes no message from now on. */
-  stop(reason: StopReason = 'normal', error?: unknown): Promise<void> {
-    if (this.#stopped === undefined) {
-      this.ending = error === undefined ? { reason } : { reason, error };
-      this.statusAt = this.host.observer.turn.stamp();
-      this.parent?.children.delete(this.name);
-      for (const { reply } of this.mailbox.drain()) reply?.reject(new NoProcess(this.ref));
-      this.#stopped = this.#finish(this.ending);
+  #overflow(message: Message, reply: Reply | undefined): void {
+    const count = ++this.counters.overflowed;
+    // At 1, 2, 4, 8, ...: a flood of messages must not flood the log.
+    if ((count & (count - 1)) === 0) {
+      this.log.warn('actor.mailbox_full', { messageType: message.type, limit: this.limit, overflowed: count });
     }
-
-    return this.#stopped;
+    reply?.reject(new MailboxFull(this.ref, this.limit));
   }
 
-  /** Stops after the message in hand. */
-  requestStop(): void {
-    this.#stopRequested = true;
-    if (this.#current === undefined) void this.stop();
+  #isEssential(type: string): boolean {
+    const essential = this.options.mailbox?.essential;
+
+    return essential === 'all' || essential?.includes(type) === true;
   }
 
-  /** Undoes the constructor when `start` failed. */
-  discard(): void {
-    this.ending = { reason: 'crashed' };
-    this.#stopped = Promise.resolve();
-    this.#releaseOwned();
-    for (const child of this.children.values()) void child.stop();
-    this.#nact.stop();
-    this.host.gone(this);
-  }
+  // --- the message in hand
 
-  suspend(): void {
-    if (this.suspended) return;
-    this.suspended = true;
-    this.statusAt = this.host.observer.turn.stamp();
-  }
-
-  resume(): void {
-    if (!this.suspended) return;
-    this.suspended = false;
-    this.statusAt = this.host.observer.turn.stamp();
-    if (this.mailbox.size > 0 && this.ending === undefined) this.#schedule();
-  }
-
-  /** Fails the actor with that error as if the handler of the message in hand had thrown it. */
-  kill(error: unknown): void {
-    if (this.ending !== undefined) return;
-    if (this.#abort !== undefined) this.#abort(error);
-    else if (this.#current !== undefined) this.#killed = { error };
-    else this.#crashed(error);
-  }
-
-  #schedule(): void {
-    if (this.#scheduled || this.suspended) return;
-    this.#scheduled = true;
-    this.#countActive(true);
-    this.#nact.wake();
-  }
-
-  #countActive(active: boolean): void {
-    if (active === this.#active) return;
-    this.#active = active;
-    this.host.active(active ? 1 : -1);
-  }
-
-  #turnEnded(): void {
-    if (!this.#scheduled) return;
-    this.#scheduled = false;
-    this.#countActive(false);
-    if (this.mailbox.size > 0 && this.ending === undefined) this.#schedule();
-  }
-
-  #drain(): void | Promise<void> {
-    const { turn } = this.host.observer;
-    const measured = this.#unmeasured === 0;
-    turn.begin();
-    let mark = measured ? turn.read() : 0;
-    let quick = 0;
-    try {
-      for (let n = 0; n < BATCH && this.ending === undefined && !this.suspended; n++) {
-        const envelope = this.mailbox.shift();
-        if (envelope === undefined) break;
-
-        const wait = this.#handle(envelope);
-        if (wait !== undefined) return this.#waitFor(wait);
-        quick++;
-        if (measured && (this.#slow || quick === MEASURED_TOGETHER)) {
-          const now = turn.read();
-          this.#measured(now - mark, quick);
-          mark = now;
-          quick = 0;
-        }
-      }
-      if (measured && quick > 0) {
-        const now = turn.read();
-        this.#measured(now - mark, quick);
-        mark = now;
-      }
-    } finally {
-      turn.end();
-    }
-    if (measured) {
-      this.#unmeasured = this.#slow ? 0 : UNMEASURED;
-      if (!this.suspended) this.statusAt = mark;
-    } else this.#unmeasured--;
-    this.#turnEnded();
-  }
-
-  /** Quick turns are sampled: each stands for those that were not measured. */
-  #measured(ms: number, messages: number): void {
-    const each = ms / messages;
-    this.durations.record(each, messages * (this.#slow ? 1 : UNMEASURED + 1));
-    this.#slow = each > SLOW_MS;
-  }
-
-  /** Waiting is not working: a handler that waits for the clock must not keep `idle` from returning. */
-  #waitFor(wait: Promise<void>): Promise<void> {
-    const since = this.host.observer.turn.read();
-    if (!this.suspended) this.statusAt = since;
-    this.#countActive(false);
-    const killable = new Promise<void>((resolve, reject) => {
-      this.#abort = reject;
-      wait.then(resolve, reject);
-    });
-    const done = killable.then(() => {
-      const now = this.host.observer.fine.now();
-      this.durations.record(now - since);
-      if (!this.suspended) this.statusAt = now;
-      this.#turnEnded();
-    });
-    // The ending waits for this handler, whatever becomes of it; its fault goes to nact.
-    this.#running = done.catch(() => {});
-
-    return done;
-  }
-
-  #handle(envelope: Envelope): Promise<void> | undefined {
+  handle(envelope: Envelope): Promise<void> | undefined {
     const { message, timer, requestId } = envelope;
 
     if (timer !== undefined && !this.timers.take(timer)) return undefined;
@@ -309,7 +239,7 @@ export class Cell {
     this.#traced = this.tracer?.wants(message.type) === true;
     if (requestId !== undefined || this.#traced) this.#observedAt = this.host.observer.fine.now();
     this.requestId = requestId;
-    const context = requestId === undefined ? this.#context : new RequestContext(this, this.#context, requestId);
+    const context = requestId === undefined ? this.#context : new Context(this, this.#incarnation, requestId);
     const result: unknown = isTerm
       ? this.behaviour.onTerm?.(this.#state, message.term, context)
       : handler?.(this.#state, message, context);
@@ -345,7 +275,6 @@ export class Cell {
     else envelope.reply?.resolve(value);
   }
 
-  /** The message in hand is done with. */
   #putDown(envelope: Envelope | undefined, failed: boolean): void {
     if (this.#observedAt !== undefined && envelope !== undefined) {
       const traced = this.#traced ? this.tracer : undefined;
@@ -353,8 +282,7 @@ export class Cell {
     }
     this.#observedAt = undefined;
     this.#current = undefined;
-    this.#running = undefined;
-    this.#abort = undefined;
+    this.turns.handled();
   }
 
   #answerLater({ message, reply, requestId }: Envelope, { promise }: Later<unknown>): void {
@@ -373,29 +301,22 @@ export class Cell {
     reply?.reject(new UnknownMessage(this.ref, message.type));
   }
 
-  #overflow(message: Message, reply: Reply | undefined): void {
-    const count = ++this.counters.overflowed;
-    // At 1, 2, 4, 8, ...: a flood must not flood the log as well.
-    if ((count & (count - 1)) === 0) {
-      this.log.warn('actor.mailbox_full', { messageType: message.type, limit: this.limit, overflowed: count });
-    }
-    reply?.reject(new MailboxFull(this.ref, this.limit));
+  // --- faults
+
+  /** Fails the actor with that error as if the handler of the message in hand had thrown it. */
+  kill(error: unknown): void {
+    if (this.ending !== undefined || this.turns.abort(error)) return;
+    if (this.#current !== undefined) this.#killed = { error };
+    else this.crashed(error);
   }
 
-  #isEssential(type: string): boolean {
-    const essential = this.options.mailbox?.essential;
-
-    return essential === 'all' || essential?.includes(type) === true;
-  }
-
-  /** Runs inside nact's fault handling; must not throw. */
-  #crashed(error: unknown): 'stop' | 'resume' {
+  crashed(error: unknown): 'stop' | 'resume' {
     const envelope = this.#current;
     const log = new RequestLog(this.plainLog, () => envelope?.requestId);
     this.requestId = undefined;
     this.#putDown(envelope, true);
     this.counters.failed++;
-    this.statusAt = this.host.observer.turn.stamp();
+    this.turns.statusChanged();
     const messageType = envelope?.message.type ?? '';
     this.lastError = this.host.observer.errorOf(error, messageType);
     envelope?.reply?.reject(new CallCrashed(this.ref, messageType, error));
@@ -403,23 +324,15 @@ export class Cell {
     const decision = this.ending === undefined ? this.#decide(error, messageType) : 'stop';
     log.error('actor.fault', { kind: this.behaviour.kind, messageType, decision, error });
     if (decision === 'restart' && this.#restart()) {
-      this.#turnEnded();
+      this.turns.end();
       return 'resume';
     }
 
     void this.stop('crashed', error);
-    this.#turnEnded();
+    this.turns.end();
     if (decision === 'escalate') this.parent?.escalate(error);
 
     return 'stop';
-  }
-
-  /** A child failed and its policy hands the fault up: this actor fails with the same error. */
-  escalate(error: unknown): void {
-    if (this.ending !== undefined) return;
-    const [message, at] = [{ type: 'escalated' }, this.host.observer.turn.stamp()];
-    const escalated = { error };
-    this.push({ message, reply: undefined, timer: undefined, escalated, from: OUTSIDE, requestId: undefined, at });
   }
 
   #decide(error: unknown, messageType: string): FaultDecision {
@@ -446,7 +359,7 @@ export class Cell {
     this.#stopRequested = false;
     this.#releaseOwned();
     for (const child of this.children.values()) void child.stop();
-    this.#context = createContext(this);
+    this.#context = new Context(this, ++this.#incarnation);
     try {
       this.start();
       return true;
@@ -456,9 +369,40 @@ export class Cell {
     }
   }
 
+  // --- the end
+
+  /** Ends the actor and its children; resolves when it is gone. No message is accepted from now on. */
+  stop(reason: StopReason = 'normal', error?: unknown): Promise<void> {
+    if (this.#stopped === undefined) {
+      this.ending = error === undefined ? { reason } : { reason, error };
+      this.turns.statusChanged();
+      this.parent?.children.delete(this.name);
+      for (const { reply } of this.turns.mailbox.drain()) reply?.reject(new NoProcess(this.ref));
+      this.#stopped = this.#finish(this.ending);
+    }
+
+    return this.#stopped;
+  }
+
+  /** Stops after the message in hand. */
+  requestStop(): void {
+    this.#stopRequested = true;
+    if (this.#current === undefined) void this.stop();
+  }
+
+  /** Undoes the constructor when `start` failed. */
+  discard(): void {
+    this.ending = { reason: 'crashed' };
+    this.#stopped = Promise.resolve();
+    this.#releaseOwned();
+    for (const child of this.children.values()) void child.stop();
+    this.turns.stop();
+    this.host.gone(this);
+  }
+
   async #finish(end: { reason: StopReason; error?: unknown }): Promise<void> {
     this.#releaseOwned();
-    if (this.#running !== undefined) await this.#withGrace(this.#running, 'handler');
+    if (this.turns.running !== undefined) await this.#withGrace(this.turns.running, 'handler');
     await Promise.all([...this.children.values()].map((child) => child.stop()));
     try {
       const lastWords = this.behaviour.onStop?.(this.#state, end);
@@ -468,9 +412,7 @@ export class Cell {
     }
 
     this.#releaseOwned();
-    this.#nact.stop();
-    // A wake that nact will not deliver any more.
-    this.#turnEnded();
+    this.turns.stop();
     this.host.gone(this);
     const down: Down = { ref: this.ref, ...end };
     for (const watcher of this.watchers.keys()) watcher(down);

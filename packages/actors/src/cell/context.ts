@@ -1,159 +1,131 @@
 import type { Log } from '@bloom/log';
-import type { ActorContext, Behaviour, Down } from '../behaviour.js';
-import type { Cell } from './cell.js';
-import type { AnyOptions } from './cell-host.js';
-import type { Message } from './envelope.js';
-import type { AnyRef } from '../ref.js';
+import type { AnyBehaviour, AnyContext, AnyOptions, Down } from '../behaviour.js';
 import { RequestLog } from '../observation/request.js';
+import type { AnyRef } from '../ref.js';
+import type { Message } from './envelope.js';
+import type { TimerState, Timers } from './timers.js';
 
-// The cell carries any behaviour; types were checked at `spawn`.
-// oxlint-disable-next-line typescript/no-explicit-any
-export type AnyContext = ActorContext<any>;
-
-/** What one incarnation of an actor may do. */
-export function createContext(cell: Cell): AnyContext {
-  const { host, ref, timers, watching } = cell;
-  const isCurrent = (): boolean => cell.isCurrent(context);
-  const context: AnyContext = {
-    self: ref,
-    log: cell.log,
-    get requestId() {
-      return cell.requestId;
-    },
-    inRequest: (work) => work(),
-    now: () => host.clock.now(),
-    cast: (target, message) => host.observer.cast(cell, target, message as Message, cell.requestId),
-    call: (target, message, timeoutMs) =>
-      host.observer.call(cell, target, message as Message, cell.requestId, timeoutMs) as never,
-    spawn: (behaviour, options = {}) =>
-      host.spawnChild(cell, behaviour, options as AnyOptions, cell.requestId) as never,
-    monitor: (target, toMessage) => {
-      if (!isCurrent()) return () => {};
-      const demonitor = host.watch(
-        target,
-        (down) => {
-          watching.delete(cancel);
-          if (!isCurrent()) return;
-          cell.counters.received++;
-          const at = host.observer.turn.stamp();
-          const message = toMessage(down) as Message;
-          cell.push({
-            message,
-            reply: undefined,
-            timer: undefined,
-            escalated: undefined,
-            from: target.path,
-            requestId: undefined,
-            at,
-          });
-        },
-        ref.path,
-      );
-      const cancel = (): void => {
-        watching.delete(cancel);
-        demonitor();
-      };
-      watching.add(cancel);
-
-      return cancel;
-    },
-    setTimer: (name, ms, message) => {
-      if (!isCurrent()) return;
-      timers.set(name, ms, (timer) => {
-        cell.counters.received++;
-        const at = host.observer.turn.stamp();
-        cell.push({
-          message: message as Message,
-          reply: undefined,
-          timer,
-          escalated: undefined,
-          from: ref.path,
-          requestId: undefined,
-          at,
-        });
-      });
-    },
-    clearTimer: (name) => timers.clear(name),
-    stop: () => {
-      if (isCurrent()) cell.requestStop();
-    },
-    end: (target) => void host.stop(target),
-  };
-
-  return context;
+/** The actor behind a context. */
+export interface ContextOwner {
+  readonly ref: AnyRef;
+  /** Logger whose lines carry the id of the request being handled. */
+  readonly log: Log;
+  /** Logger without a request id. */
+  readonly plainLog: Log;
+  readonly timers: Timers;
+  /** Ends of the watches that this incarnation has begun. */
+  readonly watching: Set<() => void>;
+  requestId: string | undefined;
+  /** True while that incarnation lives. */
+  isCurrent(incarnation: number): boolean;
+  now(): number;
+  cast(target: AnyRef | string, message: Message, requestId: string | undefined): boolean;
+  call(target: AnyRef | string, message: Message, requestId: string | undefined, timeoutMs?: number): Promise<unknown>;
+  spawnChild(behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef;
+  watch(target: AnyRef, listener: (down: Down) => void): () => void;
+  /** Puts a message of its own making into its mailbox. */
+  arrive(message: Message, from: string, timer?: TimerState): void;
+  requestStop(): void;
+  end(target: AnyRef): void;
 }
 
 /**
- * The same for one message of a request: what it sends carries the id, however late. One is made per message, so that it
- * holds next to nothing.
+ * What one incarnation of an actor may do. Work that an earlier incarnation started must not touch the present one, so
+ * timers, watches and `stop` have no effect once their incarnation is over.
+ *
+ * With a request id it belongs to one message: everything sent through it carries that id, however late. One is made
+ * per such message, so it holds next to nothing. Without, it carries the id of the message being handled.
  */
-export class RequestContext implements AnyContext {
-  readonly #cell: Cell;
-  readonly #context: AnyContext;
-  readonly requestId: string;
-  #log: RequestLog | undefined;
+export class Context implements AnyContext {
+  readonly #owner: ContextOwner;
+  readonly #incarnation: number;
+  readonly #requestId: string | undefined;
+  #log: Log | undefined;
 
-  constructor(cell: Cell, context: AnyContext, requestId: string) {
-    this.#cell = cell;
-    this.#context = context;
-    this.requestId = requestId;
+  constructor(owner: ContextOwner, incarnation: number, requestId?: string) {
+    this.#owner = owner;
+    this.#incarnation = incarnation;
+    this.#requestId = requestId;
   }
 
-  get self(): AnyContext['self'] {
-    return this.#context.self;
+  get self(): AnyRef {
+    return this.#owner.ref;
+  }
+
+  get requestId(): string | undefined {
+    return this.#requestId ?? this.#owner.requestId;
   }
 
   get log(): Log {
-    this.#log ??= new RequestLog(this.#cell.plainLog, () => this.requestId);
+    const id = this.#requestId;
+    this.#log ??= id === undefined ? this.#owner.log : new RequestLog(this.#owner.plainLog, () => id);
 
     return this.#log;
   }
 
   inRequest<T>(work: () => T): T {
-    const cell = this.#cell;
-    const before = cell.requestId;
-    cell.requestId = this.requestId;
+    if (this.#requestId === undefined) return work();
+    const owner = this.#owner;
+    const before = owner.requestId;
+    owner.requestId = this.#requestId;
     try {
       return work();
     } finally {
-      cell.requestId = before;
+      owner.requestId = before;
     }
   }
 
   now(): number {
-    return this.#context.now();
+    return this.#owner.now();
   }
 
   cast(target: AnyRef | string, message: Message): boolean {
-    return this.#cell.host.observer.cast(this.#cell, target, message, this.requestId);
+    return this.#owner.cast(target, message, this.requestId);
   }
 
   call(target: AnyRef | string, message: Message, timeoutMs?: number): never {
-    return this.#cell.host.observer.call(this.#cell, target, message, this.requestId, timeoutMs) as never;
+    return this.#owner.call(target, message, this.requestId, timeoutMs) as never;
   }
 
-  // oxlint-disable-next-line typescript/no-explicit-any
-  spawn(behaviour: Behaviour<any, any>, options: object = {}): never {
-    return this.#cell.host.spawnChild(this.#cell, behaviour, options as AnyOptions, this.requestId) as never;
+  spawn(behaviour: AnyBehaviour, options: AnyOptions = {}): never {
+    return this.#owner.spawnChild(behaviour, options, this.requestId) as never;
   }
 
   monitor(target: AnyRef, toMessage: (down: Down) => Message): () => void {
-    return this.#context.monitor(target, toMessage);
+    const owner = this.#owner;
+    if (!this.#isCurrent) return () => {};
+    const demonitor = owner.watch(target, (down) => {
+      owner.watching.delete(cancel);
+      if (this.#isCurrent) owner.arrive(toMessage(down), target.path);
+    });
+    const cancel = (): void => {
+      owner.watching.delete(cancel);
+      demonitor();
+    };
+    owner.watching.add(cancel);
+
+    return cancel;
   }
 
   setTimer(name: string, ms: number, message: Message): void {
-    this.#context.setTimer(name, ms, message);
+    const owner = this.#owner;
+    if (!this.#isCurrent) return;
+    owner.timers.set(name, ms, (timer) => owner.arrive(message, owner.ref.path, timer));
   }
 
   clearTimer(name: string): void {
-    this.#context.clearTimer(name);
+    this.#owner.timers.clear(name);
   }
 
   stop(): void {
-    this.#context.stop();
+    if (this.#isCurrent) this.#owner.requestStop();
   }
 
   end(target: AnyRef): void {
-    this.#context.end(target);
+    this.#owner.end(target);
+  }
+
+  get #isCurrent(): boolean {
+    return this.#owner.isCurrent(this.#incarnation);
   }
 }

@@ -8,9 +8,9 @@ const MOST = 100;
 /** One line of the listing. */
 export function infoOf(cell: Cell): ActorInfo {
   const { fine } = cell.host.observer;
-  const { mailbox, durations } = cell;
+  const { mailbox, durations } = cell.turns;
   // A handler that waits has not been counted yet.
-  const inHandMs = cell.waits ? Math.max(0, fine.now() - cell.statusAt) : 0;
+  const inHandMs = cell.turns.waits ? Math.max(0, fine.now() - cell.turns.statusAt) : 0;
 
   return {
     ref: cell.ref,
@@ -21,7 +21,7 @@ export function infoOf(cell: Cell): ActorInfo {
     queue: mailbox.size,
     oldestMs: mailbox.head === undefined ? null : waitedMs(cell, mailbox.head.at),
     status: statusOf(cell),
-    statusAt: fine.atEpoch(cell.statusAt),
+    statusAt: fine.atEpoch(cell.turns.statusAt),
     current: cell.current ?? null,
     p50Ms: durations.quantile(0.5),
     p99Ms: durations.quantile(0.99),
@@ -53,7 +53,7 @@ export function detailsOf(cell: Cell, suspendedUntil: number | null): ActorDetai
     childPaths: Array.from(cell.children.values(), ({ ref }) => ref.path).slice(0, MOST),
     lastError: cell.lastError ?? null,
     suspendedUntil,
-    durations: cell.durations.buckets,
+    durations: cell.turns.durations.buckets,
   };
 }
 
@@ -61,7 +61,7 @@ export function detailsOf(cell: Cell, suspendedUntil: number | null): ActorDetai
 export function messagesOf(cell: Cell | undefined, limit: number): WaitingMessage[] {
   const messages: WaitingMessage[] = [];
   if (cell === undefined) return messages;
-  for (const { message, from, at, requestId } of cell.mailbox) {
+  for (const { message, from, at, requestId } of cell.turns.mailbox) {
     if (messages.length >= limit) break;
     const { type } = message;
     messages.push({ type, message, from, waitedMs: waitedMs(cell, at), requestId: requestId ?? null });
@@ -81,23 +81,23 @@ export function inspectedOf(cell: Cell | undefined): Inspected {
 
 function statusOf(cell: Cell): ActorStatus {
   if (cell.ending !== undefined) return 'ending';
-  if (cell.suspended) return 'suspended';
+  if (cell.turns.suspended) return 'suspended';
 
-  return cell.busy ? 'busy' : 'idle';
+  return cell.current !== undefined ? 'busy' : 'idle';
 }
 
 /** How long a message has been waiting. */
-function waitedMs({ suspended, statusAt, host }: Cell, at: number): number {
+function waitedMs({ turns, host }: Cell, at: number): number {
   // Taken at once, unless the actor was suspended in that very moment.
-  const since = at !== AT_ONCE ? at : suspended ? statusAt : undefined;
+  const since = at !== AT_ONCE ? at : turns.suspended ? turns.statusAt : undefined;
 
   return since === undefined ? 0 : Math.max(0, host.observer.fine.now() - since);
 }
 
 /** At most 100 types; what is beyond is one sum under the name of three dots. */
-function waitingOf({ mailbox }: Cell): Record<string, number> {
+function waitingOf({ turns }: Cell): Record<string, number> {
   const types = new Map<string, number>();
-  for (const { message } of mailbox) {
+  for (const { message } of turns.mailbox) {
     const name = types.has(message.type) || types.size < MOST ? message.type : '...';
     types.set(name, (types.get(name) ?? 0) + 1);
   }

@@ -1,4 +1,3 @@
-import type { Cell } from '../cell/cell.js';
 import type { Clock } from '../clock.js';
 import type { Envelope, Message } from '../cell/envelope.js';
 import type { Hop, LastError } from './inspection.js';
@@ -32,26 +31,6 @@ export class Observer {
     this.tracing = new Tracing({ clock, fine: this.fine.now, changed: tracesChanged });
   }
 
-  cast(cell: Cell, target: AnyRef | string, message: Message, requestId: string | undefined): boolean {
-    cell.counters.sent++;
-    if (cell.tracer !== undefined) this.#sent(cell, target, message, requestId);
-
-    return cell.host.send(target, message, cell.ref.path, requestId);
-  }
-
-  call(
-    cell: Cell,
-    target: AnyRef | string,
-    message: Message,
-    requestId: string | undefined,
-    timeoutMs: number | undefined,
-  ): Promise<unknown> {
-    cell.counters.sent++;
-    if (cell.tracer !== undefined) this.#sent(cell, target, message, requestId);
-
-    return cell.host.ask(target, message, cell.ref.path, requestId, timeoutMs);
-  }
-
   /** The handling of a message that somebody looks at is over. */
   handled(where: string, { message, from, requestId, timer, at }: Envelope, run: Run): void {
     const { startedAt, failed, traced } = run;
@@ -74,12 +53,11 @@ export class Observer {
     });
   }
 
-  #sent(cell: Cell, target: AnyRef | string, message: Message, requestId: string | undefined): void {
-    const { tracer } = cell;
-    if (tracer?.wants(message.type) !== true) return;
+  /** An actor has sent a message that the tracer wants. */
+  sent(tracer: Tracer, from: string, target: AnyRef | string, message: Message, requestId: string | undefined): void {
     tracer.event({
       at: this.fine.atEpoch(this.fine.now()),
-      actor: cell.ref.path,
+      actor: from,
       direction: 'out',
       other: typeof target === 'string' ? target : target.path,
       type: message.type,

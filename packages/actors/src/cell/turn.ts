@@ -1,0 +1,205 @@
+import { Durations } from '../observation/durations.js';
+import type { Observer } from '../observation/observer.js';
+import type { Envelope } from './envelope.js';
+import { Mailbox } from './mailbox.js';
+import type { NactActor, NactHost } from './nact-host.js';
+
+/** Messages handled per turn of the event loop, so that a flooded actor lets the others run. */
+const BATCH = 256;
+/** Quick messages per reading of the clock; slow ones are measured one by one. */
+const MEASURED_TOGETHER = 16;
+const SLOW_MS = 0.1;
+/** Turns that go unmeasured after a measured one, while messages are quick. */
+const UNMEASURED = 7;
+
+/** The actor whose messages are handled. */
+export interface TurnOwner {
+  /** False once the actor has begun to end. */
+  readonly isLiving: boolean;
+  /** Handles one message; the promise settles when its handler has. Throws what the handler throws. */
+  handle(envelope: Envelope): Promise<void> | undefined;
+  /** A handler threw. Runs inside nact's fault handling and must not throw. */
+  crashed(error: unknown): 'stop' | 'resume';
+}
+
+export interface TurnHost {
+  readonly nact: NactHost;
+  readonly observer: Observer;
+  /** Counts actors with work in hand, for `idle`. */
+  active(change: 1 | -1): void;
+}
+
+/** The turns of one actor: takes its messages in batches, measures them, and lets a waiting handler be aborted. */
+export class Turns {
+  readonly mailbox = new Mailbox<Envelope>();
+  readonly durations = new Durations();
+  /** Reading of the fine clock when the status changed. */
+  statusAt: number;
+
+  readonly #host: TurnHost;
+  readonly #owner: TurnOwner;
+  readonly #nact: NactActor;
+  #suspended = false;
+  #scheduled = false;
+  #active = false;
+  #running: Promise<void> | undefined;
+  #abort: ((error: unknown) => void) | undefined;
+  #slow = true;
+  /** Turns to come that are not measured. */
+  #unmeasured = 0;
+
+  constructor(host: TurnHost, owner: TurnOwner) {
+    this.#host = host;
+    this.#owner = owner;
+    this.statusAt = host.observer.turn.stamp();
+    this.#nact = host.nact.spawn({ drain: () => this.#drain(), onCrash: (error) => owner.crashed(error) });
+  }
+
+  /** True while nothing is taken out of the mailbox, by order of an operator. */
+  get suspended(): boolean {
+    return this.#suspended;
+  }
+
+  /** True while a message would wait: a turn is planned or under way, or the actor is suspended. */
+  get occupied(): boolean {
+    return this.#scheduled || this.#suspended;
+  }
+
+  /** True while the handler of the message in hand waits for something. */
+  get waits(): boolean {
+    return this.#abort !== undefined && !this.#suspended;
+  }
+
+  /** Settles when the handler that waits has ended; undefined when none waits. */
+  get running(): Promise<void> | undefined {
+    return this.#running;
+  }
+
+  push(envelope: Envelope): void {
+    this.mailbox.push(envelope);
+    this.#schedule();
+  }
+
+  suspend(): void {
+    if (this.#suspended) return;
+    this.#suspended = true;
+    this.statusChanged();
+  }
+
+  resume(): void {
+    if (!this.#suspended) return;
+    this.#suspended = false;
+    this.statusChanged();
+    if (this.mailbox.size > 0 && this.#owner.isLiving) this.#schedule();
+  }
+
+  statusChanged(): void {
+    this.statusAt = this.#host.observer.turn.stamp();
+  }
+
+  /** Fails the handler that waits with that error; false when none waits. */
+  abort(error: unknown): boolean {
+    if (this.#abort === undefined) return false;
+    this.#abort(error);
+
+    return true;
+  }
+
+  /** The message in hand has been handled, or has failed. */
+  handled(): void {
+    this.#running = undefined;
+    this.#abort = undefined;
+  }
+
+  /** Ends the turn; plans another one when messages wait. */
+  end(): void {
+    if (!this.#scheduled) return;
+    this.#scheduled = false;
+    this.#countActive(false);
+    if (this.mailbox.size > 0 && this.#owner.isLiving) this.#schedule();
+  }
+
+  /** Lets nact forget the actor. A wake that nact will no longer deliver counts as ended. */
+  stop(): void {
+    this.#nact.stop();
+    this.end();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#suspended) return;
+    this.#scheduled = true;
+    this.#countActive(true);
+    this.#nact.wake();
+  }
+
+  #countActive(active: boolean): void {
+    if (active === this.#active) return;
+    this.#active = active;
+    this.#host.active(active ? 1 : -1);
+  }
+
+  #drain(): void | Promise<void> {
+    const { turn } = this.#host.observer;
+    const owner = this.#owner;
+    const measured = this.#unmeasured === 0;
+    turn.begin();
+    let mark = measured ? turn.read() : 0;
+    let quick = 0;
+    try {
+      for (let n = 0; n < BATCH && owner.isLiving && !this.#suspended; n++) {
+        const envelope = this.mailbox.shift();
+        if (envelope === undefined) break;
+
+        const wait = owner.handle(envelope);
+        if (wait !== undefined) return this.#waitFor(wait);
+        quick++;
+        if (measured && (this.#slow || quick === MEASURED_TOGETHER)) {
+          const now = turn.read();
+          this.#record(now - mark, quick);
+          mark = now;
+          quick = 0;
+        }
+      }
+      if (measured && quick > 0) {
+        const now = turn.read();
+        this.#record(now - mark, quick);
+        mark = now;
+      }
+    } finally {
+      turn.end();
+    }
+    if (measured) {
+      this.#unmeasured = this.#slow ? 0 : UNMEASURED;
+      if (!this.#suspended) this.statusAt = mark;
+    } else this.#unmeasured--;
+    this.end();
+  }
+
+  /** Quick turns are sampled: each measured one stands for those that were not measured. */
+  #record(ms: number, messages: number): void {
+    const each = ms / messages;
+    this.durations.record(each, messages * (this.#slow ? 1 : UNMEASURED + 1));
+    this.#slow = each > SLOW_MS;
+  }
+
+  /** A handler that waits does not count as active: one that waits for the clock must not keep `idle` from returning. */
+  #waitFor(wait: Promise<void>): Promise<void> {
+    const since = this.#host.observer.turn.read();
+    if (!this.#suspended) this.statusAt = since;
+    this.#countActive(false);
+    const abortable = new Promise<void>((resolve, reject) => {
+      this.#abort = reject;
+      wait.then(resolve, reject);
+    });
+    const done = abortable.then(() => {
+      const now = this.#host.observer.fine.now();
+      this.durations.record(now - since);
+      if (!this.#suspended) this.statusAt = now;
+      this.end();
+    });
+    // An ending actor waits for this handler; its fault goes to nact.
+    this.#running = done.catch(() => {});
+
+    return done;
+  }
+}

@@ -7,6 +7,10 @@ export type ComponentErrorCode =
   | 'BAD_MP4'
   /** A recording lacks what it takes to compose it. */
   | 'BAD_RECORDING'
+  /** The native library refused or failed. */
+  | 'NATIVE_FAILED'
+  /** The process or the socket for the sound of a call is gone. */
+  | 'CALL_FAILED'
   /** Composing a recording failed. */
   | 'MIX_FAILED'
   /** An upload did not succeed. */

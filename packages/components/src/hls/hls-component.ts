@@ -1,7 +1,7 @@
 import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
 import type { MediaTap } from '@bloom/sfu';
-import type { FromEngine } from './engine/engine-protocol.js';
-import { EngineProcess } from './engine-process.js';
+import { ForkedProcess } from '../process/forked-process.js';
+import type { FromEngine, ToEngine } from './engine/engine-protocol.js';
 import type { LiveStream } from './live-stream.js';
 
 export interface HlsComponentOptions {
@@ -15,9 +15,12 @@ export interface HlsComponentOptions {
   onClosing(): void;
 }
 
+const DEFAULT_HANG_MS = 10_000;
+const FINISH_MS = 3_000;
+
 /** One running HLS component: taps of the room's tracks into the compositor, its parts into the stream. */
 export class HlsComponent implements Component {
-  private readonly engine: EngineProcess;
+  private readonly engine: ForkedProcess<ToEngine, FromEngine>;
   private readonly taps = new Map<string, MediaTap>();
   private parts = 0;
   private bytes = 0;
@@ -27,10 +30,10 @@ export class HlsComponent implements Component {
   private closing: Promise<void> | undefined;
 
   constructor(private readonly options: HlsComponentOptions) {
-    const { entry, hangMs } = options;
-    this.engine = new EngineProcess({
+    const { entry, hangMs = DEFAULT_HANG_MS } = options;
+    this.engine = new ForkedProcess({
       entry,
-      ...(hangMs === undefined ? {} : { hangMs }),
+      hangMs,
       onMessage: (message) => this.fromEngine(message),
       onCrash: (reason) => this.fail(`the compositor is gone: ${reason}`),
     });
@@ -87,7 +90,7 @@ export class HlsComponent implements Component {
     onClosing();
     await Promise.allSettled([...this.taps.values()].map((tap) => tap.close()));
     this.taps.clear();
-    await this.engine.finish();
+    await this.engine.finish({ type: 'finish' }, FINISH_MS);
     stream.end();
   }
 

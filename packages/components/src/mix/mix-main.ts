@@ -2,7 +2,7 @@
  * The forked process that mixes one recording. A fault of the native library ends this process and nothing else. It ends by
  * `process.exit`: the library does not survive an orderly end of the environment.
  */
-import { loadNative } from '../hls/engine/native.js';
+import { loadNative } from '../av/native.js';
 import type { FromMixer, MixJob } from './mix-protocol.js';
 import { mixTracks } from './mixer.js';
 

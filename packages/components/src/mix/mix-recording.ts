@@ -1,10 +1,8 @@
-import { fork } from 'node:child_process';
 import { access, rename, rm } from 'node:fs/promises';
 import { ComponentError } from '../errors.js';
+import { ForkedProcess } from '../process/forked-process.js';
 import type { FromMixer, MixJob } from './mix-protocol.js';
 import { readRecordingFolder } from './recording-folder.js';
-
-const ERROR_TEXT_LIMIT = 2_000;
 
 export interface MixRecordingOptions {
   /** Of a finished recording: `report.json` and the files that it lists. */
@@ -49,37 +47,26 @@ export async function mixRecording(options: MixRecordingOptions): Promise<MixedR
   }
 }
 
-function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOptions): Promise<number> {
+async function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOptions): Promise<number> {
   const { entry = new URL('./mix-main.js', import.meta.url), onProgress, signal } = options;
-  const child = fork(entry, {
-    serialization: 'advanced',
-    // It reads what strangers sent: nothing of this process's environment is its business.
-    env: {},
-    execArgv: [],
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    ...(signal === undefined ? {} : { signal, killSignal: 'SIGKILL' }),
+  let made: number | undefined;
+  let failure: string | undefined;
+  const mixer = new ForkedProcess<MixJob, FromMixer>({
+    entry,
+    ...(signal === undefined ? {} : { signal }),
+    onMessage: (message) => {
+      if (message.type === 'progress') onProgress?.(Math.min(1, message.doneMs / Math.max(1, expectedMs)));
+      else if (message.type === 'done') made = message.durationMs;
+      else failure = message.message;
+    },
+    onCrash: (reason) => {
+      failure ??= reason;
+    },
   });
-  let errorText = '';
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    errorText = (errorText + text).slice(-ERROR_TEXT_LIMIT);
-  });
+  void mixer.send(job);
+  // Its file may be touched only when it is gone.
+  await mixer.closed;
+  if (made === undefined) throw new ComponentError('MIX_FAILED', `the recording is not mixed: ${failure}`);
 
-  return new Promise((resolve, reject) => {
-    const fail = (why: string): void => reject(new ComponentError('MIX_FAILED', `the recording is not mixed: ${why}`));
-    let made: number | undefined;
-    let failure: string | undefined;
-    child.on('message', (message) => {
-      const said = message as FromMixer;
-      if (said.type === 'progress') onProgress?.(Math.min(1, said.doneMs / Math.max(1, expectedMs)));
-      else if (said.type === 'done') made = said.durationMs;
-      else failure = said.message;
-    });
-    child.once('error', (error) => fail(error.message));
-    // Only when it is gone may its file be touched.
-    child.once('close', (code, killedBy) => {
-      if (made !== undefined) resolve(made);
-      else fail(failure ?? `its process ended with ${killedBy ?? `code ${code}`} ${errorText.trim()}`.trim());
-    });
-    child.send(job);
-  });
+  return made;
 }

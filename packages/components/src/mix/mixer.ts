@@ -1,10 +1,11 @@
-import { softClip } from '../hls/engine/audio-mix.js';
-import { Canvas } from '../hls/engine/canvas.js';
-import { gridLayout, MAX_TILES } from '../hls/engine/layout.js';
-import type { Native } from '../hls/engine/native.js';
+import { Canvas } from '../av/canvas.js';
+import { AAC_FRAME } from '../av/codecs.js';
+import { gridLayout, MAX_TILES } from '../av/layout.js';
+import type { Native } from '../av/native.js';
+import { softClip } from '../av/track-audio.js';
 import { MixedAudio } from './mixed-audio.js';
 import { MixedVideo } from './mixed-video.js';
-import { AAC_FRAME, MovieWriter } from './movie-writer.js';
+import { MovieWriter } from './movie-writer.js';
 import type { RecordedTrack } from './recording-folder.js';
 
 const WIDTH = 1_280;

@@ -1,19 +1,14 @@
 import type { CodecContext, FormatContext, Frame, Packet, Stream } from 'node-av/lib';
-import type { Native } from '../hls/engine/native.js';
+import { AAC_FRAME, aacEncoder, check, type Encoder, fillStereo, h264Encoder, type VideoFormat } from '../av/codecs.js';
+import type { Native } from '../av/native.js';
 
-/** Samples per AAC frame. */
-export const AAC_FRAME = 1_024;
-const SAMPLE_RATE = 48_000;
 const AUDIO_BITRATE_BPS = 160_000;
 const VIDEO_OPTIONS = { preset: 'veryfast', crf: '21' };
 /** Between key frames: how far a player has to go back when it seeks. */
 const KEY_SECONDS = 2;
 
-export interface MovieFormat {
+export interface MovieFormat extends VideoFormat {
   path: string;
-  width: number;
-  height: number;
-  framesPerSecond: number;
   hasVideo: boolean;
   hasAudio: boolean;
 }
@@ -62,11 +57,7 @@ export class MovieWriter {
   /** `AAC_FRAME` samples of each side, -1..1. */
   sound(left: Float32Array, right: Float32Array): void {
     const output = this.#audio!;
-    output.frame.makeWritable();
-    for (const [i, samples] of [left, right].entries()) {
-      const plane = output.frame.data![i]!;
-      new Float32Array(plane.buffer, plane.byteOffset, AAC_FRAME).set(samples);
-    }
+    fillStereo(output.frame, left, right);
     output.frame.pts = output.pts;
     output.pts += output.step;
     this.#encode(output, output.frame);
@@ -89,54 +80,19 @@ export class MovieWriter {
     }
   }
 
-  #openVideo({ width, height, framesPerSecond }: MovieFormat): Output {
-    const { lib, constants } = this.#native;
-    const codec = lib.Codec.findEncoderByName(constants.FF_ENCODER_LIBX264);
-    const context = new lib.CodecContext();
-    context.allocContext3(codec);
-    context.width = width;
-    context.height = height;
-    context.pixelFormat = constants.AV_PIX_FMT_YUV420P;
-    context.timeBase = new lib.Rational(1, framesPerSecond);
-    context.framerate = new lib.Rational(framesPerSecond, 1);
-    context.gopSize = framesPerSecond * KEY_SECONDS;
-    for (const [name, value] of Object.entries(VIDEO_OPTIONS)) {
-      check(context.setOption(name, value), `the H.264 encoder does not take ${name}=${value}`);
-    }
-    const frame = new lib.Frame();
-    frame.alloc();
-    frame.format = constants.AV_PIX_FMT_YUV420P;
-    frame.width = width;
-    frame.height = height;
-    check(frame.getBuffer(1), 'no memory for the canvas');
+  #openVideo(format: MovieFormat): Output {
+    const encoder = h264Encoder(this.#native, format, VIDEO_OPTIONS);
+    encoder.context.gopSize = format.framesPerSecond * KEY_SECONDS;
+    encoder.context.setFlags(this.#native.constants.AV_CODEC_FLAG_GLOBAL_HEADER);
 
-    return this.#open(context, codec, frame, 1n);
+    return this.#open(encoder, 1n);
   }
 
   #openAudio(): Output {
-    const { lib, constants } = this.#native;
-    const codec = lib.Codec.findEncoderByName(constants.FF_ENCODER_AAC);
-    const context = new lib.CodecContext();
-    context.allocContext3(codec);
-    context.sampleRate = SAMPLE_RATE;
-    context.sampleFormat = constants.AV_SAMPLE_FMT_FLTP;
-    context.channelLayout = constants.AV_CHANNEL_LAYOUT_STEREO;
-    context.timeBase = new lib.Rational(1, SAMPLE_RATE);
-    context.bitRate = BigInt(AUDIO_BITRATE_BPS);
-    const frame = new lib.Frame();
-    frame.alloc();
-    frame.format = constants.AV_SAMPLE_FMT_FLTP;
-    frame.nbSamples = AAC_FRAME;
-    frame.sampleRate = SAMPLE_RATE;
-    frame.channelLayout = constants.AV_CHANNEL_LAYOUT_STEREO;
-    check(frame.getBuffer(0), 'no memory for the sound');
-
-    return this.#open(context, codec, frame, BigInt(AAC_FRAME));
+    return this.#open(aacEncoder(this.#native, AUDIO_BITRATE_BPS), BigInt(AAC_FRAME));
   }
 
-  #open(context: CodecContext, codec: Parameters<CodecContext['open2Sync']>[0], frame: Frame, step: bigint): Output {
-    const { constants } = this.#native;
-    context.setFlags(constants.AV_CODEC_FLAG_GLOBAL_HEADER);
+  #open({ codec, context, frame }: Encoder, step: bigint): Output {
     check(context.open2Sync(codec, null), 'an encoder does not open');
     const stream = this.#format.newStream(codec);
     check(stream.codecpar.fromContext(context), 'an encoder does not say what it makes');
@@ -144,8 +100,4 @@ export class MovieWriter {
 
     return { context, stream, frame, pts: 0n, step };
   }
-}
-
-function check(code: number, what: string): void {
-  if (code < 0) throw new Error(`${what} (error ${code} of the library)`);
 }

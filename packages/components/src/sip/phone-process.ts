@@ -1,6 +1,6 @@
-import { type ChildProcess, fork } from 'node:child_process';
 import type { CallMedia, MediaAddresses, NegotiatedAudio, RtpStats } from '@bloom/sip';
-import { Watchdog } from '../watchdog.js';
+import { ComponentError } from '../errors.js';
+import { ForkedProcess } from '../process/forked-process.js';
 import { FrameBatch, framesOf } from './engine/frame-batch.js';
 import type { FromPhones, ToPhones } from './engine/phone-protocol.js';
 
@@ -23,50 +23,35 @@ export interface ChannelOptions extends MediaAddresses {
 const END_MS = 1000;
 /** What is said within that time travels together. */
 const FLUSH_MS = 10;
-const ERROR_TEXT_LIMIT = 2000;
 /** The heap holds buffers of a second, and its collector needs no threads. */
 const NODE_FLAGS = ['--max-old-space-size=64', '--v8-pool-size=0'];
 const NOTHING_YET: RtpStats = { played: 0, missing: 0, late: 0, dropped: 0, received: 0, refused: 0, sent: 0 };
 const NOTHING = new Uint8Array(0);
 
-/** A forked process that deals with the sound of calls, and the only place that knows that it is a process. */
+/** The forked process that handles the sound of some calls. */
 export class PhoneProcess {
   readonly #options: PhoneProcessOptions;
-  readonly #child: ChildProcess;
-  readonly #watchdog: Watchdog;
+  readonly #process: ForkedProcess<ToPhones, FromPhones>;
   readonly #channels = new Map<number, CallChannel>();
   readonly #batch = new FrameBatch();
   #flush: NodeJS.Timeout | undefined;
   #lastCall = 0;
-  #errorText = '';
   #gone = false;
 
   constructor(options: PhoneProcessOptions) {
     this.#options = options;
-    this.#child = fork(options.entry, {
-      serialization: 'advanced',
-      // It reads what strangers send: nothing of the server's environment is its business.
-      env: {},
-      execArgv: NODE_FLAGS,
-      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    });
-    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.#errorText = (this.#errorText + text).slice(-ERROR_TEXT_LIMIT);
-    });
-    this.#child.on('message', (message) => this.#receive(message as FromPhones));
-    this.#child.once('error', (error) => this.#over(error.message));
-    this.#child.once('close', (code, signal) => {
-      const words = this.#errorText.trim();
-      this.#over(`it ended with ${signal ?? `code ${code}`}${words === '' ? '' : `: ${words}`}`);
-    });
-    this.#watchdog = new Watchdog(options.hangMs, () => {
-      this.#over(`it has said nothing for ${options.hangMs} ms`);
-      this.#child.kill('SIGKILL');
+    const { entry, hangMs } = options;
+    this.#process = new ForkedProcess({
+      entry,
+      nodeFlags: NODE_FLAGS,
+      hangMs,
+      onMessage: (message) => this.#receive(message),
+      onCrash: (reason) => this.#crashed(reason),
     });
   }
 
   get processId(): number | undefined {
-    return this.#child.pid;
+    return this.#process.pid;
   }
 
   /** Calls in it. */
@@ -80,11 +65,11 @@ export class PhoneProcess {
     const call = this.#lastCall;
     return new Promise((resolve, reject) => {
       if (this.#gone) {
-        reject(new Error('the process of the call is gone'));
+        reject(new ComponentError('CALL_FAILED', 'the process of the call is gone'));
         return;
       }
       const channel = new CallChannel(options, {
-        processId: this.#child.pid,
+        processId: this.#process.pid,
         opened: (error) => {
           if (error === undefined) resolve(channel);
           else reject(error);
@@ -105,9 +90,7 @@ export class PhoneProcess {
     this.#send({ type: 'close', call });
     if (this.#channels.size > 0) return;
     this.#leave();
-    this.#send({ type: 'end' });
-    const overdue = setTimeout(() => this.#child.kill('SIGKILL'), END_MS);
-    this.#child.once('close', () => clearTimeout(overdue));
+    void this.#process.finish({ type: 'end' }, END_MS);
   }
 
   #push(frame: { call: number; track: number; timestamp: number; data: Uint8Array }): void {
@@ -120,11 +103,10 @@ export class PhoneProcess {
   }
 
   #send(message: ToPhones): void {
-    if (this.#child.connected) this.#child.send(message, () => {});
+    void this.#process.send(message);
   }
 
   #receive(message: FromPhones): void {
-    this.#watchdog.heard();
     if (this.#gone) return;
     if (message.type === 'frames') {
       for (const { call, timestamp, data } of framesOf(message.bytes)) this.#channels.get(call)?.heard(timestamp, data);
@@ -135,12 +117,11 @@ export class PhoneProcess {
 
   #leave(): void {
     this.#gone = true;
-    this.#watchdog.stop();
     clearTimeout(this.#flush);
     this.#options.onGone();
   }
 
-  #over(reason: string): void {
+  #crashed(reason: string): void {
     if (this.#gone) return;
     this.#leave();
     const channels = [...this.#channels.values()];
@@ -228,7 +209,7 @@ export class CallChannel implements CallMedia {
       this.#port = message.port;
       this.#process.opened();
     } else {
-      this.#process.opened(new Error(`there is no socket for the call: ${message.message}`));
+      this.#process.opened(new ComponentError('CALL_FAILED', `there is no socket for the call: ${message.message}`));
       void this.close();
     }
   }
@@ -246,7 +227,7 @@ export class CallChannel implements CallMedia {
 
   /** For the process. */
   crashed(reason: string): void {
-    this.#process.opened(new Error(`the process of the call is gone: ${reason}`));
+    this.#process.opened(new ComponentError('CALL_FAILED', `the process of the call is gone: ${reason}`));
     if (this.#closed) return;
     this.#closed = true;
     this.#options.onCrash(reason);

@@ -1,11 +1,12 @@
+import { Canvas } from '../../av/canvas.js';
+import { AAC_FRAME } from '../../av/codecs.js';
+import { gridLayout, MAX_TILES } from '../../av/layout.js';
+import type { Native } from '../../av/native.js';
+import { softClip } from '../../av/track-audio.js';
 import { HLS_PROFILE } from '../profile.js';
-import { softClip } from './audio-mix.js';
 import { AudioSource } from './audio-source.js';
-import { Canvas } from './canvas.js';
-import { AAC_FRAME, AudioEncoder, VideoEncoder } from './encoders.js';
+import { AudioEncoder, VideoEncoder } from './encoders.js';
 import type { EngineTrack, EngineUnit, FromEngine } from './engine-protocol.js';
-import { gridLayout, MAX_TILES } from './layout.js';
-import type { Native } from './native.js';
 import { PartCutter } from './part-cutter.js';
 import { type FarClock, PLAYOUT_MS, publisherClock, TrackTiming } from './timing.js';
 import { VideoSource } from './video-source.js';

@@ -2,10 +2,10 @@
  * The forked process of one HLS component: takes frames, makes parts. A fault of the native library ends this process and
  * nothing else. It ends by `process.exit`: the library does not survive an orderly end of the environment.
  */
-import { leaveSignalsToServer } from '../../server-signals.js';
+import { loadNative } from '../../av/native.js';
+import { followServer } from '../../process/follow-server.js';
 import { Compositor } from './compositor.js';
 import type { FromEngine, ToEngine } from './engine-protocol.js';
-import { loadNative } from './native.js';
 
 const ALIVE_MS = 1_000;
 
@@ -14,8 +14,7 @@ function send(message: FromEngine): void {
 }
 
 async function main(): Promise<void> {
-  leaveSignalsToServer();
-  process.on('disconnect', () => process.exit(0));
+  followServer();
   const early: ToEngine[] = [];
   let handle = (message: ToEngine): void => void early.push(message);
   process.on('message', (message) => handle(message as ToEngine));

@@ -1,14 +1,15 @@
-import { splitAnnexB } from '@bloom/rtp';
+import { NalType, nalType, splitAnnexB } from '@bloom/rtp';
+import { AAC_FRAME } from '../../av/codecs.js';
+import { ComponentError } from '../../errors.js';
 import { FRAMES_PER_SEGMENT, HLS_PROFILE } from '../profile.js';
 import type { EnginePart } from './engine-protocol.js';
-import { AAC_FRAME, type EncodedPicture } from './encoders.js';
+import type { EncodedPicture } from './encoders.js';
 import { fragment, lengthPrefixed, type Mp4Sample } from '../../mp4/fragment.js';
 import { avcCodecString, initSegment } from '../../mp4/init-segment.js';
 
 const VIDEO_TIMESCALE = 90_000;
 const TICKS_PER_FRAME = VIDEO_TIMESCALE / HLS_PROFILE.framesPerSecond;
 const SAMPLES_PER_FRAME = HLS_PROFILE.sampleRate / HLS_PROFILE.framesPerSecond;
-const NAL = { mask: 0x1f, sps: 7, pps: 8, delimiter: 9 } as const;
 
 export interface CutterOptions {
   audioConfig: Buffer;
@@ -91,16 +92,16 @@ export class PartCutter {
 
   private announce(nals: readonly Buffer[]): void {
     const find = (type: number): Buffer => {
-      const found = nals.find((nal) => (nal[0]! & NAL.mask) === type);
-      if (found === undefined) throw new Error('the first picture has no parameter sets');
+      const found = nals.find((nal) => nalType(nal) === type);
+      if (found === undefined) throw new ComponentError('NATIVE_FAILED', 'the first picture has no parameter sets');
 
       return found;
     };
-    const sps = find(NAL.sps);
+    const sps = find(NalType.sps);
     const { width, height, sampleRate } = HLS_PROFILE;
     const { audioConfig } = this.options;
     const init = initSegment([
-      { kind: 'video', width, height, timescale: VIDEO_TIMESCALE, sps, pps: find(NAL.pps) },
+      { kind: 'video', width, height, timescale: VIDEO_TIMESCALE, sps, pps: find(NalType.pps) },
       { kind: 'audio', sampleRate, audioConfig },
     ]);
     this.options.onStarted(init, `${avcCodecString(sps)},mp4a.40.2`);
@@ -109,7 +110,7 @@ export class PartCutter {
 }
 
 const isHeader = (nal: Buffer): boolean => {
-  const type = nal[0]! & NAL.mask;
+  const type = nalType(nal);
 
-  return type === NAL.sps || type === NAL.pps || type === NAL.delimiter;
+  return type === NalType.sps || type === NalType.pps || type === NalType.aud;
 };

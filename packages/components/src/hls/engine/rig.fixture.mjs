@@ -1,7 +1,7 @@
 // A compositor on a clock that its test holds: gets what happens when, gives what it made. Its own process, because the
 // native library does not survive the end of a test environment.
 import { Compositor } from '../../../dist/hls/engine/compositor.js';
-import { loadNative } from '../../../dist/hls/engine/native.js';
+import { loadNative } from '../../../dist/av/native.js';
 
 const STEP_MS = 5;
 

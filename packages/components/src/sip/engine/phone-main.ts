@@ -3,7 +3,7 @@
  * ends this process and nothing else.
  */
 import { MediaPort, systemRandomness } from '@bloom/sip';
-import { leaveSignalsToServer } from '../../server-signals.js';
+import { followServer } from '../../process/follow-server.js';
 import { FrameBatch, framesOf } from './frame-batch.js';
 import { GridClock } from './grid-clock.js';
 import { PhoneBridge } from './phone-bridge.js';
@@ -83,8 +83,7 @@ function receive(message: ToPhones): void {
   }
 }
 
-leaveSignalsToServer();
-process.on('disconnect', () => process.exit(0));
+followServer();
 process.on('message', receive);
 setInterval(() => {
   const all = [...calls].flatMap(([call, { port }]) =>

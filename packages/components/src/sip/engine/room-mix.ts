@@ -1,4 +1,4 @@
-import { softClip } from '../../hls/engine/audio-mix.js';
+import { softClip } from '../../av/track-audio.js';
 import { OpusDecoder, type MixRate } from './opus.js';
 import { TrackPlayout } from './track-playout.js';
 

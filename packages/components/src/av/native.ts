@@ -1,13 +1,13 @@
-/** The native library, loaded nowhere but in the forked compositor. */
-import type * as Lib from 'node-av/lib';
+/** The native library; loaded in forked processes only. */
 import type * as Constants from 'node-av/constants';
+import type * as Lib from 'node-av/lib';
 
 export interface Native {
   lib: typeof Lib;
   constants: typeof Constants;
 }
 
-/** @throws Error when it is not installed for this platform */
+/** @throws Error when the library is not installed for this platform */
 export async function loadNative(): Promise<Native> {
   const [lib, constants] = await Promise.all([import('node-av/lib'), import('node-av/constants')]);
   lib.Log.setLevel(constants.AV_LOG_FATAL);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { softClip, TrackAudio } from './audio-mix.js';
+import { softClip, TrackAudio } from './track-audio.js';
 
 const packet = (value: number): Int16Array => new Int16Array(1920).fill(value);
 

@@ -1,0 +1,111 @@
+/** Opens the codecs that streams and mixes share. Every function throws ComponentError `NATIVE_FAILED`. */
+import type { Codec, CodecContext, Frame } from 'node-av/lib';
+import { ComponentError } from '../errors.js';
+import type { Native } from './native.js';
+
+/** Samples per AAC frame. */
+export const AAC_FRAME = 1_024;
+export const SAMPLE_RATE = 48_000;
+
+/** An encoder that is configured but not open yet, and the frame to fill for it. */
+export interface Encoder {
+  codec: Codec | null;
+  context: CodecContext;
+  frame: Frame;
+}
+
+export interface VideoFormat {
+  width: number;
+  height: number;
+  framesPerSecond: number;
+}
+
+/** @throws ComponentError `NATIVE_FAILED` when the library returned an error */
+export function check(code: number, failure: string): void {
+  if (code < 0) throw new ComponentError('NATIVE_FAILED', `${failure} (error ${code} of the library)`);
+}
+
+/** Opens a decoder that returns each picture as soon as it can. */
+export function openVideoDecoder({ lib, constants }: Native, name: 'vp8' | 'h264'): CodecContext {
+  const codec = lib.Codec.findDecoderByName(name === 'vp8' ? constants.FF_DECODER_VP8 : constants.FF_DECODER_H264);
+  const decoder = new lib.CodecContext();
+  decoder.allocContext3(codec);
+  decoder.threadCount = 1;
+  decoder.setFlags(constants.AV_CODEC_FLAG_LOW_DELAY);
+  check(decoder.open2Sync(codec, null), `the decoder of ${name} does not open`);
+
+  return decoder;
+}
+
+/** Opens an Opus decoder for interleaved stereo at 48 kHz. */
+export function openOpusDecoder({ lib, constants }: Native): CodecContext {
+  const codec = lib.Codec.findDecoderByName(constants.FF_DECODER_LIBOPUS);
+  const decoder = new lib.CodecContext();
+  decoder.allocContext3(codec);
+  decoder.sampleRate = SAMPLE_RATE;
+  decoder.channelLayout = constants.AV_CHANNEL_LAYOUT_STEREO;
+  decoder.threadCount = 1;
+  check(decoder.open2Sync(codec, null), 'the Opus decoder does not open');
+  if (decoder.sampleFormat !== constants.AV_SAMPLE_FMT_S16) {
+    throw new ComponentError('NATIVE_FAILED', `the Opus decoder has the sample format ${decoder.sampleFormat}`);
+  }
+
+  return decoder;
+}
+
+/** Prepares x264 for 4:2:0 pictures; the caller sets what else it needs and opens it. */
+export function h264Encoder(native: Native, format: VideoFormat, options: Readonly<Record<string, string>>): Encoder {
+  const { lib, constants } = native;
+  const { width, height, framesPerSecond } = format;
+  const codec = lib.Codec.findEncoderByName(constants.FF_ENCODER_LIBX264);
+  const context = new lib.CodecContext();
+  context.allocContext3(codec);
+  context.width = width;
+  context.height = height;
+  context.pixelFormat = constants.AV_PIX_FMT_YUV420P;
+  context.timeBase = new lib.Rational(1, framesPerSecond);
+  context.framerate = new lib.Rational(framesPerSecond, 1);
+  // Never as a dictionary to `open2`: the library frees that twice.
+  for (const [name, value] of Object.entries(options)) {
+    check(context.setOption(name, value), `the H.264 encoder does not take ${name}=${value}`);
+  }
+  const frame = new lib.Frame();
+  frame.alloc();
+  frame.format = constants.AV_PIX_FMT_YUV420P;
+  frame.width = width;
+  frame.height = height;
+  check(frame.getBuffer(1), 'no memory for the canvas');
+
+  return { codec, context, frame };
+}
+
+/** Prepares AAC-LC for stereo at 48 kHz; the caller opens it. */
+export function aacEncoder({ lib, constants }: Native, bitrateBps: number): Encoder {
+  const codec = lib.Codec.findEncoderByName(constants.FF_ENCODER_AAC);
+  const context = new lib.CodecContext();
+  context.allocContext3(codec);
+  context.sampleRate = SAMPLE_RATE;
+  context.sampleFormat = constants.AV_SAMPLE_FMT_FLTP;
+  context.channelLayout = constants.AV_CHANNEL_LAYOUT_STEREO;
+  context.timeBase = new lib.Rational(1, SAMPLE_RATE);
+  context.bitRate = BigInt(bitrateBps);
+  context.setFlags(constants.AV_CODEC_FLAG_GLOBAL_HEADER);
+  const frame = new lib.Frame();
+  frame.alloc();
+  frame.format = constants.AV_SAMPLE_FMT_FLTP;
+  frame.nbSamples = AAC_FRAME;
+  frame.sampleRate = SAMPLE_RATE;
+  frame.channelLayout = constants.AV_CHANNEL_LAYOUT_STEREO;
+  check(frame.getBuffer(0), 'no memory for the sound');
+
+  return { codec, context, frame };
+}
+
+/** Copies `AAC_FRAME` samples of each side into the frame of an AAC encoder. */
+export function fillStereo(frame: Frame, left: Float32Array, right: Float32Array): void {
+  frame.makeWritable();
+  for (const [i, samples] of [left, right].entries()) {
+    const plane = frame.data![i]!;
+    new Float32Array(plane.buffer, plane.byteOffset, AAC_FRAME).set(samples);
+  }
+}

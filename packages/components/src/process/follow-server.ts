@@ -1,0 +1,8 @@
+/** A terminal or a service manager sends these to every process of the server, which ends its forked ones in order. */
+const SERVER_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
+/** Called in a forked process: it ignores signals meant for the server, and ends when the server is gone. */
+export function followServer(): void {
+  for (const signal of SERVER_SIGNALS) process.on(signal, () => undefined);
+  process.on('disconnect', () => process.exit(0));
+}

@@ -1,15 +1,15 @@
 import { createRequire } from 'node:module';
-import { rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '@bloom/log';
 import { type ComponentHost, type ComponentKind, HlsOptions, parseOptions, RoomError } from '@bloom/rooms';
 import type { S3Target } from '../s3/object-store.js';
+import { keyOf, Uploader } from '../s3/upload-files.js';
 import { fileNotFound } from './errors.js';
 import { HlsComponent } from './hls-component.js';
 import { tidyLeftovers } from './leftovers.js';
 import { LiveStream, type WaitPosition } from './live-stream.js';
 import { StreamDirectory } from './stream-directory.js';
-import { uploadStream } from './upload.js';
 
 export interface HlsServiceOptions {
   /** Root of all files: streams live in `temporary_hls/<roomId>`, or in `recordings/<roomId>` when they are kept. */
@@ -40,6 +40,9 @@ export interface LocateRequest {
 /** Where what was asked for is. */
 export type Located = { bytes: Buffer } | { directory: string };
 
+/** For one file. */
+const PUT_TIMEOUT_MS = 10_000;
+const UPLOADED = /\.(m4s|m3u8|mp4)$/;
 const TIDY_AGAIN_MS = 20_000;
 
 interface Output {
@@ -59,6 +62,7 @@ interface Output {
 export class HlsService {
   readonly kind: ComponentKind;
   private readonly outputs = new Map<string, Output>();
+  private readonly uploader = new Uploader({ putTimeoutMs: PUT_TIMEOUT_MS });
   private readonly ending = new Set<Promise<void>>();
 
   constructor(private readonly options: HlsServiceOptions) {
@@ -223,8 +227,10 @@ export class HlsService {
 
   private async upload(roomId: string, path: string, destination: S3Target, log: Log): Promise<void> {
     try {
-      const files = await uploadStream(path, roomId, destination);
-      log.info('hls.uploaded', { files });
+      const names = (await readdir(path)).filter((name) => UPLOADED.test(name)).toSorted();
+      const files = names.map((name) => ({ key: keyOf(roomId, name), path: join(path, name) }));
+      await this.uploader.upload(destination, files);
+      log.info('hls.uploaded', { files: files.length });
       this.options.notify({ type: 'hlsUploaded', roomId });
     } catch (error) {
       log.error('hls.upload_failed', { error });

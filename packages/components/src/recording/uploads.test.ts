@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { ComponentError } from '../errors.js';
-import { LeapingClock } from '../testing.js';
 import type { ObjectStore, S3Target } from '../s3/object-store.js';
+import { UPLOADS_AT_ONCE } from '../s3/upload-files.js';
+import { LeapingClock } from '../testing.js';
 import { MARK_FILE, ORPHAN_MS, readMark, writeMark } from './part-mark.js';
 import { partName, type RecordedPart } from './recorder.js';
 import { REPORT_FILE } from './report.js';
-import { GIVE_UP_MS, Uploads, UPLOADS_AT_ONCE } from './uploads.js';
+import { GIVE_UP_MS, Uploads } from './uploads.js';
 
 const target: S3Target = { accessKeyId: 'id', secretAccessKey: 'key', region: 'eu', bucket: 'b', endpoint: null };
 const name = partName(0);
@@ -119,7 +120,7 @@ describe('uploads', () => {
 
   test('with credentials that may only write are done when the store has taken everything', async () => {
     const one = await part();
-    const uploads = uploadsTo({ ...store, sizeOf: async () => 'untold' });
+    const uploads = uploadsTo({ ...store, sizeOf: async () => 'unknown' });
     uploads.add(one, target, '');
     await settled(uploads, one);
     expect([stored.length, removed, clock.now()]).toEqual([2, [], 0]);

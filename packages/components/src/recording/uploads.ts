@@ -2,8 +2,8 @@ import { readdir, rm, rmdir, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Log } from '@bloom/log';
 import type { Clock } from '../clock.js';
-import { ComponentError } from '../errors.js';
-import { openStore, type ObjectStore, type S3Target } from '../s3/object-store.js';
+import type { S3Target } from '../s3/object-store.js';
+import { keyOf, Uploader, type UploaderOptions } from '../s3/upload-files.js';
 import { isOrphan, MARK_FILE, readMark, removeMark, touchMark, writeMark } from './part-mark.js';
 import type { RecordedPart } from './recorder.js';
 import { recoverPart } from './recover-part.js';
@@ -13,15 +13,12 @@ const LONGEST_RETRY_MS = 600_000;
 /** After this time of trying a part is given up. */
 export const GIVE_UP_MS = 24 * 3_600_000;
 
-/** Of an object on its way up to 25 MB are in memory, and a node that ends has many recordings to upload. */
-export const UPLOADS_AT_ONCE = 4;
-
 export interface UploadsOptions {
   log: Log;
   clock: Clock;
   /** A part could not be uploaded in all the time there was. */
   onGivenUp?(part: RecordedPart): void;
-  open?: (target: S3Target) => Promise<ObjectStore>;
+  open?: UploaderOptions['open'];
 }
 
 /**
@@ -34,10 +31,12 @@ export class Uploads {
   readonly #marked = new Set<string>();
   readonly #running = new Set<Promise<void>>();
   readonly #ending = new AbortController();
-  #busy = 0;
-  readonly #waiting: (() => void)[] = [];
+  readonly #uploader: Uploader;
 
-  constructor(private readonly options: UploadsOptions) {}
+  constructor(private readonly options: UploadsOptions) {
+    const { open } = options;
+    this.#uploader = new Uploader({ skipPresent: true, ...(open === undefined ? {} : { open }) });
+  }
 
   /** Whether the files of this directory have not arrived yet and still may. */
   isPending(directory: string): boolean {
@@ -107,9 +106,12 @@ export class Uploads {
   }
 
   async #bring(part: RecordedPart, target: S3Target, prefix: string, since: number): Promise<void> {
-    const { log, clock, open = openStore } = this.options;
+    const { log, clock } = this.options;
     const { signal } = this.#ending;
-    const keyOf = (file: string): string => [prefix, part.roomId, part.name, file].filter(Boolean).join('/');
+    const files = part.files.map((file) => ({
+      key: keyOf(prefix, part.roomId, part.name, file),
+      path: join(part.directory, file),
+    }));
     const fields = { roomId: part.roomId, part: part.name, bucket: target.bucket };
     const mark = { bucket: target.bucket, prefix, uploadingSince: since, draft: null };
     await writeMark(part.directory, mark).catch((error: unknown) => {
@@ -117,12 +119,8 @@ export class Uploads {
     });
     this.#marked.add(part.directory);
     for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_RETRY_MS)) {
-      let store: ObjectStore | undefined;
       try {
-        await this.#inTurn(async () => {
-          store = await open(target);
-          for (const file of part.files) await bringFile(store, keyOf(file), join(part.directory, file));
-        });
+        await this.#uploader.upload(target, files);
         this.#marked.delete(part.directory);
         await this.#removeLocal(part);
         log.info('recording.uploaded', { ...fields, files: part.files.length });
@@ -135,33 +133,23 @@ export class Uploads {
         }
         if (clock.wallClock() - since + waitMs > GIVE_UP_MS) {
           log.error('recording.upload_given_up', { ...fields, files: part.files, error });
-          await this.#giveUp(part, (file) => store?.remove(keyOf(file)));
+          // Half a recording in the bucket would be taken for a whole one.
+          await this.#uploader.remove(
+            target,
+            files.map(({ key }) => key),
+          );
+          await this.#giveUp(part);
           return;
         }
         log.warn('recording.upload_failed', { ...fields, error, retryInMs: waitMs });
-      } finally {
-        store?.close();
       }
       await clock.sleep(waitMs, signal);
       if (signal.aborted) return;
     }
   }
 
-  async #inTurn(run: () => Promise<void>): Promise<void> {
-    if (this.#busy < UPLOADS_AT_ONCE) this.#busy++;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    try {
-      await run();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#busy--;
-      else next();
-    }
-  }
-
-  /** Half a recording in the bucket would be taken for a whole one. The files stay, as after any other end. */
-  async #giveUp(part: RecordedPart, remove: (file: string) => Promise<void> | undefined): Promise<void> {
-    for (const file of part.files) await remove(file)?.catch(() => undefined);
+  /** The local files stay for an hour, as after any other end. */
+  async #giveUp(part: RecordedPart): Promise<void> {
     await removeMark(part.directory);
     this.#marked.delete(part.directory);
     const now = this.options.clock.wallClock() / 1_000;
@@ -185,15 +173,4 @@ function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-/** Unless it is there already, from an earlier try. */
-async function bringFile(store: ObjectStore, key: string, path: string): Promise<void> {
-  const { size } = await stat(path);
-  if ((await store.sizeOf(key)) === size) return;
-  await store.put(key, path);
-  const stored = await store.sizeOf(key);
-  // Who may only write cannot look: then the store's word that it has it all must do.
-  if (stored === size || stored === 'untold') return;
-  throw new ComponentError('UPLOAD_FAILED', `${stored ?? 'no'} bytes of ${key} arrived, of ${size}`);
 }

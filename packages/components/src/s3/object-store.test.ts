@@ -97,7 +97,7 @@ describe('a bucket', () => {
     await writeFile(join(local, 'a.ogg'), 'sound');
     const { port } = silent.address() as AddressInfo;
     const other = await openStore({ ...target, endpoint: `http://127.0.0.1:${port}` }, { idleTimeoutMs: 200 });
-    expect(await other.sizeOf('e/a.ogg')).toBe('untold');
+    expect(await other.sizeOf('e/a.ogg')).toBe('unknown');
     await expect(other.put('e/a.ogg', join(local, 'a.ogg'))).rejects.toMatchObject({
       code: 'UPLOAD_FAILED',
       message: expect.stringContaining('TimeoutError'),
@@ -112,7 +112,7 @@ describe('a bucket', () => {
     await once(forbidding, 'listening');
     const { port } = forbidding.address() as AddressInfo;
     const other = await openStore({ ...target, endpoint: `http://127.0.0.1:${port}` });
-    expect(await other.sizeOf('f/a.ogg')).toBe('untold');
+    expect(await other.sizeOf('f/a.ogg')).toBe('unknown');
     other.close();
     forbidding.closeAllConnections();
     forbidding.close();

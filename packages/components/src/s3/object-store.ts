@@ -17,8 +17,8 @@ export interface S3Target extends S3Credentials {
 export interface ObjectStore {
   /** In parts when it is large; what was there is replaced. @throws ComponentError `UPLOAD_FAILED` */
   put(key: string, path: string): Promise<void>;
-  /** Bytes of an object; undefined when it is not there, `untold` when the store does not say. */
-  sizeOf(key: string): Promise<number | 'untold' | undefined>;
+  /** Bytes of an object; undefined when it is not there, `unknown` when the store does not say. */
+  sizeOf(key: string): Promise<number | 'unknown' | undefined>;
   /** @throws ComponentError `UPLOAD_FAILED` */
   remove(key: string): Promise<void>;
   close(): void;
@@ -85,10 +85,10 @@ export async function openStore(
     },
     sizeOf: async (Key) => {
       try {
-        return (await client.send(new HeadObjectCommand({ Bucket, Key }))).ContentLength ?? 'untold';
+        return (await client.send(new HeadObjectCommand({ Bucket, Key }))).ContentLength ?? 'unknown';
       } catch (error) {
         // Whatever else the reason, uploading will tell.
-        return error instanceof NotFound ? undefined : 'untold';
+        return error instanceof NotFound ? undefined : 'unknown';
       }
     },
     remove: async (Key) => {

@@ -14,7 +14,7 @@ const LAYERS = [
   ['webrtc'],
   ['sfu'],
   ['rooms'],
-  ['components'],
+  ['components', 'files'],
   ['http-api', 'signaling', 'notifications', 'inspection'],
 ];
 const LAYER_OF = new Map(LAYERS.flatMap((names, level) => names.map((name) => [name, level])));

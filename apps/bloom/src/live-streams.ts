@@ -1,5 +1,5 @@
 import { HlsError, type HlsService } from '@bloom/components';
-import { BytesFile, type LiveStreams, MediaFileError, openServedFile } from '@bloom/http-api';
+import { BytesFile, type LiveStreams, MediaFileError, openServedFile } from '@bloom/files';
 
 /** The streams of this node as the HTTP face serves them. */
 export function liveStreams(hls: HlsService): LiveStreams {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { ActorSystem } from '@bloom/actors';
 import type { HlsService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
-import { clusterFiles, type LiveStreams, LocalRecordings, type RecordingStore } from '@bloom/http-api';
+import { clusterFiles, type LiveStreams, LocalRecordings, type RecordingStore } from '@bloom/files';
 import type { Cluster } from './cluster.js';
 import { liveStreams } from './live-streams.js';
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { LiveStreams, RecordingStore } from '@bloom/files';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import type { RoomService } from '@bloom/rooms';
@@ -8,13 +9,12 @@ import { createAuthenticator } from './auth.js';
 import { directRoute } from './direct-route.js';
 import { docsPage } from './docs-page.js';
 import { HttpError, toHttpError } from './errors.js';
-import { type LiveStreams, noLiveStreams } from './live-streams.js';
 import { createOpenApiDocument } from './openapi.js';
 import { createOperations, type Operation } from './operations.js';
-import type { RecordingStore } from './recordings.js';
 import { MAX_BODY_BYTES, type Route, ROUTES } from './routes.js';
 import type { HealthReport } from './schemas/service.js';
 import { type OnStep, requestIdIn, tellSteps } from './steps.js';
+import { noLiveStreams } from './stream-request.js';
 import { cors, pathOf, requestLog, sendJson, trafficCount } from './transport.js';
 
 /** Serves what the API does not, such as the page of the dashboard; calls `next` for what is not its own either. */

@@ -1,3 +1,4 @@
+import { MediaFileError, type MediaFileErrorCode } from '@bloom/files';
 import { RoomError, type RoomErrorCode } from '@bloom/rooms';
 
 /** An answer that is an error, with the text the client gets. */
@@ -12,27 +13,6 @@ export class HttpError extends Error {
   ) {
     super(message, options);
     this.name = 'HttpError';
-  }
-}
-
-export type MediaFileErrorCode =
-  | 'INVALID_NAME'
-  | 'NOT_FOUND'
-  | 'OWNER_UNREACHABLE'
-  /** The instance that has it serves as many files to others as it may. */
-  | 'TOO_BUSY'
-  | 'WAITED_TOO_LONG';
-
-/** A file of a recording or a live stream cannot be had. */
-export class MediaFileError extends Error {
-  constructor(
-    readonly code: MediaFileErrorCode,
-    /** A sentence with the offending name. */
-    message: string,
-    options?: ErrorOptions,
-  ) {
-    super(message, options);
-    this.name = 'MediaFileError';
   }
 }
 

@@ -1,14 +1,13 @@
+import type { LiveStreams, RecordingStore, ServedFile } from '@bloom/files';
 import { requested, type RoomConfig, type RoomService } from '@bloom/rooms';
 import type { z } from 'zod';
 import { HttpError, missingComponentIs400 } from './errors.js';
-import { type LiveStreams, streamRequest } from './live-streams.js';
-import type { ServedFile } from './media-files.js';
-import type { RecordingStore } from './recordings.js';
 import type { OperationId } from './routes.js';
 import { AddComponentRequest, DialRequest, SubscribeRequest } from './schemas/component.js';
 import { AddPeerRequest } from './schemas/peer.js';
 import { RoomConfigRequest } from './schemas/room.js';
 import type { HealthReport } from './schemas/service.js';
+import { streamRequest } from './stream-request.js';
 
 /** A request behind routing, authentication and parsing. */
 export interface Call {

@@ -1,11 +1,11 @@
 import { createServer, request as httpRequest, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from '@jest/globals';
+import { LocalRecordings } from '@bloom/files';
 import { silentLog } from '@bloom/log';
 import request from 'supertest';
 import { createHttpApi, type HttpApiOptions } from '../app.js';
 import { createOpenApiDocument } from '../openapi.js';
-import { LocalRecordings } from '../recordings.js';
 import { Conformance } from './conforms.js';
 import { MemoryRooms } from './memory-rooms.js';
 

@@ -1,31 +1,13 @@
-import { HttpError, MediaFileError } from './errors.js';
-import { leavesDirectory, type ServedFile } from './media-files.js';
+import {
+  type BlockingPosition,
+  leavesDirectory,
+  type LiveStreams,
+  MediaFileError,
+  type StreamRequest,
+} from '@bloom/files';
+import { HttpError } from './errors.js';
 
-/** What a player of a low-latency stream waits for. */
-export interface BlockingPosition {
-  /** Media sequence number of a segment. */
-  segment: number;
-  /** A part of it; undefined = the whole segment. */
-  part: number | undefined;
-}
-
-export interface StreamRequest {
-  roomId: string;
-  /** Decoded name; `_HLS_skip` has turned `x.m3u8` into `x_delta.m3u8` already. Does not leave the directory. */
-  fileName: string;
-  /** Streams without low latency answer with the plain file when only the segment is given, and not at all with both. */
-  blocking: BlockingPosition | undefined;
-  /** Aborted when the client is gone. */
-  signal: AbortSignal;
-}
-
-/** Live HLS output of rooms, wherever in the cluster. */
-export interface LiveStreams {
-  /** @throws MediaFileError, also INVALID_NAME for a position too far ahead and WAITED_TOO_LONG */
-  open(request: StreamRequest): Promise<ServedFile>;
-}
-
-/** An instance on which nothing is streamed. */
+/** The streams of an instance without HLS. */
 export const noLiveStreams: LiveStreams = {
   open: ({ fileName }) => Promise.reject(new MediaFileError('NOT_FOUND', `File not found: ${fileName}`)),
 };

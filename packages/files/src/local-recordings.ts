@@ -1,17 +1,8 @@
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { HttpError, MediaFileError } from './errors.js';
-import { isDirectoryItself, leavesDirectory, openServedFile, type ServedFile } from './media-files.js';
-
-/** Recordings that can be played: persistent HLS output of rooms that ended. */
-export interface RecordingStore {
-  /** With scope `cluster` those of every instance; `unreachable` names the nodes that did not answer. */
-  list(scope: 'local' | 'cluster'): Promise<{ ids: string[]; unreachable: string[] }>;
-  /** @throws MediaFileError */
-  remove(id: string): Promise<void>;
-  /** `signal` is aborted when the client is gone. @throws MediaFileError */
-  open(id: string, fileName: string, signal: AbortSignal): Promise<ServedFile>;
-}
+import { MediaFileError } from './errors.js';
+import { isDirectoryItself, leavesDirectory, openServedFile, type ServedFile } from './served-file.js';
+import type { RecordingStore } from './stores.js';
 
 export interface LocalRecordingsOptions {
   /** `<resources>/recordings` */
@@ -32,7 +23,7 @@ export class LocalRecordings implements RecordingStore {
       return { ids: ids.map((entry) => entry.name), unreachable: [] };
     } catch (cause) {
       if (isMissing(cause)) return { ids: [], unreachable: [] };
-      throw new HttpError(404, 'Unable to obtain recordings', { cause });
+      throw new MediaFileError('NOT_FOUND', 'Unable to obtain recordings', { cause });
     }
   }
 

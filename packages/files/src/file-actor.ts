@@ -1,8 +1,8 @@
 import { later, type ActorContext, type Behaviour } from '@bloom/actors';
-import { MediaFileError } from '../errors.js';
-import type { LiveStreams } from '../live-streams.js';
-import type { ServedFile } from '../media-files.js';
-import type { LocalRecordings } from '../recordings.js';
+import { MediaFileError } from './errors.js';
+import type { LiveStreams } from './stores.js';
+import type { ServedFile } from './served-file.js';
+import type { LocalRecordings } from './local-recordings.js';
 import { CHUNK_BYTES, type FileAddress, type FileOutcome, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
 
 export interface FileActorOptions {

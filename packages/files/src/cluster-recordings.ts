@@ -1,7 +1,8 @@
 import { RoomError } from '@bloom/rooms';
-import { MediaFileError } from '../errors.js';
-import { leavesDirectory, type ServedFile } from '../media-files.js';
-import type { LocalRecordings, RecordingStore } from '../recordings.js';
+import { MediaFileError } from './errors.js';
+import { leavesDirectory, type ServedFile } from './served-file.js';
+import type { LocalRecordings } from './local-recordings.js';
+import type { RecordingStore } from './stores.js';
 import { type RemoteFiles, unreachable } from './remote-files.js';
 
 export interface ClusterRecordingsOptions {

@@ -1,6 +1,6 @@
 /** What the nodes of a cluster say to each other about files of streams and recordings. Plain data throughout. */
-import type { MediaFileErrorCode } from '../errors.js';
-import type { BlockingPosition } from '../live-streams.js';
+import type { MediaFileErrorCode } from './errors.js';
+import type { BlockingPosition } from './stores.js';
 
 export type FileAddress =
   | { kind: 'stream'; roomId: string; fileName: string; blocking?: BlockingPosition }

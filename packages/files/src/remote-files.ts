@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { MessageOf, ReplyOf } from '@bloom/actors';
-import { MediaFileError } from '../errors.js';
-import type { ByteRange, ServedFile } from '../media-files.js';
+import pLimit, { type LimitFunction } from 'p-limit';
+import { MediaFileError } from './errors.js';
+import type { ByteRange, ServedFile } from './served-file.js';
 import { CHUNK_BYTES, type FileAddress, type FileOutcome, type FilesProtocol } from './file-messages.js';
-import { Gate } from './gate.js';
 
 /** The other nodes, as their files are asked for. */
 export interface FilesPort {
@@ -27,7 +27,7 @@ const READS_PER_NODE = 16;
 
 /** Files of other nodes. Whoever is slow to take one asks for its pieces slowly; nothing piles up on the way. */
 export class RemoteFiles {
-  private readonly gates = new Map<string, Gate>();
+  private readonly gates = new Map<string, LimitFunction>();
 
   constructor(private readonly port: FilesPort) {}
 
@@ -97,10 +97,10 @@ export class RemoteFiles {
   private async read(node: string, request: string, start: number, length: number): Promise<Buffer> {
     let gate = this.gates.get(node);
     if (gate === undefined) {
-      gate = new Gate(READS_PER_NODE);
+      gate = pLimit(READS_PER_NODE);
       this.gates.set(node, gate);
     }
-    const answer = await gate.pass(() =>
+    const answer = await gate(() =>
       this.ask(node, { type: 'read', request, start, length }, CALL_TIMEOUT_MS, 'An open file'),
     );
 

@@ -1,4 +1,4 @@
-import { BytesFile, type ServedFile } from '../media-files.js';
+import { BytesFile, type ServedFile } from './served-file.js';
 
 export interface SharedFilesOptions {
   /** Calls back once after so many ms. */

@@ -1,6 +1,7 @@
 import type { ActorSystem, RemoteActors } from '@bloom/actors';
-import type { LiveStreams } from '../live-streams.js';
-import type { LocalRecordings, RecordingStore } from '../recordings.js';
+import type { LiveStreams } from './stores.js';
+import type { LocalRecordings } from './local-recordings.js';
+import type { RecordingStore } from './stores.js';
 import { ClusterRecordings } from './cluster-recordings.js';
 import { ClusterStreams } from './cluster-streams.js';
 import { fileBehaviour } from './file-actor.js';

@@ -23,11 +23,6 @@ export interface ServedFile {
   close(): Promise<void>;
 }
 
-/** Playlists need their type; everything else of a stream is fragmented MP4. */
-export function contentTypeOf(name: string): string {
-  return name.endsWith('.m3u8') ? 'application/vnd.apple.mpegurl' : 'video/mp4';
-}
-
 /**
  * Whether a path below some directory would leave it (`../x`) when written as `name`. A NUL never names a file either.
  * Decides by the text alone, so it holds whether or not anything exists.
@@ -116,26 +111,4 @@ class DiskFile implements ServedFile {
   close(): Promise<void> {
     return this.handle.close();
   }
-}
-
-/**
- * The single range of a `Range` header; `unsatisfiable` when it lies behind the end. Undefined = the whole file: no
- * header, another unit, several ranges or text that is none of this.
- */
-export function parseRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
-  const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? '');
-  const first = match?.[1];
-  const last = match?.[2];
-  if (first === undefined || last === undefined || (first === '' && last === '')) return undefined;
-
-  if (first === '') {
-    const length = Number(last);
-    return length === 0 || size === 0 ? 'unsatisfiable' : { start: Math.max(0, size - length), end: size - 1 };
-  }
-
-  const start = Number(first);
-  const end = last === '' ? size - 1 : Math.min(Number(last), size - 1);
-  if (last !== '' && Number(last) < start) return undefined;
-
-  return start >= size ? 'unsatisfiable' : { start, end };
 }

@@ -1,7 +1,7 @@
 import { RoomError } from '@bloom/rooms';
-import { MediaFileError } from '../errors.js';
-import type { LiveStreams, StreamRequest } from '../live-streams.js';
-import type { ServedFile } from '../media-files.js';
+import { MediaFileError } from './errors.js';
+import type { LiveStreams, StreamRequest } from './stores.js';
+import type { ServedFile } from './served-file.js';
 import type { RemoteFiles } from './remote-files.js';
 import { SharedFiles, type SharedFilesOptions } from './shared-files.js';
 

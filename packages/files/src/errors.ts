@@ -1,0 +1,23 @@
+export type MediaFileErrorCode =
+  /** The name leaves its directory, or the position is too far ahead of the stream. */
+  | 'INVALID_NAME'
+  | 'NOT_FOUND'
+  /** It is, or may be, on a node that does not answer. */
+  | 'OWNER_UNREACHABLE'
+  /** The node that has it serves as many files to other nodes as it may. */
+  | 'TOO_BUSY'
+  | 'WAITED_TOO_LONG';
+
+/** A file of a recording or a live stream cannot be served. */
+export class MediaFileError extends Error {
+  override readonly name = 'MediaFileError';
+
+  constructor(
+    readonly code: MediaFileErrorCode,
+    /** A sentence with the offending name; clients see it. */
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}

@@ -1,0 +1,5 @@
+export { clusterFiles, type ClusterFilesOptions } from './cluster-files.js';
+export { MediaFileError, type MediaFileErrorCode } from './errors.js';
+export { LocalRecordings, type LocalRecordingsOptions } from './local-recordings.js';
+export { BytesFile, leavesDirectory, openServedFile, type ByteRange, type ServedFile } from './served-file.js';
+export type { BlockingPosition, LiveStreams, RecordingStore, StreamRequest } from './stores.js';

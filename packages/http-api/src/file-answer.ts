@@ -1,0 +1,66 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import type { ByteRange, ServedFile } from '@bloom/files';
+
+const RESPONSE_LISTENERS = 20;
+
+/** Sends a file, or the range of it that was asked for, and closes it. */
+export async function sendFile(request: IncomingMessage, response: ServerResponse, file: ServedFile): Promise<void> {
+  // A range that depends on a validator that was never given out cannot be trusted: the whole file then.
+  const header = request.headers['if-range'] === undefined ? request.headers.range : undefined;
+  const range = parseRange(header, file.size);
+
+  response.setHeader('accept-ranges', 'bytes');
+  if (range === 'unsatisfiable') {
+    await file.close();
+    response.writeHead(416, { 'content-range': `bytes */${file.size}`, 'content-length': 0 }).end();
+    return;
+  }
+
+  const { start, end } = range ?? { start: 0, end: file.size - 1 };
+  response.statusCode = range === undefined ? 200 : 206;
+  response.setHeader('content-type', contentTypeOf(file.name));
+  response.setHeader('content-length', end - start + 1);
+  if (range !== undefined) response.setHeader('content-range', `bytes ${start}-${end}/${file.size}`);
+
+  if (request.method === 'HEAD' || file.size === 0) {
+    await file.close();
+    response.end();
+    return;
+  }
+
+  if (file.bytes !== undefined) {
+    response.end(range === undefined ? file.bytes : file.bytes.subarray(start, end + 1));
+    return;
+  }
+  // Those of the pipeline are more than the ten after which Node suspects a leak.
+  response.setMaxListeners(RESPONSE_LISTENERS);
+  await pipeline(file.stream({ start, end }), response);
+}
+
+/** Playlists need their type; everything else of a stream is fragmented MP4. */
+function contentTypeOf(name: string): string {
+  return name.endsWith('.m3u8') ? 'application/vnd.apple.mpegurl' : 'video/mp4';
+}
+
+/**
+ * The single range of a `Range` header; `unsatisfiable` when it lies behind the end. Undefined = the whole file: no
+ * header, another unit, several ranges or text that is none of this.
+ */
+export function parseRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
+  const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? '');
+  const first = match?.[1];
+  const last = match?.[2];
+  if (first === undefined || last === undefined || (first === '' && last === '')) return undefined;
+
+  if (first === '') {
+    const length = Number(last);
+    return length === 0 || size === 0 ? 'unsatisfiable' : { start: Math.max(0, size - length), end: size - 1 };
+  }
+
+  const start = Number(first);
+  const end = last === '' ? size - 1 : Math.min(Number(last), size - 1);
+  if (last !== '' && Number(last) < start) return undefined;
+
+  return start >= size ? 'unsatisfiable' : { start, end };
+}

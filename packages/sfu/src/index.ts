@@ -8,10 +8,10 @@ export type {
   TapGap,
   TapOptions,
   TappedFrame,
+  TrackKind,
 } from './media-frames.js';
 export { MediaError, type MediaErrorCode } from './media-error.js';
 export { ThreadProfile } from './engine/thread-profile.js';
 export { stuckThreads } from './engine/thread-worker.js';
 export { createMediaEngine, type MediaEngineOptions } from './engine/create-media-engine.js';
 export { readCapture } from './forwarding/packet-capture.js';
-export { bitratesOf, DEFAULT_BITRATES_BPS, VARIANTS } from './variants.js';

@@ -6,9 +6,8 @@
  * and ICE credentials; the media plane owns sockets, DTLS, SRTP, packets and what is derived from packets.
  */
 
-import type { FeedOptions, MediaFeed, MediaTap, TapOptions } from './media-frames.js';
+import type { FeedOptions, MediaFeed, MediaTap, TapOptions, TrackKind } from './media-frames.js';
 
-export type TrackKind = 'audio' | 'video';
 /** Names of the encodings of a track on the wire. A track without simulcast has the single variant `h`. */
 export type Variant = 'l' | 'm' | 'h';
 

@@ -2,8 +2,8 @@
  * Whole frames between the media plane and server-side components. Like the rest of the seam it is plain data, the same in
  * process and through a media worker's message port.
  */
-import type { TrackKind } from './media-engine.js';
 
+export type TrackKind = 'audio' | 'video';
 export type FrameCodec = 'opus' | 'vp8' | 'h264';
 
 /** One frame that a component sends into a room. */

@@ -1,6 +1,6 @@
 import type { Variant } from '../media-engine.js';
-import { FIT_MARGIN } from '../variant-selection.js';
-import { VARIANTS, variantIndex, type PerVariant } from '../variants.js';
+import { FIT_MARGIN } from '../variants/variant-selection.js';
+import { VARIANTS, variantIndex, type PerVariant } from '../variants/variants.js';
 
 /** Sending more than this part of the estimate too much is overuse: estimate < 0.8 * sending. */
 const OVERUSE = 0.8;

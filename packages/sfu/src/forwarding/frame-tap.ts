@@ -9,11 +9,10 @@ import {
   Vp8Depacketiser,
 } from '@bloom/rtp';
 import { TAP_LIMITS, type FrameCodec, type TapEvent, type TappedFrame } from '../media-frames.js';
-import { VariantSelection } from '../variant-selection.js';
+import { VariantSelection } from '../variants/variant-selection.js';
 import type { MediaContext } from './context.js';
-import type { InboundStream } from './inbound-stream.js';
+import type { InboundStream, TrackSubscriber } from './inbound-stream.js';
 import type { PublishedTrack } from './published-track.js';
-import type { TrackSubscriber } from './track-subscriber.js';
 
 const NTP_TO_UNIX_SECONDS = 2208988800;
 const TWO_TO_32 = 4294967296;

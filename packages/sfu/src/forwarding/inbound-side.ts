@@ -1,6 +1,6 @@
 import { emptyReportBlock, type ReportBlock, type RtcpReader, type RtpView, TransportCcRecorder } from '@bloom/rtp';
 import type { InboundTrack, InboundTrackStats, MediaRoomEvent, Variant } from '../media-engine.js';
-import { isVariant, VARIANTS } from '../variants.js';
+import { isVariant, VARIANTS } from '../variants/variants.js';
 import type { MediaContext } from './context.js';
 import type { InboundStream } from './inbound-stream.js';
 import { PublishedTrack, type TrackOwner } from './published-track.js';

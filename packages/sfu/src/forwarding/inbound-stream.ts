@@ -1,9 +1,18 @@
-import { LossTracker, PacketStore, ReceiveStatistics, SenderClock, SequenceUnwrapper } from '@bloom/rtp';
-import { KeyframeRequests } from '../keyframe-requests.js';
-import type { TrackKind, Variant } from '../media-engine.js';
-import { variantIndex } from '../variants.js';
+import {
+  LossTracker,
+  PacketStore,
+  ReceiveStatistics,
+  type RtpView,
+  SenderClock,
+  SequenceUnwrapper,
+  type Vp8Descriptor,
+} from '@bloom/rtp';
+import { KeyframeRequests } from './keyframe-requests.js';
+import type { Variant } from '../media-engine.js';
+import type { TrackKind } from '../media-frames.js';
+import type { VariantSelection } from '../variants/variant-selection.js';
+import { variantIndex } from '../variants/variants.js';
 import { SmoothedRate } from './smoothed-rate.js';
-import type { TrackSubscriber } from './track-subscriber.js';
 
 const STORE = {
   // Two seconds of 2 Mbit/s. Pages of a slower stream are never touched.
@@ -24,6 +33,26 @@ export interface InboundStreamOptions {
   ssrc: number;
   /** Tells the streams of a track apart in the subscribers' send histories, 0..255. */
   id: number;
+}
+
+/** Receives the packets of a published track: a slot of a client, or the tap of a component. */
+export interface TrackSubscriber {
+  readonly selection: VariantSelection;
+  /** The client to notify of voice activity; absent for a tap. */
+  readonly receiver?: { readonly peerId: string };
+  /** To be called after anything that may have changed the selection. */
+  selectionChanged(): void;
+  /** Begins with this packet, the first of a keyframe; the caller forwards it next. */
+  switchTo(stream: InboundStream, view: RtpView, vp8: Vp8Descriptor, sequence: number, nowMs: number): void;
+  /** Forwards one packet of the current source. `audioLevel` is -1 when there is none. */
+  forward(view: RtpView, vp8: Vp8Descriptor, sequence: number, audioLevel: number, nowMs: number): void;
+  /** Sends what overtook the packet switched at, which came late: it is in the store. */
+  catchUp(stream: InboundStream, first: number, nowMs: number): void;
+  /** Skips a packet of the current source that carries no media. */
+  skip(sequence: number): void;
+  sourceReplaced(old: InboundStream): void;
+  trackGone(): void;
+  fault(error: unknown): void;
 }
 
 /** One variant of a published track as it arrives: one SSRC with its retransmission stream. Bookkeeping only. */

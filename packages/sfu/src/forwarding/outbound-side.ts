@@ -4,7 +4,8 @@ import { BandwidthAllocation, type AllocationSlot } from '../bandwidth/allocatio
 import { BandwidthEstimator } from '../bandwidth/bandwidth-estimator.js';
 import type { MediaRoomEvent, OutboundSlot, OutboundTrackStats, Variant } from '../media-engine.js';
 import type { MediaContext } from './context.js';
-import { OutboundTrack, type SlotReceiver } from './outbound-track.js';
+import { OutboundTrack } from './outbound-track.js';
+import type { SlotReceiver } from './slot-receiver.js';
 import { ProbeSender } from './probe-sender.js';
 import { SlotNumbering } from './slot-numbering.js';
 

@@ -7,15 +7,15 @@ import {
   writeVp8Descriptor,
 } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
-import type { MediaRoomEvent, OutboundSlot, OutboundTrackStats } from '../media-engine.js';
-import { VariantSelection } from '../variant-selection.js';
-import { wireReason } from '../variants.js';
+import type { OutboundSlot, OutboundTrackStats } from '../media-engine.js';
+import { VariantSelection } from '../variants/variant-selection.js';
+import { wireReason } from '../variants/variants.js';
 import type { MediaContext } from './context.js';
-import type { InboundStream } from './inbound-stream.js';
+import type { InboundStream, TrackSubscriber } from './inbound-stream.js';
 import type { PublishedTrack } from './published-track.js';
 import type { SlotNumbering } from './slot-numbering.js';
 import { SmoothedRate } from './smoothed-rate.js';
-import type { TrackSubscriber } from './track-subscriber.js';
+import type { SlotReceiver } from './slot-receiver.js';
 import { SlotRepair } from './slot-repair.js';
 
 /** A slot's allocation is not negotiable for this time after its first media, ms. */
@@ -28,22 +28,6 @@ const KEYFRAME_GRACE_MAX_MS = 400;
 const RATE_SMOOTHING = 0.3;
 /** Longest mid that a one-byte header extension holds. */
 const MAX_MID = 16;
-
-/** What a slot needs of the transport it goes out on. */
-export interface SlotReceiver {
-  readonly peerId: string;
-  readonly roundTripMs: number;
-  /** Transport-wide number for the next packet, -1 when none is to be written. */
-  nextTransportSequence(wanted: boolean): number;
-  /** A packet of this size went out; `numbered`: under the transport-wide number given last. */
-  packetSent(bytes: number, numbered: boolean, nowMs: number): void;
-  openStream(ssrc: number): SealStream | undefined;
-  closeStream(stream: SealStream): void;
-  /** Whether one more retransmission may go out now. */
-  spendRetransmission(): boolean;
-  fault(error: unknown): void;
-  emit(event: MediaRoomEvent): void;
-}
 
 export interface OutboundTrackOptions {
   params: OutboundSlot;

@@ -1,10 +1,9 @@
 import { hasH264ParameterSet, isH264KeyFrame, restoreRtx, VoiceActivity } from '@bloom/rtp';
 import type { InboundTrack, MediaRoomEvent, Variant } from '../media-engine.js';
-import { VariantActivity } from '../variant-activity.js';
-import { bitratesOf, type PerVariant, VARIANTS, variantIndex } from '../variants.js';
+import { VariantActivity } from '../variants/variant-activity.js';
+import { bitratesOf, type PerVariant, VARIANTS, variantIndex } from '../variants/variants.js';
 import type { MediaContext } from './context.js';
-import { InboundStream } from './inbound-stream.js';
-import type { TrackSubscriber } from './track-subscriber.js';
+import { InboundStream, type TrackSubscriber } from './inbound-stream.js';
 
 /** After this time of media a target that has not shown up is not waited for, ms. */
 const SETTLE_MS = 500;

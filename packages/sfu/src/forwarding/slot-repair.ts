@@ -1,9 +1,9 @@
 import { type OutboundHeader, SendHistory, writeRtxPrefix, writeVp8Descriptor } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
-import type { TrackKind } from '../media-engine.js';
+import type { TrackKind } from '../media-frames.js';
 import type { MediaContext } from './context.js';
 import type { InboundStream } from './inbound-stream.js';
-import type { SlotReceiver } from './outbound-track.js';
+import type { SlotReceiver } from './slot-receiver.js';
 import type { PublishedTrack } from './published-track.js';
 import type { SlotNumbering } from './slot-numbering.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Variant } from './media-engine.js';
+import type { Variant } from '../media-engine.js';
 import { VariantSelection } from './variant-selection.js';
 import { wireReason } from './variants.js';
 

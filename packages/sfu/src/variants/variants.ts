@@ -1,4 +1,4 @@
-import type { SwitchReason, Variant } from './media-engine.js';
+import type { SwitchReason, Variant } from '../media-engine.js';
 
 /** Lowest first. The position in this list is the index used by arrays per variant. */
 export const VARIANTS = ['l', 'm', 'h'] as const satisfies readonly Variant[];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Variant } from './media-engine.js';
+import type { Variant } from '../media-engine.js';
 import { VariantActivity } from './variant-activity.js';
 import { variantIndex } from './variants.js';
 

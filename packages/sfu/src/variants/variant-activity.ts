@@ -1,4 +1,4 @@
-import type { Variant } from './media-engine.js';
+import type { Variant } from '../media-engine.js';
 import { VARIANTS, variantIndex } from './variants.js';
 
 /** Length of a window, ms. */

@@ -1,4 +1,4 @@
-import type { Variant } from './media-engine.js';
+import type { Variant } from '../media-engine.js';
 import { VARIANTS, bitratesOf, type PerVariant, type SelectionReason } from './variants.js';
 
 /** A variant fits when its bitrate with this margin is within the allocation. */

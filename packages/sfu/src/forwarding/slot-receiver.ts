@@ -1,0 +1,18 @@
+import type { SealStream } from '@bloom/webrtc';
+import type { MediaRoomEvent } from '../media-engine.js';
+
+/** The transport of a slot, as the slot uses it. */
+export interface SlotReceiver {
+  readonly peerId: string;
+  readonly roundTripMs: number;
+  /** Returns the transport-wide number of the next packet, -1 when none is to be written. */
+  nextTransportSequence(wanted: boolean): number;
+  /** Counts a sent packet; `numbered`: it carries the transport-wide number returned last. */
+  packetSent(bytes: number, numbered: boolean, nowMs: number): void;
+  openStream(ssrc: number): SealStream | undefined;
+  closeStream(stream: SealStream): void;
+  /** Returns whether one more retransmission may go out now, and counts it. */
+  spendRetransmission(): boolean;
+  fault(error: unknown): void;
+  emit(event: MediaRoomEvent): void;
+}

@@ -72,8 +72,10 @@ export interface ActorContext<P extends Protocol> {
   readonly requestId: string | undefined;
   /** Runs something in the name of that request, after an `await`: for parts that hold the context of `init`. */
   inRequest<T>(work: () => T): T;
-  /** Milliseconds since the epoch, by the system's clock. */
+  /** Monotonic milliseconds by the system's clock, for durations. */
   now(): number;
+  /** Unix milliseconds by the system's clock. */
+  wall(): number;
   cast<Q extends Protocol>(target: ActorRef<Q> | string, message: MessageOf<Q>): boolean;
   call<Q extends Protocol, K extends keyof Q & string>(
     target: ActorRef<Q> | string,

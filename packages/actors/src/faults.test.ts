@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
 import { counter, deferred, type CounterProtocol, type CounterState, type Life } from './testing/counter.js';
-import { createActorSystem, ManualClock, type ActorSystem, type Behaviour, type Down } from './index.js';
+import { createActorSystem, type ActorSystem, type Behaviour, type Down } from './index.js';
 
 let clock: ManualClock;
 let system: ActorSystem;
@@ -47,7 +48,7 @@ describe('faults', () => {
     system.cast(ref, { type: 'add', by: 7 });
 
     expect(await system.call(ref, { type: 'read' })).toBe(7);
-    await clock.advance(100, () => system.idle());
+    await clock.advanceAsync(100, () => system.idle());
     expect(await system.call(ref, { type: 'read' })).toBe(7);
     expect(life).toEqual({ starts: 2, ends: [] });
     expect(system.info(ref)).toMatchObject({ restarts: 1, failed: 1, timers: [] });
@@ -61,7 +62,7 @@ describe('faults', () => {
     };
     await fail();
     await fail();
-    await clock.advance(1_000);
+    await clock.advanceAsync(1_000);
     await fail();
     await fail();
     expect(system.isAlive(ref)).toBe(true);

@@ -11,7 +11,6 @@ export {
   type StopReason,
   type TermMessage,
 } from './behaviour.js';
-export { ManualClock, systemClock, type Clock } from './clock.js';
 export {
   ActorError,
   CallCrashed,

@@ -1,15 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
 import { counter, deferred, type CounterProtocol, type CounterState } from './testing/counter.js';
-import {
-  createActorSystem,
-  ManualClock,
-  sameActor,
-  type ActorRef,
-  type ActorSystem,
-  type Behaviour,
-  type Down,
-} from './index.js';
+import { createActorSystem, sameActor, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
 
 let clock: ManualClock;
 let system: ActorSystem;
@@ -86,7 +79,7 @@ describe('failing calls', () => {
     const ref = system.spawn(counter());
     const gate = deferred<void>();
     const never = system.call(ref, { type: 'slow', until: gate.promise }, 250);
-    await clock.advance(250);
+    await clock.advanceAsync(250);
     await expect(never).rejects.toMatchObject({ code: 'TIMEOUT', request: 'slow', timeoutMs: 250 });
 
     const crashing = system.spawn(counter());
@@ -160,7 +153,7 @@ describe('endings', () => {
     void system.call(ref, { type: 'slow', until: new Promise<void>(() => {}) }).catch(() => {});
     await new Promise((resolve) => setImmediate(resolve));
     const stopped = system.stop(ref);
-    await clock.advance(5_000);
+    await clock.advanceAsync(5_000);
     await stopped;
 
     expect(system.size).toBe(0);
@@ -262,11 +255,11 @@ describe('timers', () => {
   test('run by the given clock, restart under the same name, and can be cleared', async () => {
     const ref = system.spawn(counter());
     await system.call(ref, { type: 'tickIn', ms: 100 });
-    await clock.advance(60, () => system.idle());
+    await clock.advanceAsync(60, () => system.idle());
     await system.call(ref, { type: 'tickIn', ms: 100 });
-    await clock.advance(60, () => system.idle());
+    await clock.advanceAsync(60, () => system.idle());
     expect(await system.call(ref, { type: 'read' })).toBe(0);
-    await clock.advance(40, () => system.idle());
+    await clock.advanceAsync(40, () => system.idle());
     expect(await system.call(ref, { type: 'read' })).toBe(1_000);
 
     await system.call(ref, { type: 'tickIn', ms: 100 });
@@ -281,7 +274,7 @@ describe('timers', () => {
     void system.call(ref, { type: 'slow', until: gate.promise });
     system.cast(ref, { type: 'clearTick' });
     await new Promise((resolve) => setImmediate(resolve));
-    await clock.advance(100);
+    await clock.advanceAsync(100);
     gate.resolve();
     await system.idle();
 
@@ -326,7 +319,7 @@ describe('names and listing', () => {
         queue: 0,
         oldestMs: null,
         status: 'idle',
-        statusAt: clock.now(),
+        statusAt: clock.wall(),
         current: null,
         p50Ms: 0.025,
         p99Ms: 0.0495,
@@ -334,7 +327,7 @@ describe('names and listing', () => {
         timers: ['tick'],
         names: [],
         watchers: 0,
-        startedAt: clock.now(),
+        startedAt: clock.wall(),
         received: 1,
         handled: 1,
         failed: 0,

@@ -1,7 +1,7 @@
 import type { Log } from '@bloom/log';
+import { systemClock, type Clock } from '@bloom/time';
 import type { AnyBehaviour, AnyOptions, Behaviour, Down, SpawnOptions } from './behaviour.js';
 import { Cell, type CellHost } from './cell/cell.js';
-import { systemClock, type Clock } from './clock.js';
 import { OUTSIDE, type Message } from './cell/envelope.js';
 import { CallTimeout, Killed, NameTaken, NoConnection, NoProcess, SystemStopped } from './errors.js';
 import { detailsOf, infoOf, inspectedOf, messagesOf } from './observation/info.js';

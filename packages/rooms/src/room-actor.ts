@@ -117,7 +117,7 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
   return {
     notify: (notification) => options.notify(notification, context.requestId),
     startPeer: (peerId, { enableSimulcast }) => {
-      const relay = relayCredentials(peerId, context.now(), relaySecret);
+      const relay = relayCredentials(peerId, context.wall(), relaySecret);
       const behaviour = peerBehaviour({
         peerId,
         room,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createActorSystem, ManualClock, type ActorSystem, type Behaviour } from '@bloom/actors';
+import { createActorSystem, type ActorSystem, type Behaviour } from '@bloom/actors';
+import { ManualClock } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
 import type { PeerProtocol, PeerRef, SocketRef } from './room-messages.js';
 import { socketBehaviour } from './socket-actor.js';

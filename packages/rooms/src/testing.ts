@@ -1,5 +1,6 @@
 /** The world of the tests in this package: a media engine, sessions and sockets that do as they are told. */
-import { createActorSystem, ManualClock, type ActorSystem } from '@bloom/actors';
+import { createActorSystem, type ActorSystem } from '@bloom/actors';
+import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation } from '@bloom/sfu';
@@ -184,7 +185,7 @@ export function testNode(
     address: 'sfu.example:5002',
     secretKeyBase: 'a secret for tests',
     webrtcEnabled: true,
-    now: () => clock.now(),
+    now: () => clock.wall(),
     newId: () => `p${++ids}`,
     ...options,
   });
@@ -223,7 +224,7 @@ export function testNode(
       told = notifications.length;
       return fresh;
     },
-    advance: (seconds) => clock.advance(seconds * 1_000, () => system.idle()),
+    advance: (seconds) => clock.advanceAsync(seconds * 1_000, () => system.idle()),
     connect,
     join: async (roomId, metadata = null) => {
       const { peer, token } = await rooms.addPeer(roomId, {});

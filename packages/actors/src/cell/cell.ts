@@ -8,7 +8,7 @@ import {
   type FaultDecision,
   type StopReason,
 } from '../behaviour.js';
-import type { Clock } from '../clock.js';
+import { inTime, type Clock } from '@bloom/time';
 import { CallCrashed, MailboxFull, NoProcess, UnknownMessage } from '../errors.js';
 import type { Counters, LastError } from '../observation/inspection.js';
 import { RequestLog } from '../observation/request.js';
@@ -57,6 +57,7 @@ export class Cell implements ContextOwner, TurnOwner {
   readonly restarts: Restarts;
   readonly limit: number;
   readonly startedAt: number;
+  readonly clock: Clock;
   readonly plainLog: Log;
   readonly log: Log;
   ending: { reason: StopReason; error?: unknown } | undefined;
@@ -85,7 +86,8 @@ export class Cell implements ContextOwner, TurnOwner {
     readonly behaviour: AnyBehaviour,
     readonly options: AnyOptions,
   ) {
-    this.startedAt = host.clock.now();
+    this.clock = host.clock;
+    this.startedAt = host.clock.wall();
     this.limit = options.mailbox?.limit ?? DEFAULT_LIMIT;
     this.timers = new Timers(host.clock);
     this.restarts = new Restarts(options, host.clock);
@@ -117,10 +119,6 @@ export class Cell implements ContextOwner, TurnOwner {
 
   isCurrent(incarnation: number): boolean {
     return this.#incarnation === incarnation && this.ending === undefined;
-  }
-
-  now(): number {
-    return this.host.clock.now();
   }
 
   /** The state as the behaviour shows it; throws what its `inspect` throws. */
@@ -195,7 +193,7 @@ export class Cell implements ContextOwner, TurnOwner {
   /** Arrival time: not read for a message that an idle actor takes immediately, and exact for one of a request. */
   #stamp(requestId: string | undefined): number {
     const { observer } = this.host;
-    if (requestId !== undefined) return observer.fine.now();
+    if (requestId !== undefined) return observer.clock.now();
 
     return this.turns.occupied ? observer.turn.stamp() : AT_ONCE;
   }
@@ -237,7 +235,7 @@ export class Cell implements ContextOwner, TurnOwner {
     }
 
     this.#traced = this.tracer?.wants(message.type) === true;
-    if (requestId !== undefined || this.#traced) this.#observedAt = this.host.observer.fine.now();
+    if (requestId !== undefined || this.#traced) this.#observedAt = this.host.observer.clock.now();
     this.requestId = requestId;
     const context = requestId === undefined ? this.#context : new Context(this, this.#incarnation, requestId);
     const result: unknown = isTerm
@@ -419,16 +417,11 @@ export class Cell implements ContextOwner, TurnOwner {
     this.watchers.clear();
   }
 
-  async #withGrace(work: Promise<void>, what: string): Promise<void> {
-    let timer: unknown;
-    const grace = new Promise<void>((resolve) => {
-      timer = this.host.clock.setTimeout(() => {
-        this.log.error('actor.stop_overdue', { what, graceMs: STOP_GRACE_MS });
-        resolve();
-      }, STOP_GRACE_MS);
-    });
+  /** Waits for that part of the actor's own code, but not for ever. */
+  #withGrace(work: Promise<void>, what: string): Promise<void> {
+    const late = (): void => this.log.error('actor.stop_overdue', { what, graceMs: STOP_GRACE_MS });
 
-    await Promise.race([work, grace]).finally(() => this.host.clock.clearTimeout(timer));
+    return inTime(work, { timeoutMs: STOP_GRACE_MS, late, clock: this.clock });
   }
 
   #releaseOwned(): void {

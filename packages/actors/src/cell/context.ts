@@ -1,4 +1,5 @@
 import type { Log } from '@bloom/log';
+import type { Clock } from '@bloom/time';
 import type { AnyBehaviour, AnyContext, AnyOptions, Down } from '../behaviour.js';
 import { RequestLog } from '../observation/request.js';
 import type { AnyRef } from '../ref.js';
@@ -18,7 +19,7 @@ export interface ContextOwner {
   requestId: string | undefined;
   /** True while that incarnation lives. */
   isCurrent(incarnation: number): boolean;
-  now(): number;
+  readonly clock: Clock;
   cast(target: AnyRef | string, message: Message, requestId: string | undefined): boolean;
   call(target: AnyRef | string, message: Message, requestId: string | undefined, timeoutMs?: number): Promise<unknown>;
   spawnChild(behaviour: AnyBehaviour, options: AnyOptions, requestId: string | undefined): AnyRef;
@@ -76,7 +77,11 @@ export class Context implements AnyContext {
   }
 
   now(): number {
-    return this.#owner.now();
+    return this.#owner.clock.now();
+  }
+
+  wall(): number {
+    return this.#owner.clock.wall();
   }
 
   cast(target: AnyRef | string, message: Message): boolean {

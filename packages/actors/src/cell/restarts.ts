@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js';
+import type { Clock } from '@bloom/time';
 
 const DEFAULT_MAX = 3;
 const DEFAULT_WINDOW_MS = 60_000;

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js';
+import type { Clock } from '@bloom/time';
 
 export interface TimerState {
   readonly name: string;
@@ -27,7 +27,7 @@ export class Timers {
   /** Starts or restarts; `run` gets the start it belongs to. */
   set(name: string, ms: number, run: (timer: TimerState) => void): void {
     this.clear(name);
-    const timer: TimerState = { name, dueAt: this.#clock.now() + ms, handle: undefined };
+    const timer: TimerState = { name, dueAt: this.#clock.wall() + ms, handle: undefined };
     timer.handle = this.#clock.setTimeout(() => run(timer), ms);
     this.#timers.set(name, timer);
   }

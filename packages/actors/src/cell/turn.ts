@@ -192,7 +192,7 @@ export class Turns {
       wait.then(resolve, reject);
     });
     const done = abortable.then(() => {
-      const now = this.#host.observer.fine.now();
+      const now = this.#host.observer.clock.now();
       this.durations.record(now - since);
       if (!this.#suspended) this.statusAt = now;
       this.end();

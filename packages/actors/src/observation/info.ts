@@ -7,10 +7,10 @@ const MOST = 100;
 
 /** One line of the listing. */
 export function infoOf(cell: Cell): ActorInfo {
-  const { fine } = cell.host.observer;
+  const { observer } = cell.host;
   const { mailbox, durations } = cell.turns;
   // A handler that waits has not been counted yet.
-  const inHandMs = cell.turns.waits ? Math.max(0, fine.now() - cell.turns.statusAt) : 0;
+  const inHandMs = cell.turns.waits ? Math.max(0, observer.clock.now() - cell.turns.statusAt) : 0;
 
   return {
     ref: cell.ref,
@@ -21,7 +21,7 @@ export function infoOf(cell: Cell): ActorInfo {
     queue: mailbox.size,
     oldestMs: mailbox.head === undefined ? null : waitedMs(cell, mailbox.head.at),
     status: statusOf(cell),
-    statusAt: fine.atEpoch(cell.turns.statusAt),
+    statusAt: observer.wallAt(cell.turns.statusAt),
     current: cell.current ?? null,
     p50Ms: durations.quantile(0.5),
     p99Ms: durations.quantile(0.99),
@@ -91,7 +91,7 @@ function waitedMs({ turns, host }: Cell, at: number): number {
   // Taken at once, unless the actor was suspended in that very moment.
   const since = at !== AT_ONCE ? at : turns.suspended ? turns.statusAt : undefined;
 
-  return since === undefined ? 0 : Math.max(0, host.observer.fine.now() - since);
+  return since === undefined ? 0 : Math.max(0, host.observer.clock.now() - since);
 }
 
 /** At most 100 types; what is beyond is one sum under the name of three dots. */

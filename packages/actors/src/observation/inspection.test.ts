@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ManualClock } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
-import { createActorSystem, ManualClock, type ActorRef, type ActorSystem } from '../index.js';
+import { createActorSystem, type ActorRef, type ActorSystem } from '../index.js';
 import { Durations } from './durations.js';
 import { puppet, type PuppetProtocol } from '../testing/puppet.js';
 
@@ -26,19 +27,19 @@ function waiting(): { promise: Promise<void>; resolve: () => void } {
 
 describe('what an actor shows', () => {
   test('is what it is busy with, since when, and what waits behind it', async () => {
-    const idleSince = clock.now();
-    await clock.advance(1_000);
+    const idleSince = clock.wall();
+    await clock.advanceAsync(1_000);
     expect(system.info(ref)).toMatchObject({ status: 'idle', statusAt: idleSince, current: null, oldestMs: null });
 
     const gate = waiting();
     system.cast(ref, { type: 'passLater', to: ref, what: 'x', after: gate.promise });
     await system.idle();
-    await clock.advance(200);
+    await clock.advanceAsync(200);
     system.cast(ref, { type: 'note', what: 'a' });
-    await clock.advance(100);
+    await clock.advanceAsync(100);
     system.cast(ref, { type: 'note', what: 'b' });
     system.cast(ref, { type: 'tickIn', ms: 1 });
-    await clock.advance(400);
+    await clock.advanceAsync(400);
     expect(system.details(ref)).toMatchObject({
       status: 'busy',
       statusAt: idleSince + 1_000,
@@ -52,7 +53,13 @@ describe('what an actor shows', () => {
 
     gate.resolve();
     await system.idle();
-    expect(system.info(ref)).toMatchObject({ status: 'idle', statusAt: clock.now(), busyMs: 700, sent: 1, handled: 5 });
+    expect(system.info(ref)).toMatchObject({
+      status: 'idle',
+      statusAt: clock.wall(),
+      busyMs: 700,
+      sent: 1,
+      handled: 5,
+    });
     expect(system.info(ref)?.p99Ms).toBeGreaterThan(250);
     expect(system.info(ref)?.p50Ms).toBeLessThan(0.1);
   });
@@ -60,11 +67,11 @@ describe('what an actor shows', () => {
   test('is its last error, its restarts and its timers', async () => {
     await system.call(ref, { type: 'tickIn', ms: 60 });
     expect(system.details(ref)).toMatchObject({
-      timersDue: [{ name: 'tick', dueAt: clock.now() + 60 }],
+      timersDue: [{ name: 'tick', dueAt: clock.wall() + 60 }],
       lastError: null,
       supervision: { strategy: 'restart', maxRestarts: 3, windowMs: 60_000, recent: 0 },
     });
-    await clock.advance(7);
+    await clock.advanceAsync(7);
     await expect(system.call(ref, { type: 'fail', why: 'EAGAIN: write queue full' })).rejects.toThrow('EAGAIN');
     await system.idle();
     const details = system.details(ref);
@@ -73,7 +80,7 @@ describe('what an actor shows', () => {
       failed: 1,
       timersDue: [],
       supervision: { recent: 1 },
-      lastError: { at: clock.now(), messageType: 'fail', message: 'EAGAIN: write queue full' },
+      lastError: { at: clock.wall(), messageType: 'fail', message: 'EAGAIN: write queue full' },
     });
     expect(details?.lastError?.place).toMatch(/^at .*testing\/puppet/);
   });
@@ -119,10 +126,10 @@ describe('a suspended actor', () => {
     for (const what of ['a', 'b']) system.cast(ref, { type: 'note', what });
     const late = system.call(ref, { type: 'seen' }, 100);
     await system.idle();
-    await clock.advance(30);
+    await clock.advanceAsync(30);
     expect(system.info(ref)).toMatchObject({ status: 'suspended', queue: 3, oldestMs: 30, handled: 0 });
     const refused = expect(late).rejects.toMatchObject({ code: 'TIMEOUT' });
-    await clock.advance(100);
+    await clock.advanceAsync(100);
     await refused;
     expect(system.resume(ref)).toBe(true);
     await system.idle();
@@ -139,13 +146,13 @@ describe('a suspended actor', () => {
 
   test('goes on by itself when the time is over, of which the last order counts', async () => {
     system.suspend(ref, 1_000);
-    await clock.advance(500);
+    await clock.advanceAsync(500);
     system.suspend(ref, 1_000);
-    expect(system.details(ref)?.suspendedUntil).toBe(clock.now() + 1_000);
+    expect(system.details(ref)?.suspendedUntil).toBe(clock.wall() + 1_000);
     system.cast(ref, { type: 'note', what: 'a' });
-    await clock.advance(999, () => system.idle());
+    await clock.advanceAsync(999, () => system.idle());
     expect(system.info(ref)).toMatchObject({ status: 'suspended', queue: 1 });
-    await clock.advance(1, () => system.idle());
+    await clock.advanceAsync(1, () => system.idle());
     expect(system.info(ref)).toMatchObject({ status: 'idle', queue: 0 });
     expect(system.details(ref)?.suspendedUntil).toBeNull();
     system.suspend(ref, 1_000);

@@ -1,8 +1,8 @@
-import type { Clock } from '../clock.js';
+import type { Clock } from '@bloom/time';
 import type { Envelope, Message } from '../cell/envelope.js';
 import type { Hop, LastError } from './inspection.js';
 import type { AnyRef } from '../ref.js';
-import { FineClock, HopRing } from './request.js';
+import { HopRing } from './request.js';
 import { Tracing, type Tracer } from './tracing.js';
 import { TurnClock } from './turn-clock.js';
 
@@ -20,22 +20,33 @@ export interface Run {
 
 /** What a system keeps to be looked at: time, traces, and the ways of requests. */
 export class Observer {
-  readonly fine: FineClock;
+  readonly clock: Clock;
   readonly turn: TurnClock;
   readonly hops = new HopRing(HOPS);
   readonly tracing: Tracing;
+  #wallOffset: number;
 
   constructor(clock: Clock, tracesChanged: () => void) {
-    this.fine = new FineClock(clock);
-    this.turn = new TurnClock(this.fine);
-    this.tracing = new Tracing({ clock, fine: this.fine.now, changed: tracesChanged });
+    this.clock = clock;
+    this.turn = new TurnClock(clock);
+    this.tracing = new Tracing({ clock, changed: tracesChanged });
+    this.#wallOffset = clock.wall() - clock.now();
+  }
+
+  /** Unix time of a reading of the clock; follows when the machine's time is set. */
+  wallAt(reading: number): number {
+    const offset = this.clock.wall() - this.clock.now();
+    // Wall time has whole milliseconds: keeping the offset keeps the fractions of readings comparable.
+    if (Math.abs(offset - this.#wallOffset) > 2) this.#wallOffset = offset;
+
+    return reading + this.#wallOffset;
   }
 
   /** The handling of a message that somebody looks at is over. */
   handled(where: string, { message, from, requestId, timer, at }: Envelope, run: Run): void {
     const { startedAt, failed, traced } = run;
-    const ranMs = this.fine.now() - startedAt;
-    const began = this.fine.atEpoch(startedAt);
+    const ranMs = this.clock.now() - startedAt;
+    const began = this.wallAt(startedAt);
     const { type } = message;
     if (requestId !== undefined) {
       this.hops.push({ requestId, at: began, where, what: type, from, waitedMs: startedAt - at, ranMs, failed });
@@ -56,7 +67,7 @@ export class Observer {
   /** An actor has sent a message that the tracer wants. */
   sent(tracer: Tracer, from: string, target: AnyRef | string, message: Message, requestId: string | undefined): void {
     tracer.event({
-      at: this.fine.atEpoch(this.fine.now()),
+      at: this.wallAt(this.clock.now()),
       actor: from,
       direction: 'out',
       other: typeof target === 'string' ? target : target.path,
@@ -70,7 +81,7 @@ export class Observer {
 
   /** What a face does for a request. */
   note(requestId: string, where: string, what: string, ranMs: number | null): void {
-    const at = this.fine.atEpoch(this.fine.now()) - (ranMs ?? 0);
+    const at = this.wallAt(this.clock.now()) - (ranMs ?? 0);
     const hop: Hop = { requestId, at, where, what, from: null, waitedMs: null, ranMs, failed: false };
     this.hops.push(hop);
   }
@@ -81,7 +92,7 @@ export class Observer {
     const place = stack.split('\n').find((line) => /^\s+at /.test(line));
 
     return {
-      at: this.fine.atEpoch(this.fine.now()),
+      at: this.wallAt(this.clock.now()),
       messageType,
       message: message.slice(0, 1_000),
       place: place?.trim().slice(0, 300) ?? null,

@@ -1,32 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Log, LogFields } from '@bloom/log';
-import type { Clock } from '../clock.js';
 import type { Hop } from './inspection.js';
 
 /** Longest request id; a longer one of another node is ignored. */
 export const MAX_REQUEST_ID = 200;
-
-/** The fine clock of an actor system beside its calendar. */
-export class FineClock {
-  /** Milliseconds with fractions; from where does not matter. */
-  readonly now: () => number;
-  readonly #clock: Clock;
-  #offset: number;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.now = clock.fine === undefined ? () => clock.now() : () => (clock.fine as () => number)();
-    this.#offset = clock.now() - this.now();
-  }
-
-  /** A reading of this clock as milliseconds since the epoch, in step with `Clock.now` even when that was set. */
-  atEpoch(reading: number): number {
-    const offset = this.#clock.now() - this.now();
-    if (Math.abs(offset - this.#offset) > 2) this.#offset = offset;
-
-    return reading + this.#offset;
-  }
-}
 
 /** The last hops of requests, bounded. */
 export class HopRing {

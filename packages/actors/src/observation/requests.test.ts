@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ManualClock } from '@bloom/time/testing';
 import { createLogger, type Logger, type LogRecord } from '@bloom/log';
-import { createActorSystem, later, ManualClock, type ActorRef, type ActorSystem, type Behaviour } from '../index.js';
+import { createActorSystem, later, type ActorRef, type ActorSystem, type Behaviour } from '../index.js';
 import { puppet, type PuppetProtocol } from '../testing/puppet.js';
 
 let clock: ManualClock;
@@ -129,7 +130,7 @@ describe('the id of a request', () => {
     const child = await system.forRequest('r1').call(first, { type: 'hatch', name: 'child' });
     await system.forRequest('r2').call(second, { type: 'watch', target: child });
     await system.forRequest('r3').call(child, { type: 'tickIn', ms: 10 });
-    await clock.advance(10, () => system.idle());
+    await clock.advanceAsync(10, () => system.idle());
     expect(await seenBy(child)).toEqual(['init in r1', 'tick in undefined']);
     await system.stop(child);
     await system.idle();
@@ -145,12 +146,12 @@ describe('the id of a request', () => {
 describe('the way of a request', () => {
   test('is told hop by hop, in order, and apart from others', async () => {
     system.note('r1', 'http', 'DELETE /room/x');
-    await clock.advance(5);
+    await clock.advanceAsync(5);
     await system.forRequest('r1', 'http').call(first, { type: 'pass', to: second, what: 'x' });
     await system.forRequest('r2').call(first, { type: 'pass', to: second, what: 'y' });
     await expect(system.forRequest('r1').call(first, { type: 'fail', why: 'no' })).rejects.toThrow('no');
     await system.idle();
-    await clock.advance(3);
+    await clock.advanceAsync(3);
     system.note('r1', 'http', '204', 2);
     expect(system.hops('r1')).toEqual([
       expect.objectContaining({ where: 'http', what: 'DELETE /room/x', from: null, waitedMs: null, ranMs: null }),
@@ -171,7 +172,7 @@ describe('the way of a request', () => {
     system.forRequest('r1').cast(first, { type: 'passLater', to: second, what: 'x', after: gate.promise });
     system.forRequest('r2').cast(first, { type: 'note', what: 'y' });
     await system.idle();
-    await clock.advance(40);
+    await clock.advanceAsync(40);
     gate.resolve();
     await system.idle();
     expect(system.hops('r1')[0]).toMatchObject({ what: 'passLater', waitedMs: 0, ranMs: 40 });

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js';
+import type { Clock } from '@bloom/time';
 import type { AnyRef } from '../ref.js';
 
 /** When suspended actors go on by themselves. */
@@ -18,7 +18,7 @@ export class Suspensions {
       this.#ends.delete(ref.key);
       resume();
     }, forMs);
-    this.#ends.set(ref.key, { until: this.#clock.now() + forMs, timer });
+    this.#ends.set(ref.key, { until: this.#clock.wall() + forMs, timer });
   }
 
   clear(ref: AnyRef): void {

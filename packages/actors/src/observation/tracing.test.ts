@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ManualClock } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
 import {
   createActorSystem,
-  ManualClock,
   type ActorRef,
   type ActorSystem,
   type TraceEnd,
@@ -46,7 +46,7 @@ describe('a trace', () => {
     await system.forRequest('r1', 'http').call(ref, message);
     await system.call(other, { type: 'pass', to: ref, what: 'back' });
     await system.call(ref, { type: 'tickIn', ms: 5 });
-    await clock.advance(5, () => system.idle());
+    await clock.advanceAsync(5, () => system.idle());
     await expect(system.call(ref, { type: 'fail', why: 'no' })).rejects.toThrow('no');
     running.stop();
     expect(short()).toEqual([
@@ -57,7 +57,7 @@ describe('a trace', () => {
       ['timer', '/one', 'tick', null],
       ['in', 'outside', 'fail', null],
     ]);
-    expect(events[1]).toMatchObject({ at: clock.now() - 5, actor: '/one', ranMs: 0, failed: false });
+    expect(events[1]).toMatchObject({ at: clock.wall() - 5, actor: '/one', ranMs: 0, failed: false });
     expect(events[1]?.message).toBe(message);
     expect(events.at(-1)).toMatchObject({ failed: true });
     expect(ends).toEqual([{ reason: 'stopped', events: 6, dropped: 0, costMs: 0 }]);
@@ -70,7 +70,7 @@ describe('a trace', () => {
     expect(events).toHaveLength(3);
     expect(ends).toEqual([{ reason: 'limit', events: 3, dropped: 0, costMs: 0 }]);
     const timed = trace({ withinMs: 2_000 });
-    await clock.advance(2_000, () => system.idle());
+    await clock.advanceAsync(2_000, () => system.idle());
     await system.call(ref, { type: 'note', what: 'too late' });
     expect(ends.at(-1)).toMatchObject({ reason: 'time', events: 0 });
     timed.stop();
@@ -83,7 +83,7 @@ describe('a trace', () => {
     for (let i = 0; i < 500; i++) system.cast(ref, { type: 'note', what: `${i}` });
     await system.idle();
     expect([running.events, running.dropped]).toEqual([10, 490]);
-    await clock.advance(100, () => system.idle());
+    await clock.advanceAsync(100, () => system.idle());
     for (let i = 0; i < 50; i++) system.cast(ref, { type: 'note', what: `${i}` });
     await system.idle();
     expect([running.events, running.dropped]).toEqual([20, 530]);

@@ -1,27 +1,26 @@
-import type { Clock } from '../clock.js';
+import { Timer, type Clock } from '@bloom/time';
 import type { Trace, TraceEnd, TraceEvent, TraceOptions } from './inspection.js';
 
-/** Less than one message in a hundred of a flood of 100,000 a second, whose p99 therefore stays what it is. */
+/** Less than one message in a hundred of a flood of 100,000 per second, so tracing does not change its p99. */
 const DEFAULT_PER_SECOND = 500;
 /**
- * The rate is allowed in portions of this length, so that no clock is read for what is only counted; short ones, so that what is
- * shown of a flood does not hold up the messages behind it in one go.
+ * The rate is refilled in portions of this length, so that events which are only counted read no clock. Portions are
+ * short so that the events shown of a flood do not hold up the messages behind them all at once.
  */
 const PORTION_MS = 10;
-/** What was not used of it is there for a burst. */
+/** Unused rate is kept for bursts of up to this length. */
 const BURST_MS = 100;
 
-/** What is traced, as the traced actor sees it. */
+/** The traces that include an actor, as that actor sees them. */
 export interface Tracer {
-  /** Whether the next event of this type would reach a listener: only then its duration is measured. */
+  /** True when the next event of this type would reach a listener: only then its duration is measured. */
   wants(type: string): boolean;
   event(event: TraceEvent): void;
 }
 
 export interface TracingOptions {
   clock: Clock;
-  fine: () => number;
-  /** The set of running traces has changed: actors are to ask again which of them are theirs. */
+  /** Called when the set of running traces has changed, so that actors look up theirs again. */
   changed: () => void;
 }
 
@@ -46,7 +45,7 @@ export class Tracing {
     return trace;
   }
 
-  /** What an actor of that path has to report to; undefined, which is nearly always, when nobody looks. */
+  /** Returns the traces that include an actor of that path; undefined, the usual case, when none does. */
   of(path: string): Tracer | undefined {
     if (this.#traces.size === 0) return undefined;
     const traces = [...this.#traces].filter((trace) => trace.matches(path));
@@ -70,39 +69,39 @@ class RunningTrace implements Trace, Tracer {
   dropped = 0;
   costMs = 0;
   readonly #clock: Clock;
-  readonly #fine: () => number;
   readonly #options: TraceOptions;
   readonly #listener: (event: TraceEvent) => void;
   readonly #ended: (end: TraceEnd) => void;
   readonly #portion: number;
-  readonly #portionMs: number;
   readonly #burst: number;
+  readonly #refill: Timer;
+  readonly #end: Timer;
   #allowed: number;
-  #refill: unknown;
-  #end: unknown;
   #over = false;
 
   constructor(
-    { clock, fine }: TracingOptions,
+    { clock }: TracingOptions,
     options: TraceOptions,
     listener: (event: TraceEvent) => void,
     ended: (end: TraceEnd) => void,
   ) {
     this.#clock = clock;
-    this.#fine = fine;
     this.#options = options;
     this.#listener = listener;
     this.#ended = ended;
     const perSecond = options.maxPerSecond ?? DEFAULT_PER_SECOND;
     this.#portion = Math.max(1, Math.floor((perSecond * PORTION_MS) / 1_000));
-    this.#portionMs = (this.#portion * 1_000) / perSecond;
     this.#burst = Math.max(this.#portion, Math.floor((perSecond * BURST_MS) / 1_000));
     this.#allowed = this.#burst;
-    this.#scheduleRefill();
-    this.#end = clock.setTimeout(() => this.#finish('time'), options.withinMs);
+    this.#refill = new Timer(clock);
+    this.#refill.repeat((this.#portion * 1_000) / perSecond, () => {
+      this.#allowed = Math.min(this.#burst, this.#allowed + this.#portion);
+    });
+    this.#end = new Timer(clock);
+    this.#end.start(options.withinMs, () => this.#finish('time'));
   }
 
-  /** Whether its rate leaves room for another event. */
+  /** True while the rate leaves room for another event. */
   get open(): boolean {
     return this.#allowed > 0;
   }
@@ -122,14 +121,14 @@ class RunningTrace implements Trace, Tracer {
     if (this.#over || (this.#options.type !== undefined && this.#options.type !== event.type)) return;
     this.#allowed--;
     this.events++;
-    const from = this.#fine();
+    const from = this.#clock.now();
     try {
       this.#listener(event);
     } catch {
-      // Whoever looks must not disturb what is looked at.
+      // A failing listener must not disturb the actor it observes.
       this.#finish('stopped');
     }
-    this.costMs += this.#fine() - from;
+    this.costMs += this.#clock.now() - from;
     if (this.events >= this.#options.limit) this.#finish('limit');
   }
 
@@ -137,18 +136,11 @@ class RunningTrace implements Trace, Tracer {
     this.#finish('stopped');
   }
 
-  #scheduleRefill(): void {
-    this.#refill = this.#clock.setTimeout(() => {
-      this.#allowed = Math.min(this.#burst, this.#allowed + this.#portion);
-      this.#scheduleRefill();
-    }, this.#portionMs);
-  }
-
   #finish(reason: TraceEnd['reason']): void {
     if (this.#over) return;
     this.#over = true;
-    this.#clock.clearTimeout(this.#refill);
-    this.#clock.clearTimeout(this.#end);
+    this.#refill.stop();
+    this.#end.stop();
     this.#ended({ reason, events: this.events, dropped: this.dropped, costMs: this.costMs });
   }
 }

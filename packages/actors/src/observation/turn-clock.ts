@@ -1,4 +1,4 @@
-import type { FineClock } from './request.js';
+import type { Clock } from '@bloom/time';
 
 /** Readings outside of turns, without a turn in between, after which a burst is supposed. */
 const BURST = 8;
@@ -8,7 +8,7 @@ const BURST = 8;
  * has the time of the turn's last reading, and what comes in a burst from outside that of the burst.
  */
 export class TurnClock {
-  readonly #clock: FineClock;
+  readonly #clock: Pick<Clock, 'now'>;
   #reading = 0;
   #inTurn = false;
   /** Whether the clock has been read in this turn. */
@@ -16,7 +16,7 @@ export class TurnClock {
   #held = false;
   #reads = 0;
 
-  constructor(clock: FineClock) {
+  constructor(clock: Pick<Clock, 'now'>) {
     this.#clock = clock;
   }
 

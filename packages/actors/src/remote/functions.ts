@@ -1,7 +1,7 @@
 import { Atom, atom, isAtom, Pid, type Term, Tuple, tuple } from '@bloom/etf';
 import { asGenCall, type DistributionNode, type SpawnAnswer, type SpawnRequest } from '@bloom/distribution';
 import type { Log } from '@bloom/log';
-import type { Clock } from '../clock.js';
+import { inTime, type Clock } from '@bloom/time';
 import { Exit } from '../errors.js';
 import type { RemoteCounters } from './counters.js';
 import { faultText, isEncodable } from './reasons.js';
@@ -153,7 +153,7 @@ export class Functions {
 
     this.#active++;
     try {
-      const value = await this.#withinTime(entry, args as Term[]);
+      const value = await this.#runInTime(entry, args as Term[]);
       if (!isEncodable(value)) throw new Error('its result is no term');
       return { value };
     } catch (error) {
@@ -166,17 +166,14 @@ export class Functions {
     }
   }
 
-  async #withinTime({ run, timeoutMs }: Entry, args: Term[]): Promise<Term> {
+  #runInTime({ run, timeoutMs }: Entry, args: Term[]): Promise<Term> {
     const { clock } = this.#options;
-    const result = run(...args);
-    if (!(result instanceof Promise)) return result as Term;
+    const late = (): never => {
+      throw new Exit(atom('timeout'), `no result within ${timeoutMs} ms`);
+    };
+    const work = (async () => (await run(...args)) as Term)();
 
-    let timer: unknown;
-    const late = new Promise<never>((_, reject) => {
-      timer = clock.setTimeout(() => reject(new Exit(atom('timeout'), `no result within ${timeoutMs} ms`)), timeoutMs);
-    });
-
-    return (await Promise.race([result, late]).finally(() => clock.clearTimeout(timer))) as Term;
+    return inTime(work, { timeoutMs, late, clock });
   }
 }
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createActorSystem, later, ManualClock, type ActorSystem, type Behaviour } from '@bloom/actors';
+import { createActorSystem, later, type ActorSystem, type Behaviour } from '@bloom/actors';
+import { ManualClock } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
 import type { SinkProtocol, SinkRef, StreamEnded, StreamItems } from '../protocol/wire.js';
 import { Stream, type StreamOptions } from './stream.js';

@@ -1,9 +1,10 @@
 export * from './srtp/index.js';
 export { createCertificate, type DtlsCertificate } from './dtls/certificate.js';
+export type { DtlsState } from './dtls/dtls-session.js';
 export { WebrtcError } from './errors.js';
-export { type RelayRoute, TcpAcceptor, type TcpAcceptorOptions } from './relay/tcp-acceptor.js';
+export type { RelayRoute, RelayStream, RelayStreamOptions } from './relay/relay-stream.js';
+export { TcpAcceptor, type TcpAcceptorOptions } from './relay/tcp-acceptor.js';
 export {
-  type DtlsState,
   type IceCredentials,
   type IceState,
   type MediaPort,
@@ -14,13 +15,11 @@ export {
   type PeerTransport,
   type PeerTransportHandlers,
   type PeerTransportOptions,
-  type RelayStream,
-  type RelayStreamOptions,
   type RelayUser,
   type TransportCounters,
   type TransportParameters,
 } from './transport/api.js';
-export { DROP_REASONS, type DropCounters, type DropReason } from './transport/drops.js';
+export { DROP_REASONS, type DropCounters, type DropReason } from './drops.js';
 export { openMediaPort } from './transport/open-media-port.js';
 export * from './sdp/index.js';
 export { asReceived } from './warm-up/as-received.js';

@@ -1,5 +1,4 @@
-import type { DropReason } from '../transport/drops.js';
-import type { DtlsState } from '../transport/api.js';
+import type { DropReason } from '../drops.js';
 import { type DtlsCertificate, identityOf } from './certificate.js';
 import { type Fingerprint, holdsCertificateKey, matchesFingerprint } from './client-proof.js';
 import { HandshakeAssembler, type HandshakeFragment, HandshakeType, readFragments } from './handshake-messages.js';
@@ -8,6 +7,8 @@ import { ContentType, type DtlsRecord, readRecords } from './records.js';
 import { ServerHandshake } from './server-handshake.js';
 
 export type { SrtpKeyMaterial } from './key-schedule.js';
+
+export type DtlsState = 'new' | 'connecting' | 'connected' | 'failed' | 'closed';
 
 /** A client that has begun but not finished its handshake for so long has failed. */
 export const HANDSHAKE_TIMEOUT_MS = 30_000;

@@ -1,6 +1,6 @@
+import { createHash } from 'node:crypto';
 import { CHANNEL_DATA_HEADER } from './channel-data.js';
 import type { ClientFlow } from './client-flow.js';
-import type { RelayUserEntry } from './relay-users.js';
 
 /** RFC 8656 section 7: what a client gets that asks for nothing, and the most it gets. */
 export const DEFAULT_LIFETIME_S = 600;
@@ -8,6 +8,27 @@ export const MAX_LIFETIME_S = 3600;
 /** RFC 8656 sections 9 and 12. */
 export const PERMISSION_LIFETIME_MS = 300_000;
 export const CHANNEL_LIFETIME_MS = 600_000;
+
+/** Receives the data of a user's allocations: in this server always the ICE agent and DTLS of the same peer. */
+export interface RelayOwner {
+  /** Takes one datagram that the client sent to us through its allocation. The view is the owner's. */
+  onRelayed(allocation: Allocation, payload: Buffer, nowMs: number): void;
+  onAllocationGone(allocation: Allocation): void;
+  /** Returns true for the allocation that carries the media now: it is never freed to make room for another. */
+  isInUse(allocation: Allocation): boolean;
+}
+
+export interface RelayUserEntry {
+  readonly username: string;
+  /** Key of MESSAGE-INTEGRITY: MD5(username ":" realm ":" password), RFC 8489 section 9.2.2. */
+  readonly key: Buffer;
+  readonly owner: RelayOwner;
+  readonly allocations: Set<Allocation>;
+}
+
+export function longTermKey(username: string, realm: string, password: string): Buffer {
+  return createHash('md5').update(`${username}:${realm}:${password}`).digest();
+}
 
 /**
  * A client's allocation (RFC 8656 section 3.2). The only peer it can ever reach is ourselves, so one permission and one
@@ -42,4 +63,10 @@ export class Allocation {
   get headroom(): number {
     return this.channel === 0 ? 0 : CHANNEL_DATA_HEADER;
   }
+}
+
+/** One 5-tuple as the relay knows it. The port keeps these; it may forget one without an allocation. */
+export interface RelayClient {
+  readonly flow: ClientFlow;
+  allocation: Allocation | undefined;
 }

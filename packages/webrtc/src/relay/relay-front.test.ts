@@ -4,13 +4,13 @@ import { addressBytes, type TransportAddress } from '../stun/address.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
 import { StunWriter } from '../stun/writer.js';
-import type { DropReason } from '../transport/drops.js';
+import type { DropReason } from '../drops.js';
 import type { Allocation } from './allocation.js';
 import { channelPayload, writeChannelHeader } from './channel-data.js';
 import type { ClientFlow } from './client-flow.js';
 import { NONCE_LIFETIME_MS, Nonces } from './nonces.js';
-import { type RelayClient, RelayFront, type RelayLimits } from './relay-front.js';
-import { longTermKey, type RelayOwner } from './relay-users.js';
+import { longTermKey, type RelayClient, type RelayOwner } from './allocation.js';
+import { RelayFront, type RelayLimits } from './relay-front.js';
 import { SourceLimiter } from './source-limiter.js';
 
 const US: TransportAddress = { bytes: Uint8Array.of(203, 0, 113, 5), port: 50_000 };

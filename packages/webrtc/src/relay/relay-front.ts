@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { DropReason } from '../transport/drops.js';
+import type { DropReason } from '../drops.js';
 import { sameAddress, type TransportAddress } from '../stun/address.js';
 import { Attribute, MessageClass, Method, StunError, type StunErrorCode } from '../stun/constants.js';
 import type { StunMessage } from '../stun/message.js';
@@ -8,23 +8,19 @@ import {
   Allocation,
   CHANNEL_LIFETIME_MS,
   DEFAULT_LIFETIME_S,
+  longTermKey,
   MAX_LIFETIME_S,
   PERMISSION_LIFETIME_MS,
+  type RelayClient,
+  type RelayOwner,
+  type RelayUserEntry,
 } from './allocation.js';
 import { CHANNEL_DATA_HEADER, channelPayload, isChannelNumber, writeChannelHeader } from './channel-data.js';
-import type { ClientFlow } from './client-flow.js';
 import type { Nonces } from './nonces.js';
 import { challengeReply, finish, RELAY_REALM, type RelayRequest, refuse, success } from './replies.js';
-import { longTermKey, type RelayOwner, type RelayUserEntry } from './relay-users.js';
 import type { SourceLimiter } from './source-limiter.js';
 
 const REQUESTED_TRANSPORT_UDP = 17;
-
-/** One 5-tuple as the relay knows it. The port keeps these; one without allocation need not be remembered. */
-export interface RelayClient {
-  readonly flow: ClientFlow;
-  allocation: Allocation | undefined;
-}
 
 export interface RelayLimits {
   allocationsPerUser: number;

@@ -1,8 +1,7 @@
 import { Attribute, MessageClass, type Method, StunError, type StunErrorCode } from '../stun/constants.js';
 import type { StunMessage } from '../stun/message.js';
 import { StunWriter } from '../stun/writer.js';
-import type { RelayClient } from './relay-front.js';
-import type { RelayUserEntry } from './relay-users.js';
+import type { RelayClient, RelayUserEntry } from './allocation.js';
 
 export const RELAY_REALM = 'bloom';
 

@@ -3,16 +3,11 @@ import { once } from 'node:events';
 import { WebrtcError } from '../errors.js';
 import { Attribute, MessageClass, Method, StunError } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
-import type { RelayStream, RelayStreamOptions } from '../transport/api.js';
 import { Nonces } from './nonces.js';
 import { challengeReply } from './replies.js';
+import type { RelayRoute, RelayStream } from './relay-stream.js';
 import { SourceLimiter } from './source-limiter.js';
 import { StreamFrames } from './stream-frames.js';
-
-/** Whoever serves the connections of one relay user: a media port, or a stand-in that passes frames to its thread. */
-export interface RelayRoute {
-  attachStream(options: RelayStreamOptions): RelayStream;
-}
 
 export interface TcpAcceptorOptions {
   listenAddress: string;

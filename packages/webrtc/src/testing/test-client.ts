@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { DtlsClient, HashAlgorithm, SignatureAlgorithm, SrtcpSession, SrtpSession } from 'werift';
 import { createCertificate, type DtlsCertificate } from '../dtls/certificate.js';
 import { channelPayload, writeChannelHeader } from '../relay/channel-data.js';
-import { longTermKey } from '../relay/relay-users.js';
+import { longTermKey } from '../relay/allocation.js';
 import { StreamFrames, streamFrame } from '../relay/stream-frames.js';
 import { addressBytes, type TransportAddress } from '../stun/address.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';

@@ -4,9 +4,11 @@
  */
 
 import type { DtlsCertificate } from '../dtls/certificate.js';
+import type { DtlsState } from '../dtls/dtls-session.js';
+import type { DropReason } from '../drops.js';
+import type { RelayRoute } from '../relay/relay-stream.js';
 import type { DatagramSink } from '../srtp/datagram-sink.js';
 import type { SrtpSendSession } from '../srtp/send-session.js';
-import type { DropReason } from './drops.js';
 
 export interface RelayUser {
   /** `<unix time>:<peer id>`. */
@@ -32,7 +34,6 @@ export interface TransportParameters {
 }
 
 export type IceState = 'new' | 'connected' | 'silent' | 'closed';
-export type DtlsState = 'new' | 'connecting' | 'connected' | 'failed' | 'closed';
 
 /** Where packets to the client go now. */
 export interface PathState {
@@ -133,32 +134,13 @@ export interface MediaPortOptions {
   onSlotFree?(slot: number): void;
 }
 
-/** One TCP connection of a relay client, seen from the port: whole frames in, whole frames out. */
-export interface RelayStream {
-  /** One STUN message or ChannelData frame as it stood on the stream, without the padding. */
-  receive(frame: Buffer): void;
-  /** The connection is gone. */
-  closed(): void;
-}
-
-export interface RelayStreamOptions {
-  address: string;
-  port: number;
-  /** Writes one frame. Returns false when the connection is so far behind that the frame was dropped. */
-  send(frame: Buffer): boolean;
-  /** Ends the connection. */
-  close(): void;
-}
-
 /** One UDP port of one media worker with everything behind it. Made by `openMediaPort`. */
-export interface MediaPort {
+export interface MediaPort extends RelayRoute {
   readonly address: string;
   readonly port: number;
   openTransport(options: PeerTransportOptions): PeerTransport;
   /** Whether a relay client with this username belongs here. */
   hasRelayUser(username: string): boolean;
-  /** Attaches a relay client that came over TCP. */
-  attachStream(options: RelayStreamOptions): RelayStream;
   stats(): MediaPortStats;
   /** Closes every transport and the socket. Idempotent. */
   close(): Promise<void>;

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import type { DtlsCertificate } from '../dtls/certificate.js';
 import { Nonces } from '../relay/nonces.js';
 import { RELAY_REALM } from '../relay/replies.js';
-import { longTermKey } from '../relay/relay-users.js';
+import { longTermKey } from '../relay/allocation.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
 import { StunWriter } from '../stun/writer.js';

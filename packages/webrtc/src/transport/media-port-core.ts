@@ -1,16 +1,18 @@
 import type { DtlsCertificate } from '../dtls/certificate.js';
+import { createDropCounters, type DropReason } from '../drops.js';
 import { WebrtcError } from '../errors.js';
 import type { UfragRegistry } from '../ice/ice-lite-agent.js';
+import type { RelayClient } from '../relay/allocation.js';
 import type { ClientFlow } from '../relay/client-flow.js';
 import type { Nonces } from '../relay/nonces.js';
-import { type RelayClient, RelayFront, type RelayLimits } from '../relay/relay-front.js';
+import { RelayFront, type RelayLimits } from '../relay/relay-front.js';
+import type { RelayStream, RelayStreamOptions } from '../relay/relay-stream.js';
 import { SourceLimiter } from '../relay/source-limiter.js';
 import { streamFrame } from '../relay/stream-frames.js';
 import { addressBytes, type TransportAddress } from '../stun/address.js';
 import { Attribute, Method } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
-import type { MediaPortStats, PeerTransport, PeerTransportOptions, RelayStream, RelayStreamOptions } from './api.js';
-import { createDropCounters, type DropReason } from './drops.js';
+import type { MediaPortStats, PeerTransport, PeerTransportOptions } from './api.js';
 import { HandshakeQueue } from './handshake-queue.js';
 import { type Source, SourceTable } from './source-table.js';
 import { Transport, type TransportHost } from './transport.js';
@@ -194,7 +196,7 @@ export class MediaPortCore {
   #direct(source: Source | undefined, datagram: Buffer, nowMs: number): void {
     const direct = source?.direct;
     if (direct === undefined) return this.#drop('unknown_source');
-    direct.transport.receive(direct.path, datagram, nowMs);
+    direct.owner.receive(direct.path, datagram, nowMs);
   }
 
   #channelData(client: RelayClient | undefined, frame: Buffer, nowMs: number): void {

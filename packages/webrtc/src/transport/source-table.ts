@@ -1,11 +1,15 @@
-import type { RelayClient } from '../relay/relay-front.js';
+import type { RelayClient } from '../relay/allocation.js';
 import type { DirectPath } from './media-path.js';
-import type { Transport } from './transport.js';
+
+/** The transport whose checks come straight from a source. */
+export interface DirectOwner {
+  receive(path: DirectPath, packet: Buffer, nowMs: number): void;
+  dropDirect(path: DirectPath): void;
+}
 
 /** What is known about one UDP source address. */
 export interface Source extends RelayClient {
-  /** The transport whose checks come from here without a relay. */
-  direct: { transport: Transport; path: DirectPath } | undefined;
+  direct: { owner: DirectOwner; path: DirectPath } | undefined;
 }
 
 /**

@@ -1,9 +1,9 @@
 import type { DtlsCertificate } from '../dtls/certificate.js';
 import { DtlsSession, type SrtpKeyMaterial } from '../dtls/dtls-session.js';
 import { type CheckOutcome, CONSENT_TIMEOUT_MS, IceLiteAgent, type UfragRegistry } from '../ice/ice-lite-agent.js';
-import type { Allocation } from '../relay/allocation.js';
+import type { DropCounters } from '../drops.js';
+import type { Allocation, RelayOwner } from '../relay/allocation.js';
 import type { RelayFront } from '../relay/relay-front.js';
-import type { RelayOwner } from '../relay/relay-users.js';
 import { AUTH_TAG_BYTES } from '../srtp/key-derivation.js';
 import { openFailureName, SrtpReceiveSession } from '../srtp/receive-session.js';
 import { SRTCP_OVERHEAD, SrtpSendSession } from '../srtp/send-session.js';
@@ -18,11 +18,10 @@ import type {
   TransportCounters,
   TransportParameters,
 } from './api.js';
-import type { DropCounters } from './drops.js';
 import type { HandshakeQueue } from './handshake-queue.js';
 import { DirectPath, type MediaPath, RelayPath, sendPacket } from './media-path.js';
 import { Counters, PathSink } from './path-sink.js';
-import type { Source } from './source-table.js';
+import type { DirectOwner, Source } from './source-table.js';
 
 /** Sources without relay remembered per transport; the longest unchecked makes room. */
 const MAX_DIRECT_PATHS = 16;
@@ -47,7 +46,7 @@ export interface TransportHost {
 }
 
 /** One peer's transport: ICE-lite agent, DTLS association and SRTP keys, over whatever path is nominated. */
-export class Transport implements PeerTransport, RelayOwner {
+export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   readonly id: string;
   readonly username: string;
   readonly counters: TransportCounters;
@@ -138,7 +137,7 @@ export class Transport implements PeerTransport, RelayOwner {
     this.#usable = false;
     this.#use(undefined);
     this.#ice.close();
-    for (const path of this.#direct.keys()) this.#dropDirect(path);
+    for (const path of this.#direct.keys()) this.dropDirect(path);
     this.host.relay.removeUser(this.username);
     this.#receiveSession = undefined;
     this.sendSession = undefined;
@@ -182,13 +181,13 @@ export class Transport implements PeerTransport, RelayOwner {
 
   /** A check that quotes one of our user fragments and came straight from the client. */
   onDirectCheck(message: StunMessage, source: Source, nowMs: number): void {
-    const known = source.direct?.transport === this ? source.direct.path : undefined;
+    const known = source.direct?.owner === this ? source.direct.path : undefined;
     const path = known ?? new DirectPath(source.flow);
     const outcome = this.#check(message, path, source.flow.source, nowMs);
     if (!outcome.accepted || known !== undefined || this.#closed) return;
     const previous = source.direct;
-    if (previous !== undefined) previous.transport.#dropDirect(previous.path);
-    source.direct = { transport: this, path };
+    if (previous !== undefined) previous.owner.dropDirect(previous.path);
+    source.direct = { owner: this, path };
     this.#direct.set(path, source);
     this.host.sourceChanged(source);
     if (this.#direct.size > MAX_DIRECT_PATHS) this.#dropStalest();
@@ -232,7 +231,7 @@ export class Transport implements PeerTransport, RelayOwner {
     const silent = this.#ice.state === 'silent' && nowMs - this.#receivedAtMs >= CONSENT_TIMEOUT_MS;
     if (silent && this.#path !== undefined) this.#use(undefined);
     for (const path of this.#direct.keys()) {
-      if (path !== this.#ice.path && nowMs - path.checkedAtMs > DIRECT_PATH_LIFETIME_MS) this.#dropDirect(path);
+      if (path !== this.#ice.path && nowMs - path.checkedAtMs > DIRECT_PATH_LIFETIME_MS) this.dropDirect(path);
     }
   }
 
@@ -350,7 +349,7 @@ export class Transport implements PeerTransport, RelayOwner {
     if (this.#dtlsPath === path) this.#dtlsPath = undefined;
   }
 
-  #dropDirect(path: DirectPath): void {
+  dropDirect(path: DirectPath): void {
     const source = this.#direct.get(path);
     this.#direct.delete(path);
     this.#forget(path);
@@ -364,7 +363,7 @@ export class Transport implements PeerTransport, RelayOwner {
     for (const path of this.#direct.keys()) {
       if (path !== this.#ice.path && (stalest === undefined || path.checkedAtMs < stalest.checkedAtMs)) stalest = path;
     }
-    if (stalest !== undefined) this.#dropDirect(stalest);
+    if (stalest !== undefined) this.dropDirect(stalest);
   }
 
   #guard(call: () => void): void {

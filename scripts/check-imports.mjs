@@ -7,13 +7,14 @@ import { isForTests, readModules, report, root } from './modules.mjs';
 /** The layers of docs/reference/architecture.md from the bottom up; a package may import from earlier lines only. */
 const LAYERS = [
   ['time', 'config', 'log', 'metrics', 'protocol', 'server-sdk'],
-  ['etf', 'port-mapper', 'sip'],
+  ['etf', 'port-mapper'],
   ['distribution'],
   ['actors', 'discovery'],
   ['rtp'],
   ['webrtc'],
   ['sfu'],
   ['rooms'],
+  ['sip'],
   ['components', 'files'],
   ['http-api', 'signaling', 'notifications', 'inspection'],
 ];
@@ -25,8 +26,6 @@ const PUBLIC = new Set(['server-sdk']);
 /** Findings that are known, by package; the numbers may only fall. */
 const KNOWN = {
   'apps/bloom': 4,
-  'apps/bloomctl': 4,
-  'apps/dashboard': 2,
   bench: 1,
   e2e: 2,
   'packages/actors': 22,
@@ -36,17 +35,15 @@ const KNOWN = {
   'packages/etf': 13,
   'packages/files': 30,
   'packages/http-api': 16,
-  'packages/inspection': 3,
+  'packages/inspection': 2,
   'packages/log': 1,
   'packages/metrics': 1,
   'packages/notifications': 9,
   'packages/port-mapper': 7,
-  'packages/protocol': 2,
   'packages/rooms': 9,
   'packages/rtp': 9,
   'packages/sfu': 15,
   'packages/signaling': 9,
-  'packages/sip': 46,
   'packages/time': 3,
   'packages/webrtc': 23,
   scripts: 4,

@@ -8,8 +8,8 @@ const EVENT = /^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$/;
 /** Findings that are known, by package; the numbers may only fall. */
 const KNOWN = {
   'apps/bloom': 19,
-  'apps/bloomctl': 30,
-  'apps/dashboard': 15,
+  'apps/bloomctl': 26,
+  'apps/dashboard': 10,
   'apps/port-mapper': 1,
   bench: 25,
   e2e: 2,
@@ -21,7 +21,7 @@ const KNOWN = {
   'packages/etf': 5,
   'packages/files': 30,
   'packages/http-api': 51,
-  'packages/inspection': 24,
+  'packages/inspection': 20,
   'packages/log': 6,
   'packages/metrics': 33,
   'packages/notifications': 71,
@@ -32,7 +32,7 @@ const KNOWN = {
   'packages/server-sdk': 3,
   'packages/sfu': 403,
   'packages/signaling': 16,
-  'packages/sip': 67,
+  'packages/sip': 23,
   'packages/webrtc': 41,
 };
 

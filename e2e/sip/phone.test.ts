@@ -6,12 +6,11 @@ import {
   type CallEvent,
   type DialOptions,
   type PhoneCall,
-  pcmAudio,
   type RegistrationEvent,
   SipPhone,
   type SipPhoneOptions,
-  systemNames,
 } from '@bloom/sip';
+import { pcmAudio, systemNames } from '@bloom/sip/testing';
 import { type Host, Lab, labUnavailable } from '../hosts/lab.js';
 import { password, peersMissing, type Program, startBaresip, startKamailio, startSipp } from './programs.js';
 import { answers, challengesForEver, hangsUp, holds, refuses, ringsUntilCancelled } from './scenarios.js';

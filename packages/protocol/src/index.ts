@@ -12,7 +12,6 @@ export {
   decodeServerMessage,
   encodeNotification,
   encodeServerMessage,
-  MAX_SERVER_MESSAGE_BYTES,
   type ServerMessage,
   type SubscriptionType,
 } from './server-message.js';

@@ -13,7 +13,7 @@ import type { UnknownContent } from './peer-message.js';
 import { ProtocolError } from './protocol-error.js';
 
 /** Largest message accepted; metadata of peers and reports of metrics are the long ones. */
-export const MAX_SERVER_MESSAGE_BYTES = 16 * 1024 * 1024;
+const MAX_SERVER_MESSAGE_BYTES = 16 * 1024 * 1024;
 
 /** What a client of the server websocket may subscribe to. */
 export type SubscriptionType = 'serverNotification' | 'metrics';

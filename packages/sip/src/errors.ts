@@ -1,36 +1,29 @@
-/** What callers of this package may catch; `code` is stable. */
-export abstract class SipError extends Error {
-  abstract readonly code: string;
-}
+export type SipErrorCode =
+  /** A message, address or header that cannot be read. */
+  | 'SIP_MALFORMED'
+  /** A session description that cannot be read or has nothing in common with ours. */
+  | 'SDP_UNUSABLE'
+  /** A telephone number with characters other than digits. */
+  | 'SIP_BAD_NUMBER'
+  /** A call that the state of the phone does not allow. */
+  | 'SIP_STATE';
 
-/** A message, address or header that cannot be read. */
-export class SipParseError extends SipError {
-  override readonly name = 'SipParseError';
-  readonly code = 'SIP_MALFORMED';
-}
+export class SipError extends Error {
+  override readonly name = 'SipError';
 
-/** A session description that cannot be read or shares nothing with ours. */
-export class SdpError extends SipError {
-  override readonly name = 'SdpError';
-  readonly code = 'SDP_UNUSABLE';
-}
-
-/** A telephone number with other signs than digits. */
-export class BadPhoneNumber extends SipError {
-  override readonly name = 'BadPhoneNumber';
-  readonly code = 'SIP_BAD_NUMBER';
-
-  constructor(readonly number: string) {
-    super(`${printable(number)} is no telephone number`);
+  constructor(
+    readonly code: SipErrorCode,
+    message: string,
+  ) {
+    super(message);
   }
 }
 
-/** What was asked of the phone does not go with its state. */
-export class SipStateError extends SipError {
-  override readonly name = 'SipStateError';
-  readonly code = 'SIP_STATE';
+export function isSipError(error: unknown, code: SipErrorCode): error is SipError {
+  return error instanceof SipError && error.code === code;
 }
 
+/** Quotes and shortens text from outside for a message. */
 export function printable(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
 }

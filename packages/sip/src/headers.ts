@@ -41,7 +41,7 @@ const spelling: Readonly<Record<string, string>> = {
   'www-authenticate': 'WWW-Authenticate',
 };
 
-export function canonicalName(name: string): string {
+function canonicalName(name: string): string {
   const lower = name.toLowerCase();
   return compactForms[lower] ?? lower;
 }

@@ -1,19 +1,20 @@
-export * from './calls/index.js';
-export { type Clock, monotonicClock } from './clock.js';
-export { type Challenge, chooseChallenge, type Credentials, DigestClient } from './digest.js';
-export { BadPhoneNumber, SdpError, SipError, SipParseError, SipStateError } from './errors.js';
-export { SipHeaders, splitList } from './headers.js';
-export * from './media/index.js';
+export type { CallEvent } from './calls/call.js';
+export { parsePhoneNumber, parseRegistrar } from './calls/identity.js';
+export type { RegistrationEvent } from './calls/registration.js';
+export { type CodecName, FRAME_MS } from './media/codecs.js';
+export { FramePacer } from './media/frame-pacer.js';
+export { decodeG711, encodeG711 } from './media/g711.js';
 export {
-  MAX_MESSAGE_BYTES,
-  parseMessage,
-  type SipMessage,
-  type SipRequest,
-  type SipResponse,
-  writeMessage,
-} from './message.js';
-export { type LoggedMessage, maskCredentials, MessageLog } from './message-log.js';
-export { type Randomness, systemRandomness } from './randomness.js';
+  type CallAudio,
+  type CallMedia,
+  type MediaAddresses,
+  MediaPort,
+  type OpenMedia,
+} from './media/media-port.js';
+export type { NegotiatedAudio } from './media/negotiation.js';
+export type { RtpStats } from './media/rtp-session.js';
+export type { LoggedMessage } from './message-log.js';
+export { systemRandomness } from './randomness.js';
 export {
   type DialOptions,
   type PhoneCall,
@@ -21,10 +22,3 @@ export {
   SipPhone,
   type SipPhoneOptions,
 } from './sip-phone.js';
-export { StreamFramer } from './stream-framer.js';
-export { locate, type NameService, type NaptrRecord, orderSrv, type SrvRecord } from './transport/locate.js';
-export { type NameServiceOptions, systemNames } from './transport/name-service.js';
-export { SipTransport, type SipTransportOptions } from './transport/sip-transport.js';
-export type { Target, TransportName } from './transport/target.js';
-export { type CallRequest, type RegisterOptions, UserAgent, type UserAgentPort } from './user-agent.js';
-export * from './values.js';

@@ -13,8 +13,8 @@ export interface LoggedMessage {
   text: string;
 }
 
-const maxMessages = 200;
-const maxText = 4096;
+const MAX_MESSAGES = 200;
+const MAX_TEXT = 4096;
 
 /** The last messages of a phone, to be looked at; nothing in it lets anybody in. */
 export class MessageLog {
@@ -26,9 +26,9 @@ export class MessageLog {
   }
 
   add(direction: 'in' | 'out', message: SipMessage, peer: Target): void {
-    const text = maskCredentials(writeMessage(message).toString('utf8')).slice(0, maxText);
+    const text = maskCredentials(writeMessage(message).toString('utf8')).slice(0, MAX_TEXT);
     this.#messages.push({ at: this.#now(), direction, peer: targetText(peer), text });
-    if (this.#messages.length > maxMessages) this.#messages.shift();
+    if (this.#messages.length > MAX_MESSAGES) this.#messages.shift();
   }
 
   /** Oldest first. */

@@ -1,18 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { SipMessage, SipRequest } from './index.js';
-import {
-  parseCSeq,
-  parseMessage,
-  parseNameAddress,
-  parseUri,
-  parseVia,
-  SipParseError,
-  splitList,
-  StreamFramer,
-  writeMessage,
-  writeUri,
-} from './index.js';
+import { isSipError } from './errors.js';
+import { splitList } from './headers.js';
+import { parseMessage, type SipMessage, type SipRequest, writeMessage } from './message.js';
+import { StreamFramer } from './stream-framer.js';
+import { parseCSeq, parseNameAddress, parseUri, parseVia } from './values.js';
 
 const invite = [
   'INVITE sip:vivekg@chair-dnrc.example.com;unknownparam SIP/2.0',
@@ -47,7 +39,7 @@ function readable(read: () => unknown): boolean {
     read();
     return true;
   } catch (error) {
-    if (error instanceof SipParseError) return false;
+    if (isSipError(error, 'SIP_MALFORMED')) return false;
     throw error;
   }
 }
@@ -90,7 +82,7 @@ describe('a message', () => {
     ['a line that is no header field', 'OPTIONS sip:a@b SIP/2.0\r\nnonsense\r\n\r\n'],
     ['no end of the header section', 'OPTIONS sip:a@b SIP/2.0\r\nTo: x\r\n'],
   ])('with %s is refused', (_, text) => {
-    expect(() => parseMessage(Buffer.from(text))).toThrow(SipParseError);
+    expect(() => parseMessage(Buffer.from(text))).toThrow(expect.objectContaining({ code: 'SIP_MALFORMED' }));
   });
 
   test('never costs more than a SipParseError, whatever the bytes', () => {
@@ -167,13 +159,12 @@ describe('a URI', () => {
         ['lr', ''],
       ]),
     });
-    expect(writeUri(parseUri('sip:a@[::1]:5070;lr'))).toBe('sip:a@[::1]:5070;lr');
   });
 
   test.each(['tel:+49', 'sip:', 'sip:a@', 'sip:a@b:0', 'sip:a@b:99999', 'sip:a b@c', 'http://x'])(
     '%s is refused',
     (text) => {
-      expect(() => parseUri(text)).toThrow(SipParseError);
+      expect(() => parseUri(text)).toThrow(expect.objectContaining({ code: 'SIP_MALFORMED' }));
     },
   );
 });

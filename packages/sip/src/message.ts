@@ -1,5 +1,5 @@
 /** SIP messages as bytes and as values, RFC 3261 section 7. */
-import { printable, SipParseError } from './errors.js';
+import { printable, SipError } from './errors.js';
 import { SipHeaders } from './headers.js';
 
 export interface SipRequest {
@@ -24,9 +24,9 @@ export type SipMessage = SipRequest | SipResponse;
 
 /** Longest message: what fits a datagram. */
 export const MAX_MESSAGE_BYTES = 65_535;
-const maxHeaderBytes = 32_768;
-const maxLineLength = 8192;
-const maxLines = 256;
+const MAX_HEADER_BYTES = 32_768;
+const MAX_LINE_LENGTH = 8192;
+const MAX_LINES = 256;
 
 const tokenPattern = /^[A-Za-z0-9\-.!%*_+`'~]+$/;
 
@@ -40,16 +40,17 @@ export interface Head {
 
 /**
  * Reads one datagram. The body ends where `Content-Length` says, or with the datagram (RFC 3261 section 18.3).
- * @throws {SipParseError} and nothing else.
+ * @throws SipError SIP_MALFORMED and nothing else.
  */
 export function parseMessage(data: Buffer): SipMessage {
-  if (data.length > MAX_MESSAGE_BYTES) throw new SipParseError(`a message of ${data.length} bytes is too long`);
+  if (data.length > MAX_MESSAGE_BYTES)
+    throw new SipError('SIP_MALFORMED', `a message of ${data.length} bytes is too long`);
   const head = parseHead(data);
-  if (!head) throw new SipParseError('the header section has no end');
+  if (!head) throw new SipError('SIP_MALFORMED', 'the header section has no end');
   const { message, bodyStart, contentLength } = head;
   const available = data.length - bodyStart;
   if (contentLength !== undefined && contentLength > available) {
-    throw new SipParseError(`Content-Length says ${contentLength}, but only ${available} bytes follow`);
+    throw new SipError('SIP_MALFORMED', `Content-Length says ${contentLength}, but only ${available} bytes follow`);
   }
   message.body = data.subarray(bodyStart, bodyStart + (contentLength ?? available));
   return message;
@@ -62,17 +63,18 @@ export function parseHead(data: Buffer): Head | undefined {
   while (start < data.length && (data[start] === 0x0d || data[start] === 0x0a)) start += 1;
   const bodyStart = endOfHead(data, start);
   if (bodyStart === undefined) {
-    if (data.length - start > maxHeaderBytes) throw new SipParseError('the header section is too long');
+    if (data.length - start > MAX_HEADER_BYTES) throw new SipError('SIP_MALFORMED', 'the header section is too long');
     return undefined;
   }
-  if (bodyStart - start > maxHeaderBytes) throw new SipParseError('the header section is too long');
+  if (bodyStart - start > MAX_HEADER_BYTES) throw new SipError('SIP_MALFORMED', 'the header section is too long');
 
   const lines = unfold(data.toString('utf8', start, bodyStart));
   const message = parseStartLine(lines[0] ?? '');
   for (const line of lines.slice(1)) {
     const colon = line.indexOf(':');
     const name = line.slice(0, Math.max(colon, 0)).trimEnd();
-    if (colon < 1 || !tokenPattern.test(name)) throw new SipParseError(`${printable(line)} is no header field`);
+    if (colon < 1 || !tokenPattern.test(name))
+      throw new SipError('SIP_MALFORMED', `${printable(line)} is no header field`);
     message.headers.add(name, line.slice(colon + 1).trim());
   }
   return { message, bodyStart, contentLength: contentLengthOf(message.headers) };
@@ -83,7 +85,7 @@ function endOfHead(data: Buffer, start: number): number | undefined {
   for (let at = data.indexOf(0x0a, start); at !== -1; at = data.indexOf(0x0a, at + 1)) {
     const next = data[at + 1] === 0x0d ? at + 2 : at + 1;
     if (data[next] === 0x0a) return next + 1;
-    if (at - start > maxHeaderBytes) return undefined;
+    if (at - start > MAX_HEADER_BYTES) return undefined;
   }
   return undefined;
 }
@@ -97,8 +99,8 @@ function unfold(text: string): string[] {
     const last = lines.length - 1;
     if (/^[ \t]/.test(line) && last > 0) lines[last] = `${lines[last]} ${line.trim()}`;
     else lines.push(line);
-    if ((lines.at(-1) as string).length > maxLineLength) throw new SipParseError('a line is too long');
-    if (lines.length > maxLines) throw new SipParseError('too many header fields');
+    if ((lines.at(-1) as string).length > MAX_LINE_LENGTH) throw new SipError('SIP_MALFORMED', 'a line is too long');
+    if (lines.length > MAX_LINES) throw new SipError('SIP_MALFORMED', 'too many header fields');
   }
   return lines;
 }
@@ -112,7 +114,8 @@ function parseStartLine(line: string): SipMessage {
   }
   const request = /^(\S+) (\S+) SIP\/2\.0$/i.exec(line);
   const method = request?.[1] ?? '';
-  if (!request || !tokenPattern.test(method)) throw new SipParseError(`${printable(line)} is no start line`);
+  if (!request || !tokenPattern.test(method))
+    throw new SipError('SIP_MALFORMED', `${printable(line)} is no start line`);
   return { kind: 'request', method, uri: request[2] as string, headers, body };
 }
 
@@ -121,7 +124,7 @@ function contentLengthOf(headers: SipHeaders): number | undefined {
   if (values.length === 0) return undefined;
   const text = values[0] as string;
   if (!/^\d{1,9}$/.test(text) || values.some((value) => value !== text)) {
-    throw new SipParseError(`Content-Length ${printable(values.join(', '))} is no length`);
+    throw new SipError('SIP_MALFORMED', `Content-Length ${printable(values.join(', '))} is no length`);
   }
   return Number(text);
 }

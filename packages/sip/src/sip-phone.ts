@@ -3,9 +3,8 @@ import type { Account } from './calls/dialog.js';
 import type { EndReason } from './calls/end-reason.js';
 import { parsePhoneNumber, parseRegistrar } from './calls/identity.js';
 import type { Registration, RegistrationEvent, RegistrationState } from './calls/registration.js';
-import type { Clock } from './clock.js';
-import { monotonicClock, Timer } from './clock.js';
-import { SipStateError } from './errors.js';
+import { type Clock, systemClock, Timer } from '@bloom/time';
+import { SipError } from './errors.js';
 import type { CodecName } from './media/codecs.js';
 import { type CallAudio, type CallMedia, MediaPort, type OpenMedia } from './media/media-port.js';
 import type { RtpStats } from './media/rtp-session.js';
@@ -61,14 +60,14 @@ export interface PhoneCall {
   /** Resolves when the call is over, however it ended; never rejects. */
   readonly ended: Promise<{ reason: EndReason; status: number | undefined; text: string }>;
   hangUp(): void;
-  /** @throws {SipStateError} unless answered. */
+  /** @throws SipError SIP_STATE unless answered. */
   hold(held: boolean): void;
   stats(): RtpStats;
 }
 
-const keepAliveMs = 25_000;
+const KEEP_ALIVE_MS = 25_000;
 /** Longer than that nobody waits for the answers to the last BYE and REGISTER. */
-const settleTimeoutMs = 3000;
+const SETTLE_TIMEOUT_MS = 3000;
 
 /**
  * A telephone of one provider account: registers, calls one number at a time, and goes away cleanly.
@@ -97,7 +96,7 @@ export class SipPhone {
 
   constructor(options: SipPhoneOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? monotonicClock;
+    this.#clock = options.clock ?? systemClock;
     this.#randomness = options.randomness ?? systemRandomness;
     this.#names = options.names ?? systemNames();
     this.#keepAlive = new Timer(this.#clock);
@@ -125,10 +124,10 @@ export class SipPhone {
 
   /**
    * Opens the sockets and begins to register; how that went is told by `onRegistration`.
-   * @throws {SipParseError} for an address of a registrar that is none; the system's error when the port is taken.
+   * @throws SipError SIP_MALFORMED for an address of a registrar that is none; the system's error when the port is taken.
    */
   async start(credentials: RegistrarCredentials): Promise<void> {
-    if (this.#account || this.#stopping) throw new SipStateError('the phone was started before');
+    if (this.#account || this.#stopping) throw new SipError('SIP_STATE', 'the phone was started before');
     const { domain, port } = parseRegistrar(credentials.address);
     const { username, password } = credentials;
     this.#account = { domain, port, username, password, transport: this.#options.transport };
@@ -176,21 +175,21 @@ export class SipPhone {
 
   /**
    * Calls a number; what becomes of it is told by `onEvent` and `ended`.
-   * @throws {BadPhoneNumber} for other signs than digits; {SipStateError} when not started or while another call is on; what
+   * @throws SipError SIP_BAD_NUMBER for other signs than digits; SipError SIP_STATE when not started or while another call is on; what
    * opening its sound throws.
    */
   async dial(number: string, options: DialOptions): Promise<PhoneCall> {
     const digits = parsePhoneNumber(number);
     const agent = this.#agent;
-    if (!agent || this.#stopping) throw new SipStateError('the phone is not started');
-    if (this.#call || this.#dialling) throw new SipStateError('the phone has a call already');
+    if (!agent || this.#stopping) throw new SipError('SIP_STATE', 'the phone is not started');
+    if (this.#call || this.#dialling) throw new SipError('SIP_STATE', 'the phone has a call already');
     this.#dialling = true;
     this.#hungUpEarly = false;
     try {
       const media = await this.#openMedia(options);
       if (this.#stopping) {
         await media.close();
-        throw new SipStateError('the phone was stopped');
+        throw new SipError('SIP_STATE', 'the phone was stopped');
       }
       const call = this.#begin(agent, digits, media, options);
       if (this.#hungUpEarly) call.hangUp();
@@ -216,7 +215,7 @@ export class SipPhone {
     this.#keepAlive.stop();
     this.hangUp();
     const limit = new Timer(this.#clock);
-    const expired = new Promise<void>((done) => limit.start(settleTimeoutMs, done));
+    const expired = new Promise<void>((done) => limit.start(SETTLE_TIMEOUT_MS, done));
     const answers = [...this.#unsettled];
     if (this.#registration) {
       answers.push(new Promise<void>((done) => (this.#onStopped = done)));
@@ -306,7 +305,7 @@ export class SipPhone {
 
   #scheduleKeepAlive(): void {
     if (this.#closed || this.#stopping) return;
-    this.#keepAlive.start(keepAliveMs, () => {
+    this.#keepAlive.start(KEEP_ALIVE_MS, () => {
       const target = this.#registration?.target;
       if (target) this.#transport?.keepAlive(target);
       this.#scheduleKeepAlive();

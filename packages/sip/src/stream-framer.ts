@@ -1,4 +1,4 @@
-import { SipParseError } from './errors.js';
+import { SipError } from './errors.js';
 import type { SipMessage } from './message.js';
 import { MAX_MESSAGE_BYTES, parseHead } from './message.js';
 
@@ -9,7 +9,7 @@ import { MAX_MESSAGE_BYTES, parseHead } from './message.js';
 export class StreamFramer {
   #pending: Buffer = Buffer.alloc(0);
 
-  /** @throws {SipParseError} */
+  /** @throws SipError SIP_MALFORMED */
   push(chunk: Buffer): SipMessage[] {
     this.#pending = this.#pending.length > 0 ? Buffer.concat([this.#pending, chunk]) : chunk;
     const messages: SipMessage[] = [];
@@ -21,9 +21,10 @@ export class StreamFramer {
       }
       const head = parseHead(this.#pending);
       if (!head) return messages;
-      if (head.contentLength === undefined) throw new SipParseError('a message on a stream needs a Content-Length');
+      if (head.contentLength === undefined)
+        throw new SipError('SIP_MALFORMED', 'a message on a stream needs a Content-Length');
       const end = head.bodyStart + head.contentLength;
-      if (end > MAX_MESSAGE_BYTES) throw new SipParseError(`a message of ${end} bytes is too long`);
+      if (end > MAX_MESSAGE_BYTES) throw new SipError('SIP_MALFORMED', `a message of ${end} bytes is too long`);
       if (this.#pending.length < end) return messages;
       head.message.body = Buffer.from(this.#pending.subarray(head.bodyStart, end));
       messages.push(head.message);

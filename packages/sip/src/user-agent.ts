@@ -2,8 +2,8 @@ import { type Account, tagOf } from './calls/dialog.js';
 import { Call, type CallOptions } from './calls/call.js';
 import { escapeUser } from './calls/identity.js';
 import { Registration, type RegistrationEvent } from './calls/registration.js';
-import { allow, answerTo, unsupported } from './calls/responses.js';
-import type { Clock } from './clock.js';
+import { ALLOW, answerTo, unsupported } from './calls/responses.js';
+import type { Clock } from '@bloom/time';
 import type { SipMessage, SipRequest, SipResponse } from './message.js';
 import type { Randomness } from './randomness.js';
 import type { ServerTransaction } from './transactions/server-transaction.js';
@@ -153,10 +153,10 @@ export class UserAgent {
     if (bad) transaction.respond(bad);
     else if (request.method === 'OPTIONS')
       respond(200, 'OK', [
-        ['Allow', allow],
+        ['Allow', ALLOW],
         ['Accept', 'application/sdp'],
       ]);
     else if (request.method === 'INVITE') respond(480, 'This Phone Only Calls');
-    else respond(405, 'Method Not Allowed', [['Allow', allow]]);
+    else respond(405, 'Method Not Allowed', [['Allow', ALLOW]]);
   }
 }

@@ -1,5 +1,5 @@
 /** The values inside header fields: URIs, name-addresses, Via, CSeq. RFC 3261 section 25. */
-import { printable, SipParseError } from './errors.js';
+import { printable, SipError } from './errors.js';
 
 export interface SipUri {
   scheme: 'sip' | 'sips';
@@ -11,7 +11,7 @@ export interface SipUri {
   params: ReadonlyMap<string, string>;
 }
 
-/** @throws {SipParseError} */
+/** @throws SipError SIP_MALFORMED */
 export function parseUri(text: string): SipUri {
   const match =
     /^(sips?):(?:([^@<>\s]*)@)?(\[[0-9a-fA-F:.]+\]|[^:;?@<>\s[\]]+)(?::(\d{1,5}))?(;[^?<>\s]*)?(\?[^<>\s]*)?$/i.exec(
@@ -19,7 +19,7 @@ export function parseUri(text: string): SipUri {
     );
   const port = match?.[4] === undefined ? undefined : Number(match[4]);
   if (!match || (port !== undefined && (port < 1 || port > 65_535)))
-    throw new SipParseError(`${printable(text)} is no SIP URI`);
+    throw new SipError('SIP_MALFORMED', `${printable(text)} is no SIP URI`);
   const host = match[3] as string;
   return {
     scheme: (match[1] as string).toLowerCase() as 'sip' | 'sips',
@@ -29,12 +29,6 @@ export function parseUri(text: string): SipUri {
     port,
     params: parseParams(match[5] ?? ''),
   };
-}
-
-export function writeUri(uri: SipUri): string {
-  const user = uri.user === undefined ? '' : `${uri.user}@`;
-  const port = uri.port === undefined ? '' : `:${uri.port}`;
-  return `${uri.scheme}:${user}${hostText(uri.host)}${port}${writeParams(uri.params)}`;
 }
 
 export function hostText(host: string): string {
@@ -49,14 +43,14 @@ export interface NameAddress {
   params: ReadonlyMap<string, string>;
 }
 
-/** @throws {SipParseError} */
+/** @throws SipError SIP_MALFORMED */
 export function parseNameAddress(text: string): NameAddress {
   const open = indexOutsideQuotes(text, '<');
   if (open !== -1) {
     const close = text.indexOf('>', open);
     const rest = text.slice(close + 1).trim();
     if (close === -1 || (rest !== '' && !rest.startsWith(';')))
-      throw new SipParseError(`${printable(text)} is no address`);
+      throw new SipError('SIP_MALFORMED', `${printable(text)} is no address`);
     const name = text.slice(0, open).trim();
     const quoted = name.length >= 2 && name.startsWith('"') && name.endsWith('"');
     return {
@@ -68,7 +62,7 @@ export function parseNameAddress(text: string): NameAddress {
   // Without brackets the parameters belong to the header field, not to the URI (section 20.10).
   const semicolon = text.indexOf(';');
   const uri = (semicolon === -1 ? text : text.slice(0, semicolon)).trim();
-  if (uri === '' || /[\s">]/.test(uri)) throw new SipParseError(`${printable(text)} is no address`);
+  if (uri === '' || /[\s">]/.test(uri)) throw new SipError('SIP_MALFORMED', `${printable(text)} is no address`);
   return { displayName: undefined, uri, params: parseParams(semicolon === -1 ? '' : text.slice(semicolon)) };
 }
 
@@ -80,13 +74,13 @@ export interface Via {
   params: ReadonlyMap<string, string>;
 }
 
-/** @throws {SipParseError} */
+/** @throws SipError SIP_MALFORMED */
 export function parseVia(text: string): Via {
   // One blank at most between two tokens, so that no pattern below can go back and forth over a run of them.
   const semicolon = text.indexOf(';');
   const front = (semicolon === -1 ? text : text.slice(0, semicolon)).trim().replaceAll(/\s+/g, ' ');
   const match = /^SIP ?\/ ?2\.0 ?\/ ?([A-Za-z0-9]+) (\[[0-9a-fA-F:.]+\]|[^\s:,[\]]+)(?: ?: ?(\d{1,5}))?$/i.exec(front);
-  if (!match) throw new SipParseError(`${printable(text)} is no Via`);
+  if (!match) throw new SipError('SIP_MALFORMED', `${printable(text)} is no Via`);
   const host = match[2] as string;
   return {
     transport: (match[1] as string).toUpperCase(),
@@ -96,16 +90,16 @@ export function parseVia(text: string): Via {
   };
 }
 
-/** @throws {SipParseError} */
+/** @throws SipError SIP_MALFORMED */
 export function parseCSeq(text: string): { sequence: number; method: string } {
   const match = /^(\d{1,10})\s+(\S+)$/.exec(text);
   const sequence = Number(match?.[1]);
-  if (!match || sequence >= 2 ** 31) throw new SipParseError(`${printable(text)} is no CSeq`);
+  if (!match || sequence >= 2 ** 31) throw new SipError('SIP_MALFORMED', `${printable(text)} is no CSeq`);
   return { sequence, method: match[2] as string };
 }
 
 /** `;name=value;flag` with quoted values; names in lower case. What is no parameter is skipped. */
-export function parseParams(text: string): Map<string, string> {
+function parseParams(text: string): Map<string, string> {
   const params = new Map<string, string>();
   for (const part of splitOutsideQuotes(text, ';')) {
     const equals = part.indexOf('=');

@@ -13,7 +13,7 @@ const level = (text: string): Line['level'] =>
   oneOf('debug', 'info', 'warning', 'error')(text === 'warn' ? 'warning' : text);
 
 /** A line of a log as a document. */
-export function logDocument({ at, node, level: severity, event, fields }: Line): object {
+function logDocument({ at, node, level: severity, event, fields }: Line): object {
   return { t: new Date(at).toISOString(), node, level: severity, event, fields };
 }
 

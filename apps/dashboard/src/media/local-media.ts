@@ -16,7 +16,7 @@ export interface LocalMedia {
 }
 
 /** Why a device cannot be used, in words. */
-export function reasonOf(error: unknown): string {
+function reasonOf(error: unknown): string {
   switch (error instanceof Error ? error.name : '') {
     case 'NotAllowedError':
     case 'SecurityError':
@@ -34,7 +34,7 @@ export function reasonOf(error: unknown): string {
   }
 }
 
-export function fallbackNotice(camera: string | null, microphone: string | null): string | null {
+function fallbackNotice(camera: string | null, microphone: string | null): string | null {
   if (camera !== null && camera === microphone) {
     return `Camera and microphone cannot be used (${camera}), so the others see and hear a generated picture and sound.`;
   }

@@ -1,7 +1,7 @@
 /** A provider on the loopback for the tests of this folder: answers as it is told, without asking for passwords. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { SipHeaders, type SipRequest, type SipResponse, SipTransport } from '@bloom/sip';
+import { SipHeaders, type SipRequest, type SipResponse, SipTransport } from '@bloom/sip/testing';
 
 const here = '127.0.0.1';
 

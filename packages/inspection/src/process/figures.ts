@@ -185,6 +185,6 @@ class GcObserver {
   }
 }
 
-export function round(value: number): number {
+function round(value: number): number {
   return Math.round(value * 1_000) / 1_000;
 }

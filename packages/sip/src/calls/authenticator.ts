@@ -4,7 +4,7 @@ import type { SipRequest, SipResponse } from '../message.js';
 import type { Randomness } from '../randomness.js';
 
 /** A server that challenges more often for one request will never be content. */
-const maxChallenges = 4;
+const MAX_CHALLENGES = 4;
 
 interface Known {
   header: 'Authorization' | 'Proxy-Authorization';
@@ -60,7 +60,7 @@ export class AuthAttempt {
   /** Takes a 401 or 407. True: worth another try with credentials. */
   challenged(response: SipResponse): boolean {
     this.#challenges += 1;
-    if (this.#challenges > maxChallenges) return false;
+    if (this.#challenges > MAX_CHALLENGES) return false;
     let answerable = false;
     for (const [field, header] of [
       ['WWW-Authenticate', 'Authorization'],

@@ -1,6 +1,5 @@
-import type { Clock } from '../clock.js';
-import { Timer } from '../clock.js';
-import { SdpError, SipParseError, SipStateError } from '../errors.js';
+import { type Clock, Timer } from '@bloom/time';
+import { isSipError, SipError } from '../errors.js';
 import { SipHeaders } from '../headers.js';
 import type { CodecName } from '../media/codecs.js';
 import { AudioNegotiator, type NegotiatedAudio } from '../media/negotiation.js';
@@ -21,7 +20,7 @@ import type { ExchangeOutcome, ExchangePort } from './exchange.js';
 import { Exchange } from './exchange.js';
 import { addressOfRecord, numberUri } from './identity.js';
 import { Reinvite } from './reinvite.js';
-import { allow } from './responses.js';
+import { ALLOW } from './responses.js';
 
 export type CallEvent =
   /** The other side is being told: 180, or another provisional answer that says somebody is there. */
@@ -140,9 +139,9 @@ export class Call {
     this.#hangUp(reason ?? (this.#state === 'answered' ? 'hung_up' : 'cancelled'));
   }
 
-  /** Stops or takes up the sound to us; `answered` calls only. @throws {SipStateError} */
+  /** Stops or takes up the sound to us; `answered` calls only. @throws SipError SIP_STATE */
   hold(held: boolean): void {
-    if (this.#state !== 'answered') throw new SipStateError(`a call that is ${this.#state} cannot be held`);
+    if (this.#state !== 'answered') throw new SipError('SIP_STATE', `a call that is ${this.#state} cannot be held`);
     this.#reinvite.start(held ? 'sendonly' : 'sendrecv');
   }
 
@@ -198,7 +197,7 @@ export class Call {
     headers.set('Call-ID', this.callId);
     headers.set('CSeq', `${this.#sequence} INVITE`);
     headers.set('Contact', `<${contact()}>`);
-    headers.set('Allow', allow);
+    headers.set('Allow', ALLOW);
     headers.set('Accept', 'application/sdp');
     headers.set('User-Agent', 'Bloom');
     headers.set('Content-Type', 'application/sdp');
@@ -219,7 +218,7 @@ export class Call {
         this.#emit({ type: 'media', audio: this.#negotiator.takeAnswer(response.body), early: true });
       } catch (error) {
         // Early media is a gift; the answer itself decides.
-        if (!(error instanceof SdpError)) throw error;
+        if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
       }
     }
     if (this.#state !== 'dialling') return;
@@ -254,7 +253,7 @@ export class Call {
       dialog = early ?? new Dialog(request, response);
       dialog.confirm(response);
     } catch (error) {
-      if (!(error instanceof SipParseError)) throw error;
+      if (!isSipError(error, 'SIP_MALFORMED')) throw error;
       this.#end('failed', response.status, error.message);
       return;
     }
@@ -266,7 +265,7 @@ export class Call {
       // Some repeat in the 2xx only what they had said in 183, some leave it out.
       if (response.body.length > 0 || !audio) audio = this.#negotiator.takeAnswer(response.body);
     } catch (error) {
-      if (!(error instanceof SdpError)) throw error;
+      if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
       this.#hangUp('not_acceptable', response.status, error.message);
       return;
     }
@@ -282,7 +281,7 @@ export class Call {
       this.#acknowledge(dialog, request, response);
       this.#bye(dialog);
     } catch (error) {
-      if (!(error instanceof SipParseError)) throw error;
+      if (!isSipError(error, 'SIP_MALFORMED')) throw error;
     }
   }
 
@@ -370,7 +369,7 @@ export class Call {
       build: () => {
         const request = dialog.request(method);
         request.headers.set('Contact', `<${this.#options.contact()}>`);
-        request.headers.set('Allow', allow);
+        request.headers.set('Allow', ALLOW);
         request.headers.set('Content-Type', 'application/sdp');
         request.body = options.body;
         return request;

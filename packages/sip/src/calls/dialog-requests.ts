@@ -1,9 +1,9 @@
-import { SdpError } from '../errors.js';
+import { isSipError } from '../errors.js';
 import type { AudioNegotiator, NegotiatedAudio } from '../media/negotiation.js';
 import type { SipRequest } from '../message.js';
 import type { InviteServer, ServerTransaction } from '../transactions/server-transaction.js';
 import { parseCSeq } from '../values.js';
-import { allow, answerTo, unsupported } from './responses.js';
+import { ALLOW, answerTo, unsupported } from './responses.js';
 
 export interface DialogRequestsOptions {
   contact: () => string;
@@ -60,7 +60,7 @@ export class DialogRequests {
       case 'OPTIONS':
         respond(200, 'OK', {
           headers: [
-            ['Allow', allow],
+            ['Allow', ALLOW],
             ['Accept', 'application/sdp'],
           ],
         });
@@ -70,7 +70,7 @@ export class DialogRequests {
         respond(200, 'OK');
         break;
       default:
-        respond(405, 'Method Not Allowed', { headers: [['Allow', allow]] });
+        respond(405, 'Method Not Allowed', { headers: [['Allow', ALLOW]] });
     }
   }
 
@@ -84,7 +84,7 @@ export class DialogRequests {
     try {
       this.#options.onChange(this.#options.negotiator.takeAnswer(ack.body));
     } catch (error) {
-      if (!(error instanceof SdpError)) throw error;
+      if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
       this.#options.onBroken();
     }
   }
@@ -104,7 +104,7 @@ export class DialogRequests {
     const { sequence } = parseCSeq(request.headers.get('CSeq') as string);
     this.#invite = { transaction, sequence, offered: request.body.length === 0 };
     transaction.respond(
-      answerTo(request, 200, 'OK', { contact: this.#options.contact(), body, headers: [['Allow', allow]] }),
+      answerTo(request, 200, 'OK', { contact: this.#options.contact(), body, headers: [['Allow', ALLOW]] }),
     );
     this.#announce(request);
   }
@@ -140,7 +140,7 @@ export class DialogRequests {
     try {
       return this.#options.negotiator.answer(request.body);
     } catch (error) {
-      if (!(error instanceof SdpError)) throw error;
+      if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
       transaction.respond(answerTo(request, 488, 'Not Acceptable Here'));
       return undefined;
     }

@@ -26,7 +26,7 @@ export class Dialog {
   #localSequence: number;
   #remoteSequence: number | undefined;
 
-  /** From a response with a To tag (section 12.1.2). @throws {SipParseError} */
+  /** From a response with a To tag (section 12.1.2). @throws SipError SIP_MALFORMED */
   constructor(invite: SipRequest, response: SipResponse) {
     this.callId = invite.headers.get('Call-ID') as string;
     this.#from = invite.headers.get('From') as string;
@@ -43,13 +43,13 @@ export class Dialog {
     return dialogId(this.callId, this.localTag, this.remoteTag);
   }
 
-  /** Where the next request of this dialog goes first: the first route, or the other side itself. @throws {SipParseError} */
+  /** Where the next request of this dialog goes first: the first route, or the other side itself. @throws SipError SIP_MALFORMED */
   get nextHop(): SipUri {
     const first = this.#routes[0];
     return parseUri(first === undefined ? this.#remoteTarget : parseNameAddress(first).uri);
   }
 
-  /** The 2xx fixes the route set, which a proxy may have changed since (13.2.2.4). @throws {SipParseError} */
+  /** The 2xx fixes the route set, which a proxy may have changed since (13.2.2.4). @throws SipError SIP_MALFORMED */
   confirm(response: SipResponse): void {
     this.confirmed = true;
     this.#routes = response.headers.all('Record-Route').toReversed();
@@ -102,11 +102,11 @@ export class Dialog {
   }
 }
 
-export function dialogId(callId: string, localTag: string, remoteTag: string): string {
+function dialogId(callId: string, localTag: string, remoteTag: string): string {
   return `${callId} ${localTag} ${remoteTag}`;
 }
 
-/** The dialog that a request of the other side belongs to. @throws {SipParseError} */
+/** The dialog that a request of the other side belongs to. @throws SipError SIP_MALFORMED */
 export function dialogIdOfRequest(request: SipRequest): string {
   const local = tagOf(request.headers.get('To'));
   return dialogId(request.headers.get('Call-ID') ?? '', local, tagOf(request.headers.get('From')));

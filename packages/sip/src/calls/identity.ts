@@ -1,6 +1,6 @@
 /** Addresses made of an account, and telephone numbers as people write them. */
 import { isIP } from 'node:net';
-import { BadPhoneNumber, printable, SipParseError } from '../errors.js';
+import { printable, SipError } from '../errors.js';
 import { hostText } from '../values.js';
 import type { Account } from './dialog.js';
 
@@ -33,20 +33,20 @@ function hostPart(account: Account): string {
   return `${hostText(account.domain)}${port}${transport}`;
 }
 
-/** `+49 (30) 12-34.5` -> `+493012345`: dashes, dots, brackets and white space are decoration. @throws {BadPhoneNumber} */
+/** `+49 (30) 12-34.5` -> `+493012345`: dashes, dots, brackets and white space are decoration. @throws SipError SIP_BAD_NUMBER */
 export function parsePhoneNumber(text: string): string {
   const number = text.replaceAll(/[-.()[\]{}\s]/g, '');
-  if (!/^\+?\d{1,64}$/.test(number)) throw new BadPhoneNumber(text);
+  if (!/^\+?\d{1,64}$/.test(number)) throw new SipError('SIP_BAD_NUMBER', `${printable(text)} is no telephone number`);
   return number;
 }
 
-/** `host`, `host:port`, `1.2.3.4:5070` -> domain and port. @throws {SipParseError} */
+/** `host`, `host:port`, `1.2.3.4:5070` -> domain and port. @throws SipError SIP_MALFORMED */
 export function parseRegistrar(text: string): { domain: string; port: number | undefined } {
   const match = /^(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?$/.exec(text);
   const port = match?.[2] === undefined ? undefined : Number(match[2]);
   const host = match?.[1] ?? '';
   const domain = host.startsWith('[') ? host.slice(1, -1) : host;
   if (!match || (host.startsWith('[') && isIP(domain) !== 6) || (port !== undefined && (port < 1 || port > 65_535)))
-    throw new SipParseError(`${printable(text)} is no address of a registrar`);
+    throw new SipError('SIP_MALFORMED', `${printable(text)} is no address of a registrar`);
   return { domain, port };
 }

@@ -1,5 +1,4 @@
-import type { Clock } from '../clock.js';
-import { Timer } from '../clock.js';
+import { type Clock, Timer } from '@bloom/time';
 import { SipHeaders } from '../headers.js';
 import type { SipRequest, SipResponse } from '../message.js';
 import type { Randomness } from '../randomness.js';
@@ -35,12 +34,12 @@ export interface RegistrationOptions extends ExchangePort {
   onAnswer?: (response: SipResponse) => void;
 }
 
-const firstRetryMs = 2000;
-const longestRetryMs = 60_000;
+const FIRST_RETRY_MS = 2000;
+const LONGEST_RETRY_MS = 60_000;
 /** A registrar that wants to hear from us more often than that is not believed. */
-const shortestRefreshMs = 5000;
+const SHORTEST_REFRESH_MS = 5000;
 /** 423 answers in a row before we give up on this round. */
-const maxTooBrief = 2;
+const MAX_TOO_BRIEF = 2;
 
 /** Keeps one user registered, RFC 3261 section 10: refresh, credentials, retries, and the removal at the end. */
 export class Registration {
@@ -165,7 +164,7 @@ export class Registration {
     this.#bound = true;
     this.#failures = 0;
     this.#tooBrief = 0;
-    this.#timer.start(Math.max((seconds * 1000) / 2, shortestRefreshMs), () => this.#register());
+    this.#timer.start(Math.max((seconds * 1000) / 2, SHORTEST_REFRESH_MS), () => this.#register());
     this.#options.onEvent({ type: 'registered', expiresSeconds: seconds });
   }
 
@@ -173,7 +172,7 @@ export class Registration {
   #lengthen(response: SipResponse, text: string): void {
     const wanted = deltaSeconds(response.headers.get('Min-Expires'));
     this.#tooBrief += 1;
-    if (wanted === undefined || wanted <= this.#expires || this.#tooBrief > maxTooBrief) {
+    if (wanted === undefined || wanted <= this.#expires || this.#tooBrief > MAX_TOO_BRIEF) {
       this.#fail({ final: false, reason: 'server', status: 423, text });
       return;
     }
@@ -193,7 +192,7 @@ export class Registration {
     if (failure.final) this.#bound = false;
     else {
       // Doubled each time, and spread so that not all come back at once after the registrar does (RFC 5626 section 4.5).
-      const limit = Math.min(firstRetryMs * 2 ** Math.min(this.#failures, 10), longestRetryMs);
+      const limit = Math.min(FIRST_RETRY_MS * 2 ** Math.min(this.#failures, 10), LONGEST_RETRY_MS);
       const spread = limit / 2 + this.#options.randomness.below(Math.floor(limit / 2) + 1);
       this.#failures += 1;
       this.#timer.start(Math.max(spread, afterMs ?? 0), () => this.#register());

@@ -1,6 +1,5 @@
-import type { Clock } from '../clock.js';
-import { Timer } from '../clock.js';
-import { SdpError } from '../errors.js';
+import { type Clock, Timer } from '@bloom/time';
+import { isSipError } from '../errors.js';
 import type { AudioNegotiator, NegotiatedAudio } from '../media/negotiation.js';
 import type { Direction } from '../media/sdp.js';
 import type { SipRequest, SipResponse } from '../message.js';
@@ -82,7 +81,7 @@ export class Reinvite {
       try {
         this.#options.onChange(this.#options.negotiator.takeAnswer(response.body));
       } catch (error) {
-        if (!(error instanceof SdpError)) throw error;
+        if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
         this.#options.onGone('not_acceptable');
         return;
       }

@@ -2,7 +2,7 @@ import type { SipRequest, SipResponse } from '../message.js';
 import { responseTo } from '../transactions/transaction-layer.js';
 
 /** What we answer to; registering and calling is all we do by ourselves. */
-export const allow = 'INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, INFO';
+export const ALLOW = 'INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, INFO';
 
 export interface AnswerExtras {
   toTag?: string;

@@ -1,7 +1,7 @@
 import { FRAME_MS } from './codecs.js';
 
 /** Longer stalls are not made up for: a burst of old sound helps nobody. */
-const maxBehind = 10;
+const MAX_BEHIND = 10;
 
 /** Says how many frames are due, from a monotonic clock and not from counting timers, which drift. */
 export class FramePacer {
@@ -13,7 +13,7 @@ export class FramePacer {
     if (now < this.#next) return 0;
     const count = Math.floor((now - this.#next) / FRAME_MS) + 1;
     this.#next += count * FRAME_MS;
-    return Math.min(count, maxBehind);
+    return Math.min(count, MAX_BEHIND);
   }
 
   /** Milliseconds until the next frame is due. */

@@ -1,11 +1,11 @@
 /** G.711: 16-bit samples to one byte and back, both laws, by table. */
 
-const bias = 0x84;
-const clip = 32_635;
+const BIAS = 0x84;
+const CLIP = 32_635;
 
 function muLawOf(sample: number): number {
   const sign = sample < 0 ? 0x80 : 0;
-  const magnitude = Math.min(Math.abs(sample), clip) + bias;
+  const magnitude = Math.min(Math.abs(sample), CLIP) + BIAS;
   const exponent = Math.max(0, 31 - Math.clz32(magnitude) - 7);
   const mantissa = (magnitude >> (exponent + 3)) & 0x0f;
   return ~(sign | (exponent << 4) | mantissa) & 0xff;
@@ -13,7 +13,7 @@ function muLawOf(sample: number): number {
 
 function sampleOfMuLaw(byte: number): number {
   const value = ~byte & 0xff;
-  const magnitude = ((((value & 0x0f) << 3) + bias) << ((value >> 4) & 7)) - bias;
+  const magnitude = ((((value & 0x0f) << 3) + BIAS) << ((value >> 4) & 7)) - BIAS;
   return value & 0x80 ? -magnitude : magnitude;
 }
 

@@ -21,10 +21,10 @@ export interface JitterStats {
  * Further ahead nothing is on its way any more: somebody started over. Further behind as well, when a second packet follows
  * the first: one alone is only very late (RFC 3550, appendix A.1).
  */
-const maxAhead = 1000;
-const maxBehind = 100;
+const MAX_AHEAD = 1000;
+const MAX_BEHIND = 100;
 /** Pops between two looks at the drift: one second. */
-const driftWindow = 50;
+const DRIFT_WINDOW = 50;
 
 export class JitterBuffer<T> {
   readonly #options: JitterBufferOptions;
@@ -52,10 +52,10 @@ export class JitterBuffer<T> {
   push(sequence: number, frame: T): void {
     if (this.#next === undefined) this.#next = sequence;
     const ahead = distance(this.#next, sequence);
-    if (ahead > maxAhead) {
+    if (ahead > MAX_AHEAD) {
       this.reset();
       this.#next = sequence;
-    } else if (ahead < -maxBehind) {
+    } else if (ahead < -MAX_BEHIND) {
       const stray = this.#stray;
       if (stray === undefined || distance(stray.sequence, sequence) !== 1) {
         this.#stray = { sequence, frame };
@@ -123,7 +123,7 @@ export class JitterBuffer<T> {
   #drift(): void {
     this.#lowest = Math.min(this.#lowest, this.#frames.size);
     this.#pops += 1;
-    if (this.#pops < driftWindow) return;
+    if (this.#pops < DRIFT_WINDOW) return;
     if (!this.#filling && this.#lowest > this.#options.targetFrames) this.#dropOldest();
     this.#pops = 0;
     this.#lowest = Number.POSITIVE_INFINITY;

@@ -1,8 +1,7 @@
 import type { Socket } from 'node:dgram';
 import { createSocket } from 'node:dgram';
 import { isIP } from 'node:net';
-import type { Clock } from '../clock.js';
-import { Timer } from '../clock.js';
+import { type Clock, Timer } from '@bloom/time';
 import type { Randomness } from '../randomness.js';
 import type { CodecName } from './codecs.js';
 import { FramePacer } from './frame-pacer.js';

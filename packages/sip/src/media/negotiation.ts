@@ -1,6 +1,6 @@
 /** Offer and answer for one audio stream, RFC 3264. */
 import { isIP } from 'node:net';
-import { SdpError } from '../errors.js';
+import { SipError } from '../errors.js';
 import type { Codec, CodecName } from './codecs.js';
 import { codecs, TELEPHONE_EVENT_TYPE } from './codecs.js';
 import type { Direction, Sdp, SdpFormat, SdpMedia } from './sdp.js';
@@ -61,7 +61,7 @@ export class AudioNegotiator {
     return this.#write([this.#audio(formats, direction)]);
   }
 
-  /** Reads the answer to our offer. @throws {SdpError} */
+  /** Reads the answer to our offer. @throws SipError SDP_UNUSABLE */
   takeAnswer(data: Buffer): NegotiatedAudio {
     const { media } = audioOf(parseSdp(data));
     const receiveTypes = new Map(this.#options.codecs.map((name) => [codecs[name].payloadType, name]));
@@ -69,7 +69,7 @@ export class AudioNegotiator {
     return this.#agreed;
   }
 
-  /** Answers an offer; `agreed` holds afterwards. @throws {SdpError} when nothing in it is ours. */
+  /** Answers an offer; `agreed` holds afterwards. @throws SipError SDP_UNUSABLE when nothing in it is ours. */
   answer(data: Buffer): Buffer {
     const sdp = parseSdp(data);
     const { media, index } = audioOf(sdp);
@@ -99,8 +99,9 @@ export class AudioNegotiator {
       receiveTypes.set(format.payloadType, codec.name);
       chosen ??= { codec, sendType: format.payloadType };
     }
-    if (!chosen) throw new SdpError('the other side has no codec of ours');
-    if (!held && isIP(media.address ?? '') === 0) throw new SdpError('the other side gives no address for its audio');
+    if (!chosen) throw new SipError('SDP_UNUSABLE', 'the other side has no codec of ours');
+    if (!held && isIP(media.address ?? '') === 0)
+      throw new SipError('SDP_UNUSABLE', 'the other side gives no address for its audio');
     const events = media.formats.find((format) => format.encoding.toLowerCase() === 'telephone-event');
     const receive = [own.ownEventType, events?.payloadType].filter((type) => type !== undefined);
     return {
@@ -143,7 +144,7 @@ function audioOf(sdp: Sdp): { media: SdpMedia; index: number } {
     (section) => section.kind === 'audio' && section.port > 0 && /^RTP\/AVPF?$/.test(section.protocol),
   );
   const media = sdp.media[index];
-  if (!media) throw new SdpError('the session description has no audio over RTP');
+  if (!media) throw new SipError('SDP_UNUSABLE', 'the session description has no audio over RTP');
   return { media, index };
 }
 

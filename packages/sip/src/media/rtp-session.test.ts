@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { countedRandomness } from '../testing/manual-clock.js';
+import { countedRandomness } from '../testing/randomness.js';
 import { codecs, silenceOf } from './codecs.js';
 import { FramePacer } from './frame-pacer.js';
 import { distance, JitterBuffer } from './jitter-buffer.js';

@@ -23,9 +23,9 @@ export interface RtpStats extends Readonly<JitterStats> {
 }
 
 /** Another source is taken when the one we heard first says nothing for so long. */
-const relatchMs = 2000;
+const RELATCH_MS = 2000;
 /** No frame of ours is longer; the biggest of Opus is 1275 bytes. */
-const maxPayload = 1500;
+const MAX_PAYLOAD = 1500;
 
 /**
  * One RTP stream each way, without sockets and clocks: packets in, one frame per 20 ms out, and the other way round.
@@ -102,7 +102,7 @@ export class RtpSession {
     const packet = parseRtp(data);
     const isEvent = agreed?.eventTypes.receive.has(packet?.payloadType as number) === true;
     const codec = packet && agreed?.receiveTypes.get(packet.payloadType);
-    if (!agreed || !packet || packet.payload.length > maxPayload || (!isEvent && codec === undefined)) {
+    if (!agreed || !packet || packet.payload.length > MAX_PAYLOAD || (!isEvent && codec === undefined)) {
       this.#refused += 1;
       return;
     }
@@ -199,7 +199,7 @@ export class RtpSession {
     // Where the description says it is may speak at once: after a transfer the last packets of the old place still come.
     const { remote } = this.#agreed as NegotiatedAudio;
     const announced = remote?.address === source.address && remote.port === source.port;
-    if (latched && !announced && this.#heardAt !== undefined && now - this.#heardAt < relatchMs) return false;
+    if (latched && !announced && this.#heardAt !== undefined && now - this.#heardAt < RELATCH_MS) return false;
     this.#latched = { ...source };
     return true;
   }

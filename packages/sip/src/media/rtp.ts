@@ -46,9 +46,9 @@ export function writeRtp(packet: RtpPacket): Buffer {
   return data;
 }
 
-const digits = '0123456789*#ABCD';
+const DIGITS = '0123456789*#ABCD';
 
 /** The key of a telephone-event payload; undefined for other events and for what is none. */
 export function digitOf(payload: Buffer): string | undefined {
-  return payload.length >= 4 ? digits[payload[0] as number] : undefined;
+  return payload.length >= 4 ? DIGITS[payload[0] as number] : undefined;
 }

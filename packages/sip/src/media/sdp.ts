@@ -1,6 +1,6 @@
 /** Session descriptions, RFC 8866, as far as one audio stream needs them. */
 import { isIP } from 'node:net';
-import { printable, SdpError } from '../errors.js';
+import { printable, SipError } from '../errors.js';
 
 export type Direction = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
 
@@ -32,10 +32,10 @@ export interface Sdp {
   media: readonly SdpMedia[];
 }
 
-const maxBytes = 16_384;
-const maxLines = 400;
-const maxMedia = 16;
-const maxFormats = 64;
+const MAX_BYTES = 16_384;
+const MAX_LINES = 400;
+const MAX_MEDIA = 16;
+const MAX_FORMATS = 64;
 
 const staticFormats: Readonly<Record<number, readonly [string, number]>> = {
   0: ['PCMU', 8000],
@@ -50,12 +50,14 @@ interface Draft extends SdpMedia {
   ended: boolean;
 }
 
-/** @throws {SdpError} and nothing else. */
+/** @throws SipError SDP_UNUSABLE and nothing else. */
 export function parseSdp(data: Buffer): Sdp {
-  if (data.length > maxBytes) throw new SdpError(`a session description of ${data.length} bytes is too long`);
-  const lines = data.toString('utf8').split(/\r?\n/, maxLines + 1);
-  if (lines.length > maxLines) throw new SdpError('the session description has too many lines');
-  if (lines[0]?.trim() !== 'v=0') throw new SdpError(`${printable(lines[0] ?? '')} begins no session description`);
+  if (data.length > MAX_BYTES)
+    throw new SipError('SDP_UNUSABLE', `a session description of ${data.length} bytes is too long`);
+  const lines = data.toString('utf8').split(/\r?\n/, MAX_LINES + 1);
+  if (lines.length > MAX_LINES) throw new SipError('SDP_UNUSABLE', 'the session description has too many lines');
+  if (lines[0]?.trim() !== 'v=0')
+    throw new SipError('SDP_UNUSABLE', `${printable(lines[0] ?? '')} begins no session description`);
 
   const media: Draft[] = [];
   let version = '';
@@ -63,7 +65,7 @@ export function parseSdp(data: Buffer): Sdp {
   let direction: Direction = 'sendrecv';
   for (const line of lines.slice(1)) {
     if (line === '') continue;
-    if (line[1] !== '=') throw new SdpError(`${printable(line)} is no line of a session description`);
+    if (line[1] !== '=') throw new SipError('SDP_UNUSABLE', `${printable(line)} is no line of a session description`);
     const value = line.slice(2).trim();
     const current = media.at(-1);
     switch (line[0]) {
@@ -71,7 +73,7 @@ export function parseSdp(data: Buffer): Sdp {
         version = value.split(' ')[2] ?? '';
         break;
       case 'm':
-        if (media.length >= maxMedia) throw new SdpError('too many media sections');
+        if (media.length >= MAX_MEDIA) throw new SipError('SDP_UNUSABLE', 'too many media sections');
         media.push(parseMedia(value, { address, direction }));
         break;
       case 'c':
@@ -94,11 +96,11 @@ export function parseSdp(data: Buffer): Sdp {
 function parseMedia(value: string, session: { address: string | undefined; direction: Direction }): Draft {
   const match = /^(\S{1,32}) (\d{1,5})(?:\/\d{1,5})? (\S{1,64})((?: \S{1,32}){1,64})$/.exec(value);
   const port = Number(match?.[2]);
-  if (!match || port > 65_535) throw new SdpError(`${printable(value)} is no media line`);
+  if (!match || port > 65_535) throw new SipError('SDP_UNUSABLE', `${printable(value)} is no media line`);
   const formats: SdpFormat[] = [];
   for (const text of (match[4] as string).trim().split(' ')) {
     const payloadType = Number(text);
-    if (!/^\d{1,3}$/.test(text) || payloadType > 127 || formats.length >= maxFormats) continue;
+    if (!/^\d{1,3}$/.test(text) || payloadType > 127 || formats.length >= MAX_FORMATS) continue;
     const [encoding, clockRate] = staticFormats[payloadType] ?? ['', 0];
     formats.push({ payloadType, encoding, clockRate, channels: 1, fmtp: undefined });
   }
@@ -117,7 +119,7 @@ function parseConnection(value: string): string {
   const [network, family, where] = value.split(' ');
   const address = where?.split('/')[0] ?? '';
   if (network !== 'IN' || (family !== 'IP4' && family !== 'IP6') || address === '' || address.length > 253)
-    throw new SdpError(`${printable(value)} is no connection address`);
+    throw new SipError('SDP_UNUSABLE', `${printable(value)} is no connection address`);
   return address;
 }
 

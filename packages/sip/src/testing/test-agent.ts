@@ -4,7 +4,8 @@ import { parseMessage, writeMessage } from '../message.js';
 import { responseTo } from '../transactions/transaction-layer.js';
 import type { Target } from '../transport/target.js';
 import { UserAgent } from '../user-agent.js';
-import { countedRandomness, ManualClock } from './manual-clock.js';
+import { ManualClock } from '@bloom/time/testing';
+import { countedRandomness } from './randomness.js';
 
 export const account: Account = {
   username: 'room',

@@ -1,30 +1,90 @@
-/** What both kinds of client transaction share; RFC 3261 section 17.1. */
-import type { Clock } from '../clock.js';
+/** What both kinds of client transaction share, RFC 3261 section 17.1. */
+import { type Clock, Timer } from '@bloom/time';
 import type { SipRequest, SipResponse } from '../message.js';
+import { LIFETIME, T1 } from './timers.js';
 
-/** `timeout`: nobody answered (timers B, F); `transport`: the message could not be sent. */
+/** `timeout`: no response came (timers B, F). `transport`: the message could not be sent. */
 export type TransactionFailure = 'timeout' | 'transport';
 
 export interface ClientTransactionOptions {
   request: SipRequest;
-  /** TCP repeats by itself. */
+  /** TCP retransmits by itself. */
   reliable: boolean;
   clock: Clock;
   send: (request: SipRequest) => void;
-  /** Every response that is no repetition; for INVITE, each 2xx that arrives, repeated or not (RFC 6026). */
+  /** Called for every response that is not a retransmission; for INVITE also for each 2xx, retransmitted or not (RFC 6026). */
   onResponse: (response: SipResponse) => void;
-  /** There will be no response. */
+  /** Called when there will be no response. */
   onFailure: (failure: TransactionFailure) => void;
-  /** The transaction is over and wants no more messages. */
+  /** Called when the transaction has ended and takes no more messages. */
   onEnd: () => void;
 }
 
-export interface ClientTransaction {
+/** Sends a request, retransmits it over UDP, and gives up after 64*T1. Subclasses decide what a response changes. */
+export abstract class ClientTransaction {
   readonly request: SipRequest;
-  start(): void;
-  receive(response: SipResponse): void;
-  /** The transport could not deliver. */
-  transportFailed(): void;
-  /** Ends without a word to anybody. */
-  abandon(): void;
+  protected readonly options: ClientTransactionOptions;
+  readonly #retransmission: Timer;
+  readonly #lifetime: Timer;
+  #intervalMs = T1;
+  #ended = false;
+
+  constructor(options: ClientTransactionOptions) {
+    this.request = options.request;
+    this.options = options;
+    this.#retransmission = new Timer(options.clock);
+    this.#lifetime = new Timer(options.clock);
+  }
+
+  abstract receive(response: SipResponse): void;
+
+  /** True until the final response. */
+  protected abstract readonly waiting: boolean;
+
+  /** Returns the interval that follows `intervalMs` (timers A, E). */
+  protected abstract nextInterval(intervalMs: number): number;
+
+  start(): void {
+    this.#lifetime.start(LIFETIME, () => this.#fail('timeout'));
+    if (!this.options.reliable) this.#retransmission.start(this.#intervalMs, () => this.#retransmit());
+    this.options.send(this.request);
+  }
+
+  /** Reports that the transport could not deliver. */
+  transportFailed(): void {
+    if (!this.#ended && this.waiting) this.#fail('transport');
+  }
+
+  /** Ends the transaction without notifying anybody but its owner. */
+  abandon(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.stopTimers();
+    this.options.onEnd();
+  }
+
+  protected get ended(): boolean {
+    return this.#ended;
+  }
+
+  protected stopTimers(): void {
+    this.#retransmission.stop();
+    this.#lifetime.stop();
+  }
+
+  /** Keeps absorbing retransmitted responses for `ms`, then ends. */
+  protected endAfter(ms: number): void {
+    this.#lifetime.start(ms, () => this.abandon());
+  }
+
+  #retransmit(): void {
+    this.#intervalMs = this.nextInterval(this.#intervalMs);
+    this.#retransmission.start(this.#intervalMs, () => this.#retransmit());
+    this.options.send(this.request);
+  }
+
+  #fail(failure: TransactionFailure): void {
+    this.abandon();
+    this.options.onFailure(failure);
+  }
 }

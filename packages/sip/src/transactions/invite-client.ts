@@ -1,90 +1,55 @@
-import { Timer } from '../clock.js';
 import { SipHeaders } from '../headers.js';
 import type { SipRequest, SipResponse } from '../message.js';
 import { parseCSeq } from '../values.js';
-import type { ClientTransaction, ClientTransactionOptions, TransactionFailure } from './client-transaction.js';
-import { LIFETIME, T1 } from './timers.js';
+import { ClientTransaction } from './client-transaction.js';
+import { LIFETIME } from './timers.js';
 
 /**
- * Client transaction of INVITE, RFC 3261 section 17.1.1, with the accepted state of RFC 6026: repeated 2xx and those of
- * other branches of a fork keep coming to `onResponse`, whose owner acknowledges them. Others are acknowledged here.
+ * Client transaction of INVITE, RFC 3261 section 17.1.1, with the accepted state of RFC 6026: retransmitted 2xx and those of
+ * other branches of a fork keep coming to `onResponse`, whose owner acknowledges them. Failures are acknowledged here.
  */
-export class InviteClient implements ClientTransaction {
-  readonly request: SipRequest;
-  readonly #options: ClientTransactionOptions;
-  readonly #repeat: Timer;
-  readonly #lifetime: Timer;
-  #state: 'calling' | 'proceeding' | 'completed' | 'accepted' | 'terminated' = 'calling';
-  #interval = T1;
+export class InviteClient extends ClientTransaction {
+  #state: 'calling' | 'proceeding' | 'completed' | 'accepted' = 'calling';
   #ack: SipRequest | undefined;
 
-  constructor(options: ClientTransactionOptions) {
-    this.request = options.request;
-    this.#options = options;
-    this.#repeat = new Timer(options.clock);
-    this.#lifetime = new Timer(options.clock);
-  }
-
-  /** Somebody answered, but not finally: the moment from which CANCEL may be sent (section 9.1). */
+  /** True after a provisional response: from then on CANCEL may be sent (section 9.1). */
   get proceeding(): boolean {
-    return this.#state === 'proceeding';
-  }
-
-  start(): void {
-    this.#lifetime.start(LIFETIME, () => this.#fail('timeout'));
-    if (!this.#options.reliable) this.#repeat.start(this.#interval, () => this.#again());
-    this.#options.send(this.request);
+    return !this.ended && this.#state === 'proceeding';
   }
 
   receive(response: SipResponse): void {
-    if (this.#state === 'terminated') return;
+    if (this.ended) return;
     if (this.#state === 'completed') {
-      if (response.status >= 300 && this.#ack) this.#options.send(this.#ack);
+      if (response.status >= 300 && this.#ack !== undefined) this.options.send(this.#ack);
       return;
     }
     if (this.#state === 'accepted') {
-      if (response.status >= 200 && response.status < 300) this.#options.onResponse(response);
+      if (response.status >= 200 && response.status < 300) this.options.onResponse(response);
       return;
     }
-    this.#repeat.stop();
-    this.#lifetime.stop();
+    this.stopTimers();
     if (response.status < 200) {
       this.#state = 'proceeding';
     } else if (response.status < 300) {
       this.#state = 'accepted';
-      this.#lifetime.start(LIFETIME, () => this.abandon());
+      this.endAfter(LIFETIME);
     } else {
       this.#state = 'completed';
       this.#ack = acknowledgeFailure(this.request, response);
-      this.#options.send(this.#ack);
-      if (this.#options.reliable) this.abandon();
-      else this.#lifetime.start(LIFETIME, () => this.abandon());
+      this.options.send(this.#ack);
+      if (this.options.reliable) this.abandon();
+      else this.endAfter(LIFETIME);
     }
-    this.#options.onResponse(response);
+    this.options.onResponse(response);
   }
 
-  transportFailed(): void {
-    if (this.#state === 'calling' || this.#state === 'proceeding') this.#fail('transport');
-  }
-
-  abandon(): void {
-    if (this.#state === 'terminated') return;
-    this.#state = 'terminated';
-    this.#repeat.stop();
-    this.#lifetime.stop();
-    this.#options.onEnd();
+  protected override get waiting(): boolean {
+    return this.#state === 'calling' || this.#state === 'proceeding';
   }
 
   /** Timer A. */
-  #again(): void {
-    this.#interval *= 2;
-    this.#repeat.start(this.#interval, () => this.#again());
-    this.#options.send(this.request);
-  }
-
-  #fail(failure: TransactionFailure): void {
-    this.abandon();
-    this.#options.onFailure(failure);
+  protected override nextInterval(intervalMs: number): number {
+    return intervalMs * 2;
   }
 }
 

@@ -1,6 +1,5 @@
 /** Server transactions, RFC 3261 section 17.2, with the accepted state of RFC 6026. */
-import type { Clock } from '../clock.js';
-import { Timer } from '../clock.js';
+import { type Clock, Timer } from '@bloom/time';
 import type { SipRequest, SipResponse } from '../message.js';
 import { LIFETIME, T1, T2, T4 } from './timers.js';
 

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.js';
-import { SipParseError } from '../errors.js';
+import type { Clock } from '@bloom/time';
+import { isSipError, SipError } from '../errors.js';
 import { SipHeaders } from '../headers.js';
 import type { SipMessage, SipRequest, SipResponse } from '../message.js';
 import type { Randomness } from '../randomness.js';
@@ -13,8 +13,8 @@ import type { ServerTransaction } from './server-transaction.js';
 import { InviteServer, NonInviteServer } from './server-transaction.js';
 
 /** More than any honest peer of a phone opens; beyond it requests are dropped. */
-const maxServerTransactions = 1000;
-const cookie = 'z9hG4bK';
+const MAX_SERVER_TRANSACTIONS = 1000;
+const COOKIE = 'z9hG4bK';
 
 export interface TransactionLayerPort {
   clock: Clock;
@@ -75,7 +75,7 @@ export class TransactionLayer {
       if (message.kind === 'response') this.#receiveResponse(message);
       else this.#receiveRequest(message, source);
     } catch (error) {
-      if (!(error instanceof SipParseError)) throw error;
+      if (!isSipError(error, 'SIP_MALFORMED')) throw error;
     }
   }
 
@@ -110,7 +110,7 @@ export class TransactionLayer {
 
   #addVia(request: SipRequest, target: Target): void {
     const { host, port } = this.#port.sentBy(target.transport);
-    const branch = `${cookie}${this.#port.randomness.token()}`;
+    const branch = `${COOKIE}${this.#port.randomness.token()}`;
     request.headers.set('Via', `SIP/2.0/${target.transport} ${hostText(host)}:${port};branch=${branch};rport`);
   }
 
@@ -129,7 +129,7 @@ export class TransactionLayer {
     // All of these are mandatory (section 8.1.1); who leaves them out cannot be answered.
     parseNameAddress(request.headers.get('From') ?? '');
     parseNameAddress(request.headers.get('To') ?? '');
-    if (!request.headers.get('Call-ID')) throw new SipParseError('a request without Call-ID');
+    if (!request.headers.get('Call-ID')) throw new SipError('SIP_MALFORMED', 'a request without Call-ID');
     this.#noteSource(request, source);
 
     const key = serverKey(request, method === 'ACK' ? 'INVITE' : method);
@@ -143,7 +143,7 @@ export class TransactionLayer {
       known.repeated();
       return;
     }
-    if (this.#servers.size >= maxServerTransactions) return;
+    if (this.#servers.size >= MAX_SERVER_TRANSACTIONS) return;
 
     const back = answerTarget(via, source);
     const options = {
@@ -184,7 +184,7 @@ function serverKey(request: SipRequest, method: string): string {
   const text = request.headers.get('Via') as string;
   const via = parseVia(text);
   const branch = via.params.get('branch') ?? '';
-  if (branch.startsWith(cookie)) return `${branch} ${via.host}:${via.port ?? ''} ${method}`;
+  if (branch.startsWith(COOKIE)) return `${branch} ${via.host}:${via.port ?? ''} ${method}`;
   // A peer of RFC 2543 (section 17.2.3).
   const from = parseNameAddress(request.headers.get('From') as string).params.get('tag') ?? '';
   const { sequence } = parseCSeq(request.headers.get('CSeq') as string);

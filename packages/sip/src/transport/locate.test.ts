@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { describe, expect, test } from '@jest/globals';
 import type { Answer } from 'dns-packet';
 import dnsPacket from 'dns-packet';
-import { countedRandomness } from '../testing/manual-clock.js';
+import { countedRandomness } from '../testing/randomness.js';
 import { parseUri } from '../values.js';
 import type { NameService, NaptrRecord, SrvRecord } from './locate.js';
 import { locate, orderSrv } from './locate.js';

@@ -32,7 +32,7 @@ export interface LocateOptions {
   randomness: Randomness;
 }
 
-const maxTargets = 16;
+const MAX_TARGETS = 16;
 const services: Readonly<Record<string, TransportName>> = { 'sip+d2u': 'UDP', 'sip+d2t': 'TCP' };
 const prefixes: Readonly<Record<TransportName, string>> = { UDP: '_sip._udp.', TCP: '_sip._tcp.' };
 
@@ -50,7 +50,7 @@ export async function locate(uri: SipUri, options: LocateOptions): Promise<Targe
     for (const record of orderSrv(await options.names.srv(name), options.randomness)) {
       const addresses = await options.names.addresses(record.name);
       found.push(...atAddresses(addresses, { transport, port: record.port }));
-      if (found.length >= maxTargets) return found.slice(0, maxTargets);
+      if (found.length >= MAX_TARGETS) return found.slice(0, MAX_TARGETS);
     }
   }
   if (found.length > 0) return found;
@@ -77,7 +77,7 @@ async function serviceNames(
 }
 
 function atAddresses(addresses: readonly string[], at: { transport: TransportName; port: number }): Target[] {
-  return addresses.slice(0, maxTargets).map((host) => ({ ...at, host }));
+  return addresses.slice(0, MAX_TARGETS).map((host) => ({ ...at, host }));
 }
 
 /** RFC 2782: lowest priority number first, and by lot, weighted, among equals. */

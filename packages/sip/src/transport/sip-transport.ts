@@ -19,7 +19,7 @@ export interface SipTransportOptions {
 }
 
 /** Attempts to find one port that is free in both transports. */
-const maxPortTries = 20;
+const MAX_PORT_TRIES = 20;
 
 /** The sockets of a phone: UDP and TCP on one port. It only carries; what messages mean is known elsewhere. */
 export class SipTransport {
@@ -72,7 +72,7 @@ export class SipTransport {
       } catch (error) {
         udp.close();
         server.close();
-        if (options.port || attempt >= maxPortTries || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE')
+        if (options.port || attempt >= MAX_PORT_TRIES || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE')
           throw error;
       }
     }

@@ -14,11 +14,11 @@ export interface TcpConnectionsOptions {
   onFailure: (target: Target) => void;
 }
 
-const maxConnections = 100;
+const MAX_CONNECTIONS = 100;
 /** A hop that does not even accept a connection. */
-const connectTimeoutMs = 5000;
+const CONNECT_TIMEOUT_MS = 5000;
 /** Unsent bytes on one connection; a hop that reads nothing is a dead one. */
-const maxUnsent = 1_000_000;
+const MAX_UNSENT = 1_000_000;
 
 /** The TCP connections of a phone, those it opened and those it was called on; RFC 3261 section 18. */
 export class TcpConnections {
@@ -46,7 +46,7 @@ export class TcpConnections {
 
   /** Takes over a connection that somebody opened to us. */
   accept(socket: Socket): void {
-    if (this.#closed || this.#sockets.size >= maxConnections) {
+    if (this.#closed || this.#sockets.size >= MAX_CONNECTIONS) {
       socket.destroy();
       return;
     }
@@ -71,17 +71,17 @@ export class TcpConnections {
   #write(data: Buffer, target: Target): void {
     let socket = this.#sockets.get(targetText(target));
     if (!socket) {
-      if (this.#closed || this.#sockets.size >= maxConnections) {
+      if (this.#closed || this.#sockets.size >= MAX_CONNECTIONS) {
         queueMicrotask(() => this.#options.onFailure(target));
         return;
       }
       const { localAddress } = this.#options;
       socket = createConnection({ host: target.host, port: target.port, ...(localAddress ? { localAddress } : {}) });
       this.#adopt(socket, target);
-      socket.setTimeout(connectTimeoutMs, () => socket?.destroy());
+      socket.setTimeout(CONNECT_TIMEOUT_MS, () => socket?.destroy());
       socket.once('connect', () => socket?.setTimeout(0));
     }
-    if (socket.writableLength + data.length > maxUnsent) socket.destroy();
+    if (socket.writableLength + data.length > MAX_UNSENT) socket.destroy();
     else socket.write(data);
   }
 

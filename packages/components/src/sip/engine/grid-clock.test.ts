@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Clock } from '@bloom/sip';
+import type { Clock } from '@bloom/time';
 import { GridClock } from './grid-clock.js';
 
 /** Real time, held in the hand: one timer is enough. */
@@ -8,6 +8,10 @@ class Hand implements Clock {
   #timer: { at: number; run: () => void } | undefined;
 
   now(): number {
+    return this.#now;
+  }
+
+  wall(): number {
     return this.#now;
   }
 

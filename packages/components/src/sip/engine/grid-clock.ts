@@ -1,4 +1,5 @@
-import { type Clock, FRAME_MS, FramePacer, monotonicClock } from '@bloom/sip';
+import { FRAME_MS, FramePacer } from '@bloom/sip';
+import { type Clock, systemClock } from '@bloom/time';
 
 /**
  * One beat of 20 ms for all calls of a process: a process that wakes up once for many is cheaper by far than one that wakes up
@@ -14,13 +15,17 @@ export class GridClock implements Clock {
   #running = false;
 
   /** `afterBeat` runs when everything that was due at a beat has run. */
-  constructor(afterBeat: () => void, real: Clock = monotonicClock) {
+  constructor(afterBeat: () => void, real: Clock = systemClock) {
     this.#afterBeat = afterBeat;
     this.#real = real;
   }
 
   now(): number {
     return this.#now;
+  }
+
+  wall(): number {
+    return this.#real.wall();
   }
 
   setTimeout(run: () => void, ms: number): number {

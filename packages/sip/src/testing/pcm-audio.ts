@@ -1,15 +1,15 @@
-import { decodeG711, encodeG711 } from './g711.js';
-import type { CallAudio } from './media-port.js';
+import { decodeG711, encodeG711 } from '../media/g711.js';
+import type { CallAudio } from '../media/media-port.js';
 
-/** Sound as 8 kHz samples, 160 in a frame of 20 ms. */
+/** Audio as 8 kHz samples, 160 in a frame of 20 ms. */
 export interface PcmAudio {
-  /** Every 20 ms; undefined: nothing came for this moment. */
+  /** Called every 20 ms; undefined for a missing frame. */
   received?: (samples: Int16Array | undefined) => void;
-  /** Asked every 20 ms; undefined is silence. */
+  /** Called every 20 ms; undefined is silence. */
   next?: () => Int16Array | undefined;
 }
 
-/** For calls that offer PCMU and PCMA only: decodes and encodes on the way. */
+/** Decodes and encodes for calls that offer PCMU and PCMA only. */
 export function pcmAudio(audio: PcmAudio): CallAudio {
   return {
     received: (frame, codec) => audio.received?.(frame && codec !== 'opus' ? decodeG711(codec, frame) : undefined),

@@ -1,0 +1,6 @@
+/** A transport, messages and audio for tests that play the other side of a call. */
+export { SipHeaders } from '../headers.js';
+export type { SipRequest, SipResponse } from '../message.js';
+export { systemNames } from '../transport/name-service.js';
+export { SipTransport } from '../transport/sip-transport.js';
+export { pcmAudio } from './pcm-audio.js';

@@ -31,18 +31,20 @@ const shared = {
 const config: Config = {
   // Two shared cores: a limit is there to end what hangs, not to measure.
   testTimeout: 30_000,
+  globalSetup: '<rootDir>/scripts/testing/fresh-build.mjs',
   projects: [
     {
       ...shared,
       displayName: 'unit',
       testMatch: ['<rootDir>/{packages,apps,bench,scripts}/**/*.test.ts'],
       setupFiles: ['<rootDir>/scripts/unit-setup.cjs'],
+      setupFilesAfterEnv: ['<rootDir>/scripts/testing/property-setup.mjs'],
     },
     {
       ...shared,
       displayName: 'e2e',
       testMatch: ['<rootDir>/e2e/**/*.test.ts'],
-      setupFilesAfterEnv: ['<rootDir>/e2e/setup.ts'],
+      setupFilesAfterEnv: ['<rootDir>/scripts/testing/property-setup.mjs', '<rootDir>/e2e/setup.ts'],
     },
   ],
 };

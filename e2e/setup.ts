@@ -1,5 +1,5 @@
-// Runs before each end-to-end file. Real browsers on a machine shared with others stumble now and then: a failure is
-// printed and tried once more; what fails twice has failed.
+// Runs before each end-to-end file. Only what needs real time on a shared machine may try a test once more, and only in
+// the full run, which lists it as FLAKY (scripts/test.mjs).
 import { jest } from '@jest/globals';
 
-jest.retryTimes(1, { logErrorsBeforeRetry: true });
+if (process.env['BLOOM_SECOND_TRY']) jest.retryTimes(1, { logErrorsBeforeRetry: true });

@@ -5,25 +5,25 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** Package -> a program that proves it is there. None is needed to run Bloom. */
-export const packages = {
-  chromium: 'chromium',
-  'erlang-base': 'erl',
-  'erlang-dev': 'erlc',
-  elixir: 'elixir',
-  ffmpeg: 'ffprobe',
-  iproute2: 'ip',
-  openssl: 'openssl',
-  kamailio: 'kamailio',
-  'baresip-core': 'baresip',
-  'sip-tester': 'sipp',
-  tcpdump: 'tcpdump',
+/** Package -> a program that proves it is installed, and what the tests use it for. None is needed to run Bloom. */
+const packages = {
+  chromium: { program: 'chromium', why: 'calls in a browser' },
+  'erlang-base': { program: 'erl', why: 'the original on the other end of links' },
+  'erlang-dev': { program: 'erlc', why: 'Erlang programs and erl_call' },
+  elixir: { program: 'elixir', why: 'an Elixir node in the cluster' },
+  ffmpeg: { program: 'ffprobe', why: 'making and judging media files' },
+  iproute2: { program: 'ip', why: 'hosts in network namespaces' },
+  openssl: { program: 'openssl', why: 'DTLS and TLS from another hand' },
+  kamailio: { program: 'kamailio', why: 'the registrar of the phones' },
+  'baresip-core': { program: 'baresip', why: 'a phone' },
+  'sip-tester': { program: 'sipp', why: 'scripted phones' },
+  tcpdump: { program: 'tcpdump', why: 'reading captured packets' },
 };
 
 /** Not for the tests: what the benchmarks compare with. */
-const rivals = { janus: 'janus' };
+const rivals = { janus: { program: 'janus', why: 'benchmarks beside another server' } };
 
-export function which(program) {
+function which(program) {
   for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']) {
     try {
       accessSync(join(folder, program), constants.X_OK);
@@ -44,11 +44,13 @@ function apt(...args) {
 
 /** Returns the packages that are still missing. */
 export function ensurePackages(names = Object.keys(packages)) {
-  const missing = () => names.filter((name) => !which(packages[name] ?? rivals[name]));
+  const about = (name) => packages[name] ?? rivals[name];
+  const missing = () => names.filter((name) => !which(about(name).program));
   const before = missing();
   if (before.length === 0) return [];
-  if (!which('apt-get') || process.getuid?.() !== 0) return before;
-  console.log(`Installing Debian packages for the tests: ${before.join(' ')} ...`);
+  if (process.env.BLOOM_NO_INSTALL || !which('apt-get') || process.getuid?.() !== 0) return before;
+  console.log('Installing Debian packages for the tests, because this is root (BLOOM_NO_INSTALL=1 skips it):');
+  for (const name of before) console.log(`  ${name.padEnd(14)} ${about(name).why}`);
   apt('update');
   // One by one: a name that this release does not have must not cost the others.
   for (const name of before) apt('install', '-y', '--no-install-recommends', name);

@@ -63,7 +63,7 @@ export function projects(folder) {
   return references.map(({ path }) => path).filter((path) => existsSync(join(folder, path)));
 }
 
-export function build() {
+function build() {
   run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b', ...projects(root)]);
   run(process.execPath, [join(root, 'scripts', 'bundle-bloomctl.mjs')]);
   const page = join(root, 'apps', 'dashboard');

@@ -1,104 +1,117 @@
-// `npm test`: sets everything up, runs the unit tests, then the end-to-end tests one file at a time, and ends with
-// `N passed, N failed`. `--nightly` runs the slow variants too; other arguments go to jest (`npm test -- packages/rtp`).
+// `npm test`: the unit tests and one end-to-end proof of each promise. `npm run test:full`: the same, then all other
+// end-to-end files. Both set the checkout up first and end with `N passed, N failed`. e2e/suites.json says what each
+// end-to-end file is.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join, relative } from 'node:path';
 import { ensurePackages } from './debian-packages.mjs';
 import { root, setUp } from './setup.mjs';
+import { parseArguments, seedOfCommit, usage } from './testing/arguments.mjs';
+import { Jest } from './testing/jest.mjs';
+import { Results } from './testing/results.mjs';
+import { plan, testFiles } from './testing/suites.mjs';
+import { Workspace } from './testing/workspace.mjs';
 
-const args = process.argv.slice(2);
-const nightly = args.includes('--nightly');
-const rest = args.filter((arg) => arg !== '--nightly');
+const MINUTE_MS = 60_000;
+/** End-to-end files that run at the same time: mostly they wait, for clocks and for each other's programs. */
+const LANES = 2;
 
+const own = readArguments();
 setUp();
-const wanted = rest.length === 0 || rest.some((arg) => arg.includes('e2e'));
-const missing = wanted ? ensurePackages() : [];
-if (missing.length > 0) {
+const files = testFiles(root, own.patterns);
+const plans = plan(files.e2e, JSON.parse(readFileSync(join(root, 'e2e', 'suites.json'), 'utf8')), {
+  full: own.full || own.patterns.length > 0,
+});
+if (plans.length > 0) reportMissing();
+
+const seed = own.seed ?? (own.nightly ? randomInt(2 ** 31) : seedOfCommit(commit()));
+const workspace = new Workspace();
+const jest = new Jest(workspace, {
+  options: own.jest,
+  env: {
+    BLOOM_SEED: String(seed),
+    ...(own.path === undefined ? {} : { BLOOM_PATH: own.path }),
+    ...(own.nightly ? { BLOOM_NIGHTLY: '1' } : {}),
+  },
+});
+const filtered = own.jest.some((option) => /^(-t|--testNamePattern)/.test(option));
+const results = new Results({ strict: process.env.CI === 'true' && !filtered, filtered });
+const began = performance.now();
+console.log(`Seed of the property tests: ${seed}`);
+if (!workspace.isolated)
+  console.warn('*** No namespaces here (they need root on Linux): end-to-end files run one by one.');
+
+await runUnitTests();
+await runEndToEnd();
+workspace.close();
+
+for (const line of results.lines(`${((performance.now() - began) / MINUTE_MS).toFixed(1)} min, seed ${seed}`)) {
+  console.log(line);
+}
+process.exit(results.ok ? 0 : 1);
+
+function readArguments() {
+  try {
+    const parsed = parseArguments(process.argv.slice(2));
+    if (!parsed.help) return parsed;
+    console.log(usage);
+    process.exit(0);
+  } catch (error) {
+    console.error(`${error.message}\n\n${usage}`);
+    process.exit(64);
+  }
+}
+
+function commit() {
+  return spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).stdout ?? '';
+}
+
+function reportMissing() {
+  const missing = ensurePackages();
+  if (missing.length === 0) return;
   console.warn(`\n*** Not on this machine: ${missing.join(' ')}. Tests that need them will be SKIPPED.`);
   console.warn(`*** Install them with: sudo apt-get install ${missing.join(' ')}\n`);
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'bloom-test-'));
-/** Files of a project. */
-const TRIED_AGAIN = 5;
-const totals = { passed: 0, failed: 0, skipped: 0 };
-const skippedTitles = [];
-
-/** Runs tests of a project; undefined: jest itself failed. */
-function report(project, flags) {
-  const output = join(folder, `${project}.json`);
-  rmSync(output, { force: true });
-  spawnSync(
-    process.execPath,
-    [
-      '--experimental-vm-modules',
-      '--no-warnings',
-      join(root, 'node_modules', 'jest', 'bin', 'jest.js'),
-      ...flags,
-      '--selectProjects',
-      project,
-      '--passWithNoTests',
-      '--json',
-      `--outputFile=${output}`,
-    ],
-    {
-      cwd: root,
-      // jest prints the report to stderr and, because of --json, the document to stdout as well.
-      stdio: ['ignore', 'ignore', 'inherit'],
-      env: { ...process.env, ...(nightly ? { BLOOM_NIGHTLY: '1' } : {}) },
-    },
-  );
-  try {
-    return JSON.parse(readFileSync(output, 'utf8'));
-  } catch {
-    return undefined;
-  }
+function collect(what, { report, late }) {
+  if (late) results.fail(what, 'ran into its time limit and was killed');
+  else if (report === undefined) results.fail(what, 'jest ended without a report');
+  if (report !== undefined) results.add(report, (path) => relative(root, path));
 }
 
-const hasFailed = (file) => file.status === 'failed' || file.assertionResults.some((a) => a.status === 'failed');
-
-function jest(project, flags) {
-  const first = report(project, [...flags, ...rest]);
-  if (first === undefined) {
-    totals.failed += 1;
-    return;
-  }
-  // Many files share a process and the machine: what fails in company gets one more try alone, and everybody is told. When
-  // many fail it is not the company's fault.
-  const again = new Map();
-  const broken = first.testResults.filter(hasFailed);
-  for (const { name } of broken.length <= TRIED_AGAIN ? broken : []) {
-    console.warn(`\n*** FAILED, tried once more alone: ${name}`);
-    const second = report(project, ['--runInBand', '--forceExit', '--runTestsByPath', name]);
-    if (second !== undefined) again.set(name, second.testResults[0]);
-  }
-  for (const result of first.testResults) {
-    const file = again.get(result.name) ?? result;
-    const failed = file.assertionResults.filter((a) => a.status === 'failed').length;
-    // A file that could not be loaded has no failed test of its own.
-    totals.failed += failed === 0 && hasFailed(file) ? 1 : failed;
-    for (const a of file.assertionResults) {
-      if (a.status === 'passed') totals.passed += 1;
-      if (a.status === 'pending') {
-        totals.skipped += 1;
-        skippedTitles.push(a.fullName);
-      }
-    }
-  }
+async function runUnitTests() {
+  if (files.unit.length === 0) return;
+  const run = await jest.run({
+    project: 'unit',
+    files: files.unit,
+    options: [`--maxWorkers=${Math.max(2, availableParallelism() - 1)}`],
+    timeLimitMs: (own.nightly ? 180 : 30) * MINUTE_MS,
+    onOutput: (chunk) => process.stderr.write(chunk),
+  });
+  collect('unit tests', run);
 }
 
-jest('unit', ['--maxWorkers=2']);
-// A client's socket or timer that a test forgot must not keep the whole run from ending.
-jest('e2e', ['--runInBand', '--forceExit']);
-rmSync(folder, { recursive: true, force: true });
-
-if (skippedTitles.length > 0) {
-  console.log(`\n*** SKIPPED (${skippedTitles.length}):`);
-  for (const title of skippedTitles.slice(0, 40)) console.log(`***   ${title}`);
-  if (skippedTitles.length > 40) console.log(`***   ... and ${skippedTitles.length - 40} more`);
+async function runFile({ file, secondTry }) {
+  const run = await jest.run({
+    project: 'e2e',
+    files: [file],
+    // A socket or timer that a test forgot must not keep the run from ending.
+    options: ['--runInBand', '--forceExit'],
+    env: secondTry ? { BLOOM_SECOND_TRY: '1' } : {},
+    timeLimitMs: (own.nightly ? 90 : 15) * MINUTE_MS,
+  });
+  process.stderr.write(run.output.replace(/^Test Suites: [^]*$/m, ''));
+  collect(file, run);
 }
-console.log(
-  `\n${totals.passed} passed, ${totals.failed} failed${totals.skipped > 0 ? `, ${totals.skipped} skipped` : ''}`,
-);
-process.exit(totals.failed > 0 || totals.passed === 0 ? 1 : 0);
+
+/** Each file in a process of its own: what takes the machine for itself runs alone, after the others. */
+async function runEndToEnd() {
+  const [together, alone] = [plans.filter((file) => !file.alone), plans.filter((file) => file.alone)];
+  const lane = async () => {
+    for (let next = together.shift(); next !== undefined; next = together.shift()) await runFile(next);
+  };
+  await Promise.all(Array.from({ length: workspace.isolated ? LANES : 1 }, lane));
+  for (const file of alone) await runFile(file);
+}

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import { findChromium } from '../harness/chromium.js';
+import { describeWith, missing } from '../harness/needs.js';
 import { Stage } from '../harness/stage.js';
 import { PeerConnection } from '../node/support/peer-socket.js';
 import { LABELS, secrets, Trio } from './trio.js';
@@ -153,7 +153,7 @@ describe('documents', () => {
   });
 });
 
-(findChromium() ? describe : describe.skip)('with media', () => {
+describeWith(['chromium'], 'with media', () => {
   test('a peer is shown with what it really sends and receives, and its packets can be captured', async () => {
     const stage = new Stage({ node: () => Promise.resolve({ ...trio.nodes.a, stop: () => Promise.resolve() }) });
     await stage.open();
@@ -183,7 +183,7 @@ test('there is a document of every kind', () => {
   const unseen = [...schemas.keys()].filter(
     (kind) => !seen.has(kind) && !['trace', 'log-stream', 'schemas'].includes(kind),
   );
-  expect(unseen).toEqual(findChromium() ? [] : ['peer', 'pcap']);
+  expect(unseen).toEqual(missing(['chromium']) === undefined ? [] : ['peer', 'pcap']);
 });
 
 test('no view tells a secret: cookie, keys, passwords, tokens', async () => {

@@ -2,9 +2,9 @@
 // them against what the programs print now.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { until } from '../cluster/until.js';
-import { findChromium } from '../harness/chromium.js';
+import { describeWith } from '../harness/needs.js';
 import type { Peer } from '../harness/peer.js';
 import { repository } from '../harness/repository.js';
 import { Stage } from '../harness/stage.js';
@@ -16,13 +16,12 @@ jest.setTimeout(300_000);
 
 const file = join(repository, 'docs', 'guide', 'debugging.md');
 const writes = process.env['BLOOM_WRITE_GUIDE'] === '1';
-const runs = (writes || process.env['BLOOM_NIGHTLY'] === '1') && findChromium() !== undefined;
 
 test('the guide has sessions', () => {
   expect(sessionsOf(readFileSync(file, 'utf8')).length).toBeGreaterThan(8);
 });
 
-(runs ? describe : describe.skip)('the guide to debugging', () => {
+describeWith(writes ? ['chromium'] : ['nightly', 'chromium'], 'the guide to debugging', () => {
   let trio: Trio;
   let stage: Stage;
   let hand: Stagehand;

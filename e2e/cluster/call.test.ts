@@ -1,8 +1,8 @@
 // Calls in which a client talks to a node that does not own its room: what it says takes a detour, its media do not.
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import type { Peer } from '../harness/peer.js';
 import { browserSuite } from '../harness/stage.js';
-import { deployments, LabCluster, type LabNode, reasonToSkip } from './lab-cluster.js';
+import { deployments, LabCluster, type LabNode } from './lab-cluster.js';
 import { until } from './until.js';
 
 const { services } = deployments['nodes-list'];
@@ -15,87 +15,80 @@ function relayAddress(peer: Peer): string {
   return data.integratedTurnServers[0]?.serverAddr ?? 'none';
 }
 
-const title = 'Calls through a node that does not own the room';
-if (reasonToSkip()) {
-  // A file without any test would be a failure.
-  describe.skip(title, () => test.todo('need hosts of their own'));
-} else {
-  let cluster: LabCluster;
-  let owner: LabNode;
-  let other: LabNode;
-  const start = async () => {
-    cluster = await LabCluster.start(services);
-    [owner, other] = [cluster.node(2), cluster.node(1)];
-    return {
-      url: owner.url,
-      host: host(owner),
-      pid: owner.pid,
-      log: () => owner.log(),
-      stop: () => cluster.close(),
-      kill: () => owner.kill(),
-    };
+let cluster: LabCluster;
+let owner: LabNode;
+let other: LabNode;
+const start = async () => {
+  cluster = await LabCluster.start(services);
+  [owner, other] = [cluster.node(2), cluster.node(1)];
+  return {
+    url: owner.url,
+    host: host(owner),
+    pid: owner.pid,
+    log: () => owner.log(),
+    stop: () => cluster.close(),
+    kill: () => owner.kill(),
   };
+};
 
-  browserSuite(title, { node: start }, (stage) => {
-    afterEach(async () => {
-      for (const node of cluster.nodes) if (!node.runs) node.start();
-      await cluster.complete();
-    });
+const needs = ['network namespaces'] as const;
+browserSuite('Calls through a node that does not own the room', { node: start, needs }, (stage) => {
+  afterEach(async () => {
+    for (const node of cluster.nodes) if (!node.runs) node.start();
+    await cluster.complete();
+  });
 
-    /** Ann at the owner of the room, Bob at the other node with a token from there; each sees and hears the other. */
-    async function call(): Promise<{ room: string; ann: Peer; bob: Peer; red: string; blue: string }> {
-      await cluster.deleteAllRooms();
-      let room = await other.create();
-      if (room.address !== owner.address) room = await other.create();
-      expect(room.address).toBe(owner.address);
-      const ann = await stage.seat(await owner.api.addPeer(room.id), 'ann');
-      const bob = await stage.seat(await other.api.addPeer(room.id), 'bob');
-      await ann.join();
-      await bob.join({ host: host(other), reconnect: true });
-      const [red, blue] = [await ann.addVideo({ colour: 'red' }), await bob.addVideo({ colour: 'blue' })];
-      const tone = await bob.addTone(440);
-      await Promise.all([bob.plays(red, 'red'), ann.plays(blue, 'blue'), ann.sounds(tone, 440)]);
-      return { room: room.id, ann, bob, red, blue };
+  /** Ann at the owner of the room, Bob at the other node with a token from there; each sees and hears the other. */
+  async function call(): Promise<{ room: string; ann: Peer; bob: Peer; red: string; blue: string }> {
+    await cluster.deleteAllRooms();
+    let room = await other.create();
+    if (room.address !== owner.address) room = await other.create();
+    expect(room.address).toBe(owner.address);
+    const ann = await stage.seat(await owner.api.addPeer(room.id), 'ann');
+    const bob = await stage.seat(await other.api.addPeer(room.id), 'bob');
+    await ann.join();
+    await bob.join({ host: host(other), reconnect: true });
+    const [red, blue] = [await ann.addVideo({ colour: 'red' }), await bob.addVideo({ colour: 'blue' })];
+    const tone = await bob.addTone(440);
+    await Promise.all([bob.plays(red, 'red'), ann.plays(blue, 'blue'), ann.sounds(tone, 440)]);
+    return { room: room.id, ann, bob, red, blue };
+  }
+
+  test('O5: two clients, one at each node, see and hear each other, and media go straight to the owner', async () => {
+    const { room, ann, bob, blue } = await call();
+    for (const peer of [ann, bob]) expect(relayAddress(peer)).toBe(owner.host.address);
+    for (const node of [owner, other]) {
+      const { peers } = await node.api.room(room);
+      expect(peers.map(({ status }: { status: string }) => status)).toEqual(['connected', 'connected']);
     }
 
-    test('O5: two clients, one at each node, see and hear each other, and media go straight to the owner', async () => {
-      const { room, ann, bob, blue } = await call();
-      for (const peer of [ann, bob]) expect(relayAddress(peer)).toBe(owner.host.address);
-      for (const node of [owner, other]) {
-        const { peers } = await node.api.room(room);
-        expect(peers.map(({ status }: { status: string }) => status)).toEqual(['connected', 'connected']);
-      }
-
-      // Both nodes say what the other client did, and end it.
-      await bob.call('updatePeerMetadata', { name: 'Bobby' });
-      await ann.next('peerUpdated', ({ peer }) => (peer.metadata as { name: string }).name === 'Bobby');
-      await other.api.deletePeer(room, bob.id);
-      expect(await bob.next('socketClose')).toMatchObject({ code: 1000, reason: 'Peer removed' });
-      await ann.removed(blue);
-    });
-
-    test('a client whose node is lost is a lost client, and rejoins at the owner with the same token', async () => {
-      const { room, ann, bob, red, blue } = await call();
-      await other.kill();
-      await ann.removed(blue);
-      await until('the owner shows Bob as disconnected', async () => {
-        const { peers } = await owner.api.room(room);
-        return peers.some(
-          ({ id, status }: { id: string; status: string }) => id === bob.id && status === 'disconnected',
-        );
-      });
-
-      const again = await stage.seat({ id: bob.id, token: bob.token }, 'bob again');
-      await again.join();
-      const green = await again.addVideo({ colour: 'green' });
-      await Promise.all([again.plays(red, 'red'), ann.plays(green, 'green')]);
-    });
-
-    test('a client whose room is lost with its node is closed with 1011, so that it tries again', async () => {
-      const { bob } = await call();
-      await owner.kill();
-      expect(await bob.next('socketClose')).toMatchObject({ code: 1011, reason: 'Internal server error' });
-      expect(bob.since('authError')).toEqual([]);
-    });
+    // Both nodes say what the other client did, and end it.
+    await bob.call('updatePeerMetadata', { name: 'Bobby' });
+    await ann.next('peerUpdated', ({ peer }) => (peer.metadata as { name: string }).name === 'Bobby');
+    await other.api.deletePeer(room, bob.id);
+    expect(await bob.next('socketClose')).toMatchObject({ code: 1000, reason: 'Peer removed' });
+    await ann.removed(blue);
   });
-}
+
+  test('a client whose node is lost is a lost client, and rejoins at the owner with the same token', async () => {
+    const { room, ann, bob, red, blue } = await call();
+    await other.kill();
+    await ann.removed(blue);
+    await until('the owner shows Bob as disconnected', async () => {
+      const { peers } = await owner.api.room(room);
+      return peers.some(({ id, status }: { id: string; status: string }) => id === bob.id && status === 'disconnected');
+    });
+
+    const again = await stage.seat({ id: bob.id, token: bob.token }, 'bob again');
+    await again.join();
+    const green = await again.addVideo({ colour: 'green' });
+    await Promise.all([again.plays(red, 'red'), ann.plays(green, 'green')]);
+  });
+
+  test('a client whose room is lost with its node is closed with 1011, so that it tries again', async () => {
+    const { bob } = await call();
+    await owner.kill();
+    expect(await bob.next('socketClose')).toMatchObject({ code: 1011, reason: 'Internal server error' });
+    expect(bob.since('authError')).toEqual([]);
+  });
+});

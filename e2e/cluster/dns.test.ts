@@ -1,6 +1,7 @@
 // The deployment with one DNS name for all nodes, on two hosts with a name server of their own.
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { deployments, LabCluster, reasonToSkip } from './lab-cluster.js';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { describeWith } from '../harness/needs.js';
+import { deployments, LabCluster } from './lab-cluster.js';
 import { referenceScenarios } from './reference-scenarios.js';
 import { until } from './until.js';
 
@@ -11,7 +12,7 @@ const impatient = services.map((service) => ({
   env: { ...service.env, JF_DIST_POLLING_INTERVAL: '300' },
 }));
 
-(reasonToSkip() ? describe.skip : describe)('two nodes with one DNS name', () => {
+describeWith(['network namespaces'], 'two nodes with one DNS name', () => {
   let cluster: LabCluster;
   beforeAll(async () => {
     cluster = await LabCluster.start(impatient, alias);

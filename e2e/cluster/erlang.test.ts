@@ -1,19 +1,9 @@
 // An Erlang shell on a host of its own that asks a running cluster: what docs/guide/erlang.md shows.
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { describeWith } from '../harness/needs.js';
 import type { Host } from '../hosts/lab.js';
-import { deployments, LabCluster, reasonToSkip } from './lab-cluster.js';
-
-function hasErlang(): boolean {
-  try {
-    execFileSync('erl', ['-noshell', '-eval', 'halt().'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    console.warn('*** SKIPPED: no Erlang here (apt-get install erlang-base)');
-    return false;
-  }
-}
+import { deployments, LabCluster } from './lab-cluster.js';
 
 /** Prints each expression's value in a line of its own. */
 async function ask(host: Host, expressions: readonly string[]): Promise<string[]> {
@@ -35,7 +25,7 @@ async function ask(host: Host, expressions: readonly string[]): Promise<string[]
   return text.trimEnd().split('\n');
 }
 
-(reasonToSkip() || !hasErlang() ? describe.skip : describe)('an Erlang shell', () => {
+describeWith(['network namespaces', 'erlang'], 'an Erlang shell', () => {
   let cluster: LabCluster;
   let desk: Host;
   beforeAll(async () => {

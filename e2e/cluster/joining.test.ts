@@ -1,6 +1,7 @@
 // Who becomes a member: three nodes of which each knows one other at most, and one that does not know the cookie.
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { deployments, LabCluster, reasonToSkip, type Service } from './lab-cluster.js';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { describeWith } from '../harness/needs.js';
+import { deployments, LabCluster, type Service } from './lab-cluster.js';
 import { until } from './until.js';
 
 const cookie = 'a-secret-of-this-cluster';
@@ -21,7 +22,7 @@ function service(name: string, knows: string, own: Record<string, string> = {}):
   };
 }
 
-(reasonToSkip() ? describe.skip : describe)('becoming a member', () => {
+describeWith(['network namespaces'], 'becoming a member', () => {
   let cluster: LabCluster;
   beforeAll(async () => {
     cluster = await LabCluster.prepare([

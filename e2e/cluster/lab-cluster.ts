@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { deployments } from '../../scripts/deployments.mjs';
 import { type Answer, Api } from '../harness/api.js';
 import { repository } from '../harness/repository.js';
-import { type Host, Lab, labUnavailable } from '../hosts/lab.js';
+import { type Host, Lab } from '../hosts/lab.js';
 import { until } from './until.js';
 
 export { deployments };
@@ -18,13 +18,6 @@ export interface Service {
   readonly name: string;
   readonly port: number;
   readonly env: Readonly<Record<string, string>>;
-}
-
-/** Why nothing here can run, said loudly once per file; undefined when all is well. */
-export function reasonToSkip(): string | undefined {
-  const reason = labUnavailable();
-  if (reason) console.warn(`*** SKIPPED: a cluster on several hosts cannot be made here: ${reason}`);
-  return reason;
 }
 
 export class LabNode {

@@ -1,10 +1,11 @@
 // Nodes that stand still, die, or are cut off.
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { BloomClient } from '@bloom/server-sdk';
 import type { Answer } from '../harness/api.js';
-import { deployments, LabCluster, type LabNode, reasonToSkip } from './lab-cluster.js';
+import { describeWith, nightly } from '../harness/needs.js';
+import { deployments, LabCluster, type LabNode } from './lab-cluster.js';
 import { until } from './until.js';
 
 const { services } = deployments['nodes-list'];
@@ -77,7 +78,7 @@ async function onHost(node: LabNode, method: string, path: string, body?: unknow
   return JSON.parse(text) as Answer;
 }
 
-(reasonToSkip() ? describe.skip : describe)('a member that is lost', () => {
+describeWith(['network namespaces'], 'a member that is lost', () => {
   let cluster: LabCluster;
   let one: LabNode;
   let two: LabNode;
@@ -170,7 +171,7 @@ async function onHost(node: LabNode, method: string, path: string, body?: unknow
     expect((await onHost(two, 'POST', '/room', { roomId: 'twice' })).status).toBe(201);
 
     // Long enough for every connection of the system to be forgotten; seconds are enough for the nodes to notice.
-    if (process.env['BLOOM_NIGHTLY']) await delay(60_000);
+    if (nightly) await delay(60_000);
     two.host.linkUp();
     await cluster.complete();
     for (const node of [one, two]) {

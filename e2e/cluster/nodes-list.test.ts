@@ -1,10 +1,11 @@
 // The deployment with a list of names, on two hosts.
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { deployments, LabCluster, reasonToSkip } from './lab-cluster.js';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { describeWith } from '../harness/needs.js';
+import { deployments, LabCluster } from './lab-cluster.js';
 import { referenceScenarios } from './reference-scenarios.js';
 import { until } from './until.js';
 
-(reasonToSkip() ? describe.skip : describe)('two nodes with a list of names', () => {
+describeWith(['network namespaces'], 'two nodes with a list of names', () => {
   let cluster: LabCluster;
   beforeAll(async () => {
     cluster = await LabCluster.start(deployments['nodes-list'].services);

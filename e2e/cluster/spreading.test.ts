@@ -1,6 +1,7 @@
 // Many creations at the same moment through all nodes of a larger cluster.
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { deployments, LabCluster, reasonToSkip } from './lab-cluster.js';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { describeWith } from '../harness/needs.js';
+import { deployments, LabCluster } from './lab-cluster.js';
 
 const nodes = ['app1', 'app2', 'app3', 'app4', 'app5'];
 const [model] = deployments['nodes-list'].services;
@@ -10,7 +11,7 @@ const services = nodes.map((name) => ({
   env: { ...model?.env, JF_DIST_NODE_NAME: `app@${name}`, JF_DIST_NODES: 'app@app1' },
 }));
 
-(reasonToSkip() ? describe.skip : describe)('five nodes', () => {
+describeWith(['network namespaces'], 'five nodes', () => {
   let cluster: LabCluster;
   beforeAll(async () => {
     cluster = await LabCluster.start(services);

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { Api } from '../harness/api.js';
 import { freeTcpPort } from '../harness/free-ports.js';
 import { repository } from '../harness/repository.js';
-import { nightly } from '../harness/stage.js';
+import { nightly } from '../harness/needs.js';
 import { type Node, startProgram } from '../node/support/program.js';
 import { until } from './until.js';
 

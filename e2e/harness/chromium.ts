@@ -1,41 +1,6 @@
-// Finds and starts the browser. Without one the browser tests are skipped, and say so.
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
-import { describe } from '@jest/globals';
+// Starts the browser.
 import { type Browser, chromium } from 'playwright-core';
-
-const programs = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
-
-function executable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** `BLOOM_CHROMIUM` (a path) first, then the usual names on the PATH. */
-export function findChromium(): string | undefined {
-  const folders = ['/usr/bin', ...(process.env['PATH'] ?? '').split(delimiter)];
-  const candidates = programs.flatMap((name) => folders.map((folder) => join(folder, name)));
-  return [process.env['BLOOM_CHROMIUM'] ?? '', ...candidates].find((path) => path !== '' && executable(path));
-}
-
-let warned = false;
-
-/** `describe`, or a loud `describe.skip` where there is no browser. */
-export function describeInBrowser(title: string, body: () => void): void {
-  if (findChromium()) return void describe(title, body);
-  if (!warned) {
-    console.warn(
-      '*** No Chromium, so the browser tests are SKIPPED. Install it with `sudo apt-get install chromium`, ' +
-        'or point BLOOM_CHROMIUM at one. ***',
-    );
-    warned = true;
-  }
-  describe.skip(title, body);
-}
+import { findChromium } from './needs.js';
 
 const quiet = [
   '--no-sandbox',

@@ -1,6 +1,6 @@
 // A race is won by luck once; it is run again and again.
 import { test } from '@jest/globals';
-import { nightly } from './stage.js';
+import { nightly } from './needs.js';
 
 const rounds = nightly ? 20 : 3;
 

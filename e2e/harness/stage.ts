@@ -4,14 +4,15 @@ import type { Browser, Page } from 'playwright-core';
 import type { PageEvent } from '../page/driver-api.js';
 import { Api, type NewPeer, type RoomOptions } from './api.js';
 import { type BloomNode, type NodeOptions, startNode } from './bloom-node.js';
-import { describeInBrowser, launchChromium } from './chromium.js';
+import { launchChromium } from './chromium.js';
 import { printMeasurements } from './measurements.js';
+import { describeWith, type Need } from './needs.js';
 import { type PageServer, type Sdk, servePages } from './pages.js';
 import { Peer } from './peer.js';
 
-export const nightly = Boolean(process.env['BLOOM_NIGHTLY']);
-
 export interface StageOptions {
+  /** Besides a browser. */
+  readonly needs?: readonly Need[];
   /** The node that the scenarios talk to, or how to start it. */
   readonly node?: NodeOptions | (() => Promise<BloomNode>);
   readonly browserFlags?: readonly string[];
@@ -126,7 +127,7 @@ export function browserSuite(
   options: StageOptions,
   body: (stage: Stage, lasting: Set<Peer>) => void,
 ): void {
-  describeInBrowser(title, () => {
+  describeWith(['chromium', ...(options.needs ?? [])], title, () => {
     const stage = new Stage(options);
     /** Peers that outlive the test that has brought them in. */
     const lasting = new Set<Peer>();

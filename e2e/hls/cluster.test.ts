@@ -4,8 +4,8 @@ import { BloomClient } from '@bloom/server-sdk';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Browser } from 'playwright-core';
 import { apiToken } from '../harness/bloom-node.js';
-import { findChromium, launchChromium } from '../harness/chromium.js';
-import { nightly } from '../harness/stage.js';
+import { launchChromium } from '../harness/chromium.js';
+import { nightly, testWith } from '../harness/needs.js';
 import { colours } from '../page/driver-api.js';
 import { type Member, type Pair, startPair } from './pair.js';
 import { describeStreams, fetchFrom } from './support.js';
@@ -143,9 +143,9 @@ describeStreams('Streams through a node that does not own the room', () => {
 
   let browser: Browser | undefined;
   afterAll(() => browser?.close());
-  const inBrowser = findChromium() === undefined ? test.skip : test;
 
-  inBrowser(
+  testWith(
+    ['chromium'],
     'hls.js watches through it with less than 3 s of latency and no stall',
     async () => {
       const { room } = await streamedRoom({ lowLatency: true });

@@ -9,14 +9,14 @@ import { receiveWebhooksAt, type WebhookReceiver } from '../cluster/webhooks.js'
 import { until } from '../cluster/until.js';
 import { Api } from '../harness/api.js';
 import { type BloomNode, startNode } from '../harness/bloom-node.js';
+import { missing, testWith } from '../harness/needs.js';
 import { type ObjectStoreServer, startObjectStore } from './object-store.js';
 import { makeSources } from './sources.js';
 import { describeStreams, fetchFrom } from './support.js';
 
 jest.setTimeout(60_000);
 
-const canMount = process.getuid?.() === 0 && spawnSync('mount', ['--version']).status === 0;
-if (!canMount) console.warn('*** Not root: streams on a full disk are NOT TESTED. ***');
+const canMount = missing(['tmpfs mounts']) === undefined;
 
 describeStreams('Streams when something goes wrong', () => {
   let node: BloomNode;
@@ -127,7 +127,7 @@ describeStreams('Streams when something goes wrong', () => {
     expect(() => process.kill(compositors[1]!, 0)).toThrow('ESRCH');
   });
 
-  (canMount ? test : test.skip)('a full disk ends the stream with a word, and what was written plays', async () => {
+  testWith(['tmpfs mounts'], 'a full disk ends the stream with a word, and what was written plays', async () => {
     const room = await streamed({ persistent: true });
     await hears('hlsPlayable', room);
     // All the room there is, in pieces that become smaller.

@@ -7,9 +7,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Api } from '../harness/api.js';
 import { type BloomNode, startNode } from '../harness/bloom-node.js';
-import { nightly } from '../harness/stage.js';
+import { describeWith } from '../harness/needs.js';
 import { makeSources } from './sources.js';
-import { describeStreams, fetchFrom } from './support.js';
+import { fetchFrom } from './support.js';
 
 const minutes = Number(process.env['BLOOM_SOAK_MINUTES'] ?? 5);
 /** Code is compiled and pools are filled at first. */
@@ -17,13 +17,13 @@ const warmUpMs = (minutes * 60_000 * 2) / 5;
 /** Of memory, from the end of the warm-up to the end. A compositor levels off after some fifty people have come and gone. */
 const GROWTH_BOUND = { node: 1.1, compositor: 1.15 };
 
-describeStreams('A stream that goes on and on', () => {
-  const resources = mkdtempSync(join(tmpdir(), 'bloom-soak-'));
+describeWith(['nightly', 'node-av', 'ffmpeg'], 'A stream that goes on and on', () => {
+  let resources: string;
   let node: BloomNode;
   let api: Api;
 
   beforeAll(async () => {
-    if (!nightly) return;
+    resources = mkdtempSync(join(tmpdir(), 'bloom-soak-'));
     await makeSources(resources);
     node = await startNode({ env: { JF_RESOURCES_BASE_PATH: resources, JF_MEDIA_WORKERS: '1' } });
     api = new Api(node.url);
@@ -38,7 +38,7 @@ describeStreams('A stream that goes on and on', () => {
   const handles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
   const files = (room: string): string[] => readdirSync(join(resources, 'temporary_hls', room));
 
-  (nightly ? test : test.skip)(
+  test(
     'takes no more memory, handles and disk in the end than after a while',
     async () => {
       const room = await api.createRoom({ videoCodec: 'h264' });

@@ -1,32 +1,15 @@
-import { createRequire } from 'node:module';
-import { describe } from '@jest/globals';
 import { apiToken } from '../harness/bloom-node.js';
-import { findChromium } from '../harness/chromium.js';
-import { hasFfmpeg } from './sources.js';
+import { describeWith } from '../harness/needs.js';
 import { browserSuite, type Stage, type StageOptions } from '../harness/stage.js';
 
-function composes(): boolean {
-  try {
-    createRequire(import.meta.url).resolve('node-av/lib');
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** A suite of streams; a loud skip where the optional compositor is not installed. */
+/** A suite of streams, which need the optional compositor. */
 export function hlsSuite(title: string, options: StageOptions, body: (stage: Stage) => void): void {
-  if (composes() || !findChromium()) return browserSuite(title, options, body);
-  console.warn('*** node-av is not installed, so the tests of HLS are SKIPPED. It is an optional dependency. ***');
-  describe.skip(title, () => body({} as Stage));
+  browserSuite(title, { ...options, needs: ['node-av'] }, body);
 }
 
 /** A suite of streams without a browser: files are the participants. */
 export function describeStreams(title: string, body: () => void): void {
-  const missing = !composes() ? 'node-av is not installed' : !hasFfmpeg ? 'ffmpeg is not installed' : undefined;
-  if (missing === undefined) return void describe(title, body);
-  console.warn(`*** ${missing}, so "${title}" is SKIPPED. ***`);
-  describe.skip(title, body);
+  describeWith(['node-av', 'ffmpeg'], title, body);
 }
 
 export interface StreamAnswer {

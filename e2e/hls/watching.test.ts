@@ -5,10 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, expect, test } from '@jest/globals';
 import { apiToken } from '../harness/bloom-node.js';
 import { promise } from '../harness/measurements.js';
-import { nightly } from '../harness/stage.js';
+import { nightly, testWith } from '../harness/needs.js';
 import { colours } from '../page/driver-api.js';
 import { apart, beeps, flashes } from '../recordings/analysis.js';
-import { hasFfmpeg } from './sources.js';
 import { addStream, fetchFrom, hlsSuite, playable } from './support.js';
 import { Watcher, type WatchReport } from './watcher.js';
 
@@ -90,7 +89,8 @@ hlsSuite('Watching a room over HTTP', {}, (stage) => {
     expect((await watcher.report()).errors).toEqual([]);
   }, 60_000);
 
-  (hasFfmpeg ? test : test.skip)(
+  testWith(
+    ['ffmpeg'],
     'sound and picture of a peer are within 40 ms in the segments that viewers get',
     async () => {
       const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });

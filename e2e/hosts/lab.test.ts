@@ -1,9 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Lab, labUnavailable } from './lab.js';
-
-const reason = labUnavailable();
-if (reason) console.warn(`*** SKIPPED: several hosts cannot be made here: ${reason}`);
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { describeWith } from '../harness/needs.js';
+import { Lab } from './lab.js';
 
 function output(child: ChildProcess): Promise<string> {
   return new Promise((done) => {
@@ -21,7 +19,7 @@ const client = (host: string) => `
   s.on('timeout', () => { console.log('timeout'); s.destroy(); });
   s.on('error', (e) => console.log(e.code));`;
 
-(reason ? describe.skip : describe)('a lab of hosts', () => {
+describeWith(['network namespaces'], 'a lab of hosts', () => {
   let lab: Lab;
   beforeAll(async () => {
     lab = await Lab.open();

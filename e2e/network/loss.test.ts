@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { promise } from '../harness/measurements.js';
-import { nightly } from '../harness/stage.js';
+import { nightly } from '../harness/needs.js';
 import { badNetworkSuite } from './bad-network.js';
 
 const WATCH_MS = nightly ? 30_000 : 12_000;

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { promise } from '../harness/measurements.js';
 import type { Peer } from '../harness/peer.js';
-import { nightly } from '../harness/stage.js';
+import { nightly } from '../harness/needs.js';
 import { badNetworkSuite, watch } from './bad-network.js';
 
 const STEADY_MS = nightly ? 60_000 : 20_000;

@@ -1,40 +1,37 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
 import WebSocket from 'ws';
+import { describeWith } from '../harness/needs.js';
 import { PeerConnection } from './support/peer-socket.js';
 import { type Node, startProgram } from './support/program.js';
 
 jest.setTimeout(30_000);
 
-const folder = mkdtempSync(join(tmpdir(), 'bloom-tls-'));
-const files = { key: join(folder, 'key.pem'), cert: join(folder, 'cert.pem') };
-const openssl = spawnSync(
-  'openssl',
-  (
-    'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost ' +
-    `-addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout ${files.key} -out ${files.cert}`
-  ).split(' '),
-);
-const suite = openssl.status === 0 ? describe : describe.skip;
-if (openssl.status !== 0) console.warn('*** SKIPPED: openssl cannot make a certificate for the TLS tests');
-
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-suite('a node with key and certificate', () => {
+describeWith(['openssl'], 'a node with key and certificate', () => {
+  let folder: string;
   let node: Node;
   let ca: Buffer;
 
   beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'bloom-tls-'));
+    const files = { key: join(folder, 'key.pem'), cert: join(folder, 'cert.pem') };
+    const request =
+      'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost ' +
+      `-addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout ${files.key} -out ${files.cert}`;
+    execFileSync('openssl', request.split(' '), { stdio: 'pipe' });
     ca = readFileSync(files.cert);
     node = await startProgram({ JF_SSL_KEY_PATH: files.key, JF_SSL_CERT_PATH: files.cert });
   });
-  afterAll(() => node.dispose());
+  afterAll(async () => {
+    await node?.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  });
 
   // oxlint-disable-next-line typescript/no-explicit-any -- JSON of the node under test
   async function call(method: string, path: string, body?: unknown): Promise<{ status: number; body: any }> {

@@ -3,10 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, expect, test } from '@jest/globals';
+import { afterAll, expect } from '@jest/globals';
 import { promise } from '../harness/measurements.js';
-import { browserSuite, nightly } from '../harness/stage.js';
-import { apart, beeps, decodedSeconds, flashes, withFfmpeg } from './analysis.js';
+import { testWith } from '../harness/needs.js';
+import { browserSuite } from '../harness/stage.js';
+import { apart, beeps, decodedSeconds, flashes } from './analysis.js';
 import { addComponent, credentials, finishedPart, noStore, type RecordedTrack, trackOf } from './parts.js';
 
 const resources = mkdtempSync(join(tmpdir(), 'bloom-e2e-lip-sync-'));
@@ -36,29 +37,32 @@ browserSuite(
   'Lip sync of a recording',
   { node: { env: { JF_RESOURCES_BASE_PATH: resources, JF_S3_ENDPOINT: noStore } } },
   (stage) => {
-    withFfmpeg('sound and picture of a recorded peer are within 40 ms, and as long as the recording', async () => {
-      const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
-      const { picture, sound } = await ann.addClapper();
-      await Promise.all([bob.plays(picture), bob.ready(sound)]);
-      const recording = await addComponent(stage.api, room, 'recording', { credentials });
-      const began = performance.now();
-      await delay(8_000);
-      await stage.api.request('DELETE', `/room/${room}/component/${recording}`);
-      const lastedMs = performance.now() - began;
+    testWith(
+      ['ffmpeg'],
+      'sound and picture of a recorded peer are within 40 ms, and as long as the recording',
+      async () => {
+        const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
+        const { picture, sound } = await ann.addClapper();
+        await Promise.all([bob.plays(picture), bob.ready(sound)]);
+        const recording = await addComponent(stage.api, room, 'recording', { credentials });
+        const began = performance.now();
+        await delay(8_000);
+        await stage.api.request('DELETE', `/room/${room}/component/${recording}`);
+        const lastedMs = performance.now() - began;
 
-      const part = await finishedPart(resources, room);
-      const measured = await apartInRecording(part);
-      expect(measured.length).toBeGreaterThanOrEqual(4);
-      for (const { apartMs } of measured) promise('sound from picture', Math.abs(apartMs), BOUND_MS);
-      for (const type of ['audio', 'video'] as const) {
-        const endMs = await endOf(trackOf(part, type));
-        promise(`end of the ${type} from that of the recording`, Math.abs(endMs - lastedMs), 200);
-      }
-    });
+        const part = await finishedPart(resources, room);
+        const measured = await apartInRecording(part);
+        expect(measured.length).toBeGreaterThanOrEqual(4);
+        for (const { apartMs } of measured) promise('sound from picture', Math.abs(apartMs), BOUND_MS);
+        for (const type of ['audio', 'video'] as const) {
+          const endMs = await endOf(trackOf(part, type));
+          promise(`end of the ${type} from that of the recording`, Math.abs(endMs - lastedMs), 200);
+        }
+      },
+    );
 
     // The browser says only every five seconds where its sound is.
-    const inTheNight = nightly ? withFfmpeg : test.skip;
-    inTheNight('they stay together when the sound was muted for a while', async () => {
+    testWith(['nightly', 'ffmpeg'], 'they stay together when the sound was muted for a while', async () => {
       const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
       const { picture, sound } = await ann.addClapper();
       await Promise.all([bob.plays(picture), bob.ready(sound)]);
@@ -94,7 +98,7 @@ browserSuite(
       );
     });
 
-    inTheNight('they stay together when another encoding of the picture is recorded', async () => {
+    testWith(['nightly', 'ffmpeg'], 'they stay together when another encoding of the picture is recorded', async () => {
       const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
       const large = { width: 960, height: 540 };
       const { picture, sound } = await ann.addClapper(large, { simulcast: ['l', 'm', 'h'] });

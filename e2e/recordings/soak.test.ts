@@ -5,12 +5,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Api } from '../harness/api.js';
 import { freeTcpPort } from '../harness/free-ports.js';
 import { repository } from '../harness/repository.js';
-import { nightly } from '../harness/stage.js';
-import { decodedSeconds, hasFfmpeg } from './analysis.js';
+import { describeWith } from '../harness/needs.js';
+import { decodedSeconds } from './analysis.js';
 import { addComponent, credentials, finishedPart, noStore, tracksOf } from './parts.js';
 import { sourcesIn } from './sources.js';
 
@@ -19,15 +19,15 @@ const SECONDS = 300;
 const SETTLED_SECONDS = 60;
 const GROWTH_BYTES = 4_000_000;
 
-const inTheNight = nightly && hasFfmpeg ? describe : describe.skip;
-
-inTheNight('A long recording', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'bloom-e2e-soak-'));
-  const resources = join(folder, 'resources');
+describeWith(['nightly', 'ffmpeg'], 'A long recording', () => {
+  let folder: string;
+  let resources: string;
   let child: ChildProcess;
   let api: Api;
 
   beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'bloom-e2e-soak-'));
+    resources = join(folder, 'resources');
     const { film, tone } = await sourcesIn(resources);
     await film('long.h264', 'testsrc2=s=640x360:r=30', SECONDS + 10);
     await tone('long.ogg', 440, SECONDS + 10);

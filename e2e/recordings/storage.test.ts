@@ -5,21 +5,17 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
 import { Api } from '../harness/api.js';
 import { apiToken, type BloomNode, startNode } from '../harness/bloom-node.js';
+import { describeWith, testWith } from '../harness/needs.js';
 import { receiveWebhooks, type WebhookReceiver } from '../node/support/webhook-receiver.js';
-import { decodedSeconds, hasFfmpeg } from './analysis.js';
+import { decodedSeconds } from './analysis.js';
 import { type ObjectStoreServer, startObjectStore } from '../hls/object-store.js';
 import { addComponent, credentials, finishedPart, noStore, partsOf, tracksOf, until } from './parts.js';
 import { sourcesIn } from './sources.js';
 
 jest.setTimeout(60_000);
-
-const mayMount = process.getuid?.() === 0 && spawnSync('mount', ['--version']).status === 0;
-const onSmallDisk = mayMount ? test : test.skip;
-if (!mayMount) process.stderr.write('*** Not root: a recording on a full disk is NOT TESTED. ***\n');
-const whereThereIsFfmpeg = hasFfmpeg ? describe : describe.skip;
 
 /** An address that answers only while it is open. */
 interface Gate {
@@ -55,7 +51,7 @@ async function startGate(): Promise<Gate> {
 
 const film = 'testsrc2=s=320x240:r=30';
 
-whereThereIsFfmpeg('Recordings when something goes wrong', () => {
+describeWith(['ffmpeg'], 'Recordings when something goes wrong', () => {
   let resources: string;
   let hooks: WebhookReceiver;
   let node: BloomNode | undefined;
@@ -214,27 +210,31 @@ whereThereIsFfmpeg('Recordings when something goes wrong', () => {
     expect(tracks.map(({ type, origin }) => [type, origin])).toEqual([['audio', tone]]);
   });
 
-  onSmallDisk('a full disk ends the recording, keeps what was written, and the room goes on', async () => {
-    const disk = join(resources, 'raw_recordings');
-    rmSync(disk, { recursive: true, force: true });
-    mkdirSync(disk);
-    expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', disk]).status).toBe(0);
-    try {
-      await start({ JF_S3_ENDPOINT: noStore });
-      const room = await recordedRoom({ credentials }, 'large.h264', 'short.ogg');
-      await hooks.until('componentCrashed');
-      const { components } = await api.room(room);
-      expect(components.map(({ type }: { type: string }) => type)).toContain('file');
-      expect(components.map(({ type }: { type: string }) => type)).not.toContain('recording');
-      await logged('ENOSPC');
+  testWith(
+    ['tmpfs mounts'],
+    'a full disk ends the recording, keeps what was written, and the room goes on',
+    async () => {
+      const disk = join(resources, 'raw_recordings');
+      rmSync(disk, { recursive: true, force: true });
+      mkdirSync(disk);
+      expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', disk]).status).toBe(0);
+      try {
+        await start({ JF_S3_ENDPOINT: noStore });
+        const room = await recordedRoom({ credentials }, 'large.h264', 'short.ogg');
+        await hooks.until('componentCrashed');
+        const { components } = await api.room(room);
+        expect(components.map(({ type }: { type: string }) => type)).toContain('file');
+        expect(components.map(({ type }: { type: string }) => type)).not.toContain('recording');
+        await logged('ENOSPC');
 
-      const part = await finishedPart(resources, room);
-      const tracks = tracksOf(part);
-      expect(tracks.map(({ type }) => type).toSorted()).toEqual(['audio', 'video']);
-      for (const { path } of tracks) expect(await decodedSeconds(path)).toBeGreaterThan(0.9);
-    } finally {
-      await node?.stop();
-      spawnSync('umount', [disk]);
-    }
-  });
+        const part = await finishedPart(resources, room);
+        const tracks = tracksOf(part);
+        expect(tracks.map(({ type }) => type).toSorted()).toEqual(['audio', 'video']);
+        for (const { path } of tracks) expect(await decodedSeconds(path)).toBeGreaterThan(0.9);
+      } finally {
+        await node?.stop();
+        spawnSync('umount', [disk]);
+      }
+    },
+  );
 });

@@ -1,36 +1,26 @@
 // Files played into a room and rooms recorded into files; ffmpeg makes the former and judges the latter, a browser plays them.
 import { spawnSync } from 'node:child_process';
-import { createRequire } from 'node:module';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect } from '@jest/globals';
 import { Api } from '../harness/api.js';
 import { startNode } from '../harness/bloom-node.js';
+import { missing, testWith } from '../harness/needs.js';
 import { repository } from '../harness/repository.js';
 import { browserSuite } from '../harness/stage.js';
 import { type Colour, colours } from '../page/driver-api.js';
-import { decodedSeconds, hasFfmpeg, withFfmpeg } from '../recordings/analysis.js';
+import { decodedSeconds } from '../recordings/analysis.js';
 import { addComponent, credentials, finishedPart, noStore, trackOf, tracksOf } from '../recordings/parts.js';
 import { playFile } from '../recordings/player.js';
 import { sourcesIn } from '../recordings/sources.js';
-
-const mixes = ((): boolean => {
-  try {
-    return hasFfmpeg && createRequire(import.meta.url).resolve('node-av/lib') !== '';
-  } catch {
-    return false;
-  }
-})();
-const whereItMixes = mixes ? withFfmpeg : test.skip;
-if (!mixes) process.stderr.write('*** node-av or ffmpeg is not installed: mixing recordings is NOT TESTED. ***\n');
 
 const resources = mkdtempSync(join(tmpdir(), 'bloom-e2e-files-'));
 const env = { JF_RESOURCES_BASE_PATH: resources, JF_S3_ENDPOINT: noStore };
 
 beforeAll(async () => {
-  if (!hasFfmpeg) return;
+  if (missing(['ffmpeg']) !== undefined) return;
   const { film, tone } = await sourcesIn(resources);
   await film('red.h264', 'color=0xC81E1E:s=320x240:r=30', 20);
   await tone('a440.ogg', 440, 20);
@@ -43,30 +33,34 @@ const distance = (pixel: readonly number[], colour: Colour): number =>
   Math.max(...colours[colour].map((value, i) => Math.abs(value - (pixel[i] ?? Number.NaN))));
 
 browserSuite('Files', { node: { env } }, (stage) => {
-  withFfmpeg('a file played into a room is seen and heard by its peers, also by those who come later', async () => {
-    const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
-    const trackIdOf = async (component: string): Promise<string> =>
-      (await stage.api.room(room)).components.find(({ id }: { id: string }) => id === component).tracks[0].id;
-    const film = await addComponent(stage.api, room, 'file', { filePath: 'red.h264' });
-    const tone = await addComponent(stage.api, room, 'file', { filePath: 'a440.ogg' });
-    const [red, a440] = [await trackIdOf(film), await trackIdOf(tone)];
-    await Promise.all([ann.plays(red, 'red'), ann.sounds(a440, 440)]);
+  testWith(
+    ['ffmpeg'],
+    'a file played into a room is seen and heard by its peers, also by those who come later',
+    async () => {
+      const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
+      const trackIdOf = async (component: string): Promise<string> =>
+        (await stage.api.room(room)).components.find(({ id }: { id: string }) => id === component).tracks[0].id;
+      const film = await addComponent(stage.api, room, 'file', { filePath: 'red.h264' });
+      const tone = await addComponent(stage.api, room, 'file', { filePath: 'a440.ogg' });
+      const [red, a440] = [await trackIdOf(film), await trackIdOf(tone)];
+      await Promise.all([ann.plays(red, 'red'), ann.sounds(a440, 440)]);
 
-    const bob = await stage.peer(room, 'bob');
-    await bob.join();
-    await Promise.all([bob.plays(red, 'red'), bob.sounds(a440, 440)]);
-    expect((await bob.call('awaitFrames', red, 30)).width).toBe(320);
+      const bob = await stage.peer(room, 'bob');
+      await bob.join();
+      await Promise.all([bob.plays(red, 'red'), bob.sounds(a440, 440)]);
+      expect((await bob.call('awaitFrames', red, 30)).width).toBe(320);
 
-    const { status } = await stage.api.request('DELETE', `/room/${room}/component/${film}`);
-    expect(status).toBe(204);
-    await Promise.all([ann.removed(red), bob.removed(red)]);
-  });
+      const { status } = await stage.api.request('DELETE', `/room/${room}/component/${film}`);
+      expect(status).toBe(204);
+      await Promise.all([ann.removed(red), bob.removed(red)]);
+    },
+  );
 });
 
 browserSuite('Recordings', { node: { env } }, (stage) => {
   let part = '';
 
-  withFfmpeg('what two peers publish is in files that a browser plays', async () => {
+  testWith(['ffmpeg'], 'what two peers publish is in files that a browser plays', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
     const red = await ann.addVideo({ colour: 'red', fps: 30 });
     const a440 = await ann.addTone(440);
@@ -99,7 +93,7 @@ browserSuite('Recordings', { node: { env } }, (stage) => {
     }
   });
 
-  whereItMixes('they become one movie by a command', async () => {
+  testWith(['ffmpeg', 'node-av'], 'they become one movie by a command', async () => {
     const output = join(resources, 'call.mp4');
     const mix = (...args: string[]): { status: number | null; stdout: string; stderr: string } =>
       spawnSync('npm', ['run', '--silent', 'recording:mix', '--', ...args], { cwd: repository, encoding: 'utf8' });
@@ -132,7 +126,8 @@ browserSuite('Recordings', { node: { env } }, (stage) => {
   });
 });
 
-withFfmpeg(
+testWith(
+  ['ffmpeg'],
   'a film and its sound that are played and recorded keep their length and their distance',
   async () => {
     const node = await startNode({ env });

@@ -4,7 +4,8 @@ import { Api } from '../harness/api.js';
 import { startNode } from '../harness/bloom-node.js';
 import { promise } from '../harness/measurements.js';
 import type { Peer } from '../harness/peer.js';
-import { browserSuite, nightly } from '../harness/stage.js';
+import { nightly } from '../harness/needs.js';
+import { browserSuite } from '../harness/stage.js';
 import { startProxy } from '../harness/tcp-proxy.js';
 
 const secret = 'e2e-secret-key-base';

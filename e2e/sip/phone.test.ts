@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import {
   type CallEvent,
   type DialOptions,
@@ -11,16 +11,14 @@ import {
   type SipPhoneOptions,
 } from '@bloom/sip';
 import { pcmAudio, systemNames } from '@bloom/sip/testing';
-import { type Host, Lab, labUnavailable } from '../hosts/lab.js';
-import { password, peersMissing, type Program, startBaresip, startKamailio, startSipp } from './programs.js';
+import { describeWith } from '../harness/needs.js';
+import { type Host, Lab } from '../hosts/lab.js';
+import { password, type Program, startBaresip, startKamailio, startSipp } from './programs.js';
 import { answers, challengesForEver, hangsUp, holds, refuses, ringsUntilCancelled } from './scenarios.js';
 import { concat, frequencyOf, readWav, toneFrames, writeWav } from './tone.js';
 
 // Real programs on a busy machine.
 jest.setTimeout(30_000);
-
-const reason = labUnavailable() ?? peersMissing();
-if (reason) console.warn(`*** SKIPPED: no calls to real phones here: ${reason}`);
 
 async function until(what: string, condition: () => boolean, timeoutMs = 10_000): Promise<void> {
   const deadline = performance.now() + timeoutMs;
@@ -30,7 +28,7 @@ async function until(what: string, condition: () => boolean, timeoutMs = 10_000)
   }
 }
 
-(reason ? describe.skip : describe)('the phone and real peers', () => {
+describeWith(['network namespaces', 'phones'], 'the phone and real peers', () => {
   let lab: Lab;
   let proxy: Host;
   let desk: Host;

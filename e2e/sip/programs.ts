@@ -1,30 +1,13 @@
 /** The real peers of the SIP tests: kamailio as registrar and proxy, baresip and sipp as phones. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { accessSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { findProgram } from '../harness/needs.js';
 import type { Host } from '../hosts/lab.js';
 
 /** Who may register at the registrar of the tests. */
 export const password = 'correct-horse';
-
-export function findProgram(name: string): string | undefined {
-  for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']) {
-    try {
-      accessSync(join(folder, name), constants.X_OK);
-      return join(folder, name);
-    } catch {
-      // not here
-    }
-  }
-  return undefined;
-}
-
-/** Programs that are missing, or undefined when all are there. */
-export function peersMissing(): string | undefined {
-  const missing = ['kamailio', 'baresip', 'sipp'].filter((name) => !findProgram(name));
-  return missing.length > 0 ? `${missing.join(', ')} not installed (kamailio, baresip-core, sip-tester)` : undefined;
-}
 
 /** A program of the lab with what it printed. */
 export class Program {

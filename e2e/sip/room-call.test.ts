@@ -3,13 +3,12 @@ import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { Api } from '../harness/api.js';
 import { repository } from '../harness/repository.js';
-import { nightly } from '../harness/stage.js';
-import { labUnavailable } from '../hosts/lab.js';
+import { describeWith, testWith } from '../harness/needs.js';
 import { commandOf, cpuSeconds, descendants, PhoneLab, Rooms, until } from './phone-lab.js';
-import { findProgram, password, peersMissing } from './programs.js';
+import { password } from './programs.js';
 import { answers, challengesForEver, hangsUp, holds, refuses, ringsUntilCancelled } from './scenarios.js';
 
 const run = promisify(execFile);
@@ -17,10 +16,7 @@ const run = promisify(execFile);
 // Real programs on a busy machine.
 jest.setTimeout(60_000);
 
-const reason = labUnavailable() ?? peersMissing() ?? (findProgram('ffmpeg') ? undefined : 'ffmpeg is not installed');
-if (reason) console.warn(`*** SKIPPED: no calls of rooms to real phones here: ${reason}`);
-
-(reason ? describe.skip : describe)('a room and the telephone', () => {
+describeWith(['network namespaces', 'phones', 'ffmpeg'], 'a room and the telephone', () => {
   let phones: PhoneLab;
   let rooms: Rooms;
   /** Nodes that a test has for itself. */
@@ -230,8 +226,7 @@ if (reason) console.warn(`*** SKIPPED: no calls of rooms to real phones here: ${
     },
   );
 
-  test('a phone whose sound stops coming is hung up on', async () => {
-    if (!nightly) return;
+  testWith(['nightly'], 'a phone whose sound stops coming is hung up on', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
     const other = await phones.sipp(answers);

@@ -4,20 +4,15 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeG711, encodeG711, FRAME_MS, FramePacer } from '@bloom/sip';
-import { describeInBrowser } from '../harness/chromium.js';
 import { printMeasurements, promise } from '../harness/measurements.js';
+import { describeWith } from '../harness/needs.js';
 import type { Peer } from '../harness/peer.js';
 import { Stage } from '../harness/stage.js';
-import { labUnavailable } from '../hosts/lab.js';
 import { PhoneLab, Rooms, until } from './phone-lab.js';
-import { peersMissing } from './programs.js';
 import { answers, answersAt } from './scenarios.js';
 import { concat, frequencyOf, readWav, toneFrames, writeWav } from './tone.js';
 
 jest.setTimeout(60_000);
-
-const reason = labUnavailable() ?? peersMissing();
-if (reason) console.warn(`*** SKIPPED: no sound of real phones here: ${reason}`);
 
 const now = () => performance.timeOrigin + performance.now();
 const middle = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
@@ -84,132 +79,130 @@ class Handset {
   }
 }
 
-if (!reason) {
-  describeInBrowser('the sound of calls', () => {
-    let phones: PhoneLab;
-    let stage: Stage;
-    let rooms: Rooms;
+describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls', () => {
+  let phones: PhoneLab;
+  let stage: Stage;
+  let rooms: Rooms;
 
-    beforeAll(async () => {
-      phones = await PhoneLab.open();
-      stage = new Stage({ node: { env: { JF_STRUCTURED_LOGGING: 'true', ...phones.nodeEnv } } });
-      await stage.open();
-      rooms = new Rooms(stage.node);
-      await rooms.listen();
-    });
-    afterEach(async () => {
-      expect(await stage.clear()).toEqual([]);
-      await phones.clear();
-    });
-    afterAll(async () => {
-      rooms?.end();
-      await stage?.close();
-      await phones?.close();
-      printMeasurements('the sound of calls');
-    });
+  beforeAll(async () => {
+    phones = await PhoneLab.open();
+    stage = new Stage({ node: { env: { JF_STRUCTURED_LOGGING: 'true', ...phones.nodeEnv } } });
+    await stage.open();
+    rooms = new Rooms(stage.node);
+    await rooms.listen();
+  });
+  afterEach(async () => {
+    expect(await stage.clear()).toEqual([]);
+    await phones.clear();
+  });
+  afterAll(async () => {
+    rooms?.end();
+    await stage?.close();
+    await phones?.close();
+    printMeasurements('the sound of calls');
+  });
 
-    /** A browser in a room with a phone that has dialled. */
-    async function call(number: string): Promise<{ ann: Peer; room: string; component: string; track: string }> {
-      const { ann, room } = await stage.call(['ann']);
-      const { id: component } = await rooms.phone(room, phones.proxy.address);
-      await rooms.sdk.dial(room, component, number);
-      const ofPhone = () => ann.present().find((track) => track.latest.endpointId === component);
-      await ann.until('the phone is heard', () => ofPhone() !== undefined);
-      const track = (ofPhone() as { id: string }).id;
-      await ann.ready(track);
-      return { ann, room, component, track };
-    }
+  /** A browser in a room with a phone that has dialled. */
+  async function call(number: string): Promise<{ ann: Peer; room: string; component: string; track: string }> {
+    const { ann, room } = await stage.call(['ann']);
+    const { id: component } = await rooms.phone(room, phones.proxy.address);
+    await rooms.sdk.dial(room, component, number);
+    const ofPhone = () => ann.present().find((track) => track.latest.endpointId === component);
+    await ann.until('the phone is heard', () => ofPhone() !== undefined);
+    const track = (ofPhone() as { id: string }).id;
+    await ann.ready(track);
+    return { ann, room, component, track };
+  }
 
-    /** The loudest frequency that a browser hears. */
-    async function heard(ann: Peer, track: string, hz: number): Promise<number> {
-      await ann.sounds(track, hz, 15_000);
-      return (await ann.call('tone', track)).hz;
-    }
+  /** The loudest frequency that a browser hears. */
+  async function heard(ann: Peer, track: string, hz: number): Promise<number> {
+    await ann.sounds(track, hz, 15_000);
+    return (await ann.call('tone', track)).hz;
+  }
 
-    test.each([
-      ['G.711', 8000, 1, undefined],
-      ['Opus', 48_000, 2, 'opus'],
-    ] as const)(
-      'baresip with %s: the browser hears its tone, and it hears the tone of the browser',
-      async (name, rate, channels, codec) => {
-        const wav = join(phones.folder, `tone-${rate}.wav`);
-        const next = toneFrames(1000, 8000, rate);
-        writeWav(wav, concat(Array.from({ length: 1500 }, next)), { rate, channels });
-        const bob = await phones.baresip('4930', wav, codec);
-        const { ann, room, component, track } = await call('4930');
-        await ann.addTone(440);
-        const inRoom = await heard(ann, track, 1000);
-        await sleep(2500);
-        await rooms.sdk.hangUp(room, component);
-        await ann.removed(track);
-        await until('the phone to hang up', () => bob.program.output.includes('terminated'));
-        await bob.program.stop();
-        const recording = readWav(bob.recording());
-        // The last two seconds: the browser began to speak in the middle.
-        const atDesk = frequencyOf(recording.slice(-2 * rate), rate);
-        console.info(
-          `${name}: 1000 Hz heard in the browser as ${inRoom.toFixed(1)}, 440 Hz at the phone as ${atDesk.toFixed(1)}`,
-        );
-        expect(Math.abs(inRoom - 1000)).toBeLessThan(20);
-        expect(Math.abs(atDesk - 440)).toBeLessThan(8.8);
-      },
-    );
-
-    test('the phone hears all of the room but itself', async () => {
-      await phones.sipp(answers);
-      const { ann, room, component, track } = await call('200');
-      await ann.addTone(700);
-      // sipp echoes what it hears: the tone comes back as the phone's own, once.
-      await ann.sounds(track, 700, 15_000);
-      await sleep(500);
+  test.each([
+    ['G.711', 8000, 1, undefined],
+    ['Opus', 48_000, 2, 'opus'],
+  ] as const)(
+    'baresip with %s: the browser hears its tone, and it hears the tone of the browser',
+    async (name, rate, channels, codec) => {
+      const wav = join(phones.folder, `tone-${rate}.wav`);
+      const next = toneFrames(1000, 8000, rate);
+      writeWav(wav, concat(Array.from({ length: 1500 }, next)), { rate, channels });
+      const bob = await phones.baresip('4930', wav, codec);
+      const { ann, room, component, track } = await call('4930');
+      await ann.addTone(440);
+      const inRoom = await heard(ann, track, 1000);
+      await sleep(2500);
       await rooms.sdk.hangUp(room, component);
       await ann.removed(track);
-    });
+      await until('the phone to hang up', () => bob.program.output.includes('terminated'));
+      await bob.program.stop();
+      const recording = readWav(bob.recording());
+      // The last two seconds: the browser began to speak in the middle.
+      const atDesk = frequencyOf(recording.slice(-2 * rate), rate);
+      console.info(
+        `${name}: 1000 Hz heard in the browser as ${inRoom.toFixed(1)}, 440 Hz at the phone as ${atDesk.toFixed(1)}`,
+      );
+      expect(Math.abs(inRoom - 1000)).toBeLessThan(20);
+      expect(Math.abs(atDesk - 440)).toBeLessThan(8.8);
+    },
+  );
 
-    test('is heard on the other side within 250 ms, both ways', async () => {
-      const handset = await Handset.open(phones.lab.ownAddress);
-      try {
-        await phones.sipp(answersAt(phones.lab.ownAddress, handset.port));
-        const { ann, room, component, track } = await call('200');
-        const tone = await ann.addTone(440);
-        await ann.call('setEnabled', tone, false);
-        await sleep(1500);
-        const toBrowser: number[] = [];
-        const toPhone: number[] = [];
-        for (let burst = 0; burst < 5; burst += 1) {
-          handset.spokeAt = undefined;
-          handset.loud = true;
-          const heardAt = await ann.page.evaluate(async (id) => {
-            for (;;) {
-              const { hz, level } = await window.driver.tone(id);
-              if (level > 60 && Math.abs(hz - 1000) < 30) return performance.timeOrigin + performance.now();
-              await new Promise((wait) => setTimeout(wait, 4));
-            }
-          }, track);
-          toBrowser.push(heardAt - (handset.spokeAt ?? Number.NaN));
-          handset.loud = false;
-          await sleep(400);
-        }
-        for (let burst = 0; burst < 5; burst += 1) {
-          await until('silence', () => handset.quietFor() > 300);
-          handset.heardAt = undefined;
-          const spokeAt = await ann.page.evaluate((id) => {
-            window.driver.setEnabled(id, true);
-            return performance.timeOrigin + performance.now();
-          }, tone);
-          await until('the tone', () => handset.heardAt !== undefined);
-          toPhone.push((handset.heardAt ?? Number.NaN) - spokeAt);
-          await ann.call('setEnabled', tone, false);
-        }
-        await rooms.sdk.hangUp(room, component);
-        const rounded = (values: number[]) => values.map((value) => value.toFixed(0)).join(' ');
-        console.info(`phone to browser ${rounded(toBrowser)} ms, browser to phone ${rounded(toPhone)} ms`);
-        // The middle one: a single burst may meet a neighbour on this machine.
-        promise('phone to browser', middle(toBrowser), 250);
-        promise('browser to phone', middle(toPhone), 250);
-      } finally {
-        handset.close();
-      }
-    });
+  test('the phone hears all of the room but itself', async () => {
+    await phones.sipp(answers);
+    const { ann, room, component, track } = await call('200');
+    await ann.addTone(700);
+    // sipp echoes what it hears: the tone comes back as the phone's own, once.
+    await ann.sounds(track, 700, 15_000);
+    await sleep(500);
+    await rooms.sdk.hangUp(room, component);
+    await ann.removed(track);
   });
-}
+
+  test('is heard on the other side within 250 ms, both ways', async () => {
+    const handset = await Handset.open(phones.lab.ownAddress);
+    try {
+      await phones.sipp(answersAt(phones.lab.ownAddress, handset.port));
+      const { ann, room, component, track } = await call('200');
+      const tone = await ann.addTone(440);
+      await ann.call('setEnabled', tone, false);
+      await sleep(1500);
+      const toBrowser: number[] = [];
+      const toPhone: number[] = [];
+      for (let burst = 0; burst < 5; burst += 1) {
+        handset.spokeAt = undefined;
+        handset.loud = true;
+        const heardAt = await ann.page.evaluate(async (id) => {
+          for (;;) {
+            const { hz, level } = await window.driver.tone(id);
+            if (level > 60 && Math.abs(hz - 1000) < 30) return performance.timeOrigin + performance.now();
+            await new Promise((wait) => setTimeout(wait, 4));
+          }
+        }, track);
+        toBrowser.push(heardAt - (handset.spokeAt ?? Number.NaN));
+        handset.loud = false;
+        await sleep(400);
+      }
+      for (let burst = 0; burst < 5; burst += 1) {
+        await until('silence', () => handset.quietFor() > 300);
+        handset.heardAt = undefined;
+        const spokeAt = await ann.page.evaluate((id) => {
+          window.driver.setEnabled(id, true);
+          return performance.timeOrigin + performance.now();
+        }, tone);
+        await until('the tone', () => handset.heardAt !== undefined);
+        toPhone.push((handset.heardAt ?? Number.NaN) - spokeAt);
+        await ann.call('setEnabled', tone, false);
+      }
+      await rooms.sdk.hangUp(room, component);
+      const rounded = (values: number[]) => values.map((value) => value.toFixed(0)).join(' ');
+      console.info(`phone to browser ${rounded(toBrowser)} ms, browser to phone ${rounded(toPhone)} ms`);
+      // The middle one: a single burst may meet a neighbour on this machine.
+      promise('phone to browser', middle(toBrowser), 250);
+      promise('browser to phone', middle(toPhone), 250);
+    } finally {
+      handset.close();
+    }
+  });
+});

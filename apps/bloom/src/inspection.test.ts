@@ -123,7 +123,7 @@ describe('a running node', () => {
     });
   };
 
-  (hasErlang ? test : test.skip)('answers an Erlang shell the same, for reading', async () => {
+  (hasErlang ? test : test.skip)('answers an Erlang shell the same, for reading [needs erlang]', async () => {
     await node.request('POST', '/room', { roomId: 'kitchen' });
     const call = (fun: string, ...args: string[]): string =>
       `rpc:call('watched@127.0.0.1', bloom, ${fun}, [${args.join(', ')}])`;

@@ -102,7 +102,7 @@ describe('a file that a node sends', () => {
   });
 
   // Every write to this device fails as on a full disk.
-  (existsSync('/dev/full') ? test : test.skip)('is a fault on a full disk', async () => {
+  (existsSync('/dev/full') ? test : test.skip)('is a fault on a full disk [needs /dev/full]', async () => {
     const { context, printed } = contextOf({ [A]: script });
     const file = join(folder, 'full');
     symlinkSync('/dev/full', `${file}.part`);

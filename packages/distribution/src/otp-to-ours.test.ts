@@ -15,7 +15,7 @@ import { TestNode } from './testing/test-node.js';
 const NIGHTLY = process.env['BLOOM_NIGHTLY'] !== undefined;
 const TS = "'tsn@127.0.0.1'";
 
-(hasErlang ? describe : describe.skip)('from a real Erlang node to ours', () => {
+(hasErlang ? describe : describe.skip)('from a real Erlang node to ours [needs erlang]', () => {
   let mapper: TestMapper;
   let tsn: TestNode;
   let erl: Erlang;
@@ -98,7 +98,7 @@ const TS = "'tsn@127.0.0.1'";
   });
 
   (NIGHTLY ? test : test.skip)(
-    'C10: stays connected when idle (T=8, 20 s)',
+    'C10: stays connected when idle (T=8, 20 s) [nightly]',
     async () => {
       await erl.eval(`net_adm:ping(${TS})`);
       await new Promise((resolve) => setTimeout(resolve, 20_000));
@@ -108,7 +108,7 @@ const TS = "'tsn@127.0.0.1'";
   );
 
   (NIGHTLY ? test : test.skip)(
-    'C10: stays connected when idle (T=60, 160 s)',
+    'C10: stays connected when idle (T=60, 160 s) [nightly]',
     async () => {
       const slow = await TestNode.start('slow@127.0.0.1', mapper.port, { tickTimeMs: 60_000 });
       const idle = await Erlang.start('c10@127.0.0.1', { port: mapper.port, tickTime: 60 });
@@ -144,7 +144,7 @@ const TS = "'tsn@127.0.0.1'";
   });
 
   (hasElixir ? test : test.skip)(
-    'C13: Elixir connects, calls and uses erpc',
+    'C13: Elixir connects, calls and uses erpc [needs elixir]',
     async () => {
       const script = `IO.inspect {Node.connect(:"tsn@127.0.0.1"), Node.list(:hidden), GenServer.call({:calc, :"tsn@127.0.0.1"}, {:add, 2, 3}), :erpc.call(:"tsn@127.0.0.1", :calc, :add, [4,6])}`;
       const args = [
@@ -162,7 +162,7 @@ const TS = "'tsn@127.0.0.1'";
     30_000,
   );
 
-  (hasErlCall ? test : test.skip)('C14: a C node calls through rex', async () => {
+  (hasErlCall ? test : test.skip)('C14: a C node calls through rex [needs erl_call]', async () => {
     const args = (cookie: string) => ['-c', cookie, '-name', 'tsn@127.0.0.1', '-timeout', '4', '-a', 'calc add [1,2]'];
     expect((await run('erl_call', args(COOKIE), mapper.port)).out).toBe('3');
     expect((await run('erl_call', args('wrong'), mapper.port)).out).toContain('failed to connect');

@@ -18,7 +18,7 @@ const ECHO = `Echo = fun E(Last) ->
   end end,
   register(echo, spawn(fun() -> Echo(none) end))`;
 
-(hasErlang ? describe : describe.skip)('from ours to a real Erlang node', () => {
+(hasErlang ? describe : describe.skip)('from ours to a real Erlang node [needs erlang]', () => {
   let mapper: TestMapper;
   let us: TestNode;
   let x: Erlang;

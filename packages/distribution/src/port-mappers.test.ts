@@ -33,7 +33,7 @@ const epmd = (port: number, ...args: string[]) => run('epmd', args, port);
 const listed = async (port: number, name: string): Promise<boolean> =>
   (await epmd(port, '-names')).out.includes(`name ${name} at port`);
 
-(hasErlang ? describe : describe.skip)('port mappers', () => {
+(hasErlang ? describe : describe.skip)('port mappers [needs erlang]', () => {
   beforeAll(() => promisify(execFile)('npx', ['tsc', '-b', 'packages/distribution'], { cwd: root }), 120_000);
 
   describe('the original with our node', () => {

@@ -52,7 +52,7 @@ function size(bytes: Buffer): Buffer {
   return head;
 }
 
-(hasErlang ? describe : describe.skip)('with a real Erlang', () => {
+(hasErlang ? describe : describe.skip)('with a real Erlang [needs erlang]', () => {
   test('it receives our terms exactly so', async () => {
     const cases: [Term, string][] = [
       [1, '1'],

@@ -39,7 +39,7 @@ const servers: [string, (port: number) => Promise<{ stop(): unknown }>][] = [
     'ours',
     async (port) => ({ stop: await PortMapperServer.start({ port, log: silentLog }).then((s) => () => s.close()) }),
   ],
-  ['the original', async (port) => startEpmd(port)],
+  ['the original [needs epmd]', async (port) => startEpmd(port)],
 ];
 
 describe.each(servers)('%s', (which, start) => {

@@ -47,7 +47,7 @@ function calc(trapsExits = false): Behaviour<CalcProtocol, { seen: TermMessage[]
 
 const TS = "'tsn@127.0.0.1'";
 
-(hasErlang ? describe : describe.skip)('with real Erlang', () => {
+(hasErlang ? describe : describe.skip)('with real Erlang [needs erlang]', () => {
   let mapper: TestMapper;
   let tsn: TestNode;
   let erl: Erlang;
@@ -210,7 +210,7 @@ const TS = "'tsn@127.0.0.1'";
       expect(await erl.eval(`catch spawn_monitor(${TS}, erpc, execute_call, [1, 2])`)).toMatch(/^\{'EXIT',\{notsup,/);
     });
 
-    (hasErlCall ? test : test.skip)('C14: a C node calls through rex', async () => {
+    (hasErlCall ? test : test.skip)('C14: a C node calls through rex [needs erl_call]', async () => {
       const args = ['-c', COOKIE, '-name', tsn.name, '-timeout', '4', '-a', 'calc add [1,2]'];
       expect(await run('erl_call', args, mapper)).toBe('3');
     });

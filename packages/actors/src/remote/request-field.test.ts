@@ -54,7 +54,7 @@ describe('the id of a request across nodes', () => {
     ]);
   });
 
-  (hasErlang ? test : test.skip)('is not told to Erlang, and what Erlang says has none', async () => {
+  (hasErlang ? test : test.skip)('is not told to Erlang, and what Erlang says has none [needs erlang]', async () => {
     const erl = await Erlang.start('e1', mapper);
     try {
       expect(await erl.eval(`net_adm:ping('a@127.0.0.1')`)).toBe('pong');

@@ -128,7 +128,7 @@ afterEach(async () => {
   }
 });
 
-withCompositor('a stream', () => {
+withCompositor('a stream [needs node-av]', () => {
   test('of a room where somebody is silent goes on in black, is served, and is gone with the room', async () => {
     const stage = await stageWith();
     const old = join(stage.path, 'temporary_hls', 'kitchen');
@@ -185,7 +185,7 @@ withCompositor('a stream', () => {
   });
 });
 
-withCompositor('the compositor', () => {
+withCompositor('the compositor [needs node-av]', () => {
   test('is told of tracks by taps, which are closed as soon as their tracks are not wanted any more', async () => {
     const stage = await stageWith();
     await stage.start();
@@ -246,7 +246,7 @@ withCompositor('the compositor', () => {
   });
 });
 
-withCompositor('an upload', () => {
+withCompositor('an upload [needs node-av]', () => {
   test('takes every file with its type when the room is over', async () => {
     const objects: string[] = [];
     const stage = await stageWith({ s3Endpoint: await store(200, objects) });

@@ -95,7 +95,7 @@ async function colourAt(path: string, seconds: number, x: number, y: number): Pr
   return near?.[0] ?? raw.stdout.subarray(at, at + 3).join(' ');
 }
 
-whereItMixes('a mixed recording', () => {
+whereItMixes('a mixed recording [needs node-av]', () => {
   test('shows everybody in a grid that follows who is there, and decodes without an error', async () => {
     await record('video', 'ann', 1_000, plain('red', 6));
     await record('video', 'bob', 3_000, plain('blue', 2));

@@ -195,74 +195,77 @@ describe('a recording', () => {
     expect(parts).toHaveLength(1);
   });
 
-  withFfmpeg('is taken by ffmpeg without an error, at any moment, with its duration and offset', async () => {
-    const source = join(base, 'source');
-    await mkdir(source);
-    const film = [
-      '-f',
-      'lavfi',
-      '-i',
-      'testsrc2=s=640x360:r=30',
-      '-t',
-      '5',
-      '-c:v',
-      'libx264',
-      '-profile:v',
-      'baseline',
-      '-g',
-      '150',
-    ];
-    await run('ffmpeg', ['-v', 'error', ...film, join(source, 'a.h264')]);
-    const tone = ['-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000', '-t', '5', '-c:a', 'libopus'];
-    await run('ffmpeg', ['-v', 'error', ...tone, join(source, 'a.ogg')]);
-    const whole = async function* (name: string): AsyncGenerator<Buffer> {
-      yield await readFile(join(source, name));
-    };
-    const { recorder, parts } = await record(received('mic', 'audio'), received('cam', 'video'));
-    for await (const { data, timestamp } of opusFrames(whole('a.ogg'))) {
-      // A hole of 0.4 s, as a burst of losses leaves it.
-      if (timestamp > 96_000 && timestamp < 115_200) continue;
-      await room.frame('mic', { timestamp, data, arrivalMs: clock.startedAt + 100 + timestamp / 48 });
-    }
-    for await (const { data, timestamp, key } of h264Frames(whole('a.h264'), 30)) {
-      await room.frame('cam', {
-        codec: 'h264',
-        timestamp,
-        key,
-        data,
-        arrivalMs: clock.startedAt + 140 + timestamp / 90,
-      });
-    }
-    // As a kill -9 at this moment would leave them.
-    const directory = join(base, 'kitchen', 'part_2026-01-02T03-04-05.000Z');
-    const decode = async (): Promise<Record<string, number>> => {
-      const durations: Record<string, number> = {};
-      for (const name of await readdir(directory)) {
-        if (name === REPORT_FILE || name.startsWith('.')) continue;
-        const path = join(directory, name);
-        const { stderr } = await run('ffmpeg', ['-v', 'warning', '-xerror', '-i', path, '-f', 'null', '-']);
-        expect(stderr).toBe('');
-        const probe = ['-v', 'error', '-show_entries', 'format=duration', '-of', 'csv=p=0', path];
-        durations[name.slice(-3)] = Number((await run('ffprobe', probe)).stdout);
+  withFfmpeg(
+    'is taken by ffmpeg without an error, at any moment, with its duration and offset [needs ffmpeg]',
+    async () => {
+      const source = join(base, 'source');
+      await mkdir(source);
+      const film = [
+        '-f',
+        'lavfi',
+        '-i',
+        'testsrc2=s=640x360:r=30',
+        '-t',
+        '5',
+        '-c:v',
+        'libx264',
+        '-profile:v',
+        'baseline',
+        '-g',
+        '150',
+      ];
+      await run('ffmpeg', ['-v', 'error', ...film, join(source, 'a.h264')]);
+      const tone = ['-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000', '-t', '5', '-c:a', 'libopus'];
+      await run('ffmpeg', ['-v', 'error', ...tone, join(source, 'a.ogg')]);
+      const whole = async function* (name: string): AsyncGenerator<Buffer> {
+        yield await readFile(join(source, name));
+      };
+      const { recorder, parts } = await record(received('mic', 'audio'), received('cam', 'video'));
+      for await (const { data, timestamp } of opusFrames(whole('a.ogg'))) {
+        // A hole of 0.4 s, as a burst of losses leaves it.
+        if (timestamp > 96_000 && timestamp < 115_200) continue;
+        await room.frame('mic', { timestamp, data, arrivalMs: clock.startedAt + 100 + timestamp / 48 });
       }
-      return durations;
-    };
-    const killed = await decode();
-    expect(killed['mp4']).toBeGreaterThan(3.9);
-    expect(killed['ogg']).toBeGreaterThan(3.9);
+      for await (const { data, timestamp, key } of h264Frames(whole('a.h264'), 30)) {
+        await room.frame('cam', {
+          codec: 'h264',
+          timestamp,
+          key,
+          data,
+          arrivalMs: clock.startedAt + 140 + timestamp / 90,
+        });
+      }
+      // As a kill -9 at this moment would leave them.
+      const directory = join(base, 'kitchen', 'part_2026-01-02T03-04-05.000Z');
+      const decode = async (): Promise<Record<string, number>> => {
+        const durations: Record<string, number> = {};
+        for (const name of await readdir(directory)) {
+          if (name === REPORT_FILE || name.startsWith('.')) continue;
+          const path = join(directory, name);
+          const { stderr } = await run('ffmpeg', ['-v', 'warning', '-xerror', '-i', path, '-f', 'null', '-']);
+          expect(stderr).toBe('');
+          const probe = ['-v', 'error', '-show_entries', 'format=duration', '-of', 'csv=p=0', path];
+          durations[name.slice(-3)] = Number((await run('ffprobe', probe)).stdout);
+        }
+        return durations;
+      };
+      const killed = await decode();
+      expect(killed['mp4']).toBeGreaterThan(3.9);
+      expect(killed['ogg']).toBeGreaterThan(3.9);
 
-    await recorder.close();
-    const complete = await decode();
-    expect(Math.abs(complete['mp4']! - 5)).toBeLessThan(0.05);
-    expect(Math.abs(complete['ogg']! - 5)).toBeLessThan(0.05);
-    const { tracks } = JSON.parse(await readFile(join(parts[0]!.directory, REPORT_FILE), 'utf8'));
-    const offsets = Object.values<any>(tracks).map(({ offset }) => offset);
-    expect(Math.max(...offsets) - Math.min(...offsets)).toBe(40e6);
-  });
+      await recorder.close();
+      const complete = await decode();
+      expect(Math.abs(complete['mp4']! - 5)).toBeLessThan(0.05);
+      expect(Math.abs(complete['ogg']! - 5)).toBeLessThan(0.05);
+      const { tracks } = JSON.parse(await readFile(join(parts[0]!.directory, REPORT_FILE), 'utf8'));
+      const offsets = Object.values<any>(tracks).map(({ offset }) => offset);
+      expect(Math.max(...offsets) - Math.min(...offsets)).toBe(40e6);
+    },
+  );
 });
 
 describe('a publisher that changes its picture size', () => {
-  withFfmpeg('stays in one file, which decodes to the end', async () => {
+  withFfmpeg('stays in one file, which decodes to the end [needs ffmpeg]', async () => {
     const container = new H264Container();
     const parts: Buffer[] = [];
     let timestamp = 0;
@@ -308,7 +311,7 @@ describe('a publisher that changes its picture size', () => {
 });
 
 describe('a video track whose time is set back a little', () => {
-  withFfmpeg('keeps every picture, since those behind need it, and its length', async () => {
+  withFfmpeg('keeps every picture, since those behind need it, and its length [needs ffmpeg]', async () => {
     const path = join(base, 'a.h264');
     const film = [
       '-f',

@@ -11,7 +11,7 @@ const hasTcpdump = spawnSync('tcpdump', ['--version']).status === 0;
 if (!hasTcpdump) console.warn('SKIPPED: a test against tcpdump; install it with: apt-get install tcpdump');
 
 describe('a capture file', () => {
-  (hasTcpdump ? test : test.skip)('is read by tcpdump as the RTP packets that it shows', () => {
+  (hasTcpdump ? test : test.skip)('is read by tcpdump as the RTP packets that it shows [needs tcpdump]', () => {
     const at = { atMs: 1_700_000_000_123.456, shown: header.subarray(0, 12), length: 1_000 };
     const v6 = { from: { address: '2001:db8::9', port: 5_000 }, to: { address: '2001:db8::1', port: 6_000 } };
     const file = Buffer.concat([

@@ -36,7 +36,7 @@ describe('the UDP table', () => {
   });
 
   (process.platform === 'linux' ? test : test.skip)(
-    'tells of the sockets of this process, and of no other',
+    'tells of the sockets of this process, and of no other [needs linux]',
     async () => {
       const socket = createSocket('udp4').bind(0, '127.0.0.1');
       await once(socket, 'listening');

@@ -92,7 +92,7 @@ function exported(said: string): string {
   return /Keying material: ([0-9A-F]{120})/.exec(said)?.[1]?.toLowerCase() ?? said;
 }
 
-(present ? describe : describe.skip)('a handshake with OpenSSL', () => {
+(present ? describe : describe.skip)('a handshake with OpenSSL [needs openssl]', () => {
   const p256 = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256'];
 
   test.each([

@@ -48,7 +48,7 @@ describe('the port', () => {
   });
 });
 
-onLinux('sockets of single clients', () => {
+onLinux('sockets of single clients [needs linux]', () => {
   async function opened(max: number) {
     const listener = await bound();
     const received: string[] = [];

@@ -132,7 +132,7 @@ async function beepsAfterFlashes(made: readonly Made[]): Promise<number[]> {
   });
 }
 
-composing('lips and voice', () => {
+composing('lips and voice [needs node-av]', () => {
   /** Pictures take 90 to 150 ms, sound 20 to 40: as over a link that large pictures fill. */
   const ways = { video: (i: number) => 90 + (i % 7) * 10, audio: (i: number) => 20 + (i % 3) * 10 };
   const clap = async (times: { senderClockMs?: number; reportsFromMs?: number }): Promise<Event[]> => [
@@ -171,7 +171,7 @@ composing('lips and voice', () => {
   });
 });
 
-composing('the canvas', () => {
+composing('the canvas [needs node-av]', () => {
   const size = { width: 64, height: 36 };
   const colours = { red: [200, 30, 30], blue: [30, 30, 200], black: [0, 0, 0] };
   const draw = async (made: readonly Made[]) => {

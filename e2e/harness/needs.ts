@@ -1,0 +1,86 @@
+// What tests need of the machine. Where it is missing they are skipped, and the title tells the runner why.
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { createRequire } from 'node:module';
+import { delimiter, join } from 'node:path';
+import { describe, test } from '@jest/globals';
+import { labUnavailable } from '../hosts/lab.js';
+
+export const nightly = Boolean(process.env['BLOOM_NIGHTLY']);
+
+/** The first of these programs that is installed, with its path. */
+export function findProgram(...names: string[]): string | undefined {
+  const folders = ['/usr/bin', ...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
+  return names.flatMap((name) => folders.map((folder) => join(folder, name))).find(isExecutable);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** `BLOOM_CHROMIUM` (a path) first, then the usual names. */
+export function findChromium(): string | undefined {
+  const chosen = process.env['BLOOM_CHROMIUM'];
+  if (chosen !== undefined) return isExecutable(chosen) ? chosen : undefined;
+  return findProgram('chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable');
+}
+
+function resolves(module: string): boolean {
+  try {
+    createRequire(import.meta.url).resolve(module);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const installed = (...programs: string[]): boolean => programs.every((name) => findProgram(name) !== undefined);
+
+const checks = {
+  nightly: () => nightly,
+  chromium: () => findChromium() !== undefined,
+  erlang: () => installed('erl'),
+  ffmpeg: () => installed('ffmpeg', 'ffprobe'),
+  /** Several hosts on this one. */
+  'network namespaces': () => labUnavailable() === undefined,
+  /** The optional compositor of streams. */
+  'node-av': () => resolves('node-av/lib'),
+  openssl: () => installed('openssl'),
+  phones: () => installed('kamailio', 'baresip', 'sipp'),
+  /** As root only. */
+  'tmpfs mounts': () => process.getuid?.() === 0 && spawnSync('mount', ['--version']).status === 0,
+};
+
+export type Need = keyof typeof checks;
+
+/** The first need that this machine does not meet. */
+export function missing(needs: readonly Need[]): Need | undefined {
+  return needs.find((need) => !checks[need]());
+}
+
+const skipped = (title: string, need: Need): string =>
+  `${title} ${need === 'nightly' ? '[nightly]' : `[needs ${need}]`}`;
+
+/** `describe` where all that is needed is there, else a skip. */
+export function describeWith(needs: readonly Need[], title: string, body: () => void): void {
+  const need = missing(needs);
+  if (need === undefined) describe(title, body);
+  else describe.skip(skipped(title, need), body);
+}
+
+/** `test` where all that is needed is there, else a skip. */
+export function testWith(
+  needs: readonly Need[],
+  title: string,
+  body: () => Promise<void> | void,
+  timeoutMs?: number,
+): void {
+  const need = missing(needs);
+  if (need === undefined) test(title, body, timeoutMs);
+  else test.skip(skipped(title, need), body, timeoutMs);
+}

@@ -1,0 +1,27 @@
+import { expect, test } from '@jest/globals';
+import { parseArguments, seedOfCommit } from './arguments.mjs';
+
+test('options of the runner, patterns and options of jest are told apart', () => {
+  expect(parseArguments(['packages/rtp', '-t', 'a title', '--seed', '-7', '--path=1:0', '--bail', 'e2e'])).toEqual({
+    full: false,
+    nightly: false,
+    help: false,
+    seed: -7,
+    path: '1:0',
+    patterns: ['packages/rtp', 'e2e'],
+    jest: ['-t', 'a title', '--bail'],
+  });
+});
+
+test('the night runs everything', () => {
+  expect(parseArguments(['--nightly'])).toMatchObject({ full: true, nightly: true });
+});
+
+test.each([['--seed'], ['--seed', 'x'], ['--seed=']])('%s %s is refused', (...args) => {
+  expect(() => parseArguments(args)).toThrow('--seed takes an integer');
+});
+
+test('a commit has one seed, and no commit has one too', () => {
+  expect(seedOfCommit('9f78575aaaa')).toBe(0x9f78575);
+  expect(seedOfCommit('')).toBe(1);
+});

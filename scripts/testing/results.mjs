@@ -1,0 +1,109 @@
+// Adds up what jest reported and writes the summary. Pure: documents of jest in, lines out.
+
+const SLOWEST = 10;
+/** More flaky tests than this fail the run: each is a bug of the product or of the test. */
+const MAX_FLAKY = 2;
+
+/** Why a test was skipped: its title, or one around it, says so in brackets. */
+export function reasonOf(title) {
+  const reasons = [...title.matchAll(/\[(nightly|needs [^\]]+)\]/g)].map(([, reason]) => reason);
+  // What only the night runs is missed by nobody during the day, whatever else it needs.
+  return reasons.find((reason) => reason === 'nightly') ?? reasons[0];
+}
+
+/** Seed and path that repeat a failed property, from fast-check's message. */
+export function counterexampleOf(message) {
+  const found = /\{ seed: (-?\d+), path: "([\d:]+)"/.exec(message);
+  return found === null ? undefined : { seed: found[1], path: found[2] };
+}
+
+const quoted = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
+
+export class Results {
+  #passed = 0;
+  #failed = 0;
+  #failures = [];
+  #flaky = [];
+  #skipped = new Map();
+  #files = [];
+
+  /** `strict`: only nightly tests may be skipped. `filtered`: the caller has chosen tests by title. */
+  constructor(options) {
+    this.options = options;
+  }
+
+  /** Adds what jest wrote about one or more files. `name` shortens a path. */
+  add(report, name = (path) => path) {
+    for (const file of report.testResults) {
+      this.#files.push({ name: name(file.name), ms: file.endTime - file.startTime });
+      const failed = file.assertionResults.filter((test) => test.status === 'failed');
+      // A file that does not load has no failed test of its own.
+      if (file.status === 'failed' && failed.length === 0) this.fail(name(file.name), file.message);
+      for (const test of file.assertionResults) this.#addTest(name(file.name), test);
+    }
+  }
+
+  #addTest(file, test) {
+    const title = test.fullName;
+    if (test.status === 'failed') {
+      const example = counterexampleOf(test.failureMessages.join('\n'));
+      const repeat = `npm test -- ${file} -t ${quoted(`^${escaped(title)}$`)}`;
+      this.#failures.push(`${file}: ${title}`);
+      if (example) this.#failures.push(`  repeat: ${repeat} --seed ${example.seed} --path ${example.path}`);
+      this.#failed += 1;
+    } else if (test.status === 'passed') {
+      this.#passed += 1;
+      if (test.invocations > 1) this.#flaky.push(`${file}: ${title}`);
+    } else {
+      const reason = reasonOf(title) ?? (test.status === 'todo' ? 'todo' : undefined);
+      // jest also calls those pending that the caller's own filter left out.
+      if (reason === undefined && this.options.filtered) return;
+      const key = reason ?? 'no reason given';
+      this.#skipped.set(key, [...(this.#skipped.get(key) ?? []), `${file}: ${title}`]);
+    }
+  }
+
+  /** Something that is not a test failed: a file, or jest itself. */
+  fail(what, why) {
+    this.#failed += 1;
+    this.#failures.push(`${what}: ${why.trim().split('\n', 1)[0]}`);
+  }
+
+  get #forbiddenSkips() {
+    if (!this.options.strict) return 0;
+    return [...this.#skipped].reduce((sum, [reason, titles]) => sum + (reason === 'nightly' ? 0 : titles.length), 0);
+  }
+
+  get ok() {
+    return this.#failed === 0 && this.#passed > 0 && this.#flaky.length <= MAX_FLAKY && this.#forbiddenSkips === 0;
+  }
+
+  /** The end of a run's output; the last line is the one that tools read. `about` describes the run. */
+  lines(about = '') {
+    const lines = [];
+    const section = (title, entries) => lines.push('', `*** ${title}`, ...entries.map((entry) => `***   ${entry}`));
+    const slowest = this.#files.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST);
+    if (slowest.length > 1) {
+      section(
+        'Slowest files',
+        slowest.map(({ name, ms }) => `${(ms / 1000).toFixed(1).padStart(6)} s  ${name}`),
+      );
+    }
+    for (const [reason, titles] of this.#skipped) section(`SKIPPED, ${reason} (${titles.length})`, titles);
+    if (this.#forbiddenSkips > 0) section('With CI=true only nightly tests may be skipped', []);
+    if (this.#flaky.length > 0) {
+      const verdict = this.#flaky.length > MAX_FLAKY ? `, more than ${MAX_FLAKY} fail the run` : '';
+      section(`FLAKY, passed at the second try (${this.#flaky.length}${verdict})`, this.#flaky);
+    }
+    if (this.#failures.length > 0) section('FAILED', this.#failures);
+
+    const skipped = [...this.#skipped.values()].flat().length;
+    const failed = this.#failed + this.#forbiddenSkips + (this.#flaky.length > MAX_FLAKY ? this.#flaky.length : 0);
+    const counts = [`${this.#passed} passed`, `${failed} failed`];
+    if (skipped > 0) counts.push(`${skipped} skipped`);
+    if (this.#flaky.length > 0) counts.push(`${this.#flaky.length} flaky`);
+    lines.push('', `${this.#files.length} files, ${about}`, counts.join(', '));
+    return lines;
+  }
+}

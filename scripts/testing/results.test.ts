@@ -1,0 +1,102 @@
+import { describe, expect, test } from '@jest/globals';
+import { Results, counterexampleOf, reasonOf } from './results.mjs';
+
+interface Case {
+  fullName: string;
+  status: 'passed' | 'failed' | 'pending';
+  invocations: number;
+  failureMessages: string[];
+}
+
+const passed = (fullName: string, invocations = 1): Case => ({
+  fullName,
+  status: 'passed',
+  invocations,
+  failureMessages: [],
+});
+const skipped = (fullName: string): Case => ({ fullName, status: 'pending', invocations: 0, failureMessages: [] });
+const failed = (fullName: string, message: string): Case => ({
+  fullName,
+  status: 'failed',
+  invocations: 1,
+  failureMessages: [message],
+});
+
+function results(cases: Case[], options = { strict: false, filtered: false }): Results {
+  const all = new Results(options);
+  all.add({
+    testResults: [
+      { name: 'a.test.ts', status: 'passed', message: '', startTime: 0, endTime: 1, assertionResults: cases },
+    ],
+  });
+  return all;
+}
+
+const lastLine = (all: Results): string | undefined => all.lines().at(-1);
+
+describe('the result of a run', () => {
+  test('counts what ran', () => {
+    const all = results([passed('one'), passed('two'), skipped('at night [nightly]')]);
+    expect(lastLine(all)).toBe('2 passed, 0 failed, 1 skipped');
+    expect(all.ok).toBe(true);
+  });
+
+  test('is a failure when nothing passed', () => {
+    expect(results([]).ok).toBe(false);
+  });
+
+  test('counts a file that did not load', () => {
+    const all = results([passed('one')]);
+    all.add({
+      testResults: [
+        { name: 'b.test.ts', status: 'failed', message: 'no module', startTime: 0, endTime: 1, assertionResults: [] },
+      ],
+    });
+    expect(lastLine(all)).toBe('1 passed, 1 failed');
+    expect(all.lines().join('\n')).toContain('b.test.ts: no module');
+    expect(all.ok).toBe(false);
+  });
+
+  test('names up to two flaky tests, and fails with a third', () => {
+    const two = results([passed('one', 2), passed('two', 2)]);
+    expect(lastLine(two)).toBe('2 passed, 0 failed, 2 flaky');
+    expect(two.lines().join('\n')).toContain('a.test.ts: two');
+    expect(two.ok).toBe(true);
+
+    const three = results([passed('one', 2), passed('two', 2), passed('three', 2)]);
+    expect(lastLine(three)).toBe('3 passed, 3 failed, 3 flaky');
+    expect(three.ok).toBe(false);
+  });
+
+  test('shows how to repeat a failed property', () => {
+    const message = 'Property failed after 1 tests\n{ seed: -12, path: "0:1:1", endOnFailure: true }';
+    expect(counterexampleOf(message)).toEqual({ seed: '-12', path: '0:1:1' });
+    expect(
+      results([failed(`it's (odd)`, message)])
+        .lines()
+        .join('\n'),
+    ).toContain(String.raw`npm test -- a.test.ts -t '^it'\''s \(odd\)$' --seed -12 --path 0:1:1`);
+  });
+});
+
+describe('skipped tests', () => {
+  test('have their reason in the title', () => {
+    expect(reasonOf('a call [needs chromium] is heard')).toBe('needs chromium');
+    expect(reasonOf('a call [needs root] for an hour [nightly]')).toBe('nightly');
+    expect(reasonOf('an array [1, 2]')).toBeUndefined();
+  });
+
+  test('fail a strict run unless they belong to the night', () => {
+    const cases = [passed('one'), skipped('a [nightly]'), skipped('b [needs root]'), skipped('c')];
+    const strict = results(cases, { strict: true, filtered: false });
+    expect(lastLine(strict)).toBe('1 passed, 2 failed, 3 skipped');
+    expect(strict.ok).toBe(false);
+    expect(results(cases).ok).toBe(true);
+  });
+
+  test('are not those that the caller filtered out', () => {
+    expect(lastLine(results([passed('one'), skipped('c')], { strict: false, filtered: true }))).toBe(
+      '1 passed, 0 failed',
+    );
+  });
+});

@@ -1,0 +1,31 @@
+// Which test files there are, and how e2e/suites.json wants the end-to-end ones to be run.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+function* walk(root, folder) {
+  for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) {
+      if (entry.name !== 'node_modules' && entry.name !== 'dist') yield* walk(root, path);
+    } else if (/\.test\.tsx?$/.test(entry.name)) yield path;
+  }
+}
+
+/** Paths of the test files below the root that match one of the patterns; all of them where there is no pattern. */
+export function testFiles(root, patterns = []) {
+  const matches = (path) => patterns.length === 0 || patterns.some((pattern) => new RegExp(pattern).test(path));
+  const below = (...folders) => folders.flatMap((folder) => [...walk(root, folder)].filter(matches).toSorted());
+  return { unit: below('packages', 'apps', 'bench', 'scripts'), e2e: below('e2e') };
+}
+
+/**
+ * The end-to-end files to run, in order: proofs first, which get no second try; with `full` all others follow, of which
+ * those that need real time on a shared machine may try a test once more.
+ */
+export function plan(files, suites, { full }) {
+  const entries = files.map((file) => {
+    const { proves, realTime = false, alone = false } = suites[file.replace(/^e2e\/|\.test\.ts$/g, '')] ?? {};
+    return { file, proof: proves !== undefined, alone, secondTry: full && realTime && proves === undefined };
+  });
+  return [...entries.filter(({ proof }) => proof), ...entries.filter(({ proof }) => full && !proof)];
+}

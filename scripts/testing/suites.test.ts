@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { root } from '../setup.mjs';
+import { plan, testFiles } from './suites.mjs';
+
+const suites = JSON.parse(readFileSync(join(root, 'e2e', 'suites.json'), 'utf8'));
+
+test('e2e/suites.json lists every end-to-end file and nothing else', () => {
+  const files = testFiles(root).e2e.map((file) => file.replace(/^e2e\/|\.test\.ts$/g, ''));
+  expect(Object.keys(suites).toSorted()).toEqual(files.toSorted());
+});
+
+test('files are found by pattern', () => {
+  const { unit, e2e } = testFiles(root, ['testing/suites', 'scenarios/basics']);
+  expect(unit).toEqual(['scripts/testing/suites.test.ts']);
+  expect(e2e).toEqual(['e2e/scenarios/basics.test.ts']);
+});
+
+test('only proofs run by default; all others follow them in a full run, where some may try a test again', () => {
+  const files = ['e2e/a.test.ts', 'e2e/b.test.ts', 'e2e/c.test.ts'];
+  const kinds = { a: { realTime: true }, b: { proves: 'b works', realTime: true, alone: true }, c: {} };
+  const order = (full: boolean) => plan(files, kinds, { full }).map(({ file }) => file);
+  expect(order(false)).toEqual(['e2e/b.test.ts']);
+  expect(order(true)).toEqual(['e2e/b.test.ts', 'e2e/a.test.ts', 'e2e/c.test.ts']);
+  expect(plan(files, kinds, { full: true }).filter(({ secondTry }) => secondTry)).toMatchObject([{ file: files[0] }]);
+  expect(plan(files, kinds, { full: true }).filter(({ alone }) => alone)).toMatchObject([{ file: files[1] }]);
+});

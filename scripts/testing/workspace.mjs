@@ -1,0 +1,141 @@
+// Where a run of tests lives: one temporary folder, and as root on Linux namespaces of its own for each jest process, so
+// that folders, processes, mounts, network namespaces and ports end with it, however it ends.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const PREFIX = 'bloom-test-';
+/** Bound by `ip netns`: each jest process sees an empty one of its own. */
+const NAMESPACE_FOLDERS = ['/run/netns', '/etc/netns'];
+
+/**
+ * The first process of the namespaces. It stays until the program ends to reap orphans: tests check that processes are
+ * gone. Browsers gather no candidates without an interface that leads elsewhere, so there is one that leads nowhere.
+ */
+const FIRST_PROCESS = `
+set -e
+ip link set lo up
+ip link add bloom0 type veth peer name bloom1
+ip addr add 198.18.0.1/30 dev bloom0
+ip link set bloom0 up
+ip link set bloom1 up
+ip route add default via 198.18.0.2
+for folder in ${NAMESPACE_FOLDERS.join(' ')}; do mount -t tmpfs bloom-test "$folder"; done
+set +e
+"$@"
+exit $?`;
+
+/** The namespaces end with their first process, that one with unshare, and unshare with this process. */
+const ISOLATED = [
+  ...'setpriv --pdeathsig KILL -- unshare --net --mount --pid --fork --kill-child --mount-proc -- sh -c'.split(' '),
+  FIRST_PROCESS,
+  'sh',
+];
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+export class Workspace {
+  #children = new Set();
+  /** Folders of the system that did not exist before. */
+  #made = [];
+  #closed = false;
+
+  constructor() {
+    Workspace.#sweep();
+    this.folder = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
+    this.isolated = process.platform === 'linux' && process.getuid?.() === 0 && this.#canIsolate();
+    for (const [signal, number] of [
+      ['SIGHUP', 1],
+      ['SIGINT', 2],
+      ['SIGTERM', 15],
+    ]) {
+      process.once(signal, () => {
+        this.close();
+        process.exit(128 + number);
+      });
+    }
+    process.once('exit', () => this.close());
+  }
+
+  /** Removes what a run left that was killed. */
+  static #sweep() {
+    for (const name of readdirSync(tmpdir())) {
+      const pid = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1];
+      if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(tmpdir(), name), { recursive: true, force: true });
+    }
+  }
+
+  #canIsolate() {
+    for (const folder of NAMESPACE_FOLDERS) {
+      if (existsSync(folder)) continue;
+      mkdirSync(folder, { recursive: true });
+      this.#made.push(folder);
+    }
+    const [program, ...args] = [...ISOLATED, 'true'];
+    return spawnSync(program, args, { stdio: 'ignore' }).status === 0;
+  }
+
+  /**
+   * Runs a program and resolves with what it wrote to stderr, which `onOutput` receives instead where it is given. The
+   * program and everything it has started is killed after `timeLimitMs` (then `late` is true), and when this process ends.
+   */
+  async run(program, args, { env = {}, timeLimitMs, onOutput } = {}) {
+    const [first, ...rest] = [...(this.isolated ? ISOLATED : []), program, ...args];
+    const folder = mkdtempSync(join(this.folder, 'run-'));
+    const child = spawn(first, rest, {
+      // A group of its own: Ctrl-C reaches this process only, which ends the group.
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, TMPDIR: folder, ...env },
+    });
+    this.#children.add(child);
+    const output = [];
+    child.stderr.on('data', onOutput ?? ((chunk) => output.push(chunk)));
+    let late = false;
+    const limit = setTimeout(() => {
+      late = true;
+      kill(child);
+    }, timeLimitMs);
+    await new Promise((done) => {
+      child.once('error', done);
+      child.once('exit', done);
+    });
+    clearTimeout(limit);
+    kill(child);
+    this.#children.delete(child);
+    rmSync(folder, { recursive: true, force: true });
+    return { late, output: Buffer.concat(output).toString() };
+  }
+
+  /** Ends all programs and removes every file. Idempotent. */
+  close() {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const child of this.#children) kill(child);
+    // A program may write its last file while it is being killed.
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    for (const folder of this.#made.toReversed()) {
+      try {
+        rmdirSync(folder);
+      } catch {
+        // Somebody else uses it by now.
+      }
+    }
+  }
+}
+
+function kill(child) {
+  try {
+    process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    // The group is gone.
+  }
+}

@@ -1,0 +1,56 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { root } from '../setup.mjs';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'bloom-workspace-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Starts a program in a workspace in a process of its own, and resolves when that program runs. */
+async function startIn(
+  program: string,
+): Promise<{ pid: number; ended: Promise<unknown[]>; end(signal: NodeJS.Signals): void }> {
+  const script = `
+    import { Workspace } from '${join(root, 'scripts', 'testing', 'workspace.mjs')}';
+    const workspace = new Workspace();
+    await workspace.run('sh', ['-c', ${JSON.stringify(program)}], {
+      timeLimitMs: 60_000,
+      onOutput: (chunk) => process.stdout.write(chunk),
+    });`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    env: { ...process.env, TMPDIR: folder },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = once(child, 'exit');
+  await once(child.stdout, 'data');
+  return { pid: child.pid ?? 0, ended, end: (signal) => void child.kill(signal) };
+}
+
+const processes = (mark: string): boolean => spawnSync('pgrep', ['-f', mark]).status === 0;
+
+test.each(['SIGINT', 'SIGTERM'] as const)('%s leaves neither files nor processes', async (signal) => {
+  const mark = `4${process.pid}${signal.length}`;
+  const run = await startIn(`touch "$TMPDIR/left"; sleep ${mark} & echo runs >&2; wait`);
+  expect(readdirSync(folder)).toHaveLength(1);
+  run.end(signal);
+  expect(await run.ended).toEqual([signal === 'SIGINT' ? 130 : 143, null]);
+  expect(readdirSync(folder)).toEqual([]);
+  expect(processes(`sleep ${mark}`)).toBe(false);
+});
+
+test('what a killed run left is removed by the next one', async () => {
+  const killed = await startIn('echo runs >&2; sleep 30');
+  const [left] = readdirSync(folder);
+  killed.end('SIGKILL');
+  await killed.ended;
+  const next = await startIn('echo runs >&2; sleep 30');
+  expect(existsSync(join(folder, left as string))).toBe(false);
+  next.end('SIGTERM');
+  await next.ended;
+});

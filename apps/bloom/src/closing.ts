@@ -5,15 +5,18 @@ interface Step {
   close: () => void | Promise<void>;
 }
 
-/** What was opened, closed again in the opposite order; one that fails does not keep the others from closing. */
+/** Closes what was opened, in the opposite order. A step that fails is logged and does not keep the others from closing. */
 export class Closing {
+  readonly #log: Log;
   readonly #steps: Step[] = [];
   #done: Promise<void> | undefined;
 
-  constructor(private readonly log: Log) {}
+  constructor(log: Log) {
+    this.#log = log;
+  }
 
-  /** Opened last, so closed first. */
-  last(what: string, close: () => void | Promise<void>): void {
+  /** Adds a step; the step added last runs first. */
+  onClose(what: string, close: () => void | Promise<void>): void {
     this.#steps.push({ what, close });
   }
 
@@ -29,7 +32,7 @@ export class Closing {
       try {
         await step.close();
       } catch (error) {
-        this.log.error('node.close_failed', { what: step.what, error });
+        this.#log.error('node.close_failed', { what: step.what, error });
       }
     }
   }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
-import { freePort, startTestNode } from './testing.js';
+import { freePort, startTestNode } from './testing/test-node.js';
 
 describe('a node that joins a cluster', () => {
   let mapper: PortMapperServer;

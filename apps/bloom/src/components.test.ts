@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
-import { startTestNode, type Answer, type TestNode } from './testing.js';
+import { startTestNode, type Answer, type TestNode } from './testing/test-node.js';
 
 // Real sockets, on a machine that is busy with other tests.
 jest.setTimeout(30_000);

@@ -5,7 +5,7 @@ import type { Metrics } from '@bloom/metrics';
 import type { ComponentKind } from '@bloom/rooms';
 import { join } from 'node:path';
 
-/** Where recordings are written, and where they go from there. */
+/** Opens the service that writes recordings and uploads them. */
 export function openRecordings({ resourcesPath, recording }: Settings, log: Log, metrics: Metrics): RecordingService {
   return new RecordingService({
     directory: join(resourcesPath, 'raw_recordings'),
@@ -17,12 +17,12 @@ export function openRecordings({ resourcesPath, recording }: Settings, log: Log,
   });
 }
 
-/** The telephones of the rooms; undefined without `JF_SIP_USED`. */
+/** Opens the phone service of the rooms. Returns undefined without `JF_SIP_USED`. */
 export function openPhones({ sip }: Settings): SipService | undefined {
   return sip === null ? undefined : new SipService({ address: sip.ip });
 }
 
-/** The kinds of components that the configuration enables. */
+/** Returns the component kinds that the configuration enables. */
 export function builtInKinds(
   { resourcesPath, recording }: Settings,
   recordings: RecordingService,

@@ -1,18 +1,18 @@
-/** What bloomctl may read, for an Erlang shell: `rpc:call('bloom@host', bloom, room, [<<"kitchen">>])`. Nothing of it changes anything. */
+/** The questions of bloomctl for an Erlang shell, read-only: `rpc:call('bloom@host', bloom, room, [<<"kitchen">>])`. */
 import { Exit, type RemoteActors } from '@bloom/actors';
 import { asBytes, Atom, atom, tuple, type Term } from '@bloom/etf';
 import { PROTOCOL_VERSION, type Inspection, type RequestKind } from '@bloom/inspection';
 
 const TIMEOUT_MS = 4_000;
-/** Lines of a list at most. */
+/** Longest list in an answer. */
 const LIMIT = 1_000;
-/** Fields whose content has names that users chose: atoms are never given back, so those are binaries. */
+/** Fields with keys chosen by users. These become binaries: Erlang never frees atoms. */
 const FREE = new Set(['state', 'metadata', 'properties', 'details', 'config', 'components', 'fields', 'handles']);
 
 type Request = { kind: RequestKind } & Record<string, unknown>;
 
-/** Functions by name and what each asks of the node. */
-const functions: [name: string, arity: number, request: (...args: string[]) => Request, field?: string][] = [
+/** Functions by name, each with the request it stands for. */
+const FUNCTIONS: [name: string, arity: number, request: (...args: string[]) => Request, field?: string][] = [
   ['actors', 0, () => ({ kind: 'actors', limit: LIMIT }), 'actors'],
   ['actors', 1, (match) => ({ kind: 'actors', match, limit: LIMIT }), 'actors'],
   ['actor', 1, (id) => ({ kind: 'actor', id })],
@@ -29,7 +29,7 @@ const functions: [name: string, arity: number, request: (...args: string[]) => R
 ];
 
 export function registerInspectionFunctions({ inspector }: Inspection, remote: RemoteActors): void {
-  for (const [name, arity, requestOf, field] of functions) {
+  for (const [name, arity, requestOf, field] of FUNCTIONS) {
     remote.registerFunction('bloom', name, arity, async (...args) => {
       const request = requestOf(...args.map(textOf));
       const asking = { v: PROTOCOL_VERSION, tool: 'an Erlang node', node: null, timeoutMs: TIMEOUT_MS, request };
@@ -42,7 +42,7 @@ export function registerInspectionFunctions({ inspector }: Inspection, remote: R
   }
 }
 
-/** Names come as binaries, atoms or strings. */
+/** Accepts names as binaries, atoms or strings. */
 function textOf(term: Term): string {
   if (typeof term === 'string') return term;
   if (term instanceof Atom) return term.name;
@@ -55,7 +55,7 @@ function textOf(term: Term): string {
   throw new Exit(atom('badarg'));
 }
 
-/** Maps with atoms for our names and binaries for all others; what is not there is `undefined`. */
+/** Encodes maps with atoms for field names and binaries for user-chosen keys; null becomes `undefined`. */
 function termOf(value: unknown, named: boolean): Term {
   if (value === null || value === undefined) return atom('undefined');
   if (Array.isArray(value)) return value.map((item) => termOf(item, named));

@@ -4,7 +4,7 @@ import { connectActors, createActorSystem } from '@bloom/actors';
 import { InspectionClient } from '@bloom/inspection';
 import { createLogger, silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
-import { startTestNode, type TestNode } from './testing.js';
+import { startTestNode, type TestNode } from './testing/test-node.js';
 
 const COOKIE = 'inspected_cookie';
 

@@ -1,4 +1,4 @@
-/** What `bloomctl` may ask of this node (docs/guide/debugging.md): the node's parts, handed to those that answer. */
+/** Connects `bloomctl` (docs/guide/debugging.md) to the parts of this node. */
 import type { ActorSystem } from '@bloom/actors';
 import type { Settings } from '@bloom/config';
 import { startInspection, type Inspection } from '@bloom/inspection';
@@ -7,19 +7,19 @@ import type { Rooms } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import type { Cluster } from './cluster.js';
 import { registerInspectionFunctions } from './inspection-functions.js';
-import { version } from './version.js';
+import { VERSION } from './version.js';
 
 export interface InspectionOptions {
   settings: Settings;
   system: ActorSystem;
   cluster: Cluster;
-  /** Of this node. */
+  /** The rooms of this node. */
   rooms: Rooms;
   engine: MediaEngine;
   log: Log;
 }
 
-/** undefined with `JF_INSPECTION=off`: nobody answers then. */
+/** Returns undefined with `JF_INSPECTION=off`; questions are then not answered. */
 export async function openInspection({
   settings,
   cluster,
@@ -31,14 +31,14 @@ export async function openInspection({
   const { gitCommit, inspection: mode } = settings;
 
   const secrets = secretsOf(settings);
-  const started = { ...parts, version, gitCommit, startedAt, node, remote, clusterRooms, secrets };
+  const started = { ...parts, version: VERSION, gitCommit, startedAt, node, remote, clusterRooms, secrets };
   const opened = await startInspection(started, mode);
   registerInspectionFunctions(opened, remote);
 
   return opened;
 }
 
-/** The settings that must not be shown; what everybody knows from the manual is no secret. */
+/** The settings that must not be shown. The development defaults are public in the manual, so they are no secrets. */
 function secretsOf({ http, cluster, recording, webhooks }: Settings): string[] {
   const { s3 } = recording;
   const values = [

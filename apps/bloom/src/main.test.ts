@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { freePort } from './testing.js';
+import { freePort } from './testing/test-node.js';
 
 const app = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = dirname(dirname(app));

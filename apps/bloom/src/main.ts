@@ -18,7 +18,7 @@ import {
   endOnFaults,
   exit,
   FAILED,
-  mindStuckThreads,
+  watchStuckThreads,
   outliveOutput,
 } from './process-end.js';
 import { logWelcome } from './welcome.js';
@@ -49,7 +49,7 @@ async function main(): Promise<void> {
 
   const log = createLogger({ ...loaded.settings.logging, secrets: secretValues(loaded) });
   endOnFaults(log);
-  // As early as this: one that is told to stop while it starts would end without a word, or in a container not at all.
+  // Before the start: without a handler, a signal during it ends the process silently, or not at all in a container.
   closeOnSignals(log, async () => (await starting).node.close());
   for (const { variable, message } of loaded.warnings) log.warn(message, { variable });
 
@@ -65,9 +65,9 @@ async function main(): Promise<void> {
 
 async function start(configured: Settings, log: Log): Promise<{ settings: Settings; node: RunningNode }> {
   const settings = await withOwnName(configured, log);
-  // Not before the settings are known to be good: what a node is made of takes longer to load than to refuse them.
+  // Loaded late: wrong settings are reported without waiting for the node's modules.
   const { startNode, stuckThreads } = await import('./node.js');
-  mindStuckThreads(stuckThreads);
+  watchStuckThreads(stuckThreads);
 
   return { settings, node: await startNode({ settings, log }) };
 }

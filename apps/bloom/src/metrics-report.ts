@@ -1,8 +1,8 @@
-/** The metrics report of this node, out of what rooms and media plane say (docs/reference/metrics.md). */
+/** The metrics report of this node (docs/reference/metrics.md). */
 import type { InboundTrackStats, OutboundTrackStats, RoomMediaStats, TransportStats } from '@bloom/sfu';
 import type { ReportNode } from '@bloom/notifications';
 
-/** What the control plane knows of a connected peer. */
+/** A connected peer as the control plane knows it. */
 export interface ReportedPeer {
   peerId: string;
   metadata: unknown;
@@ -12,7 +12,7 @@ export interface ReportedPeer {
 
 export interface ReportedRoom {
   roomId: string;
-  /** Connected peers only; one that has no media yet is listed all the same. */
+  /** Connected peers only, including those without media. */
   peers: readonly ReportedPeer[];
   media: RoomMediaStats | undefined;
 }
@@ -54,7 +54,7 @@ function endpoint(
   const variantsOf = new Map<string, number>();
   for (const track of transport.inbound) variantsOf.set(track.trackId, (variantsOf.get(track.trackId) ?? 0) + 1);
   for (const track of transport.inbound) {
-    // The encodings of a simulcast track are streams of their own.
+    // Each encoding of a simulcast track is a stream of its own.
     const key = (variantsOf.get(track.trackId) ?? 0) > 1 ? `${track.trackId}:${track.variant}` : track.trackId;
     node[`track_id=${key}`] = inbound(track, trackMetadata.get(track.trackId));
   }

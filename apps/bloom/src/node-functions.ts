@@ -1,4 +1,4 @@
-/** What an Erlang shell may ask a running node: `rpc:call('bloom@host', bloom, health, [])`. */
+/** Functions of a running node for an Erlang shell: `rpc:call('bloom@host', bloom, health, [])`. */
 import { atom, type Term } from '@bloom/etf';
 import type { HealthReport } from '@bloom/http-api';
 import type { Rooms } from '@bloom/rooms';
@@ -6,7 +6,7 @@ import type { Cluster } from './cluster.js';
 
 export function registerNodeFunctions(cluster: Cluster, rooms: Rooms, health: () => HealthReport): void {
   const { remote, node } = cluster;
-  // Names of nodes are atoms in Erlang; everything else that has a name is a binary, and keys are atoms.
+  // Node names are atoms in Erlang; other names are binaries, and keys are atoms.
   remote.registerFunction('bloom', 'nodes', 0, () => [node.name, ...node.nodes('members')].map((name) => atom(name)));
   remote.registerFunction('bloom', 'rooms', 0, () => rooms.views().map((room) => room.id));
   remote.registerFunction('bloom', 'load', 0, () => {

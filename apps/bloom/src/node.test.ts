@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { createLogger } from '@bloom/log';
 import { decodeServerMessage } from '@bloom/protocol';
-import { startTestNode, type TestNode } from './testing.js';
+import { startTestNode, type TestNode } from './testing/test-node.js';
 
 // Real sockets, on a machine that is busy with other tests.
 jest.setTimeout(30_000);

@@ -1,42 +1,32 @@
-import { createActorSystem } from '@bloom/actors';
+import { createActorSystem, type ActorSystem } from '@bloom/actors';
 import { HlsService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
-import {
-  createHttpApi,
-  startHttpListener,
-  type Fallback,
-  type HealthReport,
-  type HttpListener,
-  type OnStep,
-} from '@bloom/http-api';
 import type { Resolve4 } from '@bloom/discovery';
 import type { Log } from '@bloom/log';
 import { Metrics, startMetricsServer } from '@bloom/metrics';
 import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
-import { createRooms, type ComponentKind, type RoomService, type Rooms } from '@bloom/rooms';
-import { createMediaEngine, type MediaEngine } from '@bloom/sfu';
-import { createPeerSession, createPeerSocketServer, PEER_SOCKET_PATH } from '@bloom/signaling';
+import { createRooms, type ComponentKind, type Rooms } from '@bloom/rooms';
+import type { MediaEngine } from '@bloom/sfu';
+import { createPeerSession } from '@bloom/signaling';
+import { sleep } from '@bloom/time';
 import { Closing } from './closing.js';
-import { builtInKinds, openPhones, openRecordings } from './components.js';
 import { joinCluster, type Cluster } from './cluster.js';
-import { type ServedFiles, servedFiles } from './served-files.js';
+import { builtInKinds, openPhones, openRecordings } from './components.js';
+import { healthOf, openListener } from './http.js';
 import { openInspection } from './inspection.js';
+import { MediaTraffic, openEngine } from './media.js';
 import { metricsReport } from './metrics-report.js';
-import { MediaTraffic } from './media-traffic.js';
 import { registerNodeFunctions } from './node-functions.js';
 import { pageFiles } from './page.js';
-import { version } from './version.js';
+import { servedFiles } from './served-files.js';
 import { warmUpRooms } from './warm-up.js';
 
 export { stuckThreads } from '@bloom/sfu';
 
-const SERVER_SOCKET_PATH = '/socket/server/websocket';
-/** What a receiver of webhooks may take for the last events of a node. */
+/** Time for the webhook receivers to take the last events of a node. */
 const WEBHOOK_GRACE_MS = 5_000;
-/** What uploads of recordings may take that are on their way; files that are not up by then stay on the disk. */
+/** Time for running uploads of recordings; files not uploaded by then stay on the disk. */
 const UPLOAD_GRACE_MS = 10_000;
-/** What answers and close frames may take to leave. */
-const CONNECTION_GRACE_MS = 1_000;
 const DRAIN_POLL_MS = 200;
 
 export interface NodeOptions {
@@ -44,7 +34,7 @@ export interface NodeOptions {
   log: Log;
   /** Kinds of components beyond the built-in ones. */
   componentKinds?: readonly ComponentKind[];
-  /** Keeps the media in this thread, whatever `JF_MEDIA_WORKERS` says: workers run the built code only. */
+  /** Keeps the media in this thread and ignores `JF_MEDIA_WORKERS`: workers run built code only. */
   mediaInProcess?: boolean;
   /** Default: the resolvers of the system. */
   resolve4?: Resolve4;
@@ -58,18 +48,20 @@ export interface RunningNode {
   readonly rooms: Rooms;
   /** undefined without `JF_DIST_ENABLED`. */
   readonly cluster: Cluster | undefined;
-  /** Whether `GET /` serves the page to try Bloom with. */
+  /** True when `GET /` serves the page to try Bloom with. */
   readonly hasPage: boolean;
   /**
-   * No new rooms; waits for the running ones up to the drain timeout, then ends each as `DELETE` does; sends what is
-   * pending; closes everything. Idempotent.
+   * Refuses new rooms, waits up to the drain timeout for the running ones, ends the rest as `DELETE` does, sends what is
+   * pending and closes everything. Idempotent.
    */
   close(): Promise<void>;
 }
 
 /**
- * Starts a node in this process. Whatever it opened is closed again when something cannot be had.
- * @throws HttpListenError, MetricsListenError, WebrtcError (`NO_FREE_PORT`, `BAD_ADDRESS`)
+ * Starts a node in this process. On failure, everything opened so far is closed again.
+ * @throws HttpListenError
+ * @throws MetricsListenError
+ * @throws WebrtcError NO_FREE_PORT or BAD_ADDRESS
  */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const closing = new Closing(options.log);
@@ -82,71 +74,35 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
 }
 
 async function start(options: NodeOptions, closing: Closing): Promise<RunningNode> {
-  const { settings, log, componentKinds = [] } = options;
+  const { settings, log } = options;
   const metrics = new Metrics({ tickSeconds: settings.metrics.roomIntervalMs / 1_000 });
   const { ip, port } = settings.metrics;
   const metricsServer = await startMetricsServer({ metrics, ip, port });
-  closing.last('metrics listener', () => metricsServer.close());
+  closing.onClose('metrics listener', () => metricsServer.close());
 
-  // While the media workers start this thread has nothing else to do.
-  const warm = options.mediaInProcess
-    ? undefined
-    : warmUpRooms().catch((error: unknown) => log.warn('node.warm_up_failed', { error }));
-  const engine = await openEngine(options);
-  closing.last('media engine', () => engine.close());
-  await warm;
+  const engine = await startMedia(options, closing);
   const system = createActorSystem({ log });
-  closing.last('actors', () => system.close());
+  closing.onClose('actors', () => system.close());
 
   const bus = new NotificationBus(log);
-  const stopCounting = countNotifications(bus, metrics);
-  closing.last('counters', stopCounting);
+  closing.onClose('counters', countNotifications(bus, metrics));
   const webhooks = new Webhooks({ bus, log, metrics, ...settings.webhooks });
-  closing.last('webhooks', () => webhooks.close({ timeoutMs: WEBHOOK_GRACE_MS }));
-
-  const hls = new HlsService({
-    resourcesPath: settings.resourcesPath,
-    s3Endpoint: settings.recording.s3Endpoint,
-    notify: (notification) => bus.publish(notification),
-    hold: (roomId) => webhooks.hold(roomId),
-    log,
-  });
-  closing.last('streams', () => hls.settled());
-  closing.last('tidying of streams', hls.tidy());
-
-  const recordings = openRecordings(settings, log, metrics);
-  closing.last('recordings', () => recordings.close({ timeoutMs: UPLOAD_GRACE_MS }));
-  const phones = openPhones(settings);
-  closing.last('phones', () => phones?.settled());
+  closing.onClose('webhooks', () => webhooks.close({ timeoutMs: WEBHOOK_GRACE_MS }));
 
   let cluster: Cluster | undefined;
-  const rooms = createRooms({
-    system,
+  const { rooms, hls } = openRooms({
+    options,
+    closing,
+    metrics,
     engine,
-    createSession: createPeerSession,
-    events: (notification, { webhookUrl, requestId }) => {
-      if (notification.type === 'roomCreated' && webhookUrl !== null)
-        webhooks.register(notification.roomId, webhookUrl);
-      // The other nodes learn of a room before anybody is told about it.
-      cluster?.rooms.observe(notification, requestId);
-      if (requestId !== undefined) system.note(requestId, 'notifications', notification.type);
-      bus.publish(notification);
-      if (notification.type === 'roomDeleted' || notification.type === 'roomCrashed')
-        hls.roomEnded(notification.roomId);
-      metrics.load(rooms.load());
-    },
-    log,
-    address: settings.http.host,
-    secretKeyBase: settings.http.secretKeyBase,
-    webrtcEnabled: settings.webrtc !== null,
-    componentKinds: [...builtInKinds(settings, recordings, phones), hls.kind, ...componentKinds],
+    system,
+    bus,
+    webhooks,
+    cluster: () => cluster,
   });
 
-  recordings.collectGarbage(async () => new Set(rooms.views().map(({ id }) => id)));
-
   const serverSocket = new ServerSocket({ bus, token: settings.http.apiToken, log, metrics });
-  const traffic = new MediaTraffic(engine, metrics);
-  closing.last('intervals', startIntervals({ settings, metrics, traffic }));
+  closing.onClose('intervals', startIntervals({ settings, metrics, traffic: new MediaTraffic(engine, metrics) }));
   const reporter = new MetricsReporter({
     bus,
     log,
@@ -154,13 +110,13 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     report: async () => metricsReport(await rooms.reports()),
     wanted: () => serverSocket.wantsMetrics || (cluster?.metricsWanted() ?? false),
   });
-  closing.last('metrics reporter', () => reporter.close());
+  closing.onClose('metrics reporter', () => reporter.close());
 
   const health = healthOf(settings, () => cluster);
   if (settings.cluster !== null) {
-    // A member is given rooms at once, and their clients would find nobody listening yet.
+    // Members place rooms on this node at once: accept none until the listener is up.
     rooms.drain();
-    cluster = await joinCluster({
+    const joined = await joinCluster({
       settings: settings.cluster,
       system,
       rooms,
@@ -171,14 +127,12 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
       wantsMetrics: () => serverSocket.wantsMetrics,
       ...(options.resolve4 === undefined ? {} : { resolve4: options.resolve4 }),
     });
-    const joined = cluster;
-    closing.last('cluster', () => joined.close());
+    cluster = joined;
+    closing.onClose('cluster', () => joined.close());
     registerNodeFunctions(joined, rooms, health);
     const inspection = await openInspection({ settings, system, cluster, rooms, engine, log });
-    closing.last('inspection', () => inspection?.close());
+    closing.onClose('inspection', () => inspection?.close());
   }
-  const service = cluster?.rooms ?? rooms;
-  const files = servedFiles({ settings, system, hls, cluster });
 
   const page = settings.profile === 'development' ? pageFiles() : undefined;
   const listener = await openListener({
@@ -186,15 +140,15 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     log,
     metrics,
     serverSocket,
-    rooms: service,
-    files,
+    rooms: cluster?.rooms ?? rooms,
+    files: servedFiles({ settings, system, hls, cluster }),
     health,
     page,
     onStep: ({ requestId, what, ranMs }) => system.note(requestId, 'http', what, ranMs),
     closing,
   });
   rooms.undrain();
-  closing.last('rooms', () => endRooms(rooms, settings, log));
+  closing.onClose('rooms', () => endRooms(rooms, settings, log));
 
   return {
     url: listener.url,
@@ -206,100 +160,73 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   };
 }
 
-function openEngine({ settings, log, mediaInProcess = false }: NodeOptions): Promise<MediaEngine> {
-  const workers = mediaInProcess ? 0 : settings.mediaWorkers;
-  if (settings.webrtc === null) {
-    // No client may reach the media plane: it is there for components only, on loopback.
-    const portRange = { min: 0, max: 0 };
-    return createMediaEngine({ listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange, workers, log });
-  }
-  const { turnListenIp, turnIp, turnPortRange, turnTcpPort } = settings.webrtc;
+async function startMedia(
+  { settings, log, mediaInProcess = false }: NodeOptions,
+  closing: Closing,
+): Promise<MediaEngine> {
+  // This thread is idle while the media workers start.
+  const warm = mediaInProcess
+    ? undefined
+    : warmUpRooms().catch((error: unknown) => log.warn('node.warm_up_failed', { error }));
+  const engine = await openEngine(settings, mediaInProcess ? 0 : settings.mediaWorkers, log);
+  closing.onClose('media engine', () => engine.close());
+  await warm;
 
-  return createMediaEngine({
-    listenIp: turnListenIp,
-    announcedIp: turnIp,
-    portRange: turnPortRange,
-    ...(turnTcpPort === null ? {} : { tcpPort: turnTcpPort }),
-    workers,
-    log,
-  });
+  return engine;
 }
 
-interface ListenerParts {
-  settings: Settings;
-  log: Log;
-  metrics: Metrics;
-  serverSocket: ServerSocket;
-  /** Of this node, or of the whole cluster. */
-  rooms: RoomService;
-  files: ServedFiles;
-  health: () => HealthReport;
-  page: Fallback | undefined;
-  onStep: OnStep;
+interface RoomParts {
+  options: NodeOptions;
   closing: Closing;
+  metrics: Metrics;
+  engine: MediaEngine;
+  system: ActorSystem;
+  bus: NotificationBus;
+  webhooks: Webhooks;
+  cluster: () => Cluster | undefined;
 }
 
-async function openListener({
-  settings,
-  log,
-  metrics,
-  serverSocket,
-  rooms,
-  files,
-  health,
-  page,
-  onStep,
-  closing,
-}: ListenerParts): Promise<HttpListener> {
-  const { http, profile } = settings;
-  const handler = createHttpApi({
-    rooms,
-    ...files,
-    onStep,
-    health,
+/** Opens the rooms of this node and the services behind their components. */
+function openRooms(parts: RoomParts): { rooms: Rooms; hls: HlsService } {
+  const { options, closing, metrics, engine, system, bus, webhooks, cluster } = parts;
+  const { settings, log, componentKinds = [] } = options;
+  const hls = new HlsService({
+    resourcesPath: settings.resourcesPath,
+    s3Endpoint: settings.recording.s3Endpoint,
+    notify: (notification) => bus.publish(notification),
+    hold: (roomId) => webhooks.hold(roomId),
     log,
-    metrics,
-    settings: { apiToken: http.apiToken, publicMediaFiles: http.publicMediaFiles, profile, version },
-    ...(page === undefined ? {} : { fallback: page }),
   });
-  const peerSockets = createPeerSocketServer({ rooms, log });
-  const listener = await startHttpListener({
-    handler,
-    upgrades: {
-      [PEER_SOCKET_PATH]: (request, socket, head) => peerSockets.handleUpgrade(request, socket, head),
-      [SERVER_SOCKET_PATH]: (request, socket, head) => serverSocket.handleUpgrade(request, socket, head),
+  closing.onClose('streams', () => hls.settled());
+  closing.onClose('tidying of streams', hls.tidy());
+  const recordings = openRecordings(settings, log, metrics);
+  closing.onClose('recordings', () => recordings.close({ timeoutMs: UPLOAD_GRACE_MS }));
+  const phones = openPhones(settings);
+  closing.onClose('phones', () => phones?.settled());
+
+  const rooms = createRooms({
+    system,
+    engine,
+    createSession: createPeerSession,
+    events: (notification, { webhookUrl, requestId }) => {
+      const { type, roomId } = notification;
+      if (type === 'roomCreated' && webhookUrl !== null) webhooks.register(roomId, webhookUrl);
+      // The other members learn of a room before any client or webhook does.
+      cluster()?.rooms.observe(notification, requestId);
+      if (requestId !== undefined) system.note(requestId, 'notifications', type);
+      bus.publish(notification);
+      if (type === 'roomDeleted' || type === 'roomCrashed') hls.roomEnded(roomId);
+      metrics.load(rooms.load());
     },
-    ip: http.ip,
-    port: http.port,
-    tls: http.tls,
-    checkOrigin: http.checkOrigin,
-    publicHost: http.host,
     log,
-  }).catch(async (error: unknown) => {
-    await serverSocket.close();
-    peerSockets.close();
-    throw error;
+    address: settings.http.host,
+    secretKeyBase: settings.http.secretKeyBase,
+    webrtcEnabled: settings.webrtc !== null,
+    componentKinds: [...builtInKinds(settings, recordings, phones), hls.kind, ...componentKinds],
   });
-  closing.last('peer sockets', () => peerSockets.close());
-  closing.last('HTTP listener', () => listener.close({ graceMs: CONNECTION_GRACE_MS }));
-  closing.last('server sockets', () => serverSocket.close());
+  recordings.collectGarbage(async () => new Set(rooms.views().map(({ id }) => id)));
 
-  return listener;
-}
-
-function healthOf({ gitCommit, cluster: settings }: Settings, cluster: () => Cluster | undefined): () => HealthReport {
-  const startedAt = performance.now();
-
-  return () => ({
-    status: 'UP',
-    uptime: Math.floor((performance.now() - startedAt) / 1_000),
-    version,
-    gitCommit,
-    distribution: {
-      enabled: settings !== null,
-      ...(cluster()?.health() ?? { nodeStatus: 'DOWN' as const, nodesInCluster: 0 }),
-    },
-  });
+  return { rooms, hls };
 }
 
 function startIntervals(parts: { settings: Settings; metrics: Metrics; traffic: MediaTraffic }): () => void {
@@ -321,7 +248,7 @@ async function endRooms(rooms: Rooms, { drainTimeout }: Settings, log: Log): Pro
     log.info('node.draining', { rooms: rooms.load().rooms, timeoutSeconds: drainTimeout });
   }
   while (rooms.load().rooms > 0 && performance.now() < until) {
-    await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+    await sleep(DRAIN_POLL_MS);
   }
   await rooms.deleteAll();
 }

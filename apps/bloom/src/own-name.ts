@@ -3,8 +3,8 @@ import { isIP } from 'node:net';
 import { ConfigError, type ClusterSettings, type Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 
-/** The cluster cannot be joined with these settings; the sentence names the variable. */
-export class ClusterError extends Error {
+/** The cluster cannot be joined with these settings; the message names the variable. */
+class ClusterError extends Error {
   override readonly name = 'ClusterError';
   constructor(
     readonly code: 'HOST_UNRESOLVABLE',
@@ -15,7 +15,10 @@ export class ClusterError extends Error {
   }
 }
 
-/** With DNS all nodes share the part before the `@`, and the rest is the address that others will find. */
+/**
+ * Returns the name under which members find this node. DNS discovery yields addresses, so there the host is resolved.
+ * @throws ClusterError HOST_UNRESOLVABLE
+ */
 export async function ownName(settings: ClusterSettings, log: Log): Promise<string> {
   const { nodeName, discovery } = settings;
   const at = nodeName.indexOf('@');
@@ -26,7 +29,7 @@ export async function ownName(settings: ClusterSettings, log: Log): Promise<stri
   return `${nodeName.slice(0, at)}@${address}`;
 }
 
-/** @throws ClusterError */
+/** @throws ClusterError HOST_UNRESOLVABLE */
 async function addressOf(host: string): Promise<string> {
   try {
     return (await lookup(host, { family: 4 })).address;
@@ -39,7 +42,7 @@ async function addressOf(host: string): Promise<string> {
   }
 }
 
-/** What the node cannot start with: the error itself, or that a host name which is checked before cannot be resolved. */
+/** Returns the fault to report: an unresolvable host name of the node takes precedence over `error`. */
 export async function firstFault(error: ConfigError): Promise<ConfigError> {
   const { hostFirst } = error;
   if (hostFirst === undefined || isIP(hostFirst) !== 0) return error;
@@ -51,8 +54,8 @@ export async function firstFault(error: ConfigError): Promise<ConfigError> {
 }
 
 /**
- * The settings with the name under which the others will find this node, before anything is opened.
- * @throws ClusterError
+ * Returns the settings with the node's final name; called before anything is opened.
+ * @throws ClusterError HOST_UNRESOLVABLE
  */
 export async function withOwnName(settings: Settings, log: Log): Promise<Settings> {
   const { cluster } = settings;

@@ -1,39 +1,36 @@
-/**
- * How the process ends, and that it never does so without a word (docs/reference/lifecycle.md). The exit codes are those
- * that a supervisor sees.
- */
+/** Ends the process, never without a last log line; exit codes are listed in docs/reference/lifecycle.md. */
 import type { Log } from '@bloom/log';
 
-/** Ended by a fault, or by a second signal. */
+/** Exit code after a fault or a second signal. */
 export const FAILED = 1;
-/** EX_CONFIG of sysexits.h: nothing was started, the settings are wrong. */
+/** Exit code for wrong settings, before anything was started: EX_CONFIG of sysexits.h. */
 export const BAD_CONFIG = 78;
 
-/** As a terminal that is closed, a service manager and Ctrl-C say it. */
+/** Sent by a service manager, by Ctrl-C and by a terminal that closes. */
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
-/** Whoever reads the output may go away (a closed pipe, a full disk): that costs lines of the log and nothing else. */
+/** Ignores write errors of the output: a closed pipe or a full disk costs log lines and nothing else. */
 export function outliveOutput(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }
 
-let told = false;
+let reasonLogged = false;
 let stuckThreads: () => number = () => 0;
 
-/** Says how many threads of the process nothing can end. */
-export function mindStuckThreads(count: () => number): void {
+/** Sets the function that counts threads that cannot be ended. */
+export function watchStuckThreads(count: () => number): void {
   stuckThreads = count;
 }
 
-/** Ends the process after its reason was logged. */
+/** Ends the process. The caller has logged the reason. */
 export function exit(code: number): never {
-  told = true;
-  // An exit in order waits for every thread, and nobody knows how long: a supervisor may not start the next node before.
+  reasonLogged = true;
+  // process.exit waits for every thread. A stuck one would keep the supervisor from starting the next node.
   if (stuckThreads() > 0) process.kill(process.pid, 'SIGKILL');
   process.exit(code);
 }
 
-/** Nobody knows what state the process is in after a fault: say so and let the supervisor start a new one. */
+/** Logs a fault and ends the process: its state is unknown, so the supervisor has to start a new one. */
 export function endOnFaults(log: Log): void {
   const end = (event: string, error: unknown): void => {
     log.error(event, { error });
@@ -41,21 +38,21 @@ export function endOnFaults(log: Log): void {
   };
   process.on('uncaughtException', (error) => end('process.uncaught_exception', error));
   process.on('unhandledRejection', (error) => end('process.unhandled_rejection', error));
-  // Every socket and timer is gone though nobody closed the node: to go on doing nothing would look like success.
+  // Every socket and timer is gone without a close: exit code 0 would look like success.
   process.on('beforeExit', () => end('process.nothing_left', new Error('nothing keeps the process running any more')));
-  // Somebody else called for it.
+  // Called by other code than `exit` above.
   process.on('exit', (code) => {
-    if (!told) log.error('process.exit', { code });
+    if (!reasonLogged) log.error('process.exit', { code });
   });
 }
 
 /**
- * A service manager or a closed terminal signals every process of a group, and `npm start` hands on what it gets: one
- * signal reaches the node several times. What is the same and comes within this time is one signal.
+ * Equal signals within this time count as one: service managers and terminals signal every process of a group, and
+ * `npm start` forwards what it receives, so one signal reaches the node several times.
  */
 const ONE_SIGNAL_MS = 500;
 
-/** The first signal closes in order and ends with 0, the second one ends at once. */
+/** Closes in order on the first signal and exits with 0; exits at once on the second. */
 export function closeOnSignals(log: Log, close: () => Promise<void>): void {
   let first: { signal: NodeJS.Signals; at: number } | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {

@@ -1,10 +1,17 @@
 import { join } from 'node:path';
 import type { ActorSystem } from '@bloom/actors';
-import type { HlsService } from '@bloom/components';
+import { HlsError, type HlsService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
-import { clusterFiles, type LiveStreams, LocalRecordings, type RecordingStore } from '@bloom/files';
+import {
+  BytesFile,
+  clusterFiles,
+  LocalRecordings,
+  MediaFileError,
+  openServedFile,
+  type LiveStreams,
+  type RecordingStore,
+} from '@bloom/files';
 import type { Cluster } from './cluster.js';
-import { liveStreams } from './live-streams.js';
 
 export interface ServedFiles {
   streams: LiveStreams;
@@ -18,7 +25,7 @@ export interface ServedFilesOptions {
   cluster: Cluster | undefined;
 }
 
-/** The streams and recordings that this node serves: its own, and in a cluster those of every member. */
+/** The streams and recordings that this node serves: its own and, in a cluster, those of every member. */
 export function servedFiles({ settings, system, hls, cluster }: ServedFilesOptions): ServedFiles {
   const recordings = new LocalRecordings({
     directory: join(settings.resourcesPath, 'recordings'),
@@ -37,4 +44,17 @@ export function servedFiles({ settings, system, hls, cluster }: ServedFilesOptio
     streams,
     recordings,
   });
+}
+
+/** Adapts the streams of this node to the HTTP API. */
+function liveStreams(hls: HlsService): LiveStreams {
+  return {
+    open: async ({ roomId, fileName, blocking, signal }) => {
+      const located = await hls.locate({ roomId, fileName, waitFor: blocking, signal }).catch((error: unknown) => {
+        throw error instanceof HlsError ? new MediaFileError(error.code, error.message, { cause: error }) : error;
+      });
+
+      return 'bytes' in located ? new BytesFile(fileName, located.bytes) : openServedFile(located.directory, fileName);
+    },
+  };
 }

@@ -8,9 +8,11 @@ const ROOMS = 4;
 const PEERS = 16;
 
 /**
- * Lets clients that do not exist join rooms that nobody sees, through the code that real ones will take: a process that
- * has just started interprets and compiles it first, for several times the cost. Touches no socket; meant for the time in
- * which the media workers start. Answers how many joined.
+ * Runs imaginary clients through the real join path, so that it is compiled before the first room: in a cold process a
+ * join costs several times as much. Touches no socket; runs while the media workers start. Returns how many joined.
+ *
+ * Three warm-ups share the work: this one for the control plane, `warmUpJoins` of @bloom/webrtc for the handshakes and
+ * `warmUp` of @bloom/sfu for the packet path; the latter two run in each media worker.
  */
 export async function warmUpRooms(): Promise<number> {
   const system = createActorSystem({ log: silentLog });
@@ -29,13 +31,13 @@ export async function warmUpRooms(): Promise<number> {
     const { peer, token } = await rooms.addPeer(roomId, {});
     await new Promise<void>((done, failed) => {
       let receive: (text: string) => void = () => undefined;
-      const say = (type: string, data: unknown) => receive(JSON.stringify({ type: 'custom', data: { type, data } }));
+      const send = (type: string, data: unknown) => receive(JSON.stringify({ type: 'custom', data: { type, data } }));
       const socket: PeerSocket = {
         send(text) {
-          if (publishes && text.startsWith('{"type":"connected"')) say('renegotiateTracks', undefined);
+          if (publishes && text.startsWith('{"type":"connected"')) send('renegotiateTracks', undefined);
           if (text.includes('"offerData"')) {
             const trackId = `${peer.id}:0`;
-            say('sdpOffer', {
+            send('sdpOffer', {
               sdpOffer: { type: 'offer', sdp: offer(publishes) },
               trackIdToTrackMetadata: publishes ? { [trackId]: null } : {},
               trackIdToTrackBitrates: publishes ? { [trackId]: 1_500_000 } : {},
@@ -46,7 +48,7 @@ export async function warmUpRooms(): Promise<number> {
           joined += 1;
           done();
         },
-        // A fault here is told by the first real client as well, and better.
+        // Not reported: a fault here shows again, with more context, at the first real client.
         close: () => done(),
         ping: () => Promise.resolve(true),
       };
@@ -70,17 +72,17 @@ export async function warmUpRooms(): Promise<number> {
   return joined;
 }
 
-/** Media that connects everybody at once. */
+/** A media engine that connects every peer at once. */
 function idleEngine(): MediaEngine {
-  const openRoom = (roomId: string, tell: (event: MediaRoomEvent) => void): Promise<MediaRoom> =>
+  const openRoom = (roomId: string, emit: (event: MediaRoomEvent) => void): Promise<MediaRoom> =>
     Promise.resolve({
       roomId,
       endpoint: { address: '192.0.2.1', port: 1, fingerprint: { algorithm: 'sha-256', value: '00' } },
       openTransport: () => undefined,
       negotiate: (peerId: string, { generation }: { generation: number }) => {
         setImmediate(() => {
-          tell({ type: 'iceConnected', peerId, generation });
-          tell({ type: 'dtlsConnected', peerId });
+          emit({ type: 'iceConnected', peerId, generation });
+          emit({ type: 'dtlsConnected', peerId });
         });
         return Promise.resolve();
       },
@@ -95,7 +97,7 @@ function idleEngine(): MediaEngine {
   return { openRoom } as MediaEngine;
 }
 
-/** One video m-line, as browsers write it. */
+/** An offer with one video m-line, as browsers write it. */
 function offer(publishes: boolean): string {
   return [
     'v=0',

@@ -1,6 +1,6 @@
 import type { Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
-import { version } from './version.js';
+import { VERSION } from './version.js';
 
 export interface Welcome {
   settings: Settings;
@@ -9,10 +9,10 @@ export interface Welcome {
   hasPage: boolean;
 }
 
-/** What runs with which settings, without secrets, and in the development profile what to do next. */
+/** Logs what runs with which settings, without secrets; in the development profile also what to do next. */
 export function logWelcome(log: Log, { settings, url, metricsUrl, hasPage }: Welcome): void {
   const { profile, gitCommit, webrtc, cluster, http } = settings;
-  log.info(`Bloom ${version} (${gitCommit}) listens on ${url}`, { profile, publicAddress: http.host });
+  log.info(`Bloom ${VERSION} (${gitCommit}) listens on ${url}`, { profile, publicAddress: http.host });
   if (webrtc === null) log.info('WebRTC is off: JF_WEBRTC_USED=false');
   else {
     const { min, max } = webrtc.turnPortRange;

@@ -15,7 +15,7 @@ import {
   type ServerMessage,
 } from '@bloom/protocol';
 import { WebSocket, type ClientOptions } from 'ws';
-import { startNode, type NodeOptions, type RunningNode } from './node.js';
+import { startNode, type NodeOptions, type RunningNode } from '../node.js';
 
 export async function freePort(): Promise<number> {
   const server = createServer();
@@ -27,9 +27,7 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-export async function testSettings(
-  env: Record<string, string> = {},
-): Promise<{ settings: Settings; remove: () => void }> {
+async function testSettings(env: Record<string, string> = {}): Promise<{ settings: Settings; remove: () => void }> {
   const resources = mkdtempSync(join(tmpdir(), 'bloom-node-'));
   const { settings } = loadConfig(
     {
@@ -140,7 +138,7 @@ class Inbox<T> {
 // oxlint-disable-next-line typescript/no-explicit-any
 type MediaEvent = { type: string; data?: any };
 
-export class PeerClient {
+class PeerClient {
   readonly closed: Promise<string>;
   readonly #inbox = new Inbox<MediaEvent>();
 
@@ -170,7 +168,7 @@ export class PeerClient {
   }
 }
 
-export class ServerClient {
+class ServerClient {
   readonly closed: Promise<number>;
   readonly #inbox = new Inbox<ServerMessage | { type: 'unknown' }>();
 

@@ -1,0 +1,95 @@
+/** The public listener of a node: the HTTP API, both websockets and the page to try it with. */
+import {
+  createHttpApi,
+  startHttpListener,
+  type Fallback,
+  type HealthReport,
+  type HttpListener,
+  type OnStep,
+} from '@bloom/http-api';
+import type { Settings } from '@bloom/config';
+import type { Log } from '@bloom/log';
+import type { Metrics } from '@bloom/metrics';
+import type { ServerSocket } from '@bloom/notifications';
+import type { RoomService } from '@bloom/rooms';
+import { createPeerSocketServer, PEER_SOCKET_PATH } from '@bloom/signaling';
+import type { Closing } from './closing.js';
+import type { Cluster } from './cluster.js';
+import type { ServedFiles } from './served-files.js';
+import { VERSION } from './version.js';
+
+const SERVER_SOCKET_PATH = '/socket/server/websocket';
+/** Time for pending responses and close frames to leave. */
+const CONNECTION_GRACE_MS = 1_000;
+
+export interface ListenerParts {
+  settings: Settings;
+  log: Log;
+  metrics: Metrics;
+  serverSocket: ServerSocket;
+  /** The rooms of this node, or of the whole cluster. */
+  rooms: RoomService;
+  files: ServedFiles;
+  health: () => HealthReport;
+  page: Fallback | undefined;
+  onStep: OnStep;
+  closing: Closing;
+}
+
+/** @throws HttpListenError */
+export async function openListener(parts: ListenerParts): Promise<HttpListener> {
+  const { settings, log, metrics, serverSocket, rooms, files, health, page, onStep, closing } = parts;
+  const { http, profile } = settings;
+  const handler = createHttpApi({
+    rooms,
+    ...files,
+    onStep,
+    health,
+    log,
+    metrics,
+    settings: { apiToken: http.apiToken, publicMediaFiles: http.publicMediaFiles, profile, version: VERSION },
+    ...(page === undefined ? {} : { fallback: page }),
+  });
+  const peerSockets = createPeerSocketServer({ rooms, log });
+  const listener = await startHttpListener({
+    handler,
+    upgrades: {
+      [PEER_SOCKET_PATH]: (request, socket, head) => peerSockets.handleUpgrade(request, socket, head),
+      [SERVER_SOCKET_PATH]: (request, socket, head) => serverSocket.handleUpgrade(request, socket, head),
+    },
+    ip: http.ip,
+    port: http.port,
+    tls: http.tls,
+    checkOrigin: http.checkOrigin,
+    publicHost: http.host,
+    log,
+  }).catch(async (error: unknown) => {
+    await serverSocket.close();
+    peerSockets.close();
+    throw error;
+  });
+  closing.onClose('peer sockets', () => peerSockets.close());
+  closing.onClose('HTTP listener', () => listener.close({ graceMs: CONNECTION_GRACE_MS }));
+  closing.onClose('server sockets', () => serverSocket.close());
+
+  return listener;
+}
+
+/** Reports the health of the process from the time of this call on. */
+export function healthOf(
+  { gitCommit, cluster: settings }: Settings,
+  cluster: () => Cluster | undefined,
+): () => HealthReport {
+  const startedAt = performance.now();
+
+  return () => ({
+    status: 'UP',
+    uptime: Math.floor((performance.now() - startedAt) / 1_000),
+    version: VERSION,
+    gitCommit,
+    distribution: {
+      enabled: settings !== null,
+      ...(cluster()?.health() ?? { nodeStatus: 'DOWN' as const, nodesInCluster: 0 }),
+    },
+  });
+}

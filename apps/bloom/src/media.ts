@@ -1,0 +1,44 @@
+import type { Settings } from '@bloom/config';
+import type { Log } from '@bloom/log';
+import type { Metrics } from '@bloom/metrics';
+import { createMediaEngine, type EngineStats, type MediaEngine } from '@bloom/sfu';
+
+/** Starts the media plane. Without WebRTC it serves components only, on loopback. */
+export function openEngine({ webrtc }: Settings, workers: number, log: Log): Promise<MediaEngine> {
+  if (webrtc === null) {
+    const portRange = { min: 0, max: 0 };
+    return createMediaEngine({ listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange, workers, log });
+  }
+  const { turnListenIp, turnIp, turnPortRange, turnTcpPort } = webrtc;
+
+  return createMediaEngine({
+    listenIp: turnListenIp,
+    announcedIp: turnIp,
+    portRange: turnPortRange,
+    ...(turnTcpPort === null ? {} : { tcpPort: turnTcpPort }),
+    workers,
+    log,
+  });
+}
+
+/** Adds the growth of the engine's totals to the traffic counters; a replaced worker starts at zero again. */
+export class MediaTraffic {
+  readonly #engine: Pick<MediaEngine, 'stats'>;
+  readonly #metrics: Pick<Metrics, 'webrtcReceived' | 'webrtcSent'>;
+  #before: Pick<EngineStats, 'bytesReceived' | 'bytesSent'> = { bytesReceived: 0, bytesSent: 0 };
+
+  constructor(engine: Pick<MediaEngine, 'stats'>, metrics: Pick<Metrics, 'webrtcReceived' | 'webrtcSent'>) {
+    this.#engine = engine;
+    this.#metrics = metrics;
+  }
+
+  async sample(): Promise<void> {
+    const stats = await this.#engine.stats().catch(() => undefined);
+    if (stats === undefined) return;
+
+    const { bytesReceived, bytesSent } = stats;
+    this.#metrics.webrtcReceived(Math.max(0, bytesReceived - this.#before.bytesReceived));
+    this.#metrics.webrtcSent(Math.max(0, bytesSent - this.#before.bytesSent));
+    this.#before = { bytesReceived, bytesSent };
+  }
+}

@@ -67,7 +67,7 @@ async function freePorts(first, count) {
   return found;
 }
 
-/** One request to the port mapper (110: who is registered, 107: exit when nobody is); undefined when none answers. */
+/** Sends one request to the port mapper (110: list names, 107: exit if none is registered); undefined without a reply. */
 function askMapper(port, request) {
   return new Promise((done) => {
     let text = '';
@@ -132,7 +132,7 @@ const nodes = ports.map((port, i) => ({
     JF_DIST_STRATEGY_NAME: 'NODES_LIST',
     JF_DIST_NODE_NAME: names[i],
     JF_DIST_NODES: names.join(' '),
-    // With a cookie that everybody knows, nobody else may get near.
+    // The default cookie is public, so listen on loopback only.
     JF_DIST_IP: process.env.JF_DIST_IP ?? '127.0.0.1',
     JF_DIST_COOKIE: process.env.JF_DIST_COOKIE ?? 'bloom_cookie',
     ERL_EPMD_PORT: String(mapperPort),

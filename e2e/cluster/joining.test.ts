@@ -78,7 +78,7 @@ describeWith(['network namespaces'], 'becoming a member', () => {
     const [mapper] = one.host.pids().filter((pid) => pid !== one.pid);
     if (mapper === undefined) throw new Error('there is no port mapper on app1');
     process.kill(mapper, 'SIGKILL');
-    await one.says('port-mapper.restarted');
+    await one.says('port_mapper.restarted');
     for (const number of [1, 2, 3]) expect((await cluster.node(number).distribution())?.nodesInCluster).toBe(3);
 
     // Who comes later asks the new one.

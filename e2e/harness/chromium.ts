@@ -18,8 +18,6 @@ const everyPageAwake = [
   '--disable-backgrounding-occluded-windows',
   '--disable-renderer-backgrounding',
 ];
-export const fakeCamera = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
-
 /** A headless browser with a profile of its own, which goes away with it. */
 export async function launchChromium(extraFlags: readonly string[] = []): Promise<Browser> {
   const executablePath = findChromium();

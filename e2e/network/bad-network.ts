@@ -11,7 +11,7 @@ import { browserSuite } from '../harness/stage.js';
 const NODE = '127.0.0.1';
 const RELAY = '127.0.0.2';
 
-export class BadNetwork {
+class BadNetwork {
   #relay: UdpRelay | undefined;
   #good: ReadonlySet<string> = new Set();
 

@@ -1,5 +1,5 @@
-// The port mapper of a machine as a program of its own. Reads ERL_EPMD_PORT (default 4369) and ERL_EPMD_ADDRESS
-// (comma-separated addresses to listen on besides loopback; default none), like the epmd of Erlang, whose place it takes.
+// The port mapper of a machine as a program, in the place of Erlang's epmd. Reads the same variables: ERL_EPMD_PORT
+// (default 4369) and ERL_EPMD_ADDRESS (comma-separated addresses to listen on besides loopback; default none).
 import { createLogger } from '@bloom/log';
 import { DEFAULT_PORT, PortMapperRunning, PortMapperServer } from '@bloom/port-mapper';
 
@@ -19,7 +19,7 @@ if (!Number.isInteger(port) || port < 1 || port > 65_535) {
 try {
   const log = createLogger();
   const server = await PortMapperServer.start({ port, addresses, log });
-  log.info('port-mapper.listening', { port: server.port, addresses: ['loopback', ...addresses].join(' ') });
+  log.info('port_mapper.listening', { port: server.port, addresses: ['loopback', ...addresses].join(' ') });
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void server.close());
   await server.closed;
 } catch (error) {

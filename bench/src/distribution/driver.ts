@@ -18,18 +18,21 @@ export interface Quantiles {
 
 /** The asking side of the measurements: a node of ours in this process. */
 export class Driver {
-  private wake: (message: Term) => void = () => {};
+  readonly #own: Pid;
+  #wake: (message: Term) => void = () => {};
 
   private constructor(
     readonly node: DistributionNode,
-    private readonly own: Pid,
-  ) {}
+    own: Pid,
+  ) {
+    this.#own = own;
+  }
 
   static async start(name: string, mapperPort: number): Promise<Driver> {
     const table: ProcessTable = {
       whereIs: () => undefined,
-      deliver: (_, message) => driver.wake(message),
-      down: () => driver.wake(atom('down')),
+      deliver: (_, message) => driver.#wake(message),
+      down: () => driver.#wake(atom('down')),
       exit: () => {},
     };
     const node = await DistributionNode.start({
@@ -50,11 +53,11 @@ export class Driver {
     for (let i = 0; i < count; i++) {
       const start = performance.now();
       const ref: Ref = this.node.createRef();
-      const reply = this.next();
-      this.node.monitorAs(ref, this.own, { name: 'echo', node });
+      const reply = this.#next();
+      this.node.monitorAs(ref, this.#own, { name: 'echo', node });
       const tag = new ImproperList([atom('alias')], ref);
-      this.node.send({ node, name: 'echo' }, tuple(atom('$gen_call'), tuple(this.own, tag), TERM_100), {
-        from: this.own,
+      this.node.send({ node, name: 'echo' }, tuple(atom('$gen_call'), tuple(this.#own, tag), TERM_100), {
+        from: this.#own,
         kind: 'query',
       });
       const message = await reply;
@@ -72,19 +75,19 @@ export class Driver {
     const start = performance.now();
     for (let i = 0; i < count; ) {
       // What is above the high-water mark waits for the next turn, as Erlang suspends the sender.
-      if (this.node.send(to, message, { from: this.own, kind: 'query' }) === 'overflow') await turn();
+      if (this.node.send(to, message, { from: this.#own, kind: 'query' }) === 'overflow') await turn();
       else if (++i % 1_000 === 0) await turn();
     }
-    const counted = this.next();
-    while (this.node.send(to, tuple(atom('done'), this.own), { from: this.own, kind: 'query' }) === 'overflow')
+    const counted = this.#next();
+    while (this.node.send(to, tuple(atom('done'), this.#own), { from: this.#own, kind: 'query' }) === 'overflow')
       await turn();
     if ((await counted) !== count) throw new Error(`${node} counted ${String(await counted)} of ${count}`);
     return (count * 1_000) / (performance.now() - start);
   }
 
-  private next(): Promise<Term> {
+  #next(): Promise<Term> {
     return new Promise((resolve) => {
-      this.wake = resolve;
+      this.#wake = resolve;
     });
   }
 }

@@ -35,14 +35,14 @@ const LOOP = `
 
 /** A real Erlang node that evaluates expressions. */
 export class Erlang {
-  private readonly waiting: ((answer: string) => void)[] = [];
+  readonly #waiting: ((answer: string) => void)[] = [];
 
   private constructor(
     readonly name: string,
     readonly child: ChildProcess,
   ) {
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
-      if (line.startsWith('@@')) this.waiting.shift()?.(line.slice(2));
+      if (line.startsWith('@@')) this.#waiting.shift()?.(line.slice(2));
     });
   }
 
@@ -57,12 +57,12 @@ export class Erlang {
       },
     );
     const erlang = new Erlang(name, child);
-    await erlang.answer();
+    await erlang.#answer();
     return erlang;
   }
 
   eval(expression: string): Promise<string> {
-    const answer = this.answer();
+    const answer = this.#answer();
     this.child.stdin?.write(`${expression}.\n`);
     return answer;
   }
@@ -71,7 +71,7 @@ export class Erlang {
     this.child.kill('SIGKILL');
   }
 
-  private answer(): Promise<string> {
-    return new Promise((resolve) => this.waiting.push(resolve));
+  #answer(): Promise<string> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
   }
 }

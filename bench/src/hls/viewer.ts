@@ -22,56 +22,57 @@ export interface Seen {
  * newest part meanwhile on another connection. It does not decode anything.
  */
 export class Viewer {
-  private readonly playlists: LeanClient;
-  private readonly media: LeanClient;
-  private running = true;
-  private readonly ended: Promise<void>;
+  readonly #options: ViewerOptions;
+  readonly #seen: Seen;
+  readonly #playlists: LeanClient;
+  readonly #media: LeanClient;
+  #running = true;
+  readonly #ended: Promise<void>;
 
-  constructor(
-    private readonly options: ViewerOptions,
-    private readonly seen: Seen,
-  ) {
+  constructor(options: ViewerOptions, seen: Seen) {
+    this.#options = options;
+    this.#seen = seen;
     const { port, host, token } = options;
     const headers = `host: ${host}:${port}\r\nauthorization: Bearer ${token}\r\naccept: */*\r\n`;
-    this.playlists = new LeanClient(port, host, headers);
-    this.media = new LeanClient(port, host, headers);
-    this.ended = this.watch().catch((error: unknown) => {
-      if (this.running) seen.failures.push(error instanceof Error ? error.message : String(error));
+    this.#playlists = new LeanClient(port, host, headers);
+    this.#media = new LeanClient(port, host, headers);
+    this.#ended = this.#watch().catch((error: unknown) => {
+      if (this.#running) seen.failures.push(error instanceof Error ? error.message : String(error));
     });
   }
 
   async close(): Promise<void> {
-    this.running = false;
-    this.playlists.close();
-    this.media.close();
-    await Promise.race([this.ended, new Promise((resolve) => setImmediate(resolve))]);
+    this.#running = false;
+    this.#playlists.close();
+    this.#media.close();
+    await Promise.race([this.#ended, new Promise((resolve) => setImmediate(resolve))]);
   }
 
-  private async watch(): Promise<void> {
-    const base = `/hls/${this.options.roomId}`;
-    let next = nextPart(await this.ask(this.playlists, `${base}/main.m3u8`));
+  async #watch(): Promise<void> {
+    const base = `/hls/${this.#options.roomId}`;
+    let next = nextPart(await this.#ask(this.#playlists, `${base}/main.m3u8`));
     let loading: Promise<unknown> = Promise.resolve();
-    while (this.running) {
+    while (this.#running) {
       const [segment, part] = next;
       const begun = performance.now();
       const path = `${base}/main.m3u8?_HLS_msn=${segment}&_HLS_part=${part}&_HLS_skip=YES`;
-      const playlist = await this.ask(this.playlists, path);
-      this.seen.reloads.push(performance.now() - begun);
+      const playlist = await this.#ask(this.#playlists, path);
+      this.#seen.reloads.push(performance.now() - begun);
       next = nextPart(playlist);
       await loading;
-      loading = this.load(`${base}/muxed_segment_${segment}_main_${part}_part.m4s`);
+      loading = this.#load(`${base}/muxed_segment_${segment}_main_${part}_part.m4s`);
       loading.catch(() => undefined);
     }
   }
 
-  private async load(path: string): Promise<void> {
+  async #load(path: string): Promise<void> {
     const begun = performance.now();
-    const { length } = await this.ask(this.media, path);
-    this.seen.bytes += length;
-    this.seen.parts.push(performance.now() - begun);
+    const { length } = await this.#ask(this.#media, path);
+    this.#seen.bytes += length;
+    this.#seen.parts.push(performance.now() - begun);
   }
 
-  private async ask(client: LeanClient, path: string): Promise<LeanAnswer> {
+  async #ask(client: LeanClient, path: string): Promise<LeanAnswer> {
     const answer = await client.get(path);
     if (answer.status !== 200) throw new Error(`${path} answered ${answer.status}: ${answer.tail.toString()}`);
 

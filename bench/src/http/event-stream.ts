@@ -19,6 +19,7 @@ export interface Tally {
  * fragmented (RFC 6455 section 5.2), so they are read where they lie.
  */
 export class EventStream {
+  readonly #timed: boolean;
   readonly tally: Tally = { received: 0, twiceOrLate: 0, latencies: [] };
   readonly #socket: Socket;
   readonly #last: Int32Array;
@@ -29,11 +30,8 @@ export class EventStream {
   /** Why the connection ended, undefined while it lives. */
   ended: string | undefined;
 
-  private constructor(
-    port: number,
-    rooms: number,
-    private readonly timed: boolean,
-  ) {
+  private constructor(port: number, rooms: number, timed: boolean) {
+    this.#timed = timed;
     this.#last = new Int32Array(rooms).fill(-1);
     this.#socket = connect(port, address);
     this.#socket.on('data', (chunk: Buffer) => this.#read(chunk));
@@ -126,7 +124,7 @@ export class EventStream {
     this.tally.received += 1;
     if (number <= last) this.tally.twiceOrLate += 1;
     this.#last[room] = Math.max(last, number);
-    if (this.timed) this.tally.latencies.push(performance.now() - Number(data.toString('latin1', at + 1, end - 1)));
+    if (this.#timed) this.tally.latencies.push(performance.now() - Number(data.toString('latin1', at + 1, end - 1)));
   }
 }
 

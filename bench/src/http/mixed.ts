@@ -10,11 +10,14 @@ const mebibytes = (bytes: number): number => bytes / 1024 / 1024;
 
 /** What the mixed load holds, so that whatever it creates it also removes. */
 class Mix {
+  readonly #client: Client;
   readonly #peers: { roomId: string; peerId: string }[] = [];
   readonly #rooms: string[] = [];
   #step = 0;
 
-  constructor(private readonly client: Client) {}
+  constructor(client: Client) {
+    this.#client = client;
+  }
 
   /** One request; of 100: 45 look at a room, 40 come and go as peers, 10 as rooms, 3 ask for health, 2 for the list. */
   async next(): Promise<void> {
@@ -23,34 +26,34 @@ class Mix {
     const kind = (step * 37) % 100;
     const room = `room-${step % ROOMS}`;
     if (kind < 20) {
-      const { data } = await this.client.json(201, 'POST', `/room/${room}/peer`, { type: 'webrtc', options: {} });
+      const { data } = await this.#client.json(201, 'POST', `/room/${room}/peer`, { type: 'webrtc', options: {} });
       this.#peers.push({ roomId: room, peerId: data.peer.id });
       return;
     }
     if (kind < 40) {
       const peer = this.#peers.shift();
       if (peer !== undefined) {
-        await this.client.json(204, 'DELETE', `/room/${peer.roomId}/peer/${peer.peerId}`);
+        await this.#client.json(204, 'DELETE', `/room/${peer.roomId}/peer/${peer.peerId}`);
         return;
       }
     } else if (kind < 45) {
-      const { data } = await this.client.json(201, 'POST', '/room', { maxPeers: 10, videoCodec: 'vp8' });
+      const { data } = await this.#client.json(201, 'POST', '/room', { maxPeers: 10, videoCodec: 'vp8' });
       this.#rooms.push(data.room.id);
       return;
     } else if (kind < 50) {
       const gone = this.#rooms.shift();
       if (gone !== undefined) {
-        await this.client.json(204, 'DELETE', `/room/${gone}`);
+        await this.#client.json(204, 'DELETE', `/room/${gone}`);
         return;
       }
     } else if (kind < 53) {
-      await this.client.json(200, 'GET', '/health');
+      await this.#client.json(200, 'GET', '/health');
       return;
     } else if (kind < 55) {
-      await this.client.json(200, 'GET', '/room');
+      await this.#client.json(200, 'GET', '/room');
       return;
     }
-    await this.client.json(200, 'GET', `/room/${room}`);
+    await this.#client.json(200, 'GET', `/room/${room}`);
   }
 }
 

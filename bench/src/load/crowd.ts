@@ -1,7 +1,7 @@
 /* oxlint-disable unicorn/require-post-message-target-origin -- a port of a thread has none */
 /**
- * A thread of its own, so that what clients compute for their handshakes does not hold up the publishers: joins a room that
- * often and leaves it again a moment later, until it is told to stop, and answers how many came.
+ * Joins a room at a fixed rate and leaves it again a moment later, until the parent stops it; then posts the number of
+ * joins. Runs in its own thread, so that the handshakes of its clients do not delay the publishers.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { connection } from '../sfu/client.js';

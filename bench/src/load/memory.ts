@@ -11,20 +11,22 @@ interface Reading {
 
 /** One server whose threads can be asked for their heaps. */
 class Measured {
+  readonly #shape: Shape;
+  readonly #nodeFlags: string[];
   readonly #reports = new HeapReports();
   #server: BloomServer | undefined;
   #rooms: Rooms | undefined;
 
-  constructor(
-    private readonly shape: Shape,
-    private readonly nodeFlags: string[],
-  ) {}
+  constructor(shape: Shape, nodeFlags: string[]) {
+    this.#shape = shape;
+    this.#nodeFlags = nodeFlags;
+  }
 
   /** With that many who have come and gone: the first ones make the process compile its code and fill its tables. */
   async open(warmUp: number): Promise<Rooms> {
-    const nodeFlags = [...this.nodeFlags, ...this.#reports.nodeFlags];
-    this.#server = await bloom({ workers: 1, nodeFlags }).start(this.shape.kind);
-    this.#rooms = new Rooms(this.#server, { ...this.shape, rooms: 1, subscribers: 10 });
+    const nodeFlags = [...this.#nodeFlags, ...this.#reports.nodeFlags];
+    this.#server = await bloom({ workers: 1, nodeFlags }).start(this.#shape.kind);
+    this.#rooms = new Rooms(this.#server, { ...this.#shape, rooms: 1, subscribers: 10 });
     await this.#rooms.open();
     await this.comeAndGo(warmUp);
     return this.#rooms;

@@ -51,7 +51,7 @@ export class Rooms {
     this.#sink = new Sink(this.#receivers);
   }
 
-  /** One more client of the last room, which nobody counts. */
+  /** Adds a client to the last room that is not part of the measurement. */
   async join(): Promise<RTCPeerConnection> {
     const receiver = connection();
     this.#connections.push(receiver);

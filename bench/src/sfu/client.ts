@@ -79,7 +79,7 @@ export function decrypt(pc: RTCPeerConnection, datagram: Buffer): RtpPacket {
   return RtpPacket.deSerialize(srtp.decrypt(datagram));
 }
 
-export function nowMicros(): number {
+function nowMicros(): number {
   return (performance.timeOrigin + performance.now()) * 1000;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The benchmark runs in a network namespace of its own: Janus gathers no loopback candidate, so everybody uses the
- * address of an interface, and that interface belongs to nobody else.
+ * The benchmark runs in its own network namespace: Janus gathers no loopback candidate, so all programs use the address
+ * of an interface, and no other traffic passes that interface.
  */
 import { spawnSync } from 'node:child_process';
 

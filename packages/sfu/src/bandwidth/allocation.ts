@@ -55,95 +55,95 @@ export interface AllocationResult<K> {
  */
 export class BandwidthAllocation<K> {
   /** Highest variant each slot may take. */
-  private readonly ceilings = new Map<K, Variant>();
-  private lastRaiseMs = Number.NEGATIVE_INFINITY;
+  readonly #ceilings = new Map<K, Variant>();
+  #lastRaiseMs = Number.NEGATIVE_INFINITY;
   /** Since when the estimate has been short of what is sent. */
-  private shortSinceMs: number | undefined;
-  private holdOffMs = HOLD_OFF_MS;
-  private holdUntilMs = 0;
-  private nextSlot = 0;
+  #shortSinceMs: number | undefined;
+  #holdOffMs = HOLD_OFF_MS;
+  #holdUntilMs = 0;
+  #nextSlot = 0;
 
   update(input: AllocationInput<K>): AllocationResult<K> {
     const { estimateBps, slots } = input;
-    this.forgetAbsent(slots);
+    this.#forgetAbsent(slots);
     if (estimateBps === undefined) return { grants: new Map(slots.map((slot) => [slot.key, Infinity])) };
 
     for (const slot of slots) {
-      if (!this.ceilings.has(slot.key)) this.ceilings.set(slot.key, highest(slot, slot.target) ?? slot.target);
+      if (!this.#ceilings.has(slot.key)) this.#ceilings.set(slot.key, highest(slot, slot.target) ?? slot.target);
     }
     const sending = input.fixedBps + sum(slots, (slot) => slot.sendingBps);
     let probeBps: number | undefined;
-    if (estimateBps >= SHORT * sending) this.shortSinceMs = undefined;
-    else this.shortSinceMs ??= input.nowMs;
-    const isShort = this.shortSinceMs !== undefined && input.nowMs - this.shortSinceMs >= SHORT_FOR_MS;
-    if (isShort || estimateBps < OVERUSE * sending) this.lower(input, estimateBps);
-    else probeBps = this.raise(input, estimateBps, sending);
+    if (estimateBps >= SHORT * sending) this.#shortSinceMs = undefined;
+    else this.#shortSinceMs ??= input.nowMs;
+    const isShort = this.#shortSinceMs !== undefined && input.nowMs - this.#shortSinceMs >= SHORT_FOR_MS;
+    if (isShort || estimateBps < OVERUSE * sending) this.#lower(input, estimateBps);
+    else probeBps = this.#raise(input, estimateBps, sending);
 
-    const grants = this.grants(input, estimateBps);
+    const grants = this.#grants(input, estimateBps);
     return probeBps === undefined ? { grants } : { grants, probeBps };
   }
 
-  private forgetAbsent(slots: readonly AllocationSlot<K>[]): void {
-    if (this.ceilings.size <= slots.length && slots.every((slot) => this.ceilings.has(slot.key))) return;
+  #forgetAbsent(slots: readonly AllocationSlot<K>[]): void {
+    if (this.#ceilings.size <= slots.length && slots.every((slot) => this.#ceilings.has(slot.key))) return;
     const present = new Set(slots.map((slot) => slot.key));
-    for (const key of this.ceilings.keys()) if (!present.has(key)) this.ceilings.delete(key);
+    for (const key of this.#ceilings.keys()) if (!present.has(key)) this.#ceilings.delete(key);
   }
 
   /** Steps down in turn, the costliest first, until the rest fits. */
-  private lower({ fixedBps, slots, nowMs }: AllocationInput<K>, estimateBps: number): void {
+  #lower({ fixedBps, slots, nowMs }: AllocationInput<K>, estimateBps: number): void {
     let stepped = false;
     for (;;) {
-      const total = fixedBps + sum(slots, (slot) => this.need(slot));
+      const total = fixedBps + sum(slots, (slot) => this.#need(slot));
       if (total <= estimateBps) break;
       let worst: AllocationSlot<K> | undefined;
       for (const slot of slots) {
-        if (!slot.negotiable || this.lowerVariant(slot) === undefined) continue;
-        if (worst === undefined || this.need(slot) > this.need(worst)) worst = slot;
+        if (!slot.negotiable || this.#lowerVariant(slot) === undefined) continue;
+        if (worst === undefined || this.#need(slot) > this.#need(worst)) worst = slot;
       }
       if (worst === undefined) break;
-      this.ceilings.set(worst.key, this.lowerVariant(worst)!);
+      this.#ceilings.set(worst.key, this.#lowerVariant(worst)!);
       stepped = true;
     }
     if (!stepped) return;
-    if (nowMs - this.lastRaiseMs < TRIAL_MS) this.holdOffMs = Math.min(this.holdOffMs * 2, HOLD_OFF_MAX_MS);
-    else this.holdOffMs = HOLD_OFF_MS;
-    this.holdUntilMs = nowMs + (this.holdOffMs > HOLD_OFF_MS ? this.holdOffMs : 2000);
+    if (nowMs - this.#lastRaiseMs < TRIAL_MS) this.#holdOffMs = Math.min(this.#holdOffMs * 2, HOLD_OFF_MAX_MS);
+    else this.#holdOffMs = HOLD_OFF_MS;
+    this.#holdUntilMs = nowMs + (this.#holdOffMs > HOLD_OFF_MS ? this.#holdOffMs : 2000);
   }
 
   /**
    * Lets the next slot in turn that has room for it have its next variant, or tells what rate would allow the first of
    * them its own. One whose next variant does not fit holds up nobody: it may never do.
    */
-  private raise({ slots, nowMs }: AllocationInput<K>, estimateBps: number, sending: number): number | undefined {
-    if (nowMs < this.holdUntilMs) return undefined;
+  #raise({ slots, nowMs }: AllocationInput<K>, estimateBps: number, sending: number): number | undefined {
+    if (nowMs < this.#holdUntilMs) return undefined;
     let asked: number | undefined;
     for (let i = 0; i < slots.length; i++) {
-      const slot = slots[(this.nextSlot + i) % slots.length]!;
-      const next = this.higherVariant(slot);
+      const slot = slots[(this.#nextSlot + i) % slots.length]!;
+      const next = this.#higherVariant(slot);
       if (next === undefined) continue;
       const required = sending - slot.sendingBps + slot.bitratesBps[next] * FIT_MARGIN;
       if (required > estimateBps) {
         asked ??= required * PROBE_MARGIN;
         continue;
       }
-      this.ceilings.set(slot.key, next);
-      this.lastRaiseMs = nowMs;
+      this.#ceilings.set(slot.key, next);
+      this.#lastRaiseMs = nowMs;
       // One step at a time: its effect has to show first.
-      this.holdUntilMs = nowMs + 1000;
-      this.nextSlot = (this.nextSlot + i + 1) % slots.length;
+      this.#holdUntilMs = nowMs + 1000;
+      this.#nextSlot = (this.#nextSlot + i + 1) % slots.length;
       return undefined;
     }
     return asked;
   }
 
-  private grants({ fixedBps, slots }: AllocationInput<K>, estimateBps: number): Map<K, number> {
+  #grants({ fixedBps, slots }: AllocationInput<K>, estimateBps: number): Map<K, number> {
     const grants = new Map<K, number>();
     const spare = Math.max(
       0,
-      estimateBps - fixedBps - sum(slots, (slot) => Math.max(this.need(slot), slot.sendingBps)),
+      estimateBps - fixedBps - sum(slots, (slot) => Math.max(this.#need(slot), slot.sendingBps)),
     );
     for (const slot of slots) {
-      const ceiling = this.ceilings.get(slot.key)!;
+      const ceiling = this.#ceilings.get(slot.key)!;
       // A slot at its target has nothing to ask for; what is spare lets it replace an inactive target by a better one.
       const atTop = variantIndex(ceiling) >= variantIndex(slot.target);
       const need = Math.ceil(slot.bitratesBps[ceiling] * FIT_MARGIN);
@@ -152,19 +152,19 @@ export class BandwidthAllocation<K> {
     return grants;
   }
 
-  private need(slot: AllocationSlot<K>): number {
-    const variant = slot.negotiable ? highest(slot, this.ceilings.get(slot.key)!) : slot.wanted;
+  #need(slot: AllocationSlot<K>): number {
+    const variant = slot.negotiable ? highest(slot, this.#ceilings.get(slot.key)!) : slot.wanted;
     return variant === undefined ? 0 : slot.bitratesBps[variant] * FIT_MARGIN;
   }
 
-  private lowerVariant(slot: AllocationSlot<K>): Variant | undefined {
-    const ceiling = highest(slot, this.ceilings.get(slot.key)!);
+  #lowerVariant(slot: AllocationSlot<K>): Variant | undefined {
+    const ceiling = highest(slot, this.#ceilings.get(slot.key)!);
     if (ceiling === undefined) return undefined;
     return VARIANTS.findLast((variant) => variantIndex(variant) < variantIndex(ceiling) && slot.active[variant]);
   }
 
-  private higherVariant(slot: AllocationSlot<K>): Variant | undefined {
-    const ceiling = variantIndex(this.ceilings.get(slot.key)!);
+  #higherVariant(slot: AllocationSlot<K>): Variant | undefined {
+    const ceiling = variantIndex(this.#ceilings.get(slot.key)!);
     return VARIANTS.find(
       (variant) =>
         variantIndex(variant) > ceiling && variantIndex(variant) <= variantIndex(slot.target) && slot.active[variant],

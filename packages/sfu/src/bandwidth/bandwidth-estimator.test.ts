@@ -9,31 +9,34 @@ interface Pause {
 
 /** A bottleneck in virtual time: serves `capacityBps`, queues at most `queueMs`, loses packets at random. */
 class Link {
-  private freeAtMs = 0;
-  private readonly inFlight: { sequence: number; arrivalMs: number | undefined; knownAtMs: number }[] = [];
-  private seed = 12345;
+  readonly #options: { delayMs?: number; queueMs?: number; loss?: number; pause?: Pause };
+  #freeAtMs = 0;
+  readonly #inFlight: { sequence: number; arrivalMs: number | undefined; knownAtMs: number }[] = [];
+  #seed = 12345;
 
   constructor(
     public capacityBps: number,
-    private readonly options: { delayMs?: number; queueMs?: number; loss?: number; pause?: Pause } = {},
-  ) {}
+    options: { delayMs?: number; queueMs?: number; loss?: number; pause?: Pause } = {},
+  ) {
+    this.#options = options;
+  }
 
   send(sequence: number, bytes: number, nowMs: number): void {
-    const { delayMs = 20, queueMs = 400, loss = 0 } = this.options;
-    const start = Math.max(nowMs, this.freeAtMs);
-    if (start - nowMs > queueMs || this.random() < loss) {
-      this.inFlight.push({ sequence, arrivalMs: undefined, knownAtMs: nowMs + delayMs });
+    const { delayMs = 20, queueMs = 400, loss = 0 } = this.#options;
+    const start = Math.max(nowMs, this.#freeAtMs);
+    if (start - nowMs > queueMs || this.#random() < loss) {
+      this.#inFlight.push({ sequence, arrivalMs: undefined, knownAtMs: nowMs + delayMs });
       return;
     }
-    this.freeAtMs = start + (bytes * 8000) / this.capacityBps;
-    const arrivalMs = this.released(this.freeAtMs + delayMs);
-    this.inFlight.push({ sequence, arrivalMs, knownAtMs: arrivalMs });
+    this.#freeAtMs = start + (bytes * 8000) / this.capacityBps;
+    const arrivalMs = this.#released(this.#freeAtMs + delayMs);
+    this.#inFlight.push({ sequence, arrivalMs, knownAtMs: arrivalMs });
   }
 
   feedback(estimator: BandwidthEstimator, nowMs: number): void {
     let count = 0;
-    while (this.inFlight.length > 0 && this.inFlight[0]!.knownAtMs <= nowMs) {
-      const packet = this.inFlight.shift()!;
+    while (this.#inFlight.length > 0 && this.#inFlight[0]!.knownAtMs <= nowMs) {
+      const packet = this.#inFlight.shift()!;
       if (packet.arrivalMs === undefined) estimator.lost(packet.sequence & 0xffff);
       else estimator.received(packet.sequence & 0xffff, 7_000_000 + Math.round(packet.arrivalMs * 4) / 4);
       count++;
@@ -41,44 +44,47 @@ class Link {
     if (count > 0) estimator.feedbackEnd(nowMs);
   }
 
-  private released(arrivalMs: number): number {
-    const { everyMs, ms } = this.options.pause ?? { everyMs: 1, ms: 0 };
+  #released(arrivalMs: number): number {
+    const { everyMs, ms } = this.#options.pause ?? { everyMs: 1, ms: 0 };
     const into = arrivalMs % everyMs;
     return into < ms ? arrivalMs - into + ms : arrivalMs;
   }
 
-  private random(): number {
-    this.seed = (Math.imul(this.seed, 1103515245) + 12345) >>> 0;
-    return this.seed / 4294967296;
+  #random(): number {
+    this.#seed = (Math.imul(this.#seed, 1103515245) + 12345) >>> 0;
+    return this.#seed / 4294967296;
   }
 }
 
 /** A wide link that delays each packet by its own; feedback as browsers make it, again from the oldest that came late. */
 class UnevenLink {
-  private readonly onTheWay: { sequence: number; arrivalMs: number }[] = [];
-  private readonly arrivals = new Map<number, number>();
-  private first = 0;
-  private newest = -1;
-  private seed = 12345;
+  readonly #jitterMs: number;
+  readonly #onTheWay: { sequence: number; arrivalMs: number }[] = [];
+  readonly #arrivals = new Map<number, number>();
+  #first = 0;
+  #newest = -1;
+  #seed = 12345;
 
-  constructor(private readonly jitterMs: number) {}
+  constructor(jitterMs: number) {
+    this.#jitterMs = jitterMs;
+  }
 
   send(sequence: number, nowMs: number): void {
-    this.seed = (Math.imul(this.seed, 1103515245) + 12345) >>> 0;
-    this.onTheWay.push({ sequence, arrivalMs: nowMs + 30 + (this.seed / 4294967296) * this.jitterMs });
+    this.#seed = (Math.imul(this.#seed, 1103515245) + 12345) >>> 0;
+    this.#onTheWay.push({ sequence, arrivalMs: nowMs + 30 + (this.#seed / 4294967296) * this.#jitterMs });
   }
 
   feedback(estimator: BandwidthEstimator, nowMs: number): void {
-    for (const packet of this.onTheWay.filter(({ arrivalMs }) => arrivalMs <= nowMs)) {
-      this.onTheWay.splice(this.onTheWay.indexOf(packet), 1);
-      this.arrivals.set(packet.sequence, packet.arrivalMs);
-      this.first = Math.min(this.first, packet.sequence);
-      this.newest = Math.max(this.newest, packet.sequence);
+    for (const packet of this.#onTheWay.filter(({ arrivalMs }) => arrivalMs <= nowMs)) {
+      this.#onTheWay.splice(this.#onTheWay.indexOf(packet), 1);
+      this.#arrivals.set(packet.sequence, packet.arrivalMs);
+      this.#first = Math.min(this.#first, packet.sequence);
+      this.#newest = Math.max(this.#newest, packet.sequence);
     }
-    for (; this.first <= this.newest; this.first++) {
-      const arrivalMs = this.arrivals.get(this.first);
-      if (arrivalMs === undefined) estimator.lost(this.first & 0xffff);
-      else estimator.received(this.first & 0xffff, 7_000_000 + Math.round(arrivalMs * 4) / 4);
+    for (; this.#first <= this.#newest; this.#first++) {
+      const arrivalMs = this.#arrivals.get(this.#first);
+      if (arrivalMs === undefined) estimator.lost(this.#first & 0xffff);
+      else estimator.received(this.#first & 0xffff, 7_000_000 + Math.round(arrivalMs * 4) / 4);
     }
     estimator.feedbackEnd(nowMs);
   }

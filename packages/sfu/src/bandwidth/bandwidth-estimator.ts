@@ -32,95 +32,95 @@ const CONFIRM_WITHIN_MS = 5000;
  * `feedbackEnd`.
  */
 export class BandwidthEstimator {
-  private readonly sent = new SentPackets();
-  private readonly trend = new DelayTrend();
+  readonly #sent = new SentPackets();
+  readonly #trend = new DelayTrend();
 
-  private delayBps = START_BPS;
-  private lossBps = Number.POSITIVE_INFINITY;
-  private measured = false;
+  #delayBps = START_BPS;
+  #lossBps = Number.POSITIVE_INFINITY;
+  #measured = false;
   /** Until the first congestion the estimate follows what arrives, times two. */
-  private slowStart = true;
-  private lastUpdateMs = -1;
-  private lastDecreaseMs = Number.NEGATIVE_INFINITY;
+  #slowStart = true;
+  #lastUpdateMs = -1;
+  #lastDecreaseMs = Number.NEGATIVE_INFINITY;
   /** Smoothed rate at which overuse began: near it growth is slow. 0 = unknown. */
-  private capacityBps = 0;
+  #capacityBps = 0;
   /** Rate at the last congestion, until more than that has flowed for good or two probes say so; 0 = none. */
-  private congestedBps = 0;
-  private roundTripMs = 100;
+  #congestedBps = 0;
+  #roundTripMs = 100;
 
-  private readonly bucketBytes = new Float64Array(BUCKETS);
-  private bucket = -1;
-  private firstBucket = -1;
-  private arrivalOriginMs = 0;
-  private lastArrivalMs = Number.NaN;
+  readonly #bucketBytes = new Float64Array(BUCKETS);
+  #bucket = -1;
+  #firstBucket = -1;
+  #arrivalOriginMs = 0;
+  #lastArrivalMs = Number.NaN;
 
-  private lostCount = 0;
+  #lostCount = 0;
   /** Reported missing by the last feedback and by this one: not lost before the next has not brought them either. */
-  private missingBefore = 0;
-  private missingNow = 0;
-  private receivedCount = 0;
-  private lossAtMs = Number.NEGATIVE_INFINITY;
+  #missingBefore = 0;
+  #missingNow = 0;
+  #receivedCount = 0;
+  #lossAtMs = Number.NEGATIVE_INFINITY;
 
-  private probeId = 0;
-  private probing = false;
+  #probeId = 0;
+  #probing = false;
   /** Packets of the probe may yet be sent. */
-  private probeOpen = false;
-  private probeDeadlineMs = 0;
-  private probePackets = 0;
-  private probeAcked = 0;
-  private probeBytes = 0;
-  private probeFirstBytes = 0;
-  private probeLastBytes = 0;
-  private probeFirstSent = 0;
-  private probeLastSent = 0;
-  private probeFirstArrival = 0;
-  private probeLastArrival = 0;
-  private newestSentMs = -1;
+  #probeOpen = false;
+  #probeDeadlineMs = 0;
+  #probePackets = 0;
+  #probeAcked = 0;
+  #probeBytes = 0;
+  #probeFirstBytes = 0;
+  #probeLastBytes = 0;
+  #probeFirstSent = 0;
+  #probeLastSent = 0;
+  #probeFirstArrival = 0;
+  #probeLastArrival = 0;
+  #newestSentMs = -1;
   /** A probe's finding that waits for a second one; 0 = none. */
-  private foundBps = 0;
-  private foundAtMs = 0;
+  #foundBps = 0;
+  #foundAtMs = 0;
 
   /** Bits per second; undefined while no feedback has come. */
   get estimateBps(): number | undefined {
-    return this.measured ? Math.round(Math.min(this.delayBps, this.lossBps)) : undefined;
+    return this.#measured ? Math.round(Math.min(this.#delayBps, this.#lossBps)) : undefined;
   }
 
   /** The delay grows at this moment. */
   get overused(): boolean {
-    return this.trend.use === 'overuse';
+    return this.#trend.use === 'overuse';
   }
 
   /** A probe has found more than was known: another one soon is worth while. */
   get wantsConfirmation(): boolean {
-    return this.foundBps > 0;
+    return this.#foundBps > 0;
   }
 
   /** Transport-wide sequence number for the packet that is sent now; its low 16 bits go on the wire. */
   get nextSequence(): number {
-    return this.sent.nextSequence;
+    return this.#sent.nextSequence;
   }
 
   /** Smoothed round trip of the feedback, ms. */
   get feedbackRoundTripMs(): number {
-    return this.roundTripMs;
+    return this.#roundTripMs;
   }
 
   /** Records a packet under `nextSequence`. `probe`: it belongs to the probe started last. */
   packetSent(bytes: number, nowMs: number, probe = false): void {
-    if (probe && this.probing) this.probePackets++;
-    this.sent.add(bytes, probe && this.probing ? this.probeId : 0, nowMs);
+    if (probe && this.#probing) this.#probePackets++;
+    this.#sent.add(bytes, probe && this.#probing ? this.#probeId : 0, nowMs);
   }
 
   /** A new probe: packets sent with `probe` belong to it, until `endProbe`. False while one is under way. */
   startProbe(nowMs: number): boolean {
-    if (this.probing && nowMs < this.probeDeadlineMs) return false;
-    this.probing = true;
-    this.probeOpen = true;
-    this.probeId = (this.probeId % MAX_PROBE_ID) + 1;
-    this.probeDeadlineMs = nowMs + PROBE_TIMEOUT_MS;
-    this.probePackets = 0;
-    this.probeAcked = 0;
-    this.probeBytes = 0;
+    if (this.#probing && nowMs < this.#probeDeadlineMs) return false;
+    this.#probing = true;
+    this.#probeOpen = true;
+    this.#probeId = (this.#probeId % MAX_PROBE_ID) + 1;
+    this.#probeDeadlineMs = nowMs + PROBE_TIMEOUT_MS;
+    this.#probePackets = 0;
+    this.#probeAcked = 0;
+    this.#probeBytes = 0;
     return true;
   }
 
@@ -129,190 +129,190 @@ export class BandwidthEstimator {
    * shorter than the probe, what was sent so far is acknowledged again and again.
    */
   endProbe(): void {
-    this.probeOpen = false;
+    this.#probeOpen = false;
   }
 
   /** The packet with this 16-bit number arrived at this time of the receiver's clock, ms. */
   received(wireSequence: number, receiverMs: number): void {
-    const sequence = this.sent.unwrap(wireSequence);
-    if (sequence < 0 || !this.sent.take(sequence)) return;
-    const arrivalMs = this.rebase(receiverMs);
-    const { takenSentMs, takenBytes, takenProbe, takenMissing } = this.sent;
-    this.receivedCount++;
+    const sequence = this.#sent.unwrap(wireSequence);
+    if (sequence < 0 || !this.#sent.take(sequence)) return;
+    const arrivalMs = this.#rebase(receiverMs);
+    const { takenSentMs, takenBytes, takenProbe, takenMissing } = this.#sent;
+    this.#receivedCount++;
     // It was only overtaken.
-    if (takenMissing && this.missingBefore > 0) this.missingBefore--;
-    if (takenSentMs > this.newestSentMs) this.newestSentMs = takenSentMs;
-    this.addDelivered(takenBytes, arrivalMs);
-    if (takenProbe === this.probeId && this.probing) this.probeArrived(takenBytes, takenSentMs, arrivalMs);
-    this.trend.packet(takenSentMs, arrivalMs);
+    if (takenMissing && this.#missingBefore > 0) this.#missingBefore--;
+    if (takenSentMs > this.#newestSentMs) this.#newestSentMs = takenSentMs;
+    this.#addDelivered(takenBytes, arrivalMs);
+    if (takenProbe === this.#probeId && this.#probing) this.#probeArrived(takenBytes, takenSentMs, arrivalMs);
+    this.#trend.packet(takenSentMs, arrivalMs);
   }
 
   /** The packet with this 16-bit number is reported missing. It may be so again, and still as received later. */
   lost(wireSequence: number): void {
-    const sequence = this.sent.unwrap(wireSequence);
-    if (sequence >= 0 && this.sent.miss(sequence)) this.missingNow++;
+    const sequence = this.#sent.unwrap(wireSequence);
+    if (sequence >= 0 && this.#sent.miss(sequence)) this.#missingNow++;
   }
 
   /** The feedback is complete. */
   feedbackEnd(nowMs: number): void {
-    if (this.newestSentMs >= 0) {
-      this.roundTripMs += 0.1 * (Math.max(1, nowMs - this.newestSentMs) - this.roundTripMs);
-      this.newestSentMs = -1;
+    if (this.#newestSentMs >= 0) {
+      this.#roundTripMs += 0.1 * (Math.max(1, nowMs - this.#newestSentMs) - this.#roundTripMs);
+      this.#newestSentMs = -1;
     }
-    this.lostCount += this.missingBefore;
-    this.missingBefore = this.missingNow;
-    this.missingNow = 0;
-    if (this.receivedCount + this.lostCount === 0) return;
+    this.#lostCount += this.#missingBefore;
+    this.#missingBefore = this.#missingNow;
+    this.#missingNow = 0;
+    if (this.#receivedCount + this.#lostCount === 0) return;
     const delivered = this.deliveredBps();
-    this.measured = true;
-    this.updateDelay(delivered, nowMs);
-    this.updateLoss(delivered, nowMs);
-    this.finishProbe(nowMs);
-    this.lastUpdateMs = nowMs;
+    this.#measured = true;
+    this.#updateDelay(delivered, nowMs);
+    this.#updateLoss(delivered, nowMs);
+    this.#finishProbe(nowMs);
+    this.#lastUpdateMs = nowMs;
   }
 
   /** Rate at which packets arrive, bits per second; 0 while the window is too short to tell. */
   deliveredBps(): number {
-    const span = Math.min(this.bucket - this.firstBucket, BUCKETS - 1);
+    const span = Math.min(this.#bucket - this.#firstBucket, BUCKETS - 1);
     if (span < 4) return 0;
     let bytes = 0;
     // The newest bucket is not full yet.
-    for (let back = 1; back <= span; back++) bytes += this.bucketBytes[(this.bucket - back) % BUCKETS]!;
+    for (let back = 1; back <= span; back++) bytes += this.#bucketBytes[(this.#bucket - back) % BUCKETS]!;
     return (bytes * 8000) / (span * BUCKET_MS);
   }
 
   /** The receiver's clock starts anywhere, wraps and may be set: make it start at a minute, again after each jump. */
-  private rebase(receiverMs: number): number {
-    if (!(Math.abs(receiverMs - this.lastArrivalMs) < 60_000)) {
-      this.arrivalOriginMs = receiverMs - 60_000;
-      this.bucket = -1;
+  #rebase(receiverMs: number): number {
+    if (!(Math.abs(receiverMs - this.#lastArrivalMs) < 60_000)) {
+      this.#arrivalOriginMs = receiverMs - 60_000;
+      this.#bucket = -1;
     }
-    this.lastArrivalMs = receiverMs;
-    return Math.max(0, receiverMs - this.arrivalOriginMs);
+    this.#lastArrivalMs = receiverMs;
+    return Math.max(0, receiverMs - this.#arrivalOriginMs);
   }
 
-  private addDelivered(bytes: number, arrivalMs: number): void {
+  #addDelivered(bytes: number, arrivalMs: number): void {
     const bucket = Math.floor(arrivalMs / BUCKET_MS);
-    if (this.bucket < 0 || bucket - this.bucket >= BUCKETS || this.bucket - bucket >= BUCKETS) {
-      this.bucketBytes.fill(0);
-      this.bucket = bucket;
-      this.firstBucket = bucket;
+    if (this.#bucket < 0 || bucket - this.#bucket >= BUCKETS || this.#bucket - bucket >= BUCKETS) {
+      this.#bucketBytes.fill(0);
+      this.#bucket = bucket;
+      this.#firstBucket = bucket;
     }
-    while (this.bucket < bucket) {
-      this.bucket++;
-      this.bucketBytes[this.bucket % BUCKETS] = 0;
+    while (this.#bucket < bucket) {
+      this.#bucket++;
+      this.#bucketBytes[this.#bucket % BUCKETS] = 0;
     }
-    this.bucketBytes[bucket % BUCKETS]! += bytes;
+    this.#bucketBytes[bucket % BUCKETS]! += bytes;
   }
 
-  private updateDelay(delivered: number, nowMs: number): void {
-    const elapsedMs = this.lastUpdateMs < 0 ? 0 : Math.min(nowMs - this.lastUpdateMs, 1000);
-    if (this.trend.use === 'overuse') {
-      this.decrease(delivered, nowMs);
-    } else if (this.trend.use === 'normal') {
+  #updateDelay(delivered: number, nowMs: number): void {
+    const elapsedMs = this.#lastUpdateMs < 0 ? 0 : Math.min(nowMs - this.#lastUpdateMs, 1000);
+    if (this.#trend.use === 'overuse') {
+      this.#decrease(delivered, nowMs);
+    } else if (this.#trend.use === 'normal') {
       // A probe's own packets are no proof.
-      if (delivered > 1.3 * this.congestedBps && nowMs > this.probeDeadlineMs) this.congestedBps = 0;
-      this.increase(delivered, elapsedMs);
+      if (delivered > 1.3 * this.#congestedBps && nowMs > this.#probeDeadlineMs) this.#congestedBps = 0;
+      this.#increase(delivered, elapsedMs);
     }
   }
 
-  private decrease(delivered: number, nowMs: number): void {
-    if (nowMs - this.lastDecreaseMs < this.roundTripMs + 200) return;
-    this.slowStart = false;
+  #decrease(delivered: number, nowMs: number): void {
+    if (nowMs - this.#lastDecreaseMs < this.#roundTripMs + 200) return;
+    this.#slowStart = false;
     if (delivered === 0) return;
-    this.lastDecreaseMs = nowMs;
-    const near = this.capacityBps > 0 && Math.abs(delivered - this.capacityBps) < 0.3 * this.capacityBps;
-    this.capacityBps = near ? 0.95 * this.capacityBps + 0.05 * delivered : delivered;
-    this.congestedBps = delivered;
-    this.delayBps = clamp(Math.min(this.delayBps, BACK_OFF * delivered));
+    this.#lastDecreaseMs = nowMs;
+    const near = this.#capacityBps > 0 && Math.abs(delivered - this.#capacityBps) < 0.3 * this.#capacityBps;
+    this.#capacityBps = near ? 0.95 * this.#capacityBps + 0.05 * delivered : delivered;
+    this.#congestedBps = delivered;
+    this.#delayBps = clamp(Math.min(this.#delayBps, BACK_OFF * delivered));
   }
 
-  private increase(delivered: number, elapsedMs: number): void {
-    if (this.slowStart) {
-      this.delayBps = clamp(Math.max(this.delayBps, 2 * delivered));
+  #increase(delivered: number, elapsedMs: number): void {
+    if (this.#slowStart) {
+      this.#delayBps = clamp(Math.max(this.#delayBps, 2 * delivered));
       return;
     }
     // Beyond one and a half times what arrives nothing is known: only probing leads there.
-    const limit = Math.max(this.delayBps, 1.5 * delivered + 10_000);
-    if (delivered > 1.3 * this.capacityBps) this.capacityBps = 0;
+    const limit = Math.max(this.#delayBps, 1.5 * delivered + 10_000);
+    if (delivered > 1.3 * this.#capacityBps) this.#capacityBps = 0;
     let next: number;
-    if (this.capacityBps > 0 && this.delayBps > 0.7 * this.capacityBps && this.delayBps < 1.3 * this.capacityBps) {
-      const packetsPerSecond = 1000 / (this.roundTripMs + 100);
-      next = this.delayBps + packetsPerSecond * 1200 * 8 * (elapsedMs / 1000);
+    if (this.#capacityBps > 0 && this.#delayBps > 0.7 * this.#capacityBps && this.#delayBps < 1.3 * this.#capacityBps) {
+      const packetsPerSecond = 1000 / (this.#roundTripMs + 100);
+      next = this.#delayBps + packetsPerSecond * 1200 * 8 * (elapsedMs / 1000);
     } else {
-      next = this.delayBps * GROWTH ** (elapsedMs / 1000);
+      next = this.#delayBps * GROWTH ** (elapsedMs / 1000);
     }
-    this.delayBps = clamp(Math.min(next, limit));
+    this.#delayBps = clamp(Math.min(next, limit));
   }
 
-  private updateLoss(delivered: number, nowMs: number): void {
-    const total = this.lostCount + this.receivedCount;
-    if (total < LOSS_SAMPLE || nowMs - this.lossAtMs < Math.max(200, this.roundTripMs)) return;
-    const ratio = this.lostCount / total;
-    const elapsedMs = Math.min(nowMs - this.lossAtMs, 1000);
-    this.lossAtMs = nowMs;
-    this.lostCount = 0;
-    this.receivedCount = 0;
-    const current = Math.min(this.delayBps, this.lossBps);
+  #updateLoss(delivered: number, nowMs: number): void {
+    const total = this.#lostCount + this.#receivedCount;
+    if (total < LOSS_SAMPLE || nowMs - this.#lossAtMs < Math.max(200, this.#roundTripMs)) return;
+    const ratio = this.#lostCount / total;
+    const elapsedMs = Math.min(nowMs - this.#lossAtMs, 1000);
+    this.#lossAtMs = nowMs;
+    this.#lostCount = 0;
+    this.#receivedCount = 0;
+    const current = Math.min(this.#delayBps, this.#lossBps);
     if (ratio > LOSS_HIGH) {
-      this.slowStart = false;
-      if (delivered > 0) this.congestedBps = delivered;
+      this.#slowStart = false;
+      if (delivered > 0) this.#congestedBps = delivered;
       // Not below what gets through: a policer that drops the rest must not starve us altogether.
-      this.lossBps = clamp(Math.max(current * (1 - 0.5 * ratio), BACK_OFF * delivered));
-    } else if (ratio < LOSS_LOW && this.lossBps < Number.POSITIVE_INFINITY) {
-      this.lossBps *= GROWTH ** (elapsedMs / 1000);
-      if (this.lossBps > 1.5 * this.delayBps) this.lossBps = Number.POSITIVE_INFINITY;
+      this.#lossBps = clamp(Math.max(current * (1 - 0.5 * ratio), BACK_OFF * delivered));
+    } else if (ratio < LOSS_LOW && this.#lossBps < Number.POSITIVE_INFINITY) {
+      this.#lossBps *= GROWTH ** (elapsedMs / 1000);
+      if (this.#lossBps > 1.5 * this.#delayBps) this.#lossBps = Number.POSITIVE_INFINITY;
     }
   }
 
-  private probeArrived(bytes: number, sentMs: number, arrivalMs: number): void {
-    if (this.probeAcked === 0) {
-      this.probeFirstBytes = bytes;
-      this.probeFirstSent = sentMs;
-      this.probeFirstArrival = arrivalMs;
+  #probeArrived(bytes: number, sentMs: number, arrivalMs: number): void {
+    if (this.#probeAcked === 0) {
+      this.#probeFirstBytes = bytes;
+      this.#probeFirstSent = sentMs;
+      this.#probeFirstArrival = arrivalMs;
     }
-    this.probeAcked++;
-    this.probeBytes += bytes;
-    this.probeLastBytes = bytes;
-    this.probeLastSent = sentMs;
-    this.probeLastArrival = arrivalMs;
+    this.#probeAcked++;
+    this.#probeBytes += bytes;
+    this.#probeLastBytes = bytes;
+    this.#probeLastSent = sentMs;
+    this.#probeLastArrival = arrivalMs;
   }
 
-  private finishProbe(nowMs: number): void {
-    if (!this.probing || this.probePackets === 0) return;
-    const complete = !this.probeOpen && this.probeAcked >= this.probePackets;
-    if (!complete && nowMs < this.probeDeadlineMs) return;
-    this.probing = false;
-    if (this.probeAcked < 4 || this.probeAcked < 0.8 * this.probePackets) return;
-    const sendMs = this.probeLastSent - this.probeFirstSent;
-    const arriveMs = this.probeLastArrival - this.probeFirstArrival;
+  #finishProbe(nowMs: number): void {
+    if (!this.#probing || this.#probePackets === 0) return;
+    const complete = !this.#probeOpen && this.#probeAcked >= this.#probePackets;
+    if (!complete && nowMs < this.#probeDeadlineMs) return;
+    this.#probing = false;
+    if (this.#probeAcked < 4 || this.#probeAcked < 0.8 * this.#probePackets) return;
+    const sendMs = this.#probeLastSent - this.#probeFirstSent;
+    const arriveMs = this.#probeLastArrival - this.#probeFirstArrival;
     if (sendMs <= 0 || arriveMs <= 0) return;
-    const sendBps = ((this.probeBytes - this.probeLastBytes) * 8000) / sendMs;
-    const arriveBps = ((this.probeBytes - this.probeFirstBytes) * 8000) / arriveMs;
+    const sendBps = ((this.#probeBytes - this.#probeLastBytes) * 8000) / sendMs;
+    const arriveBps = ((this.#probeBytes - this.#probeFirstBytes) * 8000) / arriveMs;
     // Packets that waited together somewhere arrive faster than the link is.
     if (arriveBps > 2 * sendBps) return;
     const result = arriveBps < 0.9 * sendBps ? 0.95 * arriveBps : Math.min(sendBps, arriveBps);
-    if (this.overused || result <= this.delayBps) {
-      this.foundBps = 0;
+    if (this.overused || result <= this.#delayBps) {
+      this.#foundBps = 0;
       return;
     }
-    this.believe(result, nowMs);
+    this.#believe(result, nowMs);
   }
 
   /** Packets held up on the way and then let go together look like a fast link: once may be chance. */
-  private believe(found: number, nowMs: number): void {
+  #believe(found: number, nowMs: number): void {
     let result = found;
-    if (this.congestedBps > 0 && found > SURPRISING * this.congestedBps) {
-      const confirmed = this.foundBps > 0 && nowMs - this.foundAtMs < CONFIRM_WITHIN_MS;
-      result = Math.min(found, this.foundBps);
-      this.foundBps = confirmed ? 0 : found;
-      this.foundAtMs = nowMs;
+    if (this.#congestedBps > 0 && found > SURPRISING * this.#congestedBps) {
+      const confirmed = this.#foundBps > 0 && nowMs - this.#foundAtMs < CONFIRM_WITHIN_MS;
+      result = Math.min(found, this.#foundBps);
+      this.#foundBps = confirmed ? 0 : found;
+      this.#foundAtMs = nowMs;
       if (!confirmed) return;
-      this.congestedBps = 0;
+      this.#congestedBps = 0;
     }
-    this.delayBps = clamp(Math.max(this.delayBps, result));
-    if (this.capacityBps > 0 && result > 1.3 * this.capacityBps) this.capacityBps = 0;
-    if (this.lossBps < this.delayBps && this.probeAcked >= 0.98 * this.probePackets) this.lossBps = this.delayBps;
+    this.#delayBps = clamp(Math.max(this.#delayBps, result));
+    if (this.#capacityBps > 0 && result > 1.3 * this.#capacityBps) this.#capacityBps = 0;
+    if (this.#lossBps < this.#delayBps && this.#probeAcked >= 0.98 * this.#probePackets) this.#lossBps = this.#delayBps;
   }
 }
 

@@ -27,141 +27,141 @@ export type LinkUse = 'underuse' | 'normal' | 'overuse';
 export class DelayTrend {
   use: LinkUse = 'normal';
 
-  private groupFirstSent = -1;
-  private groupLastSent = 0;
-  private groupFirstArrival = 0;
-  private groupLastArrival = 0;
-  private previousSent = -1;
-  private previousArrival = 0;
+  #groupFirstSent = -1;
+  #groupLastSent = 0;
+  #groupFirstArrival = 0;
+  #groupLastArrival = 0;
+  #previousSent = -1;
+  #previousArrival = 0;
 
-  private readonly times = new Float64Array(WINDOW);
-  private readonly delays = new Float64Array(WINDOW);
-  private points = 0;
-  private deltas = 0;
-  private originMs = -1;
-  private accumulated = 0;
-  private smoothed = 0;
+  readonly #times = new Float64Array(WINDOW);
+  readonly #delays = new Float64Array(WINDOW);
+  #points = 0;
+  #deltas = 0;
+  #originMs = -1;
+  #accumulated = 0;
+  #smoothed = 0;
 
-  private threshold = THRESHOLD_START;
-  private thresholdAtMs = -1;
-  private overMs = 0;
-  private overCount = 0;
-  private previousTrend = 0;
+  #threshold = THRESHOLD_START;
+  #thresholdAtMs = -1;
+  #overMs = 0;
+  #overCount = 0;
+  #previousTrend = 0;
 
   /** One packet that arrived, in the order of sending. Times in ms; the two clocks are unrelated. */
   packet(sentMs: number, arrivalMs: number): void {
-    if (this.groupFirstSent < 0) {
-      this.startGroup(sentMs, arrivalMs);
+    if (this.#groupFirstSent < 0) {
+      this.#startGroup(sentMs, arrivalMs);
       return;
     }
-    if (sentMs < this.groupFirstSent) return;
-    if (sentMs - this.groupFirstSent <= GROUP_MS || this.inBurst(sentMs, arrivalMs)) {
-      this.groupLastSent = sentMs;
-      if (arrivalMs > this.groupLastArrival) this.groupLastArrival = arrivalMs;
+    if (sentMs < this.#groupFirstSent) return;
+    if (sentMs - this.#groupFirstSent <= GROUP_MS || this.#inBurst(sentMs, arrivalMs)) {
+      this.#groupLastSent = sentMs;
+      if (arrivalMs > this.#groupLastArrival) this.#groupLastArrival = arrivalMs;
       return;
     }
-    if (this.previousSent >= 0) {
-      const sendDelta = this.groupLastSent - this.previousSent;
-      const arrivalDelta = this.groupLastArrival - this.previousArrival;
-      if (arrivalDelta < 0 || arrivalDelta > PAUSE_MS || sendDelta > PAUSE_MS) this.reset();
-      else this.update(sendDelta, arrivalDelta, this.groupLastArrival);
+    if (this.#previousSent >= 0) {
+      const sendDelta = this.#groupLastSent - this.#previousSent;
+      const arrivalDelta = this.#groupLastArrival - this.#previousArrival;
+      if (arrivalDelta < 0 || arrivalDelta > PAUSE_MS || sendDelta > PAUSE_MS) this.#reset();
+      else this.#update(sendDelta, arrivalDelta, this.#groupLastArrival);
     }
-    this.previousSent = this.groupLastSent;
-    this.previousArrival = this.groupLastArrival;
-    this.startGroup(sentMs, arrivalMs);
+    this.#previousSent = this.#groupLastSent;
+    this.#previousArrival = this.#groupLastArrival;
+    this.#startGroup(sentMs, arrivalMs);
   }
 
   /**
    * A link or a receiver that pauses lets go of everything at once afterwards. That is no growing queue: what comes
    * together is one group, which is as late as its last packet (pre-filtering).
    */
-  private inBurst(sentMs: number, arrivalMs: number): boolean {
-    const sendDelta = sentMs - this.groupLastSent;
+  #inBurst(sentMs: number, arrivalMs: number): boolean {
+    const sendDelta = sentMs - this.#groupLastSent;
     if (sendDelta === 0) return true;
-    const arrivalDelta = arrivalMs - this.groupLastArrival;
+    const arrivalDelta = arrivalMs - this.#groupLastArrival;
     return (
-      arrivalDelta <= BURST_MS && arrivalDelta < sendDelta && arrivalMs - this.groupFirstArrival < LONGEST_BURST_MS
+      arrivalDelta <= BURST_MS && arrivalDelta < sendDelta && arrivalMs - this.#groupFirstArrival < LONGEST_BURST_MS
     );
   }
 
-  private startGroup(sentMs: number, arrivalMs: number): void {
-    this.groupFirstArrival = arrivalMs;
-    this.groupFirstSent = sentMs;
-    this.groupLastSent = sentMs;
-    this.groupLastArrival = arrivalMs;
+  #startGroup(sentMs: number, arrivalMs: number): void {
+    this.#groupFirstArrival = arrivalMs;
+    this.#groupFirstSent = sentMs;
+    this.#groupLastSent = sentMs;
+    this.#groupLastArrival = arrivalMs;
   }
 
-  private reset(): void {
-    this.points = 0;
-    this.deltas = 0;
-    this.originMs = -1;
-    this.accumulated = 0;
-    this.smoothed = 0;
-    this.overMs = 0;
-    this.overCount = 0;
-    this.previousTrend = 0;
+  #reset(): void {
+    this.#points = 0;
+    this.#deltas = 0;
+    this.#originMs = -1;
+    this.#accumulated = 0;
+    this.#smoothed = 0;
+    this.#overMs = 0;
+    this.#overCount = 0;
+    this.#previousTrend = 0;
     this.use = 'normal';
   }
 
-  private update(sendDelta: number, arrivalDelta: number, arrivalMs: number): void {
-    if (this.originMs < 0) this.originMs = arrivalMs;
-    this.deltas = Math.min(this.deltas + 1, MAX_DELTAS);
-    this.accumulated += arrivalDelta - sendDelta;
-    this.smoothed = SMOOTHING * this.smoothed + (1 - SMOOTHING) * this.accumulated;
-    const slot = this.points % WINDOW;
-    this.times[slot] = arrivalMs - this.originMs;
-    this.delays[slot] = this.smoothed;
-    this.points++;
-    if (this.points < WINDOW) return;
-    this.detect(this.slope(), sendDelta, arrivalMs);
+  #update(sendDelta: number, arrivalDelta: number, arrivalMs: number): void {
+    if (this.#originMs < 0) this.#originMs = arrivalMs;
+    this.#deltas = Math.min(this.#deltas + 1, MAX_DELTAS);
+    this.#accumulated += arrivalDelta - sendDelta;
+    this.#smoothed = SMOOTHING * this.#smoothed + (1 - SMOOTHING) * this.#accumulated;
+    const slot = this.#points % WINDOW;
+    this.#times[slot] = arrivalMs - this.#originMs;
+    this.#delays[slot] = this.#smoothed;
+    this.#points++;
+    if (this.#points < WINDOW) return;
+    this.#detect(this.#slope(), sendDelta, arrivalMs);
   }
 
   /** Least squares over the window: ms of delay per ms of time. */
-  private slope(): number {
+  #slope(): number {
     let meanX = 0;
     let meanY = 0;
     for (let i = 0; i < WINDOW; i++) {
-      meanX += this.times[i]!;
-      meanY += this.delays[i]!;
+      meanX += this.#times[i]!;
+      meanY += this.#delays[i]!;
     }
     meanX /= WINDOW;
     meanY /= WINDOW;
     let above = 0;
     let below = 0;
     for (let i = 0; i < WINDOW; i++) {
-      const x = this.times[i]! - meanX;
-      above += x * (this.delays[i]! - meanY);
+      const x = this.#times[i]! - meanX;
+      above += x * (this.#delays[i]! - meanY);
       below += x * x;
     }
-    return below === 0 ? this.previousTrend : above / below;
+    return below === 0 ? this.#previousTrend : above / below;
   }
 
-  private detect(trend: number, sendDelta: number, nowMs: number): void {
-    const modified = this.deltas * trend * GAIN;
-    if (modified > this.threshold) {
-      this.overMs += this.overCount === 0 ? sendDelta / 2 : sendDelta;
-      this.overCount++;
-      if (this.overMs > OVERUSE_MS && this.overCount > 1 && trend >= this.previousTrend) {
-        this.overMs = 0;
-        this.overCount = 0;
+  #detect(trend: number, sendDelta: number, nowMs: number): void {
+    const modified = this.#deltas * trend * GAIN;
+    if (modified > this.#threshold) {
+      this.#overMs += this.#overCount === 0 ? sendDelta / 2 : sendDelta;
+      this.#overCount++;
+      if (this.#overMs > OVERUSE_MS && this.#overCount > 1 && trend >= this.#previousTrend) {
+        this.#overMs = 0;
+        this.#overCount = 0;
         this.use = 'overuse';
       }
     } else {
-      this.overMs = 0;
-      this.overCount = 0;
-      this.use = modified < -this.threshold ? 'underuse' : 'normal';
+      this.#overMs = 0;
+      this.#overCount = 0;
+      this.use = modified < -this.#threshold ? 'underuse' : 'normal';
     }
-    this.previousTrend = trend;
-    this.adaptThreshold(Math.abs(modified), nowMs);
+    this.#previousTrend = trend;
+    this.#adaptThreshold(Math.abs(modified), nowMs);
   }
 
-  private adaptThreshold(modified: number, nowMs: number): void {
-    const elapsed = this.thresholdAtMs < 0 ? 0 : Math.min(nowMs - this.thresholdAtMs, 100);
-    this.thresholdAtMs = nowMs;
+  #adaptThreshold(modified: number, nowMs: number): void {
+    const elapsed = this.#thresholdAtMs < 0 ? 0 : Math.min(nowMs - this.#thresholdAtMs, 100);
+    this.#thresholdAtMs = nowMs;
     // A sudden jump is a route change or a burst, not a reason to become deaf.
-    if (modified > this.threshold + 15) return;
-    const rate = modified < this.threshold ? THRESHOLD_DOWN : THRESHOLD_UP;
-    const next = this.threshold + rate * (modified - this.threshold) * elapsed;
-    this.threshold = Math.min(THRESHOLD_MAX, Math.max(THRESHOLD_MIN, next));
+    if (modified > this.#threshold + 15) return;
+    const rate = modified < this.#threshold ? THRESHOLD_DOWN : THRESHOLD_UP;
+    const next = this.#threshold + rate * (modified - this.#threshold) * elapsed;
+    this.#threshold = Math.min(THRESHOLD_MAX, Math.max(THRESHOLD_MIN, next));
   }
 }

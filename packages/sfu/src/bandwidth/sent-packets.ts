@@ -6,65 +6,65 @@ const MAX_SIZE = 16_384;
  * that an audio-only listener costs little.
  */
 export class SentPackets {
-  private size = START_SIZE;
-  private sentMs = new Float64Array(START_SIZE);
-  private bytes = new Uint16Array(START_SIZE);
+  #size = START_SIZE;
+  #sentMs = new Float64Array(START_SIZE);
+  #bytes = new Uint16Array(START_SIZE);
   /** 0 = free or already acknowledged; else probe number + 1. */
-  private state = new Uint8Array(START_SIZE);
+  #state = new Uint8Array(START_SIZE);
   /** 1 = reported missing. */
-  private missing = new Uint8Array(START_SIZE);
-  private oldest = 0;
-  private next = 0;
+  #missing = new Uint8Array(START_SIZE);
+  #oldest = 0;
+  #next = 0;
 
   /** The number the next packet gets, unwrapped; its low 16 bits go on the wire. */
   get nextSequence(): number {
-    return this.next;
+    return this.#next;
   }
 
   /** Records one packet and answers its unwrapped number. `probe` 0 = none. */
   add(bytes: number, probe: number, nowMs: number): number {
-    const sequence = this.next++;
-    if (sequence - this.oldest >= this.size) {
-      if (this.size < MAX_SIZE) this.grow();
-      else this.oldest = sequence - this.size + 1;
+    const sequence = this.#next++;
+    if (sequence - this.#oldest >= this.#size) {
+      if (this.#size < MAX_SIZE) this.#grow();
+      else this.#oldest = sequence - this.#size + 1;
     }
-    const slot = sequence % this.size;
-    this.sentMs[slot] = nowMs;
-    this.bytes[slot] = bytes;
-    this.state[slot] = probe + 1;
-    this.missing[slot] = 0;
+    const slot = sequence % this.#size;
+    this.#sentMs[slot] = nowMs;
+    this.#bytes[slot] = bytes;
+    this.#state[slot] = probe + 1;
+    this.#missing[slot] = 0;
     return sequence;
   }
 
   /** Unwraps a 16-bit number of the receiver to the newest sent one it can mean; -1 when nothing like it was sent. */
   unwrap(wire: number): number {
-    const newest = this.next - 1;
+    const newest = this.#next - 1;
     if (newest < 0) return -1;
     const back = (newest - wire) & 0xffff;
     const sequence = newest - back;
-    return sequence >= this.oldest && back < this.size ? sequence : -1;
+    return sequence >= this.#oldest && back < this.#size ? sequence : -1;
   }
 
   /** Notes that this packet is reported missing. False when that is no news, or it is unknown or was taken before. */
   miss(sequence: number): boolean {
-    if (sequence < this.oldest || sequence >= this.next) return false;
-    const slot = sequence % this.size;
-    if (this.state[slot] === 0 || this.missing[slot] === 1) return false;
-    this.missing[slot] = 1;
+    if (sequence < this.#oldest || sequence >= this.#next) return false;
+    const slot = sequence % this.#size;
+    if (this.#state[slot] === 0 || this.#missing[slot] === 1) return false;
+    this.#missing[slot] = 1;
     return true;
   }
 
   /** True when this packet is known and was not taken before. The answers below are about it. */
   take(sequence: number): boolean {
-    if (sequence < this.oldest || sequence >= this.next) return false;
-    const slot = sequence % this.size;
-    const state = this.state[slot]!;
+    if (sequence < this.#oldest || sequence >= this.#next) return false;
+    const slot = sequence % this.#size;
+    const state = this.#state[slot]!;
     if (state === 0) return false;
-    this.state[slot] = 0;
-    this.takenSentMs = this.sentMs[slot]!;
-    this.takenBytes = this.bytes[slot]!;
+    this.#state[slot] = 0;
+    this.takenSentMs = this.#sentMs[slot]!;
+    this.takenBytes = this.#bytes[slot]!;
     this.takenProbe = state - 1;
-    this.takenMissing = this.missing[slot] === 1;
+    this.takenMissing = this.#missing[slot] === 1;
     return true;
   }
 
@@ -76,27 +76,27 @@ export class SentPackets {
 
   /** Everything before this number has been reported on: its place may be used again. */
   forgetBefore(sequence: number): void {
-    if (sequence > this.oldest) this.oldest = Math.min(sequence, this.next);
+    if (sequence > this.#oldest) this.#oldest = Math.min(sequence, this.#next);
   }
 
-  private grow(): void {
-    const size = this.size * 2;
+  #grow(): void {
+    const size = this.#size * 2;
     const sentMs = new Float64Array(size);
     const bytes = new Uint16Array(size);
     const state = new Uint8Array(size);
     const missing = new Uint8Array(size);
-    for (let sequence = this.oldest; sequence < this.next - 1; sequence++) {
-      const from = sequence % this.size;
+    for (let sequence = this.#oldest; sequence < this.#next - 1; sequence++) {
+      const from = sequence % this.#size;
       const to = sequence % size;
-      sentMs[to] = this.sentMs[from]!;
-      bytes[to] = this.bytes[from]!;
-      state[to] = this.state[from]!;
-      missing[to] = this.missing[from]!;
+      sentMs[to] = this.#sentMs[from]!;
+      bytes[to] = this.#bytes[from]!;
+      state[to] = this.#state[from]!;
+      missing[to] = this.#missing[from]!;
     }
-    this.size = size;
-    this.sentMs = sentMs;
-    this.bytes = bytes;
-    this.state = state;
-    this.missing = missing;
+    this.#size = size;
+    this.#sentMs = sentMs;
+    this.#bytes = bytes;
+    this.#state = state;
+    this.#missing = missing;
   }
 }

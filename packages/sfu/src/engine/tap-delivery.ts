@@ -9,13 +9,16 @@ export interface TapDeliveryOptions extends TapOptions {
 
 /** Hands what a tap says to its consumer, and knows what the consumer still holds. A consumer that throws harms nobody. */
 export class TapDelivery {
-  private held = 0;
-  private readonly waiting: (() => void)[] = [];
+  readonly #options: TapDeliveryOptions;
+  #held = 0;
+  readonly #waiting: (() => void)[] = [];
 
-  constructor(private readonly options: TapDeliveryOptions) {}
+  constructor(options: TapDeliveryOptions) {
+    this.#options = options;
+  }
 
   deliver(event: TapEvent): void {
-    const { onFrame, onGap, onEnded } = this.options;
+    const { onFrame, onGap, onEnded } = this.#options;
     try {
       if (event.type === 'gap') {
         onGap?.({ lostPackets: event.lostPackets, droppedFrames: event.droppedFrames });
@@ -23,42 +26,42 @@ export class TapDelivery {
         onEnded?.();
       } else {
         const bytes = event.frame.data.byteLength;
-        this.held++;
-        const done = this.guarded(() => onFrame(event.frame));
-        if (done === undefined) this.release(bytes);
-        else void done.then(() => this.release(bytes));
+        this.#held++;
+        const done = this.#guarded(() => onFrame(event.frame));
+        if (done === undefined) this.#release(bytes);
+        else void done.then(() => this.#release(bytes));
       }
     } catch (error) {
-      this.fault(error);
+      this.#fault(error);
     }
   }
 
   /** Resolves when the consumer holds nothing. */
   idle(): Promise<void> {
-    if (this.held === 0) return Promise.resolve();
+    if (this.#held === 0) return Promise.resolve();
 
-    return new Promise((resolve) => this.waiting.push(resolve));
+    return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  private guarded(run: () => void | Promise<void>): Promise<void> | undefined {
+  #guarded(run: () => void | Promise<void>): Promise<void> | undefined {
     try {
       const result = run();
 
-      return result instanceof Promise ? result.catch((error: unknown) => this.fault(error)) : undefined;
+      return result instanceof Promise ? result.catch((error: unknown) => this.#fault(error)) : undefined;
     } catch (error) {
-      this.fault(error);
+      this.#fault(error);
 
       return undefined;
     }
   }
 
-  private release(bytes: number): void {
-    this.held--;
-    this.options.consumed(bytes);
-    if (this.held === 0) for (const resolve of this.waiting.splice(0)) resolve();
+  #release(bytes: number): void {
+    this.#held--;
+    this.#options.consumed(bytes);
+    if (this.#held === 0) for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  private fault(error: unknown): void {
-    this.options.log.error('media.tap_consumer_failed', { trackId: this.options.trackId, error });
+  #fault(error: unknown): void {
+    this.#options.log.error('media.tap_consumer_failed', { trackId: this.#options.trackId, error });
   }
 }

@@ -24,23 +24,24 @@ interface Packet {
 
 /** A track whose frames come from a component: packetised here, then on the path of any published track. */
 export class FrameFeed implements TrackOwner {
+  readonly #context: MediaContext;
+  readonly #options: FrameFeedOptions;
   readonly track: PublishedTrack;
-  private readonly stream: InboundStream;
-  private readonly queue: Packet[] = [];
-  private sequence: number;
-  private readonly firstTimestamp: number;
-  private sentThisTurn = 0;
-  private overrun = false;
-  private anchor: { timestamp: number; atMs: number } | undefined;
-  private closed = false;
+  readonly #stream: InboundStream;
+  readonly #queue: Packet[] = [];
+  #sequence: number;
+  readonly #firstTimestamp: number;
+  #sentThisTurn = 0;
+  #overrun = false;
+  #anchor: { timestamp: number; atMs: number } | undefined;
+  #closed = false;
 
-  constructor(
-    private readonly context: MediaContext,
-    private readonly options: FrameFeedOptions,
-  ) {
+  constructor(context: MediaContext, options: FrameFeedOptions) {
+    this.#context = context;
+    this.#options = options;
     const { random } = context.world;
-    this.sequence = random() & 0x7fff;
-    this.firstTimestamp = random();
+    this.#sequence = random() & 0x7fff;
+    this.#firstTimestamp = random();
     const { kind, codec, trackId } = options;
     const params: InboundTrack = {
       trackId,
@@ -52,95 +53,95 @@ export class FrameFeed implements TrackOwner {
       bitratesBps: {},
     };
     this.track = new PublishedTrack(context, this, params);
-    this.stream = this.track.openStream('h', random());
+    this.#stream = this.track.openStream('h', random());
   }
 
   get peerId(): string {
-    return this.options.endpointId;
+    return this.#options.endpointId;
   }
 
   emit(event: MediaRoomEvent): void {
-    this.options.emit(event);
+    this.#options.emit(event);
   }
 
   requestKeyframe(): void {
-    this.stream.plis++;
-    this.options.keyFrameWanted();
+    this.#stream.plis++;
+    this.#options.keyFrameWanted();
   }
 
   send({ timestamp, data }: FeedFrame): void {
-    if (this.closed) return;
+    if (this.#closed) return;
     const frame = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-    const payloads = this.options.codec === 'h264' ? this.payloadsOf(frame) : frame.length === 0 ? [] : [frame];
-    const rtpTimestamp = Math.round(this.firstTimestamp + Math.max(0, timestamp)) % 4294967296;
-    this.keepTime(timestamp, rtpTimestamp);
+    const payloads = this.#options.codec === 'h264' ? this.#payloadsOf(frame) : frame.length === 0 ? [] : [frame];
+    const rtpTimestamp = Math.round(this.#firstTimestamp + Math.max(0, timestamp)) % 4294967296;
+    this.#keepTime(timestamp, rtpTimestamp);
     for (const [i, payload] of payloads.entries()) {
       const isLast = i === payloads.length - 1;
-      this.queue.push({ bytes: this.packet(payload, this.options.kind === 'video' && isLast, rtpTimestamp) });
+      this.#queue.push({ bytes: this.#packet(payload, this.#options.kind === 'video' && isLast, rtpTimestamp) });
     }
-    this.run();
+    this.#run();
   }
 
   /** A picture that does not fit is left out as a whole; the next ones follow from a key picture on. */
-  private payloadsOf(frame: Buffer): Buffer[] {
+  #payloadsOf(frame: Buffer): Buffer[] {
     const nals = splitAnnexB(frame).filter((nal) => nalType(nal) !== NalType.aud);
-    if (this.overrun && !nals.some((nal) => nalType(nal) === NalType.idr)) return this.drop();
+    if (this.#overrun && !nals.some((nal) => nalType(nal) === NalType.idr)) return this.#drop();
     const payloads = packetiseH264(nals);
-    this.overrun = this.queue.length + payloads.length > MAX_QUEUED;
-    return this.overrun ? this.drop() : payloads;
+    this.#overrun = this.#queue.length + payloads.length > MAX_QUEUED;
+    return this.#overrun ? this.#drop() : payloads;
   }
 
-  private drop(): Buffer[] {
-    this.context.dropped.feed_overrun++;
+  #drop(): Buffer[] {
+    this.#context.dropped.feed_overrun++;
     return [];
   }
 
   /** Subscribers get sender reports on the server's wall clock. */
-  private keepTime(timestamp: number, rtpTimestamp: number): void {
-    const nowMs = this.context.world.now();
+  #keepTime(timestamp: number, rtpTimestamp: number): void {
+    const nowMs = this.#context.world.now();
     const { clockRate } = this.track.params.codec;
-    if (this.anchor !== undefined) {
-      const expectedMs = this.anchor.atMs + ((timestamp - this.anchor.timestamp) * 1000) / clockRate;
+    if (this.#anchor !== undefined) {
+      const expectedMs = this.#anchor.atMs + ((timestamp - this.#anchor.timestamp) * 1000) / clockRate;
       if (Math.abs(expectedMs - nowMs) <= MAX_DRIFT_MS) return;
     }
-    this.anchor = { timestamp, atMs: nowMs };
+    this.#anchor = { timestamp, atMs: nowMs };
     const { seconds, fraction } = toNtp(nowMs);
-    const { senderInfo } = this.context;
+    const { senderInfo } = this.#context;
     senderInfo.ntpSeconds = seconds;
     senderInfo.ntpFraction = fraction;
     senderInfo.rtpTimestamp = rtpTimestamp;
-    this.stream.clock.heard(senderInfo, nowMs);
+    this.#stream.clock.heard(senderInfo, nowMs);
   }
 
-  private packet(payload: Buffer, marker: boolean, timestamp: number): Buffer {
+  #packet(payload: Buffer, marker: boolean, timestamp: number): Buffer {
     const bytes = Buffer.allocUnsafe(HEADER_BYTES + payload.length);
     bytes[0] = 0x80;
     bytes[1] = (marker ? 0x80 : 0) | this.track.params.codec.payloadType;
-    bytes.writeUInt16BE(this.sequence, 2);
+    bytes.writeUInt16BE(this.#sequence, 2);
     bytes.writeUInt32BE(timestamp, 4);
-    bytes.writeUInt32BE(this.stream.ssrc, 8);
+    bytes.writeUInt32BE(this.#stream.ssrc, 8);
     payload.copy(bytes, HEADER_BYTES);
-    this.sequence = (this.sequence + 1) & 0xffff;
+    this.#sequence = (this.#sequence + 1) & 0xffff;
     return bytes;
   }
 
-  private run(): void {
-    const { view, world } = this.context;
-    while (this.queue.length > 0 && this.sentThisTurn < PACKETS_PER_TURN) {
-      const { bytes } = this.queue.shift()!;
-      this.sentThisTurn++;
-      if (view.parse(bytes, 0, bytes.length)) this.track.receive(this.stream, world.now());
+  #run(): void {
+    const { view, world } = this.#context;
+    while (this.#queue.length > 0 && this.#sentThisTurn < PACKETS_PER_TURN) {
+      const { bytes } = this.#queue.shift()!;
+      this.#sentThisTurn++;
+      if (view.parse(bytes, 0, bytes.length)) this.track.receive(this.#stream, world.now());
     }
   }
 
   tick(nowMs: number): void {
     this.track.tick(nowMs);
-    this.sentThisTurn = 0;
-    this.run();
+    this.#sentThisTurn = 0;
+    this.#run();
   }
 
   close(): void {
-    this.closed = true;
-    this.queue.length = 0;
+    this.#closed = true;
+    this.#queue.length = 0;
   }
 }

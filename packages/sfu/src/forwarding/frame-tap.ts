@@ -31,92 +31,96 @@ interface TapPacket extends OrderedPacket {
  * leave on the tick, so that no consumer runs inside the packet path.
  */
 export class FrameTap implements TrackSubscriber {
+  readonly #context: MediaContext;
+  readonly #emit: (event: TapEvent) => void;
   readonly selection = new VariantSelection();
-  private track: PublishedTrack | undefined;
-  private source: InboundStream | undefined;
-  private reorder = new ReorderBuffer();
-  private timestamps = new TimestampUnwrapper();
-  private h264 = new H264Depacketiser();
-  private vp8 = new Vp8Depacketiser();
-  private readonly arrivals = new Map<number, number>();
-  private readonly outbox: TapEvent[] = [];
+  #track: PublishedTrack | undefined;
+  #source: InboundStream | undefined;
+  #reorder = new ReorderBuffer();
+  #timestamps = new TimestampUnwrapper();
+  #h264 = new H264Depacketiser();
+  #vp8 = new Vp8Depacketiser();
+  readonly #arrivals = new Map<number, number>();
+  readonly #outbox: TapEvent[] = [];
   /** Added to unwrapped RTP timestamps of the current source. */
-  private offset = 0;
-  private newest = 0;
-  private newestAtMs = -1;
-  private packetAtMs = 0;
-  private switchedAt = -1;
-  private lostPackets = 0;
-  private droppedFrames = 0;
-  private heldFrames = 0;
-  private heldBytes = 0;
-  private dropping = false;
-  private closed = false;
+  #offset = 0;
+  #newest = 0;
+  #newestAtMs = -1;
+  #packetAtMs = 0;
+  #switchedAt = -1;
+  #lostPackets = 0;
+  #droppedFrames = 0;
+  #heldFrames = 0;
+  #heldBytes = 0;
+  #dropping = false;
+  #closed = false;
 
   constructor(
-    private readonly context: MediaContext,
+    context: MediaContext,
     readonly trackId: string,
-    private readonly emit: (event: TapEvent) => void,
+    emit: (event: TapEvent) => void,
   ) {
+    this.#context = context;
+    this.#emit = emit;
     this.selection.setTarget('h');
   }
 
-  private get codec(): FrameCodec {
-    return this.track?.params.codec.name ?? 'opus';
+  get #codec(): FrameCodec {
+    return this.#track?.params.codec.name ?? 'opus';
   }
 
   attach(track: PublishedTrack): void {
-    if (this.closed || this.track === track) return;
-    this.track = track;
+    if (this.#closed || this.#track === track) return;
+    this.#track = track;
     track.addSlot(this);
   }
 
   /** The consumer is done with frames of this size. */
   consumed(frames: number, bytes: number): void {
-    this.heldFrames = Math.max(0, this.heldFrames - frames);
-    this.heldBytes = Math.max(0, this.heldBytes - bytes);
+    this.#heldFrames = Math.max(0, this.#heldFrames - frames);
+    this.#heldBytes = Math.max(0, this.#heldBytes - bytes);
   }
 
   requestKeyFrame(): void {
     const { wanted } = this.selection;
-    if (wanted !== undefined) this.track?.requestKeyframe(wanted, this.context.world.now());
+    if (wanted !== undefined) this.#track?.requestKeyframe(wanted, this.#context.world.now());
   }
 
   // --- as a subscriber
 
   selectionChanged(): void {
     const { queued } = this.selection;
-    if (queued !== undefined) this.track?.requestKeyframe(queued, this.context.world.now());
+    if (queued !== undefined) this.#track?.requestKeyframe(queued, this.#context.world.now());
   }
 
   switchTo(stream: InboundStream, view: RtpView, _vp8: unknown, sequence: number, nowMs: number): void {
     if (!this.selection.keyframe(stream.variant)) return;
-    this.source?.removeSubscriber(this);
-    if (this.source !== undefined) this.finishSource();
-    this.source = stream;
-    this.reorder = new ReorderBuffer();
-    this.timestamps = new TimestampUnwrapper();
-    this.h264 = new H264Depacketiser();
-    this.vp8 = new Vp8Depacketiser();
-    const { clockRate } = this.track!.params.codec;
-    const elapsed = this.newestAtMs < 0 ? 0 : Math.max(1, Math.round(((nowMs - this.newestAtMs) * clockRate) / 1000));
-    this.offset = this.newest + elapsed - this.timestamps.unwrap(view.timestamp);
-    this.switchedAt = sequence;
+    this.#source?.removeSubscriber(this);
+    if (this.#source !== undefined) this.#finishSource();
+    this.#source = stream;
+    this.#reorder = new ReorderBuffer();
+    this.#timestamps = new TimestampUnwrapper();
+    this.#h264 = new H264Depacketiser();
+    this.#vp8 = new Vp8Depacketiser();
+    const { clockRate } = this.#track!.params.codec;
+    const elapsed = this.#newestAtMs < 0 ? 0 : Math.max(1, Math.round(((nowMs - this.#newestAtMs) * clockRate) / 1000));
+    this.#offset = this.#newest + elapsed - this.#timestamps.unwrap(view.timestamp);
+    this.#switchedAt = sequence;
     stream.addSubscriber(this);
   }
 
   forward(view: RtpView, _vp8: unknown, sequence: number, _audioLevel: number, nowMs: number): void {
-    const timestamp = this.timestamps.unwrap(view.timestamp);
+    const timestamp = this.#timestamps.unwrap(view.timestamp);
     const payload = Buffer.from(view.buffer.subarray(view.payloadStart, view.payloadEnd));
-    this.packetAtMs = nowMs;
+    this.#packetAtMs = nowMs;
     const packet: TapPacket = { sequence, timestamp, marker: view.marker, payload, atMs: nowMs };
-    this.reorder.push(packet, nowMs);
+    this.#reorder.push(packet, nowMs);
   }
 
   catchUp(stream: InboundStream, first: number, nowMs: number): void {
-    if (this.switchedAt !== first) return;
-    this.switchedAt = -1;
-    const { storedView, storedVp8 } = this.context;
+    if (this.#switchedAt !== first) return;
+    this.#switchedAt = -1;
+    const { storedView, storedVp8 } = this.#context;
     const { store } = stream;
     for (let sequence = first + 1; sequence <= stream.unwrapper.newest; sequence++) {
       if (!store.find(sequence, nowMs) || !storedView.parse(store.buffer, store.start, store.end)) continue;
@@ -126,147 +130,148 @@ export class FrameTap implements TrackSubscriber {
 
   skip(sequence: number): void {
     const empty: TapPacket = { sequence, timestamp: 0, marker: false, payload: Buffer.alloc(0), atMs: 0 };
-    this.reorder.push(empty, this.context.world.now());
+    this.#reorder.push(empty, this.#context.world.now());
   }
 
   sourceReplaced(old: InboundStream): void {
     old.removeSubscriber(this);
-    if (this.source === old) {
-      this.finishSource();
-      this.source = undefined;
+    if (this.#source === old) {
+      this.#finishSource();
+      this.#source = undefined;
     }
     this.selection.sourceReplaced(old.variant);
     this.selectionChanged();
   }
 
   trackGone(): void {
-    this.source?.removeSubscriber(this);
-    this.finishSource();
-    this.source = undefined;
-    this.track = undefined;
+    this.#source?.removeSubscriber(this);
+    this.#finishSource();
+    this.#source = undefined;
+    this.#track = undefined;
     this.selection.reset();
-    this.outbox.push({ type: 'ended' });
+    this.#outbox.push({ type: 'ended' });
   }
 
   fault(error: unknown): void {
-    this.context.world.log.error('media.tap_fault', { trackId: this.trackId, error });
+    this.#context.world.log.error('media.tap_fault', { trackId: this.trackId, error });
   }
 
   // --- out to the consumer
 
   /** Every 20 ms or so: what is in order leaves. */
   tick(nowMs: number): void {
-    if (this.closed) return;
-    if (this.source !== undefined) this.drain(nowMs);
-    if (nowMs - this.packetAtMs < SILENT_MS && this.needsKeyFrame()) this.requestKeyFrame();
-    this.flush();
+    if (this.#closed) return;
+    if (this.#source !== undefined) this.#drain(nowMs);
+    if (nowMs - this.#packetAtMs < SILENT_MS && this.#needsKeyFrame()) this.requestKeyFrame();
+    this.#flush();
   }
 
   /** Hands over everything there is and stops. Idempotent. */
   close(): void {
-    if (this.closed) return;
-    this.finishSource();
-    this.flush();
-    this.closed = true;
-    this.source?.removeSubscriber(this);
-    this.source = undefined;
-    this.track?.removeSlot(this);
-    this.track = undefined;
+    if (this.#closed) return;
+    this.#finishSource();
+    this.#flush();
+    this.#closed = true;
+    this.#source?.removeSubscriber(this);
+    this.#source = undefined;
+    this.#track?.removeSlot(this);
+    this.#track = undefined;
   }
 
   /** Only once the source has begun: before that the selection asks by itself. */
-  private needsKeyFrame(): boolean {
-    if (this.source === undefined || this.selection.queued !== undefined) return false;
-    if (this.dropping && this.heldFrames < TAP_LIMITS.frames / 2) return this.codec !== 'opus';
-    if (this.codec === 'h264') return this.h264.needsKeyFrame;
-    return this.codec === 'vp8' && this.vp8.needsKeyFrame;
+  #needsKeyFrame(): boolean {
+    if (this.#source === undefined || this.selection.queued !== undefined) return false;
+    if (this.#dropping && this.#heldFrames < TAP_LIMITS.frames / 2) return this.#codec !== 'opus';
+    if (this.#codec === 'h264') return this.#h264.needsKeyFrame;
+    return this.#codec === 'vp8' && this.#vp8.needsKeyFrame;
   }
 
-  private flush(): void {
-    for (const event of this.outbox.splice(0)) this.emit(event);
+  #flush(): void {
+    for (const event of this.#outbox.splice(0)) this.#emit(event);
   }
 
-  private finishSource(): void {
-    this.drain(Number.POSITIVE_INFINITY);
-    this.arrivals.clear();
+  #finishSource(): void {
+    this.#drain(Number.POSITIVE_INFINITY);
+    this.#arrivals.clear();
   }
 
-  private drain(nowMs: number): void {
-    this.reorder.drain(nowMs, this.sorted);
+  #drain(nowMs: number): void {
+    this.#reorder.drain(nowMs, this.#sorted);
   }
 
-  private readonly sorted = {
-    packet: (packet: OrderedPacket): void => this.inOrder(packet as TapPacket),
+  readonly #sorted = {
+    packet: (packet: OrderedPacket): void => this.#inOrder(packet as TapPacket),
     gap: (missing: number): void => {
-      this.lostPackets += missing;
-      this.h264.gap();
-      this.vp8.gap();
+      this.#lostPackets += missing;
+      this.#h264.gap();
+      this.#vp8.gap();
     },
   };
 
-  private inOrder(packet: TapPacket): void {
+  #inOrder(packet: TapPacket): void {
     // Padding only: it belongs to no frame.
     if (packet.payload.length === 0) return;
-    if (!this.arrivals.has(packet.timestamp)) {
-      if (this.arrivals.size >= MAX_ARRIVALS) this.arrivals.clear();
-      this.arrivals.set(packet.timestamp, packet.atMs);
+    if (!this.#arrivals.has(packet.timestamp)) {
+      if (this.#arrivals.size >= MAX_ARRIVALS) this.#arrivals.clear();
+      this.#arrivals.set(packet.timestamp, packet.atMs);
     }
-    const { codec } = this;
+    const codec = this.#codec;
     if (codec === 'opus') {
-      this.frame(packet.timestamp, true, packet.payload, packet.atMs);
+      this.#frame(packet.timestamp, true, packet.payload, packet.atMs);
     } else if (codec === 'h264') {
-      const unit = this.h264.push(packet);
-      if (unit !== undefined) this.frame(unit.timestamp, unit.key, toAnnexB(unit.nals), packet.atMs);
+      const unit = this.#h264.push(packet);
+      if (unit !== undefined) this.#frame(unit.timestamp, unit.key, toAnnexB(unit.nals), packet.atMs);
     } else {
-      const frame = this.vp8.push(packet);
-      if (frame !== undefined) this.frame(frame.timestamp, frame.key, frame.data, packet.atMs);
+      const frame = this.#vp8.push(packet);
+      if (frame !== undefined) this.#frame(frame.timestamp, frame.key, frame.data, packet.atMs);
     }
   }
 
-  private frame(rtpTimestamp: number, key: boolean, data: Buffer, nowMs: number): void {
-    const arrivalMs = this.arrivals.get(rtpTimestamp) ?? nowMs;
-    this.arrivals.delete(rtpTimestamp);
-    if (!this.mayHold(key, data.length)) {
-      this.droppedFrames++;
-      this.context.dropped.tap_overrun++;
+  #frame(rtpTimestamp: number, key: boolean, data: Buffer, nowMs: number): void {
+    const arrivalMs = this.#arrivals.get(rtpTimestamp) ?? nowMs;
+    this.#arrivals.delete(rtpTimestamp);
+    if (!this.#mayHold(key, data.length)) {
+      this.#droppedFrames++;
+      this.#context.dropped.tap_overrun++;
       return;
     }
-    const timestamp = rtpTimestamp + this.offset;
+    const timestamp = rtpTimestamp + this.#offset;
     // A wild jump of the publisher's clock must not turn time back.
-    this.newest = Math.max(this.newest, timestamp);
-    this.newestAtMs = nowMs;
-    if (this.lostPackets > 0 || this.droppedFrames > 0) {
-      const { lostPackets, droppedFrames } = this;
-      this.outbox.push({ type: 'gap', lostPackets, droppedFrames });
-      this.lostPackets = 0;
-      this.droppedFrames = 0;
+    this.#newest = Math.max(this.#newest, timestamp);
+    this.#newestAtMs = nowMs;
+    if (this.#lostPackets > 0 || this.#droppedFrames > 0) {
+      const lostPackets = this.#lostPackets;
+      const droppedFrames = this.#droppedFrames;
+      this.#outbox.push({ type: 'gap', lostPackets, droppedFrames });
+      this.#lostPackets = 0;
+      this.#droppedFrames = 0;
     }
-    this.heldFrames++;
-    this.heldBytes += data.length;
-    const senderMs = this.senderTime(rtpTimestamp);
+    this.#heldFrames++;
+    this.#heldBytes += data.length;
+    const senderMs = this.#senderTime(rtpTimestamp);
     const frame: TappedFrame = {
-      codec: this.codec,
-      ssrc: this.source!.ssrc,
+      codec: this.#codec,
+      ssrc: this.#source!.ssrc,
       timestamp,
       key,
       data,
       arrivalMs,
       ...(senderMs === undefined ? {} : { senderMs }),
     };
-    this.outbox.push({ type: 'frame', frame });
+    this.#outbox.push({ type: 'frame', frame });
   }
 
-  private mayHold(key: boolean, bytes: number): boolean {
-    const full = this.heldFrames >= TAP_LIMITS.frames || this.heldBytes + bytes > TAP_LIMITS.bytes;
-    if (full) this.dropping = true;
-    else if (this.dropping && key) this.dropping = false;
-    return !this.dropping;
+  #mayHold(key: boolean, bytes: number): boolean {
+    const full = this.#heldFrames >= TAP_LIMITS.frames || this.#heldBytes + bytes > TAP_LIMITS.bytes;
+    if (full) this.#dropping = true;
+    else if (this.#dropping && key) this.#dropping = false;
+    return !this.#dropping;
   }
 
-  private senderTime(rtpTimestamp: number): number | undefined {
-    const { senderInfo, world } = this.context;
-    const { clockRate } = this.track!.params.codec;
-    if (this.source === undefined || !this.source.clock.report(world.now(), senderInfo)) return undefined;
+  #senderTime(rtpTimestamp: number): number | undefined {
+    const { senderInfo, world } = this.#context;
+    const { clockRate } = this.#track!.params.codec;
+    if (this.#source === undefined || !this.#source.clock.report(world.now(), senderInfo)) return undefined;
     const seconds = (senderInfo.ntpSeconds - NTP_TO_UNIX_SECONDS + TWO_TO_32) % TWO_TO_32;
     const atMs = seconds * 1000 + (senderInfo.ntpFraction * 1000) / TWO_TO_32;
     return atMs - (timestampDelta(rtpTimestamp % TWO_TO_32, senderInfo.rtpTimestamp) * 1000) / clockRate;

@@ -27,29 +27,31 @@ export interface InboundSideOptions {
 
 /** What one client sends: which packet belongs to which stream, and what we report back. */
 export class InboundSide implements TrackOwner {
+  readonly #context: MediaContext;
+  readonly #options: InboundSideOptions;
   readonly tracks = new Map<string, PublishedTrack>();
-  private readonly byMid = new Map<string, PublishedTrack>();
-  private readonly routes = new Map<number, Route>();
+  readonly #byMid = new Map<string, PublishedTrack>();
+  readonly #routes = new Map<number, Route>();
   /** Retransmission SSRCs seen before the stream they repair, by `mid/variant`. */
-  private readonly pendingRtx = new Map<string, number>();
-  private midIds: number[] = [];
-  private transportCcId: number | undefined;
-  private recorder: TransportCcRecorder | undefined;
-  private readonly allowance = new StartAllowance();
-  private readonly blocks: ReportBlock[] = [];
-  private reportDueMs = -1;
+  readonly #pendingRtx = new Map<string, number>();
+  #midIds: number[] = [];
+  #transportCcId: number | undefined;
+  #recorder: TransportCcRecorder | undefined;
+  readonly #allowance = new StartAllowance();
+  readonly #blocks: ReportBlock[] = [];
+  #reportDueMs = -1;
 
-  constructor(
-    private readonly context: MediaContext,
-    private readonly options: InboundSideOptions,
-  ) {}
+  constructor(context: MediaContext, options: InboundSideOptions) {
+    this.#context = context;
+    this.#options = options;
+  }
 
   get peerId(): string {
-    return this.options.peerId;
+    return this.#options.peerId;
   }
 
   emit(event: MediaRoomEvent): void {
-    this.options.emit(event);
+    this.#options.emit(event);
   }
 
   /** Answers the tracks that appeared and those that are gone; the caller closes the latter. */
@@ -60,13 +62,13 @@ export class InboundSide implements TrackOwner {
     for (const track of this.tracks.values()) {
       const params = wanted.get(track.trackId);
       if (params !== undefined && isSameSource(track.params, params)) continue;
-      this.remove(track);
+      this.#remove(track);
       removed.push(track);
     }
     for (const params of inbound) {
       const existing = this.tracks.get(params.trackId);
       const signalledBefore = existing?.params.ssrc;
-      const track = existing ?? new PublishedTrack(this.context, this, params);
+      const track = existing ?? new PublishedTrack(this.#context, this, params);
       if (existing === undefined) {
         this.tracks.set(params.trackId, track);
         added.push(track);
@@ -74,123 +76,123 @@ export class InboundSide implements TrackOwner {
         existing.params = params;
         existing.setBitrates({});
       }
-      this.byMid.set(params.mid, track);
-      if (params.ssrc !== undefined && params.ssrc !== signalledBefore) this.expectSignalled(track, params);
+      this.#byMid.set(params.mid, track);
+      if (params.ssrc !== undefined && params.ssrc !== signalledBefore) this.#expectSignalled(track, params);
     }
-    this.midIds = [...new Set(inbound.flatMap(({ extensions }) => extensions.mid ?? []))];
+    this.#midIds = [...new Set(inbound.flatMap(({ extensions }) => extensions.mid ?? []))];
     const transportCcId = inbound.find(
       ({ extensions, codec }) => extensions.transportCc !== undefined && codec.feedback.includes('transport-cc'),
     )?.extensions.transportCc;
     // Kept while nothing is published: late packets still count.
-    if (transportCcId !== undefined) this.transportCcId = transportCcId;
-    if (this.transportCcId !== undefined) {
-      this.recorder ??= new TransportCcRecorder({ senderSsrc: this.options.localSsrc });
+    if (transportCcId !== undefined) this.#transportCcId = transportCcId;
+    if (this.#transportCcId !== undefined) {
+      this.#recorder ??= new TransportCcRecorder({ senderSsrc: this.#options.localSsrc });
     }
     return { added, removed };
   }
 
   /** A cycle has ended: the client's estimate of what it may send begins anew. */
   pathReady(nowMs: number): void {
-    this.allowance.begin(nowMs);
+    this.#allowance.begin(nowMs);
   }
 
-  private remove(track: PublishedTrack): void {
+  #remove(track: PublishedTrack): void {
     this.tracks.delete(track.trackId);
-    if (this.byMid.get(track.params.mid) === track) this.byMid.delete(track.params.mid);
-    for (const [ssrc, route] of this.routes) if (route.track === track) this.routes.delete(ssrc);
-    for (const variant of VARIANTS) this.pendingRtx.delete(`${track.params.mid}/${variant}`);
+    if (this.#byMid.get(track.params.mid) === track) this.#byMid.delete(track.params.mid);
+    for (const [ssrc, route] of this.#routes) if (route.track === track) this.#routes.delete(ssrc);
+    for (const variant of VARIANTS) this.#pendingRtx.delete(`${track.params.mid}/${variant}`);
   }
 
-  private expectSignalled(track: PublishedTrack, params: InboundTrack): void {
+  #expectSignalled(track: PublishedTrack, params: InboundTrack): void {
     if (params.rids.length > 0) return;
-    this.bind(track, 'h', params.ssrc!);
-    if (params.rtxSsrc !== undefined) this.bindRtx(track, 'h', params.rtxSsrc);
+    this.#bind(track, 'h', params.ssrc!);
+    if (params.rtxSsrc !== undefined) this.#bindRtx(track, 'h', params.rtxSsrc);
   }
 
-  private bind(track: PublishedTrack, variant: Variant, ssrc: number): Route {
+  #bind(track: PublishedTrack, variant: Variant, ssrc: number): Route {
     const old = track.stream(variant);
     if (old !== undefined && old.ssrc !== ssrc) {
-      this.routes.delete(old.ssrc);
-      this.routes.delete(old.rtxSsrc);
+      this.#routes.delete(old.ssrc);
+      this.#routes.delete(old.rtxSsrc);
     }
     const route = { track, stream: track.openStream(variant, ssrc), rtx: false };
-    this.routes.set(ssrc, route);
-    const pending = this.pendingRtx.get(`${track.params.mid}/${variant}`);
-    if (pending !== undefined) this.bindRtx(track, variant, pending);
+    this.#routes.set(ssrc, route);
+    const pending = this.#pendingRtx.get(`${track.params.mid}/${variant}`);
+    if (pending !== undefined) this.#bindRtx(track, variant, pending);
     return route;
   }
 
-  private bindRtx(track: PublishedTrack, variant: Variant, ssrc: number): Route | undefined {
+  #bindRtx(track: PublishedTrack, variant: Variant, ssrc: number): Route | undefined {
     const stream = track.stream(variant);
     if (stream === undefined) {
-      this.pendingRtx.set(`${track.params.mid}/${variant}`, ssrc);
+      this.#pendingRtx.set(`${track.params.mid}/${variant}`, ssrc);
       return undefined;
     }
-    this.pendingRtx.delete(`${track.params.mid}/${variant}`);
-    this.routes.delete(stream.rtxSsrc);
+    this.#pendingRtx.delete(`${track.params.mid}/${variant}`);
+    this.#routes.delete(stream.rtxSsrc);
     stream.rtxSsrc = ssrc;
     const route = { track, stream, rtx: true };
-    this.routes.set(ssrc, route);
+    this.#routes.set(ssrc, route);
     return route;
   }
 
   /** One authentic packet of this client. */
   receive(buffer: Buffer, start: number, end: number, nowMs: number): void {
-    const { view, dropped } = this.context;
+    const { view, dropped } = this.#context;
     if (!view.parse(buffer, start, end)) {
       dropped.malformed_media++;
       return;
     }
-    const transportSequence = view.transportSequence(this.transportCcId);
-    if (transportSequence >= 0) this.recorder?.record(transportSequence, nowMs);
-    const route = this.routes.get(view.ssrc) ?? this.learn(view);
+    const transportSequence = view.transportSequence(this.#transportCcId);
+    if (transportSequence >= 0) this.#recorder?.record(transportSequence, nowMs);
+    const route = this.#routes.get(view.ssrc) ?? this.#learn(view);
     if (route === undefined) {
       dropped.unknown_ssrc++;
       return;
     }
-    if (this.reportDueMs < 0) this.reportDueMs = nowMs + FIRST_REPORT_MS;
+    if (this.#reportDueMs < 0) this.#reportDueMs = nowMs + FIRST_REPORT_MS;
     if (route.rtx) route.track.receiveRtx(route.stream, nowMs);
     else route.track.receive(route.stream, nowMs);
   }
 
   /** An unknown SSRC: its first packets say where it belongs. */
-  private learn(view: RtpView): Route | undefined {
-    const track = this.trackByMid(view);
+  #learn(view: RtpView): Route | undefined {
+    const track = this.#trackByMid(view);
     if (track === undefined) return undefined;
     const { codec, extensions, rids } = track.params;
     if (view.payloadType === codec.payloadType) {
       const variant = rids.length === 0 ? 'h' : view.textExtension(extensions.rid);
       if (variant === undefined || !isVariant(variant)) return undefined;
       if (rids.length > 0 && !rids.includes(variant)) return undefined;
-      return this.bind(track, variant, view.ssrc);
+      return this.#bind(track, variant, view.ssrc);
     }
     if (view.payloadType !== codec.rtxPayloadType) return undefined;
     const variant = rids.length === 0 ? 'h' : view.textExtension(extensions.repairedRid);
     if (variant === undefined || !isVariant(variant)) return undefined;
     if (rids.length > 0 && !rids.includes(variant)) return undefined;
-    return this.bindRtx(track, variant, view.ssrc);
+    return this.#bindRtx(track, variant, view.ssrc);
   }
 
-  private trackByMid(view: RtpView): PublishedTrack | undefined {
-    for (const id of this.midIds) {
+  #trackByMid(view: RtpView): PublishedTrack | undefined {
+    for (const id of this.#midIds) {
       const mid = view.textExtension(id);
-      if (mid !== undefined) return this.byMid.get(mid);
+      if (mid !== undefined) return this.#byMid.get(mid);
     }
     return undefined;
   }
 
   senderReport(reader: RtcpReader, nowMs: number): void {
-    const info = this.context.senderInfo;
+    const info = this.#context.senderInfo;
     if (!reader.readSenderInfo(info)) return;
-    const route = this.routes.get(info.ssrc);
+    const route = this.#routes.get(info.ssrc);
     if (route === undefined || route.rtx) return;
     route.stream.clock.heard(info, nowMs);
     route.stream.statistics.senderReport(info.ntpSeconds, info.ntpFraction, nowMs);
   }
 
   requestKeyframe(track: PublishedTrack, stream: InboundStream): void {
-    const { writer } = this.context;
-    const { localSsrc } = this.options;
+    const { writer } = this.#context;
+    const { localSsrc } = this.#options;
     writer.reset();
     if (track.params.codec.feedback.includes('nack pli') || !track.params.codec.feedback.includes('ccm fir')) {
       writer.pli(localSsrc, stream.ssrc);
@@ -198,24 +200,24 @@ export class InboundSide implements TrackOwner {
       writer.fir(localSsrc, stream.ssrc, stream.firSequence++);
     }
     stream.plis++;
-    this.options.sendRtcp();
+    this.#options.sendRtcp();
   }
 
   /** Every 20 ms: keyframe requests, NACKs, transport-wide feedback, reports. */
   tick(nowMs: number, roundTripMs: number): void {
     for (const track of this.tracks.values()) track.tick(nowMs);
-    this.context.writer.reset();
-    for (const track of this.tracks.values()) this.writeNacks(track, nowMs, roundTripMs);
-    this.flush();
-    if (this.recorder !== undefined) {
-      if (this.recorder.isDue(nowMs)) this.writeTransportFeedback(this.recorder, nowMs);
-      this.writeAllowance(nowMs);
+    this.#context.writer.reset();
+    for (const track of this.tracks.values()) this.#writeNacks(track, nowMs, roundTripMs);
+    this.#flush();
+    if (this.#recorder !== undefined) {
+      if (this.#recorder.isDue(nowMs)) this.#writeTransportFeedback(this.#recorder, nowMs);
+      this.#writeAllowance(nowMs);
     }
-    if (this.reportDueMs >= 0 && nowMs >= this.reportDueMs) this.writeReport(nowMs);
+    if (this.#reportDueMs >= 0 && nowMs >= this.#reportDueMs) this.#writeReport(nowMs);
   }
 
-  private writeNacks(track: PublishedTrack, nowMs: number, roundTripMs: number): void {
-    const { writer, nacks } = this.context;
+  #writeNacks(track: PublishedTrack, nowMs: number, roundTripMs: number): void {
+    const { writer, nacks } = this.#context;
     for (const stream of track.streams) {
       if (stream === undefined || stream.losses.missing === 0) continue;
       if (!track.params.codec.feedback.includes('nack')) {
@@ -225,43 +227,43 @@ export class InboundSide implements TrackOwner {
       const count = stream.losses.due(nowMs, roundTripMs, nacks);
       let done = 0;
       while (done < count) {
-        if (writer.remaining < 64) this.flush();
-        done += writer.nack(this.options.localSsrc, stream.ssrc, nacks.subarray(done, count));
+        if (writer.remaining < 64) this.#flush();
+        done += writer.nack(this.#options.localSsrc, stream.ssrc, nacks.subarray(done, count));
         stream.nacks++;
-        if (done < count) this.flush();
+        if (done < count) this.#flush();
       }
     }
   }
 
-  private writeTransportFeedback(recorder: TransportCcRecorder, nowMs: number): void {
-    const { writer } = this.context;
+  #writeTransportFeedback(recorder: TransportCcRecorder, nowMs: number): void {
+    const { writer } = this.#context;
     // The media SSRC means nothing to a feedback on the whole transport, but has to be one of the publisher's.
-    const [mediaSsrc] = this.routes.keys();
+    const [mediaSsrc] = this.#routes.keys();
     // A jump in the arrival times ends a feedback early: a few make up for any backlog.
     for (let i = 0; i < 8; i++) {
       writer.reset();
       if (!recorder.write(writer, mediaSsrc ?? 0, nowMs)) return;
-      this.options.sendRtcp();
+      this.#options.sendRtcp();
     }
   }
 
-  private writeAllowance(nowMs: number): void {
+  #writeAllowance(nowMs: number): void {
     let expectedBps = 0;
     for (const { params, bitrates } of this.tracks.values()) {
       if (params.kind !== 'video') continue;
       for (const variant of params.rids.length === 0 ? (['h'] as const) : params.rids) expectedBps += bitrates[variant];
     }
-    const bps = this.allowance.due(nowMs, expectedBps);
+    const bps = this.#allowance.due(nowMs, expectedBps);
     if (bps === 0) return;
     const ssrcs: number[] = [];
-    for (const [ssrc, { rtx }] of this.routes) if (!rtx && ssrcs.length < REPORT_BLOCKS) ssrcs.push(ssrc);
-    this.context.writer.reset().remb(this.options.localSsrc, bps, ssrcs);
-    this.options.sendRtcp();
+    for (const [ssrc, { rtx }] of this.#routes) if (!rtx && ssrcs.length < REPORT_BLOCKS) ssrcs.push(ssrc);
+    this.#context.writer.reset().remb(this.#options.localSsrc, bps, ssrcs);
+    this.#options.sendRtcp();
   }
 
-  private writeReport(nowMs: number): void {
-    this.reportDueMs = nowMs + REPORT_INTERVAL_MS;
-    const { blocks } = this;
+  #writeReport(nowMs: number): void {
+    this.#reportDueMs = nowMs + REPORT_INTERVAL_MS;
+    const blocks = this.#blocks;
     let used = 0;
     for (const track of this.tracks.values()) {
       for (const stream of track.streams) {
@@ -269,22 +271,22 @@ export class InboundSide implements TrackOwner {
         const block = (blocks[used] ??= emptyReportBlock());
         if (stream.statistics.report(stream.ssrc, nowMs, block)) used++;
         if (used === REPORT_BLOCKS) {
-          this.sendReport(used);
+          this.#sendReport(used);
           used = 0;
         }
       }
     }
-    if (used > 0) this.sendReport(used);
+    if (used > 0) this.#sendReport(used);
   }
 
-  private sendReport(count: number): void {
-    this.context.writer.reset().receiverReport(this.options.localSsrc, this.blocks.slice(0, count));
-    this.options.sendRtcp();
+  #sendReport(count: number): void {
+    this.#context.writer.reset().receiverReport(this.#options.localSsrc, this.#blocks.slice(0, count));
+    this.#options.sendRtcp();
   }
 
-  private flush(): void {
-    const { writer } = this.context;
-    if (writer.length > 0) this.options.sendRtcp();
+  #flush(): void {
+    const { writer } = this.#context;
+    if (writer.length > 0) this.#options.sendRtcp();
     writer.reset();
   }
 
@@ -302,9 +304,9 @@ export class InboundSide implements TrackOwner {
   close(): PublishedTrack[] {
     const tracks = [...this.tracks.values()];
     this.tracks.clear();
-    this.byMid.clear();
-    this.routes.clear();
-    this.pendingRtx.clear();
+    this.#byMid.clear();
+    this.#routes.clear();
+    this.#pendingRtx.clear();
     return tracks;
   }
 }

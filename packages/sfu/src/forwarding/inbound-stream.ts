@@ -73,7 +73,7 @@ export class InboundStream {
   /** Media has arrived; until then this is only an expectation from the SDP. */
   started = false;
 
-  private readonly rate = new SmoothedRate(RATE_SMOOTHING);
+  readonly #rate = new SmoothedRate(RATE_SMOOTHING);
 
   lastKeyframeTimestamp = -1;
   markers = 0;
@@ -97,12 +97,12 @@ export class InboundStream {
 
   /** What it takes, bits per second, smoothed over some seconds. */
   get measuredBps(): number {
-    return this.rate.bps;
+    return this.#rate.bps;
   }
 
   /** Called at a steady interval. */
   measure(intervalMs: number): void {
-    this.rate.measure(this.statistics.bytes, intervalMs);
+    this.#rate.measure(this.statistics.bytes, intervalMs);
   }
 
   /** Packets of the same picture before this one are still waited for, or it lies too deep in the picture to tell. */

@@ -10,55 +10,55 @@ const MAX_ATTEMPTS = 20;
  * until the keyframe comes. Pure: a `true` means "send a PLI now".
  */
 export class KeyframeRequests {
-  private attempts = 0;
-  private wanted = false;
-  private lastSentMs = Number.NEGATIVE_INFINITY;
+  #attempts = 0;
+  #wanted = false;
+  #lastSentMs = Number.NEGATIVE_INFINITY;
   /** The last wish was given up, and nobody has had another since. */
   gaveUp = false;
 
   /** A keyframe was asked for and has not come. */
   get outstanding(): boolean {
-    return this.wanted;
+    return this.#wanted;
   }
 
   /** Somebody needs a keyframe. */
   request(nowMs: number): boolean {
-    if (this.wanted) return false;
-    this.wanted = true;
+    if (this.#wanted) return false;
+    this.#wanted = true;
     this.gaveUp = false;
-    this.attempts = 0;
-    if (nowMs - this.lastSentMs < MIN_GAP_MS) return false;
-    return this.send(nowMs);
+    this.#attempts = 0;
+    if (nowMs - this.#lastSentMs < MIN_GAP_MS) return false;
+    return this.#send(nowMs);
   }
 
   /** Called by the tick: a first request that was held back, or a repetition. */
   due(nowMs: number): boolean {
-    if (!this.wanted) return false;
-    const gap = this.attempts === 0 ? MIN_GAP_MS : RETRY_MS;
-    if (nowMs - this.lastSentMs < gap) return false;
-    if (this.attempts >= MAX_ATTEMPTS) {
-      this.wanted = false;
+    if (!this.#wanted) return false;
+    const gap = this.#attempts === 0 ? MIN_GAP_MS : RETRY_MS;
+    if (nowMs - this.#lastSentMs < gap) return false;
+    if (this.#attempts >= MAX_ATTEMPTS) {
+      this.#wanted = false;
       this.gaveUp = true;
       return false;
     }
-    return this.send(nowMs);
+    return this.#send(nowMs);
   }
 
   /** The keyframe came. One that answers no request of ours serves just as well. */
   keyframe(): void {
-    this.wanted = false;
+    this.#wanted = false;
     this.gaveUp = false;
   }
 
   /** Nobody waits any more, or the variant is gone. */
   cancel(): void {
-    this.wanted = false;
+    this.#wanted = false;
     this.gaveUp = false;
   }
 
-  private send(nowMs: number): true {
-    this.lastSentMs = nowMs;
-    this.attempts++;
+  #send(nowMs: number): true {
+    this.#lastSentMs = nowMs;
+    this.#attempts++;
     return true;
   }
 }

@@ -14,38 +14,40 @@ function camera(ssrc: number, over: object = {}): SyntheticSource {
 
 /** A bottleneck in front of one client, which reports like a browser. */
 class NarrowClient {
-  private readonly recorder = new TransportCcRecorder({ senderSsrc: 5, intervalMs: 60 });
-  private readonly queue: { arriveMs: number; packet: SeenPacket }[] = [];
-  private freeAtMs = 0;
+  readonly #peer: MemoryPeer;
+  readonly #recorder = new TransportCcRecorder({ senderSsrc: 5, intervalMs: 60 });
+  readonly #queue: { arriveMs: number; packet: SeenPacket }[] = [];
+  #freeAtMs = 0;
   shown = new Map<number, number>();
   worstDelayMs = 0;
 
   constructor(
-    private readonly peer: MemoryPeer,
+    peer: MemoryPeer,
     public capacityBps: number,
   ) {
+    this.#peer = peer;
     peer.onPacket = (packet) => {
-      const start = Math.max(packet.atMs, this.freeAtMs);
+      const start = Math.max(packet.atMs, this.#freeAtMs);
       if (start - packet.atMs > 500) return;
-      this.freeAtMs = start + (packet.bytes.length * 8000) / this.capacityBps;
-      this.queue.push({ arriveMs: this.freeAtMs + 10, packet });
-      this.worstDelayMs = Math.max(this.worstDelayMs, this.freeAtMs - packet.atMs);
+      this.#freeAtMs = start + (packet.bytes.length * 8000) / this.capacityBps;
+      this.#queue.push({ arriveMs: this.#freeAtMs + 10, packet });
+      this.worstDelayMs = Math.max(this.worstDelayMs, this.#freeAtMs - packet.atMs);
     };
   }
 
   tick(nowMs: number): void {
-    while (this.queue.length > 0 && this.queue[0]!.arriveMs <= nowMs) {
-      const { arriveMs, packet } = this.queue.shift()!;
+    while (this.#queue.length > 0 && this.#queue[0]!.arriveMs <= nowMs) {
+      const { arriveMs, packet } = this.#queue.shift()!;
       const number = packet.extension(RECEIVER_EXTENSIONS.transportCc!);
-      if (number !== undefined) this.recorder.record(number.readUInt16BE(), arriveMs);
+      if (number !== undefined) this.#recorder.record(number.readUInt16BE(), arriveMs);
       if (packet.ssrc === 0xaaaa0001 && !packet.isPadding) {
         const mark = packet.payload[10]!;
         this.shown.set(mark, (this.shown.get(mark) ?? 0) + 1);
       }
     }
-    if (!this.recorder.isDue(nowMs)) return;
+    if (!this.#recorder.isDue(nowMs)) return;
     const writer = new RtcpWriter();
-    if (this.recorder.write(writer, 0xaaaa0001, nowMs)) this.peer.sendControl(writer.bytes());
+    if (this.#recorder.write(writer, 0xaaaa0001, nowMs)) this.#peer.sendControl(writer.bytes());
   }
 }
 

@@ -41,36 +41,37 @@ export interface OutboundSideOptions {
 
 /** What one client gets: its slots, what it says about them, and how much of it. */
 export class OutboundSide implements SlotReceiver {
+  readonly #context: MediaContext;
+  readonly #options: OutboundSideOptions;
   roundTripMs = DEFAULT_ROUND_TRIP_MS;
   readonly slots = new Map<string, OutboundTrack>();
-  private readonly bySsrc = new Map<number, OutboundTrack>();
-  private readonly numberings = new Map<number, SlotNumbering>();
-  private readonly earlyTargets = new Map<string, Variant>();
-  private estimator: BandwidthEstimator | undefined;
-  private readonly probes: ProbeSender;
-  private readonly allocation = new BandwidthAllocation<OutboundTrack>();
-  private allocationDueMs = 0;
-  private allocatedAtMs = 0;
-  private announcedBps = 0;
-  private announcedAtMs = Number.NEGATIVE_INFINITY;
-  private retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
-  private feedbackLeft = FEEDBACK_PER_TICK;
-  private nackedSlot: OutboundTrack | undefined;
-  private feedbackAtMs = 0;
+  readonly #bySsrc = new Map<number, OutboundTrack>();
+  readonly #numberings = new Map<number, SlotNumbering>();
+  readonly #earlyTargets = new Map<string, Variant>();
+  #estimator: BandwidthEstimator | undefined;
+  readonly #probes: ProbeSender;
+  readonly #allocation = new BandwidthAllocation<OutboundTrack>();
+  #allocationDueMs = 0;
+  #allocatedAtMs = 0;
+  #announcedBps = 0;
+  #announcedAtMs = Number.NEGATIVE_INFINITY;
+  #retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
+  #feedbackLeft = FEEDBACK_PER_TICK;
+  #nackedSlot: OutboundTrack | undefined;
+  #feedbackAtMs = 0;
 
-  constructor(
-    private readonly context: MediaContext,
-    private readonly options: OutboundSideOptions,
-  ) {
-    this.probes = new ProbeSender(this.slots);
+  constructor(context: MediaContext, options: OutboundSideOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#probes = new ProbeSender(this.slots);
   }
 
   get peerId(): string {
-    return this.options.peerId;
+    return this.#options.peerId;
   }
 
   get estimationBps(): number | undefined {
-    return this.estimator?.estimateBps;
+    return this.#estimator?.estimateBps;
   }
 
   /** The slots of the answer, as a whole. New ones wait for `goLive`; missing ones stop at once. */
@@ -78,7 +79,7 @@ export class OutboundSide implements SlotReceiver {
     const wanted = new Map(outbound.map((params) => [params.mid, params]));
     for (const [mid, slot] of this.slots) {
       const params = wanted.get(mid);
-      if (params === undefined || !isSameSlot(slot.params, params)) this.remove(mid, slot);
+      if (params === undefined || !isSameSlot(slot.params, params)) this.#remove(mid, slot);
     }
     for (const params of outbound) {
       const existing = this.slots.get(params.mid);
@@ -86,45 +87,45 @@ export class OutboundSide implements SlotReceiver {
         existing.update(params);
         continue;
       }
-      this.add(params, generation);
+      this.#add(params, generation);
     }
     const negotiated = outbound.some(
       ({ codec, extensions }) => extensions.transportCc !== undefined && codec.feedback.includes('transport-cc'),
     );
-    if (negotiated) this.estimator ??= new BandwidthEstimator();
+    if (negotiated) this.#estimator ??= new BandwidthEstimator();
   }
 
-  private add(params: OutboundSlot, generation: number): void {
-    let numbering = this.numberings.get(params.ssrc);
+  #add(params: OutboundSlot, generation: number): void {
+    let numbering = this.#numberings.get(params.ssrc);
     if (numbering === undefined) {
-      const { random } = this.context.world;
+      const { random } = this.#context.world;
       numbering = new SlotNumbering({ clockRate: params.codec.clockRate, random });
-      this.numberings.set(params.ssrc, numbering);
-      this.forgetOldNumberings();
+      this.#numberings.set(params.ssrc, numbering);
+      this.#forgetOldNumberings();
     }
-    const slot = new OutboundTrack(this.context, { params, receiver: this, numbering, generation });
+    const slot = new OutboundTrack(this.#context, { params, receiver: this, numbering, generation });
     this.slots.set(params.mid, slot);
-    this.bySsrc.set(params.ssrc, slot);
-    this.bySsrc.set(params.rtxSsrc, slot);
-    const target = this.earlyTargets.get(params.trackId);
+    this.#bySsrc.set(params.ssrc, slot);
+    this.#bySsrc.set(params.rtxSsrc, slot);
+    const target = this.#earlyTargets.get(params.trackId);
     if (target !== undefined) slot.selection.setTarget(target);
-    this.earlyTargets.delete(params.trackId);
+    this.#earlyTargets.delete(params.trackId);
   }
 
   /** SSRCs of slots that are gone may come back, but not for ever. */
-  private forgetOldNumberings(): void {
-    for (const ssrc of this.numberings.keys()) {
-      if (this.numberings.size <= this.slots.size + MAX_RETIRED) return;
-      if (!this.bySsrc.has(ssrc)) this.numberings.delete(ssrc);
+  #forgetOldNumberings(): void {
+    for (const ssrc of this.#numberings.keys()) {
+      if (this.#numberings.size <= this.slots.size + MAX_RETIRED) return;
+      if (!this.#bySsrc.has(ssrc)) this.#numberings.delete(ssrc);
     }
   }
 
-  private remove(mid: string, slot: OutboundTrack): void {
+  #remove(mid: string, slot: OutboundTrack): void {
     this.slots.delete(mid);
-    this.bySsrc.delete(slot.params.ssrc);
-    this.bySsrc.delete(slot.params.rtxSsrc);
+    this.#bySsrc.delete(slot.params.ssrc);
+    this.#bySsrc.delete(slot.params.rtxSsrc);
     slot.detach();
-    this.options.slotGone(slot);
+    this.#options.slotGone(slot);
   }
 
   /** The cycle of this generation has ended and keys are there. */
@@ -132,7 +133,7 @@ export class OutboundSide implements SlotReceiver {
     for (const slot of this.slots.values()) {
       if (slot.live || slot.generation > generation) continue;
       slot.goLive();
-      this.options.slotLive(slot);
+      this.#options.slotLive(slot);
     }
   }
 
@@ -144,48 +145,48 @@ export class OutboundSide implements SlotReceiver {
       slot.selectionChanged();
       return;
     }
-    if (this.earlyTargets.size < MAX_EARLY_TARGETS) this.earlyTargets.set(trackId, variant);
+    if (this.#earlyTargets.size < MAX_EARLY_TARGETS) this.#earlyTargets.set(trackId, variant);
   }
 
   // --- what slots ask of their transport
 
   nextTransportSequence(wanted: boolean): number {
-    return wanted && this.estimator !== undefined ? this.estimator.nextSequence : -1;
+    return wanted && this.#estimator !== undefined ? this.#estimator.nextSequence : -1;
   }
 
   packetSent(bytes: number, numbered: boolean, nowMs: number): void {
-    if (numbered) this.estimator!.packetSent(bytes, nowMs, this.probes.active);
-    this.probes.sent(bytes);
+    if (numbered) this.#estimator!.packetSent(bytes, nowMs, this.#probes.active);
+    this.#probes.sent(bytes);
   }
 
   spendRetransmission(): boolean {
-    if (this.retransmissionsLeft === 0) return false;
-    this.retransmissionsLeft--;
+    if (this.#retransmissionsLeft === 0) return false;
+    this.#retransmissionsLeft--;
     return true;
   }
 
   openStream(ssrc: number): SealStream | undefined {
-    return this.options.openStream(ssrc);
+    return this.#options.openStream(ssrc);
   }
 
   closeStream(stream: SealStream): void {
-    this.context.sealer.closeStream(stream);
+    this.#context.sealer.closeStream(stream);
   }
 
   fault(error: unknown): void {
-    this.options.fault(error);
+    this.#options.fault(error);
   }
 
   emit(event: MediaRoomEvent): void {
-    this.options.emit(event);
+    this.#options.emit(event);
   }
 
   // --- what the receiver says
 
   reportBlocks(reader: RtcpReader, nowMs: number): void {
-    const { block } = this.context;
+    const { block } = this.#context;
     for (let i = 0; reader.readReportBlock(i, block); i++) {
-      const slot = this.bySsrc.get(block.ssrc);
+      const slot = this.#bySsrc.get(block.ssrc);
       if (slot === undefined || slot.params.ssrc !== block.ssrc) continue;
       const { lastSenderReport, delaySinceLastSenderReport } = block;
       const roundTripMs = slot.roundTrip.roundTripMs(lastSenderReport, delaySinceLastSenderReport, nowMs);
@@ -195,36 +196,36 @@ export class OutboundSide implements SlotReceiver {
   }
 
   feedback(reader: RtcpReader, nowMs: number): void {
-    this.feedbackAtMs = nowMs;
+    this.#feedbackAtMs = nowMs;
     if (reader.isTransportCc) {
-      this.transportFeedback(reader, nowMs);
+      this.#transportFeedback(reader, nowMs);
     } else if (reader.isNack) {
-      const slot = this.bySsrc.get(reader.mediaSsrc);
+      const slot = this.#bySsrc.get(reader.mediaSsrc);
       if (slot === undefined) return;
       slot.nacks++;
-      this.nackedSlot = slot;
-      reader.forEachNack(this.visitNack);
+      this.#nackedSlot = slot;
+      reader.forEachNack(this.#visitNack);
     } else if (reader.isPli) {
-      this.bySsrc.get(reader.mediaSsrc)?.keyframeWanted(nowMs);
+      this.#bySsrc.get(reader.mediaSsrc)?.keyframeWanted(nowMs);
     } else if (reader.isFir) {
-      reader.forEachFir(this.visitFir);
+      reader.forEachFir(this.#visitFir);
     }
   }
 
-  private readonly visitNack = (sequence: number): void => {
-    this.nackedSlot?.resend(sequence, this.feedbackAtMs);
+  readonly #visitNack = (sequence: number): void => {
+    this.#nackedSlot?.resend(sequence, this.#feedbackAtMs);
   };
 
-  private readonly visitFir = (ssrc: number): void => {
-    this.bySsrc.get(ssrc)?.keyframeWanted(this.feedbackAtMs);
+  readonly #visitFir = (ssrc: number): void => {
+    this.#bySsrc.get(ssrc)?.keyframeWanted(this.#feedbackAtMs);
   };
 
-  private transportFeedback(reader: RtcpReader, nowMs: number): void {
-    const { feedback } = this.context;
-    const { estimator } = this;
+  #transportFeedback(reader: RtcpReader, nowMs: number): void {
+    const { feedback } = this.#context;
+    const estimator = this.#estimator;
     const claimed = TransportCcFeedback.claim(reader);
-    if (estimator === undefined || claimed > this.feedbackLeft) return;
-    this.feedbackLeft -= claimed;
+    if (estimator === undefined || claimed > this.#feedbackLeft) return;
+    this.#feedbackLeft -= claimed;
     if (!feedback.parse(reader)) return;
     for (let i = 0; i < feedback.packetCount; i++) {
       const sequence = (feedback.baseSequence + i) & 0xffff;
@@ -238,21 +239,21 @@ export class OutboundSide implements SlotReceiver {
   // --- what time brings
 
   tick(nowMs: number): void {
-    this.retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
-    this.feedbackLeft = FEEDBACK_PER_TICK;
-    this.writeReports(nowMs);
-    if (this.probes.active) {
-      this.probes.tick(nowMs);
-      if (!this.probes.active) this.estimator!.endProbe();
+    this.#retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
+    this.#feedbackLeft = FEEDBACK_PER_TICK;
+    this.#writeReports(nowMs);
+    if (this.#probes.active) {
+      this.#probes.tick(nowMs);
+      if (!this.#probes.active) this.#estimator!.endProbe();
     }
-    if (nowMs >= this.allocationDueMs) {
-      this.allocate(nowMs);
-      this.allocationDueMs = nowMs + ALLOCATION_INTERVAL_MS;
+    if (nowMs >= this.#allocationDueMs) {
+      this.#allocate(nowMs);
+      this.#allocationDueMs = nowMs + ALLOCATION_INTERVAL_MS;
     }
   }
 
-  private writeReports(nowMs: number): void {
-    const { writer, senderInfo } = this.context;
+  #writeReports(nowMs: number): void {
+    const { writer, senderInfo } = this.#context;
     writer.reset();
     for (const slot of this.slots.values()) {
       if (nowMs < slot.reportDueMs || !slot.senderReport(nowMs, senderInfo)) continue;
@@ -260,17 +261,17 @@ export class OutboundSide implements SlotReceiver {
       const cname = slot.params.cname ?? slot.track?.owner.peerId ?? '';
       // An SDES has at most 264 bytes; text beyond ASCII may triple.
       if (writer.remaining < 28 + 16 + Math.min(255, cname.length * 3)) {
-        this.options.sendRtcp();
+        this.#options.sendRtcp();
         writer.reset();
       }
       writer.senderReport(senderInfo).sdes(senderInfo.ssrc, cname);
     }
-    if (writer.length > 0) this.options.sendRtcp();
+    if (writer.length > 0) this.#options.sendRtcp();
   }
 
-  private allocate(nowMs: number): void {
-    const intervalMs = nowMs - this.allocatedAtMs;
-    this.allocatedAtMs = nowMs;
+  #allocate(nowMs: number): void {
+    const intervalMs = nowMs - this.#allocatedAtMs;
+    this.#allocatedAtMs = nowMs;
     const slots: AllocationSlot<OutboundTrack>[] = [];
     let fixedBps = 0;
     for (const slot of this.slots.values()) {
@@ -278,27 +279,27 @@ export class OutboundSide implements SlotReceiver {
       if (slot.track?.simulcast) slots.push(allocationSlot(slot, nowMs));
       else fixedBps += slot.sendingBps;
     }
-    const estimateBps = this.estimator?.estimateBps;
+    const estimateBps = this.#estimator?.estimateBps;
     if (estimateBps === undefined) return;
-    this.announce(estimateBps, nowMs);
+    this.#announce(estimateBps, nowMs);
     if (slots.length === 0) return;
-    const { grants, probeBps } = this.allocation.update({ estimateBps, fixedBps, slots, nowMs });
+    const { grants, probeBps } = this.#allocation.update({ estimateBps, fixedBps, slots, nowMs });
     for (const [slot, bps] of grants) {
       slot.selection.setAllocation(bps);
       slot.selectionChanged();
     }
-    const confirming = this.estimator!.wantsConfirmation;
-    if (probeBps !== undefined && this.probes.mayStart(nowMs, confirming) && this.estimator!.startProbe(nowMs)) {
-      this.probes.start(probeBps, estimateBps, nowMs);
+    const confirming = this.#estimator!.wantsConfirmation;
+    if (probeBps !== undefined && this.#probes.mayStart(nowMs, confirming) && this.#estimator!.startProbe(nowMs)) {
+      this.#probes.start(probeBps, estimateBps, nowMs);
     }
   }
 
-  private announce(estimationBps: number, nowMs: number): void {
-    if (nowMs - this.announcedAtMs < ESTIMATION_INTERVAL_MS) return;
-    if (Math.abs(estimationBps - this.announcedBps) <= ESTIMATION_CHANGE * this.announcedBps) return;
-    this.announcedAtMs = nowMs;
-    this.announcedBps = estimationBps;
-    this.options.emit({ type: 'bandwidthEstimation', peerId: this.peerId, estimationBps });
+  #announce(estimationBps: number, nowMs: number): void {
+    if (nowMs - this.#announcedAtMs < ESTIMATION_INTERVAL_MS) return;
+    if (Math.abs(estimationBps - this.#announcedBps) <= ESTIMATION_CHANGE * this.#announcedBps) return;
+    this.#announcedAtMs = nowMs;
+    this.#announcedBps = estimationBps;
+    this.#options.emit({ type: 'bandwidthEstimation', peerId: this.peerId, estimationBps });
   }
 
   stats(): OutboundTrackStats[] {
@@ -309,16 +310,16 @@ export class OutboundSide implements SlotReceiver {
   stop(): void {
     for (const slot of this.slots.values()) {
       slot.detach();
-      this.options.slotGone(slot);
+      this.#options.slotGone(slot);
     }
   }
 
   close(): void {
     this.stop();
     this.slots.clear();
-    this.bySsrc.clear();
-    this.numberings.clear();
-    this.earlyTargets.clear();
+    this.#bySsrc.clear();
+    this.#numberings.clear();
+    this.#earlyTargets.clear();
   }
 }
 

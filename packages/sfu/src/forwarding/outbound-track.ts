@@ -39,6 +39,7 @@ export interface OutboundTrackOptions {
 
 /** One track on its way to one client: the sending half of the packet path. */
 export class OutboundTrack implements TrackSubscriber {
+  readonly #context: MediaContext;
   readonly receiver: SlotReceiver;
   readonly numbering: SlotNumbering;
   readonly generation: number;
@@ -51,14 +52,14 @@ export class OutboundTrack implements TrackSubscriber {
   /** What flows now. */
   source: InboundStream | undefined;
 
-  private readonly repair: SlotRepair;
-  private stream: SealStream | undefined;
+  readonly #repair: SlotRepair;
+  #stream: SealStream | undefined;
   /** Set once the receiver reports on our SSRC: it knows the mid then, and the shorter header will do. */
-  private known = false;
-  private fullHeader!: OutboundHeader;
-  private plainHeader!: OutboundHeader;
-  private readonly isVp8: boolean;
-  private firstMediaMs = -1;
+  #known = false;
+  #fullHeader!: OutboundHeader;
+  #plainHeader!: OutboundHeader;
+  readonly #isVp8: boolean;
+  #firstMediaMs = -1;
   reportDueMs = 0;
 
   packets = 0;
@@ -69,23 +70,21 @@ export class OutboundTrack implements TrackSubscriber {
   plis = 0;
   lost = 0;
   roundTripMs = -1;
-  private lastKeyframeTimestamp = -1;
-  private lastKeyframeMs = Number.NEGATIVE_INFINITY;
+  #lastKeyframeTimestamp = -1;
+  #lastKeyframeMs = Number.NEGATIVE_INFINITY;
   /** Number of the packet the last switch was made at. */
-  private switchedAt = -1;
+  #switchedAt = -1;
 
-  private readonly rate = new SmoothedRate(RATE_SMOOTHING);
+  readonly #rate = new SmoothedRate(RATE_SMOOTHING);
 
-  constructor(
-    private readonly context: MediaContext,
-    options: OutboundTrackOptions,
-  ) {
+  constructor(context: MediaContext, options: OutboundTrackOptions) {
+    this.#context = context;
     this.receiver = options.receiver;
     this.numbering = options.numbering;
     this.generation = options.generation;
     this.params = options.params;
-    this.isVp8 = options.params.codec.name === 'vp8';
-    this.repair = new SlotRepair(context, {
+    this.#isVp8 = options.params.codec.name === 'vp8';
+    this.#repair = new SlotRepair(context, {
       receiver: this.receiver,
       numbering: this.numbering,
       kind: options.params.kind,
@@ -111,13 +110,13 @@ export class OutboundTrack implements TrackSubscriber {
     };
     const { payloadType } = codec;
     const full = { mid: mid.length <= MAX_MID ? oneByteId(extensions.mid) : undefined, ...extensionIds };
-    this.fullHeader = new OutboundHeader({ ssrc, payloadType, extensionIds: full, mid });
-    this.plainHeader = new OutboundHeader({ ssrc, payloadType, extensionIds });
-    this.repair.update({
+    this.#fullHeader = new OutboundHeader({ ssrc, payloadType, extensionIds: full, mid });
+    this.#plainHeader = new OutboundHeader({ ssrc, payloadType, extensionIds });
+    this.#repair.update({
       ssrc: rtxSsrc,
-      isVp8: this.isVp8,
+      isVp8: this.#isVp8,
       // Without a retransmission stream the packet itself is sent once more.
-      again: this.fullHeader,
+      again: this.#fullHeader,
       rtx:
         codec.rtxPayloadType === undefined
           ? undefined
@@ -128,7 +127,7 @@ export class OutboundTrack implements TrackSubscriber {
   /** The cycle that introduced the slot has ended and keys are there: media may flow. */
   goLive(): void {
     this.live = true;
-    this.stream = this.receiver.openStream(this.params.ssrc);
+    this.#stream = this.receiver.openStream(this.params.ssrc);
   }
 
   attach(track: PublishedTrack): void {
@@ -145,9 +144,9 @@ export class OutboundTrack implements TrackSubscriber {
     this.track?.removeSlot(this);
     this.track = undefined;
     this.live = false;
-    if (this.stream !== undefined) this.receiver.closeStream(this.stream);
-    this.stream = undefined;
-    this.repair.close();
+    if (this.#stream !== undefined) this.receiver.closeStream(this.#stream);
+    this.#stream = undefined;
+    this.#repair.close();
   }
 
   /** The publisher withdrew the track; another may appear under the same id. */
@@ -168,7 +167,7 @@ export class OutboundTrack implements TrackSubscriber {
   /** To be called after whatever may have changed the selection. */
   selectionChanged(): void {
     const { queued } = this.selection;
-    if (queued !== undefined) this.track?.requestKeyframe(queued, this.context.world.now());
+    if (queued !== undefined) this.track?.requestKeyframe(queued, this.#context.world.now());
   }
 
   fault(error: unknown): void {
@@ -181,8 +180,8 @@ export class OutboundTrack implements TrackSubscriber {
     this.source?.removeSubscriber(this);
     this.source = stream;
     this.numbering.mapper.switchTo(sequence, view.timestamp, nowMs);
-    if (this.isVp8) this.numbering.vp8.switchTo(vp8);
-    if (this.firstMediaMs < 0) this.firstMediaMs = nowMs;
+    if (this.#isVp8) this.numbering.vp8.switchTo(vp8);
+    if (this.#firstMediaMs < 0) this.#firstMediaMs = nowMs;
     this.reportDueMs = nowMs;
     stream.addSubscriber(this);
     this.receiver.emit({
@@ -192,16 +191,16 @@ export class OutboundTrack implements TrackSubscriber {
       variant: stream.variant,
       reason: wireReason(this.selection.reason),
     });
-    this.switchedAt = sequence;
+    this.#switchedAt = sequence;
   }
 
   /** The packet switched at came late: what overtook it is in the store and follows now. */
   catchUp(stream: InboundStream, first: number, nowMs: number): void {
-    if (this.switchedAt !== first) return;
-    this.switchedAt = -1;
-    const { storedView, storedVp8, sealer } = this.context;
+    if (this.#switchedAt !== first) return;
+    this.#switchedAt = -1;
+    const { storedView, storedVp8, sealer } = this.#context;
     for (let sequence = first + 1; sequence <= stream.unwrapper.newest; sequence++) {
-      if (!this.repair.readStored(stream, sequence, nowMs)) continue;
+      if (!this.#repair.readStored(stream, sequence, nowMs)) continue;
       sealer.begin(storedView.buffer, storedView.payloadStart, storedView.payloadEnd);
       this.forward(storedView, storedVp8, sequence, -1, nowMs);
       sealer.end();
@@ -222,16 +221,16 @@ export class OutboundTrack implements TrackSubscriber {
     let pictureId = -1;
     let tl0PicIdx = -1;
     let keyIdx = -1;
-    if (this.isVp8) {
+    if (this.#isVp8) {
       numbering.vp8.map(vp8);
       ({ pictureId, tl0PicIdx, keyIdx } = numbering.vp8);
     }
     // Also for a packet that cannot leave now: the receiver will ask for it.
-    this.repair.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, pictureId, tl0PicIdx, keyIdx);
-    const { sealer } = this.context;
+    this.#repair.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, pictureId, tl0PicIdx, keyIdx);
+    const { sealer } = this.#context;
     const at = sealer.reserve();
-    if (at < 0 || this.stream === undefined) return;
-    const header = this.known ? this.plainHeader : this.fullHeader;
+    if (at < 0 || this.#stream === undefined) return;
+    const header = this.#known ? this.#plainHeader : this.#fullHeader;
     const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
     const { arena } = sealer;
     const headerLength = header.write(
@@ -245,48 +244,48 @@ export class OutboundTrack implements TrackSubscriber {
     );
     let prefix = 0;
     let skip = 0;
-    if (this.isVp8) {
+    if (this.#isVp8) {
       prefix = writeVp8Descriptor(arena, at + headerLength, vp8, pictureId, tl0PicIdx, keyIdx);
       skip = vp8.length;
     }
-    if (!sealer.commit(this.stream, headerLength, prefix, skip, mapper.sequence)) return;
+    if (!sealer.commit(this.#stream, headerLength, prefix, skip, mapper.sequence)) return;
     const payload = view.payloadLength - skip + prefix;
     receiver.packetSent(headerLength + payload, transportSequence >= 0, nowMs);
     this.packets++;
     this.bytes += payload;
     numbering.packetsSent++;
     numbering.octetsSent += payload;
-    this.context.packetsForwarded++;
+    this.#context.packetsForwarded++;
     if (view.marker) this.markers++;
-    if (view.timestamp === source.lastKeyframeTimestamp && view.timestamp !== this.lastKeyframeTimestamp) {
-      this.lastKeyframeTimestamp = view.timestamp;
-      this.lastKeyframeMs = nowMs;
+    if (view.timestamp === source.lastKeyframeTimestamp && view.timestamp !== this.#lastKeyframeTimestamp) {
+      this.#lastKeyframeTimestamp = view.timestamp;
+      this.#lastKeyframeMs = nowMs;
       this.keyframes++;
     }
   }
 
   /** The receiver misses what was sent under this 16-bit number. */
   resend(sequence16: number, nowMs: number): void {
-    if (this.track !== undefined) this.repair.resend(this.track, this.stream, sequence16, nowMs);
+    if (this.track !== undefined) this.#repair.resend(this.track, this.#stream, sequence16, nowMs);
   }
 
   /** One packet of padding, to probe. Answers the bytes sent, 0 when the slot cannot. */
   sendPadding(nowMs: number): number {
-    return this.live ? this.repair.sendPadding(nowMs) : 0;
+    return this.live ? this.#repair.sendPadding(nowMs) : 0;
   }
 
   /** The receiver wants a keyframe of what it gets now, or of what it is waiting for. */
   keyframeWanted(nowMs: number): void {
     this.plis++;
     const grace = Math.min(KEYFRAME_GRACE_MAX_MS, this.receiver.roundTripMs + KEYFRAME_GRACE_MS);
-    if (nowMs - this.lastKeyframeMs < grace) return;
+    if (nowMs - this.#lastKeyframeMs < grace) return;
     const { wanted } = this.selection;
     if (wanted !== undefined) this.track?.requestKeyframe(wanted, nowMs);
   }
 
   /** A report block about our SSRC came. */
   reported(lost: number, roundTripMs: number): void {
-    this.known = true;
+    this.#known = true;
     this.lost = Math.max(this.lost, lost);
     if (roundTripMs >= 0) this.roundTripMs = roundTripMs;
   }
@@ -304,16 +303,16 @@ export class OutboundTrack implements TrackSubscriber {
 
   /** Sending rate for the allocation, bits per second, smoothed. */
   get sendingBps(): number {
-    return this.rate.bps;
+    return this.#rate.bps;
   }
 
   /** Measures the sending rate; called at a steady interval. */
   measure(intervalMs: number): void {
-    this.rate.measure(this.bytes, intervalMs);
+    this.#rate.measure(this.bytes, intervalMs);
   }
 
   isNegotiable(nowMs: number): boolean {
-    return this.firstMediaMs >= 0 && nowMs - this.firstMediaMs >= PROTECTED_MS;
+    return this.#firstMediaMs >= 0 && nowMs - this.#firstMediaMs >= PROTECTED_MS;
   }
 
   stats(): OutboundTrackStats {
@@ -331,9 +330,9 @@ export class OutboundTrack implements TrackSubscriber {
       ...(selection.current === undefined ? {} : { variant: selection.current }),
       ...(this.isSimulcast ? { target: selection.target } : {}),
       reason: wireReason(selection.reason),
-      paddingPackets: this.repair.paddingPackets,
-      paddingBytes: this.repair.paddingBytes,
-      retransmitted: this.repair.retransmitted,
+      paddingPackets: this.#repair.paddingPackets,
+      paddingBytes: this.#repair.paddingBytes,
+      retransmitted: this.#repair.retransmitted,
       ...(this.roundTripMs < 0 ? {} : { roundTripMs: this.roundTripMs }),
       rtcpPacketsSent: this.numbering.packetsSent,
     };

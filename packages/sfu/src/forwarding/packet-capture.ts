@@ -12,12 +12,14 @@ const FORGOTTEN_MS = 5_000;
 
 /** Notes how the RTP packets of one transport come and go, and their headers, never what is in them. */
 export class PacketCapture {
+  readonly #now: () => number;
   #notes = Buffer.allocUnsafe(FIRST_BYTES);
   #used = 0;
   #dropped = 0;
   #askedAtMs: number;
 
-  constructor(private readonly now: () => number) {
+  constructor(now: () => number) {
+    this.#now = now;
     this.#askedAtMs = now();
   }
 
@@ -31,7 +33,7 @@ export class PacketCapture {
     }
     const notes = this.#notes;
     const at = this.#used;
-    notes.writeDoubleLE(this.now(), at);
+    notes.writeDoubleLE(this.#now(), at);
     notes[at + 8] = direction === 'in' ? 0 : 1;
     notes.writeUInt16LE(end - start, at + 9);
     notes.writeUInt16LE(header, at + 11);
@@ -43,7 +45,7 @@ export class PacketCapture {
   take(): CapturedPackets {
     const notes = Uint8Array.prototype.slice.call(this.#notes, 0, this.#used) as Uint8Array;
     this.#used = 0;
-    this.#askedAtMs = this.now();
+    this.#askedAtMs = this.#now();
 
     return { notes, dropped: this.#dropped };
   }

@@ -18,43 +18,46 @@ const MAX_PADDING_BPS = 24_000_000;
 
 /** Fills what the media leave of a probe's rate with padding on the retransmission streams. */
 export class ProbeSender {
+  readonly #slots: ReadonlyMap<string, OutboundTrack>;
   /** A probe is under way: everything that is sent now belongs to it. */
   active = false;
-  private bps = 0;
-  private startedMs = Number.NEGATIVE_INFINITY;
-  private sentBytes = 0;
+  #bps = 0;
+  #startedMs = Number.NEGATIVE_INFINITY;
+  #sentBytes = 0;
 
-  constructor(private readonly slots: ReadonlyMap<string, OutboundTrack>) {}
+  constructor(slots: ReadonlyMap<string, OutboundTrack>) {
+    this.#slots = slots;
+  }
 
   mayStart(nowMs: number, confirming = false): boolean {
-    return !this.active && nowMs - this.startedMs >= (confirming ? CONFIRM_GAP_MS : PROBE_GAP_MS);
+    return !this.active && nowMs - this.#startedMs >= (confirming ? CONFIRM_GAP_MS : PROBE_GAP_MS);
   }
 
   start(bps: number, estimateBps: number, nowMs: number): void {
     this.active = true;
-    this.bps = Math.min(bps, Math.max(estimateBps + REACH_BPS, estimateBps * REACH_FACTOR));
-    this.startedMs = nowMs;
-    this.sentBytes = 0;
+    this.#bps = Math.min(bps, Math.max(estimateBps + REACH_BPS, estimateBps * REACH_FACTOR));
+    this.#startedMs = nowMs;
+    this.#sentBytes = 0;
     this.tick(nowMs);
   }
 
   sent(bytes: number): void {
-    if (this.active) this.sentBytes += bytes;
+    if (this.active) this.#sentBytes += bytes;
   }
 
   tick(nowMs: number): void {
-    const elapsedMs = nowMs - this.startedMs;
+    const elapsedMs = nowMs - this.#startedMs;
     if (elapsedMs > PROBE_MS) {
       this.active = false;
       return;
     }
     // What should have gone out by the next tick.
-    const due = (this.bps * (elapsedMs + TICK_MS)) / 8000;
+    const due = (this.#bps * (elapsedMs + TICK_MS)) / 8000;
     // A tick that comes late does not make up for it all at once.
-    const perTick = (Math.min(Math.max(this.bps, REACH_BPS), MAX_PADDING_BPS) * TICK_MS) / 8000;
-    const until = Math.min(due, this.sentBytes + perTick);
-    for (const slot of this.slots.values()) {
-      while (this.sentBytes < until) if (slot.sendPadding(nowMs) === 0) break;
+    const perTick = (Math.min(Math.max(this.#bps, REACH_BPS), MAX_PADDING_BPS) * TICK_MS) / 8000;
+    const until = Math.min(due, this.#sentBytes + perTick);
+    for (const slot of this.#slots.values()) {
+      while (this.#sentBytes < until) if (slot.sendPadding(nowMs) === 0) break;
     }
   }
 }

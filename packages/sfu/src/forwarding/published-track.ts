@@ -22,6 +22,7 @@ export interface TrackOwner {
 
 /** A track one client publishes: its variants, and the subscribers it goes to. The receiving half of the packet path. */
 export class PublishedTrack {
+  readonly #context: MediaContext;
   /** At its `variantIndex`; a track without simulcast has `h` only. */
   readonly streams: (InboundStream | undefined)[] = [undefined, undefined, undefined];
   readonly slots = new Set<TrackSubscriber>();
@@ -34,25 +35,26 @@ export class PublishedTrack {
   bitrates: PerVariant<number>;
   muted = false;
 
-  private readonly voice: VoiceActivity | undefined;
-  private readonly isVp8: boolean;
-  private readonly isH264: boolean;
-  private firstMediaMs = -1;
-  private measuredAtMs = -1;
-  private settled = false;
-  private nextStreamId = 0;
-  private readonly restored = { ssrc: 0, payloadType: 0 };
+  readonly #voice: VoiceActivity | undefined;
+  readonly #isVp8: boolean;
+  readonly #isH264: boolean;
+  #firstMediaMs = -1;
+  #measuredAtMs = -1;
+  #settled = false;
+  #nextStreamId = 0;
+  readonly #restored = { ssrc: 0, payloadType: 0 };
 
   constructor(
-    private readonly context: MediaContext,
+    context: MediaContext,
     readonly owner: TrackOwner,
     public params: InboundTrack,
   ) {
+    this.#context = context;
     this.simulcast = params.rids.length > 0;
     this.bitrates = bitratesOf(params.bitratesBps);
-    this.isVp8 = params.codec.name === 'vp8';
-    this.isH264 = params.codec.name === 'h264';
-    this.voice = params.kind === 'audio' ? new VoiceActivity() : undefined;
+    this.#isVp8 = params.codec.name === 'vp8';
+    this.#isH264 = params.codec.name === 'h264';
+    this.#voice = params.kind === 'audio' ? new VoiceActivity() : undefined;
   }
 
   get trackId(): string {
@@ -60,7 +62,7 @@ export class PublishedTrack {
   }
 
   get voiceStatus(): 'speech' | 'silence' | undefined {
-    return this.voice?.status;
+    return this.#voice?.status;
   }
 
   stream(variant: Variant): InboundStream | undefined {
@@ -81,9 +83,9 @@ export class PublishedTrack {
       kind: this.params.kind,
       clockRate: this.params.codec.clockRate,
       ssrc,
-      id: this.nextStreamId,
+      id: this.#nextStreamId,
     });
-    this.nextStreamId = (this.nextStreamId + 1) & 0xff;
+    this.#nextStreamId = (this.#nextStreamId + 1) & 0xff;
     this.streams[index] = stream;
     if (old !== undefined) {
       stream.rtxSsrc = old.rtxSsrc;
@@ -94,49 +96,49 @@ export class PublishedTrack {
 
   /** A media packet in `context.view`. */
   receive(stream: InboundStream, nowMs: number): void {
-    const { view } = this.context;
+    const { view } = this.#context;
     if (view.payloadType !== this.params.codec.payloadType) {
-      this.context.dropped.unexpected_payload++;
+      this.#context.dropped.unexpected_payload++;
       return;
     }
     const sequence = stream.unwrapper.unwrap(view.sequence);
     stream.losses.received(sequence, nowMs);
     stream.statistics.received(sequence, view.timestamp, view.payloadLength, nowMs);
-    this.accept(stream, sequence, nowMs);
+    this.#accept(stream, sequence, nowMs);
   }
 
   /** A packet of the retransmission stream in `context.view`. Probes and repetitions are not media. */
   receiveRtx(stream: InboundStream, nowMs: number): void {
-    const { view } = this.context;
+    const { view } = this.#context;
     stream.rtxPackets++;
     stream.rtxBytes += view.payloadLength;
     if (!stream.started) return;
-    this.restored.ssrc = stream.ssrc;
-    this.restored.payloadType = this.params.codec.payloadType;
-    if (!restoreRtx(view, this.restored)) return;
+    this.#restored.ssrc = stream.ssrc;
+    this.#restored.payloadType = this.params.codec.payloadType;
+    if (!restoreRtx(view, this.#restored)) return;
     const before = stream.losses.recovered;
     const newest = stream.unwrapper.newest;
     const sequence = stream.unwrapper.unwrap(view.sequence);
     stream.losses.received(sequence, nowMs);
     if (sequence <= newest && stream.losses.recovered === before) return;
     stream.statistics.repaired(view.payloadLength);
-    this.accept(stream, sequence, nowMs);
+    this.#accept(stream, sequence, nowMs);
   }
 
   /** An authentic packet with its unwrapped number: bookkeeping, then to everybody this variant flows to. */
-  private accept(stream: InboundStream, sequence: number, nowMs: number): void {
-    const { view, vp8, sealer } = this.context;
+  #accept(stream: InboundStream, sequence: number, nowMs: number): void {
+    const { view, vp8, sealer } = this.#context;
     const { forwarding } = stream;
     if (view.isPaddingOnly) {
       for (let i = 0; i < forwarding.length; i++) forwarding[i]!.skip(sequence);
       return;
     }
-    if (this.isVp8 && !vp8.parse(view.buffer, view.payloadStart, view.payloadEnd)) {
-      this.context.dropped.malformed_media++;
+    if (this.#isVp8 && !vp8.parse(view.buffer, view.payloadStart, view.payloadEnd)) {
+      this.#context.dropped.malformed_media++;
       for (let i = 0; i < forwarding.length; i++) forwarding[i]!.skip(sequence);
       return;
     }
-    if (!stream.started) this.streamStarted(stream, nowMs);
+    if (!stream.started) this.#streamStarted(stream, nowMs);
     this.activity.countPacket(stream.index);
     if (view.marker) stream.markers++;
     // The copy is kept without its padding, so it must not claim to have any.
@@ -144,18 +146,18 @@ export class PublishedTrack {
     stream.store.put(sequence, view.buffer, view.start, view.payloadEnd, nowMs);
 
     let audioLevel = -1;
-    if (this.voice !== undefined) {
+    if (this.#voice !== undefined) {
       audioLevel = view.audioLevel(this.params.extensions.audioLevel);
-      if (audioLevel >= 0 && this.voice.level(audioLevel, nowMs)) this.voiceChanged();
+      if (audioLevel >= 0 && this.#voice.level(audioLevel, nowMs)) this.#voiceChanged();
     }
-    const startsKeyframe = this.isVp8
+    const startsKeyframe = this.#isVp8
       ? vp8.isKeyFrameStart
-      : !this.isH264 || this.startsH264Keyframe(stream, sequence, nowMs);
-    if (startsKeyframe && this.isNewKeyframe(stream)) this.switchWaiting(stream, sequence, nowMs);
-    if (stream.keyframes.gaveUp) this.askAnew(stream);
+      : !this.#isH264 || this.#startsH264Keyframe(stream, sequence, nowMs);
+    if (startsKeyframe && this.#isNewKeyframe(stream)) this.#switchWaiting(stream, sequence, nowMs);
+    if (stream.keyframes.gaveUp) this.#askAnew(stream);
     if (forwarding.length === 0) return;
     if (view.payloadLength + PACKET_OVERHEAD > sealer.maxPacketBytes) {
-      this.context.dropped.oversized++;
+      this.#context.dropped.oversized++;
       return;
     }
     sealer.begin(view.buffer, view.payloadStart, view.payloadEnd);
@@ -175,16 +177,16 @@ export class PublishedTrack {
   }
 
   /** A slice is the start only where nothing before it is missing: that may be the parameter sets, which come once. */
-  private startsH264Keyframe(stream: InboundStream, sequence: number, nowMs: number): boolean {
-    const { view } = this.context;
+  #startsH264Keyframe(stream: InboundStream, sequence: number, nowMs: number): boolean {
+    const { view } = this.#context;
     if (!isH264KeyFrame(view)) return false;
     return hasH264ParameterSet(view) || !stream.missesBefore(sequence, view.timestamp, nowMs);
   }
 
   /** Audio has no keyframes: every packet will do. */
-  private isNewKeyframe(stream: InboundStream): boolean {
-    if (this.voice !== undefined) return stream.forwarding.length < this.slots.size;
-    const { timestamp } = this.context.view;
+  #isNewKeyframe(stream: InboundStream): boolean {
+    if (this.#voice !== undefined) return stream.forwarding.length < this.slots.size;
+    const { timestamp } = this.#context.view;
     if (stream.lastKeyframeTimestamp === timestamp) return false;
     stream.lastKeyframeTimestamp = timestamp;
     stream.keyframeCount++;
@@ -194,8 +196,8 @@ export class PublishedTrack {
   }
 
   /** Whoever waits for this variant begins with the packet in hand; `forward` is called for it right after. */
-  private switchWaiting(stream: InboundStream, sequence: number, nowMs: number): void {
-    const { view, vp8 } = this.context;
+  #switchWaiting(stream: InboundStream, sequence: number, nowMs: number): void {
+    const { view, vp8 } = this.#context;
     for (const slot of this.slots) {
       if (slot.selection.queued !== stream.variant) continue;
       try {
@@ -206,9 +208,9 @@ export class PublishedTrack {
     }
   }
 
-  private streamStarted(stream: InboundStream, nowMs: number): void {
+  #streamStarted(stream: InboundStream, nowMs: number): void {
     stream.started = true;
-    if (this.firstMediaMs < 0) this.firstMediaMs = nowMs;
+    if (this.#firstMediaMs < 0) this.#firstMediaMs = nowMs;
     this.activity.appear(stream.variant, nowMs);
     for (const slot of this.slots) {
       slot.selection.variantActive(stream.variant);
@@ -216,8 +218,8 @@ export class PublishedTrack {
     }
   }
 
-  private voiceChanged(): void {
-    this.owner.emit({ type: 'voiceActivity', trackId: this.trackId, status: this.voice!.status });
+  #voiceChanged(): void {
+    this.owner.emit({ type: 'voiceActivity', trackId: this.trackId, status: this.#voice!.status });
   }
 
   addSlot(slot: TrackSubscriber): void {
@@ -231,13 +233,13 @@ export class PublishedTrack {
         slot.selection.variantActive(variant);
       }
     }
-    if (this.settled) slot.selection.settle();
+    if (this.#settled) slot.selection.settle();
     slot.selectionChanged();
-    if (this.voice !== undefined && this.firstMediaMs >= 0 && slot.receiver !== undefined) {
+    if (this.#voice !== undefined && this.#firstMediaMs >= 0 && slot.receiver !== undefined) {
       this.owner.emit({
         type: 'voiceActivity',
         trackId: this.trackId,
-        status: this.voice.status,
+        status: this.#voice.status,
         peerId: slot.receiver.peerId,
       });
     }
@@ -249,10 +251,10 @@ export class PublishedTrack {
 
   setBitrates(bitratesBps: Partial<PerVariant<number>>): void {
     this.params = { ...this.params, bitratesBps: { ...this.params.bitratesBps, ...bitratesBps } };
-    this.updateBitrates();
+    this.#updateBitrates();
   }
 
-  private updateBitrates(): void {
+  #updateBitrates(): void {
     this.bitrates = bitratesOf(this.params.bitratesBps);
     for (const stream of this.streams) {
       if (stream === undefined) continue;
@@ -261,12 +263,12 @@ export class PublishedTrack {
     for (const slot of this.slots) slot.selection.setBitrates(this.bitrates);
   }
 
-  private measure(nowMs: number): void {
-    const intervalMs = nowMs - this.measuredAtMs;
-    if (this.measuredAtMs >= 0 && intervalMs < MEASURE_MS) return;
-    if (this.measuredAtMs >= 0) for (const stream of this.streams) stream?.measure(intervalMs);
-    this.measuredAtMs = nowMs;
-    this.updateBitrates();
+  #measure(nowMs: number): void {
+    const intervalMs = nowMs - this.#measuredAtMs;
+    if (this.#measuredAtMs >= 0 && intervalMs < MEASURE_MS) return;
+    if (this.#measuredAtMs >= 0) for (const stream of this.streams) stream?.measure(intervalMs);
+    this.#measuredAtMs = nowMs;
+    this.#updateBitrates();
   }
 
   setMuted(muted: boolean, nowMs: number): void {
@@ -287,30 +289,30 @@ export class PublishedTrack {
   }
 
   /** The publisher was away for so long that requests were given up; who waits for its keyframe still does. */
-  private askAnew(stream: InboundStream): void {
+  #askAnew(stream: InboundStream): void {
     stream.keyframes.cancel();
     for (const slot of this.slots) if (slot.selection.queued === stream.variant) slot.selectionChanged();
   }
 
   /** Every 20 ms or so: what time alone brings about. */
   tick(nowMs: number): void {
-    if (this.voice?.tick(nowMs)) this.voiceChanged();
+    if (this.#voice?.tick(nowMs)) this.#voiceChanged();
     if (this.params.kind !== 'video') return;
     for (const stream of this.streams) {
       if (stream?.keyframes.due(nowMs)) this.owner.requestKeyframe(this, stream);
     }
-    if (!this.settled && this.firstMediaMs >= 0 && nowMs - this.firstMediaMs >= SETTLE_MS) {
-      this.settled = true;
+    if (!this.#settled && this.#firstMediaMs >= 0 && nowMs - this.#firstMediaMs >= SETTLE_MS) {
+      this.#settled = true;
       for (const slot of this.slots) {
         slot.selection.settle();
         slot.selectionChanged();
       }
     }
-    if (this.simulcast) this.measure(nowMs);
-    if (this.simulcast && !this.muted) this.checkActivity(nowMs);
+    if (this.simulcast) this.#measure(nowMs);
+    if (this.simulcast && !this.muted) this.#checkActivity(nowMs);
   }
 
-  private checkActivity(nowMs: number): void {
+  #checkActivity(nowMs: number): void {
     for (const { variant, active } of this.activity.check(nowMs)) {
       if (!active) this.stream(variant)?.keyframes.cancel();
       for (const slot of this.slots) {

@@ -24,23 +24,24 @@ export interface RoomTransportOptions {
 
 /** One peer of a room: its transport with what comes in and what goes out. */
 export class RoomTransport {
+  readonly #context: MediaContext;
+  readonly #options: RoomTransportOptions;
   readonly inbound: InboundSide;
   readonly outbound: OutboundSide;
-  private readonly wire: PeerTransport;
-  private generation = 0;
-  private dtlsUp = false;
-  private failed = false;
-  private closed = false;
-  private pendingFault: unknown;
-  private packets: PacketCapture | undefined;
+  readonly #wire: PeerTransport;
+  #generation = 0;
+  #dtlsUp = false;
+  #failed = false;
+  #closed = false;
+  #pendingFault: unknown;
+  #packets: PacketCapture | undefined;
 
-  constructor(
-    private readonly context: MediaContext,
-    private readonly options: RoomTransportOptions,
-  ) {
+  constructor(context: MediaContext, options: RoomTransportOptions) {
+    this.#context = context;
+    this.#options = options;
     const { peerId, emit } = options;
     const sendRtcp = (): void => {
-      this.wire.sendRtcp(this.context.writer.bytes());
+      this.#wire.sendRtcp(this.#context.writer.bytes());
     };
     this.inbound = new InboundSide(context, { peerId, localSsrc: context.world.random(), sendRtcp, emit });
     this.outbound = new OutboundSide(context, {
@@ -48,54 +49,54 @@ export class RoomTransport {
       sendRtcp,
       emit,
       openStream: (ssrc) => {
-        const { sendSession } = this.wire;
-        return sendSession === undefined ? undefined : context.sealer.openStream(sendSession, ssrc, this.wire.sink);
+        const { sendSession } = this.#wire;
+        return sendSession === undefined ? undefined : context.sealer.openStream(sendSession, ssrc, this.#wire.sink);
       },
-      fault: (error) => (this.pendingFault ??= error),
+      fault: (error) => (this.#pendingFault ??= error),
       slotLive: options.slotLive,
       slotGone: options.slotGone,
     });
-    this.wire = context.port.openTransport({
+    this.#wire = context.port.openTransport({
       id: peerId,
       relay: options.relay,
       handlers: {
         onRtp: (buffer, start, end, nowMs) => this.inbound.receive(buffer, start, end, nowMs),
-        onRtcp: (buffer, start, end, nowMs) => this.receiveRtcp(buffer, start, end, nowMs),
+        onRtcp: (buffer, start, end, nowMs) => this.#receiveRtcp(buffer, start, end, nowMs),
         onIceConnected: (generation) => {
-          this.generation = Math.max(this.generation, generation);
+          this.#generation = Math.max(this.#generation, generation);
           emit({ type: 'iceConnected', peerId, generation });
-          this.cycleEnded();
+          this.#cycleEnded();
         },
         onDtlsConnected: () => {
-          this.dtlsUp = true;
+          this.#dtlsUp = true;
           emit({ type: 'dtlsConnected', peerId });
-          this.cycleEnded();
+          this.#cycleEnded();
         },
-        onFailed: (reason) => this.fail(reason),
+        onFailed: (reason) => this.#fail(reason),
         onSilent: () => emit({ type: 'transportSilent', peerId }),
       },
     });
   }
 
   get peerId(): string {
-    return this.options.peerId;
+    return this.#options.peerId;
   }
 
   negotiate(negotiation: TransportNegotiation): { added: PublishedTrack[]; removed: PublishedTrack[] } {
     const { generation, ice, fingerprint, inbound, outbound } = negotiation;
-    this.wire.negotiate({ generation, ice, fingerprint });
+    this.#wire.negotiate({ generation, ice, fingerprint });
     this.outbound.negotiate(outbound, generation);
     return this.inbound.negotiate(inbound);
   }
 
-  private cycleEnded(): void {
-    if (!this.dtlsUp || this.failed) return;
-    this.inbound.pathReady(this.context.world.now());
-    this.outbound.goLive(this.generation);
+  #cycleEnded(): void {
+    if (!this.#dtlsUp || this.#failed) return;
+    this.inbound.pathReady(this.#context.world.now());
+    this.outbound.goLive(this.#generation);
   }
 
-  private receiveRtcp(buffer: Buffer, start: number, end: number, nowMs: number): void {
-    const { reader } = this.context;
+  #receiveRtcp(buffer: Buffer, start: number, end: number, nowMs: number): void {
+    const { reader } = this.#context;
     reader.open(buffer, start, end);
     while (reader.next()) {
       if (reader.type === RtcpType.SR) {
@@ -110,32 +111,32 @@ export class RoomTransport {
   }
 
   tick(nowMs: number): void {
-    if (this.failed || this.closed) return;
+    if (this.#failed || this.#closed) return;
     try {
-      if (this.pendingFault !== undefined) throw this.pendingFault;
+      if (this.#pendingFault !== undefined) throw this.#pendingFault;
       this.inbound.tick(nowMs, this.outbound.roundTripMs);
-      if (this.dtlsUp) this.outbound.tick(nowMs);
-      if (this.packets?.isForgotten(nowMs) === true) this.watchPackets(undefined);
+      if (this.#dtlsUp) this.outbound.tick(nowMs);
+      if (this.#packets?.isForgotten(nowMs) === true) this.#watchPackets(undefined);
     } catch (error) {
-      this.context.world.log.error('media.transport_fault', { peerId: this.peerId, error });
-      this.fail('Internal server error');
+      this.#context.world.log.error('media.transport_fault', { peerId: this.peerId, error });
+      this.#fail('Internal server error');
     }
   }
 
-  private fail(reason: string): void {
-    if (this.failed || this.closed) return;
-    this.failed = true;
+  #fail(reason: string): void {
+    if (this.#failed || this.#closed) return;
+    this.#failed = true;
     this.outbound.stop();
-    this.options.emit({ type: 'transportFailed', peerId: this.peerId, reason });
+    this.#options.emit({ type: 'transportFailed', peerId: this.peerId, reason });
   }
 
   stats(): TransportStats {
-    const { pathState, counters } = this.wire;
+    const { pathState, counters } = this.#wire;
     const estimationBps = this.outbound.estimationBps;
     return {
       peerId: this.peerId,
       iceState: pathState.ice === 'closed' ? 'silent' : pathState.ice,
-      dtlsState: this.failed || pathState.dtls === 'closed' ? 'failed' : pathState.dtls,
+      dtlsState: this.#failed || pathState.dtls === 'closed' ? 'failed' : pathState.dtls,
       ...(pathState.remoteAddress === undefined ? {} : { remoteAddress: pathState.remoteAddress }),
       ...(pathState.remotePort === undefined ? {} : { remotePort: pathState.remotePort }),
       protocol: pathState.protocol,
@@ -153,25 +154,25 @@ export class RoomTransport {
 
   /** See `MediaRoom.capturePackets`. */
   capturePackets(end: boolean): CapturedPackets {
-    if (this.packets === undefined) this.watchPackets(new PacketCapture(this.context.world.now));
-    const captured = (this.packets as PacketCapture).take();
-    if (end) this.watchPackets(undefined);
+    if (this.#packets === undefined) this.#watchPackets(new PacketCapture(this.#context.world.now));
+    const captured = (this.#packets as PacketCapture).take();
+    if (end) this.#watchPackets(undefined);
 
     return captured;
   }
 
-  private watchPackets(packets: PacketCapture | undefined): void {
-    this.packets = packets;
-    this.wire.watchPackets(packets?.watch);
+  #watchPackets(packets: PacketCapture | undefined): void {
+    this.#packets = packets;
+    this.#wire.watchPackets(packets?.watch);
   }
 
   /** Answers the tracks that are gone with it. Idempotent. */
   close(): PublishedTrack[] {
-    if (this.closed) return [];
-    this.closed = true;
+    if (this.#closed) return [];
+    this.#closed = true;
     this.outbound.close();
     const tracks = this.inbound.close();
-    this.wire.close();
+    this.#wire.close();
     return tracks;
   }
 }

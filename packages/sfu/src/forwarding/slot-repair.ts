@@ -20,46 +20,47 @@ export interface RepairHeaders {
 
 /** What one slot sends beside its media: answers to NACKs, and padding to probe with. */
 export class SlotRepair {
+  readonly #context: MediaContext;
   retransmitted = 0;
   paddingPackets = 0;
   paddingBytes = 0;
   readonly history: SendHistory;
-  private readonly receiver: SlotReceiver;
-  private readonly numbering: SlotNumbering;
-  private headers!: RepairHeaders;
-  private rtxStream: SealStream | undefined;
+  readonly #receiver: SlotReceiver;
+  readonly #numbering: SlotNumbering;
+  #headers!: RepairHeaders;
+  #rtxStream: SealStream | undefined;
 
-  constructor(
-    private readonly context: MediaContext,
-    options: { receiver: SlotReceiver; numbering: SlotNumbering; kind: TrackKind },
-  ) {
-    this.receiver = options.receiver;
-    this.numbering = options.numbering;
+  constructor(context: MediaContext, options: { receiver: SlotReceiver; numbering: SlotNumbering; kind: TrackKind }) {
+    this.#context = context;
+    this.#receiver = options.receiver;
+    this.#numbering = options.numbering;
     this.history = new SendHistory(options.kind === 'video' ? 1024 : 64);
   }
 
   update(headers: RepairHeaders): void {
-    this.headers = headers;
+    this.#headers = headers;
   }
 
   /** A packet of a publisher's store into `storedView` and `storedVp8` of the context. */
   readStored(stream: InboundStream, sequence: number, nowMs: number): boolean {
-    const { storedView, storedVp8 } = this.context;
+    const { storedView, storedVp8 } = this.#context;
     const { store } = stream;
     if (!store.find(sequence, nowMs) || !storedView.parse(store.buffer, store.start, store.end)) return false;
-    return !this.headers.isVp8 || storedVp8.parse(store.buffer, storedView.payloadStart, storedView.payloadEnd);
+    return !this.#headers.isVp8 || storedVp8.parse(store.buffer, storedView.payloadStart, storedView.payloadEnd);
   }
 
   /** The receiver misses what was sent under this 16-bit number; `media` is the slot's own stream. */
   resend(track: PublishedTrack, media: SealStream | undefined, sequence16: number, nowMs: number): void {
-    const { history, context, receiver } = this;
+    const { history } = this;
+    const context = this.#context;
+    const receiver = this.#receiver;
     if (!history.find(sequence16)) return;
     const from = track.streamById(history.source);
     if (from === undefined || !history.mayResend(nowMs, receiver.roundTripMs)) return;
     if (!this.readStored(from, history.sourceSequence, nowMs) || !receiver.spendRetransmission()) return;
     const view = context.storedView;
-    const { rtx, again } = this.headers;
-    const stream = rtx === undefined ? media : this.openRtxStream();
+    const { rtx, again } = this.#headers;
+    const stream = rtx === undefined ? media : this.#openRtxStream();
     if (stream === undefined) return;
     const { sealer } = context;
     const { arena } = sealer;
@@ -68,11 +69,11 @@ export class SlotRepair {
     if (at >= 0) {
       const header = rtx ?? again;
       const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
-      const sequence = rtx === undefined ? history.sequence : this.numbering.rtxSequence++;
+      const sequence = rtx === undefined ? history.sequence : this.#numbering.rtxSequence++;
       const headerLength = header.write(arena, at, view.marker, sequence, history.timestamp, transportSequence);
       let prefix = rtx === undefined ? 0 : writeRtxPrefix(arena, at + headerLength, history.sequence);
       let skip = 0;
-      if (this.headers.isVp8) {
+      if (this.#headers.isVp8) {
         const { pictureId, tl0PicIdx, keyIdx } = history;
         prefix += writeVp8Descriptor(
           arena,
@@ -94,24 +95,24 @@ export class SlotRepair {
 
   /** One packet of padding on the retransmission stream, to probe. Answers the bytes sent, 0 when there is no such stream. */
   sendPadding(nowMs: number): number {
-    const { rtx } = this.headers;
-    if (rtx === undefined || !this.numbering.mapper.started) return 0;
-    const stream = this.openRtxStream();
+    const { rtx } = this.#headers;
+    if (rtx === undefined || !this.#numbering.mapper.started) return 0;
+    const stream = this.#openRtxStream();
     if (stream === undefined) return 0;
-    const { sealer } = this.context;
+    const { sealer } = this.#context;
     let sent = 0;
     sealer.begin(PADDING, 0, PADDING.length);
     const at = sealer.reserve();
     if (at >= 0) {
-      const transportSequence = this.receiver.nextTransportSequence(rtx.hasTransportSequence);
-      const { timestamp } = this.numbering.mapper;
-      const sequence = this.numbering.rtxSequence++;
+      const transportSequence = this.#receiver.nextTransportSequence(rtx.hasTransportSequence);
+      const { timestamp } = this.#numbering.mapper;
+      const sequence = this.#numbering.rtxSequence++;
       const headerLength = rtx.write(sealer.arena, at, false, sequence, timestamp, transportSequence);
       // The padding bit; the last byte of the "payload" says that all of it is padding.
       sealer.arena[at]! |= 0x20;
       if (sealer.commit(stream, headerLength, 0, 0, sequence)) {
         sent = headerLength + PADDING.length;
-        this.receiver.packetSent(sent, transportSequence >= 0, nowMs);
+        this.#receiver.packetSent(sent, transportSequence >= 0, nowMs);
         this.paddingPackets++;
         this.paddingBytes += PADDING.length;
       }
@@ -120,13 +121,13 @@ export class SlotRepair {
     return sent;
   }
 
-  private openRtxStream(): SealStream | undefined {
-    this.rtxStream ??= this.receiver.openStream(this.headers.ssrc);
-    return this.rtxStream;
+  #openRtxStream(): SealStream | undefined {
+    this.#rtxStream ??= this.#receiver.openStream(this.#headers.ssrc);
+    return this.#rtxStream;
   }
 
   close(): void {
-    if (this.rtxStream !== undefined) this.receiver.closeStream(this.rtxStream);
-    this.rtxStream = undefined;
+    if (this.#rtxStream !== undefined) this.#receiver.closeStream(this.#rtxStream);
+    this.#rtxStream = undefined;
   }
 }

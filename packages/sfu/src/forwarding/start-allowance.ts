@@ -13,23 +13,23 @@ const UNLIMITED_BPS = 100_000_000;
  * estimate, and transport-wide feedback corrects that within a round trip or two where the path is narrow.
  */
 export class StartAllowance {
-  private untilMs = Number.NEGATIVE_INFINITY;
-  private dueMs = 0;
-  private pending = false;
+  #untilMs = Number.NEGATIVE_INFINITY;
+  #dueMs = 0;
+  #pending = false;
 
   /** The path is up, or up again after a restart. */
   begin(nowMs: number): void {
-    this.untilMs = nowMs + PHASE_MS;
-    this.dueMs = nowMs;
-    this.pending = true;
+    this.#untilMs = nowMs + PHASE_MS;
+    this.#dueMs = nowMs;
+    this.#pending = true;
   }
 
   /** Bits per second to tell the publisher now, 0 for nothing. `expectedBps`: all it may want to send. */
   due(nowMs: number, expectedBps: number): number {
-    if (!this.pending || nowMs < this.dueMs || expectedBps === 0) return 0;
-    this.dueMs = nowMs + INTERVAL_MS;
-    if (nowMs < this.untilMs) return Math.round(expectedBps * HEADROOM);
-    this.pending = false;
+    if (!this.#pending || nowMs < this.#dueMs || expectedBps === 0) return 0;
+    this.#dueMs = nowMs + INTERVAL_MS;
+    if (nowMs < this.#untilMs) return Math.round(expectedBps * HEADROOM);
+    this.#pending = false;
     return UNLIMITED_BPS;
   }
 }

@@ -42,6 +42,8 @@ export function seededRandom(seed: number): () => number {
 
 /** One client: what it sends arrives at once, what it gets is opened and kept. */
 export class MemoryPeer implements PeerTransport {
+  readonly #world: MemoryWorld;
+  readonly #options: PeerTransportOptions;
   readonly id: string;
   readonly counters = {
     packetsReceived: 0,
@@ -58,14 +60,13 @@ export class MemoryPeer implements PeerTransport {
   closed = false;
   /** Set to look at packets as they come instead of keeping them. */
   onPacket: ((packet: SeenPacket) => void) | undefined;
-  private readonly keys = { masterKey: Buffer.alloc(16, 7), masterSalt: Buffer.alloc(14, 9) };
-  private opener = new SrtpReceiveSession(this.keys);
-  private generation = 0;
+  readonly #keys = { masterKey: Buffer.alloc(16, 7), masterSalt: Buffer.alloc(14, 9) };
+  #opener = new SrtpReceiveSession(this.#keys);
+  #generation = 0;
 
-  constructor(
-    private readonly world: MemoryWorld,
-    private readonly options: PeerTransportOptions,
-  ) {
+  constructor(world: MemoryWorld, options: PeerTransportOptions) {
+    this.#world = world;
+    this.#options = options;
     this.id = options.id;
   }
 
@@ -74,11 +75,11 @@ export class MemoryPeer implements PeerTransport {
     send: (datagram: Buffer): boolean => {
       if (this.closed) return true;
       const bytes = Buffer.from(datagram);
-      const end = this.opener.open(bytes);
+      const end = this.#opener.open(bytes);
       if (end < 0) throw new Error(`peer ${this.id} cannot open a packet: ${end}`);
       this.counters.packetsSent++;
       this.counters.bytesSent += datagram.length;
-      const packet = see(bytes, end, this.world.nowMs);
+      const packet = see(bytes, end, this.#world.nowMs);
       if (this.onPacket === undefined) this.packets.push(packet);
       else this.onPacket(packet);
       return true;
@@ -90,7 +91,7 @@ export class MemoryPeer implements PeerTransport {
   }
 
   negotiate(parameters: TransportParameters): void {
-    this.generation = parameters.generation;
+    this.#generation = parameters.generation;
   }
 
   sendRtp(): boolean {
@@ -109,30 +110,30 @@ export class MemoryPeer implements PeerTransport {
 
   /** ICE of the last negotiation, and DTLS the first time. */
   connect(): void {
-    this.pathState = { ...this.pathState, ice: 'connected', dtls: 'connected', generation: this.generation };
-    this.options.handlers.onIceConnected(this.generation);
+    this.pathState = { ...this.pathState, ice: 'connected', dtls: 'connected', generation: this.#generation };
+    this.#options.handlers.onIceConnected(this.#generation);
     if (this.sendSession !== undefined) return;
-    this.sendSession = new SrtpSendSession(this.keys);
-    this.options.handlers.onDtlsConnected();
+    this.sendSession = new SrtpSendSession(this.#keys);
+    this.#options.handlers.onDtlsConnected();
   }
 
   /** Takes packets again that it had before. */
   forgetReplays(): void {
-    this.opener = new SrtpReceiveSession(this.keys);
+    this.#opener = new SrtpReceiveSession(this.#keys);
   }
 
   fail(reason: string): void {
-    this.options.handlers.onFailed(reason);
+    this.#options.handlers.onFailed(reason);
   }
 
   send(packet: Buffer): void {
     const own = Buffer.from(packet);
-    this.options.handlers.onRtp(own, 0, own.length, this.world.nowMs);
+    this.#options.handlers.onRtp(own, 0, own.length, this.#world.nowMs);
   }
 
   sendControl(compound: Buffer): void {
     const own = Buffer.from(compound);
-    this.options.handlers.onRtcp(own, 0, own.length, this.world.nowMs);
+    this.#options.handlers.onRtcp(own, 0, own.length, this.#world.nowMs);
   }
 
   /** Walks all RTCP packets got so far. */
@@ -172,8 +173,8 @@ export class MemoryWorld {
   readonly peers = new Map<string, MemoryPeer>();
   readonly context: MediaContext;
   readonly room: ForwardingRoom;
-  private generation = 0;
-  private lastNumber = 0;
+  #generation = 0;
+  #lastNumber = 0;
 
   constructor() {
     const world = { now: () => this.nowMs, random: seededRandom(42), log: silentLog };
@@ -202,9 +203,9 @@ export class MemoryWorld {
 
   /** One cycle up to the answer; `connect` of the peer ends it. */
   negotiate(peerId: string, tracks: { inbound?: InboundTrack[]; outbound?: OutboundSlot[] }): void {
-    this.generation++;
+    this.#generation++;
     const negotiation = {
-      generation: this.generation,
+      generation: this.#generation,
       ice: { localUfrag: 'l', localPwd: 'lp', remoteUfrag: 'r', remotePwd: 'rp' },
       fingerprint: { algorithm: 'sha-256', value: 'AA' },
       inbound: tracks.inbound ?? [],
@@ -218,7 +219,7 @@ export class MemoryWorld {
   }
 
   newNumber(): number {
-    return ++this.lastNumber;
+    return ++this.#lastNumber;
   }
 
   setTargetVariant(peerId: string, trackId: string, variant: Variant): void {

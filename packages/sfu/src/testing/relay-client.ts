@@ -14,17 +14,19 @@ const NONCE = 0x0015;
 const REQUESTED_TRANSPORT = 0x0019;
 
 export class RelayClient {
+  readonly #socket: Socket;
   /** Resolves when the server has hung up. */
   readonly closed: Promise<boolean>;
-  private received: Buffer = Buffer.alloc(0);
-  private waiting: (() => void) | undefined;
+  #received: Buffer = Buffer.alloc(0);
+  #waiting: (() => void) | undefined;
 
-  private constructor(private readonly socket: Socket) {
+  private constructor(socket: Socket) {
+    this.#socket = socket;
     this.closed = new Promise((resolve) => socket.once('close', () => resolve(true)));
     socket.on('error', () => undefined);
     socket.on('data', (chunk) => {
-      this.received = Buffer.concat([this.received, chunk]);
-      this.waiting?.();
+      this.#received = Buffer.concat([this.#received, chunk]);
+      this.#waiting?.();
     });
   }
 
@@ -37,7 +39,7 @@ export class RelayClient {
   /** Draws the challenge and answers it. */
   async allocate({ username, password }: RelayCredentials): Promise<'allocated' | 'refused'> {
     const transport = attribute(REQUESTED_TRANSPORT, Buffer.from([17, 0, 0, 0]));
-    const challenge = await this.request(transport);
+    const challenge = await this.#request(transport);
     if (challenge === undefined) return 'refused';
     const realm = find(challenge, REALM);
     const nonce = find(challenge, NONCE);
@@ -48,16 +50,16 @@ export class RelayClient {
       attribute(REALM, realm),
       attribute(NONCE, nonce),
     ];
-    const answer = await this.request(Buffer.concat(attributes), key);
+    const answer = await this.#request(Buffer.concat(attributes), key);
     if (answer === undefined || answer.readUInt16BE(0) !== ALLOCATE_SUCCESS) {
-      this.socket.destroy();
+      this.#socket.destroy();
       return 'refused';
     }
     return 'allocated';
   }
 
   /** One request and its answer; undefined when the connection ends instead. */
-  private async request(attributes: Buffer, key?: Buffer): Promise<Buffer | undefined> {
+  async #request(attributes: Buffer, key?: Buffer): Promise<Buffer | undefined> {
     const header = Buffer.alloc(20);
     header.writeUInt16BE(ALLOCATE, 0);
     header.writeUInt16BE(attributes.length + (key === undefined ? 0 : 24), 2);
@@ -67,16 +69,16 @@ export class RelayClient {
     if (key !== undefined) {
       parts.push(attribute(INTEGRITY, createHmac('sha1', key).update(header).update(attributes).digest()));
     }
-    this.socket.write(Buffer.concat(parts));
+    this.#socket.write(Buffer.concat(parts));
     const ended = this.closed.then(() => undefined);
     for (;;) {
-      const length = this.received.length < 20 ? undefined : 20 + this.received.readUInt16BE(2);
-      if (length !== undefined && this.received.length >= length) {
-        const answer = this.received.subarray(0, length);
-        this.received = this.received.subarray(length);
+      const length = this.#received.length < 20 ? undefined : 20 + this.#received.readUInt16BE(2);
+      if (length !== undefined && this.#received.length >= length) {
+        const answer = this.#received.subarray(0, length);
+        this.#received = this.#received.subarray(length);
         return answer;
       }
-      const more = new Promise<true>((resolve) => (this.waiting = () => resolve(true)));
+      const more = new Promise<true>((resolve) => (this.#waiting = () => resolve(true)));
       if ((await Promise.race([more, ended])) === undefined) return undefined;
     }
   }

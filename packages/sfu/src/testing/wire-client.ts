@@ -40,51 +40,54 @@ export function attribute(type: number, value: Buffer): Buffer {
 }
 
 export class WireClient {
+  readonly #certificate: DtlsCertificate;
   generation = 0;
   ice: TransportNegotiation['ice'] = { localUfrag: '', localPwd: '', remoteUfrag: '', remotePwd: '' };
   /** Decrypted packets, in order of arrival. */
   readonly rtp: RtpPacket[] = [];
   readonly rtcp: Buffer[] = [];
-  private socket!: Socket;
-  private srtp: SrtpSession | undefined;
-  private srtcp: SrtcpSession | undefined;
-  private dtls: DtlsClient | undefined;
-  private readonly dtlsWire = {
+  #socket!: Socket;
+  #srtp: SrtpSession | undefined;
+  #srtcp: SrtcpSession | undefined;
+  #dtls: DtlsClient | undefined;
+  readonly #dtlsWire = {
     onData: (_data: Buffer): void => undefined,
     send: (data: Buffer): Promise<void> => {
-      this.socket.send(data);
+      this.#socket.send(data);
       return Promise.resolve();
     },
     close: (): Promise<void> => Promise.resolve(),
   };
-  private readonly answers = new Map<string, () => void>();
-  private readonly waiters: { done: () => boolean; resolve: () => void }[] = [];
+  readonly #answers = new Map<string, () => void>();
+  readonly #waiters: { done: () => boolean; resolve: () => void }[] = [];
 
   private constructor(
     readonly peerId: string,
     readonly room: MediaRoom,
-    private readonly certificate: DtlsCertificate,
-  ) {}
+    certificate: DtlsCertificate,
+  ) {
+    this.#certificate = certificate;
+  }
 
   static async open(room: MediaRoom, peerId: string, certificate: DtlsCertificate): Promise<WireClient> {
     const client = new WireClient(peerId, room, certificate);
-    await client.bind();
+    await client.#bind();
     room.openTransport(peerId, { username: `1900000000:${room.roomId}-${peerId}`, password: 'cGFzc3dvcmQ=' });
     return client;
   }
 
-  private async bind(): Promise<void> {
-    this.socket = createSocket('udp4');
-    this.socket.on('message', (datagram) => this.receive(datagram));
-    this.socket.connect(this.room.endpoint.port, this.room.endpoint.address);
-    await once(this.socket, 'connect');
+  async #bind(): Promise<void> {
+    this.#socket = createSocket('udp4');
+    this.#socket.on('message', (datagram) => this.#receive(datagram));
+    this.#socket.connect(this.room.endpoint.port, this.room.endpoint.address);
+    await once(this.#socket, 'connect');
   }
 
   /** A whole cycle: negotiation, check with the new credentials, DTLS the first time. */
   async cycle(tracks: { inbound?: InboundTrack[]; outbound?: OutboundSlot[] } = {}): Promise<void> {
     await this.negotiate(tracks);
     await this.check();
-    if (this.srtp === undefined) await this.handshake();
+    if (this.#srtp === undefined) await this.#handshake();
   }
 
   async negotiate(tracks: { inbound?: InboundTrack[]; outbound?: OutboundSlot[] } = {}): Promise<void> {
@@ -99,7 +102,7 @@ export class WireClient {
     await this.room.negotiate(this.peerId, {
       generation: this.generation,
       ice: this.ice,
-      fingerprint: this.certificate.fingerprint,
+      fingerprint: this.#certificate.fingerprint,
       inbound: tracks.inbound ?? [],
       outbound: tracks.outbound ?? [],
     });
@@ -107,29 +110,29 @@ export class WireClient {
 
   /** Moves to a new source address, as each new relay allocation of a browser does. */
   async moveAddress(): Promise<void> {
-    const old = this.socket;
-    await this.bind();
+    const old = this.#socket;
+    await this.#bind();
     await this.check();
     old.close();
   }
 
   async check(): Promise<void> {
     const id = randomBytes(12);
-    const answered = new Promise<void>((resolve) => this.answers.set(id.toString('hex'), resolve));
-    this.socket.send(bindingRequest(this.ice, id));
+    const answered = new Promise<void>((resolve) => this.#answers.set(id.toString('hex'), resolve));
+    this.#socket.send(bindingRequest(this.ice, id));
     await answered;
   }
 
-  private async handshake(): Promise<void> {
+  async #handshake(): Promise<void> {
     const dtls = new DtlsClient({
-      transport: this.dtlsWire as never,
-      cert: this.certificate.certPem,
-      key: this.certificate.keyPem,
+      transport: this.#dtlsWire as never,
+      cert: this.#certificate.certPem,
+      key: this.#certificate.keyPem,
       signatureHash: { signature: SignatureAlgorithm.ecdsa_3, hash: HashAlgorithm.sha256_4 },
       srtpProfiles: [1],
       extendedMasterSecret: true,
     });
-    this.dtls = dtls;
+    this.#dtls = dtls;
     const connected = new Promise<void>((resolve, reject) => {
       dtls.onConnect.once(() => resolve());
       dtls.onError.once(reject);
@@ -146,61 +149,61 @@ export class WireClient {
       },
       profile: 1 as const,
     };
-    this.srtcp = new SrtcpSession(config);
-    this.srtp = new SrtpSession(config);
+    this.#srtcp = new SrtcpSession(config);
+    this.#srtp = new SrtpSession(config);
   }
 
   /** Begins a handshake that is not expected to succeed. */
   tryHandshake(): void {
-    this.handshake().catch(() => undefined);
+    this.#handshake().catch(() => undefined);
   }
 
   /** Seals and sends one plaintext packet. */
   send(packet: Buffer): void {
     const { header, payload } = RtpPacket.deSerialize(packet);
     const padding = header.padding ? packet.subarray(packet.length - header.paddingSize) : Buffer.alloc(0);
-    this.socket.send(this.srtp!.encrypt(Buffer.concat([payload, padding]), header));
+    this.#socket.send(this.#srtp!.encrypt(Buffer.concat([payload, padding]), header));
   }
 
   sendRtcp(compound: Buffer): void {
-    this.socket.send(this.srtcp!.encrypt(compound));
+    this.#socket.send(this.#srtcp!.encrypt(compound));
   }
 
   sendRaw(datagram: Buffer): void {
-    this.socket.send(datagram);
+    this.#socket.send(datagram);
   }
 
   /** Resolves once the condition holds; looked at again with each packet. */
   until(done: () => boolean): Promise<void> {
     if (done()) return Promise.resolve();
-    return new Promise((resolve) => this.waiters.push({ done, resolve }));
+    return new Promise((resolve) => this.#waiters.push({ done, resolve }));
   }
 
   async close(): Promise<void> {
     // Lets werift's retransmission loop end at its next turn.
-    if (this.dtls !== undefined) this.dtls.dtls.flight = 255;
-    const ended = once(this.socket, 'close');
-    this.socket.close();
+    if (this.#dtls !== undefined) this.#dtls.dtls.flight = 255;
+    const ended = once(this.#socket, 'close');
+    this.#socket.close();
     await ended;
   }
 
-  private receive(datagram: Buffer): void {
+  #receive(datagram: Buffer): void {
     const first = datagram[0]!;
     if (first <= 3) {
       if (datagram.readUInt16BE(0) !== SUCCESS) return;
       const id = datagram.subarray(8, 20).toString('hex');
-      this.answers.get(id)?.();
-      this.answers.delete(id);
+      this.#answers.get(id)?.();
+      this.#answers.delete(id);
       return;
     }
-    if (first < 64) return this.dtlsWire.onData(datagram);
-    if (this.srtp === undefined || this.srtcp === undefined) return;
+    if (first < 64) return this.#dtlsWire.onData(datagram);
+    if (this.#srtp === undefined || this.#srtcp === undefined) return;
     const type = datagram[1]!;
-    if (type >= 192 && type <= 223) this.rtcp.push(this.srtcp.decrypt(datagram));
-    else this.rtp.push(RtpPacket.deSerialize(this.srtp.decrypt(datagram)));
-    const ready = this.waiters.filter(({ done }) => done());
+    if (type >= 192 && type <= 223) this.rtcp.push(this.#srtcp.decrypt(datagram));
+    else this.rtp.push(RtpPacket.deSerialize(this.#srtp.decrypt(datagram)));
+    const ready = this.#waiters.filter(({ done }) => done());
     for (const waiter of ready) {
-      this.waiters.splice(this.waiters.indexOf(waiter), 1);
+      this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
       waiter.resolve();
     }
   }

@@ -18,23 +18,23 @@ export class VariantSelection {
   reason: SelectionReason = 'first_media';
   target: Variant = 'm';
 
-  private allocationBps = Number.POSITIVE_INFINITY;
-  private bitrates: PerVariant<number>;
-  private readonly active: PerVariant<boolean> = { l: false, m: false, h: false };
-  private readonly seen: PerVariant<boolean> = { l: false, m: false, h: false };
-  private settled = false;
-  private muted = false;
+  #allocationBps = Number.POSITIVE_INFINITY;
+  #bitrates: PerVariant<number>;
+  readonly #active: PerVariant<boolean> = { l: false, m: false, h: false };
+  readonly #seen: PerVariant<boolean> = { l: false, m: false, h: false };
+  #settled = false;
+  #muted = false;
 
   constructor(bitratesBps: Partial<PerVariant<number>> = {}) {
-    this.bitrates = bitratesOf(bitratesBps);
+    this.#bitrates = bitratesOf(bitratesBps);
   }
 
   isActive(variant: Variant): boolean {
-    return this.active[variant];
+    return this.#active[variant];
   }
 
   fits(variant: Variant): boolean {
-    return this.bitrates[variant] * FIT_MARGIN <= this.allocationBps;
+    return this.#bitrates[variant] * FIT_MARGIN <= this.#allocationBps;
   }
 
   /** What flows or is about to. */
@@ -47,72 +47,72 @@ export class VariantSelection {
    * target is taken, so that a new subscriber does not begin with whatever variant happened to send first.
    */
   settle(): void {
-    if (this.settled) return;
-    this.settled = true;
-    if (this.wanted === undefined) this.choose('automatic_selection');
+    if (this.#settled) return;
+    this.#settled = true;
+    if (this.wanted === undefined) this.#choose('automatic_selection');
   }
 
   variantActive(variant: Variant): void {
-    const first = !this.seen[variant];
-    this.seen[variant] = true;
-    this.active[variant] = true;
+    const first = !this.#seen[variant];
+    this.#seen[variant] = true;
+    this.#active[variant] = true;
     const wanted = this.wanted;
-    if (wanted === this.target && this.active[wanted]) return;
+    if (wanted === this.target && this.#active[wanted]) return;
     if (variant === this.target && this.fits(variant)) {
-      this.take(variant, first ? 'automatic_selection' : 'variant_resumed');
+      this.#take(variant, first ? 'automatic_selection' : 'variant_resumed');
     } else {
-      this.choose('automatic_selection');
+      this.#choose('automatic_selection');
     }
   }
 
   variantInactive(variant: Variant): void {
-    if (!this.active[variant]) return;
-    this.active[variant] = false;
+    if (!this.#active[variant]) return;
+    this.#active[variant] = false;
     if (this.queued !== variant && this.current !== variant) return;
     if (this.queued === variant) {
       this.queued = undefined;
       // The old one is still flowing: stay, unless something better than it is there.
     }
-    this.choose('encoding_inactive');
+    this.#choose('encoding_inactive');
   }
 
   setTarget(variant: Variant): void {
     this.target = variant;
-    if (this.active[variant] && this.fits(variant)) this.take(variant, 'target_variant_selected');
+    if (this.#active[variant] && this.fits(variant)) this.#take(variant, 'target_variant_selected');
   }
 
   setBitrates(bitratesBps: Partial<PerVariant<number>>): void {
     const { wanted } = this;
     const fitted = wanted !== undefined && this.fits(wanted);
-    this.bitrates = bitratesOf(bitratesBps);
+    this.#bitrates = bitratesOf(bitratesBps);
     // The allocation was made for what it took before: the next one says whether it may go on.
-    if (fitted) this.allocationBps = Math.max(this.allocationBps, this.bitrates[wanted] * FIT_MARGIN);
+    if (fitted) this.#allocationBps = Math.max(this.#allocationBps, this.#bitrates[wanted] * FIT_MARGIN);
   }
 
   /** `Infinity` where nothing limits. */
   setAllocation(allocationBps: number): void {
-    const before = this.allocationBps;
+    const before = this.#allocationBps;
     if (allocationBps === before) return;
-    this.allocationBps = allocationBps;
+    this.#allocationBps = allocationBps;
     if (allocationBps > before) {
-      if (this.wanted !== this.target) this.choose('set_bandwidth_allocation');
+      if (this.wanted !== this.target) this.#choose('set_bandwidth_allocation');
     } else {
       const wanted = this.wanted;
-      if (wanted !== undefined && !this.fits(wanted)) this.choose('low_bandwidth');
+      if (wanted !== undefined && !this.fits(wanted)) this.#choose('low_bandwidth');
     }
   }
 
   /** Nothing is expected of a muted track; when it comes back the receiver needs a picture at once. */
   setMuted(muted: boolean): void {
-    if (muted === this.muted) return;
-    this.muted = muted;
+    if (muted === this.#muted) return;
+    this.#muted = muted;
     if (muted) return;
     const again = this.wanted;
-    if (again !== undefined && this.active[again]) {
+    if (again !== undefined && this.#active[again]) {
       this.queued = again;
       this.reason = 'variant_unmuted';
     } else {
-      this.choose('variant_unmuted');
+      this.#choose('variant_unmuted');
     }
   }
 
@@ -120,11 +120,11 @@ export class VariantSelection {
   reset(): void {
     this.current = undefined;
     this.queued = undefined;
-    this.settled = false;
-    this.muted = false;
+    this.#settled = false;
+    this.#muted = false;
     for (const variant of VARIANTS) {
-      this.active[variant] = false;
-      this.seen[variant] = false;
+      this.#active[variant] = false;
+      this.#seen[variant] = false;
     }
   }
 
@@ -149,27 +149,27 @@ export class VariantSelection {
   }
 
   /** Target if possible, else the highest active variant that fits, else the lowest active one: a poor picture beats none. */
-  private choose(reason: SelectionReason): void {
-    if (!this.settled && this.current === undefined && !this.seen[this.target]) return;
-    const best = this.best();
-    if (best !== undefined) this.take(best, reason);
+  #choose(reason: SelectionReason): void {
+    if (!this.#settled && this.current === undefined && !this.#seen[this.target]) return;
+    const best = this.#best();
+    if (best !== undefined) this.#take(best, reason);
   }
 
-  private best(): Variant | undefined {
-    if (this.active[this.target] && this.fits(this.target)) return this.target;
+  #best(): Variant | undefined {
+    if (this.#active[this.target] && this.fits(this.target)) return this.target;
     let lowest: Variant | undefined;
     let best: Variant | undefined;
     for (const variant of VARIANTS) {
-      if (!this.active[variant]) continue;
+      if (!this.#active[variant]) continue;
       lowest ??= variant;
       if (this.fits(variant)) best = variant;
     }
     return best ?? lowest;
   }
 
-  private take(variant: Variant, reason: SelectionReason): void {
+  #take(variant: Variant, reason: SelectionReason): void {
     if (variant === this.queued) return;
-    if (variant === this.current && this.active[variant]) {
+    if (variant === this.current && this.#active[variant]) {
       // Back to what flows: no keyframe needed, nothing to announce.
       this.queued = undefined;
       return;

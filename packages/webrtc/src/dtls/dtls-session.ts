@@ -37,6 +37,7 @@ export interface DtlsSessionEvents {
  * the caller. The client must prove the key of the certificate whose fingerprint was negotiated.
  */
 export class DtlsSession {
+  readonly #events: DtlsSessionEvents;
   #state: DtlsState = 'new';
   readonly #server: ServerHandshake;
   readonly #assembler = new HandshakeAssembler();
@@ -55,10 +56,8 @@ export class DtlsSession {
   #problem: string | undefined;
   #nowMs = 0;
 
-  constructor(
-    certificate: DtlsCertificate,
-    private readonly events: DtlsSessionEvents,
-  ) {
+  constructor(certificate: DtlsCertificate, events: DtlsSessionEvents) {
+    this.#events = events;
     this.#server = new ServerHandshake(identityOf(certificate));
   }
 
@@ -112,7 +111,7 @@ export class DtlsSession {
   /** Says good-bye when there is an association. Idempotent. */
   close(): void {
     if (this.#state === 'connected') {
-      this.events.send(this.#server.alert(ALERT_WARNING, CLOSE_NOTIFY));
+      this.#events.send(this.#server.alert(ALERT_WARNING, CLOSE_NOTIFY));
     }
     if (this.#state !== 'failed') this.#state = 'closed';
     this.#flight = [];
@@ -224,7 +223,7 @@ export class DtlsSession {
     if (alert === undefined || alert.length !== 2) return 'unauthenticated';
     if (alert[1] === CLOSE_NOTIFY) {
       this.#state = 'closed';
-      this.events.onClosed();
+      this.#events.onClosed();
     } else if (alert[0] === ALERT_FATAL) {
       this.#fail(`the client ended DTLS with alert ${alert[1]}`);
     }
@@ -263,7 +262,7 @@ export class DtlsSession {
     this.#state = 'connected';
     this.#firstHello = undefined;
     this.#sendFlight(flight);
-    this.events.onConnected(this.#server.srtpKeys);
+    this.#events.onConnected(this.#server.srtpKeys);
   }
 
   #objection(finished: Buffer): string | undefined {
@@ -290,14 +289,14 @@ export class DtlsSession {
   }
 
   #repeat(): void {
-    for (const datagram of this.#flight) this.events.send(datagram);
+    for (const datagram of this.#flight) this.#events.send(datagram);
   }
 
   #fail(reason: string): void {
     if (this.#state === 'failed' || this.#state === 'closed') return;
     this.#state = 'failed';
     this.#flight = [];
-    this.events.onFailed(reason);
+    this.#events.onFailed(reason);
   }
 }
 

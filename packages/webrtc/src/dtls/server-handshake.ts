@@ -36,6 +36,7 @@ const MAX_DATAGRAM = 1_200;
  * No cookie is asked for: DTLS is only heard from addresses that answered ICE's checks.
  */
 export class ServerHandshake {
+  readonly #identity: Identity;
   /** Messages with headers, from the ClientHello on. */
   #transcript: Buffer[] = [];
   #hello: ClientHello | undefined;
@@ -49,7 +50,9 @@ export class ServerHandshake {
   clientCertificate: Buffer | undefined;
   #proof: { before: number; message: Buffer } | undefined;
 
-  constructor(private readonly identity: Identity) {}
+  constructor(identity: Identity) {
+    this.#identity = identity;
+  }
 
   /** Whether encrypted records can be read. */
   get hasKeys(): boolean {
@@ -86,7 +89,7 @@ export class ServerHandshake {
     this.clientCertificate = undefined;
     const flight = [
       handshakeMessage(HandshakeType.serverHello, 0, this.#serverHello(hello)),
-      handshakeMessage(HandshakeType.certificate, 1, vector(3, vector(3, this.identity.der))),
+      handshakeMessage(HandshakeType.certificate, 1, vector(3, vector(3, this.#identity.der))),
       handshakeMessage(HandshakeType.serverKeyExchange, 2, this.#keyExchange(this.#exchange)),
       handshakeMessage(
         HandshakeType.certificateRequest,
@@ -196,7 +199,7 @@ export class ServerHandshake {
   #keyExchange({ group, publicKey }: KeyExchange): Buffer {
     const parameters = Buffer.concat([u8(NAMED_CURVE), u16(group), vector(1, publicKey)]);
     const { client, server } = this.#randoms;
-    const signature = sign('sha256', Buffer.concat([client, server, parameters]), this.identity.key);
+    const signature = sign('sha256', Buffer.concat([client, server, parameters]), this.#identity.key);
     return Buffer.concat([parameters, u16(ECDSA_SHA256), vector(2, signature)]);
   }
 }

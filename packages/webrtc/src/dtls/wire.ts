@@ -23,32 +23,35 @@ export function vector(lengthBytes: 1 | 2 | 3, ...parts: readonly Uint8Array[]):
 
 /** Reads on as if there were zeros when the bytes end, and says so: whoever reads looks at `overrun` once. */
 export class WireReader {
+  readonly #bytes: Buffer;
   overrun = false;
   #at = 0;
 
-  constructor(private readonly bytes: Buffer) {}
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
 
   get isAtEnd(): boolean {
-    return this.#at >= this.bytes.length;
+    return this.#at >= this.#bytes.length;
   }
 
   number(bytes: 1 | 2 | 3): number {
-    if (this.#at + bytes > this.bytes.length) {
+    if (this.#at + bytes > this.#bytes.length) {
       this.#fail();
       return 0;
     }
     this.#at += bytes;
-    return this.bytes.readUIntBE(this.#at - bytes, bytes);
+    return this.#bytes.readUIntBE(this.#at - bytes, bytes);
   }
 
   /** A view of the next `length` bytes. */
   take(length: number): Buffer {
-    if (this.#at + length > this.bytes.length) {
+    if (this.#at + length > this.#bytes.length) {
       this.#fail();
       return Buffer.alloc(0);
     }
     this.#at += length;
-    return this.bytes.subarray(this.#at - length, this.#at);
+    return this.#bytes.subarray(this.#at - length, this.#at);
   }
 
   vector(lengthBytes: 1 | 2 | 3): Buffer {
@@ -57,7 +60,7 @@ export class WireReader {
 
   #fail(): void {
     this.overrun = true;
-    this.#at = this.bytes.length;
+    this.#at = this.#bytes.length;
   }
 }
 

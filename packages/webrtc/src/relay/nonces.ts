@@ -10,13 +10,12 @@ const SEAL_LENGTH = 16;
  * and bound to the client's address, so asking for many costs us nothing and one is of no use to anybody else.
  */
 export class Nonces {
+  readonly #lifetimeMs: number;
   readonly #secret: Buffer;
 
   /** @param secret shared by all threads that may see the same client; 32 random bytes by default. */
-  constructor(
-    secret: Buffer = randomBytes(32),
-    private readonly lifetimeMs = NONCE_LIFETIME_MS,
-  ) {
+  constructor(secret: Buffer = randomBytes(32), lifetimeMs = NONCE_LIFETIME_MS) {
+    this.#lifetimeMs = lifetimeMs;
     this.#secret = secret;
   }
 
@@ -31,7 +30,7 @@ export class Nonces {
     const stamp = nonce.slice(0, STAMP_LENGTH);
     const age = nowMs - Number.parseInt(stamp, 16);
     // Threads read their clocks apart by a little: a nonce may come from the near future.
-    if (!(age > -5_000 && age < this.lifetimeMs)) return false;
+    if (!(age > -5_000 && age < this.#lifetimeMs)) return false;
     const expected = Buffer.from(this.#seal(stamp, address, port));
     const given = Buffer.from(nonce.slice(STAMP_LENGTH));
     return given.length === expected.length && timingSafeEqual(given, expected);

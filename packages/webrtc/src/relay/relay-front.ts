@@ -44,11 +44,13 @@ export interface RelayFrontOptions {
  * handed to the owner of the allocation in memory. It relays to nothing but ourselves.
  */
 export class RelayFront {
+  readonly #options: RelayFrontOptions;
   readonly #users = new Map<string, RelayUserEntry>();
   readonly #clients = new Map<Allocation, RelayClient>();
   readonly #limits: RelayLimits;
 
-  constructor(private readonly options: RelayFrontOptions) {
+  constructor(options: RelayFrontOptions) {
+    this.#options = options;
     this.#limits = { ...DEFAULT_RELAY_LIMITS, ...options.limits };
   }
 
@@ -82,7 +84,7 @@ export class RelayFront {
     if (user === undefined) return this.#refuseStranger(client, message, nowMs);
     const nonce = message.text(Attribute.nonce) ?? '';
     const { flow } = client;
-    if (!this.options.nonces.holds(nonce, flow.address, flow.port, nowMs)) {
+    if (!this.#options.nonces.holds(nonce, flow.address, flow.port, nowMs)) {
       this.#challenge(client, message, StunError.staleNonce, nowMs);
       return undefined;
     }
@@ -114,7 +116,7 @@ export class RelayFront {
       return allocation.flow.send(datagram);
     }
     const indication = new StunWriter(Method.data, MessageClass.indication, randomBytes(12), datagram.length + 40)
-      .xorAddress(Attribute.xorPeerAddress, this.options.relayed)
+      .xorAddress(Attribute.xorPeerAddress, this.#options.relayed)
       .bytes(Attribute.data, datagram)
       .finish();
     allocation.flow.send(indication);
@@ -144,14 +146,14 @@ export class RelayFront {
   /** Without valid credentials nothing is answered but an Allocate, or a request on a 5-tuple that has an allocation. */
   #refuseStranger(client: RelayClient, message: StunMessage, nowMs: number): DropReason | undefined {
     if (message.method !== Method.allocate && client.allocation === undefined) return 'unauthenticated';
-    if (!this.options.limiter.take(client.flow.address, nowMs)) return 'rate_limited';
+    if (!this.#options.limiter.take(client.flow.address, nowMs)) return 'rate_limited';
     this.#challenge(client, message, StunError.unauthorized, nowMs);
     return message.has(Attribute.messageIntegrity) ? 'unauthenticated' : undefined;
   }
 
   #challenge(client: RelayClient, message: StunMessage, error: StunErrorCode, nowMs: number): void {
     const { flow } = client;
-    flow.send(challengeReply(message, error, this.options.nonces.mint(flow.address, flow.port, nowMs)));
+    flow.send(challengeReply(message, error, this.#options.nonces.mint(flow.address, flow.port, nowMs)));
   }
 
   #dispatch(request: RelayRequest): void {
@@ -188,14 +190,14 @@ export class RelayFront {
     user.allocations.add(allocation);
     client.allocation = allocation;
     this.#clients.set(allocation, client);
-    this.options.onClientChanged(client);
+    this.#options.onClientChanged(client);
     this.#confirm(request, allocation);
   }
 
   #confirm(request: RelayRequest, allocation: Allocation): void {
     const remainingS = Math.max(1, Math.round((allocation.expiresAtMs - request.nowMs) / 1000));
     const reply = success(request)
-      .xorAddress(Attribute.xorRelayedAddress, this.options.relayed)
+      .xorAddress(Attribute.xorRelayedAddress, this.#options.relayed)
       .xorAddress(Attribute.xorMappedAddress, request.client.flow.source)
       .uint32(Attribute.lifetime, remainingS);
     finish(request, reply);
@@ -251,12 +253,12 @@ export class RelayFront {
   }
 
   #isOurselves(peer: TransportAddress): boolean {
-    return sameAddress(peer, this.options.relayed);
+    return sameAddress(peer, this.#options.relayed);
   }
 
   #familyFits(message: StunMessage): boolean {
     const family = message.uint8(Attribute.requestedAddressFamily);
-    return family === undefined || family === (this.options.relayed.bytes.length === 4 ? 0x01 : 0x02);
+    return family === undefined || family === (this.#options.relayed.bytes.length === 4 ? 0x01 : 0x02);
   }
 
   /**
@@ -283,7 +285,7 @@ export class RelayFront {
     allocation.user.allocations.delete(allocation);
     client.allocation = undefined;
     allocation.user.owner.onAllocationGone(allocation);
-    this.options.onClientChanged(client);
+    this.#options.onClientChanged(client);
   }
 }
 

@@ -9,10 +9,12 @@ export interface SourceLimiterOptions {
 
 /** A token bucket per source address in constant memory. Guards the only answer a stranger gets. */
 export class SourceLimiter {
+  readonly #options: SourceLimiterOptions;
   readonly #tokens: Float64Array;
   readonly #touchedMs: Float64Array;
 
-  constructor(private readonly options: SourceLimiterOptions) {
+  constructor(options: SourceLimiterOptions) {
+    this.#options = options;
     const buckets = options.buckets ?? 4096;
     this.#tokens = new Float64Array(buckets).fill(options.burst);
     this.#touchedMs = new Float64Array(buckets);
@@ -23,8 +25,8 @@ export class SourceLimiter {
     const slot = hash(address) % this.#tokens.length;
     const elapsedMs = Math.max(0, nowMs - (this.#touchedMs[slot] ?? 0));
     const tokens = Math.min(
-      this.options.burst,
-      (this.#tokens[slot] ?? 0) + (elapsedMs * this.options.perSecond) / 1000,
+      this.#options.burst,
+      (this.#tokens[slot] ?? 0) + (elapsedMs * this.#options.perSecond) / 1000,
     );
     this.#touchedMs[slot] = nowMs;
     this.#tokens[slot] = tokens >= 1 ? tokens - 1 : tokens;

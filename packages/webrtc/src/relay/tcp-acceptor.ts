@@ -38,6 +38,8 @@ interface Connection {
  * the challenge; once a client names its user, all its frames go to that user's route.
  */
 export class TcpAcceptor {
+  readonly #server: Server;
+  readonly #options: TcpAcceptorOptions;
   readonly #connections = new Set<Connection>();
   readonly #nonces: Nonces;
   readonly #limiter = new SourceLimiter({ burst: 200, perSecond: 50 });
@@ -45,10 +47,9 @@ export class TcpAcceptor {
   readonly #timer: NodeJS.Timeout;
   #closed = false;
 
-  private constructor(
-    private readonly server: Server,
-    private readonly options: TcpAcceptorOptions,
-  ) {
+  private constructor(server: Server, options: TcpAcceptorOptions) {
+    this.#server = server;
+    this.#options = options;
     this.#nonces = new Nonces(options.nonceSecret);
     this.#clock = options.clock ?? (() => performance.timeOrigin + performance.now());
     server.on('connection', (socket) => this.#accept(socket));
@@ -75,7 +76,7 @@ export class TcpAcceptor {
   }
 
   get port(): number {
-    const address = this.server.address();
+    const address = this.#server.address();
     return address !== null && typeof address === 'object' ? address.port : 0;
   }
 
@@ -88,8 +89,8 @@ export class TcpAcceptor {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#timer);
-    const ended = once(this.server, 'close');
-    this.server.close();
+    const ended = once(this.#server, 'close');
+    this.#server.close();
     for (const { socket } of this.#connections) socket.destroy();
     await ended;
   }
@@ -129,7 +130,7 @@ export class TcpAcceptor {
       this.#challenge(socket, message, remoteAddress, remotePort);
       return;
     }
-    const route = this.options.route(username);
+    const route = this.#options.route(username);
     if (route === undefined) {
       socket.destroy();
       return;

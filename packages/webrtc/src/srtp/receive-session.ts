@@ -25,19 +25,20 @@ const MAX_STREAMS = 2048;
 const MAX_KEYSTREAMS = 512;
 
 class ReceiveStream {
+  readonly #counter: AesCounter;
+  readonly #ssrc: number;
   readonly window = new ReplayWindow();
   keystream: KeystreamWindow;
 
-  constructor(
-    private readonly counter: AesCounter,
-    private readonly ssrc: number,
-  ) {
+  constructor(counter: AesCounter, ssrc: number) {
+    this.#counter = counter;
+    this.#ssrc = ssrc;
     this.keystream = new KeystreamWindow(counter, ssrc);
   }
 
   /** Gives up the memory of its keystream, which is made again should it go on. */
   dropKeystream(): void {
-    this.keystream = new KeystreamWindow(this.counter, this.ssrc);
+    this.keystream = new KeystreamWindow(this.#counter, this.#ssrc);
   }
 }
 

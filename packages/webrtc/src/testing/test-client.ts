@@ -68,6 +68,7 @@ async function tcpWire(port: number): Promise<Wire> {
  * Speaks to one port, straight or through its relay.
  */
 export class TestClient {
+  readonly #udp: { address: string; port: number };
   readonly #pending = new Map<string, (message: StunMessage) => void>();
   readonly #waiting: { wanted: (packet: Buffer) => boolean; resolve: (packet: Buffer) => void }[] = [];
   readonly #dtlsSocket = {
@@ -97,8 +98,9 @@ export class TestClient {
   private constructor(
     public wire: Wire,
     readonly certificate: DtlsCertificate,
-    private readonly udp: { address: string; port: number },
+    udp: { address: string; port: number },
   ) {
+    this.#udp = udp;
     this.server = { bytes: addressBytes(udp.address) ?? new Uint8Array(4), port: udp.port };
     wire.onDatagram = (datagram) => this.#receive(datagram);
   }
@@ -120,7 +122,7 @@ export class TestClient {
   async move(): Promise<() => void> {
     const { wire, mode } = this;
     this.#old.push(wire);
-    this.wire = await udpWire(this.udp);
+    this.wire = await udpWire(this.#udp);
     this.wire.onDatagram = wire.onDatagram;
     this.mode = 'direct';
     // Lets a test speak from the old address once more.

@@ -38,10 +38,13 @@ export interface ClientSocketsOptions {
 
 /** Connected sockets beside the one that listens on the port: one for each client that gets media. */
 export class ClientSockets {
+  readonly #options: ClientSocketsOptions;
   readonly #open = new Set<Socket>();
   #refusedUntilMs = 0;
 
-  constructor(private readonly options: ClientSocketsOptions) {}
+  constructor(options: ClientSocketsOptions) {
+    this.#options = options;
+  }
 
   get count(): number {
     return this.#open.size;
@@ -49,14 +52,14 @@ export class ClientSockets {
 
   /** Undefined when there are too many, or the system refuses: the client is served by the common socket then. */
   connect(port: number, address: string): UdpConnection | undefined {
-    if (this.#open.size >= this.options.max || performance.now() < this.#refusedUntilMs) return undefined;
-    const socket = portSocket({ address: this.options.address, shared: true });
+    if (this.#open.size >= this.#options.max || performance.now() < this.#refusedUntilMs) return undefined;
+    const socket = portSocket({ address: this.#options.address, shared: true });
     // ICMP errors of a client that is gone surface here; ICE notices its silence.
     socket.on('error', () => undefined);
-    socket.on('message', this.options.onMessage);
+    socket.on('message', this.#options.onMessage);
     try {
       // With our lookup both end within the call.
-      socket.bind({ port: this.options.port, address: this.options.address, exclusive: true });
+      socket.bind({ port: this.#options.port, address: this.#options.address, exclusive: true });
       socket.connect(port, address);
       socket.remoteAddress();
     } catch {
@@ -69,7 +72,7 @@ export class ClientSockets {
       send: (datagram) => {
         socket.send(datagram);
         if (socket.getSendQueueCount() === 0) return true;
-        this.options.onBusy(socket);
+        this.#options.onBusy(socket);
         return false;
       },
       close: () => {

@@ -6,22 +6,25 @@ const MAX_WAITING = 512;
  * joins at once delays nobody's packets by more than one step of one handshake.
  */
 export class HandshakeQueue {
+  readonly #nextTurn: ((run: () => void) => void) | undefined;
   #waiting: (() => void)[] = [];
   #next = 0;
 
   /** `nextTurn`: runs a function when the event loop has looked at the sockets; without it nothing waits. */
-  constructor(private readonly nextTurn?: (run: () => void) => void) {}
+  constructor(nextTurn?: (run: () => void) => void) {
+    this.#nextTurn = nextTurn;
+  }
 
   /** False: it is dropped because too many wait. `handle` must not throw. */
   add(handle: () => void): boolean {
-    if (this.nextTurn === undefined) {
+    if (this.#nextTurn === undefined) {
       handle();
       return true;
     }
     const waiting = this.#waiting.length - this.#next;
     if (waiting >= MAX_WAITING) return false;
     this.#waiting.push(handle);
-    if (waiting === 0) this.nextTurn(this.#run);
+    if (waiting === 0) this.#nextTurn(this.#run);
     return true;
   }
 
@@ -32,7 +35,7 @@ export class HandshakeQueue {
       this.#waiting = [];
       this.#next = 0;
     } else {
-      this.nextTurn?.(this.#run);
+      this.#nextTurn?.(this.#run);
     }
     handle?.();
   };

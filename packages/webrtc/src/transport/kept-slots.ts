@@ -3,28 +3,30 @@
  * is looked at once per turn of the event loop while there are any.
  */
 export class KeptSlots {
+  readonly #queued: () => number;
+  readonly #onFree: (slot: number) => void;
   #slots: number[] = [];
 
   /**
    * @param queued datagrams the socket still holds
    * @param onFree a slot may be used again
    */
-  constructor(
-    private readonly queued: () => number,
-    private readonly onFree: (slot: number) => void,
-  ) {}
+  constructor(queued: () => number, onFree: (slot: number) => void) {
+    this.#queued = queued;
+    this.#onFree = onFree;
+  }
 
   add(slot: number): void {
     if (this.#slots.push(slot) === 1) setImmediate(() => this.#check());
   }
 
   #check(): void {
-    if (this.queued() > 0) {
+    if (this.#queued() > 0) {
       setImmediate(() => this.#check());
       return;
     }
     const slots = this.#slots;
     this.#slots = [];
-    for (const slot of slots) this.onFree(slot);
+    for (const slot of slots) this.#onFree(slot);
   }
 }

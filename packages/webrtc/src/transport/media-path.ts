@@ -27,13 +27,16 @@ export class DirectPath implements MediaPath {
 }
 
 export class RelayPath implements MediaPath {
+  readonly #relay: RelayFront;
   readonly relayed = true;
   checkedAtMs = 0;
 
   constructor(
     readonly allocation: Allocation,
-    private readonly relay: RelayFront,
-  ) {}
+    relay: RelayFront,
+  ) {
+    this.#relay = relay;
+  }
 
   get flow(): ClientFlow {
     return this.allocation.flow;
@@ -44,7 +47,7 @@ export class RelayPath implements MediaPath {
   }
 
   send(datagram: Buffer): boolean {
-    return this.relay.sendTo(this.allocation, datagram);
+    return this.#relay.sendTo(this.allocation, datagram);
   }
 }
 

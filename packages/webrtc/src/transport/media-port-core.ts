@@ -43,6 +43,7 @@ export interface MediaPortCoreOptions {
  * apart by their first byte (RFC 7983 section 7) and their source.
  */
 export class MediaPortCore {
+  readonly #options: MediaPortCoreOptions;
   readonly #transports = new Set<Transport>();
   readonly #byUfrag = new Map<string, Transport>();
   readonly #sources = new SourceTable();
@@ -54,7 +55,8 @@ export class MediaPortCore {
   readonly #connected = new Set<UdpFlow>();
   #sweptMs = 0;
 
-  constructor(private readonly options: MediaPortCoreOptions) {
+  constructor(options: MediaPortCoreOptions) {
+    this.#options = options;
     this.#relay = new RelayFront({
       relayed: options.advertised,
       nonces: options.nonces,
@@ -101,7 +103,7 @@ export class MediaPortCore {
 
   /** One datagram from the socket; `datagram` is ours to change. */
   receive(datagram: Buffer, address: string, port: number): void {
-    const nowMs = this.options.clock();
+    const nowMs = this.#options.clock();
     this.#totals.packetsReceived++;
     this.#totals.bytesReceived += datagram.length;
     const first = datagram[0] ?? 0xff;
@@ -128,7 +130,7 @@ export class MediaPortCore {
       },
     };
     const client: RelayClient = { flow, allocation: undefined };
-    this.#streams.set(client, { close: () => options.close(), sinceMs: this.options.clock() });
+    this.#streams.set(client, { close: () => options.close(), sinceMs: this.#options.clock() });
     return {
       receive: (frame) => {
         try {
@@ -146,7 +148,7 @@ export class MediaPortCore {
 
   /** Everything that time does. Call it a few times a second. */
   tick(): void {
-    const nowMs = this.options.clock();
+    const nowMs = this.#options.clock();
     for (const transport of this.#transports) transport.sweepHandshake(nowMs);
     if (nowMs - this.#sweptMs < SWEEP_MS) return;
     this.#sweptMs = nowMs;
@@ -206,7 +208,7 @@ export class MediaPortCore {
   }
 
   #streamFrame(client: RelayClient, frame: Buffer): void {
-    const nowMs = this.options.clock();
+    const nowMs = this.#options.clock();
     this.#totals.packetsReceived++;
     this.#totals.bytesReceived += frame.length;
     const first = frame[0] ?? 0xff;
@@ -222,7 +224,7 @@ export class MediaPortCore {
       address,
       port,
       source: toTransportAddress(address, port),
-      sockets: this.options.sockets,
+      sockets: this.#options.sockets,
       totals: this.#totals,
       connected: this.#connected,
     });

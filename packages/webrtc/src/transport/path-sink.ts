@@ -5,44 +5,50 @@ import type { MediaPath } from './media-path.js';
 
 /** The ICE counters live in the agent. */
 export class Counters implements TransportCounters {
+  readonly #ice: IceLiteAgent<MediaPath>;
   packetsReceived = 0;
   bytesReceived = 0;
   packetsSent = 0;
   bytesSent = 0;
 
-  constructor(private readonly ice: IceLiteAgent<MediaPath>) {}
+  constructor(ice: IceLiteAgent<MediaPath>) {
+    this.#ice = ice;
+  }
 
   get bindingRequestsReceived(): number {
-    return this.ice.bindingRequestsReceived;
+    return this.#ice.bindingRequestsReceived;
   }
 
   get bindingResponsesSent(): number {
-    return this.ice.bindingResponsesSent;
+    return this.#ice.bindingResponsesSent;
   }
 }
 
 /** Sealed packets onto the path of the moment; without one they are dropped. */
 export class PathSink implements DatagramSink {
+  readonly #counters: TransportCounters;
+  readonly #onKept: (slot: number) => void;
+  readonly #path: () => MediaPath | undefined;
   watcher: PacketWatcher | undefined;
 
-  constructor(
-    private readonly counters: TransportCounters,
-    private readonly onKept: (slot: number) => void,
-    private readonly path: () => MediaPath | undefined,
-  ) {}
+  constructor(counters: TransportCounters, onKept: (slot: number) => void, path: () => MediaPath | undefined) {
+    this.#counters = counters;
+    this.#onKept = onKept;
+    this.#path = path;
+  }
 
   get headroom(): number {
-    return this.path()?.headroom ?? 0;
+    return this.#path()?.headroom ?? 0;
   }
 
   send(datagram: Buffer, slot: number): boolean {
-    const path = this.path();
+    const path = this.#path();
     if (path === undefined) return true;
-    this.counters.packetsSent++;
-    this.counters.bytesSent += datagram.length - path.headroom;
+    this.#counters.packetsSent++;
+    this.#counters.bytesSent += datagram.length - path.headroom;
     this.watcher?.('out', datagram, path.headroom, datagram.length);
     const done = path.send(datagram);
-    if (!done) this.onKept(slot);
+    if (!done) this.#onKept(slot);
     return done;
   }
 }

@@ -47,6 +47,7 @@ export interface TransportHost {
 
 /** One peer's transport: ICE-lite agent, DTLS association and SRTP keys, over whatever path is nominated. */
 export class Transport implements PeerTransport, RelayOwner, DirectOwner {
+  readonly #host: TransportHost;
   readonly id: string;
   readonly username: string;
   readonly counters: TransportCounters;
@@ -68,10 +69,8 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   #usable = true;
   #closed = false;
 
-  constructor(
-    private readonly host: TransportHost,
-    options: PeerTransportOptions,
-  ) {
+  constructor(host: TransportHost, options: PeerTransportOptions) {
+    this.#host = host;
     this.id = options.id;
     this.username = options.relay.username;
     this.#handlers = options.handlers;
@@ -109,7 +108,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   negotiate({ generation, ice, fingerprint }: TransportParameters): void {
     if (this.#closed) return;
     this.#dtls.expectFingerprint(fingerprint);
-    const unchanged = this.#ice.accept({ generation, ...ice }, this.host.clock());
+    const unchanged = this.#ice.accept({ generation, ...ice }, this.#host.clock());
     // Without a restart there is nothing to nominate; the cycle has ended as soon as the caller has seen it begin.
     if (unchanged) {
       queueMicrotask(() => {
@@ -138,10 +137,10 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     this.#use(undefined);
     this.#ice.close();
     for (const path of this.#direct.keys()) this.dropDirect(path);
-    this.host.relay.removeUser(this.username);
+    this.#host.relay.removeUser(this.username);
     this.#receiveSession = undefined;
     this.sendSession = undefined;
-    this.host.closed(this);
+    this.#host.closed(this);
   }
 
   // --- from the relay
@@ -149,7 +148,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   onRelayed(allocation: Allocation, payload: Buffer, nowMs: number): void {
     let path = this.#relayPaths.get(allocation);
     if (path === undefined) {
-      path = new RelayPath(allocation, this.host.relay);
+      path = new RelayPath(allocation, this.#host.relay);
       this.#relayPaths.set(allocation, path);
     }
     const first = payload[0] ?? 0xff;
@@ -159,10 +158,10 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     }
     const message = StunMessage.parse(payload);
     if (message === undefined) {
-      this.host.drops.malformed++;
+      this.#host.drops.malformed++;
       return;
     }
-    this.#check(message, path, this.host.relayed, nowMs);
+    this.#check(message, path, this.#host.relayed, nowMs);
   }
 
   onAllocationGone(allocation: Allocation): void {
@@ -189,13 +188,14 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     if (previous !== undefined) previous.owner.dropDirect(previous.path);
     source.direct = { owner: this, path };
     this.#direct.set(path, source);
-    this.host.sourceChanged(source);
+    this.#host.sourceChanged(source);
     if (this.#direct.size > MAX_DIRECT_PATHS) this.#dropStalest();
   }
 
   /** DTLS, SRTP or SRTCP on a path of ours. */
   receive(path: MediaPath, packet: Buffer, nowMs: number): void {
-    const { counters, host } = this;
+    const { counters } = this;
+    const host = this.#host;
     const first = packet[0] ?? 0;
     if (path.checkedAtMs === 0) {
       host.drops.unknown_source++;
@@ -239,7 +239,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     const before = this.#ice.state;
     const outcome = this.#ice.handleCheck(message, path, mapped, nowMs);
     if (outcome.reply === undefined) {
-      this.host.drops.unauthenticated++;
+      this.#host.drops.unauthenticated++;
       return outcome;
     }
     sendPacket(path, outcome.reply);
@@ -258,7 +258,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   #queueDtls(path: MediaPath, packet: Buffer, nowMs: number): boolean {
     if (this.#waitingDtls >= MAX_WAITING_DTLS) return false;
     this.#waitingDtls++;
-    const isQueued = this.host.handshakes.add(() => {
+    const isQueued = this.#host.handshakes.add(() => {
       this.#waitingDtls--;
       this.#receiveDtls(path, packet, nowMs);
     });
@@ -270,28 +270,28 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     if (this.#closed) return;
     this.#dtlsPath = path;
     const reason = this.#dtls.receive(packet, nowMs);
-    if (reason !== undefined) this.host.drops[reason]++;
+    if (reason !== undefined) this.#host.drops[reason]++;
   }
 
   /** First byte 128-191 is RTP or RTCP; payload types 64-95 with marker tell RTCP (RFC 5761 section 4, RFC 7983). */
   #receiveMedia(packet: Buffer, nowMs: number): void {
     const session = this.#receiveSession;
     if (session === undefined || !this.#usable) {
-      this.host.drops.no_keys++;
+      this.#host.drops.no_keys++;
       return;
     }
     const type = packet[1] ?? 0;
     const isRtcp = type >= 192 && type <= 223;
     const end = isRtcp ? session.openRtcp(packet, 0, packet.length) : session.open(packet, 0, packet.length);
     if (end < 0) {
-      this.host.drops[openFailureName(end)]++;
+      this.#host.drops[openFailureName(end)]++;
       return;
     }
     try {
       if (isRtcp) this.#handlers.onRtcp(packet, 0, end, nowMs);
       else this.#handlers.onRtp(packet, 0, end, nowMs);
     } catch {
-      this.host.drops.handler_error++;
+      this.#host.drops.handler_error++;
       this.#fail('an internal fault in the handling of media');
     }
   }
@@ -355,7 +355,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     this.#forget(path);
     if (source === undefined || source.direct?.path !== path) return;
     source.direct = undefined;
-    this.host.sourceChanged(source);
+    this.#host.sourceChanged(source);
   }
 
   #dropStalest(): void {
@@ -370,7 +370,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     try {
       call();
     } catch {
-      this.host.drops.handler_error++;
+      this.#host.drops.handler_error++;
     }
   }
 }

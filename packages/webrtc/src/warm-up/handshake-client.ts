@@ -13,11 +13,13 @@ import { u16, u8, vector, WireReader } from '../dtls/wire.js';
  * and repeats nothing.
  */
 export class HandshakeClient {
+  readonly #identity: Identity;
   readonly #exchange = startKeyExchange(Group.x25519);
   readonly #random = randomBytes(32);
   readonly #hello: Buffer;
 
-  constructor(private readonly identity: Identity) {
+  constructor(identity: Identity) {
+    this.#identity = identity;
     const extension = (type: number, data: Buffer) => Buffer.concat([u16(type), vector(2, data)]);
     const body = Buffer.concat([
       u16(DTLS_1_2),
@@ -53,13 +55,13 @@ export class HandshakeClient {
     const serverRandom = body(HandshakeType.serverHello).subarray(2, 34);
     const theirs = new WireReader(body(HandshakeType.serverKeyExchange).subarray(3)).vector(1);
 
-    const certificate = handshakeMessage(HandshakeType.certificate, 1, vector(3, vector(3, this.identity.der)));
+    const certificate = handshakeMessage(HandshakeType.certificate, 1, vector(3, vector(3, this.#identity.der)));
     const key = handshakeMessage(HandshakeType.clientKeyExchange, 2, vector(1, this.#exchange.publicKey));
     const transcript = [this.#hello, ...messages, certificate, key];
     const preMaster = this.#exchange.secret(theirs);
     if (preMaster === undefined) throw new Error('the server sent no usable key');
     const master = extendedMasterSecret(preMaster, transcript);
-    const signature = sign('sha256', Buffer.concat(transcript), this.identity.key);
+    const signature = sign('sha256', Buffer.concat(transcript), this.#identity.key);
     const proof = handshakeMessage(HandshakeType.certificateVerify, 3, u16(0x0403), vector(2, signature));
     const finished = handshakeMessage(HandshakeType.finished, 4, verifyData(master, 'client', [...transcript, proof]));
     const { client } = recordKeys(master, { client: this.#random, server: serverRandom });

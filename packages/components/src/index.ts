@@ -1,4 +1,3 @@
-export { type Clock, systemClock } from './clock.js';
 export { ComponentError, type ComponentErrorCode } from './errors.js';
 export { fileKind, type FileKindOptions } from './file/file-kind.js';
 export { HlsError, type HlsErrorCode } from './hls/errors.js';

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type ActorSystem, createActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { RoomError } from '@bloom/rooms';
+import { ManualClock } from '@bloom/time/testing';
 import { MediaFileError } from './errors.js';
 import type { LiveStreams, StreamRequest } from './stores.js';
 import { BytesFile, type ServedFile } from './served-file.js';
@@ -81,7 +82,7 @@ class Cluster {
   readonly nodes = new Map(['a', 'b', 'c'].map((name) => [name, new TestNode(name)]));
   readonly members = new Set(['b', 'c']);
   readonly calls: string[] = [];
-  readonly timers: { ms: number; callback: () => void }[] = [];
+  readonly clock = new ManualClock();
   owner: string | RoomError = 'b';
   readonly port: FilesPort = {
     members: () => [...this.members],
@@ -107,7 +108,7 @@ class Cluster {
       if (this.owner instanceof RoomError) throw this.owner;
       return this.owner;
     },
-    after: (ms, callback) => void this.timers.push({ ms, callback }),
+    clock: this.clock,
   });
   recordings!: ClusterRecordings;
 
@@ -219,7 +220,7 @@ describe('a stream of a room on another node', () => {
       await cluster.ask(name).file;
     }
     expect(stream.asked).toEqual(['main.m3u8', 'main.m3u8', 's_0_part.m4s', 's.m4s']);
-    for (const { callback } of cluster.timers) callback();
+    cluster.clock.advance(1_500);
     await cluster.ask('s_0_part.m4s').file;
     expect(stream.asked).toHaveLength(5);
   });

@@ -48,7 +48,6 @@ export function clusterFiles(options: ClusterFilesOptions): { streams: LiveStrea
       local: streams,
       remote: files,
       ownerOf,
-      after: (ms, callback) => void setTimeout(callback, ms).unref(),
     }),
     recordings: new ClusterRecordings({ local: recordings, remote: files, ownerOf, lostNodes }),
   };

@@ -22,14 +22,16 @@ const KEPT_MS = { part: 300, segment: 1_500 } as const;
 
 /** The live streams of the whole cluster: any node serves the stream of any room. */
 export class ClusterStreams implements LiveStreams {
-  private readonly shared: SharedFiles;
+  readonly #options: ClusterStreamsOptions;
+  readonly #shared: SharedFiles;
 
-  constructor(private readonly options: ClusterStreamsOptions) {
-    this.shared = new SharedFiles(options);
+  constructor(options: ClusterStreamsOptions) {
+    this.#options = options;
+    this.#shared = new SharedFiles(options);
   }
 
   async open(request: StreamRequest): Promise<ServedFile> {
-    const { self, local, remote, ownerOf } = this.options;
+    const { self, local, remote, ownerOf } = this.#options;
     const { roomId, fileName, blocking, signal } = request;
     const owner = await ownerOf(roomId).catch((error: unknown) => {
       if (error instanceof RoomError && error.code === 'ROOM_NOT_FOUND') {
@@ -42,7 +44,7 @@ export class ClusterStreams implements LiveStreams {
     const address = { kind: 'stream', roomId, fileName, ...(blocking === undefined ? {} : { blocking }) } as const;
     const key = JSON.stringify([owner, roomId, fileName, blocking?.segment, blocking?.part]);
 
-    return this.shared.get({ key, name: fileName, keepMs: keepMs(fileName), signal }, (shared) =>
+    return this.#shared.get({ key, name: fileName, keepMs: keepMs(fileName), signal }, (shared) =>
       remote.open(owner, address, shared),
     );
   }

@@ -13,12 +13,16 @@ export interface LocalRecordingsOptions {
 
 /** The recordings in a directory of this instance, one sub-directory each. */
 export class LocalRecordings implements RecordingStore {
-  constructor(private readonly options: LocalRecordingsOptions) {}
+  readonly #options: LocalRecordingsOptions;
+
+  constructor(options: LocalRecordingsOptions) {
+    this.#options = options;
+  }
 
   async list(): Promise<{ ids: string[]; unreachable: string[] }> {
     try {
-      const entries = await readdir(this.options.directory, { withFileTypes: true });
-      const ids = entries.filter((entry) => entry.isDirectory() && !this.options.isLive(entry.name));
+      const entries = await readdir(this.#options.directory, { withFileTypes: true });
+      const ids = entries.filter((entry) => entry.isDirectory() && !this.#options.isLive(entry.name));
 
       return { ids: ids.map((entry) => entry.name), unreachable: [] };
     } catch (cause) {
@@ -31,14 +35,14 @@ export class LocalRecordings implements RecordingStore {
   async holds(id: string): Promise<boolean> {
     checkId(id);
 
-    return this.directoryOf(id).then(
+    return this.#directoryOf(id).then(
       () => true,
       () => false,
     );
   }
 
   async remove(id: string): Promise<void> {
-    const directory = await this.directoryOf(id);
+    const directory = await this.#directoryOf(id);
 
     await rm(directory, { recursive: true, force: true });
   }
@@ -47,17 +51,17 @@ export class LocalRecordings implements RecordingStore {
     checkId(id);
     if (leavesDirectory(fileName)) throw new MediaFileError('INVALID_NAME', `Invalid filename, got: ${fileName}`);
 
-    return openServedFile(await this.directoryOf(id), fileName);
+    return openServedFile(await this.#directoryOf(id), fileName);
   }
 
-  private async directoryOf(id: string): Promise<string> {
+  async #directoryOf(id: string): Promise<string> {
     checkId(id);
 
     const missing = new MediaFileError('NOT_FOUND', `Recording ${id} not found`);
     // Only names directly below: what is deeper is a part of a recording, no recording.
-    if (id.includes('/') || this.options.isLive(id)) throw missing;
+    if (id.includes('/') || this.#options.isLive(id)) throw missing;
 
-    const directory = join(this.options.directory, id);
+    const directory = join(this.#options.directory, id);
     const stat = await lstat(directory).catch(() => undefined);
     if (stat?.isDirectory() !== true) throw missing;
 

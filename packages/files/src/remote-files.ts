@@ -27,24 +27,27 @@ const READS_PER_NODE = 16;
 
 /** Files of other nodes. Whoever is slow to take one asks for its pieces slowly; nothing piles up on the way. */
 export class RemoteFiles {
-  private readonly gates = new Map<string, LimitFunction>();
+  readonly #port: FilesPort;
+  readonly #gates = new Map<string, LimitFunction>();
 
-  constructor(private readonly port: FilesPort) {}
+  constructor(port: FilesPort) {
+    this.#port = port;
+  }
 
   /** @throws MediaFileError, with `OWNER_UNREACHABLE` when the node does not answer */
   async open(node: string, file: FileAddress, signal: AbortSignal): Promise<ServedFile> {
     if (signal.aborted) throw new MediaFileError('NOT_FOUND', `Nobody waits for ${file.fileName} any more`);
     const request = randomUUID();
-    const close = (): void => this.port.cast(node, { type: 'close', request });
+    const close = (): void => this.#port.cast(node, { type: 'close', request });
     signal.addEventListener('abort', close, { once: true });
     try {
       const timeoutMs = mayWait(file) ? WAITING_TIMEOUT_MS : CALL_TIMEOUT_MS;
-      const opened = await this.ask(node, { type: 'open', request, file }, timeoutMs, describe(file));
+      const opened = await this.#ask(node, { type: 'open', request, file }, timeoutMs, describe(file));
       const { size, head } = unwrap(opened as FileOutcome<{ size: number; head: Uint8Array }>);
 
       return new RemoteFile(file.fileName, size, asBuffer(head), {
         close,
-        read: (start, length) => this.read(node, request, start, length),
+        read: (start, length) => this.#read(node, request, start, length),
       });
     } catch (error) {
       // It may be open there all the same: an answer that came too late.
@@ -59,8 +62,8 @@ export class RemoteFiles {
   async holders(id: string): Promise<{ holders: string[]; silent: string[] }> {
     const silent: string[] = [];
     const answers = await Promise.all(
-      this.port.members().map(async (node) => {
-        const holds = await this.port.call(node, { type: 'holds', id }, CALL_TIMEOUT_MS).catch(() => undefined);
+      this.#port.members().map(async (node) => {
+        const holds = await this.#port.call(node, { type: 'holds', id }, CALL_TIMEOUT_MS).catch(() => undefined);
         if (holds === undefined) silent.push(node);
 
         return holds === true ? [node] : [];
@@ -72,7 +75,7 @@ export class RemoteFiles {
 
   /** @throws MediaFileError */
   async remove(node: string, id: string): Promise<void> {
-    unwrap((await this.ask(node, { type: 'remove', id }, CALL_TIMEOUT_MS, `Recording ${id}`)) as FileOutcome<null>);
+    unwrap((await this.#ask(node, { type: 'remove', id }, CALL_TIMEOUT_MS, `Recording ${id}`)) as FileOutcome<null>);
   }
 
   /** Recordings of each member that answered. */
@@ -80,8 +83,8 @@ export class RemoteFiles {
     const found = new Map<string, readonly string[]>();
     const silent: string[] = [];
     await Promise.all(
-      this.port.members().map(async (node) => {
-        const answer = await this.port.call(node, { type: 'recordings' }, CALL_TIMEOUT_MS).catch(() => undefined);
+      this.#port.members().map(async (node) => {
+        const answer = await this.#port.call(node, { type: 'recordings' }, CALL_TIMEOUT_MS).catch(() => undefined);
         if (answer?.ok === true) found.set(node, answer.value);
         else silent.push(node);
       }),
@@ -91,30 +94,30 @@ export class RemoteFiles {
   }
 
   isMember(node: string): boolean {
-    return this.port.members().includes(node);
+    return this.#port.members().includes(node);
   }
 
-  private async read(node: string, request: string, start: number, length: number): Promise<Buffer> {
-    let gate = this.gates.get(node);
+  async #read(node: string, request: string, start: number, length: number): Promise<Buffer> {
+    let gate = this.#gates.get(node);
     if (gate === undefined) {
       gate = pLimit(READS_PER_NODE);
-      this.gates.set(node, gate);
+      this.#gates.set(node, gate);
     }
     const answer = await gate(() =>
-      this.ask(node, { type: 'read', request, start, length }, CALL_TIMEOUT_MS, 'An open file'),
+      this.#ask(node, { type: 'read', request, start, length }, CALL_TIMEOUT_MS, 'An open file'),
     );
 
     return asBuffer(unwrap(answer as FileOutcome<Uint8Array>));
   }
 
-  private async ask(
+  async #ask(
     node: string,
     message: MessageOf<FilesProtocol>,
     timeoutMs: number,
     what: string,
   ): Promise<FileOutcome<unknown>> {
     try {
-      return (await this.port.call(node, message, timeoutMs)) as FileOutcome<unknown>;
+      return (await this.#port.call(node, message, timeoutMs)) as FileOutcome<unknown>;
     } catch (cause) {
       throw unreachable(what, node, cause);
     }
@@ -127,17 +130,23 @@ interface Pieces {
 }
 
 class RemoteFile implements ServedFile {
+  readonly #head: Buffer;
+  readonly #pieces: Pieces;
+
   constructor(
     readonly name: string,
     readonly size: number,
-    private readonly head: Buffer,
-    private readonly pieces: Pieces,
-  ) {}
+    head: Buffer,
+    pieces: Pieces,
+  ) {
+    this.#head = head;
+    this.#pieces = pieces;
+  }
 
   async read({ start, end }: ByteRange): Promise<Buffer> {
-    if (end < this.head.length) return this.head.subarray(start, end + 1);
+    if (end < this.#head.length) return this.#head.subarray(start, end + 1);
     const parts: Buffer[] = [];
-    for await (const part of this.parts({ start, end })) parts.push(part);
+    for await (const part of this.#parts({ start, end })) parts.push(part);
 
     return Buffer.concat(parts);
   }
@@ -145,7 +154,7 @@ class RemoteFile implements ServedFile {
   stream(range: ByteRange): Readable {
     const whole = async function* (file: RemoteFile): AsyncGenerator<Buffer> {
       try {
-        yield* file.parts(range);
+        yield* file.#parts(range);
       } finally {
         await file.close();
       }
@@ -156,19 +165,19 @@ class RemoteFile implements ServedFile {
   }
 
   close(): Promise<void> {
-    if (this.head.length < this.size) this.pieces.close();
+    if (this.#head.length < this.size) this.#pieces.close();
 
     return Promise.resolve();
   }
 
-  private async *parts({ start, end }: ByteRange): AsyncGenerator<Buffer> {
+  async *#parts({ start, end }: ByteRange): AsyncGenerator<Buffer> {
     let at = start;
-    if (at < this.head.length) {
-      yield this.head.subarray(at, end + 1);
-      at = this.head.length;
+    if (at < this.#head.length) {
+      yield this.#head.subarray(at, end + 1);
+      at = this.#head.length;
     }
     while (at <= end) {
-      const part = await this.pieces.read(at, Math.min(CHUNK_BYTES, end + 1 - at));
+      const part = await this.#pieces.read(at, Math.min(CHUNK_BYTES, end + 1 - at));
       if (part.length === 0) throw new MediaFileError('NOT_FOUND', `${this.name} has become shorter meanwhile`);
       yield part;
       at += part.length;

@@ -91,24 +91,28 @@ export class BytesFile implements ServedFile {
 }
 
 class DiskFile implements ServedFile {
+  readonly #handle: FileHandle;
+
   constructor(
     readonly name: string,
     readonly size: number,
-    private readonly handle: FileHandle,
-  ) {}
+    handle: FileHandle,
+  ) {
+    this.#handle = handle;
+  }
 
   async read({ start, end }: ByteRange): Promise<Buffer> {
     const buffer = Buffer.allocUnsafe(end - start + 1);
-    const { bytesRead } = await this.handle.read(buffer, 0, buffer.length, start);
+    const { bytesRead } = await this.#handle.read(buffer, 0, buffer.length, start);
 
     return buffer.subarray(0, bytesRead);
   }
 
   stream({ start, end }: ByteRange): Readable {
-    return this.handle.createReadStream({ start, end, autoClose: true });
+    return this.#handle.createReadStream({ start, end, autoClose: true });
   }
 
   close(): Promise<void> {
-    return this.handle.close();
+    return this.#handle.close();
   }
 }

@@ -1,8 +1,8 @@
+import { type Clock, systemClock } from '@bloom/time';
 import { BytesFile, type ServedFile } from './served-file.js';
 
 export interface SharedFilesOptions {
-  /** Calls back once after so many ms. */
-  after(ms: number, callback: () => void): void;
+  clock?: Clock;
 }
 
 interface Flight {
@@ -23,10 +23,13 @@ const MAX_KEPT_BYTES = 64 * 1024 * 1024;
  * kept for a moment, for those who come a little later.
  */
 export class SharedFiles {
-  private readonly flights = new Map<string, Flight>();
-  private keptBytes = 0;
+  readonly #clock: Clock;
+  readonly #flights = new Map<string, Flight>();
+  #keptBytes = 0;
 
-  constructor(private readonly options: SharedFilesOptions) {}
+  constructor({ clock = systemClock }: SharedFilesOptions) {
+    this.#clock = clock;
+  }
 
   /** `open` is aborted when nobody waits any more. */
   async get(
@@ -34,14 +37,14 @@ export class SharedFiles {
     open: (signal: AbortSignal) => Promise<ServedFile>,
   ): Promise<ServedFile> {
     const { key, name, signal } = request;
-    let flight = this.flights.get(key);
+    let flight = this.#flights.get(key);
     if (flight === undefined) {
       const abort = new AbortController();
       flight = { abort, loaded: load(open, abort.signal), waiting: 0 };
-      this.flights.set(key, flight);
-      this.settle(key, flight, request.keepMs);
+      this.#flights.set(key, flight);
+      this.#settle(key, flight, request.keepMs);
     }
-    const loaded = await this.wait(key, flight, signal);
+    const loaded = await this.#wait(key, flight, signal);
     if ('bytes' in loaded) return new BytesFile(name, loaded.bytes);
     if (loaded.taken) return open(signal);
     loaded.taken = true;
@@ -49,14 +52,14 @@ export class SharedFiles {
     return loaded.file;
   }
 
-  private async wait(key: string, flight: Flight, signal: AbortSignal): Promise<Loaded> {
+  async #wait(key: string, flight: Flight, signal: AbortSignal): Promise<Loaded> {
     flight.waiting += 1;
     let settled = false;
     const left = (): void => {
       if (settled) return;
       flight.waiting -= 1;
       if (flight.waiting > 0) return;
-      if (this.flights.get(key) === flight) this.flights.delete(key);
+      if (this.#flights.get(key) === flight) this.#flights.delete(key);
       flight.abort.abort();
     };
     signal.addEventListener('abort', left, { once: true });
@@ -68,18 +71,18 @@ export class SharedFiles {
     }
   }
 
-  private settle(key: string, flight: Flight, keepMs: number): void {
+  #settle(key: string, flight: Flight, keepMs: number): void {
     const forget = (): void => {
-      if (this.flights.get(key) === flight) this.flights.delete(key);
+      if (this.#flights.get(key) === flight) this.#flights.delete(key);
     };
     flight.loaded.then((loaded) => {
       const size = 'bytes' in loaded ? loaded.bytes.length : Number.POSITIVE_INFINITY;
-      if (keepMs === 0 || this.keptBytes + size > MAX_KEPT_BYTES) return forget();
-      this.keptBytes += size;
-      this.options.after(keepMs, () => {
-        this.keptBytes -= size;
+      if (keepMs === 0 || this.#keptBytes + size > MAX_KEPT_BYTES) return forget();
+      this.#keptBytes += size;
+      this.#clock.setTimeout(() => {
+        this.#keptBytes -= size;
         forget();
-      });
+      }, keepMs);
     }, forget);
   }
 }

@@ -11,7 +11,7 @@ const BLACK = [16, 128, 128];
 /** The picture that everybody is drawn into: planes Y, U, V in one buffer without gaps. */
 export class Canvas {
   readonly buffer: Buffer;
-  private readonly planes: { offset: number; stride: number; rows: number }[];
+  readonly #planes: { offset: number; stride: number; rows: number }[];
 
   constructor(
     readonly width: number,
@@ -19,7 +19,7 @@ export class Canvas {
   ) {
     const luma = width * height;
     this.buffer = Buffer.alloc(luma + luma / 2);
-    this.planes = [
+    this.#planes = [
       { offset: 0, stride: width, rows: height },
       { offset: luma, stride: width / 2, rows: height / 2 },
       { offset: luma + luma / 4, stride: width / 2, rows: height / 2 },
@@ -29,7 +29,7 @@ export class Canvas {
 
   /** Black, everywhere or in the tile. */
   clear(tile: Tile = { x: 0, y: 0, width: this.width, height: this.height }): void {
-    for (const [i, { offset, stride }] of this.planes.entries()) {
+    for (const [i, { offset, stride }] of this.#planes.entries()) {
       const { x, y, width, height } = scaleTo(tile, i);
       for (let row = y; row < y + height; row++) {
         const at = offset + row * stride + x;
@@ -41,7 +41,7 @@ export class Canvas {
   /** Copies a picture of the tile's size there. */
   copy({ data, linesize }: Planes, tile: Tile): void {
     if (data === null) return;
-    for (const [i, { offset, stride }] of this.planes.entries()) {
+    for (const [i, { offset, stride }] of this.#planes.entries()) {
       const { x, y, width, height } = scaleTo(tile, i);
       const source = data[i]!;
       const sourceStride = linesize[i]!;

@@ -17,37 +17,37 @@ export interface MixPlace {
  * (lost packets, silence that is not sent) reads as silence.
  */
 export class TrackAudio {
-  private readonly samples = new Float32Array(CAPACITY * 2);
+  readonly #samples = new Float32Array(CAPACITY * 2);
   /** Added to the track's timestamps. */
-  private offset: number | undefined;
-  private newest = 0;
+  #offset: number | undefined;
+  #newest = 0;
 
   /** Interleaved samples, -32768..32767, that belong to the track's own `timestamp`. What comes too late is left out. */
   write(timestamp: number, pcm: Int16Array, { mixPosition, position }: MixPlace): void {
     const count = pcm.length >> 1;
-    let at = timestamp + (this.offset ?? Number.NaN);
+    let at = timestamp + (this.#offset ?? Number.NaN);
     if (!(Math.abs(at - position) <= TOLERANCE)) {
       at = Math.round(position);
-      this.offset = at - timestamp;
+      this.#offset = at - timestamp;
     }
     if (at + count > mixPosition + CAPACITY) return;
     for (let i = Math.max(0, mixPosition - at); i < count; i++) {
       const slot = ((at + i) % CAPACITY) * 2;
-      this.samples[slot] = pcm[2 * i]! / 32768;
-      this.samples[slot + 1] = pcm[2 * i + 1]! / 32768;
+      this.#samples[slot] = pcm[2 * i]! / 32768;
+      this.#samples[slot + 1] = pcm[2 * i + 1]! / 32768;
     }
-    this.newest = Math.max(this.newest, at + count);
+    this.#newest = Math.max(this.#newest, at + count);
   }
 
   /** Adds what is due to `left` and `right`, and forgets it. */
   addTo(left: Float32Array, right: Float32Array, mixPosition: number): void {
-    if (this.newest <= mixPosition) return;
+    if (this.#newest <= mixPosition) return;
     for (let i = 0; i < left.length; i++) {
       const slot = ((mixPosition + i) % CAPACITY) * 2;
-      left[i]! += this.samples[slot]!;
-      right[i]! += this.samples[slot + 1]!;
-      this.samples[slot] = 0;
-      this.samples[slot + 1] = 0;
+      left[i]! += this.#samples[slot]!;
+      right[i]! += this.#samples[slot + 1]!;
+      this.#samples[slot] = 0;
+      this.#samples[slot + 1] = 0;
     }
   }
 }

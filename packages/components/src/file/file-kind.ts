@@ -1,5 +1,5 @@
 import { FileOptions, parseOptions, type ComponentKind } from '@bloom/rooms';
-import { systemClock, type Clock } from '../clock.js';
+import { type Clock, systemClock } from '@bloom/time';
 import { playFile } from './file-player.js';
 import { findSource } from './source-path.js';
 

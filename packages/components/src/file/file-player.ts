@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import type { Component, ComponentHost } from '@bloom/rooms';
-import type { Clock } from '../clock.js';
+import type { Clock } from '@bloom/time';
 import { h264Frames, opusFrames, type FileFrame } from './frames.js';
 import { Pacer } from './pacer.js';
 import type { FileSource } from './source-path.js';

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { splitAnnexB, toAnnexB } from '@bloom/rtp';
 import fc from 'fast-check';
 import { OggWriter } from '../ogg/ogg-writer.js';
-import { bidirectional, idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing.js';
+import { bidirectional, idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing/room.js';
 import { fileKind } from './file-kind.js';
 
 let base: string;
@@ -22,29 +22,32 @@ beforeEach(async () => {
 });
 afterEach(() => rm(base, { recursive: true, force: true }));
 
-/** Whoever sleeps on it wakes up late, by up to 15 ms. */
+/** Timers run late, by up to 15 ms. */
 class LateClock extends LeapingClock {
-  #sleeps = 0;
+  #timers = 0;
 
-  override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    await super.sleep(ms + (++this.#sleeps % 16), signal);
+  override setTimeout(run: () => void, ms: number): unknown {
+    return super.setTimeout(run, ms + (++this.#timers % 16));
   }
 }
 
-/** At one sleep of many something happens. */
+/** Calls a hook before one of its timers runs. */
 class InterruptedClock extends LeapingClock {
-  #sleeps = 0;
+  readonly #at: number;
+  readonly #hook: () => unknown;
+  #timers = 0;
 
-  constructor(
-    private readonly at: number,
-    private readonly hook: () => unknown,
-  ) {
+  constructor(at: number, hook: () => unknown) {
     super();
+    this.#at = at;
+    this.#hook = hook;
   }
 
-  override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    await super.sleep(ms, signal);
-    if (++this.#sleeps === this.at) await this.hook();
+  override setTimeout(run: () => void, ms: number): unknown {
+    return super.setTimeout(() => {
+      if (++this.#timers === this.#at) void Promise.resolve(this.#hook()).then(run);
+      else run();
+    }, ms);
   }
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { nalType, splitAnnexB, toAnnexB } from '@bloom/rtp';
 import fc from 'fast-check';
 import { ComponentError } from '../errors.js';
-import { bidirectional, idr, picture, PPS, SPS } from '../testing.js';
+import { bidirectional, idr, picture, PPS, SPS } from '../testing/room.js';
 import { AccessUnits, type AccessUnit } from './access-units.js';
 import { pictureSize } from './parameter-sets.js';
 

@@ -1,5 +1,6 @@
 import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
 import type { MediaTap } from '@bloom/sfu';
+import { systemClock } from '@bloom/time';
 import { ForkedProcess } from '../process/forked-process.js';
 import type { FromEngine, ToEngine } from './engine/engine-protocol.js';
 import type { LiveStream } from './live-stream.js';
@@ -20,103 +21,111 @@ const FINISH_MS = 3_000;
 
 /** One running HLS component: taps of the room's tracks into the compositor, its parts into the stream. */
 export class HlsComponent implements Component {
-  private readonly engine: ForkedProcess<ToEngine, FromEngine>;
-  private readonly taps = new Map<string, MediaTap>();
-  private parts = 0;
-  private bytes = 0;
-  private newestPartAtMs: number | null = null;
-  private playable = false;
-  private failed = false;
-  private closing: Promise<void> | undefined;
+  readonly #options: HlsComponentOptions;
+  readonly #engine: ForkedProcess<ToEngine, FromEngine>;
+  readonly #taps = new Map<string, MediaTap>();
+  #parts = 0;
+  #bytes = 0;
+  #newestPartAtMs: number | null = null;
+  #playable = false;
+  #failed = false;
+  #closing: Promise<void> | undefined;
 
-  constructor(private readonly options: HlsComponentOptions) {
+  constructor(options: HlsComponentOptions) {
+    this.#options = options;
     const { entry, hangMs = DEFAULT_HANG_MS } = options;
-    this.engine = new ForkedProcess({
+    this.#engine = new ForkedProcess({
       entry,
       hangMs,
-      onMessage: (message) => this.fromEngine(message),
+      onMessage: (message) => this.#fromEngine(message),
       onCrash: (reason) => this.fail(`the compositor is gone: ${reason}`),
     });
   }
 
   inspect(): object {
     return {
-      state: this.failed ? 'failed' : this.closing !== undefined ? 'closing' : this.playable ? 'playable' : 'starting',
+      state: this.#failed
+        ? 'failed'
+        : this.#closing !== undefined
+          ? 'closing'
+          : this.#playable
+            ? 'playable'
+            : 'starting',
       processId: this.pid ?? null,
-      tracks: [...this.taps.keys()],
-      parts: this.parts,
-      bytes: this.bytes,
+      tracks: [...this.#taps.keys()],
+      parts: this.#parts,
+      bytes: this.#bytes,
       /** When the newest part came; null before the first. */
-      newestPartAt: this.newestPartAtMs,
+      newestPartAt: this.#newestPartAtMs,
     };
   }
 
   /** Of the compositor's process. */
   get pid(): number | undefined {
-    return this.engine.pid;
+    return this.#engine.pid;
   }
 
   receive(tracks: readonly ReceivedTrack[]): void {
-    if (this.closing !== undefined) return;
+    if (this.#closing !== undefined) return;
     const wanted = new Set(tracks.map(({ track }) => track.trackId));
-    for (const [trackId, tap] of this.taps) {
+    for (const [trackId, tap] of this.#taps) {
       if (wanted.has(trackId)) continue;
-      this.taps.delete(trackId);
+      this.#taps.delete(trackId);
       void tap.close();
     }
-    void this.engine.send({
+    void this.#engine.send({
       type: 'tracks',
       tracks: tracks.map(({ origin, track: { trackId: id, kind } }) => ({ id, origin, kind })),
     });
-    for (const trackId of wanted) if (!this.taps.has(trackId)) this.taps.set(trackId, this.tap(trackId));
+    for (const trackId of wanted) if (!this.#taps.has(trackId)) this.#taps.set(trackId, this.#tap(trackId));
   }
 
   /** The room goes on without it. */
   fail(reason: string): void {
-    if (this.failed || this.closing !== undefined) return;
-    this.failed = true;
-    this.options.host.report({ do: 'crashed', reason });
+    if (this.#failed || this.#closing !== undefined) return;
+    this.#failed = true;
+    this.#options.host.report({ do: 'crashed', reason });
   }
 
   close(): Promise<void> {
-    this.closing ??= this.end();
+    this.#closing ??= this.#end();
 
-    return this.closing;
+    return this.#closing;
   }
 
-  private async end(): Promise<void> {
-    const { stream, onClosing } = this.options;
+  async #end(): Promise<void> {
+    const { stream, onClosing } = this.#options;
     stream.hide();
     onClosing();
-    await Promise.allSettled([...this.taps.values()].map((tap) => tap.close()));
-    this.taps.clear();
-    await this.engine.finish({ type: 'finish' }, FINISH_MS);
+    await Promise.allSettled([...this.#taps.values()].map((tap) => tap.close()));
+    this.#taps.clear();
+    await this.#engine.finish({ type: 'finish' }, FINISH_MS);
     stream.end();
   }
 
-  private tap(trackId: string): MediaTap {
-    return this.options.host.media.openTap({
+  #tap(trackId: string): MediaTap {
+    return this.#options.host.media.openTap({
       trackId,
       onFrame: ({ codec, timestamp, senderMs, key, data }) => {
         const time = senderMs === undefined ? { timestamp } : { timestamp, senderMs };
 
-        return this.engine.send({ type: 'unit', unit: { track: trackId, codec, ...time, key, data } });
+        return this.#engine.send({ type: 'unit', unit: { track: trackId, codec, ...time, key, data } });
       },
-      onGap: () => void this.engine.send({ type: 'gap', track: trackId }),
+      onGap: () => void this.#engine.send({ type: 'gap', track: trackId }),
     });
   }
 
-  private fromEngine(message: FromEngine): void {
-    const { stream, host, properties } = this.options;
+  #fromEngine(message: FromEngine): void {
+    const { stream, host, properties } = this.#options;
     if (message.type === 'started') stream.started(bufferOf(message.init), message.codecs);
-    else if (message.type === 'keyFrameWanted') this.taps.get(message.track)?.requestKeyFrame();
+    else if (message.type === 'keyFrameWanted') this.#taps.get(message.track)?.requestKeyFrame();
     else if (message.type === 'part') {
-      this.parts++;
-      this.bytes += message.part.data.length;
-      this.newestPartAtMs = Date.now();
+      this.#parts++;
+      this.#bytes += message.part.data.length;
+      this.#newestPartAtMs = systemClock.wall();
       stream.append({ ...message.part, data: bufferOf(message.part.data) });
-      if (this.playable || !message.part.hasPicture || !stream.hasPlaylist) return;
-      this.playable = true;
+      if (this.#playable || !message.part.hasPicture || !stream.hasPlaylist) return;
+      this.#playable = true;
       host.report({ do: 'playable', properties: { ...properties, playable: true } });
     }
   }

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLog } from '@bloom/log';
 import type { ComponentHost } from '@bloom/rooms';
-import { systemClock } from '../clock.js';
-import { TestRoom } from '../testing.js';
+import { systemClock } from '@bloom/time';
+import { TestRoom } from '../testing/room.js';
 import type { HlsComponent } from './hls-component.js';
 import { HlsService, type HlsServiceOptions } from './hls-service.js';
 
@@ -275,14 +275,13 @@ withCompositor('an upload [needs node-av]', () => {
 
 test('the place of a stream is given up when nothing is left in it, not before', async () => {
   const stage = await stageWith({ nativeInstalled: () => true });
-  const { outputs } = stage.service as unknown as { outputs: ReadonlyMap<string, unknown> };
   const place = join(stage.path, 'temporary_hls', 'kitchen');
   await stage.start();
   while (!existsSync(place)) await new Promise((resolve) => setTimeout(resolve, 5));
   await Promise.all(Array.from({ length: 500 }, (_, i) => writeFile(join(place, `segment-${i}`), '')));
 
   stage.service.roomEnded('kitchen');
-  while (outputs.has('kitchen')) await new Promise((resolve) => setImmediate(resolve));
+  while (stage.service.holds('kitchen')) await new Promise((resolve) => setImmediate(resolve));
   expect(existsSync(place)).toBe(false);
   await stage.service.settled();
 });

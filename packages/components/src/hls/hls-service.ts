@@ -3,6 +3,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '@bloom/log';
 import { type ComponentHost, type ComponentKind, HlsOptions, parseOptions, RoomError } from '@bloom/rooms';
+import { systemClock, Timer } from '@bloom/time';
 import type { S3Target } from '../s3/object-store.js';
 import { keyOf, Uploader } from '../s3/upload-files.js';
 import { fileNotFound } from './errors.js';
@@ -60,12 +61,14 @@ interface Output {
 
 /** The HLS streams of this node: one per room at most, from the component's start to the end of the room. */
 export class HlsService {
+  readonly #options: HlsServiceOptions;
   readonly kind: ComponentKind;
-  private readonly outputs = new Map<string, Output>();
-  private readonly uploader = new Uploader({ putTimeoutMs: PUT_TIMEOUT_MS });
-  private readonly ending = new Set<Promise<void>>();
+  readonly #outputs = new Map<string, Output>();
+  readonly #uploader = new Uploader({ putTimeoutMs: PUT_TIMEOUT_MS });
+  readonly #ending = new Set<Promise<void>>();
 
-  constructor(private readonly options: HlsServiceOptions) {
+  constructor(options: HlsServiceOptions) {
+    this.#options = options;
     this.kind = {
       type: 'hls',
       requiresH264: true,
@@ -90,7 +93,7 @@ export class HlsService {
         return {
           properties,
           subscribeMode: properties.subscribeMode,
-          start: (host) => this.start(host, properties, destination),
+          start: (host) => this.#start(host, properties, destination),
         };
       },
     };
@@ -101,7 +104,7 @@ export class HlsService {
    * @throws HlsError
    */
   async locate({ roomId, fileName, waitFor, signal }: LocateRequest): Promise<Located> {
-    const output = this.outputs.get(roomId);
+    const output = this.#outputs.get(roomId);
     if (output === undefined || !output.served) throw fileNotFound(fileName);
     const { stream, directory } = output;
     if (waitFor !== undefined && (stream.lowLatency || waitFor.part !== undefined)) {
@@ -115,16 +118,21 @@ export class HlsService {
 
   /** A recording of that name is still being made. */
   isLive(id: string): boolean {
-    return this.outputs.get(id)?.persistent === true;
+    return this.#outputs.get(id)?.persistent === true;
+  }
+
+  /** Whether a stream of that room is being made, uploaded or removed. */
+  holds(roomId: string): boolean {
+    return this.#outputs.has(roomId);
   }
 
   /** The room is over and has said so: its stream is uploaded, and removed unless it is kept. */
   roomEnded(roomId: string): void {
-    const output = this.outputs.get(roomId);
+    const output = this.#outputs.get(roomId);
     if (output === undefined || output.finalised !== undefined) return;
-    const ended = this.finalise(roomId, output).finally(() => this.ending.delete(ended));
+    const ended = this.#finalise(roomId, output).finally(() => this.#ending.delete(ended));
     output.finalised = ended;
-    this.ending.add(ended);
+    this.#ending.add(ended);
   }
 
   /**
@@ -132,32 +140,31 @@ export class HlsService {
    * function that ends it.
    */
   tidy(): () => void {
-    const { resourcesPath, log } = this.options;
-    let timer: NodeJS.Timeout | undefined;
-    let over = false;
+    const { resourcesPath, log } = this.#options;
+    const timer = new Timer();
+    let ended = false;
     const tidy = async (): Promise<void> => {
-      const isLive = (roomId: string): boolean => this.outputs.has(roomId);
-      const { removed, ended, fresh } = await tidyLeftovers({ resourcesPath, isLive, now: Date.now() });
-      if (removed.length > 0 || ended.length > 0) log.info('hls.tidied', { removed, ended });
-      if (fresh === 0 || over) return;
-      timer = setTimeout(run, TIDY_AGAIN_MS);
-      timer.unref();
+      const isLive = (roomId: string): boolean => this.holds(roomId);
+      const found = await tidyLeftovers({ resourcesPath, isLive, now: systemClock.wall() });
+      const { removed, ended: finished } = found;
+      if (removed.length > 0 || finished.length > 0) log.info('hls.tidied', { removed, ended: finished });
+      if (found.fresh > 0 && !ended) timer.start(TIDY_AGAIN_MS, run);
     };
     const run = (): void => void tidy().catch((error: unknown) => log.warn('hls.tidy_failed', { error }));
     run();
 
     return () => {
-      over = true;
-      clearTimeout(timer);
+      ended = true;
+      timer.stop();
     };
   }
 
   /** Everything of the rooms that ended has been uploaded or given up. */
   async settled(): Promise<void> {
-    while (this.ending.size > 0) await Promise.all(this.ending);
+    while (this.#ending.size > 0) await Promise.all(this.#ending);
   }
 
-  private start(
+  #start(
     host: ComponentHost,
     properties: Record<string, unknown> & {
       lowLatency: boolean;
@@ -166,19 +173,25 @@ export class HlsService {
     },
     destination: S3Target | null,
   ): HlsComponent {
-    const { resourcesPath, hold, engineEntry, hangMs } = this.options;
+    const { resourcesPath, hold, engineEntry, hangMs } = this.#options;
     const { roomId, log } = host;
     const { lowLatency, persistent, targetWindowDuration: targetWindowSeconds } = properties;
-    const former = this.outputs.get(roomId);
+    const former = this.#outputs.get(roomId);
     const directory = new StreamDirectory(
       join(resourcesPath, persistent ? 'recordings' : 'temporary_hls', roomId),
       (error) => {
         log.error('hls.write_failed', { error });
         component.fail(`the stream cannot be written: ${error instanceof Error ? error.message : String(error)}`);
       },
-      former === undefined ? undefined : this.wiped(former),
+      former === undefined ? undefined : this.#wiped(former),
     );
-    const stream = new LiveStream({ lowLatency, persistent, targetWindowSeconds, files: directory, after });
+    const stream = new LiveStream({
+      lowLatency,
+      persistent,
+      targetWindowSeconds,
+      files: directory,
+      clock: systemClock,
+    });
     const component = new HlsComponent({
       host,
       stream,
@@ -191,13 +204,13 @@ export class HlsService {
     });
     const release = destination === null ? () => undefined : hold(roomId);
     const output: Output = { stream, directory, component, persistent, destination, served: true, release };
-    this.outputs.set(roomId, output);
+    this.#outputs.set(roomId, output);
 
     return component;
   }
 
   /** A former stream makes room: that of an ended room in its own time, one of the same room wherever it was kept. */
-  private async wiped({ component, directory, finalised, release }: Output): Promise<void> {
+  async #wiped({ component, directory, finalised, release }: Output): Promise<void> {
     if (finalised !== undefined) return finalised;
     release();
     await component.close();
@@ -205,36 +218,36 @@ export class HlsService {
     await rm(directory.path, { recursive: true, force: true });
   }
 
-  private async finalise(roomId: string, output: Output): Promise<void> {
+  async #finalise(roomId: string, output: Output): Promise<void> {
     const { component, directory, destination, persistent, release } = output;
-    const log = this.options.log.child({ roomId });
+    const log = this.#options.log.child({ roomId });
     try {
       await component.close();
       await directory.idle();
-      if (destination !== null) await this.upload(roomId, directory.path, destination, log);
+      if (destination !== null) await this.#upload(roomId, directory.path, destination, log);
     } catch (error) {
       log.error('hls.end_failed', { error });
     } finally {
       release();
       // The id may belong to a new room by now, with a stream of its own, perhaps in the same place. One that begins while
       // this one is being removed waits for it (`wiped`), so the place is given up last.
-      const current = (): Output | undefined => this.outputs.get(roomId);
+      const current = (): Output | undefined => this.#outputs.get(roomId);
       const taken = current() !== output && current()?.directory.path === directory.path;
       if (!persistent && !taken) await rm(directory.path, { recursive: true, force: true }).catch(() => undefined);
-      if (current() === output) this.outputs.delete(roomId);
+      if (current() === output) this.#outputs.delete(roomId);
     }
   }
 
-  private async upload(roomId: string, path: string, destination: S3Target, log: Log): Promise<void> {
+  async #upload(roomId: string, path: string, destination: S3Target, log: Log): Promise<void> {
     try {
       const names = (await readdir(path)).filter((name) => UPLOADED.test(name)).toSorted();
       const files = names.map((name) => ({ key: keyOf(roomId, name), path: join(path, name) }));
-      await this.uploader.upload(destination, files);
+      await this.#uploader.upload(destination, files);
       log.info('hls.uploaded', { files: files.length });
-      this.options.notify({ type: 'hlsUploaded', roomId });
+      this.#options.notify({ type: 'hlsUploaded', roomId });
     } catch (error) {
       log.error('hls.upload_failed', { error });
-      this.options.notify({ type: 'hlsUploadCrashed', roomId });
+      this.#options.notify({ type: 'hlsUploadCrashed', roomId });
     }
   }
 }
@@ -247,10 +260,4 @@ function nativeInstalled(): boolean {
   } catch {
     return false;
   }
-}
-
-function after(ms: number, callback: () => void): () => void {
-  const timer = setTimeout(callback, ms);
-
-  return () => clearTimeout(timer);
 }

@@ -1,16 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
+import { ManualClock } from '@bloom/time/testing';
 import { LiveStream, type LiveStreamOptions } from './live-stream.js';
-
-interface Timer {
-  ms: number;
-  callback: () => void;
-}
 
 class Stage {
   readonly written: string[] = [];
   readonly contents = new Map<string, string>();
   readonly removed: string[] = [];
-  readonly timers = new Set<Timer>();
+  readonly clock = new ManualClock();
   readonly stream: LiveStream;
   readonly abort = new AbortController();
   #segment = 0;
@@ -31,11 +27,7 @@ class Stage {
         },
         remove: (name) => void this.removed.push(name),
       },
-      after: (ms, callback) => {
-        const timer = { ms, callback };
-        this.timers.add(timer);
-        return () => this.timers.delete(timer);
-      },
+      clock: this.clock,
       ...options,
     });
     this.stream.started(Buffer.from('header'), 'avc1.42c01f,mp4a.40.2');
@@ -79,7 +71,7 @@ describe('a player that waits for a position', () => {
     expect(await pending(waiting)).toBe(true);
     stage.parts(1);
     expect(await waiting).toContain(`URI="${partOf(1, 2)}"\n`);
-    expect(stage.timers.size).toBe(0);
+    expect(stage.clock.pending).toBe(0);
   });
 
   test('gets the delta when it asks for that', async () => {
@@ -107,9 +99,9 @@ describe('a player that waits for a position', () => {
   test('is told after three target durations that nothing came, and at once that it is too far ahead', async () => {
     const stage = new Stage().parts(6);
     const waiting = stage.at(2, 0);
-    const [timer] = stage.timers;
-    expect(timer!.ms).toBe(6_000);
-    timer!.callback();
+    stage.clock.advance(5_999);
+    expect(await pending(waiting)).toBe(true);
+    stage.clock.advance(1);
     await expect(waiting).rejects.toMatchObject({ code: 'WAITED_TOO_LONG' });
     await expect(stage.at(4, 0)).rejects.toMatchObject({ code: 'INVALID_NAME' });
     expect(await pending(stage.at(3, 0))).toBe(true);
@@ -130,7 +122,7 @@ describe('a player that waits for a position', () => {
     const waiting = stage.at(1, 0);
     stage.abort.abort();
     await expect(waiting).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    expect(stage.timers.size).toBe(0);
+    expect(stage.clock.pending).toBe(0);
   });
 });
 

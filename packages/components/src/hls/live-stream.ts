@@ -1,3 +1,4 @@
+import type { Clock } from '@bloom/time';
 import { HlsError, fileNotFound } from './errors.js';
 import {
   DELTA_NAME,
@@ -58,8 +59,7 @@ export interface LiveStreamOptions {
   /** Keeps files that the playlist does not list any more, and lists them all when it ends. */
   persistent: boolean;
   files: StreamFiles;
-  /** Calls back once after so many ms, unless the returned function is called before. */
-  after(ms: number, callback: () => void): () => void;
+  clock: Clock;
 }
 
 interface Segment {
@@ -84,65 +84,67 @@ const MAX_SEGMENTS_AHEAD = 2;
 
 /** One stream: its playlists, what of it is in memory, and the players that wait for more of it. */
 export class LiveStream {
-  private readonly waiters: Waiters;
-  private codecs = '';
-  private init: Buffer | undefined;
-  private readonly segments: Segment[] = [];
+  readonly #options: LiveStreamOptions;
+  readonly #waiters: Waiters;
+  #codecs = '';
+  #init: Buffer | undefined;
+  readonly #segments: Segment[] = [];
   /** Index in `segments` of the first one listed. */
-  private firstListed = 0;
+  #firstListed = 0;
   /** Everything before `segments`, of streams that list everything, now or in the end. */
-  private readonly past: PastSegments = { count: 0, lines: '' };
-  private open: Segment | null = null;
-  private ended = false;
-  private hidden = false;
-  private texts = new Map<string, Buffer>();
+  readonly #past: PastSegments = { count: 0, lines: '' };
+  #open: Segment | null = null;
+  #ended = false;
+  #hidden = false;
+  #texts = new Map<string, Buffer>();
 
-  constructor(private readonly options: LiveStreamOptions) {
-    this.waiters = new Waiters(MAX_WAIT_MS, options.after);
+  constructor(options: LiveStreamOptions) {
+    this.#options = options;
+    this.#waiters = new Waiters(MAX_WAIT_MS, options.clock);
   }
 
   get lowLatency(): boolean {
-    return this.options.lowLatency;
+    return this.#options.lowLatency;
   }
 
   /** A player can begin. */
   get hasPlaylist(): boolean {
-    return this.segments.length > 0;
+    return this.#segments.length > 0;
   }
 
   started(init: Buffer, codecs: string): void {
-    this.init = init;
-    this.codecs = codecs;
-    this.options.files.write(INIT_NAME, init);
+    this.#init = init;
+    this.#codecs = codecs;
+    this.#options.files.write(INIT_NAME, init);
   }
 
   append(part: StreamPart): void {
-    if (this.ended) return;
+    if (this.#ended) return;
     const { segment: sequence, frames, independent, data } = part;
-    this.open ??= { sequence, name: segmentName(sequence), startedAtMs: part.startedAtMs, parts: [], data: [] };
-    const name = partName(sequence, this.open.parts.length);
-    this.open.parts.push({ name, frames, independent });
-    this.open.data.push(data);
-    if (part.last) this.completeSegment();
-    this.texts.clear();
-    this.waiters.wake();
+    this.#open ??= { sequence, name: segmentName(sequence), startedAtMs: part.startedAtMs, parts: [], data: [] };
+    const name = partName(sequence, this.#open.parts.length);
+    this.#open.parts.push({ name, frames, independent });
+    this.#open.data.push(data);
+    if (part.last) this.#completeSegment();
+    this.#texts.clear();
+    this.#waiters.wake();
   }
 
   /** No more parts will come: what has begun is completed, and the playlist says that it is over. */
   end(): void {
-    if (this.ended) return;
-    this.ended = true;
-    if (this.open !== null) this.completeSegment();
-    if (this.options.persistent) this.firstListed = 0;
-    this.texts.clear();
-    if (this.hasPlaylist) this.writeWholePlaylists();
-    this.waiters.wake();
+    if (this.#ended) return;
+    this.#ended = true;
+    if (this.#open !== null) this.#completeSegment();
+    if (this.#options.persistent) this.#firstListed = 0;
+    this.#texts.clear();
+    if (this.hasPlaylist) this.#writeWholePlaylists();
+    this.#waiters.wake();
   }
 
   /** Nobody gets anything any more; what still comes goes to the files. */
   hide(): void {
-    this.hidden = true;
-    this.waiters.wake();
+    this.#hidden = true;
+    this.#waiters.wake();
   }
 
   /**
@@ -150,15 +152,15 @@ export class LiveStream {
    * @throws HlsError
    */
   async playlistAt(name: string, position: WaitPosition, signal: AbortSignal): Promise<Buffer> {
-    if (!this.lowLatency || !this.hasPlaylist || this.hidden) throw fileNotFound(name);
-    if (position.segment > this.newest.segment + MAX_SEGMENTS_AHEAD) {
+    if (!this.lowLatency || !this.hasPlaylist || this.#hidden) throw fileNotFound(name);
+    if (position.segment > this.#newest.segment + MAX_SEGMENTS_AHEAD) {
       throw new HlsError('INVALID_NAME', `Segment ${position.segment} is too far ahead of ${name}`);
     }
     const wanted = normalised(position);
-    await this.waiters.until(() => this.reached(wanted) || this.ended || this.hidden, name, signal);
+    await this.#waiters.until(() => this.#reached(wanted) || this.#ended || this.#hidden, name, signal);
 
-    if (this.hidden) throw fileNotFound(name);
-    return this.text(name.endsWith('_delta.m3u8') ? DELTA_NAME : MEDIA_NAME);
+    if (this.#hidden) throw fileNotFound(name);
+    return this.#text(name.endsWith('_delta.m3u8') ? DELTA_NAME : MEDIA_NAME);
   }
 
   /**
@@ -168,148 +170,148 @@ export class LiveStream {
   async part(name: string, signal: AbortSignal): Promise<Buffer> {
     const position = parsePartName(name);
     if (!this.lowLatency || position === undefined) throw fileNotFound(name);
-    const found = this.partInMemory(position);
+    const found = this.#partInMemory(position);
     if (found !== undefined) return found;
-    if (!this.isNext(position)) throw fileNotFound(name);
-    await this.waiters.until(() => this.reached(position) || this.ended || this.hidden, name, signal);
+    if (!this.#isNext(position)) throw fileNotFound(name);
+    await this.#waiters.until(() => this.#reached(position) || this.#ended || this.#hidden, name, signal);
 
-    const awaited = this.partInMemory(position);
+    const awaited = this.#partInMemory(position);
     if (awaited === undefined) throw fileNotFound(name);
     return awaited;
   }
 
   /** What is in memory under that name: playlists, the header, new segments. Undefined = look on disk. */
   inMemory(name: string): Buffer | undefined {
-    if (this.hidden) throw fileNotFound(name);
-    if (name === MASTER_NAME || name === MEDIA_NAME || (name === DELTA_NAME && this.options.lowLatency))
-      return this.text(name);
-    if (name === INIT_NAME) return this.init;
+    if (this.#hidden) throw fileNotFound(name);
+    if (name === MASTER_NAME || name === MEDIA_NAME || (name === DELTA_NAME && this.#options.lowLatency))
+      return this.#text(name);
+    if (name === INIT_NAME) return this.#init;
 
-    return this.segments.slice(-IN_MEMORY).find((segment) => segment.name === name)?.whole;
+    return this.#segments.slice(-IN_MEMORY).find((segment) => segment.name === name)?.whole;
   }
 
   /** Segment and part that the next part will have. */
-  private get newest(): PartPosition {
-    if (this.open !== null) return { segment: this.open.sequence, part: this.open.parts.length };
+  get #newest(): PartPosition {
+    if (this.#open !== null) return { segment: this.#open.sequence, part: this.#open.parts.length };
 
-    return { segment: (this.segments.at(-1)?.sequence ?? -1) + 1, part: 0 };
+    return { segment: (this.#segments.at(-1)?.sequence ?? -1) + 1, part: 0 };
   }
 
-  private reached({ segment, part }: WaitPosition): boolean {
-    const { newest } = this;
+  #reached({ segment, part }: WaitPosition): boolean {
+    const newest = this.#newest;
     if (segment < newest.segment) return true;
 
     return part !== undefined && segment === newest.segment && part < newest.part;
   }
 
   /** The part itself or, where the segment ends early, the first of the next one. */
-  private isNext({ segment, part }: PartPosition): boolean {
-    const { newest } = this;
-    if (this.ended || this.hidden) return false;
+  #isNext({ segment, part }: PartPosition): boolean {
+    const newest = this.#newest;
+    if (this.#ended || this.#hidden) return false;
     if (segment === newest.segment) return part === newest.part || part === newest.part + 1;
 
     return segment === newest.segment + 1 && part === 0;
   }
 
-  private partInMemory({ segment, part }: PartPosition): Buffer | undefined {
-    if (this.hidden) return undefined;
+  #partInMemory({ segment, part }: PartPosition): Buffer | undefined {
+    if (this.#hidden) return undefined;
     const recent =
-      this.open === null ? this.segments.slice(-IN_MEMORY) : [...this.segments.slice(-IN_MEMORY), this.open];
+      this.#open === null ? this.#segments.slice(-IN_MEMORY) : [...this.#segments.slice(-IN_MEMORY), this.#open];
 
     return recent.find(({ sequence }) => sequence === segment)?.data[part];
   }
 
-  private completeSegment(): void {
-    const segment = this.open!;
-    const { files } = this.options;
-    this.open = null;
-    this.segments.push(segment);
+  #completeSegment(): void {
+    const segment = this.#open!;
+    const { files } = this.#options;
+    this.#open = null;
+    this.#segments.push(segment);
     segment.whole = Buffer.concat(segment.data);
     files.write(segment.name, segment.whole);
-    const old = this.segments.at(-1 - IN_MEMORY);
+    const old = this.#segments.at(-1 - IN_MEMORY);
     if (old !== undefined) {
       old.data = [];
       old.whole = undefined;
     }
-    this.slide();
-    if (!this.ended) this.writePlaylists(segment);
+    this.#slide();
+    if (!this.#ended) this.#writePlaylists(segment);
   }
 
-  private slide(): void {
-    const { targetWindowSeconds, persistent, files } = this.options;
+  #slide(): void {
+    const { targetWindowSeconds, persistent, files } = this.#options;
     if (targetWindowSeconds === null) {
-      while (this.segments.length > KNOWN_IN_DETAIL) this.toPast(this.segments.shift()!);
+      while (this.#segments.length > KNOWN_IN_DETAIL) this.#toPast(this.#segments.shift()!);
       return;
     }
-    let listed = this.segments.slice(this.firstListed).reduce((sum, segment) => sum + declaredDuration(segment), 0);
+    let listed = this.#segments.slice(this.#firstListed).reduce((sum, segment) => sum + declaredDuration(segment), 0);
     // A player needs three segments to begin with, whatever the window.
-    while (this.segments.length - this.firstListed > 3) {
-      const without = listed - declaredDuration(this.segments[this.firstListed]!);
+    while (this.#segments.length - this.#firstListed > 3) {
+      const without = listed - declaredDuration(this.#segments[this.#firstListed]!);
       if (without < targetWindowSeconds) break;
       listed = without;
-      this.firstListed += 1;
+      this.#firstListed += 1;
     }
-    while (this.firstListed > KEPT_BEHIND) {
-      const oldest = this.segments.shift()!;
-      this.firstListed -= 1;
-      if (persistent) this.toPast(oldest);
+    while (this.#firstListed > KEPT_BEHIND) {
+      const oldest = this.#segments.shift()!;
+      this.#firstListed -= 1;
+      if (persistent) this.#toPast(oldest);
       else files.remove(oldest.name);
     }
   }
 
-  private toPast(segment: Segment): void {
-    this.past.count += 1;
-    this.past.lines += segmentLines(segment);
+  #toPast(segment: Segment): void {
+    this.#past.count += 1;
+    this.#past.lines += segmentLines(segment);
   }
 
-  private state(): PlaylistState {
-    const { segment, part } = this.newest;
-    const { lowLatency, persistent, targetWindowSeconds } = this.options;
-    const listsAll = targetWindowSeconds === null || (persistent && this.ended);
+  #state(): PlaylistState {
+    const { segment, part } = this.#newest;
+    const { lowLatency, persistent, targetWindowSeconds } = this.#options;
+    const listsAll = targetWindowSeconds === null || (persistent && this.#ended);
 
     return {
       lowLatency,
       initName: INIT_NAME,
-      past: listsAll && this.past.count > 0 ? this.past : null,
-      segments: this.segments.slice(this.firstListed),
-      open: this.open,
-      nextPart: this.ended ? null : partName(segment, part),
-      ended: this.ended,
+      past: listsAll && this.#past.count > 0 ? this.#past : null,
+      segments: this.#segments.slice(this.#firstListed),
+      open: this.#open,
+      nextPart: this.#ended ? null : partName(segment, part),
+      ended: this.#ended,
     };
   }
 
-  private text(name: string): Buffer {
+  #text(name: string): Buffer {
     if (!this.hasPlaylist) throw fileNotFound(name);
-    let text = this.texts.get(name);
+    let text = this.#texts.get(name);
     if (text === undefined) {
       text = Buffer.from(
         name === MASTER_NAME
-          ? masterPlaylist({ codecs: this.codecs, mediaPlaylist: MEDIA_NAME })
-          : mediaPlaylist(this.state(), { delta: name === DELTA_NAME }),
+          ? masterPlaylist({ codecs: this.#codecs, mediaPlaylist: MEDIA_NAME })
+          : mediaPlaylist(this.#state(), { delta: name === DELTA_NAME }),
       );
-      this.texts.set(name, text);
+      this.#texts.set(name, text);
     }
 
     return text;
   }
 
   /** As a reader of the directory finds them, should this process end now. */
-  private writePlaylists(newest: Segment): void {
-    const { files, persistent, targetWindowSeconds } = this.options;
-    if (!persistent && targetWindowSeconds !== null) return this.writeWholePlaylists();
+  #writePlaylists(newest: Segment): void {
+    const { files, persistent, targetWindowSeconds } = this.#options;
+    if (!persistent && targetWindowSeconds !== null) return this.#writeWholePlaylists();
     if (newest.sequence === 0) {
-      files.write(MASTER_NAME, this.text(MASTER_NAME));
+      files.write(MASTER_NAME, this.#text(MASTER_NAME));
       files.write(MEDIA_NAME, Buffer.from(growingPlaylistHead(INIT_NAME)));
     }
     // What lists everything grows by a line: writing all of it again would cost more with every segment.
     files.append(MEDIA_NAME, Buffer.from(segmentLines(newest)));
   }
 
-  private writeWholePlaylists(): void {
-    const { files } = this.options;
-    this.texts.clear();
-    files.write(MASTER_NAME, this.text(MASTER_NAME));
-    files.write(MEDIA_NAME, this.text(MEDIA_NAME));
+  #writeWholePlaylists(): void {
+    const { files } = this.#options;
+    this.#texts.clear();
+    files.write(MASTER_NAME, this.#text(MASTER_NAME));
+    files.write(MEDIA_NAME, this.#text(MEDIA_NAME));
   }
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ComponentError } from '../errors.js';
-import { idr, picture, PPS, SPS } from '../testing.js';
+import { idr, picture, PPS, SPS } from '../testing/room.js';
 import { fragment, lengthPrefixed } from './fragment.js';
 import { FragmentReader, type Mp4Picture } from './fragment-reader.js';
 import { initSegment } from './init-segment.js';

@@ -12,13 +12,16 @@ export interface OggWriterOptions {
 
 /** Opus packets to an .ogg file (RFC 7845). Each call answers the bytes to append; what was appended is playable as it is. */
 export class OggWriter {
+  readonly #options: OggWriterOptions;
   #sequence = 0;
   #granule = 0;
   #pending: Buffer[] = [];
   #lacing: number[] = [];
   #pendingSamples = 0;
 
-  constructor(private readonly options: OggWriterOptions) {}
+  constructor(options: OggWriterOptions) {
+    this.#options = options;
+  }
 
   /** Samples so far. */
   get samples(): number {
@@ -26,7 +29,7 @@ export class OggWriter {
   }
 
   begin(): Buffer {
-    const { channels } = this.options;
+    const { channels } = this.#options;
     // No pre-skip: the first packet is the middle of a call, nothing in it is to be cut off.
     const head = this.#single(writeOpusHead({ channels, preSkip: 0 }), OggFlag.first);
     return Buffer.concat([head, this.#single(writeOpusTags('Bloom'), 0)]);
@@ -40,7 +43,7 @@ export class OggWriter {
     this.#lacing.push(...segments);
     this.#granule += samples;
     this.#pendingSamples += samples;
-    const full = this.#pendingSamples >= this.options.pageSamples ? this.#flush(0) : NOTHING;
+    const full = this.#pendingSamples >= this.#options.pageSamples ? this.#flush(0) : NOTHING;
     return full.length === 0 ? flushed : Buffer.concat([flushed, full]);
   }
 
@@ -64,7 +67,7 @@ export class OggWriter {
   #page(body: Buffer, lacing: number[], flags: number): Buffer {
     const sequence = this.#sequence++;
     const granule = BigInt(this.#granule);
-    return writePage({ flags, granule, serial: this.options.serial, sequence, lacing: Uint8Array.from(lacing), body });
+    return writePage({ flags, granule, serial: this.#options.serial, sequence, lacing: Uint8Array.from(lacing), body });
   }
 }
 

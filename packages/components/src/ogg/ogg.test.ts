@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ComponentError } from '../errors.js';
-import { opusPacket } from '../testing.js';
+import { opusPacket } from '../testing/room.js';
 import { OggReader } from './ogg-reader.js';
 import { OggWriter } from './ogg-writer.js';
 import { writeOpusHead } from './opus-head.js';

@@ -1,7 +1,7 @@
 import { mkdir, readdir, rm, rmdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '@bloom/log';
-import type { Clock } from '../clock.js';
+import { type Clock, sleep } from '@bloom/time';
 
 export const GARBAGE_INTERVAL_MS = 600_000;
 /** A part that nobody has written to for this long is obsolete. */
@@ -48,7 +48,7 @@ export function startGarbageCollection(options: GarbageOptions): () => void {
       log.warn('recording.directory_failed', { directory, error });
     });
     for (;;) {
-      await clock.sleep(GARBAGE_INTERVAL_MS, ending.signal);
+      await sleep(GARBAGE_INTERVAL_MS, { clock, signal: ending.signal });
       if (ending.signal.aborted) return;
       await collectGarbage(options).catch((error: unknown) => log.warn('recording.garbage_failed', { error }));
     }
@@ -71,7 +71,7 @@ async function isObsolete(part: string, { isPending, clock }: GarbageOptions): P
     ),
   );
 
-  return files.length === 0 || clock.wallClock() - Math.max(...times) > OBSOLETE_MS;
+  return files.length === 0 || clock.wall() - Math.max(...times) > OBSOLETE_MS;
 }
 
 async function directories(path: string): Promise<string[]> {

@@ -17,11 +17,14 @@ export interface JudgedFrame {
  * the hole until it is clear whether the track is catching up.
  */
 export class PauseJudge {
+  readonly #clockRate: number;
   #last: TappedFrame | undefined;
   #held: TappedFrame[] = [];
   #missingMs = 0;
 
-  constructor(private readonly clockRate: number) {}
+  constructor(clockRate: number) {
+    this.#clockRate = clockRate;
+  }
 
   /** The frames that may be dealt with now, in their order. */
   push(frame: TappedFrame): JudgedFrame[] {
@@ -53,6 +56,6 @@ export class PauseJudge {
 
   /** By how much the timestamps went ahead of the arrivals, ms. */
   #gain(from: TappedFrame, to: TappedFrame): number {
-    return ((to.timestamp - from.timestamp) * 1_000) / this.clockRate - (to.arrivalMs - from.arrivalMs);
+    return ((to.timestamp - from.timestamp) * 1_000) / this.#clockRate - (to.arrivalMs - from.arrivalMs);
   }
 }

@@ -2,7 +2,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
-import type { Clock } from '../clock.js';
+import type { Clock } from '@bloom/time';
 import { OriginClock } from './origin-clock.js';
 import { removeMark, writeMark, writeReport } from './part-mark.js';
 import { REPORT_FILE, type RecordingReport, type TrackReport } from './report.js';
@@ -31,6 +31,7 @@ export interface RecordedPart {
 
 /** Records the tracks of a room, each into a file of its own. */
 export class Recorder implements Component {
+  readonly #options: RecorderOptions;
   readonly #tracks = new Map<string, TrackRecorder>();
   /** Of tracks that have ended, too. */
   readonly #recorders: TrackRecorder[] = [];
@@ -43,8 +44,9 @@ export class Recorder implements Component {
   #saving: Promise<void> = Promise.resolve();
   #closed: Promise<void> | undefined;
 
-  constructor(private readonly options: RecorderOptions) {
-    this.#startedAtMs = options.clock.wallClock();
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+    this.#startedAtMs = options.clock.wall();
     this.#directory = this.#makeDirectory();
     void this.#directory.then((part) => {
       this.#part = part;
@@ -80,7 +82,7 @@ export class Recorder implements Component {
     this.#saving = this.#saving.then(async () => {
       const part = await this.#directory;
       if (part === undefined || this.#closed !== undefined) return;
-      const { host, destination } = this.options;
+      const { host, destination } = this.#options;
       const mark = { ...destination, uploadingSince: null, draft: this.#report() };
       await writeMark(part.directory, mark).catch((error: unknown) => {
         host.log.warn('recording.draft_failed', { error });
@@ -101,13 +103,13 @@ export class Recorder implements Component {
   }
 
   close(): Promise<void> {
-    this.#closed ??= this.#finish().finally(() => this.options.closed?.());
+    this.#closed ??= this.#finish().finally(() => this.#options.closed?.());
 
     return this.#closed;
   }
 
   #record(trackId: string, received: ReceivedTrack, directory: string): void {
-    const { host } = this.options;
+    const { host } = this.#options;
     let origin = this.#origins.get(received.origin);
     if (origin === undefined) this.#origins.set(received.origin, (origin = new OriginClock()));
     const recorder = new TrackRecorder({
@@ -117,7 +119,7 @@ export class Recorder implements Component {
       media: host.media,
       origin,
       serial: randomInt(0x7fffffff),
-      wallClock: () => this.options.clock.wallClock(),
+      wall: () => this.#options.clock.wall(),
       begun: () => void this.saveDraft(),
       failed: (error) => this.#crash('recording.write_failed', error),
     });
@@ -127,7 +129,7 @@ export class Recorder implements Component {
 
   /** The disk is full or gone: what was written stays, and somebody has to know. */
   #crash(event: string, error: unknown): void {
-    const { host } = this.options;
+    const { host } = this.#options;
     host.log.error(event, { error });
     if (this.#crashed) return;
     this.#crashed = true;
@@ -139,7 +141,7 @@ export class Recorder implements Component {
     if (part === undefined) return;
     await Promise.all(this.#recorders.map((recorder) => recorder.close()));
     await this.#saving;
-    const { host, finished } = this.options;
+    const { host, finished } = this.#options;
     const report = this.#report();
     const files = Object.keys(report.tracks);
     if (files.length === 0) {
@@ -164,11 +166,11 @@ export class Recorder implements Component {
       if (recorder.bytes > 0) tracks[recorder.file] = recorder.report(this.#startedAtMs);
     }
 
-    return { recording_id: this.options.host.roomId, start_time: new Date(this.#startedAtMs).toISOString(), tracks };
+    return { recording_id: this.#options.host.roomId, start_time: new Date(this.#startedAtMs).toISOString(), tracks };
   }
 
   async #makeDirectory(): Promise<{ directory: string; name: string } | undefined> {
-    const { baseDirectory, host } = this.options;
+    const { baseDirectory, host } = this.#options;
     const room = join(baseDirectory, host.roomId);
     try {
       for (let atMs = this.#startedAtMs; ; atMs++) {

@@ -1,6 +1,6 @@
 import type { Log } from '@bloom/log';
 import type { ComponentKind } from '@bloom/rooms';
-import { systemClock, type Clock } from '../clock.js';
+import { type Clock, sleep, systemClock } from '@bloom/time';
 import { startGarbageCollection } from './garbage.js';
 import { BEAT_MS, ORPHAN_MS } from './part-mark.js';
 import type { S3Credentials } from '../s3/object-store.js';
@@ -23,6 +23,7 @@ export interface RecordingServiceOptions {
 
 /** All that a node has to do with recordings: their components, their uploads, and the files that are left over. */
 export class RecordingService {
+  readonly #options: RecordingServiceOptions;
   readonly kind: ComponentKind;
   readonly #uploads: Uploads;
   readonly #recorders = new Set<Recorder>();
@@ -30,7 +31,8 @@ export class RecordingService {
   readonly #ending = new AbortController();
   #stopCollecting: (() => void) | undefined;
 
-  constructor(private readonly options: RecordingServiceOptions) {
+  constructor(options: RecordingServiceOptions) {
+    this.#options = options;
     const { directory, s3, pathPrefix, endpoint, log, clock = systemClock, onGivenUp } = options;
     this.#clock = clock;
     this.#uploads = new Uploads({ log, clock, ...(onGivenUp === undefined ? {} : { onGivenUp }) });
@@ -59,7 +61,7 @@ export class RecordingService {
    * what is being recorded and uploaded; and what another run left behind is taken over a minute after its last one.
    */
   collectGarbage(liveRooms: () => Promise<ReadonlySet<string>>): void {
-    const { directory, log } = this.options;
+    const { directory, log } = this.#options;
     if (this.#stopCollecting !== undefined) return;
     this.#stopCollecting = startGarbageCollection({
       directory,
@@ -72,7 +74,7 @@ export class RecordingService {
   }
 
   async #keep(signal: AbortSignal): Promise<void> {
-    const { directory, s3, endpoint, log } = this.options;
+    const { directory, s3, endpoint, log } = this.#options;
     let lookedAtMs = Number.NEGATIVE_INFINITY;
     while (!signal.aborted) {
       await Promise.all([...this.#recorders].map((recorder) => recorder.saveDraft()));
@@ -83,7 +85,7 @@ export class RecordingService {
           log.warn('recording.resume_failed', { error });
         });
       }
-      await this.#clock.sleep(BEAT_MS, signal);
+      await sleep(BEAT_MS, { clock: this.#clock, signal });
     }
   }
 
@@ -100,7 +102,7 @@ export class RecordingService {
       done.abort(),
     );
     // A disk that does not answer any more does not keep the node from ending.
-    await Promise.race([closed, this.#clock.sleep(timeoutMs, done.signal)]);
+    await Promise.race([closed, sleep(timeoutMs, { clock: this.#clock, signal: done.signal })]);
     await this.#uploads.close({ timeoutMs: Math.max(0, endMs - this.#clock.now()) });
   }
 }

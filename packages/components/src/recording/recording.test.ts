@@ -10,7 +10,7 @@ import type { ReceivedTrack } from '@bloom/rooms';
 import type { TappedFrame } from '@bloom/sfu';
 import { h264Frames, opusFrames } from '../file/frames.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
-import { idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing.js';
+import { idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing/room.js';
 import { collectGarbage, OBSOLETE_MS } from './garbage.js';
 import { type RecordedPart, Recorder } from './recorder.js';
 import { REPORT_FILE } from './report.js';
@@ -388,8 +388,8 @@ describe('the options of a recording', () => {
 
 describe('garbage collection', () => {
   test('takes what is old, unless its room lives or its upload is pending', async () => {
-    const old = (clock.wallClock() - OBSOLETE_MS - 1_000) / 1_000;
-    const fresh = (clock.wallClock() - OBSOLETE_MS + 1_000) / 1_000;
+    const old = (clock.wall() - OBSOLETE_MS - 1_000) / 1_000;
+    const fresh = (clock.wall() - OBSOLETE_MS + 1_000) / 1_000;
     const put = async (path: string, seconds?: number): Promise<void> => {
       await mkdir(join(base, path), { recursive: true });
       if (seconds === undefined) return;

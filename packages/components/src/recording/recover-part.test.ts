@@ -7,7 +7,7 @@ import { toAnnexB } from '@bloom/rtp';
 import type { ReceivedTrack } from '@bloom/rooms';
 import { FragmentReader } from '../mp4/fragment-reader.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
-import { idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing.js';
+import { idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing/room.js';
 import type { ObjectStore, S3Target } from '../s3/object-store.js';
 import { MARK_FILE, ORPHAN_MS, readMark } from './part-mark.js';
 import { Recorder } from './recorder.js';
@@ -82,7 +82,7 @@ async function record(...tracks: ReceivedTrack[]): Promise<string> {
 
 /** What the node does that starts again a while later. */
 async function startAgain(directory: string, s3: S3Target | null = target): Promise<void> {
-  const at = (clock.wallClock() - 2 * ORPHAN_MS) / 1_000;
+  const at = (clock.wall() - 2 * ORPHAN_MS) / 1_000;
   await utimes(join(directory, MARK_FILE), at, at);
   const uploads = new Uploads({ log: silentLog, clock, open: async () => store });
   await uploads.resume(base, s3);

@@ -24,6 +24,8 @@ const SAME_REPORT_MS = 0.05;
  * the publisher's sender reports say where its clock really is. Sound and picture that follow it stay together over hours.
  */
 export class Timeline {
+  readonly #origin: OriginClock;
+  readonly #clockRate: number;
   #firstTimestamp: number | undefined;
   /** Added to the track's own timestamps, ticks. */
   #shift = 0;
@@ -43,10 +45,10 @@ export class Timeline {
   /** Since when, by the server's clock, frames are placed by their arrival: no report tells more yet. */
   #lostAtMs: number | undefined;
 
-  constructor(
-    private readonly origin: OriginClock,
-    private readonly clockRate: number,
-  ) {}
+  constructor(origin: OriginClock, clockRate: number) {
+    this.#origin = origin;
+    this.#clockRate = clockRate;
+  }
 
   get firstTimestamp(): number {
     return this.#firstTimestamp ?? 0;
@@ -61,13 +63,13 @@ export class Timeline {
 
   /** Ticks of the file, counted from `firstTimestamp`, at a moment of the server. */
   ticksAt(serverMs: number): number {
-    return this.firstTimestamp + Math.round(((serverMs - this.#arrivalStartMs) * this.clockRate) / 1_000);
+    return this.firstTimestamp + Math.round(((serverMs - this.#arrivalStartMs) * this.#clockRate) / 1_000);
   }
 
   /** Where the frame belongs: ticks of the file, counted from `firstTimestamp`. The first one begins it. */
   place(frame: TappedFrame): number {
     const { timestamp, arrivalMs, senderMs } = frame;
-    const offset = this.origin.heard(frame);
+    const offset = this.#origin.heard(frame);
     if (this.#firstTimestamp === undefined) {
       this.#firstTimestamp = timestamp;
       this.#settledAtMs = arrivalMs + SETTLE_MS;
@@ -98,18 +100,18 @@ export class Timeline {
 
   /** Milliseconds of the file at a timestamp of the track. */
   #msOf(timestamp: number): number {
-    return ((timestamp + this.#shift - this.firstTimestamp) * 1_000) / this.clockRate;
+    return ((timestamp + this.#shift - this.firstTimestamp) * 1_000) / this.#clockRate;
   }
 
   #move(byMs: number): void {
-    this.#shift += Math.round((byMs * this.clockRate) / 1_000);
+    this.#shift += Math.round((byMs * this.#clockRate) / 1_000);
     this.#reportsOff = 0;
   }
 
   #compare(frame: TappedFrame, senderMs: number, arrivedAtMs: number, offset: ClockOffset | undefined): void {
     const placedMs = this.#msOf(frame.timestamp);
     const lateMs = arrivedAtMs - placedMs;
-    const report = senderMs - (frame.timestamp * 1_000) / this.clockRate;
+    const report = senderMs - (frame.timestamp * 1_000) / this.#clockRate;
     // NaN is like no other.
     const isNew = !(Math.abs(report - this.#report) < SAME_REPORT_MS);
     this.#report = report;

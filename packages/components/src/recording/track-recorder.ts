@@ -18,7 +18,7 @@ export interface TrackRecorderOptions {
   /** Number of the Ogg stream. */
   serial: number;
   /** Unix milliseconds. */
-  wallClock(): number;
+  wall(): number;
   /** The file is there. */
   begun(): void;
   /** The file cannot be written any more. */
@@ -27,6 +27,7 @@ export interface TrackRecorderOptions {
 
 /** One track to one file, from its first key frame to its end. */
 export class TrackRecorder {
+  readonly #options: TrackRecorderOptions;
   readonly file: string;
   readonly #container: TrackContainer;
   readonly #timeline: Timeline;
@@ -42,7 +43,8 @@ export class TrackRecorder {
   #failed = false;
   #closed: Promise<void> | undefined;
 
-  constructor(private readonly options: TrackRecorderOptions) {
+  constructor(options: TrackRecorderOptions) {
+    this.#options = options;
     const { received, media, name, origin, serial } = options;
     this.#received = received;
     this.#container = received.track.kind === 'audio' ? new OpusContainer(serial) : new H264Container();
@@ -101,7 +103,7 @@ export class TrackRecorder {
 
   /** Resolves when everything received is in the file. Idempotent. */
   close(): Promise<void> {
-    this.#closed ??= this.#finish(this.options.wallClock());
+    this.#closed ??= this.#finish(this.#options.wall());
 
     return this.#closed;
   }
@@ -148,7 +150,7 @@ export class TrackRecorder {
   async #write(bytes: Buffer, ticks: number): Promise<void> {
     if (this.#failed) return;
     const isFirst = this.#handle === undefined;
-    this.#handle ??= await open(join(this.options.directory, this.file), 'wx');
+    this.#handle ??= await open(join(this.#options.directory, this.file), 'wx');
     try {
       await this.#handle.writeFile(bytes);
     } catch (error) {
@@ -158,12 +160,12 @@ export class TrackRecorder {
     }
     this.#bytes += bytes.length;
     this.#ticks = ticks;
-    if (isFirst) this.options.begun();
+    if (isFirst) this.#options.begun();
   }
 
   #fail(error: unknown): void {
     if (this.#failed) return;
     this.#failed = true;
-    this.options.failed(error);
+    this.#options.failed(error);
   }
 }

@@ -6,7 +6,7 @@ import { silentLog } from '@bloom/log';
 import { ComponentError } from '../errors.js';
 import type { ObjectStore, S3Target } from '../s3/object-store.js';
 import { UPLOADS_AT_ONCE } from '../s3/upload-files.js';
-import { LeapingClock } from '../testing.js';
+import { LeapingClock } from '../testing/room.js';
 import { MARK_FILE, ORPHAN_MS, readMark, writeMark } from './part-mark.js';
 import { partName, type RecordedPart } from './recorder.js';
 import { REPORT_FILE } from './report.js';
@@ -58,7 +58,7 @@ async function settled(uploads: Uploads, { directory }: RecordedPart): Promise<v
 
 /** As if nobody had touched the mark for so long. */
 async function age(directory: string, ms: number): Promise<void> {
-  const at = (clock.wallClock() - ms) / 1_000;
+  const at = (clock.wall() - ms) / 1_000;
   await utimes(join(directory, MARK_FILE), at, at);
 }
 
@@ -139,7 +139,7 @@ describe('uploads', () => {
     expect(clock.now()).toBeGreaterThan(GIVE_UP_MS - 600_000);
     expect(removed).toEqual([`kitchen/${name}/a.ogg`, `kitchen/${name}/report.json`]);
     expect((await readdir(one.directory)).toSorted()).toEqual(['a.ogg', REPORT_FILE]);
-    expect((await stat(join(one.directory, 'a.ogg'))).mtimeMs).toBeCloseTo(clock.wallClock(), -2);
+    expect((await stat(join(one.directory, 'a.ogg'))).mtimeMs).toBeCloseTo(clock.wall(), -2);
   });
 
   test('of files that are gone end at once, and take nothing out of the bucket', async () => {
@@ -176,7 +176,7 @@ describe('uploads', () => {
 
   test('count their day from the first try, however often the node starts', async () => {
     const one = await part();
-    const since = clock.wallClock() - GIVE_UP_MS + 1_000;
+    const since = clock.wall() - GIVE_UP_MS + 1_000;
     await writeMark(one.directory, { bucket: 'b', prefix: '', uploadingSince: since, draft: null });
     await age(one.directory, 2 * ORPHAN_MS);
     const lost: RecordedPart[] = [];
@@ -208,7 +208,7 @@ describe('uploads', () => {
     while ((await readMark(one.directory)) === undefined) await new Promise((resolve) => setImmediate(resolve));
     await age(one.directory, 2 * ORPHAN_MS);
     await uploads.beat();
-    expect((await stat(join(one.directory, MARK_FILE))).mtimeMs).toBeCloseTo(clock.wallClock(), -2);
+    expect((await stat(join(one.directory, MARK_FILE))).mtimeMs).toBeCloseTo(clock.wall(), -2);
     release();
     await settled(uploads, one);
   });

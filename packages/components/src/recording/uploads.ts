@@ -1,7 +1,7 @@
 import { readdir, rm, rmdir, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Log } from '@bloom/log';
-import type { Clock } from '../clock.js';
+import { type Clock, sleep } from '@bloom/time';
 import type { S3Target } from '../s3/object-store.js';
 import { keyOf, Uploader, type UploaderOptions } from '../s3/upload-files.js';
 import { isOrphan, MARK_FILE, readMark, removeMark, touchMark, writeMark } from './part-mark.js';
@@ -26,6 +26,7 @@ export interface UploadsOptions {
  * go only when all of them have arrived.
  */
 export class Uploads {
+  readonly #options: UploadsOptions;
   readonly #pending = new Set<string>();
   /** Directories that are in need of another try, by this run or the next. */
   readonly #marked = new Set<string>();
@@ -33,7 +34,8 @@ export class Uploads {
   readonly #ending = new AbortController();
   readonly #uploader: Uploader;
 
-  constructor(private readonly options: UploadsOptions) {
+  constructor(options: UploadsOptions) {
+    this.#options = options;
     const { open } = options;
     this.#uploader = new Uploader({ skipPresent: true, ...(open === undefined ? {} : { open }) });
   }
@@ -44,7 +46,7 @@ export class Uploads {
   }
 
   /** `prefix` without slashes at its ends; empty = none. `since`: when it was first tried, Unix milliseconds. */
-  add(part: RecordedPart, target: S3Target, prefix: string, since = this.options.clock.wallClock()): void {
+  add(part: RecordedPart, target: S3Target, prefix: string, since = this.#options.clock.wall()): void {
     this.#pending.add(part.directory);
     const run = this.#bring(part, target, prefix, since).finally(() => {
       this.#pending.delete(part.directory);
@@ -55,7 +57,7 @@ export class Uploads {
 
   /** To be called every `BEAT_MS`: no other node takes over what is pending here. */
   async beat(): Promise<void> {
-    const now = this.options.clock.wallClock();
+    const now = this.#options.clock.wall();
     await Promise.all([...this.#pending].map((directory) => touchMark(directory, now)));
   }
 
@@ -65,16 +67,16 @@ export class Uploads {
    * with that run, and the files are for the garbage collection. What somebody still works on is let alone.
    */
   async resume(rawRecordings: string, target: S3Target | null): Promise<void> {
-    const { log, clock } = this.options;
+    const { log, clock } = this.#options;
     const entries = await readdir(rawRecordings, { recursive: true, withFileTypes: true }).catch(() => []);
     for (const { name, parentPath: directory } of entries) {
       if (name !== MARK_FILE || this.isPending(directory) || this.#ending.signal.aborted) continue;
-      if (!(await isOrphan(directory, clock.wallClock()))) continue;
+      if (!(await isOrphan(directory, clock.wall()))) continue;
       const mark = await readMark(directory);
       const isOurs = mark !== undefined && mark.bucket === target?.bucket;
       if (mark === undefined || (mark.draft === null && !isOurs)) continue;
       // From now on it is ours: another node that looks now leaves it alone.
-      await touchMark(directory, clock.wallClock());
+      await touchMark(directory, clock.wall());
       const fields = { roomId: basename(dirname(directory)), part: basename(directory) };
       try {
         const files = await recoverPart(directory, mark);
@@ -95,18 +97,18 @@ export class Uploads {
 
   /** Waits for what is on its way, and gives up waiting for stores that are down; their files stay. Idempotent. */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
-    const { clock } = this.options;
+    const { clock } = this.#options;
     // Whoever waits for a store to come back waits no longer; what is on its way, or just begins, is waited for.
     this.#ending.abort();
     const done = new AbortController();
     const all = Promise.allSettled(this.#running).then(() => done.abort());
-    await Promise.race([all, clock.sleep(timeoutMs, done.signal)]);
+    await Promise.race([all, sleep(timeoutMs, { clock, signal: done.signal })]);
     // The next run need not wait until it is sure that nobody works on them.
     await Promise.all([...this.#marked].map((directory) => touchMark(directory, 0)));
   }
 
   async #bring(part: RecordedPart, target: S3Target, prefix: string, since: number): Promise<void> {
-    const { log, clock } = this.options;
+    const { log, clock } = this.#options;
     const { signal } = this.#ending;
     const files = part.files.map((file) => ({
       key: keyOf(prefix, part.roomId, part.name, file),
@@ -131,7 +133,7 @@ export class Uploads {
           log.error('recording.upload_gone', { ...fields, files: part.files, error });
           return;
         }
-        if (clock.wallClock() - since + waitMs > GIVE_UP_MS) {
+        if (clock.wall() - since + waitMs > GIVE_UP_MS) {
           log.error('recording.upload_given_up', { ...fields, files: part.files, error });
           // Half a recording in the bucket would be taken for a whole one.
           await this.#uploader.remove(
@@ -143,7 +145,7 @@ export class Uploads {
         }
         log.warn('recording.upload_failed', { ...fields, error, retryInMs: waitMs });
       }
-      await clock.sleep(waitMs, signal);
+      await sleep(waitMs, { clock, signal });
       if (signal.aborted) return;
     }
   }
@@ -152,9 +154,9 @@ export class Uploads {
   async #giveUp(part: RecordedPart): Promise<void> {
     await removeMark(part.directory);
     this.#marked.delete(part.directory);
-    const now = this.options.clock.wallClock() / 1_000;
+    const now = this.#options.clock.wall() / 1_000;
     for (const file of part.files) await utimes(join(part.directory, file), now, now).catch(() => undefined);
-    this.options.onGivenUp?.(part);
+    this.#options.onGivenUp?.(part);
   }
 
   async #removeLocal({ directory }: RecordedPart): Promise<void> {
@@ -163,7 +165,7 @@ export class Uploads {
       // Only when this was the last recording of the room.
       await rmdir(dirname(directory)).catch(() => undefined);
     } catch (error) {
-      this.options.log.warn('recording.local_files_stay', { error });
+      this.#options.log.warn('recording.local_files_stay', { error });
     }
   }
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import S3rver from 's3rver';
-import { systemClock } from '../clock.js';
+import { systemClock } from '@bloom/time';
 import { Uploads } from '../recording/uploads.js';
 import { openStore, type ObjectStore, type S3Target } from './object-store.js';
 

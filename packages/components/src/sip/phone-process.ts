@@ -1,4 +1,5 @@
 import type { CallMedia, MediaAddresses, NegotiatedAudio, RtpStats } from '@bloom/sip';
+import { systemClock, Timer } from '@bloom/time';
 import { ComponentError } from '../errors.js';
 import { ForkedProcess } from '../process/forked-process.js';
 import { FrameBatch, framesOf } from './engine/frame-batch.js';
@@ -34,7 +35,7 @@ export class PhoneProcess {
   readonly #process: ForkedProcess<ToPhones, FromPhones>;
   readonly #channels = new Map<number, CallChannel>();
   readonly #batch = new FrameBatch();
-  #flush: NodeJS.Timeout | undefined;
+  readonly #flush = new Timer();
   #lastCall = 0;
   #gone = false;
 
@@ -96,10 +97,10 @@ export class PhoneProcess {
   #push(frame: { call: number; track: number; timestamp: number; data: Uint8Array }): void {
     if (this.#gone) return;
     this.#batch.add(frame);
-    this.#flush ??= setTimeout(() => {
-      this.#flush = undefined;
+    if (this.#flush.running) return;
+    this.#flush.start(FLUSH_MS, () => {
       if (!this.#batch.empty) this.#send({ type: 'frames', bytes: this.#batch.take() });
-    }, FLUSH_MS);
+    });
   }
 
   #send(message: ToPhones): void {
@@ -117,7 +118,7 @@ export class PhoneProcess {
 
   #leave(): void {
     this.#gone = true;
-    clearTimeout(this.#flush);
+    this.#flush.stop();
     this.#options.onGone();
   }
 
@@ -169,7 +170,7 @@ export class CallChannel implements CallMedia {
   }
 
   quietFor(): number | undefined {
-    return this.#quiet === undefined ? undefined : this.#quiet.ms + performance.now() - this.#quiet.at;
+    return this.#quiet === undefined ? undefined : this.#quiet.ms + systemClock.now() - this.#quiet.at;
   }
 
   configure(audio: NegotiatedAudio): void {
@@ -222,7 +223,7 @@ export class CallChannel implements CallMedia {
   /** For the process. */
   alive(stats: RtpStats, quietMs: number | undefined): void {
     this.#stats = stats;
-    this.#quiet = quietMs === undefined ? undefined : { ms: quietMs, at: performance.now() };
+    this.#quiet = quietMs === undefined ? undefined : { ms: quietMs, at: systemClock.now() };
   }
 
   /** For the process. */

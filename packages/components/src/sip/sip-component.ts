@@ -9,7 +9,7 @@ import {
   type RtpStats,
   SipPhone,
 } from '@bloom/sip';
-import type { Clock } from '../clock.js';
+import { type Clock, sleep } from '@bloom/time';
 import type { PhoneProcesses } from './phone-processes.js';
 import { RoomCall } from './room-call.js';
 
@@ -187,7 +187,7 @@ export class SipComponent implements Component {
       host,
       number,
       processes,
-      startedAt: clock.wallClock(),
+      startedAt: clock.wall(),
       onCrash: (reason) => this.#crash(`the process of the call is gone: ${reason}`),
     });
     const call: CurrentCall = {
@@ -229,7 +229,7 @@ export class SipComponent implements Component {
   async #registrationAnswered(hungUp: AbortSignal): Promise<void> {
     await this.#started;
     const { signal } = this.#registrationKnown;
-    await this.#options.clock.sleep(REGISTRATION_WAIT_MS, AbortSignal.any([signal, hungUp]));
+    await sleep(REGISTRATION_WAIT_MS, { clock: this.#options.clock, signal: AbortSignal.any([signal, hungUp]) });
   }
 
   #callTold(call: CurrentCall, event: CallEvent): void {
@@ -240,7 +240,7 @@ export class SipComponent implements Component {
       case 'ringing':
         return host.log.info('sip.ringing', { number, status: event.status });
       case 'answered':
-        call.answeredAt = clock.wallClock();
+        call.answeredAt = clock.wall();
         return host.log.info('sip.answered', { number });
       case 'held':
         call.held = event.held;
@@ -254,7 +254,7 @@ export class SipComponent implements Component {
     const { reason, status, text } = how;
     call.room.close();
     this.#call = undefined;
-    this.#lastCall = { number, reason, status: status ?? null, text, endedAt: clock.wallClock() };
+    this.#lastCall = { number, reason, status: status ?? null, text, endedAt: clock.wall() };
     const ordinary = call.answeredAt !== undefined || reason === 'cancelled';
     const fields = {
       number,

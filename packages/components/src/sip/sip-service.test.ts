@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Component, ReceivedTrack } from '@bloom/rooms';
-import { systemClock } from '../clock.js';
-import { TestRoom } from '../testing.js';
+import { systemClock } from '@bloom/time';
+import { TestRoom } from '../testing/room.js';
 import { OpusEncoder } from './engine/opus.js';
 import { SipService, type SipServiceOptions } from './sip-service.js';
-import { TestProvider } from './testing.js';
+import { TestProvider } from '../testing/sip-provider.js';
 
 // Real processes and sockets, on a machine that is busy with other tests.
 jest.setTimeout(30_000);

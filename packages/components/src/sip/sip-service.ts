@@ -2,7 +2,7 @@ import { networkInterfaces } from 'node:os';
 import { isIPv6 } from 'node:net';
 import { type ComponentHost, type ComponentKind, parseOptions, RoomError, SipOptions } from '@bloom/rooms';
 import { parseRegistrar, type RegistrarCredentials } from '@bloom/sip';
-import { type Clock, systemClock } from '../clock.js';
+import { type Clock, systemClock } from '@bloom/time';
 import { PhoneProcesses } from './phone-processes.js';
 import { SipComponent, type SipInspection } from './sip-component.js';
 

@@ -13,7 +13,7 @@ import type { EnginePart, FromEngine, ToEngine } from './engine-protocol.js';
 import { PLAYOUT_MS } from './timing.js';
 
 const run = promisify(execFile);
-const rig = fileURLToPath(new URL('./rig.fixture.mjs', import.meta.url));
+const rig = fileURLToPath(new URL('../../testing/compositor-rig.mjs', import.meta.url));
 const missing = ((): string | undefined => {
   if (spawnSync('ffmpeg', ['-version']).status !== 0) return 'ffmpeg is not installed';
   try {

@@ -1,3 +1,4 @@
+import type { Clock } from '@bloom/time';
 import { Canvas } from '../../av/canvas.js';
 import { AAC_FRAME } from '../../av/codecs.js';
 import { gridLayout, MAX_TILES } from '../../av/layout.js';
@@ -24,145 +25,144 @@ const MAX_LAG_MS = 2_000;
 export interface CompositorOptions {
   native: Native;
   send(message: FromEngine): void;
-  /** Monotonic, ms. */
-  now(): number;
-  /** Unix milliseconds. */
-  wallClock(): number;
+  clock: Pick<Clock, 'now' | 'wall'>;
 }
 
 /** Everybody's pictures on one canvas and everybody's sound in one mix, at 30 frames per second whatever comes in. */
 export class Compositor {
-  private readonly videos = new Map<string, VideoSource>();
-  private readonly audios = new Map<string, AudioSource>();
-  private readonly timings = new Map<string, TrackTiming>();
-  private readonly clocks = new Map<string, FarClock>();
-  private readonly canvas = new Canvas(HLS_PROFILE.width, HLS_PROFILE.height);
-  private readonly videoEncoder: VideoEncoder;
-  private readonly audioEncoder: AudioEncoder;
-  private readonly cutter: PartCutter;
-  private mixPosition = 0;
+  readonly #options: CompositorOptions;
+  readonly #videos = new Map<string, VideoSource>();
+  readonly #audios = new Map<string, AudioSource>();
+  readonly #timings = new Map<string, TrackTiming>();
+  readonly #clocks = new Map<string, FarClock>();
+  readonly #canvas = new Canvas(HLS_PROFILE.width, HLS_PROFILE.height);
+  readonly #videoEncoder: VideoEncoder;
+  readonly #audioEncoder: AudioEncoder;
+  readonly #cutter: PartCutter;
+  #mixPosition = 0;
   /** Made so far; the next one is due at `nextFrameMs`. */
-  private frames = 0;
-  private layout = '';
-  private hasPicture = false;
-  private nextFrameMs: number | undefined;
+  #frames = 0;
+  #layout = '';
+  #hasPicture = false;
+  #nextFrameMs: number | undefined;
 
-  constructor(private readonly options: CompositorOptions) {
+  constructor(options: CompositorOptions) {
+    this.#options = options;
     const { native, send } = options;
-    this.videoEncoder = new VideoEncoder(native);
-    this.audioEncoder = new AudioEncoder(native);
-    this.cutter = new PartCutter({
-      audioConfig: this.audioEncoder.config,
+    this.#videoEncoder = new VideoEncoder(native);
+    this.#audioEncoder = new AudioEncoder(native);
+    this.#cutter = new PartCutter({
+      audioConfig: this.#audioEncoder.config,
       onStarted: (init, codecs) => send({ type: 'started', init, codecs }),
-      onPart: (part) => send({ type: 'part', part: { ...part, hasPicture: this.hasPicture } }),
+      onPart: (part) => send({ type: 'part', part: { ...part, hasPicture: this.#hasPicture } }),
     });
   }
 
   /** The tracks to compose, in the order of their tiles. Time begins with the first one. */
   setTracks(tracks: readonly EngineTrack[]): void {
     const wanted = new Set(tracks.map(({ id }) => id));
-    for (const sources of [this.videos, this.audios]) {
+    for (const sources of [this.#videos, this.#audios]) {
       for (const [id, source] of sources) {
         if (wanted.has(id)) continue;
         source.close();
         sources.delete(id);
       }
     }
-    this.setTimings(tracks);
+    this.#setTimings(tracks);
     for (const { id, kind } of tracks) {
-      if (kind === 'audio' && !this.audios.has(id)) this.audios.set(id, new AudioSource(this.options.native));
-      if (kind === 'video' && !this.videos.has(id)) this.videos.set(id, this.newVideo(id));
+      if (kind === 'audio' && !this.#audios.has(id)) this.#audios.set(id, new AudioSource(this.#options.native));
+      if (kind === 'video' && !this.#videos.has(id)) this.#videos.set(id, this.#newVideo(id));
     }
-    if (tracks.length > 0) this.nextFrameMs ??= this.options.now();
+    if (tracks.length > 0) this.#nextFrameMs ??= this.#options.clock.now();
   }
 
   unit(unit: EngineUnit): void {
-    const now = this.options.now();
-    const captured = this.timings.get(unit.track)?.capturedMs(unit, now);
-    if (captured === undefined || this.nextFrameMs === undefined) return;
+    const now = this.#options.clock.now();
+    const captured = this.#timings.get(unit.track)?.capturedMs(unit, now);
+    if (captured === undefined || this.#nextFrameMs === undefined) return;
     const dueMs = captured + PLAYOUT_MS;
     if (unit.codec === 'opus') {
-      const due = this.frames * SAMPLES_PER_FRAME + (dueMs - this.nextFrameMs) * SAMPLES_PER_MS;
+      const due = this.#frames * SAMPLES_PER_FRAME + (dueMs - this.#nextFrameMs) * SAMPLES_PER_MS;
       const position = due - OPUS_LOOKAHEAD;
-      this.audios.get(unit.track)?.push(unit, { mixPosition: this.mixPosition, position });
+      this.#audios.get(unit.track)?.push(unit, { mixPosition: this.#mixPosition, position });
     } else {
       // A picture is drawn on whichever frame is nearest to its time.
-      this.videos.get(unit.track)?.push(unit, dueMs - FRAME_MS / 2, now);
+      this.#videos.get(unit.track)?.push(unit, dueMs - FRAME_MS / 2, now);
     }
   }
 
   gap(track: string): void {
-    this.videos.get(track)?.gap(this.options.now());
+    this.#videos.get(track)?.gap(this.#options.clock.now());
   }
 
   /** Makes the frames that are due. Returns ms until the next one. */
   tick(): number {
-    if (this.nextFrameMs === undefined) return FRAME_MS;
-    const now = this.options.now();
-    if (now - this.nextFrameMs > MAX_LAG_MS) this.nextFrameMs = now;
-    for (let made = 0; made < MAX_CATCH_UP && this.nextFrameMs <= now; made++) {
+    if (this.#nextFrameMs === undefined) return FRAME_MS;
+    const now = this.#options.clock.now();
+    if (now - this.#nextFrameMs > MAX_LAG_MS) this.#nextFrameMs = now;
+    for (let made = 0; made < MAX_CATCH_UP && this.#nextFrameMs <= now; made++) {
       // Each of several that are late shows what it would have shown in time.
-      this.frame(this.nextFrameMs, this.options.wallClock() - (now - this.nextFrameMs) - PLAYOUT_MS);
-      this.nextFrameMs += FRAME_MS;
+      this.#frame(this.#nextFrameMs, this.#options.clock.wall() - (now - this.#nextFrameMs) - PLAYOUT_MS);
+      this.#nextFrameMs += FRAME_MS;
     }
 
-    return Math.max(0, this.nextFrameMs - this.options.now());
+    return Math.max(0, this.#nextFrameMs - this.#options.clock.now());
   }
 
   finish(): void {
-    this.cutter.finish();
+    this.#cutter.finish();
   }
 
-  private setTimings(tracks: readonly EngineTrack[]): void {
+  #setTimings(tracks: readonly EngineTrack[]): void {
     const [ids, origins] = [new Set(tracks.map(({ id }) => id)), new Set(tracks.map(({ origin }) => origin))];
-    for (const id of this.timings.keys()) if (!ids.has(id)) this.timings.delete(id);
-    for (const origin of this.clocks.keys()) if (!origins.has(origin)) this.clocks.delete(origin);
+    for (const id of this.#timings.keys()) if (!ids.has(id)) this.#timings.delete(id);
+    for (const origin of this.#clocks.keys()) if (!origins.has(origin)) this.#clocks.delete(origin);
     for (const { id, origin, kind } of tracks) {
-      let clock = this.clocks.get(origin);
+      let clock = this.#clocks.get(origin);
       if (clock === undefined) {
         clock = publisherClock();
-        this.clocks.set(origin, clock);
+        this.#clocks.set(origin, clock);
       }
-      if (!this.timings.has(id)) this.timings.set(id, new TrackTiming(clock, kind === 'audio' ? 48_000 : 90_000));
+      if (!this.#timings.has(id)) this.#timings.set(id, new TrackTiming(clock, kind === 'audio' ? 48_000 : 90_000));
     }
   }
 
-  private newVideo(id: string): VideoSource {
-    return new VideoSource(this.options.native, () => this.options.send({ type: 'keyFrameWanted', track: id }));
+  #newVideo(id: string): VideoSource {
+    return new VideoSource(this.#options.native, () => this.#options.send({ type: 'keyFrameWanted', track: id }));
   }
 
-  private frame(now: number, capturedAtMs: number): void {
-    this.draw(now);
-    this.cutter.addPicture(this.videoEncoder.encode(this.canvas.buffer, this.cutter.wantsKey), capturedAtMs);
-    while (this.cutter.wantsAudio) for (const data of this.mix()) this.cutter.addAudio(data);
-    this.cutter.cutWhenFull();
-    this.frames += 1;
+  #frame(now: number, capturedAtMs: number): void {
+    this.#draw(now);
+    this.#cutter.addPicture(this.#videoEncoder.encode(this.#canvas.buffer, this.#cutter.wantsKey), capturedAtMs);
+    while (this.#cutter.wantsAudio) for (const data of this.#mix()) this.#cutter.addAudio(data);
+    this.#cutter.cutWhenFull();
+    this.#frames += 1;
   }
 
-  private draw(now: number): void {
+  #draw(now: number): void {
     const visible: [string, VideoSource][] = [];
-    for (const [id, source] of this.videos) {
+    for (const [id, source] of this.#videos) {
       source.decodeDue(now);
       if (visible.length < MAX_TILES && source.visible(now)) visible.push([id, source]);
     }
     const layout = visible.map(([id]) => id).join(' ');
-    if (layout !== this.layout) {
-      this.layout = layout;
-      this.canvas.clear();
+    if (layout !== this.#layout) {
+      this.#layout = layout;
+      this.#canvas.clear();
     }
-    if (visible.length > 0) this.hasPicture = true;
-    const tiles = gridLayout(visible.length, this.canvas);
-    for (const [i, [, source]] of visible.entries()) source.draw(this.canvas, tiles[i]!, layout);
+    if (visible.length > 0) this.#hasPicture = true;
+    const tiles = gridLayout(visible.length, this.#canvas);
+    for (const [i, [, source]] of visible.entries()) source.draw(this.#canvas, tiles[i]!, layout);
   }
 
-  private mix(): Buffer[] {
+  #mix(): Buffer[] {
     const left = new Float32Array(AAC_FRAME);
     const right = new Float32Array(AAC_FRAME);
-    for (const source of this.audios.values()) source.audio.addTo(left, right, this.mixPosition);
-    this.mixPosition += AAC_FRAME;
+    for (const source of this.#audios.values()) source.audio.addTo(left, right, this.#mixPosition);
+    this.#mixPosition += AAC_FRAME;
     softClip(left);
     softClip(right);
 
-    return this.audioEncoder.encode(left, right);
+    return this.#audioEncoder.encode(left, right);
   }
 }

@@ -2,6 +2,7 @@
  * The forked process of one HLS component: takes frames, makes parts. A fault of the native library ends this process and
  * nothing else. It ends by `process.exit`: the library does not survive an orderly end of the environment.
  */
+import { systemClock } from '@bloom/time';
 import { loadNative } from '../../av/native.js';
 import { followServer } from '../../process/follow-server.js';
 import { Compositor } from './compositor.js';
@@ -22,8 +23,7 @@ async function main(): Promise<void> {
   const compositor = new Compositor({
     native: await loadNative(),
     send,
-    now: () => performance.now(),
-    wallClock: () => Date.now(),
+    clock: systemClock,
   });
   handle = (message) => {
     if (message.type === 'unit') compositor.unit(message.unit);

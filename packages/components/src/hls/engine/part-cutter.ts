@@ -22,75 +22,79 @@ export interface CutterOptions {
  * that players can play all of what the playlist declares.
  */
 export class PartCutter {
-  private frames = 0;
-  private audioFrames = 0;
-  private fragments = 0;
-  private videoStart = 0;
-  private audioStart = 0;
-  private video: Mp4Sample[] = [];
-  private audio: Mp4Sample[] = [];
-  private startedAtMs = 0;
-  private announced = false;
+  readonly #options: CutterOptions;
+  #frames = 0;
+  #audioFrames = 0;
+  #fragments = 0;
+  #videoStart = 0;
+  #audioStart = 0;
+  #video: Mp4Sample[] = [];
+  #audio: Mp4Sample[] = [];
+  #startedAtMs = 0;
+  #announced = false;
 
-  constructor(private readonly options: CutterOptions) {}
+  constructor(options: CutterOptions) {
+    this.#options = options;
+  }
 
   /** Whether the next picture begins a segment: it must be a key frame then. */
   get wantsKey(): boolean {
-    return this.frames % FRAMES_PER_SEGMENT === 0;
+    return this.#frames % FRAMES_PER_SEGMENT === 0;
   }
 
   /** Sound is missing up to the end of the pictures. */
   get wantsAudio(): boolean {
-    return this.audioFrames * AAC_FRAME < this.frames * SAMPLES_PER_FRAME;
+    return this.#audioFrames * AAC_FRAME < this.#frames * SAMPLES_PER_FRAME;
   }
 
   addAudio(data: Buffer): void {
-    this.audio.push({ data, duration: AAC_FRAME, key: true });
-    this.audioFrames += 1;
+    this.#audio.push({ data, duration: AAC_FRAME, key: true });
+    this.#audioFrames += 1;
   }
 
   /** `capturedAtMs`: Unix milliseconds. The part is cut by `cutWhenFull`, when the sound has been added. */
   addPicture(picture: EncodedPicture, capturedAtMs: number): void {
-    if (this.wantsKey) this.startedAtMs = capturedAtMs;
+    if (this.wantsKey) this.#startedAtMs = capturedAtMs;
     const nals = splitAnnexB(picture.data);
-    if (!this.announced) this.announce(nals);
+    if (!this.#announced) this.#announce(nals);
     const kept = nals.filter((nal) => !isHeader(nal));
-    this.video.push({ data: lengthPrefixed(kept), duration: TICKS_PER_FRAME, key: picture.key });
-    this.frames += 1;
+    this.#video.push({ data: lengthPrefixed(kept), duration: TICKS_PER_FRAME, key: picture.key });
+    this.#frames += 1;
   }
 
   cutWhenFull(): void {
-    if (this.video.length === HLS_PROFILE.framesPerPart) this.cut(this.frames % FRAMES_PER_SEGMENT === 0);
+    if (this.#video.length === HLS_PROFILE.framesPerPart) this.#cut(this.#frames % FRAMES_PER_SEGMENT === 0);
   }
 
   /** What there is becomes the last part. */
   finish(): void {
-    if (this.video.length > 0) this.cut(true);
+    if (this.#video.length > 0) this.#cut(true);
   }
 
-  private cut(last: boolean): void {
-    const { video, audio } = this;
-    const first = (this.videoStart / TICKS_PER_FRAME) % FRAMES_PER_SEGMENT;
-    const data = fragment(++this.fragments, [
-      { track: 1, decodeTime: this.videoStart, samples: video },
-      { track: 2, decodeTime: this.audioStart, samples: audio },
+  #cut(last: boolean): void {
+    const video = this.#video;
+    const audio = this.#audio;
+    const first = (this.#videoStart / TICKS_PER_FRAME) % FRAMES_PER_SEGMENT;
+    const data = fragment(++this.#fragments, [
+      { track: 1, decodeTime: this.#videoStart, samples: video },
+      { track: 2, decodeTime: this.#audioStart, samples: audio },
     ]);
-    this.options.onPart({
-      segment: Math.floor(this.videoStart / TICKS_PER_FRAME / FRAMES_PER_SEGMENT),
+    this.#options.onPart({
+      segment: Math.floor(this.#videoStart / TICKS_PER_FRAME / FRAMES_PER_SEGMENT),
       part: Math.floor(first / HLS_PROFILE.framesPerPart),
       frames: video.length,
       independent: video[0]!.key,
       last,
-      startedAtMs: this.startedAtMs,
+      startedAtMs: this.#startedAtMs,
       data,
     });
-    this.videoStart += video.length * TICKS_PER_FRAME;
-    this.audioStart += audio.length * AAC_FRAME;
-    this.video = [];
-    this.audio = [];
+    this.#videoStart += video.length * TICKS_PER_FRAME;
+    this.#audioStart += audio.length * AAC_FRAME;
+    this.#video = [];
+    this.#audio = [];
   }
 
-  private announce(nals: readonly Buffer[]): void {
+  #announce(nals: readonly Buffer[]): void {
     const find = (type: number): Buffer => {
       const found = nals.find((nal) => nalType(nal) === type);
       if (found === undefined) throw new ComponentError('NATIVE_FAILED', 'the first picture has no parameter sets');
@@ -99,13 +103,13 @@ export class PartCutter {
     };
     const sps = find(NalType.sps);
     const { width, height, sampleRate } = HLS_PROFILE;
-    const { audioConfig } = this.options;
+    const { audioConfig } = this.#options;
     const init = initSegment([
       { kind: 'video', width, height, timescale: VIDEO_TIMESCALE, sps, pps: find(NalType.pps) },
       { kind: 'audio', sampleRate, audioConfig },
     ]);
-    this.options.onStarted(init, `${avcCodecString(sps)},mp4a.40.2`);
-    this.announced = true;
+    this.#options.onStarted(init, `${avcCodecString(sps)},mp4a.40.2`);
+    this.#announced = true;
   }
 }
 

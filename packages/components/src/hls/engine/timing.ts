@@ -11,30 +11,33 @@ const SAME_CLOCK_MS = 1_000;
 
 /** The least of what came in the last one to two windows. */
 class RecentLeast {
-  private current = Number.POSITIVE_INFINITY;
-  private former = Number.POSITIVE_INFINITY;
-  private endMs = Number.NEGATIVE_INFINITY;
+  readonly #windowMs: number;
+  #current = Number.POSITIVE_INFINITY;
+  #former = Number.POSITIVE_INFINITY;
+  #endMs = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly windowMs: number) {}
+  constructor(windowMs: number) {
+    this.#windowMs = windowMs;
+  }
 
   get value(): number {
-    return Math.min(this.current, this.former);
+    return Math.min(this.#current, this.#former);
   }
 
   add(value: number, nowMs: number): void {
-    if (nowMs >= this.endMs) {
+    if (nowMs >= this.#endMs) {
       // After a pause nothing is recent.
-      this.former = nowMs < this.endMs + this.windowMs ? this.current : Number.POSITIVE_INFINITY;
-      this.current = Number.POSITIVE_INFINITY;
-      this.endMs = nowMs + this.windowMs;
+      this.#former = nowMs < this.#endMs + this.#windowMs ? this.#current : Number.POSITIVE_INFINITY;
+      this.#current = Number.POSITIVE_INFINITY;
+      this.#endMs = nowMs + this.#windowMs;
     }
-    this.current = Math.min(this.current, value);
+    this.#current = Math.min(this.#current, value);
   }
 
   set(value: number, nowMs: number): void {
-    this.former = Number.POSITIVE_INFINITY;
-    this.current = value;
-    this.endMs = nowMs + this.windowMs;
+    this.#former = Number.POSITIVE_INFINITY;
+    this.#current = value;
+    this.#endMs = nowMs + this.#windowMs;
   }
 }
 
@@ -43,12 +46,15 @@ class RecentLeast {
  * shortest way counts as none.
  */
 export class FarClock {
-  private readonly least = new RecentLeast(WINDOW_MS);
-  private readonly leastNow = new RecentLeast(SHORT_WINDOW_MS);
-  private agreedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #patienceMs: number;
+  readonly #least = new RecentLeast(WINDOW_MS);
+  readonly #leastNow = new RecentLeast(SHORT_WINDOW_MS);
+  #agreedAtMs = Number.NEGATIVE_INFINITY;
 
   /** `patienceMs`: times of another clock are not believed before this one has said nothing for so long. */
-  constructor(private readonly patienceMs: number) {}
+  constructor(patienceMs: number) {
+    this.#patienceMs = patienceMs;
+  }
 
   /**
    * What came at `nowMs` of our clock says that it was of `farMs` there. Returns when that was, by our clock; undefined when
@@ -56,18 +62,18 @@ export class FarClock {
    */
   heard(farMs: number, nowMs: number): number | undefined {
     const behind = nowMs - farMs;
-    const known = this.least.value;
+    const known = this.#least.value;
     if (known !== Number.POSITIVE_INFINITY && Math.abs(behind - known) > SAME_CLOCK_MS) {
-      if (nowMs - this.agreedAtMs < this.patienceMs) return undefined;
-      this.least.set(behind, nowMs);
-      this.leastNow.set(behind, nowMs);
+      if (nowMs - this.#agreedAtMs < this.#patienceMs) return undefined;
+      this.#least.set(behind, nowMs);
+      this.#leastNow.set(behind, nowMs);
     }
-    this.agreedAtMs = nowMs;
-    this.least.add(behind, nowMs);
-    this.leastNow.add(behind, nowMs);
-    if (this.leastNow.value - this.least.value > LONGER_WAY_MS) this.least.set(this.leastNow.value, nowMs);
+    this.#agreedAtMs = nowMs;
+    this.#least.add(behind, nowMs);
+    this.#leastNow.add(behind, nowMs);
+    if (this.#leastNow.value - this.#least.value > LONGER_WAY_MS) this.#least.set(this.#leastNow.value, nowMs);
 
-    return farMs + this.least.value;
+    return farMs + this.#least.value;
   }
 }
 
@@ -87,16 +93,18 @@ export interface TimedUnit {
  * fastest frame of the track counts as one that took no time.
  */
 export class TrackTiming {
-  private readonly own = new FarClock(0);
+  readonly #publisher: FarClock;
+  readonly #clockRate: number;
+  readonly #own = new FarClock(0);
 
-  constructor(
-    private readonly publisher: FarClock,
-    private readonly clockRate: number,
-  ) {}
+  constructor(publisher: FarClock, clockRate: number) {
+    this.#publisher = publisher;
+    this.#clockRate = clockRate;
+  }
 
   capturedMs({ timestamp, senderMs }: TimedUnit, nowMs: number): number {
-    const own = this.own.heard((timestamp * 1_000) / this.clockRate, nowMs) ?? nowMs;
-    const told = senderMs === undefined ? undefined : this.publisher.heard(senderMs, nowMs);
+    const own = this.#own.heard((timestamp * 1_000) / this.#clockRate, nowMs) ?? nowMs;
+    const told = senderMs === undefined ? undefined : this.#publisher.heard(senderMs, nowMs);
 
     // What would be too late to be shown was not captured then: the report is out of date.
     return told === undefined || own - told > PLAYOUT_MS ? own : told;

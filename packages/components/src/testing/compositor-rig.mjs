@@ -1,7 +1,7 @@
 // A compositor on a clock that its test holds: gets what happens when, gives what it made. Its own process, because the
 // native library does not survive the end of a test environment.
-import { Compositor } from '../../../dist/hls/engine/compositor.js';
-import { loadNative } from '../../../dist/av/native.js';
+import { Compositor } from '../../dist/hls/engine/compositor.js';
+import { loadNative } from '../../dist/av/native.js';
 
 const STEP_MS = 5;
 
@@ -11,8 +11,7 @@ process.once('message', async ({ events, untilMs, wallClockMs }) => {
   const compositor = new Compositor({
     native: await loadNative(),
     send: (message) => made.push({ atMs: now, ...message }),
-    now: () => now,
-    wallClock: () => wallClockMs + now,
+    clock: { now: () => now, wall: () => wallClockMs + now },
   });
   let next = 0;
   for (; now <= untilMs; now += STEP_MS) {

@@ -1,10 +1,10 @@
-/** The world of the tests in this package. */
+/** What surrounds a component in the tests of this package. */
 import { silentLog } from '@bloom/log';
 import type { ComponentHost, ComponentReport } from '@bloom/rooms';
 import type { FeedFrame, MediaRoom, TapOptions, TappedFrame } from '@bloom/sfu';
-import type { Clock } from './clock.js';
+import type { Clock } from '@bloom/time';
 
-/** Time that passes at once when somebody waits for it. */
+/** Time that passes as soon as a timer is set. */
 export class LeapingClock implements Clock {
   #nowMs = 0;
   readonly startedAt = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -13,13 +13,23 @@ export class LeapingClock implements Clock {
     return this.#nowMs;
   }
 
-  wallClock(): number {
+  wall(): number {
     return this.startedAt + this.#nowMs;
   }
 
-  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    await Promise.resolve();
-    if (signal?.aborted !== true) this.#nowMs += ms;
+  setTimeout(run: () => void, ms: number): unknown {
+    const timer = { cleared: false };
+    queueMicrotask(() => {
+      if (timer.cleared) return;
+      this.#nowMs += ms;
+      run();
+    });
+
+    return timer;
+  }
+
+  clearTimeout(timer: unknown): void {
+    (timer as { cleared: boolean }).cleared = true;
   }
 
   leap(ms: number): void {

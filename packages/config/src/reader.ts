@@ -22,21 +22,23 @@ export function aliasOf(name: string): string | undefined {
 
 /** Reads variables through the table and remembers what was read, and from where. */
 export class Reader {
-  private readonly effective = new Map<VariableKey, EffectiveValue>();
+  readonly #env: Environment;
+  readonly #profile: Profile;
+  readonly #effective = new Map<VariableKey, EffectiveValue>();
 
-  constructor(
-    private readonly env: Environment,
-    private readonly profile: Profile,
-  ) {}
+  constructor(env: Environment, profile: Profile) {
+    this.#env = env;
+    this.#profile = profile;
+  }
 
   /** The value in the environment or its default; undefined = unset without default. */
   read<K extends VariableKey>(key: K): ValueOf<K> | undefined {
     const variable = VARIABLES[key] as unknown as Variable<ValueOf<K>>;
-    const found = this.find(variable);
-    const fallback = this.fallbackOf(variable);
+    const found = this.#find(variable);
+    const fallback = this.#fallbackOf(variable);
     const text = found?.text ?? fallback;
 
-    this.note(key, text ?? undefined, found?.origin ?? 'default');
+    this.#note(key, text ?? undefined, found?.origin ?? 'default');
     if (text === null) return undefined;
 
     const value = variable.grammar.parse(text);
@@ -58,19 +60,19 @@ export class Reader {
 
   /** The variable as given, whether it fits or not; for variables that only matter together with others. */
   isSet(key: VariableKey): boolean {
-    return this.find(VARIABLES[key] as unknown as Variable<unknown>) !== undefined;
+    return this.#find(VARIABLES[key] as unknown as Variable<unknown>) !== undefined;
   }
 
   /** Notes a default that the loader computed. */
   computed(key: VariableKey, value: string): void {
-    this.note(key, value, 'default');
+    this.#note(key, value, 'default');
   }
 
   /** Every variable of the table in its order. */
   values(): EffectiveValue[] {
     return (Object.keys(VARIABLES) as VariableKey[]).map(
       (key) =>
-        this.effective.get(key) ?? {
+        this.#effective.get(key) ?? {
           name: VARIABLES[key].name,
           value: undefined,
           origin: 'not read',
@@ -79,7 +81,7 @@ export class Reader {
     );
   }
 
-  private find(variable: Variable<unknown>): { text: string; name: string; origin: Origin } | undefined {
+  #find(variable: Variable<unknown>): { text: string; name: string; origin: Origin } | undefined {
     const alias = aliasOf(variable.name);
     const candidates: [string | undefined, Origin][] = [
       [variable.name, 'environment'],
@@ -87,7 +89,7 @@ export class Reader {
     ];
 
     for (const [name, origin] of candidates) {
-      const text = name === undefined ? undefined : this.env[name];
+      const text = name === undefined ? undefined : this.#env[name];
       if (name === undefined || text === undefined) continue;
       if (text === '' && variable.grammar.emptyIsUnset) continue;
 
@@ -97,14 +99,14 @@ export class Reader {
     return undefined;
   }
 
-  private fallbackOf(variable: Variable<unknown>): string | null {
+  #fallbackOf(variable: Variable<unknown>): string | null {
     const { fallback } = variable;
 
-    return fallback === null || typeof fallback === 'string' ? fallback : fallback[this.profile];
+    return fallback === null || typeof fallback === 'string' ? fallback : fallback[this.#profile];
   }
 
-  private note(key: VariableKey, value: string | undefined, origin: Origin): void {
-    this.effective.set(key, { name: VARIABLES[key].name, value, origin, secret: isSecret(key) });
+  #note(key: VariableKey, value: string | undefined, origin: Origin): void {
+    this.#effective.set(key, { name: VARIABLES[key].name, value, origin, secret: isSecret(key) });
   }
 }
 

@@ -2,38 +2,38 @@ import type { LogRecord } from './log.js';
 
 /** The last lines of the log, bounded, for whoever inspects a running node. */
 export class RecentLines {
-  private readonly ring: (LogRecord | undefined)[];
-  private next = 0;
-  private readonly listeners = new Set<(record: LogRecord) => void>();
+  readonly #ring: (LogRecord | undefined)[];
+  #next = 0;
+  readonly #listeners = new Set<(record: LogRecord) => void>();
 
   constructor(readonly capacity: number) {
     if (!Number.isSafeInteger(capacity) || capacity < 1) {
       throw new RangeError(`a ring of ${capacity} lines is not possible, at least 1 is needed`);
     }
-    this.ring = [];
+    this.#ring = [];
   }
 
   push(record: LogRecord): void {
-    this.ring[this.next % this.capacity] = record;
-    this.next += 1;
+    this.#ring[this.#next % this.capacity] = record;
+    this.#next += 1;
 
-    for (const listener of this.listeners) {
+    for (const listener of this.#listeners) {
       try {
         listener(record);
       } catch {
         // A broken listener must neither break the caller that logs nor be told of again.
-        this.listeners.delete(listener);
+        this.#listeners.delete(listener);
       }
     }
   }
 
   /** At most `count` lines, oldest first. */
   last(count: number = this.capacity): LogRecord[] {
-    const wanted = Math.max(0, Math.min(count, this.ring.length));
+    const wanted = Math.max(0, Math.min(count, this.#ring.length));
     const lines: LogRecord[] = [];
 
-    for (let i = this.next - wanted; i < this.next; i += 1) {
-      const record = this.ring[i % this.capacity];
+    for (let i = this.#next - wanted; i < this.#next; i += 1) {
+      const record = this.#ring[i % this.capacity];
       if (record !== undefined) lines.push(record);
     }
 
@@ -42,10 +42,10 @@ export class RecentLines {
 
   /** Calls `listener` with each further line until the returned function is called. */
   subscribe(listener: (record: LogRecord) => void): () => void {
-    this.listeners.add(listener);
+    this.#listeners.add(listener);
 
     return () => {
-      this.listeners.delete(listener);
+      this.#listeners.delete(listener);
     };
   }
 }

@@ -21,176 +21,176 @@ export interface LoadFigures {
  * Prometheus registry is this package's affair.
  */
 export class Metrics {
-  private readonly registry = new Registry();
-  private readonly rooms: RoomSeries;
-  private readonly ingressWebrtc: Counter;
-  private readonly egressWebrtc: Counter;
-  private readonly ingressHttp: Counter;
-  private readonly egressHttp: Counter;
-  private readonly linkUp: Gauge<'node'>;
-  private readonly nodeUps: Counter<'node'>;
-  private readonly nodeDowns: Counter<'node'>;
-  private readonly loadTracks: Gauge;
-  private readonly loadRooms: Gauge;
-  private readonly placements: Counter<'node'>;
-  private readonly conflicts: Counter<'node'>;
-  private readonly idConflicts: Counter;
-  private readonly webhookFailures: Counter;
-  private readonly webhookDrops: Counter;
-  private readonly slowSubscribers: Counter;
-  private readonly abandonedUploads: Counter;
+  readonly #registry = new Registry();
+  readonly #rooms: RoomSeries;
+  readonly #ingressWebrtc: Counter;
+  readonly #egressWebrtc: Counter;
+  readonly #ingressHttp: Counter;
+  readonly #egressHttp: Counter;
+  readonly #linkUp: Gauge<'node'>;
+  readonly #nodeUps: Counter<'node'>;
+  readonly #nodeDowns: Counter<'node'>;
+  readonly #loadTracks: Gauge;
+  readonly #loadRooms: Gauge;
+  readonly #placements: Counter<'node'>;
+  readonly #conflicts: Counter<'node'>;
+  readonly #idConflicts: Counter;
+  readonly #webhookFailures: Counter;
+  readonly #webhookDrops: Counter;
+  readonly #slowSubscribers: Counter;
+  readonly #abandonedUploads: Counter;
 
   constructor(options: MetricsOptions) {
-    const registers = [this.registry];
+    const registers = [this.#registry];
     const counter = (name: string, help: string) => new Counter({ name, help, registers });
     const nodeCounter = (name: string, help: string) => new Counter({ name, help, registers, labelNames: ['node'] });
 
-    this.rooms = new RoomSeries({
-      registry: this.registry,
+    this.#rooms = new RoomSeries({
+      registry: this.#registry,
       tickSeconds: options.tickSeconds,
       now: options.now ?? (() => performance.now()),
     });
-    this.ingressWebrtc = counter('bloom_traffic_ingress_webrtc_total_bytes', 'Bytes of ICE payload received');
-    this.egressWebrtc = counter('bloom_traffic_egress_webrtc_total_bytes', 'Bytes of ICE payload sent');
-    this.ingressHttp = counter('bloom_traffic_ingress_http_total_bytes', 'Bytes of HTTP requests received');
-    this.egressHttp = counter('bloom_traffic_egress_http_total_bytes', 'Bytes of HTTP responses sent');
-    this.linkUp = new Gauge({
+    this.#ingressWebrtc = counter('bloom_traffic_ingress_webrtc_total_bytes', 'Bytes of ICE payload received');
+    this.#egressWebrtc = counter('bloom_traffic_egress_webrtc_total_bytes', 'Bytes of ICE payload sent');
+    this.#ingressHttp = counter('bloom_traffic_ingress_http_total_bytes', 'Bytes of HTTP requests received');
+    this.#egressHttp = counter('bloom_traffic_egress_http_total_bytes', 'Bytes of HTTP responses sent');
+    this.#linkUp = new Gauge({
       name: 'bloom_cluster_link_up',
       help: '1 while the link to that node is up',
       labelNames: ['node'],
       registers,
     });
-    this.nodeUps = nodeCounter('bloom_cluster_nodeup_total', 'Times that node joined');
-    this.nodeDowns = nodeCounter('bloom_cluster_nodedown_total', 'Times that node was lost or left');
-    this.loadTracks = new Gauge({
+    this.#nodeUps = nodeCounter('bloom_cluster_nodeup_total', 'Times that node joined');
+    this.#nodeDowns = nodeCounter('bloom_cluster_nodedown_total', 'Times that node was lost or left');
+    this.#loadTracks = new Gauge({
       name: 'bloom_load_forwarded_tracks',
       help: 'Track subscriptions of this instance, the first figure of placement',
       registers,
     });
-    this.loadRooms = new Gauge({
+    this.#loadRooms = new Gauge({
       name: 'bloom_load_rooms',
       help: 'Rooms and reservations of this instance, the second figure of placement',
       registers,
     });
-    this.placements = nodeCounter('bloom_placements_total', 'Rooms that this instance placed on that node');
-    this.conflicts = nodeCounter('bloom_placement_conflicts_total', 'Reservations that node refused');
-    this.idConflicts = counter('bloom_room_id_conflicts_total', 'Room ids found on two nodes after a split healed');
-    this.webhookFailures = counter('bloom_webhook_failures_total', 'Webhook events lost after their last attempt');
-    this.webhookDrops = counter('bloom_webhook_drops_total', 'Webhook events dropped from a full backlog');
-    this.slowSubscribers = counter(
+    this.#placements = nodeCounter('bloom_placements_total', 'Rooms that this instance placed on that node');
+    this.#conflicts = nodeCounter('bloom_placement_conflicts_total', 'Reservations that node refused');
+    this.#idConflicts = counter('bloom_room_id_conflicts_total', 'Room ids found on two nodes after a split healed');
+    this.#webhookFailures = counter('bloom_webhook_failures_total', 'Webhook events lost after their last attempt');
+    this.#webhookDrops = counter('bloom_webhook_drops_total', 'Webhook events dropped from a full backlog');
+    this.#slowSubscribers = counter(
       'bloom_slow_subscribers_total',
       'Server websockets closed because they did not keep up',
     );
-    this.abandonedUploads = counter('bloom_recording_uploads_abandoned_total', 'Recording uploads given up');
+    this.#abandonedUploads = counter('bloom_recording_uploads_abandoned_total', 'Recording uploads given up');
 
-    if (options.processMetrics !== false) collectDefaultMetrics({ register: this.registry });
+    if (options.processMetrics !== false) collectDefaultMetrics({ register: this.#registry });
   }
 
   roomCreated(roomId: string): void {
-    this.rooms.created(roomId);
+    this.#rooms.created(roomId);
   }
 
   /** Every series of the room is 0 from now on and gone after 5 minutes. */
   roomRemoved(roomId: string): void {
-    this.rooms.removed(roomId);
+    this.#rooms.removed(roomId);
   }
 
   peerAdded(roomId: string): void {
-    this.rooms.addPeers(roomId, 1);
+    this.#rooms.addPeers(roomId, 1);
   }
 
   peerRemoved(roomId: string): void {
-    this.rooms.addPeers(roomId, -1);
+    this.#rooms.addPeers(roomId, -1);
   }
 
   peerConnected(roomId: string): void {
-    this.rooms.peerConnected(roomId);
+    this.#rooms.peerConnected(roomId);
   }
 
   peerDisconnected(roomId: string): void {
-    this.rooms.peerDisconnected(roomId);
+    this.#rooms.peerDisconnected(roomId);
   }
 
   peerCrashed(roomId: string): void {
-    this.rooms.peerCrashed(roomId);
+    this.#rooms.peerCrashed(roomId);
   }
 
   webrtcReceived(bytes: number): void {
-    this.ingressWebrtc.inc(bytes);
+    this.#ingressWebrtc.inc(bytes);
   }
 
   webrtcSent(bytes: number): void {
-    this.egressWebrtc.inc(bytes);
+    this.#egressWebrtc.inc(bytes);
   }
 
   httpReceived(bytes: number): void {
-    this.ingressHttp.inc(bytes);
+    this.#ingressHttp.inc(bytes);
   }
 
   httpSent(bytes: number): void {
-    this.egressHttp.inc(bytes);
+    this.#egressHttp.inc(bytes);
   }
 
   nodeUp(node: string): void {
-    this.linkUp.set({ node }, 1);
-    this.nodeUps.inc({ node });
-    this.nodeDowns.inc({ node }, 0);
+    this.#linkUp.set({ node }, 1);
+    this.#nodeUps.inc({ node });
+    this.#nodeDowns.inc({ node }, 0);
   }
 
   nodeDown(node: string): void {
-    this.linkUp.set({ node }, 0);
-    this.nodeDowns.inc({ node });
+    this.#linkUp.set({ node }, 0);
+    this.#nodeDowns.inc({ node });
   }
 
   load(figures: LoadFigures): void {
-    this.loadTracks.set(figures.forwardedTracks);
-    this.loadRooms.set(figures.rooms);
+    this.#loadTracks.set(figures.forwardedTracks);
+    this.#loadRooms.set(figures.rooms);
   }
 
   roomPlaced(node: string): void {
-    this.placements.inc({ node });
+    this.#placements.inc({ node });
   }
 
   reservationRefused(node: string): void {
-    this.conflicts.inc({ node });
+    this.#conflicts.inc({ node });
   }
 
   roomIdConflict(): void {
-    this.idConflicts.inc();
+    this.#idConflicts.inc();
   }
 
   webhookFailed(): void {
-    this.webhookFailures.inc();
+    this.#webhookFailures.inc();
   }
 
   webhookDropped(): void {
-    this.webhookDrops.inc();
+    this.#webhookDrops.inc();
   }
 
   slowSubscriberClosed(): void {
-    this.slowSubscribers.inc();
+    this.#slowSubscribers.inc();
   }
 
   uploadAbandoned(): void {
-    this.abandonedUploads.inc();
+    this.#abandonedUploads.inc();
   }
 
   /** Advances the time counters by one tick and drops the series of rooms that ended 5 minutes ago. */
   tick(): void {
-    this.rooms.tick();
+    this.#rooms.tick();
   }
 
   /** The Prometheus text format. */
   expose(): Promise<string> {
-    return this.registry.metrics();
+    return this.#registry.metrics();
   }
 
   get contentType(): string {
-    return this.registry.contentType;
+    return this.#registry.contentType;
   }
 
   /** Names of all series, for the check of dashboards. */
   names(): string[] {
-    return this.registry.getMetricsAsArray().map((metric) => metric.name);
+    return this.#registry.getMetricsAsArray().map((metric) => metric.name);
   }
 }

@@ -17,111 +17,116 @@ interface RoomSeriesOptions {
 
 /** The series with the label `room_id`: all at 0 from creation, all at 0 after removal, gone 5 minutes later. */
 export class RoomSeries {
-  private readonly rooms = new Map<string, Room>();
-  private live = 0;
-  private readonly roomCount: Gauge;
-  private readonly peers: Gauge<'room_id'>;
-  private readonly peerTime: Counter<'room_id'>;
-  private readonly duration: Counter<'room_id'>;
-  private readonly connects: Counter<'room_id'>;
-  private readonly disconnects: Counter<'room_id'>;
-  private readonly crashes: Counter<'room_id'>;
-  private readonly counters: Counter<'room_id'>[];
+  readonly #options: RoomSeriesOptions;
+  readonly #rooms = new Map<string, Room>();
+  #live = 0;
+  readonly #roomCount: Gauge;
+  readonly #peers: Gauge<'room_id'>;
+  readonly #peerTime: Counter<'room_id'>;
+  readonly #duration: Counter<'room_id'>;
+  readonly #connects: Counter<'room_id'>;
+  readonly #disconnects: Counter<'room_id'>;
+  readonly #crashes: Counter<'room_id'>;
+  readonly #counters: Counter<'room_id'>[];
 
-  constructor(private readonly options: RoomSeriesOptions) {
+  constructor(options: RoomSeriesOptions) {
+    this.#options = options;
     const registers = [options.registry];
     const counter = (name: string, help: string) => new Counter({ name, help, registers, labelNames: ['room_id'] });
 
-    this.roomCount = new Gauge({ name: 'bloom_rooms', help: 'Rooms on this instance', registers });
-    this.peers = new Gauge({
+    this.#roomCount = new Gauge({ name: 'bloom_rooms', help: 'Rooms on this instance', registers });
+    this.#peers = new Gauge({
       name: 'bloom_room_peers',
       help: 'Peers in the room, connected or not',
       labelNames: ['room_id'],
       registers,
     });
-    this.peerTime = counter('bloom_room_peer_time_total_seconds', 'Seconds that peers spent in the room, all together');
-    this.duration = counter('bloom_room_duration_seconds', 'Seconds that the room lives');
-    this.connects = counter('bloom_room_peer_connects_total', 'Peers that connected');
-    this.disconnects = counter('bloom_room_peer_disconnects_total', 'Peers that disconnected');
-    this.crashes = counter('bloom_room_peer_crashes_total', 'Peers that crashed');
-    this.counters = [this.peerTime, this.duration, this.connects, this.disconnects, this.crashes];
+    this.#peerTime = counter(
+      'bloom_room_peer_time_total_seconds',
+      'Seconds that peers spent in the room, all together',
+    );
+    this.#duration = counter('bloom_room_duration_seconds', 'Seconds that the room lives');
+    this.#connects = counter('bloom_room_peer_connects_total', 'Peers that connected');
+    this.#disconnects = counter('bloom_room_peer_disconnects_total', 'Peers that disconnected');
+    this.#crashes = counter('bloom_room_peer_crashes_total', 'Peers that crashed');
+    this.#counters = [this.#peerTime, this.#duration, this.#connects, this.#disconnects, this.#crashes];
   }
 
   created(roomId: string): void {
-    const known = this.rooms.get(roomId);
+    const known = this.#rooms.get(roomId);
     if (known !== undefined && known.removedAt === undefined) return;
 
-    this.rooms.set(roomId, { peers: 0, removedAt: undefined });
-    this.zero(roomId);
-    this.live += 1;
-    this.roomCount.set(this.live);
+    this.#rooms.set(roomId, { peers: 0, removedAt: undefined });
+    this.#zero(roomId);
+    this.#live += 1;
+    this.#roomCount.set(this.#live);
   }
 
   removed(roomId: string): void {
-    const room = this.liveRoom(roomId);
+    const room = this.#liveRoom(roomId);
     if (room === undefined) return;
 
-    room.removedAt = this.options.now();
+    room.removedAt = this.#options.now();
     room.peers = 0;
-    this.zero(roomId);
-    this.live -= 1;
-    this.roomCount.set(this.live);
+    this.#zero(roomId);
+    this.#live -= 1;
+    this.#roomCount.set(this.#live);
   }
 
   addPeers(roomId: string, change: number): void {
-    const room = this.liveRoom(roomId);
+    const room = this.#liveRoom(roomId);
     if (room === undefined) return;
 
     room.peers = Math.max(0, room.peers + change);
-    this.peers.set({ room_id: roomId }, room.peers);
+    this.#peers.set({ room_id: roomId }, room.peers);
   }
 
   peerConnected(roomId: string): void {
-    this.count(this.connects, roomId);
+    this.#count(this.#connects, roomId);
   }
 
   peerDisconnected(roomId: string): void {
-    this.count(this.disconnects, roomId);
+    this.#count(this.#disconnects, roomId);
   }
 
   peerCrashed(roomId: string): void {
-    this.count(this.crashes, roomId);
+    this.#count(this.#crashes, roomId);
   }
 
   tick(): void {
-    const { tickSeconds } = this.options;
-    const oldest = this.options.now() - KEEP_REMOVED_MS;
+    const { tickSeconds } = this.#options;
+    const oldest = this.#options.now() - KEEP_REMOVED_MS;
 
-    for (const [roomId, room] of this.rooms) {
+    for (const [roomId, room] of this.#rooms) {
       if (room.removedAt === undefined) {
-        this.duration.inc({ room_id: roomId }, tickSeconds);
-        if (room.peers > 0) this.peerTime.inc({ room_id: roomId }, room.peers * tickSeconds);
+        this.#duration.inc({ room_id: roomId }, tickSeconds);
+        if (room.peers > 0) this.#peerTime.inc({ room_id: roomId }, room.peers * tickSeconds);
       } else if (room.removedAt <= oldest) {
-        this.drop(roomId);
-        this.rooms.delete(roomId);
+        this.#drop(roomId);
+        this.#rooms.delete(roomId);
       }
     }
   }
 
   /** An event that arrives after the end of its room must not bring its label back. */
-  private liveRoom(roomId: string): Room | undefined {
-    const room = this.rooms.get(roomId);
+  #liveRoom(roomId: string): Room | undefined {
+    const room = this.#rooms.get(roomId);
 
     return room?.removedAt === undefined ? room : undefined;
   }
 
-  private count(counter: Counter<'room_id'>, roomId: string): void {
-    if (this.liveRoom(roomId) !== undefined) counter.inc({ room_id: roomId });
+  #count(counter: Counter<'room_id'>, roomId: string): void {
+    if (this.#liveRoom(roomId) !== undefined) counter.inc({ room_id: roomId });
   }
 
-  private zero(roomId: string): void {
-    this.drop(roomId);
-    this.peers.set({ room_id: roomId }, 0);
-    for (const counter of this.counters) counter.inc({ room_id: roomId }, 0);
+  #zero(roomId: string): void {
+    this.#drop(roomId);
+    this.#peers.set({ room_id: roomId }, 0);
+    for (const counter of this.#counters) counter.inc({ room_id: roomId }, 0);
   }
 
-  private drop(roomId: string): void {
-    this.peers.remove({ room_id: roomId });
-    for (const counter of this.counters) counter.remove({ room_id: roomId });
+  #drop(roomId: string): void {
+    this.#peers.remove({ room_id: roomId });
+    for (const counter of this.#counters) counter.remove({ room_id: roomId });
   }
 }

@@ -29,8 +29,8 @@ export interface RawAnswer {
 export class TestApi {
   readonly rooms: MemoryRooms;
   readonly traffic = { received: 0, sent: 0 };
-  private readonly server: Server;
-  private readonly conformance: Conformance;
+  readonly #server: Server;
+  readonly #conformance: Conformance;
 
   private constructor(options: Partial<HttpApiOptions>) {
     this.rooms = options.rooms instanceof MemoryRooms ? options.rooms : new MemoryRooms();
@@ -41,8 +41,8 @@ export class TestApi {
       version: '1.2.3',
       ...options.settings,
     } as const;
-    this.conformance = new Conformance(createOpenApiDocument(settings));
-    this.server = createServer(
+    this.#conformance = new Conformance(createOpenApiDocument(settings));
+    this.#server = createServer(
       createHttpApi({
         recordings: new LocalRecordings({ directory: '/nonexistent', isLive: () => false }),
         health: () => ({
@@ -70,23 +70,23 @@ export class TestApi {
 
   static async start(options: Partial<HttpApiOptions> = {}): Promise<TestApi> {
     const api = new TestApi(options);
-    await new Promise<void>((resolve) => api.server.listen(0, '127.0.0.1', () => resolve()));
+    await new Promise<void>((resolve) => api.#server.listen(0, '127.0.0.1', () => resolve()));
 
     return api;
   }
 
   get port(): number {
-    return (this.server.address() as AddressInfo).port;
+    return (this.#server.address() as AddressInfo).port;
   }
 
   async close(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise<void>((resolve) => this.server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 
   /** A call as an SDK makes it; the answer must be one that the OpenAPI document describes. */
   async call(method: 'GET' | 'POST' | 'DELETE', path: string, options: CallOptions = {}) {
-    const agent = request(this.server);
+    const agent = request(this.#server);
     const name = method.toLowerCase() as 'get' | 'post' | 'delete';
     let outgoing = agent[name](path).set(options.headers ?? {});
     const authorization = options.authorization === undefined ? `Bearer ${TOKEN}` : options.authorization;
@@ -98,7 +98,7 @@ export class TestApi {
     const isJson = answer.type === 'application/json';
 
     expect(
-      this.conformance.check({
+      this.#conformance.check({
         method,
         path,
         status: answer.status,

@@ -19,7 +19,11 @@ function typeOf(value: unknown): string {
  * keywords that the document uses and refuses others, so that none is passed over in silence.
  */
 export class Conformance {
-  constructor(private readonly document: OpenApiDocument) {}
+  readonly #document: OpenApiDocument;
+
+  constructor(document: OpenApiDocument) {
+    this.#document = document;
+  }
 
   /** What is wrong with a JSON answer; an empty list when it conforms. */
   check(answer: {
@@ -29,7 +33,7 @@ export class Conformance {
     contentType: string | undefined;
     body: unknown;
   }): string[] {
-    const operation = this.operation(answer.method, answer.path);
+    const operation = this.#operation(answer.method, answer.path);
     if (operation === undefined) return [`${answer.method} ${answer.path} is not documented`];
 
     const response = objectOf(objectOf(operation['responses'])[String(answer.status)]);
@@ -42,17 +46,17 @@ export class Conformance {
     const media = objectOf(objectOf(content)[type]);
     if (media['schema'] === undefined) return [`${type} is not documented for ${answer.status} of ${answer.path}`];
 
-    return type === 'application/json' ? this.problems(answer.body, objectOf(media['schema']), '$') : [];
+    return type === 'application/json' ? this.#problems(answer.body, objectOf(media['schema']), '$') : [];
   }
 
-  private operation(method: string, path: string): Json | undefined {
+  #operation(method: string, path: string): Json | undefined {
     const segments =
       path
         .split('?', 1)[0]
         ?.replace(/(?<=.)\/$/, '')
         .split('/') ?? [];
 
-    for (const [template, operations] of Object.entries(objectOf(this.document.paths))) {
+    for (const [template, operations] of Object.entries(objectOf(this.#document.paths))) {
       const parts = template.split('/');
       const fits =
         parts.length === segments.length && parts.every((part, i) => part.startsWith('{') || part === segments[i]);
@@ -63,13 +67,13 @@ export class Conformance {
     return undefined;
   }
 
-  private problems(value: unknown, schema: Json, at: string): string[] {
+  #problems(value: unknown, schema: Json, at: string): string[] {
     const found: string[] = [];
 
     for (const [keyword, rule] of Object.entries(schema)) {
       switch (keyword) {
         case '$ref':
-          found.push(...this.problems(value, this.resolve(String(rule)), at));
+          found.push(...this.#problems(value, this.#resolve(String(rule)), at));
           break;
         case 'type': {
           const types = Array.isArray(rule) ? rule : [rule];
@@ -85,14 +89,14 @@ export class Conformance {
           if (typeof value === 'number' && value < Number(rule)) found.push(`${at} is below ${String(rule)}`);
           break;
         case 'anyOf': {
-          const branches = (rule as unknown[]).map((branch) => this.problems(value, objectOf(branch), at));
+          const branches = (rule as unknown[]).map((branch) => this.#problems(value, objectOf(branch), at));
           if (!branches.some((branch) => branch.length === 0))
             found.push(`${at} fits nothing: ${branches.flat().join(', ')}`);
           break;
         }
         case 'items':
           if (Array.isArray(value)) {
-            found.push(...value.flatMap((item, i) => this.problems(item, objectOf(rule), `${at}[${i}]`)));
+            found.push(...value.flatMap((item, i) => this.#problems(item, objectOf(rule), `${at}[${i}]`)));
           }
           break;
         case 'required':
@@ -103,7 +107,7 @@ export class Conformance {
         case 'properties':
           for (const [key, property] of Object.entries(objectOf(rule))) {
             if (Object.hasOwn(objectOf(value), key)) {
-              found.push(...this.problems(objectOf(value)[key], objectOf(property), `${at}.${key}`));
+              found.push(...this.#problems(objectOf(value)[key], objectOf(property), `${at}.${key}`));
             }
           }
           break;
@@ -125,9 +129,9 @@ export class Conformance {
     return found;
   }
 
-  private resolve(reference: string): Json {
+  #resolve(reference: string): Json {
     const name = reference.replace('#/components/schemas/', '');
 
-    return objectOf(objectOf(objectOf(this.document.components)['schemas'])[name]);
+    return objectOf(objectOf(objectOf(this.#document.components)['schemas'])[name]);
   }
 }

@@ -9,7 +9,7 @@ import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import type { NotificationBus } from '@bloom/notifications';
 import { ensureMapper } from '@bloom/port-mapper';
-import { ClusterRooms, createClusterPort, followMembers, type Rooms } from '@bloom/rooms';
+import { ClusterRooms, createClusterPort, followMembers, type LocalRooms } from '@bloom/rooms';
 import { EventRelay } from './event-relay.js';
 import { ownName } from './own-name.js';
 
@@ -25,8 +25,7 @@ export interface ClusterOptions {
   settings: ClusterSettings;
   system: ActorSystem;
   /** The rooms of this node. */
-  rooms: Rooms;
-  secretKeyBase: string;
+  rooms: LocalRooms;
   bus: NotificationBus;
   metrics: Metrics;
   log: Log;
@@ -64,9 +63,8 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
   const remote = connectActors(system, { log });
   const clusterRooms = new ClusterRooms({
     system,
-    rooms,
+    local: rooms,
     port: createClusterPort({ system, remote, self }),
-    tokenKey: options,
     log,
     now: () => Date.now(),
     onPlaced: (node) => metrics.roomPlaced(node),

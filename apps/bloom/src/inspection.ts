@@ -3,7 +3,7 @@ import type { ActorSystem } from '@bloom/actors';
 import type { Settings } from '@bloom/config';
 import { startInspection, type Inspection } from '@bloom/inspection';
 import type { Log } from '@bloom/log';
-import type { Rooms } from '@bloom/rooms';
+import type { LocalRooms } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import type { Cluster } from './cluster.js';
 import { registerInspectionFunctions } from './inspection-functions.js';
@@ -14,7 +14,7 @@ export interface InspectionOptions {
   system: ActorSystem;
   cluster: Cluster;
   /** The rooms of this node. */
-  rooms: Rooms;
+  rooms: LocalRooms;
   engine: MediaEngine;
   log: Log;
 }

@@ -1,10 +1,10 @@
 /** Functions of a running node for an Erlang shell: `rpc:call('bloom@host', bloom, health, [])`. */
 import { atom, type Term } from '@bloom/etf';
 import type { HealthReport } from '@bloom/http-api';
-import type { Rooms } from '@bloom/rooms';
+import type { LocalRooms } from '@bloom/rooms';
 import type { Cluster } from './cluster.js';
 
-export function registerNodeFunctions(cluster: Cluster, rooms: Rooms, health: () => HealthReport): void {
+export function registerNodeFunctions(cluster: Cluster, rooms: LocalRooms, health: () => HealthReport): void {
   const { remote, node } = cluster;
   // Node names are atoms in Erlang; other names are binaries, and keys are atoms.
   remote.registerFunction('bloom', 'nodes', 0, () => [node.name, ...node.nodes('members')].map((name) => atom(name)));

@@ -5,7 +5,7 @@ import type { Resolve4 } from '@bloom/discovery';
 import type { Log } from '@bloom/log';
 import { Metrics, startMetricsServer } from '@bloom/metrics';
 import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
-import { createRooms, type ComponentKind, type Rooms } from '@bloom/rooms';
+import { LocalRooms, Rooms, type ComponentKind } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import { createPeerSession } from '@bloom/signaling';
 import { sleep } from '@bloom/time';
@@ -45,7 +45,7 @@ export interface RunningNode {
   readonly url: string;
   readonly metricsUrl: string;
   /** The rooms of this node. */
-  readonly rooms: Rooms;
+  readonly rooms: LocalRooms;
   /** undefined without `JF_DIST_ENABLED`. */
   readonly cluster: Cluster | undefined;
   /** True when `GET /` serves the page to try Bloom with. */
@@ -90,7 +90,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   closing.onClose('webhooks', () => webhooks.close({ timeoutMs: WEBHOOK_GRACE_MS }));
 
   let cluster: Cluster | undefined;
-  const { rooms, hls } = openRooms({
+  const { local, hls } = openRooms({
     options,
     closing,
     metrics,
@@ -107,7 +107,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     bus,
     log,
     intervalMs: settings.metrics.webrtcIntervalMs,
-    report: async () => metricsReport(await rooms.reports()),
+    report: async () => metricsReport(await local.reports()),
     wanted: () => serverSocket.wantsMetrics || (cluster?.metricsWanted() ?? false),
   });
   closing.onClose('metrics reporter', () => reporter.close());
@@ -115,12 +115,11 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const health = healthOf(settings, () => cluster);
   if (settings.cluster !== null) {
     // Members place rooms on this node at once: accept none until the listener is up.
-    rooms.drain();
+    local.drain();
     const joined = await joinCluster({
       settings: settings.cluster,
       system,
-      rooms,
-      secretKeyBase: settings.http.secretKeyBase,
+      rooms: local,
       bus,
       metrics,
       log,
@@ -129,8 +128,8 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     });
     cluster = joined;
     closing.onClose('cluster', () => joined.close());
-    registerNodeFunctions(joined, rooms, health);
-    const inspection = await openInspection({ settings, system, cluster, rooms, engine, log });
+    registerNodeFunctions(joined, local, health);
+    const inspection = await openInspection({ settings, system, cluster, rooms: local, engine, log });
     closing.onClose('inspection', () => inspection?.close());
   }
 
@@ -140,20 +139,26 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     log,
     metrics,
     serverSocket,
-    rooms: cluster?.rooms ?? rooms,
+    rooms: new Rooms({
+      system,
+      local,
+      cluster: cluster?.rooms,
+      log,
+      secretKeyBase: settings.http.secretKeyBase,
+    }),
     files: servedFiles({ settings, system, hls, cluster }),
     health,
     page,
     onStep: ({ requestId, what, ranMs }) => system.note(requestId, 'http', what, ranMs),
     closing,
   });
-  rooms.undrain();
-  closing.onClose('rooms', () => endRooms(rooms, settings, log));
+  local.undrain();
+  closing.onClose('rooms', () => endRooms(local, settings, log));
 
   return {
     url: listener.url,
     metricsUrl: metricsServer.url,
-    rooms,
+    rooms: local,
     cluster,
     hasPage: page !== undefined,
     close: () => closing.run(),
@@ -187,7 +192,7 @@ interface RoomParts {
 }
 
 /** Opens the rooms of this node and the services behind their components. */
-function openRooms(parts: RoomParts): { rooms: Rooms; hls: HlsService } {
+function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService } {
   const { options, closing, metrics, engine, system, bus, webhooks, cluster } = parts;
   const { settings, log, componentKinds = [] } = options;
   const hls = new HlsService({
@@ -204,7 +209,7 @@ function openRooms(parts: RoomParts): { rooms: Rooms; hls: HlsService } {
   const phones = openPhones(settings);
   closing.onClose('phones', () => phones?.settled());
 
-  const rooms = createRooms({
+  const local = new LocalRooms({
     system,
     engine,
     createSession: createPeerSession,
@@ -216,7 +221,7 @@ function openRooms(parts: RoomParts): { rooms: Rooms; hls: HlsService } {
       if (requestId !== undefined) system.note(requestId, 'notifications', type);
       bus.publish(notification);
       if (type === 'roomDeleted' || type === 'roomCrashed') hls.roomEnded(roomId);
-      metrics.load(rooms.load());
+      metrics.load(local.load());
     },
     log,
     address: settings.http.host,
@@ -224,9 +229,9 @@ function openRooms(parts: RoomParts): { rooms: Rooms; hls: HlsService } {
     webrtcEnabled: settings.webrtc !== null,
     componentKinds: [...builtInKinds(settings, recordings, phones), hls.kind, ...componentKinds],
   });
-  recordings.collectGarbage(async () => new Set(rooms.views().map(({ id }) => id)));
+  recordings.collectGarbage(async () => new Set(local.views().map(({ id }) => id)));
 
-  return { rooms, hls };
+  return { local, hls };
 }
 
 function startIntervals(parts: { settings: Settings; metrics: Metrics; traffic: MediaTraffic }): () => void {
@@ -241,7 +246,7 @@ function startIntervals(parts: { settings: Settings; metrics: Metrics; traffic: 
   };
 }
 
-async function endRooms(rooms: Rooms, { drainTimeout }: Settings, log: Log): Promise<void> {
+async function endRooms(rooms: LocalRooms, { drainTimeout }: Settings, log: Log): Promise<void> {
   rooms.drain(true);
   const until = performance.now() + drainTimeout * 1_000;
   if (drainTimeout > 0 && rooms.load().rooms > 0) {

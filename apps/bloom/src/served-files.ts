@@ -39,7 +39,7 @@ export function servedFiles({ settings, system, hls, cluster }: ServedFilesOptio
     system,
     remote,
     self: node.name,
-    ownerOf: (roomId) => rooms.ownerOf(roomId),
+    ownerOf: async (roomId) => (await rooms.locate(roomId)).node,
     lostNodes: () => rooms.directory.unreachable(),
     streams,
     recordings,

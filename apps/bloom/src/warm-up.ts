@@ -1,6 +1,6 @@
 import { createActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
-import { createRooms, defaultRoomConfig, type PeerSocket } from '@bloom/rooms';
+import { defaultRoomConfig, LocalRooms, Rooms, type PeerSocket } from '@bloom/rooms';
 import type { MediaEngine, MediaRoom, MediaRoomEvent } from '@bloom/sfu';
 import { createPeerSession } from '@bloom/signaling';
 
@@ -16,16 +16,16 @@ const PEERS = 16;
  */
 export async function warmUpRooms(): Promise<number> {
   const system = createActorSystem({ log: silentLog });
-  const rooms = createRooms({
-    system,
+  const options = { system, log: silentLog, secretKeyBase: '' };
+  const local = new LocalRooms({
+    ...options,
     engine: idleEngine(),
     createSession: createPeerSession,
     events: () => undefined,
-    log: silentLog,
     address: '',
-    secretKeyBase: '',
     webrtcEnabled: true,
   });
+  const rooms = new Rooms({ ...options, local });
   let joined = 0;
   const join = async (roomId: string, publishes: boolean): Promise<void> => {
     const { peer, token } = await rooms.addPeer(roomId, {});

@@ -1,5 +1,5 @@
 import type { LiveStreams, RecordingStore, ServedFile } from '@bloom/files';
-import { requested, type RoomConfig, type RoomService } from '@bloom/rooms';
+import type { RoomConfig, RoomService } from '@bloom/rooms';
 import type { z } from 'zod';
 import { HttpError, missingComponentIs400 } from './errors.js';
 import type { OperationId } from './routes.js';
@@ -78,7 +78,7 @@ export function createOperations({
 }: OperationOptions): Record<OperationId, Operation> {
   return {
     create_room: async ({ body, requestId }) => {
-      const { room, address } = await requested(rooms, requestId).createRoom(roomConfig(body));
+      const { room, address } = await rooms.createRoom(roomConfig(body), requestId);
       const addresses = { service_address: address, jellyfish_address: address, fishjam_address: address };
 
       return { status: 201, json: { data: { room, ...addresses } } };
@@ -93,27 +93,24 @@ export function createOperations({
 
     get_room: async ({ params, requestId }) => ({
       status: 200,
-      json: { data: await requested(rooms, requestId).getRoom(param(params, 'room_id')) },
+      json: { data: await rooms.getRoom(param(params, 'room_id'), requestId) },
     }),
 
     delete_room: async ({ params, requestId }) => {
-      await requested(rooms, requestId).deleteRoom(param(params, 'room_id'));
+      await rooms.deleteRoom(param(params, 'room_id'), requestId);
 
       return DONE;
     },
 
     add_peer: async ({ params, body, requestId }) => {
       const { options } = checked(AddPeerRequest, body);
-      const { peer, token, websocketUrl } = await requested(rooms, requestId).addPeer(
-        param(params, 'room_id'),
-        options ?? {},
-      );
+      const { peer, token, websocketUrl } = await rooms.addPeer(param(params, 'room_id'), options ?? {}, requestId);
 
       return { status: 201, json: { data: { peer, token, peer_websocket_url: websocketUrl } } };
     },
 
     delete_peer: async ({ params, requestId }) => {
-      await requested(rooms, requestId).removePeer(param(params, 'room_id'), param(params, 'id'));
+      await rooms.removePeer(param(params, 'room_id'), param(params, 'id'), requestId);
 
       return DONE;
     },
@@ -121,14 +118,13 @@ export function createOperations({
     add_component: async ({ params, body, requestId }) => {
       const { type, options } = checked(AddComponentRequest, body);
 
-      return {
-        status: 201,
-        json: { data: await requested(rooms, requestId).addComponent(param(params, 'room_id'), type, options ?? {}) },
-      };
+      const component = await rooms.addComponent(param(params, 'room_id'), type, options ?? {}, requestId);
+
+      return { status: 201, json: { data: component } };
     },
 
     delete_component: async ({ params, requestId }) => {
-      await requested(rooms, requestId).removeComponent(param(params, 'room_id'), param(params, 'id'));
+      await rooms.removeComponent(param(params, 'room_id'), param(params, 'id'), requestId);
 
       return DONE;
     },
@@ -136,8 +132,8 @@ export function createOperations({
     subscribe_to: async ({ params, body, requestId }) => {
       const { origins } = checked(SubscribeRequest, body);
       const componentId = param(params, 'component_id');
-      await requested(rooms, requestId)
-        .subscribeComponent(param(params, 'room_id'), componentId, origins)
+      await rooms
+        .subscribeComponent(param(params, 'room_id'), componentId, origins, requestId)
         .catch(missingComponentIs400);
 
       return { status: 201, text: 'Successfully subscribed for tracks' };
@@ -146,16 +142,14 @@ export function createOperations({
     dial: async ({ params, body, requestId }) => {
       const { phoneNumber } = checked(DialRequest, body);
       const componentId = param(params, 'component_id');
-      await requested(rooms, requestId)
-        .dial(param(params, 'room_id'), componentId, phoneNumber)
-        .catch(missingComponentIs400);
+      await rooms.dial(param(params, 'room_id'), componentId, phoneNumber, requestId).catch(missingComponentIs400);
 
       return { status: 201, text: `Successfully schedule calling phone_number: ${phoneNumber}` };
     },
 
     end_call: async ({ params, requestId }) => {
-      await requested(rooms, requestId)
-        .hangUp(param(params, 'room_id'), param(params, 'component_id'))
+      await rooms
+        .hangUp(param(params, 'room_id'), param(params, 'component_id'), requestId)
         .catch(missingComponentIs400);
 
       return DONE;

@@ -53,7 +53,7 @@ describe('a node', () => {
     for (const kind of changing) {
       await expect(client.ask(kind, (fields[kind] ?? {}) as never)).rejects.toMatchObject({ code: 'NOT_PERMITTED' });
     }
-    expect(a.rooms.draining).toBe(false);
+    expect(a.local.draining).toBe(false);
     expect((await client.ask('actors', {})).answer.total).toBeGreaterThan(1);
   });
 

@@ -1,7 +1,7 @@
 import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { ClusterEvent as NodeEvent, DistributionNode, LinkState } from '@bloom/distribution';
 import type { Log, Logger } from '@bloom/log';
-import { rankByLoad, type ClusterRooms, type PlacementDecision, type Rooms } from '@bloom/rooms';
+import { rankByLoad, type ClusterRooms, type LocalRooms, type PlacementDecision } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import type { ClusterEvent, InspectionSources, LinkLine, LogSource } from './sources.js';
 
@@ -14,8 +14,8 @@ export interface InspectionParts {
   system: ActorSystem;
   remote: RemoteActors;
   node: DistributionNode;
-  /** Of this node. */
-  rooms: Rooms;
+  /** The rooms of this node. */
+  rooms: LocalRooms;
   clusterRooms: ClusterRooms;
   engine: MediaEngine;
   /** Lines can be asked for when it is a `Logger`. */

@@ -258,7 +258,7 @@ describe('requests', () => {
         type: 'publish',
         tracks: [{ trackId: 't1', kind: 'video', codec: 'vp8', metadata: null, encodings: [], disabledEncodings: [] }],
       });
-      await until(() => (b.rooms.views()[0]?.peers[0]?.tracks.length ?? 0) === 1);
+      await until(() => (b.local.views()[0]?.peers[0]?.tracks.length ?? 0) === 1);
 
       const list = (await ask('rooms', {})).answer;
       expect(list.rooms).toEqual([{ id: 'kitchen', node: b.name, peers: 1, connected: 1, components: {}, tracks: 1 }]);
@@ -307,24 +307,24 @@ describe('requests', () => {
       expect(next.chosen).toBe(answer.chosen === a.name ? b.name : a.name);
       const load = (await ask('load', {})).answer;
       expect(load.nodes.map(({ rooms }) => rooms).toSorted()).toEqual([0, 1]);
-      expect(a.rooms.load().rooms + b.rooms.load().rooms).toBe(1);
-      await b.cluster.deleteRoom('attic');
+      expect(a.local.load().rooms + b.local.load().rooms).toBe(1);
+      await b.rooms.deleteRoom('attic');
     });
   });
 
   test('a drained node takes no rooms until its time is over', async () => {
     const { answer } = await ask('drain', { deadlineMs: 1_500 }, b.name);
     expect(answer).toMatchObject({ rooms: 0, peers: 0, roomIds: [] });
-    expect(b.rooms.draining).toBe(true);
+    expect(b.local.draining).toBe(true);
     const nodes = (await ask('nodes', {})).answer.nodes;
     expect(nodes.find(({ name }) => name === b.name)).toMatchObject({ state: 'draining', drain: { rooms: 0 } });
     expect((await ask('placement-dry-run', {})).answer.chosen).toBe(a.name);
-    await until(() => !b.rooms.draining);
+    await until(() => !b.local.draining);
 
     await ask('drain', {}, b.name);
     expect((await ask('faults', {}, b.name)).answer.faults).toMatchObject([{ kind: 'drain', until: null }]);
     expect((await ask('undrain', {}, b.name)).answer.wasDraining).toBe(true);
-    expect(b.rooms.draining).toBe(false);
+    expect(b.local.draining).toBe(false);
     expect((await ask('undrain', {}, b.name)).answer.wasDraining).toBe(false);
     expect(b.node.events.last(4).map(({ event }) => event)).toEqual(['draining', 'undrained', 'draining', 'undrained']);
   });

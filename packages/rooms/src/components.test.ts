@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Component, ComponentHost, ComponentKind } from './component-kind.js';
+import type { Component, ComponentHost, ComponentKind } from './room/component-kind.js';
 import { defaultRoomConfig, RoomError } from './room-service.js';
-import { testNode, videoTrack, type TestNode } from './testing.js';
+import { testNode, videoTrack, type TestNode } from './testing/index.js';
 
 let node: TestNode;
 let hosts: ComponentHost[];
@@ -191,7 +191,7 @@ describe('a component', () => {
     const ann = await node.join('kitchen');
     await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
 
-    expect(node.rooms.load().forwardedTracks).toBe(2);
+    expect(node.local.load().forwardedTracks).toBe(2);
   });
 });
 

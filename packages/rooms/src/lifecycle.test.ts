@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultRoomConfig } from './room-service.js';
-import { testNode, TestSocket, videoTrack, type TestNode, type TestPeer } from './testing.js';
+import { testNode, TestSocket, videoTrack, type TestNode, type TestPeer } from './testing/index.js';
 
 let node: TestNode;
 
@@ -134,7 +134,7 @@ describe('a room', () => {
     expect(node.news()).toEqual(['peerDisconnected p1', 'roomCrashed']);
     expect(ann.socket.closed).toBe('1011 Internal server error');
     await expect(node.rooms.getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
-    expect(node.rooms.load()).toEqual({ forwardedTracks: 0, rooms: 0 });
+    expect(node.local.load()).toEqual({ forwardedTracks: 0, rooms: 0 });
   });
 
   test('whose actor fails has crashed as well, and no other room notices', async () => {

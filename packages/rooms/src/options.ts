@@ -104,3 +104,28 @@ export function parseOptions<T extends z.ZodType>(schema: T, given: unknown): z.
   const message = result.error.issues[0]?.message ?? INVALID_STRUCTURE;
   throw new RoomError(missing && message.startsWith('Required field') ? 'MISSING_OPTION' : 'INVALID_OPTIONS', message);
 }
+
+const GivenPeerOptions = PeerOptions.nullish();
+
+/** Returns whether the peer may offer simulcast: true by default, undefined when the options are malformed. */
+export function simulcastOption(given: unknown): boolean | undefined {
+  const result = GivenPeerOptions.safeParse(given);
+
+  return result.success ? (result.data?.enableSimulcast ?? true) : undefined;
+}
+
+/** Options of peers and components are two levels deep; this leaves room for future ones. */
+const MAX_DEPTH = 8;
+
+/**
+ * Empties what is nested deeper than any option, so that the options can be sent to the node that owns the room. Such
+ * values would be ignored, or refused for their type, wherever they are checked.
+ */
+export function sendableOptions(given: unknown, depth = 0): unknown {
+  if (typeof given !== 'object' || given === null) return given;
+  if (Array.isArray(given)) return depth === MAX_DEPTH ? [] : given.map((item) => sendableOptions(item, depth + 1));
+  if (depth === MAX_DEPTH) return {};
+
+  // Not by assignment: a client may name a key __proto__.
+  return Object.fromEntries(Object.entries(given).map(([key, value]) => [key, sendableOptions(value, depth + 1)]));
+}

@@ -1,24 +1,28 @@
 import { RoomError, type RoomErrorCode } from './room-service.js';
 
-/** What an actor answers where the caller can act on a failure: plain data, so that it can travel. */
-export type Outcome<T> = { ok: true; value: T } | { ok: false; code: RoomErrorCode; message: string };
+/** The reply of an actor whose caller can act on a failure: plain data, so that it can cross to another node. */
+export type Outcome<T> = { ok: true; value: T } | Refusal;
+export type Refusal = { ok: false; code: RoomErrorCode; message: string };
 
 export function done<T>(value: T): Outcome<T> {
   return { ok: true, value };
 }
 
-export function refused(code: RoomErrorCode, message: string): Outcome<never> {
+export function refused(code: RoomErrorCode, message: string): Refusal {
   return { ok: false, code, message };
 }
 
-/** @throws RoomError when the outcome is a failure. */
+/**
+ * Returns the value of a successful outcome.
+ * @throws RoomError for a failure
+ */
 export function unwrap<T>(outcome: Outcome<T>): T {
   if (!outcome.ok) throw new RoomError(outcome.code, outcome.message);
 
   return outcome.value;
 }
 
-/** The literal texts are compared by published clients. */
+/** Published clients compare these texts literally. */
 export const refusals = {
   roomNotFound: (roomId: string) => refused('ROOM_NOT_FOUND', `Room ${roomId} does not exist`),
   roomExists: (roomId: string) => refused('ROOM_EXISTS', `Cannot add room with id "${roomId}" - room already exists`),
@@ -41,3 +45,8 @@ export const refusals = {
   notSip: (id: string) => refused('NOT_A_SIP_COMPONENT', `Component ${id} is not a SIP component`),
   draining: () => refused('DRAINING', 'This instance is shutting down and takes no new rooms'),
 } as const;
+
+/** The owner of a room is known and cannot be reached: never a false 'not found'. */
+export function ownerUnreachable(roomId: string, node: string, cause?: unknown): RoomError {
+  return new RoomError('OWNER_UNREACHABLE', `Room ${roomId} lives on ${node}, which cannot be reached now`, { cause });
+}

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultRoomConfig } from './room-service.js';
-import { negotiation, testNode, TestSocket, videoTrack, type TestNode, type TestPeer } from './testing.js';
+import { negotiation, testNode, TestSocket, videoTrack, type TestNode, type TestPeer } from './testing/index.js';
 
 let node: TestNode;
 
@@ -293,7 +293,7 @@ describe('a second socket for a connected peer', () => {
 
 describe('load', () => {
   test('counts a subscription for each track and each other peer that joined', async () => {
-    const load = (): number => node.rooms.load().forwardedTracks;
+    const load = (): number => node.local.load().forwardedTracks;
     const [ann, bob] = [await node.join('kitchen'), await node.join('kitchen')];
     await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
     expect(load()).toBe(2);
@@ -304,9 +304,9 @@ describe('load', () => {
     await ann.act({ type: 'leave' });
     expect(load()).toBe(1);
     await node.rooms.createRoom({ ...defaultRoomConfig });
-    expect(node.rooms.load()).toEqual({ forwardedTracks: 1, rooms: 2 });
+    expect(node.local.load()).toEqual({ forwardedTracks: 1, rooms: 2 });
     await node.rooms.deleteRoom('kitchen');
-    expect(node.rooms.load()).toEqual({ forwardedTracks: 0, rooms: 1 });
+    expect(node.local.load()).toEqual({ forwardedTracks: 0, rooms: 1 });
   });
 });
 
@@ -323,6 +323,6 @@ describe('coming and going', () => {
 
     expect(node.system.size).toBe(before - 1);
     expect(node.clock.pending).toBe(0);
-    expect(node.rooms.load()).toEqual({ forwardedTracks: 0, rooms: 0 });
+    expect(node.local.load()).toEqual({ forwardedTracks: 0, rooms: 0 });
   });
 });

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger, type Logger } from '@bloom/log';
-import type { Component, ComponentHost, ComponentKind } from './component-kind.js';
-import { defaultRoomConfig, requested } from './room-service.js';
-import { testNode, videoTrack, type TestNode } from './testing.js';
+import type { Component, ComponentHost, ComponentKind } from './room/component-kind.js';
+import { defaultRoomConfig } from './room-service.js';
+import { testNode, videoTrack, type TestNode } from './testing/index.js';
 
 let host: ComponentHost | undefined;
 const components: ComponentKind = {
@@ -34,12 +34,11 @@ const where = (requestId: string): string[] =>
 
 describe('the id of a request', () => {
   test('is known to what it brings about: messages, notifications, lines of the log', async () => {
-    const rooms = requested(node.rooms, 'r1');
-    await rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
-    const { peer } = await requested(node.rooms, 'r2').addPeer('kitchen', {});
-    await requested(node.rooms, 'r3').addComponent('kitchen', 'file', {});
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' }, 'r1');
+    const { peer } = await node.rooms.addPeer('kitchen', {}, 'r2');
+    await node.rooms.addComponent('kitchen', 'file', {}, 'r3');
     await node.rooms.addPeer('kitchen', {});
-    await requested(node.rooms, 'r4').deleteRoom('kitchen');
+    await node.rooms.deleteRoom('kitchen', 'r4');
     expect(node.notifications.map(({ type }, i) => [type, node.requestIds[i]])).toEqual([
       ['roomCreated', 'r1'],
       ['peerAdded', 'r2'],
@@ -59,7 +58,7 @@ describe('the id of a request', () => {
 
   test('is forgotten by what goes on afterwards', async () => {
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
-    await requested(node.rooms, 'r1').addComponent('kitchen', 'file', {});
+    await node.rooms.addComponent('kitchen', 'file', {}, 'r1');
     host?.report({ do: 'publish', tracks: [videoTrack('t1')] });
     host?.log.warn('file.slow');
     await node.system.idle();
@@ -99,7 +98,7 @@ describe('an inspected', () => {
     await ann.act({ type: 'publish', tracks: [videoTrack('t1', { encodings: ['h', 'l'] })] });
     const { token } = await node.rooms.addPeer('kitchen', {});
     await node.rooms.addComponent('kitchen', 'file', {});
-    const ref = node.rooms.roomRef('kitchen');
+    const ref = node.local.roomRef('kitchen');
     const shown = ref && node.system.inspect(ref);
     expect(shown).toEqual({
       state: {

@@ -1,10 +1,13 @@
 /** What the faces (HTTP, websockets) may ask of the rooms, whichever node of the cluster owns them. */
-import type { EndpointType, VideoCodec } from './peer-session.js';
+
+export type EndpointType = 'webrtc' | 'hls' | 'rtsp' | 'file' | 'sip' | 'recording';
+export type ComponentType = Exclude<EndpointType, 'webrtc'>;
+export type VideoCodec = 'h264' | 'vp8';
 
 export interface RoomConfig {
   /** Generated (UUID v4) when null. */
   roomId: string | null;
-  /** null = unlimited; 0 = nobody. */
+  /** null = unlimited; 0 = no peers at all. */
   maxPeers: number | null;
   videoCodec: VideoCodec | null;
   webhookUrl: string | null;
@@ -14,7 +17,7 @@ export interface RoomConfig {
   peerDisconnectedTimeout: number | null;
 }
 
-/** A room about which nobody asks for anything. */
+/** The configuration of a room for which no option was given. */
 export const defaultRoomConfig: RoomConfig = {
   roomId: null,
   maxPeers: null,
@@ -23,6 +26,9 @@ export const defaultRoomConfig: RoomConfig = {
   peerlessPurgeTimeout: null,
   peerDisconnectedTimeout: null,
 };
+
+/** A configuration whose room id has been chosen. */
+export type NamedConfig = RoomConfig & { roomId: string };
 
 export interface TrackView {
   id: string;
@@ -38,8 +44,6 @@ export interface PeerView {
   metadata: unknown;
 }
 
-export type ComponentType = Exclude<EndpointType, 'webrtc'>;
-
 export interface ComponentView {
   id: string;
   type: ComponentType;
@@ -49,13 +53,22 @@ export interface ComponentView {
 
 export interface RoomView {
   id: string;
-  config: RoomConfig & { roomId: string };
+  config: NamedConfig;
   components: ComponentView[];
   peers: PeerView[];
 }
 
-export interface PeerOptions {
-  enableSimulcast: boolean;
+/** A new room, and where clients reach the node that owns it. */
+export interface CreatedRoom {
+  room: RoomView;
+  address: string;
+}
+
+/** A new peer, with what its client needs to connect. */
+export interface AddedPeer {
+  peer: PeerView;
+  token: string;
+  websocketUrl: string;
 }
 
 /** A failure that the caller can act on; faces map `code` to a status or close reason in one table. */
@@ -111,39 +124,35 @@ export interface PeerSocket {
 
 /** The socket's side of an attached peer. */
 export interface AttachedPeer {
-  /** JSON text of one media event, as it came. */
+  /** JSON text of one media event, as received. */
   receive(text: string): void;
-  /** The socket is gone, for whatever reason. Idempotent. */
+  /** The socket has closed, for whatever reason. Idempotent. */
   detach(): void;
 }
 
+/**
+ * The rooms of this node, or of the whole cluster. `requestId` names the request on whose behalf a call is made: every
+ * message, log line and notification that the call causes carries it, on other nodes too.
+ */
 export interface RoomService {
-  /**
-   * The same service in the name of a request: what is done, logged and told to other nodes on its behalf carries that
-   * id. Absent: ids go no further.
-   */
-  forRequest?(requestId: string): RoomService;
-  createRoom(config: RoomConfig): Promise<{ room: RoomView; address: string }>;
+  createRoom(config: RoomConfig, requestId?: string): Promise<CreatedRoom>;
   listRooms(scope: 'local' | 'cluster'): Promise<{ rooms: RoomView[]; unreachable: string[] }>;
-  getRoom(roomId: string): Promise<RoomView>;
-  deleteRoom(roomId: string): Promise<void>;
-  /**
-   * `options` is what the caller sent: `PeerOptions`, all fields optional. It is checked here, after the room, the limit
-   * and the switch for peers of this type: `INVALID_OPTIONS` when it is no object or a field has another type.
-   */
-  addPeer(roomId: string, options: unknown): Promise<{ peer: PeerView; token: string; websocketUrl: string }>;
-  removePeer(roomId: string, peerId: string): Promise<void>;
-  /** `options` is what the caller sent; it is checked here, after the room, the kind, the codec and the limit. */
-  addComponent(roomId: string, type: ComponentType, options: unknown): Promise<ComponentView>;
-  removeComponent(roomId: string, componentId: string): Promise<void>;
-  subscribeComponent(roomId: string, componentId: string, origins: readonly string[]): Promise<void>;
-  dial(roomId: string, componentId: string, phoneNumber: string): Promise<void>;
-  hangUp(roomId: string, componentId: string): Promise<void>;
+  getRoom(roomId: string, requestId?: string): Promise<RoomView>;
+  deleteRoom(roomId: string, requestId?: string): Promise<void>;
+  /** `options` as the caller sent them; the room checks them, after its own limits. */
+  addPeer(roomId: string, options: unknown, requestId?: string): Promise<AddedPeer>;
+  removePeer(roomId: string, peerId: string, requestId?: string): Promise<void>;
+  /** `options` as the caller sent them; the room checks them, after kind, codec and limit. */
+  addComponent(roomId: string, type: ComponentType, options: unknown, requestId?: string): Promise<ComponentView>;
+  removeComponent(roomId: string, componentId: string, requestId?: string): Promise<void>;
+  subscribeComponent(
+    roomId: string,
+    componentId: string,
+    origins: readonly string[],
+    requestId?: string,
+  ): Promise<void>;
+  dial(roomId: string, componentId: string, phoneNumber: string, requestId?: string): Promise<void>;
+  hangUp(roomId: string, componentId: string, requestId?: string): Promise<void>;
   /** Checks the token and marks the peer connected; the socket sends `authenticated` when this resolves with a peer. */
   attachPeer(token: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal>;
-}
-
-/** The service in the name of a request, if there is one. */
-export function requested(rooms: RoomService, requestId: string | undefined): RoomService {
-  return (requestId === undefined ? undefined : rooms.forRequest?.(requestId)) ?? rooms;
 }

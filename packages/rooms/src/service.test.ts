@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultRoomConfig } from './room-service.js';
-import { testNode, TestSocket, type TestNode } from './testing.js';
-import { issuePeerToken } from './peer-token.js';
+import { testNode, TestSocket, type TestNode } from './testing/index.js';
+import { issuePeerToken } from './peer/credentials.js';
 
 let node: TestNode;
 
@@ -41,7 +41,7 @@ describe('creating rooms', () => {
   test('a room whose media cannot start is no room, and its id stays free', async () => {
     node.media.failNextRoom = true;
     await expect(node.rooms.createRoom(kitchen)).rejects.toMatchObject({ code: 'ROOM_FAILED' });
-    expect(node.rooms.load().rooms).toBe(0);
+    expect(node.local.load().rooms).toBe(0);
     await node.rooms.createRoom(kitchen);
 
     expect(node.news()).toEqual(['roomCreated']);
@@ -50,18 +50,18 @@ describe('creating rooms', () => {
   test('a draining node takes no new room and keeps its old ones until they are ended', async () => {
     await node.rooms.createRoom(kitchen);
     const ann = await node.join('kitchen');
-    node.rooms.drain();
+    node.local.drain();
     await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
     await ann.act({ type: 'setMetadata', metadata: 1 });
-    node.rooms.undrain();
+    node.local.undrain();
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
     await node.rooms.deleteRoom('hall');
     node.news();
     // The end of the node is no matter of opinion.
-    node.rooms.drain(true);
-    node.rooms.undrain();
+    node.local.drain(true);
+    node.local.undrain();
     await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
-    await node.rooms.deleteAll();
+    await node.local.deleteAll();
 
     expect(node.news()).toEqual(['peerDisconnected p1', 'peerDeleted p1', 'roomDeleted']);
     expect(ann.socket.closed).toBe('1000 Room stopped');
@@ -159,7 +159,7 @@ describe('adding peers', () => {
     const { token } = await node.rooms.addPeer('kitchen', options);
     await node.connect(token);
 
-    const [report] = await node.rooms.reports();
+    const [report] = await node.local.reports();
     expect(report?.peers[0]?.descriptions.answer).toBe(`simulcast ${simulcast}`);
   });
 
@@ -220,10 +220,10 @@ describe('reports', () => {
     await node.rooms.createRoom(kitchen);
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'empty' });
     await node.rooms.addPeer('kitchen', {});
-    expect(await node.rooms.reports()).toEqual([]);
+    expect(await node.local.reports()).toEqual([]);
     await node.join('kitchen', { name: 'Bob' });
 
-    expect(await node.rooms.reports()).toEqual([
+    expect(await node.local.reports()).toEqual([
       {
         roomId: 'kitchen',
         peers: [

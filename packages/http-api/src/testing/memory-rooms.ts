@@ -23,7 +23,7 @@ export class MemoryRooms implements RoomService {
   readonly address = 'media.example:4000/path';
   readonly subscriptions: [string, readonly string[]][] = [];
   readonly calls: string[] = [];
-  /** Ids in whose name something was asked. */
+  /** Ids of the requests that created or deleted something. */
   readonly requests: string[] = [];
   private readonly rooms = new Map<string, RoomView>();
   private failure: Error | undefined;
@@ -32,14 +32,8 @@ export class MemoryRooms implements RoomService {
     this.failure = typeof error === 'string' ? new RoomError(error, message) : error;
   }
 
-  forRequest(requestId: string): RoomService {
-    this.requests.push(requestId);
-
-    return this;
-  }
-
-  async createRoom(config: RoomConfig): Promise<{ room: RoomView; address: string }> {
-    this.check();
+  async createRoom(config: RoomConfig, requestId?: string): Promise<{ room: RoomView; address: string }> {
+    this.check(requestId);
     const id = config.roomId ?? randomUUID();
     if (this.rooms.has(id)) {
       throw new RoomError('ROOM_EXISTS', `Cannot add room with id "${id}" - room already exists`);
@@ -60,8 +54,8 @@ export class MemoryRooms implements RoomService {
     return this.room(roomId);
   }
 
-  async deleteRoom(roomId: string): Promise<void> {
-    this.room(roomId);
+  async deleteRoom(roomId: string, requestId?: string): Promise<void> {
+    this.room(roomId, requestId);
     this.rooms.delete(roomId);
   }
 
@@ -77,8 +71,8 @@ export class MemoryRooms implements RoomService {
     return { peer, token: `token of ${peer.id}`, websocketUrl: `${this.address}/socket/peer/websocket` };
   }
 
-  async removePeer(roomId: string, peerId: string): Promise<void> {
-    const room = this.room(roomId);
+  async removePeer(roomId: string, peerId: string, requestId?: string): Promise<void> {
+    const room = this.room(roomId, requestId);
     const index = room.peers.findIndex((peer) => peer.id === peerId);
     if (index < 0) throw new RoomError('PEER_NOT_FOUND', `Peer ${peerId} does not exist`);
     room.peers.splice(index, 1);
@@ -131,8 +125,8 @@ export class MemoryRooms implements RoomService {
     }
   }
 
-  private room(roomId: string): RoomView {
-    this.check();
+  private room(roomId: string, requestId?: string): RoomView {
+    this.check(requestId);
     const room = this.rooms.get(roomId);
     if (room === undefined) throw new RoomError('ROOM_NOT_FOUND', `Room ${roomId} does not exist`);
 
@@ -155,7 +149,8 @@ export class MemoryRooms implements RoomService {
     if (!fits) throw new RoomError('INVALID_OPTIONS', 'Invalid request body structure');
   }
 
-  private check(): void {
+  private check(requestId?: string): void {
+    if (requestId !== undefined) this.requests.push(requestId);
     const { failure } = this;
     this.failure = undefined;
     if (failure !== undefined) throw failure;

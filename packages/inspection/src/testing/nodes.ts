@@ -6,11 +6,11 @@ import { PortMapperServer } from '@bloom/port-mapper';
 import {
   ClusterRooms,
   createClusterPort,
-  createRooms,
   followMembers,
+  LocalRooms,
+  Rooms,
   type ComponentKind,
   type CreatePeerSession,
-  type Rooms,
   type SessionAction,
 } from '@bloom/rooms';
 import { createMediaEngine, type MediaEngine } from '@bloom/sfu';
@@ -36,6 +36,7 @@ export interface Member {
   system: ActorSystem;
   remote: RemoteActors;
   node: DistributionNode;
+  local: LocalRooms;
   rooms: Rooms;
   cluster: ClusterRooms;
   log: Logger;
@@ -71,7 +72,7 @@ export async function startMember(
     portRange: { min: 0, max: 0 },
     log,
   });
-  const rooms = createRooms({
+  const local = new LocalRooms({
     system,
     engine,
     createSession: scripted,
@@ -85,11 +86,11 @@ export async function startMember(
   const cluster = new ClusterRooms({
     system,
     port: createClusterPort({ system, remote, self: name }),
-    rooms,
-    tokenKey: { secretKeyBase: SECRET },
+    local,
     log,
     now: () => Date.now(),
   });
+  const rooms = new Rooms({ system, local, cluster, log, secretKeyBase: SECRET });
   const node = await remote.start({
     name,
     mode: 'name',
@@ -104,16 +105,16 @@ export async function startMember(
   const inspection =
     mode === 'off'
       ? undefined
-      : await startInspection({ ...parts, rooms, clusterRooms: cluster, secrets: [COOKIE, SECRET] }, mode);
+      : await startInspection({ ...parts, rooms: local, clusterRooms: cluster, secrets: [COOKIE, SECRET] }, mode);
   const stop = async (): Promise<void> => {
     await inspection?.close();
-    await rooms.deleteAll();
+    await local.deleteAll();
     await remote.close();
     await system.close();
     await engine.close();
   };
 
-  return { name, system, remote, node, rooms, cluster, log, engine, inspection, stop };
+  return { name, system, remote, node, local, rooms, cluster, log, engine, inspection, stop };
 }
 
 export interface Tool {

@@ -1,16 +1,18 @@
-/** A claim whose claimant is never heard of again stands no longer than this. */
+import { createHash } from 'node:crypto';
+
+/** How long a claim stands whose claimant has disappeared. */
 const LIFETIME_MS = 10_000;
 
 interface Claim {
   claimant: string;
-  /** Where the room is by now; undefined while it is being created. */
+  /** The node that has the room; undefined while it is being created. */
   owner?: string;
   until: number;
 }
 
 /**
- * The ids that this member, as their home, has given away and whose rooms are not announced yet. Of two that ask for one
- * id at the same moment, one gets it.
+ * The room ids that this member, as their home, has granted and whose rooms are not announced yet. Of two simultaneous
+ * claims for one id, one is granted.
  */
 export class Claims {
   readonly #now: () => number;
@@ -20,10 +22,10 @@ export class Claims {
     this.#now = now;
   }
 
-  /** `claimant` is unique per creation, so that asking again after a lost answer is no conflict. */
+  /** Grants the id or returns false. `claimant` is unique per creation, so repeating a claim is not a conflict. */
   claim(roomId: string, claimant: string): boolean {
     const holder = this.holder(roomId);
-    if (holder && holder.claimant !== claimant) return false;
+    if (holder !== undefined && holder.claimant !== claimant) return false;
     this.#claims.set(roomId, { claimant, until: this.#now() + LIFETIME_MS });
     return true;
   }
@@ -34,7 +36,7 @@ export class Claims {
     return this.#claims.get(roomId);
   }
 
-  /** The room has come to be, and its announcement may still be on its way here. */
+  /** Keeps the claim of a room that exists, whose announcement may still be on its way here. */
   settle(roomId: string, claimant: string, owner: string): void {
     const claim = this.#claims.get(roomId);
     if (claim?.claimant === claimant) claim.owner = owner;
@@ -43,4 +45,15 @@ export class Claims {
   release(roomId: string, claimant: string): void {
     if (this.#claims.get(roomId)?.claimant === claimant) this.#claims.delete(roomId);
   }
+}
+
+/**
+ * Returns the members in the order in which they decide about an id (rendezvous hashing): nodes that see the same members
+ * agree, and a member that joins or leaves moves only its own share of the ids.
+ */
+export function homesOf(id: string, members: readonly string[]): string[] {
+  return members
+    .map((member) => ({ member, weight: createHash('sha1').update(`${member}\0${id}`).digest('hex') }))
+    .toSorted((a, b) => (a.weight < b.weight ? 1 : -1))
+    .map(({ member }) => member);
 }

@@ -5,20 +5,13 @@ import type { NodeProtocol } from './node-messages.js';
 export interface ClusterPort {
   /** Full name of the own node. */
   readonly self: string;
-  /** Members with a link now, without the own node; tools and foreign nodes are none. */
+  /** Members with a link now, without the own node, tools and foreign nodes. */
   members(): readonly string[];
   /** Asks the `rooms_node` actor there. Rejects when there is no answer within `timeoutMs`, whatever the reason. */
   call<M extends MessageOf<NodeProtocol>>(
     node: string,
     message: M,
-    timeoutMs: number,
+    options: { timeoutMs: number; requestId?: string | undefined },
   ): Promise<Awaited<ReplyOf<NodeProtocol, M['type']>>>;
-  cast(node: string, message: MessageOf<NodeProtocol>): void;
-  /** The same in the name of a request. */
-  forRequest?(requestId: string): ClusterPort;
-}
-
-/** The port in the name of a request, if there is one. */
-export function portFor(port: ClusterPort, requestId: string | undefined): ClusterPort {
-  return (requestId === undefined ? undefined : port.forRequest?.(requestId)) ?? port;
+  cast(node: string, message: MessageOf<NodeProtocol>, requestId?: string): void;
 }

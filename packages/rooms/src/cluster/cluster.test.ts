@@ -1,11 +1,12 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { TestCluster } from './cluster.fixture.js';
+import { issuePeerToken } from '../peer/credentials.js';
+import type { RoomRef } from '../room/room-messages.js';
 import { defaultRoomConfig } from '../room-service.js';
+import { TestCluster } from '../testing/index.js';
+import { homesOf } from './claims.js';
 import { Directory } from './directory.js';
 import { rankByLoad, type LoadSample } from './load.js';
-import { issuePeerToken } from '../peer-token.js';
-import { homesOf } from './rendezvous.js';
 import { Reservations } from './reservations.js';
 
 let cluster: TestCluster;
@@ -15,9 +16,9 @@ afterEach(() => cluster?.close());
 const namedFor = (home: string): string => {
   for (let i = 0; ; i += 1) if (homesOf(`room-${i}`, ['a', 'b', 'c'])[0] === home) return `room-${i}`;
 };
-const spread = () => cluster.nodes.map(({ own }) => own.rooms.size);
+const spread = () => cluster.nodes.map(({ local }) => local.views().length);
 const create = (node: string, roomId: string | null = null) =>
-  cluster.node(node).cluster.createRoom({ ...defaultRoomConfig, roomId });
+  cluster.node(node).rooms.createRoom({ ...defaultRoomConfig, roomId });
 
 describe('the choice of a node', () => {
   const sample = (node: string, forwardedTracks: number, rooms: number, draining = false): LoadSample => ({
@@ -91,6 +92,9 @@ test('a reservation counts as load, is refused when the node has become busier, 
 });
 
 describe('the directory', () => {
+  const ref: RoomRef = { path: '/rooms/r', key: '/rooms/r#1' };
+  const room = (roomId: string, createdAt: number) => ({ roomId, createdAt, ref });
+
   test('whatever the order of news, it ends up with what the owners said last', () => {
     const step = fc.record({
       node: fc.constantFrom('b', 'c'),
@@ -118,12 +122,12 @@ describe('the directory', () => {
           } else if (what === 'back') {
             directory.replace(
               node,
-              [...rooms].map(([id, at]) => ({ roomId: id, createdAt: at })),
+              [...rooms].map(([id, at]) => room(id, at)),
             );
             down.delete(node);
           } else if (what === 'add') {
             rooms.set(roomId, createdAt);
-            if (!down.has(node)) directory.add(node, { roomId, createdAt });
+            if (!down.has(node)) directory.add(node, room(roomId, createdAt));
           } else {
             rooms.delete(roomId);
             if (!down.has(node)) directory.remove(node, roomId);
@@ -132,7 +136,7 @@ describe('the directory', () => {
         for (const [node, rooms] of truth) {
           directory.replace(
             node,
-            [...rooms].map(([id, at]) => ({ roomId: id, createdAt: at })),
+            [...rooms].map(([id, at]) => room(id, at)),
           );
         }
         for (const roomId of ['r1', 'r2', 'r3']) {
@@ -140,7 +144,7 @@ describe('the directory', () => {
           const best = owners.toSorted(
             (x, y) => (x[1].get(roomId) as number) - (y[1].get(roomId) as number) || (x[0] < y[0] ? -1 : 1),
           )[0];
-          expect(directory.ownerOf(roomId)?.node).toBe(best?.[0]);
+          expect(directory.find(roomId)?.node).toBe(best?.[0]);
         }
       }),
       { numRuns: 2000 },
@@ -150,15 +154,15 @@ describe('the directory', () => {
   test('rooms of a lost node stay known as unreachable, those of one that left are over', () => {
     let now = 0;
     const directory = new Directory('a', () => now);
-    directory.replace('b', [{ roomId: 'r', createdAt: 1 }]);
+    directory.replace('b', [room('r', 1)]);
     directory.lost('b');
-    expect(directory.ownerOf('r')).toEqual({ node: 'b', reachable: false });
+    expect(directory.find('r')).toEqual({ node: 'b', ref, reachable: false });
     expect(directory.unreachable()).toEqual(['b']);
     now = 11 * 60_000;
-    expect(directory.ownerOf('r')).toBeUndefined();
-    directory.replace('b', [{ roomId: 'r', createdAt: 1 }]);
+    expect(directory.find('r')).toBeUndefined();
+    directory.replace('b', [room('r', 1)]);
     directory.left('b');
-    expect(directory.ownerOf('r')).toBeUndefined();
+    expect(directory.find('r')).toBeUndefined();
   });
 });
 
@@ -172,7 +176,7 @@ describe('a cluster', () => {
 
   test('puts each room where the fewest tracks flow', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').own.tracks.set('busy', 3);
+    cluster.node('a').local.forwardedTracks = 3;
     const { address } = await create('a');
     expect(address).toBe('b:80');
     expect(cluster.node('a').cluster.decisions.at(-1)?.verdicts.get('a')).toBe('more tracks');
@@ -193,11 +197,11 @@ describe('a cluster', () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     const id = namedFor('a');
     // Busy, so that the first room goes to b and a second one would go to c.
-    cluster.node('a').own.tracks.set('busy', 2);
-    cluster.node('c').own.tracks.set('busy', 1);
+    cluster.node('a').local.forwardedTracks = 2;
+    cluster.node('c').local.forwardedTracks = 1;
     cluster.hold('b', 'a');
     expect((await create('c', id)).address).toBe('b:80');
-    cluster.node('b').own.tracks.set('busy', 3);
+    cluster.node('b').local.forwardedTracks = 3;
     await expect(create('c', id)).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
     cluster.letThrough('b', 'a');
     await cluster.settled();
@@ -208,48 +212,48 @@ describe('a cluster', () => {
   test('an id is taken also when its home has no link to the owner of the room', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     const id = namedFor('c');
-    cluster.node('a').own.tracks.set('busy', 2);
-    cluster.node('c').own.tracks.set('busy', 1);
+    cluster.node('a').local.forwardedTracks = 2;
+    cluster.node('c').local.forwardedTracks = 1;
     expect((await create('a', id)).address).toBe('b:80');
     await cluster.settled();
     cluster.cut('b', 'c');
-    cluster.node('b').own.tracks.set('busy', 3);
+    cluster.node('b').local.forwardedTracks = 3;
     await expect(create('a', id)).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
-    await cluster.node('b').own.deleteRoom(id);
+    await cluster.node('b').local.deleteRoom(id);
     expect((await create('a', id)).room.id).toBe(id);
   });
 
   test('an id is free as soon as its room is gone, though the news of both are still on their way', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     const id = namedFor('a');
-    cluster.node('a').own.tracks.set('busy', 1);
-    cluster.node('c').own.tracks.set('busy', 1);
+    cluster.node('a').local.forwardedTracks = 1;
+    cluster.node('c').local.forwardedTracks = 1;
     cluster.hold('b', 'a');
     expect((await create('c', id)).address).toBe('b:80');
-    await cluster.node('b').cluster.deleteRoom(id);
+    await cluster.node('b').rooms.deleteRoom(id);
     expect((await create('c', id)).room.id).toBe(id);
   });
 
   test('news of a node that is gone meanwhile do not bring its rooms back', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').own.tracks.set('busy', 1);
+    cluster.node('a').local.forwardedTracks = 1;
     cluster.hold('b', 'a');
     await expect(create('b', 'kitchen')).resolves.toBeDefined();
     cluster.cut('a', 'b');
     cluster.letThrough('b', 'a');
     await cluster.settled();
-    expect(cluster.node('a').cluster.directory.ownerOf('kitchen')).toBeUndefined();
-    expect((await cluster.node('a').cluster.listRooms('cluster')).unreachable).toEqual(['b']);
+    expect(cluster.node('a').cluster.directory.find('kitchen')).toBeUndefined();
+    expect((await cluster.node('a').rooms.listRooms('cluster')).unreachable).toEqual(['b']);
   });
 
   test('a websocket is refused for good only when its room is gone, not when its node is cut off', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').own.tracks.set('busy', 1);
+    cluster.node('a').local.forwardedTracks = 1;
     await create('a', 'kitchen');
     await cluster.settled();
     const token = (roomId: string) => issuePeerToken({ roomId, peerId: 'p' }, Date.now(), { secretKeyBase: 'secret' });
     const socket = { send: () => {}, close: () => {}, ping: () => Promise.resolve(true) };
-    const { cluster: rooms } = cluster.node('a');
+    const { rooms } = cluster.node('a');
     await expect(rooms.attachPeer(token('nowhere'), socket)).resolves.toBe('room not found');
     cluster.cut('a', 'b');
     await expect(rooms.attachPeer(token('kitchen'), socket)).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
@@ -258,12 +262,12 @@ describe('a cluster', () => {
   test('any node answers for any room, and an id that was deleted is free again', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     await create('a', 'kitchen');
-    for (const { cluster: rooms } of cluster.nodes) expect((await rooms.getRoom('kitchen')).id).toBe('kitchen');
+    for (const { rooms } of cluster.nodes) expect((await rooms.getRoom('kitchen')).id).toBe('kitchen');
     await expect(create('b', 'kitchen')).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
-    await cluster.node('c').cluster.deleteRoom('kitchen');
-    await expect(cluster.node('a').cluster.getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+    await cluster.node('c').rooms.deleteRoom('kitchen');
+    await expect(cluster.node('a').rooms.getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
     expect((await create('b', 'kitchen')).room.id).toBe('kitchen');
-    const all = await cluster.node('c').cluster.listRooms('cluster');
+    const all = await cluster.node('c').rooms.listRooms('cluster');
     expect(all.rooms.map(({ id }) => id)).toEqual(['kitchen']);
     expect(all.unreachable).toEqual([]);
   });
@@ -279,70 +283,63 @@ describe('a cluster', () => {
     }
     expect(times[0]).toBeLessThan(1200);
     for (const time of times.slice(1)) expect(time).toBeLessThan(200);
-    expect(cluster.node('b').own.rooms.size).toBe(0);
+    expect(cluster.node('b').local.views().length).toBe(0);
     cluster.thaw('b');
     const deadline = Date.now() + 2000;
-    while (cluster.node('b').own.rooms.size === 0 && Date.now() < deadline) await create('a');
-    expect(cluster.node('b').own.rooms.size).toBeGreaterThan(0);
+    while (cluster.node('b').local.views().length === 0 && Date.now() < deadline) await create('a');
+    expect(cluster.node('b').local.views().length).toBeGreaterThan(0);
   });
 
   test('a creation that takes too long goes to the next node and leaves nothing behind', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').own.tracks.set('busy', 1);
-    cluster.node('b').own.creationMs = 1300;
+    cluster.node('a').local.forwardedTracks = 1;
+    cluster.node('b').media.openMs = 1300;
     const { address } = await create('a', 'slow');
     expect(address).toBe('a:80');
     await new Promise((done) => setTimeout(done, 500));
     expect(spread()).toEqual([1, 0]);
   });
 
-  test('a room whose first node was too slow is never told to be gone', async () => {
+  test('a room whose first node was too slow is never reported as deleted', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').own.tracks.set('busy', 1);
-    cluster.node('b').own.creationMs = 1300;
-    const told: string[] = [];
-    for (const { name, own } of cluster.nodes) {
-      const { observe } = own;
-      own.observe = (type, roomId) => {
-        told.push(`${name} ${type} ${roomId}`);
-        observe(type, roomId);
-      };
-    }
+    cluster.node('a').local.forwardedTracks = 1;
+    cluster.node('b').media.openMs = 1300;
     const { room } = await create('a');
-    while (told.length < 3) await new Promise((done) => setTimeout(done, 10));
-    expect(told.filter((line) => line.endsWith(room.id))).toEqual([`a roomCreated ${room.id}`]);
+    const news = () => cluster.nodes.flatMap((node) => node.news.map((line) => `${node.name} ${line}`));
+    while (news().length < 3) await new Promise((done) => setTimeout(done, 10));
+    expect(news().filter((line) => line.endsWith(room.id))).toEqual([`a roomCreated ${room.id}`]);
     await cluster.settled();
     expect(cluster.nodes.flatMap(({ conflicts }) => conflicts)).toEqual([]);
   });
 
   test('a node that answers and cannot create costs one creation of a burst its second, until it can again', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
-    cluster.node('b').own.creationMs = 3_000;
+    cluster.node('b').media.openMs = 3_000;
     const answers = await Promise.all(Array.from({ length: 30 }, () => create('a')));
     expect(answers.map(({ address }) => address)).not.toContain('b:80');
     expect(cluster.node('a').cluster.decisions.at(-1)?.verdicts.get('b')).toBe('left out');
-    cluster.node('b').own.creationMs = 0;
+    cluster.node('b').media.openMs = 0;
     const deadline = Date.now() + 6_000;
-    while (cluster.node('b').own.rooms.size < 2 && Date.now() < deadline) await create('a');
-    expect(cluster.node('b').own.rooms.size).toBeGreaterThan(1);
+    while (cluster.node('b').local.views().length < 2 && Date.now() < deadline) await create('a');
+    expect(cluster.node('b').local.views().length).toBeGreaterThan(1);
   });
 
   test('a node that is alone has the whole time for a creation, and is asked again when that was not enough', async () => {
     cluster = new TestCluster(['a']);
-    const { own } = cluster.node('a');
-    own.creationMs = 2_000;
+    const { media } = cluster.node('a');
+    media.openMs = 2_000;
     await expect(create('a')).resolves.toMatchObject({ address: 'a:80' });
-    own.creationMs = 4_300;
+    media.openMs = 4_300;
     await expect(create('a')).rejects.toMatchObject({ code: 'NO_NODE' });
-    own.creationMs = 0;
+    media.openMs = 0;
     await expect(create('a')).resolves.toMatchObject({ address: 'a:80' });
   });
 
   test('a draining node gets no room, and says so when it is alone', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').own.draining = true;
+    cluster.node('a').local.drain();
     for (let i = 0; i < 3; i += 1) expect((await create('a')).address).toBe('b:80');
-    cluster.node('b').own.draining = true;
+    cluster.node('b').local.drain();
     await expect(create('a')).rejects.toMatchObject({ code: 'NO_NODE' });
     cluster.cut('a', 'b');
     await expect(create('a')).rejects.toMatchObject({ code: 'DRAINING' });
@@ -350,16 +347,16 @@ describe('a cluster', () => {
 
   test('a room whose owner is cut off answers 503 and not 404; after the split the older of two rooms keeps the id', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').own.tracks.set('busy', 1);
+    cluster.node('a').local.forwardedTracks = 1;
     await create('a', 'kitchen');
-    expect(cluster.node('b').own.rooms.has('kitchen')).toBe(true);
+    expect(cluster.node('b').local.ids).toContain('kitchen');
     await cluster.settled();
     cluster.cut('a', 'b');
-    await expect(cluster.node('a').cluster.getRoom('kitchen')).rejects.toMatchObject({
+    await expect(cluster.node('a').rooms.getRoom('kitchen')).rejects.toMatchObject({
       code: 'OWNER_UNREACHABLE',
       message: expect.stringContaining('lives on b') as unknown,
     });
-    expect((await cluster.node('a').cluster.listRooms('cluster')).unreachable).toEqual(['b']);
+    expect((await cluster.node('a').rooms.listRooms('cluster')).unreachable).toEqual(['b']);
     await create('a', 'kitchen');
     cluster.link('a', 'b');
     await cluster.settled();
@@ -371,10 +368,10 @@ describe('a cluster', () => {
 
   test('after an orderly leave the rooms of a node are gone for everybody', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').own.tracks.set('busy', 1);
+    cluster.node('a').local.forwardedTracks = 1;
     await create('a', 'kitchen');
     await cluster.settled();
     cluster.cut('a', 'b', true);
-    await expect(cluster.node('a').cluster.getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+    await expect(cluster.node('a').rooms.getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
   });
 });

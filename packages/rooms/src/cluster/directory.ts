@@ -1,28 +1,36 @@
-/** Which node owns which room, as far as this node was told: a cache that is rebuilt from the owners. */
+import type { RoomRef } from '../room/room-messages.js';
 
 export interface OwnedRoom {
   roomId: string;
-  /** Milliseconds since the epoch, by the owner's clock. */
+  /** Unix milliseconds, by the owner's clock. */
   createdAt: number;
+  ref: RoomRef;
+}
+
+/** Where a room lives. */
+export interface RoomPlace {
+  node: string;
+  ref: RoomRef;
 }
 
 export interface RoomConflict {
   roomId: string;
   /** Keeps the id. */
   kept: string;
-  /** Owns a younger room of that id: it stays reachable on that node only. */
+  /** Owns a younger room of that id, which stays reachable on that node only. */
   shadowed: string;
 }
 
 interface Node {
-  rooms: Map<string, number>;
+  rooms: Map<string, OwnedRoom>;
   reachable: boolean;
   lostAt: number;
 }
 
-/** Rooms of a lost node are remembered this long: it may be cut off and not dead, and then they still exist. */
+/** How long the rooms of a lost node are remembered: it may be cut off rather than dead. */
 const LOST_NODE_MEMORY_MS = 10 * 60_000;
 
+/** Which node owns which room, as announced by the owners: a cache that can always be rebuilt from them. */
 export class Directory {
   readonly #self: string;
   readonly #now: () => number;
@@ -34,10 +42,11 @@ export class Directory {
     this.#now = now;
   }
 
-  /** A member, the own node included, owns this room. Returns the conflict that this has brought to light, once. */
-  add(node: string, { roomId, createdAt }: OwnedRoom): RoomConflict | undefined {
-    this.#node(node).rooms.set(roomId, createdAt);
-    // A lost owner may be dead: only two that are both there contradict each other.
+  /** Adds a room of a member or of this node. Returns the conflict that this reveals, once. */
+  add(node: string, room: OwnedRoom): RoomConflict | undefined {
+    const { roomId } = room;
+    this.#node(node).rooms.set(roomId, room);
+    // A lost owner may be dead: two owners conflict only if both are reachable.
     const owners = this.#ownersOf(roomId).filter((owner) => this.#nodes.get(owner)?.reachable);
     if (owners.length < 2) return undefined;
     const [kept, shadowed] = owners as [string, string];
@@ -52,44 +61,48 @@ export class Directory {
     for (const key of this.#conflicts) if (key.startsWith(`${roomId}\0`)) this.#conflicts.delete(key);
   }
 
-  /** Everything that a member owns, as it said when the link came up; what it does not name is gone. */
+  /** Replaces the rooms of a member by its snapshot, sent when the link came up. Returns the conflicts that this reveals. */
   replace(node: string, rooms: readonly OwnedRoom[]): RoomConflict[] {
     this.#nodes.set(node, { rooms: new Map(), reachable: true, lostAt: 0 });
     return rooms.map((room) => this.add(node, room)).filter((conflict) => conflict !== undefined);
   }
 
-  /** The link to a node was lost; its rooms may still exist. */
+  /** The link to a node was lost. Its rooms may still exist. */
   lost(node: string): void {
     const known = this.#nodes.get(node);
-    if (!known) return;
+    if (known === undefined) return;
     known.reachable = false;
     known.lostAt = this.#now();
   }
 
-  /** A node said goodbye: its rooms are over. */
+  /** A node has left: its rooms have ended. */
   left(node: string): void {
     this.#nodes.delete(node);
   }
 
   /**
-   * The owner of a room. A reachable one before an unreachable one; of two, the one with the older room, then the lower
-   * name. A room of the own node is always that.
+   * Returns where a room lives: a reachable owner before an unreachable one, then the owner of the older room, then the
+   * lower name. This node always prefers its own room.
    */
-  ownerOf(roomId: string): { node: string; reachable: boolean } | undefined {
-    this.#forgetTheDead();
-    if (this.#nodes.get(this.#self)?.rooms.has(roomId)) return { node: this.#self, reachable: true };
-    const [node] = this.#ownersOf(roomId);
-    if (node === undefined) return undefined;
-    return { node, reachable: this.#nodes.get(node)?.reachable ?? false };
+  find(roomId: string): (RoomPlace & { reachable: boolean }) | undefined {
+    this.#forgetExpired();
+    const own = this.#nodes.get(this.#self)?.rooms.get(roomId);
+    if (own !== undefined) return { node: this.#self, ref: own.ref, reachable: true };
+
+    const [owner] = this.#ownersOf(roomId);
+    const known = owner === undefined ? undefined : this.#nodes.get(owner);
+    const room = known?.rooms.get(roomId);
+    if (owner === undefined || known === undefined || room === undefined) return undefined;
+    return { node: owner, ref: room.ref, reachable: known.reachable };
   }
 
-  /** Lost nodes that may still run, with rooms that nobody here has heard of. */
+  /** Returns the lost nodes that may still be running. */
   unreachable(): string[] {
-    this.#forgetTheDead();
+    this.#forgetExpired();
     return [...this.#nodes].filter(([, node]) => !node.reachable).map(([name]) => name);
   }
 
-  /** Whether this very node is known to own the room. */
+  /** Returns whether that node has announced the room. */
   knows(node: string, roomId: string): boolean {
     return this.#nodes.get(node)?.rooms.has(roomId) ?? false;
   }
@@ -103,8 +116,8 @@ export class Directory {
   #ownersOf(roomId: string): string[] {
     const owners: { node: string; createdAt: number; reachable: boolean }[] = [];
     for (const [node, { rooms, reachable }] of this.#nodes) {
-      const createdAt = rooms.get(roomId);
-      if (createdAt !== undefined) owners.push({ node, createdAt, reachable });
+      const room = rooms.get(roomId);
+      if (room !== undefined) owners.push({ node, createdAt: room.createdAt, reachable });
     }
     return owners
       .toSorted(
@@ -113,14 +126,14 @@ export class Directory {
       .map(({ node }) => node);
   }
 
-  #forgetTheDead(): void {
+  #forgetExpired(): void {
     const before = this.#now() - LOST_NODE_MEMORY_MS;
     for (const [name, node] of this.#nodes) if (!node.reachable && node.lostAt < before) this.#nodes.delete(name);
   }
 
   #node(name: string): Node {
     let node = this.#nodes.get(name);
-    if (!node) {
+    if (node === undefined) {
       node = { rooms: new Map(), reachable: true, lostAt: 0 };
       this.#nodes.set(name, node);
     }

@@ -3,9 +3,10 @@ import { connectActors, createActorSystem, type ActorSystem, type RemoteActors }
 import { DistributionNode } from '@bloom/distribution';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
-import { defaultRoomConfig, requested } from '../room-service.js';
-import { createRooms, type Rooms } from '../rooms.js';
-import { scriptedSession, TestMedia, TestSocket } from '../testing.js';
+import { LocalRooms } from '../local-rooms.js';
+import { defaultRoomConfig } from '../room-service.js';
+import { Rooms } from '../rooms.js';
+import { scriptedSession, TestMedia, TestSocket } from '../testing/index.js';
 import { ClusterRooms } from './cluster-rooms.js';
 import { createClusterPort, followMembers } from './distributed-port.js';
 
@@ -14,8 +15,9 @@ interface Member {
   system: ActorSystem;
   remote: RemoteActors;
   node: DistributionNode;
-  own: Rooms;
+  local: LocalRooms;
   cluster: ClusterRooms;
+  rooms: Rooms;
   stop: () => Promise<void>;
 }
 
@@ -25,7 +27,7 @@ async function startMember(alive: string, mapperPort: number, seeds: readonly st
   const name = `${alive}@127.0.0.1`;
   const system = createActorSystem({ log: silentLog });
   const remote = connectActors(system, { log: silentLog });
-  const own = createRooms({
+  const local = new LocalRooms({
     system,
     engine: new TestMedia(),
     createSession: scriptedSession,
@@ -38,11 +40,11 @@ async function startMember(alive: string, mapperPort: number, seeds: readonly st
   const cluster = new ClusterRooms({
     system,
     port: createClusterPort({ system, remote, self: name }),
-    rooms: own,
-    tokenKey: { secretKeyBase },
+    local,
     log: silentLog,
     now: () => Date.now(),
   });
+  const rooms = new Rooms({ system, local, cluster, log: silentLog, secretKeyBase });
   const node = await remote.start({ name, mode: 'name', cookie: 'c', mapper: { port: mapperPort }, log: silentLog });
   followMembers(node, cluster);
   node.seed(seeds);
@@ -51,7 +53,7 @@ async function startMember(alive: string, mapperPort: number, seeds: readonly st
     await system.close();
   };
 
-  return { name, system, remote, node, own, cluster, stop };
+  return { name, system, remote, node, local, cluster, rooms, stop };
 }
 
 async function until(condition: () => unknown, limitMs = 10_000): Promise<void> {
@@ -87,32 +89,32 @@ describe('rooms of a cluster over real connections', () => {
 
   test('rooms created through one node spread over all of them', async () => {
     const addresses: string[] = [];
-    for (let i = 0; i < 6; i++) addresses.push((await a.cluster.createRoom(defaultRoomConfig)).address);
-    for (const { own } of members) expect(own.views().length).toBe(2);
+    for (let i = 0; i < 6; i++) addresses.push((await a.rooms.createRoom(defaultRoomConfig)).address);
+    for (const { local } of members) expect(local.views().length).toBe(2);
     expect(new Set(addresses)).toEqual(new Set(['a.example:5002', 'b.example:5002', 'c.example:5002']));
-    const { rooms, unreachable } = await b.cluster.listRooms('cluster');
+    const { rooms, unreachable } = await b.rooms.listRooms('cluster');
     expect([rooms.length, unreachable]).toEqual([6, []]);
   });
 
   test('any node answers for any room', async () => {
-    const { room } = await a.cluster.createRoom({ ...defaultRoomConfig, roomId: 'kitchen', maxPeers: 1 });
+    const { room } = await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen', maxPeers: 1 });
     expect(room.id).toBe('kitchen');
-    for (const { cluster } of members) {
-      expect(await cluster.getRoom('kitchen')).toMatchObject({ id: 'kitchen', config: { maxPeers: 1 } });
+    for (const { rooms } of members) {
+      expect(await rooms.getRoom('kitchen')).toMatchObject({ id: 'kitchen', config: { maxPeers: 1 } });
     }
-    await c.cluster.addPeer('kitchen', {});
-    await expect(b.cluster.addPeer('kitchen', {})).rejects.toMatchObject({ code: 'PEER_LIMIT' });
-    await c.cluster.deleteRoom('kitchen');
-    for (const { cluster } of members) {
-      await expect(cluster.getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+    await c.rooms.addPeer('kitchen', {});
+    await expect(b.rooms.addPeer('kitchen', {})).rejects.toMatchObject({ code: 'PEER_LIMIT' });
+    await c.rooms.deleteRoom('kitchen');
+    for (const { rooms } of members) {
+      await expect(rooms.getRoom('kitchen')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
     }
   });
 
   test('a request is known by its id on every node that does something for it', async () => {
     for (let i = 0; i < 3; i++) {
-      await requested(a.cluster, `create-${i}`).createRoom({ ...defaultRoomConfig, roomId: `room-${i}` });
+      await a.rooms.createRoom({ ...defaultRoomConfig, roomId: `room-${i}` }, `create-${i}`);
     }
-    const at = [0, 1, 2].find((i) => b.own.roomRef(`room-${i}`) !== undefined);
+    const at = [0, 1, 2].find((i) => b.local.roomRef(`room-${i}`) !== undefined);
     const roomId = `room-${at}`;
     expect(a.cluster.decisions.find((decision) => decision.roomId === roomId)?.requestId).toBe(`create-${at}`);
     const where = ({ system }: Member, id: string): string[] =>
@@ -121,19 +123,16 @@ describe('rooms of a cluster over real connections', () => {
       expect.arrayContaining([expect.stringMatching(/^a@127.0.0.1 -> .* create$/), 'rooms -> /rooms create']),
     );
 
-    await requested(a.cluster, 'add').addPeer(roomId, {});
+    await a.rooms.addPeer(roomId, {}, 'add');
     expect(where(a, 'add')).toEqual([`null -> directory owner of ${roomId} is b@127.0.0.1`]);
-    expect(where(b, 'add')).toEqual([
-      expect.stringMatching(/^a@127.0.0.1 -> .* serve$/),
-      `rooms -> /rooms/${roomId} addPeer`,
-    ]);
+    expect(where(b, 'add')).toEqual([`a@127.0.0.1 -> /rooms/${roomId} addPeer`]);
     expect(where(c, 'add')).toEqual([]);
   });
 
   test('of two that ask two nodes for the same id at the same moment one gets it', async () => {
     for (let round = 0; round < 10; round++) {
       const config = { ...defaultRoomConfig, roomId: `room-${round}` };
-      const both = await Promise.allSettled([b.cluster.createRoom(config), c.cluster.createRoom(config)]);
+      const both = await Promise.allSettled([b.rooms.createRoom(config), c.rooms.createRoom(config)]);
       expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
     }
   });
@@ -146,18 +145,18 @@ describe('rooms of a cluster over real connections', () => {
     let attached: { receive: (text: string) => void; detach: () => void };
 
     beforeEach(async () => {
-      await a.cluster.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
-      owner = members.find(({ own }) => own.views().length === 1) as Member;
+      await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
+      owner = members.find(({ local }) => local.views().length === 1) as Member;
       elsewhere = members.find((member) => member !== owner) as Member;
-      ({ token } = await a.cluster.addPeer('hall', {}));
+      ({ token } = await a.rooms.addPeer('hall', {}));
       socket = new TestSocket();
-      const answer = await elsewhere.cluster.attachPeer(token, socket);
+      const answer = await elsewhere.rooms.attachPeer(token, socket);
       if (typeof answer === 'string') throw new Error(answer);
       attached = answer;
       attached.receive(JSON.stringify([{ type: 'join', metadata: { name: 'ann', '\ud800': 1 } }]));
     });
 
-    const status = () => owner.own.views()[0]?.peers[0]?.status;
+    const status = () => owner.local.views()[0]?.peers[0]?.status;
 
     test('speaks with its peer there, both ways', async () => {
       await until(() => socket.sent.length > 0);
@@ -168,10 +167,10 @@ describe('rooms of a cluster over real connections', () => {
 
     test('is the only one of its peer as long as it shows life', async () => {
       const third = members.find((member) => member !== owner && member !== elsewhere) as Member;
-      expect(await third.cluster.attachPeer(token, new TestSocket())).toBe('peer already connected');
+      expect(await third.rooms.attachPeer(token, new TestSocket())).toBe('peer already connected');
       expect(socket.pings).toBe(1);
       socket.alive = false;
-      expect(typeof (await third.cluster.attachPeer(token, new TestSocket()))).toBe('object');
+      expect(typeof (await third.rooms.attachPeer(token, new TestSocket()))).toBe('object');
       await until(() => socket.closed !== undefined);
     });
 
@@ -187,12 +186,12 @@ describe('rooms of a cluster over real connections', () => {
       expect(socket.closed).toBe('1011 Internal server error');
       expect(JSON.stringify(socket.sent)).not.toContain('lost');
       await until(() => status() === 'disconnected');
-      expect(typeof (await elsewhere.cluster.attachPeer(token, new TestSocket()))).toBe('object');
+      expect(typeof (await elsewhere.rooms.attachPeer(token, new TestSocket()))).toBe('object');
     });
 
     test('ends with its peer', async () => {
       await until(() => status() === 'connected');
-      await a.cluster.deleteRoom('hall');
+      await a.rooms.deleteRoom('hall');
       await until(() => socket.closed !== undefined);
       expect(socket.closed).toBe('1000 Room stopped');
     });
@@ -212,13 +211,13 @@ describe('rooms of a cluster over real connections', () => {
 
     test('does not keep the node that accepted it from ending its own rooms', async () => {
       await until(() => status() === 'connected');
-      await elsewhere.own.createRoom({ ...defaultRoomConfig, roomId: 'cellar' });
+      await elsewhere.local.createRoom({ ...defaultRoomConfig, roomId: 'cellar' });
       let ended = false;
-      void elsewhere.own.deleteAll().then(() => {
+      void elsewhere.local.deleteAll().then(() => {
         ended = true;
       });
       await until(() => ended, 2_000);
-      expect(elsewhere.own.views()).toEqual([]);
+      expect(elsewhere.local.views()).toEqual([]);
       expect([socket.closed, status()]).toEqual([undefined, 'connected']);
     });
 
@@ -230,13 +229,13 @@ describe('rooms of a cluster over real connections', () => {
   });
 
   test('a node that stopped takes its rooms with it, and the others go on', async () => {
-    for (let i = 0; i < 3; i++) await a.cluster.createRoom({ ...defaultRoomConfig, roomId: `r${i}` });
-    const gone = b.own.views()[0]?.id as string;
+    for (let i = 0; i < 3; i++) await a.rooms.createRoom({ ...defaultRoomConfig, roomId: `r${i}` });
+    const gone = b.local.views()[0]?.id as string;
     await b.stop();
     await until(() => a.node.nodes().length === 1 && c.node.nodes().length === 1);
-    await expect(a.cluster.getRoom(gone)).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
-    expect((await a.cluster.listRooms('cluster')).rooms.length).toBe(2);
-    expect((await c.cluster.createRoom(defaultRoomConfig)).address).not.toBe('b.example:5002');
+    await expect(a.rooms.getRoom(gone)).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+    expect((await a.rooms.listRooms('cluster')).rooms.length).toBe(2);
+    expect((await c.rooms.createRoom(defaultRoomConfig)).address).not.toBe('b.example:5002');
   });
 
   test('tools and foreign nodes are no members', async () => {
@@ -255,7 +254,9 @@ describe('rooms of a cluster over real connections', () => {
     const port = createClusterPort({ system, remote, self: 'x@127.0.0.1' });
     expect(port.members()).toEqual([]);
     port.cast('y@127.0.0.1', { type: 'unclaim', roomId: 'r', claimant: 'c' });
-    await expect(port.call('y@127.0.0.1', { type: 'load' }, 100)).rejects.toMatchObject({ code: 'NO_CONNECTION' });
+    await expect(port.call('y@127.0.0.1', { type: 'load' }, { timeoutMs: 100 })).rejects.toMatchObject({
+      code: 'NO_CONNECTION',
+    });
     await system.close();
   });
 });

@@ -1,35 +1,34 @@
-import type { ActorSystem, RemoteActors, Sender } from '@bloom/actors';
+import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { DistributionNode } from '@bloom/distribution';
 import type { ClusterPort } from './cluster-port.js';
 import type { ClusterRooms } from './cluster-rooms.js';
-import { NODE_ACTOR } from './node-actor.js';
-import type { NodeProtocol } from './node-messages.js';
+import { NODE_ACTOR, type NodeProtocol } from './node-messages.js';
 
 export interface ClusterPortOptions {
   system: ActorSystem;
-  /** May be started later; until then there are no other members. */
+  /** May be started later; until then there are no members. */
   remote: RemoteActors;
   /** Full name of the own node. */
   self: string;
 }
 
-/** The cluster over Erlang distribution: its members are the rooms' world, and tools and foreign nodes are none. */
+/** Returns the cluster over Erlang distribution. Tools and foreign nodes are not members. */
 export function createClusterPort({ system, remote, self }: ClusterPortOptions): ClusterPort {
   const actorOf = (node: string) => (node === self ? NODE_ACTOR : remote.remote<NodeProtocol>(node, NODE_ACTOR));
 
-  const port = (sender: Sender): ClusterPort => ({
+  const senderFor = (requestId: string | undefined) =>
+    requestId === undefined ? system : system.forRequest(requestId, 'directory');
+
+  return {
     self,
     members: () => remote.node?.nodes('members') ?? [],
-    call: (node, message, timeoutMs) =>
-      sender.call<NodeProtocol, typeof message.type>(actorOf(node), message, timeoutMs) as never,
-    cast: (node, message) => void sender.cast<NodeProtocol>(actorOf(node), message),
-    forRequest: (requestId) => port(system.forRequest(requestId, 'directory')),
-  });
-
-  return port(system);
+    call: (node, message, { timeoutMs, requestId }) =>
+      senderFor(requestId).call<NodeProtocol, typeof message.type>(actorOf(node), message, timeoutMs) as never,
+    cast: (node, message, requestId) => void senderFor(requestId).cast<NodeProtocol>(actorOf(node), message),
+  };
 }
 
-/** Tells the rooms which members come and go, those that are there already first. Returns the function that ends it. */
+/** Reports present members to the rooms, then every one that joins or leaves. Returns a function that ends this. */
 export function followMembers(
   node: DistributionNode,
   rooms: Pick<ClusterRooms, 'memberUp' | 'memberDown'>,

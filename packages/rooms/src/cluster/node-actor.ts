@@ -1,26 +1,18 @@
 import { later, type Behaviour } from '@bloom/actors';
+import type { LocalRooms } from '../local-rooms.js';
 import { done, refused, type Outcome } from '../outcome.js';
-import type { RoomRef } from '../room-messages.js';
-import { requested, RoomError, type RoomService, type RoomView } from '../room-service.js';
+import { RoomError, type CreatedRoom, type NamedConfig } from '../room-service.js';
 import type { OwnedRoom } from './directory.js';
-import type { Load } from './load.js';
-import type { NodeProtocol, ServiceCall } from './node-messages.js';
+import type { NodeProtocol } from './node-messages.js';
 import { Reservations } from './reservations.js';
 
-export const NODE_ACTOR = 'rooms_node';
-
-/** The rooms of this node, as the actor needs them. */
-export interface OwnRooms extends RoomService {
-  load(): Load;
-  readonly draining: boolean;
-  views(): readonly RoomView[];
-  roomRef(roomId: string): RoomRef | undefined;
-}
+/** The rooms of this node, as far as other nodes ask for them. */
+export type OwnRooms = Pick<LocalRooms, 'load' | 'draining' | 'views' | 'roomRef' | 'createRoom' | 'deleteRoom'>;
 
 export interface NodeActorOptions {
   rooms: OwnRooms;
   now: () => number;
-  /** As home of an id. */
+  /** Decides about an id as its home. */
   claim(roomId: string, claimant: string): Promise<boolean>;
   unclaim(roomId: string, claimant: string, owner: string | undefined): void;
   onSnapshot(node: string, rooms: readonly OwnedRoom[]): void;
@@ -29,7 +21,7 @@ export interface NodeActorOptions {
 
 interface State {
   reservations: Reservations;
-  /** Attempts that are under way or done: what became of them. */
+  /** Creations that are running or have ended, by their ids. */
   creations: Map<string, Attempt>;
 }
 
@@ -40,29 +32,25 @@ interface Attempt {
   at: number;
 }
 
-/** An attempt may be withdrawn this long after it began. */
+/** How long after its start an attempt can be withdrawn. */
 const CREATION_MEMORY_MS = 10_000;
 
-/** Answers the other nodes, from figures that are kept and without asking rooms: a stuck room neither delays nor hides a node. */
+/** Answers the other nodes from kept figures, without asking rooms: a stuck room neither delays nor hides its node. */
 export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol, State> {
   const { rooms, now } = options;
 
   async function create(
     state: State,
-    {
-      creation,
-      reservation,
-      config,
-    }: { creation: string; reservation: string; config: Parameters<RoomService['createRoom']>[0] },
+    { creation, reservation, config }: { creation: string; reservation: string; config: NamedConfig },
     requestId: string | undefined,
-  ): Promise<Outcome<{ room: RoomView; address: string }>> {
+  ): Promise<Outcome<CreatedRoom>> {
     for (const [id, { at }] of state.creations) if (at < now() - CREATION_MEMORY_MS) state.creations.delete(id);
-    // The room counts by itself from the first moment of its creation on.
+    // From here on the room itself counts as load.
     const inTime = state.reservations.release(reservation);
     if (!inTime || state.creations.has(creation)) return refused('NO_NODE', 'The reservation has expired');
-    const attempt: Attempt = { roomId: config.roomId ?? '', state: 'running', withdrawn: false, at: now() };
+    const attempt: Attempt = { roomId: config.roomId, state: 'running', withdrawn: false, at: now() };
     state.creations.set(creation, attempt);
-    const outcome = await outcomeOf(requested(rooms, requestId).createRoom(config));
+    const outcome = await outcomeOf(rooms.createRoom(config, requestId));
     attempt.state = outcome.ok ? 'created' : 'failed';
     if (outcome.ok && attempt.withdrawn) await rooms.deleteRoom(attempt.roomId).catch(() => {});
     return outcome;
@@ -77,8 +65,8 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       create: (state, message, { requestId }) => later(create(state, message, requestId)),
       withdraw: (state, { creation }) => {
         const attempt = state.creations.get(creation);
-        if (!attempt) {
-          // The creation is still to come, or never will: it finds itself withdrawn.
+        if (attempt === undefined) {
+          // The creation may still arrive: it is refused then.
           state.creations.set(creation, { roomId: '', state: 'failed', withdrawn: true, at: now() });
         } else {
           attempt.withdrawn = true;
@@ -89,10 +77,8 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       unclaim: (_state, { roomId, claimant, owner }) => options.unclaim(roomId, claimant, owner),
       snapshot: (_state, message) => options.onSnapshot(message.node, message.rooms),
       announce: (_state, message) => options.onAnnounce(message.node, message),
-      owns: (_state, { roomId }) => rooms.roomRef(roomId) !== undefined,
-      listRooms: () => rooms.views(),
-      serve: (_state, { call }, { requestId }) => later(outcomeOf(serve(requested(rooms, requestId), call))),
       roomRef: (_state, { roomId }) => rooms.roomRef(roomId) ?? null,
+      listRooms: () => rooms.views(),
     },
     inspect: ({ reservations, creations }) => ({
       load: reservations.load(),
@@ -108,34 +94,10 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
   };
 }
 
-/** Does for another node what it was asked to do. */
-export function serve(rooms: RoomService, call: ServiceCall): Promise<unknown> {
-  switch (call.method) {
-    case 'getRoom':
-      return rooms.getRoom(call.roomId);
-    case 'deleteRoom':
-      return rooms.deleteRoom(call.roomId);
-    case 'addPeer':
-      return rooms.addPeer(call.roomId, call.options as never);
-    case 'removePeer':
-      return rooms.removePeer(call.roomId, call.peerId);
-    case 'addComponent':
-      return rooms.addComponent(call.roomId, call.kind, call.options as never);
-    case 'removeComponent':
-      return rooms.removeComponent(call.roomId, call.componentId);
-    case 'subscribeComponent':
-      return rooms.subscribeComponent(call.roomId, call.componentId, call.origins);
-    case 'dial':
-      return rooms.dial(call.roomId, call.componentId, call.phoneNumber);
-    case 'hangUp':
-      return rooms.hangUp(call.roomId, call.componentId);
-  }
-}
-
-/** Errors of the API as values, so that they can travel; anything else is a fault of ours. */
+/** Turns errors of the API into values, so that they can cross to another node. */
 async function outcomeOf<T>(work: Promise<T>): Promise<Outcome<T>> {
   try {
-    return done((await work) ?? (null as T));
+    return done(await work);
   } catch (error) {
     if (error instanceof RoomError) return refused(error.code, error.message);
     throw error;

@@ -17,7 +17,7 @@ test('whoever asked has an answer within 4 s, and no room comes to be after that
   const port = {
     self: 'a',
     members: () => ['b', 'c'],
-    call: (_node: string, { type }: { type: string }, timeoutMs: number) =>
+    call: (_node: string, { type }: { type: string }, { timeoutMs }: { timeoutMs: number }) =>
       new Promise((resolve, reject) => {
         said.push(type);
         const tookMs = 850;

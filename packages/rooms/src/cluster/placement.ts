@@ -1,55 +1,56 @@
 import { randomUUID } from 'node:crypto';
 import type { Log } from '@bloom/log';
-import { RoomError, type RoomConfig, type RoomView } from '../room-service.js';
-import { unwrap } from '../outcome.js';
-import { portFor, type ClusterPort } from './cluster-port.js';
+import { refusals, unwrap } from '../outcome.js';
+import { RoomError, type CreatedRoom, type NamedConfig, type RoomConfig } from '../room-service.js';
+import type { ClusterPort } from './cluster-port.js';
 import { rankByLoad, type LoadSample, type Verdict } from './load.js';
-import type { NamedConfig } from './node-messages.js';
 
-/** For the figures of one node. */
+/** Time for a node to report its load. */
 const LOAD_TIMEOUT_MS = 1000;
-/** For a reservation and for the creation, each. */
+/** Time for a reservation, and again for the creation. */
 const CREATE_TIMEOUT_MS = 1000;
 /** Clients give up after 5 s. */
 const DEADLINE_MS = 4000;
-/** A creation that has not ended by then never will. */
+/** A creation that has not ended by then is given up for lost. */
 const OVERDUE_MS = 10_000;
-const keptDecisions = 1000;
+const MAX_DECISIONS = 1000;
 
 export interface PlacementDecision {
   roomId: string;
-  /** Milliseconds since the epoch. */
+  /** Unix milliseconds. */
   at: number;
   asked: string;
   /** Absent when no node could take the room. */
   chosen?: string;
   samples: readonly LoadSample[];
   verdicts: ReadonlyMap<string, Verdict>;
-  /** Of the request that asked for the room. */
+  /** Names the request that asked for the room. */
   requestId?: string;
-  /** Reservations that were refused because the node had become busier meanwhile. */
+  /** Nodes that refused a reservation because they had become busier in the meantime. */
   conflicts: readonly string[];
 }
+
+/** A new room and the node that took it. */
+export type PlacedRoom = CreatedRoom & { node: string };
 
 export interface PlacementOptions {
   port: ClusterPort;
   log: Log;
   now: () => number;
-  /** Tells the metrics. */
   onPlaced?: (node: string) => void;
   onConflict?: (node: string) => void;
 }
 
 /**
- * Finds a node for each new room: asks all, takes the least loaded, reserves, creates. One at a time, so that a burst of
- * creations on this node never competes with itself.
+ * Places each new room: asks all nodes for their load, reserves on the least loaded one, creates. One room at a time, so
+ * that a burst of creations on this node never competes with itself.
  */
 export class Placement {
   readonly #options: PlacementOptions;
   readonly #decisions: PlacementDecision[] = [];
-  /** Nodes that missed a query: not asked again before they have answered. */
+  /** Nodes that missed a load query: left out until they answer again. */
   readonly #silent = new Set<string>();
-  /** Nodes with creations that nobody waits for any more and that have not ended, and how many. */
+  /** Number of creations per node that were given up and have not ended. */
   readonly #overdue = new Map<string, number>();
   #queue: Promise<unknown> = Promise.resolve();
 
@@ -63,39 +64,27 @@ export class Placement {
   }
 
   /**
-   * A room without id gets one. `askedAt`: when the client did.
-   * @throws {RoomError} `NO_NODE` when nobody could take it in time, or what the chosen node refused it for.
+   * Creates the room on the best node. A room without an id gets one. `askedAt`: the time of the client's request.
+   * @throws RoomError `NO_NODE` when no node could take it in time, or the refusal of the chosen node
    */
-  create(
-    config: RoomConfig,
-    requestId?: string,
-    askedAt = this.#options.now(),
-  ): Promise<{ room: RoomView; address: string; node: string }> {
+  create(config: RoomConfig, requestId?: string, askedAt = this.#options.now()): Promise<PlacedRoom> {
     const deadline = askedAt + DEADLINE_MS;
     const turn = this.#queue.then(() => this.#place(config, deadline, requestId));
     this.#queue = turn.catch(() => {});
     return turn;
   }
 
-  /** The figures of every node now, without creating anything. */
-  survey(): Promise<LoadSample[]> {
-    return this.#survey(this.#options.port);
+  /** Asks every node for its load, without creating anything. */
+  survey(requestId?: string): Promise<LoadSample[]> {
+    const { port } = this.#options;
+    return Promise.all([port.self, ...port.members()].map((node) => this.#ask(node, requestId)));
   }
 
-  #survey(port: ClusterPort): Promise<LoadSample[]> {
-    return Promise.all([port.self, ...port.members()].map((node) => this.#ask(node, port)));
-  }
-
-  async #place(
-    asked: RoomConfig,
-    deadline: number,
-    requestId: string | undefined,
-  ): Promise<{ room: RoomView; address: string; node: string }> {
-    const { now } = this.#options;
+  async #place(asked: RoomConfig, deadline: number, requestId: string | undefined): Promise<PlacedRoom> {
+    const { port, now } = this.#options;
     const named = requestId === undefined ? {} : { requestId };
     const log = requestId === undefined ? this.#options.log : this.#options.log.child(named);
-    const port = portFor(this.#options.port, requestId);
-    const samples = new Map(this.#withoutOverdue(await this.#survey(port)).map((sample) => [sample.node, sample]));
+    const samples = new Map(this.#withoutOverdue(await this.survey(requestId)).map((sample) => [sample.node, sample]));
     const conflicts: string[] = [];
     let config = withId(asked);
     const decide = (chosen?: string): void => {
@@ -111,13 +100,13 @@ export class Placement {
         ...named,
       };
       this.#decisions.push(chosen === undefined ? decision : { ...decision, chosen });
-      if (this.#decisions.length > keptDecisions) this.#decisions.shift();
+      if (this.#decisions.length > MAX_DECISIONS) this.#decisions.shift();
     };
     const fail = (node: string): void => {
       samples.set(node, { node, answeredInMs: 0, failure: 'unreachable' });
     };
 
-    // A client that is gone by then would never hear of its room.
+    // After the deadline the client has given up and would never learn of its room.
     const patience = (longest = CREATE_TIMEOUT_MS): number => Math.max(0, Math.min(longest, deadline - now()));
     while (patience() > 0) {
       const [node, next] = rankByLoad([...samples.values()], port.self).candidates;
@@ -125,8 +114,8 @@ export class Placement {
       if (node === undefined || !sample || !('answer' in sample)) break;
 
       const reserve = { type: 'reserve', seen: sample.answer } as const;
-      const reserved = await port.call(node, reserve, patience()).catch(() => undefined);
-      if (!reserved) {
+      const reserved = await port.call(node, reserve, { timeoutMs: patience(), requestId }).catch(() => undefined);
+      if (reserved === undefined) {
         fail(node);
         continue;
       }
@@ -139,14 +128,15 @@ export class Placement {
 
       const creation = randomUUID();
       const create = { type: 'create', reservation: reserved.granted, creation, config } as const;
-      // Without anybody to turn to there is no reason to give up early: media workers that died are up again soon.
+      // Without an alternative there is no reason to give up early: media workers that died restart soon.
       const creationMs = patience(next === undefined ? DEADLINE_MS : CREATE_TIMEOUT_MS);
-      const outcome = await this.#inTime(node, port.call(node, create, OVERDUE_MS), creationMs);
-      if (!outcome) {
-        // It may be there all the same by now, or come to be: nobody would know of it.
-        port.cast(node, { type: 'withdraw', creation });
+      const running = port.call(node, create, { timeoutMs: OVERDUE_MS, requestId });
+      const outcome = await this.#inTime(node, running, creationMs);
+      if (outcome === undefined) {
+        // The room may exist or still be created: without this no client would ever learn of it.
+        port.cast(node, { type: 'withdraw', creation }, requestId);
         fail(node);
-        // What is told of that room must not be taken for news of the one that comes next.
+        // A new id, so that notifications of the withdrawn room are not taken for those of the next one.
         config = withId(asked);
         continue;
       }
@@ -165,17 +155,13 @@ export class Placement {
       ([name, verdict]) => `${name} ${verdict}`,
     );
     const only = samples.size === 1 && reasons[0]?.endsWith('draining');
-    throw new RoomError(
-      only ? 'DRAINING' : 'NO_NODE',
-      only
-        ? 'This instance is shutting down and takes no new rooms'
-        : `No instance can take the room in time (${reasons.join(', ')})`,
-    );
+    if (only) return unwrap(refusals.draining());
+    throw new RoomError('NO_NODE', `No instance can take the room in time (${reasons.join(', ')})`);
   }
 
   /**
-   * The outcome of a creation, or undefined when it fails or takes too long. Until it has ended the node is left out: one
-   * that answers and cannot create, because its media workers are not up, would cost each creation its second.
+   * Returns the outcome of a creation, or undefined when it fails or takes too long. The node is left out until the
+   * creation has ended: a node that answers but cannot create, for lack of media workers, would delay each creation by 1 s.
    */
   async #inTime<T>(node: string, creation: Promise<T>, patienceMs: number): Promise<T | undefined> {
     let timer: NodeJS.Timeout | undefined;
@@ -206,12 +192,12 @@ export class Placement {
     );
   }
 
-  async #ask(node: string, port: ClusterPort): Promise<LoadSample> {
-    const { log, now } = this.#options;
+  async #ask(node: string, requestId: string | undefined): Promise<LoadSample> {
+    const { port, log, now } = this.#options;
     if (this.#silent.has(node)) return { node, answeredInMs: 0, failure: 'left out' };
     const from = now();
     try {
-      const answer = await port.call(node, { type: 'load' }, LOAD_TIMEOUT_MS);
+      const answer = await port.call(node, { type: 'load' }, { timeoutMs: LOAD_TIMEOUT_MS, requestId });
       return { node, answeredInMs: now() - from, answer };
     } catch (error) {
       log.warn('placement.node_silent', { node, error });
@@ -221,13 +207,13 @@ export class Placement {
     }
   }
 
-  /** Asks a silent node, alone and patiently, until it answers or is no member any more. */
+  /** Polls a silent node until it answers or has left. */
   async #awaitAnswer(node: string): Promise<void> {
     const { port } = this.#options;
     while (this.#silent.has(node) && port.members().includes(node)) {
-      const answer = await port.call(node, { type: 'load' }, 5000).catch(() => undefined);
+      const answer = await port.call(node, { type: 'load' }, { timeoutMs: 5000 }).catch(() => undefined);
       if (answer) break;
-      // A link that fails at once must not be asked in a tight loop.
+      // A call over a broken link fails at once: wait before the next one.
       await new Promise((resolve) => setTimeout(resolve, 200).unref());
     }
     this.#silent.delete(node);

@@ -1,21 +1,20 @@
 import type { ActorContext } from '@bloom/actors';
 import type { MediaRoom } from '@bloom/sfu';
-import type { ComponentKinds, PreparedComponent } from './component-kind.js';
+import { done, refusals, refused, type Outcome } from '../outcome.js';
+import { RoomError, type ComponentType, type ComponentView, type NamedConfig } from '../room-service.js';
+import type { ComponentKinds, ComponentReport, PreparedComponent } from './component-kind.js';
 import type { ComponentRecord } from './component-table.js';
-import { done, refusals, refused, type Outcome } from './outcome.js';
 import type { RoomMachine } from './room-machine.js';
 import type { RoomProtocol } from './room-messages.js';
-import type { ComponentReport } from './room-messages.js';
-import { RoomError, type ComponentType, type ComponentView, type RoomConfig } from './room-service.js';
 
 export interface CreateComponentOptions {
   machine: RoomMachine;
   kinds: ComponentKinds;
-  config: RoomConfig & { roomId: string };
+  config: NamedConfig;
   media: MediaRoom;
   newId: () => string;
   context: ActorContext<RoomProtocol>;
-  /** The room's own: what a component says later belongs to no request. */
+  /** The context of the room's own life: later reports of a component belong to no request. */
   life: ActorContext<RoomProtocol>;
 }
 
@@ -75,7 +74,7 @@ export async function createComponent(
   return done({ id, type, properties, tracks: [] });
 }
 
-/** Runs `act` with the component, and answers for one that does not exist. */
+/** Runs `act` with the component, or refuses when it does not exist. */
 export function withComponent(
   machine: RoomMachine,
   componentId: string,

@@ -1,9 +1,10 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { RelayCredentials } from '@bloom/sfu';
 
-/** Life of a token from its issue. */
+/** Life of a token, counted from its issue. */
 export const TOKEN_LIFETIME_MS = 24 * 60 * 60 * 1_000;
 
-/** Longer texts are no tokens of ours; checked before anything is decoded. */
+/** No token of ours is longer. Checked before anything is decoded. */
 const MAX_TOKEN_LENGTH = 4_096;
 const PURPOSE = 'bloom peer token v1';
 
@@ -21,7 +22,7 @@ function sign(payload: string, { secretKeyBase }: TokenKey): Buffer {
   return createHmac('sha256', secretKeyBase).update(PURPOSE).update('\0').update(payload).digest();
 }
 
-/** `<claim>.<signature>`, both base64url; the claim is readable by whoever has the token and bound by HMAC-SHA256. */
+/** `<claim>.<signature>`, both base64url; the claim is readable by its bearer and bound by HMAC-SHA256. */
 export function issuePeerToken({ roomId, peerId }: TokenClaim, nowMs: number, key: TokenKey): string {
   const claim = [roomId, peerId, Math.floor(nowMs / 1_000)];
   const payload = Buffer.from(JSON.stringify(claim)).toString('base64url');
@@ -29,7 +30,7 @@ export function issuePeerToken({ roomId, peerId }: TokenClaim, nowMs: number, ke
   return `${payload}.${sign(payload, key).toString('base64url')}`;
 }
 
-/** The claim of a token that we issued less than 24 h ago, or the reason to refuse it. Never throws. */
+/** Returns the claim of a token issued less than 24 h ago, or the reason to refuse it. Never throws. */
 export function verifyPeerToken(
   token: string,
   nowMs: number,
@@ -53,4 +54,14 @@ export function verifyPeerToken(
   ];
 
   return nowMs - issuedAt * 1_000 >= TOKEN_LIFETIME_MS ? 'expired token' : { roomId, peerId };
+}
+
+/**
+ * Returns the long-term credentials of one peer for the relay: `<unix time>:<peer id>` and base64 of its HMAC-SHA1
+ * (draft-uberti-behave-turn-rest-00, section 2.2). They are valid until the peer is removed.
+ */
+export function relayCredentials(peerId: string, nowMs: number, secret: string): RelayCredentials {
+  const username = `${Math.floor(nowMs / 1_000)}:${peerId}`;
+
+  return { username, password: createHmac('sha1', secret).update(username).digest('base64') };
 }

@@ -1,18 +1,27 @@
-/** The world of the tests in this package: a media engine, sessions and sockets that do as they are told. */
+/** Fakes of what the rooms depend on: a media engine, sessions and sockets under the control of a test. */
 import { createActorSystem, type ActorSystem } from '@bloom/actors';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation } from '@bloom/sfu';
-import type { ComponentKind } from './component-kind.js';
-import type { CreatePeerSession, EndpointTrack, PeerSession, SessionAction, SessionInput } from './peer-session.js';
-import type { PeerSocket } from './room-service.js';
-import { createRooms, type Rooms, type RoomsLoad } from './rooms.js';
+import { LocalRooms, type RoomsLoad } from '../local-rooms.js';
+import type {
+  CreatePeerSession,
+  EndpointTrack,
+  PeerSession,
+  SessionAction,
+  SessionInput,
+} from '../peer/peer-session.js';
+import type { ComponentKind } from '../room/component-kind.js';
+import type { PeerSocket } from '../room-service.js';
+import { Rooms } from '../rooms.js';
 
 export class TestMedia implements MediaEngine {
   readonly commands: string[] = [];
   readonly emit = new Map<string, (event: MediaRoomEvent) => void>();
   failNextRoom = false;
+  /** How long opening a room takes. */
+  openMs = 0;
   rejectNegotiations = false;
   /** Transports are numbered from 1, over all rooms. */
   lastTransport = 0;
@@ -22,6 +31,7 @@ export class TestMedia implements MediaEngine {
       this.failNextRoom = false;
       throw new Error('no worker');
     }
+    if (this.openMs > 0) await new Promise((resolve) => setTimeout(resolve, this.openMs));
     const say = (command: string): void => void this.commands.push(`${roomId}: ${command}`);
     const transports = new Map<string, number>();
     this.emit.set(roomId, onEvent);
@@ -115,8 +125,8 @@ export function videoTrack(trackId: string, more: Partial<EndpointTrack> = {}): 
   return { trackId, kind: 'video', codec: 'h264', metadata: null, encodings: [], disabledEncodings: [], ...more };
 }
 
-/** `trackRemoved ann/t1`: what happened to whom. */
-export function say(notification: Notification): string {
+/** Returns a notification in words, such as `trackRemoved ann/t1`. */
+function describe(notification: Notification): string {
   const { type } = notification;
   if ('track' in notification) {
     const owner = 'peerId' in notification.owner ? notification.owner.peerId : notification.owner.componentId;
@@ -143,14 +153,15 @@ export interface TestNode {
   clock: ManualClock;
   system: ActorSystem;
   media: TestMedia;
+  local: LocalRooms;
   rooms: Rooms;
-  /** Everything so far, in words; emptied by reading. */
+  /** Returns the notifications since the last call, in words. */
   news: () => string[];
   notifications: Notification[];
   webhookUrls: (string | null)[];
-  /** Of the notifications. */
+  /** Request ids of the notifications. */
   requestIds: (string | undefined)[];
-  /** Of the rooms, at each notification. */
+  /** The load of the rooms at each notification. */
   loads: RoomsLoad[];
   advance: (seconds: number) => Promise<void>;
   connect: (token: string, socket?: TestSocket) => Promise<Omit<TestPeer, 'id'>>;
@@ -170,8 +181,11 @@ export function testNode(
   const requestIds: (string | undefined)[] = [];
   const loads: RoomsLoad[] = [];
   let ids = 0;
-  let told = 0;
-  const rooms: Rooms = createRooms({
+  let read = 0;
+  const log = options.log ?? silentLog;
+  const secretKeyBase = 'a secret for tests';
+  const now = (): number => clock.wall();
+  const local: LocalRooms = new LocalRooms({
     system,
     engine: media,
     createSession: scriptedSession,
@@ -179,16 +193,17 @@ export function testNode(
       notifications.push(notification);
       webhookUrls.push(webhookUrl);
       requestIds.push(requestId);
-      loads.push(rooms.load());
+      loads.push(local.load());
     },
-    log: silentLog,
+    log,
     address: 'sfu.example:5002',
-    secretKeyBase: 'a secret for tests',
+    secretKeyBase,
     webrtcEnabled: true,
-    now: () => clock.wall(),
+    now,
     newId: () => `p${++ids}`,
     ...options,
   });
+  const rooms = new Rooms({ system, local, log, secretKeyBase, now });
 
   const connect = async (token: string, socket = new TestSocket()): Promise<Omit<TestPeer, 'id'>> => {
     const attached = await rooms.attachPeer(token, socket);
@@ -214,14 +229,15 @@ export function testNode(
     clock,
     system,
     media,
+    local,
     rooms,
     notifications,
     webhookUrls,
     requestIds,
     loads,
     news: () => {
-      const fresh = notifications.slice(told).map(say);
-      told = notifications.length;
+      const fresh = notifications.slice(read).map(describe);
+      read = notifications.length;
       return fresh;
     },
     advance: (seconds) => clock.advanceAsync(seconds * 1_000, () => system.idle()),

@@ -1,9 +1,9 @@
 /**
  * The seam between the peer actor (this package) and the machine that speaks with the peer's client (`@bloom/signaling`).
  *
- * A session is sans-IO: inputs in, actions out, in order. It knows one client: what that client was told, what it still
- * has to be told, and the negotiation. The room actor is the truth about endpoints and tracks; the peer actor carries
- * inputs and actions between the session, the room actor, the media room, the websocket and its timers.
+ * A session is sans-IO: inputs in, actions out, in order. It knows one client: what it has sent, what is still to be sent,
+ * and the negotiation. The room actor is the truth about endpoints and tracks; the peer actor carries inputs and actions
+ * between the session, the room actor, the media room, the websocket and its timers.
  */
 import type {
   MediaEndpoint,
@@ -13,9 +13,8 @@ import type {
   Variant,
   SwitchReason,
 } from '@bloom/sfu';
+import type { EndpointType, VideoCodec } from '../room-service.js';
 
-export type EndpointType = 'webrtc' | 'hls' | 'rtsp' | 'file' | 'sip' | 'recording';
-export type VideoCodec = 'h264' | 'vp8';
 export type CodecName = 'opus' | VideoCodec;
 
 /** A published track as others see it. */
@@ -26,7 +25,7 @@ export interface EndpointTrack {
   metadata: unknown;
   /** Offered rids in offer order; empty = no simulcast. */
   encodings: readonly Variant[];
-  /** Encodings that the publisher says it switched off; informative. */
+  /** Encodings that the publisher has announced as switched off; informative. */
   disabledEncodings: readonly Variant[];
   /** Tracks of one endpoint with the same id were captured together: receivers play them in step. */
   streamId?: string;
@@ -46,33 +45,32 @@ export type SessionInput =
   /** JSON text of one media event, as the client sent it; any garbage. */
   | { type: 'clientEvent'; text: string }
   /**
-   * The room's answer to the action `join`: everybody else, at this moment. Every `join` has exactly one, even when a
-   * `leave` came in between.
+   * The room's answer to the action `join`: all other endpoints, at this moment. Every `join` has exactly one answer, even
+   * when a `leave` came in between.
    */
   | { type: 'joined'; endpoints: readonly Endpoint[] }
   | { type: 'endpointAdded'; endpoint: Endpoint }
   | { type: 'endpointUpdated'; endpointId: string; metadata: unknown }
-  /** Its tracks are gone with it. */
+  /** Its tracks are removed with it. */
   | { type: 'endpointRemoved'; endpointId: string }
   | { type: 'tracksAdded'; endpointId: string; tracks: readonly EndpointTrack[] }
   | { type: 'tracksRemoved'; endpointId: string; trackIds: readonly string[] }
   | { type: 'trackUpdated'; endpointId: string; trackId: string; metadata: unknown }
   | { type: 'encodingChanged'; endpointId: string; trackId: string; encoding: Variant; enabled: boolean }
-  /** The media plane has taken over the negotiation of this generation: the answer may leave. */
+  /** The media plane has applied the negotiation of this generation: the answer may be sent. */
   | { type: 'negotiated'; generation: number }
   | { type: 'iceConnected'; generation: number }
   | { type: 'dtlsConnected' }
   | { type: 'encodingSwitched'; trackId: string; encoding: Variant; reason: SwitchReason }
-  /** May come before the client receives the track: it is told when it does. */
+  /** May come before the client receives the track; it is notified when it does. */
   | { type: 'voiceActivity'; trackId: string; status: 'speech' | 'silence' }
   | { type: 'bandwidthEstimation'; estimationBps: number }
   | { type: 'timer'; name: SessionTimer };
 
 export type SessionTimer = 'offer' | 'ice' | 'retry';
 
-export type SessionAction =
-  /** JSON text of one media event for the client. */
-  | { type: 'send'; text: string }
+/** What a session asks of the room. */
+export type PeerRequest =
   /** The client sent `connect`: make it visible; the room answers with the input `joined`. */
   | { type: 'join'; metadata: unknown }
   /** The client sent `disconnect`: as a socket loss, but the socket stays and may `connect` again. */
@@ -82,6 +80,13 @@ export type SessionAction =
   | { type: 'unpublish'; trackIds: readonly string[] }
   | { type: 'setTrackMetadata'; trackId: string; metadata: unknown }
   | { type: 'setEncoding'; trackId: string; encoding: Variant; enabled: boolean }
+  /** The peer's media endpoint is beyond repair: close 1011 with this reason, the peer counts as crashed. */
+  | { type: 'fail'; reason: string };
+
+export type SessionAction =
+  | PeerRequest
+  /** JSON text of one media event for the client. */
+  | { type: 'send'; text: string }
   | { type: 'negotiate'; negotiation: TransportNegotiation }
   | { type: 'setTargetVariant'; trackId: string; variant: Variant }
   | { type: 'setTrackBitrates'; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
@@ -89,9 +94,7 @@ export type SessionAction =
   /** Starts or restarts a timer; it comes back as the input `timer`. */
   | { type: 'setTimer'; name: SessionTimer; ms: number }
   | { type: 'clearTimer'; name: SessionTimer }
-  /** The peer's media endpoint is beyond repair: close 1011 with this reason, the peer counts as crashed. */
-  | { type: 'fail'; reason: string }
-  /** Something worth a line in the log; never contains secrets or whole messages of the client. */
+  /** A warning for the log; never contains secrets or whole messages of the client. */
   | { type: 'warn'; event: string; detail: string };
 
 export interface PeerSession {

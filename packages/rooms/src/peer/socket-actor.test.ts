@@ -2,9 +2,9 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createActorSystem, type ActorSystem, type Behaviour } from '@bloom/actors';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
-import type { PeerProtocol, PeerRef, SocketRef } from './room-messages.js';
+import type { PeerProtocol, PeerRef, SocketRef } from './peer-messages.js';
 import { socketBehaviour } from './socket-actor.js';
-import { TestSocket } from './testing.js';
+import { TestSocket } from '../testing/test-node.js';
 
 let system: ActorSystem;
 let socket: TestSocket;

@@ -1,11 +1,13 @@
 import type { ActorContext, Behaviour } from '@bloom/actors';
 import type { MediaRoom, RelayCredentials } from '@bloom/sfu';
-import type { CreatePeerSession, PeerSession, SessionAction, SessionInput, VideoCodec } from './peer-session.js';
-import type { PeerProtocol, PeerRequest, RoomRef, SocketRef } from './room-messages.js';
+import type { VideoCodec } from '../room-service.js';
+import type { PeerProtocol, SocketRef } from './peer-messages.js';
+import type { CreatePeerSession, PeerRequest, PeerSession, SessionAction, SessionInput } from './peer-session.js';
 
 export interface PeerActorOptions {
   peerId: string;
-  room: RoomRef;
+  /** Sends a request to the room, for the connection of that number. */
+  toRoom: (sender: Pick<ActorContext<PeerProtocol>, 'cast'>, connection: number, request: PeerRequest) => void;
   media: MediaRoom;
   relay: RelayCredentials;
   createSession: CreatePeerSession;
@@ -31,8 +33,8 @@ interface PeerState {
 type Context = ActorContext<PeerProtocol>;
 
 /**
- * Carries inputs and actions between one client's session, its websocket, the room and the media plane. A fault in here
- * is this peer's fault alone: the room hears of its end.
+ * Carries inputs and actions between one client's session, its websocket, the room and the media plane. A fault here ends
+ * this peer alone: the room monitors it.
  */
 export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol, PeerState> {
   return {
@@ -50,7 +52,7 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
           transport: 0,
         };
       },
-      detached: endConnectionHandler,
+      detached: (state, _message, context) => endConnection(state, context),
       clientEvent: (state, { socket, text }, context) => {
         if (state.connection?.socket.key === socket.key) feed(options, state, context, { type: 'clientEvent', text });
       },
@@ -61,7 +63,7 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
       negotiationFailed: (state, { connection, generation, reason }, context) => {
         if (state.connection?.number !== connection) return;
         context.log.warn('peer.negotiation_failed', { generation, reason });
-        ask(options, state.connection, context, { do: 'fail', reason: '' });
+        options.toRoom(context, connection, { type: 'fail', reason: '' });
       },
       sessionTimer: (state, { connection, name }, context) => {
         if (state.connection?.number !== connection) return;
@@ -85,10 +87,6 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
   };
 }
 
-function endConnectionHandler(state: PeerState, _message: object, context: Context): void {
-  endConnection(state, context);
-}
-
 function endConnection(state: PeerState, context: Context): void {
   for (const name of state.connection?.timers ?? []) context.clearTimer(name);
   state.connection = undefined;
@@ -105,10 +103,6 @@ function newSession(options: PeerActorOptions): PeerSession {
   });
 }
 
-function ask({ room, peerId }: PeerActorOptions, { number }: Connection, context: Context, request: PeerRequest): void {
-  context.cast(room, { type: 'fromPeer', peerId, connection: number, request });
-}
-
 function feed(options: PeerActorOptions, state: PeerState, context: Context, input: SessionInput): void {
   const { connection } = state;
   if (connection === undefined) return;
@@ -121,40 +115,22 @@ function feed(options: PeerActorOptions, state: PeerState, context: Context, inp
   if (left) startAnew(options, connection);
 }
 
-/** The client left on an open socket: what it connects next, ICE and DTLS included, begins from zero. */
+/** The client has left on an open socket: its next `connect` starts with a new transport, ICE and DTLS included. */
 function startAnew({ media, peerId, relay }: PeerActorOptions, connection: Connection): void {
   connection.transport += 1;
   media.closeTransport(peerId);
   media.openTransport(peerId, relay);
 }
 
-/** The table of what a session may ask for. */
+/** Maps the actions of a session to their effects. */
 function carryOut(options: PeerActorOptions, connection: Connection, context: Context, action: SessionAction): void {
   const { media, peerId } = options;
 
   switch (action.type) {
     case 'send':
-      // What the link to another node does not take could be an answer: the client has to begin anew, as the other way round.
+      // A full link to another node may have dropped an answer: the client has to start over.
       if (!context.cast(connection.socket, { type: 'send', text: action.text })) context.end(connection.socket);
       return;
-    case 'join':
-      return ask(options, connection, context, { do: 'join', metadata: action.metadata });
-    case 'leave':
-      return ask(options, connection, context, { do: 'leave' });
-    case 'setMetadata':
-      return ask(options, connection, context, { do: 'setMetadata', metadata: action.metadata });
-    case 'publish':
-      return ask(options, connection, context, { do: 'publish', tracks: action.tracks });
-    case 'unpublish':
-      return ask(options, connection, context, { do: 'unpublish', trackIds: action.trackIds });
-    case 'setTrackMetadata': {
-      const { trackId, metadata } = action;
-      return ask(options, connection, context, { do: 'setTrackMetadata', trackId, metadata });
-    }
-    case 'setEncoding': {
-      const { trackId, encoding, enabled } = action;
-      return ask(options, connection, context, { do: 'setEncoding', trackId, encoding, enabled });
-    }
     case 'negotiate':
       return negotiate(options, connection, context, action);
     case 'setTargetVariant':
@@ -173,10 +149,10 @@ function carryOut(options: PeerActorOptions, connection: Connection, context: Co
     case 'clearTimer':
       connection.timers.delete(action.name);
       return context.clearTimer(action.name);
-    case 'fail':
-      return ask(options, connection, context, { do: 'fail', reason: action.reason });
     case 'warn':
       return context.log.warn(action.event, { detail: action.detail });
+    default:
+      return options.toRoom(context, connection.number, action);
   }
 }
 
@@ -188,7 +164,7 @@ function negotiate(
 ): void {
   const { generation } = negotiation;
   const { number, session, transport } = connection;
-  // What the media plane says of a transport that the client has left behind is of no interest, a failure least of all.
+  // The outcome of a transport that the client has left behind must be ignored, above all a failure.
   const isCurrent = (): boolean => connection.session === session && connection.transport === transport;
 
   media.negotiate(peerId, negotiation).then(

@@ -1,15 +1,15 @@
 import type { TrackInfo } from '@bloom/protocol';
+import type { PeerView, TrackView } from '../room-service.js';
+import type { PeerRef, SocketRef } from './peer-messages.js';
 import type { Endpoint, EndpointTrack } from './peer-session.js';
-import type { PeerRef, SocketRef } from './room-messages.js';
-import type { PeerView, TrackView } from './room-service.js';
 
-/** What a room knows of one peer. */
+/** A room's record of one peer. */
 export interface PeerRecord {
   readonly id: string;
   readonly ref: PeerRef;
   /** Its socket, while it has one. */
   connection: { number: number; socket: SocketRef } | undefined;
-  /** It has sent `connect`: the others see it. */
+  /** Its client has sent `connect`: it is visible to the others. */
   joined: boolean;
   /** Survives disconnects. */
   metadata: unknown;
@@ -21,7 +21,7 @@ export function newPeer(id: string, ref: PeerRef): PeerRecord {
   return { id, ref, connection: undefined, joined: false, metadata: null, tracks: new Map(), view: undefined };
 }
 
-/** The peer as the API shows it; the same object until it is reset. */
+/** Returns the peer as the API shows it: the same object until `view` is reset. */
 export function peerView(peer: PeerRecord): PeerView {
   peer.view ??= {
     id: peer.id,
@@ -34,7 +34,7 @@ export function peerView(peer: PeerRecord): PeerView {
   return peer.view;
 }
 
-/** The peer as the sessions of the others see it. */
+/** Returns the peer as the sessions of the others see it. */
 export function peerEndpoint(peer: PeerRecord): Endpoint {
   return { id: peer.id, type: 'webrtc', metadata: peer.metadata, tracks: [...peer.tracks.values()] };
 }

@@ -1,7 +1,7 @@
 import { later, type Behaviour } from '@bloom/actors';
+import type { PeerSocket } from '../room-service.js';
 import { INTERNAL_ERROR } from './close-reason.js';
-import type { PeerSocket } from './room-service.js';
-import type { SocketProtocol } from './room-messages.js';
+import type { SocketProtocol } from './peer-messages.js';
 
 interface SocketState {
   closed: boolean;
@@ -9,8 +9,8 @@ interface SocketState {
 }
 
 /**
- * Stands in front of an accepted websocket, on the node that accepted it, so that the peer may live on another one.
- * It ends with the websocket, and the peer's room watches it; it watches the peer, whose loss is the websocket's end.
+ * Represents an accepted websocket on the node that accepted it, so that the peer may live on another node. It ends with
+ * the websocket, which the peer's room monitors; it monitors the peer, and closes the websocket when the peer ends.
  */
 export function socketBehaviour(socket: PeerSocket): Behaviour<SocketProtocol, SocketState> {
   const close = (state: SocketState, code: number, reason: string): void => {
@@ -43,7 +43,7 @@ export function socketBehaviour(socket: PeerSocket): Behaviour<SocketProtocol, S
     },
     inspect: ({ closed, bound }) => ({ closed, bound }),
     onStop: (state, { reason }) => {
-      // One that was never bound is told by whoever refused it.
+      // A socket that was never bound is closed by the code that refused it.
       if (reason === 'crashed' || state.bound) close(state, 1011, INTERNAL_ERROR);
     },
   };

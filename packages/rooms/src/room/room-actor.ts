@@ -2,20 +2,20 @@ import { randomBytes } from 'node:crypto';
 import type { ActorContext, Behaviour } from '@bloom/actors';
 import type { MediaRoom } from '@bloom/sfu';
 import type { Notification } from '@bloom/protocol';
+import { done, refusals } from '../outcome.js';
+import { relayCredentials } from '../peer/credentials.js';
+import { peerBehaviour } from '../peer/peer-actor.js';
+import type { CreatePeerSession } from '../peer/peer-session.js';
+import type { NamedConfig } from '../room-service.js';
 import { createComponent, withComponent } from './component-calls.js';
 import type { ComponentKinds } from './component-kind.js';
-import { done, refusals } from './outcome.js';
-import { peerBehaviour } from './peer-actor.js';
-import type { CreatePeerSession } from './peer-session.js';
-import { relayCredentials } from './relay-credentials.js';
 import { inspectRoom } from './room-inspection.js';
 import { RoomMachine } from './room-machine.js';
 import type { RoomProtocol, RoomRef } from './room-messages.js';
-import type { RoomConfig } from './room-service.js';
 import type { RoomTimer, RoomWorld } from './room-world.js';
 
 export interface RoomActorOptions {
-  config: RoomConfig & { roomId: string };
+  config: NamedConfig;
   media: MediaRoom;
   createSession: CreatePeerSession;
   componentKinds: ComponentKinds;
@@ -23,13 +23,15 @@ export interface RoomActorOptions {
   webrtcEnabled: boolean;
   /** Signs the peers' relay credentials. */
   relaySecret: string;
-  /** The machine exists and has announced nothing yet. */
-  created: (machine: RoomMachine) => void;
-  /** `requestId`: of the request that brought it about. */
+  /** Issues a token for a new peer. */
+  admit: (peerId: string) => { token: string; websocketUrl: string };
+  /** Called before the machine announces anything. */
+  created: (machine: RoomMachine, room: RoomRef) => void;
+  /** `requestId` names the request that caused the notification. */
   notify: (notification: Notification, requestId: string | undefined) => void;
   /** The machine's view or load has changed; called within the room's turn. */
   changed: (machine: RoomMachine) => void;
-  /** The room is over: its id is free. */
+  /** The room has ended: its id is free. */
   ended: () => void;
 }
 
@@ -37,16 +39,16 @@ type Context = ActorContext<RoomProtocol>;
 
 export interface RoomState {
   machine: RoomMachine;
-  /** For what lives as long as the room. */
+  /** The context for work that lasts as long as the room. */
   context: Context;
 }
 
-/** Messages of the room's own parts and timers; they are bounded by the parts. Requests from outside are not among them. */
-const ESSENTIAL = ['fromPeer', 'fromComponent', 'fromMedia', 'socketDown', 'peerDown', 'remove'] as const;
+/** Messages of the room's own parts and timers, which bound their number. Calls from outside are not among them. */
+const ESSENTIAL = ['fromPeer', 'fromComponent', 'fromMedia', 'socketDown', 'peerDown', 'deleteRoom'] as const;
 
 export const roomMailbox = { essential: ESSENTIAL };
 
-/** Owns one room: a `RoomMachine` whose world is made of actors, timers and the media room. */
+/** Owns one room: a `RoomMachine` whose effects are actors, timers and the media room. */
 export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol, RoomState> {
   return {
     kind: 'room',
@@ -54,24 +56,28 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       const { config, newId, webrtcEnabled } = options;
       const world = roomWorld(options, context, () => machine);
       const machine: RoomMachine = new RoomMachine({ config, newId, webrtcEnabled, world });
-      options.created(machine);
+      options.created(machine, context.self);
       machine.start();
       return { machine, context };
     },
     handlers: {
-      addPeer: ({ machine }, { options: asked }) => machine.addPeer(asked),
-      removePeer: ({ machine }, { peerId }) => machine.removePeer(peerId),
-      attach: ({ machine }, { peerId, socket, replaces }) => machine.attach(peerId, socket, replaces),
-      remove: ({ machine }) => {
+      getRoom: ({ machine }) => done(machine.view),
+      deleteRoom: ({ machine }) => {
         machine.remove();
         return done(null);
       },
-      addComponent: ({ machine, context: life }, { kind, options: asked }, context) =>
-        createComponent({ machine, kinds: options.componentKinds, context, life, ...options }, kind, asked),
+      addPeer: ({ machine }, { options: given }) => {
+        const added = machine.addPeer(given);
+        return added.ok ? done({ peer: added.value, ...options.admit(added.value.id) }) : added;
+      },
+      removePeer: ({ machine }, { peerId }) => machine.removePeer(peerId),
+      attach: ({ machine }, request) => machine.attach(request),
+      addComponent: ({ machine, context: life }, { kind, options: given }, context) =>
+        createComponent({ machine, kinds: options.componentKinds, context, life, ...options }, kind, given),
       removeComponent: ({ machine }, { componentId }) => machine.removeComponent(componentId),
       subscribeComponent: ({ machine }, { componentId, origins }) =>
         withComponent(machine, componentId, (component) => {
-          // A phone hears everybody: there is nothing to choose.
+          // A phone receives every track: there is nothing to choose.
           if (component.subscribeMode === null || component.type === 'sip') return refusals.notSubscribable();
           if (component.subscribeMode === 'auto') return refusals.subscribeModeAuto(componentId);
           machine.subscribeComponent(component, origins);
@@ -93,14 +99,14 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       fromComponent: ({ machine }, { componentId, report }) => machine.fromComponent(componentId, report),
       fromMedia: ({ machine }, { event }) => machine.fromMedia(event),
       socketDown: ({ machine }, { peerId, socket }) => machine.socketDown(peerId, socket),
-      // An actor that the room ended itself belongs to a peer that it knows no more.
+      // After an orderly end the room has no record of the peer any more.
       peerDown: ({ machine }, { peerId }) => machine.crashPeer(peerId, ''),
       peerless: ({ machine }) => machine.peerless(),
       peerOverdue: ({ machine }, { peerId }) => machine.peerOverdue(peerId),
     },
     inspect: ({ machine }) => inspectRoom(machine),
     onStop: async ({ machine }, { reason }) => {
-      // A room whose actor ends has ended, whatever ended the actor.
+      // The room ends with its actor, whatever ended the actor.
       if (reason === 'crashed') machine.crash();
       else machine.remove();
       await options.media.close();
@@ -120,7 +126,9 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
       const relay = relayCredentials(peerId, context.wall(), relaySecret);
       const behaviour = peerBehaviour({
         peerId,
-        room,
+        toRoom: (sender, connection, request) => {
+          sender.cast(room, { type: 'fromPeer', peerId, connection, request });
+        },
         media,
         relay,
         createSession,
@@ -145,7 +153,7 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
     detachPeer: (peer) => {
       context.cast(peer, { type: 'detached' });
     },
-    tellPeer: (peer, input) => {
+    sendToPeer: (peer, input) => {
       context.cast(peer, { type: 'input', input });
     },
     watchSocket: (peerId, socket) => {
@@ -186,5 +194,5 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
   };
 }
 
-/** Everything but what the client sends: a client that floods loses its own events first. */
+/** All messages but the client's own: a client that floods loses its own events first. */
 const PEER_ESSENTIAL = ['attached', 'detached', 'input', 'negotiated', 'negotiationFailed', 'sessionTimer'] as const;

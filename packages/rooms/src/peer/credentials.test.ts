@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { issuePeerToken, TOKEN_LIFETIME_MS, verifyPeerToken } from './peer-token.js';
+import { issuePeerToken, relayCredentials, TOKEN_LIFETIME_MS, verifyPeerToken } from './credentials.js';
 
 const key = { secretKeyBase: 'sixteen-letters!' };
 const claim = { roomId: 'kitchen', peerId: 'ann' };
@@ -55,5 +55,13 @@ describe('a peer token', () => {
       { numRuns: 6_000 },
     );
     expect(verifyPeerToken('', now, key)).toBe('invalid token');
+  });
+});
+
+test('relay credentials are the unix time with the peer, and the base64 HMAC-SHA1 of that', () => {
+  // printf '%s' '1795262400:ann' | openssl dgst -sha1 -hmac secret -binary | base64
+  expect(relayCredentials('ann', 1_795_262_400_999, 'secret')).toEqual({
+    username: '1795262400:ann',
+    password: 's8r9PO01A0fudTxwW5PC0DY3I4M=',
   });
 });

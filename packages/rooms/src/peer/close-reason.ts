@@ -1,10 +1,10 @@
-/** What a client is told of a failure whose cause is not known or not its business. */
+/** The close reason for a failure whose cause is unknown or internal. */
 export const INTERNAL_ERROR = 'Internal server error';
 
 /** A close frame holds 125 bytes, two of them the code (RFC 6455, section 5.5). */
 const MAX_CLOSE_REASON_BYTES = 123;
 
-/** The text cut to what a close frame holds, at a character boundary. */
+/** Returns the text cut to what a close frame holds, at a character boundary. */
 export function closeReason(reason: string): string {
   if (reason === '') return INTERNAL_ERROR;
   const bytes = Buffer.from(reason);

@@ -1,11 +1,11 @@
 import type { Notification } from '@bloom/protocol';
 import type { MediaRoomEvent } from '@bloom/sfu';
+import type { PeerRef, SocketRef } from '../peer/peer-messages.js';
+import type { SessionInput } from '../peer/peer-session.js';
 import type { ReceivedTrack } from './component-kind.js';
 import type { ComponentRecord } from './component-table.js';
-import type { SessionInput } from './peer-session.js';
-import type { PeerRef, SocketRef } from './room-messages.js';
 
-/** Everything that a room machine sets in motion. The room actor makes it real; a test writes it down. */
+/** The effects of a room machine. The room actor carries them out; a test records them. */
 export interface RoomWorld {
   notify(notification: Notification): void;
   /** Starts the actor of a new peer. */
@@ -14,22 +14,22 @@ export interface RoomWorld {
   endPeer(peer: PeerRef): void;
   attachPeer(peer: PeerRef, connection: number, socket: SocketRef): void;
   detachPeer(peer: PeerRef): void;
-  tellPeer(peer: PeerRef, input: SessionInput): void;
-  /** Hears of the socket's end, as `socketDown`, from now on. */
+  sendToPeer(peer: PeerRef, input: SessionInput): void;
+  /** Reports the end of the socket as `socketDown`. */
   watchSocket(peerId: string, socket: SocketRef): void;
   closeSocket(socket: SocketRef, code: number, reason: string): void;
   closeTransport(peerId: string): void;
-  /** False for news of a transport that the peer has no more. */
+  /** Returns false for an event of a transport that the peer no longer has. */
   isCurrent(event: MediaRoomEvent): boolean;
-  /** Ends the component's part: what it started, what it receives. */
+  /** Ends what the component started, and what it receives. */
   endComponent(component: ComponentRecord): void;
-  /** The component is to receive these tracks now. */
+  /** Replaces the tracks that the component receives. */
   routeTracks(component: ComponentRecord, tracks: readonly ReceivedTrack[]): void;
   setTimer(timer: RoomTimer, ms: number): void;
   clearTimer(timer: RoomTimer): void;
   /** The view or the load has changed. */
   changed(): void;
-  /** The room is over; nothing is asked of the machine any more. */
+  /** The room has ended; the machine must not be called any more. */
   ended(): void;
   warn(event: string, fields: Record<string, unknown>): void;
 }

@@ -1,10 +1,10 @@
-/** Rooms, peers and sockets as an operator sees them: ids and states. Tokens, descriptions and passwords are not in it. */
 import { printableUrl } from '@bloom/log';
+import type { EndpointTrack } from '../peer/peer-session.js';
+import type { TrackView } from '../room-service.js';
 import type { ComponentRecord } from './component-table.js';
-import type { EndpointTrack } from './peer-session.js';
 import type { RoomMachine } from './room-machine.js';
-import type { TrackView } from './room-service.js';
 
+/** Returns a room as an operator sees it: ids and states, without tokens, descriptions and passwords. */
 export function inspectRoom(machine: RoomMachine): unknown {
   const { config, peers } = machine.view;
   const joined = new Map(machine.connectedPeers().map((peer) => [peer.peerId, peer]));
@@ -24,7 +24,7 @@ export function inspectRoom(machine: RoomMachine): unknown {
   };
 }
 
-/** Connected peers' tracks with what the API does not show. */
+/** Adds what the API does not show to the tracks of connected peers. */
 function tracksOf(details: readonly EndpointTrack[], views: readonly TrackView[]): Record<string, unknown> {
   const known = new Map(details.map((track) => [track.trackId, trackOf(track)]));
 

@@ -1,18 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MediaRoomEvent } from '@bloom/sfu';
 import type { TrackOwner } from '@bloom/protocol';
-import { closeReason, INTERNAL_ERROR } from './close-reason.js';
+import { simulcastOption } from '../options.js';
+import { done, refusals, type Outcome } from '../outcome.js';
+import { closeReason, INTERNAL_ERROR } from '../peer/close-reason.js';
+import type { AttachAnswer, AttachRequest, SocketRef } from '../peer/peer-messages.js';
+import { newPeer, peerEndpoint, peerView, trackInfo, type PeerRecord } from '../peer/peer-record.js';
+import type { EndpointTrack, PeerRequest, SessionInput } from '../peer/peer-session.js';
+import type { NamedConfig, PeerView, RoomView } from '../room-service.js';
+import type { ComponentReport } from './component-kind.js';
 import { ComponentTable, type ComponentRecord } from './component-table.js';
-import { done, refusals, type Outcome } from './outcome.js';
-import { simulcastOption } from './peer-options.js';
-import { newPeer, peerEndpoint, peerView, trackInfo, type PeerRecord } from './peer-record.js';
-import type { EndpointTrack, SessionInput } from './peer-session.js';
-import type { AttachAnswer, ComponentReport, PeerRequest, SocketRef } from './room-messages.js';
-import type { PeerView, RoomConfig, RoomView } from './room-service.js';
 import type { RoomWorld } from './room-world.js';
 
 export interface RoomMachineOptions {
-  config: RoomConfig & { roomId: string };
+  config: NamedConfig;
   world: RoomWorld;
   /** Ids of new peers; UUID v4. */
   newId: () => string;
@@ -20,12 +21,12 @@ export interface RoomMachineOptions {
 }
 
 /**
- * The truth about one room: who is in it, what they publish, when it ends, and in which order the outside hears of it
- * (docs/reference/http-api.md, "States and notifications"). Sans-IO: what it sets in motion goes through `RoomWorld`.
+ * The truth about one room: its peers and components, their tracks, its end, and the order of notifications
+ * (docs/reference/http-api.md, "States and notifications"). Sans-IO: its effects go through `RoomWorld`.
  */
 export class RoomMachine {
-  readonly components: ComponentTable;
-  readonly #config: RoomConfig & { roomId: string };
+  readonly components = new ComponentTable();
+  readonly #config: NamedConfig;
   readonly #world: RoomWorld;
   readonly #newId: () => string;
   readonly #webrtcEnabled: boolean;
@@ -39,7 +40,6 @@ export class RoomMachine {
     this.#world = world;
     this.#newId = newId;
     this.#webrtcEnabled = webrtcEnabled;
-    this.components = new ComponentTable(config);
   }
 
   get roomId(): string {
@@ -50,7 +50,7 @@ export class RoomMachine {
     return this.#ended;
   }
 
-  /** The room as the API shows it; the same object until something changes. */
+  /** Returns the room as the API shows it: the same object until something changes. */
   get view(): RoomView {
     this.#view ??= {
       id: this.roomId,
@@ -62,7 +62,7 @@ export class RoomMachine {
     return this.#view;
   }
 
-  /** Track subscriptions, active and pending: each joined peer is to get every track but its own. */
+  /** Counts track subscriptions, active and pending: each joined peer receives every track but its own. */
   get subscriptions(): number {
     let joined = 0;
     let ofPeers = 0;
@@ -74,7 +74,7 @@ export class RoomMachine {
     return joined * (ofPeers + this.components.trackCount) - ofPeers + this.components.subscriptions(this.#peers);
   }
 
-  /** Ids and metadata of the peers with a socket, for reports. */
+  /** Returns the peers that have a socket, for reports. */
   connectedPeers(): { peerId: string; ref: PeerRecord['ref']; metadata: unknown; tracks: readonly EndpointTrack[] }[] {
     return [...this.#peers.values()]
       .filter((peer) => peer.connection !== undefined)
@@ -83,7 +83,7 @@ export class RoomMachine {
 
   start(): void {
     this.#world.notify({ type: 'roomCreated', roomId: this.roomId });
-    this.#restartPeerlessClock();
+    this.#restartPeerlessTimer();
   }
 
   addPeer(options: unknown): Outcome<PeerView> {
@@ -99,12 +99,12 @@ export class RoomMachine {
     this.#changed(peer);
     this.#world.notify({ type: 'peerAdded', roomId: this.roomId, peerId: id });
     this.#armDisconnectTimer(peer);
-    this.#restartPeerlessClock();
+    this.#restartPeerlessTimer();
 
     return done(peerView(peer));
   }
 
-  /** `Peer removed` over the API. */
+  /** Removes the peer on behalf of the API. */
   removePeer(peerId: string): Outcome<null> {
     const peer = this.#peers.get(peerId);
     if (peer === undefined) return refusals.peerNotFound(peerId);
@@ -117,7 +117,7 @@ export class RoomMachine {
     return done(null);
   }
 
-  attach(peerId: string, socket: SocketRef, replaces: SocketRef | null): AttachAnswer {
+  attach({ peerId, socket, replaces }: AttachRequest): AttachAnswer {
     const peer = this.#peers.get(peerId);
     if (peer === undefined) return { result: 'refused', reason: 'peer not found' };
 
@@ -139,7 +139,7 @@ export class RoomMachine {
     return { result: 'attached', peer: peer.ref };
   }
 
-  /** The socket is gone; news of a former one are stale. */
+  /** The socket has ended. Reports of a former socket are stale. */
   socketDown(peerId: string, socket: SocketRef): void {
     const peer = this.#peers.get(peerId);
     if (peer?.connection?.socket.key === socket.key) this.#disconnect(peer);
@@ -149,7 +149,7 @@ export class RoomMachine {
     const peer = this.#peers.get(peerId);
     if (peer?.connection?.number !== connection) return;
 
-    switch (request.do) {
+    switch (request.type) {
       case 'join':
         return this.#join(peer, request.metadata);
       case 'leave':
@@ -185,20 +185,22 @@ export class RoomMachine {
     if (!this.#world.isCurrent(event)) return;
     switch (event.type) {
       case 'iceConnected':
-        return this.#tellJoined(event.peerId, { type: 'iceConnected', generation: event.generation });
+        return this.#sendIfJoined(event.peerId, { type: 'iceConnected', generation: event.generation });
       case 'dtlsConnected':
-        return this.#tellJoined(event.peerId, { type: 'dtlsConnected' });
+        return this.#sendIfJoined(event.peerId, { type: 'dtlsConnected' });
       case 'encodingSwitched': {
         const { trackId, variant, reason } = event;
-        return this.#tellJoined(event.peerId, { type: 'encodingSwitched', trackId, encoding: variant, reason });
+        return this.#sendIfJoined(event.peerId, { type: 'encodingSwitched', trackId, encoding: variant, reason });
       }
       case 'bandwidthEstimation':
-        return this.#tellJoined(event.peerId, { type: 'bandwidthEstimation', estimationBps: event.estimationBps });
+        return this.#sendIfJoined(event.peerId, { type: 'bandwidthEstimation', estimationBps: event.estimationBps });
       case 'voiceActivity': {
         const { trackId, status, peerId } = event;
         const input = { type: 'voiceActivity', trackId, status } as const;
-        // The present state is news to a new subscriber alone.
-        return peerId === undefined ? this.#tellOthers(this.#ownerOf(trackId), input) : this.#tellJoined(peerId, input);
+        // The state at the time of subscribing concerns the new subscriber alone.
+        return peerId === undefined
+          ? this.#sendToOthers(this.#ownerOf(trackId), input)
+          : this.#sendIfJoined(peerId, input);
       }
       case 'transportFailed':
         return this.crashPeer(event.peerId, event.reason);
@@ -210,12 +212,12 @@ export class RoomMachine {
     }
   }
 
-  /** The peerless clock has run its full time. */
+  /** The peerless timer has fired. */
   peerless(): void {
     if (!this.#hasConnectedPeer()) this.remove();
   }
 
-  /** The peer has been without a socket for the full time. */
+  /** The peer's disconnect timer has fired. */
   peerOverdue(peerId: string): void {
     const peer = this.#peers.get(peerId);
     if (peer === undefined || peer.connection !== undefined) return;
@@ -244,7 +246,7 @@ export class RoomMachine {
     this.#end('roomDeleted');
   }
 
-  /** Ends the room after a failure of its own. */
+  /** Ends the room after an internal failure. */
   crash(): void {
     if (this.#ended) return;
 
@@ -259,10 +261,10 @@ export class RoomMachine {
   addComponent(component: ComponentRecord): void {
     this.components.add(component);
     this.#changed();
-    this.#tellOthers(component.id, { type: 'endpointAdded', endpoint: this.components.endpoint(component) });
+    this.#sendToOthers(component.id, { type: 'endpointAdded', endpoint: this.components.endpoint(component) });
   }
 
-  /** Endpoints chosen by hand. */
+  /** Adds endpoints chosen over the API. */
   subscribeComponent(component: ComponentRecord, origins: readonly string[]): void {
     for (const origin of origins) component.origins.add(origin);
     component.running.subscribe?.(origins);
@@ -311,24 +313,24 @@ export class RoomMachine {
       .filter((other) => other !== peer && other.joined)
       .map(peerEndpoint)
       .concat(this.components.endpoints());
-    this.#world.tellPeer(peer.ref, { type: 'joined', endpoints });
-    this.#tellOthers(peer.id, { type: 'endpointAdded', endpoint: peerEndpoint(peer) });
+    this.#world.sendToPeer(peer.ref, { type: 'joined', endpoints });
+    this.#sendToOthers(peer.id, { type: 'endpointAdded', endpoint: peerEndpoint(peer) });
     this.#world.notify({ type: 'peerMetadataUpdated', roomId: this.roomId, peerId: peer.id, metadata });
   }
 
-  /** The others lose sight of the peer; its tracks are gone already. */
+  /** Hides the peer from the others. Its tracks have been removed before. */
   #leave(peer: PeerRecord): void {
     if (!peer.joined) return;
     peer.joined = false;
     this.#changed(peer);
-    this.#tellOthers(peer.id, { type: 'endpointRemoved', endpointId: peer.id });
+    this.#sendToOthers(peer.id, { type: 'endpointRemoved', endpointId: peer.id });
   }
 
   #setMetadata(peer: PeerRecord, metadata: unknown): void {
     if (!peer.joined || isDeepStrictEqual(peer.metadata, metadata)) return;
     peer.metadata = metadata;
     this.#changed(peer);
-    this.#tellOthers(peer.id, { type: 'endpointUpdated', endpointId: peer.id, metadata });
+    this.#sendToOthers(peer.id, { type: 'endpointUpdated', endpointId: peer.id, metadata });
     this.#world.notify({ type: 'peerMetadataUpdated', roomId: this.roomId, peerId: peer.id, metadata });
   }
 
@@ -347,7 +349,7 @@ export class RoomMachine {
     if (tracks.length === 0) return;
     for (const track of tracks) endpoint.tracks.set(track.trackId, track);
     this.#changedEndpoint(endpoint);
-    this.#tellOthers(endpoint.id, { type: 'tracksAdded', endpointId: endpoint.id, tracks });
+    this.#sendToOthers(endpoint.id, { type: 'tracksAdded', endpointId: endpoint.id, tracks });
     for (const track of tracks) {
       this.#world.notify({ type: 'trackAdded', roomId: this.roomId, owner, track: trackInfo(track) });
     }
@@ -362,7 +364,7 @@ export class RoomMachine {
     if (taken.length === 0) return;
 
     this.#changedEndpoint(endpoint);
-    this.#tellOthers(endpoint.id, {
+    this.#sendToOthers(endpoint.id, {
       type: 'tracksRemoved',
       endpointId: endpoint.id,
       trackIds: taken.map(({ trackId }) => trackId),
@@ -376,22 +378,22 @@ export class RoomMachine {
     const updated = { ...track, metadata };
     peer.tracks.set(trackId, updated);
     this.#changed(peer);
-    this.#tellOthers(peer.id, { type: 'trackUpdated', endpointId: peer.id, trackId, metadata });
+    this.#sendToOthers(peer.id, { type: 'trackUpdated', endpointId: peer.id, trackId, metadata });
     const owner = { peerId: peer.id };
     this.#world.notify({ type: 'trackMetadataUpdated', roomId: this.roomId, owner, track: trackInfo(updated) });
   }
 
-  #setEncoding(peer: PeerRecord, { trackId, encoding, enabled }: PeerRequest & { do: 'setEncoding' }): void {
+  #setEncoding(peer: PeerRecord, { trackId, encoding, enabled }: PeerRequest & { type: 'setEncoding' }): void {
     const track = peer.tracks.get(trackId);
     if (track === undefined || track.disabledEncodings.includes(encoding) !== enabled) return;
     const disabledEncodings = enabled
       ? track.disabledEncodings.filter((name) => name !== encoding)
       : [...track.disabledEncodings, encoding];
     peer.tracks.set(trackId, { ...track, disabledEncodings });
-    this.#tellOthers(peer.id, { type: 'encodingChanged', endpointId: peer.id, trackId, encoding, enabled });
+    this.#sendToOthers(peer.id, { type: 'encodingChanged', endpointId: peer.id, trackId, encoding, enabled });
   }
 
-  /** The socket is lost: the peer stays, as disconnected. */
+  /** The socket is lost: the peer stays in the room, disconnected. */
   #disconnect(peer: PeerRecord): void {
     this.#notifyDisconnected(peer);
     peer.connection = undefined;
@@ -401,10 +403,10 @@ export class RoomMachine {
     this.#leave(peer);
     this.#changed(peer);
     this.#armDisconnectTimer(peer);
-    this.#restartPeerlessClock();
+    this.#restartPeerlessTimer();
   }
 
-  /** Takes the peer out of the room, up to and with PeerDisconnected. */
+  /** Removes the peer from the room, with every notification up to PeerDisconnected. */
   #dropPeer(peer: PeerRecord): void {
     this.#removeTracks(peer);
     this.#notifyDisconnected(peer);
@@ -415,24 +417,24 @@ export class RoomMachine {
     this.#world.clearTimer({ peerId: peer.id });
     this.#world.closeTransport(peer.id);
     this.#world.endPeer(peer.ref);
-    this.#restartPeerlessClock();
+    this.#restartPeerlessTimer();
   }
 
   #dropComponent(component: ComponentRecord): void {
     this.components.remove(component.id);
     this.#changed();
-    this.#tellOthers(component.id, { type: 'endpointRemoved', endpointId: component.id });
+    this.#sendToOthers(component.id, { type: 'endpointRemoved', endpointId: component.id });
     this.#notifyTracksRemoved({ componentId: component.id }, component.tracks.values());
     this.#world.endComponent(component);
   }
 
-  /** Each established connection is announced as ended exactly once: the connection is the mark. */
+  /** Announces the end of an established connection, exactly once: callers reset `connection`. */
   #notifyDisconnected(peer: PeerRecord): void {
     if (peer.connection === undefined) return;
     this.#world.notify({ type: 'peerDisconnected', roomId: this.roomId, peerId: peer.id });
   }
 
-  /** The others hear of the tracks with the end of the endpoint (`endpointRemoved`), the outside one by one. */
+  /** Peers learn of the removal from `endpointRemoved`; notifications name each track. */
   #removeTracks(peer: PeerRecord): void {
     const tracks = [...peer.tracks.values()];
     peer.tracks.clear();
@@ -448,19 +450,19 @@ export class RoomMachine {
 
   #end(type: 'roomDeleted' | 'roomCrashed'): void {
     this.#ended = true;
-    // First, so that whoever hears of the end finds neither the room nor its load any more.
+    // Before the notification, so that its receivers find neither the room nor its load.
     this.#world.ended();
     this.#world.notify({ type, roomId: this.roomId });
   }
 
-  #tellJoined(peerId: string, input: SessionInput): void {
+  #sendIfJoined(peerId: string, input: SessionInput): void {
     const peer = this.#peers.get(peerId);
-    if (peer?.joined === true) this.#world.tellPeer(peer.ref, input);
+    if (peer?.joined === true) this.#world.sendToPeer(peer.ref, input);
   }
 
-  #tellOthers(endpointId: string | undefined, input: SessionInput): void {
+  #sendToOthers(endpointId: string | undefined, input: SessionInput): void {
     for (const peer of this.#peers.values()) {
-      if (peer.joined && peer.id !== endpointId) this.#world.tellPeer(peer.ref, input);
+      if (peer.joined && peer.id !== endpointId) this.#world.sendToPeer(peer.ref, input);
     }
   }
 
@@ -476,8 +478,8 @@ export class RoomMachine {
     return false;
   }
 
-  /** Starts anew whenever nobody is connected and a peer was added, disconnected or removed. */
-  #restartPeerlessClock(): void {
+  /** Restarts whenever no peer is connected and a peer was added, disconnected or removed. */
+  #restartPeerlessTimer(): void {
     const { peerlessPurgeTimeout } = this.#config;
     if (peerlessPurgeTimeout === null || this.#hasConnectedPeer()) return;
     this.#world.setTimer('peerless', peerlessPurgeTimeout * 1_000);

@@ -1,28 +1,26 @@
 import type { Component, ReceivedTrack } from './component-kind.js';
-import { trackInfo, type PeerRecord } from './peer-record.js';
-import type { Endpoint, EndpointTrack } from './peer-session.js';
-import type { ComponentType, ComponentView, RoomConfig } from './room-service.js';
+import { trackInfo, type PeerRecord } from '../peer/peer-record.js';
+import type { Endpoint, EndpointTrack } from '../peer/peer-session.js';
+import type { ComponentType, ComponentView } from '../room-service.js';
 
-/** What a room knows of one component. */
+/** A room's record of one component. */
 export interface ComponentRecord {
   readonly id: string;
   readonly type: ComponentType;
   properties: Record<string, unknown>;
   /** How it chooses tracks to receive; null = it receives none. */
   readonly subscribeMode: 'auto' | 'manual' | null;
-  /** Endpoints chosen by hand. */
+  /** Endpoints chosen over the API. */
   readonly origins: Set<string>;
   readonly tracks: Map<string, EndpointTrack>;
   readonly running: Component;
-  /** What it was last told to receive. */
+  /** The tracks of its last `receive`. */
   received?: readonly ReceivedTrack[];
 }
 
 /** The components of one room. */
 export class ComponentTable {
   readonly #components = new Map<string, ComponentRecord>();
-
-  constructor(readonly config: Pick<RoomConfig, 'videoCodec'>) {}
 
   get trackCount(): number {
     let count = 0;
@@ -55,7 +53,7 @@ export class ComponentTable {
     return this.all().find((component) => component.tracks.has(trackId))?.id;
   }
 
-  /** Tracks that components receive: all but their own, or those of the chosen endpoints. */
+  /** Counts the tracks that components receive: all but their own, or those of the chosen endpoints. */
   subscriptions(peers: ReadonlyMap<string, PeerRecord>): number {
     let count = 0;
     for (const { id, subscribeMode, origins } of this.#components.values()) {
@@ -68,7 +66,7 @@ export class ComponentTable {
     return count;
   }
 
-  /** Components whose tracks to receive have changed since they were last asked for, with the new ones. */
+  /** Returns the components whose tracks to receive have changed since the last call, with the new tracks. */
   rerouted(peers: ReadonlyMap<string, PeerRecord>): { component: ComponentRecord; tracks: ReceivedTrack[] }[] {
     const changes: { component: ComponentRecord; tracks: ReceivedTrack[] }[] = [];
     for (const component of this.#components.values()) {

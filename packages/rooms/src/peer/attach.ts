@@ -1,33 +1,33 @@
 import { ActorError, newRequestId, type ActorSystem, type Sender } from '@bloom/actors';
+import type { AttachedPeer, AttachRefusal, PeerSocket } from '../room-service.js';
 import { INTERNAL_ERROR } from './close-reason.js';
-import type { PeerRef, RoomRef, SocketRef } from './room-messages.js';
-import type { AttachedPeer, AttachRefusal, PeerSocket } from './room-service.js';
+import type { AttachAnswer, AttachRequest, PeerRef, SocketRef } from './peer-messages.js';
 import { socketBehaviour } from './socket-actor.js';
 
-/** How long the old socket of a peer has to show life before a new one replaces it. */
+/** Time for the present socket of a peer to show life before a new one replaces it. */
 export const PING_TIMEOUT_MS = 2_000;
-const CALL_TIMEOUT_MS = 4_000;
-/** Rounds of finding the peer taken by a dead socket; each means that yet another socket came in between. */
+/** Attempts to replace a dead socket; each further one means that yet another socket attached in between. */
 const MAX_ROUNDS = 3;
 
 export interface AttachOptions {
   system: ActorSystem;
-  room: RoomRef;
+  /** Asks the room. */
+  attach: (sender: Sender, request: AttachRequest) => Promise<AttachAnswer>;
   peerId: string;
   socket: PeerSocket;
   /** Holds the actor of the websocket while it lives. */
   sockets?: Set<SocketRef>;
-  /** Of the attachment; everything that the client says later has one of its own. */
+  /** Id of the attachment; every later message of the client has its own. */
   requestId: string;
 }
 
-/** What is told to have sent the messages of clients. */
+/** The sender that traces name for messages of clients. */
 const FACE = 'websocket';
 
-/** Puts an actor in front of the websocket and makes it the peer's, unless a living one is. */
+/** Puts an actor in front of the websocket and attaches it to the peer, unless the peer has a living socket. */
 export async function attachSocket({
   system,
-  room,
+  attach,
   peerId,
   socket,
   sockets,
@@ -41,7 +41,7 @@ export async function attachSocket({
   }
 
   try {
-    const answer = await claim(sender, room, peerId, ref);
+    const answer = await claim((request) => attach(sender, request), { sender, peerId, socket: ref });
     if (typeof answer === 'string') {
       void system.stop(ref);
       return answer;
@@ -51,7 +51,7 @@ export async function attachSocket({
     return attachedPeer(system, ref, answer, socket);
   } catch (error) {
     void system.stop(ref);
-    // Clients take this for final; whatever else it was, such as a link that broke, is worth another try.
+    // SDKs treat this reason as final: any other failure, such as a broken link, must let them retry.
     if (error instanceof ActorError && (error.code === 'NO_PROCESS' || error.code === 'CRASHED')) {
       return 'room not found';
     }
@@ -60,15 +60,13 @@ export async function attachSocket({
 }
 
 async function claim(
-  sender: Sender,
-  room: RoomRef,
-  peerId: string,
-  socket: SocketRef,
+  attach: (request: AttachRequest) => Promise<AttachAnswer>,
+  { sender, peerId, socket }: { sender: Sender; peerId: string; socket: SocketRef },
 ): Promise<PeerRef | AttachRefusal> {
   let replaces: SocketRef | null = null;
 
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const answer: Awaited<ReturnType<typeof attach>> = await attach(sender, room, { peerId, socket, replaces });
+    const answer: AttachAnswer = await attach({ peerId, socket, replaces });
     if (answer.result === 'attached') return answer.peer;
     if (answer.result === 'refused') return answer.reason;
     if (await isAlive(sender, answer.by)) return 'peer already connected';
@@ -76,14 +74,6 @@ async function claim(
   }
 
   return 'peer already connected';
-}
-
-function attach(
-  sender: Sender,
-  room: RoomRef,
-  message: { peerId: string; socket: SocketRef; replaces: SocketRef | null },
-) {
-  return sender.call(room, { type: 'attach', ...message }, CALL_TIMEOUT_MS);
 }
 
 async function isAlive(sender: Sender, socket: SocketRef): Promise<boolean> {
@@ -96,7 +86,7 @@ function attachedPeer(system: ActorSystem, ref: SocketRef, peer: PeerRef, socket
   return {
     receive: (text) => {
       const taken = system.forRequest(newRequestId(), FACE).cast(peer, { type: 'clientEvent', socket: ref, text });
-      // A flood beyond the mailbox: what is lost could be an offer, so the client has to begin anew.
+      // The mailbox is full and the lost event may be an offer: the client has to start over.
       if (!taken && system.isAlive(peer)) socket.close(1011, INTERNAL_ERROR);
     },
     detach: () => void system.stop(ref),

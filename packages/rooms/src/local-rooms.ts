@@ -1,0 +1,301 @@
+import { randomUUID } from 'node:crypto';
+import type { ActorRef, ActorSystem, Behaviour } from '@bloom/actors';
+import type { Log } from '@bloom/log';
+import type { Notification } from '@bloom/protocol';
+import type { MediaEngine, MediaRoom, MediaRoomEvent, RoomMediaStats } from '@bloom/sfu';
+import { refusals, unwrap } from './outcome.js';
+import { issuePeerToken } from './peer/credentials.js';
+import type { SocketRef } from './peer/peer-messages.js';
+import type { CreatePeerSession } from './peer/peer-session.js';
+import type { ComponentKind, ComponentKinds } from './room/component-kind.js';
+import { roomBehaviour, roomMailbox, type RoomState } from './room/room-actor.js';
+import type { RoomMachine } from './room/room-machine.js';
+import type { RoomProtocol, RoomRef } from './room/room-messages.js';
+import { RoomError, type CreatedRoom, type NamedConfig, type RoomConfig, type RoomView } from './room-service.js';
+
+/** Time for a room to end on its own before its actor is stopped. */
+const DELETE_TIMEOUT_MS = 4_000;
+/** A peer that has not described itself by then is reported without descriptions. */
+const DESCRIBE_TIMEOUT_MS = 500;
+
+/** What placement compares between nodes: always current, without asking the rooms. */
+export interface RoomsLoad {
+  /** Active and pending track subscriptions. */
+  forwardedTracks: number;
+  /** Rooms, including those being created. */
+  rooms: number;
+}
+
+export interface PeerReport {
+  peerId: string;
+  metadata: unknown;
+  /** Metadata of the tracks it publishes. */
+  tracks: readonly { trackId: string; metadata: unknown }[];
+  /** Its last offer and answer. */
+  descriptions: { offer?: string; answer?: string };
+}
+
+/** A room with at least one connected peer, for the metrics report. */
+export interface RoomReport {
+  roomId: string;
+  peers: readonly PeerReport[];
+  /** undefined when the media plane did not answer. */
+  media: RoomMediaStats | undefined;
+}
+
+/** Receives the notifications of each room in order, beginning with `roomCreated`. */
+export type RoomEvents = (
+  notification: Notification,
+  meta: {
+    webhookUrl: string | null;
+    /** Names the request that caused the notification. */
+    requestId: string | undefined;
+  },
+) => void;
+
+export interface LocalRoomsOptions {
+  system: ActorSystem;
+  engine: MediaEngine;
+  createSession: CreatePeerSession;
+  events: RoomEvents;
+  log: Log;
+  /** `JF_HOST`: where clients reach this node. */
+  address: string;
+  /** `JF_SECRET_KEY_BASE` */
+  secretKeyBase: string;
+  /** `JF_WEBRTC_USED` */
+  webrtcEnabled: boolean;
+  /** Kinds of components that this node runs; all others are disabled. */
+  componentKinds?: readonly ComponentKind[];
+  /** Milliseconds since the epoch; the clock of `system`. */
+  now?: () => number;
+  newId?: () => string;
+}
+
+export interface ComponentState {
+  /** null = it receives no tracks. */
+  subscribeMode: 'auto' | 'manual' | null;
+  /** Endpoints chosen over the API. */
+  origins: readonly string[];
+  /** Tracks that it receives at present. */
+  receives: readonly { trackId: string; origin: string }[];
+  /** Specific to its kind; null = none. */
+  details: unknown;
+}
+
+interface Entry {
+  ref: RoomRef | undefined;
+  machine: RoomMachine | undefined;
+  media: MediaRoom | undefined;
+  subscriptions: number;
+}
+
+/** Supervises the rooms. It does nothing but start them, so that a fault in one room never affects another. */
+type OwnerProtocol = {
+  create: (message: { behaviour: Behaviour<RoomProtocol, RoomState>; roomId: string }) => RoomRef;
+};
+
+const owner: Behaviour<OwnerProtocol, null> = {
+  kind: 'rooms',
+  init: () => null,
+  handlers: {
+    create: (_state, { behaviour, roomId }, context) =>
+      context.spawn(behaviour, { name: roomId, mailbox: roomMailbox, logFields: { roomId } }),
+  },
+};
+
+/** The rooms that live on this node. */
+export class LocalRooms {
+  readonly address: string;
+  /** Actors of the websockets that are attached to rooms of this node. */
+  readonly sockets = new Set<SocketRef>();
+  readonly #options: LocalRoomsOptions;
+  readonly #system: ActorSystem;
+  readonly #log: Log;
+  readonly #owner: ActorRef<OwnerProtocol>;
+  readonly #kinds: ComponentKinds;
+  readonly #now: () => number;
+  readonly #newId: () => string;
+  readonly #entries = new Map<string, Entry>();
+  #subscriptions = 0;
+  #draining: 'no' | 'until undrained' | 'permanently' = 'no';
+
+  constructor(options: LocalRoomsOptions) {
+    const { system, log, address, componentKinds = [] } = options;
+    this.address = address;
+    this.#options = options;
+    this.#system = system;
+    this.#log = log;
+    this.#kinds = new Map(componentKinds.map((kind) => [kind.type, kind]));
+    this.#now = options.now ?? (() => Date.now());
+    this.#newId = options.newId ?? (() => randomUUID());
+    this.#owner = system.spawn(owner, { name: 'rooms' });
+    system.register('rooms', this.#owner);
+  }
+
+  load(): RoomsLoad {
+    return { forwardedTracks: this.#subscriptions, rooms: this.#entries.size };
+  }
+
+  async createRoom(config: RoomConfig, requestId?: string): Promise<CreatedRoom> {
+    if (this.draining) unwrap(refusals.draining());
+    const roomId = config.roomId ?? this.#newId();
+    if (this.#entries.has(roomId)) unwrap(refusals.roomExists(roomId));
+
+    const log = requestId === undefined ? this.#log : this.#log.child({ requestId });
+    // Reserves the id before the first await: of two simultaneous creations one fails.
+    const entry: Entry = { ref: undefined, machine: undefined, media: undefined, subscriptions: 0 };
+    this.#entries.set(roomId, entry);
+    try {
+      await this.#start(entry, { ...config, roomId }, requestId);
+    } catch (error) {
+      this.#forget(roomId, entry);
+      await entry.media?.close().catch(() => {});
+      log.error('room.start_failed', { roomId, error });
+      throw new RoomError('ROOM_FAILED', refusals.roomFailed().message, { cause: error });
+    }
+    if (this.draining) {
+      await this.#delete(entry);
+      unwrap(refusals.draining());
+    }
+    log.info('room.created', { roomId });
+
+    return { room: this.view(roomId) ?? unwrap(refusals.roomNotFound(roomId)), address: this.address };
+  }
+
+  /** Ends the room, if it exists, and waits until its media is closed too. */
+  async deleteRoom(roomId: string): Promise<void> {
+    const entry = this.#entries.get(roomId);
+    if (entry !== undefined) await this.#delete(entry);
+  }
+
+  views(): RoomView[] {
+    const rooms: RoomView[] = [];
+    for (const { machine } of this.#entries.values()) if (machine !== undefined) rooms.push(machine.view);
+
+    return rooms;
+  }
+
+  view(roomId: string): RoomView | undefined {
+    return this.#entries.get(roomId)?.machine?.view;
+  }
+
+  roomRef(roomId: string): RoomRef | undefined {
+    return this.#entries.get(roomId)?.ref;
+  }
+
+  get draining(): boolean {
+    return this.#draining !== 'no';
+  }
+
+  /** Refuses new rooms from now on; running rooms continue. `permanently`: `undrain` has no effect, the node is closing. */
+  drain(permanently = false): void {
+    if (permanently) this.#draining = 'permanently';
+    else if (!this.draining) this.#draining = 'until undrained';
+  }
+
+  /** Accepts new rooms again. */
+  undrain(): void {
+    if (this.#draining === 'until undrained') this.#draining = 'no';
+  }
+
+  media(roomId: string): MediaRoom | undefined {
+    return this.#entries.get(roomId)?.media;
+  }
+
+  /** Returns what a component reports about itself beyond its view. */
+  componentState(roomId: string, componentId: string): ComponentState | undefined {
+    const component = this.#entries.get(roomId)?.machine?.components.get(componentId);
+    if (component === undefined) return undefined;
+    const { subscribeMode, origins, received = [], running } = component;
+
+    return {
+      subscribeMode,
+      origins: [...origins],
+      receives: received.map(({ origin, track }) => ({ trackId: track.trackId, origin })),
+      details: running.inspect?.() ?? null,
+    };
+  }
+
+  /** Ends every room as `deleteRoom` does, and waits until the sockets of its peers have closed. */
+  async deleteAll(): Promise<void> {
+    await Promise.all([...this.#entries.values()].map((entry) => this.#delete(entry)));
+    const ended = [...this.sockets].map((ref) => new Promise((resolve) => this.#system.monitor(ref, resolve)));
+    await Promise.all(ended);
+  }
+
+  async reports(): Promise<RoomReport[]> {
+    const reports: Promise<RoomReport>[] = [];
+    for (const [roomId, { machine, media }] of this.#entries) {
+      const peers = machine?.connectedPeers() ?? [];
+      if (media !== undefined && peers.length > 0) reports.push(this.#report(roomId, media, peers));
+    }
+
+    return Promise.all(reports);
+  }
+
+  async #delete({ ref }: Entry): Promise<void> {
+    if (ref === undefined) return;
+    await this.#system.call(ref, { type: 'deleteRoom' }, DELETE_TIMEOUT_MS).catch(() => {});
+    await this.#system.stop(ref);
+  }
+
+  async #report(
+    roomId: string,
+    media: MediaRoom,
+    peers: ReturnType<RoomMachine['connectedPeers']>,
+  ): Promise<RoomReport> {
+    const reports = peers.map(async ({ peerId, ref, metadata, tracks }) => ({
+      peerId,
+      metadata,
+      tracks: tracks.map((track) => ({ trackId: track.trackId, metadata: track.metadata })),
+      descriptions: await this.#system.call(ref, { type: 'describe' }, DESCRIBE_TIMEOUT_MS).catch(() => ({})),
+    }));
+
+    return { roomId, peers: await Promise.all(reports), media: await media.stats().catch(() => undefined) };
+  }
+
+  async #start(entry: Entry, config: NamedConfig, requestId: string | undefined): Promise<void> {
+    const { engine, events, createSession, webrtcEnabled, secretKeyBase } = this.#options;
+    const { roomId, webhookUrl } = config;
+    const early: MediaRoomEvent[] = [];
+
+    entry.media = await engine.openRoom(roomId, (event) => {
+      if (entry.ref === undefined) early.push(event);
+      else this.#system.cast(entry.ref, { type: 'fromMedia', event });
+    });
+    const behaviour = roomBehaviour({
+      config,
+      media: entry.media,
+      createSession,
+      webrtcEnabled,
+      componentKinds: this.#kinds,
+      newId: this.#newId,
+      relaySecret: `relay ${secretKeyBase}`,
+      admit: (peerId) => ({
+        token: issuePeerToken({ roomId, peerId }, this.#now(), { secretKeyBase }),
+        websocketUrl: `${this.address}/socket/peer/websocket`,
+      }),
+      created: (machine, ref) => {
+        entry.machine = machine;
+        entry.ref = ref;
+        for (const event of early) this.#system.cast(ref, { type: 'fromMedia', event });
+      },
+      notify: (notification, causedBy) => events(notification, { webhookUrl, requestId: causedBy }),
+      changed: (machine) => this.#setSubscriptions(entry, machine.subscriptions),
+      ended: () => this.#forget(roomId, entry),
+    });
+    const sender = requestId === undefined ? this.#system : this.#system.forRequest(requestId, 'rooms');
+    await sender.call(this.#owner, { type: 'create', behaviour, roomId });
+  }
+
+  #setSubscriptions(entry: Entry, subscriptions: number): void {
+    this.#subscriptions += subscriptions - entry.subscriptions;
+    entry.subscriptions = subscriptions;
+  }
+
+  #forget(roomId: string, entry: Entry): void {
+    this.#setSubscriptions(entry, 0);
+    if (this.#entries.get(roomId) === entry) this.#entries.delete(roomId);
+  }
+}

@@ -1,0 +1,44 @@
+/** Messages of peer and socket actors. Plain data and actor refs throughout, because they cross to other nodes. */
+import type { ActorRef } from '@bloom/actors';
+import type { AttachRefusal } from '../room-service.js';
+import type { SessionInput, SessionTimer } from './peer-session.js';
+
+/** The actor in front of one accepted websocket, on the node that accepted it. */
+export type SocketProtocol = {
+  send: (message: { text: string }) => void;
+  close: (message: { code: number; reason: string }) => void;
+  /** Returns whether the other end shows life within that time. */
+  ping: (message: { timeoutMs: number }) => boolean;
+  /** Ties the socket to its peer: it closes when the peer ends. */
+  bind: (message: { peer: PeerRef }) => void;
+  peerDown: (message: object) => void;
+};
+export type SocketRef = ActorRef<SocketProtocol>;
+
+export type PeerProtocol = {
+  /** A socket has authenticated for this peer. Connections are numbered, so that messages of a former one are ignored. */
+  attached: (message: { connection: number; socket: SocketRef }) => void;
+  detached: (message: object) => void;
+  clientEvent: (message: { socket: SocketRef; text: string }) => void;
+  input: (message: { input: SessionInput }) => void;
+  negotiated: (message: { connection: number; generation: number }) => void;
+  negotiationFailed: (message: { connection: number; generation: number; reason: string }) => void;
+  sessionTimer: (message: { connection: number; name: SessionTimer }) => void;
+  /** Returns the last offer and answer, for reports. */
+  describe: (message: object) => { offer?: string; answer?: string };
+};
+export type PeerRef = ActorRef<PeerProtocol>;
+
+/** A socket's request to speak for a peer, once its token was verified. */
+export interface AttachRequest {
+  peerId: string;
+  socket: SocketRef;
+  /** The socket that turned out to be dead and may be replaced. */
+  replaces: SocketRef | null;
+}
+
+export type AttachAnswer =
+  | { result: 'attached'; peer: PeerRef }
+  | { result: 'refused'; reason: AttachRefusal }
+  /** Another socket speaks for the peer: ping it, then attach again with `replaces`, or give up. */
+  | { result: 'occupied'; by: SocketRef };

@@ -1,0 +1,80 @@
+import type { Log } from '@bloom/log';
+import type { MediaRoom } from '@bloom/sfu';
+import type { EndpointTrack } from '../peer/peer-session.js';
+import type { ComponentType, VideoCodec } from '../room-service.js';
+
+/** One kind of server-side component. A node has the kinds that its configuration enables; all others are disabled. */
+export interface ComponentKind {
+  readonly type: ComponentType;
+  /** Only in rooms that enforce h264. */
+  readonly requiresH264: boolean;
+  /** Maximum number of components of this kind in a room; null = unlimited. */
+  readonly limitPerRoom: number | null;
+  /**
+   * Checks the options, an object as the caller sent it.
+   * @throws RoomError `MISSING_OPTION`, `INVALID_OPTIONS`, `FILE_NOT_FOUND`
+   */
+  prepare(options: Readonly<Record<string, unknown>>, room: ComponentRoom): Promise<PreparedComponent>;
+}
+
+export interface ComponentRoom {
+  readonly roomId: string;
+  readonly videoCodec: VideoCodec | null;
+}
+
+export interface PreparedComponent {
+  /** Shown by the API. */
+  properties: Record<string, unknown>;
+  /** null = it receives no tracks. */
+  subscribeMode: 'auto' | 'manual' | null;
+  /** Must not wait for media: the API answers the creation when this returns. */
+  start(host: ComponentHost): Component;
+}
+
+export interface ComponentHost extends ComponentRoom {
+  readonly componentId: string;
+  readonly media: MediaRoom;
+  readonly log: Log;
+  /**
+   * Delivers reports in order; those of a removed component are ignored. Reports made before `start` returns take effect
+   * before any later call on the room.
+   */
+  report(report: ComponentReport): void;
+}
+
+/** A track for a component to receive. */
+export interface ReceivedTrack {
+  /** The endpoint that publishes it. */
+  origin: string;
+  track: EndpointTrack;
+}
+
+/** A running component. */
+export interface Component {
+  /**
+   * Replaces the tracks to receive: every track of the room but its own in auto mode, those of the chosen endpoints in
+   * manual mode. Called on every change, and never after `close`.
+   */
+  receive?(tracks: readonly ReceivedTrack[]): void;
+  /** Adds endpoints chosen over the API in manual mode. `receive` follows when they publish anything. */
+  subscribe?(origins: readonly string[]): void;
+  /** Returns its state for operators: plain data, without passwords and keys. Must change nothing. */
+  inspect?(): unknown;
+  dial?(phoneNumber: string): void;
+  hangUp?(): void;
+  /** Idempotent; slow work (upload, hang-up) continues in the background. */
+  close(): Promise<void>;
+}
+
+/** What a component reports to its room. */
+export type ComponentReport =
+  | { do: 'publish'; tracks: readonly EndpointTrack[] }
+  | { do: 'unpublish'; trackIds: readonly string[] }
+  | { do: 'setProperties'; properties: Record<string, unknown> }
+  /** HLS: the first playable video playlist. */
+  | { do: 'playable'; properties: Record<string, unknown> }
+  /** It has reached its natural end. */
+  | { do: 'finished' }
+  | { do: 'crashed'; reason: string };
+
+export type ComponentKinds = ReadonlyMap<ComponentType, ComponentKind>;

@@ -1,0 +1,36 @@
+/** Messages of the room actor. Plain data and actor refs throughout, because calls come from other nodes too. */
+import type { ActorRef, Down, ReplyOf } from '@bloom/actors';
+import type { MediaRoomEvent } from '@bloom/sfu';
+import type { Outcome } from '../outcome.js';
+import type { AttachAnswer, AttachRequest, SocketRef } from '../peer/peer-messages.js';
+import type { PeerRequest } from '../peer/peer-session.js';
+import type { AddedPeer, ComponentType, ComponentView, RoomView } from '../room-service.js';
+import type { ComponentReport } from './component-kind.js';
+
+/** What the faces may ask of a room: `Rooms` sends each call to the room's actor, on whichever node it runs. */
+export type RoomCalls = {
+  getRoom: (message: object) => Outcome<RoomView>;
+  deleteRoom: (message: object) => Outcome<null>;
+  addPeer: (message: { options: unknown }) => Outcome<AddedPeer>;
+  removePeer: (message: { peerId: string }) => Outcome<null>;
+  addComponent: (message: { kind: ComponentType; options: unknown }) => Outcome<ComponentView>;
+  removeComponent: (message: { componentId: string }) => Outcome<null>;
+  subscribeComponent: (message: { componentId: string; origins: readonly string[] }) => Outcome<null>;
+  dial: (message: { componentId: string; phoneNumber: string }) => Outcome<null>;
+  hangUp: (message: { componentId: string }) => Outcome<null>;
+};
+
+/** What a successful call returns. */
+export type RoomAnswer<K extends keyof RoomCalls> = ReplyOf<RoomCalls, K> extends Outcome<infer T> ? T : never;
+
+export type RoomProtocol = RoomCalls & {
+  attach: (message: AttachRequest) => AttachAnswer;
+  fromPeer: (message: { peerId: string; connection: number; request: PeerRequest }) => void;
+  fromComponent: (message: { componentId: string; report: ComponentReport }) => void;
+  fromMedia: (message: { event: MediaRoomEvent }) => void;
+  socketDown: (message: { peerId: string; socket: SocketRef }) => void;
+  peerDown: (message: { peerId: string; down: Down }) => void;
+  peerless: (message: object) => void;
+  peerOverdue: (message: { peerId: string }) => void;
+};
+export type RoomRef = ActorRef<RoomProtocol>;

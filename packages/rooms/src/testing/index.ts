@@ -1,0 +1,2 @@
+export { TestCluster } from './test-cluster.js';
+export * from './test-node.js';

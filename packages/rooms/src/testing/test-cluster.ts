@@ -1,0 +1,211 @@
+/** Several nodes in one process, joined by a network that tests cut, freeze and delay. */
+import { createActorSystem, type ActorSystem } from '@bloom/actors';
+import { silentLog } from '@bloom/log';
+import { ClusterRooms } from '../cluster/cluster-rooms.js';
+import type { ClusterPort } from '../cluster/cluster-port.js';
+import type { RoomConflict } from '../cluster/directory.js';
+import { NODE_ACTOR } from '../cluster/node-messages.js';
+import { LocalRooms, type RoomsLoad } from '../local-rooms.js';
+import { Rooms } from '../rooms.js';
+import { scriptedSession, TestMedia } from './test-node.js';
+
+const SECRET = 'secret';
+
+/** Rooms that report as many forwarded tracks as a test likes. */
+class LoadedRooms extends LocalRooms {
+  forwardedTracks = 0;
+
+  override load(): RoomsLoad {
+    return { ...super.load(), forwardedTracks: this.forwardedTracks };
+  }
+
+  get ids(): string[] {
+    return this.views().map(({ id }) => id);
+  }
+}
+
+export interface ClusterNode {
+  name: string;
+  rooms: Rooms;
+  cluster: ClusterRooms;
+  local: LoadedRooms;
+  media: TestMedia;
+  system: ActorSystem;
+  conflicts: RoomConflict[];
+  /** Notifications about rooms: `roomCreated kitchen`. */
+  news: string[];
+}
+
+/** A ref of another node, as it arrives in a message. */
+interface ForeignRef {
+  path: string;
+  key: string;
+  node: string;
+}
+
+export class TestCluster {
+  readonly nodes: ClusterNode[] = [];
+  #lastTime = 0;
+  readonly #links = new Set<string>();
+  readonly #frozen = new Set<string>();
+  readonly #waiting = new Map<string, (() => void)[]>();
+  /** By directed link. */
+  readonly #held = new Map<string, (() => void)[]>();
+
+  constructor(names: readonly string[]) {
+    for (const name of names) this.nodes.push(this.#start(name));
+    for (const [i, a] of names.entries()) for (const b of names.slice(i + 1)) this.link(a, b);
+  }
+
+  node(name: string): ClusterNode {
+    return this.nodes.find((node) => node.name === name) as ClusterNode;
+  }
+
+  link(a: string, b: string): void {
+    this.#links.add(linkName(a, b));
+    this.node(a).cluster.memberUp(b);
+    this.node(b).cluster.memberUp(a);
+  }
+
+  /** The link is lost, and both sides notice. */
+  cut(a: string, b: string, orderly = false): void {
+    this.#links.delete(linkName(a, b));
+    this.node(a).cluster.memberDown(b, orderly);
+    this.node(b).cluster.memberDown(a, orderly);
+  }
+
+  /** Takes messages and does not answer; the links stay. */
+  freeze(name: string): void {
+    this.#frozen.add(name);
+  }
+
+  thaw(name: string): void {
+    this.#frozen.delete(name);
+    for (const deliver of this.#waiting.get(name)?.splice(0) ?? []) deliver();
+  }
+
+  /** Keeps messages of `from` to `to` on their way until they are let through. */
+  hold(from: string, to: string): void {
+    this.#held.set(`${from} to ${to}`, []);
+  }
+
+  letThrough(from: string, to: string): void {
+    const held = this.#held.get(`${from} to ${to}`) ?? [];
+    this.#held.delete(`${from} to ${to}`);
+    for (const deliver of held) deliver();
+  }
+
+  /** Resolves when every message on its way has been handled. */
+  async settled(): Promise<void> {
+    for (let round = 0; round < 3; round += 1) {
+      await new Promise((done) => setImmediate(done));
+      for (const { system } of this.nodes) await system.idle();
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const { system } of this.nodes) await system.close();
+  }
+
+  #start(name: string): ClusterNode {
+    const system = createActorSystem({ log: silentLog });
+    const media = new TestMedia();
+    const conflicts: RoomConflict[] = [];
+    const news: string[] = [];
+    // No two rooms of a test have the same age.
+    const now = (): number => {
+      this.#lastTime = Math.max(this.#lastTime + 0.001, Date.now());
+      return this.#lastTime;
+    };
+    const options = { log: silentLog, secretKeyBase: SECRET, now };
+    const local = new LoadedRooms({
+      ...options,
+      system,
+      engine: media,
+      createSession: scriptedSession,
+      events: ({ type, roomId }) => {
+        cluster.observe({ type, roomId });
+        news.push(`${type} ${roomId}`);
+      },
+      address: `${name}:80`,
+      webrtcEnabled: true,
+    });
+    const cluster: ClusterRooms = new ClusterRooms({
+      system,
+      port: this.#port(name),
+      local,
+      log: silentLog,
+      now,
+      onConflict: (conflict) => conflicts.push(conflict),
+    });
+    const rooms = new Rooms({ ...options, system: this.#withNetwork(name, system), local, cluster });
+
+    return { name, rooms, cluster, local, media, system, conflicts, news };
+  }
+
+  #isLinked(from: string, to: string): boolean {
+    return from === to || this.#links.has(linkName(from, to));
+  }
+
+  /** Delivers a message from one node to another as the network has it. */
+  #deliver(from: string, to: string, deliver: () => void): void {
+    const held = this.#held.get(`${from} to ${to}`);
+    if (held !== undefined) return void held.push(deliver);
+    if (!this.#frozen.has(to)) return void setImmediate(deliver);
+    const waiting = this.#waiting.get(to) ?? [];
+    waiting.push(deliver);
+    this.#waiting.set(to, waiting);
+  }
+
+  #call(from: string, to: string, timeoutMs: number, run: () => Promise<unknown>): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (!this.#isLinked(from, to)) return reject(new Error(`no connection to ${to}`));
+      const timer = setTimeout(() => reject(new Error(`${to} did not answer`)), timeoutMs);
+      this.#deliver(from, to, () => {
+        run()
+          .then((reply) => resolve(travelled(reply, to)), reject)
+          .finally(() => clearTimeout(timer));
+      });
+      return undefined;
+    });
+  }
+
+  /** The system of a node, whose calls to actors of other nodes go over the network. */
+  #withNetwork(self: string, system: ActorSystem): ActorSystem {
+    const call = (ref: ForeignRef, message: object, timeoutMs: number): unknown =>
+      ref.node === undefined
+        ? system.call(ref as never, message as never, timeoutMs)
+        : this.#call(self, ref.node, timeoutMs, () =>
+            this.node(ref.node).system.call(ref as never, structuredClone(message) as never, timeoutMs),
+          );
+    return Object.assign(Object.create(system) as ActorSystem, { call });
+  }
+
+  #port(self: string): ClusterPort {
+    const port = {
+      self,
+      members: () => this.nodes.map(({ name }) => name).filter((name) => name !== self && this.#isLinked(self, name)),
+      call: (node: string, message: object, { timeoutMs }: { timeoutMs: number }) =>
+        this.#call(self, node, timeoutMs, () =>
+          this.node(node).system.call(NODE_ACTOR, travelled(message, self) as never, timeoutMs),
+        ),
+      cast: (node: string, message: object) => {
+        if (!this.#isLinked(self, node)) return;
+        this.#deliver(self, node, () => this.node(node).system.cast(NODE_ACTOR, travelled(message, self) as never));
+      },
+    };
+    return port as unknown as ClusterPort;
+  }
+}
+
+/** Returns a copy of a message of that node, in which its refs say where they come from. */
+function travelled(value: unknown, node: string): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => travelled(item, node));
+  const copy = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, travelled(inner, node)]));
+  return 'path' in copy && 'key' in copy && !('node' in copy) ? { ...copy, node } : copy;
+}
+
+function linkName(a: string, b: string): string {
+  return a < b ? `${a} ${b}` : `${b} ${a}`;
+}

@@ -1,24 +1,26 @@
 /** The header fields of a message, RFC 3261 section 7.3: names without regard to case, values in order. */
 
+// Maps, not objects: names come from the network, and `constructor` is one that an object has.
+
 /** One-letter forms, RFC 3261 section 7.3.3 and the registry of later ones. */
-const compactForms: Readonly<Record<string, string>> = {
-  a: 'accept-contact',
-  b: 'referred-by',
-  c: 'content-type',
-  e: 'content-encoding',
-  f: 'from',
-  i: 'call-id',
-  k: 'supported',
-  l: 'content-length',
-  m: 'contact',
-  o: 'event',
-  r: 'refer-to',
-  s: 'subject',
-  t: 'to',
-  u: 'allow-events',
-  v: 'via',
-  x: 'session-expires',
-};
+const compactForms = new Map([
+  ['a', 'accept-contact'],
+  ['b', 'referred-by'],
+  ['c', 'content-type'],
+  ['e', 'content-encoding'],
+  ['f', 'from'],
+  ['i', 'call-id'],
+  ['k', 'supported'],
+  ['l', 'content-length'],
+  ['m', 'contact'],
+  ['o', 'event'],
+  ['r', 'refer-to'],
+  ['s', 'subject'],
+  ['t', 'to'],
+  ['u', 'allow-events'],
+  ['v', 'via'],
+  ['x', 'session-expires'],
+]);
 
 /** Several values may share one line, separated by commas. */
 const listed = new Set([
@@ -34,16 +36,16 @@ const listed = new Set([
 ]);
 
 /** Spelling on the wire where capitals alone do not give it. */
-const spelling: Readonly<Record<string, string>> = {
-  'call-id': 'Call-ID',
-  cseq: 'CSeq',
-  'mime-version': 'MIME-Version',
-  'www-authenticate': 'WWW-Authenticate',
-};
+const spelling = new Map([
+  ['call-id', 'Call-ID'],
+  ['cseq', 'CSeq'],
+  ['mime-version', 'MIME-Version'],
+  ['www-authenticate', 'WWW-Authenticate'],
+]);
 
 function canonicalName(name: string): string {
   const lower = name.toLowerCase();
-  return compactForms[lower] ?? lower;
+  return compactForms.get(lower) ?? lower;
 }
 
 export class SipHeaders {
@@ -79,7 +81,7 @@ export class SipHeaders {
 
   *[Symbol.iterator](): Iterator<[name: string, value: string]> {
     for (const [key, values] of this.#values) {
-      const name = spelling[key] ?? key.replaceAll(/(^|-)[a-z]/g, (start) => start.toUpperCase());
+      const name = spelling.get(key) ?? key.replaceAll(/(^|-)[a-z]/g, (start) => start.toUpperCase());
       for (const value of values) yield [name, value];
     }
   }

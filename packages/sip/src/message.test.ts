@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { FUZZ_RUNS } from './testing/fuzz-runs.js';
 import { isSipError } from './errors.js';
 import { splitList } from './headers.js';
 import { parseMessage, type SipMessage, type SipRequest, writeMessage } from './message.js';
@@ -85,6 +86,18 @@ describe('a message', () => {
     expect(() => parseMessage(Buffer.from(text))).toThrow(expect.objectContaining({ code: 'SIP_MALFORMED' }));
   });
 
+  test.each(Object.getOwnPropertyNames(Object.prototype))('a header field called %s is one like any other', (name) => {
+    const text = `OPTIONS sip:a@b SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bK1\r\n${name}: x\r\n\r\n`;
+    const message = parseMessage(Buffer.from(text));
+    expect(message.headers.get(name)).toBe('x');
+    expect(parseMessage(writeMessage(message)).headers.get(name)).toBe('x');
+  });
+
+  test.each(['\r', '\0', '\u001b'])('a line with the control character %j is refused', (character) => {
+    const text = `OPTIONS sip:a@b SIP/2.0\r\nSubject: a${character}b\r\n\r\n`;
+    expect(() => parseMessage(Buffer.from(text))).toThrow(expect.objectContaining({ code: 'SIP_MALFORMED' }));
+  });
+
   test('never costs more than a SipParseError, whatever the bytes', () => {
     const piece = fc.oneof(
       fc.constantFrom(
@@ -112,7 +125,7 @@ describe('a message', () => {
         const framer = new StreamFramer();
         readable(() => framer.push(Buffer.from(text)));
       }),
-      { numRuns: 10_000 },
+      { numRuns: FUZZ_RUNS },
     );
   });
 

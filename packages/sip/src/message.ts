@@ -28,6 +28,9 @@ const MAX_HEADER_BYTES = 32_768;
 const MAX_LINE_LENGTH = 8192;
 const MAX_LINES = 256;
 
+/** A lone CR ends a line for some parsers; a terminal acts on the others. */
+// oxlint-disable-next-line no-control-regex
+const controlCharacter = /[\u0000-\u0008\u000a-\u001f\u007f]/;
 const tokenPattern = /^[A-Za-z0-9\-.!%*_+`'~]+$/;
 
 /** A header section that ends with an empty line, found in a buffer; `bodyStart` is the offset behind that line. */
@@ -56,12 +59,12 @@ export function parseMessage(data: Buffer): SipMessage {
   return message;
 }
 
-/** The start line and header fields at the beginning of `data`; undefined while their end has not arrived. */
-export function parseHead(data: Buffer): Head | undefined {
+/** Reads the start line and header fields; undefined while their end has not arrived. It is not before `searched`. */
+export function parseHead(data: Buffer, searched = 0): Head | undefined {
   // Keep-alives and sloppy senders put empty lines before a message (section 7.5).
   let start = 0;
   while (start < data.length && (data[start] === 0x0d || data[start] === 0x0a)) start += 1;
-  const bodyStart = endOfHead(data, start);
+  const bodyStart = endOfHead(data, start, Math.max(start, searched));
   if (bodyStart === undefined) {
     if (data.length - start > MAX_HEADER_BYTES) throw new SipError('SIP_MALFORMED', 'the header section is too long');
     return undefined;
@@ -81,8 +84,8 @@ export function parseHead(data: Buffer): Head | undefined {
 }
 
 /** Offset behind the first empty line. */
-function endOfHead(data: Buffer, start: number): number | undefined {
-  for (let at = data.indexOf(0x0a, start); at !== -1; at = data.indexOf(0x0a, at + 1)) {
+function endOfHead(data: Buffer, start: number, from: number): number | undefined {
+  for (let at = data.indexOf(0x0a, from); at !== -1; at = data.indexOf(0x0a, at + 1)) {
     const next = data[at + 1] === 0x0d ? at + 2 : at + 1;
     if (data[next] === 0x0a) return next + 1;
     if (at - start > MAX_HEADER_BYTES) return undefined;
@@ -96,6 +99,7 @@ function unfold(text: string): string[] {
   for (const raw of text.split('\n')) {
     const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
     if (line === '') continue;
+    if (controlCharacter.test(line)) throw new SipError('SIP_MALFORMED', `${printable(line)} has a control character`);
     const last = lines.length - 1;
     if (/^[ \t]/.test(line) && last > 0) lines[last] = `${lines[last]} ${line.trim()}`;
     else lines.push(line);

@@ -1,6 +1,6 @@
 import { SipError } from './errors.js';
 import type { SipMessage } from './message.js';
-import { MAX_MESSAGE_BYTES, parseHead } from './message.js';
+import { type Head, MAX_MESSAGE_BYTES, parseHead } from './message.js';
 
 /**
  * Cuts a TCP stream into messages by `Content-Length`, which is mandatory there (RFC 3261 section 18.3). After an error
@@ -8,6 +8,10 @@ import { MAX_MESSAGE_BYTES, parseHead } from './message.js';
  */
 export class StreamFramer {
   #pending: Buffer = Buffer.alloc(0);
+  /** Kept while its body arrives. A sender of tiny segments must not have it parsed for each of them. */
+  #head: Head | undefined;
+  /** Offset before which the end of the head is not. */
+  #searched = 0;
 
   /** @throws SipError SIP_MALFORMED */
   push(chunk: Buffer): SipMessage[] {
@@ -17,18 +21,26 @@ export class StreamFramer {
       if (this.#pending.every((byte) => byte === 0x0d || byte === 0x0a)) {
         // A keep-alive (RFC 5626 section 3.5.1), or nothing.
         this.#pending = Buffer.alloc(0);
+        this.#searched = 0;
         return messages;
       }
-      const head = parseHead(this.#pending);
-      if (!head) return messages;
-      if (head.contentLength === undefined)
+      this.#head ??= parseHead(this.#pending, this.#searched);
+      if (this.#head === undefined) {
+        // The line feed that ends the last header field may be here already.
+        this.#searched = Math.max(0, this.#pending.length - 2);
+        return messages;
+      }
+      const { message, bodyStart, contentLength } = this.#head;
+      if (contentLength === undefined)
         throw new SipError('SIP_MALFORMED', 'a message on a stream needs a Content-Length');
-      const end = head.bodyStart + head.contentLength;
+      const end = bodyStart + contentLength;
       if (end > MAX_MESSAGE_BYTES) throw new SipError('SIP_MALFORMED', `a message of ${end} bytes is too long`);
       if (this.#pending.length < end) return messages;
-      head.message.body = Buffer.from(this.#pending.subarray(head.bodyStart, end));
-      messages.push(head.message);
+      message.body = Buffer.from(this.#pending.subarray(bodyStart, end));
+      messages.push(message);
       this.#pending = this.#pending.subarray(end);
+      this.#head = undefined;
+      this.#searched = 0;
     }
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { FUZZ_RUNS } from '../testing/fuzz-runs.js';
 import { isSipError } from '../errors.js';
 import { AudioNegotiator } from './negotiation.js';
 import { parseSdp, writeSdp } from './sdp.js';
@@ -178,6 +179,6 @@ test('any text is read or refused, never more', () => {
         }
       }
     }),
-    { numRuns: 10_000 },
+    { numRuns: FUZZ_RUNS },
   );
 });

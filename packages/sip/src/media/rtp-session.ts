@@ -3,6 +3,7 @@ import { type CodecName, codecs, G711_FRAME_SAMPLES, opusTicks, silenceOf, ticks
 import { JitterBuffer, type JitterStats } from './jitter-buffer.js';
 import type { NegotiatedAudio } from './negotiation.js';
 import { digitOf, parseRtp, writeRtp } from './rtp.js';
+import { isPrivate, plainAddress } from './rtp-source.js';
 
 export interface RtpAddress {
   address: string;
@@ -22,20 +23,23 @@ export interface RtpStats extends Readonly<JitterStats> {
   sent: number;
 }
 
-/** Another source is taken when the one we heard first says nothing for so long. */
+/** Another source is accepted after this long a silence of the one before. */
 const RELATCH_MS = 2000;
 /** No frame of ours is longer; the biggest of Opus is 1275 bytes. */
 const MAX_PAYLOAD = 1500;
 
 /**
  * One RTP stream each way, without sockets and clocks: packets in, one frame per 20 ms out, and the other way round.
- * Symmetric (RFC 4961): we send to where the first good packet came from, whatever the description said.
+ * Symmetric (RFC 4961): audio is sent to the port that it comes from, on the host that the description names; a router between
+ * may have changed the port. Only a description with a private address leaves the host open, to one public address.
  */
 export class RtpSession {
   readonly #options: RtpSessionOptions;
   readonly #buffer = new JitterBuffer<Buffer>();
   #agreed: NegotiatedAudio | undefined;
   #latched: RtpAddress | undefined;
+  /** Public address of a host whose description has a private one. */
+  #publicHost: string | undefined;
   #heardAt: number | undefined;
   #remoteSsrc: number | undefined;
   /** Codec of what comes, once it is another than that of what we send. */
@@ -88,7 +92,7 @@ export class RtpSession {
     const before = this.#agreed;
     this.#agreed = agreed;
     if (agreed.remote?.address !== before?.remote?.address || agreed.remote?.port !== before?.remote?.port)
-      this.#latched = undefined;
+      this.#forgetSource();
     if (before && before.codec.name !== agreed.codec.name) {
       this.#hear(undefined);
       // Another clock needs another stream (RFC 3550 section 5.2).
@@ -196,11 +200,26 @@ export class RtpSession {
   #latch(source: RtpAddress, now: number): boolean {
     const latched = this.#latched;
     if (latched && latched.address === source.address && latched.port === source.port) return true;
-    // Where the description says it is may speak at once: after a transfer the last packets of the old place still come.
     const { remote } = this.#agreed as NegotiatedAudio;
-    const announced = remote?.address === source.address && remote.port === source.port;
+    if (remote === undefined) return false;
+    const host = plainAddress(source.address);
+    const named = plainAddress(remote.address);
+    if (host !== named && !this.#mayBePublicHost(host, named)) return false;
+    // The described port may speak at once: after a transfer the last packets of the old place still come.
+    const announced = host === named && remote.port === source.port;
     if (latched && !announced && this.#heardAt !== undefined && now - this.#heardAt < RELATCH_MS) return false;
     this.#latched = { ...source };
+    if (host !== named) this.#publicHost = host;
     return true;
+  }
+
+  #mayBePublicHost(host: string, named: string): boolean {
+    if (this.#publicHost !== undefined) return host === this.#publicHost;
+    return isPrivate(named) && !isPrivate(host);
+  }
+
+  #forgetSource(): void {
+    this.#latched = undefined;
+    this.#publicHost = undefined;
   }
 }

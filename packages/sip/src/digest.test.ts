@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { chooseChallenge, DigestClient } from './digest.js';
+import { FUZZ_RUNS } from './testing/fuzz-runs.js';
+import { type Challenge, chooseChallenge, DigestClient } from './digest.js';
 
 const fields =
   'realm="http-auth@example.org", qop="auth, auth-int", nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v", opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS"';
@@ -59,6 +60,15 @@ describe('digest authentication', () => {
     expect(digest.challenge(challenge('d'))).toBe(true);
   });
 
+  test('a line break in a name or a challenge begins no header field', () => {
+    const digest = new DigestClient({ username: 'a"\r\nX-Injected: yes', password: 'p' }, () => 'c');
+    digest.challenge({ ...(chooseChallenge(['Digest realm="r", nonce="n"']) as Challenge), opaque: 'o\r\nZ: 1' });
+    const value = digest.authorization('REGISTER', 'sip:h') as string;
+    expect(value).toContain('username="a\\"X-Injected: yes"');
+    // oxlint-disable-next-line no-control-regex
+    expect(value).not.toMatch(/[\u0000-\u001f]/);
+  });
+
   test('reads garbage as no challenge and never throws', () => {
     fc.assert(
       fc.property(
@@ -70,7 +80,7 @@ describe('digest authentication', () => {
           chooseChallenge([pieces.join('')]);
         },
       ),
-      { numRuns: 10_000 },
+      { numRuns: FUZZ_RUNS },
     );
   });
 });

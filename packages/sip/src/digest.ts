@@ -113,6 +113,8 @@ export class DigestClient {
   }
 }
 
+/** Writes a quoted string, RFC 3261 section 25.1. A line break inside would begin a header field of its own. */
 function quote(text: string): string {
-  return `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
+  // oxlint-disable-next-line no-control-regex
+  return `"${text.replaceAll(/[\u0000-\u001f\u007f]/g, '').replaceAll(/["\\]/g, String.raw`\$&`)}"`;
 }

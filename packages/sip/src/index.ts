@@ -1,5 +1,5 @@
 export type { CallEvent } from './calls/call.js';
-export { parsePhoneNumber, parseRegistrar } from './calls/identity.js';
+export { checkCredentials, parsePhoneNumber, parseRegistrar } from './calls/identity.js';
 export type { RegistrationEvent } from './calls/registration.js';
 export { type CodecName, FRAME_MS } from './media/codecs.js';
 export { FramePacer } from './media/frame-pacer.js';

@@ -1,7 +1,7 @@
 import type { Call, CallEvent, CallState } from './calls/call.js';
 import type { Account } from './calls/dialog.js';
 import type { EndReason } from './calls/end-reason.js';
-import { parsePhoneNumber, parseRegistrar } from './calls/identity.js';
+import { checkCredentials, parsePhoneNumber, parseRegistrar } from './calls/identity.js';
 import type { Registration, RegistrationEvent, RegistrationState } from './calls/registration.js';
 import { type Clock, systemClock, Timer } from '@bloom/time';
 import { SipError } from './errors.js';
@@ -124,10 +124,12 @@ export class SipPhone {
 
   /**
    * Opens the sockets and begins to register; how that went is told by `onRegistration`.
-   * @throws SipError SIP_MALFORMED for an address of a registrar that is none; the system's error when the port is taken.
+   * @throws SipError SIP_MALFORMED for an unusable registrar address, username or password; the system's error when the port
+   * is taken.
    */
   async start(credentials: RegistrarCredentials): Promise<void> {
     if (this.#account || this.#stopping) throw new SipError('SIP_STATE', 'the phone was started before');
+    checkCredentials(credentials);
     const { domain, port } = parseRegistrar(credentials.address);
     const { username, password } = credentials;
     this.#account = { domain, port, username, password, transport: this.#options.transport };

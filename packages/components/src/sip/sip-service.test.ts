@@ -74,6 +74,11 @@ describe('a SIP component', () => {
       });
     for (const address of ['', 'a b', 'host:0', 'http://x', '[1.2.3.4]'])
       await expect(refuse({ ...given, address })).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
+    for (const field of ['username', 'password'])
+      await expect(refuse({ ...given, [field]: 'a"\r\nX-Injected: yes' })).rejects.toMatchObject({
+        code: 'INVALID_OPTIONS',
+        message: 'Invalid request body structure',
+      });
   });
 
   test('goes on with its call when a signal comes that was meant for the server', async () => {

@@ -1,7 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import { isIPv6 } from 'node:net';
 import { type ComponentHost, type ComponentKind, parseOptions, RoomError, SipOptions } from '@bloom/rooms';
-import { parseRegistrar, type RegistrarCredentials } from '@bloom/sip';
+import { checkCredentials, parseRegistrar, type RegistrarCredentials } from '@bloom/sip';
 import { type Clock, systemClock } from '@bloom/time';
 import { PhoneProcesses } from './phone-processes.js';
 import { SipComponent, type SipInspection } from './sip-component.js';
@@ -45,7 +45,7 @@ export class SipService {
       prepare: async (given) => {
         const { address, username, password } = parseOptions(SipOptions, given).registrarCredentials;
         const credentials = { address, username, password };
-        checkAddress(address);
+        check(credentials);
 
         return {
           properties: { registrarCredentials: credentials },
@@ -97,9 +97,10 @@ export class SipService {
   }
 }
 
-function checkAddress(address: string): void {
+function check(credentials: RegistrarCredentials): void {
   try {
-    parseRegistrar(address);
+    parseRegistrar(credentials.address);
+    checkCredentials(credentials);
   } catch (error) {
     throw new RoomError('INVALID_OPTIONS', 'Invalid request body structure', { cause: error });
   }

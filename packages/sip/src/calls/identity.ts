@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import { printable, SipError } from '../errors.js';
 import { hostText } from '../values.js';
+import type { Credentials } from '../digest.js';
 import type { Account } from './dialog.js';
 
 /** Signs that need no escape in the user part of a URI (RFC 3261 section 25.1). */
@@ -38,6 +39,15 @@ export function parsePhoneNumber(text: string): string {
   const number = text.replaceAll(/[-.()[\]{}\s]/g, '');
   if (!/^\+?\d{1,64}$/.test(number)) throw new SipError('SIP_BAD_NUMBER', `${printable(text)} is no telephone number`);
   return number;
+}
+
+/** Refuses what cannot stand in a header field. @throws SipError SIP_MALFORMED */
+export function checkCredentials({ username, password }: Credentials): void {
+  // Not shown: what is wrong with a password is a part of it.
+  for (const [what, text] of Object.entries({ username, password })) {
+    // oxlint-disable-next-line no-control-regex
+    if (/[\u0000-\u001f\u007f]/.test(text)) throw new SipError('SIP_MALFORMED', `the ${what} has a control character`);
+  }
 }
 
 /** `host`, `host:port`, `1.2.3.4:5070` -> domain and port. @throws SipError SIP_MALFORMED */

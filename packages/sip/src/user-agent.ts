@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { type Account, tagOf } from './calls/dialog.js';
 import { Call, type CallOptions } from './calls/call.js';
 import { escapeUser } from './calls/identity.js';
@@ -118,12 +119,14 @@ export class UserAgent {
     return `sip:${escapeUser(this.#account.username)}@${hostText(host)}:${port}${suffix}`;
   }
 
+  /** Takes the address under which the server sees us (RFC 3581) into our Contact. */
   #noteAddress(response: SipResponse): void {
     const via = parseVia(response.headers.get('Via') as string);
-    const port = Number(via.params.get('rport'));
+    const rport = via.params.get('rport') ?? '';
     const host = via.params.get('received') ?? via.host;
-    // Over TCP the port is that of one connection, at which nobody listens.
-    if (via.transport === 'UDP' && Number.isInteger(port) && port > 0 && port < 65_536) this.#seenAs = { host, port };
+    const port = /^\d{1,5}$/.test(rport) ? Number(rport) : 0;
+    // Over TCP the port is that of one connection, on which we do not listen.
+    if (via.transport === 'UDP' && isIP(host) !== 0 && port > 0 && port < 65_536) this.#seenAs = { host, port };
   }
 
   #callOf(request: SipRequest): Call | undefined {

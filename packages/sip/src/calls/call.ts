@@ -54,6 +54,9 @@ export interface CallOptions extends ExchangePort {
   onSettled: () => void;
 }
 
+/** Branches of a fork that are acknowledged and ended: each takes an ACK and a BYE. */
+const MAX_BRANCHES = 16;
+
 interface Acknowledged {
   request: SipRequest;
   target: Target | undefined;
@@ -182,6 +185,7 @@ export class Call {
       if (known.target) this.#options.transactions.sendAck(known.request, known.target);
       return;
     }
+    if (this.#acks.size >= MAX_BRANCHES) return;
     const invite = request ?? this.#lastInvite;
     if (invite) this.#refuseSuccess(response, invite);
   }

@@ -32,6 +32,15 @@ describe('a registration', () => {
     expect(events).toEqual([{ type: 'registered', expiresSeconds: 120 }]);
   });
 
+  test('is refreshed within a day, whatever the registrar grants', () => {
+    const { agent } = start();
+    agent.answer(agent.request('REGISTER'), 200, { headers: [expires(999_999_999)] });
+    agent.clock.advance(86_399_999);
+    expect(agent.titles()).toEqual([]);
+    agent.clock.advance(1);
+    expect(agent.titles()).toEqual(['REGISTER']);
+  });
+
   test('of a name that is no whole text is one like any other', () => {
     const agent = new TestAgent('UDP', { ...account, username: 'a\ud800b' });
     agent.agent.register({ expiresSeconds: 300, onEvent: () => {} });

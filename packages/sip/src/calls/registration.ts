@@ -38,6 +38,7 @@ const FIRST_RETRY_MS = 2000;
 const LONGEST_RETRY_MS = 60_000;
 /** A registrar that wants to hear from us more often than that is not believed. */
 const SHORTEST_REFRESH_MS = 5000;
+const LONGEST_REFRESH_MS = 86_400_000;
 /** 423 answers in a row before we give up on this round. */
 const MAX_TOO_BRIEF = 2;
 
@@ -164,7 +165,8 @@ export class Registration {
     this.#bound = true;
     this.#failures = 0;
     this.#tooBrief = 0;
-    this.#timer.start(Math.max((seconds * 1000) / 2, SHORTEST_REFRESH_MS), () => this.#register());
+    const refreshMs = Math.min(Math.max((seconds * 1000) / 2, SHORTEST_REFRESH_MS), LONGEST_REFRESH_MS);
+    this.#timer.start(refreshMs, () => this.#register());
     this.#options.onEvent({ type: 'registered', expiresSeconds: seconds });
   }
 

@@ -33,7 +33,12 @@ export interface LocateOptions {
 }
 
 const MAX_TARGETS = 16;
-const services: Readonly<Record<string, TransportName>> = { 'sip+d2u': 'UDP', 'sip+d2t': 'TCP' };
+/** Records followed of one DNS answer: each costs look-ups of its own. */
+const MAX_RECORDS = 8;
+const services = new Map<string, TransportName>([
+  ['sip+d2u', 'UDP'],
+  ['sip+d2t', 'TCP'],
+]);
 const prefixes: Readonly<Record<TransportName, string>> = { UDP: '_sip._udp.', TCP: '_sip._tcp.' };
 
 /** Best first; empty when there is no such host or its transport is none of ours (sips needs TLS). */
@@ -47,7 +52,7 @@ export async function locate(uri: SipUri, options: LocateOptions): Promise<Targe
 
   const found: Target[] = [];
   for (const { name, transport } of await serviceNames(host, wanted, options.names)) {
-    for (const record of orderSrv(await options.names.srv(name), options.randomness)) {
+    for (const record of orderSrv(await options.names.srv(name), options.randomness).slice(0, MAX_RECORDS)) {
       const addresses = await options.names.addresses(record.name);
       found.push(...atAddresses(addresses, { transport, port: record.port }));
       if (found.length >= MAX_TARGETS) return found.slice(0, MAX_TARGETS);
@@ -65,12 +70,13 @@ async function serviceNames(
 ): Promise<{ name: string; transport: TransportName }[]> {
   if (wanted) return [{ name: `${prefixes[wanted]}${host}`, transport: wanted }];
   const records = (await names.naptr(host))
-    .filter((record) => record.flags.toLowerCase() === 's' && services[record.service.toLowerCase()])
-    .toSorted((a, b) => a.order - b.order || a.preference - b.preference);
+    .filter(({ flags, service }) => flags.toLowerCase() === 's' && services.has(service.toLowerCase()))
+    .toSorted((a, b) => a.order - b.order || a.preference - b.preference)
+    .slice(0, MAX_RECORDS);
   if (records.length > 0) {
     return records.map((record) => ({
       name: record.replacement,
-      transport: services[record.service.toLowerCase()] as TransportName,
+      transport: services.get(record.service.toLowerCase()) as TransportName,
     }));
   }
   return (['UDP', 'TCP'] as const).map((transport) => ({ name: `${prefixes[transport]}${host}`, transport }));

@@ -57,6 +57,25 @@ describe('the sockets of a phone', () => {
     }
   });
 
+  test('strangers who only connect leave room for connections of our own', async () => {
+    const [phone, provider] = [await open(), await open()];
+    const strangers = Array.from({ length: 120 }, () => createConnection(phone.transport.port, '127.0.0.1'));
+    try {
+      for (const stranger of strangers) stranger.on('error', () => {});
+      await Promise.all(strangers.slice(100).map((stranger) => once(stranger, 'close')));
+      phone.transport.send(message('out'), at('TCP', provider.transport.port));
+      await Promise.race([
+        provider.until(() => provider.received.length === 1),
+        phone.until(() => phone.failures.length > 0),
+      ]);
+      expect([provider.received.length, phone.failures]).toEqual([1, []]);
+    } finally {
+      for (const stranger of strangers) stranger.destroy();
+      await phone.transport.close();
+      await provider.transport.close();
+    }
+  });
+
   test('noise and keep-alives on UDP are no messages', async () => {
     const [a, b] = [await open(), await open()];
     try {

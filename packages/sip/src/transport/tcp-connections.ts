@@ -15,6 +15,10 @@ export interface TcpConnectionsOptions {
 }
 
 const MAX_CONNECTIONS = 100;
+/** Connections that others opened: strangers must leave room for our own. */
+const MAX_ACCEPTED = 50;
+/** An accepted connection has to bring a message within this time. */
+const FIRST_MESSAGE_MS = 10_000;
 /** A hop that does not even accept a connection. */
 const CONNECT_TIMEOUT_MS = 5000;
 /** Unsent bytes on one connection; a hop that reads nothing is a dead one. */
@@ -24,6 +28,7 @@ const MAX_UNSENT = 1_000_000;
 export class TcpConnections {
   readonly #options: TcpConnectionsOptions;
   readonly #sockets = new Map<string, Socket>();
+  #accepted = 0;
   #closed = false;
 
   constructor(options: TcpConnectionsOptions) {
@@ -46,10 +51,14 @@ export class TcpConnections {
 
   /** Takes over a connection that somebody opened to us. */
   accept(socket: Socket): void {
-    if (this.#closed || this.#sockets.size >= MAX_CONNECTIONS) {
+    if (this.#closed || this.#accepted >= MAX_ACCEPTED || this.#sockets.size >= MAX_CONNECTIONS) {
       socket.destroy();
       return;
     }
+    this.#accepted += 1;
+    socket.once('close', () => (this.#accepted -= 1));
+    const silent = setTimeout(() => socket.destroy(), FIRST_MESSAGE_MS).unref();
+    socket.once('close', () => clearTimeout(silent));
     this.#adopt(socket, {
       transport: 'TCP',
       host: (socket.remoteAddress ?? '').replace(/^::ffff:/, ''),

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { freePorts, type Program, runProgram, startProgram } from './support/program.js';
+import { freePorts, type Node, type Program, runProgram, startProgram } from './support/program.js';
+import { receiveWebhooks } from './support/webhook-receiver.js';
 
 jest.setTimeout(40_000);
 
@@ -168,6 +169,48 @@ describe('names', () => {
     expect(output).toMatch(/FJ_COMPONENTS_USED is not read: JF_SIP_USED/);
     for (const silent of ['JF_INTEGRATED_TURN_IP', 'JF_OUTPUT_BASE_PATH', 'JF_ENTIRELY']) {
       expect(output).not.toContain(silent);
+    }
+  });
+});
+
+describe('a setting', () => {
+  const authorized = { authorization: 'Bearer development', 'content-type': 'application/json' };
+  const start = async (env: Readonly<Record<string, string>>): Promise<Node> => {
+    const node = await startProgram(env);
+    programs.push(node);
+    return node;
+  };
+
+  test('opens streams and recordings to requests without a token, and nothing else', async () => {
+    const statuses = async (env: Readonly<Record<string, string>>): Promise<number[]> => {
+      const node = await start(env);
+      const recording = join(node.folder, 'bloom_resources', 'recordings', 'monday');
+      mkdirSync(recording, { recursive: true });
+      writeFileSync(join(recording, 'index.m3u8'), '#EXTM3U\n');
+      const paths = ['/recording/monday/index.m3u8', '/hls/nowhere/index.m3u8', '/recording', '/room'];
+      return Promise.all(paths.map(async (path) => (await fetch(`${node.url}${path}`)).status));
+    };
+
+    expect(await statuses({})).toEqual([401, 401, 401, 401]);
+    expect(await statuses({ JF_PUBLIC_MEDIA_FILES: 'true' })).toEqual([200, 404, 401, 401]);
+  });
+
+  test.each([
+    ['0', ['roomCreated', 'roomDeleted']],
+    ['2', ['roomCreated', 'roomCreated', 'roomCreated', 'roomDeleted']],
+  ])('of %s webhook retries is how often an event is sent again', async (retries, expected) => {
+    const receiver = await receiveWebhooks(({ type }) => ({
+      status: type === 'roomCreated' && receiver.types().length <= 2 ? 503 : 200,
+    }));
+    try {
+      const node = await start({ JF_WEBHOOK_RETRIES: retries });
+      const body = JSON.stringify({ roomId: 'hooked', webhookUrl: receiver.url });
+      await fetch(`${node.url}/room`, { method: 'POST', headers: authorized, body });
+      await fetch(`${node.url}/room/hooked`, { method: 'DELETE', headers: authorized });
+      await receiver.until('roomDeleted');
+      expect(receiver.types()).toEqual(expected);
+    } finally {
+      await receiver.close();
     }
   });
 });

@@ -18,6 +18,7 @@ const everyPageAwake = [
   '--disable-backgrounding-occluded-windows',
   '--disable-renderer-backgrounding',
 ];
+
 /** A headless browser with a profile of its own, which goes away with it. */
 export async function launchChromium(extraFlags: readonly string[] = []): Promise<Browser> {
   const executablePath = findChromium();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { RtpPacket } from 'werift';
-import { OutboundHeader, writePadding } from './outbound-header.js';
+import { OutboundHeader } from './outbound-header.js';
 import { RtpView } from './rtp-view.js';
 
 describe('an outbound header', () => {
@@ -61,16 +61,5 @@ describe('an outbound header', () => {
     expect(make({ payloadType: 128 })).toThrow('payload type must be an integer from 0 to 127, got 128');
     expect(make({ extensionIds: { transportCc: 15 } })).toThrow(expect.objectContaining({ code: 'OUT_OF_RANGE' }));
     expect(make({ extensionIds: { mid: 4 }, mid: 'seventeen-letters' })).toThrow('seventeen-letters');
-  });
-
-  test('can be followed by padding alone', () => {
-    const header = new OutboundHeader({ ssrc: 1, payloadType: 97 });
-    const buffer = Buffer.alloc(300, 0xee);
-    const length = header.write(buffer, 4, false, 9, 9);
-    expect(writePadding(buffer, 4, length, 255)).toBe(255);
-    const view = new RtpView();
-    expect(view.parse(buffer, 4, 4 + length + 255)).toBe(true);
-    expect([view.isPaddingOnly, view.paddingLength]).toEqual([true, 255]);
-    expect(() => writePadding(buffer, 4, length, 0)).toThrow('got 0');
   });
 });

@@ -93,18 +93,6 @@ export class OutboundHeader {
   }
 }
 
-/**
- * Makes the packet whose header `OutboundHeader.write` left at `target[at]` a packet of `bytes` (1..255) of padding and
- * nothing else, for probing. Answers `bytes`. RFC 3550 section 5.1.
- */
-export function writePadding(target: Buffer, at: number, headerLength: number, bytes: number): number {
-  requireInteger('padding', bytes, 1, 255);
-  target[at] = target[at]! | 0x20;
-  target.fill(0, at + headerLength, at + headerLength + bytes);
-  target[at + headerLength + bytes - 1] = bytes;
-  return bytes;
-}
-
 function midElement(id: number | undefined, mid: string | undefined): Buffer {
   if (id === undefined || mid === undefined || mid === '') return Buffer.alloc(0);
   requireInteger('mid extension id', id, 1, 14);

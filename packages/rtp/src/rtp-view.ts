@@ -20,11 +20,6 @@ export function rtpHeaderLength(buffer: Buffer, start: number, end: number): num
   return start + length > end ? -1 : length;
 }
 
-/** Tells RTCP from RTP on a multiplexed transport by the packet type, RFC 5761 section 4. */
-export function isRtcp(buffer: Buffer, start = 0, end = buffer.length): boolean {
-  return end - start >= 2 && buffer[start + 1]! >= 192 && buffer[start + 1]! <= 223;
-}
-
 /**
  * A reusable window on one plaintext RTP packet: `parse` fills it, nothing is copied. Offsets are absolute in `buffer`.
  * One view is enough for a worker; it is valid until the next `parse`.
@@ -104,10 +99,6 @@ export class RtpView {
       this.extensionsEnd = 0;
     }
     return true;
-  }
-
-  csrc(index: number): number {
-    return index < this.csrcCount ? readU32(this.buffer, this.start + FIXED_HEADER + index * 4) : 0;
   }
 
   /**

@@ -39,7 +39,7 @@ export interface FeedFrameCommand {
 }
 
 /** Commands with an answer; the others are fire and forget. */
-export interface MediaAnswers {
+interface MediaAnswers {
   negotiate: void;
   closeTap: void;
   capturePackets: CapturedPackets | undefined;

@@ -1,5 +1,4 @@
 import { readU16 } from '../bytes.js';
-import type { RtpView } from '../rtp-view.js';
 
 /** No rewritten descriptor is longer. */
 export const VP8_DESCRIPTOR_MAX = 6;
@@ -185,13 +184,6 @@ export function writeVp8Descriptor(
   }
   return end - at;
 }
-
-/** Whether the packet starts a VP8 key frame. For callers that need no descriptor otherwise. */
-export function isVp8KeyFrame(view: RtpView): boolean {
-  return scratch.parse(view.buffer, view.payloadStart, view.payloadEnd) && scratch.isKeyFrameStart;
-}
-
-const scratch = new Vp8Descriptor();
 
 function newer(newest: number, value: number, bits: number): number {
   if (newest < 0) return value;

@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { H264AccessUnit, OrderedPacket, Vp8Frame } from './index.js';
+import type { H264AccessUnit } from './h264.js';
+import type { OrderedPacket } from './index.js';
+import type { Vp8Frame } from './vp8.js';
 import {
   H264Depacketiser,
   NalType,

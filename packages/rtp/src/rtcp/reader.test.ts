@@ -13,7 +13,6 @@ function readAll(reader: RtcpReader, feedback: TransportCcFeedback): void {
   reader.readSenderInfo(emptySenderInfo());
   reader.forEachNack((sequence) => expect(sequence >= 0 && sequence < 65_536).toBe(true));
   reader.forEachFir(() => {});
-  reader.forEachBye(() => {});
   reader.readRembBps();
   expect(Number.isInteger(reader.senderSsrc) && Number.isInteger(reader.mediaSsrc)).toBe(true);
   expect([reader.isPli, reader.isFir, reader.isNack, reader.isTransportCc].filter(Boolean).length).toBeLessThanOrEqual(

@@ -209,14 +209,4 @@ export class RtcpReader {
     const mantissa = readU24(this.buffer, this.start + 17) & 0x3ffff;
     return mantissa * 2 ** exponent;
   }
-
-  /** Calls back for each SSRC a BYE (RFC 3550 section 6.6) says farewell for. */
-  forEachBye(visit: (ssrc: number) => void): void {
-    if (this.type !== RtcpType.BYE) return;
-    for (let i = 0; i < this.count; i += 1) {
-      const at = this.start + 4 + i * 4;
-      if (at + 4 > this.end) return;
-      visit(readU32(this.buffer, at));
-    }
-  }
 }

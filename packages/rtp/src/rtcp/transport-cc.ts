@@ -5,7 +5,7 @@ import { RtcpType, RtpFeedback } from './reader.js';
 import type { RtcpWriter } from './writer.js';
 
 /** Feedback that claims to cover more packets than this is refused: it is seconds of a very fast stream. */
-export const TRANSPORT_CC_MAX_PACKETS = 4096;
+const TRANSPORT_CC_MAX_PACKETS = 4096;
 const DELTA_US = 250;
 /** The reference time counts 64 ms in 24 bits. */
 const REFERENCE_US = 64_000;
@@ -104,7 +104,7 @@ export class TransportCcFeedback {
   }
 }
 
-export interface TransportCcRecorderOptions {
+interface TransportCcRecorderOptions {
   senderSsrc: number;
   /** Time between two feedbacks; 50..100 ms. */
   intervalMs?: number;

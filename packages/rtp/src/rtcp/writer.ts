@@ -71,12 +71,6 @@ export class RtcpWriter {
     return this;
   }
 
-  bye(ssrcs: readonly number[]): this {
-    const at = this.#packet(ssrcs.length, RtcpType.BYE, 4 + ssrcs.length * 4);
-    for (let i = 0; i < ssrcs.length; i += 1) writeU32(this.buffer, at + 4 + i * 4, ssrcs[i]!);
-    return this;
-  }
-
   pli(senderSsrc: number, mediaSsrc: number): this {
     const at = this.#packet(PayloadFeedback.PLI, RtcpType.PSFB, 12);
     writeU32(this.buffer, at + 4, senderSsrc);

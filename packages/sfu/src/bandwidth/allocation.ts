@@ -33,7 +33,7 @@ export interface AllocationSlot<K> {
   sendingBps: number;
 }
 
-export interface AllocationInput<K> {
+interface AllocationInput<K> {
   /** Undefined while nothing is measured: then everything is granted. */
   estimateBps: number | undefined;
   /** Audio and non-simulcast video: not negotiable. Measured, bits per second. */
@@ -42,7 +42,7 @@ export interface AllocationInput<K> {
   nowMs: number;
 }
 
-export interface AllocationResult<K> {
+interface AllocationResult<K> {
   grants: Map<K, number>;
   /** Somebody asks for more than the estimate allows: probe at this rate in total, bits per second. */
   probeBps?: number;

@@ -100,11 +100,6 @@ export class BandwidthEstimator {
     return this.#sent.nextSequence;
   }
 
-  /** Smoothed round trip of the feedback, ms. */
-  get feedbackRoundTripMs(): number {
-    return this.#roundTripMs;
-  }
-
   /** Records a packet under `nextSequence`. `probe`: it belongs to the probe started last. */
   packetSent(bytes: number, nowMs: number, probe = false): void {
     if (probe && this.#probing) this.#probePackets++;

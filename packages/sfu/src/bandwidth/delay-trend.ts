@@ -18,7 +18,7 @@ const OVERUSE_MS = 10;
 /** A pause in sending or arriving that starts the measurement over, ms. */
 const PAUSE_MS = 3000;
 
-export type LinkUse = 'underuse' | 'normal' | 'overuse';
+type LinkUse = 'underuse' | 'normal' | 'overuse';
 
 /**
  * Watches whether the one-way delay grows: the queue in front of the bottleneck fills before packets are lost. The trend

@@ -74,11 +74,6 @@ export class SentPackets {
   /** It had been reported missing. */
   takenMissing = false;
 
-  /** Everything before this number has been reported on: its place may be used again. */
-  forgetBefore(sequence: number): void {
-    if (sequence > this.#oldest) this.#oldest = Math.min(sequence, this.#next);
-  }
-
   #grow(): void {
     const size = this.#size * 2;
     const sentMs = new Float64Array(size);

@@ -17,7 +17,7 @@ import type { WorkerPort } from './worker-port.js';
 /** Consumed frames are reported in batches of this many frames or bytes, whichever comes first. */
 const CONSUMED_BATCH = { frames: 8, bytes: 256 * 1024 };
 
-export interface EngineRoomOptions {
+interface EngineRoomOptions {
   roomId: string;
   port: WorkerPort;
   endpoint: MediaEndpoint;

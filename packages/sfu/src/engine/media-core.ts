@@ -10,7 +10,7 @@ import { MediaError } from '../media-error.js';
 /** Fine enough for transport-wide feedback every 60 ms and a first NACK soon after the loss. */
 const TICK_MS = 20;
 
-export interface MediaCoreOptions {
+interface MediaCoreOptions {
   /** Address the UDP socket binds to. */
   listenIp: string;
   /** Address clients reach us at. */
@@ -124,7 +124,7 @@ export class MediaCore {
 }
 
 /** Returns milliseconds since the epoch; never goes back and agrees between threads. */
-export function epochNow(): number {
+function epochNow(): number {
   return performance.timeOrigin + performance.now();
 }
 

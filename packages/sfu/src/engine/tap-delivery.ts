@@ -1,7 +1,7 @@
 import type { Log } from '@bloom/log';
 import type { TapEvent, TapOptions } from '../media-frames.js';
 
-export interface TapDeliveryOptions extends TapOptions {
+interface TapDeliveryOptions extends TapOptions {
   log: Log;
   /** The consumer is done with a frame of this size. */
   consumed(bytes: number): void;

@@ -29,7 +29,7 @@ const DEFAULT_START_MS = 60_000;
 /** A thread that runs JavaScript terminates at once. */
 const DEFAULT_TERMINATE_MS = 2000;
 
-export interface ThreadWorkerOptions {
+interface ThreadWorkerOptions {
   /** The compiled `worker-main.js`. */
   entry: URL;
   settings: WorkerSettings;

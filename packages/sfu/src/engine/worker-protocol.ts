@@ -46,7 +46,7 @@ export type FromWorker =
   | { type: 'relayFrame'; stream: number; frame: Uint8Array }
   | { type: 'relayEnd'; stream: number };
 
-export interface PlainError {
+interface PlainError {
   name: string;
   code?: string;
   message: string;

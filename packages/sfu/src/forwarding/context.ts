@@ -14,7 +14,7 @@ import type { MediaPort, PacketSealer } from '@bloom/webrtc';
 const MAX_COMPOUND = 1150;
 
 /** The world as the forwarding code sees it: time, chance and a log. */
-export interface MediaWorld {
+interface MediaWorld {
   /** Monotonic, ms; the same clock as the port's packet times. */
   now(): number;
   /** A random unsigned 32-bit integer. */
@@ -23,7 +23,7 @@ export interface MediaWorld {
 }
 
 /** Packets the forwarding layer threw away, by reason; the port counts its own. */
-export type ForwardingDrop =
+type ForwardingDrop =
   | 'unknown_ssrc'
   | 'unexpected_payload'
   | 'oversized'

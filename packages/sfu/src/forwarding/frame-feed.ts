@@ -13,7 +13,7 @@ const MAX_QUEUED = 4096;
 /** The map from RTP time to wall clock is renewed when the two have drifted this far apart, ms. */
 const MAX_DRIFT_MS = 200;
 
-export interface FrameFeedOptions extends Omit<FeedOptions, 'onKeyFrameWanted'> {
+interface FrameFeedOptions extends Omit<FeedOptions, 'onKeyFrameWanted'> {
   emit(event: MediaRoomEvent): void;
   keyFrameWanted(): void;
 }

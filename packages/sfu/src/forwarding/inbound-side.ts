@@ -17,7 +17,7 @@ interface Route {
   rtx: boolean;
 }
 
-export interface InboundSideOptions {
+interface InboundSideOptions {
   peerId: string;
   /** Sender SSRC of our feedback. */
   localSsrc: number;

@@ -26,7 +26,7 @@ const RATE_SMOOTHING = 0.25;
 /** Packets looked back from a slice. Parameter sets lead the picture: behind so many others a slice starts nothing. */
 const MAX_LOOK_BACK = 32;
 
-export interface InboundStreamOptions {
+interface InboundStreamOptions {
   variant: Variant;
   kind: TrackKind;
   clockRate: number;

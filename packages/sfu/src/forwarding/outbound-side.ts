@@ -27,7 +27,7 @@ const MAX_RETIRED = 256;
 /** Targets remembered for tracks that have no slot yet. */
 const MAX_EARLY_TARGETS = 256;
 
-export interface OutboundSideOptions {
+interface OutboundSideOptions {
   peerId: string;
   openStream(ssrc: number): SealStream | undefined;
   /** Sends the context's writer. */

@@ -29,7 +29,7 @@ const RATE_SMOOTHING = 0.3;
 /** Longest mid that a one-byte header extension holds. */
 const MAX_MID = 16;
 
-export interface OutboundTrackOptions {
+interface OutboundTrackOptions {
   params: OutboundSlot;
   receiver: SlotReceiver;
   numbering: SlotNumbering;

@@ -61,10 +61,6 @@ export class PublishedTrack {
     return this.params.trackId;
   }
 
-  get voiceStatus(): 'speech' | 'silence' | undefined {
-    return this.#voice?.status;
-  }
-
   stream(variant: Variant): InboundStream | undefined {
     return this.streams[variantIndex(variant)];
   }

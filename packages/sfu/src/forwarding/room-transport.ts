@@ -14,7 +14,7 @@ import type { OutboundTrack } from './outbound-track.js';
 import { PacketCapture } from './packet-capture.js';
 import type { PublishedTrack } from './published-track.js';
 
-export interface RoomTransportOptions {
+interface RoomTransportOptions {
   peerId: string;
   relay: RelayCredentials;
   emit(event: MediaRoomEvent): void;

@@ -1,6 +1,6 @@
 import { ForwardMapper, Vp8Mapper } from '@bloom/rtp';
 
-export interface SlotNumberingOptions {
+interface SlotNumberingOptions {
   clockRate: number;
   /** A random unsigned 32-bit integer. */
   random(): number;

@@ -10,7 +10,7 @@ import type { SlotNumbering } from './slot-numbering.js';
 const PADDING = Buffer.alloc(255).fill(255, 254);
 
 /** Headers of what is sent beside the media. */
-export interface RepairHeaders {
+interface RepairHeaders {
   /** SSRC of the retransmission stream. */
   ssrc: number;
   isVp8: boolean;

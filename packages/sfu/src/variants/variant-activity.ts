@@ -8,7 +8,7 @@ const MIN_PACKETS = 5;
 /** Good windows in a row that make an inactive variant active again. */
 const WINDOWS_TO_RESUME = 10;
 
-export interface ActivityChange {
+interface ActivityChange {
   variant: Variant;
   active: boolean;
 }

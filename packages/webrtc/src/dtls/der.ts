@@ -7,7 +7,7 @@ export const Tag = {
   context0: 0xa0,
 } as const;
 
-export interface DerValue {
+interface DerValue {
   tag: number;
   content: Buffer;
   /** With tag and length. */

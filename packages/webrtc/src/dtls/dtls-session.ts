@@ -21,7 +21,7 @@ const ALERT_WARNING = 1;
 const ALERT_FATAL = 2;
 const CLOSE_NOTIFY = 0;
 
-export interface DtlsSessionEvents {
+interface DtlsSessionEvents {
   /** One datagram for the client. */
   send(datagram: Buffer): void;
   onConnected(keys: SrtpKeyMaterial): void;

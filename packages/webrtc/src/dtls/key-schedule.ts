@@ -22,7 +22,7 @@ export interface RecordKeys {
   iv: Buffer;
 }
 
-export interface Randoms {
+interface Randoms {
   client: Buffer;
   server: Buffer;
 }

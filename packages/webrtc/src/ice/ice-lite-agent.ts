@@ -50,7 +50,7 @@ export interface CheckOutcome {
   nominated?: { generation: number; first: boolean };
 }
 
-export interface IceLiteAgentOptions {
+interface IceLiteAgentOptions {
   registry: UfragRegistry;
   /** Without an authentic check for so long the client counts as silent (RFC 7675 section 5.1). */
   consentTimeoutMs?: number;

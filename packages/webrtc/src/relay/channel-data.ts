@@ -1,9 +1,9 @@
 /** ChannelData framing (RFC 8656 section 12.4): channel number, length, data. */
 
 export const CHANNEL_DATA_HEADER = 4;
-export const FIRST_CHANNEL = 0x4000;
+const FIRST_CHANNEL = 0x4000;
 /** RFC 8656 allows up to 0x4FFF; older clients (RFC 5766) use up to 0x7FFF, whose first byte a demultiplexer cannot tell. */
-export const LAST_CHANNEL = 0x4fff;
+const LAST_CHANNEL = 0x4fff;
 
 export function isChannelNumber(number: number): boolean {
   return number >= FIRST_CHANNEL && number <= LAST_CHANNEL;

@@ -27,9 +27,9 @@ export interface RelayLimits {
   allocations: number;
 }
 
-export const DEFAULT_RELAY_LIMITS: RelayLimits = { allocationsPerUser: 32, allocations: 20_000 };
+const DEFAULT_RELAY_LIMITS: RelayLimits = { allocationsPerUser: 32, allocations: 20_000 };
 
-export interface RelayFrontOptions {
+interface RelayFrontOptions {
   /** The one address that is relayed to, which is also the address of every allocation: our own advertised pair. */
   relayed: TransportAddress;
   nonces: Nonces;

@@ -1,4 +1,4 @@
-export interface SourceLimiterOptions {
+interface SourceLimiterOptions {
   /** Answers a source may get at once. */
   burst: number;
   /** Answers a source earns back each second. */

@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import { type FixtureName, readOffer } from './fixtures/read.js';
+import type { AnswerRole } from './answer.js';
+import type { SdpOffer } from './offer.js';
 import {
   type AnswerMedia,
-  type AnswerRole,
   chooseExtensions,
   choosePublishedCodec,
   chooseReceivedCodec,
   parseOffer,
-  type SdpOffer,
   writeAnswer,
 } from './index.js';
 

@@ -50,10 +50,6 @@ export class JavascriptSealer implements PacketSealer {
     return new Stream(session, ssrc, sink);
   }
 
-  setSink(stream: SealStream, sink: DatagramSink): void {
-    (stream as Stream).sink = sink;
-  }
-
   closeStream(stream: SealStream): void {
     (stream as Stream).isOpen = false;
   }

@@ -3,7 +3,7 @@ import { SrtpError } from './errors.js';
 
 export const MASTER_KEY_BYTES = 16;
 export const MASTER_SALT_BYTES = 14;
-export const AUTH_KEY_BYTES = 20;
+const AUTH_KEY_BYTES = 20;
 /** HMAC-SHA1 cut to 80 bits, RFC 3711 section 4.2. */
 export const AUTH_TAG_BYTES = 10;
 
@@ -13,7 +13,7 @@ export interface SrtpMasterKeys {
   masterSalt: Buffer;
 }
 
-export interface SessionKeys {
+interface SessionKeys {
   cipherKey: Buffer;
   salt: Buffer;
   authKey: Buffer;

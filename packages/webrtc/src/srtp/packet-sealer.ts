@@ -43,9 +43,7 @@ export interface PacketSealer {
   readonly maxPacketBytes: number;
   readonly counters: Readonly<SealerCounters>;
 
-  /** `sink` may be replaced with `setSink` when the path changes. */
   openStream(session: SrtpSendSession, ssrc: number, sink: DatagramSink): SealStream;
-  setSink(stream: SealStream, sink: DatagramSink): void;
   /** Idempotent. Not within a round. */
   closeStream(stream: SealStream): void;
 

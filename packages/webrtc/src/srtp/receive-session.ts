@@ -148,10 +148,4 @@ export class SrtpReceiveSession {
     }
     return clearEnd;
   }
-
-  /** Forgets a stream that has ended, to make room. */
-  forget(ssrc: number): void {
-    this.#streams.delete(ssrc);
-    this.#rtcpStreams.delete(ssrc);
-  }
 }

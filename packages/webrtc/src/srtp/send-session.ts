@@ -96,11 +96,6 @@ export class SrtpSendSession {
     this.#rtcpHmac.digest(scratch, SCRATCH_AT, SCRATCH_AT + length + 4).copy(buffer, end + 4, 0, AUTH_TAG_BYTES);
     return end + SRTCP_OVERHEAD;
   }
-
-  /** Forgets the roll-over counter of an SSRC that will not be used again under these keys. */
-  forget(ssrc: number): void {
-    this.#streams.delete(ssrc);
-  }
 }
 
 function requirePacket(ok: boolean, length: number): void {

@@ -93,10 +93,6 @@ export class WasmSealer implements PacketSealer {
     return new Stream(session, ssrc, sink, states);
   }
 
-  setSink(stream: SealStream, sink: DatagramSink): void {
-    (stream as Stream).sink = sink;
-  }
-
   closeStream(handle: SealStream): void {
     const stream = handle as Stream;
     if (!stream.isOpen) return;

@@ -2,7 +2,6 @@
 
 export const MAGIC_COOKIE = 0x2112a442;
 export const STUN_HEADER_LENGTH = 20;
-export const TRANSACTION_ID_LENGTH = 12;
 export const FINGERPRINT_XOR = 0x5354554e;
 
 export const Method = {

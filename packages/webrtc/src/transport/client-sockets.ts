@@ -7,7 +7,7 @@ const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
 /** After the system refused a socket (files used up), none is asked for during this time. */
 const REFUSED_PAUSE_MS = 10_000;
 
-export interface PortSocketOptions {
+interface PortSocketOptions {
   address: string;
   /** Several sockets may have the number, as long as all of them say so. */
   shared: boolean;
@@ -25,7 +25,7 @@ export function portSocket({ address, shared }: PortSocketOptions): Socket {
   });
 }
 
-export interface ClientSocketsOptions {
+interface ClientSocketsOptions {
   address: string;
   port: number;
   /** At most so many at once; the kernel's search for the receiver of a datagram grows with them. */

@@ -25,7 +25,7 @@ const SWEEP_MS = 1_000;
 /** A relayed connection without an allocation by then is ended: it named a user, but has not shown the password. */
 const UNALLOCATED_MS = 10_000;
 
-export interface MediaPortCoreOptions {
+interface MediaPortCoreOptions {
   /** The pair clients know us by. */
   advertised: TransportAddress;
   certificate: DtlsCertificate;

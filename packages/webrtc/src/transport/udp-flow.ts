@@ -15,7 +15,7 @@ export interface UdpSockets {
   connect?(port: number, address: string): UdpConnection | undefined;
 }
 
-export interface UdpFlowOptions {
+interface UdpFlowOptions {
   address: string;
   port: number;
   source: TransportAddress;

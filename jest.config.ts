@@ -38,13 +38,13 @@ const config: Config = {
       displayName: 'unit',
       testMatch: ['<rootDir>/{packages,apps,bench,scripts}/**/*.test.ts'],
       setupFiles: ['<rootDir>/scripts/unit-setup.cjs'],
-      setupFilesAfterEnv: ['<rootDir>/scripts/testing/property-setup.mjs'],
+      setupFilesAfterEnv: ['<rootDir>/scripts/testing/test-setup.mjs'],
     },
     {
       ...shared,
       displayName: 'e2e',
       testMatch: ['<rootDir>/e2e/**/*.test.ts'],
-      setupFilesAfterEnv: ['<rootDir>/scripts/testing/property-setup.mjs', '<rootDir>/e2e/setup.ts'],
+      setupFilesAfterEnv: ['<rootDir>/scripts/testing/test-setup.mjs', '<rootDir>/e2e/setup.ts'],
     },
   ],
 };

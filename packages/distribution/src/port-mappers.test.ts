@@ -1,7 +1,9 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { atom, tuple } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
@@ -9,8 +11,10 @@ import { COOKIE, Erlang, freePort, hasErlang, run, startMapper, until } from './
 import { TestNode } from './testing/test-node.js';
 
 const root = join(import.meta.dirname, '../../..');
-const program = join(root, 'packages/distribution/dist/testing/node-main.js');
 const TSN = 'tsn@127.0.0.1';
+let folder: string;
+/** The fixture, compiled: a plain Node runs it. */
+let program: string;
 
 const cleanUps: (() => unknown)[] = [];
 afterEach(async () => {
@@ -34,7 +38,16 @@ const listed = async (port: number, name: string): Promise<boolean> =>
   (await epmd(port, '-names')).out.includes(`name ${name} at port`);
 
 (hasErlang ? describe : describe.skip)('port mappers [needs erlang]', () => {
-  beforeAll(() => promisify(execFile)('npx', ['tsc', '-b', 'packages/distribution'], { cwd: root }), 120_000);
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'bloom-mappers-'));
+    program = join(folder, 'node-main.mjs');
+    const entry = join(root, 'packages/distribution/src/testing/node-main.ts');
+    // Some dependencies are CommonJS.
+    const banner = `--banner:js=import { createRequire } from 'module'; const require = createRequire(import.meta.url);`;
+    const args = [entry, '--bundle', '--platform=node', '--format=esm', banner, `--outfile=${program}`];
+    await promisify(execFile)(join(root, 'node_modules/.bin/esbuild'), args, { cwd: root });
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   describe('the original with our node', () => {
     test('A1, A2, A3: lists it, forgets it at once, and refuses a second of that name', async () => {

@@ -132,11 +132,12 @@ describe('a message', () => {
   test('with thousands of spaces or quotes is read or refused in no time', () => {
     for (const filler of [' ', '"', ';', '\\"', ' ;a', ',']) {
       const text = filler.repeat(30_000);
-      const startedAt = performance.now();
+      const before = process.cpuUsage();
       readable(() => parseMessage(Buffer.from(`OPTIONS sip:a@b SIP/2.0\r\nTo: ${text}\r\n\r\n`)));
       for (const read of [parseUri, parseNameAddress, parseVia, parseCSeq, splitList])
         readable(() => read(text.slice(0, 8192)));
-      expect(performance.now() - startedAt).toBeLessThan(2000);
+      // Backtracking happens inside the engine, where only processor time shows it.
+      expect(process.cpuUsage(before).user).toBeLessThan(2_000_000);
     }
   });
 });

@@ -56,11 +56,7 @@ describe('media workers', () => {
   test('a worker that is killed takes its own rooms alone and is replaced', async () => {
     const engine = await start(2);
     const events: MediaRoomEvent[] = [];
-    const failedAt: number[] = [];
-    const doomed = await engine.openRoom('doomed', (event) => {
-      events.push(event);
-      failedAt.push(performance.now());
-    });
+    const doomed = await engine.openRoom('doomed', (event) => events.push(event));
     const spared = await engine.openRoom('spared', () => undefined);
     expect(doomed.endpoint.port).not.toBe(spared.endpoint.port);
 
@@ -87,10 +83,8 @@ describe('media workers', () => {
     // The spared room's picture goes on all the while.
     const playing = setInterval(sendFrame, 5);
     closers.push(async () => clearInterval(playing));
-    const killedAt = performance.now();
     await engine.killWorkerOf('doomed', 'killed by a test');
     expect(events).toEqual([{ type: 'roomFailed', reason: 'killed by a test' }]);
-    expect(failedAt[0]! - killedAt).toBeLessThan(200);
     doomed.closeTransport('nobody');
     await expect(doomed.stats()).rejects.toMatchObject({ code: 'CLOSED' });
     await doomed.close();

@@ -1,1 +1,2 @@
 export { ManualClock } from './manual-clock.js';
+export { operations } from './operations.js';

@@ -13,6 +13,7 @@ import type { EnginePart, FromEngine, ToEngine } from './engine-protocol.js';
 import { PLAYOUT_MS } from './timing.js';
 
 const run = promisify(execFile);
+// It runs what is in dist/.
 const rig = fileURLToPath(new URL('../../testing/compositor-rig.mjs', import.meta.url));
 const missing = ((): string | undefined => {
   if (spawnSync('ffmpeg', ['-version']).status !== 0) return 'ffmpeg is not installed';

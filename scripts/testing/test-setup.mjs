@@ -1,0 +1,17 @@
+// Before each test file.
+import { readFileSync } from 'node:fs';
+import { expect } from '@jest/globals';
+
+const { testPath } = expect.getState();
+const source = readFileSync(testPath, 'utf8');
+
+if (process.env.BLOOM_STALE_BUILD && (testPath.includes('/e2e/') || source.includes('dist/'))) {
+  throw new Error('this test runs dist/, which is older than the sources: run `npm run build` first');
+}
+
+// The seed of the run, which `npm test -- --seed N` sets.
+const { BLOOM_SEED: seed, BLOOM_PATH: path } = process.env;
+if (seed !== undefined && source.includes(`'fast-check'`)) {
+  const { configureGlobal } = await import('fast-check');
+  configureGlobal({ seed: Number(seed), ...(path === undefined ? {} : { path, endOnFailure: true }) });
+}

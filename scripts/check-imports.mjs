@@ -6,8 +6,8 @@ import { isForTests, readModules, report, root } from './modules.mjs';
 
 /** The layers of docs/reference/architecture.md from the bottom up; a package may import from earlier lines only. */
 const LAYERS = [
-  ['time', 'config', 'log', 'metrics', 'protocol', 'server-sdk'],
-  ['etf', 'port-mapper'],
+  ['time', 'config', 'log', 'metrics', 'protocol'],
+  ['etf', 'port-mapper', 'server-sdk'],
   ['distribution'],
   ['actors', 'discovery'],
   ['rtp'],

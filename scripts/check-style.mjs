@@ -18,7 +18,7 @@ const KNOWN = {
   'packages/etf': 5,
   'packages/files': 28,
   'packages/http-api': 21,
-  'packages/inspection': 20,
+  'packages/inspection': 19,
   'packages/log': 6,
   'packages/metrics': 33,
   'packages/notifications': 71,
@@ -26,10 +26,10 @@ const KNOWN = {
   'packages/protocol': 2,
   'packages/rooms': 46,
   'packages/rtp': 10,
-  'packages/server-sdk': 3,
+  'packages/server-sdk': 2,
   'packages/sfu': 327,
   'packages/signaling': 16,
-  'packages/sip': 23,
+  'packages/sip': 22,
   'packages/webrtc': 39,
 };
 

@@ -65,7 +65,8 @@ export function projects(folder) {
 
 function build() {
   run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b', ...projects(root)]);
-  run(process.execPath, [join(root, 'scripts', 'bundle-bloomctl.mjs')]);
+  for (const bundle of ['bundle-bloomctl.mjs', 'bundle-server-sdk.mjs'])
+    run(process.execPath, [join(root, 'scripts', bundle)]);
   const page = join(root, 'apps', 'dashboard');
   if (!existsSync(join(page, 'index.html'))) return;
   const stamp = join(page, 'dist', '.built-from');

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { BloomClient } from './client.js';
 import { BloomApiError, BloomConnectionError } from './errors.js';
-import { serve, type TestServer } from './testing.js';
+import { serve, type TestServer } from './testing/server.js';
 
 let server: TestServer;
 let requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[];
@@ -51,11 +51,15 @@ describe('a call', () => {
     await client.deletePeer('x y', 'ü');
     await client.listRooms('cluster');
     await client.listRooms();
+    await client.listRecordings('cluster');
+    await client.listRecordings();
     expect(requests.map(({ url }) => url)).toEqual([
       '/media/room/a%2F..%2Fb%3Fc',
       '/media/room/x%20y/peer/%C3%BC',
       '/media/room?scope=cluster',
       '/media/room',
+      '/media/recording?scope=cluster',
+      '/media/recording',
     ]);
   });
 

@@ -13,23 +13,23 @@ import type {
 } from './types.js';
 
 export interface BloomClientOptions {
-  /** Base address of any node of the cluster, for example `https://media.example.com`. A path is kept. */
+  /** Base URL of any node of the cluster, for example `https://media.example.com`. A path is kept. */
   url: string;
   /** The server's `JF_SERVER_API_TOKEN`. */
   token: string;
-  /** Limit of one call; default 5,000 ms. */
+  /** Time limit of one call; default 5,000 ms. */
   timeoutMs?: number;
 }
 
 export interface CreatedRoom {
   room: Room;
-  /** `host[:port][/path]` of the node that owns the room. Any node answers for it; this one without a detour. */
+  /** `host[:port][/path]` of the node that owns the room. Every node answers for it, this one without a detour. */
   address: string;
 }
 
 export interface CreatedPeer {
   peer: Peer;
-  /** Give it to the client: it opens the peer websocket with it, for 24 hours. */
+  /** For the client, which opens the peer websocket with it; valid for 24 hours. */
   token: string;
   /** Where the client connects, without a scheme. */
   websocketUrl: string;
@@ -37,12 +37,12 @@ export interface CreatedPeer {
 
 /**
  * One server, or a cluster through any of its nodes. Every method rejects with `BloomApiError` when the server refuses,
- * with `BloomConnectionError` when there was no answer, and with `TypeError` for an id that is empty or a dot segment.
+ * with `BloomConnectionError` when it does not answer, and with `TypeError` for an id that is empty or a dot segment.
  */
 export class BloomClient {
   readonly #base: URL;
   readonly #token: string;
-  /** As UTF-8, one character for each byte: headers take nothing else. */
+  /** The UTF-8 bytes of the token as Latin-1 text, which is what headers take. */
   readonly #tokenBytes: string;
   readonly #timeoutMs: number;
 
@@ -58,7 +58,7 @@ export class BloomClient {
     return { room: data.room, address: data.service_address };
   }
 
-  /** Rooms of the node that is asked; `cluster` = of every reachable one. */
+  /** Rooms of the asked node, or of every reachable node with `cluster`. */
   listRooms(scope: 'local' | 'cluster' = 'local'): Promise<Room[]> {
     return this.#call('GET', ['room'], undefined, scope === 'cluster' ? { scope } : undefined);
   }
@@ -87,7 +87,7 @@ export class BloomClient {
     return this.#call('DELETE', ['room', roomId, 'peer', peerId]);
   }
 
-  addComponent<T extends ComponentType>(roomId: string, type: T, options: ComponentOptions[T]): Promise<Component> {
+  addComponent<T extends ComponentType>(roomId: string, type: T, options: ComponentOptions[T]): Promise<Component<T>> {
     return this.#call('POST', ['room', roomId, 'component'], { type, options });
   }
 
@@ -95,7 +95,7 @@ export class BloomClient {
     return this.#call('DELETE', ['room', roomId, 'component', componentId]);
   }
 
-  /** Tells an HLS or recording component in `manual` mode whose tracks it takes; ids of peers and components. */
+  /** Subscribes an HLS or recording component in `manual` mode to the tracks of these peers and components. */
   subscribe(roomId: string, componentId: string, origins: readonly string[]): Promise<void> {
     return this.#call('POST', ['room', roomId, 'component', componentId, 'subscribe'], { origins });
   }
@@ -108,9 +108,9 @@ export class BloomClient {
     return this.#call('DELETE', ['sip', roomId, componentId, 'call']);
   }
 
-  /** Ids of the finished persistent HLS streams. */
-  listRecordings(): Promise<string[]> {
-    return this.#call('GET', ['recording']);
+  /** Ids of the finished persistent HLS streams on the asked node, or on every reachable node with `cluster`. */
+  listRecordings(scope: 'local' | 'cluster' = 'local'): Promise<string[]> {
+    return this.#call('GET', ['recording'], undefined, scope === 'cluster' ? { scope } : undefined);
   }
 
   deleteRecording(recordingId: string): Promise<void> {
@@ -122,9 +122,9 @@ export class BloomClient {
   }
 
   /**
-   * Everything that happens in rooms from now on. The iterator ends when `signal` aborts, and throws
-   * `BloomConnectionError` when the connection is lost: what happened meanwhile is not repeated, so list the rooms anew
-   * and iterate again.
+   * Everything that happens in rooms from now on. The iterator ends when `signal` aborts. It throws `BloomApiError` 401 for a
+   * wrong token, and `BloomConnectionError` when the connection is lost: events are not repeated, so list the rooms anew and
+   * iterate again.
    */
   notifications(options: NotificationStreamOptions = {}): AsyncIterableIterator<Notification> {
     return notificationStream(this.#socketUrl(), this.#token, options);
@@ -172,7 +172,7 @@ export class BloomClient {
   }
 }
 
-/** URLs resolve dot segments, encoded or not: an id of `..` would name what is above it, such as the room of a peer. */
+/** URLs resolve dot segments, encoded or not: the id `..` would address what is above it, such as the room of a peer. */
 function segment(id: string): string {
   if (id === '' || id === '.' || id === '..') throw new TypeError(`${JSON.stringify(id)} is no id`);
   return encodeURIComponent(id);

@@ -1,12 +1,12 @@
-/** The server refused a call: `status` and its own sentence. */
+/** The server refused a call. */
 export class BloomApiError extends Error {
   override readonly name = 'BloomApiError';
   readonly code = 'API_ERROR';
   constructor(
-    /** HTTP status, for example 404 for a room that does not exist and 503 for a full one. */
+    /** HTTP status: 401 for a wrong token, 404 for a room that does not exist, 503 for a full one. */
     readonly status: number,
     message: string,
-    /** Ties the failure to the server's log. */
+    /** Id of the request in the server's log. */
     readonly requestId: string | undefined,
   ) {
     super(message);
@@ -17,4 +17,10 @@ export class BloomApiError extends Error {
 export class BloomConnectionError extends Error {
   override readonly name = 'BloomConnectionError';
   readonly code = 'CONNECTION_ERROR';
+}
+
+/** A webhook body that is no notification: answer 400 to it. */
+export class BloomMessageError extends Error {
+  override readonly name = 'BloomMessageError';
+  readonly code = 'MESSAGE_ERROR';
 }

@@ -1,13 +1,15 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { decodeServerMessage, encodeServerMessage, type ServerMessage } from '@bloom/protocol';
 import type { WebSocket } from 'ws';
 import { BloomClient } from './client.js';
-import { BloomConnectionError } from './errors.js';
-import { contentOf, message, serve, subscribing, type TestServer } from './testing.js';
+import { BloomApiError, BloomConnectionError, BloomMessageError } from './errors.js';
+import { parseWebhook } from './notifications.js';
+import { serve, subscribing, type TestServer } from './testing/server.js';
 import type { Notification } from './types.js';
 
 let server: TestServer;
 
-afterEach(() => server.close());
+afterEach(() => server?.close());
 
 async function clientOf(onSocket: (socket: WebSocket) => void): Promise<BloomClient> {
   server = await serve((_request, response) => response.end(), onSocket);
@@ -23,72 +25,51 @@ async function take(events: AsyncIterable<Notification>, count: number): Promise
   return taken;
 }
 
-const created = (roomId: string) => message({ case: 'roomCreated', value: { roomId } });
+const created = (roomId: string) => encodeServerMessage({ type: 'roomCreated', roomId });
+/** `peerMetadataUpdated` with the metadata `{`, which is no JSON. */
+const UNREADABLE = Buffer.from([0x82, 0x01, 0x03, 0x1a, 0x01, 0x7b]);
+/** Field 300 with an empty message, from a newer server. */
+const UNKNOWN = Buffer.from([0xe2, 0x12, 0x00]);
 
 describe('notifications', () => {
   test('authenticate, subscribe and come as they are', async () => {
     const asked: unknown[] = [];
-    const track = { id: 't', type: 1, metadata: '{"a":1}' };
-    const client = await clientOf((socket) => {
-      socket.on('message', (data: Buffer) => {
-        const { case: kind, value } = contentOf(data);
-        asked.push([kind, value && 'token' in value ? value.token : value && 'eventType' in value && value.eventType]);
-      });
-      subscribing(() => {
-        for (const [kind, value] of [
-          ['roomCreated', { roomId: 'r' }],
-          ['peerAdded', { roomId: 'r', peerId: 'p' }],
-          ['peerConnected', { roomId: 'r', peerId: 'p' }],
-          ['peerMetadataUpdated', { roomId: 'r', peerId: 'p', metadata: '{"name":"Ann"}' }],
-          ['trackAdded', { roomId: 'r', endpointInfo: { case: 'peerId', value: 'p' }, track }],
-          ['trackMetadataUpdated', { roomId: 'r', endpointInfo: { case: 'peerId', value: 'p' }, track }],
-          [
-            'trackRemoved',
-            {
-              roomId: 'r',
-              endpointInfo: { case: 'componentId', value: 'c' },
-              track: { ...track, type: 2, metadata: 'null' },
-            },
-          ],
-          ['metricsReport', { metrics: '{}' }],
-          ['componentCrashed', { roomId: 'r', componentId: 'c' }],
-          ['hlsPlayable', { roomId: 'r', componentId: 'c' }],
-          ['peerCrashed', { roomId: 'r', peerId: 'p', reason: 'why' }],
-          ['roomCrashed', { roomId: 'r' }],
-          ['hlsUploaded', { roomId: 'r' }],
-        ] as const) {
-          socket.send(message({ case: kind, value }));
-        }
-      })(socket);
-    });
-    let subscribed = 0;
-    const events = await take(client.notifications({ onSubscribed: () => (subscribed += 1) }), 12);
-
-    expect(asked).toEqual([
-      ['authRequest', 'the-token'],
-      ['subscribeRequest', 1],
-    ]);
-    expect(subscribed).toBe(1);
-    const video = { id: 't', type: 'video', metadata: { a: 1 } };
-    expect(events).toEqual([
+    const track = { id: 't', type: 'video', metadata: { a: 1 } } as const;
+    const sent: ServerMessage[] = [
       { type: 'roomCreated', roomId: 'r' },
       { type: 'peerAdded', roomId: 'r', peerId: 'p' },
       { type: 'peerConnected', roomId: 'r', peerId: 'p' },
       { type: 'peerMetadataUpdated', roomId: 'r', peerId: 'p', metadata: { name: 'Ann' } },
-      { type: 'trackAdded', roomId: 'r', owner: { peerId: 'p' }, track: video },
-      { type: 'trackMetadataUpdated', roomId: 'r', owner: { peerId: 'p' }, track: video },
+      { type: 'trackAdded', roomId: 'r', owner: { peerId: 'p' }, track },
+      { type: 'trackMetadataUpdated', roomId: 'r', owner: { peerId: 'p' }, track },
       {
         type: 'trackRemoved',
         roomId: 'r',
         owner: { componentId: 'c' },
         track: { id: 't', type: 'audio', metadata: null },
       },
+      { type: 'metricsReport', metrics: {} },
       { type: 'componentCrashed', roomId: 'r', componentId: 'c' },
       { type: 'hlsPlayable', roomId: 'r', componentId: 'c' },
       { type: 'peerCrashed', roomId: 'r', peerId: 'p', reason: 'why' },
       { type: 'roomCrashed', roomId: 'r' },
       { type: 'hlsUploaded', roomId: 'r' },
+    ];
+    const client = await clientOf((socket) => {
+      socket.on('message', (data: Buffer) => asked.push(decodeServerMessage(data)));
+      subscribing(() => {
+        for (const each of sent) socket.send(encodeServerMessage(each));
+      })(socket);
+    });
+    let subscribed = 0;
+    const events = await take(client.notifications({ onSubscribed: () => (subscribed += 1) }), 12);
+
+    expect(asked).toEqual([
+      { type: 'authRequest', token: 'the-token' },
+      { type: 'subscribeRequest', eventType: 'serverNotification' },
     ]);
+    expect(subscribed).toBe(1);
+    expect(events).toEqual(sent.filter(({ type }) => type !== 'metricsReport'));
   });
 
   test('end when the loop is left, and so does the connection', async () => {
@@ -133,15 +114,22 @@ describe('notifications', () => {
     expect(lost).toMatchObject({ message: expect.stringContaining('subscriber too slow') });
   });
 
+  test('fail with an API error for a wrong token: it is not worth another try', async () => {
+    const client = await clientOf((socket) => socket.close(1000, 'invalid token'));
+    const refused = await client
+      .notifications()
+      .next()
+      .catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(BloomApiError);
+    expect(refused).toMatchObject({ status: 401, message: 'invalid token' });
+  });
+
   test('fail for a refused token, a connection cut off, and a message that is none', async () => {
     for (const [behave, reason] of [
       [(socket: WebSocket) => socket.close(1000, 'invalid token'), /invalid token/],
       [(socket: WebSocket) => socket.terminate(), /code 1006/],
       [(socket: WebSocket) => socket.send(Buffer.from([0xff, 0xff])), /cannot be read/],
-      [
-        subscribing((socket) => socket.send(message({ case: 'peerMetadataUpdated', value: { metadata: '{' } }))),
-        /read/,
-      ],
+      [subscribing((socket) => socket.send(UNREADABLE)), /read/],
     ] as const) {
       const client = await clientOf(behave);
       await expect(client.notifications().next()).rejects.toThrow(reason);
@@ -190,8 +178,7 @@ describe('notifications', () => {
   test('of a newer server that are not known here are passed over', async () => {
     const client = await clientOf(
       subscribing((socket) => {
-        // Field 300 with an empty message.
-        socket.send(Buffer.from([0xe2, 0x12, 0x00]));
+        socket.send(UNKNOWN);
         socket.send(created('a'));
       }),
     );
@@ -230,20 +217,36 @@ describe('notifications', () => {
 
 describe('metrics', () => {
   test('are the reports as JSON, notifications left out', async () => {
-    let eventType = 0;
+    let eventType: unknown;
     const client = await clientOf((socket) => {
       socket.on('message', (data: Buffer) => {
-        const content = contentOf(data);
-        if (content.case === 'subscribeRequest') eventType = content.value.eventType;
+        const message = decodeServerMessage(data);
+        if (message.type === 'subscribeRequest') eventType = message.eventType;
       });
       subscribing(() => {
         socket.send(created('a'));
-        socket.send(message({ case: 'metricsReport', value: { metrics: '{"room_id=a":{}}' } }));
+        socket.send(encodeServerMessage({ type: 'metricsReport', metrics: { 'room_id=a': {} } }));
       })(socket);
     });
     const reports = client.metrics();
     expect((await reports.next()).value).toEqual({ 'room_id=a': {} });
-    expect(eventType).toBe(2);
+    expect(eventType).toBe('metrics');
     await reports.return?.();
+  });
+});
+
+describe('the body of a webhook', () => {
+  test.each(['Buffer', 'ArrayBuffer'])('is a notification, as %s', async (kind) => {
+    server = await serve(() => undefined);
+    const bytes = created('a');
+    const body = kind === 'Buffer' ? Buffer.from(bytes) : new Uint8Array(bytes).buffer;
+    expect(parseWebhook(body)).toEqual({ type: 'roomCreated', roomId: 'a' });
+  });
+
+  test('of a newer server is undefined, and of a stranger an error of its own', async () => {
+    server = await serve(() => undefined);
+    expect(parseWebhook(UNKNOWN)).toBeUndefined();
+    for (const body of [UNREADABLE, Buffer.from('hello'), Buffer.from([0xff, 0xff])])
+      expect(() => parseWebhook(body)).toThrow(BloomMessageError);
   });
 });

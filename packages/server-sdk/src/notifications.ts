@@ -1,46 +1,75 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { decodeServerMessage, encodeServerMessage, ProtocolError, type SubscriptionType } from '@bloom/protocol';
 import WebSocket from 'ws';
-import { BloomConnectionError } from './errors.js';
-import type { ServerMessage } from './gen/jellyfish/server_notifications_pb.js';
-import {
-  ServerMessage_AuthRequestSchema as AuthRequestSchema,
-  ServerMessage_EventType as EventType,
-  ServerMessageSchema,
-  ServerMessage_SubscribeRequestSchema as SubscribeRequestSchema,
-  ServerMessage_TrackType as TrackType,
-} from './gen/jellyfish/server_notifications_pb.js';
-import type { Notification, Track, TrackOwner } from './types.js';
+import { BloomApiError, BloomConnectionError, BloomMessageError } from './errors.js';
+import type { Notification } from './types.js';
 
 export interface NotificationStreamOptions {
   signal?: AbortSignal;
-  /** Called once the server has confirmed the subscription: what happens after this is in the stream. */
+  /** Called when the server has confirmed the subscription: everything that happens from then on is in the stream. */
   onSubscribed?: () => void;
   /** How long the server may be silent before the connection counts as lost; default 75,000 ms. It pings every 30 s. */
   silenceMs?: number;
 }
 
-/** Above this many waiting values the socket is read no further; below half of it, again. */
-const maxWaiting = 1000;
-const defaultSilenceMs = 75_000;
+/** Above this many waiting values the socket is paused; below half of it, resumed. */
+const MAX_WAITING = 1000;
+const DEFAULT_SILENCE_MS = 75_000;
 
-type Content = ServerMessage['content'];
+type Message = ReturnType<typeof decodeServerMessage>;
 
-export function notificationStream(url: URL, token: string, options: NotificationStreamOptions) {
-  return stream(url, token, EventType.SERVER_NOTIFICATION, options, toNotification);
+/** Resolves to each notification in turn. @throws BloomApiError 401 for a wrong token @throws BloomConnectionError */
+export function notificationStream(
+  url: URL,
+  token: string,
+  options: NotificationStreamOptions,
+): AsyncIterableIterator<Notification> {
+  return stream(url, token, 'serverNotification', options, toNotification);
 }
 
-export function metricsReports(url: URL, token: string, options: NotificationStreamOptions) {
-  return stream(url, token, EventType.METRICS, options, (content) =>
-    content.case === 'metricsReport' ? (JSON.parse(content.value.metrics) as Record<string, unknown>) : undefined,
+/** Resolves to each report in turn. @throws BloomApiError 401 for a wrong token @throws BloomConnectionError */
+export function metricsReports(
+  url: URL,
+  token: string,
+  options: NotificationStreamOptions,
+): AsyncIterableIterator<Record<string, unknown>> {
+  return stream(url, token, 'metrics', options, (message) =>
+    message.type === 'metricsReport' ? (message.metrics as Record<string, unknown>) : undefined,
   );
+}
+
+/**
+ * Decodes the body of a webhook request. Returns undefined for an event that only a newer server knows: answer 200 to it.
+ * @throws BloomMessageError for a body that is no notification
+ */
+export function parseWebhook(body: Uint8Array | ArrayBuffer): Notification | undefined {
+  try {
+    return toNotification(decodeServerMessage(body instanceof Uint8Array ? body : new Uint8Array(body)));
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new BloomMessageError('the body of the webhook is no notification', { cause });
+  }
+}
+
+function toNotification(message: Message): Notification | undefined {
+  switch (message.type) {
+    case 'unknown':
+    case 'authenticated':
+    case 'authRequest':
+    case 'subscribeRequest':
+    case 'subscribeResponse':
+    case 'metricsReport':
+      return undefined;
+    default:
+      return message;
+  }
 }
 
 async function* stream<T>(
   url: URL,
   token: string,
-  eventType: EventType,
+  eventType: SubscriptionType,
   options: NotificationStreamOptions,
-  read: (content: Content) => T | undefined,
+  read: (message: Message) => T | undefined,
 ): AsyncIterableIterator<T> {
   const waiting: T[] = [];
   let wake: () => void = () => {};
@@ -57,35 +86,36 @@ async function* stream<T>(
     ended = true;
     wake();
   };
-  const send = (content: Content) =>
-    socket.send(toBinary(ServerMessageSchema, create(ServerMessageSchema, { content })));
-  // A server that vanished, or a firewall that forgot the connection, closes nothing.
-  const silenceMs = options.silenceMs ?? defaultSilenceMs;
+  // A server that vanished, or a firewall that dropped the connection, closes nothing.
+  const silenceMs = options.silenceMs ?? DEFAULT_SILENCE_MS;
   const silence = setTimeout(() => {
-    // What is not read is not heard either.
+    // A paused socket receives no sign of life.
     if (!socket.isPaused) fail(new BloomConnectionError(`${url.href} has said nothing for ${silenceMs} ms`));
   }, silenceMs);
   // The connection keeps a process running, not the wait for its end.
   silence.unref();
   for (const sign of ['open', 'message', 'ping'] as const) socket.on(sign, () => silence.refresh());
   options.signal?.addEventListener('abort', abort, { once: true });
-  socket.on('open', () => send({ case: 'authRequest', value: create(AuthRequestSchema, { token }) }));
+  socket.on('open', () => socket.send(encodeServerMessage({ type: 'authRequest', token })));
   socket.on('error', (cause) => fail(new BloomConnectionError(`${url.href}: ${cause.message}`, { cause })));
-  socket.on('close', (code, reason) =>
-    fail(new BloomConnectionError(`${url.href} closed the connection: ${reason.toString() || `code ${code}`}`)),
-  );
+  socket.on('close', (code, bytes) => {
+    const reason = bytes.toString();
+    // Final: another try with this token ends the same way.
+    if (reason === 'invalid token') fail(new BloomApiError(401, reason, undefined));
+    else fail(new BloomConnectionError(`${url.href} closed the connection: ${reason || `code ${code}`}`));
+  });
   socket.on('message', (data: Buffer) => {
     try {
-      const { content } = fromBinary(ServerMessageSchema, data);
-      if (content.case === 'authenticated') {
-        send({ case: 'subscribeRequest', value: create(SubscribeRequestSchema, { eventType }) });
-      } else if (content.case === 'subscribeResponse') {
+      const message = decodeServerMessage(data);
+      if (message.type === 'authenticated') {
+        socket.send(encodeServerMessage({ type: 'subscribeRequest', eventType }));
+      } else if (message.type === 'subscribeResponse') {
         options.onSubscribed?.();
       } else {
-        const value = read(content);
+        const value = read(message);
         if (value === undefined) return;
         waiting.push(value);
-        if (waiting.length >= maxWaiting) socket.pause();
+        if (waiting.length >= MAX_WAITING) socket.pause();
         wake();
       }
     } catch (cause) {
@@ -97,7 +127,7 @@ async function* stream<T>(
     while (!ended) {
       const next = waiting.shift();
       if (next !== undefined) {
-        if (socket.isPaused && waiting.length <= maxWaiting / 2) {
+        if (socket.isPaused && waiting.length <= MAX_WAITING / 2) {
           socket.resume();
           silence.refresh();
         }
@@ -117,58 +147,4 @@ async function* stream<T>(
     socket.on('error', () => {});
     socket.terminate();
   }
-}
-
-interface WireTrackEvent {
-  roomId: string;
-  endpointInfo: { case: 'peerId' | 'componentId'; value: string } | { case: undefined; value?: undefined };
-  track?: { id: string; type: TrackType; metadata: string } | undefined;
-}
-
-function toNotification(content: Content): Notification | undefined {
-  switch (content.case) {
-    case 'roomCreated':
-    case 'roomDeleted':
-    case 'roomCrashed':
-    case 'hlsUploaded':
-    case 'hlsUploadCrashed':
-      return { type: content.case, roomId: content.value.roomId };
-    case 'peerAdded':
-    case 'peerDeleted':
-    case 'peerConnected':
-    case 'peerDisconnected':
-      return { type: content.case, roomId: content.value.roomId, peerId: content.value.peerId };
-    case 'peerCrashed': {
-      const { roomId, peerId, reason } = content.value;
-      return { type: content.case, roomId, peerId, reason };
-    }
-    case 'peerMetadataUpdated': {
-      const { roomId, peerId, metadata } = content.value;
-      return { type: content.case, roomId, peerId, metadata: JSON.parse(metadata) };
-    }
-    case 'componentCrashed':
-    case 'hlsPlayable':
-      return { type: content.case, roomId: content.value.roomId, componentId: content.value.componentId };
-    case 'trackAdded':
-    case 'trackRemoved':
-    case 'trackMetadataUpdated':
-      return { type: content.case, ...trackEvent(content.value) };
-    default:
-      // A newer server may know events that this version does not.
-      return undefined;
-  }
-}
-
-function trackEvent(event: WireTrackEvent): { roomId: string; owner: TrackOwner; track: Track } {
-  const { endpointInfo, track } = event;
-  return {
-    roomId: event.roomId,
-    owner:
-      endpointInfo.case === 'componentId' ? { componentId: endpointInfo.value } : { peerId: endpointInfo.value ?? '' },
-    track: {
-      id: track?.id ?? '',
-      type: track?.type === TrackType.AUDIO ? 'audio' : 'video',
-      metadata: track ? JSON.parse(track.metadata) : null,
-    },
-  };
 }

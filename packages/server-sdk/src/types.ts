@@ -3,15 +3,15 @@
 export interface RoomOptions {
   /** Letters, digits and hyphens; generated when absent. */
   roomId?: string;
-  /** Absent = unlimited. */
+  /** Unlimited when absent. */
   maxPeers?: number;
-  /** Absent = any codec the server supports. */
+  /** Any supported codec when absent. */
   videoCodec?: 'h264' | 'vp8';
-  /** http(s) URL that gets every notification of the room. */
+  /** http(s) URL that receives every notification of the room; see `parseWebhook`. */
   webhookUrl?: string;
-  /** Seconds without a connected peer after which the room goes; absent = never. */
+  /** Seconds without a connected peer after which the room is removed; never when absent. */
   peerlessPurgeTimeout?: number;
-  /** Seconds after which a disconnected peer is removed; absent = never. */
+  /** Seconds after which a disconnected peer is removed; never when absent. */
   peerDisconnectedTimeout?: number;
 }
 
@@ -35,7 +35,7 @@ export interface Peer {
   type: 'webrtc';
   status: 'connected' | 'disconnected';
   tracks: Track[];
-  /** What the client sent when it joined; null before. */
+  /** Metadata sent by the client when it joined; null before. */
   metadata: unknown;
 }
 
@@ -46,11 +46,11 @@ export interface S3Credentials {
   bucket: string;
 }
 
-/** Options of each kind of component; absent ones take the server's defaults. */
+/** Options of each kind of component; the server's defaults apply to absent ones. */
 export interface ComponentOptions {
   hls: {
     lowLatency?: boolean;
-    /** Seconds; absent = the whole stream stays in the playlist. */
+    /** Seconds; the whole stream stays in the playlist when absent. */
     targetWindowDuration?: number;
     persistent?: boolean;
     subscribeMode?: 'auto' | 'manual';
@@ -73,12 +73,27 @@ export interface ComponentOptions {
 
 export type ComponentType = keyof ComponentOptions;
 
-export interface Component {
-  id: string;
-  type: ComponentType | 'rtsp';
-  properties: Record<string, unknown>;
-  tracks: Track[];
+/** What each kind of component shows of itself. */
+export interface ComponentProperties {
+  hls: {
+    /** True once there is something to play. */
+    playable: boolean;
+    lowLatency: boolean;
+    persistent: boolean;
+    targetWindowDuration: number | null;
+    subscribeMode: 'auto' | 'manual';
+    /** Credentials are never shown. */
+    s3: null;
+  };
+  file: { filePath: string; framerate: number | null };
+  recording: { subscribeMode: 'auto' | 'manual' };
+  sip: { registrarCredentials: { address: string; username: string; password: string } };
 }
+
+/** A component of kind `T`; `Component` alone is any of them, told apart by `type`. */
+export type Component<T extends ComponentType = ComponentType> = {
+  [K in T]: { id: string; type: K; properties: ComponentProperties[K]; tracks: Track[] };
+}[T];
 
 export interface Room {
   id: string;
@@ -96,10 +111,10 @@ export interface Health {
   distribution: { enabled: boolean; nodeStatus: 'UP' | 'DOWN'; nodesInCluster: number };
 }
 
-/** Who published a track. */
+/** The publisher of a track. */
 export type TrackOwner = { peerId: string } | { componentId: string };
 
-/** What happens in rooms; of the whole cluster, once each, in order per room. */
+/** An event of a room anywhere in the cluster. Each comes once, in order per room. */
 export type Notification =
   | { type: 'roomCreated' | 'roomDeleted' | 'roomCrashed' | 'hlsUploaded' | 'hlsUploadCrashed'; roomId: string }
   | { type: 'peerAdded' | 'peerDeleted' | 'peerConnected' | 'peerDisconnected'; roomId: string; peerId: string }

@@ -1,11 +1,8 @@
-/** A server of the API's shape that says what a test wants: the SDK is used against real sockets only. */
+/** A server with the shape of the API and scripted answers: the SDK is tested over real sockets only. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { type ServerMessage, ServerMessageSchema } from './gen/jellyfish/server_notifications_pb.js';
-
-export type Content = ServerMessage['content'];
 
 export interface TestServer {
   readonly url: string;
@@ -35,24 +32,14 @@ export async function serve(
   };
 }
 
-/** The Content of a message as JSON-like input: `message({ case: 'roomCreated', value: { roomId: 'x' } })`. */
-export function message(content: { case: string; value: object }): Uint8Array {
-  return toBinary(ServerMessageSchema, create(ServerMessageSchema, { content: content as never }));
-}
-
-export function contentOf(data: Buffer): Content {
-  return fromBinary(ServerMessageSchema, data).content;
-}
-
 /** Accepts any token and subscription, then runs `then`. */
 export function subscribing(then: (socket: WebSocket) => void): (socket: WebSocket) => void {
   return (socket) => {
     socket.on('message', (data: Buffer) => {
-      const content = contentOf(data);
-      if (content.case === 'authRequest') socket.send(message({ case: 'authenticated', value: {} }));
-      if (content.case === 'subscribeRequest') {
-        const { eventType } = content.value;
-        socket.send(message({ case: 'subscribeResponse', value: { eventType } }));
+      const message = decodeServerMessage(data);
+      if (message.type === 'authRequest') socket.send(encodeServerMessage({ type: 'authenticated' }));
+      if (message.type === 'subscribeRequest') {
+        socket.send(encodeServerMessage({ type: 'subscribeResponse', eventType: message.eventType }));
         then(socket);
       }
     });

@@ -27,19 +27,20 @@ const sentence = (comment = '') =>
 
 const DOC = String.raw`(\/\*\*(?:(?!\*\/)[\s\S])*\*\/\s*)?`;
 
-/** Error codes of one module: named unions, whose members have comments, and classes with one code. */
+/** Error codes of one module: unions, whose members have comments, lists, and classes of one code. */
 function codesOf({ text }) {
-  const found = [];
-  for (const [, union] of text.matchAll(/^export type \w*(?:ErrorCode|FailureCode) =((?:(?!;\n)[\s\S])*);/gm))
-    for (const [, doc, code] of union.matchAll(new RegExp(`${DOC}\\|?\\s*'([A-Z][A-Z0-9_]+)'`, 'g')))
-      found.push({ code, meaning: sentence(doc) });
-  const single = new RegExp(
-    `${DOC}^(?:export )?class \\w+ extends [^{]*\\{\\s*(?:[^}]*?)readonly code = '([A-Z0-9_]+)'`,
-    'gm',
-  );
-  for (const [, doc, code] of text.matchAll(single)) found.push({ code, meaning: sentence(doc) });
+  const found = new Map();
+  const union = /^(?:export )?(?:type \w*ErrorCode =|const ERROR_CODES = \[)((?:(?!;\n)[\s\S])*);/gm;
+  for (const [, members] of text.matchAll(union))
+    for (const [, doc, code] of members.matchAll(new RegExp(`${DOC}\\|?\\s*'([A-Z][A-Z0-9_]+)'`, 'g')))
+      found.set(code, sentence(doc));
+  const classes = new RegExp(`${DOC}^(?:export )?class \\w+ extends \\w+ \\{((?:(?!^\\})[\\s\\S])*)`, 'gm');
+  for (const [, doc, body] of text.matchAll(classes)) {
+    const [, code] = /(?:readonly code = |super\(\s*)'([A-Z0-9_]+)'/.exec(body) ?? [];
+    if (code !== undefined && (found.get(code) ?? '') === '') found.set(code, sentence(doc));
+  }
 
-  return found;
+  return [...found].map(([code, meaning]) => ({ code, meaning }));
 }
 
 function statuses() {

@@ -70,12 +70,14 @@ export class MailboxFull extends ActorError {
   }
 }
 
+/** The name is registered for a living actor. */
 export class NameTaken extends ActorError {
   constructor(what: string) {
     super('NAME_TAKEN', `${what} is taken by a living actor`);
   }
 }
 
+/** The actor system has stopped; no actor can be started. */
 export class SystemStopped extends ActorError {
   constructor() {
     super('SYSTEM_STOPPED', 'the actor system has stopped and starts no actors');

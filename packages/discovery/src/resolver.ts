@@ -10,11 +10,16 @@ import type { Packet } from 'dns-packet';
 import dnsPacket from 'dns-packet';
 import { candidateNames, parseResolvConf } from './resolv-conf.js';
 
+type ResolveErrorCode =
+  /** The name servers know no such name, or no address of it. */
+  | 'NOT_FOUND'
+  /** No name server gave a usable answer. */
+  | 'FAILED';
+
 export class ResolveError extends Error {
   override readonly name = 'ResolveError';
   constructor(
-    /** `NOT_FOUND`: the servers say that there is no such name or address. `FAILED`: nobody gave a usable answer. */
-    readonly code: 'NOT_FOUND' | 'FAILED',
+    readonly code: ResolveErrorCode,
     message: string,
     options?: ErrorOptions,
   ) {

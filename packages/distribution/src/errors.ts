@@ -8,6 +8,7 @@ export abstract class DistributionError extends Error {
   }
 }
 
+/** The text is no node name. */
 export class BadNodeName extends DistributionError {
   readonly code = 'BAD_NODE_NAME';
   constructor(name: string, why: string) {
@@ -65,6 +66,7 @@ export type HandshakeFailure =
   /** Our own attempt was given up for another connection to the same node. */
   | 'aborted';
 
+/** The handshake with another node failed; the error has the reason. */
 export class HandshakeFailed extends DistributionError {
   readonly code = 'HANDSHAKE_FAILED';
   constructor(

@@ -1,11 +1,13 @@
 export type MediaFileErrorCode =
   /** The name leaves its directory, or the position is too far ahead of the stream. */
   | 'INVALID_NAME'
+  /** No such stream, recording or file. */
   | 'NOT_FOUND'
-  /** It is, or may be, on a node that does not answer. */
+  /** The file is, or may be, on a node that does not answer. */
   | 'OWNER_UNREACHABLE'
-  /** The node that has it serves as many files to other nodes as it may. */
+  /** The node with the file serves as many files to other nodes as it may. */
   | 'TOO_BUSY'
+  /** The requested segment or part did not appear in time. */
   | 'WAITED_TOO_LONG';
 
 /** A file of a recording or a live stream cannot be served. */

@@ -1,6 +1,10 @@
-export type ProtocolErrorCode = 'FRAME_TOO_LARGE' | 'FRAME_UNDECODABLE';
+export type ProtocolErrorCode =
+  /** A frame exceeds the limit of its direction. */
+  | 'FRAME_TOO_LARGE'
+  /** A frame is no message of the schema. */
+  | 'FRAME_UNDECODABLE';
 
-/** The only error that decoding throws, whatever the bytes. */
+/** The only error that decoding throws. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
   constructor(

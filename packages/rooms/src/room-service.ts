@@ -73,24 +73,43 @@ export interface AddedPeer {
 
 /** A failure that the caller can act on; faces map `code` to a status or close reason in one table. */
 export type RoomErrorCode =
+  /** No room has this id. */
   | 'ROOM_NOT_FOUND'
+  /** A room with this id exists, or is being created. */
   | 'ROOM_EXISTS'
+  /** The room could not be started; the log has the reason. */
   | 'ROOM_FAILED'
+  /** The room has no such peer. */
   | 'PEER_NOT_FOUND'
+  /** The room has as many peers as it may. */
   | 'PEER_LIMIT'
+  /** The server runs without WebRTC. */
   | 'PEER_TYPE_DISABLED'
+  /** The room has no such component. */
   | 'COMPONENT_NOT_FOUND'
+  /** The server does not offer components of this type. */
   | 'COMPONENT_TYPE_DISABLED'
+  /** The room has as many components of this type as it may. */
   | 'COMPONENT_LIMIT'
+  /** The component cannot work with the room's video codec. */
   | 'INCOMPATIBLE_CODEC'
+  /** An option of the component has a wrong value. */
   | 'INVALID_OPTIONS'
+  /** The component needs an option that was not given. */
   | 'MISSING_OPTION'
+  /** The file to be played does not exist. */
   | 'FILE_NOT_FOUND'
+  /** The component takes no subscriptions. */
   | 'NOT_SUBSCRIBABLE'
+  /** The component subscribes by itself. */
   | 'SUBSCRIBE_MODE_AUTO'
+  /** Only SIP components dial. */
   | 'NOT_A_SIP_COMPONENT'
+  /** The room is, or may be, on a node that does not answer. */
   | 'OWNER_UNREACHABLE'
+  /** No node can take the room. */
   | 'NO_NODE'
+  /** This node takes no new rooms. */
   | 'DRAINING';
 
 export class RoomError extends Error {

@@ -1,9 +1,14 @@
-/** Base of what this package throws. Parsers never throw: they answer `false`, `undefined` or `-1` on garbage. */
-export class RtpError extends Error {
-  /** A caller's mistake: a value that does not fit its field on the wire. */
-  readonly code: 'OUT_OF_RANGE' | 'NO_ROOM';
+type RtpErrorCode =
+  /** A value does not fit its field on the wire. */
+  | 'OUT_OF_RANGE'
+  /** The buffer is too small for what is to be written. */
+  | 'NO_ROOM';
 
-  constructor(code: 'OUT_OF_RANGE' | 'NO_ROOM', message: string) {
+/** A caller's mistake. Parsers never throw: they return `false`, `undefined` or `-1` on garbage. */
+export class RtpError extends Error {
+  readonly code: RtpErrorCode;
+
+  constructor(code: RtpErrorCode, message: string) {
     super(message);
     this.name = 'RtpError';
     this.code = code;

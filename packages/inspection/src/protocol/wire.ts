@@ -16,10 +16,15 @@ export type InspectionMode = 'full' | 'read';
 export const ERROR_CODES = [
   /** Malformed request, or a field out of range. */
   'BAD_REQUEST',
+  /** No member has this name. */
   'UNKNOWN_NODE',
+  /** No actor has this id or path. */
   'UNKNOWN_ACTOR',
+  /** No reachable member has this room. */
   'UNKNOWN_ROOM',
+  /** The room has no such peer. */
   'UNKNOWN_PEER',
+  /** The room has no such component. */
   'UNKNOWN_COMPONENT',
   /** No node remembers the decision. */
   'UNKNOWN_DECISION',
@@ -27,9 +32,11 @@ export const ERROR_CODES = [
   'NOT_PERMITTED',
   /** The node does not know this kind of request, or cannot answer it. */
   'NOT_SUPPORTED',
+  /** The node did not answer in time. */
   'TIMEOUT',
   /** Too many requests or streams at once, or a profile is being taken already. */
   'BUSY',
+  /** A fault of the node; its log has the reason. */
   'FAILED',
 ] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];

@@ -1,7 +1,7 @@
 /** Longest piece of an offending line that an error quotes. */
 const QUOTED = 120;
 
-/** An offer that cannot be used. The only error of this folder. */
+/** An offer that cannot be used. */
 export class SdpError extends Error {
   override readonly name = 'SdpError';
   readonly code = 'INVALID_SDP';

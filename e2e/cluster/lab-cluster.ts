@@ -24,7 +24,7 @@ export class LabNode {
   readonly api: Api;
   #child: ChildProcess | undefined;
   #output = '';
-  readonly #folder = mkdtempSync(join(tmpdir(), 'bloom-cluster-'));
+  #folder: string | undefined;
 
   constructor(
     readonly host: Host,
@@ -56,6 +56,7 @@ export class LabNode {
     const main = join(repository, 'apps', 'bloom', 'dist', 'main.js');
     if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npx tsc -b\``);
     const { address } = this.host;
+    this.#folder ??= mkdtempSync(join(tmpdir(), 'bloom-cluster-'));
     const child = this.host.start(process.execPath, ['--enable-source-maps', main], {
       cwd: this.#folder,
       env: {
@@ -149,7 +150,7 @@ export class LabNode {
 
   async dispose(): Promise<void> {
     await this.kill();
-    rmSync(this.#folder, { recursive: true, force: true });
+    if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
   }
 }
 

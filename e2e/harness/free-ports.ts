@@ -15,7 +15,7 @@ export async function freeTcpPort(): Promise<number> {
 async function udpIsFree(port: number): Promise<boolean> {
   const socket = createSocket('udp4');
   try {
-    socket.bind(port, '127.0.0.1');
+    socket.bind(port);
     await once(socket, 'listening');
     return true;
   } catch {

@@ -279,13 +279,27 @@ export class Peer {
     }
   }
 
+  /** Waits until the track, whose sound is being analysed, makes none. */
+  async fallsSilent(trackId: string, timeoutMs = defaultTimeoutMs): Promise<void> {
+    const deadline = Date.now() + timeoutMs;
+    for (;;) {
+      const { level } = await this.call('tone', trackId);
+      if (level < 20) return;
+      if (Date.now() > deadline) throw new Error(this.describe(`still hears track ${trackId} at level ${level}`));
+      await this.page.waitForTimeout(50);
+    }
+  }
+
   /** For the one case in which the application's own parser throws inside the SDK. */
   expectInvalidMessages(): void {
     this.#expectsInvalidMessages = true;
   }
 
+  /** What must not be on the console of a page: uncaught exceptions, and events that the SDK could not read. */
   complaints(): string[] {
-    if (this.#expectsInvalidMessages) return [];
-    return this.console.filter((line) => line.includes(invalidControlMessage));
+    return this.console.filter(
+      (line) =>
+        line.startsWith('pageerror: ') || (!this.#expectsInvalidMessages && line.includes(invalidControlMessage)),
+    );
   }
 }

@@ -2,7 +2,6 @@
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { BloomClient } from '@bloom/server-sdk';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Browser } from 'playwright-core';
 import { apiToken } from '../harness/bloom-node.js';
 import { launchChromium } from '../harness/chromium.js';
 import { nightly, testWith } from '../harness/needs.js';
@@ -141,35 +140,27 @@ describeStreams('Streams through a node that does not own the room', () => {
     expect((await listed('?scope=cluster')).data).toEqual([]);
   });
 
-  let browser: Browser | undefined;
-  afterAll(() => browser?.close());
-
   testWith(
     ['chromium'],
     'hls.js watches through it with less than 3 s of latency and no stall',
     async () => {
       const { room } = await streamedRoom({ lowLatency: true });
       await playable(room);
-      browser = await launchChromium();
+      const browser = await launchChromium();
       const watcher = await Watcher.open(browser);
       try {
         await watcher.watch(`${one.url}/hls/${room}/index.m3u8`, apiToken);
         await watcher.sees(colours.red, 0.5, 0.5);
         const first = await watcher.report();
-        let last = first;
-        // Once more when it stalled: the machine has a few cores for everything that runs here.
-        for (let attempt = 0; attempt < 3; attempt += 1) {
-          await watcher.report();
-          await watcher.page.waitForTimeout(watchedMs);
-          last = await watcher.report();
-          expect(last.errors).toEqual([]);
-          if (last.stalls === 0 && last.worstLatencyMs < 3_000) break;
-        }
+        await watcher.page.waitForTimeout(watchedMs);
+        const last = await watcher.report();
+        expect(last.errors).toEqual([]);
         expect(last.stalls).toBe(0);
         expect(last.worstLatencyMs).toBeLessThan(3_000);
         expect(last.soundBytes).toBeGreaterThan(first.soundBytes);
       } finally {
         await watcher.close();
+        await browser.close();
       }
     },
     240_000,

@@ -63,6 +63,7 @@ browserSuite('Replace and mute', {}, (stage) => {
     await ann.call('setEnabled', red, false);
     await ann.call('setEnabled', a440, false);
     await bob.until('the picture is black', () => bob.track(red).colour === 'black');
+    await bob.fallsSilent(a440);
     await ann.call('setEnabled', red, true);
     await ann.call('setEnabled', a440, true);
     await Promise.all([bob.plays(red, 'red'), bob.sounds(a440, 440)]);

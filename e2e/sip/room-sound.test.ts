@@ -152,10 +152,11 @@ describeWith(['chromium', 'network namespaces', 'phones'], 'the sound of calls',
   test('the phone hears all of the room but itself', async () => {
     await phones.sipp(answers);
     const { ann, room, component, track } = await call('200');
-    await ann.addTone(700);
-    // sipp echoes what it hears: the tone comes back as the phone's own, once.
+    const tone = await ann.addTone(700);
+    // sipp echoes what it hears: the tone comes back as the phone's own. If it heard itself, that would never end.
     await ann.sounds(track, 700, 15_000);
-    await sleep(500);
+    await ann.call('setEnabled', tone, false);
+    await ann.fallsSilent(track);
     await rooms.sdk.hangUp(room, component);
     await ann.removed(track);
   });

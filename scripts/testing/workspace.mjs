@@ -47,6 +47,7 @@ export class Workspace {
   /** Folders of the system that did not exist before. */
   #made = [];
   #closed = false;
+  #runs = 0;
 
   constructor() {
     Workspace.#sweep();
@@ -89,7 +90,9 @@ export class Workspace {
    */
   async run(program, args, { env = {}, timeLimitMs, onOutput } = {}) {
     const [first, ...rest] = [...(this.isolated ? ISOLATED : []), program, ...args];
-    const folder = mkdtempSync(join(this.folder, 'run-'));
+    // Short: a path to a socket has 107 characters at most.
+    const folder = join(this.folder, String((this.#runs += 1)));
+    mkdirSync(folder);
     const child = spawn(first, rest, {
       // A group of its own: Ctrl-C reaches this process only, which ends the group.
       detached: true,

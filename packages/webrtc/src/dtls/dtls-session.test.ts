@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import { CipherContext, DtlsClient, HashAlgorithm, SignatureAlgorithm } from 'werift';
 import { createCertificate, type DtlsCertificate } from './certificate.js';
 import { matchesFingerprint } from './client-proof.js';
+import { plainRecord } from './records.js';
 import { DtlsSession, HANDSHAKE_TIMEOUT_MS, type SrtpKeyMaterial } from './dtls-session.js';
 
 const SIGNATURE_HASH = { signature: SignatureAlgorithm.ecdsa_3, hash: HashAlgorithm.sha256_4 } as const;
@@ -164,6 +165,36 @@ describe('a handshake', () => {
     });
     await pair.run();
     expect([pair.failure, pair.session.state]).toEqual([undefined, 'connected']);
+  });
+
+  test('answers many repeated hellos in one datagram with one flight, and one per 100 ms', async () => {
+    const pair = new Pair({ toServer: (datagram) => (datagram[13] === 1 ? [datagram] : []) });
+    pair.client.connect().catch(() => undefined);
+    while (pair.sent.length < 1) await settle();
+    pair.stopClient();
+    const flight = pair.sent.length;
+    // The last fragment of a hello, without a byte of it, 110 times in one record.
+    const fragments = Buffer.concat(Array.from({ length: 110 }, () => Buffer.from('010000010000000001000000', 'hex')));
+    const record = plainRecord(22, 9, fragments);
+    for (const [afterMs, flights] of [
+      [0, 2],
+      [0, 2],
+      [99, 2],
+      [100, 3],
+      [150, 3],
+      [200, 4],
+    ] as const) {
+      pair.session.receive(Buffer.from(record), pair.nowMs + afterMs);
+      expect([afterMs, pair.sent.length]).toEqual([afterMs, flight * flights]);
+    }
+  });
+
+  test('answers a Finished that is replayed many times in one datagram with one flight', async () => {
+    const pair = await new Pair().run();
+    const finished = pair.received.find((datagram) => datagram.readUInt16BE(3) === 1);
+    const before = pair.sent.length;
+    pair.session.receive(Buffer.concat(Array.from({ length: 20 }, () => finished as Buffer)), pair.nowMs);
+    expect(pair.sent.length).toBe(before + 1);
   });
 
   test('repeats its own flight, ever more rarely, and gives up after 30 s', async () => {

@@ -17,6 +17,11 @@ const RETRANSMIT_MS = 1_000;
 /** First hellos answered at once, and how long a further one has to wait: each costs a key pair. */
 const HELLO_BURST = 8;
 const HELLO_PAUSE_MS = 1_000;
+/**
+ * Time between two repetitions of a flight that the client asks for. A request costs it 25 bytes and us a whole flight, which
+ * may go to a forged address.
+ */
+const REPEAT_PAUSE_MS = 100;
 const ALERT_WARNING = 1;
 const ALERT_FATAL = 2;
 const CLOSE_NOTIFY = 0;
@@ -50,6 +55,7 @@ export class DtlsSession {
   #startedMs: number | undefined;
   #resendAtMs = Number.POSITIVE_INFINITY;
   #resendAfterMs = RETRANSMIT_MS;
+  #repeatedMs = Number.NEGATIVE_INFINITY;
   /** A Finished that overtook what comes before it. */
   #early: DtlsRecord | undefined;
   /** The last thing that went wrong without being fatal; tells in the end why nothing came of it. */
@@ -170,7 +176,7 @@ export class DtlsSession {
       return;
     }
     // Once per fragmented hello, not once per fragment.
-    if (fragment.offset + fragment.data.length === fragment.length) this.#repeat();
+    if (fragment.offset + fragment.data.length === fragment.length) this.#repeatOnRequest();
   }
 
   #message(message: Buffer): DropReason | undefined {
@@ -242,7 +248,7 @@ export class DtlsSession {
     const [fragment] = readFragments(plain) ?? [];
     if (fragment?.type !== HandshakeType.finished || fragment.data.length !== fragment.length) return 'dtls_unexpected';
     // A client that repeats its Finished has missed ours.
-    if (this.#state === 'connected') this.#repeat();
+    if (this.#state === 'connected') this.#repeatOnRequest();
     else this.#finished(plain);
     return undefined;
   }
@@ -285,6 +291,13 @@ export class DtlsSession {
     this.#flight = datagrams;
     this.#resendAfterMs = RETRANSMIT_MS;
     this.#resendAtMs = this.#nowMs + RETRANSMIT_MS;
+    this.#repeat();
+  }
+
+  /** Repeats the flight for a client that seems to have missed it, at most once per datagram and `REPEAT_PAUSE_MS`. */
+  #repeatOnRequest(): void {
+    if (this.#nowMs - this.#repeatedMs < REPEAT_PAUSE_MS) return;
+    this.#repeatedMs = this.#nowMs;
     this.#repeat();
   }
 

@@ -1,3 +1,5 @@
+import { networkOf } from '../stun/address.js';
+
 interface SourceLimiterOptions {
   /** Answers a source may get at once. */
   burst: number;
@@ -20,9 +22,9 @@ export class SourceLimiter {
     this.#touchedMs = new Float64Array(buckets);
   }
 
-  /** Takes one token of the source; false when it has none left. */
+  /** Takes one token of the source's network; false when it has none left. */
   take(address: string, nowMs: number): boolean {
-    const slot = hash(address) % this.#tokens.length;
+    const slot = hash(networkOf(address)) % this.#tokens.length;
     const elapsedMs = Math.max(0, nowMs - (this.#touchedMs[slot] ?? 0));
     const tokens = Math.min(
       this.#options.burst,

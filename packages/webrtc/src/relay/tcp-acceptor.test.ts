@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { MessageClass } from '../stun/constants.js';
 import {
@@ -26,7 +26,7 @@ interface Setup {
   recorded: Recorded;
 }
 
-async function setUp(): Promise<Setup> {
+async function setUp(limits: { maxConnections?: number; maxPerNetwork?: number } = {}): Promise<Setup> {
   const nonceSecret = randomBytes(32);
   const port = await startPort(closers, { nonceSecret });
   const acceptor = await TcpAcceptor.listen({
@@ -34,12 +34,22 @@ async function setUp(): Promise<Setup> {
     port: 0,
     nonceSecret,
     route: (username) => (port.hasRelayUser(username) ? port : undefined),
+    ...limits,
   });
   closers.add(() => acceptor.close());
   const recorded = openRecorded(port);
   const { fingerprint } = await clientCertificate();
   recorded.transport.negotiate({ generation: 1, ice: credentials(1), fingerprint });
   return { port, acceptor, recorded };
+}
+
+/** Opens a connection and says nothing on it. */
+async function silent({ acceptor }: Setup, localAddress: string): Promise<Socket> {
+  const socket = connect({ port: acceptor.port, host: '127.0.0.1', localAddress });
+  closers.add(async () => void socket.destroy());
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  return socket;
 }
 
 async function tcpClient({ port, acceptor }: Setup): Promise<TestClient> {
@@ -110,6 +120,32 @@ describe('TURN over TCP', () => {
   ])('%s is hung up on without a word', async (_what, bytes) => {
     const { acceptor } = await setUp();
     expect(await hungUp(acceptor.port, bytes)).toEqual(Buffer.alloc(0));
+  });
+
+  test('silent connections that fill the port make room for a client, the oldest first', async () => {
+    const setup = await setUp({ maxConnections: 8 });
+    const strangers = [];
+    for (let i = 0; i < 8; i++) strangers.push(await silent(setup, `127.0.0.${i + 2}`));
+    while (setup.acceptor.connections < 8) await new Promise((resolve) => setImmediate(resolve));
+    const ended = once(strangers[0] as Socket, 'close');
+    const client = await tcpClient(setup);
+    expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
+    await ended;
+    expect(strangers.map(({ closed }) => closed)).toEqual([true, ...Array.from({ length: 7 }, () => false)]);
+    expect(setup.acceptor.connections).toBe(8);
+  });
+
+  test('one address fills its own share only, and never ends a connection that has a user', async () => {
+    const setup = await setUp({ maxPerNetwork: 3 });
+    const client = await tcpClient(setup);
+    await client.allocate(user);
+    const elsewhere = await silent(setup, '127.0.0.2');
+    const strangers = [];
+    for (let i = 0; i < 3; i++) strangers.push(await silent(setup, '127.0.0.1'));
+    await once(strangers[0] as Socket, 'close');
+    expect([elsewhere.closed, strangers[1]?.closed, strangers[2]?.closed]).toEqual([false, false, false]);
+    expect(setup.port.stats().allocations).toBe(1);
+    expect(setup.acceptor.connections).toBe(4);
   });
 
   test('a taken port is an error', async () => {

@@ -1,6 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { WebrtcError } from '../errors.js';
+import { networkOf } from '../stun/address.js';
 import { Attribute, MessageClass, Method, StunError } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
 import { Nonces } from './nonces.js';
@@ -18,6 +19,7 @@ export interface TcpAcceptorOptions {
   route(username: string): RelayRoute | undefined;
   clock?: () => number;
   maxConnections?: number;
+  maxPerNetwork?: number;
 }
 
 /** A connection that has not shown valid-looking credentials by then is ended. */
@@ -26,9 +28,12 @@ const SWEEP_MS = 2_000;
 /** Unsent bytes of a connection beyond which media frames are dropped: later than this is too late for a call. */
 const MAX_BACKLOG_BYTES = 512 * 1024;
 const DEFAULT_MAX_CONNECTIONS = 4_096;
+/** Connections from one network (an IPv4 address, an IPv6 /64). An office behind one address fits; a stranger cannot fill the port. */
+const DEFAULT_MAX_PER_NETWORK = 512;
 
 interface Connection {
   socket: Socket;
+  network: string;
   since: number;
   stream: RelayStream | undefined;
 }
@@ -40,7 +45,10 @@ interface Connection {
 export class TcpAcceptor {
   readonly #server: Server;
   readonly #options: TcpAcceptorOptions;
+  /** Oldest first. */
   readonly #connections = new Set<Connection>();
+  /** Connections per network. */
+  readonly #networks = new Map<string, number>();
   readonly #nonces: Nonces;
   readonly #limiter = new SourceLimiter({ burst: 200, perSecond: 50 });
   readonly #clock: () => number;
@@ -60,7 +68,6 @@ export class TcpAcceptor {
   /** Rejects with `WebrtcError` `NO_FREE_PORT` when the port cannot be bound. */
   static async listen(options: TcpAcceptorOptions): Promise<TcpAcceptor> {
     const server = createServer({ noDelay: true, keepAlive: true });
-    server.maxConnections = options.maxConnections ?? DEFAULT_MAX_CONNECTIONS;
     try {
       const listening = once(server, 'listening');
       server.listen(options.port, options.listenAddress);
@@ -96,12 +103,18 @@ export class TcpAcceptor {
   }
 
   #accept(socket: Socket): void {
-    const connection: Connection = { socket, since: this.#clock(), stream: undefined };
+    const network = networkOf(socket.remoteAddress ?? '');
+    if (!this.#makeRoom(network)) {
+      socket.destroy();
+      return;
+    }
+    const connection: Connection = { socket, network, since: this.#clock(), stream: undefined };
     this.#connections.add(connection);
+    this.#networks.set(network, this.#countOf(network) + 1);
     const frames = new StreamFrames();
     socket.on('error', () => undefined);
     socket.on('close', () => {
-      this.#connections.delete(connection);
+      this.#remove(connection);
       connection.stream?.closed();
     });
     socket.on('data', (chunk) => {
@@ -113,6 +126,34 @@ export class TcpAcceptor {
       }
       if (frames.broken) socket.destroy();
     });
+  }
+
+  /**
+   * Ends the oldest connection without a user when the port or the network has too many. A client names its user within a
+   * round trip, so silent connections cannot keep others out. Returns false when there is none to end.
+   */
+  #makeRoom(network: string): boolean {
+    const { maxConnections = DEFAULT_MAX_CONNECTIONS, maxPerNetwork = DEFAULT_MAX_PER_NETWORK } = this.#options;
+    const isNetworkFull = this.#countOf(network) >= maxPerNetwork;
+    if (!isNetworkFull && this.#connections.size < maxConnections) return true;
+    for (const connection of this.#connections) {
+      if (connection.stream !== undefined || (isNetworkFull && connection.network !== network)) continue;
+      this.#remove(connection);
+      connection.socket.destroy();
+      return true;
+    }
+    return false;
+  }
+
+  #countOf(network: string): number {
+    return this.#networks.get(network) ?? 0;
+  }
+
+  #remove(connection: Connection): void {
+    if (!this.#connections.delete(connection)) return;
+    const left = this.#countOf(connection.network) - 1;
+    if (left === 0) this.#networks.delete(connection.network);
+    else this.#networks.set(connection.network, left);
   }
 
   /** A frame of a client whose user is not known yet. */

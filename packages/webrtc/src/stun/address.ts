@@ -30,6 +30,14 @@ export function addressText(bytes: Uint8Array): string {
   return groups.join(':');
 }
 
+/** Returns the part of an address that one party holds as a whole: an IPv4 address, the /64 of an IPv6 address. */
+export function networkOf(address: string): string {
+  const bytes = addressBytes(address);
+  return bytes === undefined
+    ? address
+    : addressText(bytes.length === 4 ? bytes : bytes.map((byte, i) => (i < 8 ? byte : 0)));
+}
+
 export function sameAddress(a: TransportAddress, b: TransportAddress): boolean {
   if (a.port !== b.port || a.bytes.length !== b.bytes.length) return false;
   for (let i = 0; i < a.bytes.length; i++) if (a.bytes[i] !== b.bytes[i]) return false;

@@ -86,6 +86,24 @@ describe('media over loopback', () => {
     expect(port.stats().allocations).toBe(1);
   });
 
+  test("a check for another transport does not take a client's path, until that client is gone", async () => {
+    const { port, recorded, client } = await prepare();
+    await client.check(credentials(1));
+    await client.handshake();
+    await recorded.until('dtls');
+    const other = openRecorded(port, {}, { username: '1900000000:other', password: 'cA==' });
+    const { fingerprint } = await clientCertificate();
+    other.transport.negotiate({ generation: 1, ice: credentials(9), fingerprint });
+
+    await expect(client.check(credentials(9))).rejects.toThrow('no answer');
+    await exchangeMedia(recorded, client, 1);
+    expect(other.transport.pathState.remotePort).toBeUndefined();
+
+    recorded.transport.close();
+    await client.check(credentials(9));
+    expect(other.transport.pathState.remotePort).toBe(client.wire.local.port);
+  });
+
   test('DTLS may begin before a pair is nominated', async () => {
     const { recorded, client } = await prepare();
     await client.check(credentials(1), false);

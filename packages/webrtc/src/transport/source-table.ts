@@ -5,6 +5,8 @@ import type { DirectPath } from './media-path.js';
 export interface DirectOwner {
   receive(path: DirectPath, packet: Buffer, nowMs: number): void;
   dropDirect(path: DirectPath): void;
+  /** Returns whether its media goes this way now, to a client that has proven its keys. */
+  holds(path: DirectPath): boolean;
 }
 
 /** What is known about one UDP source address. */

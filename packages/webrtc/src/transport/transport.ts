@@ -180,16 +180,25 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
 
   /** A check that quotes one of our user fragments and came straight from the client. */
   onDirectCheck(message: StunMessage, source: Source, nowMs: number): void {
-    const known = source.direct?.owner === this ? source.direct.path : undefined;
+    const former = source.direct;
+    const known = former?.owner === this ? former.path : undefined;
+    // The source address of a check can be forged: it must not take the path of another client that is still there.
+    if (former !== undefined && known === undefined && former.owner.holds(former.path)) {
+      this.#host.drops.unauthenticated++;
+      return;
+    }
     const path = known ?? new DirectPath(source.flow);
     const outcome = this.#check(message, path, source.flow.source, nowMs);
     if (!outcome.accepted || known !== undefined || this.#closed) return;
-    const previous = source.direct;
-    if (previous !== undefined) previous.owner.dropDirect(previous.path);
+    former?.owner.dropDirect(former.path);
     source.direct = { owner: this, path };
     this.#direct.set(path, source);
     this.#host.sourceChanged(source);
     if (this.#direct.size > MAX_DIRECT_PATHS) this.#dropStalest();
+  }
+
+  holds(path: DirectPath): boolean {
+    return this.#path === path && this.#dtls.state === 'connected';
   }
 
   /** DTLS, SRTP or SRTCP on a path of ours. */

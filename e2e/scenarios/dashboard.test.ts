@@ -94,6 +94,8 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     await join(ann, { name: 'Ann', room: 'two-tabs' });
     await connected(ann);
     expect(ann.url()).toBe(`${stage.node.url}/#room=two-tabs`);
+    // Rooms that the page opened do not outlive their visitors for long.
+    expect((await stage.api.room('two-tabs')).config.peerlessPurgeTimeout).toBe(300);
     await shown(ann.getByText('only you'));
 
     const bob = await open(context, ann.url());
@@ -110,6 +112,8 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
 
     await ann.getByRole('button', { name: 'Mute' }).click();
     await shown(bob.getByRole('figure', { name: 'Ann' }).getByLabel('muted'));
+    // Not "Unmute, pressed": a button that changes its name has no state beside it.
+    expect(await ann.getByRole('button', { name: 'Unmute' }).getAttribute('aria-pressed')).toBeNull();
     await ann.getByRole('button', { name: 'Unmute' }).click();
     await shown(bob.getByRole('figure', { name: 'Ann' }).getByLabel('muted'), { state: 'detached' });
     await ann.getByRole('button', { name: 'Stop picture' }).click();
@@ -119,6 +123,27 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     await shown(bob.getByRole('button', { name: 'Join' }));
     await shown(ann.getByText('only you'));
   }, 120_000);
+
+  test('on a phone on its side, pictures are large and everything is in view', async () => {
+    const context = await visitor();
+    const ann = await open(context);
+    await ann.setViewportSize({ width: 667, height: 320 });
+    await join(ann, { name: 'Ann', room: 'on-its-side' });
+    await connected(ann);
+    const bob = await open(context, ann.url());
+    await join(bob, { name: 'Bob' });
+    await sees(ann, 'Bob');
+    const inView = await ann.locator('header, figure, footer button').evaluateAll((elements) =>
+      elements.every((element) => {
+        const { top, left, bottom, right } = element.getBoundingClientRect();
+        return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth;
+      }),
+    );
+    expect(inView).toBe(true);
+    // 98 before; as wide as half of the screen lets a picture of 16:9 be.
+    const tile = await ann.getByRole('figure', { name: 'Bob' }).boundingBox();
+    expect(Math.min(tile?.height ?? 0, ((tile?.width ?? 0) * 9) / 16)).toBeGreaterThan(140);
+  });
 
   test('a camera is used where there is one', async () => {
     const ann = await open(await visitor({ camera: true }));
@@ -164,12 +189,17 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
   test('somebody who is removed is told so and is back at the entrance', async () => {
     const room = await stage.room();
     const page = await open(await visitor(), `${stage.node.url}/#room=${room}`);
+    let sockets = 0;
+    page.on('websocket', () => (sockets += 1));
     await join(page, { name: 'Ann' });
     await connected(page);
     const [peer] = (await stage.api.room(room)).peers;
     await stage.api.deletePeer(room, peer.id);
     await shown(page.getByRole('alert').filter({ hasText: 'You are no longer in the room' }));
     await shown(page.getByRole('button', { name: 'Join' }));
+    // The SDK would come back after half a second, with a token that is no longer good.
+    await page.waitForTimeout(1_500);
+    expect(sockets).toBe(1);
   });
 
   test('a server that goes away is noticed in the call, and at the entrance afterwards', async () => {

@@ -22,6 +22,9 @@ interface RoomJson {
   readonly peers: readonly unknown[];
 }
 
+/** Rooms that the page opened and everybody has left are removed after this many seconds. */
+const PURGE_AFTER_S = 300;
+
 export class Api {
   readonly #base: string;
   readonly #token: string;
@@ -61,10 +64,10 @@ export class Api {
       .toSorted((a, b) => a.id.localeCompare(b.id));
   }
 
-  /** Creates the room; one that exists already under this id is as good. */
+  /** Creates the room unless it exists. */
   async openRoom(roomId: string, config: { videoCodec?: 'h264' } = {}): Promise<void> {
     try {
-      await this.#request('POST', 'room', { roomId, ...config });
+      await this.#request('POST', 'room', { roomId, peerlessPurgeTimeout: PURGE_AFTER_S, ...config });
     } catch (error) {
       if (error instanceof Error && error.message.endsWith('room already exists')) return;
       throw error;

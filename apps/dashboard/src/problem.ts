@@ -50,7 +50,7 @@ export function problemOfAnswer(status: number, errors: string): Problem {
   return new Problem('refused', 'The server refused', errors === '' ? `It answered with status ${status}.` : errors);
 }
 
-/** The problem behind a signalling socket that was closed for good. */
+/** The problem behind a signalling socket that closed and will not be opened again. */
 export function problemOfClose(reason: string): Problem {
   switch (reason) {
     case 'Peer removed':

@@ -15,7 +15,7 @@ import {
 } from './call-view.js';
 
 /** Reconnect attempts of the SDK, with 0.5 s, 1 s, 1.5 s ... before each. */
-const maxAttempts = 5;
+const MAX_ATTEMPTS = 5;
 
 const mediaFailed = new Problem(
   'connection-lost',
@@ -26,7 +26,7 @@ const mediaFailed = new Problem(
 export class Call {
   readonly #api: Api;
   readonly #seat: Seat;
-  readonly #client = new JellyfishClient<PeerMetadata, TrackMetadata>({ reconnect: { maxAttempts } });
+  readonly #client = new JellyfishClient<PeerMetadata, TrackMetadata>({ reconnect: { maxAttempts: MAX_ATTEMPTS } });
   readonly #listeners = new Set<() => void>();
   readonly #targets = new Map<string, Variant>();
   #view: CallView;
@@ -118,7 +118,7 @@ export class Call {
     if (this.#view.phase === 'ended') return;
     this.#closedSockets += 1;
     const final = reason === 'Peer removed' || reason === 'Room stopped';
-    if (!final && this.#closedSockets <= maxAttempts) {
+    if (!final && this.#closedSockets <= MAX_ATTEMPTS) {
       return this.#change({ phase: this.#everJoined ? 'reconnecting' : 'connecting', peers: [] });
     }
     const host = this.#seat.socketUrl.split('/')[0] ?? '';
@@ -145,7 +145,7 @@ export class Call {
     this.#client.addTrack(audio, stream, { source: audioKind, active: audio.enabled }).catch(failed);
   }
 
-  /** Reads everything anew once the SDK has finished with the event at hand; it tells before it stores. */
+  /** Reads everything again once the SDK has handled the present event: it emits before it stores. */
   #refresh(): void {
     if (this.#refreshing) return;
     this.#refreshing = true;
@@ -214,6 +214,8 @@ export class Call {
     removeEventListener('pagehide', this.leave);
     this.#change({ phase: 'ended', problem, peers: [] });
     this.#client.disconnect();
+    // The SDK schedules a reconnect before it reports a close; only an authentication cancels it.
+    this.#client.emit('authSuccess');
     this.media.stop();
   }
 

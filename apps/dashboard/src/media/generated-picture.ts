@@ -1,8 +1,8 @@
 // A moving picture for those without a camera: jellyfish drifting up, in a colour of one's own.
 
-const width = 960;
-const height = 540;
-const fps = 15;
+const WIDTH = 960;
+const HEIGHT = 540;
+const FPS = 15;
 
 // Chromium's way to make a track out of frames; elsewhere the canvas itself is captured.
 declare global {
@@ -32,7 +32,7 @@ interface Jelly {
 
 function drawJelly(g: CanvasRenderingContext2D, { x, size, speed, phase }: Jelly, t: number, hue: number): void {
   const pulse = Math.sin(t * 2 + phase);
-  const y = height + size - ((t * speed + phase * 97) % (height + size * 4));
+  const y = HEIGHT + size - ((t * speed + phase * 97) % (HEIGHT + size * 4));
   const drift = Math.sin(t * 0.7 + phase) * size * 0.3;
   g.save();
   g.translate(x + drift, y);
@@ -58,32 +58,32 @@ function drawJelly(g: CanvasRenderingContext2D, { x, size, speed, phase }: Jelly
 }
 
 function draw(g: CanvasRenderingContext2D, t: number, hue: number, name: string, swarm: readonly Jelly[]): void {
-  const sea = g.createLinearGradient(0, 0, 0, height);
+  const sea = g.createLinearGradient(0, 0, 0, HEIGHT);
   sea.addColorStop(0, `hsl(${hue} 60% 34%)`);
   sea.addColorStop(1, `hsl(${hue + 40} 70% 12%)`);
   g.fillStyle = sea;
-  g.fillRect(0, 0, width, height);
+  g.fillRect(0, 0, WIDTH, HEIGHT);
   for (const jelly of swarm) drawJelly(g, jelly, t, hue);
   g.fillStyle = 'white';
   g.textAlign = 'center';
   g.textBaseline = 'middle';
   g.font = '600 132px system-ui, sans-serif';
-  g.fillText([...name.trim()].slice(0, 1).join('').toUpperCase() || '?', width / 2, height / 2 - 24);
+  g.fillText([...name.trim()].slice(0, 1).join('').toUpperCase() || '?', WIDTH / 2, HEIGHT / 2 - 24);
   g.font = '500 40px ui-monospace, monospace';
   g.fillStyle = 'rgb(255 255 255 / 80%)';
-  g.fillText(new Date().toLocaleTimeString('en-GB'), width / 2, height / 2 + 84);
+  g.fillText(new Date().toLocaleTimeString('en-GB'), WIDTH / 2, HEIGHT / 2 + 84);
 }
 
 /** The track ends its timer when it is stopped. */
 export function generatedPicture(name: string): MediaStreamTrack {
   const canvas = document.createElement('canvas');
-  canvas.width = width;
-  canvas.height = height;
+  canvas.width = WIDTH;
+  canvas.height = HEIGHT;
   const context = canvas.getContext('2d');
   if (!context) throw new Error('this browser has no 2d canvas');
   const hue = hueOf(name);
   const swarm = Array.from({ length: 7 }, (_, i) => ({
-    x: ((i + 0.5) * width) / 7,
+    x: ((i + 0.5) * WIDTH) / 7,
     size: 34 + ((i * 29) % 40),
     speed: 26 + ((i * 17) % 30),
     phase: i * 2.1,
@@ -99,7 +99,7 @@ export function generatedPicture(name: string): MediaStreamTrack {
     };
     track = generator;
   } else {
-    const [captured] = canvas.captureStream(fps).getVideoTracks();
+    const [captured] = canvas.captureStream(FPS).getVideoTracks();
     if (!captured) throw new Error('this browser cannot capture a canvas');
     track = captured;
   }

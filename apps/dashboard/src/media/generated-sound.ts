@@ -1,6 +1,6 @@
 // A soft drop every two seconds for those without a microphone, so that there is something to hear.
 
-const pauseSeconds = 2;
+const PAUSE_SECONDS = 2;
 const notes = [523.25, 659.25, 783.99];
 
 export function generatedSound(): MediaStreamTrack {
@@ -10,7 +10,7 @@ export function generatedSound(): MediaStreamTrack {
   if (!track) throw new Error('this browser cannot make a sound track');
 
   // A looped buffer needs no timer, so a tab in the background keeps its beat.
-  const buffer = new AudioBuffer({ length: context.sampleRate * pauseSeconds, sampleRate: context.sampleRate });
+  const buffer = new AudioBuffer({ length: context.sampleRate * PAUSE_SECONDS, sampleRate: context.sampleRate });
   const samples = buffer.getChannelData(0);
   for (const [i, hz] of notes.entries()) {
     const start = Math.floor(i * 0.12 * context.sampleRate);

@@ -22,8 +22,8 @@ export interface LobbyProps {
   readonly onJoin: (wish: JoinWish) => Promise<void>;
 }
 
-const developmentToken = 'development';
-const newRoom = '';
+const DEVELOPMENT_TOKEN = 'development';
+const NEW_ROOM = '';
 
 const remembered = (key: string, otherwise: string): string => sessionStorage.getItem(key) ?? otherwise;
 
@@ -33,7 +33,7 @@ const someName = (): string => guests[Math.floor(Math.random() * guests.length)]
 export function Lobby({ base, problem, onJoin }: LobbyProps) {
   const invited = invitedRoom(location.hash);
   const [name, setName] = useState(() => remembered('name', someName()));
-  const [token, setToken] = useState(() => remembered('token', developmentToken));
+  const [token, setToken] = useState(() => remembered('token', DEVELOPMENT_TOKEN));
   const [source, setSource] = useState<Wish>(() => remembered('source', 'camera') as Wish);
   /** Undefined until the person has chosen: then the invitation counts, or else the room where somebody is. */
   const [picked, setChosen] = useState<string>();
@@ -60,7 +60,7 @@ export function Lobby({ base, problem, onJoin }: LobbyProps) {
   }, [load]);
 
   const lively = rooms?.find((room) => room.peers > 0 && room.peers < (room.maxPeers ?? Infinity));
-  const chosen = picked ?? invited ?? lively?.id ?? newRoom;
+  const chosen = picked ?? invited ?? lively?.id ?? NEW_ROOM;
   const listed = rooms?.map((room) => room.id) ?? [];
   const choices: (RoomSummary | { id: string })[] = [
     ...(invited !== undefined && !listed.includes(invited) ? [{ id: invited }] : []),
@@ -70,7 +70,7 @@ export function Lobby({ base, problem, onJoin }: LobbyProps) {
     event.preventDefault();
     setJoining(true);
     for (const [key, value] of Object.entries({ name, token, source })) sessionStorage.setItem(key, value);
-    const isNew = chosen === newRoom;
+    const isNew = chosen === NEW_ROOM;
     const roomId = isNew ? newId.trim() || crypto.randomUUID().slice(0, 8) : chosen;
     await onJoin({ name: name.trim(), roomId, isNew, token, source });
     setJoining(false);
@@ -122,11 +122,11 @@ export function Lobby({ base, problem, onJoin }: LobbyProps) {
               </label>
             ))}
             <label className="choice">
-              <input type="radio" name="room" checked={chosen === newRoom} onChange={() => setChosen(newRoom)} />
+              <input type="radio" name="room" checked={chosen === NEW_ROOM} onChange={() => setChosen(NEW_ROOM)} />
               <span className="choice-name">A new room</span>
             </label>
           </div>
-          {chosen === newRoom && (
+          {chosen === NEW_ROOM && (
             <input
               aria-label="Name of the new room"
               placeholder="Its name (empty: a random one)"
@@ -157,7 +157,7 @@ export function Lobby({ base, problem, onJoin }: LobbyProps) {
           </div>
         </fieldset>
 
-        <details open={shown?.code === 'wrong-token' || token !== developmentToken}>
+        <details open={shown?.code === 'wrong-token' || token !== DEVELOPMENT_TOKEN}>
           <summary>Server</summary>
           <label className="field">
             <span>API token</span>

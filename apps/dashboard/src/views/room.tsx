@@ -105,18 +105,12 @@ export function Room({ call, onLeft }: RoomProps) {
       <footer className="controls" role="toolbar" aria-label="Call controls">
         <button
           type="button"
-          aria-pressed={!view.microphoneOn}
           className={view.microphoneOn ? '' : 'off'}
           onClick={() => call.setMicrophone(!view.microphoneOn)}
         >
           <MicrophoneIcon off={!view.microphoneOn} /> {view.microphoneOn ? 'Mute' : 'Unmute'}
         </button>
-        <button
-          type="button"
-          aria-pressed={!view.cameraOn}
-          className={view.cameraOn ? '' : 'off'}
-          onClick={() => call.setCamera(!view.cameraOn)}
-        >
+        <button type="button" className={view.cameraOn ? '' : 'off'} onClick={() => call.setCamera(!view.cameraOn)}>
           <CameraIcon off={!view.cameraOn} /> {view.cameraOn ? 'Stop picture' : 'Start picture'}
         </button>
         <button type="button" className="danger" onClick={() => call.leave()}>

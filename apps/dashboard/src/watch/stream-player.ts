@@ -3,11 +3,11 @@ import type { ErrorData } from 'hls.js';
 
 export interface StreamPlayerOptions {
   video: HTMLVideoElement;
-  /** Of `index.m3u8`. */
+  /** URL of `index.m3u8`. */
   url: string;
   token: string;
   onPlaying(): void;
-  /** There is nothing to play (any more). */
+  /** Called when there is nothing to play, or no longer. */
   onMissing(): void;
   onRefused(): void;
 }

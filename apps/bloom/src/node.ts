@@ -2,6 +2,7 @@ import { createActorSystem, type ActorSystem } from '@bloom/actors';
 import { HlsService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import type { Resolve4 } from '@bloom/discovery';
+import type { LocalRecordings } from '@bloom/files';
 import type { Log } from '@bloom/log';
 import { Metrics, startMetricsServer } from '@bloom/metrics';
 import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
@@ -18,7 +19,7 @@ import { MediaTraffic, openEngine } from './media.js';
 import { metricsReport } from './metrics-report.js';
 import { registerNodeFunctions } from './node-functions.js';
 import { pageFiles } from './page.js';
-import { servedFiles } from './served-files.js';
+import { localRecordings, servedFiles } from './served-files.js';
 import { warmUpRooms } from './warm-up.js';
 
 export { stuckThreads } from '@bloom/sfu';
@@ -90,7 +91,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   closing.onClose('webhooks', () => webhooks.close({ timeoutMs: WEBHOOK_GRACE_MS }));
 
   let cluster: Cluster | undefined;
-  const { local, hls } = openRooms({
+  const { local, hls, recordings } = openRooms({
     options,
     closing,
     metrics,
@@ -133,6 +134,8 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     closing.onClose('inspection', () => inspection?.close());
   }
 
+  const files = servedFiles({ system, log, hls, recordings, cluster });
+  closing.onClose('files', () => files.close());
   const page = settings.profile === 'development' ? pageFiles() : undefined;
   const listener = await openListener({
     settings,
@@ -146,7 +149,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
       log,
       secretKeyBase: settings.http.secretKeyBase,
     }),
-    files: servedFiles({ settings, system, hls, cluster }),
+    files,
     health,
     page,
     onStep: ({ requestId, what, ranMs }) => system.note(requestId, 'http', what, ranMs),
@@ -192,12 +195,14 @@ interface RoomParts {
 }
 
 /** Opens the rooms of this node and the services behind their components. */
-function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService } {
+function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService; recordings: LocalRecordings } {
   const { options, closing, metrics, engine, system, bus, webhooks, cluster } = parts;
   const { settings, log, componentKinds = [] } = options;
+  const kept = localRecordings(settings, (id) => hls.isLive(id));
   const hls = new HlsService({
     resourcesPath: settings.resourcesPath,
     s3Endpoint: settings.recording.s3Endpoint,
+    beginRecording: (id) => kept.begin(id),
     notify: (notification) => bus.publish(notification),
     hold: (roomId) => webhooks.hold(roomId),
     log,
@@ -231,7 +236,7 @@ function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService } {
   });
   recordings.collectGarbage(async () => new Set(local.views().map(({ id }) => id)));
 
-  return { local, hls };
+  return { local, hls, recordings: kept };
 }
 
 function startIntervals(parts: { settings: Settings; metrics: Metrics; traffic: MediaTraffic }): () => void {

@@ -11,28 +11,33 @@ import {
   type LiveStreams,
   type RecordingStore,
 } from '@bloom/files';
+import type { Log } from '@bloom/log';
 import type { Cluster } from './cluster.js';
 
 export interface ServedFiles {
   streams: LiveStreams;
   recordings: RecordingStore;
+  close(): void;
 }
 
 export interface ServedFilesOptions {
-  settings: Settings;
   system: ActorSystem;
+  log: Log;
   hls: HlsService;
+  /** Those of this node. */
+  recordings: LocalRecordings;
   cluster: Cluster | undefined;
 }
 
+/** Opens the recordings in the resources of this node. */
+export function localRecordings({ resourcesPath }: Settings, isLive: (id: string) => boolean): LocalRecordings {
+  return new LocalRecordings({ directory: join(resourcesPath, 'recordings'), isLive });
+}
+
 /** The streams and recordings that this node serves: its own and, in a cluster, those of every member. */
-export function servedFiles({ settings, system, hls, cluster }: ServedFilesOptions): ServedFiles {
-  const recordings = new LocalRecordings({
-    directory: join(settings.resourcesPath, 'recordings'),
-    isLive: (id) => hls.isLive(id),
-  });
+export function servedFiles({ system, log, hls, recordings, cluster }: ServedFilesOptions): ServedFiles {
   const streams = liveStreams(hls);
-  if (cluster === undefined) return { streams, recordings };
+  if (cluster === undefined) return { streams, recordings, close: () => undefined };
   const { rooms, remote, node } = cluster;
 
   return clusterFiles({
@@ -41,6 +46,7 @@ export function servedFiles({ settings, system, hls, cluster }: ServedFilesOptio
     self: node.name,
     ownerOf: async (roomId) => (await rooms.locate(roomId)).node,
     lostNodes: () => rooms.directory.unreachable(),
+    log,
     streams,
     recordings,
   });

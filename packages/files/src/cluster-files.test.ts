@@ -71,6 +71,15 @@ class TestNode {
     await writeFile(join(this.#directory, id, fileName), content);
   }
 
+  /** A finished recording whose first segment is of that time. */
+  async finish(id: string, startedAt: string, content = ''): Promise<void> {
+    await this.record(id, 'main.m3u8', `#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:${startedAt}\n${content}`);
+  }
+
+  async ids(): Promise<string[]> {
+    return (await this.recordings.ids()).toSorted();
+  }
+
   async close(): Promise<void> {
     await this.system.close();
     await rm(this.#directory, { recursive: true, force: true });
@@ -126,6 +135,8 @@ class Cluster {
         return this.owner;
       },
       lostNodes: () => ['z'],
+      self: 'a',
+      log: silentLog,
     });
     return this;
   }
@@ -333,20 +344,69 @@ describe('recordings', () => {
     expect(await cluster.recordings.list('local')).toEqual({ ids: ['one'], unreachable: [] });
   });
 
-  test('are served and removed wherever they are, the own one first', async () => {
-    await cluster.node('a').record('one', 'index.m3u8', 'mine');
-    await cluster.node('b').record('one', 'index.m3u8', 'yours');
+  test('are served wherever they are: of two with one id the newer one, whoever is asked', async () => {
+    await cluster.node('a').finish('one', '2026-01-01T10:00:00.000Z', 'day 1');
+    await cluster.node('b').finish('one', '2026-01-02T10:00:00.000Z', 'day 2');
     await cluster.node('c').record('film', 'main.m4s', bytesOf(HEAD_BYTES * 2));
-    expect(await fetch('one', 'index.m3u8')).toBe('mine');
+    expect(await fetch('one', 'main.m3u8')).toContain('day 2');
     const film = await cluster.recordings.open('film', 'main.m4s', signal);
     expect((await contentOf(film)).equals(bytesOf(HEAD_BYTES * 2))).toBe(true);
-    await cluster.recordings.remove('film');
-    await expect(fetch('film', 'main.m4s')).rejects.toMatchObject({
-      code: 'NOT_FOUND',
-      message: 'Recording film not found',
-    });
+  });
+
+  test('are removed on every node', async () => {
+    for (const name of ['a', 'b', 'c']) await cluster.node(name).record('one', 'index.m3u8', name);
     await cluster.recordings.remove('one');
-    expect(await fetch('one', 'index.m3u8')).toBe('yours');
+    for (const name of ['a', 'b', 'c']) expect(await cluster.node(name).ids()).toEqual([]);
+    await expect(fetch('one', 'index.m3u8')).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      message: 'Recording one not found',
+    });
+    await expect(cluster.recordings.remove('one')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  test('are not reported as removed while a node that may have them does not answer', async () => {
+    await cluster.node('a').record('one', 'index.m3u8', 'x');
+    await cluster.node('c').record('one', 'index.m3u8', 'x');
+    cluster.node('c').frozen = true;
+    await expect(cluster.recordings.remove('one')).rejects.toMatchObject({
+      code: 'OWNER_UNREACHABLE',
+      message: 'Recording one may be on c, which cannot be reached now',
+    });
+    cluster.node('c').frozen = false;
+    await cluster.recordings.remove('one');
+    expect(await cluster.node('c').ids()).toEqual([]);
+  });
+
+  test('that never existed are not said to live on a node that does not answer', async () => {
+    cluster.owner = new RoomError('ROOM_NOT_FOUND', 'Room xx does not exist');
+    cluster.node('c').frozen = true;
+    const maybe = { code: 'OWNER_UNREACHABLE', message: 'Recording xx may be on c, which cannot be reached now' };
+    await expect(fetch('xx', 'index.m3u8')).rejects.toMatchObject(maybe);
+    await expect(cluster.recordings.remove('xx')).rejects.toMatchObject(maybe);
+    cluster.node('c').frozen = false;
+    await expect(fetch('xx', 'index.m3u8')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  test('make way on every node when a new one of their id begins', async () => {
+    for (const name of ['a', 'b']) await cluster.node(name).finish('one', '2026-01-01T10:00:00.250Z', name);
+    cluster.node('c').live.add('one');
+    await cluster.node('c').finish('one', '2026-01-03T10:00:00.000Z');
+    await cluster.node('a').recordings.begin('one');
+    expect(await cluster.node('a').ids()).toEqual(['one-20260101T100000Z']);
+    while ((await cluster.node('b').ids()).includes('one')) await cluster.idle();
+    expect(await cluster.node('b').ids()).toEqual(['one-20260101T100000Z']);
+    expect(await cluster.node('c').ids()).toEqual(['one']);
+    expect(await fetch('one-20260101T100000Z', 'main.m3u8')).toContain('a');
+  });
+
+  test('make way for newer ones of a node that was cut off when it is back', async () => {
+    await cluster.node('a').finish('older', '2026-01-01T10:00:00.000Z');
+    await cluster.node('a').finish('newer', '2026-01-03T10:00:00.000Z');
+    await cluster.node('a').finish('mine', '2026-01-01T10:00:00.000Z');
+    for (const id of ['older', 'newer']) await cluster.node('b').finish(id, '2026-01-02T10:00:00.000Z');
+    cluster.node('b').live.add('older');
+    await cluster.recordings.compareWith('b');
+    expect(await cluster.node('a').ids()).toEqual(['mine', 'newer', 'older-20260101T100000Z']);
   });
 
   test('are found anew when they have moved, and asked for once while they stay', async () => {

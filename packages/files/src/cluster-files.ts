@@ -1,4 +1,5 @@
 import type { ActorSystem, RemoteActors } from '@bloom/actors';
+import type { Log } from '@bloom/log';
 import type { LiveStreams } from './stores.js';
 import type { LocalRecordings } from './local-recordings.js';
 import type { RecordingStore } from './stores.js';
@@ -17,14 +18,25 @@ export interface ClusterFilesOptions {
   ownerOf(roomId: string): Promise<string>;
   /** Lost nodes that are remembered. */
   lostNodes(): readonly string[];
+  log: Log;
   /** Of this node. */
   streams: LiveStreams;
   recordings: LocalRecordings;
 }
 
-/** Gives the files of this node to the other nodes, and those of the others to the clients of this one. */
-export function clusterFiles(options: ClusterFilesOptions): { streams: LiveStreams; recordings: RecordingStore } {
-  const { system, remote, self, ownerOf, lostNodes, streams, recordings } = options;
+export interface ClusterFiles {
+  streams: LiveStreams;
+  recordings: RecordingStore;
+  /** Ends the watch over the members. */
+  close(): void;
+}
+
+/**
+ * Serves the files of this node to the other nodes, and those of the others to the clients of this one. Called once the node
+ * is part of the cluster.
+ */
+export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
+  const { system, remote, self, ownerOf, lostNodes, log, streams, recordings } = options;
   // What is queued is bounded where it comes from; and what one node closes another one must not keep open.
   const mailbox = { essential: ['close', 'read'] } as const;
   const actor = system.spawn(fileBehaviour({ streams, recordings }), { name: FILES_ACTOR, mailbox });
@@ -41,6 +53,13 @@ export function clusterFiles(options: ClusterFilesOptions): { streams: LiveStrea
     cast: (node, message) => void system.cast<FilesProtocol>(remote.remote<FilesProtocol>(node, FILES_ACTOR), message),
   };
   const files = new RemoteFiles(port);
+  const all = new ClusterRecordings({ self, local: recordings, remote: files, ownerOf, lostNodes, log });
+  const unsubscribe = remote.node?.subscribe({
+    nodeup: ({ kind, node }) => {
+      if (kind === 'member') void all.compareWith(node);
+    },
+  });
+  for (const node of port.members()) void all.compareWith(node);
 
   return {
     streams: new ClusterStreams({
@@ -49,6 +68,7 @@ export function clusterFiles(options: ClusterFilesOptions): { streams: LiveStrea
       remote: files,
       ownerOf,
     }),
-    recordings: new ClusterRecordings({ local: recordings, remote: files, ownerOf, lostNodes }),
+    recordings: all,
+    close: () => unsubscribe?.(),
   };
 }

@@ -1,82 +1,143 @@
+import type { Log } from '@bloom/log';
 import { RoomError } from '@bloom/rooms';
 import { MediaFileError } from './errors.js';
-import { leavesDirectory, type ServedFile } from './served-file.js';
 import type { LocalRecordings } from './local-recordings.js';
+import { perhapsOn, type RemoteFiles, unreachable } from './remote-files.js';
+import { leavesDirectory, type ServedFile } from './served-file.js';
 import type { RecordingStore } from './stores.js';
-import { type RemoteFiles, unreachable } from './remote-files.js';
 
 export interface ClusterRecordingsOptions {
+  /** Full name of the own node. */
+  self: string;
   local: LocalRecordings;
   remote: RemoteFiles;
   /** The node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
   ownerOf(roomId: string): Promise<string>;
   /** Lost nodes that are remembered: what they hold is missing in a list. */
   lostNodes(): readonly string[];
+  log: Log;
 }
 
-/** Recordings of other nodes whose place is remembered. */
+/** Recordings whose place is remembered. */
 const MAX_KNOWN = 10_000;
+/** Ids compared by one message when a node joins. */
+const COMPARED_AT_ONCE = 1_000;
 
-/** The recordings of the whole cluster: any node lists, serves and removes any of them. */
+/**
+ * The recordings of the whole cluster: any node lists, serves and removes any of them. An id belongs to its newest
+ * recording; when a node learns of a newer one than its own, it sets its own aside under another id.
+ */
 export class ClusterRecordings implements RecordingStore {
-  readonly #options: ClusterRecordingsOptions;
-  /** Where recordings were seen last, those of the own node not included. */
+  /** Where the newest recording of an id was seen last. */
   readonly #known = new Map<string, string>();
+  readonly #options: ClusterRecordingsOptions;
 
   constructor(options: ClusterRecordingsOptions) {
     this.#options = options;
+    options.local.onBegin((id) => {
+      this.#known.delete(id);
+      options.remote.announce(id);
+    });
   }
 
   async list(scope: 'local' | 'cluster'): Promise<{ ids: string[]; unreachable: string[] }> {
     const own = await this.#options.local.list();
     if (scope === 'local') return own;
     const { found, silent } = await this.#options.remote.list();
-    for (const [node, ids] of found) for (const id of ids) this.#remember(id, node);
-    const ids = new Set([...own.ids, ...[...found.values()].flat()]);
+    const holders = new Map<string, string[]>(own.ids.map((id) => [id, [this.#options.self]]));
+    for (const [node, ids] of found) for (const id of ids) holders.set(id, [...(holders.get(id) ?? []), node]);
+    for (const [id, nodes] of holders) if (nodes.length === 1) this.#remember(id, nodes[0]!);
     const missing = new Set([...silent, ...this.#options.lostNodes()]);
 
-    return { ids: [...ids], unreachable: [...missing].toSorted() };
+    return { ids: [...holders.keys()], unreachable: [...missing].toSorted() };
   }
 
+  /** Removes the recording on every node; an error names those on which it may still be. */
   async remove(id: string): Promise<void> {
     const { local, remote } = this.#options;
-    if (await local.holds(id)) return local.remove(id);
-    const node = await this.#holderOf(id);
-    await remote.remove(node, id);
+    // A bad id is refused before anything is removed.
+    const here = (await local.startOf(id)) !== undefined;
+    const known = this.#known.get(id);
+    if (here) await local.remove(id);
+    const { removed, silent } = await remote.remove(id);
+    if (known !== undefined && this.#isLost(known)) throw unreachable(`Recording ${id}`, known);
+    if (silent.length > 0) throw perhapsOn(`Recording ${id}`, silent);
     this.#known.delete(id);
+    if (!here && removed === 0) await this.#notFound(id);
   }
 
   async open(id: string, fileName: string, signal: AbortSignal): Promise<ServedFile> {
-    const { local, remote } = this.#options;
-    if (await local.holds(id)) return local.open(id, fileName);
-    if (leavesDirectory(fileName)) throw new MediaFileError('INVALID_NAME', `Invalid filename, got: ${fileName}`);
-    const address = { kind: 'recording', id, fileName } as const;
+    if (leavesDirectory(fileName)) {
+      // A bad id is refused first.
+      await this.#options.local.startOf(id);
+      throw new MediaFileError('INVALID_NAME', `Invalid filename, got: ${fileName}`);
+    }
     const known = this.#known.get(id);
-    if (known !== undefined && remote.isMember(known)) {
-      const opened = await remote.open(known, address, signal).catch((error: unknown) => {
+    if (known !== undefined && !this.#isLost(known)) {
+      const opened = await this.#openOn(known, id, fileName, signal).catch((error: unknown) => {
         // It may have been removed there, and recorded elsewhere since.
         if (!(error instanceof MediaFileError) || error.code !== 'NOT_FOUND') throw error;
       });
       if (opened !== undefined) return opened;
     }
 
-    return remote.open(await this.#holderOf(id), address, signal);
+    return this.#openOn(await this.#holderOf(id), id, fileName, signal);
   }
 
-  /** @throws MediaFileError `NOT_FOUND`; `OWNER_UNREACHABLE` (also RoomError) when it is, or may be, on a node that does not answer */
+  /** A node has joined, perhaps after it was cut off: own recordings that are older than its own are set aside. */
+  async compareWith(node: string): Promise<void> {
+    const { local, remote, log } = this.#options;
+    this.#known.clear();
+    try {
+      const { ids } = await local.list();
+      for (let at = 0; at < ids.length; at += COMPARED_AT_ONCE) {
+        const shared = await remote.startsOf(node, ids.slice(at, at + COMPARED_AT_ONCE));
+        const own = await local.startsOf(shared.map(({ id }) => id));
+        for (const { id, startedAt } of shared) {
+          if ((own.get(id) ?? startedAt) >= startedAt) continue;
+          await local.setAside(id);
+          log.info('recording.set_aside', { recordingId: id, newerOn: node });
+        }
+      }
+    } catch (error) {
+      log.warn('recording.comparison_failed', { node, error });
+    }
+  }
+
+  #openOn(node: string, id: string, fileName: string, signal: AbortSignal): Promise<ServedFile> {
+    const { self, local, remote } = this.#options;
+    if (node === self) return local.open(id, fileName);
+
+    return remote.open(node, { kind: 'recording', id, fileName }, signal);
+  }
+
+  #isLost(node: string): boolean {
+    return node !== this.#options.self && !this.#options.remote.isMember(node);
+  }
+
+  /**
+   * Returns the node with the newest recording of that id.
+   * @throws MediaFileError `NOT_FOUND`; `OWNER_UNREACHABLE` (also RoomError) when it is, or may be, on a node that does not answer
+   */
   async #holderOf(id: string): Promise<string> {
-    const { remote } = this.#options;
-    const { holders, silent } = await remote.holders(id);
-    const [node] = holders.toSorted();
-    if (node !== undefined) {
-      this.#remember(id, node);
-      return node;
+    const { self, local, remote } = this.#options;
+    const [own, { holders, silent }] = await Promise.all([local.startOf(id), remote.holders(id)]);
+    const all = own === undefined ? holders : [...holders, { node: self, startedAt: own }];
+    const [newest] = all.toSorted((a, b) => b.startedAt - a.startedAt || (a.node < b.node ? -1 : 1));
+    if (newest !== undefined) {
+      this.#remember(id, newest.node);
+      return newest.node;
     }
     const known = this.#known.get(id);
-    const lost = known !== undefined && !remote.isMember(known) ? known : silent.toSorted()[0];
-    if (lost !== undefined) throw unreachable(`Recording ${id}`, lost);
+    if (known !== undefined && this.#isLost(known)) throw unreachable(`Recording ${id}`, known);
+    if (silent.length > 0) throw perhapsOn(`Recording ${id}`, silent);
     this.#known.delete(id);
-    // A room that was lost with its node has its recording there.
+
+    return this.#notFound(id);
+  }
+
+  /** A room that was lost with its node has its recording there. */
+  async #notFound(id: string): Promise<never> {
     await this.#options.ownerOf(id).catch((error: unknown) => {
       if (error instanceof RoomError && error.code === 'OWNER_UNREACHABLE') throw error;
     });

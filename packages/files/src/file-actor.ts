@@ -8,7 +8,7 @@ import { CHUNK_BYTES, type FileAddress, type FileOutcome, type FilesProtocol, HE
 export interface FileActorOptions {
   /** Of this node. */
   streams: LiveStreams;
-  recordings: Pick<LocalRecordings, 'list' | 'open' | 'remove' | 'holds'>;
+  recordings: LocalRecordings;
   /** Files open or waited for on behalf of other nodes, at most. */
   maxOpen?: number;
 }
@@ -101,7 +101,26 @@ export function fileBehaviour({
         if (entry !== undefined) drop(state, request, entry);
       },
       recordings: () => later(outcomeOf(recordings.list().then(({ ids }) => ids))),
-      holds: (_state, { id }) => later(recordings.holds(id).catch(() => false)),
+      startOf: (_state, { id }) =>
+        later(
+          recordings.startOf(id).then(
+            (startedAt) => startedAt ?? null,
+            () => null,
+          ),
+        ),
+      startsOf: (_state, { ids }) =>
+        later(
+          outcomeOf(
+            recordings.startsOf(ids).then((starts) => [...starts].map(([id, startedAt]) => ({ id, startedAt }))),
+          ),
+        ),
+      // One that is being made here as well stays: the cluster was split, and neither is older for sure.
+      began: (_state, { id }, { log }) => {
+        if (recordings.isLive(id)) return;
+        recordings
+          .setAside(id)
+          .catch((error: unknown) => log.warn('recording.not_set_aside', { recordingId: id, error }));
+      },
       remove: (_state, { id }) => later(outcomeOf(recordings.remove(id).then(() => null))),
       sweep: (state, _message, context) => {
         const before = context.now() - IDLE_MS;

@@ -15,6 +15,12 @@ export interface OpenedFile {
   head: Uint8Array;
 }
 
+export interface RecordingStart {
+  id: string;
+  /** Unix milliseconds. */
+  startedAt: number;
+}
+
 /** The actor `files_node` of each node. */
 export type FilesProtocol = {
   /** `request` names it from now on, also while it is waited for. */
@@ -25,7 +31,12 @@ export type FilesProtocol = {
   close: (message: { request: string }) => void;
   /** Ids of the recordings there. */
   recordings: (message: object) => FileOutcome<readonly string[]>;
-  holds: (message: { id: string }) => boolean;
+  /** When the recording there started, Unix milliseconds; null: it is not there, or still being made. */
+  startOf: (message: { id: string }) => number | null;
+  /** Starts of those of the recordings that are there, finished or not. */
+  startsOf: (message: { ids: readonly string[] }) => FileOutcome<readonly RecordingStart[]>;
+  /** A new recording of that id has begun on another node. */
+  began: (message: { id: string }) => void;
   remove: (message: { id: string }) => FileOutcome<null>;
 };
 

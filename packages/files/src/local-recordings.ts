@@ -1,4 +1,4 @@
-import { lstat, readdir, rm } from 'node:fs/promises';
+import { lstat, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MediaFileError } from './errors.js';
 import { isDirectoryItself, leavesDirectory, openServedFile, type ServedFile } from './served-file.js';
@@ -7,38 +7,57 @@ import type { RecordingStore } from './stores.js';
 export interface LocalRecordingsOptions {
   /** `<resources>/recordings` */
   directory: string;
-  /** Whether a recording is still being made, so that it is neither listed nor served nor removed here. */
+  /** Whether a recording is still being made: it is neither listed nor served nor removed here. */
   isLive: (id: string) => boolean;
 }
 
-/** The recordings in a directory of this instance, one sub-directory each. */
+/** The first date of a playlist is within this many bytes of its beginning. */
+const PLAYLIST_HEAD_BYTES = 64 * 1024;
+
+/** The recordings in a directory of this node, one sub-directory each. */
 export class LocalRecordings implements RecordingStore {
   readonly #options: LocalRecordingsOptions;
+  #announce: (id: string) => void = () => undefined;
 
   constructor(options: LocalRecordingsOptions) {
     this.#options = options;
   }
 
   async list(): Promise<{ ids: string[]; unreachable: string[] }> {
+    const ids = await this.ids();
+
+    return { ids: ids.filter((id) => !this.isLive(id)), unreachable: [] };
+  }
+
+  /** Returns the ids of all recordings, those still being made included. @throws MediaFileError NOT_FOUND */
+  async ids(): Promise<string[]> {
     try {
       const entries = await readdir(this.#options.directory, { withFileTypes: true });
-      const ids = entries.filter((entry) => entry.isDirectory() && !this.#options.isLive(entry.name));
 
-      return { ids: ids.map((entry) => entry.name), unreachable: [] };
+      return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
     } catch (cause) {
-      if (isMissing(cause)) return { ids: [], unreachable: [] };
+      if (isMissing(cause)) return [];
       throw new MediaFileError('NOT_FOUND', 'Unable to obtain recordings', { cause });
     }
   }
 
-  /** @throws MediaFileError INVALID_NAME */
-  async holds(id: string): Promise<boolean> {
+  /**
+   * Returns when a recording started, Unix milliseconds; undefined when it is not here, or still being made.
+   * @throws MediaFileError INVALID_NAME
+   */
+  async startOf(id: string): Promise<number | undefined> {
     checkId(id);
 
-    return this.#directoryOf(id).then(
-      () => true,
-      () => false,
-    );
+    return this.#directoryOf(id).then(startIn, () => undefined);
+  }
+
+  /** Returns the start of every recording of these ids, those still being made included. */
+  async startsOf(ids: readonly string[]): Promise<Map<string, number>> {
+    const starts = new Map<string, number>();
+    const own = new Set(await this.ids());
+    for (const id of ids) if (own.has(id)) starts.set(id, await startIn(join(this.#options.directory, id)));
+
+    return starts;
   }
 
   async remove(id: string): Promise<void> {
@@ -54,19 +73,92 @@ export class LocalRecordings implements RecordingStore {
     return openServedFile(await this.#directoryOf(id), fileName);
   }
 
+  isLive(id: string): boolean {
+    return this.#options.isLive(id);
+  }
+
+  /** Makes way for a new recording of that id, here and, once announced, on the other nodes. */
+  async begin(id: string): Promise<void> {
+    await this.setAside(id);
+    this.#announce(id);
+  }
+
+  /** Calls `announce` whenever a recording begins. */
+  onBegin(announce: (id: string) => void): void {
+    this.#announce = announce;
+  }
+
+  /** Renames a recording whose id is taken by a newer one to `<id>-<UTC start>`; does nothing when there is none. */
+  async setAside(id: string): Promise<void> {
+    checkId(id);
+    const directory = join(this.#options.directory, id);
+    // An empty directory is no recording.
+    if (await succeeds(rmdir(directory))) return;
+    const found = await lstat(directory).catch(() => undefined);
+    if (found?.isDirectory() !== true) return;
+    const stamp = new Date(await startIn(directory)).toISOString().replace(/[-:]|\.\d+/g, '');
+    for (let n = 1; ; n += 1) {
+      const target = join(this.#options.directory, `${id}-${stamp}${n === 1 ? '' : `-${n}`}`);
+      if (await succeeds(lstat(target))) continue;
+      await rename(directory, target);
+      return;
+    }
+  }
+
   async #directoryOf(id: string): Promise<string> {
     checkId(id);
 
     const missing = new MediaFileError('NOT_FOUND', `Recording ${id} not found`);
-    // Only names directly below: what is deeper is a part of a recording, no recording.
-    if (id.includes('/') || this.#options.isLive(id)) throw missing;
+    // Only names directly below: what is deeper is a part of a recording.
+    if (id.includes('/') || this.isLive(id)) throw missing;
 
     const directory = join(this.#options.directory, id);
-    const stat = await lstat(directory).catch(() => undefined);
-    if (stat?.isDirectory() !== true) throw missing;
+    const found = await lstat(directory).catch(() => undefined);
+    if (found?.isDirectory() !== true) throw missing;
 
     return directory;
   }
+}
+
+/** The date of the first segment; without a playlist, the time of the oldest file. */
+async function startIn(directory: string): Promise<number> {
+  const names = await readdir(directory).catch(() => []);
+  const dates: number[] = [];
+  for (const name of names) {
+    if (!name.endsWith('.m3u8')) continue;
+    const date = /^#EXT-X-PROGRAM-DATE-TIME:(.*)$/m.exec(await headOf(join(directory, name)))?.[1];
+    if (date !== undefined && !Number.isNaN(Date.parse(date))) dates.push(Date.parse(date));
+  }
+  if (dates.length > 0) return Math.min(...dates);
+  let oldest = Number.POSITIVE_INFINITY;
+  for (const name of ['.', ...names]) {
+    const found = await stat(join(directory, name)).catch(() => undefined);
+    if (found !== undefined) oldest = Math.min(oldest, found.mtimeMs);
+  }
+
+  return Number.isFinite(oldest) ? oldest : 0;
+}
+
+async function headOf(path: string): Promise<string> {
+  const handle = await open(path).catch(() => undefined);
+  if (handle === undefined) return '';
+  try {
+    const head = Buffer.alloc(PLAYLIST_HEAD_BYTES);
+    const { bytesRead } = await handle.read(head, 0, head.length, 0);
+
+    return head.toString('latin1', 0, bytesRead);
+  } catch {
+    return '';
+  } finally {
+    await handle.close();
+  }
+}
+
+function succeeds(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
+    () => true,
+    () => false,
+  );
 }
 
 /** An id is a name below the directory of recordings, neither that directory itself nor anything outside. */

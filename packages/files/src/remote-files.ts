@@ -4,7 +4,13 @@ import type { MessageOf, ReplyOf } from '@bloom/actors';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { MediaFileError } from './errors.js';
 import type { ByteRange, ServedFile } from './served-file.js';
-import { CHUNK_BYTES, type FileAddress, type FileOutcome, type FilesProtocol } from './file-messages.js';
+import {
+  CHUNK_BYTES,
+  type FileAddress,
+  type FileOutcome,
+  type FilesProtocol,
+  type RecordingStart,
+} from './file-messages.js';
 
 /** The other nodes, as their files are asked for. */
 export interface FilesPort {
@@ -20,10 +26,18 @@ export interface FilesPort {
 }
 
 const CALL_TIMEOUT_MS = 4_000;
+/** For questions that a node answers from its directory. */
+const LOOK_UP_TIMEOUT_MS = 1_000;
 /** What a player waits for takes up to three target durations by itself. */
 const WAITING_TIMEOUT_MS = 8_000;
 /** Pieces on their way from one node at once: 2 MB, of the 8 MB that a link holds before it takes no more. */
 const READS_PER_NODE = 16;
+
+export interface RecordingHolder {
+  node: string;
+  /** Unix milliseconds. */
+  startedAt: number;
+}
 
 /** Files of other nodes. Whoever is slow to take one asks for its pieces slowly; nothing piles up on the way. */
 export class RemoteFiles {
@@ -58,39 +72,47 @@ export class RemoteFiles {
     }
   }
 
-  /** Which of the members hold the recording, and which did not answer. */
-  async holders(id: string): Promise<{ holders: string[]; silent: string[] }> {
-    const silent: string[] = [];
-    const answers = await Promise.all(
-      this.#port.members().map(async (node) => {
-        const holds = await this.#port.call(node, { type: 'holds', id }, CALL_TIMEOUT_MS).catch(() => undefined);
-        if (holds === undefined) silent.push(node);
+  /** Asks every member when its recording of that id started; `silent` are those that did not answer. */
+  async holders(id: string): Promise<{ holders: RecordingHolder[]; silent: string[] }> {
+    const { answers, silent } = await this.#askAll({ type: 'startOf', id }, LOOK_UP_TIMEOUT_MS);
+    const holders: RecordingHolder[] = [];
+    for (const [node, startedAt] of answers) if (startedAt !== null) holders.push({ node, startedAt });
 
-        return holds === true ? [node] : [];
-      }),
-    );
-
-    return { holders: answers.flat(), silent };
+    return { holders, silent };
   }
 
-  /** @throws MediaFileError */
-  async remove(node: string, id: string): Promise<void> {
-    unwrap((await this.#ask(node, { type: 'remove', id }, CALL_TIMEOUT_MS, `Recording ${id}`)) as FileOutcome<null>);
+  /** Removes the recording on every member. Returns how many had it. @throws MediaFileError of a member */
+  async remove(id: string): Promise<{ removed: number; silent: string[] }> {
+    const { answers, silent } = await this.#askAll({ type: 'remove', id }, CALL_TIMEOUT_MS);
+    const outcomes = [...answers.values()];
+    const failed = outcomes.find((outcome) => !outcome.ok && outcome.code !== 'NOT_FOUND');
+    if (failed !== undefined) unwrap(failed);
+
+    return { removed: outcomes.filter(({ ok }) => ok).length, silent };
   }
 
   /** Recordings of each member that answered. */
   async list(): Promise<{ found: Map<string, readonly string[]>; silent: string[] }> {
+    const { answers, silent } = await this.#askAll({ type: 'recordings' }, LOOK_UP_TIMEOUT_MS);
     const found = new Map<string, readonly string[]>();
-    const silent: string[] = [];
-    await Promise.all(
-      this.#port.members().map(async (node) => {
-        const answer = await this.#port.call(node, { type: 'recordings' }, CALL_TIMEOUT_MS).catch(() => undefined);
-        if (answer?.ok === true) found.set(node, answer.value);
-        else silent.push(node);
-      }),
-    );
+    for (const [node, outcome] of answers) {
+      if (outcome.ok) found.set(node, outcome.value);
+      else silent.push(node);
+    }
 
     return { found, silent };
+  }
+
+  /** Returns the starts of those recordings that the node has. @throws MediaFileError */
+  async startsOf(node: string, ids: readonly string[]): Promise<readonly RecordingStart[]> {
+    const outcome = await this.#ask(node, { type: 'startsOf', ids }, CALL_TIMEOUT_MS, 'Recordings');
+
+    return unwrap(outcome as FileOutcome<readonly RecordingStart[]>);
+  }
+
+  /** Tells every member that a recording has begun here. */
+  announce(id: string): void {
+    for (const node of this.#port.members()) this.#port.cast(node, { type: 'began', id });
   }
 
   isMember(node: string): boolean {
@@ -108,6 +130,23 @@ export class RemoteFiles {
     );
 
     return asBuffer(unwrap(answer as FileOutcome<Uint8Array>));
+  }
+
+  async #askAll<M extends MessageOf<FilesProtocol>>(
+    message: M,
+    timeoutMs: number,
+  ): Promise<{ answers: Map<string, Awaited<ReplyOf<FilesProtocol, M['type']>>>; silent: string[] }> {
+    const answers = new Map<string, Awaited<ReplyOf<FilesProtocol, M['type']>>>();
+    const silent: string[] = [];
+    await Promise.all(
+      this.#port.members().map(async (node) => {
+        const answer = await this.#port.call(node, message, timeoutMs).catch(() => undefined);
+        if (answer === undefined) silent.push(node);
+        else answers.set(node, answer);
+      }),
+    );
+
+    return { answers, silent: silent.toSorted() };
   }
 
   async #ask(
@@ -183,6 +222,13 @@ class RemoteFile implements ServedFile {
       at += part.length;
     }
   }
+}
+
+/** Nobody knows whether it is there. */
+export function perhapsOn(what: string, nodes: readonly string[]): MediaFileError {
+  const which = nodes.join(', ');
+
+  return new MediaFileError('OWNER_UNREACHABLE', `${what} may be on ${which}, which cannot be reached now`);
 }
 
 export function unreachable(what: string, node: string, cause?: unknown): MediaFileError {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { mkdtemp, readdir, readFile, rm, writeFile, mkdir } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -29,6 +29,7 @@ const credentials = { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER', region: 
 
 class Stage {
   readonly notified: string[] = [];
+  readonly begun: string[] = [];
   readonly room = new TestRoom(systemClock);
   service!: HlsService;
   component!: HlsComponent;
@@ -41,6 +42,11 @@ class Stage {
     this.service = new HlsService({
       resourcesPath: this.path,
       s3Endpoint: null,
+      beginRecording: async (id) => {
+        this.begun.push(id);
+        const path = join(this.path, 'recordings', id);
+        if (existsSync(path)) await rename(path, `${path}-aside`);
+      },
       notify: ({ type }) => void this.notified.push(type),
       hold: () => {
         this.held += 1;
@@ -77,8 +83,8 @@ class Stage {
 
   async playlist(): Promise<string> {
     for (;;) {
-      const text = await this.file('main.m3u8').catch(() => undefined);
-      if (text !== undefined) return text;
+      const master = await this.file('index.m3u8').catch(() => undefined);
+      if (master !== undefined) return this.file(master.trim().split('\n').at(-1)!);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
@@ -159,7 +165,7 @@ withCompositor('a stream [needs node-av]', () => {
 
   test('is gone, too, when a new room of that name keeps its own', async () => {
     const stage = await stageWith();
-    const [temporary, kept] = ['temporary_hls', 'recordings'].map((place) => join(stage.path, place, 'kitchen'));
+    const temporary = join(stage.path, 'temporary_hls', 'kitchen');
     await stage.start();
     stage.speak();
     await stage.playlist();
@@ -168,8 +174,37 @@ withCompositor('a stream [needs node-av]', () => {
     await stage.start({ persistent: true });
     await former;
     await stage.service.settled();
-    while (!existsSync(kept!)) await new Promise((resolve) => setTimeout(resolve, 10));
-    expect(existsSync(temporary!)).toBe(false);
+    expect(existsSync(temporary)).toBe(false);
+  });
+
+  test('that is kept lets a former recording alone until it has a segment, and then keeps both', async () => {
+    const stage = await stageWith();
+    const former = join(stage.path, 'recordings', 'kitchen');
+    await mkdir(former, { recursive: true });
+    await writeFile(join(former, 'index.m3u8'), 'of yesterday');
+
+    await stage.start({ persistent: true });
+    expect(stage.service.isLive('kitchen')).toBe(false);
+    await stage.end();
+    expect(await readdir(former)).toEqual(['index.m3u8']);
+    expect(stage.begun).toEqual([]);
+
+    await stage.start({ persistent: true });
+    stage.speak();
+    await stage.playlist();
+    while (!existsSync(join(former, 'main.m3u8'))) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(stage.service.isLive('kitchen')).toBe(true);
+    await stage.end();
+    expect(stage.begun).toEqual(['kitchen']);
+    expect(await readFile(join(`${former}-aside`, 'index.m3u8'), 'utf8')).toBe('of yesterday');
+    expect(await readdir(former)).toContain('muxed_segment_0_main.m4s');
+  });
+
+  test('that is kept leaves nothing when nobody published', async () => {
+    const stage = await stageWith();
+    await stage.start({ persistent: true });
+    await stage.end();
+    expect(existsSync(join(stage.path, 'recordings'))).toBe(false);
   });
 
   test('that is kept is a finished recording when the room is over', async () => {
@@ -177,7 +212,7 @@ withCompositor('a stream [needs node-av]', () => {
     await stage.start({ persistent: true });
     stage.speak();
     await stage.playlist();
-    expect(stage.service.isLive('kitchen')).toBe(true);
+    while (!stage.service.isLive('kitchen')) await new Promise((resolve) => setTimeout(resolve, 10));
     await stage.end();
     expect(stage.service.isLive('kitchen')).toBe(false);
     const text = await readFile(join(stage.path, 'recordings', 'kitchen', 'main.m3u8'), 'utf8');
@@ -258,7 +293,9 @@ withCompositor('an upload [needs node-av]', () => {
     expect(stage.notified).toEqual(['hlsUploaded']);
     expect(stage.held).toBe(0);
     expect(objects).toContain('/streams/kitchen/index.m3u8 application/vnd.apple.mpegurl');
-    expect(objects).toContain('/streams/kitchen/muxed_segment_0_main.m4s video/mp4');
+    expect(objects).toContainEqual(
+      expect.stringMatching(/^\/streams\/kitchen\/muxed_segment_0_main-\w+\.m4s video\/mp4$/),
+    );
     expect(existsSync(join(stage.path, 'temporary_hls', 'kitchen'))).toBe(false);
   });
 

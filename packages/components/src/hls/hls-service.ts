@@ -10,6 +10,7 @@ import { fileNotFound } from './errors.js';
 import { HlsComponent } from './hls-component.js';
 import { tidyLeftovers } from './leftovers.js';
 import { LiveStream, type WaitPosition } from './live-stream.js';
+import { StreamNames } from './names.js';
 import { StreamDirectory } from './stream-directory.js';
 
 export interface HlsServiceOptions {
@@ -17,6 +18,8 @@ export interface HlsServiceOptions {
   resourcesPath: string;
   /** `JF_S3_ENDPOINT`; null = AWS. */
   s3Endpoint: string | null;
+  /** Makes way for a new recording of that id; an older one is kept under another id. */
+  beginRecording(id: string): Promise<void>;
   /** An upload has ended, after the end of its room. */
   notify(notification: { type: 'hlsUploaded' | 'hlsUploadCrashed'; roomId: string }): void;
   /** Keeps the room's webhook for `notify` until the returned function is called. */
@@ -56,8 +59,13 @@ interface Output {
   served: boolean;
   /** The room is over: resolves when everything has been uploaded or given up. */
   finalised?: Promise<void>;
+  /** The stream that this one replaces, until it is closed. */
+  former: Output | undefined;
   release(): void;
 }
+
+/** Whether a recording of it is at its place. */
+const isRecording = ({ persistent, directory }: Output): boolean => persistent && directory.taken;
 
 /** The HLS streams of this node: one per room at most, from the component's start to the end of the room. */
 export class HlsService {
@@ -118,7 +126,10 @@ export class HlsService {
 
   /** A recording of that name is still being made. */
   isLive(id: string): boolean {
-    return this.#outputs.get(id)?.persistent === true;
+    const output = this.#outputs.get(id);
+    if (output === undefined) return false;
+
+    return isRecording(output) || (output.former !== undefined && isRecording(output.former));
   }
 
   /** Whether a stream of that room is being made, uploaded or removed. */
@@ -173,23 +184,34 @@ export class HlsService {
     },
     destination: S3Target | null,
   ): HlsComponent {
-    const { resourcesPath, hold, engineEntry, hangMs } = this.#options;
+    const { resourcesPath, beginRecording, hold, engineEntry, hangMs } = this.#options;
     const { roomId, log } = host;
     const { lowLatency, persistent, targetWindowDuration: targetWindowSeconds } = properties;
     const former = this.#outputs.get(roomId);
-    const directory = new StreamDirectory(
-      join(resourcesPath, persistent ? 'recordings' : 'temporary_hls', roomId),
-      (error) => {
+    // What is uploaded meets the files of other streams of that room id in the bucket.
+    const names = new StreamNames(destination === null ? 'main' : `main-${systemClock.wall().toString(36)}`);
+    const directory = new StreamDirectory({
+      path: join(resourcesPath, persistent ? 'recordings' : 'temporary_hls', roomId),
+      playlist: names.media,
+      onFailure: (error) => {
         log.error('hls.write_failed', { error });
         component.fail(`the stream cannot be written: ${error instanceof Error ? error.message : String(error)}`);
       },
-      former === undefined ? undefined : this.#wiped(former),
-    );
+      ...(former === undefined
+        ? {}
+        : {
+            after: this.#replaced(former).finally(() => {
+              output.former = undefined;
+            }),
+          }),
+      ...(persistent ? { makeWay: () => beginRecording(roomId) } : {}),
+    });
     const stream = new LiveStream({
       lowLatency,
       persistent,
       targetWindowSeconds,
       files: directory,
+      names,
       clock: systemClock,
     });
     const component = new HlsComponent({
@@ -203,19 +225,19 @@ export class HlsService {
       },
     });
     const release = destination === null ? () => undefined : hold(roomId);
-    const output: Output = { stream, directory, component, persistent, destination, served: true, release };
+    const output: Output = { stream, directory, component, persistent, destination, served: true, former, release };
     this.#outputs.set(roomId, output);
 
     return component;
   }
 
-  /** A former stream makes room: that of an ended room in its own time, one of the same room wherever it was kept. */
-  async #wiped({ component, directory, finalised, release }: Output): Promise<void> {
+  /** A former stream ends: that of an ended room in its own time, one of the same room now. Recordings stay. */
+  async #replaced({ component, directory, persistent, finalised, release }: Output): Promise<void> {
     if (finalised !== undefined) return finalised;
     release();
     await component.close();
     await directory.idle();
-    await rm(directory.path, { recursive: true, force: true });
+    if (!persistent) await rm(directory.path, { recursive: true, force: true });
   }
 
   async #finalise(roomId: string, output: Output): Promise<void> {
@@ -224,7 +246,7 @@ export class HlsService {
     try {
       await component.close();
       await directory.idle();
-      if (destination !== null) await this.#upload(roomId, directory.path, destination, log);
+      if (destination !== null) await this.#upload(roomId, directory, destination, log);
     } catch (error) {
       log.error('hls.end_failed', { error });
     } finally {
@@ -238,9 +260,10 @@ export class HlsService {
     }
   }
 
-  async #upload(roomId: string, path: string, destination: S3Target, log: Log): Promise<void> {
+  async #upload(roomId: string, { path, taken }: StreamDirectory, destination: S3Target, log: Log): Promise<void> {
     try {
-      const names = (await readdir(path)).filter((name) => UPLOADED.test(name)).toSorted();
+      // A stream without a segment has taken no place: a former recording may be there.
+      const names = (taken ? await readdir(path) : []).filter((name) => UPLOADED.test(name)).toSorted();
       const files = names.map((name) => ({ key: keyOf(roomId, name), path: join(path, name) }));
       await this.#uploader.upload(destination, files);
       log.info('hls.uploaded', { files: files.length });

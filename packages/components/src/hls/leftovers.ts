@@ -1,6 +1,6 @@
 import { appendFile, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MEDIA_NAME } from './names.js';
+import { isMediaPlaylist } from './names.js';
 import { PLAYLIST_END } from './playlist.js';
 
 export interface LeftoversOptions {
@@ -42,8 +42,9 @@ export async function tidyLeftovers({ resourcesPath, isLive, now }: LeftoversOpt
     }
   }
   for (const roomId of await directories(join(resourcesPath, 'recordings'))) {
-    const playlist = join(resourcesPath, 'recordings', roomId, MEDIA_NAME);
-    if (isLive(roomId) || (await hasEnded(playlist))) continue;
+    if (isLive(roomId)) continue;
+    const playlist = await mediaPlaylistIn(join(resourcesPath, 'recordings', roomId));
+    if (playlist === undefined || (await hasEnded(playlist))) continue;
     if (await isYounger(playlist, now - FRESH_MS)) found.fresh += 1;
     else {
       await appendFile(playlist, `${PLAYLIST_END}\n`);
@@ -58,6 +59,12 @@ async function directories(path: string): Promise<string[]> {
   const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
 
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+}
+
+async function mediaPlaylistIn(directory: string): Promise<string | undefined> {
+  const name = (await readdir(directory).catch(() => [])).find(isMediaPlaylist);
+
+  return name === undefined ? undefined : join(directory, name);
 }
 
 async function isYounger(path: string, thanMs: number): Promise<boolean> {

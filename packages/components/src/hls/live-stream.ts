@@ -1,15 +1,6 @@
 import type { Clock } from '@bloom/time';
 import { HlsError, fileNotFound } from './errors.js';
-import {
-  DELTA_NAME,
-  INIT_NAME,
-  MASTER_NAME,
-  MEDIA_NAME,
-  parsePartName,
-  partName,
-  type PartPosition,
-  segmentName,
-} from './names.js';
+import { MASTER_NAME, type PartPosition, StreamNames } from './names.js';
 import {
   declaredDuration,
   growingPlaylistHead,
@@ -59,6 +50,8 @@ export interface LiveStreamOptions {
   /** Keeps files that the playlist does not list any more, and lists them all when it ends. */
   persistent: boolean;
   files: StreamFiles;
+  /** Default: those of the track `main`. */
+  names?: StreamNames;
   clock: Clock;
 }
 
@@ -85,6 +78,7 @@ const MAX_SEGMENTS_AHEAD = 2;
 /** One stream: its playlists, what of it is in memory, and the players that wait for more of it. */
 export class LiveStream {
   readonly #options: LiveStreamOptions;
+  readonly #names: StreamNames;
   readonly #waiters: Waiters;
   #codecs = '';
   #init: Buffer | undefined;
@@ -100,6 +94,7 @@ export class LiveStream {
 
   constructor(options: LiveStreamOptions) {
     this.#options = options;
+    this.#names = options.names ?? new StreamNames();
     this.#waiters = new Waiters(MAX_WAIT_MS, options.clock);
   }
 
@@ -115,14 +110,19 @@ export class LiveStream {
   started(init: Buffer, codecs: string): void {
     this.#init = init;
     this.#codecs = codecs;
-    this.#options.files.write(INIT_NAME, init);
   }
 
   append(part: StreamPart): void {
     if (this.#ended) return;
     const { segment: sequence, frames, independent, data } = part;
-    this.#open ??= { sequence, name: segmentName(sequence), startedAtMs: part.startedAtMs, parts: [], data: [] };
-    const name = partName(sequence, this.#open.parts.length);
+    this.#open ??= {
+      sequence,
+      name: this.#names.segment(sequence),
+      startedAtMs: part.startedAtMs,
+      parts: [],
+      data: [],
+    };
+    const name = this.#names.part(sequence, this.#open.parts.length);
     this.#open.parts.push({ name, frames, independent });
     this.#open.data.push(data);
     if (part.last) this.#completeSegment();
@@ -160,7 +160,7 @@ export class LiveStream {
     await this.#waiters.until(() => this.#reached(wanted) || this.#ended || this.#hidden, name, signal);
 
     if (this.#hidden) throw fileNotFound(name);
-    return this.#text(name.endsWith('_delta.m3u8') ? DELTA_NAME : MEDIA_NAME);
+    return this.#text(name.endsWith('_delta.m3u8') ? this.#names.delta : this.#names.media);
   }
 
   /**
@@ -168,7 +168,7 @@ export class LiveStream {
    * @throws HlsError
    */
   async part(name: string, signal: AbortSignal): Promise<Buffer> {
-    const position = parsePartName(name);
+    const position = this.#names.positionOf(name);
     if (!this.lowLatency || position === undefined) throw fileNotFound(name);
     const found = this.#partInMemory(position);
     if (found !== undefined) return found;
@@ -183,9 +183,9 @@ export class LiveStream {
   /** What is in memory under that name: playlists, the header, new segments. Undefined = look on disk. */
   inMemory(name: string): Buffer | undefined {
     if (this.#hidden) throw fileNotFound(name);
-    if (name === MASTER_NAME || name === MEDIA_NAME || (name === DELTA_NAME && this.#options.lowLatency))
+    if (name === MASTER_NAME || name === this.#names.media || (name === this.#names.delta && this.#options.lowLatency))
       return this.#text(name);
-    if (name === INIT_NAME) return this.#init;
+    if (name === this.#names.init) return this.#init;
 
     return this.#segments.slice(-IN_MEMORY).find((segment) => segment.name === name)?.whole;
   }
@@ -227,6 +227,8 @@ export class LiveStream {
     this.#open = null;
     this.#segments.push(segment);
     segment.whole = Buffer.concat(segment.data);
+    // The directory begins with the first segment: a stream that never has one leaves nothing.
+    if (segment.sequence === 0 && this.#init !== undefined) files.write(this.#names.init, this.#init);
     files.write(segment.name, segment.whole);
     const old = this.#segments.at(-1 - IN_MEMORY);
     if (old !== undefined) {
@@ -271,11 +273,11 @@ export class LiveStream {
 
     return {
       lowLatency,
-      initName: INIT_NAME,
+      initName: this.#names.init,
       past: listsAll && this.#past.count > 0 ? this.#past : null,
       segments: this.#segments.slice(this.#firstListed),
       open: this.#open,
-      nextPart: this.#ended ? null : partName(segment, part),
+      nextPart: this.#ended ? null : this.#names.part(segment, part),
       ended: this.#ended,
     };
   }
@@ -286,8 +288,8 @@ export class LiveStream {
     if (text === undefined) {
       text = Buffer.from(
         name === MASTER_NAME
-          ? masterPlaylist({ codecs: this.#codecs, mediaPlaylist: MEDIA_NAME })
-          : mediaPlaylist(this.#state(), { delta: name === DELTA_NAME }),
+          ? masterPlaylist({ codecs: this.#codecs, mediaPlaylist: this.#names.media })
+          : mediaPlaylist(this.#state(), { delta: name === this.#names.delta }),
       );
       this.#texts.set(name, text);
     }
@@ -301,17 +303,17 @@ export class LiveStream {
     if (!persistent && targetWindowSeconds !== null) return this.#writeWholePlaylists();
     if (newest.sequence === 0) {
       files.write(MASTER_NAME, this.#text(MASTER_NAME));
-      files.write(MEDIA_NAME, Buffer.from(growingPlaylistHead(INIT_NAME)));
+      files.write(this.#names.media, Buffer.from(growingPlaylistHead(this.#names.init)));
     }
     // What lists everything grows by a line: writing all of it again would cost more with every segment.
-    files.append(MEDIA_NAME, Buffer.from(segmentLines(newest)));
+    files.append(this.#names.media, Buffer.from(segmentLines(newest)));
   }
 
   #writeWholePlaylists(): void {
     const { files } = this.#options;
     this.#texts.clear();
     files.write(MASTER_NAME, this.#text(MASTER_NAME));
-    files.write(MEDIA_NAME, this.#text(MEDIA_NAME));
+    files.write(this.#names.media, this.#text(this.#names.media));
   }
 }
 

@@ -1,24 +1,44 @@
-/** Names of the files of a stream; players follow the URIs from the master playlist on. */
+/** Players begin with the master playlist and follow the URIs from there. */
 export const MASTER_NAME = 'index.m3u8';
-
-const TRACK = 'main';
-
-export const MEDIA_NAME = `${TRACK}.m3u8`;
-export const DELTA_NAME = `${TRACK}_delta.m3u8`;
-export const INIT_NAME = `muxed_header_${TRACK}_part0_.mp4`;
-
-export const segmentName = (sequence: number): string => `muxed_segment_${sequence}_${TRACK}.m4s`;
-export const partName = (sequence: number, part: number): string =>
-  `muxed_segment_${sequence}_${TRACK}_${part}_part.m4s`;
 
 export interface PartPosition {
   segment: number;
   part: number;
 }
 
-/** Where a part stands by its name; undefined = no name of a part of ours. */
-export function parsePartName(name: string): PartPosition | undefined {
-  const match = /^muxed_segment_(\d{1,15})_main_(\d{1,4})_part\.m4s$/.exec(name);
+/** Names of the files of one stream. */
+export class StreamNames {
+  readonly media: string;
+  readonly delta: string;
+  readonly init: string;
+  readonly #track: string;
 
-  return match === null ? undefined : { segment: Number(match[1]), part: Number(match[2]) };
+  /** `track` tells the streams apart that end in the same bucket. */
+  constructor(track = 'main') {
+    this.#track = track;
+    this.media = `${track}.m3u8`;
+    this.delta = `${track}_delta.m3u8`;
+    this.init = `muxed_header_${track}_part0_.mp4`;
+  }
+
+  segment(sequence: number): string {
+    return `muxed_segment_${sequence}_${this.#track}.m4s`;
+  }
+
+  part(sequence: number, part: number): string {
+    return `muxed_segment_${sequence}_${this.#track}_${part}_part.m4s`;
+  }
+
+  /** Returns the position of a part; undefined when the name is not one of this stream's parts. */
+  positionOf(name: string): PartPosition | undefined {
+    const match = /^muxed_segment_(\d{1,15})_(.+)_(\d{1,4})_part\.m4s$/.exec(name);
+    if (match === null || match[2] !== this.#track) return undefined;
+
+    return { segment: Number(match[1]), part: Number(match[3]) };
+  }
+}
+
+/** Whether a file of a stream is its media playlist, whatever its track. */
+export function isMediaPlaylist(name: string): boolean {
+  return name.endsWith('.m3u8') && !name.endsWith('_delta.m3u8') && name !== MASTER_NAME;
 }

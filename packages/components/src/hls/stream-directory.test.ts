@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tidyLeftovers, UPLOADING_MS } from './leftovers.js';
-import { MEDIA_NAME } from './names.js';
+import { StreamNames } from './names.js';
 import { StreamDirectory } from './stream-directory.js';
 
 let base: string;
@@ -16,8 +16,15 @@ beforeEach(async () => {
 });
 afterEach(() => rm(base, { recursive: true, force: true }));
 
-const open = (path = join(base, 'stream')): StreamDirectory =>
-  new StreamDirectory(path, (error) => failures.push(error));
+const MEDIA_NAME = new StreamNames().media;
+
+const open = (path = join(base, 'stream'), makeWay?: () => Promise<void>): StreamDirectory =>
+  new StreamDirectory({
+    path,
+    playlist: MEDIA_NAME,
+    onFailure: (error) => failures.push(error),
+    ...(makeWay === undefined ? {} : { makeWay }),
+  });
 
 describe('the directory of a stream', () => {
   test('begins empty, and has what was written in order', async () => {
@@ -33,6 +40,31 @@ describe('the directory of a stream', () => {
     expect((await readdir(directory.path)).toSorted()).toEqual(['b.m4s', MEDIA_NAME]);
     expect(await readFile(join(directory.path, MEDIA_NAME), 'utf8')).toBe('head\nline\n');
     expect(failures).toEqual([]);
+  });
+
+  test('that is kept touches nothing before its first file, and leaves nothing without one', async () => {
+    const path = join(base, 'recordings', 'kitchen');
+    await mkdir(path, { recursive: true });
+    await writeFile(join(path, 'of yesterday'), '');
+    const directory = open(path, () => rename(path, `${path}-aside`));
+    await directory.idle();
+    expect([await readdir(path), directory.taken]).toEqual([['of yesterday'], false]);
+    directory.write('a.m4s', Buffer.from('1'));
+    await directory.idle();
+    expect([await readdir(path), directory.taken]).toEqual([['a.m4s'], true]);
+    expect(await readdir(`${path}-aside`)).toEqual(['of yesterday']);
+  });
+
+  test('that is kept and cannot make way fails, and does not touch what is there', async () => {
+    const path = join(base, 'recordings', 'kitchen');
+    await mkdir(path, { recursive: true });
+    await writeFile(join(path, MEDIA_NAME), 'of yesterday\n');
+    const directory = open(path, () => Promise.reject(new Error('read-only')));
+    directory.write('a.m4s', Buffer.from('1'));
+    await directory.idle();
+    expect(failures).toMatchObject([{ message: 'read-only' }]);
+    expect([await readdir(path), directory.taken]).toEqual([[MEDIA_NAME], false]);
+    expect(await readFile(join(path, MEDIA_NAME), 'utf8')).toBe('of yesterday\n');
   });
 
   test('that another node has tidied away before there was anything in it is there when there is', async () => {

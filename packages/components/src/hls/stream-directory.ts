@@ -1,31 +1,51 @@
 import { appendFile, mkdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StreamFiles } from './live-stream.js';
-import { MEDIA_NAME } from './names.js';
 import { PLAYLIST_END } from './playlist.js';
 
+export interface StreamDirectoryOptions {
+  path: string;
+  /** Name of the playlist that ends when the stream cannot be written any more. */
+  playlist: string;
+  onFailure(error: unknown): void;
+  /** What has to settle before anything is done here. */
+  after?: Promise<void>;
+  /**
+   * Makes way for the directory of a stream that is kept, when the first file of it is written. Without it the directory is
+   * emptied at once: what a former stream left there goes.
+   */
+  makeWay?(): Promise<void>;
+}
+
 /**
- * The directory of one stream. Deeds happen in order; after the first failure nothing more is written, so that what is
+ * The directory of one stream. Changes happen in order; after the first failure nothing more is written, so that what is
  * there stays whole: the file that did not fit is taken back, and the playlist ends with the one before.
  */
 export class StreamDirectory implements StreamFiles {
-  readonly #onFailure: (error: unknown) => void;
+  readonly path: string;
+  readonly #options: StreamDirectoryOptions;
   #tail: Promise<void>;
   #failed = false;
+  /** The path holds this stream, not a former one. */
+  #taken: boolean;
   #begun = false;
 
-  /** Begins by wiping what a former stream left there, once `after` has settled. */
-  constructor(
-    readonly path: string,
-    onFailure: (error: unknown) => void,
-    after: Promise<void> = Promise.resolve(),
-  ) {
-    this.#onFailure = onFailure;
+  constructor(options: StreamDirectoryOptions) {
+    const { path, after = Promise.resolve(), makeWay } = options;
+    this.#options = options;
+    this.path = path;
     this.#tail = after;
+    this.#taken = makeWay === undefined;
+    if (makeWay !== undefined) return;
     this.#enqueue(async () => {
       await rm(path, { recursive: true, force: true });
       await mkdir(path, { recursive: true });
     });
+  }
+
+  /** Whether the path holds files of this stream. False until a stream that is kept has its first one. */
+  get taken(): boolean {
+    return this.#taken;
   }
 
   write(name: string, data: Buffer): void {
@@ -34,9 +54,7 @@ export class StreamDirectory implements StreamFiles {
     const first = name.endsWith('.m3u8') ? `${path}.next` : path;
     this.#enqueue(
       async () => {
-        // A stream may wait long for its first track. By then another node on this disk may have tidied away what was empty.
-        if (!this.#begun) await mkdir(this.path, { recursive: true });
-        this.#begun = true;
+        if (!this.#begun) await this.#begin();
         await writeFile(first, data);
         if (first !== path) await rename(first, path);
       },
@@ -57,6 +75,20 @@ export class StreamDirectory implements StreamFiles {
     return this.#tail;
   }
 
+  async #begin(): Promise<void> {
+    this.#taken = true;
+    try {
+      await this.#options.makeWay?.();
+    } catch (error) {
+      // A former recording is still there.
+      this.#taken = false;
+      throw error;
+    }
+    // A stream may wait long for its first track. By then another node on this disk may have tidied away what was empty.
+    await mkdir(this.path, { recursive: true });
+    this.#begun = true;
+  }
+
   #enqueue(deed: () => Promise<void>, undo: () => Promise<void> = () => Promise.resolve()): void {
     this.#tail = this.#tail.then(async () => {
       if (this.#failed) return;
@@ -66,14 +98,15 @@ export class StreamDirectory implements StreamFiles {
         this.#failed = true;
         await undo().catch(() => undefined);
         await this.#endPlaylist().catch(() => undefined);
-        this.#onFailure(error);
+        this.#options.onFailure(error);
       }
     });
   }
 
   /** A stream that cannot go on is over for those who play it from here. */
   async #endPlaylist(): Promise<void> {
-    const path = join(this.path, MEDIA_NAME);
+    if (!this.#taken) return;
+    const path = join(this.path, this.#options.playlist);
     await stat(path);
     await append(path, Buffer.from(`${PLAYLIST_END}\n`));
   }

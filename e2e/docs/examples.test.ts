@@ -1,4 +1,4 @@
-// Runs the examples of the README and the guides against a real node. A block marked `no-test` shows something that
+// Runs the examples of the README, the guides and the page of the actors against a real node. A block marked `no-test` shows something that
 // cannot run here (a browser, another machine); every other `sh` and `js` block must succeed as it stands.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,6 +13,7 @@ const run = promisify(execFile);
 const guide = join(repository, 'docs', 'guide');
 const pages = [
   'README.md',
+  'docs/reference/actors.md',
   ...readdirSync(guide)
     .filter((f) => f.endsWith('.md'))
     .map((f) => `docs/guide/${f}`),

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
@@ -22,4 +22,10 @@ test('an image is built of what .dockerignore lets through', () => {
   } finally {
     rmSync(context, { recursive: true, force: true });
   }
+});
+
+test('the page of the architecture names every package', () => {
+  const page = readFileSync(join(root, 'docs', 'reference', 'architecture.md'), 'utf8');
+  for (const name of readdirSync(join(root, 'packages'))) expect(page).toContain(`| \`${name}\` |`);
+  for (const name of readdirSync(join(root, 'apps'))) expect(page).toContain(`| \`apps/${name}\` |`);
 });

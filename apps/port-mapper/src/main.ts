@@ -1,7 +1,7 @@
 // The port mapper of a machine as a program, in the place of Erlang's epmd. Reads the same variables: ERL_EPMD_PORT
 // (default 4369) and ERL_EPMD_ADDRESS (comma-separated addresses to listen on besides loopback; default none).
 import { createLogger } from '@bloom/log';
-import { DEFAULT_PORT, PortMapperRunning, PortMapperServer } from '@bloom/port-mapper';
+import { DEFAULT_PORT, PortMapperError, PortMapperServer } from '@bloom/port-mapper';
 
 const { ERL_EPMD_PORT: portText, ERL_EPMD_ADDRESS: addressText } = process.env;
 
@@ -23,7 +23,7 @@ try {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void server.close());
   await server.closed;
 } catch (error) {
-  if (error instanceof PortMapperRunning) console.log(error.message);
+  if (error instanceof PortMapperError && error.code === 'PORT_MAPPER_RUNNING') console.log(error.message);
   else {
     console.error(error instanceof Error ? error.message : error);
     process.exitCode = 1;

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { NameInUse, PortMapperProtocolError, PortMapperUnreachable } from './errors.js';
+import { PortMapperError, unreachable } from './errors.js';
 import {
   alive2Request,
   type NamesAnswer,
@@ -21,7 +21,10 @@ export interface MapperAddress {
   readonly timeoutMs?: number;
 }
 
-/** All nodes of that machine. Throws PortMapperUnreachable or PortMapperProtocolError. */
+/**
+ * Returns all nodes of that machine.
+ * @throws PortMapperError PORT_MAPPER_UNREACHABLE, PORT_MAPPER_PROTOCOL
+ */
 export async function names(mapper: MapperAddress): Promise<NamesAnswer> {
   const answer = await ask(mapper, namesRequest(), (reply, ended) => (ended ? parseNamesReply(reply) : 'incomplete'));
   answer.socket.destroy();
@@ -29,8 +32,8 @@ export async function names(mapper: MapperAddress): Promise<NamesAnswer> {
 }
 
 /**
- * The node registered under `name` (the part before `@`), or undefined. Throws PortMapperUnreachable or
- * PortMapperProtocolError.
+ * Returns the node registered under `name` (the part before `@`), or undefined.
+ * @throws PortMapperError PORT_MAPPER_UNREACHABLE, PORT_MAPPER_PROTOCOL
  */
 export async function lookUp(mapper: MapperAddress, name: string): Promise<NodeEntry | undefined> {
   const answer = await ask(mapper, portPlease2Request(name), parsePort2Reply);
@@ -44,12 +47,16 @@ export interface Lease {
   readonly socket: Socket;
 }
 
-/** Registers once. Throws NameInUse, PortMapperUnreachable or PortMapperProtocolError. */
+/**
+ * Registers once.
+ * @throws PortMapperError NAME_IN_USE, PORT_MAPPER_UNREACHABLE, PORT_MAPPER_PROTOCOL
+ */
 export async function registerOnce(mapper: MapperAddress, entry: NodeEntry): Promise<Lease> {
   const { socket, value } = await ask(mapper, alive2Request(entry), parseAlive2Reply);
   if (value.result !== 0) {
     socket.destroy();
-    throw new NameInUse(entry.name);
+    const message = `a node called ${entry.name} is registered on this machine already`;
+    throw new PortMapperError('NAME_IN_USE', message);
   }
   socket.setKeepAlive(true, 30_000);
   return { creation: value.creation, socket };
@@ -77,12 +84,9 @@ function ask<T>(mapper: MapperAddress, request: Buffer, parse: Parse<T>): Promis
       if (settled) return;
       const value = parse(Buffer.concat(pieces), ended);
       if (value === 'incomplete') {
-        if (ended)
-          fail(
-            new PortMapperProtocolError(`the port mapper on ${host}:${port} closed after ${size} bytes of an answer`),
-          );
+        if (ended) fail(protocolError(`the port mapper on ${host}:${port} closed after ${size} bytes of an answer`));
       } else if (value === undefined) {
-        fail(new PortMapperProtocolError(`the program on ${host}:${port} does not answer like a port mapper`));
+        fail(protocolError(`the program on ${host}:${port} does not answer like a port mapper`));
       } else {
         settled = true;
         clearTimeout(timer);
@@ -95,7 +99,7 @@ function ask<T>(mapper: MapperAddress, request: Buffer, parse: Parse<T>): Promis
       size += bytes.length;
       pieces.push(bytes);
       if (size <= MAX_REPLY_BYTES) look(false);
-      else fail(new PortMapperProtocolError(`the answer of ${host}:${port} is longer than ${MAX_REPLY_BYTES} bytes`));
+      else fail(protocolError(`the answer of ${host}:${port} is longer than ${MAX_REPLY_BYTES} bytes`));
     }
 
     function finish(): void {
@@ -103,12 +107,16 @@ function ask<T>(mapper: MapperAddress, request: Buffer, parse: Parse<T>): Promis
     }
 
     const timer = setTimeout(
-      () => fail(new PortMapperProtocolError(`the port mapper on ${host}:${port} did not answer in time`)),
+      () => fail(protocolError(`the port mapper on ${host}:${port} did not answer in time`)),
       mapper.timeoutMs ?? 10_000,
     );
     socket.on('connect', () => socket.write(request));
     socket.on('data', receive).on('end', finish).on('close', finish);
     // Stays on the socket of a lease: its end is noticed by 'close'.
-    socket.on('error', (error) => fail(new PortMapperUnreachable(host, port, error)));
+    socket.on('error', (error) => fail(unreachable(host, port, error)));
   });
+}
+
+function protocolError(message: string): PortMapperError {
+  return new PortMapperError('PORT_MAPPER_PROTOCOL', message);
 }

@@ -37,101 +37,104 @@ const CLOSE: Answer = { close: true };
 
 /** One connection to the mapper, without its socket: bytes in, answers out. */
 export class Conversation {
-  private received: Buffer = Buffer.alloc(0);
-  private holds: string | undefined;
-  private over = false;
+  readonly #registry: Registry;
+  readonly #caller: Caller;
+  readonly #relaxed: boolean;
+  #received: Buffer = Buffer.alloc(0);
+  #holds: string | undefined;
+  #over = false;
 
-  constructor(
-    private readonly registry: Registry,
-    private readonly caller: Caller,
-    private readonly relaxed: boolean,
-  ) {}
+  constructor(registry: Registry, caller: Caller, relaxed: boolean) {
+    this.#registry = registry;
+    this.#caller = caller;
+    this.#relaxed = relaxed;
+  }
 
   /** Whether this connection keeps a name registered; others are closed when idle. */
   get registered(): boolean {
-    return this.holds !== undefined;
+    return this.#holds !== undefined;
   }
 
   data(bytes: Buffer): Answer {
-    if (this.over) return CLOSE;
+    if (this.#over) return CLOSE;
     // A node keeps silent on its registration; there is no request to unregister but the end of the connection.
-    if (this.holds !== undefined) return this.end();
-    this.received = this.received.length === 0 ? bytes : Buffer.concat([this.received, bytes]);
-    if (this.received.length < 2) return WAIT;
-    const length = this.received.readUInt16BE(0);
-    if (length === 0 || length > MAX_REQUEST_BYTES || this.received.length > length + 2) return this.end();
-    if (this.received.length < length + 2) return WAIT;
-    const body = this.received.subarray(2);
-    this.received = Buffer.alloc(0);
+    if (this.#holds !== undefined) return this.end();
+    this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes]);
+    if (this.#received.length < 2) return WAIT;
+    const length = this.#received.readUInt16BE(0);
+    if (length === 0 || length > MAX_REQUEST_BYTES || this.#received.length > length + 2) return this.end();
+    if (this.#received.length < length + 2) return WAIT;
+    const body = this.#received.subarray(2);
+    this.#received = Buffer.alloc(0);
     const request = parseRequest(body);
     if (request === undefined) return this.end();
-    const answer = this.answer(request);
-    if (answer.close) this.over = true;
+    const answer = this.#answer(request);
+    if (answer.close) this.#over = true;
     return answer;
   }
 
   /** The caller sent FIN, was reset, or the connection is closed: gives up the name it held. */
   end(): Answer {
-    this.over = true;
-    if (this.holds !== undefined) this.registry.release(this.holds);
-    this.holds = undefined;
+    this.#over = true;
+    if (this.#holds !== undefined) this.#registry.release(this.#holds);
+    this.#holds = undefined;
     return CLOSE;
   }
 
-  private answer(request: Request): Answer {
+  #answer(request: Request): Answer {
     switch (request.kind) {
       case 'port2':
-        return { reply: port2Reply(this.registry.get(request.name)?.entry), close: true };
+        return { reply: port2Reply(this.#registry.get(request.name)?.entry), close: true };
       case 'names':
-        return { reply: listReply(this.caller.port, this.names()), close: true };
+        return { reply: listReply(this.#caller.port, this.#names()), close: true };
       default:
-        return this.caller.local ? this.answerLocal(request) : CLOSE;
+        return this.#caller.local ? this.#answerLocal(request) : CLOSE;
     }
   }
 
-  private answerLocal(request: Exclude<Request, { kind: 'port2' | 'names' }>): Answer {
+  #answerLocal(request: Exclude<Request, { kind: 'port2' | 'names' }>): Answer {
     switch (request.kind) {
       case 'alive2':
-        return this.register(request.entry);
+        return this.#register(request.entry);
       case 'alive2-bad-name':
         return { reply: alive2Reply(request.highest, 1, NO_CREATION), close: true };
       case 'dump':
-        return { reply: listReply(this.caller.port, this.dump()), close: true };
+        return { reply: listReply(this.#caller.port, this.#dump()), close: true };
       case 'stop':
-        return this.stop(request.name);
+        return this.#stop(request.name);
       default:
-        if (this.registry.size > 0 && !this.relaxed) return { reply: Buffer.from('NO'), close: true };
+        if (this.#registry.size > 0 && !this.#relaxed) return { reply: Buffer.from('NO'), close: true };
         return { reply: Buffer.from('OK'), close: true, exit: true };
     }
   }
 
-  private register(entry: NodeEntry): Answer {
-    if (this.registry.full) return CLOSE;
-    const registered = this.registry.register(entry, this.caller.connection);
+  #register(entry: NodeEntry): Answer {
+    if (this.#registry.full) return CLOSE;
+    const registered = this.#registry.register(entry, this.#caller.connection);
     if (registered === undefined) return { reply: alive2Reply(entry.highest, 1, NO_CREATION), close: true };
-    this.holds = entry.name;
+    this.#holds = entry.name;
     return { reply: alive2Reply(entry.highest, 0, registered.creation), close: false };
   }
 
-  private stop(name: string): Answer {
-    if (!this.relaxed) return CLOSE;
-    const registered = this.registry.get(name);
+  #stop(name: string): Answer {
+    if (!this.#relaxed) return CLOSE;
+    const registered = this.#registry.get(name);
     if (registered === undefined) return { reply: Buffer.from('NOEXIST'), close: true };
     return { reply: Buffer.from('STOPPED'), close: true, drop: registered.connection };
   }
 
-  private names(): string {
-    return this.registry
+  #names(): string {
+    return this.#registry
       .list()
       .map(({ entry }) => `name ${entry.name} at port ${entry.port}\n`)
       .join('');
   }
 
-  private dump(): string {
-    const active = this.registry
+  #dump(): string {
+    const active = this.#registry
       .list()
       .map(({ entry, connection }) => `active name     <${entry.name}> at port ${entry.port}, fd = ${connection}\n\0`);
-    const old = this.registry
+    const old = this.#registry
       .released()
       .map(([name, { port, connection }]) => `old/unused name <${name}>, port = ${port}, fd = ${connection} \n\0`);
     return [...active, ...old].join('');

@@ -1,14 +1,7 @@
 /** The port mapper of a machine (epmd): which node listens on which port. */
 export { lookUp, type MapperAddress, names } from './client.js';
-export {
-  NameInUse,
-  PortMapperError,
-  PortMapperProtocolError,
-  PortMapperRunning,
-  PortMapperUnreachable,
-  PortTaken,
-} from './errors.js';
-export { type DetachedMapper, embedMapper, ensureMapper } from './launch.js';
+export { PortMapperError, type PortMapperErrorCode } from './errors.js';
+export { type DetachedMapper, ensureMapper } from './launch.js';
 export { DEFAULT_PORT, type NamesAnswer, NODE_TYPE, type NodeEntry } from './protocol.js';
-export { Registration, type RegistrationOptions, type Timers } from './registration.js';
+export { Registration, type RegistrationOptions } from './registration.js';
 export { PortMapperServer, type ServerOptions } from './server.js';

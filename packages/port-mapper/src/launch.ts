@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
+import { sleep } from '@bloom/time';
 import { names } from './client.js';
-import { PortMapperRunning, PortMapperUnreachable } from './errors.js';
-import { PortMapperServer, type ServerOptions } from './server.js';
+import { unreachable } from './errors.js';
 
 export interface DetachedMapper {
   /** The program `apps/port-mapper` as a file for this Node. */
@@ -14,30 +14,19 @@ export interface DetachedMapper {
 }
 
 /**
- * Makes sure that a port mapper answers on this machine: the one that runs, ours or the original, or else a new one as
- * a process of its own, which outlives us. Several callers at once end up with one mapper. Throws PortMapperUnreachable.
+ * Makes sure that a port mapper answers on this machine: a running one, ours or the original, or else a new one as a
+ * process of its own, which outlives us. Several callers at once end up with one mapper.
+ * @throws PortMapperError PORT_MAPPER_UNREACHABLE
  */
 export async function ensureMapper(mapper: DetachedMapper): Promise<'running' | 'started'> {
   if (await answers(mapper.port)) return 'running';
   startDetached(mapper);
   const attempts = Math.ceil((mapper.timeoutMs ?? 5_000) / 50);
   for (let attempt = 0; attempt < attempts; attempt++) {
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await sleep(50);
     if (await answers(mapper.port)) return 'started';
   }
-  throw new PortMapperUnreachable('127.0.0.1', mapper.port);
-}
-
-/** A mapper inside this process, for libraries and tests; undefined when another one runs already. */
-export async function embedMapper(options: ServerOptions): Promise<PortMapperServer | undefined> {
-  if (options.port !== 0 && (await answers(options.port))) return undefined;
-  try {
-    return await PortMapperServer.start(options);
-  } catch (error) {
-    // Somebody else was quicker.
-    if (error instanceof PortMapperRunning) return undefined;
-    throw error;
-  }
+  throw unreachable('127.0.0.1', mapper.port);
 }
 
 async function answers(port: number): Promise<boolean> {
@@ -48,7 +37,7 @@ async function answers(port: number): Promise<boolean> {
 }
 
 function startDetached({ program, port, addresses }: DetachedMapper): void {
-  // Only what it needs of our environment: ours holds secrets, and this process lives long.
+  // Our environment holds secrets and this process lives long: it gets only what it needs.
   const env: NodeJS.ProcessEnv = { ERL_EPMD_PORT: String(port) };
   if (addresses !== undefined && addresses.length > 0) env['ERL_EPMD_ADDRESS'] = addresses.join(',');
   const child = spawn(process.execPath, [program], { detached: true, stdio: 'ignore', env, cwd: '/' });

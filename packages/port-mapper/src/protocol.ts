@@ -43,7 +43,7 @@ export interface NodeEntry {
 
 export type Request =
   | { readonly kind: 'alive2'; readonly entry: NodeEntry }
-  /** A registration whose name cannot be taken: too long or not UTF-8. */
+  /** A registration whose name is refused: too long, not UTF-8, or with control characters. */
   | { readonly kind: 'alive2-bad-name'; readonly highest: number }
   | { readonly kind: 'port2'; readonly name: string }
   | { readonly kind: 'names' | 'dump' | 'kill' }
@@ -101,8 +101,11 @@ function parseNamed(kind: 'port2' | 'stop', body: Buffer): Request | undefined {
   return { kind, name: name.toString('utf8') };
 }
 
+/** Control characters are refused: a line feed in a name would make up a line of `epmd -names`. */
 function isName(bytes: Buffer): boolean {
-  return bytes.length <= MAX_NAME_CHARACTERS * 4 && isUtf8(bytes) && characters(bytes) <= MAX_NAME_CHARACTERS;
+  if (bytes.length > MAX_NAME_CHARACTERS * 4 || !isUtf8(bytes) || characters(bytes) > MAX_NAME_CHARACTERS) return false;
+  // oxlint-disable-next-line no-control-regex
+  return !/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(bytes.toString('utf8'));
 }
 
 function characters(utf8: Buffer): number {

@@ -1,20 +1,11 @@
 import type { Log } from '@bloom/log';
+import { type Clock, Timer } from '@bloom/time';
 import { type Lease, type MapperAddress, registerOnce } from './client.js';
 import { NODE_TYPE, type NodeEntry } from './protocol.js';
 
-/** First attempt after the mapper was lost, and then every so often; each time between 80 and 120 % of it. */
+/** Pause before the first attempt after the mapper was lost, and between later ones; each varies by 20 %. */
 const FIRST_RETRY_MS = 500;
 const RETRY_MS = 2_000;
-
-export interface Timers {
-  set(callback: () => void, ms: number): unknown;
-  clear(timer: unknown): void;
-}
-
-export const systemTimers: Timers = {
-  set: (callback, ms) => setTimeout(callback, ms),
-  clear: (timer) => clearTimeout(timer as NodeJS.Timeout),
-};
 
 export interface RegistrationOptions {
   readonly mapper: MapperAddress;
@@ -23,28 +14,33 @@ export interface RegistrationOptions {
   /** Port of the distribution listener, which must be bound already. */
   readonly port: number;
   readonly hidden: boolean;
-  /** Brings a mapper back after the one we were registered with is gone; called when nothing listens. */
+  /** Starts another mapper after ours is gone; called when nothing listens on its port. */
   readonly revive?: () => Promise<void>;
-  readonly timers?: Timers;
+  readonly clock?: Clock;
   readonly random?: () => number;
   readonly log: Log;
 }
 
-/** A name kept registered: when the mapper goes, it is registered again with the next one. */
+/** Keeps a name registered: when the mapper is lost, registers again with the next one. */
 export class Registration {
-  private lease: Lease | undefined;
-  private timer: unknown;
-  private closed = false;
-  private keepsAlive = true;
+  readonly #options: RegistrationOptions;
+  readonly #entry: NodeEntry;
+  #lease: Lease | undefined;
+  readonly #timer: Timer;
+  #closed = false;
 
   private constructor(
-    private readonly options: RegistrationOptions,
-    private readonly entry: NodeEntry,
-    /** What the first registration gave; it stays, because it is in every pid we have made. */
+    options: RegistrationOptions,
+    entry: NodeEntry,
+    /** From the first registration; it stays, because it is part of every pid made since. */
     readonly creation: number,
-  ) {}
+  ) {
+    this.#options = options;
+    this.#entry = entry;
+    this.#timer = new Timer(options.clock);
+  }
 
-  /** Throws NameInUse, PortMapperUnreachable or PortMapperProtocolError. */
+  /** @throws PortMapperError NAME_IN_USE, PORT_MAPPER_UNREACHABLE, PORT_MAPPER_PROTOCOL */
   static async open(options: RegistrationOptions): Promise<Registration> {
     const entry: NodeEntry = {
       name: options.name,
@@ -57,81 +53,70 @@ export class Registration {
     };
     const lease = await registerOnce(options.mapper, entry);
     const registration = new Registration(options, entry, lease.creation);
-    registration.hold(lease);
+    registration.#hold(lease);
     return registration;
   }
 
-  /** Whether a mapper knows the name at this moment. */
+  /** True while a mapper knows the name. */
   get registered(): boolean {
-    return this.lease !== undefined;
+    return this.#lease !== undefined;
   }
 
-  /** Lets the process end although the name is registered. */
-  unref(): this {
-    this.keepsAlive = false;
-    this.lease?.socket.unref();
-    return this;
-  }
-
-  /** Gives the name up. */
+  /** Releases the name. */
   close(): void {
-    this.closed = true;
-    (this.options.timers ?? systemTimers).clear(this.timer);
-    this.lease?.socket.destroy();
-    this.lease = undefined;
+    this.#closed = true;
+    this.#timer.stop();
+    this.#lease?.socket.destroy();
+    this.#lease = undefined;
   }
 
-  private hold(lease: Lease): void {
-    this.lease = lease;
+  #hold(lease: Lease): void {
+    this.#lease = lease;
     lease.socket.resume();
-    if (!this.keepsAlive) lease.socket.unref();
-    lease.socket.once('close', () => this.lost());
+    lease.socket.once('close', () => this.#lost());
     // Closed between the answer and here: 'close' has been emitted.
-    if (lease.socket.destroyed) this.lost();
+    if (lease.socket.destroyed) this.#lost();
   }
 
-  private lost(): void {
-    if (this.closed || this.lease === undefined) return;
-    this.lease = undefined;
-    this.options.log.warn('port-mapper.lost', { name: this.entry.name });
-    this.schedule(FIRST_RETRY_MS);
+  #lost(): void {
+    if (this.#closed || this.#lease === undefined) return;
+    this.#lease = undefined;
+    this.#options.log.warn('port_mapper.lost', { name: this.#entry.name });
+    this.#schedule(FIRST_RETRY_MS);
   }
 
-  private schedule(ms: number): void {
-    const jitter = 0.8 + 0.4 * (this.options.random ?? Math.random)();
-    const timers = this.options.timers ?? systemTimers;
-    timers.clear(this.timer);
-    this.timer = timers.set(() => void this.retry(), ms * jitter);
-    if (!this.keepsAlive) (this.timer as { unref?: () => void }).unref?.();
+  #schedule(ms: number): void {
+    const jitter = 0.8 + 0.4 * (this.#options.random ?? Math.random)();
+    this.#timer.start(ms * jitter, () => void this.#retry());
   }
 
-  private async retry(): Promise<void> {
+  async #retry(): Promise<void> {
     try {
-      this.restored(await this.register());
+      this.#restored(await this.#register());
     } catch (error) {
-      this.options.log.debug('port-mapper.retry', { name: this.entry.name, reason: (error as Error).message });
-      if (!this.closed) this.schedule(RETRY_MS);
+      this.#options.log.debug('port_mapper.retry', { name: this.#entry.name, reason: (error as Error).message });
+      if (!this.#closed) this.#schedule(RETRY_MS);
     }
   }
 
-  private async register(): Promise<Lease> {
-    const { mapper, revive } = this.options;
+  async #register(): Promise<Lease> {
+    const { mapper, revive } = this.#options;
     try {
-      return await registerOnce(mapper, this.entry);
+      return await registerOnce(mapper, this.#entry);
     } catch (error) {
-      const nobody = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED';
-      if (!nobody || revive === undefined || this.closed) throw error;
+      const refused = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED';
+      if (!refused || revive === undefined || this.#closed) throw error;
       await revive();
-      return await registerOnce(mapper, this.entry);
+      return await registerOnce(mapper, this.#entry);
     }
   }
 
-  private restored(lease: Lease): void {
-    if (this.closed) {
+  #restored(lease: Lease): void {
+    if (this.#closed) {
       lease.socket.destroy();
       return;
     }
-    this.hold(lease);
-    this.options.log.info('port-mapper.registered-again', { name: this.entry.name });
+    this.#hold(lease);
+    this.#options.log.info('port_mapper.registered_again', { name: this.#entry.name });
   }
 }

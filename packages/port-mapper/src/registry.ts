@@ -3,9 +3,6 @@ import type { NodeEntry } from './protocol.js';
 /** Released names that are remembered: for their next creation and for DUMP. */
 export const MAX_RELEASED = 1_000;
 
-/** Nodes that can be registered at once. */
-export const MAX_NAMES = 10_000;
-
 export interface Registered {
   readonly entry: NodeEntry;
   readonly creation: number;
@@ -21,65 +18,70 @@ interface Released {
 
 /** Which names are registered, and the creations they got. */
 export class Registry {
-  private readonly names = new Map<string, Registered>();
-  private readonly releasedNames = new Map<string, Released>();
-  private lastCreation: number;
+  readonly #maxNames: number;
+  readonly #names = new Map<string, Registered>();
+  readonly #releasedNames = new Map<string, Released>();
+  #lastCreation: number;
 
-  /** `random()` is in [0, 1): creations start at a random value, so that they differ from those before a restart. */
-  constructor(random: () => number) {
-    this.lastCreation = Math.floor(random() * 0xffff_ffff);
+  /**
+   * `maxNames`: nodes that can be registered at once. `random()` is in [0, 1): creations start at a random value, so
+   * that they differ from those before a restart.
+   */
+  constructor(maxNames: number, random: () => number) {
+    this.#maxNames = maxNames;
+    this.#lastCreation = Math.floor(random() * 0xffff_ffff);
   }
 
   /** The registration, or undefined when the name is taken. */
   register(entry: NodeEntry, connection: number): Registered | undefined {
-    if (this.names.has(entry.name)) return undefined;
-    const before = this.releasedNames.get(entry.name);
-    this.releasedNames.delete(entry.name);
-    const creation = entry.highest >= 6 ? this.nextCreation() : ((before?.creation ?? this.nextCreation()) % 3) + 1;
+    if (this.#names.has(entry.name)) return undefined;
+    const before = this.#releasedNames.get(entry.name);
+    this.#releasedNames.delete(entry.name);
+    const creation = entry.highest >= 6 ? this.#nextCreation() : ((before?.creation ?? this.#nextCreation()) % 3) + 1;
     const registered = { entry, creation, connection };
-    this.names.set(entry.name, registered);
+    this.#names.set(entry.name, registered);
     return registered;
   }
 
   release(name: string): void {
-    const registered = this.names.get(name);
+    const registered = this.#names.get(name);
     if (registered === undefined) return;
-    this.names.delete(name);
+    this.#names.delete(name);
     const { entry, creation, connection } = registered;
-    this.releasedNames.set(name, { port: entry.port, creation, connection });
-    if (this.releasedNames.size > MAX_RELEASED) {
-      const [oldest] = this.releasedNames.keys();
-      this.releasedNames.delete(oldest as string);
+    this.#releasedNames.set(name, { port: entry.port, creation, connection });
+    if (this.#releasedNames.size > MAX_RELEASED) {
+      const [oldest] = this.#releasedNames.keys();
+      this.#releasedNames.delete(oldest as string);
     }
   }
 
   get(name: string): Registered | undefined {
-    return this.names.get(name);
+    return this.#names.get(name);
   }
 
   get size(): number {
-    return this.names.size;
+    return this.#names.size;
   }
 
   get full(): boolean {
-    return this.names.size >= MAX_NAMES;
+    return this.#names.size >= this.#maxNames;
   }
 
   /** Newest first, as the original lists them. */
   list(): Registered[] {
-    return [...this.names.values()].toReversed();
+    return [...this.#names.values()].toReversed();
   }
 
   /** Oldest first. */
   released(): [string, { readonly port: number; readonly connection: number }][] {
-    return [...this.releasedNames];
+    return [...this.#releasedNames];
   }
 
   // One counter for all names: every creation differs from the one before it, whoever had that. The values 0 to 3 are
   // those of nodes with short creations, all ones is what "none" looks like.
-  private nextCreation(): number {
-    do this.lastCreation = (this.lastCreation + 1) >>> 0;
-    while (this.lastCreation <= 3 || this.lastCreation === 0xffff_ffff);
-    return this.lastCreation;
+  #nextCreation(): number {
+    do this.#lastCreation = (this.#lastCreation + 1) >>> 0;
+    while (this.#lastCreation <= 3 || this.#lastCreation === 0xffff_ffff);
+    return this.#lastCreation;
   }
 }

@@ -1,20 +1,10 @@
 import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
+import { ManualClock } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { Conversation } from './conversation.js';
-import {
-  embedMapper,
-  lookUp,
-  NameInUse,
-  names,
-  NODE_TYPE,
-  PortMapperRunning,
-  PortMapperServer,
-  PortMapperUnreachable,
-  PortTaken,
-  Registration,
-} from './index.js';
+import { lookUp, names, NODE_TYPE, PortMapperServer, Registration } from './index.js';
 import {
   alive2Request,
   namesRequest,
@@ -24,8 +14,10 @@ import {
   parseRequest,
   portPlease2Request,
 } from './protocol.js';
-import { MAX_NAMES, MAX_RELEASED, Registry } from './registry.js';
-import { freePort, say, until } from './sockets.fixture.js';
+import { MAX_RELEASED, Registry } from './registry.js';
+import { freePort, say, until } from './testing/sockets.js';
+
+const RUNS = Number(process.env['BLOOM_FUZZ_RUNS'] ?? 2_000);
 
 const entry = (name: string) => ({
   name,
@@ -85,13 +77,13 @@ describe('the server', () => {
 
   test('in relaxed mode stops nodes and lets itself be killed', async () => {
     const server = await start({ relaxed: true });
-    const node = await register(server.port, 'victim', { timers: { set: () => undefined, clear: () => {} } });
+    const node = await register(server.port, 'victim', { clock: new ManualClock() });
     const stop = (name: string) =>
       say(server.port, [Buffer.concat([Buffer.from([0, name.length + 1]), Buffer.from(`s${name}`)])]);
     expect(String((await stop('nobody')).bytes)).toBe('NOEXIST');
     expect(String((await stop('victim')).bytes)).toBe('STOPPED');
     await until(() => !node.registered);
-    await register(server.port, 'other', { timers: { set: () => undefined, clear: () => {} } });
+    await register(server.port, 'other', { clock: new ManualClock() });
     expect(String((await say(server.port, [Buffer.from([0, 1, 107])])).bytes)).toBe('OK');
     await server.closed;
   });
@@ -100,11 +92,13 @@ describe('the server', () => {
     const { port } = await start({ addresses: ['0.0.0.0'] });
     expect((await names({ host: '127.0.0.2', port })).mapperPort).toBe(port);
     const second = await start();
-    await expect(names({ host: '127.0.0.2', port: second.port })).rejects.toThrow(PortMapperUnreachable);
+    await expect(names({ host: '127.0.0.2', port: second.port })).rejects.toMatchObject({
+      code: 'PORT_MAPPER_UNREACHABLE',
+    });
   });
 
   test('refuses local-only requests of callers from elsewhere without a byte', () => {
-    const registry = new Registry(() => 0.5);
+    const registry = new Registry(1_000, () => 0.5);
     const stranger = () => new Conversation(registry, { connection: 1, local: false, port: 4369 }, true);
     for (const request of [
       alive2Request(entry('x')),
@@ -121,12 +115,28 @@ describe('the server', () => {
 
   test('tells a running mapper from another program on its port', async () => {
     const { port } = await start();
-    await expect(PortMapperServer.start({ ...options, port })).rejects.toThrow(PortMapperRunning);
-    expect(await embedMapper({ ...options, port })).toBeUndefined();
+    await expect(PortMapperServer.start({ ...options, port })).rejects.toMatchObject({ code: 'PORT_MAPPER_RUNNING' });
     const other = createServer((socket) => socket.resume().end('HTTP/1.1 400 Bad Request'));
     const taken = await listening(other);
-    await expect(PortMapperServer.start({ ...options, port: taken })).rejects.toThrow(PortTaken);
+    await expect(PortMapperServer.start({ ...options, port: taken })).rejects.toMatchObject({ code: 'PORT_TAKEN' });
   });
+
+  test('keeps answering look-ups when every name is taken', async () => {
+    const { port } = await start({ maxConnections: 8 });
+    for (let i = 0; i < 7; i++) await register(port, `n${i}`);
+    await expect(register(port, 'late')).rejects.toMatchObject({ code: 'PORT_MAPPER_PROTOCOL' });
+    expect(await lookUp({ host: '127.0.0.1', port }, 'n0')).toMatchObject({ name: 'n0' });
+    expect((await names({ host: '127.0.0.1', port })).nodes).toHaveLength(7);
+  });
+
+  test.each(['a\nname b at port 1', 'tab\there', 'del\u007f', 'nel\u0085', 'line\u2028'])(
+    'refuses the name %j, which would make up lines of the listing',
+    async (text) => {
+      const { port } = await start();
+      await expect(register(port, text)).rejects.toMatchObject({ code: 'NAME_IN_USE' });
+      expect((await names({ host: '127.0.0.1', port })).nodes).toEqual([]);
+    },
+  );
 
   test('any bytes in any pieces are answered or end the connection, and leave no name behind', () => {
     fc.assert(
@@ -134,14 +144,14 @@ describe('the server', () => {
         fc.array(fc.oneof(fc.uint8Array({ maxLength: 60 }), goodRequest, halfGood), { maxLength: 5 }),
         fc.boolean(),
         (pieces, relaxed) => {
-          const registry = new Registry(() => 0.5);
+          const registry = new Registry(1_000, () => 0.5);
           const conversation = new Conversation(registry, { connection: 1, local: true, port: 4369 }, relaxed);
           for (const piece of pieces) if (conversation.data(Buffer.from(piece)).close) break;
           conversation.end();
           expect(registry.size).toBe(0);
         },
       ),
-      { numRuns: 10_000 },
+      { numRuns: RUNS },
     );
   });
 });
@@ -166,7 +176,7 @@ async function listening(server: Server): Promise<number> {
 
 describe('the registry', () => {
   test('never hands out the creations of old nodes, and wraps around them', () => {
-    const registry = new Registry(() => 0.999_999_999_9);
+    const registry = new Registry(1_000, () => 0.999_999_999_9);
     const seen: number[] = [];
     for (let i = 0; i < 6; i++) {
       seen.push(registry.register(entry('x'), i)?.creation as number);
@@ -177,14 +187,14 @@ describe('the registry', () => {
   });
 
   test('forgets the oldest of many released names, and has room for a bounded number', () => {
-    const registry = new Registry(() => 0);
+    const registry = new Registry(1_000, () => 0);
     for (let i = 0; i < MAX_RELEASED + 10; i++) {
       registry.register(entry(`n${i}`), i);
       registry.release(`n${i}`);
     }
     expect(registry.released()).toHaveLength(MAX_RELEASED);
     expect(registry.released()[0]?.[0]).toBe('n10');
-    for (let i = 0; i < MAX_NAMES; i++) registry.register(entry(`m${i}`), i);
+    for (let i = 0; i < 1_000; i++) registry.register(entry(`m${i}`), i);
     expect(registry.full).toBe(true);
     expect(
       new Conversation(registry, { connection: 1, local: true, port: 1 }, false).data(alive2Request(entry('late'))),
@@ -196,7 +206,7 @@ describe('the client', () => {
   test('says so when a name is in use', async () => {
     const { port } = await start();
     await register(port, 'one');
-    await expect(register(port, 'one')).rejects.toThrow(NameInUse);
+    await expect(register(port, 'one')).rejects.toMatchObject({ code: 'NAME_IN_USE' });
     expect(await names({ host: '127.0.0.1', port })).toEqual({
       mapperPort: port,
       nodes: [{ name: 'one', port: 9_000 }],
@@ -205,7 +215,7 @@ describe('the client', () => {
 
   test('says so when nobody answers, when the answer is foreign, and when it never comes', async () => {
     const port = await freePort();
-    await expect(names({ host: '127.0.0.1', port })).rejects.toThrow(PortMapperUnreachable);
+    await expect(names({ host: '127.0.0.1', port })).rejects.toMatchObject({ code: 'PORT_MAPPER_UNREACHABLE' });
     const foreign = await listening(createServer((socket) => socket.resume().end('hello')));
     await expect(lookUp({ host: '127.0.0.1', port: foreign }, 'x')).rejects.toThrow(
       'does not answer like a port mapper',
@@ -217,18 +227,21 @@ describe('the client', () => {
   });
 
   test('registers again with the same name after the mapper came back, and keeps its creation', async () => {
-    const timers = manualTimers();
+    const clock = new ManualClock();
     const first = await start();
-    const node = await register(first.port, 'steady', { timers });
+    const node = await register(first.port, 'steady', { clock });
     const { creation } = node;
     await first.close();
     await until(() => !node.registered);
-    expect(timers.pending()).toEqual([400]);
-    timers.fire();
-    await until(() => timers.pending().length === 1);
-    expect(timers.pending()).toEqual([1_600]);
+    clock.advance(399);
+    expect(clock.pending).toBe(1);
+    clock.advance(1);
+    expect(clock.pending).toBe(0);
+    await until(() => clock.pending === 1);
+    clock.advance(1_599);
+    expect(clock.pending).toBe(1);
     const second = await start({ port: first.port });
-    timers.fire();
+    clock.advance(1);
     await until(() => node.registered);
     expect(node.creation).toBe(creation);
     expect(second.size).toBe(1);
@@ -237,15 +250,15 @@ describe('the client', () => {
   });
 
   test('brings a mapper back when nothing listens any more', async () => {
-    const timers = manualTimers();
+    const clock = new ManualClock();
     const first = await start();
     const node = await register(first.port, 'phoenix', {
-      timers,
+      clock,
       revive: async () => void (await start({ port: first.port })),
     });
     await first.close();
     await until(() => !node.registered);
-    timers.fire();
+    clock.advance(400);
     await until(() => node.registered);
     expect(await lookUp({ host: '127.0.0.1', port: first.port }, 'phoenix')).toBeDefined();
   });
@@ -260,25 +273,7 @@ describe('the client', () => {
         for (const parse of [parseAlive2Reply, parsePort2Reply, parseNamesReply, parseRequest])
           parse(Buffer.from(bytes));
       }),
-      { numRuns: 10_000 },
+      { numRuns: RUNS },
     );
   });
 });
-
-function manualTimers() {
-  const waiting = new Map<number, { callback: () => void; ms: number }>();
-  let next = 0;
-  return {
-    set: (callback: () => void, ms: number) => {
-      waiting.set(++next, { callback, ms });
-      return next;
-    },
-    clear: (timer: unknown) => void waiting.delete(timer as number),
-    pending: () => [...waiting.values()].map(({ ms }) => ms),
-    fire: () => {
-      const due = [...waiting.values()];
-      waiting.clear();
-      for (const { callback } of due) callback();
-    },
-  };
-}

@@ -1,8 +1,9 @@
 import { createServer, isIP, type Server, type Socket } from 'node:net';
 import type { Log } from '@bloom/log';
 import { names } from './client.js';
+import { Clients } from './clients.js';
 import { type Answer, Conversation } from './conversation.js';
-import { PortMapperRunning, PortTaken } from './errors.js';
+import { PortMapperError } from './errors.js';
 import { Registry } from './registry.js';
 
 export interface ServerOptions {
@@ -20,68 +21,76 @@ export interface ServerOptions {
   readonly log: Log;
 }
 
+const DEFAULT_MAX_CONNECTIONS = 1_024;
+/** Time that a connection has to close its side. */
+const CLOSE_WITHIN_MS = 1_000;
+
 /** A port mapper on its sockets. */
 export class PortMapperServer {
+  readonly #options: ServerOptions;
   /** Resolves when the server has stopped: by `close()`, or because a client told it to. */
   readonly closed: Promise<void>;
-  private readonly registry: Registry;
-  private readonly listeners: Server[] = [];
-  private readonly sockets = new Map<number, Socket>();
-  private connections = 0;
-  private boundPort = 0;
-  private resolveClosed: () => void = () => {};
-  private closing: Promise<void> | undefined;
+  readonly #registry: Registry;
+  readonly #listeners: Server[] = [];
+  readonly #clients: Clients;
+  #connections = 0;
+  #boundPort = 0;
+  #resolveClosed: () => void = () => {};
+  #closing: Promise<void> | undefined;
 
-  private constructor(private readonly options: ServerOptions) {
-    this.registry = new Registry(options.random ?? Math.random);
+  private constructor(options: ServerOptions) {
+    this.#options = options;
+    this.#clients = new Clients(options.maxConnections ?? DEFAULT_MAX_CONNECTIONS);
+    this.#registry = new Registry(this.#clients.maxNames, options.random ?? Math.random);
     this.closed = new Promise((resolve) => {
-      this.resolveClosed = resolve;
+      this.#resolveClosed = resolve;
     });
   }
 
   /**
-   * Listens. Throws PortMapperRunning when a port mapper has the port already, PortTaken when another program has it,
-   * and the error of the system otherwise.
+   * Listens.
+   * @throws PortMapperError PORT_MAPPER_RUNNING when a port mapper has the port already, PORT_TAKEN when another program
+   *   has it; otherwise the error of the system
    */
   static async start(options: ServerOptions): Promise<PortMapperServer> {
     const server = new PortMapperServer(options);
     try {
-      await server.listen();
+      await server.#listen();
     } catch (error) {
       await server.close();
       if (codeOf(error) !== 'EADDRINUSE') throw error;
       const running = await names({ host: '127.0.0.1', port: options.port, timeoutMs: 2_000 }).catch(() => undefined);
-      throw running === undefined ? new PortTaken(options.port, error) : new PortMapperRunning(options.port);
+      throw portInUse(options.port, running !== undefined, error);
     }
     return server;
   }
 
   get port(): number {
-    return this.boundPort;
+    return this.#boundPort;
   }
 
   /** Number of registered nodes. */
   get size(): number {
-    return this.registry.size;
+    return this.#registry.size;
   }
 
   /** Stops listening and drops every connection. */
   close(): Promise<void> {
-    this.closing ??= this.shutDown();
-    return this.closing;
+    this.#closing ??= this.#shutDown();
+    return this.#closing;
   }
 
-  private async shutDown(): Promise<void> {
-    for (const socket of this.sockets.values()) socket.destroy();
-    await Promise.all(this.listeners.map((listener) => new Promise<void>((done) => listener.close(() => done()))));
-    this.resolveClosed();
+  async #shutDown(): Promise<void> {
+    this.#clients.dropAll();
+    await Promise.all(this.#listeners.map((listener) => new Promise<void>((done) => listener.close(() => done()))));
+    this.#resolveClosed();
   }
 
-  private async listen(): Promise<void> {
-    for (const address of bindAddresses(this.options.addresses ?? [])) {
-      const listener = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.accept(socket));
+  async #listen(): Promise<void> {
+    for (const address of bindAddresses(this.#options.addresses ?? [])) {
+      const listener = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket));
       try {
-        const port = this.boundPort === 0 ? this.options.port : this.boundPort;
+        const port = this.#boundPort === 0 ? this.#options.port : this.#boundPort;
         await new Promise<void>((resolve, reject) => {
           listener.once('error', reject);
           listener.listen({ host: address, port, ipv6Only: isIP(address) === 6 }, () => {
@@ -94,47 +103,52 @@ export class PortMapperServer {
         if (address === '::1' && ['EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(codeOf(error))) continue;
         throw error;
       }
-      listener.on('error', (error) => this.options.log.error('port-mapper.accept-failed', { reason: error.message }));
-      this.listeners.push(listener);
-      this.boundPort = (listener.address() as { port: number }).port;
+      listener.on('error', (error) => this.#options.log.error('port_mapper.accept_failed', { reason: error.message }));
+      this.#listeners.push(listener);
+      this.#boundPort = (listener.address() as { port: number }).port;
     }
   }
 
-  private accept(socket: Socket): void {
-    if (this.sockets.size >= (this.options.maxConnections ?? 1_024)) {
+  #accept(socket: Socket): void {
+    const local = isLocal(socket);
+    this.#connections += 1;
+    const connection = this.#connections;
+    const conversation = new Conversation(
+      this.#registry,
+      { connection, local, port: socket.localPort ?? this.#boundPort },
+      this.#options.relaxed ?? false,
+    );
+    socket.on('error', () => socket.destroy());
+    const client = {
+      address: local ? undefined : (socket.remoteAddress ?? ''),
+      registered: () => conversation.registered,
+      drop: () => void socket.destroy(),
+    };
+    if (!this.#clients.add(connection, client)) {
       socket.destroy();
       return;
     }
-    this.connections += 1;
-    const connection = this.connections;
-    const conversation = new Conversation(
-      this.registry,
-      { connection, local: isLocal(socket), port: socket.localPort ?? this.boundPort },
-      this.options.relaxed ?? false,
-    );
-    this.sockets.set(connection, socket);
-    socket.setTimeout(this.options.idleMs ?? 60_000, () => {
+    socket.setTimeout(this.#options.idleMs ?? 60_000, () => {
       if (!conversation.registered) socket.destroy();
     });
-    socket.on('data', (bytes) => this.carryOut(socket, conversation.data(bytes)));
-    socket.on('end', () => this.carryOut(socket, conversation.end()));
-    socket.on('error', () => socket.destroy());
+    socket.on('data', (bytes) => this.#carryOut(socket, conversation.data(bytes)));
+    socket.on('end', () => this.#carryOut(socket, conversation.end()));
     socket.on('close', () => {
       conversation.end();
-      this.sockets.delete(connection);
+      this.#clients.remove(connection);
     });
   }
 
-  private carryOut(socket: Socket, answer: Answer): void {
+  #carryOut(socket: Socket, answer: Answer): void {
     if (answer.reply !== undefined) socket.write(answer.reply);
-    if (answer.drop !== undefined) this.sockets.get(answer.drop)?.destroy();
+    if (answer.drop !== undefined) this.#clients.drop(answer.drop);
     if (!answer.close) return;
-    // The client of OTP waits for our end of the connection without a limit; a peer that does not close its end
+    // The client of OTP waits without a limit for our end of the connection, and one that does not close its own end
     // must not keep the socket.
     socket.end(() => {
       if (answer.exit === true) void this.close();
     });
-    const timer = setTimeout(() => socket.destroy(), 1_000);
+    const timer = setTimeout(() => socket.destroy(), CLOSE_WITHIN_MS);
     socket.once('close', () => clearTimeout(timer));
   }
 }
@@ -160,6 +174,12 @@ function isLocal(socket: Socket): boolean {
 
 function plainAddress(address: string): string {
   return address.toLowerCase().startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
+}
+
+function portInUse(port: number, byMapper: boolean, cause: unknown): PortMapperError {
+  return byMapper
+    ? new PortMapperError('PORT_MAPPER_RUNNING', `a port mapper is running on port ${port} already`)
+    : new PortMapperError('PORT_TAKEN', `port ${port} is taken by a program that is no port mapper`, { cause });
 }
 
 function codeOf(error: unknown): string {

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { silentLog } from '@bloom/log';
 import { names, PortMapperServer } from './index.js';
 import { alive2Request, type NodeEntry } from './protocol.js';
-import { freePort, hasEpmd, say, startEpmd, until } from './sockets.fixture.js';
+import { freePort, hasEpmd, say, startEpmd, until } from './testing/sockets.js';
 
 // The same bytes to the original and to ours must have the same result.
 

@@ -1,4 +1,4 @@
-import { names, PortMapperUnreachable } from '@bloom/port-mapper';
+import { names, PortMapperError } from '@bloom/port-mapper';
 import { findCookie } from '../cookie.js';
 import { EXIT, Failure } from '../exit.js';
 import { diagnose } from '../reach/doctor.js';
@@ -39,7 +39,7 @@ export function reachCommands({ program, run }: Commands): void {
       run(async (context, [host = '127.0.0.1']) => {
         const { mapperPort: port, options } = context;
         const { nodes } = await names({ host, port, timeoutMs: options.timeout }).catch((error: unknown) => {
-          if (!(error instanceof PortMapperUnreachable)) {
+          if (!(error instanceof PortMapperError) || error.code !== 'PORT_MAPPER_UNREACHABLE') {
             throw new Failure(EXIT.unreachable, (error as Error).message, undefined, { cause: error });
           }
           throw new Failure(

@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { type Identity, parseNodeName } from '@bloom/distribution';
-import { lookUp, type NodeEntry, names, PortMapperUnreachable } from '@bloom/port-mapper';
+import { lookUp, type NodeEntry, names, PortMapperError } from '@bloom/port-mapper';
 import type { Asker } from '../asker.js';
 import { type Cookie, fingerprint } from '../cookie.js';
 import { EXIT, type ExitCode, Failure } from '../exit.js';
@@ -137,7 +137,7 @@ class Walk {
       this.#passed(`${where} knows: ${found.length === 0 ? 'nobody' : found.join(', ')}`);
       return found;
     } catch (error) {
-      if (error instanceof PortMapperUnreachable) {
+      if (error instanceof PortMapperError && error.code === 'PORT_MAPPER_UNREACHABLE') {
         const { code = 'unknown' } = (error.cause ?? {}) as NodeJS.ErrnoException;
         throw new Bad(
           EXIT.unreachable,

@@ -1,5 +1,5 @@
 import { parseNodeName } from '@bloom/distribution';
-import { names, PortMapperUnreachable } from '@bloom/port-mapper';
+import { names, PortMapperError } from '@bloom/port-mapper';
 import { EXIT, Failure } from '../exit.js';
 import type { World } from '../world.js';
 import { toFailure } from './failures.js';
@@ -62,7 +62,7 @@ async function listLocal({ mapperPort, timeoutMs }: EntryOptions) {
   try {
     return (await names({ host: LOCAL, port: mapperPort, timeoutMs })).nodes;
   } catch (error) {
-    if (!(error instanceof PortMapperUnreachable)) throw toFailure(error);
+    if (!(error instanceof PortMapperError) || error.code !== 'PORT_MAPPER_UNREACHABLE') throw toFailure(error);
     throw new Failure(
       EXIT.unreachable,
       `no port mapper answers on this machine (port ${mapperPort}), so no node runs here`,

@@ -40,7 +40,7 @@ export class Driver {
       mode: 'name',
       cookie: COOKIE,
       mapper: { port: mapperPort },
-      processes: table,
+      processes: () => table,
       log: silentLog,
     });
     const driver = new Driver(node, node.createPid());

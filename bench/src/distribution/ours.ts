@@ -31,7 +31,7 @@ const node = await DistributionNode.start({
   mode: 'name',
   cookie: COOKIE,
   mapper: { port: Number(mapperPort) },
-  processes: table,
+  processes: () => table,
   log: silentLog,
 });
 const own = node.createPid();

@@ -30,7 +30,7 @@ export {
   type ActorErrorCode,
 } from './errors.js';
 export type { MessageOf, Protocol, ReplyOf } from './protocol.js';
-export { isActorRef, sameActor, type ActorRef, type AnyRef } from './ref.js';
+export { isActorRef, type ActorRef, type AnyRef } from './ref.js';
 export { BUCKET_BOUNDS_MS } from './observation/durations.js';
 export type {
   ActorDetails,
@@ -55,4 +55,4 @@ export {
 } from './system.js';
 export type { RemoteCounters } from './remote/counters.js';
 export type { FunctionOptions, NodeFunction } from './remote/functions.js';
-export { connectActors, type RemoteActors, type RemoteOptions, type RemoteProcess } from './remote/remote-actors.js';
+export { connectActors, type RemoteActors, type RemoteOptions } from './remote/remote-actors.js';

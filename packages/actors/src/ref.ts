@@ -8,8 +8,7 @@ declare const speaks: unique symbol;
  * the actor ended and never reaches a successor of the same path. In a message to another node it travels as a pid and
  * arrives as a ref again.
  *
- * Two refs are the same actor when their `key` is equal; compare with `sameActor`, not with `===`, because a ref that
- * travelled is another object.
+ * Two refs are the same actor when their `key` is equal. They may be different objects: one that travelled is.
  */
 export interface ActorRef<P extends Protocol = Protocol> {
   /** `/rooms/kitchen/peers/ann`; stable while the actor lives, also across restarts. */
@@ -47,10 +46,6 @@ export class RemoteRef implements ActorRef {
     this.key = typeof to === 'string' ? this.path : `${this.path}#${to.creation}`;
     Object.freeze(this);
   }
-}
-
-export function sameActor(a: AnyRef, b: AnyRef): boolean {
-  return a.key === b.key;
 }
 
 /** Whether a value of a message is the address of an actor, and not data that looks like one. */

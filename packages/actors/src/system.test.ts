@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
 import { counter, deferred, type CounterProtocol, type CounterState } from './testing/counter.js';
-import { createActorSystem, sameActor, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
+import { createActorSystem, type ActorRef, type ActorSystem, type Behaviour, type Down } from './index.js';
 
 let clock: ManualClock;
 let system: ActorSystem;
@@ -167,7 +167,7 @@ describe('endings', () => {
     await stopped;
 
     expect(second.path).toBe(first.path);
-    expect(sameActor(first, second)).toBe(false);
+    expect(first.key).not.toBe(second.key);
     expect(system.cast(first, { type: 'add', by: 1 })).toBe(false);
     expect(await system.call(second, { type: 'read' })).toBe(0);
     expect(system.deadLetters).toBe(1);

@@ -227,13 +227,13 @@ describe('the DNS strategy', () => {
     const asked = running?.counts.udp ?? 0;
     p.ticks[0]?.();
     await settled(() => (running?.counts.udp ?? 0) > asked);
-    expect(p.warnings).toEqual(['discovery.dns-failed']);
+    expect(p.warnings).toEqual(['discovery.dns_failed']);
     await new Promise((done) => setTimeout(done, 20));
     table.set('sfu.internal', ['10.0.0.7']);
     p.ticks[0]?.();
     await settled(() => p.reports.length > 0);
     expect(p.reports).toEqual([['bloom@10.0.0.7']]);
-    expect(p.warnings).toEqual(['discovery.dns-failed']);
+    expect(p.warnings).toEqual(['discovery.dns_failed']);
     strategy.stop();
   });
 

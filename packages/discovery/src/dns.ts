@@ -37,7 +37,7 @@ export function dnsStrategy(options: {
       const problem = error instanceof ResolveError ? error.message : String(error);
       // Once per kind of trouble: at 3 a.m. nobody wants a line each five seconds.
       if (!stopped && problem !== lastProblem) {
-        options.warn('discovery.dns-failed', { query: options.query, problem });
+        options.warn('discovery.dns_failed', { query: options.query, problem });
       }
       lastProblem = problem;
     } finally {

@@ -199,7 +199,7 @@ describe('nodes of ours', () => {
     await b.node.connect(a.node.name);
     b.node.send({ node: a.node.name, name: 'clumsy' }, 1, { from: b.process().pid });
     expect(await b.call(a.node.name, 'calc', tuple(atom('add'), 1, 1))).toEqual({ reply: 2 });
-    expect(lines).toEqual(['distribution.handler-failed']);
+    expect(lines).toEqual(['distribution.handler_failed']);
   });
 
   test('replace a connection of an earlier life: down before up', async () => {
@@ -264,7 +264,7 @@ describe('starting', () => {
     await start('a', port, { log, listen: { address: '0.0.0.0' }, cookie: 'hush' });
     await start('b', port, { log, listen: { address: '0.0.0.0' }, cookie: 'x'.repeat(20) });
     await start('c', port, { log, cookie: 'hush' });
-    expect(lines).toEqual(['distribution.weak-cookie {"address":"0.0.0.0","atLeast":20}']);
+    expect(lines).toEqual(['distribution.weak_cookie {"address":"0.0.0.0","atLeast":20}']);
   });
 
   test('with short names dials short names', async () => {

@@ -1,53 +1,35 @@
-/** Base of every error of this package; `code` is stable. */
-export abstract class DistributionError extends Error {
-  abstract readonly code: string;
+export type DistributionErrorCode =
+  /** The text is no node name. */
+  | 'BAD_NODE_NAME'
+  /** Short and long names never connect. */
+  | 'NAME_KIND_MISMATCH'
+  /** The port mapper of that host knows no such node. */
+  | 'NODE_NOT_REGISTERED'
+  /** The host, its port mapper or the node cannot be reached, or did not answer in time. */
+  | 'NODE_UNREACHABLE'
+  /** The other side refused, was silent, or did not prove to know the cookie; `reason` says which. */
+  | 'HANDSHAKE_FAILED'
+  /** An operator keeps that node away for a while. */
+  | 'LINK_CUT'
+  /** There is no connection to that node. */
+  | 'NOT_CONNECTED'
+  /** A message is larger than a frame may be; split it. */
+  | 'FRAME_TOO_BIG'
+  /** No port of the range is free, or the address cannot be listened on. */
+  | 'CANNOT_LISTEN'
+  /** This node has been stopped. */
+  | 'NODE_STOPPED';
 
-  constructor(message: string, options?: ErrorOptions) {
+/** Every error of this package; `code` is stable. */
+export class DistributionError extends Error {
+  override readonly name: string = 'DistributionError';
+
+  constructor(
+    readonly code: DistributionErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
     super(message, options);
-    this.name = new.target.name;
-  }
-}
-
-/** The text is no node name. */
-export class BadNodeName extends DistributionError {
-  readonly code = 'BAD_NODE_NAME';
-  constructor(name: string, why: string) {
-    super(`${JSON.stringify(name.slice(0, 300))} is no node name: ${why}`);
-  }
-}
-
-/** Short and long names never connect. */
-export class NameKindMismatch extends DistributionError {
-  readonly code = 'NAME_KIND_MISMATCH';
-  constructor(
-    readonly node: string,
-    readonly mode: 'sname' | 'name',
-  ) {
-    super(
-      mode === 'sname'
-        ? `${node} has a long host name and this node uses short names (sname)`
-        : `${node} has a short host name and this node uses long names (name)`,
-    );
-  }
-}
-
-/** The port mapper of that host knows no such node. */
-export class NodeNotRegistered extends DistributionError {
-  readonly code = 'NODE_NOT_REGISTERED';
-  constructor(readonly node: string) {
-    super(`the port mapper of its host knows no node ${node}`);
-  }
-}
-
-/** The host, its port mapper or the node cannot be reached, or did not answer in time. */
-export class NodeUnreachable extends DistributionError {
-  readonly code = 'NODE_UNREACHABLE';
-  constructor(
-    readonly node: string,
-    why: string,
-    cause?: unknown,
-  ) {
-    super(`${node} cannot be reached: ${why}`, { cause });
   }
 }
 
@@ -66,18 +48,6 @@ export type HandshakeFailure =
   /** Our own attempt was given up for another connection to the same node. */
   | 'aborted';
 
-/** The handshake with another node failed; the error has the reason. */
-export class HandshakeFailed extends DistributionError {
-  readonly code = 'HANDSHAKE_FAILED';
-  constructor(
-    readonly node: string,
-    readonly reason: HandshakeFailure,
-    detail?: string,
-  ) {
-    super(`the handshake with ${node} failed: ${detail ?? HANDSHAKE_TEXT[reason]}`);
-  }
-}
-
 const HANDSHAKE_TEXT: Record<HandshakeFailure, string> = {
   bad_cookie: 'its cookie is not ours',
   closed: 'it closed the connection, as a node with another cookie does',
@@ -90,42 +60,14 @@ const HANDSHAKE_TEXT: Record<HandshakeFailure, string> = {
   aborted: 'the attempt was given up for another connection',
 };
 
-/** An operator keeps that node away for a while. */
-export class LinkCut extends DistributionError {
-  readonly code = 'LINK_CUT';
-  constructor(readonly node: string) {
-    super(`the connection to ${node} has been cut by an operator for a while`);
-  }
-}
+export class HandshakeFailed extends DistributionError {
+  override readonly name = 'HandshakeFailed';
 
-/** There is no connection to that node. */
-export class NotConnected extends DistributionError {
-  readonly code = 'NOT_CONNECTED';
-  constructor(readonly node: string) {
-    super(`there is no connection to ${node}`);
-  }
-}
-
-/** A message is larger than a frame may be; split it. */
-export class FrameTooBig extends DistributionError {
-  readonly code = 'FRAME_TOO_BIG';
   constructor(
-    readonly bytes: number,
-    readonly limit: number,
+    readonly node: string,
+    readonly reason: HandshakeFailure,
+    detail?: string,
   ) {
-    super(`a message of ${bytes} bytes is larger than the limit of ${limit} bytes`);
-  }
-}
-
-/** No port of the range is free, or the address cannot be listened on. */
-export class CannotListen extends DistributionError {
-  readonly code = 'CANNOT_LISTEN';
-}
-
-/** The node has been stopped. */
-export class NodeStopped extends DistributionError {
-  readonly code = 'NODE_STOPPED';
-  constructor() {
-    super('this node has been stopped');
+    super('HANDSHAKE_FAILED', `the handshake with ${node} failed: ${detail ?? HANDSHAKE_TEXT[reason]}`);
   }
 }

@@ -2,7 +2,11 @@ import type { Log } from '@bloom/log';
 
 /** Keeps what goes wrong in processes away from the transport. */
 export class Faults {
-  constructor(private readonly log: Log) {}
+  readonly #log: Log;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
 
   readonly guard = (what: string, run: () => void): void => {
     try {
@@ -14,6 +18,6 @@ export class Faults {
 
   report(what: string, error: unknown): void {
     const reason = error instanceof Error ? error.message : String(error);
-    this.log.error('distribution.handler-failed', { what, reason });
+    this.#log.error('distribution.handler_failed', { what, reason });
   }
 }

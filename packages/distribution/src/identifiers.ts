@@ -8,10 +8,10 @@ const FIRST_ID = 100;
 export class Identifiers {
   /** The services every node has. */
   readonly system: Pid;
-  private lastId = FIRST_ID;
-  private serial = 0;
-  private refs = 0;
-  private readonly salt = randomBytes(4).readUInt32BE();
+  #lastId = FIRST_ID;
+  #serial = 0;
+  #refs = 0;
+  readonly #salt = randomBytes(4).readUInt32BE();
 
   constructor(
     readonly node: string,
@@ -21,17 +21,21 @@ export class Identifiers {
   }
 
   pid(): Pid {
-    this.lastId += 1;
-    if (this.lastId > 0xffff_ffff) {
-      this.lastId = FIRST_ID + 1;
-      this.serial += 1;
+    this.#lastId += 1;
+    if (this.#lastId > 0xffff_ffff) {
+      this.#lastId = FIRST_ID + 1;
+      this.#serial += 1;
     }
-    return new Pid(this.node, this.lastId, this.serial, this.creation);
+    return new Pid(this.node, this.#lastId, this.#serial, this.creation);
   }
 
   /** Three words, the first below 2^18: the form Erlang itself uses. */
   ref(): Ref {
-    this.refs += 1;
-    return new Ref(this.node, this.creation, [this.refs % 0x40000, Math.floor(this.refs / 0x40000) >>> 0, this.salt]);
+    this.#refs += 1;
+    return new Ref(this.node, this.creation, [
+      this.#refs % 0x40000,
+      Math.floor(this.#refs / 0x40000) >>> 0,
+      this.#salt,
+    ]);
   }
 }

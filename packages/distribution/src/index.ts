@@ -1,27 +1,21 @@
 /** Erlang distribution: nodes, links between them, and who is a member. */
-export { type Clock, systemClock } from './clock.js';
 export type { ClusterEvents } from './membership/cluster-events.js';
 export { MAX_CUT_MS } from './membership/cuts.js';
 export type { SpawnRequest, Target } from './link/control.js';
-export {
-  BadNodeName,
-  CannotListen,
-  DistributionError,
-  FrameTooBig,
-  HandshakeFailed,
-  type HandshakeFailure,
-  LinkCut,
-  NameKindMismatch,
-  NodeNotRegistered,
-  NodeStopped,
-  NodeUnreachable,
-  NotConnected,
-} from './errors.js';
+export { DistributionError, type DistributionErrorCode, HandshakeFailed, type HandshakeFailure } from './errors.js';
 export { missingFlags, ownFlags } from './handshake/flags.js';
 export { aliasOf, asGenCall, type GenCall } from './link/gen-call.js';
 export { type Identity, Initiator, type Step } from './handshake/handshake.js';
 export type { CloseReason, LinkCounters, SendKind, SendResult } from './link/link.js';
-export type { ClusterEvent, LinkFailure, LinkState, NodeKind } from './membership/link-state.js';
+export type {
+  ClusterEvent,
+  LinkFailure,
+  LinkState,
+  NodeDown,
+  NodeKind,
+  NodeListener,
+  NodeUp,
+} from './membership/link-state.js';
 export type { ListenAddress } from './handshake/listener.js';
 export {
   checkKind,
@@ -33,15 +27,7 @@ export {
   parseNodeName,
   parseOwnName,
 } from './handshake/names.js';
-export { DistributionNode } from './node.js';
-export type {
-  NodeCounters,
-  NodeDown,
-  NodeFilter,
-  NodeLimits,
-  NodeListener,
-  NodeOptions,
-  NodeUp,
-} from './node-options.js';
-export { noProcesses, type ProcessTable, type SpawnAnswer } from './processes.js';
+export type { NodeLimits } from './limits.js';
+export { DistributionNode, type NodeCounters, type NodeFilter, type NodeOptions } from './node.js';
+export type { ProcessTable, SpawnAnswer } from './processes.js';
 export type { Watched } from './link/signals.js';

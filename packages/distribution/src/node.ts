@@ -1,338 +1,314 @@
 import { randomBytes } from 'node:crypto';
-import type { Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import { atom, type Pid, type Ref, type Term, tuple } from '@bloom/etf';
 import { Registration } from '@bloom/port-mapper';
-import { type Clock, OncePerMinute, systemClock, TurnFlush } from './clock.js';
-import { ClusterEvents } from './membership/cluster-events.js';
-import { type Connection, Connections } from './link/connections.js';
-import { Connector } from './handshake/connector.js';
-import { type Control, type SpawnRequest, write } from './link/control.js';
-import { Cuts } from './membership/cuts.js';
-import { resolveHost } from './handshake/dialer.js';
-import { DistributionError, type HandshakeFailure, LinkCut, NodeStopped, NotConnected } from './errors.js';
+import type { Log } from '@bloom/log';
+import { type Clock, LogThrottle, systemClock } from '@bloom/time';
+import { Door, type HandshakeCounters } from './door.js';
+import { DistributionError } from './errors.js';
 import { Faults } from './faults.js';
+import { resolveHost } from './handshake/dialer.js';
 import { FLAG, hasOwnFlags, ownFlags } from './handshake/flags.js';
-import { aliasOf, type GenCall } from './link/gen-call.js';
-import type { Identity, Secrets } from './handshake/handshake.js';
+import { bindServer, type ListenAddress, portOf, warnOfOpenDoor } from './handshake/listener.js';
+import { checkKind, isLong, isNodeName, type NameMode, parseNodeName, parseOwnName } from './handshake/names.js';
 import { Identifiers } from './identifiers.js';
-import type { CloseReason, LinkCounters, SendKind, SendResult } from './link/link.js';
-import type { LinkState, NodeKind } from './membership/link-state.js';
-import { Listener, warnOfOpenDoor } from './handshake/listener.js';
+import { DEFAULT_LIMITS, type NodeLimits } from './limits.js';
+import { type Connection, Connections } from './link/connections.js';
+import { type Control, type SpawnRequest, write } from './link/control.js';
+import { aliasOf, type GenCall } from './link/gen-call.js';
+import type { CloseReason, LinkCounters, SendKind, SendResult, Wire } from './link/link.js';
+import { type Watched, wireTarget } from './link/signals.js';
+import { socketWire } from './link/socket-wire.js';
+import { Ticker } from './link/ticker.js';
+import { TurnFlush } from './link/turn-flush.js';
+import { ClusterEvents } from './membership/cluster-events.js';
+import type { LinkState, NodeKind, NodeListener } from './membership/link-state.js';
 import { Membership } from './membership/membership.js';
 import { MESH_NAME } from './membership/mesh.js';
-import { checkKind, isLong, isNodeName, type NodeName, parseNodeName, parseOwnName } from './handshake/names.js';
-import {
-  DEFAULT_LIMITS,
-  type NodeCounters,
-  type NodeFilter,
-  type NodeLimits,
-  type NodeListener,
-  type NodeOptions,
-} from './node-options.js';
-import { noProcesses } from './processes.js';
 import { Pings } from './membership/pings.js';
-import { type Watched, wireTarget } from './link/signals.js';
+import type { ProcessTable } from './processes.js';
 import { SystemTable } from './system-process.js';
-import { Ticker } from './link/ticker.js';
+
+export interface NodeOptions {
+  /** Full name, `name@host`. */
+  readonly name: string;
+  readonly mode: NameMode;
+  /** Shared secret of the cluster, or one per node. */
+  readonly cookie: string | ((node: string) => string);
+  /** Makes the processes that the node speaks for. Called once, before anything arrives. Default none. */
+  readonly processes?: (node: DistributionNode) => ProcessTable;
+  /** Seen by Erlang's `nodes()`; default false (hidden). */
+  readonly visible?: boolean;
+  /** A tool such as bloomctl: connects to members and is none itself. Default false. */
+  readonly tool?: boolean;
+  /** Where to listen; `false`: dial only, nothing is registered. Default any port of 127.0.0.1. */
+  readonly listen?: ListenAddress | false;
+  /** The port mapper of this and all other hosts; `revive` brings a lost one back. */
+  readonly mapper: { readonly port: number; readonly revive?: () => Promise<void> };
+  /** Silence after which a connection is dropped, equal on all nodes. Default 60 s. */
+  readonly tickTimeMs?: number;
+  /** Report Erlang nodes to listeners, too. Default false. */
+  readonly announceForeign?: boolean;
+  readonly limits?: Partial<NodeLimits>;
+  readonly resolve?: (host: string) => Promise<string>;
+  /** Makes the transport of a connection. Default the socket itself. */
+  readonly wire?: (socket: Socket) => Wire;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly log: Log;
+}
+
+export type NodeFilter = 'visible' | 'hidden' | 'connected' | 'members';
+
+export interface NodeCounters {
+  readonly handshakes: HandshakeCounters;
+  /** Connections that ended, by reason. */
+  readonly closed: Partial<Record<CloseReason, number>>;
+}
+
+/** Where a node is reached: nowhere for one that only dials. */
+interface Reachable {
+  readonly server: Server | undefined;
+  readonly registration: Registration | undefined;
+}
 
 /** A node of the distribution: listens, dials, and carries messages between processes here and on other nodes. */
 export class DistributionNode {
   readonly name: string;
   readonly host: string;
   readonly visible: boolean;
-  readonly counters: { handshakes: NodeCounters['handshakes']; closed: NodeCounters['closed'] } = {
-    handshakes: {},
-    closed: {},
-  };
+  /** Distinguishes one life of this node from the next; part of every pid and reference. */
+  readonly creation: number;
+  readonly counters: NodeCounters;
   /** What happened to the members, as this node saw it. */
   readonly events: ClusterEvents;
-  private readonly clock: Clock;
-  private readonly random: () => number;
-  private readonly limits: NodeLimits;
-  private readonly flags: bigint;
-  private readonly secrets: Secrets;
-  private readonly limited: OncePerMinute;
-  private readonly flush = new TurnFlush();
-  private readonly faults: Faults;
-  private readonly connections: Connections;
-  private readonly cuts: Cuts;
-  private readonly pings: Pings;
-  private readonly listener: Listener;
-  private readonly connector: Connector;
-  private readonly ticker: Ticker;
-  private readonly membership: Membership;
-  private readonly table: SystemTable;
-  private registration: Registration | undefined;
-  private stopping: Promise<void> | undefined;
-  private identifiers: Identifiers;
+  readonly #options: NodeOptions;
+  readonly #reachable: Reachable;
+  readonly #identifiers: Identifiers;
+  readonly #throttle: LogThrottle;
+  readonly #faults: Faults;
+  readonly #connections: Connections;
+  readonly #door: Door;
+  readonly #pings: Pings;
+  readonly #ticker: Ticker;
+  readonly #membership: Membership;
+  readonly #table: SystemTable;
+  #stopping: Promise<void> | undefined;
 
-  private constructor(
-    private readonly options: NodeOptions,
-    own: NodeName,
-  ) {
-    this.name = own.full;
-    this.host = own.host;
-    this.visible = options.visible ?? false;
-    this.clock = options.clock ?? systemClock;
-    this.random = options.random ?? Math.random;
-    this.limits = { ...DEFAULT_LIMITS, ...options.limits };
-    this.flags = ownFlags(this.visible);
+  private constructor(options: NodeOptions, reachable: Reachable) {
+    const { log, cookie, processes, clock = systemClock, random = Math.random, visible = false } = options;
+    const limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#options = options;
+    this.#reachable = reachable;
+    this.name = options.name;
+    this.host = parseOwnName(options.name).host;
+    this.visible = visible;
     // A node that registers nowhere takes a creation at random.
-    this.identifiers = new Identifiers(this.name, 4 + Math.floor(this.random() * 0xffff_fff0));
-    this.limited = new OncePerMinute(this.clock);
-    this.faults = new Faults(options.log);
-    this.pings = new Pings(this.clock);
-    this.events = new ClusterEvents(options.calendar ?? (() => Date.now()));
-    this.cuts = new Cuts(this.clock, (node) => this.membership.retry(node));
-    const { cookie } = options;
-    this.secrets = {
-      cookie: typeof cookie === 'string' ? () => cookie : cookie,
-      challenge: () => randomBytes(4).readUInt32BE(),
-    };
-    this.listener = new Listener({
-      ...this.limits,
-      clock: this.clock,
-      secrets: this.secrets,
-      self: () => this.identity,
-      decide: (peer) => this.connector.decide(peer),
-      up: (socket, peer, rest, acknowledge) => this.accepted(socket, peer, rest, acknowledge),
-      failed: (why, address, peer) => this.handshakeFailed(why, peer ?? address),
+    this.creation = reachable.registration?.creation ?? 4 + Math.floor(random() * 0xffff_fff0);
+    this.#identifiers = new Identifiers(this.name, this.creation);
+    const self = { name: this.name, creation: this.creation, flags: ownFlags(visible) };
+    this.#throttle = new LogThrottle(clock);
+    this.#faults = new Faults(log);
+    this.#pings = new Pings(clock);
+    this.events = new ClusterEvents(() => clock.wall());
+    this.#table = new SystemTable(
+      {
+        self: this.name,
+        pid: this.#identifiers.system,
+        visible,
+        reply: (call, reply) => void this.reply(call, reply, this.#identifiers.system),
+        sendName: (node, name, message) => void this.send({ node, name }, message, { from: this.#identifiers.system }),
+        mesh: (node, message) => this.#membership.message(node, message),
+        answered: (ref, reply) => this.#pings.answered(ref, reply),
+      },
+      processes?.(this),
+    );
+    this.#connections = new Connections({
+      self,
+      limits,
+      clock,
+      defer: new TurnFlush().defer,
+      wire: options.wire ?? socketWire,
+      table: this.#table,
+      guard: this.#faults.guard,
+      control: (connection, control, payload) => this.#control(connection, control, payload),
+      up: (remote, dialled) => {
+        const settle = this.#door.connected(remote.name, dialled);
+        this.#membership.connected(remote.name, remote.creation, dialled, hasOwnFlags(remote.flags));
+        settle();
+      },
+      closed: (node, reason, detail) => this.#closed(node, reason, detail),
     });
-    this.connector = new Connector({
-      self: () => this.identity,
-      secrets: this.secrets,
+    this.#door = new Door({
+      self,
+      secrets: {
+        cookie: typeof cookie === 'string' ? () => cookie : cookie,
+        challenge: () => randomBytes(4).readUInt32BE(),
+      },
+      server: reachable.server,
       mapperPort: options.mapper.port,
       resolve: options.resolve ?? resolveHost,
-      clock: this.clock,
-      stepTimeoutMs: this.limits.stepTimeoutMs,
-      isShaking: (node) => this.listener.isShaking(node),
-      isConnected: (node) => this.connections.has(node),
-      admits: (peer) =>
-        this.stopping === undefined && peer !== this.name && !this.cuts.has(peer) && this.admissible(peer),
-      up: ({ socket, peer, rest }) => this.connections.adopt(socket, peer, rest, true),
-      failed: (why) => this.count(why),
+      limits,
+      connections: this.#connections,
+      cutEnded: (node) => this.#membership.retry(node),
+      clock,
+      throttle: this.#throttle,
+      log,
     });
-    this.ticker = new Ticker(this.clock, options.tickTimeMs ?? 60_000, (judge) => {
-      for (const { link } of this.connections.all()) link.check(judge);
-    });
-    this.membership = new Membership({
+    this.counters = { handshakes: this.#door.counters, closed: {} };
+    this.#membership = new Membership({
       self: this.name,
       mode: options.mode,
       tool: options.tool ?? false,
       announceForeign: options.announceForeign ?? false,
-      acceptable: (node) => this.acceptable(node),
+      acceptable: (node) => this.#acceptable(node),
       connect: (node) => this.connect(node),
       send: (node, message) =>
-        void this.send({ node, name: MESH_NAME }, message, { from: this.identifiers.system, kind: 'signal' }),
-      guard: this.faults.guard,
+        void this.send({ node, name: MESH_NAME }, message, { from: this.#identifiers.system, kind: 'signal' }),
+      guard: this.#faults.guard,
       events: this.events,
-      random: this.random,
-      clock: this.clock,
-      limited: this.limited,
-      log: options.log,
+      random,
+      clock,
+      throttle: this.#throttle,
+      log,
     });
-    this.table = new SystemTable(
-      {
-        self: this.name,
-        pid: () => this.identifiers.system,
-        visible: this.visible,
-        reply: (call, reply) => void this.reply(call, reply, this.identifiers.system),
-        sendName: (peer, name, message) =>
-          void this.send({ node: peer, name }, message, { from: this.identifiers.system }),
-        mesh: (peer, message) => this.membership.message(peer, message),
-        answered: (ref, reply) => this.pings.answered(ref, reply),
-      },
-      options.processes ?? noProcesses,
-    );
-    this.connections = new Connections({
-      self: () => this.identity,
-      limits: this.limits,
-      clock: this.clock,
-      defer: this.flush.defer,
-      table: this.table,
-      guard: this.faults.guard,
-      control: (connection, control, payload) => this.control(connection, control, payload),
-      up: (peer, dialled) => {
-        const settle = this.connector.take(peer.name, dialled);
-        this.membership.connected(peer.name, peer.creation, dialled, hasOwnFlags(peer.flags));
-        settle();
-      },
-      closed: (node, reason, detail) => this.closed(node, reason, detail),
+    this.#ticker = new Ticker(clock, options.tickTimeMs ?? 60_000, (judge) => {
+      for (const { link } of this.#connections.all()) link.check(judge);
     });
+    this.#ticker.start();
   }
 
   /**
-   * Starts listening and registers the name. Throws BadNodeName, NameKindMismatch, CannotListen, or an error of the
-   * port mapper: NameInUse, PortMapperUnreachable.
+   * Starts listening and registers the name.
+   * @throws DistributionError BAD_NODE_NAME, NAME_KIND_MISMATCH, CANNOT_LISTEN
+   * @throws PortMapperError NAME_IN_USE, PORT_MAPPER_UNREACHABLE, PORT_MAPPER_PROTOCOL
    */
   static async start(options: NodeOptions): Promise<DistributionNode> {
     const own = parseOwnName(options.name);
     checkKind(own, options.mode);
-    const node = new DistributionNode(options, own);
-    try {
-      await node.open(own);
-    } catch (error) {
-      await node.stop();
-      throw error;
-    }
-    return node;
-  }
+    const { listen = {}, mapper, log, cookie, visible = false, random } = options;
+    if (listen === false) return new DistributionNode(options, { server: undefined, registration: undefined });
 
-  private async open(own: NodeName): Promise<void> {
-    const { listen = {}, mapper, log } = this.options;
-    if (listen !== false) {
-      await this.listener.listen(listen);
-      warnOfOpenDoor(listen.address, this.secrets.cookie(''), log);
-      this.registration = await Registration.open({
+    const server = await bindServer(listen);
+    warnOfOpenDoor(listen.address, typeof cookie === 'string' ? cookie : cookie(''), log);
+    try {
+      const registration = await Registration.open({
         mapper: { host: '127.0.0.1', port: mapper.port },
         name: own.alive,
-        port: this.listener.port,
-        hidden: !this.visible,
-        random: this.random,
+        port: portOf(server),
+        hidden: !visible,
         log,
+        ...(random === undefined ? {} : { random }),
+
         ...(mapper.revive === undefined ? {} : { revive: mapper.revive }),
       });
-      this.identifiers = new Identifiers(this.name, this.registration.creation);
+      return new DistributionNode(options, { server, registration });
+    } catch (error) {
+      server.close();
+      throw error;
     }
-    this.ticker.start();
-  }
-
-  /** Tells one life of this node from the next; in every pid and reference. */
-  get creation(): number {
-    return this.identifiers.creation;
   }
 
   /** Port of the listener; 0 without one. */
   get port(): number {
-    return this.listener.port;
+    return portOf(this.#reachable.server);
   }
 
-  /** Whether the port mapper knows us at this moment. */
+  /** True while the port mapper knows us. */
   get registered(): boolean {
-    return this.registration?.registered === true;
-  }
-
-  private get identity(): Identity {
-    return { name: this.name, creation: this.creation, flags: this.flags };
+    return this.#reachable.registration?.registered === true;
   }
 
   /** A pid that no process of this node has had. */
   createPid(): Pid {
-    return this.identifiers.pid();
+    return this.#identifiers.pid();
   }
 
   /** A reference that is unique in the life of this node. */
   createRef(): Ref {
-    return this.identifiers.ref();
+    return this.#identifiers.ref();
   }
 
   // --- who is there
 
   nodes(kind: NodeFilter = 'members'): string[] {
-    if (kind === 'members') return this.membership.members();
-    return Array.from(this.connections.all(), ({ link }) => link.peer)
+    if (kind === 'members') return this.#membership.members();
+    return Array.from(this.#connections.all(), ({ link }) => link.remote)
       .filter(({ flags }) => kind === 'connected' || ((flags & FLAG.published) !== 0n) === (kind === 'visible'))
       .map(({ name }) => name);
   }
 
   /** What a connected node is; undefined: not connected, or not known yet. */
   kindOf(node: string): NodeKind | undefined {
-    return this.membership.kindOf(node);
+    return this.#membership.kindOf(node);
   }
 
   isConnected(node: string): boolean {
-    return this.connections.has(node);
+    return this.#connections.has(node);
   }
 
   /** Capabilities both sides have. */
   supportsAlias(node: string): boolean {
-    return this.connections.get(node)?.link.negotiated(FLAG.alias) ?? false;
+    return this.#connections.get(node)?.link.negotiated(FLAG.alias) ?? false;
   }
 
   linkCounters(node: string): (Readonly<LinkCounters> & { readonly pendingBytes: number }) | undefined {
-    const link = this.connections.get(node)?.link;
+    const link = this.#connections.get(node)?.link;
     return link && { ...link.counters, pendingBytes: link.pendingBytes };
   }
 
   /** Returns the function that ends it. */
   subscribe(listener: NodeListener): () => void {
-    return this.membership.subscribe(listener);
+    return this.#membership.subscribe(listener);
   }
 
   // --- connecting
 
   /** Names of the configuration: dialled at once, and again for ever. Bad names are logged and left out. */
   seed(nodes: readonly string[]): void {
-    this.membership.seed(nodes);
+    this.#membership.seed(nodes);
   }
 
   /** Names to try, such as those of DNS: dialled, retried for 10 minutes, then forgotten. */
   learn(nodes: readonly string[]): void {
-    this.membership.learn(nodes);
+    this.#membership.learn(nodes);
   }
 
   /**
-   * Resolves when there is a connection to that node. Throws BadNodeName, NameKindMismatch, NodeUnreachable,
-   * NodeNotRegistered, HandshakeFailed, LinkCut or NodeStopped.
+   * Resolves when there is a connection to that node.
+   * @throws DistributionError BAD_NODE_NAME, NAME_KIND_MISMATCH, LINK_CUT, NODE_STOPPED, NODE_UNREACHABLE,
+   *   NODE_NOT_REGISTERED
+   * @throws HandshakeFailed
    */
   async connect(node: string): Promise<void> {
-    if (this.stopping !== undefined) throw new NodeStopped();
     const target = parseNodeName(node);
-    checkKind(target, this.options.mode);
-    if (node === this.name || this.connections.has(node)) return;
-    if (this.cuts.has(node)) throw new LinkCut(node);
-    await this.connector.connect(target);
+    checkKind(target, this.#options.mode);
+    await this.#door.connect(target);
   }
 
-  /** Whether a name that dials us may be let in. C nodes call themselves by any host name, so its kind does not count. */
-  private admissible(node: string): boolean {
-    return isNodeName(node) && (this.options.allowNode?.(node) ?? true);
+  /** False for a name that must not be dialled although a member announced it. */
+  #acceptable(node: string): boolean {
+    // C nodes call themselves by any host name, so only names that we dial must be of our kind.
+    return isNodeName(node) && isLong(parseNodeName(node).host) === (this.#options.mode === 'name');
   }
 
-  /** Whether a name that a member told us may be dialled. */
-  private acceptable(node: string): boolean {
-    return this.admissible(node) && isLong(parseNodeName(node).host) === (this.options.mode === 'name');
-  }
-
-  private accepted(socket: Socket, peer: Identity, rest: Buffer, acknowledge: () => void): void {
-    // Only now has the newcomer proved to be who it says; before, anybody could have cut the old connection.
-    this.connections.close(peer.name, 'replaced', 'it connected again');
-    // The order to keep it away came during the handshake.
-    if (this.cuts.has(peer.name)) {
-      socket.destroy();
-      return;
-    }
-    acknowledge();
-    this.connections.adopt(socket, peer, rest, false);
-  }
-
-  private closed(node: string, reason: CloseReason, detail: string): void {
-    this.counters.closed[reason] = (this.counters.closed[reason] ?? 0) + 1;
+  #closed(node: string, reason: CloseReason, detail: string): void {
+    const { closed } = this.counters;
+    closed[reason] = (closed[reason] ?? 0) + 1;
     if (
       reason !== 'leave' &&
       reason !== 'disconnect' &&
       reason !== 'connection_closed' &&
-      this.limited.allows(`${reason} ${node}`)
+      this.#throttle.allows(`${reason} ${node}`)
     ) {
-      this.options.log.warn('distribution.closed', { node, reason, detail });
+      this.#options.log.warn('distribution.closed', { node, reason, detail });
     }
-    this.membership.lost(node, reason);
-  }
-
-  private handshakeFailed(why: HandshakeFailure | 'rate', peer: string): void {
-    // These are part of a normal day: the other attempt of the two nodes is going on.
-    this.count(why);
-    if (why === 'nok' || why === 'aborted' || !this.limited.allows(`${why} ${peer}`)) return;
-    this.options.log.warn('distribution.refused', { peer, reason: why });
-  }
-
-  private count(why: HandshakeFailure | 'rate'): void {
-    this.counters.handshakes[why] = (this.counters.handshakes[why] ?? 0) + 1;
+    this.#membership.lost(node, reason);
   }
 
   /** Ends the connection; false when there was none. */
   disconnect(node: string): boolean {
-    return this.connections.close(node, 'disconnect', 'we disconnected');
+    return this.#connections.close(node, 'disconnect', 'we disconnected');
   }
 
   /**
@@ -340,22 +316,20 @@ export class DistributionNode {
    * network on purpose. Undone by itself; a member is dialled then.
    */
   cut(node: string, ms: number): void {
-    this.cuts.begin(node, ms);
-    this.connector.abandon(node, new LinkCut(node));
-    this.connections.close(node, 'cut', 'it was cut by an operator');
+    this.#door.cut(node, ms);
     this.events.add('cut', node, `for ${(ms / 1_000).toFixed(1)} s`);
   }
 
   /** Ends a cut early; false when there was none. */
   uncut(node: string): boolean {
-    return this.cuts.end(node);
+    return this.#door.uncut(node);
   }
 
   /** Every node that is connected, wanted or cut. */
   links(): LinkState[] {
-    return this.membership.links(this.cuts.nodes).map((plan) => ({
+    return this.#membership.links(this.#door.cutNodes).map((plan) => ({
       ...plan,
-      cutForMs: this.cuts.remainingMs(plan.node),
+      cutForMs: this.#door.cutRemainingMs(plan.node),
       traffic: this.linkCounters(plan.node) ?? null,
     }));
   }
@@ -371,8 +345,8 @@ export class DistributionNode {
       },
     );
     if (!connected) return false;
-    const from = this.identifiers.system;
-    return await this.pings.ask(this.createRef(), (ref) => {
+    const from = this.#identifiers.system;
+    return await this.#pings.ask(this.createRef(), (ref) => {
       const call = tuple(atom('$gen_call'), tuple(from, ref), tuple(atom('is_auth'), atom(this.name)));
       return this.send({ node, name: 'net_kernel' }, call, { from, kind: 'query' }) === 'sent';
     });
@@ -389,7 +363,7 @@ export class DistributionNode {
     message: Term,
     options: { readonly from: Pid; readonly kind?: SendKind },
   ): SendResult {
-    const link = this.connections.get(to.node)?.link;
+    const link = this.#connections.get(to.node)?.link;
     if (link === undefined) return 'no_connection';
     return link.send('name' in to ? to.name : to, message, options.from, options.kind ?? 'one-way');
   }
@@ -413,41 +387,43 @@ export class DistributionNode {
 
   /** As `monitor`, with a reference made before: a call uses one as monitor, alias and tag. */
   monitorAs(ref: Ref, watcher: Pid, target: Watched): void {
-    const connection = this.connections.get(target.node);
+    const connection = this.#connections.get(target.node);
     if (connection === undefined) {
       queueMicrotask(() =>
-        this.faults.guard('down', () => this.table.down(watcher, ref, target, atom('noconnection'))),
+        this.#faults.guard('down', () => this.#table.down(watcher, ref, target, atom('noconnection'))),
       );
     } else connection.signals.monitor(watcher, wireTarget(target), ref);
   }
 
   /** Whether there was such a monitor. */
   demonitor(ref: Ref): boolean {
-    for (const { signals } of this.connections.all()) if (signals.demonitor(ref)) return true;
+    for (const { signals } of this.#connections.all()) if (signals.demonitor(ref)) return true;
     return false;
   }
 
   /** Links a process here with one there; without connection its exit signal is `noconnection`. */
   link(local: Pid, remote: Pid): void {
-    const connection = this.connections.get(remote.node);
+    const connection = this.#connections.get(remote.node);
     if (connection !== undefined) connection.signals.linkTo(local, remote);
     else
-      queueMicrotask(() => this.faults.guard('exit', () => this.table.exit(local, remote, atom('noconnection'), true)));
+      queueMicrotask(() =>
+        this.#faults.guard('exit', () => this.#table.exit(local, remote, atom('noconnection'), true)),
+      );
   }
 
   unlink(local: Pid, remote: Pid): void {
-    this.connections.get(remote.node)?.signals.unlink(local, remote);
+    this.#connections.get(remote.node)?.signals.unlink(local, remote);
   }
 
   /** exit/2: an exit signal that needs no link. */
   exit(from: Pid, to: Pid, reason: Term): SendResult {
-    const link = this.connections.get(to.node)?.link;
+    const link = this.#connections.get(to.node)?.link;
     return link?.signal((writer, payload) => write.exit(writer, false, payload, from, to, reason)) ?? 'no_connection';
   }
 
   /** To be called when a process of this node has ended: other nodes with monitors on it or links to it are told. */
   exited(pid: Pid, reason: Term): void {
-    for (const { signals } of this.connections.all()) signals.exited(pid, reason);
+    for (const { signals } of this.#connections.all()) signals.exited(pid, reason);
   }
 
   /**
@@ -455,12 +431,12 @@ export class DistributionNode {
    * the same reference. Throws NotConnected.
    */
   spawn(node: string, request: SpawnRequest, args: readonly Term[]): void {
-    const connection = this.connections.get(node);
-    if (connection === undefined) throw new NotConnected(node);
+    const connection = this.#connections.get(node);
+    if (connection === undefined) throw new DistributionError('NOT_CONNECTED', `there is no connection to ${node}`);
     connection.signals.spawn(request, args);
   }
 
-  private control(connection: Connection, control: Control, payload: Term): void {
+  #control(connection: Connection, control: Control, payload: Term): void {
     if (control.op !== 'send') {
       connection.signals.control(control, payload);
       return;
@@ -469,9 +445,9 @@ export class DistributionNode {
     // An older life of this node is not us.
     if (typeof to !== 'string' && (to.creation !== this.creation || to.node !== this.name)) return;
     try {
-      this.table.deliver(to, payload, control.from, connection.link.peer.name);
+      this.#table.deliver(to, payload, control.from, connection.link.remote.name);
     } catch (error) {
-      this.faults.report('deliver', error);
+      this.#faults.report('deliver', error);
     }
   }
 
@@ -479,22 +455,21 @@ export class DistributionNode {
 
   /** Says goodbye to the members and closes everything. */
   stop(): Promise<void> {
-    this.stopping ??= this.shutDown();
-    return this.stopping;
+    this.#stopping ??= this.#shutDown();
+    return this.#stopping;
   }
 
-  private async shutDown(): Promise<void> {
-    this.ticker.stop();
-    this.cuts.stop();
-    this.membership.stop();
-    this.registration?.close();
-    this.connector.stop(new NodeStopped());
-    this.pings.stop();
-    const bye = this.membership.bye();
-    for (const { link } of this.connections.all()) {
-      link.send(MESH_NAME, bye, this.identifiers.system, 'signal');
+  async #shutDown(): Promise<void> {
+    this.#ticker.stop();
+    this.#membership.stop();
+    this.#reachable.registration?.close();
+    this.#door.close();
+    this.#pings.stop();
+    const bye = this.#membership.bye();
+    for (const { link } of this.#connections.all()) {
+      link.send(MESH_NAME, bye, this.#identifiers.system, 'signal');
       link.close('leave', 'we stopped');
     }
-    await this.listener.close();
+    await this.#door.closeServer();
   }
 }

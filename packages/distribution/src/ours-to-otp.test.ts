@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { type Atom, atom, Float, type Pid, sameTerm, type Term, tuple } from '@bloom/etf';
 import { Erlang, hasErlang, startMapper, type TestMapper, until } from './testing/erlang.js';
 import { TestNode } from './testing/test-node.js';
+import { TestWires } from './testing/wires.js';
 
 const NIGHTLY = process.env['BLOOM_NIGHTLY'] !== undefined;
 const X = 'x@127.0.0.1';
@@ -22,11 +23,12 @@ const ECHO = `Echo = fun E(Last) ->
   let mapper: TestMapper;
   let us: TestNode;
   let x: Erlang;
+  const wires = new TestWires();
   const more: { stop(): Promise<void> }[] = [];
 
   beforeAll(async () => {
     mapper = await startMapper('original');
-    us = await TestNode.start('us@127.0.0.1', mapper.port);
+    us = await TestNode.start('us@127.0.0.1', mapper.port, { wire: wires.wire });
     x = await Erlang.start(X, { port: mapper.port });
     await x.eval(ECHO);
   }, 30_000);
@@ -167,11 +169,8 @@ const ECHO = `Echo = fun E(Last) ->
   test('D9: a malformed frame makes Erlang close, and we connect again', async () => {
     expect(await us.node.ping(X)).toBe(true);
     us.events.length = 0;
-    // A control message of number 200, written past every check.
-    const { connections } = us.node as unknown as {
-      connections: Map<string, { link: { wire: { write(b: Buffer, d: () => void): void } } }>;
-    };
-    connections.get(X)?.link.wire.write(Buffer.from('000000067083680161c8', 'hex'), () => {});
+    // A control message of number 200.
+    wires.write(Buffer.from('000000067083680161c8', 'hex'));
     await until(() => !us.node.isConnected(X));
     expect(us.node.counters.closed.connection_closed).toBeGreaterThan(0);
     expect(await us.node.ping(X)).toBe(true);

@@ -29,11 +29,3 @@ export interface ProcessTable {
   /** The answer to a spawn request of ours; an atom is the refusal. */
   spawned?(to: Pid, ref: Ref, result: Pid | Atom): void;
 }
-
-/** A table without processes: for nodes that only look, and as a base to build on. */
-export const noProcesses: ProcessTable = {
-  whereIs: () => undefined,
-  deliver: () => {},
-  down: () => {},
-  exit: () => {},
-};

@@ -9,7 +9,7 @@ const NET_KERNEL = 'net_kernel';
 export interface SystemServices {
   readonly self: string;
   /** Own pid of the services. */
-  readonly pid: () => Pid;
+  readonly pid: Pid;
   /** Whether Erlang nodes see us in `nodes()`; their `global` then expects an answer. */
   readonly visible: boolean;
   reply(call: GenCall, reply: Term): void;
@@ -24,68 +24,71 @@ export interface SystemServices {
  * `global`. Everything else goes to the processes of the application.
  */
 export class SystemTable implements ProcessTable {
-  constructor(
-    private readonly services: SystemServices,
-    private readonly processes: ProcessTable,
-  ) {}
+  readonly #services: SystemServices;
+  readonly #processes: ProcessTable | undefined;
+
+  constructor(services: SystemServices, processes: ProcessTable | undefined) {
+    this.#services = services;
+    this.#processes = processes;
+  }
 
   whereIs(target: Target): Pid | undefined {
-    if (target === NET_KERNEL) return this.services.pid();
-    if (typeof target !== 'string' && this.isOwn(target)) return this.services.pid();
-    return this.processes.whereIs(target);
+    if (target === NET_KERNEL) return this.#services.pid;
+    if (typeof target !== 'string' && this.#isOwn(target)) return this.#services.pid;
+    return this.#processes?.whereIs(target);
   }
 
   deliver(to: Pid | string | Ref, message: Term, from: Pid | undefined, node: string): void {
-    if (to === MESH_NAME) this.services.mesh(node, message);
-    else if (to === NET_KERNEL) this.netKernel(message);
-    else if (to === 'global_name_server' && this.services.visible) this.global(message, node);
-    else if (to instanceof Pid && this.isOwn(to)) this.reply(message);
-    else this.processes.deliver(to, message, from, node);
+    if (to === MESH_NAME) this.#services.mesh(node, message);
+    else if (to === NET_KERNEL) this.#netKernel(message);
+    else if (to === 'global_name_server' && this.#services.visible) this.#global(message, node);
+    else if (to instanceof Pid && this.#isOwn(to)) this.#reply(message);
+    else this.#processes?.deliver(to, message, from, node);
   }
 
   down(watcher: Pid, ref: Ref, target: Pid | { readonly name: string; readonly node: string }, reason: Term): void {
-    this.processes.down(watcher, ref, target, reason);
+    this.#processes?.down(watcher, ref, target, reason);
   }
 
   exit(to: Pid, from: Pid, reason: Term, linked: boolean): void {
-    if (!this.isOwn(to)) this.processes.exit(to, from, reason, linked);
+    if (!this.#isOwn(to)) this.#processes?.exit(to, from, reason, linked);
   }
 
   spawn(request: SpawnRequest, args: readonly Term[], node: string): SpawnAnswer | Atom {
-    return this.processes.spawn?.(request, args, node) ?? atom('notsup');
+    return this.#processes?.spawn?.(request, args, node) ?? atom('notsup');
   }
 
   spawned(to: Pid, ref: Ref, result: Pid | Atom): void {
-    this.processes.spawned?.(to, ref, result);
+    this.#processes?.spawned?.(to, ref, result);
   }
 
-  private isOwn(pid: Pid): boolean {
-    const own = this.services.pid();
+  #isOwn(pid: Pid): boolean {
+    const own = this.#services.pid;
     return pid.id === own.id && pid.serial === own.serial;
   }
 
   /** `net_adm:ping`: {is_auth, Node} is answered with `yes`. */
-  private netKernel(message: Term): void {
+  #netKernel(message: Term): void {
     const call = asGenCall(message);
     if (call === undefined || !(call.request instanceof Tuple)) return;
-    if (isAtom(call.request.elements[0], 'is_auth')) this.services.reply(call, atom('yes'));
+    if (isAtom(call.request.elements[0], 'is_auth')) this.#services.reply(call, atom('yes'));
   }
 
-  private reply(message: Term): void {
+  #reply(message: Term): void {
     if (!(message instanceof Tuple) || message.elements.length !== 2) return;
     const [tag, reply] = message.elements;
-    if (tag instanceof Ref) this.services.answered(tag, reply);
+    if (tag instanceof Ref) this.#services.answered(tag, reply);
   }
 
   /** Without an answer to init_connect, `global:sync()` on the other side waits for ever. */
-  private global(message: Term, node: string): void {
+  #global(message: Term, node: string): void {
     if (!(message instanceof Tuple) || !isAtom(message.elements[0], '$gen_cast')) return;
     const request = message.elements[1];
     if (!(request instanceof Tuple) || !isAtom(request.elements[0], 'init_connect')) return;
-    this.services.sendName(
+    this.#services.sendName(
       node,
       'global_name_server',
-      tuple(atom('$gen_cast'), tuple(atom('in_sync'), atom(this.services.self), true)),
+      tuple(atom('$gen_cast'), tuple(atom('in_sync'), atom(this.#services.self), true)),
     );
   }
 }

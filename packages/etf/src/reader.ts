@@ -10,39 +10,39 @@ import type { RawBuffer } from './writer.js';
  * nothing else; counts are checked against the bytes left before anything is allocated for them.
  */
 export class TermReader {
-  private readonly rules: DecodeRules;
-  private readonly input: Input = { bytes: EMPTY, at: 0, until: 0, termsLeft: 0 };
+  readonly #rules: DecodeRules;
+  readonly #input: Input = { bytes: EMPTY, at: 0, until: 0, termsLeft: 0 };
 
   constructor(options: DecodeOptions = {}) {
-    this.rules = rulesOf(options);
+    this.#rules = rulesOf(options);
   }
 
   /** Sets the reader to `bytes[start, end)` and its count of terms to zero. */
   open(bytes: Uint8Array, start = 0, end = bytes.length): this {
-    this.input.bytes = rawBuffer(bytes);
-    this.input.at = start;
-    this.input.until = end;
-    this.input.termsLeft = this.rules.maxTerms;
+    this.#input.bytes = rawBuffer(bytes);
+    this.#input.at = start;
+    this.#input.until = end;
+    this.#input.termsLeft = this.#rules.maxTerms;
     return this;
   }
 
   get position(): number {
-    return this.input.at;
+    return this.#input.at;
   }
 
   get remaining(): number {
-    return this.input.until - this.input.at;
+    return this.#input.until - this.#input.at;
   }
 
   /** The next byte without taking it; -1 at the end. */
   peek(): number {
-    return this.input.at < this.input.until ? (this.input.bytes[this.input.at] as number) : -1;
+    return this.#input.at < this.#input.until ? (this.#input.bytes[this.#input.at] as number) : -1;
   }
 
   /** Takes the version byte (131). */
   version(): void {
-    if (this.peek() !== 131) throw new MalformedTerm(`version byte ${this.peek()} instead of 131`, this.input.at);
-    this.input.at += 1;
+    if (this.peek() !== 131) throw new MalformedTerm(`version byte ${this.peek()} instead of 131`, this.#input.at);
+    this.#input.at += 1;
   }
 
   /** A term with version byte. */
@@ -53,21 +53,21 @@ export class TermReader {
 
   /** A term without version byte. */
   part(): Term {
-    return parse(this.input, this.rules, false);
+    return parse(this.#input, this.#rules, false);
   }
 
   /** A term without version byte, with the bytes to send it on unchanged. Floats in it are wrapped. */
   opaque(): Opaque {
-    const start = this.input.at;
-    const term = parse(this.input, this.rules, true);
-    return new Opaque(Uint8Array.prototype.slice.call(this.input.bytes, start, this.input.at), term);
+    const start = this.#input.at;
+    const term = parse(this.#input, this.#rules, true);
+    return new Opaque(Uint8Array.prototype.slice.call(this.#input.bytes, start, this.#input.at), term);
   }
 
   /** Takes the header of a tuple and returns its arity; undefined when the next term is none. */
   tupleHeader(): number | undefined {
     if (this.peek() === 104 && this.remaining >= 2) {
-      this.input.at += 2;
-      return this.input.bytes[this.input.at - 1];
+      this.#input.at += 2;
+      return this.#input.bytes[this.#input.at - 1];
     }
     return undefined;
   }
@@ -75,21 +75,21 @@ export class TermReader {
   /** Takes the next term if it is exactly these bytes, such as the `wire` of an atom. */
   skip(wire: Uint8Array): boolean {
     if (this.remaining < wire.length) return false;
-    for (let i = 0; i < wire.length; i++) if (this.input.bytes[this.input.at + i] !== wire[i]) return false;
-    this.input.at += wire.length;
+    for (let i = 0; i < wire.length; i++) if (this.#input.bytes[this.#input.at + i] !== wire[i]) return false;
+    this.#input.at += wire.length;
     return true;
   }
 
   /** Goes back to a `position` of before. */
   rewind(position: number): void {
-    this.input.at = position;
+    this.#input.at = position;
   }
 
   /** Lets go of the input. */
   close(): void {
-    this.input.bytes = EMPTY;
-    this.input.at = 0;
-    this.input.until = 0;
+    this.#input.bytes = EMPTY;
+    this.#input.at = 0;
+    this.#input.until = 0;
   }
 }
 

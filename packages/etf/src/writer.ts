@@ -50,12 +50,12 @@ export class TermWriter {
   }
 
   byte(value: number): void {
-    this.reserve(1);
+    this.#reserve(1);
     this.bytes[this.length++] = value;
   }
 
   u32(value: number): void {
-    this.reserve(4);
+    this.#reserve(4);
     this.length = this.bytes.writeUInt32BE(value, this.length);
   }
 
@@ -66,7 +66,7 @@ export class TermWriter {
 
   raw(bytes: Uint8Array): void {
     const { length } = bytes;
-    this.reserve(length);
+    this.#reserve(length);
     const target = this.bytes;
     const at = this.length;
     // Calling set() costs more than copying a few dozen bytes.
@@ -77,15 +77,15 @@ export class TermWriter {
 
   /** Appends a term with its version byte. When it throws, nothing has been appended. */
   term(term: Term): void {
-    this.start(term, true);
+    this.#start(term, true);
   }
 
   /** Appends a term without version byte, as part of a larger one. */
   part(term: Term): void {
-    this.start(term, false);
+    this.#start(term, false);
   }
 
-  private start(term: Term, version: boolean): void {
+  #start(term: Term, version: boolean): void {
     // The state of the encoder lives in module variables, because those are quicker than fields on the hot path. A
     // getter of an encoded object could encode too; saving what was there keeps that correct.
     const outerOut = out;
@@ -112,7 +112,7 @@ export class TermWriter {
     }
   }
 
-  private reserve(bytes: number): void {
+  #reserve(bytes: number): void {
     if (this.length + bytes > this.bytes.length) this.bytes = enlarged(this.bytes, this.length, bytes, this.maxBytes);
   }
 }

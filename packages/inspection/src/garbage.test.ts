@@ -108,11 +108,13 @@ describe('whatever is asked', () => {
           .map(([type, rest]) => new Map<Term, Term>([['type', type], ...Object.entries(rest)])),
       ),
     }));
+    const from = tool.node.createPid();
     const restarts = a.system.info(a.system.whereis('inspection')!)?.restarts;
     await fc.assert(
       fc.asyncProperty(term, async (message) => {
-        tool.remote.sendTerm(target, message);
-        await tool.remote.callTerm(target, message, 50).catch(() => {});
+        const call = tuple(atom('$gen_call'), tuple(from, tool.node.createRef()), message);
+        for (const sent of [message, call]) tool.node.send({ node: a.name, name: 'inspection' }, sent, { from });
+        await new Promise(setImmediate);
       }),
       { numRuns: 300 },
     );

@@ -1,4 +1,4 @@
-import { DistributionError, HandshakeFailed, type HandshakeFailure, NodeNotRegistered } from '@bloom/distribution';
+import { DistributionError, HandshakeFailed, type HandshakeFailure } from '@bloom/distribution';
 import { InspectionError } from '@bloom/inspection';
 import { PortMapperError } from '@bloom/port-mapper';
 import { EXIT, type ExitCode, Failure } from '../exit.js';
@@ -38,7 +38,6 @@ export function toFailure(error: unknown, node = 'the node'): Failure {
     const exit = HANDSHAKES[error.reason] ?? EXIT.unreachable;
     return new Failure(exit, error.message, `bloomctl doctor ${error.node} tells which layer it is`, cause);
   }
-  if (error instanceof NodeNotRegistered) return new Failure(EXIT.unknown, error.message, undefined, cause);
   if (error instanceof ProbeFailed) {
     const exit = HANDSHAKES[error.reason as HandshakeFailure] ?? EXIT.unreachable;
     const refused = error.layer === 'cookie' && exit === EXIT.rights;
@@ -46,7 +45,8 @@ export function toFailure(error: unknown, node = 'the node'): Failure {
     return new Failure(exit, message, `bloomctl doctor ${node} tells which layer it is`, cause);
   }
   if (error instanceof DistributionError || error instanceof PortMapperError) {
-    return new Failure(EXIT.unreachable, error.message, undefined, cause);
+    const exit = error.code === 'NODE_NOT_REGISTERED' ? EXIT.unknown : EXIT.unreachable;
+    return new Failure(exit, error.message, undefined, cause);
   }
   return new Failure(EXIT.fault, error instanceof Error ? error.message : String(error), undefined, cause);
 }

@@ -75,10 +75,10 @@ export function probe(options: ProbeOptions): Promise<Identity> {
       if (layer === 'handshake' && machine.answered !== undefined) next('cookie');
       if (step.up === undefined) return;
       clearTimeout(timer);
-      passed('cookie', step.up.peer);
+      passed('cookie', step.up.remote);
       socket.removeAllListeners('close');
       socket.destroy();
-      resolve(step.up.peer);
+      resolve(step.up.remote);
     });
     socket.on('error', (error: NodeJS.ErrnoException) => fail(error.code ?? error.message));
     socket.on('close', () => fail('closed'));

@@ -1,24 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { asBytes, atom, isAtom, Pid, sameTerm, type Term, Tuple, tuple } from '@bloom/etf';
-import {
-  CallCrashed,
-  CallTimeout,
-  Exit,
-  later,
-  NoConnection,
-  NoProcess,
-  RemoteFault,
-  type ActorRef,
-  type Behaviour,
-  type Down,
-  type TermMessage,
-} from '../index.js';
+import { atom, isAtom, type Pid, type Term, Tuple, tuple } from '@bloom/etf';
+import { Exit, later, type ActorRef, type Behaviour, type Down, type TermMessage } from '../index.js';
+import { RemoteRef } from '../ref.js';
 import { COOKIE, startMapper, startNode, until, type TestMapper, type TestNode } from '../testing/nodes.js';
 import { Erlang, hasErlang, hasErlCall, run } from '../testing/erlang.js';
 
 type CalcProtocol = {
   sum: (message: { of: number[] }) => number;
   seen: (message: object) => readonly TermMessage[];
+  self: (message: object) => ActorRef<CalcProtocol>;
 };
 
 /** As a gen_server of Erlang would be: answers `{add, A, B}`, ends with the reason of `{die, Reason}`. */
@@ -30,6 +20,7 @@ function calc(trapsExits = false): Behaviour<CalcProtocol, { seen: TermMessage[]
     handlers: {
       sum: (_state, { of }) => of.reduce((total, value) => total + value, 0),
       seen: (state) => state.seen,
+      self: (_state, _message, { self }) => self,
     },
     onTerm: (state, message) => {
       state.seen.push(message);
@@ -46,6 +37,8 @@ function calc(trapsExits = false): Behaviour<CalcProtocol, { seen: TermMessage[]
 }
 
 const TS = "'tsn@127.0.0.1'";
+/** Erlang for the pid of a registered actor. */
+const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${TS}}, #{<<"type">> => <<"self">>}))`;
 
 (hasErlang ? describe : describe.skip)('with real Erlang [needs erlang]', () => {
   let mapper: TestMapper;
@@ -120,15 +113,12 @@ const TS = "'tsn@127.0.0.1'";
         ['cast', 1],
         ['info', 2],
       ]);
-      tsn.remote.sendTerm({ node: erl.name, name: 'nobody' }, 1);
-      tsn.remote.registerFunction('calc', 'pid', 0, () => tsn.remote.pidOf(ref));
-      expect(await erl.eval(`P1 = rpc:call(${TS}, calc, pid, []), gen_server:call(P1, {add, 1, 1})`)).toBe('2');
+      expect(await erl.eval(`P1 = ${pidOf('calc')}, gen_server:call(P1, {add, 1, 1})`)).toBe('2');
     });
 
     test('C6: a monitor by name, and one by pid, hear the reason', async () => {
-      tsn.remote.registerFunction('calc', 'pid', 0, () => tsn.remote.pidOf(ref));
       expect(
-        await erl.eval(`begin P6 = rpc:call(${TS}, calc, pid, []), R6 = erlang:monitor(process, {calc, ${TS}}),
+        await erl.eval(`begin P6 = ${pidOf('calc')}, R6 = erlang:monitor(process, {calc, ${TS}}),
           Q6 = erlang:monitor(process, P6), {calc, ${TS}} ! {die, bye},
           W6 = receive {'DOWN', R6, process, A6, B6} -> {A6, B6} after 3000 -> timeout end,
           V6 = receive {'DOWN', Q6, process, P6, C6} -> C6 after 3000 -> timeout end, {W6, V6} end`),
@@ -233,26 +223,24 @@ const TS = "'tsn@127.0.0.1'";
 
   describe('links', () => {
     test('D5: an actor ends with a linked process of Erlang', async () => {
-      tsn.remote.registerFunction('calc', 'link', 1, (pid) => void tsn.remote.link(ref, pid as Pid));
       const ended = new Promise<Down>((resolve) => tsn.system.monitor(ref, resolve));
-      await erl.eval(`L1 = spawn(fun() -> erpc:call(${TS}, calc, link, [self()]), exit(boom) end)`);
+      await erl.eval(`L1 = ${pidOf('calc')}, spawn(fun() -> link(L1), exit(boom) end)`);
       const down = await ended;
       expect(down.reason).toBe('crashed');
       expect(isAtom((down.error as Exit).reason, 'boom')).toBe(true);
     });
 
     test('a process of Erlang ends with an actor it linked to, and hears its reason', async () => {
-      tsn.remote.registerFunction('calc', 'pid', 0, () => tsn.remote.pidOf(ref));
       expect(
-        await erl.eval(`begin process_flag(trap_exit, true), L2 = rpc:call(${TS}, calc, pid, []), link(L2),
+        await erl.eval(`begin process_flag(trap_exit, true), L2 = ${pidOf('calc')}, link(L2),
           L2 ! {die, {bad, day}}, receive {'EXIT', L2, E2} -> E2 after 3000 -> timeout end end`),
       ).toBe('{bad,day}');
     });
 
     test('an actor that traps exits goes on and is told', async () => {
       const tough = tsn.system.spawn(calc(true));
-      tsn.remote.registerFunction('calc', 'tough', 0, () => tsn.remote.pidOf(tough));
-      await erl.eval(`L3 = rpc:call(${TS}, calc, tough, []), spawn(fun() -> link(L3), exit(why) end)`);
+      tsn.system.register('tough', tough);
+      await erl.eval(`L3 = ${pidOf('tough')}, spawn(fun() -> link(L3), exit(why) end)`);
       await until(async () => (await tsn.system.call(tough, { type: 'seen' })).length === 1);
       const [message] = await tsn.system.call(tough, { type: 'seen' });
       expect(message).toMatchObject({ kind: 'exit', node: erl.name });
@@ -264,8 +252,7 @@ const TS = "'tsn@127.0.0.1'";
 
     test('exit signals: normal does nothing, shutdown ends in order, unlink ends the bond', async () => {
       const down = new Promise<Down>((resolve) => tsn.system.monitor(ref, resolve));
-      tsn.remote.registerFunction('calc', 'pid', 0, () => tsn.remote.pidOf(ref));
-      const script = `begin L4 = rpc:call(${TS}, calc, pid, []), exit(L4, normal), link(L4), unlink(L4),
+      const script = `begin L4 = ${pidOf('calc')}, exit(L4, normal), link(L4), unlink(L4),
         gen_server:call(L4, {add, 1, 2}) end`;
       expect(await erl.eval(script)).toBe('3');
       const { links } = { links: await erl.eval('element(2, process_info(self(), links))') };
@@ -275,113 +262,89 @@ const TS = "'tsn@127.0.0.1'";
     });
 
     test('D5: ours ends a process of Erlang', async () => {
-      expect(await erl.eval('X5 = spawn(fun() -> register(x5, self()), receive never -> ok end end), is_pid(X5)')).toBe(
-        'true',
-      );
-      const pid = (await tsn.remote.callFunction(erl.name, ['erlang', 'whereis'], [atom('x5')])) as Pid;
-      const down = new Promise<Down>((resolve) => tsn.system.monitor(tsn.remote.refOf(pid), resolve));
-      expect(tsn.remote.exit(pid, atom('please'))).toBe(true);
-      const { reason, error } = await down;
-      expect(reason).toBe('crashed');
-      expect(isAtom((error as RemoteFault).reason, 'please')).toBe(true);
+      const script = `X5 = spawn(fun() -> receive never -> ok end end), gen_server:cast({calc, ${TS}}, X5), is_process_alive(X5)`;
+      expect(await erl.eval(script)).toBe('true');
+      await until(async () => (await seen()).length === 1);
+      const [message] = await seen();
+      await tsn.system.stop(new RemoteRef(erl.name, message?.term as Pid));
+      expect(await erl.eval('is_process_alive(X5)')).toBe('false');
     });
   });
 
   describe('ours asks Erlang', () => {
     beforeAll(async () => {
       await erl.eval(`Echo = fun F() -> receive
-          {'$gen_call', From, {swap, A, B}} -> gen_server:reply(From, {B, A}), F();
-          {'$gen_call', From, {echo, A}} -> gen_server:reply(From, A), F();
-          {'$gen_call', From, {die, R}} -> exit(R);
-          {'$gen_call', From, quiet} -> F();
-          {'$gen_cast', {tell, P}} -> P ! {cast, self()}, F();
-          {tell, P} -> P ! {info, self()}, F() end end, ok`);
+          {'$gen_call', From, #{<<"type">> := <<"double">>, <<"n">> := N}} ->
+            gen_server:reply(From, {ok, #{<<"was">> => <<"double">>, <<"twice">> => 2 * N}}), F();
+          {'$gen_call', From, #{<<"type">> := <<"echo">>, <<"value">> := V}} -> gen_server:reply(From, {ok, V}), F();
+          {'$gen_call', From, #{<<"type">> := <<"die">>}} -> exit(of_age);
+          {'$gen_call', From, #{<<"type">> := <<"quiet">>}} -> F();
+          {'$gen_cast', #{<<"type">> := <<"tell">>, <<"whom">> := P}} -> P ! {cast, self()}, F() end end, ok`);
     });
     beforeEach(async () => {
       await erl.eval('case whereis(echo) of undefined -> register(echo, spawn(Echo)); _ -> ok end');
     });
-    const target = { node: 'e1@127.0.0.1', name: 'echo' };
+    type Echo = {
+      double: (message: { n: number }) => { was: string; twice: number };
+      echo: (message: { value: unknown }) => unknown;
+      die: (message: object) => void;
+      quiet: (message: object) => void;
+      tell: (message: { whom: ActorRef<CalcProtocol> }) => void;
+    };
+    const echo = (): ActorRef<Echo> => tsn.remote.remote<Echo>(erl.name, 'echo');
 
-    test('D1: a call answers', async () => {
-      const reply = await tsn.remote.callTerm(target, tuple(atom('swap'), 1, 'two'));
-      expect(sameTerm(reply, tuple('two', 1))).toBe(true);
+    test('a call answers; messages are maps', async () => {
+      expect(await tsn.system.call(echo(), { type: 'double', n: 21 })).toEqual({ was: 'double', twice: 42 });
     });
 
-    test('D2: net_kernel, which answers to the pid, answers', async () => {
-      const request = tuple(atom('is_auth'), atom(tsn.name));
-      expect(isAtom(await tsn.remote.callTerm({ ...target, name: 'net_kernel' }, request), 'yes')).toBe(true);
-    });
-
-    test('D3: erpc calls functions', async () => {
-      const call = (module: string, name: string, ...args: Term[]) =>
-        tsn.remote.callFunction(erl.name, [module, name], args);
-      expect(isAtom(await call('erlang', 'node'), erl.name)).toBe(true);
-      expect(await call('lists', 'sum', [1, 2, 3])).toBe(6);
-      await expect(call('nosuch', 'fun')).rejects.toMatchObject({ code: 'REMOTE_FAULT', reason: atom('undef') });
-      const thrown = await call('erlang', 'throw', atom('ball')).catch((error: unknown) => error);
-      expect(thrown).toBeInstanceOf(RemoteFault);
-      expect((thrown as RemoteFault).reason).toBe(atom('ball'));
-      await expect(tsn.remote.callFunction(erl.name, ['timer', 'sleep'], [500], 30)).rejects.toBeInstanceOf(
-        CallTimeout,
-      );
-    });
-
-    test('D4: failures are told apart', async () => {
-      const call = (name: string, request: Term, timeoutMs?: number) =>
-        tsn.remote.callTerm({ ...target, name }, request, timeoutMs);
-      await expect(call('nosuch', atom('x'))).rejects.toBeInstanceOf(NoProcess);
-      await expect(call('echo', atom('quiet'), 30)).rejects.toBeInstanceOf(CallTimeout);
-      const died = await call('echo', tuple(atom('die'), atom('of_age'))).catch((error: unknown) => error);
-      expect(died).toBeInstanceOf(CallCrashed);
+    test('failures are told apart', async () => {
+      const nosuch = tsn.remote.remote<Echo>(erl.name, 'nosuch');
+      await expect(tsn.system.call(nosuch, { type: 'quiet' })).rejects.toMatchObject({ code: 'NO_PROCESS' });
+      await expect(tsn.system.call(echo(), { type: 'quiet' }, 30)).rejects.toMatchObject({ code: 'TIMEOUT' });
+      const died = await tsn.system.call(echo(), { type: 'die' }).catch((error: unknown) => error);
+      expect(died).toMatchObject({ code: 'CRASHED' });
       expect((died as Error).message).toContain('of_age');
 
       const other = await Erlang.start('e2', mapper);
       await tsn.node.connect(other.name);
-      const open = tsn.remote.callFunction(other.name, ['timer', 'sleep'], [60_000], 60_000);
-      const waiting = tsn.remote.callTerm({ node: other.name, name: 'init' }, atom('hello'), 60_000);
-      waiting.catch(() => {});
-      const sent = expect(open).rejects.toBeInstanceOf(NoConnection);
+      const waiting = tsn.system.call(tsn.remote.remote<Echo>(other.name, 'init'), { type: 'quiet' }, 60_000);
+      const lost = expect(waiting).rejects.toMatchObject({ code: 'NO_CONNECTION' });
       await other.stop();
-      await sent;
-      await expect(waiting).rejects.toBeInstanceOf(NoConnection);
+      await lost;
       expect(tsn.remote.gauges.calls).toBe(0);
     });
 
-    test('casts and plain messages arrive', async () => {
-      const me = tsn.remote.pidOf(ref);
-      expect(tsn.remote.castTerm(target, tuple(atom('tell'), me))).toBe(true);
-      expect(tsn.remote.sendTerm(target, tuple(atom('tell'), me))).toBe(true);
-      await until(async () => (await seen()).length === 2);
-      const words = (await seen()).map(({ term }) => String((term as Tuple).elements[0]));
-      expect(words).toEqual(['cast', 'info']);
+    test('casts arrive, and refs in them as pids', async () => {
+      expect(tsn.system.cast(echo(), { type: 'tell', whom: ref })).toBe(true);
+      await until(async () => (await seen()).length === 1);
       const [message] = await seen();
-      const from = (message as TermMessage & { term: Tuple }).term.elements[1] as Pid;
-      expect(from).toBeInstanceOf(Pid);
-      expect(await tsn.remote.callTerm(from, tuple(atom('echo'), 5))).toBe(5);
+      expect(((message as TermMessage & { term: Tuple }).term.elements[1] as Pid).node).toBe(erl.name);
     });
 
     test('D5: a monitor hears the reason', async () => {
-      const heard = new Promise<Down>((resolve) =>
-        tsn.system.monitor(tsn.remote.remote(target.node, target.name), resolve),
-      );
+      const heard = new Promise<Down>((resolve) => tsn.system.monitor(echo(), resolve));
       // In order behind the monitor: once it has answered, it is watched.
-      await tsn.remote.callTerm(target, tuple(atom('echo'), 1));
+      await tsn.system.call(echo(), { type: 'echo', value: 1 });
       await erl.eval('exit(whereis(echo), {shutdown, done})');
       expect((await heard).reason).toBe('normal');
     });
 
-    test('messages of our own kind arrive as maps', async () => {
-      await erl.eval(`register(typed, spawn(fun() -> receive {'$gen_call', From, #{<<"type">> := T, <<"n">> := N}} ->
-        gen_server:reply(From, {ok, #{<<"was">> => T, <<"twice">> => 2 * N}}) end end))`);
-      type Typed = { double: (message: { n: number }) => { was: string; twice: number } };
-      const typed = tsn.remote.remote<Typed>(erl.name, 'typed');
-      expect(await tsn.system.call(typed, { type: 'double', n: 21 })).toEqual({ was: 'double', twice: 42 });
-    });
-
     test('bytes that are no text come back as bytes', async () => {
       const bytes = Buffer.from([0xff, 0xfe, 0]);
-      const back = await tsn.remote.callTerm(target, tuple(atom('echo'), bytes));
-      expect(asBytes(back)?.equals(bytes)).toBe(true);
+      const back = await tsn.system.call(echo(), { type: 'echo', value: bytes });
+      expect(Buffer.from(back as Uint8Array).equals(bytes)).toBe(true);
     });
+  });
+
+  test('a result that no frame holds fails its caller only', async () => {
+    const limits = { maxFrameBytes: 100_000 };
+    const d = await startNode('d', mapper, { limits });
+    d.remote.registerFunction('m', 'large', 0, () => Buffer.alloc(limits.maxFrameBytes));
+    expect(await erl.eval("catch erpc:call('d@127.0.0.1', m, large, [])")).toContain('system_limit');
+    expect(await erl.eval("gen_server:call({rex, 'd@127.0.0.1'}, {call, m, large, [], group_leader()})")).toBe(
+      "{badrpc,{'EXIT',{system_limit,[]}}}",
+    );
+    expect(d.remote.gauges).toMatchObject({ calls: 0, monitors: 0 });
+    await d.stop();
   });
 });

@@ -98,10 +98,6 @@ export class Incoming implements ProcessTable {
     return this.#options.functions.spawn(request, args, node);
   }
 
-  spawned(_to: Pid, ref: Ref, result: Pid | Atom): void {
-    this.#options.waiting.spawned(ref, result);
-  }
-
   #cell(target: Target): Cell | undefined {
     const { system, pids } = this.#options;
     if (typeof target === 'string') return system.find(target);

@@ -1,4 +1,4 @@
-import { FrameTooBig, type DistributionNode, type SendKind } from '@bloom/distribution';
+import { DistributionError, type DistributionNode, type SendKind } from '@bloom/distribution';
 import { Atom, atom, EtfError, ImproperList, isAtom, type Pid, type Ref, type Term, Tuple, tuple } from '@bloom/etf';
 import type { Log } from '@bloom/log';
 import type { Down } from '../behaviour.js';
@@ -57,8 +57,6 @@ export class Outgoing implements Router {
     this.#options = options;
   }
 
-  // --- our actors
-
   cast(target: RemoteRef, message: Message, requestId: string | undefined): boolean {
     const { system, counters, log } = this.#options;
     if (this.#isHere(target)) {
@@ -67,7 +65,7 @@ export class Outgoing implements Router {
 
     counters.castsOut++;
     try {
-      return this.send(target, tuple(GEN_CAST, this.#term(target, message, requestId)), 'one-way');
+      return this.#send(target, tuple(GEN_CAST, this.#term(target, message, requestId)), 'one-way');
     } catch (error) {
       counters.notSendable++;
       log.error('actor.not_sendable', { target: target.path, messageType: message.type, error });
@@ -89,7 +87,7 @@ export class Outgoing implements Router {
       throw error;
     }
 
-    return this.#result(target, message.type, await this.request(target, request, timeoutMs, message.type));
+    return this.#result(target, message.type, await this.#request(target, request, timeoutMs, message.type));
   }
 
   /** With the id of the request, for a node that looks for it there: of ours, whatever its version. */
@@ -143,13 +141,11 @@ export class Outgoing implements Router {
     }
   }
 
-  // --- terms
-
   /**
-   * `gen_server:call`. Rejects with NoProcess, NoConnection, CallTimeout, CallCrashed (it ended with a reason), LinkFull,
-   * NotSendable or TooManyCalls.
+   * Makes a `gen_server:call`.
+   * @throws NoProcess, NoConnection, CallTimeout, CallCrashed (it ended with a reason), LinkFull, NotSendable, TooManyCalls
    */
-  request(target: RemoteRef, request: Term, timeoutMs: number, what = 'a request'): Promise<Term> {
+  #request(target: RemoteRef, request: Term, timeoutMs: number, what: string): Promise<Term> {
     const { node, waiting } = this.#options;
 
     return this.#ask({ target, what, timeoutMs }, ({ resolve, reject }) => ({
@@ -159,13 +155,16 @@ export class Outgoing implements Router {
       begin: (ref) => {
         node.monitorAs(ref, waiting.pid, watched(target));
         const from = tuple(waiting.pid, new ImproperList(ALIAS, ref));
-        if (!this.send(target, tuple(GEN_CALL, from, request), 'query')) throw new LinkFull(target, target.node);
+        if (!this.#send(target, tuple(GEN_CALL, from, request), 'query')) throw new LinkFull(target, target.node);
       },
     }));
   }
 
-  /** Any term. False when it was not queued. Throws NotSendable. */
-  send(target: RemoteRef, message: Term, kind: SendKind = 'one-way'): boolean {
+  /**
+   * Sends any term; false when it was not queued.
+   * @throws NotSendable
+   */
+  #send(target: RemoteRef, message: Term, kind: SendKind): boolean {
     const { node, waiting, counters } = this.#options;
     const to = typeof target.to === 'string' ? { node: target.node, name: target.to } : target.to;
     try {
@@ -176,38 +175,6 @@ export class Outgoing implements Router {
     } catch (error) {
       throw notSendable(error);
     }
-  }
-
-  sendCast(target: RemoteRef, message: Term): boolean {
-    this.#options.counters.castsOut++;
-    return this.send(target, tuple(GEN_CAST, message));
-  }
-
-  /** `erpc:call`. Rejects with NoConnection, CallTimeout, RemoteFault, TooManyCalls or NotSendable. */
-  callFunction(
-    host: string,
-    fun: readonly [module: string, name: string],
-    args: readonly Term[],
-    timeoutMs: number,
-  ): Promise<Term> {
-    const { waiting, node } = this.#options;
-    const [module, name] = fun;
-    const target = new RemoteRef(host, `${module}:${name}/${args.length}`);
-
-    return this.#ask({ target, what: 'erpc', timeoutMs }, ({ resolve, reject }) => ({
-      spawned: (result) => {
-        if (result instanceof Atom) reject(this.#downError(target, 'erpc', result));
-      },
-      down: (reason) => {
-        const returned = returnedValue(reason);
-        if (returned === undefined) reject(this.#functionError(target, reason));
-        else resolve(returned.value);
-      },
-      begin: (ref) => {
-        const how = { module: 'erpc', fun: 'execute_call', arity: 4, monitor: true, link: false };
-        node.spawn(host, { ref, from: waiting.pid, ...how }, [ref, atom(module), atom(name), args]);
-      },
-    }));
   }
 
   /** Waits for one answer; every way out settles the promise once and leaves nothing open. */
@@ -277,13 +244,6 @@ export class Outgoing implements Router {
     if (down.reason === 'crashed') return new CallCrashed(target, what, down.error);
     return new NoProcess(target);
   }
-
-  #functionError(target: RemoteRef, end: Term): Error {
-    if (isAtom(end, 'noconnection')) return this.#downError(target, 'erpc', end);
-    // {Res, throw | exit, Reason} or {Res, error, Reason, Stack}
-    const reason = end instanceof Tuple && end.elements.length >= 3 ? end.elements[2] : end;
-    return new RemoteFault(target.node, reason, `${String(target.to)} failed with ${reasonText(reason)}`);
-  }
 }
 
 /** A ref that never was anybody's. */
@@ -297,13 +257,9 @@ function isNodedown(reason: Term): boolean {
   return reason instanceof Tuple && isAtom(reason.elements[0], 'nodedown');
 }
 
-function returnedValue(reason: Term): { value: Term } | undefined {
-  if (!(reason instanceof Tuple) || reason.elements.length !== 3) return undefined;
-  return isAtom(reason.elements[1], 'return') ? { value: reason.elements[2] } : undefined;
-}
-
 /** What the wire refuses, as an error of this package. */
 export function notSendable(error: unknown): unknown {
-  if (!(error instanceof EtfError) && !(error instanceof FrameTooBig)) return error;
+  const tooBig = error instanceof DistributionError && error.code === 'FRAME_TOO_BIG';
+  if (!tooBig && !(error instanceof EtfError)) return error;
   return new NotSendable(error.message, { cause: error });
 }

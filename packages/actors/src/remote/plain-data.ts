@@ -48,24 +48,27 @@ export interface Addresses {
 
 /** Values that can travel: plain data, Map, Set, bytes, bigint and refs. */
 export class PlainData {
+  readonly #addresses: Addresses;
   #deep = 0;
 
-  constructor(private readonly addresses: Addresses) {}
+  constructor(addresses: Addresses) {
+    this.#addresses = addresses;
+  }
 
   /**
    * The term for a value. Parts that need no change are shared with it, so it must not be changed before the term is
    * written. Fields that are undefined are left out. Throws NotSendable.
    */
   toTerm(value: unknown): Term {
-    return this.to(value, 0);
+    return this.#to(value, 0);
   }
 
   /** The value in a decoded term, which is used up. Objects have no prototype; terms that are no data stay terms. */
   toValue(term: Term): unknown {
-    return this.from(term);
+    return this.#from(term);
   }
 
-  private to(value: unknown, depth: number): Term {
+  #to(value: unknown, depth: number): Term {
     switch (typeof value) {
       case 'string':
         return isUnicode(value) ? value : tuple(UTF16, Buffer.from(value, 'utf16le'));
@@ -77,27 +80,27 @@ export class PlainData {
       case 'bigint':
         return tuple(BIGINT, value);
       case 'object':
-        return value === null ? null : this.objectTerm(value, depth + 1);
+        return value === null ? null : this.#objectTerm(value, depth + 1);
       default:
         throw new NotSendable(`a ${typeof value} is no plain data`);
     }
   }
 
-  private objectTerm(value: object, depth: number): Term {
-    if (depth > MAX_LEVELS) return this.deeper(() => tuple(DEEP, encode(this.to(value, 0))));
-    if (Array.isArray(value)) return this.listTerm(value, depth);
-    if (isRecord(value)) return this.recordTerm(value, depth);
-    if (value instanceof LocalRef) return this.addresses.pidOf(value);
+  #objectTerm(value: object, depth: number): Term {
+    if (depth > MAX_LEVELS) return this.#deeper(() => tuple(DEEP, encode(this.#to(value, 0))));
+    if (Array.isArray(value)) return this.#listTerm(value, depth);
+    if (isRecord(value)) return this.#recordTerm(value, depth);
+    if (value instanceof LocalRef) return this.#addresses.pidOf(value);
     if (value instanceof RemoteRef) {
       return typeof value.to === 'string' ? tuple(ACTOR, value.to, value.node) : value.to;
     }
     if (value instanceof Uint8Array) return tuple(BYTES, value);
-    if (value instanceof Map) return tuple(MAP, this.pairs(value, depth + 2));
-    if (value instanceof Set) return tuple(SET, this.listTerm([...value], depth + 1));
+    if (value instanceof Map) return tuple(MAP, this.#pairs(value, depth + 2));
+    if (value instanceof Set) return tuple(SET, this.#listTerm([...value], depth + 1));
     throw new NotSendable(`a ${value.constructor?.name ?? 'foreign object'} is no plain data`);
   }
 
-  private deeper<T>(run: () => T): T {
+  #deeper<T>(run: () => T): T {
     if (this.#deep === MAX_DEEP) {
       throw new NotSendable(`the message is nested deeper than ${MAX_LEVELS * (MAX_DEEP + 1)} levels`);
     }
@@ -109,13 +112,13 @@ export class PlainData {
     }
   }
 
-  private listTerm(list: readonly unknown[], depth: number): Term {
+  #listTerm(list: readonly unknown[], depth: number): Term {
     for (let i = 0; i < list.length; i++) {
-      const term = this.to(list[i], depth);
+      const term = this.#to(list[i], depth);
       if (term === list[i]) continue;
       const copy = list.slice(0, i) as Term[];
       copy.push(term);
-      for (let j = i + 1; j < list.length; j++) copy.push(this.to(list[j], depth));
+      for (let j = i + 1; j < list.length; j++) copy.push(this.#to(list[j], depth));
 
       return copy;
     }
@@ -123,15 +126,15 @@ export class PlainData {
     return list as readonly Term[];
   }
 
-  private recordTerm(record: { readonly [key: string]: unknown }, depth: number): Term {
+  #recordTerm(record: { readonly [key: string]: unknown }, depth: number): Term {
     let copy: { [key: string]: Term } | undefined;
     const keys = Object.keys(record);
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i] as string;
       // Two keys that are no Unicode could become one, which no map has.
-      if (!isUnicode(key)) return tuple(OBJECT, this.pairs(Object.entries(record), depth + 2));
+      if (!isUnicode(key)) return tuple(OBJECT, this.#pairs(Object.entries(record), depth + 2));
       const value = record[key];
-      const term = this.to(value, depth);
+      const term = this.#to(value, depth);
       if (copy === undefined) {
         if (term === value && value !== undefined) continue;
         copy = Object.create(null) as { [key: string]: Term };
@@ -143,76 +146,76 @@ export class PlainData {
     return copy ?? (record as { readonly [key: string]: Term });
   }
 
-  private pairs(entries: Iterable<readonly [unknown, unknown]>, depth: number): Term {
-    return Array.from(entries, ([key, value]) => [this.to(key, depth), this.to(value, depth)]);
+  #pairs(entries: Iterable<readonly [unknown, unknown]>, depth: number): Term {
+    return Array.from(entries, ([key, value]) => [this.#to(key, depth), this.#to(value, depth)]);
   }
 
   // What was decoded is at most as deep as the decoder allows.
-  private from(term: Term): unknown {
+  #from(term: Term): unknown {
     if (typeof term !== 'object' || term === null) return term;
-    if (Array.isArray(term)) return this.fromList(term as Term[]);
+    if (Array.isArray(term)) return this.#fromList(term as Term[]);
     if (isRecord(term)) {
       const record = term as { [key: string]: unknown };
       for (const key in record) {
         const inner = record[key];
-        if (typeof inner === 'object' && inner !== null) record[key] = this.from(inner as Term);
+        if (typeof inner === 'object' && inner !== null) record[key] = this.#from(inner as Term);
       }
       return record;
     }
-    if (term instanceof Pid) return this.addresses.refOf(term);
-    if (term instanceof Tuple) return this.fromTuple(term);
-    if (term instanceof Map) return this.fromMap(term as Map<Term, Term>);
+    if (term instanceof Pid) return this.#addresses.refOf(term);
+    if (term instanceof Tuple) return this.#fromTuple(term);
+    if (term instanceof Map) return this.#fromMap(term as Map<Term, Term>);
     return term;
   }
 
-  private fromList(list: Term[]): unknown[] {
+  #fromList(list: Term[]): unknown[] {
     const values = list as unknown[];
     for (let i = 0; i < list.length; i++) {
       const inner = list[i];
-      if (typeof inner === 'object' && inner !== null) values[i] = this.from(inner);
+      if (typeof inner === 'object' && inner !== null) values[i] = this.#from(inner);
     }
 
     return values;
   }
 
-  private fromTuple(term: Tuple): unknown {
+  #fromTuple(term: Tuple): unknown {
     const { elements } = term;
     const [tag, a, b] = elements;
     if (!(tag instanceof Atom) || !tag.name.startsWith('$')) return term;
     if (elements.length === 3) {
-      return is(tag, ACTOR) && typeof a === 'string' && typeof b === 'string' ? this.addresses.named(b, a) : term;
+      return is(tag, ACTOR) && typeof a === 'string' && typeof b === 'string' ? this.#addresses.named(b, a) : term;
     }
     if (elements.length !== 2) return term;
     if (is(tag, BYTES)) return asBytes(a) ?? term;
     if (is(tag, BIGINT)) return typeof a === 'bigint' || Number.isInteger(a) ? BigInt(a as number | bigint) : term;
     if (is(tag, NUMBER)) return typeof a === 'string' ? Number(a) : term;
-    if (is(tag, DEEP)) return this.fromDeep(term, asBytes(a));
+    if (is(tag, DEEP)) return this.#fromDeep(term, asBytes(a));
     if (is(tag, UTF16)) return asBytes(a)?.toString('utf16le') ?? term;
     if (!Array.isArray(a)) return term;
-    if (is(tag, SET)) return new Set(this.fromList(a as Term[]));
-    if (is(tag, MAP)) return new Map(this.fromPairs(a as Term[]));
-    return is(tag, OBJECT) ? objectOf(this.fromPairs(a as Term[])) : term;
+    if (is(tag, SET)) return new Set(this.#fromList(a as Term[]));
+    if (is(tag, MAP)) return new Map(this.#fromPairs(a as Term[]));
+    return is(tag, OBJECT) ? objectOf(this.#fromPairs(a as Term[])) : term;
   }
 
-  private fromDeep(term: Tuple, bytes: Buffer | undefined): unknown {
+  #fromDeep(term: Tuple, bytes: Buffer | undefined): unknown {
     if (bytes === undefined || this.#deep === MAX_DEEP) return term;
     try {
-      return this.deeper(() => this.from(decode(bytes)));
+      return this.#deeper(() => this.#from(decode(bytes)));
     } catch (error) {
       if (isDecodeError(error)) return term;
       throw error;
     }
   }
 
-  private fromPairs(list: Term[]): [unknown, unknown][] {
+  #fromPairs(list: Term[]): [unknown, unknown][] {
     const pairs = list.filter((pair): pair is [Term, Term] => Array.isArray(pair) && pair.length === 2);
 
-    return pairs.map(([key, value]) => [this.from(key), this.from(value)]);
+    return pairs.map(([key, value]) => [this.#from(key), this.#from(value)]);
   }
 
   /** A map with a key that the decoder makes no field of: `__proto__`, or, from Erlang, any that is no text. */
-  private fromMap(map: Map<Term, Term>): unknown {
-    const pairs = Array.from(map, ([key, value]): [unknown, unknown] => [this.from(key), this.from(value)]);
+  #fromMap(map: Map<Term, Term>): unknown {
+    const pairs = Array.from(map, ([key, value]): [unknown, unknown] => [this.#from(key), this.#from(value)]);
 
     return pairs.every(([key]) => typeof key === 'string') ? objectOf(pairs) : new Map(pairs);
   }

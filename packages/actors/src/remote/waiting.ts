@@ -1,4 +1,4 @@
-import { Atom, ImproperList, type Pid, Ref, type Term, Tuple } from '@bloom/etf';
+import { ImproperList, type Pid, Ref, type Term, Tuple } from '@bloom/etf';
 import type { DistributionNode } from '@bloom/distribution';
 import { TooManyCalls } from '../errors.js';
 
@@ -8,24 +8,27 @@ export interface Waiter {
   readonly node: string;
   /** The reply to a call; the waiter is taken off before. */
   answered?(reply: Term): void;
-  /** The answer to a spawn request; an atom is a refusal. */
-  spawned?(result: Pid | Atom): void;
   /** What was monitored has ended, or its connection; the waiter is taken off before. */
   down(reason: Term): void;
 }
 
 /** References of calls, monitors and spawn requests that are open, and who waits for them. */
 export class Waiting {
+  readonly #node: DistributionNode;
+  readonly #maxCalls: number;
   /** By number of the reference, of which no two of ours are the same. */
   readonly #waiters = new Map<number, { readonly ref: Ref; readonly waiter: Waiter }>();
   #calls = 0;
 
   constructor(
-    private readonly node: DistributionNode,
+    node: DistributionNode,
     /** Own pid of everything that waits. */
     readonly pid: Pid,
-    private readonly maxCalls: number,
-  ) {}
+    maxCalls: number,
+  ) {
+    this.#node = node;
+    this.#maxCalls = maxCalls;
+  }
 
   get calls(): number {
     return this.#calls;
@@ -37,11 +40,11 @@ export class Waiting {
 
   /** A reference to wait for; its first use comes after. Throws TooManyCalls. */
   open(waiter: Waiter): Ref {
-    if (waiter.answered !== undefined || waiter.spawned !== undefined) {
-      if (this.#calls >= this.maxCalls) throw new TooManyCalls(this.maxCalls);
+    if (waiter.answered !== undefined) {
+      if (this.#calls >= this.#maxCalls) throw new TooManyCalls(this.#maxCalls);
       this.#calls++;
     }
-    const ref = this.node.createRef();
+    const ref = this.#node.createRef();
     this.#waiters.set(numberOf(ref), { ref, waiter });
 
     return ref;
@@ -50,7 +53,7 @@ export class Waiting {
   /** Nobody waits any more; false when nobody did. */
   close(ref: Ref): boolean {
     const waiter = this.#take(ref);
-    if (waiter !== undefined) this.node.demonitor(ref);
+    if (waiter !== undefined) this.#node.demonitor(ref);
 
     return waiter !== undefined;
   }
@@ -69,12 +72,6 @@ export class Waiting {
     return true;
   }
 
-  spawned(ref: Ref, result: Pid | Atom): void {
-    const waiter = this.#find(ref);
-    if (result instanceof Atom) this.#take(ref);
-    waiter?.spawned?.(result);
-  }
-
   down(ref: Ref, reason: Term): void {
     this.#take(ref)?.down(reason);
   }
@@ -90,7 +87,7 @@ export class Waiting {
     const waiter = this.#find(ref);
     if (waiter === undefined) return undefined;
     this.#waiters.delete(numberOf(ref));
-    if (waiter.answered !== undefined || waiter.spawned !== undefined) this.#calls--;
+    if (waiter.answered !== undefined) this.#calls--;
 
     return waiter;
   }

@@ -61,17 +61,19 @@ const LOOP = `
 
 /** A real Erlang node that evaluates expressions; variables keep their values from one to the next. */
 export class Erlang {
-  private readonly waiting: ((answer: string) => void)[] = [];
-  private readonly exited: Promise<void>;
+  readonly #child: ChildProcess;
+  readonly #waiting: ((answer: string) => void)[] = [];
+  readonly #exited: Promise<void>;
 
   private constructor(
     readonly name: string,
-    private readonly child: ChildProcess,
+    child: ChildProcess,
   ) {
+    this.#child = child;
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
-      if (line.startsWith('@@')) this.waiting.shift()?.(line.slice(2));
+      if (line.startsWith('@@')) this.#waiting.shift()?.(line.slice(2));
     });
-    this.exited = new Promise((resolve) => child.once('exit', () => resolve()));
+    this.#exited = new Promise((resolve) => child.once('exit', () => resolve()));
   }
 
   static async start(alive: string, mapper: TestMapper): Promise<Erlang> {
@@ -80,8 +82,8 @@ export class Erlang {
     const args = ['-noshell', '-name', name, '-setcookie', COOKIE, ...kernel, '-eval', LOOP];
     const child = spawn('erl', args, { env: environment(mapper), stdio: ['pipe', 'pipe', 'ignore'] });
     const erlang = new Erlang(name, child);
-    const ready = new Promise<string>((resolve) => erlang.waiting.push(resolve));
-    if ((await Promise.race([ready, erlang.exited])) !== 'ready') throw new Error(`erl ${name} did not start`);
+    const ready = new Promise<string>((resolve) => erlang.#waiting.push(resolve));
+    if ((await Promise.race([ready, erlang.#exited])) !== 'ready') throw new Error(`erl ${name} did not start`);
 
     return erlang;
   }
@@ -89,13 +91,13 @@ export class Erlang {
   /** The value of the expressions, as Erlang prints it. */
   eval(expressions: string): Promise<string> {
     return new Promise((resolve) => {
-      this.waiting.push(resolve);
-      this.child.stdin?.write(`${expressions.replaceAll(/\s*\n\s*/g, ' ')}.\n`);
+      this.#waiting.push(resolve);
+      this.#child.stdin?.write(`${expressions.replaceAll(/\s*\n\s*/g, ' ')}.\n`);
     });
   }
 
   async stop(): Promise<void> {
-    this.child.kill('SIGKILL');
-    await this.exited;
+    this.#child.kill('SIGKILL');
+    await this.#exited;
   }
 }

@@ -63,10 +63,8 @@ export async function startNode(
   return { name, system, remote, node, stop };
 }
 
-/** Destroys the socket between two nodes, as a cable that is cut, seen from the first of them. */
+/** Destroys the connection between two nodes, which dial each other again at once. */
 export function cut({ node }: TestNode, other: TestNode): void {
-  const { connections } = node as unknown as {
-    connections: Map<string, { link: { lost(detail: string): void } }>;
-  };
-  connections.get(other.name)?.link.lost('cut by the test');
+  node.cut(other.name, 1_000);
+  node.uncut(other.name);
 }

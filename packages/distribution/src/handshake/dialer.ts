@@ -1,10 +1,13 @@
 import { lookup } from 'node:dns/promises';
 import { connect, isIP, type Socket } from 'node:net';
-import { lookUp, type PortMapperError } from '@bloom/port-mapper';
-import type { Clock } from '../clock.js';
-import { HandshakeFailed, NodeNotRegistered, NodeUnreachable } from '../errors.js';
+import { lookUp } from '@bloom/port-mapper';
+import { Timer, type Clock } from '@bloom/time';
+import { DistributionError, HandshakeFailed } from '../errors.js';
 import { type Identity, Initiator, type Secrets, type Step } from './handshake.js';
 import type { NodeName } from './names.js';
+
+/** How long an attempt lets a handshake that the other node began go first. */
+const GO_FIRST_MS = 500;
 
 export interface DialOptions {
   readonly target: NodeName;
@@ -17,68 +20,76 @@ export interface DialOptions {
   readonly clock: Clock;
   /** For each step of the handshake. */
   readonly stepTimeoutMs: number;
+  /** True while the other node is in a handshake with us, which goes first. */
+  readonly mustWait: () => boolean;
 }
 
 export interface Dialled {
   readonly socket: Socket;
-  readonly peer: Identity;
+  readonly remote: Identity;
   readonly rest: Buffer;
 }
 
 /** One attempt to connect: host, port mapper, TCP, handshake. */
 export class Attempt {
-  /** Rejects with NodeUnreachable, NodeNotRegistered or HandshakeFailed. */
+  /** Rejects with DistributionError NODE_UNREACHABLE or NODE_NOT_REGISTERED, or with HandshakeFailed. */
   readonly result: Promise<Dialled>;
-  private readonly machine: Initiator;
-  private socket: Socket | undefined;
-  private aborted = false;
-  private begun = false;
-  private fail: (error: Error) => void = () => {};
+  readonly #options: DialOptions;
+  readonly #machine: Initiator;
+  readonly #timer: Timer;
+  #socket: Socket | undefined;
+  #aborted = false;
+  #begun = false;
+  #fail: (error: Error) => void = () => {};
 
-  constructor(private readonly options: DialOptions) {
-    this.machine = new Initiator(options.self, options.target.full, options.secrets);
-    this.result = this.run();
+  constructor(options: DialOptions) {
+    this.#options = options;
+    this.#machine = new Initiator(options.self, options.target.full, options.secrets);
+    this.#timer = new Timer(options.clock);
+    this.result = this.#run();
   }
 
-  /** Whether the other side has sent no status; when it closes then, it may prefer its own attempt to reach us. */
+  /** True while the other side has sent no status; when it closes then, it may prefer its own attempt to reach us. */
   get waitsForStatus(): boolean {
-    return this.machine.waitsForStatus;
+    return this.#machine.waitsForStatus;
   }
 
-  /** Whether the other side can know of the attempt: host and port are found, and our name is on its way. */
+  /** True once the other side can know of the attempt: our name is on its way. */
   get isUnderWay(): boolean {
-    return this.begun;
+    return this.#begun;
   }
 
-  /** Gives the attempt up. */
   abort(): void {
-    this.aborted = true;
-    this.socket?.destroy();
-    this.fail(new HandshakeFailed(this.options.target.full, 'aborted'));
+    this.#aborted = true;
+    this.#socket?.destroy();
+    this.#fail(new HandshakeFailed(this.#options.target.full, 'aborted'));
   }
 
-  private async run(): Promise<Dialled> {
-    const { target, resolve, mapperPort } = this.options;
+  async #run(): Promise<Dialled> {
+    const { target, resolve, mapperPort } = this.#options;
     const address = await resolve(target.host).catch((error: unknown) => {
-      throw new NodeUnreachable(target.full, `the host ${target.host} has no address`, error);
+      throw unreachable(target, `the host ${target.host} has no address`, error);
     });
     const entry = await lookUp({ host: address, port: mapperPort }, target.alive).catch((error: unknown) => {
-      throw new NodeUnreachable(target.full, (error as PortMapperError).message, error);
+      throw unreachable(target, (error as Error).message, error);
     });
-    if (entry === undefined) throw new NodeNotRegistered(target.full);
-    if (this.aborted) throw new HandshakeFailed(target.full, 'aborted');
-    return await this.shakeHands(address, entry.port);
+    if (entry === undefined) {
+      const message = `the port mapper of its host knows no node ${target.full}`;
+      throw new DistributionError('NODE_NOT_REGISTERED', message);
+    }
+    if (this.#aborted) throw new HandshakeFailed(target.full, 'aborted');
+    return await this.#shakeHands(address, entry.port);
   }
 
-  private shakeHands(host: string, port: number): Promise<Dialled> {
-    const { target, clock, stepTimeoutMs } = this.options;
+  #shakeHands(host: string, port: number): Promise<Dialled> {
+    const { target, stepTimeoutMs, mustWait } = this.#options;
+    const timer = this.#timer;
     return new Promise((resolve, reject) => {
       const socket = connect({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 });
-      this.socket = socket;
-      let timer: unknown;
+      this.#socket = socket;
 
       const leave = (): void => {
-        clock.clearTimeout(timer);
+        timer.stop();
         socket.off('data', data).off('close', closed);
       };
       const fail = (error: Error): void => {
@@ -87,35 +98,46 @@ export class Attempt {
         reject(error);
       };
       const expect = (): void => {
-        clock.clearTimeout(timer);
-        timer = clock.setTimeout(() => fail(new HandshakeFailed(target.full, 'timeout')), stepTimeoutMs);
+        timer.start(stepTimeoutMs, () => fail(new HandshakeFailed(target.full, 'timeout')));
       };
       const carryOut = (step: Step): void => {
-        if (step.send.length > 0) socket.write(Buffer.concat(step.send));
+        if (step.send.length > 0) {
+          socket.write(Buffer.concat(step.send));
+          expect();
+        }
         if (step.failed !== undefined) fail(new HandshakeFailed(target.full, step.failed));
         else if (step.up !== undefined) {
           leave();
           // What arrives before the link listens must wait.
           socket.pause();
           resolve({ socket, ...step.up });
-        } else expect();
+        }
       };
-      const data = (bytes: Buffer): void => carryOut(this.machine.data(bytes));
+      const data = (bytes: Buffer): void => carryOut(this.#machine.data(bytes));
       const closed = (): void => fail(new HandshakeFailed(target.full, 'closed'));
+      const begin = (): void => {
+        this.#begun = true;
+        carryOut(this.#machine.start());
+      };
 
-      this.fail = fail;
+      this.#fail = fail;
       expect();
       socket.on('connect', () => {
-        this.begun = true;
-        carryOut(this.machine.start());
+        // Two handshakes at once could each end the other.
+        if (mustWait()) timer.start(GO_FIRST_MS, begin);
+        else begin();
       });
       socket.on('data', data).on('close', closed);
-      socket.on('error', (error) => fail(new NodeUnreachable(target.full, error.message, error)));
+      socket.on('error', (error) => fail(unreachable(target, error.message, error)));
     });
   }
 }
 
-/** The address of a host name, as the system resolves it. */
+function unreachable({ full }: NodeName, why: string, cause: unknown): DistributionError {
+  return new DistributionError('NODE_UNREACHABLE', `${full} cannot be reached: ${why}`, { cause });
+}
+
+/** Returns the address of a host name, as the system resolves it. */
 export async function resolveHost(host: string): Promise<string> {
   return isIP(host) === 0 ? (await lookup(host)).address : host;
 }

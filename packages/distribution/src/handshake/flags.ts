@@ -41,7 +41,7 @@ const MANDATORY_25 =
   FLAG.bigCreation |
   FLAG.handshake23;
 
-/** What every peer must have: the demands of OTP 26 and later. */
+/** What every remote must have: the demands of OTP 26 and later. */
 export const DEMANDED = MANDATORY_25 | FLAG.unlinkId | FLAG.v4Nc;
 
 /** Ours. Without the atom cache (0x2000) and fragments (0x800000) OTP sends plain messages in single frames. */
@@ -51,17 +51,17 @@ export function ownFlags(visible: boolean): bigint {
   return visible ? HIDDEN | FLAG.published : HIDDEN;
 }
 
-/** Whether a peer can be a node of ours: it has everything we have. Erlang has, C nodes do not. */
+/** Whether a remote can be a node of ours: it has everything we have. Erlang has, C nodes do not. */
 export function hasOwnFlags(flags: bigint): boolean {
   return (flags & HIDDEN) === HIDDEN;
 }
 
-/** The flags a peer means with the ones it sent. */
+/** The flags a remote means with the ones it sent. */
 export function expandFlags(sent: bigint): bigint {
   return (sent & FLAG.mandatory25) === 0n ? sent : sent | MANDATORY_25;
 }
 
-/** Names of what a peer lacks although every peer must have it. */
+/** Names of what a remote lacks although every remote must have it. */
 export function missingFlags(flags: bigint): string[] {
   return Object.entries(FLAG)
     .filter(([, bit]) => (DEMANDED & bit) !== 0n && (flags & bit) === 0n)

@@ -68,8 +68,8 @@ describe('the bytes', () => {
 describe('two of ours', () => {
   test.each([1, 2, 7, 1_000])('agree, however the bytes are cut (%i at a time)', (cut) => {
     const result = converse(new Initiator(a, 'b@h', secrets()), new Acceptor(b, () => 'ok', secrets('c', 99)), cut);
-    expect(result.initiator?.up?.peer).toEqual(b);
-    expect(result.acceptor?.up?.peer).toEqual(a);
+    expect(result.initiator?.up?.remote).toEqual(b);
+    expect(result.acceptor?.up?.remote).toEqual(a);
   });
 
   test('part with different cookies, and only the checking side knows why', () => {
@@ -103,7 +103,7 @@ describe('the initiator', () => {
     const initiator = new Initiator(a, undefined, secrets());
     expect(initiator.answered).toBeUndefined();
     const result = converse(initiator, new Acceptor(b, () => 'ok', secrets('c', 99)));
-    expect(result.initiator?.up?.peer).toEqual(b);
+    expect(result.initiator?.up?.remote).toEqual(b);
     expect(initiator.answered).toEqual(b);
   });
 

@@ -5,7 +5,7 @@ import { DEMANDED, expandFlags, FLAG } from './flags.js';
 // Handshake of the distribution protocol, version 6 (OTP 23 and later), without its socket. Each message is a length of
 // 16 bits and that many bytes.
 
-/** Longest message that is read. No more is parsed of a peer that has not proved to know the cookie. */
+/** Longest message that is read. No more is parsed of a remote that has not proved to know the cookie. */
 export const MAX_HANDSHAKE_BYTES = 1_024;
 
 export interface Identity {
@@ -15,8 +15,8 @@ export interface Identity {
 }
 
 export interface Secrets {
-  /** The cookie for that peer. */
-  cookie(peer: string): string;
+  /** The cookie for that remote. */
+  cookie(remote: string): string;
   /** 32 random bits. */
   challenge(): number;
 }
@@ -24,7 +24,7 @@ export interface Secrets {
 export interface Step {
   readonly send: readonly Buffer[];
   /** The handshake is complete. `rest` is what came after it: frames already. */
-  readonly up?: { readonly peer: Identity; readonly rest: Buffer };
+  readonly up?: { readonly remote: Identity; readonly rest: Buffer };
   /** The handshake is over; what is in `send` still goes out before the close. */
   readonly failed?: HandshakeFailure;
 }
@@ -75,18 +75,18 @@ export function challengeMessage(self: Identity, challenge: number): Buffer {
 
 /** Takes one message after the other off a stream of bytes. */
 abstract class Machine {
-  private received: Buffer = Buffer.alloc(0);
+  #received: Buffer = Buffer.alloc(0);
   protected over = false;
 
   data(bytes: Buffer): Step {
-    this.received = this.received.length === 0 ? bytes : Buffer.concat([this.received, bytes]);
+    this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes]);
     const send: Buffer[] = [];
-    while (!this.over && this.received.length >= 2) {
-      const length = this.received.readUInt16BE(0);
+    while (!this.over && this.#received.length >= 2) {
+      const length = this.#received.readUInt16BE(0);
       if (length === 0 || length > MAX_HANDSHAKE_BYTES) return this.fail('malformed', send);
-      if (this.received.length < 2 + length) break;
-      const message = this.received.subarray(2, 2 + length);
-      this.received = this.received.subarray(2 + length);
+      if (this.#received.length < 2 + length) break;
+      const message = this.#received.subarray(2, 2 + length);
+      this.#received = this.#received.subarray(2 + length);
       const step = this.message(message);
       send.push(...step.send);
       if (step.up !== undefined || step.failed !== undefined) return { ...step, send };
@@ -101,57 +101,59 @@ abstract class Machine {
     return { failed, send };
   }
 
-  protected finish(peer: Identity, send: readonly Buffer[]): Step {
+  protected finish(remote: Identity, send: readonly Buffer[]): Step {
     this.over = true;
-    return { send, up: { peer, rest: this.received } };
+    return { send, up: { remote, rest: this.#received } };
   }
 }
 
 /** The side that dials. */
 export class Initiator extends Machine {
-  private state: 'status' | 'challenge' | 'ack' = 'status';
-  private peer: Identity | undefined;
-  private ownChallenge = 0;
+  readonly #self: Identity;
+  /** The name that was dialled; undefined takes whoever answers. */
+  readonly #target: string | undefined;
+  readonly #secrets: Secrets;
+  #state: 'status' | 'challenge' | 'ack' = 'status';
+  #remote: Identity | undefined;
+  #ownChallenge = 0;
 
-  constructor(
-    private readonly self: Identity,
-    /** The name that was dialled; undefined takes whoever answers. */
-    private readonly target: string | undefined,
-    private readonly secrets: Secrets,
-  ) {
+  constructor(self: Identity, target: string | undefined, secrets: Secrets) {
     super();
+    this.#self = self;
+    this.#target = target;
+    this.#secrets = secrets;
   }
 
   /** Whether the other side has not even sent a status. */
   get waitsForStatus(): boolean {
-    return this.state === 'status';
+    return this.#state === 'status';
   }
 
   /** Who answered, once it has said so: also when its name or its flags were the reason to give up. */
   get answered(): Identity | undefined {
-    return this.peer;
+    return this.#remote;
   }
 
   start(): Step {
-    return { send: [framed(nameMessage(this.self))] };
+    return { send: [framed(nameMessage(this.#self))] };
   }
 
   protected message(message: Buffer): Step {
-    if (this.state === 'status') return this.status(message);
-    if (this.state === 'challenge') return this.challenge(message);
-    return this.ack(message);
+    if (this.#state === 'status') return this.#status(message);
+    if (this.#state === 'challenge') return this.#challenge(message);
+    return this.#ack(message);
   }
 
-  private status(message: Buffer): Step {
+  #status(message: Buffer): Step {
     if (message[0] !== 115) return this.fail('malformed');
     switch (message.toString('latin1', 1)) {
       case 'ok':
       case 'ok_simultaneous':
-        this.state = 'challenge';
+        this.#state = 'challenge';
         return NOTHING;
       case 'alive':
         // What the other side believes to be up is a connection we do not have (any more).
-        this.state = 'challenge';
+        this.#state = 'challenge';
         return { send: [framed(Buffer.from('strue'))] };
       case 'nok':
         return this.fail('nok');
@@ -162,95 +164,97 @@ export class Initiator extends Machine {
     }
   }
 
-  private challenge(message: Buffer): Step {
+  #challenge(message: Buffer): Step {
     if (message.length < 19 || message[0] !== 78) return this.fail('malformed');
     const nameEnd = 19 + message.readUInt16BE(17);
     if (nameEnd > message.length) return this.fail('malformed');
     const name = message.toString('utf8', 19, nameEnd);
     const flags = expandFlags(message.readBigUInt64BE(1));
-    this.peer = { name, flags, creation: message.readUInt32BE(13) };
-    if (this.target !== undefined && name !== this.target) return this.fail('name_mismatch');
+    this.#remote = { name, flags, creation: message.readUInt32BE(13) };
+    if (this.#target !== undefined && name !== this.#target) return this.fail('name_mismatch');
     if ((flags & DEMANDED) !== DEMANDED) return this.fail('missing_flags');
-    this.ownChallenge = this.secrets.challenge();
-    this.state = 'ack';
+    this.#ownChallenge = this.#secrets.challenge();
+    this.#state = 'ack';
     const reply = Buffer.allocUnsafe(21);
     reply[0] = 114;
-    reply.writeUInt32BE(this.ownChallenge, 1);
-    digest(this.secrets.cookie(name), message.readUInt32BE(9)).copy(reply, 5);
+    reply.writeUInt32BE(this.#ownChallenge, 1);
+    digest(this.#secrets.cookie(name), message.readUInt32BE(9)).copy(reply, 5);
     return { send: [framed(reply)] };
   }
 
-  private ack(message: Buffer): Step {
+  #ack(message: Buffer): Step {
     if (message.length !== 17 || message[0] !== 97) return this.fail('malformed');
-    const peer = this.peer as Identity;
-    if (!timingSafeEqual(message.subarray(1), digest(this.secrets.cookie(peer.name), this.ownChallenge))) {
+    const remote = this.#remote as Identity;
+    if (!timingSafeEqual(message.subarray(1), digest(this.#secrets.cookie(remote.name), this.#ownChallenge))) {
       return this.fail('bad_cookie');
     }
-    return this.finish(peer, []);
+    return this.finish(remote, []);
   }
 }
 
 /**
- * The side that is dialled. `decide` says what becomes of a peer by its name; undefined closes without a word. After
- * `up` the owner drops a connection to that peer that was there before, and only then sends.
+ * The side that is dialled. `decide` says what becomes of a remote by its name; undefined closes without a word. After
+ * `up` the owner drops a connection to that remote that was there before, and only then sends.
  */
 export class Acceptor extends Machine {
-  private state: 'name' | 'confirm' | 'reply' = 'name';
-  private ownChallenge = 0;
-  peer: Identity | undefined;
+  readonly #self: Identity;
+  readonly #decide: (remote: Identity) => Status | undefined;
+  readonly #secrets: Secrets;
+  #state: 'name' | 'confirm' | 'reply' = 'name';
+  #ownChallenge = 0;
+  remote: Identity | undefined;
 
-  constructor(
-    private readonly self: Identity,
-    private readonly decide: (peer: Identity) => Status | undefined,
-    private readonly secrets: Secrets,
-  ) {
+  constructor(self: Identity, decide: (remote: Identity) => Status | undefined, secrets: Secrets) {
     super();
+    this.#self = self;
+    this.#decide = decide;
+    this.#secrets = secrets;
   }
 
   protected message(message: Buffer): Step {
-    if (this.state === 'name') return this.name(message);
-    if (this.state === 'confirm') return this.confirm(message);
-    return this.reply(message);
+    if (this.#state === 'name') return this.#name(message);
+    if (this.#state === 'confirm') return this.#confirm(message);
+    return this.#reply(message);
   }
 
-  private name(message: Buffer): Step {
+  #name(message: Buffer): Step {
     if (message.length < 15 || message[0] !== 78) return this.fail('malformed');
     const nameEnd = 15 + message.readUInt16BE(13);
     if (nameEnd > message.length) return this.fail('malformed');
     const flags = expandFlags(message.readBigUInt64BE(1));
-    const peer = { name: message.toString('utf8', 15, nameEnd), flags, creation: message.readUInt32BE(9) };
+    const remote = { name: message.toString('utf8', 15, nameEnd), flags, creation: message.readUInt32BE(9) };
     if ((flags & FLAG.nameMe) !== 0n) return this.fail('not_allowed', [status('not_allowed')]);
     if ((flags & DEMANDED) !== DEMANDED) return this.fail('missing_flags', [status('not_allowed')]);
-    const decision = this.decide(peer);
+    const decision = this.#decide(remote);
     if (decision === undefined) return this.fail('aborted');
     if (decision === 'nok' || decision === 'not_allowed') return this.fail(decision, [status(decision)]);
-    this.peer = peer;
+    this.remote = remote;
     if (decision === 'alive') {
-      this.state = 'confirm';
+      this.#state = 'confirm';
       return { send: [status('alive')] };
     }
-    return { send: [status(decision), this.ask()] };
+    return { send: [status(decision), this.#ask()] };
   }
 
-  private confirm(message: Buffer): Step {
+  #confirm(message: Buffer): Step {
     const text = message.toString('latin1');
-    if (text === 'strue') return { send: [this.ask()] };
+    if (text === 'strue') return { send: [this.#ask()] };
     return this.fail(text === 'sfalse' ? 'aborted' : 'malformed');
   }
 
-  private ask(): Buffer {
-    this.state = 'reply';
-    this.ownChallenge = this.secrets.challenge();
-    return framed(challengeMessage(this.self, this.ownChallenge));
+  #ask(): Buffer {
+    this.#state = 'reply';
+    this.#ownChallenge = this.#secrets.challenge();
+    return framed(challengeMessage(this.#self, this.#ownChallenge));
   }
 
-  private reply(message: Buffer): Step {
+  #reply(message: Buffer): Step {
     if (message.length !== 21 || message[0] !== 114) return this.fail('malformed');
-    const peer = this.peer as Identity;
-    const cookie = this.secrets.cookie(peer.name);
-    if (!timingSafeEqual(message.subarray(5), digest(cookie, this.ownChallenge))) return this.fail('bad_cookie');
+    const remote = this.remote as Identity;
+    const cookie = this.#secrets.cookie(remote.name);
+    if (!timingSafeEqual(message.subarray(5), digest(cookie, this.#ownChallenge))) return this.fail('bad_cookie');
     const ack = Buffer.concat([Buffer.from([97]), digest(cookie, message.readUInt32BE(1))]);
-    return this.finish(peer, [framed(ack)]);
+    return this.finish(remote, [framed(ack)]);
   }
 }
 

@@ -1,7 +1,8 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '@bloom/log';
-import type { Clock } from '../clock.js';
-import { CannotListen, type HandshakeFailure } from '../errors.js';
+import type { Clock } from '@bloom/time';
+import { DistributionError, type HandshakeFailure } from '../errors.js';
+import { AcceptRate, rateKey } from './accept-rate.js';
 import { Acceptor, type Identity, type Secrets, type Status } from './handshake.js';
 
 export interface ListenAddress {
@@ -13,149 +14,164 @@ export interface ListenAddress {
 }
 
 export interface ListenerOptions {
-  readonly self: () => Identity;
+  readonly self: Identity;
   readonly secrets: Secrets;
   readonly clock: Clock;
+  /** For each step of a handshake. */
   readonly stepTimeoutMs: number;
-  /** Connections that have not proved to know the cookie, at once; the oldest is dropped for a new one. */
+  /** Connections that have not proved to know the cookie, at once. */
   readonly maxPending: number;
   readonly maxAcceptsPerSecond: number;
-  readonly decide: (peer: Identity) => Status | undefined;
-  /** A peer has proved itself. The owner drops what it had, calls `acknowledge` and takes the socket over. */
-  readonly up: (socket: Socket, peer: Identity, rest: Buffer, acknowledge: () => void) => void;
-  readonly failed: (why: HandshakeFailure | 'rate', address: string, peer: string | undefined) => void;
+  /** Answers a node that has said its name; undefined closes without a status. */
+  readonly decide: (remote: Identity, address: string) => Status | undefined;
+  /** A node has proved itself. The owner drops its earlier connection, calls `acknowledge` and takes the socket over. */
+  readonly up: (socket: Socket, remote: Identity, rest: Buffer, acknowledge: () => void) => void;
+  readonly failed: (why: HandshakeFailure | 'rate', address: string, node: string | undefined) => void;
 }
 
 interface Pending {
   readonly socket: Socket;
+  readonly address: string;
   readonly machine: Acceptor;
   timer: unknown;
   readonly data: (bytes: Buffer) => void;
   readonly leave: () => void;
 }
 
-/** Takes connections in and shakes hands. */
+/**
+ * Listens on the first free port of the range. Connections are refused until a `Listener` takes the server over.
+ * @throws DistributionError CANNOT_LISTEN when no port of the range is free
+ */
+export async function bindServer({ address = '127.0.0.1', minPort, maxPort }: ListenAddress): Promise<Server> {
+  const first = minPort ?? 0;
+  const last = minPort === undefined ? 0 : (maxPort ?? minPort);
+  for (let port = first; port <= last; port++) {
+    const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 });
+    server.on('connection', refuse);
+    const error = await listenOn(server, address, port);
+    if (error === undefined) return server;
+    if (error.code !== 'EADDRINUSE') {
+      const message = `cannot listen on ${address}:${port}: ${error.message}`;
+      throw new DistributionError('CANNOT_LISTEN', message, { cause: error });
+    }
+  }
+  throw new DistributionError('CANNOT_LISTEN', `no port of ${first}..${last} on ${address} is free`);
+}
+
+/** Port of a server; 0 without one, and after its end. */
+export function portOf(server: Server | undefined): number {
+  const address = server?.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** Accepts connections and shakes hands. */
 export class Listener {
-  private readonly pending = new Set<Pending>();
-  private server: Server | undefined;
-  private second = 0;
-  private accepted = 0;
+  readonly #options: ListenerOptions;
+  readonly #rate: AcceptRate;
+  readonly #pending = new Set<Pending>();
 
-  constructor(private readonly options: ListenerOptions) {}
-
-  get port(): number {
-    const address = this.server?.address();
-    return typeof address === 'object' && address !== null ? address.port : 0;
+  constructor(server: Server | undefined, options: ListenerOptions) {
+    this.#options = options;
+    this.#rate = new AcceptRate(options.clock, options.maxAcceptsPerSecond);
+    server?.off('connection', refuse).on('connection', (socket: Socket) => this.#accept(socket));
   }
 
-  /** Whether a peer of that name is in the middle of a handshake with us. */
-  isShaking(node: string): boolean {
-    for (const { machine } of this.pending) if (machine.peer?.name === node) return true;
+  /** True while a node of that name is in the middle of a handshake with us; with `address`, one from there. */
+  isShaking(node: string, address?: string): boolean {
+    for (const { machine, address: from } of this.#pending) {
+      if (machine.remote?.name === node && (address === undefined || from === address)) return true;
+    }
     return false;
   }
 
-  /** Throws CannotListen when no port of the range is free. */
-  async listen({ address = '127.0.0.1', minPort, maxPort }: ListenAddress): Promise<void> {
-    const first = minPort ?? 0;
-    const last = minPort === undefined ? 0 : (maxPort ?? minPort);
-    for (let port = first; port <= last; port++) {
-      const server = createServer({
-        noDelay: true,
-        keepAlive: true,
-        keepAliveInitialDelay: 30_000,
-        pauseOnConnect: false,
-      });
-      server.on('connection', (socket: Socket) => this.accept(socket));
-      const error = await listenOn(server, address, port);
-      if (error === undefined) {
-        this.server = server;
-        return;
-      }
-      if (error.code !== 'EADDRINUSE')
-        throw new CannotListen(`cannot listen on ${address}:${port}: ${error.message}`, { cause: error });
-    }
-    throw new CannotListen(`no port of ${first}..${last} on ${address} is free`);
+  /** Drops every handshake. */
+  stop(): void {
+    for (const pending of this.#pending) this.#drop(pending);
   }
 
-  async close(): Promise<void> {
-    for (const pending of this.pending) this.drop(pending);
-    const { server } = this;
-    if (server?.listening === true) await new Promise<void>((resolve) => server.close(() => resolve()));
-  }
-
-  private accept(socket: Socket): void {
+  #accept(socket: Socket): void {
     const address = socket.remoteAddress ?? 'unknown';
     socket.on('error', () => socket.destroy());
-    if (!this.withinRate()) {
+    if (!this.#rate.take(address)) {
       socket.destroy();
-      this.options.failed('rate', address, undefined);
+      this.#options.failed('rate', address, undefined);
       return;
     }
-    const { maxPending } = this.options;
-    if (this.pending.size >= maxPending) {
-      const [oldest] = this.pending;
-      this.drop(oldest as Pending);
-    }
-    const machine = new Acceptor(this.options.self(), this.options.decide, this.options.secrets);
+    if (this.#pending.size >= this.#options.maxPending) this.#makeRoom();
+    const { self, decide, secrets } = this.#options;
     const pending: Pending = {
       socket,
-      machine,
+      address,
+      machine: new Acceptor(self, (remote) => decide(remote, address), secrets),
       timer: undefined,
-      data: (bytes) => this.data(pending, bytes, address),
-      leave: () => this.leave(pending),
+      data: (bytes) => this.#data(pending, bytes),
+      leave: () => this.#leave(pending),
     };
-    this.pending.add(pending);
-    this.expect(pending, address);
+    this.#pending.add(pending);
+    this.#expect(pending);
     socket.on('data', pending.data).on('close', pending.leave);
   }
 
-  private data(pending: Pending, bytes: Buffer, address: string): void {
-    const { socket, machine } = pending;
-    if (!this.pending.has(pending)) return;
-    const step = machine.data(bytes);
-    if (step.up !== undefined) {
-      this.leave(pending);
-      socket.off('data', pending.data).off('close', pending.leave);
-      this.options.up(socket, step.up.peer, step.up.rest, () => socket.write(Buffer.concat(step.send)));
-      return;
+  /** Drops the oldest handshake of the address that has most of them under way, and one of a known address last. */
+  #makeRoom(): void {
+    const counts = new Map<string, number>();
+    for (const { address } of this.#pending) counts.set(rateKey(address), (counts.get(rateKey(address)) ?? 0) + 1);
+    let chosen: Pending | undefined;
+    let most = 0;
+    for (const pending of this.#pending) {
+      const count = counts.get(rateKey(pending.address)) as number;
+      const weight = this.#rate.isKnown(pending.address) ? count : count + this.#options.maxPending;
+      if (weight <= most) continue;
+      chosen = pending;
+      most = weight;
     }
-    if (step.send.length > 0) socket.write(Buffer.concat(step.send));
-    if (step.failed === undefined) this.expect(pending, address);
-    else {
-      this.leave(pending);
-      socket.end(() => socket.destroy());
-      this.options.failed(step.failed, address, machine.peer?.name);
-    }
+    this.#drop(chosen as Pending);
   }
 
-  private expect(pending: Pending, address: string): void {
-    const { clock, stepTimeoutMs, failed } = this.options;
+  #data(pending: Pending, bytes: Buffer): void {
+    const { socket, machine, address } = pending;
+    if (!this.#pending.has(pending)) return;
+    const step = machine.data(bytes);
+    if (step.up !== undefined) {
+      this.#leave(pending);
+      socket.off('data', pending.data).off('close', pending.leave);
+      this.#rate.know(address);
+      this.#options.up(socket, step.up.remote, step.up.rest, () => socket.write(Buffer.concat(step.send)));
+      return;
+    }
+    if (step.send.length > 0) {
+      socket.write(Buffer.concat(step.send));
+      // Only a complete message earns more time: bytes that trickle in do not.
+      this.#expect(pending);
+    }
+    if (step.failed === undefined) return;
+    this.#leave(pending);
+    socket.end(() => socket.destroy());
+    this.#options.failed(step.failed, address, machine.remote?.name);
+  }
+
+  #expect(pending: Pending): void {
+    const { clock, stepTimeoutMs, failed } = this.#options;
     clock.clearTimeout(pending.timer);
     pending.timer = clock.setTimeout(() => {
-      this.drop(pending);
-      failed('timeout', address, pending.machine.peer?.name);
+      this.#drop(pending);
+      failed('timeout', pending.address, pending.machine.remote?.name);
     }, stepTimeoutMs);
   }
 
-  private leave(pending: Pending): void {
-    this.options.clock.clearTimeout(pending.timer);
-    this.pending.delete(pending);
+  #leave(pending: Pending): void {
+    this.#options.clock.clearTimeout(pending.timer);
+    this.#pending.delete(pending);
   }
 
-  private drop(pending: Pending): void {
-    this.leave(pending);
+  #drop(pending: Pending): void {
+    this.#leave(pending);
     pending.socket.destroy();
   }
+}
 
-  private withinRate(): boolean {
-    const second = Math.floor(this.options.clock.now() / 1_000);
-    if (second !== this.second) {
-      this.second = second;
-      this.accepted = 0;
-    }
-    this.accepted += 1;
-    return this.accepted <= this.options.maxAcceptsPerSecond;
-  }
+function refuse(socket: Socket): void {
+  socket.on('error', () => {}).destroy();
 }
 
 function listenOn(server: Server, host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
@@ -170,11 +186,11 @@ function listenOn(server: Server, host: string, port: number): Promise<NodeJS.Er
   });
 }
 
-/** Characters a cookie should have when the listener can be reached from other machines. */
+/** Length from which a cookie is safe on a listener that other machines can reach. */
 const SAFE_COOKIE = 20;
 
-/** Whoever knows the cookie is let in, so one that can be guessed must not be reachable from elsewhere. */
+/** The cookie is all that keeps others out, so one that can be guessed must not be reachable from other machines. */
 export function warnOfOpenDoor(address: string | undefined, cookie: string, log: Log): void {
   if (address === undefined || address === '::1' || address.startsWith('127.') || cookie.length >= SAFE_COOKIE) return;
-  log.warn('distribution.weak-cookie', { address, atLeast: SAFE_COOKIE });
+  log.warn('distribution.weak_cookie', { address, atLeast: SAFE_COOKIE });
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js';
+import type { Clock } from '@bloom/time';
 
 /** Turns at most, for a clock that stands still. */
 const MAX_TURNS = 1_000;
@@ -11,48 +11,51 @@ const MAX_LEFT_OUT = 64;
  * longer than that moment anyway (another machine, a busy one), it soon tries one question in 64 only.
  */
 export class BusyWait {
-  private until = 0;
-  private turns = 0;
-  private waiting = false;
-  private leftOut = 0;
-  private toLeaveOut = 0;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #longestMs: number;
+  readonly #nextTurn: (run: () => void) => void;
+  #until = 0;
+  #turns = 0;
+  #waiting = false;
+  #leftOut = 0;
+  #toLeaveOut = 0;
 
-  constructor(
-    private readonly clock: Pick<Clock, 'now'>,
-    private readonly longestMs: number,
-    private readonly nextTurn: (run: () => void) => void = setImmediate,
-  ) {}
+  constructor(clock: Pick<Clock, 'now'>, longestMs: number, nextTurn: (run: () => void) => void = setImmediate) {
+    this.#clock = clock;
+    this.#longestMs = longestMs;
+    this.#nextTurn = nextTurn;
+  }
 
   /** A question is on its way. */
   asked(): void {
-    if (this.longestMs <= 0) return;
-    if (this.toLeaveOut > 0) {
-      this.toLeaveOut -= 1;
+    if (this.#longestMs <= 0) return;
+    if (this.#toLeaveOut > 0) {
+      this.#toLeaveOut -= 1;
       return;
     }
-    this.until = this.clock.now() + this.longestMs;
-    this.turns = 0;
-    if (this.waiting) return;
-    this.waiting = true;
-    this.nextTurn(this.turn);
+    this.#until = this.#clock.now() + this.#longestMs;
+    this.#turns = 0;
+    if (this.#waiting) return;
+    this.#waiting = true;
+    this.#nextTurn(this.#turn);
   }
 
   /** Something came from the other side. */
   heard(): void {
-    if (!this.waiting || this.until === 0) return;
-    this.until = 0;
-    this.leftOut = 0;
+    if (!this.#waiting || this.#until === 0) return;
+    this.#until = 0;
+    this.#leftOut = 0;
   }
 
-  private readonly turn = (): void => {
-    if (this.until !== 0 && this.clock.now() < this.until && this.turns < MAX_TURNS) {
-      this.turns += 1;
-      this.nextTurn(this.turn);
+  readonly #turn = (): void => {
+    if (this.#until !== 0 && this.#clock.now() < this.#until && this.#turns < MAX_TURNS) {
+      this.#turns += 1;
+      this.#nextTurn(this.#turn);
       return;
     }
-    this.waiting = false;
-    if (this.until === 0) return;
-    this.leftOut = Math.min(MAX_LEFT_OUT, Math.max(1, this.leftOut * 2));
-    this.toLeaveOut = this.leftOut;
+    this.#waiting = false;
+    if (this.#until === 0) return;
+    this.#leftOut = Math.min(MAX_LEFT_OUT, Math.max(1, this.#leftOut * 2));
+    this.#toLeaveOut = this.#leftOut;
   };
 }

@@ -1,7 +1,7 @@
 import { Atom, isDecodeError, Pid, type Ref, type Term, TermReader, TermWriter, Tuple } from '@bloom/etf';
 import type { BusyWait } from './busy-wait.js';
 import { type Control, hasPayload, parseControl, reasonIsPayload, write } from './control.js';
-import { FrameTooBig } from '../errors.js';
+import { DistributionError } from '../errors.js';
 import { FLAG } from '../handshake/flags.js';
 import { FrameDecoder } from './frames.js';
 import { readPayload } from './gen-call.js';
@@ -51,7 +51,7 @@ export interface LinkCounters {
   bytesOut: number;
   ticksIn: number;
   ticksOut: number;
-  /** One-way messages that were dropped because the peer did not take them. */
+  /** One-way messages that were dropped because the remote did not take them. */
   dropped: number;
   /** Control messages in the name of a third node, which were dropped. */
   foreign: number;
@@ -63,7 +63,7 @@ export interface LinkEvents {
 }
 
 export interface LinkOptions {
-  readonly peer: Identity;
+  readonly remote: Identity;
   readonly ownFlags: bigint;
   /** Whether we dialled. */
   readonly dialled: boolean;
@@ -91,7 +91,7 @@ const UNUSED = Buffer.from([119, 0]);
 
 /** One established connection: frames in and out, ticks, and the bound on what is unsent. */
 export class Link {
-  readonly peer: Identity;
+  readonly remote: Identity;
   readonly dialled: boolean;
   readonly counters: LinkCounters = {
     framesIn: 0,
@@ -103,62 +103,62 @@ export class Link {
     dropped: 0,
     foreign: 0,
   };
-  private readonly wire: Wire;
-  private readonly limits: LinkLimits;
-  private readonly options: LinkOptions;
-  private readonly flags: bigint;
-  private readonly sendSender: boolean;
-  private readonly exitPayload: boolean;
-  private readonly decoder: FrameDecoder;
-  private readonly reader = new TermReader();
-  private readonly writer: TermWriter;
-  private readonly spare: Buffer[] = [];
-  private lastFrom: Pid | undefined;
-  private lastTo: Pid | undefined;
-  private frameStart = 0;
-  private flushPending = false;
-  private seenIn = 0;
-  private seenOut = 0;
-  private silentChecks = 0;
-  private over = false;
+  readonly #wire: Wire;
+  readonly #limits: LinkLimits;
+  readonly #options: LinkOptions;
+  readonly #flags: bigint;
+  readonly #sendSender: boolean;
+  readonly #exitPayload: boolean;
+  readonly #decoder: FrameDecoder;
+  readonly #reader = new TermReader();
+  readonly #writer: TermWriter;
+  readonly #spare: Buffer[] = [];
+  #lastFrom: Pid | undefined;
+  #lastTo: Pid | undefined;
+  #frameStart = 0;
+  #flushPending = false;
+  #seenIn = 0;
+  #seenOut = 0;
+  #silentChecks = 0;
+  #over = false;
 
   constructor(options: LinkOptions) {
-    this.options = options;
-    this.peer = options.peer;
+    this.#options = options;
+    this.remote = options.remote;
     this.dialled = options.dialled;
-    this.wire = options.wire;
-    this.limits = options.limits;
-    this.flags = options.peer.flags & options.ownFlags;
-    this.sendSender = this.negotiated(FLAG.sendSender);
-    this.exitPayload = this.negotiated(FLAG.exitPayload);
-    this.decoder = new FrameDecoder(options.limits.maxFrameBytes);
-    this.writer = new TermWriter(IDLE_BYTES, options.limits.maxFrameBytes + BATCH_BYTES);
+    this.#wire = options.wire;
+    this.#limits = options.limits;
+    this.#flags = options.remote.flags & options.ownFlags;
+    this.#sendSender = this.negotiated(FLAG.sendSender);
+    this.#exitPayload = this.negotiated(FLAG.exitPayload);
+    this.#decoder = new FrameDecoder(options.limits.maxFrameBytes);
+    this.#writer = new TermWriter(IDLE_BYTES, options.limits.maxFrameBytes + BATCH_BYTES);
   }
 
   get closed(): boolean {
-    return this.over;
+    return this.#over;
   }
 
   /** Bytes that wait to be sent. */
   get pendingBytes(): number {
-    return this.writer.length + this.wire.pendingBytes;
+    return this.#writer.length + this.#wire.pendingBytes;
   }
 
   negotiated(flag: bigint): boolean {
-    return (this.flags & flag) !== 0n;
+    return (this.#flags & flag) !== 0n;
   }
 
   // --- receiving
 
   receive(chunk: Buffer): void {
-    if (this.over) return;
+    if (this.#over) return;
     this.counters.bytesIn += chunk.length;
-    this.options.wait?.heard();
-    const result = this.decoder.push(chunk, this.onFrame);
-    if (result === 'too_big') this.close('frame_too_big', `a frame of more than ${this.limits.maxFrameBytes} bytes`);
+    this.#options.wait?.heard();
+    const result = this.#decoder.push(chunk, this.#onFrame);
+    if (result === 'too_big') this.close('frame_too_big', `a frame of more than ${this.#limits.maxFrameBytes} bytes`);
   }
 
-  private readonly onFrame = (bytes: Buffer, start: number, end: number): boolean => {
+  readonly #onFrame = (bytes: Buffer, start: number, end: number): boolean => {
     if (start === end) {
       this.counters.ticksIn += 1;
       return true;
@@ -167,52 +167,52 @@ export class Link {
     let control: Control | undefined;
     let payload: Term;
     try {
-      if (bytes[start] !== 112) return this.malformed(`a frame of type ${bytes[start]}`);
-      const reader = this.reader.open(bytes, start + 1, end);
-      control = this.readSend(reader);
+      if (bytes[start] !== 112) return this.#malformed(`a frame of type ${bytes[start]}`);
+      const reader = this.#reader.open(bytes, start + 1, end);
+      control = this.#readSend(reader);
       if (control !== undefined) payload = readPayload(reader);
       else {
         const tuple = reader.term();
         const op = tuple instanceof Tuple ? tuple.elements[0] : undefined;
         control = tuple instanceof Tuple ? parseControl(tuple.elements) : undefined;
-        if (control === undefined) return this.malformed(`control message ${String(op)}`);
+        if (control === undefined) return this.#malformed(`control message ${String(op)}`);
         if (hasPayload(op as number)) {
           payload = control.op === 'send' ? readPayload(reader) : reader.term();
           if (reasonIsPayload(op as number)) control = { ...control, reason: { term: payload } } as Control;
         }
       }
-      if (reader.remaining > 0) return this.malformed(`${reader.remaining} bytes after a message`);
+      if (reader.remaining > 0) return this.#malformed(`${reader.remaining} bytes after a message`);
     } catch (error) {
-      if (isDecodeError(error)) return this.malformed(error.message);
+      if (isDecodeError(error)) return this.#malformed(error.message);
       throw error;
     } finally {
-      this.reader.close();
+      this.#reader.close();
     }
-    if (isForeign(control, this.peer.name)) this.counters.foreign += 1;
-    else this.options.events.control(this, control, payload);
-    return !this.over;
+    if (isForeign(control, this.remote.name)) this.counters.foreign += 1;
+    else this.#options.events.control(this, control, payload);
+    return !this.#over;
   };
 
   /**
    * {22, From, To} and {6, From, '', Name} without making a tuple of them: nearly everything that arrives is one of
    * these, mostly between the same two as before. Leaves the reader where it was when it is another message.
    */
-  private readSend(reader: TermReader): Control | undefined {
+  #readSend(reader: TermReader): Control | undefined {
     const start = reader.position;
     const toPid = reader.skip(SEND_SENDER);
     if (!toPid && !reader.skip(REG_SEND)) return undefined;
-    const from = readPid(reader, this.lastFrom);
+    const from = readPid(reader, this.#lastFrom);
     if (from !== undefined && toPid) {
-      const to = readPid(reader, this.lastTo);
+      const to = readPid(reader, this.#lastTo);
       if (to !== undefined) {
-        this.lastFrom = from;
-        this.lastTo = to;
+        this.#lastFrom = from;
+        this.#lastTo = to;
         return { op: 'send', from, to };
       }
     } else if (from !== undefined && reader.skip(UNUSED)) {
       const name = reader.part();
       if (name instanceof Atom) {
-        this.lastFrom = from;
+        this.#lastFrom = from;
         return { op: 'send', from, to: name.name };
       }
     }
@@ -220,7 +220,7 @@ export class Link {
     return undefined;
   }
 
-  private malformed(detail: string): false {
+  #malformed(detail: string): false {
     this.close('malformed', detail);
     return false;
   }
@@ -229,12 +229,12 @@ export class Link {
 
   /** Throws NotEncodable or FrameTooBig, in which case nothing was queued. */
   send(to: Pid | string | Ref, message: Term, from: Pid, kind: SendKind): SendResult {
-    if (!this.admit(kind)) return 'overflow';
-    if (kind === 'query') this.options.wait?.asked();
-    return this.frame((writer) => {
+    if (!this.#admit(kind)) return 'overflow';
+    if (kind === 'query') this.#options.wait?.asked();
+    return this.#frame((writer) => {
       if (typeof to === 'string') write.sendName(writer, from, to);
       else if (!('id' in to)) write.sendAlias(writer, from, to);
-      else if (this.sendSender) write.sendSender(writer, from, to);
+      else if (this.#sendSender) write.sendSender(writer, from, to);
       else write.send(writer, to);
       writer.term(message);
     });
@@ -242,13 +242,13 @@ export class Link {
 
   /** Queues a message that others depend on: monitors, links, exits. */
   signal(put: (writer: TermWriter, exitPayload: boolean) => void): SendResult {
-    if (!this.admit('signal')) return 'overflow';
-    return this.frame((writer) => put(writer, this.exitPayload));
+    if (!this.#admit('signal')) return 'overflow';
+    return this.#frame((writer) => put(writer, this.#exitPayload));
   }
 
-  private admit(kind: SendKind): boolean {
-    if (this.over) return false;
-    const { highWaterBytes, overflow } = this.limits;
+  #admit(kind: SendKind): boolean {
+    if (this.#over) return false;
+    const { highWaterBytes, overflow } = this.#limits;
     const pending = this.pendingBytes;
     if (pending <= highWaterBytes) return true;
     if (kind === 'query') return false;
@@ -258,78 +258,78 @@ export class Link {
     return false;
   }
 
-  private frame(put: (writer: TermWriter) => void): SendResult {
-    const { writer } = this;
-    this.frameStart = writer.length;
+  #frame(put: (writer: TermWriter) => void): SendResult {
+    const writer = this.#writer;
+    this.#frameStart = writer.length;
     try {
       writer.u32(0);
       writer.byte(112);
       put(writer);
-      const size = writer.length - this.frameStart - 4;
-      if (size > this.limits.maxFrameBytes) throw new FrameTooBig(size, this.limits.maxFrameBytes);
-      writer.patchU32(this.frameStart, size);
+      const size = writer.length - this.#frameStart - 4;
+      if (size > this.#limits.maxFrameBytes) throw tooBig(size, this.#limits.maxFrameBytes);
+      writer.patchU32(this.#frameStart, size);
     } catch (error) {
-      writer.length = this.frameStart;
+      writer.length = this.#frameStart;
       throw error;
     }
     this.counters.framesOut += 1;
     if (writer.length >= BATCH_BYTES) this.flush();
-    else if (!this.flushPending) {
-      this.flushPending = true;
-      this.options.defer(this.deferredFlush);
+    else if (!this.#flushPending) {
+      this.#flushPending = true;
+      this.#options.defer(this.#deferredFlush);
     }
     return 'sent';
   }
 
-  private readonly deferredFlush = (): void => {
-    this.flushPending = false;
+  readonly #deferredFlush = (): void => {
+    this.#flushPending = false;
     this.flush();
   };
 
   /** Hands what is queued to the transport. */
   flush(): void {
-    const { writer } = this;
-    if (writer.length === 0 || this.over) return;
+    const writer = this.#writer;
+    if (writer.length === 0 || this.#over) return;
     if (writer.length <= SMALL_BYTES) {
       // Copying a little is cheaper than another buffer for the next one.
       const bytes = Buffer.allocUnsafe(writer.length);
       writer.bytes.copy(bytes, 0, 0, writer.length);
       writer.clear();
-      this.transmit(bytes);
+      this.#transmit(bytes);
       return;
     }
-    const batch = this.writer.take(this.spare.pop());
-    this.transmit(batch, () => {
+    const batch = this.#writer.take(this.#spare.pop());
+    this.#transmit(batch, () => {
       // A buffer that grew for one large message is not kept.
       const whole = batch.buffer;
       const useful = whole.byteLength >= BATCH_BYTES && whole.byteLength <= 2 * BATCH_BYTES;
-      if (useful && this.spare.length < SPARE_BUFFERS) this.spare.push(Buffer.from(whole));
+      if (useful && this.#spare.length < SPARE_BUFFERS) this.#spare.push(Buffer.from(whole));
     });
   }
 
-  private transmit(bytes: Buffer, done?: () => void): void {
+  #transmit(bytes: Buffer, done?: () => void): void {
     this.counters.bytesOut += bytes.length;
-    this.wire.write(bytes, done);
+    this.#wire.write(bytes, done);
   }
 
   // --- life
 
   /**
-   * To be called every quarter of the tick time. With `judge` false the peer's silence is not held against it: we could
+   * To be called every quarter of the tick time. With `judge` false the remote's silence is not held against it: we could
    * not listen ourselves.
    */
   check(judge: boolean): void {
-    if (this.over) return;
+    if (this.#over) return;
     this.flush();
-    if (this.counters.bytesOut === this.seenOut) {
+    if (this.counters.bytesOut === this.#seenOut) {
       this.counters.ticksOut += 1;
-      this.transmit(TICK);
+      this.#transmit(TICK);
     }
-    this.seenOut = this.counters.bytesOut;
-    if (this.counters.bytesIn !== this.seenIn) this.silentChecks = 0;
-    else if (judge) this.silentChecks += 1;
-    this.seenIn = this.counters.bytesIn;
-    if (this.silentChecks >= SILENT_CHECKS) this.close('net_tick_timeout', 'it was silent for too long');
+    this.#seenOut = this.counters.bytesOut;
+    if (this.counters.bytesIn !== this.#seenIn) this.#silentChecks = 0;
+    else if (judge) this.#silentChecks += 1;
+    this.#seenIn = this.counters.bytesIn;
+    if (this.#silentChecks >= SILENT_CHECKS) this.close('net_tick_timeout', 'it was silent for too long');
   }
 
   /** The other side closed, or the transport failed. */
@@ -338,12 +338,12 @@ export class Link {
   }
 
   close(reason: CloseReason, detail = ''): void {
-    if (this.over) return;
+    if (this.#over) return;
     if (reason === 'disconnect' || reason === 'leave') this.flush();
-    this.over = true;
-    if (reason === 'disconnect' || reason === 'leave') this.wire.end();
-    else this.wire.destroy();
-    this.options.events.closed(this, reason, detail);
+    this.#over = true;
+    if (reason === 'disconnect' || reason === 'leave') this.#wire.end();
+    else this.#wire.destroy();
+    this.#options.events.closed(this, reason, detail);
   }
 }
 
@@ -354,14 +354,21 @@ function readPid(reader: TermReader, last: Pid | undefined): Pid | undefined {
   return term instanceof Pid ? term : undefined;
 }
 
-function isForeign(control: Control, peer: string): boolean {
+function isForeign(control: Control, remote: string): boolean {
   switch (control.op) {
     case 'ignored':
     case 'spawned':
       return false;
     case 'spawn':
-      return control.request.from.node !== peer;
+      return control.request.from.node !== remote;
     default:
-      return control.from !== undefined && typeof control.from !== 'string' && control.from.node !== peer;
+      return control.from !== undefined && typeof control.from !== 'string' && control.from.node !== remote;
   }
+}
+
+function tooBig(bytes: number, limit: number): DistributionError {
+  return new DistributionError(
+    'FRAME_TOO_BIG',
+    `a message of ${bytes} bytes is larger than the limit of ${limit} bytes`,
+  );
 }

@@ -5,52 +5,52 @@ import type { Ref } from '@bloom/etf';
  * number, and a number is found several times faster than a text.
  */
 export class RefMap<T extends { readonly ref: Ref }> {
-  private readonly fast = new Map<number, T>();
+  readonly #fast = new Map<number, T>();
   /** Those whose number another one has. */
-  private readonly rest = new Map<string, T>();
+  readonly #rest = new Map<string, T>();
 
   get size(): number {
-    return this.fast.size + this.rest.size;
+    return this.#fast.size + this.#rest.size;
   }
 
   get(ref: Ref): T | undefined {
-    const found = this.fast.get(numberOf(ref));
+    const found = this.#fast.get(numberOf(ref));
     if (found !== undefined && isSame(found.ref, ref)) return found;
-    return this.rest.size === 0 ? undefined : this.rest.get(textOf(ref));
+    return this.#rest.size === 0 ? undefined : this.#rest.get(textOf(ref));
   }
 
   /** Replaces the value of an equal reference. */
   set(value: T): void {
     const { ref } = value;
     const key = numberOf(ref);
-    const found = this.fast.get(key);
-    if (found === undefined ? !this.rest.has(textOf(ref)) : isSame(found.ref, ref)) this.fast.set(key, value);
-    else this.rest.set(textOf(ref), value);
+    const found = this.#fast.get(key);
+    if (found === undefined ? !this.#rest.has(textOf(ref)) : isSame(found.ref, ref)) this.#fast.set(key, value);
+    else this.#rest.set(textOf(ref), value);
   }
 
   /** Takes the value out. */
   take(ref: Ref): T | undefined {
     const key = numberOf(ref);
-    const found = this.fast.get(key);
+    const found = this.#fast.get(key);
     if (found !== undefined && isSame(found.ref, ref)) {
-      this.fast.delete(key);
+      this.#fast.delete(key);
       return found;
     }
-    if (this.rest.size === 0) return undefined;
+    if (this.#rest.size === 0) return undefined;
     const text = textOf(ref);
-    const other = this.rest.get(text);
-    this.rest.delete(text);
+    const other = this.#rest.get(text);
+    this.#rest.delete(text);
     return other;
   }
 
   *[Symbol.iterator](): Iterator<T> {
-    yield* this.fast.values();
-    yield* this.rest.values();
+    yield* this.#fast.values();
+    yield* this.#rest.values();
   }
 
   clear(): void {
-    this.fast.clear();
-    this.rest.clear();
+    this.#fast.clear();
+    this.#rest.clear();
   }
 }
 

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { atom, Pid, Ref, TermWriter } from '@bloom/etf';
 import type { Link } from './link.js';
-import { noProcesses } from '../processes.js';
 import { Signals } from './signals.js';
 
 const local = new Pid('a@h', 101, 0, 7);
@@ -9,7 +8,7 @@ const remote = new Pid('b@h', 101, 0, 8);
 
 function signalsTo(sent: number[]): Signals {
   const link = {
-    peer: { name: 'b@h' },
+    remote: { name: 'b@h' },
     signal: (put: (writer: TermWriter, exitPayload: boolean) => void) => {
       const writer = new TermWriter();
       put(writer, true);
@@ -20,7 +19,7 @@ function signalsTo(sent: number[]): Signals {
 
   return new Signals({
     link,
-    table: { ...noProcesses, whereIs: () => local },
+    table: { whereIs: () => local, deliver: () => {}, down: () => {}, exit: () => {} },
     self: { name: 'a@h', creation: 7 },
     maxEntries: 10,
     guard: (_, run) => run(),

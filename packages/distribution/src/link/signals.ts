@@ -1,6 +1,6 @@
 import { type Atom, atom, NotEncodable, Pid, type Ref, type Term, type TermWriter } from '@bloom/etf';
 import { type Control, type SpawnRequest, type Target, write } from './control.js';
-import { FrameTooBig } from '../errors.js';
+import { DistributionError } from '../errors.js';
 import type { Link } from './link.js';
 import { RefMap } from './ref-map.js';
 import type { ProcessTable, SpawnAnswer } from '../processes.js';
@@ -39,89 +39,91 @@ export interface SignalOptions {
 
 /** Monitors, links and spawn requests over one connection: who must be told when a process, or the connection, ends. */
 export class Signals {
-  private readonly watched = new RefMap<Of<'watched'>>();
-  private readonly watching = new RefMap<Of<'watching'>>();
-  private readonly spawning = new RefMap<Of<'spawning'>>();
-  private readonly links = new Map<string, Of<'link'>>();
+  readonly #options: SignalOptions;
+  readonly #watched = new RefMap<Of<'watched'>>();
+  readonly #watching = new RefMap<Of<'watching'>>();
+  readonly #spawning = new RefMap<Of<'spawning'>>();
+  readonly #links = new Map<string, Of<'link'>>();
   /** By number of the process here. */
-  private readonly byLocal = new Map<number, Set<Entry>>();
-  private unlinkId = 0;
+  readonly #byLocal = new Map<number, Set<Entry>>();
+  #unlinkId = 0;
 
-  constructor(private readonly options: SignalOptions) {}
+  constructor(options: SignalOptions) {
+    this.#options = options;
+  }
 
   get size(): number {
-    return this.watched.size + this.watching.size + this.spawning.size + this.links.size;
+    return this.#watched.size + this.#watching.size + this.#spawning.size + this.#links.size;
   }
 
   // --- what processes here ask for
 
   monitor(watcher: Pid, target: Target, ref: Ref): void {
-    this.add({ kind: 'watching', local: watcher, target, ref });
-    this.options.link.signal((writer) => write.monitor(writer, 19, watcher, target, ref));
+    this.#add({ kind: 'watching', local: watcher, target, ref });
+    this.#options.link.signal((writer) => write.monitor(writer, 19, watcher, target, ref));
   }
 
   /** Whether there was such a monitor. */
   demonitor(ref: Ref): boolean {
-    const entry = this.watching.take(ref);
+    const entry = this.#watching.take(ref);
     if (entry === undefined) return false;
-    this.forget(entry);
-    this.options.link.signal((writer) => write.monitor(writer, 20, entry.local, entry.target, ref));
+    this.#forget(entry);
+    this.#options.link.signal((writer) => write.monitor(writer, 20, entry.local, entry.target, ref));
     return true;
   }
 
   linkTo(local: Pid, remote: Pid): void {
     const key = linkKey(local, remote);
-    if (this.links.get(key)?.unlinking === 0) return;
-    this.takeLink(key);
-    this.add({ kind: 'link', local, remote, unlinking: 0 });
-    this.options.link.signal((writer) => write.link(writer, local, remote));
+    if (this.#links.get(key)?.unlinking === 0) return;
+    this.#takeLink(key);
+    this.#add({ kind: 'link', local, remote, unlinking: 0 });
+    this.#options.link.signal((writer) => write.link(writer, local, remote));
   }
 
   unlink(local: Pid, remote: Pid): void {
-    const entry = this.links.get(linkKey(local, remote));
+    const entry = this.#links.get(linkKey(local, remote));
     if (entry === undefined || entry.unlinking !== 0) return;
-    this.unlinkId += 1;
-    entry.unlinking = this.unlinkId;
-    const id = this.unlinkId;
-    this.options.link.signal((writer) => write.unlink(writer, 35, id, local, remote));
+    this.#unlinkId += 1;
+    entry.unlinking = this.#unlinkId;
+    const id = this.#unlinkId;
+    this.#options.link.signal((writer) => write.unlink(writer, 35, id, local, remote));
   }
 
   spawn(request: SpawnRequest, args: readonly Term[]): void {
-    this.add({ kind: 'spawning', local: request.from, ref: request.ref });
-    this.options.link.signal((writer) => write.spawn(writer, request, args));
+    this.#add({ kind: 'spawning', local: request.from, ref: request.ref });
+    this.#options.link.signal((writer) => write.spawn(writer, request, args));
   }
 
   /** A process here ended: everybody over there who cares is told. */
   exited(local: Pid, reason: Term): void {
-    const entries = this.byLocal.get(numberOf(local));
+    const entries = this.#byLocal.get(numberOf(local));
     if (entries === undefined) return;
-    this.byLocal.delete(numberOf(local));
+    this.#byLocal.delete(numberOf(local));
     for (const entry of entries) {
-      if (entry.kind === 'link') this.links.delete(linkKey(entry.local, entry.remote));
-      else this[entry.kind].take(entry.ref);
-      this.tellExit(entry, reason);
+      this.#remove(entry);
+      this.#tellExit(entry, reason);
     }
   }
 
-  private tellExit(entry: Entry, reason: Term): void {
-    const { link } = this.options;
-    if (entry.kind === 'watched') this.answerDown(entry.target, entry.watcher, entry.ref, reason);
+  #tellExit(entry: Entry, reason: Term): void {
+    const { link } = this.#options;
+    if (entry.kind === 'watched') this.#answerDown(entry.target, entry.watcher, entry.ref, reason);
     else if (entry.kind === 'watching') {
       link.signal((writer) => write.monitor(writer, 20, entry.local, entry.target, entry.ref));
     } else if (entry.kind === 'link' && entry.unlinking === 0) {
-      this.tellReason(reason, (writer, payload, told) =>
+      this.#tellReason(reason, (writer, payload, told) =>
         write.exit(writer, true, payload, entry.local, entry.remote, told),
       );
     }
   }
 
   /** Of a reason that no frame holds, such as the large result of a function, at least the end is told. */
-  private tellReason(reason: Term, put: (writer: TermWriter, exitPayload: boolean, reason: Term) => void): void {
-    const { link } = this.options;
+  #tellReason(reason: Term, put: (writer: TermWriter, exitPayload: boolean, reason: Term) => void): void {
+    const { link } = this.#options;
     try {
       link.signal((writer, exitPayload) => put(writer, exitPayload, reason));
     } catch (error) {
-      if (!(error instanceof FrameTooBig) && !(error instanceof NotEncodable)) throw error;
+      if (!(error instanceof DistributionError) && !(error instanceof NotEncodable)) throw error;
       link.signal((writer, exitPayload) => put(writer, exitPayload, SYSTEM_LIMIT));
     }
   }
@@ -129,37 +131,37 @@ export class Signals {
   // --- what arrives
 
   control(control: Control, payload: Term): void {
-    const { table, link } = this.options;
+    const { table, link } = this.#options;
     switch (control.op) {
       case 'monitor':
-        this.watch(control.to, control.from, control.ref);
+        this.#watch(control.to, control.from, control.ref);
         return;
       case 'demonitor':
-        this.forget(this.watched.take(control.ref));
+        this.#forget(this.#watched.take(control.ref));
         return;
       case 'down':
-        this.down(control.ref, control.reason?.term);
+        this.#down(control.ref, control.reason?.term);
         return;
       case 'link':
-        this.linked(control.from, control.to);
+        this.#linked(control.from, control.to);
         return;
       case 'unlink':
-        this.takeLink(linkKey(control.to, control.from));
+        this.#takeLink(linkKey(control.to, control.from));
         link.signal((writer) => write.unlink(writer, 36, control.id, control.to, control.from));
         return;
       case 'unlink-ack':
-        this.unlinkDone(control.to, control.from, control.id);
+        this.#unlinkDone(control.to, control.from, control.id);
         return;
       case 'exit':
-        if (control.linked && !this.breakLink(control.to, control.from)) return;
-        if (!this.isOurs(control.to)) return;
-        this.options.guard('exit', () => table.exit(control.to, control.from, control.reason?.term, control.linked));
+        if (control.linked && !this.#breakLink(control.to, control.from)) return;
+        if (!this.#isOurs(control.to)) return;
+        this.#options.guard('exit', () => table.exit(control.to, control.from, control.reason?.term, control.linked));
         return;
       case 'spawn':
-        this.spawnHere(control.request, payload);
+        this.#spawnHere(control.request, payload);
         return;
       case 'spawned':
-        this.spawned(control.ref, control.to, control.flags, control.result);
+        this.#spawned(control.ref, control.to, control.flags, control.result);
         return;
       default:
     }
@@ -167,13 +169,13 @@ export class Signals {
 
   /** The connection is gone: every monitor and link ends with `noconnection`, once. */
   lost(): void {
-    const { table, guard, link } = this.options;
-    const all: Entry[] = [...this.watched, ...this.watching, ...this.spawning, ...this.links.values()];
-    for (const entries of [this.watched, this.watching, this.spawning, this.links, this.byLocal]) entries.clear();
+    const { table, guard, link } = this.#options;
+    const all: Entry[] = [...this.#watched, ...this.#watching, ...this.#spawning, ...this.#links.values()];
+    for (const entries of [this.#watched, this.#watching, this.#spawning, this.#links, this.#byLocal]) entries.clear();
     for (const entry of all) {
       guard('lost', () => {
         if (entry.kind === 'watching')
-          table.down(entry.local, entry.ref, withNode(entry.target, link.peer.name), NOCONNECTION);
+          table.down(entry.local, entry.ref, withNode(entry.target, link.remote.name), NOCONNECTION);
         else if (entry.kind === 'link' && entry.unlinking === 0)
           table.exit(entry.local, entry.remote, NOCONNECTION, true);
         else if (entry.kind === 'spawning') table.spawned?.(entry.local, entry.ref, NOCONNECTION);
@@ -181,68 +183,68 @@ export class Signals {
     }
   }
 
-  private isOurs(pid: Pid): boolean {
-    return pid.node === this.options.self.name && pid.creation === this.options.self.creation;
+  #isOurs(pid: Pid): boolean {
+    return pid.node === this.#options.self.name && pid.creation === this.#options.self.creation;
   }
 
-  private whereIs(target: Target): Pid | undefined {
-    if (typeof target !== 'string' && !this.isOurs(target)) return undefined;
-    return this.options.table.whereIs(target);
+  #whereIs(target: Target): Pid | undefined {
+    if (typeof target !== 'string' && !this.#isOurs(target)) return undefined;
+    return this.#options.table.whereIs(target);
   }
 
-  private watch(target: Target, watcher: Pid, ref: Ref): void {
-    const local = this.whereIs(target);
-    if (local === undefined) this.answerDown(target, watcher, ref, NOPROC);
-    else if (this.full) this.answerDown(target, watcher, ref, SYSTEM_LIMIT);
+  #watch(target: Target, watcher: Pid, ref: Ref): void {
+    const local = this.#whereIs(target);
+    if (local === undefined) this.#answerDown(target, watcher, ref, NOPROC);
+    else if (this.#full) this.#answerDown(target, watcher, ref, SYSTEM_LIMIT);
     else {
       // A reference used twice would leave the first monitor with its process, beyond every limit.
-      this.forget(this.watched.take(ref));
-      this.add({ kind: 'watched', local, target, watcher, ref });
+      this.#forget(this.#watched.take(ref));
+      this.#add({ kind: 'watched', local, target, watcher, ref });
     }
   }
 
-  private answerDown(target: Target, watcher: Pid, ref: Ref, reason: Term): void {
-    this.tellReason(reason, (writer, payload, told) => write.down(writer, payload, target, watcher, ref, told));
+  #answerDown(target: Target, watcher: Pid, ref: Ref, reason: Term): void {
+    this.#tellReason(reason, (writer, payload, told) => write.down(writer, payload, target, watcher, ref, told));
   }
 
-  private down(ref: Ref, reason: Term): void {
-    const entry = this.watching.take(ref);
+  #down(ref: Ref, reason: Term): void {
+    const entry = this.#watching.take(ref);
     if (entry === undefined) return;
-    this.forget(entry);
-    const { table, guard, link } = this.options;
-    guard('down', () => table.down(entry.local, ref, withNode(entry.target, link.peer.name), reason));
+    this.#forget(entry);
+    const { table, guard, link } = this.#options;
+    guard('down', () => table.down(entry.local, ref, withNode(entry.target, link.remote.name), reason));
   }
 
-  private linked(remote: Pid, to: Pid): void {
-    const { link } = this.options;
+  #linked(remote: Pid, to: Pid): void {
+    const { link } = this.#options;
     const key = linkKey(to, remote);
     // While an unlink of ours is under way the other side's link is about to be undone.
-    if (this.links.has(key)) return;
-    const local = this.whereIs(to);
-    if (local !== undefined && !this.full) this.add({ kind: 'link', local, remote, unlinking: 0 });
+    if (this.#links.has(key)) return;
+    const local = this.#whereIs(to);
+    if (local !== undefined && !this.#full) this.#add({ kind: 'link', local, remote, unlinking: 0 });
     else
       link.signal((writer, payload) =>
         write.exit(writer, true, payload, to, remote, local === undefined ? NOPROC : SYSTEM_LIMIT),
       );
   }
 
-  private unlinkDone(local: Pid, remote: Pid, id: number | bigint): void {
+  #unlinkDone(local: Pid, remote: Pid, id: number | bigint): void {
     const key = linkKey(local, remote);
-    const unlinking = this.links.get(key)?.unlinking ?? 0;
-    if (unlinking !== 0 && unlinking === Number(id)) this.takeLink(key);
+    const unlinking = this.#links.get(key)?.unlinking ?? 0;
+    if (unlinking !== 0 && unlinking === Number(id)) this.#takeLink(key);
   }
 
   /** Whether there was an active link. */
-  private breakLink(local: Pid, remote: Pid): boolean {
-    return this.takeLink(linkKey(local, remote))?.unlinking === 0;
+  #breakLink(local: Pid, remote: Pid): boolean {
+    return this.#takeLink(linkKey(local, remote))?.unlinking === 0;
   }
 
-  private spawnHere(request: SpawnRequest, args: Term): void {
-    const { table, guard, link } = this.options;
+  #spawnHere(request: SpawnRequest, args: Term): void {
+    const { table, guard, link } = this.#options;
     let answer: SpawnAnswer | Atom = atom('notsup');
     guard('spawn', () => {
       if (Array.isArray(args) && table.spawn !== undefined)
-        answer = table.spawn(request, args as Term[], link.peer.name);
+        answer = table.spawn(request, args as Term[], link.remote.name);
     });
     const made = answer as SpawnAnswer | Atom;
     if (!('pid' in made)) {
@@ -253,66 +255,82 @@ export class Signals {
     link.signal((writer) => write.spawned(writer, request.ref, request.from, flags, made.pid));
     if (request.monitor) {
       const { ref, from } = request;
-      this.add({ kind: 'watched', local: made.pid, target: made.pid, watcher: from, ref });
+      this.#add({ kind: 'watched', local: made.pid, target: made.pid, watcher: from, ref });
     }
     if (request.link) {
       const { from } = request;
-      this.add({ kind: 'link', local: made.pid, remote: from, unlinking: 0 });
+      this.#add({ kind: 'link', local: made.pid, remote: from, unlinking: 0 });
     }
     guard('spawn', made.run);
   }
 
-  private spawned(ref: Ref, to: Pid, flags: number, result: Pid | Atom): void {
-    const entry = this.spawning.take(ref);
+  #spawned(ref: Ref, to: Pid, flags: number, result: Pid | Atom): void {
+    const entry = this.#spawning.take(ref);
     if (entry === undefined) return;
-    this.forget(entry);
+    this.#forget(entry);
     if ('id' in result) {
-      if ((flags & MONITORED) !== 0) this.add({ kind: 'watching', local: to, target: result, ref });
-      if ((flags & LINKED) !== 0) this.add({ kind: 'link', local: to, remote: result, unlinking: 0 });
+      if ((flags & MONITORED) !== 0) this.#add({ kind: 'watching', local: to, target: result, ref });
+      if ((flags & LINKED) !== 0) this.#add({ kind: 'link', local: to, remote: result, unlinking: 0 });
     }
-    this.options.guard('spawned', () => this.options.table.spawned?.(to, ref, result));
+    this.#options.guard('spawned', () => this.#options.table.spawned?.(to, ref, result));
   }
 
   // --- the entries
 
-  private get full(): boolean {
-    return this.size >= this.options.maxEntries;
+  get #full(): boolean {
+    return this.size >= this.#options.maxEntries;
   }
 
-  private add(entry: Entry): void {
+  #add(entry: Entry): void {
     switch (entry.kind) {
       case 'link':
-        this.links.set(linkKey(entry.local, entry.remote), entry);
+        this.#links.set(linkKey(entry.local, entry.remote), entry);
         break;
       case 'watched':
-        this.watched.set(entry);
+        this.#watched.set(entry);
         break;
       case 'watching':
-        this.watching.set(entry);
+        this.#watching.set(entry);
         break;
       default:
-        this.spawning.set(entry);
+        this.#spawning.set(entry);
     }
     const owner = numberOf(entry.local);
-    const entries = this.byLocal.get(owner);
-    if (entries === undefined) this.byLocal.set(owner, new Set([entry]));
+    const entries = this.#byLocal.get(owner);
+    if (entries === undefined) this.#byLocal.set(owner, new Set([entry]));
     else entries.add(entry);
   }
 
-  private takeLink(key: string): Of<'link'> | undefined {
-    const entry = this.links.get(key);
-    this.links.delete(key);
-    this.forget(entry);
+  #remove(entry: Entry): void {
+    switch (entry.kind) {
+      case 'link':
+        this.#links.delete(linkKey(entry.local, entry.remote));
+        break;
+      case 'watched':
+        this.#watched.take(entry.ref);
+        break;
+      case 'watching':
+        this.#watching.take(entry.ref);
+        break;
+      default:
+        this.#spawning.take(entry.ref);
+    }
+  }
+
+  #takeLink(key: string): Of<'link'> | undefined {
+    const entry = this.#links.get(key);
+    this.#links.delete(key);
+    this.#forget(entry);
     return entry;
   }
 
   /** What has been taken out is none of its process's any more. */
-  private forget(entry: Entry | undefined): void {
+  #forget(entry: Entry | undefined): void {
     if (entry === undefined) return;
     const owner = numberOf(entry.local);
-    const entries = this.byLocal.get(owner);
+    const entries = this.#byLocal.get(owner);
     entries?.delete(entry);
-    if (entries?.size === 0) this.byLocal.delete(owner);
+    if (entries?.size === 0) this.#byLocal.delete(owner);
   }
 }
 

@@ -1,6 +1,5 @@
 import type { CloseReason } from '../link/link.js';
-import type { ClusterEvent } from './link-state.js';
-import type { NodeDown, NodeUp } from '../node-options.js';
+import type { ClusterEvent, NodeDown, NodeUp } from './link-state.js';
 
 /** Events that are remembered. */
 const KEPT = 500;
@@ -12,52 +11,55 @@ const SPLITS: ReadonlySet<CloseReason> = new Set<CloseReason>(['net_tick_timeout
 
 /** The last things that happened to the members, as this node saw them. */
 export class ClusterEvents {
-  private readonly ring: ClusterEvent[] = [];
-  private readonly listeners = new Set<(event: ClusterEvent) => void>();
-  private readonly creations = new Map<string, number>();
-  private readonly lost = new Map<string, { creation: number; at: number }>();
+  readonly #now: () => number;
+  readonly #ring: ClusterEvent[] = [];
+  readonly #listeners = new Set<(event: ClusterEvent) => void>();
+  readonly #creations = new Map<string, number>();
+  readonly #lost = new Map<string, { creation: number; at: number }>();
 
-  constructor(private readonly now: () => number) {}
+  constructor(now: () => number) {
+    this.#now = now;
+  }
 
   /** Oldest first. */
   last(limit = KEPT): ClusterEvent[] {
-    return limit <= 0 ? [] : this.ring.slice(-limit);
+    return limit <= 0 ? [] : this.#ring.slice(-limit);
   }
 
   /** Returns the function that ends it. A listener that throws is not called again. */
   subscribe(listener: (event: ClusterEvent) => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   up({ node, creation }: Omit<NodeUp, 'kind'>): void {
-    this.creations.set(node, creation);
-    const lost = this.lost.get(node);
-    this.lost.delete(node);
+    this.#creations.set(node, creation);
+    const lost = this.#lost.get(node);
+    this.#lost.delete(node);
     if (lost?.creation === creation) {
-      this.add('healed', node, `apart for ${((this.now() - lost.at) / 1_000).toFixed(1)} s`);
+      this.add('healed', node, `apart for ${((this.#now() - lost.at) / 1_000).toFixed(1)} s`);
     } else this.add('up', node, '');
   }
 
   down({ node, reason }: Omit<NodeDown, 'kind'>): void {
-    const creation = this.creations.get(node);
-    this.creations.delete(node);
+    const creation = this.#creations.get(node);
+    this.#creations.delete(node);
     if (creation !== undefined && reason !== 'leave' && reason !== 'disconnect') {
-      if (this.lost.size >= MAX_LOST) this.lost.clear();
-      this.lost.set(node, { creation, at: this.now() });
+      if (this.#lost.size >= MAX_LOST) this.#lost.clear();
+      this.#lost.set(node, { creation, at: this.#now() });
     }
     this.add(SPLITS.has(reason) ? 'split' : 'down', node, reason);
   }
 
   add(event: ClusterEvent['event'], node: string, detail: string): void {
-    const entry: ClusterEvent = { at: this.now(), event, node, detail };
-    this.ring.push(entry);
-    if (this.ring.length > KEPT) this.ring.shift();
-    for (const listener of this.listeners) {
+    const entry: ClusterEvent = { at: this.#now(), event, node, detail };
+    this.#ring.push(entry);
+    if (this.#ring.length > KEPT) this.#ring.shift();
+    for (const listener of this.#listeners) {
       try {
         listener(entry);
       } catch {
-        this.listeners.delete(listener);
+        this.#listeners.delete(listener);
       }
     }
   }

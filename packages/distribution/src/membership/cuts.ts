@@ -1,51 +1,53 @@
-import type { Clock } from '../clock.js';
+import type { Clock } from '@bloom/time';
 
 /** Longest cut: an operator's fault must not outlive the day. */
 export const MAX_CUT_MS = 3_600_000;
 
 /** Nodes that are kept away for a while, by order of an operator. */
 export class Cuts {
-  private readonly cuts = new Map<string, { until: number; timer: unknown }>();
+  readonly #clock: Clock;
+  readonly #over: (node: string) => void;
+  readonly #cuts = new Map<string, { until: number; timer: unknown }>();
 
-  constructor(
-    private readonly clock: Clock,
-    private readonly over: (node: string) => void,
-  ) {}
+  constructor(clock: Clock, over: (node: string) => void) {
+    this.#clock = clock;
+    this.#over = over;
+  }
 
   /** Replaces an earlier cut of the same node. */
   begin(node: string, ms: number): void {
     const lasts = Math.min(Math.max(0, ms), MAX_CUT_MS);
-    this.clock.clearTimeout(this.cuts.get(node)?.timer);
-    const timer = this.clock.setTimeout(() => this.end(node), lasts);
-    this.cuts.set(node, { until: this.clock.now() + lasts, timer });
+    this.#clock.clearTimeout(this.#cuts.get(node)?.timer);
+    const timer = this.#clock.setTimeout(() => this.end(node), lasts);
+    this.#cuts.set(node, { until: this.#clock.now() + lasts, timer });
   }
 
   /** False when there was none. */
   end(node: string): boolean {
-    const cut = this.cuts.get(node);
+    const cut = this.#cuts.get(node);
     if (cut === undefined) return false;
-    this.clock.clearTimeout(cut.timer);
-    this.cuts.delete(node);
-    this.over(node);
+    this.#clock.clearTimeout(cut.timer);
+    this.#cuts.delete(node);
+    this.#over(node);
     return true;
   }
 
   /** What is left of it; null without one. */
   remainingMs(node: string): number | null {
-    const cut = this.cuts.get(node);
-    return cut === undefined ? null : Math.max(0, cut.until - this.clock.now());
+    const cut = this.#cuts.get(node);
+    return cut === undefined ? null : Math.max(0, cut.until - this.#clock.now());
   }
 
   has(node: string): boolean {
-    return this.cuts.has(node);
+    return this.#cuts.has(node);
   }
 
   get nodes(): string[] {
-    return [...this.cuts.keys()];
+    return [...this.#cuts.keys()];
   }
 
   stop(): void {
-    for (const { timer } of this.cuts.values()) this.clock.clearTimeout(timer);
-    this.cuts.clear();
+    for (const { timer } of this.#cuts.values()) this.#clock.clearTimeout(timer);
+    this.#cuts.clear();
   }
 }

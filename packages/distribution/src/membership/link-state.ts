@@ -1,5 +1,5 @@
 /** What one node knows of its connections. All durations are milliseconds. */
-import type { LinkCounters } from '../link/link.js';
+import type { CloseReason, LinkCounters } from '../link/link.js';
 
 /** What a connected node is: `tool` such as bloomctl, `foreign` a node of Erlang or C. */
 export type NodeKind = 'member' | 'tool' | 'foreign';
@@ -45,4 +45,22 @@ export interface ClusterEvent {
   readonly event: 'up' | 'down' | 'split' | 'healed' | 'cut' | 'draining' | 'undrained';
   readonly node: string;
   readonly detail: string;
+}
+
+export interface NodeUp {
+  readonly node: string;
+  readonly kind: NodeKind;
+  readonly creation: number;
+}
+
+export interface NodeDown {
+  readonly node: string;
+  readonly kind: NodeKind;
+  readonly reason: CloseReason;
+}
+
+/** For each node the events strictly alternate; `nodedown` comes after the last message over that connection. */
+export interface NodeListener {
+  nodeup?(event: NodeUp): void;
+  nodedown?(event: NodeDown): void;
 }

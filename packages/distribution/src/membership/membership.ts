@@ -1,13 +1,12 @@
 import type { Term } from '@bloom/etf';
 import type { Log } from '@bloom/log';
-import type { Clock, OncePerMinute } from '../clock.js';
+import { type Clock, type LogThrottle, Timer } from '@bloom/time';
 import type { ClusterEvents } from './cluster-events.js';
 import { HandshakeFailed } from '../errors.js';
 import type { CloseReason } from '../link/link.js';
-import type { NodeKind } from './link-state.js';
+import type { NodeKind, NodeListener } from './link-state.js';
 import { type LinkPlan, Mesh, type MeshAction } from './mesh.js';
 import { checkKind, type NameMode, parseNodeName } from '../handshake/names.js';
-import type { NodeListener } from '../node-options.js';
 
 export interface MembershipOptions {
   readonly self: string;
@@ -22,150 +21,151 @@ export interface MembershipOptions {
   readonly events: ClusterEvents;
   readonly random: () => number;
   readonly clock: Clock;
-  readonly limited: OncePerMinute;
+  readonly throttle: LogThrottle;
   readonly log: Log;
 }
 
 /** Carries out what the mesh decides: dials, messages, events, log lines. */
 export class Membership {
-  private readonly mesh: Mesh;
-  private readonly listeners = new Set<NodeListener>();
-  private timer: unknown;
-  private timerDue: number | undefined;
-  private stopped = false;
+  readonly #options: MembershipOptions;
+  readonly #mesh: Mesh;
+  readonly #listeners = new Set<NodeListener>();
+  readonly #timer: Timer;
+  #timerDue: number | undefined;
+  #stopped = false;
 
-  constructor(private readonly options: MembershipOptions) {
-    this.mesh = new Mesh(options);
+  constructor(options: MembershipOptions) {
+    this.#options = options;
+    this.#mesh = new Mesh(options);
+    this.#timer = new Timer(options.clock);
   }
 
   members(): string[] {
-    return this.mesh.members();
+    return this.#mesh.members();
   }
 
   kindOf(node: string): NodeKind | undefined {
-    return this.mesh.kindOf(node);
+    return this.#mesh.kindOf(node);
   }
 
   subscribe(listener: NodeListener): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   seed(nodes: readonly string[]): void {
-    this.act(this.mesh.seed(this.usable(nodes), this.now));
+    this.#act(this.#mesh.seed(this.#usable(nodes), this.#now));
   }
 
   learn(nodes: readonly string[]): void {
-    this.act(this.mesh.learn(this.usable(nodes), this.now));
+    this.#act(this.#mesh.learn(this.#usable(nodes), this.#now));
   }
 
   /** Dials a node that is wanted now instead of later. */
   retry(node: string): void {
-    this.act(this.mesh.retry(node, this.now));
+    this.#act(this.#mesh.retry(node, this.#now));
   }
 
   /** What is known of every node, and of those. */
   links(others: readonly string[]): LinkPlan[] {
-    return this.mesh.links(others, this.now);
+    return this.#mesh.links(others, this.#now);
   }
 
   connected(node: string, creation: number, dialled: boolean, mayBeOurs: boolean): void {
-    this.act(this.mesh.connected(node, creation, dialled, mayBeOurs, this.now));
+    this.#act(this.#mesh.connected(node, creation, dialled, mayBeOurs, this.#now));
   }
 
   lost(node: string, reason: CloseReason): void {
-    this.act(this.mesh.lost(node, reason, this.now));
+    this.#act(this.#mesh.lost(node, reason, this.#now));
   }
 
   message(node: string, message: Term): void {
-    this.act(this.mesh.message(node, message, this.now));
+    this.#act(this.#mesh.message(node, message, this.#now));
   }
 
   /** Nothing is dialled any more; what is lost is still told. */
   stop(): void {
-    this.stopped = true;
-    this.options.clock.clearTimeout(this.timer);
+    this.#stopped = true;
+    this.#timer.stop();
   }
 
   bye(): Term {
-    return this.mesh.bye();
+    return this.#mesh.bye();
   }
 
-  private get now(): number {
-    return this.options.clock.now();
+  get #now(): number {
+    return this.#options.clock.now();
   }
 
-  private usable(nodes: readonly string[]): string[] {
+  #usable(nodes: readonly string[]): string[] {
     return nodes.filter((node) => {
-      if (node === this.options.self) return false;
+      if (node === this.#options.self) return false;
       try {
-        checkKind(parseNodeName(node), this.options.mode);
+        checkKind(parseNodeName(node), this.#options.mode);
         return true;
       } catch (error) {
-        this.options.log.warn(`unable to connect to :"${node}"`, { reason: (error as Error).message });
+        this.#options.log.warn(`unable to connect to :"${node}"`, { reason: (error as Error).message });
         return false;
       }
     });
   }
 
-  private act(actions: readonly MeshAction[]): void {
-    for (const action of actions) this.carryOut(action);
-    const { clock } = this.options;
-    if (this.stopped) return;
-    const due = this.mesh.nextDue();
-    if (due === this.timerDue) return;
-    clock.clearTimeout(this.timer);
-    this.timerDue = due;
-    if (due === undefined) return;
-    this.timer = clock.setTimeout(this.onTimer, Math.max(0, due - this.now));
+  #act(actions: readonly MeshAction[]): void {
+    for (const action of actions) this.#carryOut(action);
+    if (this.#stopped) return;
+    const due = this.#mesh.nextDue();
+    if (due === this.#timerDue) return;
+    this.#timerDue = due;
+    if (due === undefined) this.#timer.stop();
+    else this.#timer.start(Math.max(0, due - this.#now), this.#onTimer);
   }
 
-  private readonly onTimer = (): void => {
-    this.timerDue = undefined;
-    this.act(this.mesh.poll(this.now));
+  readonly #onTimer = (): void => {
+    this.#timerDue = undefined;
+    this.#act(this.#mesh.poll(this.#now));
   };
 
-  private carryOut(action: MeshAction): void {
+  #carryOut(action: MeshAction): void {
     switch (action.do) {
       case 'dial':
-        if (!this.stopped) this.dial(action.node);
+        if (!this.#stopped) this.#dial(action.node);
         return;
       case 'send':
-        this.options.send(action.node, action.message);
+        this.#options.send(action.node, action.message);
         return;
       case 'up':
         if (action.kind === 'member') {
-          this.options.log.info(`connected to :"${action.node}"`, { dialled: action.dialled });
-          this.options.events.up(action);
+          this.#options.log.info(`connected to :"${action.node}"`, { dialled: action.dialled });
+          this.#options.events.up(action);
         }
-        this.publish(action.kind, (listener) => listener.nodeup?.(action));
+        this.#publish(action.kind, (listener) => listener.nodeup?.(action));
         return;
       default: {
         const { node, kind } = action;
         const reason = action.reason as CloseReason;
         if (kind === 'member') {
-          this.options.log.info(`disconnected from :"${node}"`, { reason });
-          this.options.events.down({ node, reason });
+          this.#options.log.info(`disconnected from :"${node}"`, { reason });
+          this.#options.events.down({ node, reason });
         }
-        this.publish(kind, (listener) => listener.nodedown?.({ node, kind, reason }));
+        this.#publish(kind, (listener) => listener.nodedown?.({ node, kind, reason }));
       }
     }
   }
 
-  private dial(node: string): void {
-    const { connect, limited, log } = this.options;
+  #dial(node: string): void {
+    const { connect, throttle, log } = this.#options;
     connect(node).then(
-      () => this.act(this.mesh.dialDone(node, this.now)),
+      () => this.#act(this.#mesh.dialDone(node, this.#now)),
       (error: Error) => {
-        if (limited.allows(`dial ${node}`)) log.warn(`unable to connect to :"${node}"`, { reason: error.message });
-        this.act(this.mesh.failed(node, !isFinal(error), this.now, error.message));
+        if (throttle.allows(`dial ${node}`)) log.warn(`unable to connect to :"${node}"`, { reason: error.message });
+        this.#act(this.#mesh.failed(node, !isFinal(error), this.#now, error.message));
       },
     );
   }
 
-  private publish(kind: NodeKind, tell: (listener: NodeListener) => void): void {
-    if (kind === 'tool' || (kind === 'foreign' && !this.options.announceForeign)) return;
-    for (const listener of this.listeners) this.options.guard('listener', () => tell(listener));
+  #publish(kind: NodeKind, tell: (listener: NodeListener) => void): void {
+    if (kind === 'tool' || (kind === 'foreign' && !this.#options.announceForeign)) return;
+    for (const listener of this.#listeners) this.#options.guard('listener', () => tell(listener));
   }
 }
 

@@ -12,25 +12,28 @@ interface Station {
 }
 
 class World {
+  readonly #random: () => number;
   now = 0;
   handshakes = 0;
   collisions = 0;
   readonly stations = new Map<string, Station>();
   readonly cut = new Set<string>();
-  private queue: { at: number; order: number; run: () => void }[] = [];
-  private order = 0;
+  #queue: { at: number; order: number; run: () => void }[] = [];
+  #order = 0;
 
-  constructor(private readonly random = (): number => 0.5) {}
+  constructor(random = (): number => 0.5) {
+    this.#random = random;
+  }
 
   add(name: string, tool = false): Station {
-    const mesh = new Mesh({ self: name, tool, acceptable: (node) => node.includes('@'), random: this.random });
+    const mesh = new Mesh({ self: name, tool, acceptable: (node) => node.includes('@'), random: this.#random });
     const station = { mesh, events: [], links: new Set<string>() };
     this.stations.set(name, station);
     return station;
   }
 
   act(name: string, actions: readonly MeshAction[]): void {
-    for (const action of actions) this.carryOut(name, action);
+    for (const action of actions) this.#carryOut(name, action);
   }
 
   /** Runs everything due until then. */
@@ -42,12 +45,12 @@ class World {
         at: mesh.nextDue() ?? Number.POSITIVE_INFINITY,
       }));
       const timer = timers.toSorted((a, b) => a.at - b.at)[0];
-      const job = this.queue.toSorted((a, b) => a.at - b.at || a.order - b.order)[0];
+      const job = this.#queue.toSorted((a, b) => a.at - b.at || a.order - b.order)[0];
       const next = Math.min(timer?.at ?? Number.POSITIVE_INFINITY, job?.at ?? Number.POSITIVE_INFINITY);
       if (next > end) break;
       this.now = Math.max(this.now, next);
       if (job !== undefined && job.at <= next) {
-        this.queue = this.queue.filter((other) => other !== job);
+        this.#queue = this.#queue.filter((other) => other !== job);
         job.run();
       } else if (timer !== undefined) this.act(timer.name, this.station(timer.name).mesh.poll(this.now));
     }
@@ -70,29 +73,29 @@ class World {
   }
 
   later(ms: number, run: () => void): void {
-    this.queue.push({ at: this.now + ms, order: this.order++, run });
+    this.#queue.push({ at: this.now + ms, order: this.#order++, run });
   }
 
   station(name: string): Station {
     return this.stations.get(name) as Station;
   }
 
-  private carryOut(name: string, action: MeshAction): void {
+  #carryOut(name: string, action: MeshAction): void {
     const station = this.station(name);
     if (action.do === 'up') station.events.push(`up ${action.kind} ${action.node}`);
     else if (action.do === 'down') station.events.push(`down ${action.reason} ${action.node}`);
-    else if (action.do === 'send') this.deliver(name, action.node, action.message);
-    else this.later(3, () => this.dialled(name, action.node));
+    else if (action.do === 'send') this.#deliver(name, action.node, action.message);
+    else this.later(3, () => this.#dialled(name, action.node));
   }
 
-  private deliver(from: string, to: string, message: Term): void {
+  #deliver(from: string, to: string, message: Term): void {
     this.later(1, () => {
       const target = this.stations.get(to);
       if (target?.links.has(from) === true) this.act(to, target.mesh.message(from, message, this.now));
     });
   }
 
-  private dialled(from: string, to: string): void {
+  #dialled(from: string, to: string): void {
     const { mesh, links } = this.station(from);
     if (links.has(to)) {
       this.collisions += 1;
@@ -317,6 +320,6 @@ function hello(node: string, hidden = false, peers: string[] = []): Term {
     1,
     atom(node),
     atomMap(hidden ? { hidden: true } : {}),
-    peers.map((peer) => atom(peer)),
+    peers.map((remote) => atom(remote)),
   );
 }

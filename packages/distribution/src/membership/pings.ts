@@ -1,34 +1,37 @@
 import { isAtom, type Ref, type Term } from '@bloom/etf';
-import type { Clock } from '../clock.js';
+import type { Clock } from '@bloom/time';
 
 const LIMIT_MS = 5_000;
 
 /** Pings that wait for their answer. */
 export class Pings {
-  private readonly waiting = new Map<string, (alive: boolean) => void>();
+  readonly #clock: Clock;
+  readonly #waiting = new Map<string, (alive: boolean) => void>();
 
-  constructor(private readonly clock: Clock) {}
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** `send` says whether the question went out. */
   ask(ref: Ref, send: (ref: Ref) => boolean): Promise<boolean> {
     const key = ref.words.join('.');
     return new Promise((resolve) => {
       const settle = (alive: boolean): void => {
-        this.clock.clearTimeout(timer);
-        this.waiting.delete(key);
+        this.#clock.clearTimeout(timer);
+        this.#waiting.delete(key);
         resolve(alive);
       };
-      const timer = this.clock.setTimeout(() => settle(false), LIMIT_MS);
-      this.waiting.set(key, settle);
+      const timer = this.#clock.setTimeout(() => settle(false), LIMIT_MS);
+      this.#waiting.set(key, settle);
       if (!send(ref)) settle(false);
     });
   }
 
   answered(ref: Ref, reply: Term): void {
-    this.waiting.get(ref.words.join('.'))?.(isAtom(reply, 'yes'));
+    this.#waiting.get(ref.words.join('.'))?.(isAtom(reply, 'yes'));
   }
 
   stop(): void {
-    for (const settle of this.waiting.values()) settle(false);
+    for (const settle of this.#waiting.values()) settle(false);
   }
 }

@@ -130,17 +130,19 @@ const LOOP = `
 
 /** A real Erlang node that evaluates expressions. */
 export class Erlang {
-  private readonly waiting: ((answer: string) => void)[] = [];
-  private readonly started: Promise<string>;
+  readonly #child: ChildProcess;
+  readonly #waiting: ((answer: string) => void)[] = [];
+  readonly #started: Promise<string>;
   readonly exited: Promise<void>;
 
   private constructor(
     readonly name: string,
-    private readonly child: ChildProcess,
+    child: ChildProcess,
   ) {
-    this.started = new Promise((resolve) => this.waiting.push(resolve));
+    this.#child = child;
+    this.#started = new Promise((resolve) => this.#waiting.push(resolve));
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
-      if (line.startsWith('@@')) this.waiting.shift()?.(line.slice(2));
+      if (line.startsWith('@@')) this.#waiting.shift()?.(line.slice(2));
     });
     this.exited = new Promise((resolve) => child.once('exit', () => resolve()));
   }
@@ -165,7 +167,7 @@ export class Erlang {
       },
     );
     const erlang = new Erlang(name, child);
-    const ready = await Promise.race([erlang.started, erlang.exited]);
+    const ready = await Promise.race([erlang.#started, erlang.exited]);
     if (ready !== 'ready') throw new Error(`erl ${name} did not start`);
     return erlang;
   }
@@ -173,18 +175,18 @@ export class Erlang {
   /** The value of the expressions, as Erlang prints it. */
   eval(expressions: string): Promise<string> {
     return new Promise((resolve) => {
-      this.waiting.push(resolve);
-      this.child.stdin?.write(`${expressions.replaceAll(/\s*\n\s*/g, ' ')}.\n`);
+      this.#waiting.push(resolve);
+      this.#child.stdin?.write(`${expressions.replaceAll(/\s*\n\s*/g, ' ')}.\n`);
     });
   }
 
   signal(signal: NodeJS.Signals): void {
-    this.child.kill(signal);
+    this.#child.kill(signal);
   }
 
   async stop(): Promise<void> {
-    this.child.kill('SIGCONT');
-    this.child.kill('SIGKILL');
+    this.#child.kill('SIGCONT');
+    this.#child.kill('SIGKILL');
     await this.exited;
   }
 }

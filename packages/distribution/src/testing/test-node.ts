@@ -42,11 +42,11 @@ export class TestNode implements ProcessTable {
   readonly events: (({ up: string } & Partial<NodeUp>) | ({ down: string } & Partial<NodeDown>))[] = [];
   readonly functions: FunctionTable = { 'calc:add/2': (a, b) => (a as number) + (b as number) };
   node!: DistributionNode;
-  private readonly processes = new Map<string, Process>();
-  private readonly names = new Map<string, Pid>();
-  private readonly replies = new Map<string, (result: CallResult) => void>();
-  private readonly spawns = new Map<string, (answer: Pid | Atom) => void>();
-  private client!: Process;
+  readonly #processes = new Map<string, Process>();
+  readonly #names = new Map<string, Pid>();
+  readonly #replies = new Map<string, (result: CallResult) => void>();
+  readonly #spawns = new Map<string, (answer: Pid | Atom) => void>();
+  #client!: Process;
 
   static async start(name: string, mapperPort: number, options: Partial<NodeOptions> = {}): Promise<TestNode> {
     const test = new TestNode();
@@ -56,7 +56,7 @@ export class TestNode implements ProcessTable {
       cookie: COOKIE,
       tickTimeMs: 8_000,
       mapper: { port: mapperPort },
-      processes: test,
+      processes: () => test,
       announceForeign: true,
       log: silentLog,
       ...options,
@@ -65,9 +65,9 @@ export class TestNode implements ProcessTable {
       nodeup: ({ node, ...rest }) => test.events.push({ up: node, ...rest }),
       nodedown: ({ node, ...rest }) => test.events.push({ down: node, ...rest }),
     });
-    test.client = test.process();
-    test.startCalc();
-    test.startRex();
+    test.#client = test.process();
+    test.#startCalc();
+    test.#startRex();
     return test;
   }
 
@@ -79,19 +79,19 @@ export class TestNode implements ProcessTable {
 
   process(name?: string): Process {
     const process: Process = { pid: this.node.createPid(), messages: [], exits: [] };
-    this.processes.set(pidKey(process.pid), process);
-    if (name !== undefined) this.names.set(name, process.pid);
+    this.#processes.set(pidKey(process.pid), process);
+    if (name !== undefined) this.#names.set(name, process.pid);
     return process;
   }
 
   end(pid: Pid, reason: Term): void {
-    this.processes.delete(pidKey(pid));
-    for (const [name, owner] of this.names) if (pidKey(owner) === pidKey(pid)) this.names.delete(name);
+    this.#processes.delete(pidKey(pid));
+    for (const [name, owner] of this.#names) if (pidKey(owner) === pidKey(pid)) this.#names.delete(name);
     this.node.exited(pid, reason);
   }
 
   /** `calc` answers {add, A, B} and echoes {echo, T}; {die, Reason} ends it, and another takes its place. */
-  private startCalc(): void {
+  #startCalc(): void {
     const calc = this.process('calc');
     calc.onMessage = (message) => {
       const call = asGenCall(message);
@@ -101,25 +101,25 @@ export class TestNode implements ProcessTable {
         if (isAtom(what, 'echo')) this.node.reply(call, a, calc.pid);
       } else if (message instanceof Tuple && isAtom(message.elements[0], 'die')) {
         this.end(calc.pid, message.elements[1]);
-        this.startCalc();
+        this.#startCalc();
       } else calc.messages.push(message);
     };
   }
 
   /** `rex` for C nodes ({From, {call, M, F, Args, _}}) and for old callers. */
-  private startRex(): void {
+  #startRex(): void {
     const rex = this.process('rex');
     rex.onMessage = (message) => {
       const call = asGenCall(message);
-      if (call !== undefined) this.rexCall(call.request, (result) => this.node.reply(call, result, rex.pid));
+      if (call !== undefined) this.#rexCall(call.request, (result) => this.node.reply(call, result, rex.pid));
       else if (message instanceof Tuple && message.elements[0] instanceof Pid) {
         const [from, request] = message.elements;
-        this.rexCall(request, (result) => this.node.send(from, tuple(atom('rex'), result), { from: rex.pid }));
+        this.#rexCall(request, (result) => this.node.send(from, tuple(atom('rex'), result), { from: rex.pid }));
       }
     };
   }
 
-  private rexCall(request: Term, answer: (result: Term) => void): void {
+  #rexCall(request: Term, answer: (result: Term) => void): void {
     if (!(request instanceof Tuple)) return;
     const [call, module, fun, args] = request.elements;
     if (!isAtom(call, 'call') || !(module instanceof Atom) || !(fun instanceof Atom) || !Array.isArray(args)) return;
@@ -128,40 +128,40 @@ export class TestNode implements ProcessTable {
   }
 
   whereIs(target: Target): Pid | undefined {
-    if (typeof target === 'string') return this.names.get(target);
-    return this.processes.get(pidKey(target))?.pid;
+    if (typeof target === 'string') return this.#names.get(target);
+    return this.#processes.get(pidKey(target))?.pid;
   }
 
   deliver(to: Pid | string | Ref, message: Term, from: Pid | undefined): void {
     if (to instanceof Ref) {
-      this.answered(message);
+      this.#answered(message);
       return;
     }
     const pid = this.whereIs(to);
-    const process = pid === undefined ? undefined : this.processes.get(pidKey(pid));
+    const process = pid === undefined ? undefined : this.#processes.get(pidKey(pid));
     if (process === undefined) return;
-    if (process === this.client && this.answered(message)) return;
+    if (process === this.#client && this.#answered(message)) return;
     if (process.onMessage !== undefined) process.onMessage(message, from);
     else process.messages.push(message);
   }
 
   down(_: Pid, ref: Ref, __: Watched, reason: Term): void {
-    this.replies.get(refKey(ref))?.({ down: reason });
+    this.#replies.get(refKey(ref))?.({ down: reason });
   }
 
   exit(to: Pid, from: Pid, reason: Term, linked: boolean): void {
-    const process = this.processes.get(pidKey(to));
+    const process = this.#processes.get(pidKey(to));
     process?.exits.push({ from, reason, linked });
   }
 
   spawn(request: SpawnRequest, args: readonly Term[]): SpawnAnswer | Atom {
     if (request.module !== 'erpc') return atom('notsup');
     const { pid } = this.process();
-    const run = (): void => this.end(pid, this.erpc(request, args));
+    const run = (): void => this.end(pid, this.#erpc(request, args));
     return { pid, run };
   }
 
-  private erpc(request: SpawnRequest, args: readonly Term[]): Term {
+  #erpc(request: SpawnRequest, args: readonly Term[]): Term {
     const [res, module, fun, list] = request.fun === 'execute_call' ? args : [undefined, ...args];
     const key = `${(module as Atom).name}:${(fun as Atom).name}/${(list as Term[]).length}`;
     const run = this.functions[key];
@@ -170,7 +170,7 @@ export class TestNode implements ProcessTable {
   }
 
   spawned(_: Pid, ref: Ref, result: Pid | Atom): void {
-    this.spawns.get(refKey(ref))?.(result);
+    this.#spawns.get(refKey(ref))?.(result);
   }
 
   // --- client
@@ -180,27 +180,27 @@ export class TestNode implements ProcessTable {
     await this.node.connect(node);
     const ref = this.node.createRef();
     const tag = new ImproperList([atom('alias')], ref);
-    return await this.expect(ref, timeoutMs, () => {
-      this.node.monitorAs(ref, this.client.pid, { name: target, node });
-      const from = tuple(this.client.pid, tag);
-      this.node.send({ node, name: target }, tuple(atom('$gen_call'), from, request), { from: this.client.pid });
+    return await this.#expect(ref, timeoutMs, () => {
+      this.node.monitorAs(ref, this.#client.pid, { name: target, node });
+      const from = tuple(this.#client.pid, tag);
+      this.node.send({ node, name: target }, tuple(atom('$gen_call'), from, request), { from: this.#client.pid });
     });
   }
 
   /** erlang:monitor; resolves with the reason. */
   monitor(target: Watched, timeoutMs = 5_000): Promise<CallResult> {
     const ref = this.node.createRef();
-    return this.expect(ref, timeoutMs, () => this.node.monitorAs(ref, this.client.pid, target));
+    return this.#expect(ref, timeoutMs, () => this.node.monitorAs(ref, this.#client.pid, target));
   }
 
   /** erpc:call. The reason of the monitor is {Res, return, Value} and the like; `Res` is taken off. */
   async erpcCall(node: string, module: string, fun: string, args: readonly Term[]): Promise<Term> {
     await this.node.connect(node);
     const ref = this.node.createRef();
-    const result = await this.expect(ref, 5_000, () =>
+    const result = await this.#expect(ref, 5_000, () =>
       this.node.spawn(
         node,
-        { ref, from: this.client.pid, module: 'erpc', fun: 'execute_call', arity: 4, monitor: true, link: false },
+        { ref, from: this.#client.pid, module: 'erpc', fun: 'execute_call', arity: 4, monitor: true, link: false },
         [ref, atom(module), atom(fun), args],
       ),
     );
@@ -209,26 +209,26 @@ export class TestNode implements ProcessTable {
       : JSON.stringify(result);
   }
 
-  private expect(ref: Ref, timeoutMs: number, ask: () => void): Promise<CallResult> {
+  #expect(ref: Ref, timeoutMs: number, ask: () => void): Promise<CallResult> {
     return new Promise((resolve) => {
       const settle = (result: CallResult): void => {
         clearTimeout(timer);
-        this.replies.delete(refKey(ref));
+        this.#replies.delete(refKey(ref));
         this.node.demonitor(ref);
         resolve(result);
       };
       const timer = setTimeout(() => settle({ timeout: true }), timeoutMs);
-      this.replies.set(refKey(ref), settle);
+      this.#replies.set(refKey(ref), settle);
       ask();
     });
   }
 
   /** Whether the message was the reply to a call; it may come to the alias or to the pid. */
-  private answered(message: Term): boolean {
+  #answered(message: Term): boolean {
     if (!(message instanceof Tuple) || message.elements.length !== 2) return false;
     const [tag, reply] = message.elements;
     const ref = tag instanceof ImproperList ? tag.tail : tag;
-    const waiting = ref instanceof Ref ? this.replies.get(refKey(ref)) : undefined;
+    const waiting = ref instanceof Ref ? this.#replies.get(refKey(ref)) : undefined;
     waiting?.({ reply });
     return waiting !== undefined;
   }

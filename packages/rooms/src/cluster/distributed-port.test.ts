@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { connectActors, createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import { DistributionNode } from '@bloom/distribution';
+import { TestWires } from '@bloom/distribution/testing';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
 import { LocalRooms } from '../local-rooms.js';
@@ -18,6 +19,7 @@ interface Member {
   local: LocalRooms;
   cluster: ClusterRooms;
   rooms: Rooms;
+  wires: TestWires;
   stop: () => Promise<void>;
 }
 
@@ -45,7 +47,15 @@ async function startMember(alive: string, mapperPort: number, seeds: readonly st
     now: () => Date.now(),
   });
   const rooms = new Rooms({ system, local, cluster, log: silentLog, secretKeyBase });
-  const node = await remote.start({ name, mode: 'name', cookie: 'c', mapper: { port: mapperPort }, log: silentLog });
+  const wires = new TestWires();
+  const node = await remote.start({
+    name,
+    mode: 'name',
+    cookie: 'c',
+    mapper: { port: mapperPort },
+    wire: wires.wire,
+    log: silentLog,
+  });
   followMembers(node, cluster);
   node.seed(seeds);
   const stop = async (): Promise<void> => {
@@ -53,7 +63,7 @@ async function startMember(alive: string, mapperPort: number, seeds: readonly st
     await system.close();
   };
 
-  return { name, system, remote, node, local, cluster, rooms, stop };
+  return { name, system, remote, node, local, cluster, rooms, wires, stop };
 }
 
 async function until(condition: () => unknown, limitMs = 10_000): Promise<void> {
@@ -176,13 +186,10 @@ describe('rooms of a cluster over real connections', () => {
 
     test('is closed when its node took a message no more, and its client may come back', async () => {
       await until(() => status() === 'connected');
-      const { connections } = owner.node as unknown as { connections: Map<string, { link: { wire: object } }> };
-      const { link } = connections.get(elsewhere.name) as { link: { wire: object } };
-      const { wire } = link;
-      link.wire = Object.create(wire, { pendingBytes: { value: 9 * 1024 * 1024 } }) as object;
+      owner.wires.pendingBytes = 9 * 1024 * 1024;
       attached.receive(JSON.stringify([{ type: 'send', text: '{"lost":1}' }]));
       await until(() => socket.closed !== undefined);
-      link.wire = wire;
+      owner.wires.pendingBytes = undefined;
       expect(socket.closed).toBe('1011 Internal server error');
       expect(JSON.stringify(socket.sent)).not.toContain('lost');
       await until(() => status() === 'disconnected');

@@ -1,0 +1,152 @@
+import type { Server, Socket } from 'node:net';
+import type { Log } from '@bloom/log';
+import type { Clock, LogThrottle } from '@bloom/time';
+import { DistributionError, type HandshakeFailure } from './errors.js';
+import { Connector } from './handshake/connector.js';
+import type { Identity, Secrets } from './handshake/handshake.js';
+import { Listener } from './handshake/listener.js';
+import { isNodeName, type NodeName } from './handshake/names.js';
+import type { Connections } from './link/connections.js';
+import { Cuts } from './membership/cuts.js';
+import type { NodeLimits } from './limits.js';
+
+/** Handshakes that failed on our side, by reason. */
+export type HandshakeCounters = Partial<Record<HandshakeFailure | 'rate', number>>;
+
+export interface DoorOptions {
+  readonly self: Identity;
+  readonly secrets: Secrets;
+  /** Undefined for a node that only dials. */
+  readonly server: Server | undefined;
+  readonly mapperPort: number;
+  readonly resolve: (host: string) => Promise<string>;
+  readonly limits: NodeLimits;
+  readonly connections: Connections;
+  /** That node is no longer kept away. */
+  readonly cutEnded: (node: string) => void;
+  readonly clock: Clock;
+  readonly throttle: LogThrottle;
+  readonly log: Log;
+}
+
+/** Decides which nodes connect: accepts, dials, refuses, and keeps nodes away that an operator has cut off. */
+export class Door {
+  readonly counters: HandshakeCounters = {};
+  readonly #options: DoorOptions;
+  readonly #listener: Listener;
+  readonly #connector: Connector;
+  readonly #cuts: Cuts;
+  #closed = false;
+
+  constructor(options: DoorOptions) {
+    this.#options = options;
+    const { self, secrets, server, limits, connections, clock, cutEnded } = options;
+    this.#cuts = new Cuts(clock, cutEnded);
+    this.#listener = new Listener(server, {
+      ...limits,
+      clock,
+      secrets,
+      self,
+      decide: (remote, address) => this.#connector.decide(remote, address),
+      up: (socket, remote, rest, acknowledge) => this.#accepted(socket, remote, rest, acknowledge),
+      failed: (why, address, node) => this.#refused(why, address, node),
+    });
+    this.#connector = new Connector({
+      ...options,
+      stepTimeoutMs: limits.stepTimeoutMs,
+      isShaking: (node, address) => this.#listener.isShaking(node, address),
+      isConnected: (node) => connections.has(node),
+      admits: (node) => !this.#closed && node !== self.name && !this.#cuts.has(node) && isNodeName(node),
+      up: ({ socket, remote, rest }) => connections.adopt(socket, remote, rest, true),
+      failed: (why) => this.#count(why),
+    });
+  }
+
+  /**
+   * Resolves when there is a connection to that node.
+   * @throws DistributionError LINK_CUT, NODE_STOPPED, NODE_UNREACHABLE, NODE_NOT_REGISTERED
+   * @throws HandshakeFailed
+   */
+  async connect(target: NodeName): Promise<void> {
+    if (this.#closed) throw stopped();
+    const node = target.full;
+    if (node === this.#options.self.name || this.#options.connections.has(node)) return;
+    if (this.#cuts.has(node)) throw linkCut(node);
+    await this.#connector.connect(target);
+  }
+
+  /** Ends the attempt to reach a node that is connected now. The returned function settles it for its callers. */
+  connected(node: string, dialled: boolean): () => void {
+    return this.#connector.take(node, dialled);
+  }
+
+  /** Ends the connection to that node and refuses new ones, from either side, for that long. */
+  cut(node: string, ms: number): void {
+    this.#cuts.begin(node, ms);
+    this.#connector.abandon(node, linkCut(node));
+    this.#options.connections.close(node, 'cut', 'it was cut by an operator');
+  }
+
+  /** Ends a cut early; false when there was none. */
+  uncut(node: string): boolean {
+    return this.#cuts.end(node);
+  }
+
+  get cutNodes(): string[] {
+    return this.#cuts.nodes;
+  }
+
+  /** Remaining time of a cut; null without one. */
+  cutRemainingMs(node: string): number | null {
+    return this.#cuts.remainingMs(node);
+  }
+
+  /** Nothing is dialled or admitted from now on. */
+  close(): void {
+    this.#closed = true;
+    this.#cuts.stop();
+    this.#connector.stop(stopped());
+  }
+
+  /** Stops listening; resolves when every accepted socket has ended. */
+  async closeServer(): Promise<void> {
+    this.#listener.stop();
+    const { server } = this.#options;
+    if (server?.listening === true) await new Promise<void>((resolve) => server.close(() => resolve()));
+  }
+
+  #accepted(socket: Socket, remote: Identity, rest: Buffer, acknowledge: () => void): void {
+    const { connections } = this.#options;
+    // Only now has it proved its name; before, anybody could have ended the old connection.
+    connections.close(remote.name, 'replaced', 'it connected again');
+    // An operator may have cut it off during the handshake.
+    if (this.#cuts.has(remote.name)) {
+      socket.destroy();
+      return;
+    }
+    acknowledge();
+    connections.adopt(socket, remote, rest, false);
+  }
+
+  #refused(reason: HandshakeFailure | 'rate', address: string, node = 'unknown'): void {
+    this.#count(reason);
+    // These are normal: the other attempt of the two nodes goes on.
+    if (reason === 'nok' || reason === 'aborted') return;
+    // Names are claims of strangers, who could fill the log with new ones.
+    if (this.#options.throttle.allows(`${reason} ${address}`)) {
+      this.#options.log.warn('distribution.refused', { node, address, reason });
+    }
+  }
+
+  #count(why: HandshakeFailure | 'rate'): void {
+    this.counters[why] = (this.counters[why] ?? 0) + 1;
+  }
+}
+
+function linkCut(node: string): DistributionError {
+  return new DistributionError('LINK_CUT', `the connection to ${node} has been cut by an operator for a while`);
+}
+
+function stopped(): DistributionError {
+  return new DistributionError('NODE_STOPPED', 'this node has been stopped');
+}

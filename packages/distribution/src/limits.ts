@@ -1,0 +1,26 @@
+import { MAX_FRAME_BYTES } from './link/frames.js';
+import type { LinkLimits } from './link/link.js';
+
+export interface NodeLimits extends LinkLimits {
+  /** For each step of a handshake. Default 7 s. */
+  readonly stepTimeoutMs: number;
+  /** Connections that have not proved to know the cookie, at once. Default 64. */
+  readonly maxPending: number;
+  /** From one address; ten times that from one a node has connected from, four times from all others. Default 100. */
+  readonly maxAcceptsPerSecond: number;
+  /** Monitors and links per connection. Default 1,000,000. */
+  readonly maxSignals: number;
+  /** How long the event loop stays awake for the answer to a query; 0 never. Default 0.2 ms. */
+  readonly busyWaitMs: number;
+}
+
+export const DEFAULT_LIMITS: NodeLimits = {
+  maxFrameBytes: MAX_FRAME_BYTES,
+  highWaterBytes: 8 * 1024 * 1024,
+  overflow: 'drop',
+  stepTimeoutMs: 7_000,
+  maxPending: 64,
+  maxAcceptsPerSecond: 100,
+  maxSignals: 1_000_000,
+  busyWaitMs: 0.2,
+};

@@ -1,0 +1,1 @@
+export { TestWires } from './wires.js';

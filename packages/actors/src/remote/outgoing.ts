@@ -14,7 +14,7 @@ import {
   RemoteFault,
   UnknownMessage,
 } from '../errors.js';
-import { RemoteRef } from '../ref.js';
+import type { RemoteRef } from '../ref.js';
 import type { LocalActorSystem, Router } from '../system.js';
 import type { RemoteCounters } from './counters.js';
 import type { PlainData } from './plain-data.js';

@@ -6,9 +6,9 @@ import { plan, testFiles } from './suites.mjs';
 
 const suites = JSON.parse(readFileSync(join(root, 'e2e', 'suites.json'), 'utf8'));
 
-test('e2e/suites.json lists every end-to-end file and nothing else', () => {
+test('e2e/suites.json names files that exist; one that it does not name belongs to the full run', () => {
   const files = testFiles(root).e2e.map((file) => file.replace(/^e2e\/|\.test\.ts$/g, ''));
-  expect(Object.keys(suites).toSorted()).toEqual(files.toSorted());
+  expect(Object.keys(suites).filter((name) => !files.includes(name))).toEqual([]);
 });
 
 test('files are found by pattern', () => {

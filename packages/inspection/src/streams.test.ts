@@ -209,7 +209,7 @@ describe('streams', () => {
   test('a media worker that is not there is not profiled', async () => {
     await expect(collect('profile', { what: 'cpu', thread: 'media-1' })).rejects.toMatchObject({
       code: 'BAD_REQUEST',
-      message: expect.stringContaining('main thread'),
+      message: expect.stringContaining('media worker'),
     });
     await expect(collect('profile', { what: 'cpu', thread: 'media-0' })).rejects.toMatchObject({ code: 'BAD_REQUEST' });
   });

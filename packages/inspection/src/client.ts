@@ -15,11 +15,11 @@ import {
 } from './protocol/wire.js';
 
 const DEFAULT_TIMEOUT_MS = 5_000;
-/** What the asked node may take beyond the time that it has been given, before it counts as silent. */
+/** A node counts as silent this long after the time limit it was given. */
 const GRACE_MS = 1_000;
 /**
- * A stream that is to end by its time and then says nothing in so many looks comes from a node that is frozen or gone. What
- * waits there is sent after the time, and a tool that stood still itself finds it with the first look.
+ * A stream is lost when nothing arrives in this many checks after its time is over: its node is frozen or gone. Checks are
+ * counted instead of time, so that a tool that was itself suspended does not give up at once.
  */
 const OVERDUE_LOOKS = 6;
 const LOOK_MS = 1_000;
@@ -28,27 +28,27 @@ export interface ClientOptions {
   system: ActorSystem;
   /** Started as a tool: `tool: true, listen: false`. */
   remote: RemoteActors;
-  /** Name of the node with the link: all others are asked through it. */
+  /** Name of the linked node: all others are asked through it. */
   asked: string;
-  /** Who asks, for the logs of the nodes. */
+  /** Name of the caller in the logs of the nodes. */
   tool: string;
 }
 
 export interface AskOptions {
-  /** The node that is to answer; default: the asked one, or the one where the room or actor lives. */
+  /** The node that answers; default: the one where the room or actor lives, or else the asked one. */
   node?: string;
   /** Default 5 s. */
   timeoutMs?: number;
 }
 
 export interface StreamOptions<K extends StreamKind> extends AskOptions {
-  /** In order. Throwing or answering false ends the stream. */
+  /** Called for each item in order. Throwing or returning false ends the stream. */
   onItem(item: ItemOf<K>, from: string): boolean | void;
 }
 
 export interface OpenStream {
   readonly stream: string;
-  /** Who answers. */
+  /** The answering node. */
   readonly node: string;
   readonly limit: number | null;
   readonly withinMs: number | null;
@@ -60,11 +60,11 @@ export interface OpenStream {
 interface Listening {
   onItem(item: never, from: string): boolean | void;
   finish(end: StreamEnded): void;
-  /** Looks in a row, after its time, that found nothing new. */
+  /** Consecutive checks after its time that found nothing new. */
   unheard: number;
 }
 
-/** Asks a running node through a link that is there already. */
+/** Asks running nodes through an existing link. */
 export class InspectionClient {
   readonly #options: ClientOptions;
   readonly #target: ActorRef<InspectionProtocol>;
@@ -91,7 +91,7 @@ export class InspectionClient {
     return { node, answer: answer as AnswerOf<K> };
   }
 
-  /** Resolves when the node has begun. @throws InspectionError */
+  /** Resolves when the stream has started. @throws InspectionError */
   async stream<K extends StreamKind>(kind: K, fields: StreamFields<K>, options: StreamOptions<K>): Promise<OpenStream> {
     const { system, asked } = this.#options;
     const asking = this.#asking({ ...fields, kind }, options);

@@ -38,7 +38,7 @@ export function start(parts: InspectionParts, mode: InspectionMode): Inspection 
     rooms,
     log,
     now,
-    changed: (event, reason) => sources.events.note(event, self, reason),
+    changed: (event, reason) => sources.events.record(event, self, reason),
   });
   const faults = new FaultBook({ log, now, drain });
   const environment: Environment = {

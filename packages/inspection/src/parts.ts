@@ -5,7 +5,7 @@ import { rankByLoad, type ClusterRooms, type LocalRooms, type PlacementDecision 
 import type { MediaEngine } from '@bloom/sfu';
 import type { ClusterEvent, InspectionSources, LinkLine, LogSource } from './sources.js';
 
-/** The parts of a node that can be looked at and acted on. */
+/** The parts of a node that tools may inspect and change. */
 export interface InspectionParts {
   version: string;
   gitCommit: string;
@@ -18,13 +18,13 @@ export interface InspectionParts {
   rooms: LocalRooms;
   clusterRooms: ClusterRooms;
   engine: MediaEngine;
-  /** Lines can be asked for when it is a `Logger`. */
+  /** Tools can read its lines when it is a `Logger`. */
   log: Log;
-  /** Values that must not be shown anywhere. */
+  /** Values that must never be shown. */
   secrets: readonly string[];
 }
 
-/** What the answers read, out of a node's parts. */
+/** Adapts the parts of a node to what the answers read. */
 export function sourcesOf(parts: InspectionParts): InspectionSources {
   const { node, clusterRooms, log } = parts;
 
@@ -43,7 +43,7 @@ export function sourcesOf(parts: InspectionParts): InspectionSources {
     events: {
       last: (count) => node.events.last(count).map((event) => clusterEvent(event, node)),
       follow: (listener) => node.events.subscribe((event) => listener(clusterEvent(event, node))),
-      note: (type, about, reason) => node.events.add(type, about, reason),
+      record: (type, about, reason) => node.events.add(type, about, reason),
     },
     logSource: isLogger(log) ? log : null,
   };
@@ -86,7 +86,7 @@ function clusterEvent({ at, event, node, detail }: NodeEvent, { name }: Distribu
   return { at, seenBy: name, type: event, node, reason: detail === '' ? null : detail };
 }
 
-/** The log of a running node; tests may have a simpler one. */
+/** True for the log of a running node; tests may have a simpler one. */
 function isLogger(log: Log): log is Logger & LogSource {
   return 'recent' in log && 'setLevel' in log;
 }

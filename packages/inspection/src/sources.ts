@@ -1,4 +1,4 @@
-/** What a node hands in, so that it can be asked: plain functions, read at the moment of the question. */
+/** What the answers read from their node: plain functions, called when a request arrives. */
 import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { Log, LogLevel, RecentLines } from '@bloom/log';
 import type { ComponentState, PlacementDecision, RoomView } from '@bloom/rooms';
@@ -11,16 +11,16 @@ export interface RoomsSource {
   readonly draining: boolean;
   drain(): void;
   undrain(): void;
-  /** Its media; undefined: no such room here. */
+  /** Media of a room; undefined when the room is not on this node. */
   media(roomId: string): MediaRoom | undefined;
-  /** What a component tells of itself beyond its view; undefined: no such component. */
+  /** Details of a component beyond its view; undefined when there is no such component. */
   componentState(roomId: string, componentId: string): ComponentState | undefined;
 }
 
 export interface PlacementSource {
-  /** The last ones of this node, oldest first. */
+  /** The last decisions of this node, oldest first. */
   decisions(): readonly (PlacementDecision & { requestId?: string | null })[];
-  /** Asks all nodes, and creates and reserves nothing. */
+  /** Surveys all nodes without creating or reserving anything. */
   dryRun(): Promise<PlacementDecision>;
 }
 
@@ -28,19 +28,19 @@ export type LinkLine = AnswerOf<'links'>['links'][number];
 
 export interface LinksSource {
   list(): readonly LinkLine[];
-  /** No connection to or from that node for this long. */
+  /** Cuts the link to a node for this long. */
   cut(node: string, ms: number): void;
 }
 
 export type ClusterEvent = ItemOf<'cluster-events'>;
 
-/** What happened to the members, as this node saw it. */
+/** Membership events as seen by this node. */
 export interface EventsSource {
   /** Oldest first. */
   last(count: number): readonly ClusterEvent[];
-  /** Returns what ends it. */
+  /** Returns the function that unsubscribes. */
   follow(listener: (event: ClusterEvent) => void): () => void;
-  note(type: ClusterEvent['type'], node: string, reason: string): void;
+  record(type: ClusterEvent['type'], node: string, reason: string): void;
 }
 
 export interface LogSource {
@@ -66,9 +66,9 @@ export interface InspectionSources {
   events: EventsSource;
   engine: Pick<MediaEngine, 'stats' | 'profileWorker'>;
   log: Log;
-  /** null: a log that keeps no lines. */
+  /** null for a log that keeps no lines. */
   logSource: LogSource | null;
-  /** Values that must not be shown anywhere. */
+  /** Values that must never be shown. */
   secrets: readonly string[];
   now?: () => number;
 }

@@ -1,7 +1,7 @@
 import { fromBinary, type DescMessage, type MessageShape } from '@bufbuild/protobuf';
 import { ProtocolError } from './protocol-error.js';
 
-/** Limits are checked before anything is decoded; unknown fields are skipped and not kept. */
+/** Decodes a message after checking its size; unknown fields are dropped. */
 export function decodeBounded<Desc extends DescMessage>(
   schema: Desc,
   bytes: Uint8Array,

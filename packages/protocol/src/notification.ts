@@ -1,5 +1,5 @@
 /**
- * What the server tells the outside about rooms, as plain values: the same events go to server websockets and webhooks.
+ * Events of rooms as plain values: the same go to server websockets and webhooks.
  * Metadata is any JSON value; it becomes JSON text on the wire.
  */
 
@@ -11,7 +11,7 @@ export interface TrackInfo {
   metadata: unknown;
 }
 
-/** Who published a track. */
+/** The publisher of a track. */
 export type TrackOwner = { peerId: string } | { componentId: string };
 
 export type Notification =

@@ -14,14 +14,14 @@ export type PeerMessage =
   /** JSON text of one media event. */
   | { type: 'mediaEvent'; data: string };
 
-/** A decodable message whose content is none of those known here. */
+/** A decodable message with content unknown to this version. */
 export interface UnknownContent {
   type: 'unknown';
 }
 
 /**
  * Decodes one frame.
- * @throws {ProtocolError} `FRAME_TOO_LARGE` or `FRAME_UNDECODABLE`, and nothing else.
+ * @throws ProtocolError `FRAME_TOO_LARGE` or `FRAME_UNDECODABLE`, and nothing else.
  */
 export function decodePeerMessage(bytes: Uint8Array, maxBytes = MAX_PEER_MESSAGE_BYTES): PeerMessage | UnknownContent {
   const { content } = decodeBounded(PeerMessageSchema, bytes, maxBytes);

@@ -12,10 +12,10 @@ import type { Notification, TrackInfo, TrackOwner } from './notification.js';
 import type { UnknownContent } from './peer-message.js';
 import { ProtocolError } from './protocol-error.js';
 
-/** Largest message accepted; metadata of peers and reports of metrics are the long ones. */
+/** Largest accepted message; peer metadata and metrics reports are the long ones. */
 const MAX_SERVER_MESSAGE_BYTES = 16 * 1024 * 1024;
 
-/** What a client of the server websocket may subscribe to. */
+/** Subscriptions of the server websocket. */
 export type SubscriptionType = 'serverNotification' | 'metrics';
 
 export type ServerMessage =
@@ -28,7 +28,7 @@ export type ServerMessage =
   /** Any JSON value. */
   | { type: 'metricsReport'; metrics: unknown };
 
-/** The bytes of one notification, for a websocket frame as well as for a webhook body. */
+/** Encodes a notification for a websocket frame or a webhook body. */
 export function encodeNotification(notification: Notification): Uint8Array {
   return encodeServerMessage(notification);
 }
@@ -39,7 +39,7 @@ export function encodeServerMessage(message: ServerMessage): Uint8Array {
 
 /**
  * Decodes one frame or webhook body.
- * @throws {ProtocolError} `FRAME_TOO_LARGE` or `FRAME_UNDECODABLE` (metadata that is no JSON text, too), and nothing else.
+ * @throws ProtocolError `FRAME_TOO_LARGE` or `FRAME_UNDECODABLE` (metadata that is no JSON text, too), and nothing else.
  */
 export function decodeServerMessage(
   bytes: Uint8Array,

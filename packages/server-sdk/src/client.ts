@@ -29,7 +29,7 @@ export interface CreatedRoom {
 
 export interface CreatedPeer {
   peer: Peer;
-  /** For the client, which opens the peer websocket with it; valid for 24 hours. */
+  /** Opens the client's peer websocket; valid for 24 hours. */
   token: string;
   /** Where the client connects, without a scheme. */
   websocketUrl: string;

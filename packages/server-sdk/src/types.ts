@@ -90,7 +90,7 @@ export interface ComponentProperties {
   sip: { registrarCredentials: { address: string; username: string; password: string } };
 }
 
-/** A component of kind `T`; `Component` alone is any of them, told apart by `type`. */
+/** A component of kind `T`; `Component` alone is any of them, distinguished by `type`. */
 export type Component<T extends ComponentType = ComponentType> = {
   [K in T]: { id: string; type: K; properties: ComponentProperties[K]; tracks: Track[] };
 }[T];

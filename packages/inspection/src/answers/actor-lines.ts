@@ -6,12 +6,12 @@ import type { AnswerOf } from '../protocol/types.js';
 export type ActorLine = AnswerOf<'actors'>['actors'][number];
 export type ActorSort = 'path' | 'queue' | 'in' | 'out' | 'busy' | 'p99' | 'restarts' | 'failed' | 'age';
 
-/** Actors that are looked at for one answer, however many there are; a look takes 3 us for each. */
+/** Maximum number of actors sampled for one answer: a sample takes 3 us. */
 const MAX_LOOKED_AT = 20_000;
-/** An actor whose oldest message has been waiting for this long does not keep up. */
+/** An actor is behind when its oldest message has been waiting for this long. */
 const BEHIND_MS = 1_000;
 
-/** The living actor of an id. @throws InspectionError `UNKNOWN_ACTOR` */
+/** Returns the actor of an id. @throws InspectionError UNKNOWN_ACTOR */
 export function actorOf(system: ActorSystem, id: string): AnyRef {
   const ref = findActor(system, id);
   if (ref === undefined) throw new InspectionError('UNKNOWN_ACTOR', `there is no actor ${id}`);
@@ -19,7 +19,7 @@ export function actorOf(system: ActorSystem, id: string): AnyRef {
   return ref;
 }
 
-/** By registered name, path, or path and number. */
+/** Finds an actor by registered name, path, or key. */
 export function findActor(system: ActorSystem, id: string): AnyRef | undefined {
   const path = `/${plainPath(id)}`;
   const named = system.whereis(id) ?? system.at(path);
@@ -30,7 +30,7 @@ export function findActor(system: ActorSystem, id: string): AnyRef | undefined {
   return numbered?.key === path ? numbered : undefined;
 }
 
-/** Looks at actors twice, or once, so that there are rates. */
+/** Samples actors. The second sample has rates. */
 export class ActorLook {
   readonly #system: ActorSystem;
   readonly #match: ((path: string) => boolean) | undefined;
@@ -44,7 +44,7 @@ export class ActorLook {
     this.#now = now;
   }
 
-  /** Lines of all that match, with the rates since the last look. */
+  /** Returns the matching actors, with rates since the sample before. */
   look(): { lines: ActorLine[]; sampledMs: number | null } {
     const match = this.#match;
     const infos = this.#system.list({ limit: MAX_LOOKED_AT, ...(match === undefined ? {} : { match }) });
@@ -90,7 +90,7 @@ export class ActorLook {
   }
 }
 
-/** The worst first; by path in the order of a tree. */
+/** Sorts worst first, or by path in the order of a tree. */
 export function sorted(lines: readonly ActorLine[], by: ActorSort): ActorLine[] {
   const value = (line: ActorLine): number => {
     switch (by) {
@@ -121,7 +121,7 @@ export function sorted(lines: readonly ActorLine[], by: ActorSort): ActorLine[] 
     .map(({ line }) => line);
 }
 
-/** The slash sorts before every other character, so that children follow their parent. */
+/** Makes the slash sort before every other character, so that children follow their parent. */
 function treeOrder(path: string): string {
   return path.replaceAll('/', '\u0000');
 }

@@ -9,7 +9,7 @@ import { INSPECTION_ACTOR } from '../protocol/wire.js';
 import { ActorLook, actorOf, round, sorted } from './actor-lines.js';
 import type { FaultBook } from './fault-book.js';
 
-/** Nodes have this long to tell what they know of a request. */
+/** Time limit for members to report the hops of a request. */
 const HOPS_TIMEOUT_MS = 2_000;
 
 export interface ActorAnswersOptions {
@@ -31,7 +31,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
 
     return found;
   };
-  /** Without this actor nobody could undo anything. */
+  /** Refuses the inspection actor itself: without it no change could be undone. */
   const mayBeChanged = (id: string) => {
     const ref = actorOf(system, id);
     if (ref.key === system.whereis(INSPECTION_ACTOR)?.key) {
@@ -46,7 +46,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
       .hops(id)
       .slice(-limit)
       .map(({ at, where, what, waitedMs, ranMs }) => ({
-        // What a face did is told when it is done, and shown then.
+        // A face reports a hop when it is done, so that is its time.
         at: waitedMs === null ? at + (ranMs ?? 0) : at,
         node: options.self,
         actor: where,
@@ -150,7 +150,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
       const all = [
         ...own,
         ...answers.flatMap(({ answer, answeredAt, tookMs }) => {
-          // By the clock of this node, as far as that can be known.
+          // Converted to this node's clock, assuming the answer was made half way.
           const ahead = answer.now - (answeredAt - tookMs / 2);
           return answer.hops.map((hop) => ({ ...hop, at: hop.at - ahead }));
         }),
@@ -227,7 +227,7 @@ export function actorProducers({
   };
 }
 
-/** A message without its type, which stands in a column of its own. */
+/** Shows a message without its type, which has a column of its own. */
 function payload(redactor: Redactor, message: unknown, cut: { depth: number; bytes: number }): unknown {
   if (typeof message !== 'object' || message === null) return redactor.show(message, cut).value;
   const fields = Object.fromEntries(Object.entries(message).filter(([name]) => name !== 'type'));

@@ -5,9 +5,9 @@ import { fileHeader, record } from '../process/pcap.js';
 import type { InspectionSources } from '../sources.js';
 import { transportOf } from './media.js';
 
-/** The media engine holds a megabyte of headers between two readings. */
+/** The media engine buffers one megabyte of headers between two readings. */
 const READ_EVERY_MS = 50;
-/** What stands for an end whose address is not known. */
+/** Stands for an unknown address. */
 const NOWHERE = { address: '0.0.0.0', port: 0 };
 
 export function captureProducers({ rooms, self, log }: InspectionSources): Producers {

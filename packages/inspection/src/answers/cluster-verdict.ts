@@ -7,15 +7,15 @@ export interface View {
 
 export interface Verdict {
   verdict: 'whole' | 'partial' | 'split';
-  /** Nodes that see each other, directly or through others; the largest first. */
+  /** Nodes linked with each other, directly or through others; largest group first. */
   groups: string[][];
   /** Pairs without a link, lower name first. */
   missing: [string, string][];
 }
 
 /**
- * What the views of the nodes say together. A link counts when each end that answered calls it up; nodes that did not
- * answer, and that somebody knows as a member, count as they are seen.
+ * Combines the views of all nodes. A link counts when each end that answered reports it as up. Known members that did not
+ * answer count as the others see them.
  */
 export function judge(views: readonly View[]): Verdict {
   const seen = new Map(views.map(({ node, links }) => [node, new Map(links.map((link) => [link.node, link]))]));
@@ -33,7 +33,7 @@ export function judge(views: readonly View[]): Verdict {
   names.forEach((a, i) => {
     for (const b of names.slice(i + 1)) {
       if (!isUp(a, b)) {
-        // Of two that did not answer nobody knows.
+        // A link between two silent nodes is unknown.
         if (seen.has(a) || seen.has(b)) missing.push([a, b]);
         continue;
       }

@@ -8,7 +8,7 @@ import { judge } from './cluster-verdict.js';
 import type { Drain } from './drain.js';
 import type { FaultBook } from './fault-book.js';
 
-/** A member that does not say how it is within this time is shown as unreachable. */
+/** A member that does not answer within this time is listed as unreachable. */
 const MEMBER_TIMEOUT_MS = 1_000;
 
 export interface ClusterAnswersOptions {
@@ -27,7 +27,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
 
   const ownLine = (): AnswerOf<'node'> => {
     const { loop, cpu } = figures.reading;
-    // What is connected and unknown has not said yet what it is: a member says so at once.
+    // A connected node of unknown kind is no member: members announce themselves at once.
     const links = sources.links
       .list()
       .filter(({ kind, state }) => kind === 'member' || (kind === 'unknown' && state !== 'up'));
@@ -50,7 +50,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
     };
   };
 
-  /** Members that answer, and those that do not, among them the ones without a link. */
+  /** Asks all members. `unreachable` includes those without a link. */
   const askMembers = async <K extends 'node' | 'links'>(kind: K, asker: Asker) => {
     const timeoutMs = Math.min(MEMBER_TIMEOUT_MS, asker.timeoutMs);
     const { answers, unreachable } = await inspector().askMembers(kind, {}, { ...asker, timeoutMs });
@@ -85,7 +85,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
       const others = answers.map(({ answer, tookMs, answeredAt }) => ({
         ...answer,
         ageMs: askedAt - answeredAt + tookMs,
-        // It said its time half way through the question, as far as anybody knows.
+        // Assumes that the member read its clock half way.
         clockSkewMs: answer.now - (answeredAt - tookMs / 2),
       }));
       const nodes = [own, ...others].toSorted((a, b) => (a.name < b.name ? -1 : 1));

@@ -2,7 +2,7 @@ import type { Log } from '@bloom/log';
 import type { AnswerOf } from '../protocol/types.js';
 import type { RoomsSource } from '../sources.js';
 
-/** Rooms that are named among those that are left. */
+/** Maximum number of room ids in the state. */
 const MAX_NAMED = 20;
 
 type DrainState = AnswerOf<'drain'>;
@@ -14,7 +14,7 @@ export interface DrainOptions {
   changed(event: 'draining' | 'undrained', reason: string): void;
 }
 
-/** A node that is to take no new rooms, until it is told otherwise or its time is over. */
+/** Keeps new rooms away from a node until `stop` or a deadline. */
 export class Drain {
   readonly #options: DrainOptions;
   #running: { since: number; deadlineAt: number | null; tool: string; timer: NodeJS.Timeout | undefined } | undefined;
@@ -23,7 +23,7 @@ export class Drain {
     this.#options = options;
   }
 
-  /** Who asked for it, and until when; undefined: nobody. */
+  /** The tool that started it, and the deadline; undefined when no tool did. */
   get order(): { tool: string; since: number; until: number | null } | undefined {
     if (this.#running === undefined) return undefined;
     const { tool, since, deadlineAt } = this.#running;
@@ -39,7 +39,7 @@ export class Drain {
     for (const { type } of views.flatMap((view) => view.components)) components[type] = (components[type] ?? 0) + 1;
 
     return {
-      // The node's own end drains, too, and nobody noted when that began.
+      // A node that shuts down drains as well; the start of that is not recorded.
       since: this.#running?.since ?? now(),
       deadlineAt: this.#running?.deadlineAt ?? null,
       rooms: rooms.load().rooms,
@@ -71,7 +71,7 @@ export class Drain {
     return was;
   }
 
-  /** The node goes: its own draining stays. */
+  /** Forgets the order without undraining: the node shuts down. */
   close(): void {
     clearTimeout(this.#running?.timer);
     this.#running = undefined;

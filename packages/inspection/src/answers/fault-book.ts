@@ -9,11 +9,11 @@ export interface Fault {
   target: string;
   tool: string;
   forMs: number;
-  /** Undoes it: its time is over, the node goes, or another fault takes its place. */
+  /** Undoes the fault when its time is over or the node shuts down. */
   ended(): void;
 }
 
-/** What tools did to this node and is not undone yet. Each fault is undone by the node itself. */
+/** Records the changes made by tools. The node undoes each of them by itself. */
 export class FaultBook {
   readonly #options: { log: Log; now: () => number; drain: Drain };
   readonly #running = new Map<string, Line & { ended: () => void; timer: NodeJS.Timeout }>();
@@ -22,7 +22,7 @@ export class FaultBook {
     this.#options = options;
   }
 
-  /** One of the same kind and target before it is replaced, and not undone. */
+  /** Records a fault. An earlier one of the same kind and target is replaced without being undone. */
   begin({ kind, target, tool, forMs, ended }: Fault): void {
     const key = `${kind} ${target}`;
     clearTimeout(this.#running.get(key)?.timer);
@@ -35,7 +35,7 @@ export class FaultBook {
     this.#running.set(key, { kind, target, tool, since, until: since + forMs, ended, timer });
   }
 
-  /** Undoes it before its time. False: there is none. */
+  /** Undoes a fault early. Returns false if there is none. */
   end(kind: Fault['kind'], target: string): boolean {
     return this.#end(`${kind} ${target}`);
   }
@@ -54,7 +54,7 @@ export class FaultBook {
     return faults;
   }
 
-  /** Undoes everything. */
+  /** Undoes all faults. */
   close(): void {
     for (const key of this.#running.keys()) this.#end(key);
   }

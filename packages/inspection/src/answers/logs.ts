@@ -5,7 +5,7 @@ import type { AnswerOf } from '../protocol/types.js';
 import type { InspectionSources } from '../sources.js';
 import type { FaultBook } from './fault-book.js';
 
-/** A line is bounded already by the log itself. */
+/** The log bounds its lines itself. */
 const LINE = { depth: 6, bytes: 16_384 };
 
 type Line = AnswerOf<'logs'>['lines'][number];
@@ -31,7 +31,7 @@ export function logAnswers({ sources, redactor, faults, now }: LogAnswersOptions
 
     'log-level': ({ level, forMs }, { tool }) => {
       const louder = faults.list().find(({ kind }) => kind === 'log-level');
-      // What it was before any tool changed it, and will be again.
+      // The level before any tool changed it, which will be restored.
       const before = louder === undefined ? logSource.level : (louder.target as LogLevel);
       log.warn('inspection.log_level', { tool, level, forMs });
       logSource.setLevel(level);

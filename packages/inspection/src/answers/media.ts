@@ -11,9 +11,9 @@ import type { InspectionSources } from '../sources.js';
 import { peerRates } from './peer-rates.js';
 
 const MEMBER_TIMEOUT_MS = 1_000;
-/** Properties and metadata come from users: what is longer is cut. */
+/** Bounds of properties and metadata, which come from users. */
 const CUT = { depth: 6, bytes: 4_096 };
-/** A media worker that does not answer by then is told as nothing. */
+/** Time limit for a media worker; without an answer its figures are left out. */
 const STATS_TIMEOUT_MS = 1_000;
 
 type RoomLine = AnswerOf<'rooms'>['rooms'][number];
@@ -201,7 +201,7 @@ async function statsOf(media: { stats(): Promise<RoomMediaStats> } | undefined):
 interface Looks {
   before: RoomMediaStats | undefined;
   after: RoomMediaStats | undefined;
-  /** Between them. */
+  /** Time between the samples. */
   ms: number;
 }
 
@@ -210,7 +210,7 @@ async function twoLooks(media: Parameters<typeof statsOf>[0], ms: number, again 
   const from = performance.now();
   await sleep(ms);
   const after = await statsOf(media);
-  // Of a worker that answered late the whole past would pass for what came in between.
+  // Without the first sample, the totals would be taken for the difference.
   if (before === undefined && after !== undefined) {
     return again ? await twoLooks(media, ms, false) : { before, after: undefined, ms };
   }

@@ -8,7 +8,7 @@ type Outbound = AnswerOf<'peer'>['outbound'][number];
 export interface PeerRatesOptions {
   view: RoomView;
   peer: string;
-  /** Two looks at the room's media, `ms` apart; undefined: it did not answer. */
+  /** Two samples of the room's media, `ms` apart; undefined without an answer. */
   before: RoomMediaStats | undefined;
   after: RoomMediaStats | undefined;
   ms: number;
@@ -21,7 +21,7 @@ export interface PeerRates {
   outbound: Outbound[];
 }
 
-/** What one peer sends and receives per second, from the counters of two moments. */
+/** Returns what one peer sends and receives per second, from two samples. */
 export function peerRates({ view, peer, before, after, ms }: PeerRatesOptions): PeerRates {
   const now = transport(after, peer);
   const then = transport(before, peer);
@@ -86,7 +86,7 @@ export function peerRates({ view, peer, before, after, ms }: PeerRatesOptions): 
   };
 }
 
-/** Part of the packets that did not come, over the interval. */
+/** Returns the share of packets lost between two samples. */
 function lossOf(stream: StreamStats, earlier: StreamStats | undefined): number {
   const lost = Math.max(0, stream.lost - (earlier?.lost ?? 0));
   const expected = lost + Math.max(0, stream.packets - (earlier?.packets ?? 0));
@@ -94,7 +94,7 @@ function lossOf(stream: StreamStats, earlier: StreamStats | undefined): number {
   return expected === 0 ? 0 : Math.round((lost / expected) * 10_000) / 10_000;
 }
 
-/** The encodings of a track as its publisher sends them. */
+/** Returns the encodings of a track as its publisher sends them. */
 function sourceOf(stats: RoomMediaStats | undefined, { trackId }: OutboundTrackStats): InboundTrackStats[] {
   return stats?.transports.flatMap(({ inbound }) => inbound.filter((stream) => stream.trackId === trackId)) ?? [];
 }

@@ -26,7 +26,7 @@ export function placementAnswers({ self, placement, inspector, now }: PlacementA
     'placement-explain': async ({ room }, asker) => {
       const own = placement.decisions().findLast(({ roomId }) => roomId === room);
       if (own !== undefined) return decisionOf(own);
-      // It was decided by the node that was asked to create it.
+      // The decision is kept on the node that was asked to create the room.
       const timeoutMs = Math.min(MEMBER_TIMEOUT_MS, asker.timeoutMs);
       const { answers, silent } = asker.alone
         ? { answers: [], silent: [] }

@@ -11,9 +11,9 @@ import type { ItemOf } from '../protocol/types.js';
 import type { InspectionSources } from '../sources.js';
 import { ActorLook, sorted, type ActorLine } from './actor-lines.js';
 
-/** How long collections are counted for an answer when nobody has asked before. */
+/** How long garbage collections are counted for a first answer. */
 const GC_LOOK_MS = 500;
-/** Bytes of a profile in one piece. */
+/** Size of one piece of a profile. */
 const PIECE = 64 * 1024;
 
 export interface ProcessAnswersOptions {
@@ -173,7 +173,7 @@ function longestQueue(lines: readonly ActorLine[]): ActorLine | undefined {
   return worst;
 }
 
-/** What keeps the process busy or alive, by kind. */
+/** Counts the active resources of the process by kind. */
 function handles(): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const kind of process.getActiveResourcesInfo()) counts[kind] = (counts[kind] ?? 0) + 1;

@@ -3,7 +3,7 @@ import type { Log } from '@bloom/log';
 import type { InspectionProtocol } from '../protocol/wire.js';
 import type { Redactor } from './redact.js';
 
-/** What every answer needs of its node. */
+/** What the inspector needs from its node. */
 export interface Environment {
   /** Name of this node. */
   readonly self: string;
@@ -16,7 +16,7 @@ export interface Environment {
   readonly members: () => readonly string[];
   /** The inspection actor of a member. */
   readonly remote: (node: string, name: string) => ActorRef<InspectionProtocol>;
-  /** Whether somebody of this node is meant by an id of an actor, or a room. */
+  /** True when the actor or room is on this node. */
   readonly knowsActor: (id: string) => boolean;
   readonly knowsRoom: (room: string) => boolean;
 }

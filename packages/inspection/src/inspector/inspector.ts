@@ -23,11 +23,11 @@ import { Relay } from './relay.js';
 import { Stream } from './stream.js';
 
 const DEFAULT_TIMEOUT_MS = 5_000;
-/** Requests that are being answered, and streams that are open, at once. */
+/** Limits of requests being answered, requests being forwarded, and open streams. */
 const MAX_ASKED = 64;
 const MAX_PASSED_ON = 256;
 const MAX_STREAMS = 32;
-/** A member is given up on this much before the one that asked gives up. */
+/** A member gets this much less time than the caller has. */
 const HOP_MS = 200;
 
 const envelope = z.object({
@@ -41,19 +41,19 @@ type Envelope = z.output<typeof envelope>;
 
 const opening = z.object({ stream: z.string().min(8).max(100) });
 
-/** Who asks, and how long it waits. */
+/** The caller, and how long it waits. */
 export interface Asker {
   tool: string;
   timeoutMs: number;
-  /** This very node was asked, and is to speak for itself. */
+  /** True when the caller named this node, which then answers for itself alone. */
   alone: boolean;
 }
 
-/** Answers of this node, by kind; what is missing it cannot answer. */
+/** Answers by kind; a node does not support the kinds that are missing. */
 export type Answers = {
   [K in RequestKind]?: (fields: ParsedRequest<K>, asker: Asker) => AnswerOf<K> | Promise<AnswerOf<K>>;
 };
-/** Each gets its stream going and returns what stops it; throws a InspectionError when it cannot. */
+/** Each starts to feed a stream and returns the function that stops it. @throws InspectionError when it cannot */
 export type Producers = {
   [K in StreamKind]?: (fields: ParsedStream<K>, stream: Stream, asker: Asker) => (() => void) | Promise<() => void>;
 };
@@ -65,7 +65,7 @@ export interface InspectorOptions {
   producers: Producers;
 }
 
-/** Takes a request apart, refuses what must not be, and finds who answers: this node, or the one that it is for. */
+/** Validates requests, enforces mode and limits, and answers them here or forwards them to the member they are for. */
 export class Inspector {
   readonly #options: InspectorOptions;
   readonly #streams = new Map<string, Stream | Relay>();
@@ -84,7 +84,7 @@ export class Inspector {
     return this.#allowed(Object.keys(this.#options.producers));
   }
 
-  /** Streams that are open here, and those of other nodes that are passed on. */
+  /** Number of open streams, relayed ones included. */
   get openStreams(): number {
     return this.#streams.size;
   }
@@ -136,12 +136,12 @@ export class Inspector {
     return open !== undefined;
   }
 
-  /** Ends all streams: the node goes. */
+  /** Ends all streams: the node shuts down. */
   close(): void {
     for (const stream of this.#streams.values()) stream.abort('lost');
   }
 
-  /** Asks a member the same way as a tool would. @throws InspectionError */
+  /** Asks a member as a tool would. @throws InspectionError */
   async askMember<K extends RequestKind>(node: string, kind: K, fields: object, asker: Asker): Promise<AnswerOf<K>> {
     const { tool, timeoutMs } = asker;
     const asking: Envelope = { v: PROTOCOL_VERSION, tool, timeoutMs, node, request: { ...fields, kind } };
@@ -151,7 +151,7 @@ export class Inspector {
     return reply.answer as AnswerOf<K>;
   }
 
-  /** Asks all other members; who does not answer is told with the reason, `silent` are those that said nothing at all. */
+  /** Asks all other members. Those that fail are listed in `unreachable` with a reason; `silent` names those that did not reply. */
   async askMembers<K extends RequestKind>(
     kind: K,
     fields: object,
@@ -241,7 +241,7 @@ export class Inspector {
     return { limit: parsed.limit ?? null, withinMs: bounds.withinMs };
   }
 
-  /** The node to ask instead, when the asker left it open and the actor or room is not here. */
+  /** Returns the member to ask instead, when the caller named none and the actor or room is not here. */
   async #elsewhere(kind: string, fields: object, asking: Envelope): Promise<string | undefined> {
     if (asking.node !== null) return undefined;
     const locate = (requestOf(kind) ?? streamOf(kind))?.locate;
@@ -362,7 +362,7 @@ export class Inspector {
 export interface MemberAnswer<K extends RequestKind> {
   node: string;
   answer: AnswerOf<K>;
-  /** By the clock of this node. */
+  /** Time of the answer by this node's clock. */
   answeredAt: number;
   tookMs: number;
 }
@@ -372,7 +372,7 @@ export interface Unreachable {
   reason: string;
 }
 
-/** Answers that are a "no", and not the lack of one. */
+/** Refusals that are a definite "no", unlike silence. */
 const SAYS_NO: ReadonlySet<string> = new Set<ErrorCode>([
   'UNKNOWN_ACTOR',
   'UNKNOWN_ROOM',

@@ -1,4 +1,4 @@
-/** A path as it is compared: without the slash in front. */
+/** Returns a path without its leading slash, as it is compared. */
 export function plainPath(path: string): string {
   return path.startsWith('/') ? path.slice(1) : path;
 }
@@ -7,7 +7,7 @@ export function isPattern(text: string): boolean {
   return text.includes('*');
 }
 
-/** Whether a path fits a pattern, in which each `*` stands for any text. At most length times length steps. */
+/** Returns a test for paths. Each `*` of the pattern matches any text. Takes at most length * length steps. */
 export function matcher(pattern: string): (path: string) => boolean {
   const wanted = plainPath(pattern);
   if (!isPattern(wanted)) return (path) => plainPath(path) === wanted;
@@ -18,7 +18,7 @@ export function matcher(pattern: string): (path: string) => boolean {
 function fits(pattern: string, text: string): boolean {
   let p = 0;
   let t = 0;
-  /** Where to go on when the text after the last star turned out not to fit. */
+  /** Where to resume when the text after the last star does not match. */
   let star = -1;
   let mark = 0;
   while (t < text.length) {

@@ -1,30 +1,29 @@
 import { isActorRef } from '@bloom/actors';
 import { isSecretKey, MASK } from '@bloom/log';
 
-/** What may be shown of a value. */
+/** Bounds of a shown value. */
 export interface Cut {
   /** Levels of nesting. */
   depth: number;
-  /** Length of its JSON text, roughly. */
+  /** Approximate length of its JSON text. */
   bytes: number;
 }
 
 export interface Shown {
   /** Plain JSON. */
   value: unknown;
-  /** Something was left out. */
+  /** True when something was left out. */
   truncated: boolean;
-  /** Values that were replaced. */
+  /** Number of replaced values. */
   redacted: number;
 }
 
-/** Names of fields that are secret here beyond those of the log. */
+/** Secret field names in addition to those of the log. */
 const MORE_SECRET_KEYS = /(^|_)(pwd|pass|passphrase|access_key_id|access_key|api_key|signing_key|signature|nonce)$/;
 
 /**
- * Secrets inside texts, by their looks: tokens of peers (Phoenix), JSON web tokens, headers of HTTP and SIP, ICE passwords of
- * session descriptions, users and secret parameters of URLs, and secret fields of JSON texts. The first group is what may be
- * shown of the find.
+ * Patterns of secrets inside texts: peer tokens (Phoenix), JSON web tokens, headers of HTTP and SIP, ICE passwords in session
+ * descriptions, users and secret parameters of URLs, and secret fields of JSON texts. The first group of a match is kept.
  */
 const SECRET_TEXTS: readonly RegExp[] = [
   /()\bSFMyNTY\.[\w-]+\.[\w-]+/g,
@@ -37,40 +36,40 @@ const SECRET_TEXTS: readonly RegExp[] = [
   /(\\?"[\w-]*(?:token|password|passwd|pwd|secret|cookie|authorization|credentials?|private_?key|access_?key)\\?"\s*:\s*\\?")(?:[^"\\]|\\[^"])*/gi,
 ];
 
-/** What one of them must contain: most texts have none of it. */
+/** Cheap test before the patterns: every match contains one of these. */
 const SUSPECT = /SFMyNTY|eyJ|bearer|ice-pwd|token|passw|pwd|secret|cookie|auth|credential|key|sig|:\/\/[^/]*@/i;
 
-/** Longest text that is shown. */
+/** Longest shown text. */
 const MAX_TEXT = 65_536;
-/** Longest secret; looked at beyond what is shown, so that none is shown in half. */
+/** Longest secret. This much beyond the shown text is searched, so that no secret is shown in part. */
 const MAX_SECRET = 4_096;
 
-/** What stands for a part that is not shown. */
+/** Stands for a part beyond the depth. */
 const NESTED = '<nested>';
 
-/** Replaces secrets and cuts, on the side that answers. Knows the node's own secrets by value, all others by name and looks. */
+/** Replaces secrets and cuts values on the answering side. Knows the node's own secrets by value, others by name and pattern. */
 export class Redactor {
   readonly #mask: (text: string) => string;
 
-  /** `mask` replaces the secrets that are known (`createMasker`). */
+  /** `mask` replaces the known secrets (`createMasker`). */
   constructor(mask: (text: string) => string) {
     this.#mask = mask;
   }
 
-  /** A text without secrets, at most `length` characters of it; what is not shown is not looked at for long. */
+  /** Returns at most `length` characters of a text, without secrets. */
   text(text: string, length = MAX_TEXT): string {
     const seen = text.slice(0, length + MAX_SECRET);
     let shown = this.#mask(seen);
     if (SUSPECT.test(shown)) {
       for (const pattern of SECRET_TEXTS) shown = shown.replaceAll(pattern, `$1${MASK}`);
     }
-    // At the end there may be the beginning of a secret, which nothing finds.
+    // The end may be the beginning of a secret, which no pattern finds.
     if (seen.length < text.length) shown = shown.slice(0, Math.max(0, shown.length - MAX_SECRET));
 
     return shown.slice(0, length);
   }
 
-  /** Plain JSON without secrets, cut. Never throws, and calls nothing of the value but getters. */
+  /** Returns plain JSON without secrets, cut. Never throws, and calls nothing of the value but getters. */
   show(value: unknown, cut: Cut): Shown {
     const state: State = { left: cut.bytes, truncated: false, redacted: 0 };
     let shown: unknown;
@@ -106,14 +105,14 @@ export class Redactor {
   }
 
   #string(text: string, state: State): string {
-    // Masked before it is cut: half a secret is not known any more.
+    // Mask before cutting: half a secret cannot be recognised.
     const room = Math.min(MAX_TEXT, Math.max(0, state.left - 2));
     const masked = this.text(text, room);
     state.left -= masked.length + 2;
     if (!text.startsWith(masked)) state.redacted++;
     if (text.length <= room) return masked;
     state.truncated = true;
-    // Not in the middle of a pair of surrogates: half of one cannot travel as text.
+    // Do not split a surrogate pair: half of one cannot be encoded.
     const end = /[\uD800-\uDBFF]$/.test(masked) ? masked.length - 1 : masked.length;
 
     return `${masked.slice(0, end)}…`;
@@ -180,17 +179,17 @@ export class Redactor {
 }
 
 interface State {
-  /** Of the JSON text. */
+  /** Characters left of the JSON text. */
   left: number;
   truncated: boolean;
   redacted: number;
 }
 
-/** Names that were asked about; the same few come again and again. */
+/** Cache by name: the same few come again and again. */
 const known = new Map<string, boolean>();
 const MAX_KNOWN = 1_000;
 
-/** Whether a field of that name is secret whatever its value. */
+/** True for names whose value is always secret. */
 export function isSecretName(name: string): boolean {
   if (name.length > 100) return looksSecret(name);
   let secret = known.get(name);
@@ -224,7 +223,7 @@ function* ownFields(value: object): Generator<[string, unknown]> {
   }
 }
 
-/** The part of a plain value that a path of names, indexes and `*` between dots points at; `*` gives a list or a record. */
+/** Returns the part of a plain value at a path of names, indexes and `*` between dots; `*` gives a list or a record. */
 export function part(value: unknown, path: string): unknown {
   return step(value, path.split('.').slice(0, 16));
 }
@@ -246,7 +245,7 @@ function step(value: unknown, names: readonly string[]): unknown {
   return Object.hasOwn(value, name) ? field(value, name, rest) : undefined;
 }
 
-/** A secret stays one when its name is only on the way to what is shown. */
+/** Masks a secret also when its name is in the middle of the path. */
 function field(value: object, name: string, rest: readonly string[]): unknown {
   return isSecretName(name) ? MASK : step((value as Record<string, unknown>)[name], rest);
 }

@@ -1,7 +1,7 @@
 import { later, type ActorRef, type ActorSystem, type Behaviour } from '@bloom/actors';
 import type { InspectionProtocol, SinkProtocol, SinkRef, StreamEnd, StreamEnded } from '../protocol/wire.js';
 
-/** As for a stream of this node: a tool that takes nothing for this long is not read by anybody. */
+/** A tool that accepts nothing for this long is considered gone, as for a stream of this node. */
 const TAKE_TIMEOUT_MS = 5_000;
 
 export interface RelayOptions {
@@ -16,8 +16,8 @@ export interface RelayOptions {
 }
 
 /**
- * Passes a stream of another node on to a tool that has a link to this one only. It is an actor, so that each side hears
- * of the other's end by watching it: the source of the tool's, the tool of the source's.
+ * Forwards a stream of another node to a tool that has a link to this node only. It is an actor, so that both sides can
+ * monitor it.
  */
 export class Relay {
   readonly ref: ActorRef<SinkProtocol>;
@@ -32,7 +32,7 @@ export class Relay {
     this.#unwatch = [system.monitor(sink, () => this.#close()), system.monitor(source, () => this.abort('lost'))];
   }
 
-  /** Tells the source, which tells the end. */
+  /** Unsubscribes from the source, which then ends the stream. */
   end(_reason: StreamEnd): void {
     const { system, source, stream } = this.#options;
     system.cast(source, { type: 'unsubscribe', stream });
@@ -40,16 +40,16 @@ export class Relay {
 
   abort(reason: StreamEnd): void {
     const { stream, node } = this.#options;
-    this.#tell({ stream, node, reason, message: null, sent: 0, dropped: 0, costMs: null });
+    this.#reportEnd({ stream, node, reason, message: null, sent: 0, dropped: 0, costMs: null });
     this.#close();
   }
 
-  /** It never came to be. */
+  /** Closes a relay whose subscription failed. */
   abandon(): void {
     this.#close();
   }
 
-  #tell(end: StreamEnded): void {
+  #reportEnd(end: StreamEnded): void {
     if (!this.#over) this.#options.system.cast(this.#options.sink, { type: 'ended', ...end });
   }
 
@@ -70,7 +70,7 @@ export class Relay {
       handlers: {
         items: (_state, message) => later(system.call(sink, message, TAKE_TIMEOUT_MS)),
         ended: (_state, message) => {
-          this.#tell(message);
+          this.#reportEnd(message);
           this.#close();
         },
       },

@@ -1,12 +1,12 @@
 import { ActorError, type ActorSystem } from '@bloom/actors';
 import type { SinkRef, StreamEnd } from '../protocol/wire.js';
 
-/** Items on their way at once, and waiting: more are dropped and counted. */
+/** Items in one message, and in the queue: further ones are dropped and counted. */
 const MAX_BATCH = 100;
 const MAX_WAITING = 1_000;
-/** What comes within this time after a batch goes with the next one: a call for each item would cost more than the item. */
+/** Items within this time after a batch share the next one: a call per item would cost more than the item. */
 const GATHER_MS = 100;
-/** A tool that takes nothing for this long is not read by anybody. */
+/** A tool that accepts nothing for this long is considered gone. */
 const TAKE_TIMEOUT_MS = 5_000;
 
 export interface StreamOptions {
@@ -15,32 +15,32 @@ export interface StreamOptions {
   node: string;
   stream: string;
   sink: SinkRef;
-  /** Items at most; null: bounded by time alone. */
+  /** Maximum number of items; null when only time ends the stream. */
   limit: number | null;
   withinMs: number | null;
-  /** It is over, and its place free. */
+  /** Called when the stream has ended. */
   onEnd(): void;
 }
 
-/** One subscription: items to one tool, in order, until its limit, its time, or the end of either side. */
+/** One subscription: sends items to a tool in order, until its limit, its time, or the end of either side. */
 export class Stream {
   #stopSource: (() => void) | undefined;
-  /** Mean cost of an item, told at the end. */
+  /** Mean cost of an item, reported at the end. */
   costMs: number | null = null;
   readonly #options: StreamOptions;
   readonly #waiting: unknown[] = [];
   readonly #timer: unknown;
   readonly #unwatch: () => void;
-  /** Producers that wait for room. */
+  /** Producers waiting for room in the queue. */
   #roomWanted: (() => void)[] = [];
   #taken = 0;
   #sent = 0;
   #dropped = 0;
   #sending = false;
   #lastBatchAt = Number.NEGATIVE_INFINITY;
-  /** Ends the gathering at once. */
+  /** Sends the batch without further delay. */
   #hurry: (() => void) | undefined;
-  /** Nothing is taken any more; what waits is still sent, then this is told. */
+  /** Set once no items are accepted. The queue is still sent, then this end is reported. */
   #closing: { reason: StreamEnd; message: string | null } | undefined;
   #over = false;
 
@@ -48,11 +48,11 @@ export class Stream {
     this.#options = options;
     const { system, sink, withinMs } = options;
     this.#timer = withinMs === null ? undefined : setTimeout(() => this.end('time'), withinMs);
-    // The tool, or the node that relays for it.
+    // The sink is the tool, or the node that relays for it.
     this.#unwatch = system.monitor(sink, () => this.#finish('lost', null));
   }
 
-  /** Does something every `everyMs`, never twice at once; a fault ends the stream. Answers with the way to stop it. */
+  /** Runs a task every `everyMs`, never twice at once; a fault ends the stream. Returns the function that stops it. */
   repeat(everyMs: number, task: () => Promise<void>): () => void {
     let running = false;
     const timer = setInterval(() => {
@@ -66,13 +66,13 @@ export class Stream {
     return () => clearInterval(timer);
   }
 
-  /** What stops the producer, which is going by now. */
+  /** Takes the function that stops the running producer. */
   runs(stop: () => void): void {
     if (this.open) this.#stopSource = stop;
     else stop();
   }
 
-  /** It never came to be: nobody is told. */
+  /** Drops a stream whose producer failed to start, without notifying the tool. */
   abandon(): void {
     if (this.#over) return;
     this.#over = true;
@@ -89,12 +89,12 @@ export class Stream {
     return this.#dropped;
   }
 
-  /** Adds what was dropped before it came here. */
+  /** Adds items that the producer had to drop. */
   countDropped(items: number): void {
     this.#dropped += items;
   }
 
-  /** False when it was not taken: no room, or over. */
+  /** Queues an item. Returns false when the queue is full or the stream has ended. */
   push(item: unknown): boolean {
     if (!this.open) return false;
     if (this.#waiting.length >= MAX_WAITING) {
@@ -110,7 +110,7 @@ export class Stream {
     return true;
   }
 
-  /** As `push`, for what must not be lost: resolves when there is room for the next one. False: over. */
+  /** Queues an item that must not be lost, once there is room. Resolves to false when the stream has ended. */
   async write(item: unknown): Promise<boolean> {
     while (this.open && this.#waiting.length >= 4) {
       await new Promise<void>((resolve) => {
@@ -122,7 +122,7 @@ export class Stream {
     return this.push(item);
   }
 
-  /** Takes nothing more, sends what is waiting, tells the end. Idempotent. */
+  /** Accepts no more items, sends the queue, then reports the end. Idempotent. */
   end(reason: StreamEnd, message: string | null = null): void {
     if (!this.open) return;
     this.#closing = { reason, message };
@@ -130,7 +130,7 @@ export class Stream {
     void this.#send();
   }
 
-  /** At once: nobody takes what is waiting. */
+  /** Ends the stream at once and drops the queue. */
   abort(reason: StreamEnd): void {
     this.#finish(reason, null);
   }
@@ -199,7 +199,7 @@ export class Stream {
   }
 }
 
-/** What it means that the tool did not take a batch. */
+/** Returns the end of a stream whose tool did not accept a batch. */
 function endOf(error: unknown): [StreamEnd, string | null] {
   const code = error instanceof ActorError ? error.code : undefined;
   if (code === 'NO_CONNECTION' || code === 'NO_PROCESS') return ['lost', null];

@@ -1,11 +1,11 @@
 import { monitorEventLoopDelay, performance, PerformanceObserver, type IntervalHistogram } from 'node:perf_hooks';
 
-/** Figures of the event loop and the processor are over the last 5 to 10 s. */
+/** Figures of the event loop and the CPU cover the last 5 to 10 s. */
 const WINDOW_MS = 5_000;
-/** How often the event loop is looked at: always, for 0.06 % of a core, and while somebody asks, for 0.3 %. */
+/** Sampling interval of the event loop: coarse always (0.06 % of a core), fine while tools ask (0.3 %). */
 const RESOLUTION_MS = 100;
 const FINE_RESOLUTION_MS = 20;
-/** Nobody has asked for this long: it is looked at less often, and collections are not counted any more. */
+/** Fine sampling and the counting of garbage collections stop this long after the last question. */
 const IDLE_MS = 60_000;
 
 export interface LoopFigures {
@@ -16,7 +16,7 @@ export interface LoopFigures {
 }
 
 export interface CpuFigures {
-  /** Cores busy. */
+  /** Busy cores. */
   user: number;
   system: number;
 }
@@ -28,14 +28,14 @@ export interface GcFigures {
   total: number;
 }
 
-/** What a meter saw since its last reading. */
+/** What a meter measured since its last reading. */
 export interface Reading {
   ms: number;
   loop: LoopFigures;
   cpu: CpuFigures;
 }
 
-/** Event loop and processor, from one reading to the next. */
+/** Measures event loop and CPU from one reading to the next. */
 export class Meter {
   readonly #delay: IntervalHistogram;
   #utilization = performance.eventLoopUtilization();
@@ -52,11 +52,11 @@ export class Meter {
     return performance.now() - this.#since;
   }
 
-  /** Without beginning anew. */
+  /** Reads without resetting. */
   look(): Reading {
     const ms = Math.max(1, this.ageMs);
     const { user, system } = process.cpuUsage(this.#usage);
-    // The histogram holds intervals between looks: what is beyond the resolution is the delay.
+    // The histogram holds intervals between samples: what exceeds the resolution is the delay.
     const late = (nanoseconds: number): number => Math.max(0, round(nanoseconds / 1e6 - this.resolution));
 
     return {
@@ -86,7 +86,7 @@ export class Meter {
   }
 }
 
-/** How this process feels, from what Node keeps anyway. */
+/** Figures of this process, from what Node measures anyway. */
 export class ProcessFigures {
   readonly #timer: NodeJS.Timeout;
   #meter = new Meter(RESOLUTION_MS);
@@ -97,16 +97,16 @@ export class ProcessFigures {
   #closed = false;
 
   constructor(windowMs = WINDOW_MS) {
-    // In the turn of a late timer the histogram has not been told of the delay yet.
+    // Wait one turn: the histogram learns of a delay after the timers that were late.
     this.#timer = setInterval(() => setImmediate(() => this.#turn()), windowMs).unref();
   }
 
-  /** Over the last full window, or since the start. */
+  /** Figures of the last full window, or since the start. */
   get reading(): Reading {
     return this.#last ?? this.#meter.look();
   }
 
-  /** Somebody asks: from now on, and for a minute, figures are finer and collections are counted. */
+  /** Samples finely and counts garbage collections for the next minute. */
   lookCloser(): void {
     if (this.#gc === undefined) {
       this.#gc = new GcObserver();
@@ -120,7 +120,7 @@ export class ProcessFigures {
     }, IDLE_MS).unref();
   }
 
-  /** Since the counting began, over the last 5 s at most. */
+  /** Garbage collections since counting began, over the last 5 s at most. */
   get gc(): GcFigures {
     return this.#gc?.figures() ?? { perS: 0, share: 0, maxPauseMs: 0, total: 0 };
   }
@@ -133,7 +133,7 @@ export class ProcessFigures {
     this.#gc?.close();
   }
 
-  /** The window is over. Another resolution begins with the next one: a change in between would forget what was seen. */
+  /** Ends a window. The resolution changes between windows only: a change within one would lose its samples. */
   #turn(): void {
     if (this.#closed) return;
     this.#last = this.#meter.read();

@@ -1,4 +1,4 @@
-/** Capture files that Wireshark and tcpdump read: the classic pcap format, raw IP packets. */
+/** Capture files for Wireshark and tcpdump: the classic pcap format with raw IP packets. */
 import { isIPv6 } from 'node:net';
 
 /** Little-endian, microseconds, version 2.4. */
@@ -20,13 +20,13 @@ export interface Packet {
   atMs: number;
   from: Endpoint;
   to: Endpoint;
-  /** The beginning of the payload that is shown. */
+  /** The captured beginning of the payload. */
   shown: Uint8Array;
-  /** Bytes of the whole payload. */
+  /** Length of the whole payload. */
   length: number;
 }
 
-/** What a file begins with. */
+/** Returns the header of a capture file. */
 export function fileHeader(): Buffer {
   const header = Buffer.alloc(24);
   header.writeUInt32LE(MAGIC, 0);
@@ -38,7 +38,7 @@ export function fileHeader(): Buffer {
   return header;
 }
 
-/** One packet as a UDP datagram of which only the beginning was captured. */
+/** Returns a record: a UDP datagram, truncated to the captured beginning. */
 export function record({ atMs, from, to, shown, length }: Packet): Buffer {
   const v6 = isIPv6(from.address) || isIPv6(to.address);
   const ip = v6 ? ipv6Header(from, to, length) : ipv4Header(from, to, length);
@@ -87,7 +87,7 @@ function ipv6Header(from: Endpoint, to: Endpoint, length: number): Buffer {
   return header;
 }
 
-/** Zeros for what is no address. */
+/** Returns zeros for text that is no address. */
 function ipv4Bytes(address: string): Buffer {
   const parts = address.split('.').map(Number);
   const valid = parts.length === 4 && parts.every((part) => Number.isInteger(part) && part >= 0 && part <= 255);
@@ -98,7 +98,7 @@ function ipv4Bytes(address: string): Buffer {
 function ipv6Bytes(address: string): Buffer {
   const bytes = Buffer.alloc(16);
   if (!isIPv6(address)) {
-    // Of two ends of one path, one may be written as IPv4.
+    // One end of a path may be written as IPv4 and the other as IPv6.
     bytes.writeUInt16BE(0xff_ff, 10);
     ipv4Bytes(address).copy(bytes, 12);
     return bytes;

@@ -1,16 +1,16 @@
-/** CPU and allocation profiles of a thread, as DevTools open them. */
+/** CPU and allocation profiles of a thread, in the format of DevTools. */
 import { ThreadProfile, type MediaEngine, type ProfileAction } from '@bloom/sfu';
 import { InspectionError } from '../errors.js';
 
 export interface RunningProfile {
-  /** Ends the sampling and gives the profile's text. */
+  /** Stops sampling and returns the profile as text. */
   finish(): Promise<string>;
-  /** Ends it without. */
+  /** Stops sampling without a profile. */
   cancel(): void;
 }
 
 /**
- * Begins a profile of this thread, or of a media worker, counted from 1. There may be one at a time, and it slows the
+ * Starts to profile this thread, or a media worker (counted from 1). One profile at a time is possible, and it slows the
  * thread by a few percent.
  * @throws InspectionError when there is no such worker
  */

@@ -1,12 +1,12 @@
-/** What the kernel tells of UDP sockets (Linux, `/proc/net/udp` and `udp6`; elsewhere nothing). */
+/** The kernel's figures of UDP sockets, from `/proc/net/udp` and `udp6`: Linux only. */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 
 export interface UdpSocket {
   address: string;
   port: number;
-  /** Bytes that were received and not read. */
+  /** Bytes received and not read. */
   queuedBytes: number;
-  /** Datagrams thrown away because the queue was full. */
+  /** Datagrams dropped because the queue was full. */
   drops: number;
 }
 
@@ -16,7 +16,7 @@ interface Entry extends UdpSocket {
 
 const MAX_LINES = 10_000;
 
-/** Lines of the table; those that are none are left out. */
+/** Parses the table; malformed lines are skipped. */
 export function parseUdpTable(text: string): Entry[] {
   const entries: Entry[] = [];
   for (const line of text.split('\n', MAX_LINES).slice(1)) {
@@ -35,7 +35,7 @@ export function parseUdpTable(text: string): Entry[] {
   return entries;
 }
 
-/** Words of the address in the order of the machine's memory: little-endian on all machines that we run on. */
+/** Reads an address whose words are in host byte order: little-endian on every supported platform. */
 function addressOf(hex: string): string {
   const words = hex.match(/.{8}/g) ?? [];
   const bytes = words.flatMap((word) =>
@@ -52,7 +52,7 @@ function addressOf(hex: string): string {
     .replace(/(^|:)0(:0)+(:|$)/, '::');
 }
 
-/** The UDP sockets of this process; null where the system does not tell. */
+/** Returns the UDP sockets of this process, or null where the system does not report them. */
 export async function ownUdpSockets(proc = '/proc'): Promise<UdpSocket[] | null> {
   try {
     const inodes = await ownInodes(proc);
@@ -70,7 +70,7 @@ export async function ownUdpSockets(proc = '/proc'): Promise<UdpSocket[] | null>
   }
 }
 
-/** Open files of this process; null where the system does not tell. */
+/** Returns the number of open files, or null where the system does not report it. */
 export async function openFiles(proc = '/proc'): Promise<number | null> {
   try {
     return (await readdir(`${proc}/self/fd`)).length;

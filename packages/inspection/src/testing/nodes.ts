@@ -1,4 +1,4 @@
-/** Whole nodes over loopback, with real rooms and media in this process, and a hidden tool that asks them. */
+/** Whole nodes over loopback, with real rooms and media in this process, and a hidden tool node. */
 import { connectActors, createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import type { DistributionNode } from '@bloom/distribution';
 import { createLogger, silentLog, type Logger } from '@bloom/log';
@@ -51,7 +51,7 @@ export interface MemberOptions {
   componentKinds?: readonly ComponentKind[];
 }
 
-/** A session whose client sends the actions themselves, as JSON. */
+/** A session whose client sends actions as JSON. */
 const scripted: CreatePeerSession = () => ({
   handle: (input) => (input.type === 'clientEvent' ? (JSON.parse(input.text) as SessionAction[]) : []),
   descriptions: () => ({}),
@@ -126,7 +126,7 @@ export interface Tool {
   stop(): Promise<void>;
 }
 
-/** A hidden node with one link, as bloomctl has it. */
+/** Starts a hidden node with one link, as bloomctl does. */
 export async function startTool(asked: Member, mapper: { port: number }, alive = 'bloomctl-1-test'): Promise<Tool> {
   const name = `${alive}@127.0.0.1`;
   const system = createActorSystem({ log: silentLog });
@@ -151,7 +151,7 @@ export async function startTool(asked: Member, mapper: { port: number }, alive =
   return { name, system, remote, node, client, stop };
 }
 
-/** A client in a room that does what it is told. */
+/** Joins a room as a client whose actions are scripted. */
 export async function joinRoom(
   { rooms }: Member,
   roomId: string,

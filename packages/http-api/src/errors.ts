@@ -34,6 +34,7 @@ const ROOM_STATUS: Readonly<Record<RoomErrorCode, number>> = {
   SUBSCRIBE_MODE_AUTO: 400,
   NOT_A_SIP_COMPONENT: 400,
   OWNER_UNREACHABLE: 503,
+  MEMBER_SILENT: 503,
   NO_NODE: 503,
   DRAINING: 503,
 };

@@ -229,6 +229,7 @@ describe('errors of the rooms', () => {
     SUBSCRIBE_MODE_AUTO: 400,
     NOT_A_SIP_COMPONENT: 400,
     OWNER_UNREACHABLE: 503,
+    MEMBER_SILENT: 503,
     NO_NODE: 503,
     DRAINING: 503,
   };

@@ -107,6 +107,8 @@ export type RoomErrorCode =
   | 'NOT_A_SIP_COMPONENT'
   /** The room is, or may be, on a node that does not answer. */
   | 'OWNER_UNREACHABLE'
+  /** A member of the cluster does not answer at present. */
+  | 'MEMBER_SILENT'
   /** No node can take the room. */
   | 'NO_NODE'
   /** This node takes no new rooms. */

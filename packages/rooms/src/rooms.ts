@@ -24,6 +24,12 @@ import {
 /** Time for a room to answer; clients give up after 5 s. */
 const REQUEST_TIMEOUT_MS = 4_000;
 
+/** The actor of a room, and its node unless it is this one. */
+interface FoundRoom {
+  ref: RoomRef;
+  node?: string;
+}
+
 export interface RoomsOptions {
   system: ActorSystem;
   local: LocalRooms;
@@ -111,7 +117,8 @@ export class Rooms implements RoomService {
     log.debug('peer.attaching', { room: room.ref.path, peerId, requestId });
     return attachSocket({
       system,
-      attach: (sender, request) => sender.call(room.ref, { type: 'attach', ...request }, REQUEST_TIMEOUT_MS),
+      attach: (sender, request) =>
+        this.#call(roomId, room, () => sender.call(room.ref, { type: 'attach', ...request }, REQUEST_TIMEOUT_MS)),
       peerId,
       socket,
       requestId,
@@ -130,10 +137,12 @@ export class Rooms implements RoomService {
     requestId?: string,
   ): Promise<RoomAnswer<K>> {
     const { system, log } = this.#options;
-    const { ref, node } = await this.#find(roomId, requestId);
+    const room = await this.#find(roomId, requestId);
+    const { ref, node } = room;
     const sender = requestId === undefined ? system : system.forRequest(requestId, 'rooms');
     try {
-      return unwrap((await sender.call(ref, message as never, REQUEST_TIMEOUT_MS)) as Outcome<RoomAnswer<K>>);
+      const call = () => sender.call(ref, message as never, REQUEST_TIMEOUT_MS) as Promise<Outcome<RoomAnswer<K>>>;
+      return unwrap(await this.#call(roomId, room, call));
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
       // The room ended while the request was on its way.
@@ -146,8 +155,19 @@ export class Rooms implements RoomService {
     }
   }
 
-  /** Returns the actor of a room, and its node unless it is this one. */
-  async #find(roomId: string, requestId?: string): Promise<{ ref: RoomRef; node?: string }> {
+  /** Calls the actor of a room, without waiting for a node that does not answer anything. */
+  #call<T>(roomId: string, { node }: FoundRoom, call: () => Promise<T>): Promise<T> {
+    const { cluster } = this.#options;
+    if (node === undefined || cluster === undefined) return call();
+
+    return cluster.silentMembers.guard(node, call).catch((error: unknown) => {
+      throw error instanceof RoomError && error.code === 'MEMBER_SILENT'
+        ? ownerUnreachable(roomId, node, error)
+        : error;
+    });
+  }
+
+  async #find(roomId: string, requestId?: string): Promise<FoundRoom> {
     const { system, local, cluster } = this.#options;
     if (cluster !== undefined) {
       const { node, ref } = await cluster.locate(roomId);

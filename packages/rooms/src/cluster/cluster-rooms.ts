@@ -11,6 +11,7 @@ import { Directory, type OwnedRoom, type RoomConflict, type RoomPlace } from './
 import { nodeBehaviour, type OwnRooms } from './node-actor.js';
 import { NODE_ACTOR } from './node-messages.js';
 import { Placement, type PlacementDecision } from './placement.js';
+import { SilentMembers } from './silent-members.js';
 
 const LIST_TIMEOUT_MS = 2000;
 /** Time for a home to decide about an id before the next home is asked. */
@@ -32,6 +33,7 @@ export interface ClusterRoomsOptions {
 export class ClusterRooms {
   readonly directory: Directory;
   readonly placement: Placement;
+  readonly silentMembers: SilentMembers;
   readonly #options: ClusterRoomsOptions;
   readonly #port: ClusterPort;
   readonly #claims: Claims;
@@ -43,8 +45,14 @@ export class ClusterRooms {
     this.#port = port;
     this.directory = new Directory(port.self, now);
     this.#claims = new Claims(now);
+    this.silentMembers = new SilentMembers({
+      members: () => port.members(),
+      ping: (node, timeoutMs) => port.call(node, { type: 'load' }, { timeoutMs }),
+      log,
+    });
     this.placement = new Placement({
       port,
+      silentMembers: this.silentMembers,
       log,
       now,
       ...(options.onPlaced ? { onPlaced: options.onPlaced } : {}),
@@ -137,34 +145,48 @@ export class ClusterRooms {
   async listOthers(): Promise<{ rooms: RoomView[]; unreachable: string[] }> {
     const unreachable = new Set(this.directory.unreachable());
     const others = await Promise.all(
-      this.#port.members().map((node) =>
-        this.#port.call(node, { type: 'listRooms' }, { timeoutMs: LIST_TIMEOUT_MS }).catch((): RoomView[] => {
+      this.#port.members().map((node) => {
+        const answer = this.silentMembers.guard(node, () =>
+          this.#port.call(node, { type: 'listRooms' }, { timeoutMs: LIST_TIMEOUT_MS }),
+        );
+        return answer.catch((): RoomView[] => {
           unreachable.add(node);
           return [];
-        }),
-      ),
+        });
+      }),
     );
     return { rooms: others.flat(), unreachable: [...unreachable].toSorted() };
   }
 
   /**
    * Returns where a room lives.
-   * @throws RoomError `ROOM_NOT_FOUND`, or `OWNER_UNREACHABLE` when the owner is known but cut off
+   * @throws RoomError `ROOM_NOT_FOUND` when every member denies having it; `OWNER_UNREACHABLE` when the owner is known but
+   *   cut off, or when a member that may have it does not answer
    */
   async locate(roomId: string): Promise<RoomPlace> {
     const known = this.directory.find(roomId);
     if (known?.reachable === true) return known;
 
     // The announcement may still be on its way: the owner itself knows.
+    const unanswered: string[] = [];
     const answers = await Promise.all(
       this.#port.members().map(async (node): Promise<RoomPlace | undefined> => {
-        const ref = await this.#lookUp(node, roomId).catch(() => null);
+        const ref = await this.#lookUp(node, roomId).catch(() => {
+          if (this.#isMember(node)) unanswered.push(node);
+          return null;
+        });
         return ref === null ? undefined : { node, ref };
       }),
     );
     const place = answers.find((answer) => answer !== undefined);
     if (place !== undefined) return place;
     if (known !== undefined) throw ownerUnreachable(roomId, known.node);
+    if (unanswered.length > 0) {
+      throw new RoomError(
+        'OWNER_UNREACHABLE',
+        `Room ${roomId} may live on ${unanswered.toSorted().join(', ')}, which does not answer now`,
+      );
+    }
     return unwrap(refusals.roomNotFound(roomId));
   }
 
@@ -183,8 +205,10 @@ export class ClusterRooms {
     const asked: string[] = [];
     for (const home of homesOf(roomId, [port.self, ...port.members()])) {
       asked.push(home);
-      const answer = await port
-        .call(home, { type: 'claim', roomId, claimant }, { timeoutMs: CLAIM_TIMEOUT_MS, requestId })
+      const answer = await this.silentMembers
+        .guard(home, () =>
+          port.call(home, { type: 'claim', roomId, claimant }, { timeoutMs: CLAIM_TIMEOUT_MS, requestId }),
+        )
         .catch(() => undefined);
       if (answer?.granted === true) return asked;
       if (answer === undefined) continue;
@@ -236,7 +260,9 @@ export class ClusterRooms {
   }
 
   #lookUp(node: string, roomId: string): Promise<RoomRef | null> {
-    return this.#port.call(node, { type: 'roomRef', roomId }, { timeoutMs: LOOKUP_TIMEOUT_MS });
+    return this.silentMembers.guard(node, () =>
+      this.#port.call(node, { type: 'roomRef', roomId }, { timeoutMs: LOOKUP_TIMEOUT_MS }),
+    );
   }
 
   #report(conflicts: readonly (RoomConflict | undefined)[]): void {

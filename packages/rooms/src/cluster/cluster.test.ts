@@ -290,6 +290,40 @@ describe('a cluster', () => {
     expect(cluster.node('b').local.views().length).toBeGreaterThan(0);
   });
 
+  test('calls that need a frozen node fail within 1.2 s, and every later one at once', async () => {
+    cluster = new TestCluster(['a', 'b', 'c']);
+    cluster.node('a').local.forwardedTracks = 1;
+    cluster.node('c').local.forwardedTracks = 1;
+    await create('a', 'kitchen');
+    await cluster.settled();
+    cluster.freeze('b');
+    const { rooms } = cluster.node('a');
+    const token = issuePeerToken({ roomId: 'kitchen', peerId: 'p' }, Date.now(), { secretKeyBase: 'secret' });
+    const socket = { send: () => {}, close: () => {}, ping: () => Promise.resolve(true) };
+    const calls = [
+      () => rooms.getRoom('kitchen'),
+      () => rooms.deleteRoom('kitchen'),
+      () => rooms.getRoom('nowhere'),
+      () => rooms.attachPeer(token, socket),
+      () => rooms.listRooms('cluster'),
+    ];
+    for (const [i, call] of calls.entries()) {
+      const from = performance.now();
+      const outcome = await call().catch((error: unknown) => error);
+      expect(performance.now() - from).toBeLessThan(i === 0 ? 1_200 : 100);
+      if (i < 4) {
+        const verb = i === 2 ? 'may live' : 'lives';
+        const message = expect.stringContaining(`${verb} on b`) as unknown;
+        expect(outcome).toMatchObject({ code: 'OWNER_UNREACHABLE', message });
+      } else expect(outcome).toMatchObject({ rooms: [], unreachable: ['b'] });
+    }
+    cluster.thaw('b');
+    await cluster.settled();
+    const until = performance.now() + 2_000;
+    while (cluster.node('a').cluster.silentMembers.has('b') && performance.now() < until) await cluster.settled();
+    await expect(rooms.getRoom('nowhere')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+  });
+
   test('a creation that takes too long goes to the next node and leaves nothing behind', async () => {
     cluster = new TestCluster(['a', 'b']);
     cluster.node('a').local.forwardedTracks = 1;

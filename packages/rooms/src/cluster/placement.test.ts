@@ -3,6 +3,7 @@ import { silentLog } from '@bloom/log';
 import { defaultRoomConfig } from '../room-service.js';
 import type { ClusterPort } from './cluster-port.js';
 import { Placement } from './placement.js';
+import { SilentMembers } from './silent-members.js';
 
 test('whoever asked has an answer within 4 s, and no room comes to be after that', async () => {
   const said: string[] = [];
@@ -26,7 +27,8 @@ test('whoever asked has an answer within 4 s, and no room comes to be after that
       }),
     cast: (_node: string, { type }: { type: string }) => void said.push(type),
   } as unknown as ClusterPort;
-  const placement = new Placement({ port, log: silentLog, now: () => Date.now() });
+  const silentMembers = new SilentMembers({ members: port.members, ping: async () => 'pong', log: silentLog });
+  const placement = new Placement({ port, silentMembers, log: silentLog, now: () => Date.now() });
   const from = Date.now();
   await expect(placement.create({ ...defaultRoomConfig, roomId: null })).rejects.toMatchObject({ code: 'NO_NODE' });
   expect(Date.now() - from).toBeLessThan(5_000);

@@ -4,6 +4,7 @@ import { refusals, unwrap } from '../outcome.js';
 import { RoomError, type CreatedRoom, type NamedConfig, type RoomConfig } from '../room-service.js';
 import type { ClusterPort } from './cluster-port.js';
 import { rankByLoad, type LoadSample, type Verdict } from './load.js';
+import type { SilentMembers } from './silent-members.js';
 
 /** Time for a node to report its load. */
 const LOAD_TIMEOUT_MS = 1000;
@@ -35,6 +36,7 @@ export type PlacedRoom = CreatedRoom & { node: string };
 
 export interface PlacementOptions {
   port: ClusterPort;
+  silentMembers: SilentMembers;
   log: Log;
   now: () => number;
   onPlaced?: (node: string) => void;
@@ -48,8 +50,6 @@ export interface PlacementOptions {
 export class Placement {
   readonly #options: PlacementOptions;
   readonly #decisions: PlacementDecision[] = [];
-  /** Nodes that missed a load query: left out until they answer again. */
-  readonly #silent = new Set<string>();
   /** Number of creations per node that were given up and have not ended. */
   readonly #overdue = new Map<string, number>();
   #queue: Promise<unknown> = Promise.resolve();
@@ -193,30 +193,16 @@ export class Placement {
   }
 
   async #ask(node: string, requestId: string | undefined): Promise<LoadSample> {
-    const { port, log, now } = this.#options;
-    if (this.#silent.has(node)) return { node, answeredInMs: 0, failure: 'left out' };
+    const { port, silentMembers, now } = this.#options;
+    if (silentMembers.has(node)) return { node, answeredInMs: 0, failure: 'left out' };
     const from = now();
     try {
       const answer = await port.call(node, { type: 'load' }, { timeoutMs: LOAD_TIMEOUT_MS, requestId });
       return { node, answeredInMs: now() - from, answer };
-    } catch (error) {
-      log.warn('placement.node_silent', { node, error });
-      this.#silent.add(node);
-      void this.#awaitAnswer(node);
+    } catch {
+      silentMembers.missed(node);
       return { node, answeredInMs: now() - from, failure: 'silent' };
     }
-  }
-
-  /** Polls a silent node until it answers or has left. */
-  async #awaitAnswer(node: string): Promise<void> {
-    const { port } = this.#options;
-    while (this.#silent.has(node) && port.members().includes(node)) {
-      const answer = await port.call(node, { type: 'load' }, { timeoutMs: 5000 }).catch(() => undefined);
-      if (answer) break;
-      // A call over a broken link fails at once: wait before the next one.
-      await new Promise((resolve) => setTimeout(resolve, 200).unref());
-    }
-    this.#silent.delete(node);
   }
 }
 

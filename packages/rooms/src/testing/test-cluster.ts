@@ -104,6 +104,7 @@ export class TestCluster {
   }
 
   async close(): Promise<void> {
+    this.#links.clear();
     for (const { system } of this.nodes) await system.close();
   }
 
@@ -178,7 +179,12 @@ export class TestCluster {
         : this.#call(self, ref.node, timeoutMs, () =>
             this.node(ref.node).system.call(ref as never, structuredClone(message) as never, timeoutMs),
           );
-    return Object.assign(Object.create(system) as ActorSystem, { call });
+    return {
+      call,
+      forRequest: (requestId: string, face?: string) => ({ ...system.forRequest(requestId, face), call }),
+      spawn: system.spawn.bind(system),
+      stop: system.stop.bind(system),
+    } as unknown as ActorSystem;
   }
 
   #port(self: string): ClusterPort {

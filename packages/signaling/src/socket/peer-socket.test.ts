@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { encodePeerMessage, MAX_MEDIA_EVENT_BYTES } from '@bloom/protocol';
-import type { AttachedPeer, AttachRefusal, PeerSocket } from '@bloom/rooms';
+import { RoomError, type AttachedPeer, type AttachRefusal, type PeerSocket } from '@bloom/rooms';
 import { WebSocket } from 'ws';
 import { closeReason } from './close-reason.js';
 import {
@@ -29,6 +29,7 @@ class Rooms {
   async attachPeer(token: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal> {
     await this.hold;
     if (token === 'broken') throw new Error('the room is gone');
+    if (token === 'silent') throw new RoomError('OWNER_UNREACHABLE', 'Room r lives on b, which cannot be reached now');
     if (token !== 'good') return this.refusal;
     this.attached += 1;
     this.sockets.push(socket);
@@ -197,6 +198,13 @@ describe('authentication', () => {
     client.token('good');
     await client.until(() => client.frames.length > 0);
     expect(client.frames).toEqual(['\n\0']);
+  });
+
+  test('a room whose node cannot be reached closes with 1013', async () => {
+    await listen();
+    const client = await new Client().open();
+    client.token('silent');
+    expect(await client.closed).toBe('1013 try again');
   });
 
   test('a room that fails to answer closes with 1011', async () => {

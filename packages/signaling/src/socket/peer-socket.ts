@@ -7,7 +7,7 @@ import {
   ProtocolError,
   type UnknownContent,
 } from '@bloom/protocol';
-import type { AttachedPeer, PeerSocket, RoomService } from '@bloom/rooms';
+import { RoomError, type AttachedPeer, type PeerSocket, type RoomService } from '@bloom/rooms';
 import type { WebSocket } from 'ws';
 import { closeReason } from './close-reason.js';
 
@@ -24,6 +24,7 @@ export const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 const NORMAL = 1000;
 const TOO_BIG = 1009;
 const INTERNAL_ERROR = 1011;
+const TRY_AGAIN = 1013;
 
 export interface Timers {
   /** Gives the function that cancels. */
@@ -174,7 +175,9 @@ class PeerConnection implements PeerSocket {
       },
       (error: unknown) => {
         this.#log.error('peer_socket.attach_failed', { error: error instanceof Error ? error.message : String(error) });
-        this.close(INTERNAL_ERROR, 'Internal server error');
+        // The room may still exist on a node that cannot be reached: no final reason.
+        if (error instanceof RoomError) this.close(TRY_AGAIN, 'try again');
+        else this.close(INTERNAL_ERROR, 'Internal server error');
       },
     );
   }

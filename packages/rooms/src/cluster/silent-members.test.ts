@@ -1,0 +1,85 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { ManualClock } from '@bloom/time/testing';
+import { SilentMembers } from './silent-members.js';
+
+const never = () => new Promise<never>(() => {});
+
+let clock: ManualClock;
+let members: string[];
+let frozen: boolean;
+let silence: SilentMembers;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  members = ['b'];
+  frozen = true;
+  silence = new SilentMembers({
+    members: () => members,
+    ping: (_node, timeoutMs) =>
+      new Promise((resolve, reject) => {
+        if (!frozen) resolve('pong');
+        else clock.setTimeout(() => reject(new Error('no answer')), timeoutMs);
+      }),
+    log: silentLog,
+    clock,
+  });
+});
+
+const advance = (ms: number) => clock.advanceAsync(ms, () => new Promise((resolve) => setImmediate(resolve)));
+const outcome = (call: Promise<unknown>) => call.catch((error: { code: string }) => error.code);
+
+test('the first call to a frozen member fails after 1.1 s, every later one at once', async () => {
+  let first: unknown;
+  void outcome(silence.guard('b', never)).then((result) => (first = result));
+  await advance(1_099);
+  expect([first, silence.has('b')]).toEqual([undefined, false]);
+  await advance(1);
+  expect([first, silence.list()]).toEqual(['MEMBER_SILENT', ['b']]);
+  let asked = false;
+  const later = silence.guard('b', async () => (asked = true));
+  await expect(later).rejects.toMatchObject({ code: 'MEMBER_SILENT', message: 'b does not answer' });
+  expect(asked).toBe(false);
+});
+
+test('a member that answers again is called again', async () => {
+  void outcome(silence.guard('b', never));
+  await advance(1_100);
+  frozen = false;
+  await advance(1_300);
+  expect(silence.has('b')).toBe(false);
+  await expect(silence.guard('b', async () => 'answer')).resolves.toBe('answer');
+});
+
+test('a member that is merely slow keeps the time of the call', async () => {
+  frozen = false;
+  let answer: (value: string) => void = () => {};
+  const call = silence.guard('b', () => new Promise<string>((resolve) => (answer = resolve)));
+  await advance(3_000);
+  answer('late');
+  await expect(call).resolves.toBe('late');
+});
+
+test('a call that fails does so for its own reason', async () => {
+  await expect(silence.guard('b', () => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
+});
+
+test('a lost member is not silent: its calls fail for lack of a link', async () => {
+  const call = outcome(
+    silence.guard(
+      'b',
+      () => new Promise((_resolve, reject) => clock.setTimeout(() => reject({ code: 'NO_CONNECTION' }), 1_200)),
+    ),
+  );
+  members = [];
+  await advance(1_200);
+  expect([await call, silence.has('b')]).toEqual(['NO_CONNECTION', false]);
+});
+
+test('a silent member that leaves is forgotten', async () => {
+  silence.missed('b');
+  expect(silence.has('b')).toBe(true);
+  members = [];
+  await advance(1_300);
+  expect(silence.has('b')).toBe(false);
+});

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { operations } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { LossTracker } from './loss-tracker.js';
 
@@ -50,6 +51,17 @@ describe('missing packets', () => {
     tracker.received(5, 1000);
     expect(due(tracker, 2001)).toEqual([]);
     expect([tracker.abandoned, tracker.missing]).toEqual([1, 0]);
+  });
+
+  test('of a sender that leaves a gap in front of each packet cost no more than their number', () => {
+    const tracker = new LossTracker({ maxMissing: 512 });
+    tracker.received(0, 0);
+    const effort = operations('loss-tracker.ts', () => {
+      for (let packet = 1; packet <= 100; packet++) tracker.received(packet * 1_000, packet);
+    });
+    expect(effort).toBeLessThan(100 * 512 * 2);
+    expect([tracker.missing, tracker.abandoned]).toEqual([512, 100 * 999 - 512]);
+    expect(due(tracker, 200)[0]).toBe(100_000 - 512);
   });
 
   test('beyond the limit push out the oldest', () => {

@@ -69,7 +69,7 @@ export class LossTracker {
       this.abandoned += this.#count + gap;
       this.#count = 0;
     } else {
-      for (let lost = this.#newest + 1; lost < sequence; lost += 1) this.#add(lost, nowMs);
+      this.#addAll(this.#newest + 1, sequence, nowMs);
     }
     this.#newest = sequence;
   }
@@ -109,18 +109,26 @@ export class LossTracker {
     this.#count = 0;
   }
 
-  #add(sequence: number, nowMs: number): void {
-    if (this.#count === this.#sequences.length) {
-      for (let i = 1; i < this.#count; i += 1) this.#move(i, i - 1);
-      this.#count -= 1;
-      this.abandoned += 1;
+  /**
+   * Adds the numbers from `first` to before `end`, and gives up the oldest that have no place. Room is made once: a sender
+   * that leaves a gap in front of each packet would otherwise have the whole table moved for each missing number.
+   */
+  #addAll(first: number, end: number, nowMs: number): void {
+    const size = this.#sequences.length;
+    const from = Math.max(first, end - size);
+    const overflow = Math.max(0, this.#count + (end - from) - size);
+    this.abandoned += from - first + overflow;
+    if (overflow > 0) {
+      for (const column of [this.#sequences, this.#missingSinceMs, this.#askedAtMs, this.#tries]) {
+        column.copyWithin(0, overflow, this.#count);
+      }
+      this.#count -= overflow;
     }
-    const at = this.#count;
-    this.#sequences[at] = sequence;
-    this.#missingSinceMs[at] = nowMs;
-    this.#askedAtMs[at] = nowMs + this.#reorderMs;
-    this.#tries[at] = 0;
-    this.#count += 1;
+    const until = this.#count + (end - from);
+    this.#missingSinceMs.fill(nowMs, this.#count, until);
+    this.#askedAtMs.fill(nowMs + this.#reorderMs, this.#count, until);
+    this.#tries.fill(0, this.#count, until);
+    for (let lost = from; lost < end; lost += 1) this.#sequences[this.#count++] = lost;
   }
 
   #found(sequence: number): void {

@@ -122,7 +122,7 @@ export class FrameTap implements TrackSubscriber {
     this.#switchedAt = -1;
     const { storedView, storedVp8 } = this.#context;
     const { store } = stream;
-    for (let sequence = first + 1; sequence <= stream.unwrapper.newest; sequence++) {
+    for (let sequence = Math.max(first + 1, stream.oldestStored); sequence <= stream.unwrapper.newest; sequence++) {
       if (!store.find(sequence, nowMs) || !storedView.parse(store.buffer, store.start, store.end)) continue;
       this.forward(storedView, storedVp8, sequence, -1, nowMs);
     }

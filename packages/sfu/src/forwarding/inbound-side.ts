@@ -10,6 +10,9 @@ const REPORT_INTERVAL_MS = 1000;
 /** The first report follows soon, so that the publisher's own round-trip time and congestion control get going. */
 const FIRST_REPORT_MS = 300;
 const REPORT_BLOCKS = 31;
+/** Sources of one variant that only their packets announce: so many in this time, ms. */
+const MAX_LEARNT = 4;
+const LEARNT_WINDOW_MS = 1000;
 
 interface Route {
   track: PublishedTrack;
@@ -145,7 +148,7 @@ export class InboundSide implements TrackOwner {
     }
     const transportSequence = view.transportSequence(this.#transportCcId);
     if (transportSequence >= 0) this.#recorder?.record(transportSequence, nowMs);
-    const route = this.#routes.get(view.ssrc) ?? this.#learn(view);
+    const route = this.#routes.get(view.ssrc) ?? this.#learn(view, nowMs);
     if (route === undefined) {
       dropped.unknown_ssrc++;
       return;
@@ -156,7 +159,7 @@ export class InboundSide implements TrackOwner {
   }
 
   /** An unknown SSRC: its first packets say where it belongs. */
-  #learn(view: RtpView): Route | undefined {
+  #learn(view: RtpView, nowMs: number): Route | undefined {
     const track = this.#trackByMid(view);
     if (track === undefined) return undefined;
     const { codec, extensions, rids } = track.params;
@@ -164,7 +167,14 @@ export class InboundSide implements TrackOwner {
       const variant = rids.length === 0 ? 'h' : view.textExtension(extensions.rid);
       if (variant === undefined || !isVariant(variant)) return undefined;
       if (rids.length > 0 && !rids.includes(variant)) return undefined;
-      return this.#bind(track, variant, view.ssrc);
+      // A new source costs a store of packets: two SSRCs that claim one variant must not make one per packet.
+      const present = track.stream(variant);
+      const recent = present !== undefined && nowMs - present.learntSinceMs < LEARNT_WINDOW_MS ? present : undefined;
+      if (recent !== undefined && recent.learnt >= MAX_LEARNT) return undefined;
+      const route = this.#bind(track, variant, view.ssrc);
+      route.stream.learnt = (recent?.learnt ?? 0) + 1;
+      route.stream.learntSinceMs = recent?.learntSinceMs ?? nowMs;
+      return route;
     }
     if (view.payloadType !== codec.rtxPayloadType) return undefined;
     const variant = rids.length === 0 ? 'h' : view.textExtension(extensions.repairedRid);

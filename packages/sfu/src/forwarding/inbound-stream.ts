@@ -70,9 +70,13 @@ export class InboundStream {
   readonly keyframes = new KeyframeRequests();
   /** Subscribers this variant flows to now. */
   readonly forwarding: TrackSubscriber[] = [];
+  /** Sources that only their packets announced and that took this variant since `learntSinceMs`, this one included. */
+  learnt = 0;
+  learntSinceMs = Number.NEGATIVE_INFINITY;
   /** Media has arrived; until then this is only an expectation from the SDP. */
   started = false;
 
+  readonly #storedPackets: number;
   readonly #rate = new SmoothedRate(RATE_SMOOTHING);
 
   lastKeyframeTimestamp = -1;
@@ -92,7 +96,13 @@ export class InboundStream {
     this.losses = new LossTracker({ maxMissing: options.kind === 'video' ? 512 : 64 });
     this.statistics = new ReceiveStatistics(options.clockRate);
     this.store = new PacketStore(STORE[options.kind]);
+    this.#storedPackets = STORE[options.kind].packets;
     this.clock = new SenderClock(options.clockRate);
+  }
+
+  /** Number of the oldest packet that the store can still hold. */
+  get oldestStored(): number {
+    return this.unwrapper.newest - this.#storedPackets + 1;
   }
 
   /** What it takes, bits per second, smoothed over some seconds. */

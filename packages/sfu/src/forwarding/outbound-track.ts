@@ -199,7 +199,7 @@ export class OutboundTrack implements TrackSubscriber {
     if (this.#switchedAt !== first) return;
     this.#switchedAt = -1;
     const { storedView, storedVp8, sealer } = this.#context;
-    for (let sequence = first + 1; sequence <= stream.unwrapper.newest; sequence++) {
+    for (let sequence = Math.max(first + 1, stream.oldestStored); sequence <= stream.unwrapper.newest; sequence++) {
       if (!this.#repair.readStored(stream, sequence, nowMs)) continue;
       sealer.begin(storedView.buffer, storedView.payloadStart, storedView.payloadEnd);
       this.forward(storedView, storedVp8, sequence, -1, nowMs);

@@ -90,6 +90,33 @@ describe('faults and garbage', () => {
     expect(looks).toBeLessThan(500 * 40);
   });
 
+  test('two sources that claim one variant by turns do not replace each other with each packet', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    const sources = [camera(0x201), camera(0x202)];
+    const stream = () => world.room.transport('pub')!.inbound.tracks.get('cam')!.stream('h');
+    const seen = new Set<unknown>();
+    world.advance(1_000, () => {
+      for (const source of sources) {
+        publisher.send(source.vp8Frame({ key: true, packets: 1 })[0]!);
+        seen.add(stream());
+      }
+    });
+    expect(seen.size).toBeLessThanOrEqual(5);
+    expect(world.context.dropped.unknown_ssrc).toBeGreaterThan(900);
+  });
+
+  test('a late key frame behind a wide jump is followed from the store alone', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    world.join('sub', { outbound: [videoSlot('cam')] });
+    const source = camera(0x101);
+    const late = source.vp8Frame({ key: true, packets: 2 });
+    const far = camera(0x101, { firstSequence: 30_000 }).vp8Frame({ packets: 1 });
+    publisher.send(source.vp8Frame({ packets: 1 })[0]!);
+    publisher.send(far[0]!);
+    const effort = operations('packet-store.ts', () => publisher.send(late[0]!));
+    expect(effort).toBeLessThan(5_000);
+  });
+
   test('random packets and reports are refused without a throw', () => {
     const random = seededRandom(3);
     const publisher = world.join('pub', {
@@ -114,6 +141,8 @@ describe('faults and garbage', () => {
     }
     expect(world.events.filter(({ type }) => type === 'transportFailed')).toEqual([]);
     const before = viewer.packets.length;
+    // Sources that came out of the noise count too.
+    world.advance(1_000);
     const fresh = camera(0x77, { rid: 'm', firstSequence: 9 });
     for (const packet of fresh.vp8Frame({ key: true })) publisher.send(packet);
     expect(viewer.packets.length).toBeGreaterThan(before);

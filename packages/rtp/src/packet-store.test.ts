@@ -37,6 +37,13 @@ describe('the packet store', () => {
     );
   });
 
+  test('does not find a packet once newer ones have been written over its bytes', () => {
+    const store = new PacketStore({ packets: 16, bytes: 1000 });
+    for (let sequence = 1; sequence <= 8; sequence++) store.put(sequence, packet(sequence, 200), 0, 200, 0);
+    const found = [1, 2, 3, 4, 5, 6, 7, 8].filter((sequence) => store.find(sequence, 0));
+    expect(found).toEqual([4, 5, 6, 7, 8]);
+  });
+
   test('forgets packets that are too old, and everything when cleared', () => {
     const store = new PacketStore({ maxAgeMs: 500 });
     store.put(1, packet(1, 10), 0, 10, 1000);

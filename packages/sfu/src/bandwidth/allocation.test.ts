@@ -119,6 +119,20 @@ describe('bandwidth allocation', () => {
     expect(raised.probeBps).toBeUndefined();
   });
 
+  test('raises one slot at a time, in turn, a second apart', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const low = (key: string) => slot(key, { wanted: 'l', sendingBps: 150_000 });
+    const slots = ['a', 'b', 'c'].map(low);
+    const sending = slots.map((one) => ({ ...one, sendingBps: 1_500_000 }));
+    allocation.update({ estimateBps: 500_000, fixedBps: 0, slots: sending, nowMs: 0 });
+    const grants = (nowMs: number): string => {
+      const all = allocation.update({ estimateBps: 9_000_000, fixedBps: 0, slots, nowMs }).grants;
+      return slots.map(({ key }) => (all.get(key)! < 300_000 ? 'l' : all.get(key)! < 1_000_000 ? 'm' : 'h')).join('');
+    };
+    expect([1_999, 2_000, 2_999].map(grants)).toEqual(['lll', 'mll', 'mll']);
+    expect([3_000, 3_999, 4_000, 5_000, 6_000, 7_000].map(grants)).toEqual(['mml', 'mml', 'mmm', 'hmm', 'hhm', 'hhh']);
+  });
+
   test('a step up that had to be taken back is tried later and later', () => {
     const allocation = new BandwidthAllocation<string>();
     const at = (variant: 'l' | 'm', sendingBps: number) => [slot('a', { target: 'm', wanted: variant, sendingBps })];

@@ -271,6 +271,19 @@ describe('bandwidth estimation', () => {
     }
   });
 
+  test.each([
+    ['spread as they were sent is believed', 2, 4_000_000],
+    ['bunched, as if held up on the way, is not', 0.25, 1_000_000],
+  ])('a probe whose packets arrive %s', (_title, gapMs, estimateBps) => {
+    const estimator = new BandwidthEstimator();
+    estimator.startProbe(1_000);
+    for (let i = 0; i < 11; i++) estimator.packetSent(1_000, 1_000 + i * 2, true);
+    estimator.endProbe();
+    for (let i = 0; i < 11; i++) estimator.received(i, 60_000 + i * gapMs);
+    estimator.feedbackEnd(1_100);
+    expect(estimator.estimateBps).toBe(estimateBps);
+  });
+
   test('a probe into a narrow link does not raise the estimate above it', () => {
     const run = start(new Link(400_000));
     play(run, { bps: 1_500_000, seconds: 5 });

@@ -24,6 +24,15 @@ describe('sent packets', () => {
     }
   });
 
+  test('are missing once, however often they are reported so, and not once they have arrived', () => {
+    const sent = new SentPackets();
+    for (let i = 0; i < 3; i++) sent.add(100, 0, i);
+    expect([sent.miss(1), sent.miss(1), sent.miss(2)]).toEqual([true, false, true]);
+    expect([sent.take(1), sent.takenMissing]).toEqual([true, true]);
+    expect(sent.miss(1)).toBe(false);
+    expect([sent.take(0), sent.takenMissing]).toEqual([true, false]);
+  });
+
   test('that were never sent are unknown', () => {
     const sent = new SentPackets();
     expect(sent.unwrap(0)).toBe(-1);

@@ -176,6 +176,15 @@ describe('nomination', () => {
     expect(send(generation(1), 'a').nominated).toEqual({ generation: 2, first: false });
   });
 
+  test('a restart that the client took back cannot be nominated any more', () => {
+    send(generation(1), 'a');
+    agent.accept(generation(2), 5);
+    expect(agent.accept({ ...generation(1), generation: 3 }, 6)).toBe(true);
+    const late = send(generation(2), 'b', 7);
+    expect([late.accepted, late.nominated]).toEqual([true, undefined]);
+    expect([agent.generation, agent.path]).toEqual([3, 'a']);
+  });
+
   test('a forgotten path is no longer sent to, and coming back is no news', () => {
     send(generation(1), 'a');
     agent.forget('a');

@@ -110,7 +110,7 @@ const parseBody: RequestHandler = (request, response, next) => {
   parseJson(request, response, (error?: unknown) => {
     if (error === undefined) next();
     else if (statusOf(error) === 413) next(new HttpError(413, `Request body exceeds ${MAX_BODY_BYTES} bytes`));
-    else next(new HttpError(400, 'Bad Request'));
+    else next(new HttpError(400, 'Request body is not valid JSON'));
   });
 };
 

@@ -1,10 +1,12 @@
 import { request as httpsRequest } from 'node:https';
-import { connect as tcpConnect } from 'node:net';
+import { once } from 'node:events';
+import { connect as tcpConnect, type Socket } from 'node:net';
 import { connect as tlsConnect } from 'node:tls';
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { OriginRule } from '@bloom/config';
 import { silentLog } from '@bloom/log';
+import { MAX_UNSERVED_PER_ADDRESS } from './connections.js';
 import { HttpListenError, type HttpListener, type HttpListenerOptions, startHttpListener } from './listener.js';
 
 // Made for this test, used nowhere: a self-signed certificate of localhost and its key.
@@ -166,6 +168,26 @@ describe('other requests', () => {
     expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(3);
   });
 
+  test('that offer it and come one right after the other are all answered, in order', async () => {
+    const warnings: Error[] = [];
+    const warned = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', warned);
+    await start({
+      handler: (request, response) => {
+        request.resume().on('end', () => setImmediate(() => response.end(request.url)));
+      },
+    });
+    const offer = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
+    const requests = Array.from({ length: 200 }, (_, i) => `GET /${i} HTTP/1.1\r\nHost: x\r\n${offer}\r\n`);
+    const answer = await exchange(
+      `POST /room HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello${requests.join('')}` +
+        'GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    );
+    process.off('warning', warned);
+    expect(answer.match(/^\/[a-z0-9]+(?=HTTP|$)/gm)).toEqual(['/room', ...requests.map((_, i) => `/${i}`), '/last']);
+    expect(warnings).toEqual([]);
+  });
+
   test.each([
     ['GET /room/\xe9 HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'Bad Request'],
     ['nonsense\r\n\r\n', 400, 'Bad Request'],
@@ -182,6 +204,30 @@ describe('other requests', () => {
     await start({ handler: (_request, response) => response.write('the beginning') });
     const answer = await exchange('GET / HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n');
     expect(answer).not.toContain('400');
+  });
+});
+
+describe('connections without a request', () => {
+  const open = async (count: number): Promise<Socket[]> => {
+    const sockets = Array.from({ length: count }, () => tcpConnect(listener?.port ?? 0, '127.0.0.1'));
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    return sockets;
+  };
+
+  test('are limited per address; those that are served do not count', async () => {
+    await start();
+    const served = tcpConnect(listener?.port ?? 0, '127.0.0.1');
+    served.write('GET /a HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(served, 'data');
+    const silent = await open(MAX_UNSERVED_PER_ADDRESS);
+    const [refused] = await open(1);
+    await once(refused!, 'close');
+    served.write('GET /b HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect(String((await once(served, 'data'))[0])).toContain('hello /b');
+
+    silent[0]?.destroy();
+    while (!(await exchange('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n').catch(() => '')).includes('200'));
+    for (const socket of [...silent, served]) socket.destroy();
   });
 });
 

@@ -1,19 +1,24 @@
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http';
+import { createServer as createHttpServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { originAllowed, type OriginRule } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { HttpApi } from './app.js';
+import { Connections } from './connections.js';
 
 /** Longer than the clients of load balancers and SDKs keep idle connections, so that the server is not first to hang up. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+/** For the whole header of a request, or the TLS handshake before it. */
+const HEADERS_TIMEOUT_MS = 10_000;
+/** For a request with its body. */
+const REQUEST_TIMEOUT_MS = 60_000;
+const TIME_LIMITS = {
+  keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  requestTimeout: REQUEST_TIMEOUT_MS,
+  connectionsCheckingInterval: 1_000,
+} as const;
 
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -57,19 +62,19 @@ export class HttpListenError extends Error {
  */
 export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
   const { handler, tls, ip, port } = options;
-  const server = tls === null ? createHttpServer(handler) : createHttpsServer(tls, handler);
-  const connections = new Set<Duplex>();
-
-  // Every connection from its first moment on: the server itself knows none that is upgraded, or still in a TLS handshake.
-  server.on('connection', (socket: Duplex) => {
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
-  });
-  server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
-  answerBrokenRequests(server);
+  const server =
+    tls === null
+      ? createHttpServer(TIME_LIMITS, handler)
+      : createHttpsServer({ ...tls, ...TIME_LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS }, handler);
+  const connections = new Connections(server, options.log);
+  answerBrokenRequests(server, connections);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    connections.served(request.socket);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
-      serveWithoutUpgrade(server, { request, socket, head, secure: tls !== null });
+      // A second parser on the connection must not come between the answers of the first one.
+      connections.whenAnswered(socket, () => {
+        if (!socket.destroyed) serveWithoutUpgrade(server, { request, socket, head, secure: tls !== null });
+      });
       return;
     }
     upgrade(options, request, socket, head);
@@ -134,17 +139,11 @@ function serveWithoutUpgrade(
   server.emit(secure ? 'secureConnection' : 'connection', socket);
 }
 
-/** What is no HTTP gets an answer that SDKs can read all the same. */
-function answerBrokenRequests(server: Server): void {
-  const answering = new WeakSet<Duplex>();
-
-  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    answering.add(socket);
-    response.once('close', () => answering.delete(socket));
-  });
+/** Requests that are not HTTP get an answer that SDKs can read all the same. */
+function answerBrokenRequests(server: Server, connections: Connections): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     // An answer in the middle of another one would be read as a part of it.
-    if (!socket.writable || error.code === 'ECONNRESET' || answering.has(socket)) {
+    if (!socket.writable || error.code === 'ECONNRESET' || connections.isAnswering(socket)) {
       socket.destroy();
       return;
     }
@@ -184,12 +183,9 @@ function listen(server: Server, ip: string, port: number): Promise<void> {
   });
 }
 
-function close(server: Server, connections: ReadonlySet<Duplex>, graceMs: number): Promise<void> {
+function close(server: Server, connections: Connections, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const end = () => {
-      for (const socket of connections) socket.destroy();
-    };
-    const overdue = setTimeout(end, graceMs);
+    const overdue = setTimeout(() => connections.destroy(), graceMs);
 
     server.close(() => {
       clearTimeout(overdue);

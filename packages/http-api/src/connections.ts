@@ -1,0 +1,107 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Log } from '@bloom/log';
+import { LogThrottle } from '@bloom/time';
+
+/** Connections of all kinds, so that descriptors are left for media. */
+const MAX_CONNECTIONS = 16_384;
+/** Connections without a first request, which any stranger can open for nothing. */
+const MAX_UNSERVED = 2_048;
+export const MAX_UNSERVED_PER_ADDRESS = 256;
+
+/** The connections of a listener from their first moment on: the server itself forgets those that are upgraded. */
+export class Connections {
+  readonly #log: Log;
+  readonly #throttle = new LogThrottle();
+  readonly #open = new Set<Socket>();
+  /** By remote address and port, the oldest first. With TLS the socket of a request is not that of its connection. */
+  readonly #unserved = new Map<string, Socket>();
+  readonly #served = new WeakSet<Duplex>();
+  readonly #unservedOf = new Map<string, number>();
+  readonly #answers = new WeakMap<Duplex, number>();
+  readonly #whenAnswered = new WeakMap<Duplex, () => void>();
+
+  constructor(server: Server, log: Log) {
+    this.#log = log;
+    server.maxConnections = MAX_CONNECTIONS;
+    server.on('drop', () => this.#refused('any', 'connections', MAX_CONNECTIONS));
+    server.on('connection', (socket: Socket) => this.#add(socket));
+    server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+      this.served(socket);
+      this.#answers.set(socket, (this.#answers.get(socket) ?? 0) + 1);
+      response.once('close', () => this.#answered(socket));
+    });
+  }
+
+  /** Whether a request on it is being answered. */
+  isAnswering(socket: Duplex): boolean {
+    return (this.#answers.get(socket) ?? 0) > 0;
+  }
+
+  /** Calls `run` once every answer that has begun on the socket is complete. */
+  whenAnswered(socket: Duplex, run: () => void): void {
+    if (this.isAnswering(socket)) this.#whenAnswered.set(socket, run);
+    else run();
+  }
+
+  /** Its first request has arrived. */
+  served(socket: Socket): void {
+    if (this.#served.has(socket)) return;
+    this.#served.add(socket);
+    this.#forget(keyOf(socket));
+  }
+
+  destroy(): void {
+    for (const socket of this.#open) socket.destroy();
+  }
+
+  #add(socket: Socket): void {
+    // Requests that go in once more bring a connection that is here already.
+    if (this.#open.has(socket)) return;
+    const { remoteAddress = '' } = socket;
+    const ofAddress = this.#unservedOf.get(remoteAddress) ?? 0;
+    if (ofAddress >= MAX_UNSERVED_PER_ADDRESS) {
+      this.#refused(remoteAddress, 'connections of one address without a request', MAX_UNSERVED_PER_ADDRESS);
+      socket.destroy();
+      return;
+    }
+    const key = keyOf(socket);
+    this.#open.add(socket);
+    this.#unserved.set(key, socket);
+    this.#unservedOf.set(remoteAddress, ofAddress + 1);
+    socket.once('close', () => {
+      this.#open.delete(socket);
+      this.#forget(key);
+    });
+    if (this.#unserved.size <= MAX_UNSERVED) return;
+    this.#refused('any', 'connections without a request', MAX_UNSERVED);
+    const [oldest] = this.#unserved.values();
+    oldest?.destroy();
+  }
+
+  #forget(key: string): void {
+    if (!this.#unserved.delete(key)) return;
+    const address = key.slice(0, key.lastIndexOf(' '));
+    const left = (this.#unservedOf.get(address) ?? 1) - 1;
+    if (left === 0) this.#unservedOf.delete(address);
+    else this.#unservedOf.set(address, left);
+  }
+
+  #answered(socket: Duplex): void {
+    const left = (this.#answers.get(socket) ?? 1) - 1;
+    this.#answers.set(socket, left);
+    if (left > 0) return;
+    const run = this.#whenAnswered.get(socket);
+    this.#whenAnswered.delete(socket);
+    run?.();
+  }
+
+  #refused(address: string, what: string, limit: number): void {
+    if (this.#throttle.allows(address)) this.#log.warn('http.connection_refused', { address, what, limit });
+  }
+}
+
+function keyOf({ remoteAddress = '', remotePort = 0 }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}

@@ -27,6 +27,21 @@ describe('a node that joins a cluster', () => {
     await node.dispose();
   });
 
+  test('names the variables of what keeps it out', async () => {
+    const first = await startTestNode(env('taken', ''));
+    await expect(startTestNode(env('taken', ''))).rejects.toMatchObject({
+      message: 'a node called taken is registered on this machine already (JF_DIST_NODE_NAME)',
+    });
+    const port = String(await freePort());
+    const range = { JF_DIST_MIN_PORT: port, JF_DIST_MAX_PORT: port };
+    const holder = await startTestNode({ ...env('holder', ''), ...range });
+    await expect(startTestNode({ ...env('late', ''), ...range })).rejects.toMatchObject({
+      message: `no port of ${port}..${port} on 127.0.0.1 is free (JF_DIST_IP, JF_DIST_MIN_PORT, JF_DIST_MAX_PORT)`,
+    });
+    await first.dispose();
+    await holder.dispose();
+  });
+
   test('is given no room before its clients can reach it', async () => {
     const port = await freePort();
     const member = await startTestNode(env('member', 'newcomer@127.0.0.1'));

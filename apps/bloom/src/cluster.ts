@@ -11,7 +11,7 @@ import type { NotificationBus } from '@bloom/notifications';
 import { ensureMapper } from '@bloom/port-mapper';
 import { ClusterRooms, createClusterPort, followMembers, type LocalRooms } from '@bloom/rooms';
 import { EventRelay } from './event-relay.js';
-import { ownName } from './own-name.js';
+import { ClusterError, ownName } from './own-name.js';
 
 /** The stand-alone port mapper, which outlives this process. */
 const MAPPER_PROGRAM = join(
@@ -46,6 +46,20 @@ export interface Cluster {
   close(): Promise<void>;
 }
 
+/** Settings behind the faults that keep a node from joining. */
+const VARIABLES_OF: Readonly<Record<string, string>> = {
+  CANNOT_LISTEN: 'JF_DIST_IP, JF_DIST_MIN_PORT, JF_DIST_MAX_PORT',
+  NAME_IN_USE: 'JF_DIST_NODE_NAME',
+};
+
+/** @throws ClusterError NOT_JOINED for faults of a setting, with its variables; other errors as they are */
+function nameVariables(error: unknown): never {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const variables = VARIABLES_OF[code];
+  if (variables === undefined) throw error;
+  throw new ClusterError('NOT_JOINED', `${(error as Error).message} (${variables})`, { cause: error });
+}
+
 /**
  * Joins the cluster. Errors of the port mapper and the listener are passed on: their messages say what to do.
  * @throws ClusterError
@@ -73,7 +87,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
   });
   const events = new EventRelay({ system, remote, self, bus, wantsMetrics: options.wantsMetrics });
 
-  const node = await remote.start({
+  const starting = remote.start({
     name: self,
     mode: settings.mode,
     cookie: settings.cookie,
@@ -90,6 +104,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     tickTimeMs: settings.tickTimeS * 1000,
     log,
   });
+  const node = await starting.catch(nameVariables);
   const unfollow = followMembers(node, clusterRooms);
   const unwatch = node.subscribe({
     nodeup: (event) => {

@@ -11,7 +11,7 @@ import {
 } from '@bloom/config';
 import { createLogger, type Log } from '@bloom/log';
 import type { RunningNode } from './node.js';
-import { firstFault, withOwnName } from './own-name.js';
+import { ClusterError, firstFault, withOwnName } from './own-name.js';
 import {
   BAD_CONFIG,
   closeOnSignals,
@@ -59,7 +59,7 @@ async function main(): Promise<void> {
     logWelcome(log, { settings, ...node });
   } catch (error) {
     log.error('node.start_failed', { error });
-    exit(FAILED);
+    exit(error instanceof ClusterError && error.code === 'HOST_UNRESOLVABLE' ? BAD_CONFIG : FAILED);
   }
 }
 

@@ -4,10 +4,10 @@ import { ConfigError, type ClusterSettings, type Settings } from '@bloom/config'
 import type { Log } from '@bloom/log';
 
 /** The cluster cannot be joined with these settings; the message names the variable. */
-class ClusterError extends Error {
+export class ClusterError extends Error {
   override readonly name = 'ClusterError';
   constructor(
-    readonly code: 'HOST_UNRESOLVABLE',
+    readonly code: 'HOST_UNRESOLVABLE' | 'NOT_JOINED',
     message: string,
     options?: ErrorOptions,
   ) {

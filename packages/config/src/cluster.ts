@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { ConfigError } from './errors.js';
+import { ConfigError, printableValue } from './errors.js';
 import type { PortRange } from './grammar.js';
 import type { Reader } from './reader.js';
 import type { ClusterSettings, ConfigWarning } from './settings.js';
@@ -14,7 +14,7 @@ interface ClusterOptions {
 
 /** `JF_DIST_*`; null when distribution is off. With DNS the checks run in the documented order. */
 export function loadCluster({ reader, hostname, warnings }: ClusterOptions): ClusterSettings | null {
-  const enabled = reader.get('distEnabled');
+  const enabled = loadEnabled(reader, warnings);
   const mode = reader.get('distMode');
   if (!enabled) return null;
 
@@ -31,13 +31,6 @@ export function loadCluster({ reader, hostname, warnings }: ClusterOptions): Clu
     strategy === 'DNS' ? loadDns(reader, nodeName) : { strategy, nodes: loadNodes(reader, nodeName, warnings) };
   const cookie = reader.get('distCookie');
 
-  if (cookie === DEFAULT_COOKIE) {
-    warnings.push({
-      variable: 'JF_DIST_COOKIE',
-      message: 'JF_DIST_COOKIE is the default: this cluster is open to its whole network, set a secret of your own',
-    });
-  }
-
   return {
     mode,
     nodeName,
@@ -48,6 +41,20 @@ export function loadCluster({ reader, hostname, warnings }: ClusterOptions): Clu
     portMapperPort: reader.get('epmdPort'),
     portRange: loadPortRange(reader),
   };
+}
+
+/** Only `true` enables, as the reference does; other words are most likely a mistake. */
+function loadEnabled(reader: Reader, warnings: ConfigWarning[]): boolean {
+  const given = reader.get('distEnabled');
+  const word = given.toLowerCase();
+  if (word !== 'true' && word !== 'false') {
+    warnings.push({
+      variable: 'JF_DIST_ENABLED',
+      message: `JF_DIST_ENABLED=${printableValue(given, false)} is neither true nor false; distribution is off`,
+    });
+  }
+
+  return word === 'true';
 }
 
 function loadNodeName(reader: Reader, mode: 'sname' | 'name', strategy: string, hostname: string): string {

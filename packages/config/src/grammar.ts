@@ -138,6 +138,14 @@ export const publicHost: Grammar<string> = {
   },
 };
 
+/** Where objects are put in a bucket: names separated by `/`. */
+export const keyPrefix: Grammar<string> = {
+  name: 'path',
+  expected: 'a path without the parts `.` and `..`',
+  emptyIsUnset: true,
+  parse: (value) => (value.split('/').some((part) => part === '.' || part === '..') ? undefined : value),
+};
+
 export const httpUrl: Grammar<string> = {
   name: 'URL',
   expected: 'a URL with the scheme http or https',

@@ -68,7 +68,13 @@ function nearest(name: string): string | undefined {
 
   for (const known of KNOWN) {
     const distance = editDistance(name, known, limit);
-    if (distance <= limit && (best === undefined || distance < best.distance)) best = { name: known, distance };
+    if (distance > limit) continue;
+    // Of two that are as near, a name cut short or too long is likelier than another letter.
+    const isNearer =
+      best === undefined ||
+      distance < best.distance ||
+      (distance === best.distance && known.startsWith(name) && !best.name.startsWith(name));
+    if (isNearer) best = { name: known, distance };
   }
 
   return best?.name;

@@ -101,18 +101,38 @@ describe('without any variable', () => {
 });
 
 describe('grammars', () => {
-  test.each([
-    'JF_WEBRTC_USED',
-    'JF_SIP_USED',
-    'JF_RECORDING_USED',
-    'JF_STRUCTURED_LOGGING',
-    'JF_DIST_ENABLED',
-    'JF_PUBLIC_MEDIA_FILES',
-  ])('%s is a boolean in any letter case and nothing else', (name) => {
-    const rest = { JF_SIP_IP: '10.0.0.1' };
-    for (const value of ['true', 'TRUE', 'True', 'false', 'FALSE'])
-      expect(() => load({ ...rest, [name]: value })).not.toThrow();
-    rejects(name, ['', '1', 'yes', 'true ', 'falsch'], rest);
+  test.each(['JF_WEBRTC_USED', 'JF_SIP_USED', 'JF_RECORDING_USED', 'JF_STRUCTURED_LOGGING', 'JF_PUBLIC_MEDIA_FILES'])(
+    '%s is a boolean in any letter case and nothing else',
+    (name) => {
+      const rest = { JF_SIP_IP: '10.0.0.1' };
+      for (const value of ['true', 'TRUE', 'True', 'false', 'FALSE'])
+        expect(() => load({ ...rest, [name]: value })).not.toThrow();
+      rejects(name, ['', '1', 'yes', 'true ', 'falsch'], rest);
+    },
+  );
+
+  test('JF_DIST_ENABLED is true or off, and says so of words that are neither', () => {
+    for (const value of ['true', 'TRUE'])
+      expect(settings({ ...distributed, JF_DIST_ENABLED: value }).cluster).not.toBeNull();
+    for (const value of ['false', 'False', '']) {
+      const { settings: loaded, warnings } = load({ JF_DIST_ENABLED: value });
+      expect([loaded.cluster, warnings]).toEqual([null, []]);
+    }
+    for (const value of ['1', 'yes', 'true ']) {
+      const { settings: loaded, warnings } = load({ JF_DIST_ENABLED: value });
+      expect(loaded.cluster).toBeNull();
+      expect(warnings).toEqual([
+        {
+          variable: 'JF_DIST_ENABLED',
+          message: `JF_DIST_ENABLED=${JSON.stringify(value)} is neither true nor false; distribution is off`,
+        },
+      ]);
+    }
+  });
+
+  test('JF_S3_PATH_PREFIX leads out of nothing', () => {
+    expect(settings({ JF_S3_PATH_PREFIX: '/calls/..2026/' }).recording.s3PathPrefix).toBe('/calls/..2026/');
+    rejects('JF_S3_PATH_PREFIX', ['../a', 'a/../b', '.', 'a/..']);
   });
 
   test.each(['JF_IP', 'JF_METRICS_IP', 'JF_WEBRTC_TURN_IP', 'JF_WEBRTC_TURN_LISTEN_IP'])(
@@ -402,13 +422,42 @@ describe('names', () => {
       JF_INTEGRATED_TURN_IP: 'x',
       JF_VIRTUAL_HOST: 'x',
       JF_IPS: 'x',
+      JF_DIST_NODE: 'x',
       OTHER: 'x',
     });
     expect(warnings.map((warning) => warning.message)).toEqual([
       'JF_SERVER_API_TOKN is not known and has no effect; did you mean JF_SERVER_API_TOKEN?',
       'JF_WEBRTC_TURN_PORTRANGE is not known and has no effect; did you mean JF_WEBRTC_TURN_PORT_RANGE?',
       'JF_IPS is not known and has no effect; did you mean JF_IP?',
+      'JF_DIST_NODE is not known and has no effect; did you mean JF_DIST_NODES?',
     ]);
+  });
+});
+
+describe('defaults that cannot work in production are warned about', () => {
+  const names = (env: Environment): string[] =>
+    load({ ...production, ...env }).warnings.map(({ variable }) => variable);
+  const reachable = { JF_IP: '0.0.0.0', JF_HOST: 'media.example.com', JF_WEBRTC_TURN_IP: '203.0.113.7' };
+
+  test('addresses that clients cannot reach', () => {
+    expect(names({ JF_IP: '0.0.0.0' })).toEqual(['JF_HOST', 'JF_WEBRTC_TURN_IP']);
+    expect(names(reachable)).toEqual([]);
+    for (const JF_HOST of ['0.0.0.0:80', 'localhost', '127.0.0.1:8080', '[::1]:80', '[::]']) {
+      expect(names({ ...reachable, JF_HOST })).toEqual(['JF_HOST']);
+    }
+    expect(names({ ...reachable, JF_WEBRTC_TURN_IP: '0.0.0.0' })).toEqual(['JF_WEBRTC_TURN_IP']);
+  });
+
+  test('not on a machine that nobody else reaches, nor with media off, nor in other profiles', () => {
+    expect(names({})).toEqual([]);
+    expect(names({ JF_HOST: 'media.example.com' })).toEqual(['JF_WEBRTC_TURN_IP']);
+    expect(names({ ...reachable, JF_WEBRTC_TURN_IP: '127.0.0.1', JF_WEBRTC_USED: 'false' })).toEqual([]);
+    expect(load({ JF_IP: '0.0.0.0' }).warnings).toEqual([]);
+  });
+
+  test('secrets of a cluster', () => {
+    expect(names({ ...reachable, ...distributed })).toEqual(['JF_SECRET_KEY_BASE', 'JF_DIST_COOKIE']);
+    expect(names({ ...reachable, ...distributed, JF_SECRET_KEY_BASE: 'k', JF_DIST_COOKIE: 'c' })).toEqual([]);
   });
 });
 

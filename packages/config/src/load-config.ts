@@ -15,6 +15,7 @@ import type {
 } from './settings.js';
 import { loadTls } from './tls.js';
 import { VARIABLES, type Profile, type VariableKey } from './variables.js';
+import { deploymentWarnings } from './warnings.js';
 
 /** What the loader needs to know of the machine. */
 export interface World {
@@ -84,7 +85,7 @@ export function loadConfig(env: Environment, world: World): LoadedConfig {
     inspection: reader.get('inspection'),
   };
 
-  return { settings, warnings, values: reader.values() };
+  return { settings, warnings: [...warnings, ...deploymentWarnings(settings, reader)], values: reader.values() };
 }
 
 function loadHttp(reader: Reader, world: World): HttpSettings {

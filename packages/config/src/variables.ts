@@ -4,6 +4,7 @@ import {
   httpUrl,
   integer,
   ip,
+  keyPrefix,
   listOf,
   MAX_DELAY_MS,
   nodeName,
@@ -248,7 +249,7 @@ export const VARIABLES = {
   s3PathPrefix: variable({
     name: 'JF_S3_PATH_PREFIX',
     section: 'Object storage',
-    grammar: text,
+    grammar: keyPrefix,
     fallback: null,
     doc: 'Prefix of the object keys of Recording uploads; may be set alone.',
   }),
@@ -308,9 +309,9 @@ export const VARIABLES = {
   distEnabled: variable({
     name: 'JF_DIST_ENABLED',
     section: 'Cluster',
-    grammar: bool,
+    grammar: text,
     fallback: 'false',
-    doc: 'Makes the instance a member of a cluster. `false`: of the variables below only `JF_DIST_MODE` is checked.',
+    doc: '`true`, in any letter case, makes the instance a member of a cluster. Anything else is off, with a warning unless it is `false` or empty; of the variables below only `JF_DIST_MODE` is checked then.',
   }),
   distMode: variable({
     name: 'JF_DIST_MODE',

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultRoomConfig } from './room-service.js';
-import { testNode, TestSocket, type TestNode } from './testing/index.js';
+import { roomServiceSuite, testNode, TestSocket, type TestNode } from './testing/index.js';
 import { issuePeerToken } from './peer/credentials.js';
 
 let node: TestNode;
@@ -9,6 +9,8 @@ beforeEach(() => {
   node = testNode();
 });
 afterEach(() => node.close());
+
+roomServiceSuite('the rooms of a node', () => node.rooms);
 
 const kitchen = { ...defaultRoomConfig, roomId: 'kitchen' };
 

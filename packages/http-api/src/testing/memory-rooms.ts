@@ -64,7 +64,7 @@ export class MemoryRooms implements RoomService {
     if (room.peers.length >= (room.config.maxPeers ?? Number.POSITIVE_INFINITY)) {
       throw new RoomError('PEER_LIMIT', `Reached peer limit in room ${roomId}`);
     }
-    this.checkOptions(options, { enableSimulcast: 'boolean' });
+    this.checkOptions(options ?? {}, { enableSimulcast: 'boolean' });
     const peer: PeerView = { id: randomUUID(), type: 'webrtc', status: 'disconnected', tracks: [], metadata: null };
     room.peers.push(peer);
 

@@ -1,2 +1,3 @@
 export { TestCluster } from './test-cluster.js';
 export * from './test-node.js';
+export { roomServiceSuite } from './room-service-suite.js';

@@ -355,8 +355,9 @@ export class DistributionNode {
   // --- messages
 
   /**
-   * To a process, a registered name or an alias of a connected node. `no_connection`: call `connect` first. Throws
-   * NotEncodable or FrameTooBig.
+   * Sends to a process, a registered name or an alias of a connected node. `no_connection`: call `connect` first.
+   * @throws EtfError NOT_ENCODABLE
+   * @throws DistributionError FRAME_TOO_BIG
    */
   send(
     to: Pid | Ref | { readonly node: string; readonly name: string },

@@ -1,4 +1,4 @@
-import { NotEncodable } from './errors.js';
+import { notEncodable } from './errors.js';
 
 /** The most characters an atom may have (Erlang reference manual, "Atom"). */
 export const MAX_ATOM_CHARACTERS = 255;
@@ -16,9 +16,7 @@ export class Atom {
 
   constructor(readonly name: string) {
     if (countCharacters(name) > MAX_ATOM_CHARACTERS) {
-      throw new NotEncodable(
-        `an atom has at most ${MAX_ATOM_CHARACTERS} characters, this one starts ${name.slice(0, 40)}`,
-      );
+      throw notEncodable(`an atom has at most ${MAX_ATOM_CHARACTERS} characters, this one starts ${name.slice(0, 40)}`);
     }
     this.wire = wireOf(name);
   }
@@ -58,7 +56,10 @@ const byName = new Map<string, Atom>();
 let slots: (Atom | undefined)[] = Array.from({ length: 1024 });
 let mask = slots.length - 1;
 
-/** The atom of that name. Throws NotEncodable above 255 characters. */
+/**
+ * Returns the atom of that name.
+ * @throws EtfError NOT_ENCODABLE above 255 characters
+ */
 export function atom(text: string): Atom {
   return byName.get(text) ?? intern(new Atom(text));
 }

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { atom, atomMap, decode, encode, Float, mapGet, Pid, structuralKey, type Term, tuple } from './index.js';
-import { anyTerm } from './terms.fixture.js';
+import { anyTerm } from './testing/terms.js';
 
 const run = promisify(execFile);
 

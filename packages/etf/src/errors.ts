@@ -1,37 +1,31 @@
-/** Base of every error this package throws; `code` is stable. */
-export abstract class EtfError extends Error {
-  abstract readonly code: string;
+export type EtfErrorCode =
+  /** The bytes are no term, or none that is accepted (local format, atom cache, NaN, duplicate map key). */
+  | 'MALFORMED_TERM'
+  /** The bytes may be a term, but a larger one than the limits allow. */
+  | 'TERM_LIMIT_EXCEEDED'
+  /** A JavaScript value has no place in the external term format, or a limit forbids to send it. */
+  | 'NOT_ENCODABLE';
 
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = new.target.name;
-  }
-}
+/** Every error of this package; `code` is stable. */
+export class EtfError extends Error {
+  override readonly name = 'EtfError';
 
-/** The bytes are not a term, or not one we accept (local format, atom cache reference, NaN, duplicate map key). */
-export class MalformedTerm extends EtfError {
-  readonly code = 'MALFORMED_TERM';
   constructor(
-    what: string,
-    readonly offset: number,
+    readonly code: EtfErrorCode,
+    message: string,
   ) {
-    super(`${what} at byte ${offset}`);
+    super(message);
   }
 }
 
-/** The bytes may be a term, but a larger one than the limits of this decoder allow. */
-export class TermLimitExceeded extends EtfError {
-  readonly code = 'TERM_LIMIT_EXCEEDED';
-  constructor(
-    readonly limit: string,
-    readonly allowed: number,
-    readonly offset: number,
-  ) {
-    super(`the term at byte ${offset} exceeds the limit of ${allowed} ${limit}`);
-  }
+export function malformedTerm(what: string, offset: number): EtfError {
+  return new EtfError('MALFORMED_TERM', `${what} at byte ${offset}`);
 }
 
-/** A JavaScript value has no place in the external term format, or a limit forbids to send it. */
-export class NotEncodable extends EtfError {
-  readonly code = 'NOT_ENCODABLE';
+export function termLimitExceeded(limit: string, allowed: number, offset: number): EtfError {
+  return new EtfError('TERM_LIMIT_EXCEEDED', `the term at byte ${offset} exceeds the limit of ${allowed} ${limit}`);
+}
+
+export function notEncodable(message: string): EtfError {
+  return new EtfError('NOT_ENCODABLE', message);
 }

@@ -1,5 +1,5 @@
 import { atom } from './atoms.js';
-import { NotEncodable } from './errors.js';
+import { notEncodable } from './errors.js';
 
 /** A process of some node. `creation` tells one life of a node from the next. */
 export class Pid {
@@ -41,7 +41,7 @@ export class Ref {
     readonly words: readonly number[],
   ) {}
 
-  /** The encoded form: NEWER_REFERENCE_EXT (90). Throws NotEncodable unless there are 1 to 5 words. */
+  /** The encoded form: NEWER_REFERENCE_EXT (90). @throws EtfError NOT_ENCODABLE unless there are 1 to 5 words */
   get wire(): Uint8Array {
     return (this.#wire ??= refWire(this));
   }
@@ -63,7 +63,7 @@ function pidWire(pid: Pid): Uint8Array {
 
 function refWire(ref: Ref): Uint8Array {
   const node = atom(ref.node).wire;
-  if (ref.words.length < 1 || ref.words.length > 5) throw new NotEncodable(`a reference of ${ref.words.length} words`);
+  if (ref.words.length < 1 || ref.words.length > 5) throw notEncodable(`a reference of ${ref.words.length} words`);
   const wire = Buffer.allocUnsafe(node.length + 7 + ref.words.length * 4);
   wire[0] = 90;
   wire.writeUInt16BE(ref.words.length, 1);

@@ -1,7 +1,7 @@
 /** Terms of Erlang's external term format as bytes and as JavaScript values. */
 export { Atom, atom, internedAtomCount, isAtom, MAX_ATOM_CHARACTERS, MAX_INTERNED_ATOMS } from './atoms.js';
 export { sameTerm, structuralKey } from './compare.js';
-export { EtfError, MalformedTerm, NotEncodable, TermLimitExceeded } from './errors.js';
+export { EtfError, type EtfErrorCode } from './errors.js';
 export { Pid, Port, Ref } from './identifiers.js';
 export type { DecodeOptions } from './limits.js';
 export { decode, isDecodeError, TermReader } from './reader.js';

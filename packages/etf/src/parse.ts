@@ -1,7 +1,7 @@
 import { type Atom, atom, internedAtom, isAtom, MAX_ATOM_CHARACTERS } from './atoms.js';
 import { MAX_BIG_BYTES, readBig } from './bigs.js';
 import { structuralKey } from './compare.js';
-import { MalformedTerm, TermLimitExceeded } from './errors.js';
+import { type EtfError, malformedTerm, termLimitExceeded } from './errors.js';
 import { type DecodeRules, rulesOf } from './limits.js';
 import { bucketOf, keyMatches, learnShape, MAX_SHAPE_KEYS, type Shape, shapesIn, similarShape } from './shapes.js';
 import { BitString, ExportFun, Float, ImproperList, OpaqueFun, type Term, TermRecord, Tuple } from './terms.js';
@@ -15,6 +15,9 @@ const TRUE = atom('true');
 const FALSE = atom('false');
 const UNDEFINED = atom('undefined');
 const NIL = atom('nil');
+
+/** Map keys that are maps with such keys, and so on. */
+const MAX_KEY_DEPTH = 8;
 
 /** What is left to read, and how many terms it may still hold. */
 export interface Input {
@@ -31,6 +34,8 @@ let pos = 0;
 let end = 0;
 let termsLeft = 0;
 let keepFloats = false;
+/** Keys of maps around the term being read. */
+let keyDepth = 0;
 let rules: DecodeRules = rulesOf();
 
 const floats = new Float64Array(1);
@@ -44,6 +49,7 @@ export function parse(input: Input, by: DecodeRules, wrap: boolean): Term {
   rules = by;
   termsLeft = input.termsLeft;
   keepFloats = wrap || by.wrapFloats;
+  keyDepth = 0;
   try {
     const term = get(0);
     input.at = pos;
@@ -55,8 +61,8 @@ export function parse(input: Input, by: DecodeRules, wrap: boolean): Term {
   }
 }
 
-function malformed(what: string): MalformedTerm {
-  return new MalformedTerm(what, pos);
+function malformed(what: string): EtfError {
+  return malformedTerm(what, pos);
 }
 
 function want(bytes: number): void {
@@ -87,18 +93,18 @@ function u8(): number {
 function count(each: number): number {
   const declared = u32();
   if (declared * each > end - pos) throw malformed(`a count of ${declared} with ${end - pos} bytes left`);
-  if (declared > termsLeft) throw new TermLimitExceeded('terms', rules.maxTerms, pos);
+  if (declared > termsLeft) throw termLimitExceeded('terms', rules.maxTerms, pos);
   return declared;
 }
 
 function deeper(depth: number): number {
-  if (depth >= rules.maxDepth) throw new TermLimitExceeded('levels of nesting', rules.maxDepth, pos);
+  if (depth >= rules.maxDepth) throw termLimitExceeded('levels of nesting', rules.maxDepth, pos);
   return depth + 1;
 }
 
 function get(depth: number): Term {
   if (pos >= end) throw malformed('the term ends early');
-  if (--termsLeft < 0) throw new TermLimitExceeded('terms', rules.maxTerms, pos);
+  if (--termsLeft < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
   switch (src[pos++]) {
     case 97:
       return u8();
@@ -186,18 +192,31 @@ function getList(depth: number): Term {
     pos += 1;
     return elements;
   }
+  return getTail(elements, inner);
+}
+
+/**
+ * The rest of a list whose tail is written out: `[a | [b]]` is the list `[a, b]`. Tails within tails are appended to one
+ * array in a loop, because copying the rest at each level would take quadratic time.
+ */
+function getTail(elements: Term[], inner: number): Term {
+  while (pos < end && src[pos] === 108) {
+    if (--termsLeft < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
+    pos += 1;
+    const length = count(1);
+    for (let i = 0; i < length; i++) elements.push(get(inner));
+  }
   const tail = get(inner);
-  if (length === 0) return tail;
-  // [a | [b]] is the list [a, b]; encoders need not write it so, but may.
-  if (Array.isArray(tail)) return [...elements, ...(tail as Term[])];
-  if (tail instanceof ImproperList) return new ImproperList([...elements, ...tail.elements], tail.tail);
-  return new ImproperList(elements, tail);
+  if (elements.length === 0) return tail;
+  if (!Array.isArray(tail)) return new ImproperList(elements, tail);
+  for (const element of tail as Term[]) elements.push(element);
+  return elements;
 }
 
 function getByteList(): Term {
   const length = u16();
   want(length);
-  if ((termsLeft -= length) < 0) throw new TermLimitExceeded('terms', rules.maxTerms, pos);
+  if ((termsLeft -= length) < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
   const list = Array.from(src.subarray(pos, pos + length));
   pos += length;
   return list;
@@ -253,7 +272,7 @@ function getTextFloat(): Term {
 }
 
 function getBig(length: number): Term {
-  if (length > MAX_BIG_BYTES) throw new TermLimitExceeded('bytes of an integer', MAX_BIG_BYTES, pos);
+  if (length > MAX_BIG_BYTES) throw termLimitExceeded('bytes of an integer', MAX_BIG_BYTES, pos);
   want(length + 1);
   const negative = src[pos] !== 0;
   pos += 1 + length;
@@ -304,7 +323,7 @@ function getAtomOf(tag: number): Atom {
 function getAtomBody(length: number, latin1: boolean): Atom {
   want(length);
   if (length > MAX_ATOM_CHARACTERS * (latin1 ? 1 : 4)) {
-    throw new TermLimitExceeded('characters of an atom', MAX_ATOM_CHARACTERS, pos);
+    throw termLimitExceeded('characters of an atom', MAX_ATOM_CHARACTERS, pos);
   }
   const start = pos;
   let ascii = 0;
@@ -319,7 +338,7 @@ function getAtomBody(length: number, latin1: boolean): Atom {
   const text = latin1 ? src.latin1Slice(start, start + length) : readText(src, start, length, end);
   if (text === undefined) throw malformed('an atom that is not UTF-8');
   if (text.length > MAX_ATOM_CHARACTERS && Array.from(text).length > MAX_ATOM_CHARACTERS) {
-    throw new TermLimitExceeded('characters of an atom', MAX_ATOM_CHARACTERS, pos);
+    throw termLimitExceeded('characters of an atom', MAX_ATOM_CHARACTERS, pos);
   }
   pos += length;
   return atom(text);
@@ -342,7 +361,7 @@ function getPort(tag: number): Port {
 function getRef(wide: boolean): Ref {
   const length = u16();
   if (length < 1) throw malformed('a reference without words');
-  if (length > 5) throw new TermLimitExceeded('words of a reference', 5, pos);
+  if (length > 5) throw termLimitExceeded('words of a reference', 5, pos);
   const node = getAtom().name;
   const creation = wide ? u32() : u8();
   const words: number[] = [];
@@ -397,7 +416,7 @@ function getShaped(first: Shape, bucket: number, size: number, inner: number): T
       shape = other;
     }
     pos += (shape.wires[i] as Uint8Array).length;
-    if (--termsLeft < 0) throw new TermLimitExceeded('terms', rules.maxTerms, pos);
+    if (--termsLeft < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
     made[shape.keys[i] as string] = get(inner);
   }
   return made;
@@ -416,12 +435,12 @@ function getPlainMap(map: Map<Term, Term>, size: number, inner: number, bucket: 
       if (typeof key === 'object' && key !== null && !(isAtom(key) && atom(key.name) === key)) {
         structural ??= new Set();
         const identity = structuralKey(key);
-        if (structural.has(identity)) throw new MalformedTerm('a map with the same key twice', start);
+        if (structural.has(identity)) throw malformedTerm('a map with the same key twice', start);
         structural.add(identity);
       }
     }
     map.set(key, get(inner));
-    if (map.size !== i + 1) throw new MalformedTerm('a map with the same key twice', start);
+    if (map.size !== i + 1) throw malformedTerm('a map with the same key twice', start);
   }
   // Copying an object with this key elsewhere could set the prototype of the copy; as Map it is harmless.
   if (!allText || !rules.records || map.has('__proto__')) return map;
@@ -433,14 +452,17 @@ function getPlainMap(map: Map<Term, Term>, size: number, inner: number, bucket: 
 
 function getKey(depth: number): Term {
   if (pos < end && src[pos] === 109) {
-    if (--termsLeft < 0) throw new TermLimitExceeded('terms', rules.maxTerms, pos);
+    if (--termsLeft < 0) throw termLimitExceeded('terms', rules.maxTerms, pos);
     pos += 1;
     return getBinary(rules.textKeys);
   }
   // 1 and 1.0 are different keys in Erlang and the same number here.
   const outer = keepFloats;
   keepFloats = true;
+  // Each key is compared as a whole, so keys within keys are read as often as they are nested.
+  if (++keyDepth > MAX_KEY_DEPTH) throw termLimitExceeded('levels of map keys', MAX_KEY_DEPTH, pos);
   const key = get(depth);
+  keyDepth -= 1;
   keepFloats = outer;
   return key;
 }

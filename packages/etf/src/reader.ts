@@ -1,13 +1,13 @@
 import { inflateSync } from 'node:zlib';
-import { type EtfError, MalformedTerm, TermLimitExceeded } from './errors.js';
+import { EtfError, malformedTerm, termLimitExceeded } from './errors.js';
 import { type DecodeOptions, type DecodeRules, rulesOf } from './limits.js';
 import { EMPTY, type Input, parse } from './parse.js';
 import { Opaque, type Term } from './terms.js';
 import type { RawBuffer } from './writer.js';
 
 /**
- * Reads terms one after the other from a stretch of bytes. Every method throws MalformedTerm or TermLimitExceeded and
- * nothing else; counts are checked against the bytes left before anything is allocated for them.
+ * Reads terms one after the other from a stretch of bytes. Counts are checked against the bytes left before anything is
+ * allocated for them. Every method throws EtfError MALFORMED_TERM or TERM_LIMIT_EXCEEDED and nothing else.
  */
 export class TermReader {
   readonly #rules: DecodeRules;
@@ -41,7 +41,7 @@ export class TermReader {
 
   /** Takes the version byte (131). */
   version(): void {
-    if (this.peek() !== 131) throw new MalformedTerm(`version byte ${this.peek()} instead of 131`, this.#input.at);
+    if (this.peek() !== 131) throw malformedTerm(`version byte ${this.peek()} instead of 131`, this.#input.at);
     this.#input.at += 1;
   }
 
@@ -96,8 +96,7 @@ export class TermReader {
 const plain = new TermReader();
 
 /**
- * The one term in `bytes`, which starts with the version byte 131. Throws MalformedTerm, also for bytes left over, or
- * TermLimitExceeded.
+ * The one term in `bytes`, which starts with the version byte 131. @throws EtfError MALFORMED_TERM, also for bytes left over; TERM_LIMIT_EXCEEDED
  */
 export function decode(bytes: Uint8Array, options?: DecodeOptions): Term {
   const reader = options === undefined ? plain : new TermReader(options);
@@ -105,7 +104,7 @@ export function decode(bytes: Uint8Array, options?: DecodeOptions): Term {
     reader.open(bytes).version();
     if (reader.peek() === 80) return decodeCompressed(bytes, options ?? {});
     const term = reader.part();
-    if (reader.remaining > 0) throw new MalformedTerm(`${reader.remaining} bytes after the term`, reader.position);
+    if (reader.remaining > 0) throw malformedTerm(`${reader.remaining} bytes after the term`, reader.position);
     return term;
   } finally {
     reader.close();
@@ -114,20 +113,20 @@ export function decode(bytes: Uint8Array, options?: DecodeOptions): Term {
 
 function decodeCompressed(bytes: Uint8Array, options: DecodeOptions): Term {
   const allowed = options.maxInflatedBytes ?? 0;
-  if (allowed === 0) throw new MalformedTerm('a compressed term', 1);
-  if (bytes.length < 6) throw new MalformedTerm('compressed term without size', 1);
+  if (allowed === 0) throw malformedTerm('a compressed term', 1);
+  if (bytes.length < 6) throw malformedTerm('compressed term without size', 1);
   const size = rawBuffer(bytes).readUInt32BE(2);
-  if (size > allowed) throw new TermLimitExceeded('inflated bytes', allowed, 1);
+  if (size > allowed) throw termLimitExceeded('inflated bytes', allowed, 1);
   let inflated: Buffer;
   try {
     inflated = inflateSync(bytes.subarray(6), { maxOutputLength: Math.max(size, 1) });
   } catch {
-    throw new MalformedTerm('compressed term that does not inflate', 6);
+    throw malformedTerm('compressed term that does not inflate', 6);
   }
-  if (inflated.length !== size) throw new MalformedTerm(`${inflated.length} inflated bytes instead of ${size}`, 2);
+  if (inflated.length !== size) throw malformedTerm(`${inflated.length} inflated bytes instead of ${size}`, 2);
   const reader = new TermReader(options).open(inflated);
   const term = reader.part();
-  if (reader.remaining > 0) throw new MalformedTerm(`${reader.remaining} bytes after the term`, reader.position);
+  if (reader.remaining > 0) throw malformedTerm(`${reader.remaining} bytes after the term`, reader.position);
   return term;
 }
 
@@ -137,5 +136,5 @@ function rawBuffer(bytes: Uint8Array): RawBuffer {
 
 /** Whether an error is the input's fault and not ours. */
 export function isDecodeError(error: unknown): error is EtfError {
-  return error instanceof MalformedTerm || error instanceof TermLimitExceeded;
+  return error instanceof EtfError && error.code !== 'NOT_ENCODABLE';
 }

@@ -1,6 +1,6 @@
 import { Atom, atom } from './atoms.js';
 import { bigBytes, MAX_BIG_BYTES } from './bigs.js';
-import { NotEncodable } from './errors.js';
+import { notEncodable } from './errors.js';
 import { BitString, ExportFun, Float, ImproperList, isRecord, Opaque, OpaqueFun, type Term, Tuple } from './terms.js';
 import { Pid, Port, Ref } from './identifiers.js';
 
@@ -119,7 +119,10 @@ export class TermWriter {
 
 const shared = new TermWriter(16_384);
 
-/** The term with its version byte (131), as a buffer of its own. Throws NotEncodable. */
+/**
+ * Returns the term with its version byte (131), as a buffer of its own.
+ * @throws EtfError NOT_ENCODABLE
+ */
 export function encode(term: Term): Buffer {
   const writer = capacity === 0 ? shared : new TermWriter();
   writer.clear();
@@ -155,7 +158,7 @@ function grow(bytes: number): void {
 function enlarged(old: Buffer, used: number, bytes: number, maxBytes: number): Buffer {
   const wanted = used + bytes;
   // A margin: worst-case reservations for text are up to three times what is then written.
-  if (wanted > maxBytes * 3 + 1_024) throw new NotEncodable(`the encoded term is larger than ${maxBytes} bytes`);
+  if (wanted > maxBytes * 3 + 1_024) throw notEncodable(`the encoded term is larger than ${maxBytes} bytes`);
   let size = Math.max(old.length * 2, 1_024);
   while (size < wanted) size *= 2;
   const bigger = Buffer.allocUnsafeSlow(size);
@@ -186,7 +189,7 @@ function put(term: Term, depth: number): void {
       putBigint(term);
       return;
     default:
-      throw new NotEncodable(`a ${typeof term} has no form in the external term format`);
+      throw notEncodable(`a ${typeof term} has no form in the external term format`);
   }
 }
 
@@ -280,8 +283,7 @@ function putBigint(value: bigint): void {
   }
   const bytes = bigBytes(value);
   const length = bytes.length;
-  if (length > MAX_BIG_BYTES)
-    throw new NotEncodable(`an integer of ${length} bytes is longer than ${MAX_BIG_BYTES} bytes`);
+  if (length > MAX_BIG_BYTES) throw notEncodable(`an integer of ${length} bytes is longer than ${MAX_BIG_BYTES} bytes`);
   need(6 + length);
   if (length < 256) {
     out[pos] = 110;
@@ -296,7 +298,7 @@ function putBigint(value: bigint): void {
 }
 
 function putFloat(value: number): void {
-  if (!Number.isFinite(value)) throw new NotEncodable(`${value} has no form in the external term format`);
+  if (!Number.isFinite(value)) throw notEncodable(`${value} has no form in the external term format`);
   need(9);
   floats[0] = value;
   out[pos] = 70;
@@ -305,7 +307,7 @@ function putFloat(value: number): void {
 }
 
 function nested(depth: number): number {
-  if (depth >= MAX_DEPTH) throw new NotEncodable(`the term is nested deeper than ${MAX_DEPTH}`);
+  if (depth >= MAX_DEPTH) throw notEncodable(`the term is nested deeper than ${MAX_DEPTH}`);
   return depth + 1;
 }
 
@@ -404,8 +406,7 @@ function putRare(term: object, depth: number): void {
     putBytes(term.fun.wire);
     putNumber(term.arity);
   } else if (term instanceof OpaqueFun || term instanceof Opaque) putBytes(term.bytes);
-  else
-    throw new NotEncodable(`a ${term.constructor?.name ?? 'foreign object'} has no form in the external term format`);
+  else throw notEncodable(`a ${term.constructor?.name ?? 'foreign object'} has no form in the external term format`);
 }
 
 function putBinary(bytes: Uint8Array): void {
@@ -418,7 +419,7 @@ function putBinary(bytes: Uint8Array): void {
 
 function putBits(term: BitString): void {
   if (term.bits < 1 || term.bits > 7 || term.bytes.length === 0) {
-    throw new NotEncodable(`a bit string of ${term.bytes.length} bytes with ${term.bits} bits in the last one`);
+    throw notEncodable(`a bit string of ${term.bytes.length} bytes with ${term.bits} bits in the last one`);
   }
   need(6 + term.bytes.length);
   out[pos++] = 77;
@@ -430,7 +431,7 @@ function putBits(term: BitString): void {
 
 function putImproper(term: ImproperList, depth: number): void {
   const inner = nested(depth);
-  if (term.elements.length === 0) throw new NotEncodable('an improper list needs at least one element before its tail');
+  if (term.elements.length === 0) throw notEncodable('an improper list needs at least one element before its tail');
   need(5);
   out[pos++] = 108;
   putU32(term.elements.length);

@@ -227,7 +227,7 @@ export class Link {
 
   // --- sending
 
-  /** Throws NotEncodable or FrameTooBig, in which case nothing was queued. */
+  /** @throws EtfError NOT_ENCODABLE, DistributionError FRAME_TOO_BIG: nothing was queued */
   send(to: Pid | string | Ref, message: Term, from: Pid, kind: SendKind): SendResult {
     if (!this.#admit(kind)) return 'overflow';
     if (kind === 'query') this.#options.wait?.asked();

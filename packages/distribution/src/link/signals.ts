@@ -1,4 +1,4 @@
-import { type Atom, atom, NotEncodable, Pid, type Ref, type Term, type TermWriter } from '@bloom/etf';
+import { type Atom, atom, EtfError, Pid, type Ref, type Term, type TermWriter } from '@bloom/etf';
 import { type Control, type SpawnRequest, type Target, write } from './control.js';
 import { DistributionError } from '../errors.js';
 import type { Link } from './link.js';
@@ -123,7 +123,7 @@ export class Signals {
     try {
       link.signal((writer, exitPayload) => put(writer, exitPayload, reason));
     } catch (error) {
-      if (!(error instanceof DistributionError) && !(error instanceof NotEncodable)) throw error;
+      if (!(error instanceof DistributionError) && !(error instanceof EtfError)) throw error;
       link.signal((writer, exitPayload) => put(writer, exitPayload, SYSTEM_LIMIT));
     }
   }

@@ -11,7 +11,7 @@ import {
   sameTerm,
   type Term,
   Tuple,
-} from './index.js';
+} from '../index.js';
 
 // Random terms for tests. Floats are wrapped, so that integer-valued ones survive the comparison.
 

@@ -196,6 +196,8 @@ export interface PageDriver {
   sendRaw(frame: string | readonly number[]): void;
   /** One media event with exactly this text. */
   sendMediaEvent(text: string): void;
+  /** From now on reports only what ends the connection: the rest of a flood would drown the page and the test. */
+  reportLossesOnly(): void;
   /** Resolves when `count` more frames of the track were decoded. */
   awaitFrames(trackId: string, count: number): Promise<FrameReport>;
   frames(trackId: string): FrameReport;

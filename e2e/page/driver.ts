@@ -31,7 +31,11 @@ const now = (): number => performance.timeOrigin + performance.now();
 
 type Unstamped<T> = T extends PageEvent ? Omit<T, 'at'> : never;
 
+const losses: ReadonlySet<PageEvent['type']> = new Set(['disconnected', 'socketError', 'socketClose', 'authError']);
+let lossesOnly = false;
+
 function report(event: Unstamped<PageEvent>): void {
+  if (lossesOnly && !losses.has(event.type)) return;
   void window.reportToTest({ at: now(), ...event } as PageEvent);
 }
 
@@ -376,6 +380,9 @@ export function startDriver(ClientOfSdk: ClientClass): void {
     closeSocket: () => socket().close(),
     sendRaw: (frame) => socket().send(typeof frame === 'string' ? frame : Uint8Array.from(frame)),
     sendMediaEvent,
+    reportLossesOnly: () => {
+      lossesOnly = true;
+    },
     awaitFrames: (trackId, count): Promise<FrameReport> => watcher(trackId).after(count),
     frames: (trackId) => watcher(trackId).report(),
     resetGap: (trackId) => watcher(trackId).resetGap(),

@@ -1,0 +1,55 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { apiToken } from '../../harness/bloom-node.js';
+import type { Attack } from '../harness/attack.js';
+import { many, rawConnection } from '../harness/raw-socket.js';
+
+export const http: readonly Attack[] = [
+  {
+    title: 'a thousand half requests',
+    async run(ground) {
+      const opened = await many(1_000, async (at) => {
+        const socket = await rawConnection({ host: ground.host });
+        socket.write(
+          at % 2 === 0
+            ? 'GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: '
+            : 'POST /room HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"a":',
+        );
+        return socket;
+      });
+      ground.after(() => opened.forEach((socket) => socket.destroy()));
+      for (let round = 0; round < 5; round += 1) {
+        for (const socket of opened) socket.write('x');
+        await pause(300);
+      }
+    },
+  },
+  {
+    title: 'requests that are broken, huge or smuggled',
+    weight: 2,
+    async run(ground) {
+      const bearer = `Authorization: Bearer ${apiToken}\r\n`;
+      const requests = [
+        `GET /${'a'.repeat(60_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+        `GET /health HTTP/1.1\r\n${'X-Many: y\r\n'.repeat(5_000)}\r\n`,
+        `GET /health HTTP/1.1\r\nHost: x\r\nX-Long: ${'h'.repeat(100_000)}\r\n\r\n`,
+        'POST /room HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /health HTTP/1.1\r\n\r\n',
+        `POST /room HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${'1;x=y\r\na\r\n'.repeat(20_000)}`,
+        `POST /room HTTP/1.1\r\nHost: x\r\n${bearer}Content-Type: application/json\r\nContent-Length: 900000\r\n\r\n${'['.repeat(900_000)}`,
+        `POST /room HTTP/1.1\r\nHost: x\r\n${bearer}Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc`,
+        'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+        '\0'.repeat(10_000),
+        `OPTIONS * HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
+        'GET http://[::1]:99999/health HTTP/1.1\r\nHost: x\r\n\r\n',
+        `GET /hls/..%2f..%2f..%2fetc%2fpasswd HTTP/1.1\r\nHost: x\r\n${bearer}\r\n`,
+      ];
+      const opened = await many(requests.length * 10, async (at) => {
+        const socket = await rawConnection({ host: ground.host });
+        socket.resume();
+        socket.write(requests[at % requests.length] ?? '');
+        return socket;
+      });
+      ground.after(() => opened.forEach((socket) => socket.destroy()));
+      await pause(1_000);
+    },
+  },
+];

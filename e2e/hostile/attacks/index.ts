@@ -1,0 +1,12 @@
+import type { Attack } from '../harness/attack.js';
+import { bitrates } from './bitrates.js';
+import { events } from './events.js';
+import { http } from './http.js';
+import { media } from './media.js';
+import { offers } from './offers.js';
+import { relay } from './relay.js';
+import { sockets } from './sockets.js';
+import { transport } from './transport.js';
+
+/** All of them, to draw from. */
+export const attacks: readonly Attack[] = [bitrates, events, http, media, offers, relay, sockets, transport].flat();

@@ -1,0 +1,153 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect } from '@jest/globals';
+import type { TestClient } from '@bloom/webrtc/testing';
+import type { Attack, Ground } from '../harness/attack.js';
+import { ssrcOf } from '../harness/offer.js';
+import { fir, nack, pli, remb, Rtcp, rtcp, transportCc, words } from '../harness/rtcp.js';
+import { countMedia, Sender } from '../harness/sender.js';
+
+const FLOOD_MS = 3_000;
+/** What a subscriber of one small video may get out of the node, however often it asks. */
+const MAX_BYTES_PER_S = 2.5e6;
+
+interface Connected {
+  readonly wire: TestClient;
+  readonly sender: Sender;
+  /** SSRCs of what the node sends. */
+  readonly sources: readonly number[];
+}
+
+/** An intruder that publishes a video and is sent that of the call. */
+async function connected(ground: Ground): Promise<Connected> {
+  const intruder = await ground.intruder();
+  await intruder.negotiate({
+    lines: [
+      { kind: 'video', direction: 'sendonly' },
+      { kind: 'video', direction: 'recvonly' },
+    ],
+    trackIds: new Map([[0, intruder.trackId()]]),
+  });
+  const wire = await intruder.connectMedia();
+  const sources = [...intruder.answer.matchAll(/^a=ssrc:(\d+)/gm)].map(([, ssrc]) => Number(ssrc));
+  return { wire, sender: new Sender(wire, ssrcOf(0)), sources: [...new Set(sources)] };
+}
+
+/** Seals and sends one compound after another, in small groups, until the time is up. */
+async function controlFlood({ wire }: Connected, next: () => Buffer, perGroup = 10): Promise<void> {
+  const until = performance.now() + FLOOD_MS;
+  while (performance.now() < until) {
+    for (let at = 0; at < perGroup; at += 1) wire.sendPacket(wire.srtcp?.encrypt(next()) ?? Buffer.alloc(0));
+    await pause(10);
+  }
+}
+
+export const media: readonly Attack[] = [
+  {
+    title: 'requests for every packet and for key frames, hundreds a second',
+    weight: 2,
+    async run(ground) {
+      const client = await connected(ground);
+      const { random } = ground;
+      const count = countMedia(client.wire);
+      await controlFlood(client, () => {
+        const ssrc = random.pick(client.sources);
+        const firsts = Array.from({ length: 60 }, (_, at) => random.below(65_536) + at * 17);
+        return Buffer.concat([rtcp(Rtcp.rr, 0, words(1)), nack(ssrc, firsts), pli(ssrc), fir(ssrc, random.below(256))]);
+      });
+      expect(count.bytes / (FLOOD_MS / 1000)).toBeLessThan(MAX_BYTES_PER_S);
+    },
+  },
+  {
+    title: 'the same packets asked for a thousand times',
+    async run(ground) {
+      const client = await connected(ground);
+      const [ssrc = 0] = client.sources;
+      await pause(500);
+      const count = countMedia(client.wire);
+      await controlFlood(client, () => {
+        const all = Array.from({ length: 300 }, (_, at) => at * 17);
+        return Buffer.concat([rtcp(Rtcp.rr, 0, words(1)), nack(ssrc, all)]);
+      });
+      expect(count.bytes / (FLOOD_MS / 1000)).toBeLessThan(MAX_BYTES_PER_S);
+    },
+  },
+  {
+    title: 'reports on streams of others, byes in their names and estimates without sense',
+    weight: 3,
+    async run(ground) {
+      const client = await connected(ground);
+      const { random } = ground;
+      const report = (): number[] => [
+        random.pick(client.sources),
+        ...Array.from({ length: 5 }, () => random.below(2 ** 32)),
+      ];
+      const kinds: readonly (() => Buffer)[] = [
+        () => rtcp(Rtcp.sr, 31, words(ssrcOf(0), ...Array.from({ length: 5 + 31 * 6 }, () => random.below(2 ** 32)))),
+        () => rtcp(Rtcp.rr, 31, words(1, ...Array.from({ length: 31 }, report).flat())),
+        () =>
+          rtcp(Rtcp.bye, 31, words(...Array.from({ length: 31 }, () => random.pick([ssrcOf(0), ...client.sources])))),
+        () => rtcp(Rtcp.sdes, 31, random.bytes(400)),
+        () => rtcp(Rtcp.app, random.below(32), random.bytes(400)),
+        () => rtcp(Rtcp.xr, random.below(32), random.bytes(400)),
+        () => remb(client.sources, random.pick([0, 1, 30, 46, 63]), random.pick([0, 1, 0x3ffff])),
+        () => remb([], 63, 0x3ffff),
+        () =>
+          transportCc(
+            random.below(65_536),
+            random.pick([0, 1, 65_535]),
+            Array.from({ length: 40 }, () => random.below(65_536)),
+            random.bytes(200),
+          ),
+        () =>
+          transportCc(
+            0,
+            65_535,
+            Array.from({ length: 8 }, () => 0x1fff),
+            Buffer.alloc(0),
+          ),
+        () => rtcp(Rtcp.rr, 1, words(1), 0xffff),
+        () => rtcp(Rtcp.transportFeedback, 31, random.bytes(40)),
+        () => rtcp(Rtcp.payloadFeedback, random.below(32), random.bytes(1_000)),
+      ];
+      await controlFlood(client, () => Buffer.concat([rtcp(Rtcp.rr, 0, words(1)), random.pick(kinds)()]));
+    },
+  },
+  {
+    title: 'media that is replayed, changed, out of order or of streams that were never offered',
+    weight: 3,
+    async run(ground) {
+      const { wire, sender } = await connected(ground);
+      const { random } = ground;
+      const until = performance.now() + FLOOD_MS;
+      while (performance.now() < until) {
+        const sealed = sender.send();
+        for (let at = 0; at < 5; at += 1) wire.sendPacket(sealed);
+        const changed = Buffer.from(sealed);
+        changed[random.below(changed.length)] = random.below(256);
+        wire.sendPacket(changed);
+        sender.send(
+          { ssrc: random.below(2 ** 32), payloadType: random.below(128) },
+          random.bytes(1 + random.below(1_100)),
+        );
+        sender.send(
+          { sequenceNumber: random.below(65_536), timestamp: random.below(2 ** 32) },
+          random.bytes(2 + random.below(1_000)),
+        );
+        sender.send({ payloadType: 97 }, random.bytes(random.pick([1, 2, 3, 500])));
+        await pause(5);
+      }
+    },
+  },
+  {
+    title: 'a video of 60 Mbit/s that nobody needs',
+    maxGapMs: 4_000,
+    async run(ground) {
+      const { sender } = await connected(ground);
+      const until = performance.now() + FLOOD_MS;
+      while (performance.now() < until) {
+        for (let at = 0; at < 35; at += 1) sender.send({}, Buffer.alloc(1_100));
+        await pause(5);
+      }
+    },
+  },
+];

@@ -1,0 +1,114 @@
+import type { Attack } from '../harness/attack.js';
+import type { OfferedLine } from '../harness/offer.js';
+
+const SENT_AUDIO: OfferedLine = { kind: 'audio', direction: 'sendonly' };
+const SENT_VIDEO: OfferedLine = { kind: 'video', direction: 'sendonly' };
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const numbered = (count: number, line: (at: number) => string): string[] =>
+  Array.from({ length: count }, (_, at) => line(at));
+
+/** What a hand-written offer may do to a parser; each line is one way. */
+const EDITS: readonly ((sdp: string) => string)[] = [
+  (sdp) => sdp.replace(/^a=mid:.*$/gm, 'a=mid:0'),
+  (sdp) => sdp.replace(/^a=group:BUNDLE.*$/m, `a=group:BUNDLE ${numbered(5_000, String).join(' ')}`),
+  (sdp) => sdp.replace(/^a=ice-ufrag:.*$/gm, `a=ice-ufrag:${'u'.repeat(100_000)}`),
+  (sdp) => sdp.replace(/^a=fingerprint:.*$/gm, 'a=fingerprint:sha-256 00'),
+  (sdp) => sdp.replace(/^a=setup:.*$/gm, 'a=setup:passive'),
+  (sdp) => sdp.replaceAll('\r\n', '\n'),
+  (sdp) => sdp.repeat(20),
+  (sdp) => `${sdp}${'a'.repeat(500_000)}`,
+  (sdp) => `${sdp}${'a=x\r\n'.repeat(39_000)}`,
+  (sdp) => sdp.replace('opus/48000/2', 'opus/48000/99999999999999999999'),
+  (sdp) => sdp.replace(/^m=audio 9/gm, 'm=audio 99999999999'),
+  (sdp) => sdp.replace(/a=extmap:3 /g, 'a=extmap:0 '),
+  (sdp) => sdp.replace(/a=ssrc:\d+/g, 'a=ssrc:18446744073709551616'),
+  (sdp) => sdp.replaceAll('a=', 'a=\0'),
+  () => '',
+  () => '__proto__',
+];
+
+export const offers: readonly Attack[] = [
+  {
+    title: 'offers with a thousand codecs, rids, extensions, sources and receiving lines',
+    async run(ground) {
+      const extra = [
+        ...numbered(1_000, (at) => `a=rid:r${at} send`),
+        `a=simulcast:send ${numbered(1_000, (at) => `r${at}`).join(';')}`,
+        ...numbered(1_000, (at) => `a=extmap:${at} urn:x:${at}`),
+        ...numbered(1_000, (at) => `a=ssrc:${at} cname:c`),
+        ...numbered(1_000, (at) => `a=ssrc-group:FID ${at} ${at + 1}`),
+        ...numbered(1_000, (at) => `a=rtpmap:${at} VP8/90000`),
+        ...numbered(1_000, (at) => `a=rtcp-fb:${at} nack`),
+      ];
+      for (const lines of [
+        [{ ...SENT_VIDEO, extra }],
+        Array.from({ length: 900 }, () => ({ kind: 'video', direction: 'recvonly' }) as const),
+        Array.from({ length: 900 }, () => ({ kind: 'audio', direction: 'inactive' }) as const),
+      ]) {
+        const intruder = await ground.intruder();
+        await intruder.negotiate({ lines, trackIds: new Map([[0, intruder.trackId()]]) }).catch(() => undefined);
+      }
+    },
+  },
+  {
+    title: 'offers that are broken in every way',
+    weight: 3,
+    async run(ground) {
+      for (const edit of EDITS) {
+        const intruder = await ground.intruder();
+        const lines = [SENT_AUDIO, SENT_VIDEO];
+        const trackIds = new Map(lines.map((_, mid) => [mid, intruder.trackId()]));
+        intruder.custom('renegotiateTracks');
+        await intruder.next('offerData');
+        intruder.offer({ lines, trackIds, edit });
+        await pause(30);
+      }
+    },
+  },
+  {
+    title: "track ids that belong to others, or to nobody's prototype",
+    async run(ground) {
+      const bystander = await ground.bystander();
+      const stolen = [`${bystander.id}:x`, '__proto__', 'constructor', 'x'.repeat(100_000), '\u0000', 'same', 'same'];
+      const intruder = await ground.intruder();
+      await intruder
+        .negotiate({ lines: stolen.map(() => SENT_AUDIO), trackIds: new Map(stolen.entries()) })
+        .catch(() => undefined);
+      await pause(300);
+    },
+  },
+  {
+    title: 'offers that nobody has asked for, one after another without an end',
+    async run(ground) {
+      const intruder = await ground.intruder();
+      const lines = [SENT_AUDIO, SENT_VIDEO];
+      const trackIds = new Map(lines.map((_, mid) => [mid, intruder.trackId()]));
+      for (let round = 0; round < 300 && intruder.isOpen; round += 1) {
+        intruder.custom('renegotiateTracks');
+        intruder.offer({ lines, trackIds });
+        await intruder.flushed();
+        await pause(5);
+      }
+    },
+  },
+  {
+    title: 'a track that is published and removed as often as the negotiation allows',
+    async run(ground) {
+      const intruder = await ground.intruder();
+      const until = performance.now() + 4_000;
+      let connected = false;
+      const lines: OfferedLine[] = [];
+      while (performance.now() < until && intruder.isOpen) {
+        lines.push(SENT_VIDEO);
+        const mid = lines.length - 1;
+        await intruder.negotiate({ lines, trackIds: new Map([[mid, intruder.trackId()]]) });
+        if (connected) await (await intruder.wire()).check(intruder.ice);
+        else await intruder.connectMedia();
+        connected = true;
+        lines[mid] = { kind: 'video', direction: 'inactive' };
+        await intruder.negotiate({ lines, trackIds: new Map() });
+        await (await intruder.wire()).check(intruder.ice);
+      }
+    },
+  },
+];

@@ -1,0 +1,196 @@
+import { expect } from '@jest/globals';
+import { setTimeout as pause } from 'node:timers/promises';
+import { encodePeerMessage } from '@bloom/protocol';
+import type { Attack } from '../harness/attack.js';
+import { Intruder } from '../harness/intruder.js';
+import {
+  frame,
+  many,
+  Opcode,
+  PEER_PATH,
+  pour,
+  rawConnection,
+  rawWebsocket,
+  SERVER_PATH,
+} from '../harness/raw-socket.js';
+
+const MIB = 1024 * 1024;
+const PONGS_BYTES_PER_S = 40e6;
+const FLOOD_MS = 3_000;
+
+const ping = frame({ opcode: Opcode.ping, payload: Buffer.alloc(125) });
+const pings = Buffer.concat(Array.from({ length: 500 }, () => ping));
+
+export const sockets: readonly Attack[] = [
+  {
+    title: '3,000 websockets of one stranger, while participants come and go',
+    async run(ground) {
+      const opened = await many(3_000, () => rawWebsocket({ host: ground.host }));
+      ground.after(() => opened.forEach((socket) => socket.destroy()));
+      const newcomer = await ground.bystander();
+      expect(newcomer.closeReason).toBeUndefined();
+      const backend = await rawWebsocket({ host: ground.host, path: SERVER_PATH, from: '127.0.0.1' });
+      ground.after(() => void backend.destroy());
+      expect(backend.readable).toBe(true);
+    },
+  },
+  {
+    title: 'pings of a stranger who reads none of the pongs',
+    maxGrowthMb: 60,
+    async run(ground) {
+      for (const path of [PEER_PATH, SERVER_PATH]) {
+        const socket = await rawWebsocket({ host: ground.host, path });
+        ground.after(() => void socket.destroy());
+        socket.pause();
+        await pour(socket, pings, FLOOD_MS, PONGS_BYTES_PER_S);
+      }
+    },
+  },
+  {
+    title: 'pings of a participant who reads none of the pongs',
+    maxGrowthMb: 60,
+    async run(ground) {
+      const socket = await rawWebsocket({ host: ground.host, from: '127.0.0.1' });
+      ground.after(() => void socket.destroy());
+      socket.write(
+        frame({
+          opcode: Opcode.binary,
+          payload: encodePeerMessage({ type: 'authRequest', token: await ground.newToken() }),
+        }),
+      );
+      await pause(300);
+      socket.pause();
+      await pour(socket, pings, FLOOD_MS, PONGS_BYTES_PER_S);
+    },
+  },
+  {
+    title: 'half an upgrade, half a frame, half a close, and connections that are reset',
+    weight: 2,
+    async run(ground) {
+      const halves = [
+        'GET /socket/peer/websocket HTTP/1.1\r\nUpgrade: websocket\r\n',
+        `GET ${PEER_PATH} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+        `GET ${PEER_PATH} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 99\r\nSec-WebSocket-Key: x\r\n\r\n`,
+        '\x16\x03\x01\x02\x00\x01',
+      ];
+      const opened = await many(200, async (at) => {
+        const socket =
+          at % 2 === 0 ? await rawConnection({ host: ground.host }) : await rawWebsocket({ host: ground.host });
+        socket.write(
+          at % 2 === 0 ? (halves[(at / 2) % halves.length] ?? '') : frame({ opcode: Opcode.close }).subarray(0, 3),
+        );
+        if (at % 5 === 0) socket.resetAndDestroy();
+        return socket;
+      });
+      ground.after(() => opened.forEach((socket) => socket.destroy()));
+      await pause(300);
+    },
+  },
+  {
+    title: 'frames that no client may send',
+    weight: 2,
+    async run(ground) {
+      const broken = [
+        frame({ opcode: Opcode.binary, announced: 2n ** 62n }),
+        frame({ opcode: Opcode.binary, announced: 2n ** 64n - 1n }),
+        frame({ opcode: Opcode.binary, announced: 4 * MIB }),
+        frame({ opcode: Opcode.binary, payload: Buffer.alloc(10), masked: false }),
+        frame({ opcode: Opcode.binary, payload: Buffer.alloc(10), reserved: 7 }),
+        frame({ opcode: 11, payload: Buffer.alloc(10) }),
+        frame({ opcode: Opcode.ping, payload: Buffer.alloc(200) }),
+        frame({ opcode: Opcode.ping, payload: Buffer.alloc(10), final: false }),
+        frame({ opcode: Opcode.continuation, payload: Buffer.alloc(10) }),
+        frame({ opcode: Opcode.close, payload: Buffer.from([0, 1]) }),
+        frame({ opcode: Opcode.text, payload: Buffer.from([0xff, 0xfe]) }),
+        Buffer.concat([
+          frame({ opcode: Opcode.binary, payload: Buffer.alloc(1), final: false }),
+          frame({ opcode: Opcode.binary, payload: Buffer.alloc(1), final: false }),
+        ]),
+        Buffer.concat([
+          frame({ opcode: Opcode.binary, payload: Buffer.alloc(1), final: false }),
+          ...Array.from({ length: 20_000 }, () =>
+            frame({ opcode: Opcode.continuation, payload: Buffer.alloc(1), final: false }),
+          ),
+        ]),
+      ];
+      for (const bytes of broken) {
+        const socket = await rawWebsocket({ host: ground.host, from: '127.0.0.1' });
+        ground.after(() => void socket.destroy());
+        const token = await ground.newToken();
+        socket.write(frame({ opcode: Opcode.binary, payload: encodePeerMessage({ type: 'authRequest', token }) }));
+        socket.write(bytes);
+        const stranger = await rawWebsocket({ host: ground.host });
+        ground.after(() => void stranger.destroy());
+        stranger.write(bytes);
+      }
+      await pause(500);
+    },
+  },
+  {
+    title: 'one participant who connects 300 times, one after another, and joins each time',
+    async run(ground) {
+      const token = await ground.newToken();
+      for (let round = 0; round < 300; round += 1) {
+        await Intruder.joined({ url: ground.url, token }).then(
+          (joined) => joined.leave(),
+          () => undefined,
+        );
+      }
+    },
+  },
+  {
+    title: 'one token that 200 sockets present at the same time',
+    async run(ground) {
+      const token = await ground.newToken();
+      const outcomes = await many(
+        200,
+        () =>
+          Intruder.joined({ url: ground.url, token }).then(
+            (joined) => joined,
+            () => undefined,
+          ),
+        200,
+      );
+      const joined = outcomes.filter((intruder) => intruder !== undefined);
+      for (const intruder of joined) ground.after(() => intruder.leave());
+      expect(joined.filter(({ isOpen }) => isOpen).length).toBeLessThanOrEqual(1);
+    },
+  },
+  {
+    title: 'tokens that are wrong, long, empty or from elsewhere',
+    async run(ground) {
+      const good = await ground.newToken();
+      const tokens = ['', 'x', 'a.b.c', 't'.repeat(900_000), good.slice(0, -1), `${good}x`, good.toUpperCase(), '\0'];
+      for (let round = 0; round < 100; round += 1) {
+        const token = ground.random.pick(tokens);
+        await Intruder.joined({ url: ground.url, token }).then(
+          (intruder) => expect(`joined as ${intruder.id}`).toBe('refused'),
+          () => undefined,
+        );
+      }
+    },
+  },
+  {
+    title: 'a participant who reads nothing of what the room sends to it',
+    async run(ground) {
+      const socket = await rawWebsocket({ host: ground.host, from: '127.0.0.1' });
+      ground.after(() => void socket.destroy());
+      const token = await ground.newToken();
+      const connectEvent = encodePeerMessage({
+        type: 'mediaEvent',
+        data: '{"type":"connect","data":{"metadata":null}}',
+      });
+      socket.write(frame({ opcode: Opcode.binary, payload: encodePeerMessage({ type: 'authRequest', token }) }));
+      await pause(200);
+      socket.write(frame({ opcode: Opcode.binary, payload: connectEvent }));
+      await pause(200);
+      socket.pause();
+      const talker = await ground.intruder();
+      for (let round = 0; round < 200 && talker.isOpen; round += 1) {
+        talker.send('updateEndpointMetadata', { metadata: `${round}${'m'.repeat(60_000)}` });
+        await talker.flushed();
+        await pause(10);
+      }
+    },
+  },
+];

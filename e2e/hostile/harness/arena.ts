@@ -1,0 +1,235 @@
+// One node, a room with intruders, a room without, and a call in Chromium in each. The calls must not notice anything.
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { once } from 'node:events';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import WebSocket from 'ws';
+import { apiToken, type BloomNode, startNode } from '../../harness/bloom-node.js';
+import { describeWith } from '../../harness/needs.js';
+import { freeTcpPort } from '../../harness/free-ports.js';
+import type { Peer } from '../../harness/peer.js';
+import { Stage } from '../../harness/stage.js';
+import type { Attack, Ground } from './attack.js';
+import { subscribe } from './backend.js';
+import { Intruder } from './intruder.js';
+import { Random } from './random.js';
+import { slowReader } from './slow-reader.js';
+
+/** Longest pause of a picture of ten frames a second, on a machine that runs browsers, node and attacker on two cores. */
+const MAX_GAP_MS = 3_000;
+/** Slowest answer of `/health` while an attack runs. */
+const MAX_HEALTH_MS = 2_000;
+const MAX_GROWTH_MB = 120;
+/** After an attack, for what it leaves behind to show. */
+const SETTLE_MS = 500;
+/** Lines of the node that no client may cause. */
+const ALARMS =
+  /media\.worker_|room\.crashed|RoomCrashed|node\.killed|\[error\]|MaxListenersExceeded|heap out of memory/;
+
+interface Watch {
+  readonly healthMs: readonly number[];
+  readonly failures: readonly string[];
+  readonly rssBeforeMb: number;
+  readonly rssPeakMb: number;
+}
+
+interface Call {
+  readonly room: string;
+  readonly sender: Peer;
+  readonly viewer: Peer;
+  readonly track: string;
+}
+
+export interface Figures {
+  healthMs: number[];
+  maxGapMs: number;
+  rssPeakMb: number;
+}
+
+export class Arena {
+  readonly #stage: Stage;
+  readonly #env: Readonly<Record<string, string>>;
+  #relayTcpPort = 0;
+  #monitor: Worker | undefined;
+  #backend: WebSocket | undefined;
+  #calls: Call[] = [];
+  /** Of all attacks together. */
+  readonly figures: Figures = { healthMs: [], maxGapMs: 0, rssPeakMb: 0 };
+
+  constructor(env: Readonly<Record<string, string>> = {}) {
+    this.#env = env;
+    this.#stage = new Stage({ node: () => this.#start() });
+  }
+
+  async #start(): Promise<BloomNode> {
+    this.#relayTcpPort = await freeTcpPort();
+    // One media worker for both rooms: what stops it stops both calls.
+    const env = { JF_MEDIA_WORKERS: '1', JF_WEBRTC_TURN_TCP_PORT: String(this.#relayTcpPort) };
+    return startNode({ env: { ...env, ...this.#env } });
+  }
+
+  async open(): Promise<void> {
+    this.#calls = [];
+    await this.#stage.open();
+    const { url, pid } = this.#stage.node;
+    this.#backend = await subscribe(url, apiToken);
+    this.#monitor = new Worker(new URL('./monitor.mjs', import.meta.url), {
+      workerData: { url, pid, token: apiToken },
+    });
+    for (const [colour, names] of [
+      ['red', ['ann', 'bob']],
+      ['blue', ['carl', 'dora']],
+    ] as const) {
+      const call = await this.#stage.call(names);
+      const peers = call as unknown as Record<string, Peer>;
+      const [sender, viewer] = [peers[names[0]] as Peer, peers[names[1]] as Peer];
+      const track = await sender.addVideo({ colour });
+      await viewer.plays(track, colour);
+      await Promise.all([sender.call('reportLossesOnly'), viewer.call('reportLossesOnly')]);
+      this.#calls.push({ room: call.room, sender, viewer, track });
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#monitor?.terminate();
+    this.#backend?.terminate();
+    await this.#stage.close();
+  }
+
+  /** Resident memory of the node, in MiB. */
+  rssMb(): number {
+    const status = readFileSync(`/proc/${this.#stage.node.pid}/status`, 'utf8');
+    return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1024;
+  }
+
+  /** Runs the attack and returns the harm that it did, a sentence each. */
+  async endure(attack: Attack, random: Random): Promise<string[]> {
+    const releases: (() => void | Promise<void>)[] = [];
+    const bystanders: Intruder[] = [];
+    const from = this.#stage.node.log().length;
+    const harm: string[] = [];
+    const hurt = (error: unknown): void => {
+      harm.push(error instanceof Error ? (error.stack ?? error.message).slice(0, 2_000) : String(error));
+    };
+    await Promise.all(this.#calls.map(({ viewer, track }) => viewer.call('resetGap', track)));
+    await this.#watched('restart');
+    try {
+      await attack.run(this.#ground(random, releases, bystanders));
+      await delay(SETTLE_MS);
+    } catch (error) {
+      hurt(error);
+    }
+    try {
+      harm.push(...(await this.#harm(attack)));
+    } catch (error) {
+      hurt(error);
+    }
+    for (const { id, closeReason } of bystanders)
+      if (closeReason !== undefined) harm.push(`the bystander ${id} was disconnected: ${closeReason}`);
+    for (const release of releases.toReversed()) await release();
+    const lines = this.#stage.node.log().slice(from).split('\n');
+    harm.push(...lines.filter((line) => ALARMS.test(line)).map((line) => `the node logged: ${line.slice(0, 300)}`));
+    return harm;
+  }
+
+  async #harm({ maxGapMs = MAX_GAP_MS, maxGrowthMb = MAX_GROWTH_MB }: Attack): Promise<string[]> {
+    const { figures } = this;
+    const harm: string[] = [];
+    for (const { sender, viewer, track, room } of this.#calls) {
+      const report = await viewer.call('frames', track);
+      figures.maxGapMs = Math.max(figures.maxGapMs, report.maxGapMs);
+      if (report.maxGapMs > maxGapMs)
+        harm.push(`the picture of ${sender.name} stood still for ${report.maxGapMs.toFixed(0)} ms at ${viewer.name}`);
+      for (const peer of [sender, viewer]) {
+        const lost = peer.events.find(
+          ({ type }) => type === 'disconnected' || (type.startsWith('socket') && type !== 'socketOpen'),
+        );
+        if (lost !== undefined) harm.push(`${peer.name} was disconnected: ${JSON.stringify(lost)}`);
+        harm.push(...peer.complaints().map((line) => `${peer.name}: ${line}`));
+      }
+      const { status } = await this.#stage.api.request('GET', `/room/${room}`);
+      if (status !== 200) harm.push(`GET /room of ${sender.name} answered ${status}`);
+    }
+    if (this.#backend?.readyState !== WebSocket.OPEN) harm.push('the server websocket of the backend was closed');
+    const { healthMs, failures, rssBeforeMb, rssPeakMb } = await this.#watched('report');
+    figures.healthMs.push(...healthMs);
+    figures.rssPeakMb = Math.max(figures.rssPeakMb, rssPeakMb);
+    harm.push(...failures);
+    const slowest = Math.max(0, ...healthMs);
+    if (slowest > MAX_HEALTH_MS) harm.push(`/health took ${slowest.toFixed(0)} ms`);
+    const growthMb = rssPeakMb - rssBeforeMb;
+    if (growthMb > maxGrowthMb)
+      harm.push(`the node grew by ${growthMb.toFixed(0)} MiB, from ${rssBeforeMb.toFixed(0)}`);
+    if (process.env['BLOOM_E2E_KEEP'])
+      process.stderr.write(`  /health up to ${slowest.toFixed(0)} ms, memory +${growthMb.toFixed(0)} MiB\n`);
+    return harm;
+  }
+
+  #ground(random: Random, releases: (() => void | Promise<void>)[], bystanders: Intruder[]): Ground {
+    const { node, api } = this.#stage;
+    const room = this.#calls[0]?.room ?? '';
+    const newPeer = async () => {
+      const { id, token } = await api.addPeer(room);
+      releases.push(() => api.request('DELETE', `/room/${room}/peer/${id}`).then(() => undefined));
+      return token;
+    };
+    const join = async (host: string, metadata?: unknown) => {
+      const joined = await Intruder.joined({ url: `http://${host}`, token: await newPeer() }, metadata);
+      releases.push(() => joined.leave());
+      return joined;
+    };
+    return {
+      url: node.url,
+      host: node.host,
+      relayTcpPort: this.#relayTcpPort,
+      room,
+      random,
+      newToken: newPeer,
+      intruder: (metadata) => join(node.host, metadata),
+      bystander: async (bytesPerSecond) => {
+        let host = node.host;
+        if (bytesPerSecond !== undefined) {
+          const proxy = await slowReader(node.host, bytesPerSecond);
+          releases.push(() => proxy.close());
+          host = proxy.host;
+        }
+        const bystander = await join(host, { name: 'bystander' });
+        bystander.oblige();
+        bystanders.push(bystander);
+        return bystander;
+      },
+      after: (release) => void releases.push(release),
+      api: (method, path, body) => api.request(method, path, body),
+    };
+  }
+
+  async #watched(request: 'restart' | 'report'): Promise<Watch> {
+    const monitor = this.#monitor as Worker;
+    const answered = once(monitor, 'message') as Promise<[Watch]>;
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+    monitor.postMessage(request);
+    return (await answered)[0];
+  }
+}
+
+/** One test per attack against one arena. */
+export function hostileSuite(title: string, attacks: readonly Attack[], env?: Readonly<Record<string, string>>): void {
+  describeWith(['chromium'], title, () => {
+    const arena = new Arena(env);
+    jest.setTimeout(120_000);
+    beforeAll(() => arena.open());
+    afterAll(() => arena.close());
+    for (const [at, attack] of attacks.entries()) {
+      test(`two calls survive ${attack.title}`, async () => {
+        const harm = await arena.endure(attack, new Random(at));
+        // What is broken now would be held against the attacks that follow.
+        if (harm.length > 0) {
+          await arena.close();
+          await arena.open();
+        }
+        expect(harm).toEqual([]);
+      });
+    }
+  });
+}

@@ -1,0 +1,18 @@
+import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
+import WebSocket from 'ws';
+
+/** The server websocket of a backend that has subscribed to the events of all rooms. */
+export async function subscribe(url: string, token: string): Promise<WebSocket> {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/socket/server/websocket`);
+  socket.on('error', () => undefined);
+  socket.once('open', () => {
+    socket.send(encodeServerMessage({ type: 'authRequest', token }));
+    socket.send(encodeServerMessage({ type: 'subscribeRequest', eventType: 'serverNotification' }));
+  });
+  await new Promise<void>((resolve) => {
+    socket.on('message', (data: Buffer) => {
+      if (decodeServerMessage(data).type === 'subscribeResponse') resolve();
+    });
+  });
+  return socket;
+}

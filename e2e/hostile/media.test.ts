@@ -1,0 +1,4 @@
+import { media } from './attacks/media.js';
+import { hostileSuite } from './harness/arena.js';
+
+hostileSuite('Hostile media', media);

@@ -1,0 +1,3 @@
+export { TestClient } from './test-client.js';
+export { Attribute, MessageClass, Method } from '../stun/constants.js';
+export { StunWriter } from '../stun/writer.js';

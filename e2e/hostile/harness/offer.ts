@@ -15,7 +15,7 @@ export interface OfferIdentity {
   readonly fingerprint: string;
 }
 
-export const TRANSPORT_CC = 'http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01';
+const TRANSPORT_CC = 'http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01';
 
 /** Fresh ICE credentials, as every restart of ICE has. */
 export function newCredentials(): { ufrag: string; pwd: string } {

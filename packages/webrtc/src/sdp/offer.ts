@@ -75,8 +75,8 @@ export interface SdpLimits {
   maxLines: number;
   maxLineLength: number;
   /**
-   * m-lines grow with every track that was ever there, so this bounds a session: as many as a BUNDLE line has room for,
-   * which is more than the length of the whole lets a browser offer.
+   * m-lines grow with every track that was ever in the room, so this bounds a session: as many as a BUNDLE line has room
+   * for, which is more than `maxLength` lets a browser offer. How many of them may publish is the signalling's affair.
    */
   maxMedia: number;
   /** Codecs, extensions, rids or sources of one m-line. */

@@ -25,7 +25,6 @@ const KNOWN = {
   'packages/rtp': 10,
   'packages/sfu': 327,
   'packages/signaling': 16,
-  'packages/sip': 22,
   'packages/webrtc': 39,
 };
 

@@ -17,7 +17,7 @@ export interface Challenge {
   stale: boolean;
 }
 
-/** The strongest challenge that can be answered, of all values of `WWW-Authenticate` or `Proxy-Authenticate`. */
+/** Returns the strongest answerable challenge among the values of `WWW-Authenticate` or `Proxy-Authenticate`. */
 export function chooseChallenge(values: readonly string[]): Challenge | undefined {
   const challenges = values.map(parseChallenge).filter((challenge) => challenge !== undefined);
   return challenges.find((challenge) => challenge.algorithm === 'SHA-256') ?? challenges[0];
@@ -39,7 +39,7 @@ function parseChallenge(value: string): Challenge | undefined {
     .get('qop')
     ?.split(',')
     .map((qop) => qop.trim().toLowerCase());
-  // Only auth-int on offer: not ours to answer.
+  // Only auth-int is offered, which is not supported.
   if (offered && !offered.includes('auth')) return undefined;
   return {
     realm,
@@ -51,22 +51,22 @@ function parseChallenge(value: string): Challenge | undefined {
   };
 }
 
-/** Answers challenges of one realm; counts how often a nonce was used. */
+/** Answers the challenges of one realm and counts the uses of a nonce. */
 export class DigestClient {
   readonly #credentials: Credentials;
   readonly #clientNonce: () => string;
   #challenge: Challenge | undefined;
   #count = 0;
-  /** An answer to the present challenge is out and nobody has accepted it yet. */
+  /** An answer to the current challenge was sent and not accepted yet. */
   #unproven = false;
 
-  /** `clientNonce` gives a fresh one each time. */
+  /** `clientNonce` returns a new nonce for each request. */
   constructor(credentials: Credentials, clientNonce: () => string) {
     this.#credentials = credentials;
     this.#clientNonce = clientNonce;
   }
 
-  /** Takes a challenge. False when there is no use in trying again: the answer to the one before was refused. */
+  /** Takes a challenge. Returns false when another try is pointless: the answer to the previous challenge was refused. */
   challenge(challenge: Challenge): boolean {
     const hopeless = this.#unproven && !challenge.stale;
     this.#challenge = challenge;
@@ -75,12 +75,12 @@ export class DigestClient {
     return !hopeless;
   }
 
-  /** The last answer was accepted; when its nonce expires, the next challenge is answered again. */
+  /** Notes that the last answer was accepted, so that the challenge after an expired nonce is answered again. */
   accepted(): void {
     this.#unproven = false;
   }
 
-  /** Value of `Authorization` or `Proxy-Authorization`; undefined before the first challenge. */
+  /** Returns the value of `Authorization` or `Proxy-Authorization`; undefined before the first challenge. */
   authorization(method: string, uri: string): string | undefined {
     const challenge = this.#challenge;
     if (!challenge) return undefined;

@@ -1,6 +1,6 @@
-/** The header fields of a message, RFC 3261 section 7.3: names without regard to case, values in order. */
+/** The header fields of a message, RFC 3261 section 7.3: case-insensitive names, values in order. */
 
-// Maps, not objects: names come from the network, and `constructor` is one that an object has.
+// Maps, not objects: names come from the network, and every object has a `constructor`.
 
 /** One-letter forms, RFC 3261 section 7.3.3 and the registry of later ones. */
 const compactForms = new Map([
@@ -22,7 +22,7 @@ const compactForms = new Map([
   ['x', 'session-expires'],
 ]);
 
-/** Several values may share one line, separated by commas. */
+/** Fields whose values may share one line, separated by commas. */
 const listed = new Set([
   'via',
   'route',
@@ -35,7 +35,7 @@ const listed = new Set([
   'unsupported',
 ]);
 
-/** Spelling on the wire where capitals alone do not give it. */
+/** Spelling on the wire where capitalising each word is not enough. */
 const spelling = new Map([
   ['call-id', 'Call-ID'],
   ['cseq', 'CSeq'],
@@ -55,7 +55,7 @@ export class SipHeaders {
     for (const [name, value] of entries) this.add(name, value);
   }
 
-  /** The first value. */
+  /** Returns the first value. */
   get(name: string): string | undefined {
     return this.#values.get(canonicalName(name))?.[0];
   }
@@ -64,7 +64,7 @@ export class SipHeaders {
     return this.#values.get(canonicalName(name)) ?? [];
   }
 
-  /** Appends; a line with several values becomes several. */
+  /** Appends values; a line with several is split. */
   add(name: string, value: string): void {
     const key = canonicalName(name);
     const values = listed.has(key) ? splitList(value) : [value];
@@ -73,7 +73,7 @@ export class SipHeaders {
     else this.#values.set(key, values);
   }
 
-  /** Replaces all values; none removes the field. */
+  /** Replaces all values; without any, removes the field. */
   set(name: string, ...values: string[]): void {
     if (values.length === 0) this.#values.delete(canonicalName(name));
     else this.#values.set(canonicalName(name), values);
@@ -87,7 +87,7 @@ export class SipHeaders {
   }
 }
 
-/** Splits at commas that stand neither in quotes nor in angle brackets. */
+/** Splits at commas outside of quotes and angle brackets. */
 export function splitList(text: string): string[] {
   const parts: string[] = [];
   let quoted = false;

@@ -16,7 +16,7 @@ export interface LoggedMessage {
 const MAX_MESSAGES = 200;
 const MAX_TEXT = 4096;
 
-/** The last messages of a phone, to be looked at; nothing in it lets anybody in. */
+/** The last messages of a phone, without anything that would grant access. */
 export class MessageLog {
   readonly #now: () => number;
   readonly #messages: LoggedMessage[] = [];
@@ -52,7 +52,7 @@ export function maskCredentials(text: string): string {
     .join('\r\n');
 }
 
-/** Who asked and for which realm helps to find a fault; what proves it stays out, also in schemes that we do not know. */
+/** Keeps user and realm, which help to find a fault. The proof is masked, also in unknown schemes. */
 function maskDigest(line: string): string {
   if (!/^[^:]*:\s*Digest\s/i.test(line)) return '***';
   const kept = ['username', 'realm', 'uri', 'algorithm', 'qop', 'nc'].flatMap((name) => {

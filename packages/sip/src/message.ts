@@ -22,18 +22,18 @@ export interface SipResponse {
 
 export type SipMessage = SipRequest | SipResponse;
 
-/** Longest message: what fits a datagram. */
+/** Longest message: the largest datagram. */
 export const MAX_MESSAGE_BYTES = 65_535;
 const MAX_HEADER_BYTES = 32_768;
 const MAX_LINE_LENGTH = 8192;
 const MAX_LINES = 256;
 
-/** A lone CR ends a line for some parsers; a terminal acts on the others. */
+/** A lone CR ends a line for some parsers, and terminals act on other control characters. */
 // oxlint-disable-next-line no-control-regex
 const controlCharacter = /[\u0000-\u0008\u000a-\u001f\u007f]/;
 const tokenPattern = /^[A-Za-z0-9\-.!%*_+`'~]+$/;
 
-/** A header section that ends with an empty line, found in a buffer; `bodyStart` is the offset behind that line. */
+/** A complete header section; `bodyStart` is the offset behind its empty line. */
 export interface Head {
   message: SipMessage;
   bodyStart: number;
@@ -59,9 +59,9 @@ export function parseMessage(data: Buffer): SipMessage {
   return message;
 }
 
-/** Reads the start line and header fields; undefined while their end has not arrived. It is not before `searched`. */
+/** Reads start line and header fields; undefined while their end has not arrived. The search for it starts at `searched`. */
 export function parseHead(data: Buffer, searched = 0): Head | undefined {
-  // Keep-alives and sloppy senders put empty lines before a message (section 7.5).
+  // Empty lines may precede a message (section 7.5).
   let start = 0;
   while (start < data.length && (data[start] === 0x0d || data[start] === 0x0a)) start += 1;
   const bodyStart = endOfHead(data, start, Math.max(start, searched));
@@ -83,7 +83,7 @@ export function parseHead(data: Buffer, searched = 0): Head | undefined {
   return { message, bodyStart, contentLength: contentLengthOf(message.headers) };
 }
 
-/** Offset behind the first empty line. */
+/** Returns the offset behind the first empty line. */
 function endOfHead(data: Buffer, start: number, from: number): number | undefined {
   for (let at = data.indexOf(0x0a, from); at !== -1; at = data.indexOf(0x0a, at + 1)) {
     const next = data[at + 1] === 0x0d ? at + 2 : at + 1;
@@ -93,7 +93,7 @@ function endOfHead(data: Buffer, start: number, from: number): number | undefine
   return undefined;
 }
 
-/** Lines without their ends; those that begin with white space continue the one before (section 7.3.1). */
+/** Splits into lines; one that starts with white space continues the line before (section 7.3.1). */
 function unfold(text: string): string[] {
   const lines: string[] = [];
   for (const raw of text.split('\n')) {
@@ -133,7 +133,7 @@ function contentLengthOf(headers: SipHeaders): number | undefined {
   return Number(text);
 }
 
-/** The bytes of a message; `Content-Length` is always written. */
+/** Encodes a message; always with `Content-Length`. */
 export function writeMessage(message: SipMessage): Buffer {
   const start =
     message.kind === 'request'

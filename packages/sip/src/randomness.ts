@@ -1,10 +1,10 @@
 import { randomBytes, randomInt } from 'node:crypto';
 
-/** Chance as the machines see it: handed in, so that tests know what comes. */
+/** Source of randomness, passed in so that tests can predict it. */
 export interface Randomness {
-  /** An unguessable text of letters and digits, for tags, branches and Call-IDs. */
+  /** Returns unguessable letters and digits for tags, branches and Call-IDs. */
   token(): string;
-  /** A whole number from 0 to `below` - 1; `below` is at most 2^32. */
+  /** Returns an integer from 0 to `below` - 1; `below` is at most 2^32. */
   below(below: number): number;
 }
 

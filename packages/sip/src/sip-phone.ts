@@ -25,15 +25,15 @@ export interface RegistrarCredentials {
 }
 
 export interface SipPhoneOptions {
-  /** IP address to listen on, and the one that others are told. */
+  /** IP address to listen on and to advertise. */
   address: string;
   /** Where to bind when `address` is not one of this machine's, for example `0.0.0.0`. */
   bindAddress?: string;
-  /** SIP port for UDP and TCP; default any free one. */
+  /** SIP port for UDP and TCP; default: any free port. */
   port?: number;
-  /** Default: what DNS says, UDP in the end. */
+  /** Default: chosen by DNS, or else UDP. */
   transport?: 'UDP' | 'TCP';
-  /** Asked for; the registrar decides. Default 300. */
+  /** Requested lifetime of a registration; the registrar decides. Default 300. */
   expiresSeconds?: number;
   onRegistration?: (event: RegistrationEvent) => void;
   clock?: Clock;
@@ -42,22 +42,22 @@ export interface SipPhoneOptions {
 }
 
 export interface DialOptions {
-  /** The sound, or what opens it elsewhere. */
+  /** Audio of the call, or the function that opens it elsewhere. */
   audio: CallAudio | OpenMedia;
   onEvent?: (event: CallEvent) => void;
-  /** In the order of liking; default PCMU, PCMA. Offer opus only when `audio` speaks it. */
+  /** In order of preference; default PCMU, PCMA. Offer opus only when `audio` supports it. */
   codecs?: readonly CodecName[];
   /** Default 60 s. */
   ringTimeoutMs?: number;
-  /** An answered call whose sound stops coming for so long is ended; default 30 s, 0 never. */
+  /** An answered call ends after this long without audio; default 30 s, 0 disables it. */
   mediaTimeoutMs?: number;
 }
 
-/** A call under way. */
+/** A call in progress. */
 export interface PhoneCall {
   readonly number: string;
   readonly state: CallState;
-  /** Resolves when the call is over, however it ended; never rejects. */
+  /** Resolves when the call has ended, for whatever reason; never rejects. */
   readonly ended: Promise<{ reason: EndReason; status: number | undefined; text: string }>;
   hangUp(): void;
   /** @throws SipError SIP_STATE unless answered. */
@@ -66,11 +66,11 @@ export interface PhoneCall {
 }
 
 const KEEP_ALIVE_MS = 25_000;
-/** Longer than that nobody waits for the answers to the last BYE and REGISTER. */
+/** Time limit for the answers to the last BYE and REGISTER. */
 const SETTLE_TIMEOUT_MS = 3000;
 
 /**
- * A telephone of one provider account: registers, calls one number at a time, and goes away cleanly.
+ * A telephone for one account at a provider: registers, calls one number at a time, and unregisters when it stops.
  * `start` -> `dial` -> `hangUp` -> `stop`.
  */
 export class SipPhone {
@@ -89,7 +89,7 @@ export class SipPhone {
   /** Hung up while the call was being prepared. */
   #hungUpEarly = false;
   #closed = false;
-  /** Calls whose last answers are not in. */
+  /** Calls still waiting for their last answer. */
   readonly #unsettled = new Set<Promise<void>>();
   #stopping: Promise<void> | undefined;
   #onStopped: (() => void) | undefined;
@@ -102,17 +102,17 @@ export class SipPhone {
     this.#keepAlive = new Timer(this.#clock);
   }
 
-  /** Where it listens; undefined until started. */
+  /** SIP port; undefined until started. */
   get port(): number | undefined {
     return this.#transport?.port;
   }
 
-  /** How far the registration is; calls need not wait for it, but most providers want them to. */
+  /** State of the registration. Calls need not wait for it, but most providers expect that. */
   get registration(): RegistrationState {
     return this.#registration?.state ?? 'idle';
   }
 
-  /** The call that is under way. */
+  /** The call in progress. */
   get call(): PhoneCall | undefined {
     return this.#call;
   }
@@ -123,7 +123,7 @@ export class SipPhone {
   }
 
   /**
-   * Opens the sockets and begins to register; how that went is told by `onRegistration`.
+   * Opens the sockets and starts to register; `onRegistration` reports the outcome.
    * @throws SipError SIP_MALFORMED for an unusable registrar address, username or password; the system's error when the port
    * is taken.
    */
@@ -143,7 +143,7 @@ export class SipPhone {
       },
       onFailure: (target) => this.#agent?.transportFailed(target),
     }).catch((error: unknown) => {
-      // Another try, perhaps at another address, is allowed.
+      // The caller may try again, perhaps with another address.
       this.#account = undefined;
       throw error;
     });
@@ -176,9 +176,9 @@ export class SipPhone {
   }
 
   /**
-   * Calls a number; what becomes of it is told by `onEvent` and `ended`.
-   * @throws SipError SIP_BAD_NUMBER for other signs than digits; SipError SIP_STATE when not started or while another call is on; what
-   * opening its sound throws.
+   * Calls a number; `onEvent` and `ended` report what happens.
+   * @throws SipError SIP_BAD_NUMBER for other characters than digits, SIP_STATE when not started or during another call; and
+   * the error of opening the audio.
    */
   async dial(number: string, options: DialOptions): Promise<PhoneCall> {
     const digits = parsePhoneNumber(number);
@@ -201,13 +201,13 @@ export class SipPhone {
     }
   }
 
-  /** Ends the call that is under way; none is fine. */
+  /** Ends the call in progress, if any. */
   hangUp(): void {
     this.#hungUpEarly = true;
     this.#call?.hangUp();
   }
 
-  /** Hangs up, takes the registration back and closes the sockets; may be called again, and never rejects. */
+  /** Hangs up, unregisters and closes the sockets. Idempotent; never rejects. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
@@ -252,7 +252,7 @@ export class SipPhone {
     this.#unsettled.add(settled);
     void settled.then(() => this.#unsettled.delete(settled));
     const watch = new Timer(this.#clock);
-    /** From when on sound is expected; undefined on hold. */
+    /** Since when audio is expected; undefined on hold. */
     let expectedSince: number | undefined;
 
     const mediaTimeoutMs = options.mediaTimeoutMs ?? 30_000;

@@ -8,9 +8,9 @@ import { type Head, MAX_MESSAGE_BYTES, parseHead } from './message.js';
  */
 export class StreamFramer {
   #pending: Buffer = Buffer.alloc(0);
-  /** Kept while its body arrives. A sender of tiny segments must not have it parsed for each of them. */
+  /** Kept while its body arrives, so that tiny segments do not cause it to be parsed again and again. */
   #head: Head | undefined;
-  /** Offset before which the end of the head is not. */
+  /** Offset up to which the end of the head was searched for. */
   #searched = 0;
 
   /** @throws SipError SIP_MALFORMED */

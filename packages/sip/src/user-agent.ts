@@ -12,14 +12,14 @@ import { TransactionLayer } from './transactions/transaction-layer.js';
 import type { Target, TransportName } from './transport/target.js';
 import { hostText, parseVia, type SipUri } from './values.js';
 
-/** What a user agent needs of the world. */
+/** What a user agent needs from its surroundings. */
 export interface UserAgentPort {
   clock: Clock;
   randomness: Randomness;
-  /** A failure is told later by `transportFailed`. */
+  /** Sends a message. Failures are reported later through `transportFailed`. */
   send: (message: SipMessage, target: Target) => void;
   locate: (uri: SipUri, done: (targets: readonly Target[]) => void) => void;
-  /** Our own address for a transport, as others reach it. */
+  /** Returns the address under which others reach us. */
   local: (transport: TransportName) => { host: string; port: number };
 }
 
@@ -31,7 +31,7 @@ export interface RegisterOptions {
 export type CallRequest = Pick<CallOptions, 'number' | 'media' | 'codecs' | 'ringTimeoutMs' | 'onEvent'> &
   Partial<Pick<CallOptions, 'onSettled'>>;
 
-/** A SIP user agent for one account, without sockets: messages in, messages out. It calls; it is not to be called. */
+/** A SIP user agent for one account, without sockets: messages in, messages out. It makes calls and takes none. */
 export class UserAgent {
   readonly #port: UserAgentPort;
   readonly #account: Account;
@@ -39,7 +39,7 @@ export class UserAgent {
   readonly #calls = new Map<string, Call>();
   readonly #strangerTag: string;
   #registration: Registration | undefined;
-  /** How the registrar sees us when a router is in between (RFC 3581). */
+  /** Our address as the registrar sees it through a router (RFC 3581). */
   #seenAs: { host: string; port: number } | undefined;
 
   constructor(port: UserAgentPort, account: Account) {
@@ -58,7 +58,7 @@ export class UserAgent {
     });
   }
 
-  /** Transactions under way and calls that are not settled. */
+  /** Number of running transactions and of calls that are not settled. */
   get activity(): { transactions: number; calls: number } {
     return { transactions: this.#transactions.size, calls: this.#calls.size };
   }
@@ -76,7 +76,7 @@ export class UserAgent {
       ...this.#exchangePort(),
       account: this.#account,
       contact: () => this.#contact(),
-      onAnswer: (response) => this.#noteAddress(response),
+      onAnswer: (response) => this.#recordAddress(response),
       ...options,
     });
     this.#registration.start();
@@ -99,7 +99,7 @@ export class UserAgent {
     return call;
   }
 
-  /** Forgets everything at once: no BYE, no removal of the registration. */
+  /** Drops everything at once, without BYE and without unregistering. */
   close(): void {
     this.#registration?.close();
     for (const call of this.#calls.values()) call.close();
@@ -120,7 +120,7 @@ export class UserAgent {
   }
 
   /** Takes the address under which the server sees us (RFC 3581) into our Contact. */
-  #noteAddress(response: SipResponse): void {
+  #recordAddress(response: SipResponse): void {
     const via = parseVia(response.headers.get('Via') as string);
     const rport = via.params.get('rport') ?? '';
     const host = via.params.get('received') ?? via.host;
@@ -141,7 +141,7 @@ export class UserAgent {
       return;
     }
     this.#answerStranger(request, transaction);
-    // Answered without state (section 8.2.7): a flood of strangers must not keep out the other side of a call.
+    // Stateless (section 8.2.7): a flood from strangers must not use up the transactions of a call.
     transaction.abandon();
   }
 

@@ -38,7 +38,7 @@ export function hostText(host: string): string {
 /** `"Ann" <sip:ann@h>;tag=1`, as in From, To, Contact, Route. */
 export interface NameAddress {
   displayName: string | undefined;
-  /** As written; `parseUri` reads it further. */
+  /** The URI as written, for `parseUri`. */
   uri: string;
   params: ReadonlyMap<string, string>;
 }
@@ -76,7 +76,7 @@ export interface Via {
 
 /** @throws SipError SIP_MALFORMED */
 export function parseVia(text: string): Via {
-  // One blank at most between two tokens, so that no pattern below can go back and forth over a run of them.
+  // Collapse blanks first, so that the pattern cannot backtrack over a run of them.
   const semicolon = text.indexOf(';');
   const front = (semicolon === -1 ? text : text.slice(0, semicolon)).trim().replaceAll(/\s+/g, ' ');
   const match = /^SIP ?\/ ?2\.0 ?\/ ?([A-Za-z0-9]+) (\[[0-9a-fA-F:.]+\]|[^\s:,[\]]+)(?: ?: ?(\d{1,5}))?$/i.exec(front);
@@ -98,7 +98,7 @@ export function parseCSeq(text: string): { sequence: number; method: string } {
   return { sequence, method: match[2] as string };
 }
 
-/** `;name=value;flag` with quoted values; names in lower case. What is no parameter is skipped. */
+/** Parses `;name=value;flag` with quoted values; names in lower case. Malformed parameters are skipped. */
 function parseParams(text: string): Map<string, string> {
   const params = new Map<string, string>();
   for (const part of splitOutsideQuotes(text, ';')) {
@@ -122,7 +122,7 @@ function splitOutsideQuotes(text: string, char: string): string[] {
   return parts;
 }
 
-/** Position of the first `char` from `start` on that is not inside a quoted string, -1 when there is none. */
+/** Returns the position of the first `char` outside quotes at or after `start`, or -1. */
 function indexOutsideQuotes(text: string, char: string, start = 0): number {
   let quoted = false;
   for (let at = start; at < text.length; at += 1) {

@@ -3,7 +3,7 @@ import { chooseChallenge, DigestClient } from '../digest.js';
 import type { SipRequest, SipResponse } from '../message.js';
 import type { Randomness } from '../randomness.js';
 
-/** A server that challenges more often for one request will never be content. */
+/** A server that challenges one request more often will never accept it. */
 const MAX_CHALLENGES = 4;
 
 interface Known {
@@ -22,7 +22,7 @@ export class Authenticator {
     this.#randomness = randomness;
   }
 
-  /** Adds an answer for every challenge seen so far. */
+  /** Adds credentials for every challenge seen so far. */
   authorize(request: SipRequest): void {
     for (const { header, digest } of this.#known.values()) {
       const value = digest.authorization(request.method, request.uri);
@@ -30,12 +30,12 @@ export class Authenticator {
     }
   }
 
-  /** The last answers were accepted. */
+  /** Notes that the last credentials were accepted. */
   accepted(): void {
     for (const { digest } of this.#known.values()) digest.accepted();
   }
 
-  /** One request and its repetitions with credentials. */
+  /** Starts an attempt: one request and its repetitions with credentials. */
   attempt(): AuthAttempt {
     return new AuthAttempt((header, realm) => {
       const key = `${header} ${realm}`;
@@ -57,7 +57,7 @@ export class AuthAttempt {
     this.#digestOf = digestOf;
   }
 
-  /** Takes a 401 or 407. True: worth another try with credentials. */
+  /** Takes a 401 or 407. Returns true when another try with credentials makes sense. */
   challenged(response: SipResponse): boolean {
     this.#challenges += 1;
     if (this.#challenges > MAX_CHALLENGES) return false;
@@ -69,7 +69,7 @@ export class AuthAttempt {
       const challenge = chooseChallenge(response.headers.all(field));
       if (!challenge) continue;
       const digest = this.#digestOf(header, challenge.realm);
-      // The first challenge for this request: credentials sent ahead may just have become old.
+      // The first challenge of this request: credentials sent in advance may have expired.
       if (!this.#seen.has(digest)) digest.accepted();
       this.#seen.add(digest);
       if (!digest.challenge(challenge)) return false;

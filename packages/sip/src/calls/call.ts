@@ -23,16 +23,16 @@ import { Reinvite } from './reinvite.js';
 import { ALLOW } from './responses.js';
 
 export type CallEvent =
-  /** The other side is being told: 180, or another provisional answer that says somebody is there. */
+  /** The other phone is ringing: 180 or another provisional response after 100. */
   | { type: 'ringing'; status: number }
-  /** Sound can flow: before the answer when `early`, and again after each change. */
+  /** Audio can flow: before the answer when `early`, and again after each change. */
   | { type: 'media'; audio: NegotiatedAudio; early: boolean }
   | { type: 'answered' }
-  /** The other side put us on hold, or took us back. */
+  /** The other side put us on hold, or resumed. */
   | { type: 'held'; held: boolean }
-  /** A key pressed at the other end, told by INFO. */
+  /** A key pressed at the other end, reported by INFO. */
   | { type: 'digit'; digit: string }
-  /** `status` and `text` are the provider's answer, when there was one. */
+  /** `status` and `text` are the provider's response, if there was one. */
   | { type: 'ended'; reason: EndReason; status: number | undefined; text: string };
 
 export type CallState = 'idle' | 'dialling' | 'ringing' | 'answered' | 'ended';
@@ -41,20 +41,20 @@ export interface CallOptions extends ExchangePort {
   account: Account;
   clock: Clock;
   randomness: Randomness;
-  /** Digits, `+` in front allowed. */
+  /** Digits, with an optional leading `+`. */
   number: string;
   contact: () => string;
   /** Where we listen for RTP. */
   media: { address: string; port: number };
   codecs: readonly CodecName[];
-  /** Without an answer the call is cancelled after so long. */
+  /** The call is cancelled after this long without an answer. */
   ringTimeoutMs: number;
   onEvent: (event: CallEvent) => void;
-  /** Nothing of this call is left: after `ended`, when the last answer is in. */
+  /** Called after `ended`, when the last response has arrived. */
   onSettled: () => void;
 }
 
-/** Branches of a fork that are acknowledged and ended: each takes an ACK and a BYE. */
+/** Maximum number of forked branches to acknowledge and end: each costs an ACK and a BYE. */
 const MAX_BRANCHES = 16;
 
 interface Acknowledged {
@@ -62,7 +62,7 @@ interface Acknowledged {
   target: Target | undefined;
 }
 
-/** One call that we made, from INVITE to its end; RFC 3261 sections 9, 13, 14 and 15. */
+/** An outgoing call from INVITE to its end; RFC 3261 sections 9, 13, 14 and 15. */
 export class Call {
   readonly callId: string;
   readonly #options: CallOptions;
@@ -80,7 +80,7 @@ export class Call {
   #state: CallState = 'idle';
   #cancelSent = false;
   #held = false;
-  /** What still has to be answered after the end. */
+  /** Requests still unanswered after the end. */
   #pending = 0;
   #settled = false;
 
@@ -137,18 +137,18 @@ export class Call {
     this.#invite.start();
   }
 
-  /** Ends the call, in whatever state it is; no effect on one that is over. */
+  /** Ends the call in any state; no effect once it has ended. */
   hangUp(reason?: EndReason): void {
     this.#hangUp(reason ?? (this.#state === 'answered' ? 'hung_up' : 'cancelled'));
   }
 
-  /** Stops or takes up the sound to us; `answered` calls only. @throws SipError SIP_STATE */
+  /** Puts the other side on hold, or resumes. @throws SipError SIP_STATE unless answered */
   hold(held: boolean): void {
     if (this.#state !== 'answered') throw new SipError('SIP_STATE', `a call that is ${this.#state} cannot be held`);
     this.#reinvite.start(held ? 'sendonly' : 'sendrecv');
   }
 
-  /** Ends it without a word to anybody. */
+  /** Drops the call without notifying anyone. */
   close(): void {
     this.#state = 'ended';
     this.#settled = true;
@@ -157,7 +157,7 @@ export class Call {
     this.#invite.abandon();
   }
 
-  /** Whether a request of the other side belongs here. */
+  /** True for requests of the other side within this call. */
   owns(request: SipRequest): boolean {
     if (this.#state === 'ended' || !this.#dialog) return false;
     return dialogIdOfRequest(request) === this.#dialog.id;
@@ -178,7 +178,7 @@ export class Call {
     this.#hangUp('failed');
   }
 
-  /** A 2xx that came again, or from another branch of a fork (sections 13.2.2.4 and 17.1.1.3). */
+  /** Takes a retransmitted 2xx, or one of another branch of a fork (sections 13.2.2.4 and 17.1.1.3). */
   successAgain(response: SipResponse, request?: SipRequest): void {
     const known = this.#acks.get(tagOf(response.headers.get('To')));
     if (known) {
@@ -221,7 +221,7 @@ export class Call {
       try {
         this.#emit({ type: 'media', audio: this.#negotiator.takeAnswer(response.body), early: true });
       } catch (error) {
-        // Early media is a gift; the answer itself decides.
+        // Early media is optional: a bad SDP in 18x is ignored.
         if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
       }
     }
@@ -244,7 +244,7 @@ export class Call {
       this.#settle();
       return;
     }
-    // Hung up a moment before the other side answered.
+    // The call was hung up a moment before the other side answered.
     if (this.#state === 'ended') this.#refuseSuccess(response, request);
     else this.#answered(response, request);
     this.#settle();
@@ -266,7 +266,7 @@ export class Call {
     this.#state = 'answered';
     let audio = this.#negotiator.agreed;
     try {
-      // Some repeat in the 2xx only what they had said in 183, some leave it out.
+      // Some peers repeat the SDP of their 183 in the 2xx, others leave it out.
       if (response.body.length > 0 || !audio) audio = this.#negotiator.takeAnswer(response.body);
     } catch (error) {
       if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
@@ -277,7 +277,7 @@ export class Call {
     this.#emit({ type: 'media', audio, early: false });
   }
 
-  /** An answer nobody waits for any more: acknowledged, then ended. */
+  /** Acknowledges and then ends a dialog that is no longer wanted. */
   #refuseSuccess(response: SipResponse, request: SipRequest): void {
     try {
       const dialog = new Dialog(request, response);
@@ -320,13 +320,13 @@ export class Call {
     this.#invite.finish();
     const current = this.#invite.current;
     if (!current) {
-      // The address is still being looked for.
+      // The address is still being looked up.
       this.#invite.abandon();
       this.#settle();
     } else if (current.transaction instanceof InviteClient && current.transaction.proceeding) this.#cancel();
   }
 
-  /** Only after a provisional answer (section 9.1); until then the first one triggers it. */
+  /** Sends CANCEL, which is allowed only after a provisional response (section 9.1). */
   #cancel(): void {
     const current = this.#invite.current;
     if (this.#cancelSent || !current) return;
@@ -335,7 +335,7 @@ export class Call {
       onResponse: () => {},
       onFailure: () => {},
     });
-    // A peer that never says 487 (section 9.1): the INVITE is considered gone.
+    // If no 487 arrives, the INVITE is considered gone (section 9.1).
     this.#timer.start(LIFETIME, () => {
       this.#invite.abandon();
       this.#settle();
@@ -395,7 +395,7 @@ export class Call {
     this.#emit({ type: 'held', held });
   }
 
-  /** Nothing is told after the end, which a listener may bring about in the middle of a message. */
+  /** Emits no event after the end, which a listener may cause in the middle of a message. */
   #emit(event: CallEvent): void {
     if (this.#state !== 'ended' || event.type === 'ended') this.#options.onEvent(event);
   }

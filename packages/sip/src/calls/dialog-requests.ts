@@ -8,20 +8,20 @@ import { ALLOW, answerTo, unsupported } from './responses.js';
 export interface DialogRequestsOptions {
   contact: () => string;
   negotiator: AudioNegotiator;
-  /** An offer of ours is under way: theirs has to wait (section 14.2). */
+  /** True while an offer of ours is pending: theirs has to wait (section 14.2). */
   busy: () => boolean;
   onChange: (audio: NegotiatedAudio) => void;
   onTarget: (request: SipRequest) => void;
   onBye: () => void;
   onDigit: (digit: string) => void;
-  /** The two sides do not know any more what they agreed upon. */
+  /** Called when the two sides disagree on what was negotiated. */
   onBroken: () => void;
 }
 
-/** Answers what the other side asks inside a dialog: BYE, re-INVITE, UPDATE, INFO, OPTIONS. */
+/** Answers requests inside a dialog: BYE, re-INVITE, UPDATE, INFO, OPTIONS. */
 export class DialogRequests {
   readonly #options: DialogRequestsOptions;
-  /** The re-INVITE that is answered and not acknowledged. */
+  /** The re-INVITE that was answered and not yet acknowledged. */
   #invite: { transaction: InviteServer; sequence: number; offered: boolean } | undefined;
 
   constructor(options: DialogRequestsOptions) {
@@ -66,7 +66,7 @@ export class DialogRequests {
         });
         break;
       case 'CANCEL':
-        // Every INVITE is answered at once, so there is never one left to cancel.
+        // Every INVITE is answered at once, so there is none left to cancel.
         respond(200, 'OK');
         break;
       default:
@@ -127,7 +127,7 @@ export class DialogRequests {
     this.#announce(request);
   }
 
-  /** The description for the 2xx: an answer, or an offer of ours when they made none; refuses what is not ours. */
+  /** Returns the SDP for the 2xx: an answer, or our offer when they made none. Refuses an unusable offer. */
   #answerOffer(request: SipRequest, transaction: ServerTransaction): Buffer | undefined {
     if (request.body.length === 0) return this.#options.negotiator.offer();
     const type = request.headers.get('Content-Type')?.split(';')[0]?.trim().toLowerCase();

@@ -4,11 +4,11 @@ import type { SipRequest, SipResponse } from '../message.js';
 import type { NameAddress, SipUri } from '../values.js';
 import { parseCSeq, parseNameAddress, parseUri } from '../values.js';
 
-/** Who we are for a registrar. */
+/** Our account at a provider. */
 export interface Account extends Credentials {
   /** The provider: host name or IP address. */
   domain: string;
-  /** Undefined: found by DNS, 5060 in the end. */
+  /** Undefined: found by DNS, or else 5060. */
   port: number | undefined;
   transport: 'UDP' | 'TCP' | undefined;
 }
@@ -26,7 +26,7 @@ export class Dialog {
   #localSequence: number;
   #remoteSequence: number | undefined;
 
-  /** From a response with a To tag (section 12.1.2). @throws SipError SIP_MALFORMED */
+  /** Creates a dialog from a response with a To tag (section 12.1.2). @throws SipError SIP_MALFORMED */
   constructor(invite: SipRequest, response: SipResponse) {
     this.callId = invite.headers.get('Call-ID') as string;
     this.#from = invite.headers.get('From') as string;
@@ -43,13 +43,13 @@ export class Dialog {
     return dialogId(this.callId, this.localTag, this.remoteTag);
   }
 
-  /** Where the next request of this dialog goes first: the first route, or the other side itself. @throws SipError SIP_MALFORMED */
+  /** Next hop of a request in this dialog: the first route, or the remote target. @throws SipError SIP_MALFORMED */
   get nextHop(): SipUri {
     const first = this.#routes[0];
     return parseUri(first === undefined ? this.#remoteTarget : parseNameAddress(first).uri);
   }
 
-  /** The 2xx fixes the route set, which a proxy may have changed since (13.2.2.4). @throws SipError SIP_MALFORMED */
+  /** Takes the route set of the 2xx, which is final (section 13.2.2.4). @throws SipError SIP_MALFORMED */
   confirm(response: SipResponse): void {
     this.confirmed = true;
     this.#routes = response.headers.all('Record-Route').toReversed();
@@ -57,12 +57,12 @@ export class Dialog {
     this.#check();
   }
 
-  /** A re-INVITE or UPDATE and its 2xx move the remote target (section 12.2). */
+  /** Takes the remote target of a re-INVITE or UPDATE, or of its 2xx (section 12.2). */
   refreshTarget(message: SipRequest | SipResponse): void {
     this.#remoteTarget = contactOf(message) ?? this.#remoteTarget;
   }
 
-  /** The next request of this dialog; ACK takes the number of its INVITE. */
+  /** Creates the next request of this dialog; ACK has the number of its INVITE. */
   request(method: string, sequence = this.#nextSequence()): SipRequest {
     const headers = new SipHeaders();
     let uri = this.#remoteTarget;
@@ -82,7 +82,7 @@ export class Dialog {
     return { kind: 'request', method, uri, headers, body: Buffer.alloc(0) };
   }
 
-  /** Whether a request of the other side comes in order (section 12.2.2). */
+  /** Returns whether a request of the other side is in order (section 12.2.2). */
   accepts(request: SipRequest): boolean {
     const { sequence } = parseCSeq(request.headers.get('CSeq') as string);
     if (this.#remoteSequence !== undefined && sequence <= this.#remoteSequence) return false;
@@ -90,7 +90,7 @@ export class Dialog {
     return true;
   }
 
-  /** Whatever cannot be followed must fail now, and not when the call is to be ended. */
+  /** Makes an unusable route fail now rather than when the call is to be ended. */
   #check(): void {
     for (const route of this.#routes) parseNameAddress(route);
     void this.nextHop;
@@ -106,7 +106,7 @@ function dialogId(callId: string, localTag: string, remoteTag: string): string {
   return `${callId} ${localTag} ${remoteTag}`;
 }
 
-/** The dialog that a request of the other side belongs to. @throws SipError SIP_MALFORMED */
+/** Returns the id of the dialog that a request of the other side belongs to. @throws SipError SIP_MALFORMED */
 export function dialogIdOfRequest(request: SipRequest): string {
   const local = tagOf(request.headers.get('To'));
   return dialogId(request.headers.get('Call-ID') ?? '', local, tagOf(request.headers.get('From')));
@@ -124,7 +124,7 @@ function contactOf(message: SipRequest | SipResponse): string | undefined {
     address = parseNameAddress(contact);
     parseUri(address.uri);
   } catch {
-    // A Contact that cannot be called: the one before stays.
+    // An unusable Contact: keep the previous one.
     return undefined;
   }
   return address.uri;

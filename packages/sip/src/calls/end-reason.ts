@@ -1,27 +1,27 @@
-/** Why a call ended, in words for people and programs. */
+/** Why a call ended. */
 export type EndReason =
   /** We hung up. */
   | 'hung_up'
   /** The other side hung up. */
   | 'remote_hung_up'
-  /** We hung up before anybody answered. */
+  /** We hung up before the other side answered. */
   | 'cancelled'
   | 'busy'
   | 'declined'
-  /** Not reachable now: switched off, do not disturb. */
+  /** Temporarily unavailable: switched off, do not disturb. */
   | 'unavailable'
   | 'not_found'
   | 'no_answer'
-  /** The provider sent us elsewhere; we do not follow. */
+  /** The provider redirected the call; redirects are not followed. */
   | 'redirected'
   /** Wrong password, or this user may not call that number. */
   | 'unauthorized'
   /** No codec in common, or a session description that cannot be read. */
   | 'not_acceptable'
   | 'server_error'
-  /** Nobody answered the request at all, or there is no way to them. */
+  /** No response at all, or no route to the provider. */
   | 'unreachable'
-  /** Its sound stopped coming. */
+  /** Audio stopped arriving. */
   | 'media_timeout'
   /** Any other refusal. */
   | 'failed';
@@ -48,7 +48,7 @@ const exact: Readonly<Record<number, EndReason>> = {
   607: 'declined',
 };
 
-/** The reason behind a final answer to INVITE; `status` is 300..699. */
+/** Returns the reason for a final response to INVITE; `status` is 300..699. */
 export function reasonOfStatus(status: number): EndReason {
   const known = exact[status];
   if (known) return known;

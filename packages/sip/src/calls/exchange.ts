@@ -14,23 +14,23 @@ export type ExchangeOutcome =
 
 export interface ExchangePort {
   transactions: TransactionLayer;
-  /** RFC 3263: where to try, best first; `done` may be called at once or later. */
+  /** Looks up where to send a request, best target first (RFC 3263); `done` may be called at once or later. */
   locate: (uri: SipUri, done: (targets: readonly Target[]) => void) => void;
 }
 
 export interface ExchangeOptions {
   port: ExchangePort;
   authenticator: Authenticator;
-  /** The request, with a higher CSeq each time. */
+  /** Creates the request, with a higher CSeq each time. */
   build: () => SipRequest;
   hop: SipUri;
   onProvisional?: (response: SipResponse, request: SipRequest, target: Target) => void;
-  /** Once; for INVITE each further 2xx comes to `onSuccessAgain`. */
+  /** Called once; for INVITE each further 2xx goes to `onSuccessAgain`. */
   onOutcome: (outcome: ExchangeOutcome) => void;
   onSuccessAgain?: (response: SipResponse, request: SipRequest) => void;
 }
 
-/** One request with all it takes to have it answered: address, credentials, the next server when one does not work. */
+/** One request with everything needed to get it answered: addresses, credentials, and the next server when one fails. */
 export class Exchange {
   readonly #options: ExchangeOptions;
   readonly #auth: AuthAttempt;
@@ -46,7 +46,7 @@ export class Exchange {
     this.#auth = options.authenticator.attempt();
   }
 
-  /** What is on its way now. */
+  /** The pending transaction. */
   get current(): { transaction: ClientTransaction; request: SipRequest; target: Target } | undefined {
     const target = this.#targets[this.#at];
     if (this.#done || !this.#transaction || !this.#request || !target) return undefined;
@@ -67,7 +67,7 @@ export class Exchange {
     this.#transaction?.abandon();
   }
 
-  /** No more tries: the next answer is the outcome, challenges included. */
+  /** Stops retrying: the next response is the outcome, even a challenge. */
   finish(): void {
     this.#final = true;
   }
@@ -110,7 +110,7 @@ export class Exchange {
       return;
     }
     if (status === 503 && this.#at + 1 < this.#targets.length) {
-      // This server cannot, the next one may (RFC 3263 section 4.3).
+      // Another server may be able to (RFC 3263 section 4.3).
       this.#at += 1;
       this.#try(outcome);
       return;

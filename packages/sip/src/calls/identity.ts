@@ -1,16 +1,16 @@
-/** Addresses made of an account, and telephone numbers as people write them. */
+/** Addresses of an account, and telephone numbers as people write them. */
 import { isIP } from 'node:net';
 import { printable, SipError } from '../errors.js';
 import { hostText } from '../values.js';
 import type { Credentials } from '../digest.js';
 import type { Account } from './dialog.js';
 
-/** Signs that need no escape in the user part of a URI (RFC 3261 section 25.1). */
+/** Characters that need no escape in the user part of a URI (RFC 3261 section 25.1). */
 const plainUser = /[A-Za-z0-9\-_.!~*'()&=+$,;?/]/;
 
 export function escapeUser(user: string): string {
   let text = '';
-  // Half of a surrogate pair, which JSON can carry, has no escape.
+  // Half of a surrogate pair, which JSON allows, has no escape.
   for (const char of Buffer.from(user).toString()) text += plainUser.test(char) ? char : encodeURIComponent(char);
   return text;
 }
@@ -19,7 +19,7 @@ export function addressOfRecord(account: Account): string {
   return `sip:${escapeUser(account.username)}@${hostText(account.domain)}`;
 }
 
-/** Request-URI of REGISTER, and the host part of a number's. */
+/** Returns the Request-URI of REGISTER. */
 export function registrarUri(account: Account): string {
   return `sip:${hostPart(account)}`;
 }
@@ -34,16 +34,16 @@ function hostPart(account: Account): string {
   return `${hostText(account.domain)}${port}${transport}`;
 }
 
-/** `+49 (30) 12-34.5` -> `+493012345`: dashes, dots, brackets and white space are decoration. @throws SipError SIP_BAD_NUMBER */
+/** `+49 (30) 12-34.5` -> `+493012345`: drops dashes, dots, brackets and white space. @throws SipError SIP_BAD_NUMBER */
 export function parsePhoneNumber(text: string): string {
   const number = text.replaceAll(/[-.()[\]{}\s]/g, '');
   if (!/^\+?\d{1,64}$/.test(number)) throw new SipError('SIP_BAD_NUMBER', `${printable(text)} is no telephone number`);
   return number;
 }
 
-/** Refuses what cannot stand in a header field. @throws SipError SIP_MALFORMED */
+/** Refuses control characters, which could end a header field. @throws SipError SIP_MALFORMED */
 export function checkCredentials({ username, password }: Credentials): void {
-  // Not shown: what is wrong with a password is a part of it.
+  // The text is not shown: it may be the password.
   for (const [what, text] of Object.entries({ username, password })) {
     // oxlint-disable-next-line no-control-regex
     if (/[\u0000-\u001f\u007f]/.test(text)) throw new SipError('SIP_MALFORMED', `the ${what} has a control character`);

@@ -12,11 +12,11 @@ import { addressOfRecord, registrarUri } from './identity.js';
 
 export type RegistrationEvent =
   | { type: 'registered'; expiresSeconds: number }
-  /** `final`: nothing will change by itself, so there is no further try. */
+  /** `final` failures are not retried: nothing would change by itself. */
   | { type: 'failed'; final: boolean; reason: RegistrationFailure; status: number | undefined; text: string }
   | { type: 'stopped' };
 
-/** `waiting`: for the next try; `failed`: there will be none. */
+/** `waiting` for the next try; `failed` permanently. */
 export type RegistrationState = 'idle' | 'registering' | 'registered' | 'waiting' | 'failed' | 'stopping' | 'stopped';
 
 export type RegistrationFailure = 'unauthorized' | 'refused' | 'unreachable' | 'server';
@@ -25,24 +25,24 @@ export interface RegistrationOptions extends ExchangePort {
   account: Account;
   clock: Clock;
   randomness: Randomness;
-  /** Our address for this user, as it stands between the brackets of Contact. */
+  /** Returns our address for this user: the URI of Contact. */
   contact: () => string;
-  /** Asked for; the registrar has the last word. */
+  /** Requested lifetime; the registrar decides. */
   expiresSeconds: number;
   onEvent: (event: RegistrationEvent) => void;
-  /** A response showed us how the registrar sees our address. */
+  /** Called with each response, whose Via shows our address as the registrar sees it. */
   onAnswer?: (response: SipResponse) => void;
 }
 
 const FIRST_RETRY_MS = 2000;
 const LONGEST_RETRY_MS = 60_000;
-/** A registrar that wants to hear from us more often than that is not believed. */
+/** Bounds of the refresh interval, whatever the registrar grants. */
 const SHORTEST_REFRESH_MS = 5000;
 const LONGEST_REFRESH_MS = 86_400_000;
-/** 423 answers in a row before we give up on this round. */
+/** Maximum number of consecutive 423 responses in one attempt. */
 const MAX_TOO_BRIEF = 2;
 
-/** Keeps one user registered, RFC 3261 section 10: refresh, credentials, retries, and the removal at the end. */
+/** Keeps one user registered, RFC 3261 section 10: refreshes, authenticates, retries, and unregisters in the end. */
 export class Registration {
   readonly #options: RegistrationOptions;
   readonly #authenticator: Authenticator;
@@ -54,7 +54,7 @@ export class Registration {
   #failures = 0;
   #tooBrief = 0;
   #state: RegistrationState = 'idle';
-  /** The registrar may know our address. */
+  /** True when the registrar may have our binding. */
   #bound = false;
   #exchange: Exchange | undefined;
   #target: Target | undefined;
@@ -68,7 +68,7 @@ export class Registration {
     this.#expires = options.expiresSeconds;
   }
 
-  /** The server that knows us. */
+  /** The server that has our binding. */
   get target(): Target | undefined {
     return this.#target;
   }
@@ -81,7 +81,7 @@ export class Registration {
     if (this.#state === 'idle') this.#register();
   }
 
-  /** Takes the registration back; `stopped` comes when the registrar answered or did not. */
+  /** Unregisters; `stopped` follows when the registrar has answered or the time limit is over. */
   stop(): void {
     if (this.#state === 'stopping' || this.#state === 'stopped') return;
     this.#timer.stop();
@@ -92,12 +92,12 @@ export class Registration {
       return;
     }
     this.#state = 'stopping';
-    // Who does not answer within the first few repetitions will not do so later.
+    // A registrar that misses the first few retransmissions will not answer later.
     this.#timer.start(4000, () => this.#stopped());
     this.#send(0, () => this.#stopped());
   }
 
-  /** Ends it without a word to anybody. */
+  /** Stops without unregistering. */
   close(): void {
     this.#state = 'stopped';
     this.#timer.stop();
@@ -193,7 +193,7 @@ export class Registration {
     this.#state = failure.final ? 'failed' : 'waiting';
     if (failure.final) this.#bound = false;
     else {
-      // Doubled each time, and spread so that not all come back at once after the registrar does (RFC 5626 section 4.5).
+      // Doubled each time, and spread so that not all phones return at once after the registrar (RFC 5626 section 4.5).
       const limit = Math.min(FIRST_RETRY_MS * 2 ** Math.min(this.#failures, 10), LONGEST_RETRY_MS);
       const spread = limit / 2 + this.#options.randomness.below(Math.floor(limit / 2) + 1);
       this.#failures += 1;
@@ -211,20 +211,20 @@ export class Registration {
   }
 }
 
-/** What the registrar grants to our Contact, section 10.2.4. */
+/** Returns the lifetime granted to our Contact, section 10.2.4. */
 function grantedSeconds(response: SipResponse, request: SipRequest): number | undefined {
   const ours = parseNameAddress(request.headers.get('Contact') as string).uri;
   const contacts = response.headers.all('Contact');
   for (const value of contacts) {
     try {
       const contact = parseNameAddress(value);
-      // Some write our address in their own way; when there is only one it is ours.
+      // Some registrars rewrite our address; a single one is ours.
       if (contact.uri === ours || contacts.length === 1) {
         const seconds = deltaSeconds(contact.params.get('expires'));
         if (seconds !== undefined) return seconds;
       }
     } catch {
-      // Somebody else's binding, in a form that we cannot read.
+      // An unreadable binding of another phone.
     }
   }
   return deltaSeconds(response.headers.get('Expires'));

@@ -19,11 +19,11 @@ export interface ReinviteOptions {
   ) => void;
   acknowledge: (request: SipRequest, response: SipResponse) => void;
   onChange: (audio: NegotiatedAudio) => void;
-  /** The dialog is gone on the other side (section 12.2.1.2). */
+  /** Called when the dialog is gone on the other side (section 12.2.1.2). */
   onGone: (reason: EndReason) => void;
 }
 
-/** Our own re-INVITE for hold and resume, RFC 3261 section 14.1; what is wanted last wins. */
+/** Our own re-INVITE for hold and resume, RFC 3261 section 14.1; the last wish wins. */
 export class Reinvite {
   readonly #options: ReinviteOptions;
   readonly #timer: Timer;
@@ -36,7 +36,7 @@ export class Reinvite {
     this.#timer = new Timer(options.clock);
   }
 
-  /** An offer is out and not answered. */
+  /** True while an offer is unanswered. */
   get busy(): boolean {
     return this.#busy;
   }
@@ -87,10 +87,10 @@ export class Reinvite {
       }
       this.#send();
     } else if (response.status === 491) {
-      // Glare: we made the Call-ID, so we wait 2.1 to 4 seconds.
+      // Glare: the owner of the Call-ID waits 2.1 to 4 seconds.
       this.#wanted ??= direction;
       this.#timer.start(2100 + this.#options.randomness.below(1900), () => this.#send());
     } else if (response.status === 408 || response.status === 481) this.#options.onGone('remote_hung_up');
-    // Any other refusal leaves things as they were.
+    // Any other refusal changes nothing.
   }
 }

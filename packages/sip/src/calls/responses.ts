@@ -1,7 +1,7 @@
 import type { SipRequest, SipResponse } from '../message.js';
 import { responseTo } from '../transactions/transaction-layer.js';
 
-/** What we answer to; registering and calling is all we do by ourselves. */
+/** Methods that we accept. */
 export const ALLOW = 'INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, INFO';
 
 export interface AnswerExtras {
@@ -19,13 +19,13 @@ export function answerTo(request: SipRequest, status: number, reason: string, ex
     response.headers.set('Content-Type', 'application/sdp');
     response.body = extras.body;
   }
-  // Dialog-forming answers keep the way of their request (section 12.1.1).
+  // Responses that form a dialog keep the route of their request (section 12.1.1).
   if (request.method === 'INVITE' && status >= 200 && status < 300)
     response.headers.set('Record-Route', ...request.headers.all('Record-Route'));
   return response;
 }
 
-/** Extensions the request insists upon; we have none (section 8.2.2.3). */
+/** Returns the refusal of a request that requires extensions: there are none (section 8.2.2.3). */
 export function unsupported(request: SipRequest): SipResponse | undefined {
   const required = request.headers.all('Require');
   if (required.length === 0 || request.method === 'CANCEL' || request.method === 'ACK') return undefined;

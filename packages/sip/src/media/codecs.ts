@@ -1,11 +1,11 @@
-/** What we can send and receive. Packets of every one last 20 ms. */
+/** Supported codecs. Sent packets have 20 ms. */
 export type CodecName = 'PCMU' | 'PCMA' | 'opus';
 
 export interface Codec {
   name: CodecName;
-  /** The payload type that we offer; a number from 96 on is only ours to choose. */
+  /** The offered payload type; from 96 on it is our choice. */
   payloadType: number;
-  /** Of the RTP timestamp. */
+  /** Clock rate of the RTP timestamp. */
   clockRate: number;
   channels: number;
   fmtp: string | undefined;
@@ -18,24 +18,24 @@ export const G711_FRAME_SAMPLES = 160;
 export const codecs: Readonly<Record<CodecName, Codec>> = {
   PCMU: { name: 'PCMU', payloadType: 0, clockRate: 8000, channels: 1, fmtp: undefined },
   PCMA: { name: 'PCMA', payloadType: 8, clockRate: 8000, channels: 1, fmtp: undefined },
-  // RFC 7587: always 48000/2 in the description, whatever is sent.
+  // RFC 7587: always 48000/2 in SDP, whatever is sent.
   opus: { name: 'opus', payloadType: 111, clockRate: 48_000, channels: 2, fmtp: 'useinbandfec=1;stereo=0' },
 };
 
 export const TELEPHONE_EVENT_TYPE = 101;
 
-/** RTP clock ticks of one frame. */
+/** Returns the RTP clock ticks of one frame. */
 export function ticksPerFrame(codec: Codec): number {
   return (codec.clockRate * FRAME_MS) / 1000;
 }
 
-/** Samples of one frame at 48 kHz by the number of its configuration, RFC 6716 section 3.1. */
+/** Samples of one frame at 48 kHz by its configuration number, RFC 6716 section 3.1. */
 const opusFrameTicks = Array.from({ length: 32 }, (_, config) => {
   if (config < 12) return [480, 960, 1920, 2880][config % 4] as number;
   return config < 16 ? ([480, 960][config % 2] as number) : ([120, 240, 480, 960][config % 4] as number);
 });
 
-/** How long an Opus packet sounds, in RTP clock ticks; undefined: it is none, or longer than 120 ms. */
+/** Returns the duration of an Opus packet in RTP clock ticks; undefined for malformed packets and beyond 120 ms. */
 export function opusTicks(packet: Buffer): number | undefined {
   const [toc, second] = packet;
   if (toc === undefined) return undefined;
@@ -45,10 +45,10 @@ export function opusTicks(packet: Buffer): number | undefined {
   return ticks > 0 && ticks <= 5760 ? ticks : undefined;
 }
 
-/** A frame in which nothing is heard. */
+/** Returns a frame of silence. */
 export function silenceOf(codec: CodecName): Buffer {
   if (codec === 'PCMU') return Buffer.alloc(G711_FRAME_SAMPLES, 0xff);
   if (codec === 'PCMA') return Buffer.alloc(G711_FRAME_SAMPLES, 0xd5);
-  // One Opus frame of 20 ms, CELT, with nothing in it (RFC 6716 section 3.1): decoders play silence.
+  // One empty CELT frame of 20 ms (RFC 6716 section 3.1): decoders play silence.
   return Buffer.from([0xf8, 0xff, 0xfe]);
 }

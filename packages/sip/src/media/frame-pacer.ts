@@ -1,13 +1,13 @@
 import { FRAME_MS } from './codecs.js';
 
-/** Longer stalls are not made up for: a burst of old sound helps nobody. */
+/** Longer stalls are skipped: a burst of old audio has no use. */
 const MAX_BEHIND = 10;
 
-/** Says how many frames are due, from a monotonic clock and not from counting timers, which drift. */
+/** Computes how many frames are due from a monotonic clock: counting timers would drift. */
 export class FramePacer {
   #next: number | undefined;
 
-  /** Frames due at `now` (milliseconds); the first call makes one due. */
+  /** Returns the frames due at `now` (milliseconds); the first call makes one due. */
   due(now: number): number {
     this.#next ??= now;
     if (now < this.#next) return 0;
@@ -16,7 +16,7 @@ export class FramePacer {
     return Math.min(count, MAX_BEHIND);
   }
 
-  /** Milliseconds until the next frame is due. */
+  /** Returns the milliseconds until the next frame is due. */
   wait(now: number): number {
     return Math.max(0, (this.#next ?? now) - now);
   }

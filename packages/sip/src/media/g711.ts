@@ -1,4 +1,4 @@
-/** G.711: 16-bit samples to one byte and back, both laws, by table. */
+/** G.711, both laws: 16-bit samples to one byte and back, by table. */
 
 const BIAS = 0x84;
 const CLIP = 32_635;
@@ -18,7 +18,7 @@ function sampleOfMuLaw(byte: number): number {
 }
 
 function aLawOf(sample: number): number {
-  // Thirteen bits are coded; negative values are counted from -1 on, so that both halves are alike.
+  // Codes 13 bits. Negative values count from -1, so that both halves are symmetric.
   const positive = sample >= 0;
   const magnitude = (positive ? sample : ~sample) >> 4;
   const exponent = magnitude < 32 ? (magnitude < 16 ? 0 : 1) : 31 - Math.clz32(magnitude) - 3;

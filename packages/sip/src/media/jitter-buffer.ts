@@ -1,42 +1,42 @@
-/** Puts the frames of a stream in order and hands out one every 20 ms, RFC 3550 sequence numbers. */
+/** Reorders the frames of a stream by RFC 3550 sequence numbers and returns one every 20 ms. */
 
 export interface JitterBufferOptions {
-  /** Frames that wait before the first is played: 3 are 60 ms. */
+  /** Frames buffered before the first is played: 3 are 60 ms. */
   targetFrames: number;
-  /** More than that and the oldest are dropped: delay is worse than a gap. */
+  /** Beyond this the oldest are dropped: delay is worse than a gap. */
   maxFrames: number;
 }
 
 export interface JitterStats {
   played: number;
-  /** Asked for and not there. */
+  /** Due, but not there. */
   missing: number;
-  /** Came when their turn was over, or twice. */
+  /** Arrived after their turn, or twice. */
   late: number;
-  /** Dropped to keep the delay down. */
+  /** Dropped to limit the delay. */
   dropped: number;
 }
 
 /**
- * Further ahead nothing is on its way any more: somebody started over. Further behind as well, when a second packet follows
- * the first: one alone is only very late (RFC 3550, appendix A.1).
+ * A jump further ahead means that the sender started over. So does one further behind if a second packet follows it: a single
+ * one is only very late (RFC 3550, appendix A.1).
  */
 const MAX_AHEAD = 1000;
 const MAX_BEHIND = 100;
-/** Pops between two looks at the drift: one second. */
+/** Pops between two checks of the drift: one second. */
 const DRIFT_WINDOW = 50;
 
 export class JitterBuffer<T> {
   readonly #options: JitterBufferOptions;
   readonly #frames = new Map<number, T>();
   readonly stats: JitterStats = { played: 0, missing: 0, late: 0, dropped: 0 };
-  /** Sequence number that is played next; undefined until the first frame came. */
+  /** Next sequence number to play; undefined before the first frame. */
   #next: number | undefined;
   #filling = true;
-  /** The last one that came from far behind. */
+  /** The last packet from far behind. */
   #stray: { sequence: number; frame: T } | undefined;
   #gap = 0;
-  /** Fewest frames that waited in the present window. */
+  /** Fewest buffered frames in the current window. */
   #lowest = Number.POSITIVE_INFINITY;
   #pops = 0;
 
@@ -66,7 +66,7 @@ export class JitterBuffer<T> {
       this.#next = stray.sequence;
       this.#frames.set(stray.sequence, stray.frame);
     } else if (ahead < 0) {
-      // Before the first was played, an earlier one moves the start.
+      // Before the first frame is played, an earlier one moves the start.
       if (this.#filling && this.stats.played === 0 && this.#frames.size > 0) this.#next = sequence;
       else {
         this.stats.late += 1;
@@ -81,7 +81,7 @@ export class JitterBuffer<T> {
     while (this.#frames.size > this.#options.maxFrames) this.#dropOldest();
   }
 
-  /** The frame whose turn it is; undefined: nothing to play. */
+  /** Returns the frame whose turn it is; undefined when it is missing. */
   pop(): T | undefined {
     this.#drift();
     if (this.#next === undefined) return undefined;
@@ -100,13 +100,13 @@ export class JitterBuffer<T> {
     this.stats.missing += 1;
     this.#gap += 1;
     if (this.#frames.size === 0) {
-      // Ran dry. The turn is not over: a late frame is still played, and a long silence fills up anew.
+      // Empty: keep the turn, so that a late frame is still played; refill after a long silence.
       if (this.#gap >= this.#options.targetFrames) this.#filling = true;
     } else this.#advance();
     return undefined;
   }
 
-  /** Forgets what waits; the next frame begins anew. */
+  /** Drops the buffered frames; the next frame starts over. */
   reset(): void {
     this.#frames.clear();
     this.#stray = undefined;
@@ -119,7 +119,7 @@ export class JitterBuffer<T> {
     this.#next = ((this.#next as number) + 1) & 0xffff;
   }
 
-  /** A sender with a faster clock, or a burst after a stall, would leave a delay for good: take it back frame by frame. */
+  /** Takes back, frame by frame, the delay that a fast sender clock or a burst after a stall leaves behind. */
   #drift(): void {
     this.#lowest = Math.min(this.#lowest, this.#frames.size);
     this.#pops += 1;
@@ -141,7 +141,7 @@ export class JitterBuffer<T> {
   }
 }
 
-/** How far `b` is ahead of `a`, -32768..32767. */
+/** Returns how far `b` is ahead of `a`, -32768..32767. */
 export function distance(a: number, b: number): number {
   return ((b - a) << 16) >> 16;
 }

@@ -8,39 +8,39 @@ import { FramePacer } from './frame-pacer.js';
 import type { NegotiatedAudio } from './negotiation.js';
 import { RtpSession, type RtpStats } from './rtp-session.js';
 
-/** The sound of a call in its codec. */
+/** Audio of a call in its codec. */
 export interface CallAudio {
   /**
-   * Called every 20 ms while sound can come; undefined: nothing came for this moment. A frame of G.711 is 20 ms long; packets
-   * of Opus are as long as they say, so that one can come less often, or several at a time.
+   * Called every 20 ms while audio can arrive; undefined for a missing frame. A frame of G.711 has 20 ms. Opus packets have
+   * varying length, so they can come less often, or several at a time.
    */
   received?: (frame: Buffer | undefined, codec: CodecName) => void;
-  /** Asked every 20 ms while sound can go; undefined is silence. */
+  /** Called every 20 ms while audio can be sent; undefined is silence. */
   next?: (codec: CodecName) => Buffer | undefined;
 }
 
-/** Where the sound of one call comes in and goes out. */
+/** Sends and receives the audio of one call. */
 export interface CallMedia {
-  /** UDP port that the other side is told. */
+  /** Advertised UDP port. */
   readonly port: number;
-  /** Begins to send and to play, or goes on in another way. */
+  /** Starts to send and play, or changes how. */
   configure(agreed: NegotiatedAudio): void;
   stats(): RtpStats;
-  /** Milliseconds since the last packet came; undefined when none did. */
+  /** Returns the milliseconds since the last packet; undefined before the first. */
   quietFor(): number | undefined;
   /** Idempotent. */
   close(): Promise<void>;
 }
 
 export interface MediaAddresses {
-  /** That the other side is told. */
+  /** Advertised address. */
   address: string;
   bindAddress: string;
-  /** A key was pressed at the other end. */
+  /** Called when a key is pressed at the other end. */
   onDigit: (digit: string) => void;
 }
 
-/** Opens the sound of one call wherever it is dealt with, in another process for example. Rejects when it cannot. */
+/** Opens the audio of one call, for example in another process. Rejects when it cannot. */
 export type OpenMedia = (addresses: MediaAddresses) => Promise<CallMedia>;
 
 export interface MediaPortOptions extends MediaAddresses {
@@ -49,7 +49,7 @@ export interface MediaPortOptions extends MediaAddresses {
   audio: CallAudio;
 }
 
-/** The RTP socket of one call and its clockwork. */
+/** The RTP socket of one call and its 20 ms clock. */
 export class MediaPort implements CallMedia {
   readonly port: number;
   readonly #options: MediaPortOptions;
@@ -72,7 +72,7 @@ export class MediaPort implements CallMedia {
   /** @throws the system's error when the address is not ours. */
   static async open(options: MediaPortOptions): Promise<MediaPort> {
     const family = isIP(options.bindAddress) === 6 ? 6 : 4;
-    // Only ever IP addresses: nothing to look up, fifty times a second.
+    // Addresses are always IP addresses: skip the look-up, fifty times a second.
     const socket = createSocket({ type: `udp${family}`, lookup: (address, _, done) => done(null, address, family) });
     await new Promise<void>((done, failed) => {
       socket.once('error', failed);

@@ -6,18 +6,18 @@ import { codecs, TELEPHONE_EVENT_TYPE } from './codecs.js';
 import type { Direction, Sdp, SdpFormat, SdpMedia } from './sdp.js';
 import { parseSdp, writeSdp } from './sdp.js';
 
-/** What both sides agreed upon. */
+/** The negotiated audio of a call. */
 export interface NegotiatedAudio {
-  /** Where the other side says it listens; undefined for the 0.0.0.0 of an old-style hold. */
+  /** Address and port of the other side; undefined for the 0.0.0.0 of an old-style hold. */
   remote: { address: string; port: number } | undefined;
   codec: Codec;
-  /** Payload type of what we send. */
+  /** Payload type to send. */
   sendType: number;
-  /** Payload types that we understand. */
+  /** Payload types that can be received. */
   receiveTypes: ReadonlyMap<number, CodecName>;
-  /** Payload type of telephone-event (RFC 4733) on its way to us and from us. */
+  /** Payload types of telephone-event (RFC 4733) in each direction. */
   eventTypes: { receive: ReadonlySet<number>; send: number | undefined };
-  /** As seen from here. */
+  /** Direction from our side. */
   direction: Direction;
 }
 
@@ -25,7 +25,7 @@ export interface AudioNegotiatorOptions {
   /** IP address and port for RTP. */
   address: string;
   port: number;
-  /** In the order of liking. */
+  /** In order of preference. */
   codecs: readonly CodecName[];
   sessionId: number;
 }
@@ -37,11 +37,11 @@ const mirrored: Readonly<Record<Direction, Direction>> = {
   inactive: 'inactive',
 };
 
-/** Writes offers, reads answers, and the other way round, for the whole life of a call. */
+/** Makes offers and answers, and reads those of the other side, for the whole life of a call. */
 export class AudioNegotiator {
   readonly #options: AudioNegotiatorOptions;
   #version = 0;
-  /** What we want: `sendonly` while we hold. */
+  /** The wanted direction: `sendonly` while we hold. */
   #wanted: Direction = 'sendrecv';
   #agreed: NegotiatedAudio | undefined;
 
@@ -53,7 +53,7 @@ export class AudioNegotiator {
     return this.#agreed;
   }
 
-  /** A new offer; after the first agreement only the direction changes. */
+  /** Returns a new offer; after the first agreement only the direction changes. */
   offer(direction: Direction = this.#wanted): Buffer {
     this.#wanted = direction;
     const formats = this.#options.codecs.map((name) => formatOf(codecs[name]));
@@ -69,7 +69,7 @@ export class AudioNegotiator {
     return this.#agreed;
   }
 
-  /** Answers an offer; `agreed` holds afterwards. @throws SipError SDP_UNUSABLE when nothing in it is ours. */
+  /** Answers an offer and updates `agreed`. @throws SipError SDP_UNUSABLE when there is nothing in common */
   answer(data: Buffer): Buffer {
     const sdp = parseSdp(data);
     const { media, index } = audioOf(sdp);
@@ -77,7 +77,7 @@ export class AudioNegotiator {
     const formats = [formatOf(agreed.codec, agreed.sendType)];
     if (agreed.eventTypes.send !== undefined) formats.push(eventFormat(agreed.eventTypes.send));
     this.#agreed = agreed;
-    // As many sections as the offer has, those we do not want refused (RFC 3264 section 6).
+    // One section for each of the offer, unwanted ones refused (RFC 3264 section 6).
     return this.#write(
       sdp.media.map((section, at) =>
         at === index ? this.#audio(formats, agreed.direction) : { ...section, port: 0, formats: [] },
@@ -138,7 +138,7 @@ export class AudioNegotiator {
   }
 }
 
-/** The first audio stream over plain RTP that is not refused. */
+/** Returns the first audio section over plain RTP that is not refused. */
 function audioOf(sdp: Sdp): { media: SdpMedia; index: number } {
   const index = sdp.media.findIndex(
     (section) => section.kind === 'audio' && section.port > 0 && /^RTP\/AVPF?$/.test(section.protocol),
@@ -148,7 +148,7 @@ function audioOf(sdp: Sdp): { media: SdpMedia; index: number } {
   return { media, index };
 }
 
-/** What is left of two wishes: both must want to send and receive. */
+/** Intersects two directions. */
 function both(a: Direction, b: Direction): Direction {
   const can = (direction: Direction, what: 'send' | 'recv') => direction === 'sendrecv' || direction === `${what}only`;
   const send = can(a, 'send') && can(b, 'send');

@@ -12,24 +12,24 @@ export interface RtpAddress {
 
 export interface RtpSessionOptions {
   randomness: Randomness;
-  /** A key was pressed at the other end. */
+  /** Called when a key is pressed at the other end. */
   onDigit: (digit: string) => void;
 }
 
 export interface RtpStats extends Readonly<JitterStats> {
   received: number;
-  /** From elsewhere, of an unknown payload type, or no RTP. */
+  /** Packets from elsewhere, of an unknown payload type, or not RTP. */
   refused: number;
   sent: number;
 }
 
 /** Another source is accepted after this long a silence of the one before. */
 const RELATCH_MS = 2000;
-/** No frame of ours is longer; the biggest of Opus is 1275 bytes. */
+/** Longest payload; the biggest Opus frame has 1275 bytes. */
 const MAX_PAYLOAD = 1500;
 
 /**
- * One RTP stream each way, without sockets and clocks: packets in, one frame per 20 ms out, and the other way round.
+ * One RTP stream in each direction, without sockets and clocks: packets in, one frame per 20 ms out, and vice versa.
  * Symmetric (RFC 4961): audio is sent to the port that it comes from, on the host that the description names; a router between
  * may have changed the port. Only a description with a private address leaves the host open, to one public address.
  */
@@ -42,11 +42,11 @@ export class RtpSession {
   #publicHost: string | undefined;
   #heardAt: number | undefined;
   #remoteSsrc: number | undefined;
-  /** Codec of what comes, once it is another than that of what we send. */
+  /** Codec being received, if it differs from the one being sent. */
   #heardCodec: CodecName | undefined;
-  /** Bytes of G.711 that are no whole frame yet: not everybody sends 20 ms packets. */
+  /** G.711 bytes short of a whole frame: not every phone sends 20 ms packets. */
   #rest: Buffer = Buffer.alloc(0);
-  /** Ticks of Opus that were handed out beyond the present 20 ms: nor is every packet of it that long. */
+  /** Opus ticks played ahead of the current 20 ms: packets can be longer. */
   #ahead = 0;
   #lastEvent: number | undefined;
   #ssrc: number;
@@ -68,17 +68,17 @@ export class RtpSession {
     return this.#agreed;
   }
 
-  /** Codec of what `play` gives: the other side may use any that was agreed to, and change it as it likes. */
+  /** Codec of what `play` returns: the other side may switch between the negotiated ones at any time. */
   get heardCodec(): CodecName | undefined {
     return this.#heardCodec ?? this.#agreed?.codec.name;
   }
 
-  /** When the last good packet came, in the clock of `receive`. */
+  /** Time of the last accepted packet, by the clock of `receive`. */
   get heardAt(): number | undefined {
     return this.#heardAt;
   }
 
-  /** Where our packets go. */
+  /** Where packets are sent to. */
   get destination(): RtpAddress | undefined {
     return this.#latched ?? this.#agreed?.remote;
   }
@@ -87,7 +87,7 @@ export class RtpSession {
     return { ...this.#buffer.stats, received: this.#received, refused: this.#refused, sent: this.#sent };
   }
 
-  /** Takes what both sides agreed upon, at the beginning and after each re-INVITE. */
+  /** Takes the negotiated audio, at the start and after each re-INVITE. */
   configure(agreed: NegotiatedAudio): void {
     const before = this.#agreed;
     this.#agreed = agreed;
@@ -95,7 +95,7 @@ export class RtpSession {
       this.#forgetSource();
     if (before && before.codec.name !== agreed.codec.name) {
       this.#hear(undefined);
-      // Another clock needs another stream (RFC 3550 section 5.2).
+      // Another clock rate needs another SSRC (RFC 3550 section 5.2).
       if (before.codec.clockRate !== agreed.codec.clockRate) this.#ssrc = this.#options.randomness.below(2 ** 32);
     }
   }
@@ -121,7 +121,7 @@ export class RtpSession {
       this.#remoteSsrc = packet.ssrc;
     }
     if (isEvent) {
-      // Several packets tell of one key press; all have its timestamp.
+      // Several packets report one key press; all have the same timestamp.
       const digit = digitOf(packet.payload);
       if (digit !== undefined && packet.timestamp !== this.#lastEvent) this.#options.onDigit(digit);
       this.#lastEvent = packet.timestamp;
@@ -132,7 +132,7 @@ export class RtpSession {
     this.#buffer.push(packet.sequence, packet.payload);
   }
 
-  /** What waits is of another codec, and nothing any more. */
+  /** Switches the received codec and drops what was buffered in the old one. */
   #hear(codec: CodecName | undefined): void {
     this.#heardCodec = codec;
     this.#buffer.reset();
@@ -141,8 +141,8 @@ export class RtpSession {
   }
 
   /**
-   * To be called every 20 ms: what is to be heard now. Undefined stands for 20 ms of which nothing came. G.711 is one frame of
-   * 20 ms; of Opus it is whole packets, none while the one before still sounds.
+   * Returns what to play now; call it every 20 ms. Undefined stands for a missing frame. G.711 is one frame of 20 ms; Opus is
+   * whole packets, and none while the previous one is still playing.
    */
   play(): (Buffer | undefined)[] {
     const agreed = this.#agreed;
@@ -173,7 +173,7 @@ export class RtpSession {
     return frame;
   }
 
-  /** To be called every 20 ms: the packet to send now; without a frame it is silence, so that the way stays open. */
+  /** Returns the packet to send now; call it every 20 ms. Without a frame it is silence, which keeps NAT bindings open. */
   pack(frame: Buffer | undefined): { packet: Buffer; to: RtpAddress } | undefined {
     const agreed = this.#agreed;
     if (!agreed) return undefined;
@@ -205,7 +205,7 @@ export class RtpSession {
     const host = plainAddress(source.address);
     const named = plainAddress(remote.address);
     if (host !== named && !this.#mayBePublicHost(host, named)) return false;
-    // The described port may speak at once: after a transfer the last packets of the old place still come.
+    // The described port is accepted at once: after a transfer, packets of the old place may still arrive.
     const announced = host === named && remote.port === source.port;
     if (latched && !announced && this.#heardAt !== undefined && now - this.#heardAt < RELATCH_MS) return false;
     this.#latched = { ...source };

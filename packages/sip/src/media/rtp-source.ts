@@ -1,4 +1,4 @@
-/** Where audio may come from: symmetric RTP (RFC 4961) without letting a stranger take the call over. */
+/** Accepted sources of audio: symmetric RTP (RFC 4961) without letting a stranger take over the call. */
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
 const privateAddresses = new BlockList();
@@ -18,13 +18,13 @@ for (const [network, prefix] of [
 ] as const)
   privateAddresses.addSubnet(network, prefix, 'ipv6');
 
-/** One spelling of an IP address; an IPv4 address that an IPv6 socket shows is an IPv4 address. */
+/** Returns the canonical spelling of an IP address; IPv4-mapped IPv6 becomes IPv4. */
 export function plainAddress(address: string): string {
   const text = address.replace(/^::ffff:(?=\d+\.)/i, '');
   return isIP(text) === 6 ? new SocketAddress({ address: text, family: 'ipv6' }).address : text;
 }
 
-/** True for addresses that routers do not carry between networks. */
+/** Returns true for addresses that are not routed between networks. */
 export function isPrivate(address: string): boolean {
   const family = isIP(address);
   return family !== 0 && privateAddresses.check(address, family === 6 ? 'ipv6' : 'ipv4');

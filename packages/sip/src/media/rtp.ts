@@ -9,7 +9,7 @@ export interface RtpPacket {
   payload: Buffer;
 }
 
-/** Undefined: no RTP packet, or RTCP. */
+/** Returns undefined for RTCP and for what is no RTP packet. */
 export function parseRtp(data: Buffer): RtpPacket | undefined {
   if (data.length < 12) return undefined;
   const first = data[0] as number;
@@ -48,7 +48,7 @@ export function writeRtp(packet: RtpPacket): Buffer {
 
 const DIGITS = '0123456789*#ABCD';
 
-/** The key of a telephone-event payload; undefined for other events and for what is none. */
+/** Returns the key of a telephone-event payload; undefined for other events and malformed ones. */
 export function digitOf(payload: Buffer): string | undefined {
   return payload.length >= 4 ? DIGITS[payload[0] as number] : undefined;
 }

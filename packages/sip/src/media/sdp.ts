@@ -6,7 +6,7 @@ export type Direction = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
 
 export interface SdpFormat {
   payloadType: number;
-  /** As written; names are compared without case. */
+  /** Name of the codec as written; compared ignoring case. */
   encoding: string;
   clockRate: number;
   channels: number;
@@ -16,10 +16,10 @@ export interface SdpFormat {
 export interface SdpMedia {
   /** `audio`, `video`, ... */
   kind: string;
-  /** 0: refused or ended. */
+  /** 0 when refused or ended. */
   port: number;
   protocol: string;
-  /** The format list as written, to be mirrored when we refuse it. */
+  /** The format list as written, to be repeated in a refusal. */
   formatList: string;
   address: string | undefined;
   direction: Direction;
@@ -27,7 +27,7 @@ export interface SdpMedia {
 }
 
 export interface Sdp {
-  /** The version in the o= line: it grows with each change. */
+  /** The version in the o= line, raised with each change. */
   version: string;
   media: readonly SdpMedia[];
 }
@@ -87,7 +87,7 @@ export function parseSdp(data: Buffer): Sdp {
         } else if (current) parseAttribute(current, value);
         break;
       default:
-      // Everything else says nothing about where to send what.
+      // Other lines do not affect audio.
     }
   }
   return { version, media };
@@ -143,7 +143,7 @@ function isDirection(text: string): text is Direction {
 }
 
 export interface SdpWriteOptions {
-  /** IP address where we listen. */
+  /** Our IP address. */
   address: string;
   sessionId: number;
   version: number;

@@ -23,14 +23,14 @@ export interface AnswerOptions {
   body?: string;
 }
 
-/** For tests: a user agent whose network is a list of what it sent, and whose time is told. */
+/** A user agent with a list of sent messages as its network, and a manual clock. */
 export class TestAgent {
   readonly clock = new ManualClock();
   readonly sent: { message: SipMessage; target: Target }[] = [];
   readonly agent: UserAgent;
-  /** What a look-up of any host gives; undefined: it does not end. */
+  /** Result of every look-up; undefined for one that does not end. */
   targets: readonly Target[] | undefined;
-  /** Targets that cannot be reached. */
+  /** Unreachable targets. */
   readonly broken = new Set<string>();
   readonly lookups: string[] = [];
 
@@ -55,12 +55,12 @@ export class TestAgent {
     );
   }
 
-  /** Takes what was sent since the last time. */
+  /** Removes and returns the messages sent so far. */
   take(): SipMessage[] {
     return this.sent.splice(0).map((entry) => entry.message);
   }
 
-  /** Takes the one request that was sent. */
+  /** Removes and returns the only request sent. */
   request(method: string): SipRequest {
     const messages = this.take();
     const only = messages[0];
@@ -69,7 +69,7 @@ export class TestAgent {
     return only;
   }
 
-  /** What was sent, in short: `INVITE`, `200 BYE`. */
+  /** Removes the messages sent and returns their titles: `INVITE`, `200 BYE`. */
   titles(): string[] {
     return this.take().map(titleOf);
   }
@@ -85,7 +85,7 @@ export class TestAgent {
     this.receive(response);
   }
 
-  /** A message of the other side, written as text with `\n` between the lines. */
+  /** Receives a message of the other side, written as text with `\n` between the lines. */
   receiveText(text: string, source: Target = { transport: 'UDP', host: '192.0.2.10', port: 5060 }): void {
     const [head = '', body = ''] = text.split('\n\n');
     this.agent.receive(parseMessage(Buffer.from(`${head.trim().split('\n').join('\r\n')}\r\n\r\n${body}`)), source);

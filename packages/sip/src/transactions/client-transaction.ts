@@ -55,7 +55,7 @@ export abstract class ClientTransaction {
     if (!this.#ended && this.waiting) this.#fail('transport');
   }
 
-  /** Ends the transaction without notifying anybody but its owner. */
+  /** Ends the transaction without a failure. */
   abandon(): void {
     if (this.#ended) return;
     this.#ended = true;

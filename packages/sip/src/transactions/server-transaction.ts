@@ -13,13 +13,13 @@ export interface ServerTransactionOptions {
 
 export interface ServerTransaction {
   readonly request: SipRequest;
-  /** The request came again. */
+  /** Takes a retransmission of the request. */
   repeated(): void;
   respond(response: SipResponse): void;
   abandon(): void;
 }
 
-/** Every method but INVITE and ACK. */
+/** Server transaction of every method but INVITE and ACK. */
 export class NonInviteServer implements ServerTransaction {
   readonly request: SipRequest;
   readonly #options: ServerTransactionOptions;
@@ -55,11 +55,11 @@ export class NonInviteServer implements ServerTransaction {
 }
 
 export interface InviteServerOptions extends ServerTransactionOptions {
-  /** The final response was never acknowledged. */
+  /** Called when the final response was never acknowledged. */
   onNoAck: () => void;
 }
 
-/** INVITE; repeats its final response, 2xx included (section 13.3.1.4), until the ACK comes. */
+/** Server transaction of INVITE. Retransmits its final response, 2xx included (section 13.3.1.4), until the ACK arrives. */
 export class InviteServer implements ServerTransaction {
   readonly request: SipRequest;
   readonly #options: InviteServerOptions;
@@ -76,7 +76,7 @@ export class InviteServer implements ServerTransaction {
     this.#lifetime = new Timer(options.clock);
   }
 
-  /** The final response is out and not acknowledged, or there is none yet. */
+  /** True until the final response is acknowledged. */
   get open(): boolean {
     return this.#state === 'proceeding' || this.#state === 'completed';
   }
@@ -94,13 +94,14 @@ export class InviteServer implements ServerTransaction {
         this.abandon();
         this.#options.onNoAck();
       });
-      // A 2xx is repeated over TCP as well: the ACK is end to end.
-      if (!this.#options.reliable || response.status < 300) this.#repeat.start(this.#interval, () => this.#again());
+      // A 2xx is retransmitted over TCP as well: its ACK is end to end.
+      if (!this.#options.reliable || response.status < 300)
+        this.#repeat.start(this.#interval, () => this.#retransmit());
     }
     this.#options.send(response);
   }
 
-  /** The ACK is here. */
+  /** Takes the ACK. */
   acknowledged(): void {
     if (this.#state !== 'completed') return;
     this.#state = 'confirmed';
@@ -116,9 +117,9 @@ export class InviteServer implements ServerTransaction {
     this.#options.onEnd();
   }
 
-  #again(): void {
+  #retransmit(): void {
     this.#interval = Math.min(this.#interval * 2, T2);
-    this.#repeat.start(this.#interval, () => this.#again());
+    this.#repeat.start(this.#interval, () => this.#retransmit());
     if (this.#last) this.#options.send(this.#last);
   }
 }

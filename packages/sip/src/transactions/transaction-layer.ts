@@ -12,7 +12,7 @@ import { NonInviteClient } from './non-invite-client.js';
 import type { ServerTransaction } from './server-transaction.js';
 import { InviteServer, NonInviteServer } from './server-transaction.js';
 
-/** More than any honest peer of a phone opens; beyond it requests are dropped. */
+/** Requests beyond this are dropped: more than an honest peer of a phone opens. */
 const MAX_SERVER_TRANSACTIONS = 1000;
 const COOKIE = 'z9hG4bK';
 
@@ -20,15 +20,15 @@ export interface TransactionLayerPort {
   clock: Clock;
   randomness: Randomness;
   send: (message: SipMessage, target: Target) => void;
-  /** What goes into Via: where responses shall come. */
+  /** Returns the address for Via, where responses are expected. */
   sentBy: (transport: TransportName) => { host: string; port: number };
-  /** A request nobody has seen before; answer it with `respond`. */
+  /** Called for each new request; answer it with `respond`. */
   onRequest: (request: SipRequest, transaction: ServerTransaction, source: Target) => void;
-  /** An ACK outside of a transaction: it acknowledges a 2xx. */
+  /** Called for an ACK outside of a transaction: it acknowledges a 2xx. */
   onAck: (request: SipRequest) => void;
-  /** Our final response to an INVITE was never acknowledged. */
+  /** Called when our final response to an INVITE was never acknowledged. */
   onNoAck: (invite: SipRequest) => void;
-  /** A 2xx to an INVITE whose transaction is over. */
+  /** Called for a 2xx to an INVITE whose transaction has ended. */
   onLateSuccess: (response: SipResponse) => void;
 }
 
@@ -37,7 +37,7 @@ export interface ClientHandlers {
   onFailure: (failure: TransactionFailure) => void;
 }
 
-/** Finds the transaction of a message, RFC 3261 sections 17.1.3 and 17.2.3, and makes new ones. */
+/** Matches messages to transactions, RFC 3261 sections 17.1.3 and 17.2.3, and creates new ones. */
 export class TransactionLayer {
   readonly #port: TransactionLayerPort;
   readonly #clients = new Map<string, { transaction: ClientTransaction; target: Target }>();
@@ -47,29 +47,29 @@ export class TransactionLayer {
     this.#port = port;
   }
 
-  /** How many transactions are under way. */
+  /** Number of running transactions. */
   get size(): number {
     return this.#clients.size + this.#servers.size;
   }
 
-  /** Sends a request in a transaction of its own; a fresh Via is put on top. */
+  /** Sends a request in a new transaction, with a new Via. */
   request(request: SipRequest, target: Target, handlers: ClientHandlers): ClientTransaction {
     this.#addVia(request, target);
     return this.#start(request, target, handlers);
   }
 
-  /** Sends a CANCEL, whose Via is that of the request it cancels. */
+  /** Sends a CANCEL, which has the Via of the request it cancels. */
   cancel(request: SipRequest, target: Target, handlers: ClientHandlers): ClientTransaction {
     return this.#start(request, target, handlers);
   }
 
-  /** Sends an ACK for a 2xx: it has no transaction, and is sent again for each repeated 2xx. */
+  /** Sends an ACK for a 2xx. It has no transaction: the caller sends it again for each retransmitted 2xx. */
   sendAck(request: SipRequest, target: Target): void {
     this.#addVia(request, target);
     this.#port.send(request, target);
   }
 
-  /** Takes a message that came in. What cannot be understood is dropped, as section 18.1.2 and 8.2 want it. */
+  /** Takes a received message. Malformed ones are dropped (sections 8.2 and 18.1.2). */
   receive(message: SipMessage, source: Target): void {
     try {
       if (message.kind === 'response') this.#receiveResponse(message);
@@ -79,14 +79,14 @@ export class TransactionLayer {
     }
   }
 
-  /** A message to this hop could not be delivered. */
+  /** Reports that messages to this hop cannot be delivered. */
   transportFailed(target: Target): void {
-    // Those that start because others fail are not meant.
+    // Copied: a failure may start new transactions, which did not fail.
     const failed = [...this.#clients.values()].filter((client) => sameTarget(client.target, target));
     for (const client of failed) client.transaction.transportFailed();
   }
 
-  /** Forgets everything, without a word to anybody. */
+  /** Drops all transactions silently. */
   close(): void {
     for (const client of this.#clients.values()) client.transaction.abandon();
     for (const server of this.#servers.values()) server.abandon();
@@ -115,7 +115,7 @@ export class TransactionLayer {
   }
 
   #receiveResponse(response: SipResponse): void {
-    // More than one Via: it was meant for somebody else (section 8.1.3.3).
+    // More than one Via: the response is for another host (section 8.1.3.3).
     if (response.headers.all('Via').length !== 1) return;
     const { method } = parseCSeq(response.headers.get('CSeq') ?? '');
     const client = this.#clients.get(clientKey(response.headers, method));
@@ -126,11 +126,11 @@ export class TransactionLayer {
   #receiveRequest(request: SipRequest, source: Target): void {
     const via = parseVia(request.headers.get('Via') ?? '');
     const { method } = parseCSeq(request.headers.get('CSeq') ?? '');
-    // All of these are mandatory (section 8.1.1); who leaves them out cannot be answered.
+    // All of these are mandatory (section 8.1.1); without them no answer is possible.
     parseNameAddress(request.headers.get('From') ?? '');
     parseNameAddress(request.headers.get('To') ?? '');
     if (!request.headers.get('Call-ID')) throw new SipError('SIP_MALFORMED', 'a request without Call-ID');
-    this.#noteSource(request, source);
+    this.#addReceived(request, source);
 
     const key = serverKey(request, method === 'ACK' ? 'INVITE' : method);
     const known = this.#servers.get(key);
@@ -163,8 +163,8 @@ export class TransactionLayer {
     this.#port.onRequest(request, transaction, source);
   }
 
-  /** Section 18.2.1 and RFC 3581: the sender learns where its request came from. */
-  #noteSource(request: SipRequest, source: Target): void {
+  /** Adds the source address to Via (section 18.2.1 and RFC 3581). */
+  #addReceived(request: SipRequest, source: Target): void {
     const [top, ...others] = request.headers.all('Via');
     const via = parseVia(top as string);
     const params = new Map(via.params);
@@ -191,13 +191,13 @@ function serverKey(request: SipRequest, method: string): string {
   return [request.uri, from, request.headers.get('Call-ID'), sequence, text, method].join(' ');
 }
 
-/** Section 18.2.2: over TCP the same connection, over UDP where the request came from if it asked for that. */
+/** Section 18.2.2: over TCP the same connection, over UDP the source address if `rport` asks for it. */
 function answerTarget(via: ReturnType<typeof parseVia>, source: Target): Target {
   if (source.transport !== 'UDP' || via.params.has('rport')) return source;
   return { ...source, port: via.port ?? 5060 };
 }
 
-/** A response with what section 8.2.6.2 copies; `toTag` is added when the request has none. */
+/** Creates a response with the fields that section 8.2.6.2 copies; `toTag` is added when the request has none. */
 export function responseTo(request: SipRequest, status: number, reason: string, toTag?: string): SipResponse {
   const headers = new SipHeaders();
   headers.set('Via', ...request.headers.all('Via'));

@@ -1,4 +1,4 @@
-/** Where to send what is addressed to a URI, RFC 3263 section 4: NAPTR, SRV, then plain addresses. */
+/** Finds the servers of a URI, RFC 3263 section 4: NAPTR, SRV, then plain addresses. */
 import { isIP } from 'node:net';
 import type { Randomness } from '../randomness.js';
 import type { SipUri } from '../values.js';
@@ -19,11 +19,11 @@ export interface SrvRecord {
   name: string;
 }
 
-/** The name service, handed in. Each answers with an empty list for what does not exist, and never fails. */
+/** Name service. Each method returns an empty list for names that do not exist, and never fails. */
 export interface NameService {
   naptr(name: string): Promise<readonly NaptrRecord[]>;
   srv(name: string): Promise<readonly SrvRecord[]>;
-  /** IP addresses in the order to be tried. */
+  /** Returns IP addresses in the order to try them. */
   addresses(name: string): Promise<readonly string[]>;
 }
 
@@ -33,7 +33,7 @@ export interface LocateOptions {
 }
 
 const MAX_TARGETS = 16;
-/** Records followed of one DNS answer: each costs look-ups of its own. */
+/** Maximum number of records followed per DNS answer: each costs further look-ups. */
 const MAX_RECORDS = 8;
 const services = new Map<string, TransportName>([
   ['sip+d2u', 'UDP'],
@@ -41,7 +41,7 @@ const services = new Map<string, TransportName>([
 ]);
 const prefixes: Readonly<Record<TransportName, string>> = { UDP: '_sip._udp.', TCP: '_sip._tcp.' };
 
-/** Best first; empty when there is no such host or its transport is none of ours (sips needs TLS). */
+/** Returns targets, best first; none when the host does not exist or needs another transport (sips needs TLS). */
 export async function locate(uri: SipUri, options: LocateOptions): Promise<Target[]> {
   const wanted = uri.params.get('transport')?.toUpperCase();
   if (uri.scheme === 'sips' || (wanted !== undefined && wanted !== 'UDP' && wanted !== 'TCP')) return [];
@@ -62,7 +62,7 @@ export async function locate(uri: SipUri, options: LocateOptions): Promise<Targe
   return atAddresses(await options.names.addresses(host), fixed);
 }
 
-/** Names of SRV records to ask for, best first. */
+/** Returns the names of SRV records to ask for, best first. */
 async function serviceNames(
   host: string,
   wanted: TransportName | undefined,
@@ -86,7 +86,7 @@ function atAddresses(addresses: readonly string[], at: { transport: TransportNam
   return addresses.slice(0, MAX_TARGETS).map((host) => ({ ...at, host }));
 }
 
-/** RFC 2782: lowest priority number first, and by lot, weighted, among equals. */
+/** Orders by RFC 2782: lowest priority number first, then random by weight. */
 export function orderSrv(records: readonly SrvRecord[], randomness: Randomness): SrvRecord[] {
   const usable = records.filter((record) => record.name !== '.' && record.name !== '' && record.port > 0);
   const ordered: SrvRecord[] = [];

@@ -2,21 +2,21 @@ import { lookup, Resolver } from 'node:dns/promises';
 import type { NameService } from './locate.js';
 
 export interface NameServiceOptions {
-  /** Name servers, `address` or `address:port`; default those of the system. */
+  /** Name servers, `address` or `address:port`; default: those of the system. */
   servers?: readonly string[];
   timeoutMs?: number;
 }
 
-/** The system's DNS; names that only its hosts file knows are found by the last resort of `addresses`. */
+/** Asks the DNS servers of the system; `addresses` also looks into its hosts file. */
 export function systemNames(options: NameServiceOptions = {}): NameService {
   const ask = async <T>(question: (resolver: Resolver) => Promise<T[]>): Promise<T[]> => {
-    // A new one each time: the system's servers may have changed since.
+    // A new resolver each time: the system's servers may have changed.
     const resolver = new Resolver({ timeout: options.timeoutMs ?? 2000, tries: 2 });
     if (options.servers) resolver.setServers([...options.servers]);
     try {
       return await question(resolver);
     } catch {
-      // No such name, no such record, no server: all mean that there is nothing to try.
+      // No such name, no such record, no server: there is nothing to try.
       return [];
     }
   };

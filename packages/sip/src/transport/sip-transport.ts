@@ -8,7 +8,7 @@ import type { Target, TransportName } from './target.js';
 import { TcpConnections } from './tcp-connections.js';
 
 export interface SipTransportOptions {
-  /** IP address to listen on and to tell others. */
+  /** IP address to listen on and to advertise. */
   address: string;
   /** Where to bind when that address is not one of this machine's; default `address`. */
   bindAddress?: string;
@@ -21,7 +21,7 @@ export interface SipTransportOptions {
 /** Attempts to find one port that is free in both transports. */
 const MAX_PORT_TRIES = 20;
 
-/** The sockets of a phone: UDP and TCP on one port. It only carries; what messages mean is known elsewhere. */
+/** The sockets of a phone: UDP and TCP on one port. Carries messages without interpreting them. */
 export class SipTransport {
   readonly #options: SipTransportOptions;
   readonly #udp: UdpSocket;
@@ -43,7 +43,7 @@ export class SipTransport {
     });
     this.#server.on('connection', (socket) => this.#tcp.accept(socket));
     this.#server.on('error', () => {});
-    // An ICMP message about an earlier datagram: the transaction's own timer notices soon enough.
+    // An ICMP error of an earlier datagram: the transaction times out by itself.
     this.#udp.on('error', () => {});
     this.#udp.on('message', (data, from) =>
       this.#receive(data, { transport: 'UDP', host: from.address, port: from.port }),
@@ -84,7 +84,7 @@ export class SipTransport {
 
   send(message: SipMessage, target: Target): void {
     if (this.#closed) return;
-    // A Via may say anything, and the system throws for what is no port.
+    // A Via may contain any number, and the system throws for invalid ports.
     if (target.port < 1 || target.port > 65_535) {
       queueMicrotask(() => this.#options.onFailure(target));
       return;
@@ -98,7 +98,7 @@ export class SipTransport {
     });
   }
 
-  /** Keeps the way through a router open. */
+  /** Keeps a NAT binding open. */
   keepAlive(target: Target): void {
     if (this.#closed) return;
     if (target.transport === 'TCP') this.#tcp.keepAlive(target);
@@ -120,7 +120,7 @@ export class SipTransport {
     try {
       message = parseMessage(data);
     } catch {
-      // Keep-alives, and noise: a datagram from anywhere may hold anything.
+      // Keep-alives and noise.
       return;
     }
     this.#options.onMessage(message, source);

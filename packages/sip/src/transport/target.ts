@@ -1,4 +1,4 @@
-/** Where a message goes to or comes from: resolved, one hop. */
+/** Resolved address of one hop. */
 export type TransportName = 'UDP' | 'TCP';
 
 export interface Target {

@@ -7,24 +7,24 @@ import type { Target } from './target.js';
 import { targetText } from './target.js';
 
 export interface TcpConnectionsOptions {
-  /** Address our own connections come from. */
+  /** Local address of outgoing connections. */
   localAddress: string | undefined;
   onMessage: (message: SipMessage, source: Target) => void;
-  /** Messages to this hop are lost. */
+  /** Called when messages to this hop are lost. */
   onFailure: (target: Target) => void;
 }
 
 const MAX_CONNECTIONS = 100;
-/** Connections that others opened: strangers must leave room for our own. */
+/** Limit of incoming connections: strangers must leave room for our own. */
 const MAX_ACCEPTED = 50;
-/** An accepted connection has to bring a message within this time. */
+/** Incoming connections are closed after this long without a message. */
 const FIRST_MESSAGE_MS = 10_000;
-/** A hop that does not even accept a connection. */
+/** Time limit for a hop to accept a connection. */
 const CONNECT_TIMEOUT_MS = 5000;
-/** Unsent bytes on one connection; a hop that reads nothing is a dead one. */
+/** Limit of unsent bytes on one connection: a hop that reads nothing is dead. */
 const MAX_UNSENT = 1_000_000;
 
-/** The TCP connections of a phone, those it opened and those it was called on; RFC 3261 section 18. */
+/** The outgoing and incoming TCP connections of a phone; RFC 3261 section 18. */
 export class TcpConnections {
   readonly #options: TcpConnectionsOptions;
   readonly #sockets = new Map<string, Socket>();
@@ -39,17 +39,17 @@ export class TcpConnections {
     return this.#sockets.size;
   }
 
-  /** Sends over the connection to that hop, which is opened when there is none. */
+  /** Sends over the connection to that hop, opening it if necessary. */
   send(message: SipMessage, target: Target): void {
     this.#write(writeMessage(message), target);
   }
 
-  /** Keeps the connection open on the way (RFC 5626 section 3.5.1); opens none. */
+  /** Sends a keep-alive over an existing connection (RFC 5626 section 3.5.1). */
   keepAlive(target: Target): void {
     this.#sockets.get(targetText(target))?.write('\r\n\r\n');
   }
 
-  /** Takes over a connection that somebody opened to us. */
+  /** Takes over an incoming connection. */
   accept(socket: Socket): void {
     if (this.#closed || this.#accepted >= MAX_ACCEPTED || this.#sockets.size >= MAX_CONNECTIONS) {
       socket.destroy();
@@ -69,7 +69,7 @@ export class TcpConnections {
   close(): void {
     this.#closed = true;
     for (const socket of this.#sockets.values()) {
-      // What was written last, perhaps a BYE, still goes out.
+      // Let the last message, perhaps a BYE, still go out.
       socket.end();
       socket.unref();
       setTimeout(() => socket.destroy(), 1000).unref();
@@ -106,11 +106,11 @@ export class TcpConnections {
         if (chunk.length === 4 && chunk.toString('latin1') === '\r\n\r\n') socket.write('\r\n');
         for (const message of framer.push(chunk)) this.#options.onMessage(message, target);
       } catch {
-        // Where the next message begins is lost with a malformed one.
+        // After a malformed message the start of the next one is unknown.
         socket.destroy();
       }
     });
-    // The close that follows tells.
+    // 'close' follows.
     socket.on('error', () => {});
     socket.on('close', () => {
       if (this.#sockets.get(key) !== socket) return;

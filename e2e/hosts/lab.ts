@@ -46,10 +46,11 @@ export class Host {
     this.#cable = names.cable;
   }
 
-  /** Starts a program on this host; the returned process is the program itself, so signals reach it. */
+  /** Starts a program on this host; the returned process is the program itself and leads a group of its own. */
   start(program: string, args: readonly string[], options: StartOptions = {}): ChildProcess {
     const inside = ['unshare', '--uts', 'sh', '-c', 'hostname "$0" && exec "$@"', this.hostname, program, ...args];
     return spawn('ip', ['netns', 'exec', this.#namespace, ...inside], {
+      detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '/', ...options.env },
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),

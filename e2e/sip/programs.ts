@@ -34,6 +34,7 @@ export class Program {
     const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')} `;
     const deadline = performance.now() + 5000;
     while (!readFileSync(`/proc/${this.#child.pid}/net/udp`, 'utf8').includes(wanted)) {
+      if (this.#child.exitCode !== null) throw new Error(`ended before it listened on ${port}:\n${this.output}`);
       if (performance.now() > deadline) throw new Error(`does not listen on ${port}:\n${this.output}`);
       await new Promise((wait) => setTimeout(wait, 20));
     }
@@ -49,8 +50,8 @@ export class Program {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const gone = once(this.#child, 'exit');
     this.#child.kill(signal);
-    // Some wait for their calls to end.
-    const overdue = setTimeout(() => this.#child.kill('SIGKILL'), 3000);
+    // Some wait for their calls to end. Their children go with them: they would keep the port, and answer nobody.
+    const overdue = setTimeout(() => process.kill(-(this.#child.pid ?? 0), 'SIGKILL'), 5_000);
     await gone;
     clearTimeout(overdue);
   }

@@ -1,5 +1,8 @@
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { isDirectoryItself, leavesDirectory } from './served-file.js';
+import { isDirectoryItself, leavesDirectory, openServedFile } from './served-file.js';
 
 describe('names', () => {
   test.each(['..', '../x', 'a/../..', 'a/../../b', '/..', '/../x', './..', 'a\0'])(
@@ -16,4 +19,25 @@ describe('names', () => {
   test.each(['.', '', './', 'a/..', '/', 'a/./..'])('%j is the directory itself', (name) => {
     expect(isDirectoryItself(name)).toBe(true);
   });
+});
+
+test('links may not lead out of the directory, nor to one whose name only begins like it', async () => {
+  const base = await mkdtemp(join(tmpdir(), 'bloom-served-'));
+  try {
+    const directory = join(base, 'recordings');
+    for (const name of ['recordings', 'recordings-x']) await mkdir(join(base, name));
+    await writeFile(join(base, 'recordings-x', 'secret'), 'secret');
+    await writeFile(join(directory, 'own'), 'own');
+    await symlink(join(base, 'recordings-x', 'secret'), join(directory, 'sibling'));
+    await symlink(join(base, 'recordings-x'), join(directory, 'folder'));
+    await symlink(join(directory, 'own'), join(directory, 'inside'));
+    for (const name of ['sibling', 'folder/secret']) {
+      await expect(openServedFile(directory, name)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    }
+    const file = await openServedFile(directory, 'inside');
+    expect((await file.read({ start: 0, end: file.size - 1 })).toString()).toBe('own');
+    await file.close();
+  } finally {
+    await rm(base, { recursive: true, force: true });
+  }
 });

@@ -169,11 +169,10 @@ describe('other requests', () => {
   });
 
   test('that offer it and come one right after the other are all answered, in order', async () => {
-    const warnings: Error[] = [];
-    const warned = (warning: Error): void => void warnings.push(warning);
-    process.on('warning', warned);
+    let listeners = 0;
     await start({
       handler: (request, response) => {
+        listeners = Math.max(listeners, request.socket.listenerCount('close'));
         request.resume().on('end', () => setImmediate(() => response.end(request.url)));
       },
     });
@@ -183,9 +182,8 @@ describe('other requests', () => {
       `POST /room HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello${requests.join('')}` +
         'GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
     );
-    process.off('warning', warned);
     expect(answer.match(/^\/[a-z0-9]+(?=HTTP|$)/gm)).toEqual(['/room', ...requests.map((_, i) => `/${i}`), '/last']);
-    expect(warnings).toEqual([]);
+    expect(listeners).toBeLessThan(10);
   });
 
   test.each([

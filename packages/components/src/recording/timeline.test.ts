@@ -145,6 +145,17 @@ describe('the frames of a track', () => {
     expect(place(3)).toBeCloseTo(12_551, 0);
   });
 
+  test('stay where they are for reports that are off now and then', () => {
+    const timeline = new Timeline(new OriginClock(), 48_000);
+    // Every third report agrees again.
+    const placed = play(timeline, 30_000, (ms) => {
+      const second = Math.floor(ms / 1_000);
+      const offMs = second >= 10 && second % 3 !== 0 ? 50 + second / 10 : 0;
+      return { timestamp: ms * 48, arrivalMs: ms, senderMs: ms + offMs };
+    });
+    expect(placed.filter(({ ms, placedMs }) => placedMs !== ms)).toEqual([]);
+  });
+
   test.each([5_000, 60_000])('stay where they are when the timestamps leap an hour after %d ms', (leapMs) => {
     const timeline = new Timeline(new OriginClock(), 48_000);
     const placed = play(timeline, 90_000, (ms) => ({

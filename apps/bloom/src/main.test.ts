@@ -150,6 +150,21 @@ describe('a terminal that is closed', () => {
   });
 });
 
+test('every line is JSON where the log is, warnings of Node.js included', async () => {
+  const warn = 'data:text/javascript,setTimeout(() => process.emitWarning("an odd thing"), 300)';
+  const program = run({ ...ports, JF_STRUCTURED_LOGGING: 'true' }, [], ['--import', warn]);
+  await program.says('an odd thing');
+  await program.says('metrics');
+  const lines = program.output().trim().split('\n');
+  expect(lines.map((line) => JSON.parse(line) as object)).toContainEqual(
+    expect.objectContaining({
+      severity: 'warning',
+      message: 'process.warning',
+      metadata: { name: 'Warning', message: 'an odd thing' },
+    }),
+  );
+});
+
 describe('a node that cannot start', () => {
   test('says so in JSON where the log is JSON', async () => {
     const program = run({ ...ports, JF_STRUCTURED_LOGGING: 'true', JF_METRICS_PORT: 'x' });

@@ -18,6 +18,7 @@ import {
   endOnFaults,
   exit,
   FAILED,
+  logWarnings,
   watchStuckThreads,
   outliveOutput,
 } from './process-end.js';
@@ -48,6 +49,7 @@ async function main(): Promise<void> {
   }
 
   const log = createLogger({ ...loaded.settings.logging, secrets: secretValues(loaded) });
+  logWarnings(log);
   endOnFaults(log);
   // Before the start: without a handler, a signal during it ends the process silently, or not at all in a container.
   closeOnSignals(log, async () => (await starting).node.close());

@@ -46,6 +46,7 @@ export function servedFiles({ system, log, hls, recordings, cluster }: ServedFil
     self: node.name,
     ownerOf: async (roomId) => (await rooms.locate(roomId)).node,
     lostNodes: () => rooms.directory.unreachable(),
+    guard: (member, call) => rooms.silentMembers.guard(member, call),
     log,
     streams,
     recordings,

@@ -18,6 +18,8 @@ export interface ClusterFilesOptions {
   ownerOf(roomId: string): Promise<string>;
   /** Lost nodes that are remembered. */
   lostNodes(): readonly string[];
+  /** Fails at once, or as soon as it is known, while the node is silent. */
+  guard<T>(node: string, call: () => Promise<T>): Promise<T>;
   log: Log;
   /** Of this node. */
   streams: LiveStreams;
@@ -36,7 +38,7 @@ export interface ClusterFiles {
  * is part of the cluster.
  */
 export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
-  const { system, remote, self, ownerOf, lostNodes, log, streams, recordings } = options;
+  const { system, remote, self, ownerOf, lostNodes, guard, log, streams, recordings } = options;
   // What is queued is bounded where it comes from; and what one node closes another one must not keep open.
   const mailbox = { essential: ['close', 'read'] } as const;
   const actor = system.spawn(fileBehaviour({ streams, recordings }), { name: FILES_ACTOR, mailbox });
@@ -45,10 +47,12 @@ export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
   const port: FilesPort = {
     members: () => remote.node?.nodes('members') ?? [],
     call: (node, message, timeoutMs) =>
-      system.call<FilesProtocol, typeof message.type>(
-        remote.remote<FilesProtocol>(node, FILES_ACTOR),
-        message,
-        timeoutMs,
+      guard(node, () =>
+        system.call<FilesProtocol, typeof message.type>(
+          remote.remote<FilesProtocol>(node, FILES_ACTOR),
+          message,
+          timeoutMs,
+        ),
       ) as never,
     cast: (node, message) => void system.cast<FilesProtocol>(remote.remote<FilesProtocol>(node, FILES_ACTOR), message),
   };

@@ -26,8 +26,6 @@ export interface FilesPort {
 }
 
 const CALL_TIMEOUT_MS = 4_000;
-/** For questions that a node answers from its directory. */
-const LOOK_UP_TIMEOUT_MS = 1_000;
 /** What a player waits for takes up to three target durations by itself. */
 const WAITING_TIMEOUT_MS = 8_000;
 /** Pieces on their way from one node at once: 2 MB, of the 8 MB that a link holds before it takes no more. */
@@ -74,7 +72,7 @@ export class RemoteFiles {
 
   /** Asks every member when its recording of that id started; `silent` are those that did not answer. */
   async holders(id: string): Promise<{ holders: RecordingHolder[]; silent: string[] }> {
-    const { answers, silent } = await this.#askAll({ type: 'startOf', id }, LOOK_UP_TIMEOUT_MS);
+    const { answers, silent } = await this.#askAll({ type: 'startOf', id }, CALL_TIMEOUT_MS);
     const holders: RecordingHolder[] = [];
     for (const [node, startedAt] of answers) if (startedAt !== null) holders.push({ node, startedAt });
 
@@ -93,7 +91,7 @@ export class RemoteFiles {
 
   /** Recordings of each member that answered. */
   async list(): Promise<{ found: Map<string, readonly string[]>; silent: string[] }> {
-    const { answers, silent } = await this.#askAll({ type: 'recordings' }, LOOK_UP_TIMEOUT_MS);
+    const { answers, silent } = await this.#askAll({ type: 'recordings' }, CALL_TIMEOUT_MS);
     const found = new Map<string, readonly string[]>();
     for (const [node, outcome] of answers) {
       if (outcome.ok) found.set(node, outcome.value);

@@ -3,6 +3,8 @@ export type HlsErrorCode =
   | 'NOT_FOUND'
   /** The name leads out of the stream's directory, or the position is too far ahead. */
   | 'INVALID_NAME'
+  /** As many requests wait as may. */
+  | 'TOO_BUSY'
   /** What was waited for has not come. */
   | 'WAITED_TOO_LONG';
 

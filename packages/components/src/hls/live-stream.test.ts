@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { LiveStream, type LiveStreamOptions } from './live-stream.js';
+import { MAX_WAITING } from './waiters.js';
 
 class Stage {
   readonly written: string[] = [];
@@ -105,6 +106,15 @@ describe('a player that waits for a position', () => {
     await expect(waiting).rejects.toMatchObject({ code: 'WAITED_TOO_LONG' });
     await expect(stage.at(4, 0)).rejects.toMatchObject({ code: 'INVALID_NAME' });
     expect(await pending(stage.at(3, 0))).toBe(true);
+  });
+
+  test('is refused when too many wait already', async () => {
+    const stage = new Stage().parts(6);
+    const waiting = Array.from({ length: MAX_WAITING }, () => stage.at(1, 0));
+    await expect(stage.at(1, 0)).rejects.toMatchObject({ code: 'TOO_BUSY' });
+    stage.parts(1);
+    await Promise.all(waiting);
+    expect(stage.clock.pending).toBe(0);
   });
 
   test('finds nothing before there is a playlist, without low latency, and when the stream is hidden', async () => {

@@ -6,6 +6,9 @@ interface Waiter {
   wake(): void;
 }
 
+/** Requests that wait for one stream: with public files any stranger may send them. */
+export const MAX_WAITING = 10_000;
+
 /** Requests that wait until something is true. */
 export class Waiters {
   readonly #limitMs: number;
@@ -22,9 +25,12 @@ export class Waiters {
     for (const waiter of this.#waiting) if (waiter.check()) waiter.wake();
   }
 
-  /** @throws HlsError `WAITED_TOO_LONG` after the limit, `NOT_FOUND` when the signal is aborted */
+  /** @throws HlsError `WAITED_TOO_LONG` after the limit, `TOO_BUSY` beyond `MAX_WAITING`, `NOT_FOUND` when the signal is aborted */
   until(check: () => boolean, name: string, signal: AbortSignal): Promise<void> {
     if (check()) return Promise.resolve();
+    if (this.#waiting.size >= MAX_WAITING) {
+      return Promise.reject(new HlsError('TOO_BUSY', `${MAX_WAITING} requests wait for this stream already`));
+    }
 
     return new Promise((resolve, reject) => {
       const limit = new Timer(this.#clock);

@@ -137,6 +137,12 @@ export class Arena {
     const { figures } = this;
     const harm: string[] = [];
     for (const { sender, viewer, track, room } of this.#calls) {
+      const goesOn = viewer.call('awaitFrames', track, 3).then(
+        () => true,
+        () => false,
+      );
+      if (!(await Promise.race([goesOn, delay(maxGapMs, false, { ref: false })])))
+        harm.push(`no more frames of ${sender.name} reach ${viewer.name}`);
       const report = await viewer.call('frames', track);
       figures.maxGapMs = Math.max(figures.maxGapMs, report.maxGapMs);
       if (report.maxGapMs > maxGapMs)

@@ -3,7 +3,7 @@
 // end-to-end file is.
 import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { ensurePackages } from './debian-packages.mjs';
@@ -21,8 +21,11 @@ const LANES = 2;
 const own = readArguments();
 setUp();
 const files = testFiles(root, own.patterns);
+const timesFile = join(root, 'node_modules', '.cache', 'test-times.json');
+const lastMs = existsSync(timesFile) ? JSON.parse(readFileSync(timesFile, 'utf8')) : {};
 const plans = plan(files.e2e, JSON.parse(readFileSync(join(root, 'e2e', 'suites.json'), 'utf8')), {
   full: own.full || own.patterns.length > 0,
+  lastMs,
 });
 if (plans.length > 0) reportMissing();
 
@@ -46,6 +49,7 @@ if (!workspace.isolated)
 await runUnitTests();
 await runEndToEnd();
 workspace.close();
+writeFileSync(timesFile, JSON.stringify({ ...lastMs, ...results.durations }));
 
 for (const line of results.lines(`${((performance.now() - began) / MINUTE_MS).toFixed(1)} min, seed ${seed}`)) {
   console.log(line);

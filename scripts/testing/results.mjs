@@ -79,6 +79,11 @@ export class Results {
     return this.#failed === 0 && this.#passed > 0 && this.#flaky.length <= MAX_FLAKY && this.#forbiddenSkips === 0;
   }
 
+  /** Milliseconds by file. */
+  get durations() {
+    return Object.fromEntries(this.#files.map(({ name, ms }) => [name, ms]));
+  }
+
   /** The end of a run's output; the last line is the one that tools read. `about` describes the run. */
   lines(about = '') {
     const lines = [];

@@ -20,10 +20,12 @@ export function testFiles(root, patterns = []) {
 
 /**
  * The end-to-end files to run, in order: proofs first, which get no second try; with `full` all others follow, of which
- * those that need real time on a shared machine may try a test once more.
+ * those that need real time on a shared machine may try a test once more. `lastMs` tells how long each took last time:
+ * long ones go first, so that no lane is left with one at the end.
  */
-export function plan(files, suites, { full }) {
-  const entries = files.map((file) => {
+export function plan(files, suites, { full, lastMs = {} }) {
+  const longestFirst = files.toSorted((a, b) => (lastMs[b] ?? Infinity) - (lastMs[a] ?? Infinity) || (a < b ? -1 : 1));
+  const entries = longestFirst.map((file) => {
     const { proves, realTime = false, alone = false } = suites[file.replace(/^e2e\/|\.test\.ts$/g, '')] ?? {};
     return { file, proof: proves !== undefined, alone, secondTry: full && realTime && proves === undefined };
   });

@@ -20,9 +20,14 @@ test('files are found by pattern', () => {
 test('only proofs run by default; all others follow them in a full run, where some may try a test again', () => {
   const files = ['e2e/a.test.ts', 'e2e/b.test.ts', 'e2e/c.test.ts'];
   const kinds = { a: { realTime: true }, b: { proves: 'b works', realTime: true, alone: true }, c: {} };
-  const order = (full: boolean) => plan(files, kinds, { full }).map(({ file }) => file);
+  const order = (full: boolean, lastMs = {}) => plan(files, kinds, { full, lastMs }).map(({ file }) => file);
   expect(order(false)).toEqual(['e2e/b.test.ts']);
   expect(order(true)).toEqual(['e2e/b.test.ts', 'e2e/a.test.ts', 'e2e/c.test.ts']);
+  expect(order(true, { 'e2e/a.test.ts': 1, 'e2e/b.test.ts': 2, 'e2e/c.test.ts': 3 })).toEqual([
+    'e2e/b.test.ts',
+    'e2e/c.test.ts',
+    'e2e/a.test.ts',
+  ]);
   expect(plan(files, kinds, { full: true }).filter(({ secondTry }) => secondTry)).toMatchObject([{ file: files[0] }]);
   expect(plan(files, kinds, { full: true }).filter(({ alone }) => alone)).toMatchObject([{ file: files[1] }]);
 });

@@ -43,8 +43,9 @@ describe('the figures of the process', () => {
     block(300);
     figures.lookCloser();
     let worst = 0;
-    for (let i = 0; i < 8; i++) {
-      await pause(100);
+    // A reading is that of the last window: each of them has to be seen, on a busy machine too.
+    for (let i = 0; i < 100 && worst <= 100; i++) {
+      await pause(20);
       worst = Math.max(worst, figures.reading.loop.maxMs);
     }
     expect(worst).toBeGreaterThan(100);

@@ -37,11 +37,7 @@ const KNOWN = {
   'packages/notifications': 9,
   'packages/port-mapper': 7,
   'packages/rooms': 9,
-  'packages/rtp': 9,
-  'packages/sfu': 8,
   'packages/signaling': 9,
-  'packages/time': 1,
-  'packages/webrtc': 20,
   scripts: 2,
 };
 

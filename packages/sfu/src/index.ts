@@ -1,6 +1,6 @@
 export type * from './media-engine.js';
 export type { FeedFrame, MediaFeed, MediaTap, TapOptions, TappedFrame, TrackKind } from './media-frames.js';
-export { MediaError, type MediaErrorCode } from './media-error.js';
+export { MediaError } from './media-error.js';
 export { ThreadProfile } from './engine/thread-profile.js';
 export { stuckThreads } from './engine/thread-worker.js';
 export { createMediaEngine } from './engine/create-media-engine.js';

@@ -1,5 +1,5 @@
 /** Why datagrams are thrown away. Every drop is counted under exactly one of these. */
-export const DROP_REASONS = [
+const DROP_REASONS = [
   /** Not a packet of any protocol we speak, or cut short. */
   'malformed',
   /** SRTP or SRTCP that was received before, or is older than the replay window. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { RtpView } from '../rtp-view.js';
 import { isH264KeyFrame } from './h264.js';
@@ -55,7 +56,7 @@ describe('an H.264 packet starts a key frame', () => {
           expect(typeof isKey(bytes)).toBe('boolean');
         },
       ),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import type { H264AccessUnit } from './h264.js';
 import type { OrderedPacket } from './index.js';
@@ -166,7 +167,7 @@ describe('H.264', () => {
           }
         },
       ),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { operations } from '@bloom/time/testing';
+import { fuzzRuns, operations } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { RtcpPacketConverter, type RtcpTransportLayerFeedback, type TransportWideCC } from 'werift';
 import { RtcpReader } from './reader.js';
@@ -249,7 +249,7 @@ describe('transport-wide feedback', () => {
         const arrivals = feedback.arrivalsMs.subarray(0, feedback.packetCount);
         expect(arrivals.filter((arrival) => !Number.isNaN(arrival)).length).toBe(feedback.received);
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
     expect(read).toBeGreaterThan(1000);
   });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { BandwidthEstimator } from './bandwidth-estimator.js';
 import { SentPackets } from './sent-packets.js';
@@ -74,6 +75,6 @@ test('whatever a client claims, the estimate stays a number within its limits', 
         expect(estimateBps).toBeLessThanOrEqual(100_000_000);
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: fuzzRuns(2_000) },
   );
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { PacketCapture, readCapture } from './packet-capture.js';
 
@@ -40,7 +41,7 @@ describe('a capture', () => {
           expect(header.length).toBeLessThanOrEqual(length);
         }
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
     expect(capture.take().notes).toHaveLength(0);
   });

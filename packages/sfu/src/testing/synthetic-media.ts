@@ -1,7 +1,7 @@
 /** RTP as browsers send it, for tests and benchmarks: headers and payload descriptors are real, pictures are noise. */
 import type { ExtensionIds, InboundTrack, OutboundSlot, Variant } from '../media-engine.js';
 
-export const EXTENSIONS = { mid: 4, transportCc: 3, rid: 10, repairedRid: 11, audioLevel: 1 } as const;
+const EXTENSIONS = { mid: 4, transportCc: 3, rid: 10, repairedRid: 11, audioLevel: 1 } as const;
 const FEEDBACK = ['nack', 'nack pli', 'ccm fir', 'transport-cc'];
 
 export const VP8 = { name: 'vp8', payloadType: 96, clockRate: 90_000, rtxPayloadType: 97, feedback: FEEDBACK } as const;
@@ -12,7 +12,7 @@ export const H264 = {
   rtxPayloadType: 103,
   feedback: FEEDBACK,
 } as const;
-export const OPUS = { name: 'opus', payloadType: 111, clockRate: 48_000, feedback: ['transport-cc'] } as const;
+const OPUS = { name: 'opus', payloadType: 111, clockRate: 48_000, feedback: ['transport-cc'] } as const;
 
 export interface SourceOptions {
   ssrc: number;
@@ -36,7 +36,7 @@ interface PacketFields {
   padding?: number;
 }
 
-export function rtpPacket(fields: PacketFields): Buffer {
+function rtpPacket(fields: PacketFields): Buffer {
   const { elements, payload, padding = 0 } = fields;
   const header = Buffer.alloc(12);
   header[0] = 0x80 | (elements.length > 0 ? 0x10 : 0) | (padding > 0 ? 0x20 : 0);

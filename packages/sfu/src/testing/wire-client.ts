@@ -11,7 +11,7 @@ export const STUN_COOKIE = 0x2112a442;
 const SUCCESS = 0x0101;
 
 /** One binding request with MESSAGE-INTEGRITY and FINGERPRINT, RFC 8489 sections 14.5 and 14.7. */
-export function bindingRequest(ice: TransportNegotiation['ice'], transactionId: Buffer): Buffer {
+function bindingRequest(ice: TransportNegotiation['ice'], transactionId: Buffer): Buffer {
   const attributes = Buffer.concat([
     attribute(0x0006, Buffer.from(`${ice.localUfrag}:${ice.remoteUfrag}`)),
     attribute(0x0024, Buffer.from([0x6e, 0x7f, 0, 0xff])),

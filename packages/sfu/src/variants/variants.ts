@@ -32,8 +32,6 @@ export function wireReason(reason: SelectionReason): SwitchReason {
 
 /** Assumed bitrates, bits per second, where the publisher announced none: what browsers send for 1280x720 simulcast. */
 const DEFAULT_BITRATES_BPS: PerVariant<number> = { l: 150_000, m: 500_000, h: 1_500_000 };
-/** What an Opus track takes at most with its headers, bits per second. */
-export const AUDIO_BITRATE_BPS = 50_000;
 
 /** Bitrate of each variant, bits per second: the announced one, else the usual one. Zero and less count as absent. */
 export function bitratesOf(announced: Partial<PerVariant<number>>): PerVariant<number> {

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import * as fc from 'fast-check';
 import { createCertificate, identityOf } from './certificate.js';
 import { readDer, Tag } from './der.js';
@@ -42,7 +43,7 @@ describe('DER', () => {
         const value = readDer(Buffer.from(bytes), at);
         expect(value === undefined || value.end <= bytes.length).toBe(true);
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

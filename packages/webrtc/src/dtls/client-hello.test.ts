@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import * as fc from 'fast-check';
 import { readClientHello } from './client-hello.js';
 import { u16, u8, vector } from './wire.js';
@@ -87,7 +88,7 @@ describe('a ClientHello', () => {
         const read = readClientHello(body);
         expect(read === undefined || read.random.length === 32).toBe(true);
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

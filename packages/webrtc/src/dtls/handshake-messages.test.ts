@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import * as fc from 'fast-check';
 import { HANDSHAKE_HEADER, HandshakeAssembler, readFragments } from './handshake-messages.js';
 import { readRecords } from './records.js';
@@ -67,7 +68,7 @@ describe('records', () => {
         const records = readRecords(datagram) ?? [];
         expect(records.reduce((sum, { whole }) => sum + whole.length, 0)).toBeLessThanOrEqual(datagram.length);
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });
@@ -140,7 +141,7 @@ describe('handshake messages', () => {
         for (const one of readFragments(Buffer.concat(parts)) ?? []) assembler.add(one);
         for (let taken = 0; assembler.take() !== undefined; taken++) expect(taken).toBeLessThan(6);
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

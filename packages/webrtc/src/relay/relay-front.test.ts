@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import * as fc from 'fast-check';
 import { addressBytes, type TransportAddress } from '../stun/address.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';
@@ -389,7 +390,7 @@ describe('garbage', () => {
         if (message) front.handle(tuple, message, nowMs);
         expect(front.allocationCount).toBeLessThanOrEqual(1);
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 
@@ -404,7 +405,7 @@ describe('garbage', () => {
         const payload = channelPayload(frame);
         if (payload) expect(payload.length).toBe(frame.readUInt16BE(2));
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import * as fc from 'fast-check';
 import { MessageClass, Method } from '../stun/constants.js';
 import { StunWriter } from '../stun/writer.js';
@@ -67,7 +68,7 @@ describe('frames of a stream', () => {
         for (const chunk of chunks) for (const frame of frames.push(Buffer.from(chunk))) yielded += frame.length;
         expect(yielded).toBeLessThanOrEqual(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

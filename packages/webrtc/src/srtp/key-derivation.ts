@@ -1,8 +1,8 @@
 import { createCipheriv } from 'node:crypto';
 import { SrtpError } from './errors.js';
 
-export const MASTER_KEY_BYTES = 16;
-export const MASTER_SALT_BYTES = 14;
+const MASTER_KEY_BYTES = 16;
+const MASTER_SALT_BYTES = 14;
 const AUTH_KEY_BYTES = 20;
 /** HMAC-SHA1 cut to 80 bits, RFC 3711 section 4.2. */
 export const AUTH_TAG_BYTES = 10;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { guessIndex, ReplayWindow } from './replay-window.js';
 
@@ -45,7 +46,7 @@ describe('the index guess', () => {
           expect(guessIndex(highest, index % 65_536)).toBe(index);
         },
       ),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 

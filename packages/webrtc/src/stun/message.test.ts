@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import * as fc from 'fast-check';
 import { classes, Message, methods, parseMessage } from 'werift';
 import { addressBytes, addressText } from './address.js';
@@ -168,7 +169,7 @@ describe('garbage', () => {
         const message = StunMessage.parse(Buffer.from(bytes));
         if (message) readAll(message);
       }),
-      { numRuns: 6_000 },
+      { numRuns: fuzzRuns(6_000) },
     );
   });
 
@@ -183,7 +184,7 @@ describe('garbage', () => {
         const message = StunMessage.parse(bytes);
         if (message) readAll(message);
       }),
-      { numRuns: 6_000 },
+      { numRuns: fuzzRuns(6_000) },
     );
   });
 
@@ -202,7 +203,7 @@ describe('garbage', () => {
         const sealed = bytes.subarray(0, 88).equals(REQUEST.subarray(0, 88));
         if (!sealed) expect(message.verifyIntegrity(PASSWORD)).toBe(false);
       }),
-      { numRuns: 6_000 },
+      { numRuns: fuzzRuns(6_000) },
     );
   });
 });

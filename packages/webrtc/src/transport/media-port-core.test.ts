@@ -1,4 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import * as fc from 'fast-check';
 import type { DtlsCertificate } from '../dtls/certificate.js';
 import { Nonces } from '../relay/nonces.js';
@@ -318,7 +319,7 @@ describe('strangers', () => {
         if (fromClient) core.receive(bytes, ...CLIENT);
         else core.receive(bytes, '192.0.2.66', 1);
       }),
-      { numRuns: 15_000 },
+      { numRuns: fuzzRuns(15_000) },
     );
     expect(events).toEqual(['ice 1']);
     expect(core.stats().dropped.handler_error).toBe(0);

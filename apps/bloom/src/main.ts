@@ -9,7 +9,7 @@ import {
   type LoadedConfig,
   type Settings,
 } from '@bloom/config';
-import { createLogger, type Log } from '@bloom/log';
+import { createLogger, logWarnings, type Log } from '@bloom/log';
 import type { RunningNode } from './node.js';
 import { ClusterError, firstFault, withOwnName } from './own-name.js';
 import {
@@ -18,7 +18,6 @@ import {
   endOnFaults,
   exit,
   FAILED,
-  logWarnings,
   watchStuckThreads,
   outliveOutput,
 } from './process-end.js';

@@ -30,13 +30,6 @@ export function exit(code: number): never {
   process.exit(code);
 }
 
-/** Writes the warnings of Node.js to the log instead of standard error, so that every line has one form. */
-export function logWarnings(log: Log): void {
-  // The listener that prints them.
-  process.removeAllListeners('warning');
-  process.on('warning', ({ name, message }) => log.warn('process.warning', { name, message }));
-}
-
 /** Logs a fault and ends the process: its state is unknown, so the supervisor has to start a new one. */
 export function endOnFaults(log: Log): void {
   const end = (event: string, error: unknown): void => {

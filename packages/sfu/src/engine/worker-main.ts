@@ -51,6 +51,9 @@ function plain(fields: LogFields): LogFields {
 }
 
 const log = remoteLog({});
+// As `logWarnings` of the log package does, which would bring the whole logger into the thread.
+process.removeAllListeners('warning');
+process.on('warning', ({ name, message }) => log.warn('process.warning', { name, message }));
 const streams = new Map<number, RelayStream>();
 const profile = new ThreadProfile();
 

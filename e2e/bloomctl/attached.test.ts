@@ -228,7 +228,7 @@ describe('a change', () => {
     ]);
     const { out } = await trio.run(['cluster']);
     expect(out).toContain('partial view: b and c do not see each other');
-    expect(out).toMatch(/b->c is cut on purpose for/);
+    expect(out).toMatch(/b->c is cut deliberately for/);
     await until('it is healed', async () => (await counts()).every((count) => count === 3), { limitMs: 20_000 });
     expect((await trio.run(['check', 'cluster', '--nodes', '3'])).code).toBe(0);
   });

@@ -176,7 +176,7 @@ function settings(label: Label, mapperPort: number): Record<string, string> {
   };
 }
 
-/** The nodes leave their port mapper behind; it goes when nobody is registered any more. */
+/** The nodes leave their port mapper behind; it goes when no node is registered any more. */
 async function endMapper(port: number): Promise<void> {
   const ask = (): Promise<string | undefined> =>
     new Promise((resolve) => {

@@ -173,7 +173,7 @@ export class LabCluster {
     return new LabCluster(lab, nodes);
   }
 
-  /** All started, and everybody sees everybody. */
+  /** All started, and all of them see each other. */
   static async start(services: readonly Service[], alias?: string): Promise<LabCluster> {
     const cluster = await LabCluster.prepare(services, alias);
     try {

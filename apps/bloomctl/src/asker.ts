@@ -9,9 +9,9 @@ import type {
   StreamOptions,
 } from '@bloom/inspection';
 
-/** Who answers: a cluster through one link, or a dump. */
+/** Answers requests: a cluster through one link, or a dump. */
 export interface Asker {
-  /** The node with the link, or the one that was dumped. */
+  /** The linked node, or the dumped one. */
   readonly asked: string;
   /** @throws InspectionError, Failure */
   ask<K extends RequestKind>(

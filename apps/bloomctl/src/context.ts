@@ -11,7 +11,7 @@ import { Session } from './reach/session.js';
 import { alive } from './text/units.js';
 import type { World } from './world.js';
 
-/** Options that every command has. */
+/** Options of every command. */
 export interface GlobalOptions {
   readonly node?: string;
   readonly cookie?: string;
@@ -28,10 +28,10 @@ export interface GlobalOptions {
 
 export type Unreachable = readonly { readonly name: string; readonly reason: string }[];
 
-/** Failures of one node that leave the others' answers good. */
+/** Failures of one node that leave the answers of others valid. */
 const LOST: ReadonlySet<number> = new Set([EXIT.unreachable, EXIT.timeout, EXIT.unknown]);
 
-/** What a command works with: who answers, and where its answer goes. */
+/** What a command works with: the source of answers and the output. */
 export class Context {
   readonly output: Output;
   #asker: Promise<Asker> | undefined;
@@ -55,7 +55,7 @@ export class Context {
     return port;
   }
 
-  /** `--node`, or what the environment says. */
+  /** `--node`, or the environment. */
   get nodeOption(): string | undefined {
     const { BLOOM_NODE: fromEnv } = this.world.env;
     return this.options.node ?? (fromEnv === '' ? undefined : fromEnv);
@@ -65,7 +65,7 @@ export class Context {
     return findCookie(this.options, this.world);
   }
 
-  /** The one link, made when it is needed first; or the dump. Throws Failure. */
+  /** Returns the one link, made on first use, or the dump. @throws Failure */
   asker(): Promise<Asker> {
     this.#asker ??= this.#open();
     return this.#asker;
@@ -88,7 +88,7 @@ export class Context {
     await asker?.close();
   }
 
-  /** Throws Failure. */
+  /** @throws Failure */
   async ask<K extends RequestKind>(
     kind: K,
     fields: RequestFields<K>,
@@ -102,7 +102,7 @@ export class Context {
     }
   }
 
-  /** One request to several nodes at once; those that do not answer are told. Throws Failure when nobody does. */
+  /** Sends a request to several nodes at once; those that fail are in `unreachable`. @throws Failure when all fail */
   async askAll<K extends RequestKind>(
     kind: K,
     fields: RequestFields<K>,
@@ -128,21 +128,21 @@ export class Context {
     return { answers, unreachable: failed.map(({ name, failure }) => ({ name, reason: failure.message })) };
   }
 
-  /** The members that the asked node knows, itself first. */
+  /** Returns the members known to the asked node, itself first. */
   async members(): Promise<string[]> {
     const { answer } = await this.ask('links', {});
     const others = answer.links.filter(({ kind }) => kind === 'member' || kind === 'unknown').map(({ node }) => node);
     return [answer.self, ...others.toSorted()];
   }
 
-  /** Who is to answer: everybody, the nodes that were named, or the asked one. */
+  /** Returns the nodes to ask: all members, the named ones, or the asked one. */
   async targets(names: readonly string[], all: boolean): Promise<string[]> {
     if (all) return await this.members();
     if (names.length > 0) return await Promise.all(names.map((name) => this.fullName(name)));
     return [(await this.asker()).asked];
   }
 
-  /** `b` for `b@sfu-2.internal`, when the asked node knows just one member of that name. Throws Failure. */
+  /** Completes `b` to `b@sfu-2.internal` when the asked node knows exactly one such member. @throws Failure */
   async fullName(name: string): Promise<string> {
     if (name.includes('@')) return name;
     const members = await this.members();
@@ -154,20 +154,24 @@ export class Context {
     throw new Failure(EXIT.usage, `${name} can be ${found.join(' or ')}; write it in full`);
   }
 
-  /** Options of a request to `--on`, or to whoever it is about. */
+  /** Returns the options of a request to `--on`; without it, the node where the room or actor lives answers. */
   async on(node: string | undefined): Promise<AskOptions> {
     return node === undefined ? {} : { node: await this.fullName(node) };
   }
 
-  /** Throws Failure unless the user says yes, with the option or by typing it. */
+  /** @throws Failure unless the user says yes, with the option or by typing it */
   async confirm(what: string, yes: boolean | undefined): Promise<void> {
     if (this.options.dump !== undefined) throw new Failure(EXIT.usage, 'a dump can be read only');
     if (yes === true) return;
     const { stdin, stderr } = this.world;
     if (stdin.isTTY !== true) {
-      throw new Failure(EXIT.usage, `${what}: this changes the cluster, and nobody is there to ask`, 'say --yes');
+      throw new Failure(
+        EXIT.usage,
+        `${what}: this changes the cluster and needs a confirmation, but there is no terminal`,
+        'say --yes',
+      );
     }
-    stderr.write(`${what}. Type yes to go on: `);
+    stderr.write(`${what}. Type yes to continue: `);
     const lines = createInterface({ input: stdin });
     const answer = await new Promise<string>((resolve) => {
       lines.once('line', resolve);

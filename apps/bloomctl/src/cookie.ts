@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { EXIT, Failure } from './exit.js';
 import type { World } from './world.js';
 
-/** What a node without `JF_DIST_COOKIE` has. Known to everybody, so no secret. */
+/** Cookie of a node without `JF_DIST_COOKIE`. Publicly known, so no secret. */
 export const DEFAULT_COOKIE = 'bloom_cookie';
 export const COOKIE_FILE = '.bloom-cookie';
 const MAX_COOKIE_BYTES = 4_096;
 
 export interface Cookie {
   readonly value: string;
-  /** Where it comes from, in words: `~/.bloom-cookie (mode 0600)`. */
+  /** Its origin, in words: `~/.bloom-cookie (mode 0600)`. */
   readonly source: string;
 }
 
@@ -20,14 +20,15 @@ export interface CookieOptions {
   readonly cookieFile?: string | undefined;
 }
 
-/** Start of a hash, to compare cookies without showing them. */
+/** Returns the start of a hash, to compare cookies without showing them. */
 export function fingerprint(cookie: string): string {
   return createHash('sha256').update(cookie).digest('hex').slice(0, 4);
 }
 
 /**
- * The first of: `--cookie`, `--cookie-file`, BLOOM_COOKIE, JF_DIST_COOKIE (the one of a node, inside its container),
- * ~/.bloom-cookie, the default of a node. Throws Failure when a file cannot be used.
+ * Returns the first of: `--cookie`, `--cookie-file`, BLOOM_COOKIE, JF_DIST_COOKIE (for use inside the container of a node),
+ * ~/.bloom-cookie, the default of a node.
+ * @throws Failure when a file cannot be used
  */
 export async function findCookie(
   options: CookieOptions,
@@ -50,7 +51,7 @@ export async function findCookie(
     () => false,
   );
   if (there) return await fromFile(path, `~/${COOKIE_FILE}`);
-  return { value: DEFAULT_COOKIE, source: 'nowhere, so it is the default that everybody knows' };
+  return { value: DEFAULT_COOKIE, source: 'nowhere, so it is the publicly known default' };
 }
 
 async function fromFile(path: string, shown: string): Promise<Cookie> {

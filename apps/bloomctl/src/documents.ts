@@ -20,7 +20,7 @@ const NOT_PRINTED: ReadonlySet<string> = new Set([
   'placement-explain',
   'placement-dry-run',
 ] satisfies RequestKind[]);
-/** Answers in which the nodes they come from are named already. */
+/** Answers that already name the nodes they come from. */
 const NAMES_ITS_NODES: ReadonlySet<string> = new Set([
   'nodes',
   'cluster',
@@ -136,7 +136,7 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
   return Object.fromEntries(Object.entries(kinds).map(([kind, shape]) => [kind, document(kind, shape)]));
 }
 
-/** As a JSON schema that allows nothing but what is documented, such as a validator wants. */
+/** Returns strict JSON schemas, for validators. */
 export async function jsonSchemas(): Promise<Record<string, object>> {
   const documents = await loadDocuments();
   return Object.fromEntries(

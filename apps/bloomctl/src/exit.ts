@@ -1,7 +1,7 @@
-/** What the program ends with. Those from 64 on are the ones of sysexits.h. */
+/** Exit codes. Those from 64 on are from sysexits.h. */
 export const EXIT = {
   ok: 0,
-  /** The answer of a check is "no". */
+  /** A check answered "no". */
   no: 1,
   usage: 64,
   /** No such actor, room, peer, component or node. */
@@ -22,7 +22,7 @@ export class Failure extends Error {
   constructor(
     readonly exit: ExitCode,
     message: string,
-    /** What to do about it. */
+    /** How to fix it. */
     readonly advice?: string,
     options?: ErrorOptions,
   ) {

@@ -7,14 +7,14 @@ import { toFailure } from './reach/failures.js';
 export interface FollowOptions<K extends StreamKind> {
   readonly kind: K;
   readonly fields: StreamFields<K>;
-  /** Who is to send; undefined: whoever it is about. */
+  /** The sending nodes; undefined for the node where the room or actor lives. */
   readonly nodes: readonly (string | undefined)[];
   /** Items of all nodes together. */
   readonly limit?: number;
   onItem(item: ItemOf<K>, node: string): boolean | void;
-  /** They have begun. */
+  /** Called when the streams have started. */
   onOpen?(streams: readonly OpenStream[]): void;
-  /** One of them is over, and not because of Ctrl-C. */
+  /** Called when a stream ends, except after Ctrl-C. */
   onEnd?(end: StreamEnded, node: string): void;
 }
 
@@ -24,10 +24,10 @@ export interface Followed {
   readonly exit: ExitCode;
 }
 
-/** How long the last words of the nodes are awaited after Ctrl-C. */
+/** Time limit for the ends of the streams after Ctrl-C. */
 const GOODBYE_MS = 1_000;
 
-/** Streams of one or several nodes up to their end, their limit together, or Ctrl-C. Throws Failure. */
+/** Follows streams of one or several nodes up to their end, their common limit, or Ctrl-C. @throws Failure */
 export async function follow<K extends StreamKind>(context: Context, options: FollowOptions<K>): Promise<Followed> {
   const { kind, fields, nodes, limit, onItem, onOpen, onEnd } = options;
   const asker = await context.asker();
@@ -45,7 +45,7 @@ export async function follow<K extends StreamKind>(context: Context, options: Fo
   };
   let interrupted = false;
   let failure: Failure | undefined;
-  // At once: one that does not answer is not to hold up the others.
+  // In parallel: a silent node must not delay the others.
   const opened = await Promise.all(
     nodes.map(async (node) => {
       try {
@@ -78,7 +78,7 @@ function exitOf(ends: readonly StreamEnded[]): ExitCode {
   return ends.some(({ reason }) => reason === 'lost') ? EXIT.unreachable : EXIT.ok;
 }
 
-/** For what is of use as a whole only. Half a capture is one, too (`needsAll` false); half a profile is none. */
+/** Refuses an incomplete stream. Half a capture is still useful (`needsAll` false), half a profile is not. @throws Failure */
 export function mustBeComplete({ ends }: Followed, what: string, needsAll: boolean): void {
   const [end] = ends;
   const bad = needsAll ? ['failed', 'lost', 'slow', 'stopped', 'limit'] : ['failed', 'lost', 'slow'];

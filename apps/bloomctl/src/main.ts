@@ -1,12 +1,12 @@
-// `bloomctl`: looks inside a running cluster. Everything happens in program.ts; this is the process around it.
+// `bloomctl` inspects a running cluster. program.ts does the work; this is the process around it.
 import { networkInterfaces, homedir, hostname, userInfo } from 'node:os';
 import { EXIT } from './exit.js';
 import { runProgram } from './program.js';
 
-/** As a shell says it of a program that a signal ended. */
+/** Exit code of shells for a program that SIGINT ended. */
 const INTERRUPTED = 130;
 
-/** A reader that has had enough (`bloomctl logs | head`) is no fault; a full disk is one, and never the "no" of a check. */
+/** Exits quietly when the reader has closed the pipe (`bloomctl logs | head`). A full disk is a fault, not the "no" of a check. */
 function endOf(stream: string): (error: NodeJS.ErrnoException) => never {
   return ({ code, message }) => {
     if (code === 'EPIPE') process.exit(0);
@@ -27,13 +27,13 @@ function userName(): string {
 
 let interrupt: () => void = () => {};
 const interrupted = new Promise<void>((resolve) => (interrupt = resolve));
-/** A command that has an end to write. */
+/** True while a command handles Ctrl-C itself. */
 let isAwaited = false;
 let signals = 0;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     signals += 1;
-    // The second one means it.
+    // A second signal ends the process at once.
     if (signals > 1 || !isAwaited) process.exit(INTERRUPTED);
     interrupt();
   });
@@ -58,6 +58,6 @@ const code = await runProgram(process.argv.slice(2), {
     return interrupted;
   },
 });
-// Links and timers may still be closing; nobody waits for them. What was printed must be out, though.
-// The next turn: a write that failed is told before.
+// Do not wait for links and timers, but for the output.
+// The next turn, so that a failed write is reported first.
 process.stdout.write('', () => process.stderr.write('', () => setImmediate(() => process.exit(code))));

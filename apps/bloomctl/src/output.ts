@@ -4,7 +4,7 @@ import type { OutStream, World } from './world.js';
 
 export type Format = 'text' | 'json' | 'jsonl';
 
-/** Version of all documents; rises when a field changes its meaning or goes. New fields do not change it. */
+/** Version of all documents, raised when a field is removed or changes its meaning. New fields do not raise it. */
 export const DOCUMENT_VERSION = 1;
 
 export interface OutputOptions {
@@ -15,10 +15,10 @@ export interface OutputOptions {
   readonly width?: number | undefined;
 }
 
-/** Data goes to stdout, words to stderr. */
+/** Writes data to stdout and messages to stderr. */
 export class Output {
   readonly format: Format;
-  /** What the text on stdout is made for. */
+  /** Screen for the text on stdout. */
   readonly screen: Screen;
   readonly #out: OutStream;
   readonly #err: OutStream;
@@ -32,7 +32,7 @@ export class Output {
     this.#errScreen = screenOf(world.stderr, world.env, options);
   }
 
-  /** One answer: as a document, or as the lines of its view. */
+  /** Prints an answer: as a document, or as the lines of its view. */
   answer(kind: string, fields: object, view: (screen: Screen) => readonly string[]): void {
     if (this.format === 'text') this.lines(view(this.screen));
     else this.#out.write(`${plainJson({ kind, v: DOCUMENT_VERSION, ...fields })}\n`);
@@ -42,7 +42,7 @@ export class Output {
     if (lines.length > 0) this.#out.write(`${lines.join('\n')}\n`);
   }
 
-  /** Words about the data. They never reach a pipe. */
+  /** Prints a message about the data to stderr, which keeps it out of pipes. */
   say(text: string): void {
     this.#err.write(`${wrap(text, this.#errScreen).join('\n')}\n`);
   }
@@ -53,7 +53,7 @@ export class Output {
   }
 }
 
-/** JSON without characters that a terminal acts on: those above 0x7e are escaped, too. */
+/** Returns JSON without characters that a terminal acts on. */
 function plainJson(document: object): string {
   return JSON.stringify(document).replaceAll(
     /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
@@ -61,12 +61,12 @@ function plainJson(document: object): string {
   );
 }
 
-/** Colour and width of a stream: colour for terminals only, never with NO_COLOR; lines are cut for terminals only. */
+/** Returns colour and width of a stream: colour for terminals only, never with NO_COLOR; lines are cut for terminals only. */
 export function screenOf(stream: OutStream, env: World['env'], options: OutputOptions): Screen {
   const noColour = env['NO_COLOR'] !== undefined && env['NO_COLOR'] !== '';
   const isTerminal = stream.isTTY === true && env['TERM'] !== 'dumb';
   const columns = Number(env['COLUMNS']);
-  // A terminal that nobody gave a size, as `docker exec -t` without a terminal of its own, says 0.
+  // A terminal without a size, such as `docker exec -t` in a script, reports 0.
   const width = options.width ?? (stream.isTTY === true ? stream.columns || 80 : columns >= 20 ? columns : Infinity);
   return { colour: options.color ?? (isTerminal && !noColour), width };
 }

@@ -126,7 +126,7 @@ describe('a change', () => {
 
   test('is confirmed by the option, or by typing yes on a terminal', async () => {
     expect(await confirm(null, true)).toBe('');
-    expect(await confirm('yes\n')).toBe('a will fail. Type yes to go on: ');
+    expect(await confirm('yes\n')).toBe('a will fail. Type yes to continue: ');
   });
 
   test.each(['no\n', '\n', 'y\n', ''])('is not made when %j is typed', async (typed) => {

@@ -17,7 +17,7 @@ import { VERSION } from './version.js';
 import type { World } from './world.js';
 
 const EXITS = `
-Exit codes: 0 ok, 1 the answer of a check is no, 64 usage, 65 no such actor, room or node,
+Exit codes: 0 ok, 1 a check says no, 64 usage, 65 no such actor, room or node,
 69 unreachable, 75 timeout, 77 cookie or rights, 78 configuration.
 All commands and documents: docs/guide/debugging.md, docs/reference/bloomctl.md`;
 
@@ -28,7 +28,7 @@ function withCommonOptions(program: Command): Command {
       'the node to ask: name@host, or a name on this machine; default: the only one there (BLOOM_NODE)',
     )
     .option('--cookie-file <file>', 'default: BLOOM_COOKIE, JF_DIST_COOKIE, ~/.bloom-cookie')
-    .option('--cookie <cookie>', 'visible to every user of this machine; rather use a file')
+    .option('--cookie <cookie>', 'visible to every user of this machine; prefer a file')
     .option('--json', 'one JSON document')
     .option('--jsonl', 'a JSON document in each line, for what comes as a stream')
     .addOption(timeOption('--timeout <time>', 'for each answer, at most 1m', '5s').argParser(timeout))
@@ -43,9 +43,9 @@ function withCommonOptions(program: Command): Command {
 export async function runProgram(args: readonly string[], world: World): Promise<ExitCode> {
   let exit: ExitCode = EXIT.ok;
   const program = withCommonOptions(new Command('bloomctl'))
-    .description('look inside a running cluster of Bloom')
+    .description('inspect a running cluster of Bloom')
     .version(VERSION)
-    .showHelpAfterError('(--help shows what there is)')
+    .showHelpAfterError('(see --help)')
     .addHelpText('after', EXITS)
     .exitOverride()
     .configureOutput({
@@ -82,7 +82,7 @@ export async function runProgram(args: readonly string[], world: World): Promise
 function complain(error: unknown, output: Output): ExitCode {
   const failure = toFailure(error);
   output.complain(failure.message, failure.advice);
-  // A fault of this program: whoever mends it needs to know where.
+  // A fault of this program: print where.
   if (failure.exit === EXIT.fault && !(error instanceof Failure) && error instanceof Error)
     output.say(error.stack ?? '');
   if (output.format !== 'text') output.answer('error', { exit: failure.exit, message: failure.message }, () => []);

@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander';
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, min: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** Milliseconds of `500ms`, `20s`, `5m`, `30min`, `2h`, `1d`. */
+/** Parses `500ms`, `20s`, `5m`, `30min`, `2h`, `1d` into milliseconds. */
 export function duration(text: string): number {
   const found = /^(\d+(?:\.\d+)?)(ms|s|min|m|h|d)$/.exec(text);
   if (found === null)
@@ -10,10 +10,10 @@ export function duration(text: string): number {
   return Math.round(Number(found[1]) * UNITS[found[2] as keyof typeof UNITS]);
 }
 
-/** What a node lets an answer take. */
+/** Longest time limit that a node accepts. */
 export const MAX_TIMEOUT_MS = 60_000;
 
-/** As `duration`, of what may be asked of a node. */
+/** Parses a time limit that a node accepts. */
 export function timeout(text: string): number {
   const ms = duration(text);
   if (ms < 1 || ms > MAX_TIMEOUT_MS) throw new InvalidArgumentError(`${JSON.stringify(text)} is not from 1ms to 1m.`);

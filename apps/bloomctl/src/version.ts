@@ -1,2 +1,2 @@
-/** Of this program; the documents have a version of their own. */
+/** Version of this program; documents have their own. */
 export const VERSION = '0.1.0';

@@ -6,12 +6,12 @@ export interface OutStream {
   readonly columns?: number | undefined;
 }
 
-/** What the program takes from the machine it runs on; a test hands in its own. */
+/** What the program needs from its machine; tests pass in their own. */
 export interface World {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   readonly hostname: string;
-  /** Of the interfaces of this machine, IPv4, loopback left out. */
+  /** IPv4 addresses of this machine, without loopback. */
   readonly addresses: readonly string[];
   readonly user: string;
   readonly pid: number;
@@ -20,6 +20,6 @@ export interface World {
   readonly stderr: OutStream;
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves when the user wants to end it: Ctrl-C. Whoever asks for it ends by itself then; else the process does. */
+  /** Resolves on Ctrl-C. A command that reads this ends by itself; otherwise the process is ended. */
   readonly interrupted: Promise<void>;
 }

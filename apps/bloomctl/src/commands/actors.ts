@@ -26,7 +26,7 @@ export function actorCommands({ program, run }: Commands): void {
     .option('--tree', 'parents with their children')
     .option('--match <pattern>', '* is any text: rooms/kitchen*')
     .option('--sort <figure>', `one of: ${SORTS.join(', ')}`, oneOf(...SORTS))
-    .addOption(timeOption('--sample <time>', 'time between two looks, for the rates; 0ms: one look', '500ms'))
+    .addOption(timeOption('--sample <time>', 'time between two samples, for the rates; 0ms: one sample', '500ms'))
     .action(
       run<{ tree?: boolean; match?: string; sort?: Sort; sample: number; limit: number; all?: boolean; on?: string }>(
         async (context, _, { tree = false, match = null, sort = tree ? 'path' : 'queue', sample, limit, all, on }) => {
@@ -57,7 +57,7 @@ export function actorCommands({ program, run }: Commands): void {
     .action(
       run<{ on?: string }>(async (context, [id = ''], { on }) => {
         const { asked, node, answer } = await context.ask('actor', { id }, await context.on(on));
-        // `kind` is what the document is.
+        // `kind` says what the document is.
         const { kind: behaviour, ...rest } = answer;
         context.output.answer('actor', { asked, node, behaviour, ...rest }, (screen) =>
           actorView(answer, node, context.world.now(), screen),
@@ -96,8 +96,8 @@ export function actorCommands({ program, run }: Commands): void {
     .all(shared.cut(shared.on(program.command('trace'))))
     .argument('<id or pattern>', `${ID}; * is any text`)
     .description('messages in and out of actors, with their durations; ends by itself')
-    .option('--max <n>', 'messages at most', whole(1, 10_000), 20)
-    .addOption(timeOption('--within <time>', 'time at most', '10s'))
+    .option('--max <n>', 'maximum number of messages', whole(1, 10_000), 20)
+    .addOption(timeOption('--within <time>', 'maximum time', '10s'))
     .option('--type <type>', 'messages of this type only')
     .action(
       run<Cut & { max: number; within: number; type?: string; all?: boolean }>(
@@ -134,7 +134,7 @@ export function actorCommands({ program, run }: Commands): void {
     .command('path')
     .argument('<request>', 'the x-request-id of an HTTP answer, or req= of a log line or trace')
     .description('one request through actors and nodes, hop by hop')
-    .option('--limit <n>', 'hops at most', whole(1, 1_000), 200)
+    .option('--limit <n>', 'maximum number of hops', whole(1, 1_000), 200)
     .action(
       run<{ limit: number }>(async (context, [id = ''], { limit }) => {
         const { asked, answer } = await context.ask('path', { id, limit });
@@ -174,13 +174,13 @@ export function actorCommands({ program, run }: Commands): void {
   shared
     .yes(shared.on(program.command('resume')))
     .argument('<id>', ID)
-    .description('a suspended actor goes on')
+    .description('resume a suspended actor')
     .action(
       run<{ yes?: boolean; on?: string }>(async (context, [id = ''], { yes, on }) => {
-        await context.confirm(`${id} will go on`, yes);
+        await context.confirm(`${id} will be resumed`, yes);
         const { asked, node, answer } = await context.ask('resume', { id }, await context.on(on));
         context.output.answer('resume', { asked, node, ...answer }, () => [
-          `${answer.path.slice(1)} on ${node} ${answer.wasSuspended ? 'goes on' : 'was not suspended'}.`,
+          `${answer.path.slice(1)} on ${node} ${answer.wasSuspended ? 'was resumed' : 'was not suspended'}.`,
         ]);
       }),
     );

@@ -18,7 +18,9 @@ export function clusterCommands({ program, run }: Commands): void {
       }),
     );
 
-  const cluster = program.command('cluster').description('who sees whom, and whether it is split');
+  const cluster = program
+    .command('cluster')
+    .description('which members see each other, and whether the cluster is split');
   cluster.action(
     run(async (context) => {
       const { asked, answer } = await context.ask('cluster', {});
@@ -30,7 +32,7 @@ export function clusterCommands({ program, run }: Commands): void {
   shared
     .all(cluster.command('events'))
     .description('up, down, draining, cut, split, healed')
-    .option('-f, --follow', 'go on until Ctrl-C')
+    .option('-f, --follow', 'continue until Ctrl-C')
     .option('--backlog <n>', 'past events to begin with', whole(0, 1_000), 50)
     .action(
       run<{ follow?: boolean; backlog: number; all?: boolean }>(async (context, _, options) => {
@@ -51,8 +53,8 @@ export function clusterCommands({ program, run }: Commands): void {
   shared
     .yes(program.command('drain'))
     .argument('<node>')
-    .description('no new rooms for a node; says what is left there')
-    .option('--deadline <time>', 'when it takes rooms again by itself', duration)
+    .description('keep new rooms away from a node; shows what is left there')
+    .option('--deadline <time>', 'take rooms again after this time', duration)
     .action(
       run<{ deadline?: number; yes?: boolean }>(async (context, [name = ''], { deadline, yes }) => {
         const node = await context.fullName(name);
@@ -67,8 +69,8 @@ export function clusterCommands({ program, run }: Commands): void {
   program
     .command('undrain')
     .argument('<node>')
-    .option('--yes', 'do not ask whether it is meant')
-    .description('takes new rooms again')
+    .option('--yes', 'do not ask for confirmation')
+    .description('let a node take new rooms again')
     .action(
       run<{ yes?: boolean }>(async (context, [name = ''], { yes }) => {
         const node = await context.fullName(name);
@@ -85,7 +87,7 @@ export function clusterCommands({ program, run }: Commands): void {
     .yes(shared.forTime(link.command('cut'), 'how long'))
     .argument('<a>')
     .argument('<b>')
-    .description('a netsplit on purpose: a drops its link to b, and neither dials nor accepts it')
+    .description('simulate a netsplit: a drops its link to b, and neither dials nor accepts it')
     .action(
       run<{ for: number; yes?: boolean }>(async (context, [a = '', b = ''], { for: forMs, yes }) => {
         const [node, to] = [await context.fullName(a), await context.fullName(b)];
@@ -100,7 +102,7 @@ export function clusterCommands({ program, run }: Commands): void {
   shared
     .all(program.command('faults'))
     .argument('[node]')
-    .description('what tools did to a node that is not over yet')
+    .description('changes made by tools that are still in effect')
     .action(
       run<{ all?: boolean }>(async (context, args, { all }) => {
         const { answers, unreachable } = await context.askAll('faults', {}, await context.targets(args, all === true));

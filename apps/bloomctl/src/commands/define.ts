@@ -4,13 +4,13 @@ import { EXIT, type ExitCode } from '../exit.js';
 import { duration, whole } from '../values.js';
 import type { World } from '../world.js';
 
-/** What a command does; it ends with 0 unless it says otherwise. */
+/** Runs a command. Returns its exit code; nothing means 0. */
 export type Handler<O> = (context: Context, args: string[], options: O) => Promise<ExitCode | void>;
 
-/** The tree of commands under construction. */
+/** The tree of commands being built. */
 export interface Commands {
   readonly program: Command;
-  /** Runs a handler with the command's options, its own and the common ones. */
+  /** Wraps a handler, which gets the command's options and the common ones. */
   run<O extends object = object>(handler: Handler<O>): (...args: unknown[]) => Promise<void>;
 }
 
@@ -33,32 +33,32 @@ export function commandsOf(program: Command, world: World, ended: (exit: ExitCod
 
 const LIMIT = 50;
 
-/** Options that several commands share. */
+/** Options shared by several commands. */
 export const shared = {
   limit: (command: Command, value = LIMIT, most = 1_000) =>
-    command.option('--limit <n>', 'lines at most', whole(1, most), value),
+    command.option('--limit <n>', 'maximum number of lines', whole(1, most), value),
   all: (command: Command) => command.option('--all', 'ask every member'),
   on: (command: Command) =>
     command.option(
       '--on <node>',
-      'the member that is to answer; default: the asked node, or where the room or actor lives',
+      'the member that answers; default: where the room or actor lives, or else the asked node',
     ),
-  yes: (command: Command) => command.option('--yes', 'do not ask whether it is meant'),
+  yes: (command: Command) => command.option('--yes', 'do not ask for confirmation'),
   forTime: (command: Command, what: string) =>
-    command.requiredOption('--for <time>', `${what}; the node undoes it by itself (20s, 5m; at most 1h)`, duration),
+    command.requiredOption('--for <time>', `${what}; then the node undoes it (20s, 5m; at most 1h)`, duration),
   cut: (command: Command) =>
     command
-      .option('--depth <n>', 'levels that are shown', whole(1, 10), 3)
-      .option('--bytes <n>', 'bytes of each part that are shown', whole(16, 65_536), 512),
+      .option('--depth <n>', 'levels shown', whole(1, 10), 3)
+      .option('--bytes <n>', 'bytes shown of each part', whole(16, 65_536), 512),
   file: (command: Command, what: string) => command.option('-o, --output <file>', what),
 };
 
-/** A length of time with a default, which the help tells as it is written. */
+/** An option with a duration, whose default is shown as written. */
 export function timeOption(flags: string, description: string, fallback: string): Option {
   return new Option(flags, description).argParser(duration).default(duration(fallback), fallback);
 }
 
-/** For options with few values. */
+/** Parses an option with few values. */
 export function oneOf<T extends string>(...values: readonly T[]): (text: string) => T {
   return (text) => {
     if (!values.includes(text as T)) throw new InvalidArgumentError(`one of: ${values.join(', ')}.`);

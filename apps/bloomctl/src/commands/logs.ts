@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 const level = (text: string): Line['level'] =>
   oneOf('debug', 'info', 'warning', 'error')(text === 'warn' ? 'warning' : text);
 
-/** A line of a log as a document. */
+/** Returns a log line as a document. */
 function logDocument({ at, node, level: severity, event, fields }: Line): object {
   return { t: new Date(at).toISOString(), node, level: severity, event, fields };
 }
@@ -22,7 +22,7 @@ export function logCommands({ program, run }: Commands): void {
     .all(program.command('logs'))
     .argument('[node]')
     .description('the last lines of a log, and the next ones with --follow')
-    .option('-f, --follow', 'go on until Ctrl-C')
+    .option('-f, --follow', 'continue until Ctrl-C')
     .option('--level <level>', 'debug, info, warning, error: these and worse', level, 'debug')
     .option('--match <text>', 'lines that contain it')
     .option('--limit <n>', 'past lines of each node', whole(1, 1_000), 50)
@@ -62,7 +62,7 @@ export function logCommands({ program, run }: Commands): void {
     .yes(shared.forTime(program.command('log-level'), 'how long'))
     .argument('<node>')
     .argument('<level>', 'debug, info, warning, error', level)
-    .description('a node writes more, or less, for a while')
+    .description('change the log level of a node for a while')
     .action(
       run<{ for: number; yes?: boolean }>(async (context, [name = '', wanted = ''], { for: forMs, yes }) => {
         const node = await context.fullName(name);

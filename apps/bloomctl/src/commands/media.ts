@@ -36,8 +36,8 @@ export function mediaCommands({ program, run }: Commands): void {
     .on(program.command('peer'))
     .argument('<room>')
     .argument('<peer>')
-    .description('what a peer really sends and receives')
-    .addOption(timeOption('--sample <time>', 'time between two looks, for the rates', '1s'))
+    .description('what a peer actually sends and receives')
+    .addOption(timeOption('--sample <time>', 'time between two samples, for the rates', '1s'))
     .action(
       run<{ sample: number; on?: string }>(async (context, [room = '', peer = ''], { sample, on }) => {
         const { asked, answer } = await context.ask(
@@ -79,8 +79,8 @@ export function mediaCommands({ program, run }: Commands): void {
     .argument('<peer>')
     .description('the RTP headers that a peer sends and receives, as a capture file')
     .addOption(timeOption('--for <time>', 'how long', '5s'))
-    .option('--max <n>', 'packets at most', whole(1, 1_000_000), 100_000)
-    .option('--headers', 'headers only: always so, payloads are never captured')
+    .option('--max <n>', 'maximum number of packets', whole(1, 1_000_000), 100_000)
+    .option('--headers', 'headers only; always on, payloads are never captured')
     .action(
       run<{ for: number; max: number; output?: string; on?: string }>(
         async (context, [room = '', peer = ''], { for: withinMs, max: limit, output, on }) => {

@@ -27,11 +27,11 @@ export function processCommands({ program, run }: Commands): void {
   shared
     .all(shared.on(program.command('top')))
     .description('nodes and their busiest actors, full screen; keys are shown there')
-    .addOption(timeOption('--every <time>', 'between two looks', '2s'))
+    .addOption(timeOption('--every <time>', 'between two samples', '2s'))
     .option('--sort <figure>', `one of: ${SORTS.join(', ')}`, oneOf(...SORTS), 'queue')
-    .option('--match <pattern>', 'these actors only')
+    .option('--match <pattern>', 'only these actors')
     .option('--actors <n>', 'actors of each node', whole(1, 200), 20)
-    .option('--frames <n>', 'so many looks, without the full screen', whole(1, 100_000))
+    .option('--frames <n>', 'number of frames to print instead of the full screen', whole(1, 100_000))
     .action(
       run<TopOptions>(async (context, _, { all, on, ...options }) => {
         const nodes = await context.targets(on === undefined ? [] : [on], all === true);
@@ -45,7 +45,7 @@ export function processCommands({ program, run }: Commands): void {
     .file(program.command('profile'), 'default: <node>-<time>.cpuprofile or .heapprofile')
     .argument('<what>', 'cpu: where the time goes; heap: where memory is allocated', oneOf('cpu', 'heap'))
     .argument('[node]')
-    .description('a profile that opens in the DevTools of Chromium')
+    .description('take a profile for the DevTools of Chromium')
     .addOption(timeOption('--for <time>', 'how long', '10s'))
     .option('--thread <thread>', 'main, or a media worker: media-1, media-2, ...', 'main')
     .action(

@@ -11,7 +11,7 @@ export function reachCommands({ program, run }: Commands): void {
   program
     .command('doctor')
     .argument('[node]', 'name@host, or a name on this machine')
-    .description('walk all layers up to a node, and name the one that does not work')
+    .description('check all layers up to a node, and name the one that fails')
     .action(
       run(async (context, [node = context.nodeOption]) => {
         const { mapperPort, world, options, output } = context;
@@ -34,7 +34,7 @@ export function reachCommands({ program, run }: Commands): void {
   program
     .command('names')
     .argument('[host]', 'default: this machine')
-    .description('what the port mapper of a host knows')
+    .description('the nodes that the port mapper of a host knows')
     .action(
       run(async (context, [host = '127.0.0.1']) => {
         const { mapperPort: port, options } = context;

@@ -12,11 +12,11 @@ export interface SavedStream<K extends 'profile' | 'pcap'> {
   readonly fields: StreamFields<K>;
   readonly node: string | undefined;
   readonly file: string;
-  /** What is in the file, in words. */
+  /** The content of the file, in words. */
   readonly what: string;
 }
 
-/** A file that a node sends in pieces. There is a file in the end only when it is complete. */
+/** Saves a file that a node sends in pieces. The file exists only once it is complete. @throws Failure */
 export async function saveStream<K extends 'profile' | 'pcap'>(
   context: Context,
   { kind, fields, node, file, what }: SavedStream<K>,
@@ -37,7 +37,7 @@ export async function saveStream<K extends 'profile' | 'pcap'>(
       onItem: (item) => {
         bytes += item.bytes.byteLength;
         sink.write(item.bytes);
-        // A full disk: nobody needs the rest.
+        // Stop the stream when the disk is full.
         return broken === undefined;
       },
       onOpen: ([stream]) => context.output.say(`${stream?.node}: taking ${what} ...`),

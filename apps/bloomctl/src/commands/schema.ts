@@ -5,10 +5,10 @@ export function schemaCommand({ program, run }: Commands): void {
   program
     .command('schema')
     .argument('[kind]', 'value of "kind" in the document; default: the list of them')
-    .description('JSON schema of what --json prints')
+    .description('JSON schemas of the documents that --json prints')
     .action(
       run(async (context, [kind]) => {
-        // Schemas take longer to load than everything else together, and nobody but this command needs them.
+        // Loaded on demand: schemas take longer to load than everything else together.
         const { jsonSchemas } = await import('../documents.js');
         const schemas = await jsonSchemas();
         if (kind === undefined) {

@@ -6,7 +6,7 @@ import { whole } from '../values.js';
 import type { Context } from '../context.js';
 import { type Commands, shared } from './define.js';
 
-/** The answer of a check: one word, one sentence. */
+/** Prints the answer of a check: one word, one sentence. */
 function tell(context: Context, check: string, ok: boolean, fields: object, sentence: string): 0 | 1 {
   context.output.answer('check', { check, ok, ...fields, message: sentence }, (screen) => [
     `${paint(screen, ok ? 'green' : 'red', ok ? 'ok' : 'no')}  ${sentence}`,
@@ -15,11 +15,11 @@ function tell(context: Context, check: string, ok: boolean, fields: object, sent
 }
 
 export function scriptCommands({ program, run }: Commands): void {
-  const check = program.command('check').description('questions with yes (0) or no (1) for scripts and health checks');
+  const check = program.command('check').description('checks for scripts: exit code 0 for yes, 1 for no');
   check
     .command('cluster')
-    .description('at least so many nodes are up, and everybody sees everybody')
-    .requiredOption('--nodes <n>', 'nodes at least', whole(1, 10_000))
+    .description('at least n nodes are up, and all of them see each other')
+    .requiredOption('--nodes <n>', 'minimum number of nodes', whole(1, 10_000))
     .action(
       run<{ nodes: number }>(async (context, _, { nodes }) => {
         const { asked, answer } = await context.ask('cluster', {});
@@ -30,7 +30,7 @@ export function scriptCommands({ program, run }: Commands): void {
           silent.length > 0
             ? `${up} of ${nodes} nodes answer; ${silent.join(', ')} ${silent.length === 1 ? 'does' : 'do'} not`
             : answer.verdict === 'whole'
-              ? `${up} of ${nodes} nodes, and everybody sees everybody`
+              ? `${up} of ${nodes} nodes, and all of them see each other`
               : `${up} of ${nodes} nodes, but ${answer.missing.map((pair) => pair.join(' and ')).join('; ')} do not see each other`;
         return tell(
           context,
@@ -46,7 +46,7 @@ export function scriptCommands({ program, run }: Commands): void {
     .all(check.command('queue'))
     .argument('[node]')
     .description('no actor has more messages waiting')
-    .requiredOption('--max <n>', 'messages at most', whole(0, 100_000_000))
+    .requiredOption('--max <n>', 'maximum number of messages', whole(0, 100_000_000))
     .action(
       run<{ max: number; all?: boolean }>(async (context, args, { max, all }) => {
         const nodes = await context.targets(args, all === true);
@@ -68,13 +68,15 @@ export function scriptCommands({ program, run }: Commands): void {
   program
     .command('dump')
     .argument('[node]')
-    .description('all that can be read of a node, in one file; read it with bloomctl --dump <file> <command>')
+    .description(
+      'save everything that can be read from a node to a file; read it with bloomctl --dump <file> <command>',
+    )
     .requiredOption('-o, --output <file>', 'the file')
     .action(
       run<{ output: string }>(async (context, names, { output: file }) => {
         if (context.options.dump !== undefined) throw new Failure(EXIT.usage, 'this is a dump already');
         const [node = ''] = await context.targets(names, false);
-        // What follows is of no use to somebody who is not even let in.
+        // Fail early when the node cannot be asked at all.
         await context.ask('hello', {}, { node });
         const [{ packDump }, { takeDump }] = await Promise.all([
           import('../dump/format.js'),

@@ -4,7 +4,7 @@ import { follow, type Followed } from '../following.js';
 import type { Screen } from '../text/style.js';
 import { ENDS } from '../views/trace.js';
 
-/** Nobody asked for such an end. */
+/** Ends that the user did not ask for. */
 const UNTIMELY: ReadonlySet<StreamEnd> = new Set(['slow', 'lost', 'failed']);
 
 export interface PrintedStream<K extends StreamKind> {
@@ -15,15 +15,15 @@ export interface PrintedStream<K extends StreamKind> {
   readonly nodes: readonly (string | undefined)[];
   readonly limit?: number;
   onOpen?(streams: readonly OpenStream[]): void;
-  /** Of several nodes, what happened before: printed in order of time when all is there. */
+  /** True for past items of several nodes, which are sorted by time before they are printed. */
   readonly isPast?: boolean;
   view(item: ItemOf<K>, screen: Screen): readonly string[];
-  /** What an item is as a document; default: itself. */
+  /** Returns an item as a document; default: the item itself. */
   fieldsOf?(item: ItemOf<K>): object;
 }
 
 /**
- * Items as they come: a line each, or a document each with `--jsonl`. With `--json` one document when all is over:
+ * Prints items as they come: a line each, or a document each with `--jsonl`. With `--json`, prints one document at the end:
  * `{ items, ended }`, of the kind `<document>-stream`.
  */
 export async function printStream<K extends StreamKind>(
@@ -39,7 +39,7 @@ export async function printStream<K extends StreamKind>(
       else output.answer(document, fieldsOf(item), (screen) => view(item, screen));
     },
     onEnd: ({ reason, message }, node) => {
-      // Lines that do not come look like a node that has nothing to say.
+      // Missing lines would look like a quiet node.
       if (UNTIMELY.has(reason)) output.complain(`no more of ${node}: ${message ?? ENDS[reason]}`);
     },
   });
@@ -56,7 +56,7 @@ export async function printStream<K extends StreamKind>(
     }));
     output.answer(`${document}-stream`, { asked, items: collected.map(fieldsOf), ended }, () => []);
   } else {
-    // Empty unless they were kept back.
+    // Empty unless items were held back.
     for (const item of collected) output.answer(document, fieldsOf(item), (screen) => view(item, screen));
   }
   return followed;

@@ -2,16 +2,16 @@ import { gunzip, gzip } from 'node:zlib';
 import { promisify } from 'node:util';
 import { EXIT, Failure } from '../exit.js';
 
-/** Rises when a dump of before can no longer be read. */
+/** Raised when older dumps can no longer be read. */
 export const DUMP_VERSION = 1;
 const MAX_DUMP_BYTES = 512 * 1024 * 1024;
 
-/** One question and what became of it. */
+/** One request and its answer. */
 export interface DumpEntry {
   /** Kind of the request, as in `InspectionClient.ask`. */
   readonly kind: string;
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Who answered. */
+  /** The node that answered. */
   readonly node: string;
   readonly answer: unknown;
 }
@@ -20,12 +20,12 @@ export interface DumpEntry {
 export interface DumpDocument {
   readonly kind: 'dump';
   readonly v: number;
-  /** The node that was dumped. */
+  /** The dumped node. */
   readonly node: string;
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly entries: readonly DumpEntry[];
-  /** Questions that were not answered, and why. */
+  /** Requests without an answer, and why. */
   readonly failures: readonly { readonly kind: string; readonly fields: object; readonly reason: string }[];
 }
 
@@ -33,7 +33,7 @@ export async function packDump(dump: DumpDocument): Promise<Buffer> {
   return await promisify(gzip)(JSON.stringify(dump));
 }
 
-/** Throws Failure for anything that is no dump of a version that can be read. */
+/** Reads a dump. @throws Failure for anything else, and for other versions */
 export async function unpackDump(bytes: Buffer, file: string): Promise<DumpDocument> {
   let dump: unknown;
   try {

@@ -12,10 +12,10 @@ import type { Asker } from '../asker.js';
 import { EXIT, Failure } from '../exit.js';
 import { type DumpDocument, type DumpEntry, unpackDump } from './format.js';
 
-/** Fields that say what a question is about; the others say how much of the answer is wanted. */
+/** Fields that identify what a request is about; the others only narrow the answer. */
 const SUBJECTS = ['room', 'peer', 'component', 'id'] as const;
 
-/** Throws Failure. */
+/** @throws Failure */
 export async function openDump(file: string): Promise<Asker> {
   const bytes = await readFile(file).catch((error: Error) => {
     throw new Failure(EXIT.usage, `${file} cannot be read: ${error.message}`);
@@ -23,7 +23,7 @@ export async function openDump(file: string): Promise<Asker> {
   return new Offline(await unpackDump(bytes, file));
 }
 
-/** Answers from what a node said once. */
+/** Answers from a dump. */
 export class Offline implements Asker {
   readonly #dump: DumpDocument;
 
@@ -61,7 +61,7 @@ export class Offline implements Asker {
   }
 }
 
-/** Dumped whole, and narrowed when they are asked for. */
+/** Lists that are dumped whole and narrowed here. */
 const LISTS: ReadonlySet<string> = new Set(['actors', 'rooms', 'components', 'logs']);
 
 function isAbout(entry: DumpEntry, wanted: Record<string, unknown>): boolean {
@@ -91,7 +91,7 @@ const FIGURES: Record<string, (line: ActorLine) => number> = {
   age: ({ ageMs }) => ageMs,
 };
 
-/** Of a list that was dumped whole: the part that is wanted. */
+/** Returns the requested part of a list that was dumped whole. */
 function narrow(
   kind: RequestKind,
   answer: unknown,

@@ -7,10 +7,10 @@ const ROOMS = 200;
 const PEERS = 200;
 const ACTORS = 100;
 const AT_ONCE = 4;
-/** State and messages in a dump may be longer than on a screen. */
+/** State and messages in a dump can be longer than on a screen. */
 const CUT = { depth: 6, bytes: 4_096 };
 
-/** Everything that can be read of a node. What is not answered is noted, and the rest is there all the same. */
+/** Collects everything that can be read from a node. Requests that fail are listed in `failures`. */
 export async function takeDump(asker: Asker, node: string, now: () => number): Promise<DumpDocument> {
   const entries: DumpEntry[] = [];
   const failures: DumpDocument['failures'][number][] = [];

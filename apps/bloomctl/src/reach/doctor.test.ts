@@ -134,7 +134,7 @@ describe('doctor stops at the layer that does not work, says what to do, and end
     expect(exit).toBe(69);
     expect(lines).toEqual([
       OK.resolve,
-      '  FAIL  port mapper  nobody answers on 127.0.0.1:PORT (ECONNREFUSED)',
+      '  FAIL  port mapper  no answer on 127.0.0.1:PORT (ECONNREFUSED)',
       '',
       '  No port mapper runs there, so no node does either; or it uses another port.',
       '  Start the node with JF_DIST_ENABLED=true; when ERL_EPMD_PORT is set for the',

@@ -12,7 +12,7 @@ import { Bad, badCookie, badHandshake, badTcp, VERSION } from './findings.js';
 import { ownName } from './own-name.js';
 import { probe, ProbeFailed, type ProbeLayer } from './probe.js';
 
-/** In the order in which they are tried. The first two are what this program itself needs. */
+/** Layers in the order in which they are tried. The first two are needed by this program itself. */
 export type Layer = 'settings' | 'resolve' | 'port mapper' | 'name' | ProbeLayer | 'service' | 'request';
 
 export interface LayerResult {
@@ -24,7 +24,7 @@ export interface LayerResult {
 
 export interface Diagnosis {
   readonly target: string;
-  /** Full name of the node, once it is known. */
+  /** Full name of the node, once known. */
   readonly node: string | null;
   readonly layers: readonly LayerResult[];
   readonly failed: {
@@ -36,18 +36,18 @@ export interface Diagnosis {
 }
 
 export interface DoctorOptions {
-  /** `name@host`, `name` of a node of this machine, or nothing. */
+  /** `name@host`, the `name` of a node on this machine, or nothing. */
   readonly node: string | undefined;
   readonly mapperPort: number;
   readonly timeoutMs: number;
-  /** Rejects with Failure. */
+  /** @throws Failure */
   readonly cookie: () => Promise<Cookie>;
-  /** Makes the link that all commands use. */
+  /** Opens the link that all commands use. */
   readonly open: (entry: { name: string; address: string }, cookie: string) => Promise<Asker>;
   readonly world: World;
 }
 
-/** Tries one layer after the other, up to the first that does not work. Never throws. */
+/** Tries one layer after the other, up to the first that fails. Never throws. */
 export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
   const walk = new Walk(options);
   let failed: Diagnosis['failed'] = null;
@@ -134,14 +134,14 @@ class Walk {
     try {
       const { nodes } = await names({ host: address, port, timeoutMs });
       const found = nodes.map(({ name }) => name).toSorted();
-      this.#passed(`${where} knows: ${found.length === 0 ? 'nobody' : found.join(', ')}`);
+      this.#passed(`${where} knows: ${found.length === 0 ? 'no node' : found.join(', ')}`);
       return found;
     } catch (error) {
       if (error instanceof PortMapperError && error.code === 'PORT_MAPPER_UNREACHABLE') {
         const { code = 'unknown' } = (error.cause ?? {}) as NodeJS.ErrnoException;
         throw new Bad(
           EXIT.unreachable,
-          `nobody answers on ${where} (${code})`,
+          `no answer on ${where} (${code})`,
           'No port mapper runs there, so no node does either; or it uses another port.',
           'Start the node with JF_DIST_ENABLED=true; when ERL_EPMD_PORT is set for the nodes, set it here too.',
         );
@@ -160,7 +160,7 @@ class Walk {
     const { mapperPort: port, timeoutMs } = this.#options;
     const name = alive ?? registered[0];
     if (name === undefined || (alive === undefined && registered.length > 1)) {
-      const why = name === undefined ? 'nobody is registered' : `${registered.length} nodes are registered`;
+      const why = name === undefined ? 'no node is registered' : `${registered.length} nodes are registered`;
       throw new Bad(
         name === undefined ? EXIT.unreachable : EXIT.usage,
         why,
@@ -170,7 +170,7 @@ class Walk {
     }
     const entry = await lookUp({ host: address, port, timeoutMs }, name);
     if (entry === undefined) {
-      const others = registered.length === 0 ? 'nobody else' : registered.join(', ');
+      const others = registered.length === 0 ? 'no other node' : registered.join(', ');
       throw new Bad(
         EXIT.unknown,
         `${name} is not registered; there: ${others}`,

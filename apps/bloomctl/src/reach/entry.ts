@@ -7,23 +7,23 @@ import { ownName } from './own-name.js';
 import { probe, ProbeFailed } from './probe.js';
 
 export interface EntryOptions {
-  /** `name@host`, `name` of a node of this machine, or nothing: the only one of this machine. */
+  /** `name@host`, the `name` of a node on this machine, or nothing for the only one there. */
   readonly node: string | undefined;
   readonly mapperPort: number;
   readonly cookie: string;
   readonly timeoutMs: number;
 }
 
-/** The node to make the one link with. */
+/** The node to link with. */
 export interface Entry {
   readonly name: string;
-  /** Where it was found; undefined: where its host name leads. */
+  /** Its address; undefined to resolve its host name. */
   readonly address: string | undefined;
 }
 
 const LOCAL = '127.0.0.1';
 
-/** Throws Failure. */
+/** @throws Failure */
 export async function findEntry(options: EntryOptions, world: World): Promise<Entry> {
   const { node } = options;
   if (node?.includes('@') === true) {
@@ -65,20 +65,20 @@ async function listLocal({ mapperPort, timeoutMs }: EntryOptions) {
     if (!(error instanceof PortMapperError) || error.code !== 'PORT_MAPPER_UNREACHABLE') throw toFailure(error);
     throw new Failure(
       EXIT.unreachable,
-      `no port mapper answers on this machine (port ${mapperPort}), so no node runs here`,
-      'name a node of another machine with --node name@host',
+      `no port mapper answers on this machine (port ${mapperPort}): no node of a cluster runs here`,
+      'only nodes with JF_DIST_ENABLED=true can be asked; name one of another machine with --node name@host',
     );
   }
 }
 
-/** The port mapper knows the part before the `@` only; the node knows the rest. */
+/** Asks a node for its full name: the port mapper knows only the part before the `@`. */
 async function askItsName(
   { name, port }: { name: string; port: number },
   { cookie, timeoutMs }: EntryOptions,
   world: World,
 ): Promise<Entry> {
   let failure: ProbeFailed | undefined;
-  // A node may listen on one address of its machine only.
+  // A node may listen on a single address of its machine.
   for (const address of [LOCAL, ...world.addresses]) {
     try {
       const self = ownName(world, `${name}@${LOCAL}`);

@@ -29,20 +29,20 @@ const HANDSHAKES: Partial<Record<HandshakeFailure, ExitCode>> = {
   name_mismatch: EXIT.unknown,
 };
 
-/** What a failed attempt to reach or ask a node means for the one who typed the command. */
+/** Converts an error of reaching or asking a node into an exit code, a message and advice. */
 export function toFailure(error: unknown, node = 'the node'): Failure {
   if (error instanceof Failure) return error;
   const cause = { cause: error };
   if (error instanceof InspectionError) return new Failure(ANSWERS[error.code], error.message, undefined, cause);
   if (error instanceof HandshakeFailed) {
     const exit = HANDSHAKES[error.reason] ?? EXIT.unreachable;
-    return new Failure(exit, error.message, `bloomctl doctor ${error.node} tells which layer it is`, cause);
+    return new Failure(exit, error.message, `bloomctl doctor ${error.node} tells which layer fails`, cause);
   }
   if (error instanceof ProbeFailed) {
     const exit = HANDSHAKES[error.reason as HandshakeFailure] ?? EXIT.unreachable;
     const refused = error.layer === 'cookie' && exit === EXIT.rights;
     const message = refused ? `${node} does not accept this cookie` : `${node} cannot be reached: ${error.reason}`;
-    return new Failure(exit, message, `bloomctl doctor ${node} tells which layer it is`, cause);
+    return new Failure(exit, message, `bloomctl doctor ${node} tells which layer fails`, cause);
   }
   if (error instanceof DistributionError || error instanceof PortMapperError) {
     const exit = error.code === 'NODE_NOT_REGISTERED' ? EXIT.unknown : EXIT.unreachable;

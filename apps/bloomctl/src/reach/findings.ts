@@ -4,14 +4,14 @@ import { EXIT, type ExitCode } from '../exit.js';
 import { span } from '../text/units.js';
 import type { ProbeFailed } from './probe.js';
 
-/** The world speaks this version of the distribution protocol. */
+/** Version of the distribution protocol. */
 export const VERSION = 6;
 
-/** A layer that does not work. */
+/** A layer that failed. */
 export class Bad extends Error {
   constructor(
     readonly exit: ExitCode,
-    /** In the line of the layer. */
+    /** Text in the line of the layer. */
     readonly text: string,
     /** A sentence. */
     override readonly message: string,
@@ -33,7 +33,7 @@ export function badTcp({ reason }: ProbeFailed, where: string, timeoutMs: number
   return new Bad(
     EXIT.unreachable,
     `${where}: ${reason}`,
-    'The name is registered, but nobody listens on its port at this address.',
+    'The name is registered, but nothing listens on its port at this address.',
     'The node listens on another address of its machine (JF_DIST_IP), or is just going down.',
   );
 }

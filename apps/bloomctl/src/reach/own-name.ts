@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { isLong } from '@bloom/distribution';
 import type { World } from '../world.js';
 
-/** `bloomctl-<pid>-<random>@<host>`, with a host of the kind the other node can talk to. Registered nowhere. */
+/** Returns `bloomctl-<pid>-<random>@<host>`, with a long or short host like the target's. It is not registered. */
 export function ownName(world: Pick<World, 'pid' | 'hostname' | 'addresses'>, target: string): string {
   const long = isLong(target.slice(target.indexOf('@') + 1));
   const short = world.hostname.split('.')[0] ?? '';

@@ -2,17 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { type HandshakeFailure, type Identity, Initiator, ownFlags } from '@bloom/distribution';
 
-/** In the order in which they are passed. */
+/** Layers of a handshake, in order. */
 export type ProbeLayer = 'tcp' | 'handshake' | 'cookie';
 
-/** A handshake that came to its end early, and where. */
+/** A failed handshake. */
 export class ProbeFailed extends Error {
   override readonly name = 'ProbeFailed';
   constructor(
     readonly layer: ProbeLayer,
-    /** Code of the socket's error, or what the handshake says. */
+    /** Code of the socket error, or reason of the handshake. */
     readonly reason: string,
-    /** Who answered, as far as it came. */
+    /** The node that answered, if it got that far. */
     readonly answered: Identity | undefined,
   ) {
     super(`the ${layer} layer failed: ${reason}`);
@@ -22,17 +22,17 @@ export class ProbeFailed extends Error {
 export interface ProbeOptions {
   readonly host: string;
   readonly port: number;
-  /** Full name that must answer; undefined: whoever does. */
+  /** Full name that must answer; undefined accepts any. */
   readonly target: string | undefined;
   /** Our own name. */
   readonly self: string;
   readonly cookie: string;
-  /** For each layer. */
+  /** Time limit of each layer. */
   readonly timeoutMs: number;
   readonly passed?: (layer: ProbeLayer, peer: Identity | undefined) => void;
 }
 
-/** Shakes hands with a node, step by step, and hangs up. Throws ProbeFailed. */
+/** Performs a handshake with a node step by step, then disconnects. @throws ProbeFailed */
 export function probe(options: ProbeOptions): Promise<Identity> {
   const { host, port, target, self, cookie, timeoutMs, passed = () => {} } = options;
   return new Promise((resolve, reject) => {

@@ -24,10 +24,10 @@ import type { Entry } from './entry.js';
 import { toFailure } from './failures.js';
 import { ownName } from './own-name.js';
 
-/** This program writes no log: what goes wrong comes back as an error. */
+/** This program writes no log: failures come back as errors. */
 const noLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => noLog };
 
-/** What connecting may take beyond the time of one step, before it counts as failed. */
+/** Connecting fails this long after the time limit of one step. */
 const GRACE_MS = 1_000;
 
 export interface SessionOptions {
@@ -37,7 +37,7 @@ export interface SessionOptions {
   readonly timeoutMs: number;
 }
 
-/** One hidden link, and everything that is asked through it. */
+/** Asks through one hidden link. */
 export class Session implements Asker {
   readonly asked: string;
   readonly #system: ActorSystem;
@@ -53,7 +53,7 @@ export class Session implements Asker {
     this.#timeoutMs = options.timeoutMs;
   }
 
-  /** Throws Failure. */
+  /** @throws Failure */
   static async open(options: SessionOptions, world: World): Promise<Session> {
     const { entry, mapperPort, cookie, timeoutMs } = options;
     const name = ownName(world, entry.name);
@@ -78,7 +78,7 @@ export class Session implements Asker {
           throw new Failure(
             EXIT.timeout,
             `${entry.name} was not reached within ${span(limitMs)}`,
-            `bloomctl doctor ${entry.name} tells which layer it is`,
+            `bloomctl doctor ${entry.name} tells which layer fails`,
           );
         },
       });
@@ -96,7 +96,7 @@ export class Session implements Asker {
     options: AskOptions = {},
   ): Promise<{ node: string; answer: AnswerOf<K> }> {
     const { timeoutMs = this.#timeoutMs } = options;
-    // The time that is added for a sample must not lead beyond what a node takes.
+    // With the time of a sample added, the limit may exceed what a node accepts.
     return await this.#client.ask(kind, fields, { ...options, timeoutMs: Math.min(timeoutMs, MAX_TIMEOUT_MS) });
   }
 

@@ -110,7 +110,7 @@ export const partial: AnswerOf<'cluster'> = {
   missing: [[B, C]],
 };
 
-/** All nodes of one name, as with DNS, and one that says nothing. */
+/** Nodes that share one name, as with DNS, and one that is silent. */
 export const split: AnswerOf<'cluster'> = {
   views: [
     {

@@ -2,12 +2,12 @@ import { PassThrough } from 'node:stream';
 import type { World } from '../world.js';
 
 export interface TestWorld extends World {
-  /** What was printed so far. */
+  /** Output so far. */
   readonly printed: { out: string; err: string };
   interrupt(): void;
 }
 
-/** A machine for one run of the program, without its environment. */
+/** Returns a machine with an empty environment for one run of the program. */
 export function testWorld(
   fields: Partial<Pick<World, 'env' | 'home' | 'stdin'>> & { columns?: number; isTTY?: boolean } = {},
 ): TestWorld {

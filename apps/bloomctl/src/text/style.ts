@@ -1,6 +1,6 @@
-/** What text is made for: a terminal of that width, or a file. */
+/** Target of text: a terminal of a certain width, or a file. */
 export interface Screen {
-  /** Columns; Infinity when nobody's lines are cut. */
+  /** Columns; Infinity when lines are not cut. */
   readonly width: number;
   readonly colour: boolean;
 }
@@ -22,8 +22,8 @@ export function paint(screen: Screen, style: Style | undefined, text: string): s
 }
 
 /**
- * Text of others made safe to print: names of rooms, metadata and log lines come from users, and a terminal acts on
- * control characters.
+ * Makes text safe to print: names of rooms, metadata and log lines come from users, and a terminal acts on control
+ * characters.
  */
 export function printable(text: string): string {
   // oxlint-disable-next-line no-control-regex
@@ -34,7 +34,7 @@ export function printable(text: string): string {
   });
 }
 
-/** Columns that a text takes on a terminal. */
+/** Returns the number of terminal columns of a text. */
 export function widthOf(text: string): number {
   // oxlint-disable-next-line no-control-regex
   if (/^[\u0020-\u007e]*$/.test(text)) return text.length;
@@ -44,12 +44,12 @@ export function widthOf(text: string): number {
 }
 
 function columnsOf(code: number): number {
-  // Combining marks, joiners and variation selectors sit on the character before them.
+  // Combining marks, joiners and variation selectors have no column of their own.
   if (/\p{Mn}|\p{Me}|\u200d|[\ufe00-\ufe0f]/u.test(String.fromCodePoint(code))) return 0;
   return isWide(code) ? 2 : 1;
 }
 
-/** East Asian wide characters and pictures, in the ranges that matter. */
+/** True for East Asian wide characters and emoji, in the ranges that matter. */
 function isWide(code: number): boolean {
   return (
     (code >= 0x1100 && code <= 0x115f) ||
@@ -64,7 +64,7 @@ function isWide(code: number): boolean {
   );
 }
 
-/** At most so many columns; what is cut ends with `…`. */
+/** Cuts a text to a number of columns; a cut text ends with `…`. */
 export function cutTo(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   let kept = '';
@@ -78,7 +78,7 @@ export function cutTo(text: string, width: number): string {
   return width < 1 ? '' : `${kept}…`;
 }
 
-/** As `cutTo`, but the end is what is kept: the last part of a path tells most. */
+/** Cuts a text but keeps its end: the last part of a path says most. */
 export function cutFront(text: string, width: number): string {
   return [...cutTo([...text].toReversed().join(''), width)].toReversed().join('');
 }
@@ -88,7 +88,7 @@ export function pad(text: string, width: number, align: 'left' | 'right' = 'left
   return align === 'right' ? blanks + text : text + blanks;
 }
 
-/** Words in lines of at most that width; every line but the first is indented. */
+/** Wraps words into lines of the screen's width; every line but the first is indented. */
 export function wrap(text: string, screen: Screen, indent = ''): string[] {
   const room = screen.width - indent.length;
   if (!Number.isFinite(room) || room < 20) return [indent + text];

@@ -3,9 +3,9 @@ import { cutTo, pad, paint, printable, type Screen, type Style, widthOf } from '
 export interface Column {
   readonly title: string;
   readonly align?: 'right';
-  /** May be cut down to this many columns when the screen is narrow. */
+  /** Minimum width on a narrow screen. */
   readonly shrinksTo?: number;
-  /** Left out when the screen is still too narrow then: the highest number first. */
+  /** Columns with a number are dropped when the screen is still too narrow, highest first. */
   readonly drop?: number;
 }
 
@@ -14,8 +14,8 @@ export type Cell = string | { readonly text: string; readonly style: Style | und
 const GAP = '  ';
 
 /**
- * A table that fits: long cells are cut first, then columns are left out, which a last line says. On a screen of no
- * width everything is there.
+ * Returns a table that fits the screen: long cells are cut first, then columns are dropped, which a last line says. Nothing is
+ * cut without a width.
  */
 export function table(columns: readonly Column[], rows: readonly (readonly Cell[])[], screen: Screen): string[] {
   const texts = rows.map((row) => row.map((cell) => printable(typeof cell === 'string' ? cell : cell.text)));

@@ -1,4 +1,4 @@
-/** Numbers as people read them. Times are UTC, as in the logs of the nodes. */
+/** Human-readable numbers. Times are UTC, as in the logs of the nodes. */
 
 const two = (n: number): string => String(Math.floor(n)).padStart(2, '0');
 
@@ -23,7 +23,7 @@ export function span(ms: number): string {
   return age(ms);
 }
 
-/** Milliseconds with one digit behind the point below a hundred; `–` for what is not known. */
+/** Milliseconds, with one decimal below a hundred; `–` when unknown. */
 export function millis(ms: number | null): string {
   if (ms === null) return '–';
   return ms < 100 ? ms.toFixed(1) : String(Math.round(ms));

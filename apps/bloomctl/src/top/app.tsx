@@ -23,7 +23,7 @@ const ENTER_SCREEN = '\u001b[?1049h\u001b[H';
 const LEAVE_SCREEN = '\u001b[?1049l';
 const LOOKS = 100_000;
 
-/** Subscriptions to all nodes, made anew when the order changes. */
+/** Subscriptions to all nodes, renewed when the order changes. */
 class Feed {
   readonly #asker: Asker;
   readonly #options: TopRunOptions;
@@ -118,7 +118,7 @@ function Top({ context, asker, options }: TopProps) {
   };
   useInput((input, { return: enter, escape, backspace, delete: del, ctrl }) => {
     const special = { enter, escape, backspace: backspace || del, ctrlC: ctrl && input === 'c' };
-    // What is typed fast, or pasted, comes in one piece.
+    // Fast or pasted input arrives in one piece.
     if (input.length > 1) {
       for (const character of input) press(character === '\r' ? { input: '', enter: true } : { input: character });
     } else press({ input, ...special });
@@ -128,7 +128,7 @@ function Top({ context, asker, options }: TopProps) {
   return (
     <Box flexDirection="column">
       {lines.map((line, i) => (
-        // Lines have no identity but their place.
+        // Lines have no identity other than their position.
         <Text key={i} wrap="truncate">
           {line === '' ? ' ' : line}
         </Text>
@@ -137,7 +137,7 @@ function Top({ context, asker, options }: TopProps) {
   );
 }
 
-/** Until `q`, Ctrl-C, or the link is gone. The screen of before comes back. */
+/** Runs until `q`, Ctrl-C, or a lost link, then restores the screen. */
 export async function runFullScreen(context: Context, options: TopRunOptions): Promise<ExitCode> {
   const asker = await context.asker();
   const { world } = context;

@@ -20,22 +20,22 @@ export function fieldsOf({ every, sort, match, actors }: TopRunOptions, limit: n
   return { everyMs: Math.max(250, every), sort, match: match ?? null, actors, limit, withinMs: DAY_MS };
 }
 
-/** What the view shows. Changed by items and keys only, and only by the functions below. */
+/** State of the view, changed only by the functions below. */
 export interface TopModel {
   readonly everyMs: number;
   readonly nodes: readonly string[];
-  /** The last look at each node. */
+  /** The last item of each node. */
   readonly items: ReadonlyMap<string, TopItem>;
-  /** Nodes that send no more, and why. */
+  /** Nodes whose stream has ended, and why. */
   readonly lost: ReadonlyMap<string, string>;
   readonly paused: boolean;
   readonly sort: TopSort;
   readonly filter: string;
-  /** Keys go into the filter. */
+  /** True while keys are typed into the filter. */
   readonly typing: boolean;
-  /** Actors of this node only; null: of all. */
+  /** Shows only the actors of this node; null for all. */
   readonly focus: string | null;
-  /** The opened actor, as lines of its own view. */
+  /** The opened actor, as lines of its view. */
   readonly open: { readonly path: string; readonly node: string; readonly lines: readonly string[] } | null;
 }
 
@@ -77,7 +77,7 @@ const FIGURE: Record<TopSort, (actor: TopRow['actor']) => number> = {
   p99: ({ p99Ms }) => p99Ms ?? 0,
 };
 
-/** The actors in the order in which they are shown. */
+/** Returns the actors in the order shown. */
 export function rowsOf({ nodes, items, focus, filter, sort }: TopModel): TopRow[] {
   const figure = FIGURE[sort];
   const wanted = filter.toLowerCase();
@@ -89,7 +89,7 @@ export function rowsOf({ nodes, items, focus, filter, sort }: TopModel): TopRow[
 }
 
 export interface Key {
-  /** What was typed; empty for keys without a character. */
+  /** The character typed; empty for other keys. */
   readonly input: string;
   readonly enter?: boolean;
   readonly escape?: boolean;
@@ -99,11 +99,11 @@ export interface Key {
 
 export type Effect =
   | { readonly do: 'quit' }
-  /** The nodes choose which actors they send: they must know. */
+  /** The nodes select the actors they send, so they have to know the order. */
   | { readonly do: 'resubscribe' }
   | { readonly do: 'open'; readonly node: string; readonly path: string };
 
-/** What a key does. */
+/** Returns the effect of a key. */
 export function pressed(model: TopModel, key: Key): { model: TopModel; effect?: Effect } {
   if (key.ctrlC === true) return { model, effect: { do: 'quit' } };
   if (model.typing) return { model: typed(model, key) };

@@ -5,10 +5,10 @@ import { printStream } from '../commands/streams.js';
 import { topFrame } from './frame.js';
 import { fieldsOf, newModel, type TopItem, type TopRunOptions, withItem, withLost } from './model.js';
 
-/** What a node sends at most in one stream. */
+/** Maximum number of items in one stream. */
 const MAX_ITEMS = 100_000;
 
-/** Full screen on a terminal; one look after the other elsewhere, and one document each with `--jsonl`. */
+/** Shows a full screen on a terminal, one frame after another elsewhere, and documents with `--jsonl`. */
 export async function runTop(context: Context, options: TopRunOptions): Promise<ExitCode> {
   const { output, world } = context;
   const { nodes, frames } = options;
@@ -31,7 +31,7 @@ export async function runTop(context: Context, options: TopRunOptions): Promise<
   return await printFrames(context, options, frames ?? 1);
 }
 
-/** A frame each time all nodes that send have sent one. */
+/** Prints a frame each time all sending nodes have sent an item. */
 async function printFrames(context: Context, options: TopRunOptions, frames: number): Promise<ExitCode> {
   const { output, world } = context;
   let model = newModel(options.nodes, options.every, options.sort);
@@ -45,7 +45,7 @@ async function printFrames(context: Context, options: TopRunOptions, frames: num
     output.lines([...(printed > 1 ? [''] : []), ...topFrame(model, world.now(), output.screen)]);
     return printed < frames;
   };
-  // What is sent while a node does not answer at the beginning is not one of the frames.
+  // Items that arrive while the first answer of a node is still awaited make no frame.
   const early = Math.ceil(context.options.timeout / Math.max(250, options.every));
   const followed = await follow(context, {
     kind: 'top',

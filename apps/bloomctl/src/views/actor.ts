@@ -61,7 +61,7 @@ function timer({ name, dueInMs }: Actor['timers'][number]): string {
 }
 
 function watchers({ watchers: total, watchedBy }: Actor): string {
-  if (total === 0) return 'nobody';
+  if (total === 0) return 'none';
   const others = total - watchedBy.length;
   const names = watchedBy.map((path) => path.replace(/^\//, ''));
   return [...names, ...(others > 0 ? [`${others} other${others === 1 ? '' : 's'}`] : [])].join(', ');

@@ -4,7 +4,7 @@ import { type Cell, type Column, table } from '../text/table.js';
 import { age, counted, millis, short, shortNode } from '../text/units.js';
 
 export type ActorLine = AnswerOf<'actors'>['actors'][number];
-/** What one node answered. */
+/** Answer of one node. */
 export type ActorsOf = AnswerOf<'actors'> & { readonly node: string };
 
 const FIGURES: readonly Column[] = [
@@ -35,7 +35,7 @@ function note({ behind, status }: ActorLine): Cell {
   return { text: behind ? '! behind' : status === 'ending' ? 'ending' : '', style };
 }
 
-/** A list over one or several nodes. */
+/** Returns the actors of one or several nodes as a list. */
 export function actorsView(nodes: readonly ActorsOf[], screen: Screen): string[] {
   const several = nodes.length > 1;
   const columns: Column[] = [
@@ -56,7 +56,7 @@ export function actorsView(nodes: readonly ActorsOf[], screen: Screen): string[]
 }
 
 function totals({ node, matched, total, actors, sampledMs }: ActorsOf): string {
-  const rates = sampledMs === null ? 'no rates: one look only' : `rates over ${Math.round(sampledMs)} ms`;
+  const rates = sampledMs === null ? 'no rates: one sample only' : `rates over ${Math.round(sampledMs)} ms`;
   const left = matched > actors.length ? `, the first ${actors.length} of ${matched}` : '';
   return `${node}: ${counted(total, 'actor')}, ${matched} here${left}; ${rates}.`;
 }
@@ -67,7 +67,7 @@ interface Branch {
   readonly children: Branch[];
 }
 
-/** Parents with their children. A parent that was not asked for has no figures. */
+/** Returns parents with their children. A parent that did not match has no figures. */
 export function actorTree(answer: ActorsOf, screen: Screen): string[] {
   const rows: Cell[][] = [];
   const lines = answer.actors.toSorted((a, b) => (a.path < b.path ? -1 : 1));
@@ -103,7 +103,7 @@ function grow(lines: readonly ActorLine[]): Branch[] {
   return top;
 }
 
-/** Of a parent that is not in the answer: the longest path in it that leads there. */
+/** Returns the closest ancestor in the answer of a parent that is not in it. */
 function guessParent(path: string, known: ReadonlyMap<string, ActorLine>): string | null {
   for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
     if (known.has(path.slice(0, at))) return path.slice(0, at);

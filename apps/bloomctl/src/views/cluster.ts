@@ -75,7 +75,7 @@ export function drainView(node: string, drain: Drain, now: number, screen: Scree
   ];
 }
 
-/** Short names when they tell the nodes apart, else numbers, which the rows explain. */
+/** Short names if they are unique, or else numbers, which the rows explain. */
 function labels(names: readonly string[]): string[] {
   const short = names.map(alive);
   return new Set(short).size === names.length ? short : names.map((_, i) => String(i + 1));
@@ -142,7 +142,7 @@ function verdict(
   label: (name: string) => string,
 ): string {
   if (kind === 'whole') {
-    return unreachable.length === 0 ? 'whole: everybody sees everybody.' : 'whole as far as it answers.';
+    return unreachable.length === 0 ? 'whole: all of them see each other.' : 'whole, as far as members answered.';
   }
   const pairs = missing.map(([a, b]) => `${label(a)} and ${label(b)}`);
   const few = pairs.length > 6 ? [...pairs.slice(0, 6), `${pairs.length - 6} more pairs`] : pairs;
@@ -152,7 +152,7 @@ function verdict(
     return `partial view: ${few.join('; ')} do not see each other${seers}. Not a split.`;
   }
   const sides = groups.map((group) => `{${group.map(label).join(', ')}}`).join(' and ');
-  return `SPLIT: ${sides} do not see each other; each goes on alone.`;
+  return `SPLIT: ${sides} do not see each other; each continues alone.`;
 }
 
 function retries(
@@ -165,7 +165,7 @@ function retries(
       .map((link) => {
         const pair = `${label(node)}->${label(link.node)}`;
         if (link.cutUntil !== null)
-          return ` ${pair} is cut on purpose for ${span(Math.max(0, link.cutUntil - now))} more`;
+          return ` ${pair} is cut deliberately for ${span(Math.max(0, link.cutUntil - now))} more`;
         const why = `attempt ${link.attempts + 1}, last error: ${printable(link.lastError ?? 'none')}`;
         return link.nextRetryInMs === null
           ? ` ${pair} is not retried from there (${why})`
@@ -197,7 +197,7 @@ export function faultsView(node: string, { faults }: AnswerOf<'faults'>, now: nu
     target,
     tool,
     span(Math.max(0, now - since)),
-    until === null ? 'not by itself' : span(Math.max(0, until - now)),
+    until === null ? 'on request only' : span(Math.max(0, until - now)),
   ]);
   return [`${node}:`, ...table(FAULTS, rows, screen)];
 }

@@ -3,7 +3,7 @@ import { pad, paint, printable, type Screen, widthOf, wrap } from '../text/style
 
 const FULL_WIDTH = 80;
 
-/** One line per layer, then what is wrong and what to do. */
+/** Returns one line per layer, then what is wrong and how to fix it. */
 export function doctorView({ layers, failed, node }: Diagnosis, screen: Screen): string[] {
   const texts = layers.map(({ text }) => printable(text));
   const times = layers.map(({ ms }) => `${ms < 10 ? ms.toFixed(0) : Math.round(ms)} ms`);

@@ -99,7 +99,7 @@ export function roomView(room: AnswerOf<'room'>, screen: Screen): string[] {
   ];
 }
 
-/** Only those that are set. */
+/** Returns the settings that are set. */
 function settings(config: unknown): string {
   const set = Object.entries(config ?? {}).filter(([key, value]) => value !== null && key !== 'roomId');
   return set.map(([key, value]) => `${key} ${compact(value)}`).join(', ');
@@ -154,7 +154,7 @@ export function peerView(peer: Peer, screen: Screen): string[] {
   const ice =
     transport === null
       ? 'no transport'
-      : `ICE ${transport.ice} ${transport.protocol} ${transport.local} <-> ${transport.remote ?? 'nobody yet'}   DTLS ${transport.dtls}   ${size(transport.bytesReceived)} in, ${size(transport.bytesSent)} out`;
+      : `ICE ${transport.ice} ${transport.protocol} ${transport.local} <-> ${transport.remote ?? 'none yet'}   DTLS ${transport.dtls}   ${size(transport.bytesReceived)} in, ${size(transport.bytesSent)} out`;
   const sent = outbound.map((track): Cell[] => [
     track.track,
     track.from ?? '–',
@@ -193,7 +193,7 @@ export function peerView(peer: Peer, screen: Screen): string[] {
 
 function layer({ kind, variant, target }: Outbound): Cell {
   if (kind === 'audio') return '–';
-  // Only where there is a choice is anything wanted.
+  // A track without variants has no target.
   if (target === null) return variant ?? 'none';
   const differs = variant !== target;
   return { text: `${variant ?? 'none'} (${target})`, style: differs ? 'yellow' : undefined };

@@ -2,19 +2,19 @@ import type { Variant } from '../media-engine.js';
 import { FIT_MARGIN } from '../variants/variant-selection.js';
 import { VARIANTS, variantIndex, type PerVariant } from '../variants/variants.js';
 
-/** Sending more than this part of the estimate too much is overuse: estimate < 0.8 * sending. */
+/** Overuse: the estimate is below this part of what is sent. */
 const OVERUSE = 0.8;
 /**
- * So is sending a little too much all the time: what just fills a link keeps its queue full, and the estimate hardly below
- * what is sent. After a single false alarm the estimate grows beyond this part sooner.
+ * Overuse too, when it lasts: traffic that just fills a link keeps its queue full and the estimate slightly below the sending
+ * rate. After a single false alarm the estimate recovers sooner.
  */
 const SHORT = 0.95;
 const SHORT_FOR_MS = 2_000;
-/** A probe goes this far beyond what is needed, so that what follows fits with certainty. */
+/** A probe exceeds the needed rate by this factor, so that the next variant fits with certainty. */
 const PROBE_MARGIN = 1.15;
-/** A step up that is taken back within this time failed, ms. */
+/** A step up that is reverted within this time counts as failed, ms. */
 const TRIAL_MS = 10_000;
-/** Wait after a failed step up before the next, doubled with each failure in a row, ms. */
+/** Pause after a failed step up, doubled with each consecutive failure, ms. */
 const HOLD_OFF_MS = 8_000;
 const HOLD_OFF_MAX_MS = 120_000;
 
@@ -22,7 +22,7 @@ const HOLD_OFF_MAX_MS = 120_000;
 export interface AllocationSlot<K> {
   key: K;
   target: Variant;
-  /** What flows or is awaited. */
+  /** Variant that flows or is awaited. */
   wanted: Variant | undefined;
   /** Active variants. */
   active: PerVariant<boolean>;
@@ -34,7 +34,7 @@ export interface AllocationSlot<K> {
 }
 
 interface AllocationInput<K> {
-  /** Undefined while nothing is measured: then everything is granted. */
+  /** Undefined before the first measurement: everything is granted then. */
   estimateBps: number | undefined;
   /** Audio and non-simulcast video: not negotiable. Measured, bits per second. */
   fixedBps: number;
@@ -44,7 +44,7 @@ interface AllocationInput<K> {
 
 interface AllocationResult<K> {
   grants: Map<K, number>;
-  /** Somebody asks for more than the estimate allows: probe at this rate in total, bits per second. */
+  /** Total rate to probe at, bits per second; set when a slot wants more than the estimate allows. */
   probeBps?: number;
 }
 
@@ -57,7 +57,7 @@ export class BandwidthAllocation<K> {
   /** Highest variant each slot may take. */
   readonly #ceilings = new Map<K, Variant>();
   #lastRaiseMs = Number.NEGATIVE_INFINITY;
-  /** Since when the estimate has been short of what is sent. */
+  /** Start of the present period in which the estimate is below the sending rate. */
   #shortSinceMs: number | undefined;
   #holdOffMs = HOLD_OFF_MS;
   #holdUntilMs = 0;
@@ -89,7 +89,7 @@ export class BandwidthAllocation<K> {
     for (const key of this.#ceilings.keys()) if (!present.has(key)) this.#ceilings.delete(key);
   }
 
-  /** Steps down in turn, the costliest first, until the rest fits. */
+  /** Steps slots down, the costliest first, until the rest fits. */
   #lower({ fixedBps, slots, nowMs }: AllocationInput<K>, estimateBps: number): void {
     let stepped = false;
     for (;;) {
@@ -111,8 +111,8 @@ export class BandwidthAllocation<K> {
   }
 
   /**
-   * Lets the next slot in turn that has room for it have its next variant, or tells what rate would allow the first of
-   * them its own. One whose next variant does not fit holds up nobody: it may never do.
+   * Raises the next slot in turn whose next variant fits; otherwise returns the rate that would fit the first one. A slot
+   * whose next variant does not fit is skipped, because it may never fit.
    */
   #raise({ slots, nowMs }: AllocationInput<K>, estimateBps: number, sending: number): number | undefined {
     if (nowMs < this.#holdUntilMs) return undefined;
@@ -128,7 +128,7 @@ export class BandwidthAllocation<K> {
       }
       this.#ceilings.set(slot.key, next);
       this.#lastRaiseMs = nowMs;
-      // One step at a time: its effect has to show first.
+      // One step at a time: wait for its effect.
       this.#holdUntilMs = nowMs + 1000;
       this.#nextSlot = (this.#nextSlot + i + 1) % slots.length;
       return undefined;
@@ -144,7 +144,7 @@ export class BandwidthAllocation<K> {
     );
     for (const slot of slots) {
       const ceiling = this.#ceilings.get(slot.key)!;
-      // A slot at its target has nothing to ask for; what is spare lets it replace an inactive target by a better one.
+      // A slot at its target may use the spare rate to replace an inactive target by a better variant.
       const atTop = variantIndex(ceiling) >= variantIndex(slot.target);
       const need = Math.ceil(slot.bitratesBps[ceiling] * FIT_MARGIN);
       grants.set(slot.key, slot.negotiable ? need + (atTop ? spare : 0) : Infinity);

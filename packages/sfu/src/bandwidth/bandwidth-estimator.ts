@@ -1,13 +1,13 @@
 import { DelayTrend } from './delay-trend.js';
 import { SentPackets } from './sent-packets.js';
 
-/** Assumed when feedback begins, bits per second; doubles with what arrives until the first sign of congestion. */
+/** Estimate before the first feedback, bits per second; grows to twice the delivered rate until the first congestion. */
 const START_BPS = 1_000_000;
 const MIN_BPS = 50_000;
 const MAX_BPS = 100_000_000;
 /** Part of the delivered rate that is kept on overuse. */
 const BACK_OFF = 0.85;
-/** Growth per second where the capacity is not known. */
+/** Growth per second while the capacity is unknown. */
 const GROWTH = 1.08;
 const LOSS_HIGH = 0.1;
 const LOSS_LOW = 0.02;
@@ -20,13 +20,14 @@ const BUCKETS = 12;
 const PROBE_TIMEOUT_MS = 1000;
 /** Probe numbers 1..MAX_PROBE_ID are used in turn. */
 const MAX_PROBE_ID = 200;
-/** A probe that found this much more than the known capacity is believed when a second one finds so too. */
+/** A probe result this far above the known capacity needs a second probe that confirms it. */
 const SURPRISING = 1.1;
 const CONFIRM_WITHIN_MS = 5000;
 
 /**
- * What one client can receive, from its transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01):
- * delay based as draft-ietf-rmcat-gcc-02, loss based as its section 6, with probing. Pure: time comes in.
+ * Estimates what one client can receive from its transport-wide feedback
+ * (draft-holmer-rmcat-transport-wide-cc-extensions-01): delay based as in draft-ietf-rmcat-gcc-02, loss based as in its
+ * section 6, with probing. Pure: the caller passes the time.
  *
  * Feed each sent packet to `packetSent`, each line of a feedback to `received` or `lost` in order of sequence, then call
  * `feedbackEnd`.
@@ -38,13 +39,13 @@ export class BandwidthEstimator {
   #delayBps = START_BPS;
   #lossBps = Number.POSITIVE_INFINITY;
   #measured = false;
-  /** Until the first congestion the estimate follows what arrives, times two. */
+  /** Until the first congestion the estimate is twice the delivered rate. */
   #slowStart = true;
   #lastUpdateMs = -1;
   #lastDecreaseMs = Number.NEGATIVE_INFINITY;
   /** Smoothed rate at which overuse began: near it growth is slow. 0 = unknown. */
   #capacityBps = 0;
-  /** Rate at the last congestion, until more than that has flowed for good or two probes say so; 0 = none. */
+  /** Rate at the last congestion, until clearly more has been delivered or two probes have found more; 0 = none. */
   #congestedBps = 0;
   #roundTripMs = 100;
 
@@ -55,7 +56,7 @@ export class BandwidthEstimator {
   #lastArrivalMs = Number.NaN;
 
   #lostCount = 0;
-  /** Reported missing by the last feedback and by this one: not lost before the next has not brought them either. */
+  /** Packets reported missing by the last feedback and by this one; they count as lost when the next one lacks them too. */
   #missingBefore = 0;
   #missingNow = 0;
   #receivedCount = 0;
@@ -63,7 +64,7 @@ export class BandwidthEstimator {
 
   #probeId = 0;
   #probing = false;
-  /** Packets of the probe may yet be sent. */
+  /** More packets of the probe may be sent. */
   #probeOpen = false;
   #probeDeadlineMs = 0;
   #probePackets = 0;
@@ -76,7 +77,7 @@ export class BandwidthEstimator {
   #probeFirstArrival = 0;
   #probeLastArrival = 0;
   #newestSentMs = -1;
-  /** A probe's finding that waits for a second one; 0 = none. */
+  /** Probe result that awaits confirmation; 0 = none. */
   #foundBps = 0;
   #foundAtMs = 0;
 
@@ -85,12 +86,12 @@ export class BandwidthEstimator {
     return this.#measured ? Math.round(Math.min(this.#delayBps, this.#lossBps)) : undefined;
   }
 
-  /** The delay grows at this moment. */
+  /** True while the delay grows. */
   get overused(): boolean {
     return this.#trend.use === 'overuse';
   }
 
-  /** A probe has found more than was known: another one soon is worth while. */
+  /** True after a surprising probe result: another probe should follow soon. */
   get wantsConfirmation(): boolean {
     return this.#foundBps > 0;
   }
@@ -106,7 +107,7 @@ export class BandwidthEstimator {
     this.#sent.add(bytes, probe && this.#probing ? this.#probeId : 0, nowMs);
   }
 
-  /** A new probe: packets sent with `probe` belong to it, until `endProbe`. False while one is under way. */
+  /** Starts a probe: packets sent with `probe` belong to it until `endProbe`. Returns false while one is under way. */
   startProbe(nowMs: number): boolean {
     if (this.#probing && nowMs < this.#probeDeadlineMs) return false;
     this.#probing = true;
@@ -120,21 +121,21 @@ export class BandwidthEstimator {
   }
 
   /**
-   * All packets of the probe are sent: it is judged once they are acknowledged. Not before: where the round trip is
-   * shorter than the probe, what was sent so far is acknowledged again and again.
+   * Reports that all packets of the probe are sent. Only then is it judged, once all are acknowledged: with a round trip
+   * shorter than the probe, everything sent so far is acknowledged many times in between.
    */
   endProbe(): void {
     this.#probeOpen = false;
   }
 
-  /** The packet with this 16-bit number arrived at this time of the receiver's clock, ms. */
+  /** Records the arrival of the packet with this 16-bit number, in ms of the receiver's clock. */
   received(wireSequence: number, receiverMs: number): void {
     const sequence = this.#sent.unwrap(wireSequence);
     if (sequence < 0 || !this.#sent.take(sequence)) return;
     const arrivalMs = this.#rebase(receiverMs);
     const { takenSentMs, takenBytes, takenProbe, takenMissing } = this.#sent;
     this.#receivedCount++;
-    // It was only overtaken.
+    // The packet was reordered, not lost.
     if (takenMissing && this.#missingBefore > 0) this.#missingBefore--;
     if (takenSentMs > this.#newestSentMs) this.#newestSentMs = takenSentMs;
     this.#addDelivered(takenBytes, arrivalMs);
@@ -142,13 +143,13 @@ export class BandwidthEstimator {
     this.#trend.packet(takenSentMs, arrivalMs);
   }
 
-  /** The packet with this 16-bit number is reported missing. It may be so again, and still as received later. */
+  /** Records that the packet with this 16-bit number is reported missing; a later feedback may repeat or revoke it. */
   lost(wireSequence: number): void {
     const sequence = this.#sent.unwrap(wireSequence);
     if (sequence >= 0 && this.#sent.miss(sequence)) this.#missingNow++;
   }
 
-  /** The feedback is complete. */
+  /** Ends one feedback and updates the estimate. */
   feedbackEnd(nowMs: number): void {
     if (this.#newestSentMs >= 0) {
       this.#roundTripMs += 0.1 * (Math.max(1, nowMs - this.#newestSentMs) - this.#roundTripMs);
@@ -166,7 +167,7 @@ export class BandwidthEstimator {
     this.#lastUpdateMs = nowMs;
   }
 
-  /** Rate at which packets arrive, bits per second; 0 while the window is too short to tell. */
+  /** Returns the delivered rate, bits per second; 0 while the window is too short. */
   deliveredBps(): number {
     const span = Math.min(this.#bucket - this.#firstBucket, BUCKETS - 1);
     if (span < 4) return 0;
@@ -176,7 +177,7 @@ export class BandwidthEstimator {
     return (bytes * 8000) / (span * BUCKET_MS);
   }
 
-  /** The receiver's clock starts anywhere, wraps and may be set: make it start at a minute, again after each jump. */
+  /** Rebases the receiver's clock, which starts anywhere, wraps and may be set, to one minute at the start and after each jump. */
   #rebase(receiverMs: number): number {
     if (!(Math.abs(receiverMs - this.#lastArrivalMs) < 60_000)) {
       this.#arrivalOriginMs = receiverMs - 60_000;
@@ -205,7 +206,7 @@ export class BandwidthEstimator {
     if (this.#trend.use === 'overuse') {
       this.#decrease(delivered, nowMs);
     } else if (this.#trend.use === 'normal') {
-      // A probe's own packets are no proof.
+      // The packets of a probe do not count.
       if (delivered > 1.3 * this.#congestedBps && nowMs > this.#probeDeadlineMs) this.#congestedBps = 0;
       this.#increase(delivered, elapsedMs);
     }
@@ -227,7 +228,7 @@ export class BandwidthEstimator {
       this.#delayBps = clamp(Math.max(this.#delayBps, 2 * delivered));
       return;
     }
-    // Beyond one and a half times what arrives nothing is known: only probing leads there.
+    // Only probing may go beyond one and a half times the delivered rate.
     const limit = Math.max(this.#delayBps, 1.5 * delivered + 10_000);
     if (delivered > 1.3 * this.#capacityBps) this.#capacityBps = 0;
     let next: number;
@@ -252,7 +253,7 @@ export class BandwidthEstimator {
     if (ratio > LOSS_HIGH) {
       this.#slowStart = false;
       if (delivered > 0) this.#congestedBps = delivered;
-      // Not below what gets through: a policer that drops the rest must not starve us altogether.
+      // Not below the delivered rate: a policer that drops the rest must not starve us altogether.
       this.#lossBps = clamp(Math.max(current * (1 - 0.5 * ratio), BACK_OFF * delivered));
     } else if (ratio < LOSS_LOW && this.#lossBps < Number.POSITIVE_INFINITY) {
       this.#lossBps *= GROWTH ** (elapsedMs / 1000);
@@ -284,7 +285,7 @@ export class BandwidthEstimator {
     if (sendMs <= 0 || arriveMs <= 0) return;
     const sendBps = ((this.#probeBytes - this.#probeLastBytes) * 8000) / sendMs;
     const arriveBps = ((this.#probeBytes - this.#probeFirstBytes) * 8000) / arriveMs;
-    // Packets that waited together somewhere arrive faster than the link is.
+    // Packets that were held up together arrive faster than the link allows.
     if (arriveBps > 2 * sendBps) return;
     const result = arriveBps < 0.9 * sendBps ? 0.95 * arriveBps : Math.min(sendBps, arriveBps);
     if (this.overused || result <= this.#delayBps) {
@@ -294,7 +295,7 @@ export class BandwidthEstimator {
     this.#believe(result, nowMs);
   }
 
-  /** Packets held up on the way and then let go together look like a fast link: once may be chance. */
+  /** Packets held up on the way and then released together look like a fast link, so a surprising result is confirmed first. */
   #believe(found: number, nowMs: number): void {
     let result = found;
     if (this.#congestedBps > 0 && found > SURPRISING * this.#congestedBps) {

@@ -1,4 +1,4 @@
-/** Packets sent within this time of the first of their group are one group, ms. */
+/** Packets sent within this time of the first one form a group, ms. */
 const GROUP_MS = 5;
 const WINDOW = 20;
 const SMOOTHING = 0.9;
@@ -15,7 +15,7 @@ const BURST_MS = 5;
 const LONGEST_BURST_MS = 100;
 /** A trend above the threshold for less than this is noise, ms. */
 const OVERUSE_MS = 10;
-/** A pause in sending or arriving that starts the measurement over, ms. */
+/** A pause in sending or arrivals that restarts the measurement, ms. */
 const PAUSE_MS = 3000;
 
 type LinkUse = 'underuse' | 'normal' | 'overuse';
@@ -48,7 +48,7 @@ export class DelayTrend {
   #overCount = 0;
   #previousTrend = 0;
 
-  /** One packet that arrived, in the order of sending. Times in ms; the two clocks are unrelated. */
+  /** Takes one arrived packet, in sending order. Times in ms; the two clocks are unrelated. */
   packet(sentMs: number, arrivalMs: number): void {
     if (this.#groupFirstSent < 0) {
       this.#startGroup(sentMs, arrivalMs);
@@ -72,8 +72,8 @@ export class DelayTrend {
   }
 
   /**
-   * A link or a receiver that pauses lets go of everything at once afterwards. That is no growing queue: what comes
-   * together is one group, which is as late as its last packet (pre-filtering).
+   * After a pause, a link or receiver releases everything at once. That is no growing queue: packets that arrive together
+   * form one group, as late as its last packet (pre-filtering).
    */
   #inBurst(sentMs: number, arrivalMs: number): boolean {
     const sendDelta = sentMs - this.#groupLastSent;
@@ -158,7 +158,7 @@ export class DelayTrend {
   #adaptThreshold(modified: number, nowMs: number): void {
     const elapsed = this.#thresholdAtMs < 0 ? 0 : Math.min(nowMs - this.#thresholdAtMs, 100);
     this.#thresholdAtMs = nowMs;
-    // A sudden jump is a route change or a burst, not a reason to become deaf.
+    // A sudden jump is a route change or a burst and must not raise the threshold.
     if (modified > this.#threshold + 15) return;
     const rate = modified < this.#threshold ? THRESHOLD_DOWN : THRESHOLD_UP;
     const next = this.#threshold + rate * (modified - this.#threshold) * elapsed;

@@ -2,8 +2,8 @@ const START_SIZE = 512;
 const MAX_SIZE = 16_384;
 
 /**
- * What was sent on one transport, by transport-wide sequence number, until the feedback comes. Grows with the rate, so
- * that an audio-only listener costs little.
+ * Packets sent on one transport, by transport-wide sequence number, until they are acknowledged. Grows with the rate, so that
+ * an audio-only listener costs little.
  */
 export class SentPackets {
   #size = START_SIZE;
@@ -16,12 +16,12 @@ export class SentPackets {
   #oldest = 0;
   #next = 0;
 
-  /** The number the next packet gets, unwrapped; its low 16 bits go on the wire. */
+  /** Unwrapped number of the next packet; its low 16 bits go on the wire. */
   get nextSequence(): number {
     return this.#next;
   }
 
-  /** Records one packet and answers its unwrapped number. `probe` 0 = none. */
+  /** Records one packet and returns its unwrapped number. `probe` 0 = none. */
   add(bytes: number, probe: number, nowMs: number): number {
     const sequence = this.#next++;
     if (sequence - this.#oldest >= this.#size) {
@@ -36,7 +36,7 @@ export class SentPackets {
     return sequence;
   }
 
-  /** Unwraps a 16-bit number of the receiver to the newest sent one it can mean; -1 when nothing like it was sent. */
+  /** Unwraps a 16-bit number to the newest sent packet it can mean; returns -1 when no such packet was sent. */
   unwrap(wire: number): number {
     const newest = this.#next - 1;
     if (newest < 0) return -1;
@@ -45,7 +45,7 @@ export class SentPackets {
     return sequence >= this.#oldest && back < this.#size ? sequence : -1;
   }
 
-  /** Notes that this packet is reported missing. False when that is no news, or it is unknown or was taken before. */
+  /** Marks a packet as missing. Returns false when it was marked before, is unknown or was taken. */
   miss(sequence: number): boolean {
     if (sequence < this.#oldest || sequence >= this.#next) return false;
     const slot = sequence % this.#size;
@@ -54,7 +54,7 @@ export class SentPackets {
     return true;
   }
 
-  /** True when this packet is known and was not taken before. The answers below are about it. */
+  /** Takes a packet out; returns false when it is unknown or was taken before. Fills the `taken...` fields. */
   take(sequence: number): boolean {
     if (sequence < this.#oldest || sequence >= this.#next) return false;
     const slot = sequence % this.#size;
@@ -71,7 +71,7 @@ export class SentPackets {
   takenSentMs = 0;
   takenBytes = 0;
   takenProbe = 0;
-  /** It had been reported missing. */
+  /** The packet had been reported missing. */
   takenMissing = false;
 
   #grow(): void {

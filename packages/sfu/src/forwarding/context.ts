@@ -10,31 +10,31 @@ import {
 } from '@bloom/rtp';
 import type { MediaPort, PacketSealer } from '@bloom/webrtc';
 
-/** RTCP compounds stay below any path's MTU. */
+/** Bytes of an RTCP compound; below any path's MTU. */
 const MAX_COMPOUND = 1150;
 
-/** The world as the forwarding code sees it: time, chance and a log. */
+/** Environment of the forwarding code: time, randomness and a log. */
 interface MediaWorld {
   /** Monotonic, ms; the same clock as the port's packet times. */
   now(): number;
-  /** A random unsigned 32-bit integer. */
+  /** Returns a random unsigned 32-bit integer. */
   random(): number;
   log: Log;
 }
 
-/** Packets the forwarding layer threw away, by reason; the port counts its own. */
+/** Reasons for drops by the forwarding layer; the port counts its own. */
 type ForwardingDrop =
   | 'unknown_ssrc'
   | 'unexpected_payload'
   | 'oversized'
   | 'malformed_media'
-  /** Frames that a component did not take in time, or fed faster than a room takes them. */
+  /** Frames that a component did not consume in time, or fed faster than a room takes them. */
   | 'tap_overrun'
   | 'feed_overrun';
 
 /**
- * What all rooms of one worker share: the world, counters, and the scratch objects that make the packet path free of
- * allocation. The path is synchronous, so one of each is enough.
+ * Shared by all rooms of one worker: the environment, counters, and the scratch objects that keep the packet path free of
+ * allocations. The path is synchronous, so one of each is enough.
  */
 export class MediaContext {
   packetsForwarded = 0;
@@ -50,7 +50,7 @@ export class MediaContext {
   /** The packet being received. */
   readonly view = new RtpView();
   readonly vp8 = new Vp8Descriptor();
-  /** A packet out of a store: a retransmission, or the rest of a keyframe at a switch. */
+  /** A packet read from a store: a retransmission, or the rest of a keyframe at a switch. */
   readonly storedView = new RtpView();
   readonly storedVp8 = new Vp8Descriptor();
   readonly reader = new RtcpReader();
@@ -62,7 +62,7 @@ export class MediaContext {
 
   constructor(
     readonly world: MediaWorld,
-    /** Transports come from here. */
+    /** Opens transports. */
     readonly port: Pick<MediaPort, 'openTransport'>,
     readonly sealer: PacketSealer,
   ) {}

@@ -6,9 +6,9 @@ import type { InboundStream } from './inbound-stream.js';
 import { PublishedTrack, type TrackOwner } from './published-track.js';
 
 const HEADER_BYTES = 12;
-/** Packets of a feed that leave at once; the rest of a large picture follows on the ticks, so that no queue overflows. */
+/** Packets of a feed that are sent at once; the rest of a large picture follows on the ticks, so that no queue overflows. */
 const PACKETS_PER_TURN = 32;
-/** More waiting packets than this means that somebody feeds faster than any room takes it. */
+/** Queue bound: a component that exceeds it feeds faster than any room takes. */
 const MAX_QUEUED = 4096;
 /** The map from RTP time to wall clock is renewed when the two have drifted this far apart, ms. */
 const MAX_DRIFT_MS = 200;
@@ -22,7 +22,7 @@ interface Packet {
   bytes: Buffer;
 }
 
-/** A track whose frames come from a component: packetised here, then on the path of any published track. */
+/** A track whose frames come from a component: packetised here, then forwarded like any published track. */
 export class FrameFeed implements TrackOwner {
   readonly #context: MediaContext;
   readonly #options: FrameFeedOptions;
@@ -82,7 +82,7 @@ export class FrameFeed implements TrackOwner {
     this.#run();
   }
 
-  /** A picture that does not fit is left out as a whole; the next ones follow from a key picture on. */
+  /** Drops a picture that does not fit as a whole; sending resumes with a key picture. */
   #payloadsOf(frame: Buffer): Buffer[] {
     const nals = splitAnnexB(frame).filter((nal) => nalType(nal) !== NalType.aud);
     if (this.#overrun && !nals.some((nal) => nalType(nal) === NalType.idr)) return this.#drop();

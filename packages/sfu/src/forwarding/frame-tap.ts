@@ -16,9 +16,9 @@ import type { PublishedTrack } from './published-track.js';
 
 const NTP_TO_UNIX_SECONDS = 2208988800;
 const TWO_TO_32 = 4294967296;
-/** Arrival times remembered of pictures that are still incomplete. */
+/** Incomplete pictures whose arrival time is remembered. */
 const MAX_ARRIVALS = 64;
-/** A source that sends nothing is not asked for key frames. */
+/** A source that has been silent for this long is not asked for key frames, ms. */
 const SILENT_MS = 1000;
 
 interface TapPacket extends OrderedPacket {
@@ -27,8 +27,8 @@ interface TapPacket extends OrderedPacket {
 
 /**
  * Turns the packets of one track into whole frames for a component. It is a subscriber like any other: the same rules
- * choose its variant (the highest that is alive) and ask for keyframes. Packets are only taken in while they arrive; frames
- * leave on the tick, so that no consumer runs inside the packet path.
+ * choose its variant (the highest active one) and ask for keyframes. The packet path only stores packets; frames are
+ * delivered on the tick, so that no consumer runs inside the packet path.
  */
 export class FrameTap implements TrackSubscriber {
   readonly #context: MediaContext;
@@ -75,7 +75,7 @@ export class FrameTap implements TrackSubscriber {
     track.addSlot(this);
   }
 
-  /** The consumer is done with frames of this size. */
+  /** Releases frames that the consumer has finished with. */
   consumed(frames: number, bytes: number): void {
     this.#heldFrames = Math.max(0, this.#heldFrames - frames);
     this.#heldBytes = Math.max(0, this.#heldBytes - bytes);
@@ -86,7 +86,7 @@ export class FrameTap implements TrackSubscriber {
     if (wanted !== undefined) this.#track?.requestKeyframe(wanted, this.#context.world.now());
   }
 
-  // --- as a subscriber
+  // --- subscriber
 
   selectionChanged(): void {
     const { queued } = this.selection;
@@ -156,9 +156,9 @@ export class FrameTap implements TrackSubscriber {
     this.#context.world.log.error('media.tap_fault', { trackId: this.trackId, error });
   }
 
-  // --- out to the consumer
+  // --- delivery
 
-  /** Every 20 ms or so: what is in order leaves. */
+  /** Delivers what is in order. Called about every 20 ms. */
   tick(nowMs: number): void {
     if (this.#closed) return;
     if (this.#source !== undefined) this.#drain(nowMs);
@@ -166,7 +166,7 @@ export class FrameTap implements TrackSubscriber {
     this.#flush();
   }
 
-  /** Hands over everything there is and stops. Idempotent. */
+  /** Delivers everything received so far and stops. Idempotent. */
   close(): void {
     if (this.#closed) return;
     this.#finishSource();
@@ -178,7 +178,7 @@ export class FrameTap implements TrackSubscriber {
     this.#track = undefined;
   }
 
-  /** Only once the source has begun: before that the selection asks by itself. */
+  /** Returns true only once the source has begun: before that the selection asks. */
   #needsKeyFrame(): boolean {
     if (this.#source === undefined || this.selection.queued !== undefined) return false;
     if (this.#dropping && this.#heldFrames < TAP_LIMITS.frames / 2) return this.#codec !== 'opus';
@@ -209,7 +209,7 @@ export class FrameTap implements TrackSubscriber {
   };
 
   #inOrder(packet: TapPacket): void {
-    // Padding only: it belongs to no frame.
+    // Padding belongs to no frame.
     if (packet.payload.length === 0) return;
     if (!this.#arrivals.has(packet.timestamp)) {
       if (this.#arrivals.size >= MAX_ARRIVALS) this.#arrivals.clear();
@@ -236,7 +236,7 @@ export class FrameTap implements TrackSubscriber {
       return;
     }
     const timestamp = rtpTimestamp + this.#offset;
-    // A wild jump of the publisher's clock must not turn time back.
+    // A jump of the publisher's clock must not turn time back.
     this.#newest = Math.max(this.#newest, timestamp);
     this.#newestAtMs = nowMs;
     if (this.#lostPackets > 0 || this.#droppedFrames > 0) {

@@ -7,10 +7,10 @@ import { PublishedTrack, type TrackOwner } from './published-track.js';
 import { StartAllowance } from './start-allowance.js';
 
 const REPORT_INTERVAL_MS = 1000;
-/** The first report follows soon, so that the publisher's own round-trip time and congestion control get going. */
+/** The first report comes early, to start the publisher's round-trip measurement and congestion control. */
 const FIRST_REPORT_MS = 300;
 const REPORT_BLOCKS = 31;
-/** Sources of one variant that only their packets announce: so many in this time, ms. */
+/** Sources of one variant that the SDP does not name: this many per window of ms. */
 const MAX_LEARNT = 4;
 const LEARNT_WINDOW_MS = 1000;
 
@@ -28,7 +28,7 @@ interface InboundSideOptions {
   emit(event: MediaRoomEvent): void;
 }
 
-/** What one client sends: which packet belongs to which stream, and what we report back. */
+/** The receiving side of one client: assigns packets to streams and reports back. */
 export class InboundSide implements TrackOwner {
   readonly #context: MediaContext;
   readonly #options: InboundSideOptions;
@@ -57,7 +57,7 @@ export class InboundSide implements TrackOwner {
     this.#options.emit(event);
   }
 
-  /** Answers the tracks that appeared and those that are gone; the caller closes the latter. */
+  /** Returns the tracks that appeared and those that are gone; the caller closes the latter. */
   negotiate(inbound: readonly InboundTrack[]): { added: PublishedTrack[]; removed: PublishedTrack[] } {
     const added: PublishedTrack[] = [];
     const removed: PublishedTrack[] = [];
@@ -86,7 +86,7 @@ export class InboundSide implements TrackOwner {
     const transportCcId = inbound.find(
       ({ extensions, codec }) => extensions.transportCc !== undefined && codec.feedback.includes('transport-cc'),
     )?.extensions.transportCc;
-    // Kept while nothing is published: late packets still count.
+    // Kept without tracks too: late packets still count.
     if (transportCcId !== undefined) this.#transportCcId = transportCcId;
     if (this.#transportCcId !== undefined) {
       this.#recorder ??= new TransportCcRecorder({ senderSsrc: this.#options.localSsrc });
@@ -94,7 +94,7 @@ export class InboundSide implements TrackOwner {
     return { added, removed };
   }
 
-  /** A cycle has ended: the client's estimate of what it may send begins anew. */
+  /** Ends a negotiation cycle: the client's own send estimate starts over. */
   pathReady(nowMs: number): void {
     this.#allowance.begin(nowMs);
   }
@@ -139,7 +139,7 @@ export class InboundSide implements TrackOwner {
     return route;
   }
 
-  /** One authentic packet of this client. */
+  /** Takes one authentic packet of this client. */
   receive(buffer: Buffer, start: number, end: number, nowMs: number): void {
     const { view, dropped } = this.#context;
     if (!view.parse(buffer, start, end)) {
@@ -158,7 +158,7 @@ export class InboundSide implements TrackOwner {
     else route.track.receive(route.stream, nowMs);
   }
 
-  /** An unknown SSRC: its first packets say where it belongs. */
+  /** Assigns an unknown SSRC by the mid and rid of its first packets. */
   #learn(view: RtpView, nowMs: number): Route | undefined {
     const track = this.#trackByMid(view);
     if (track === undefined) return undefined;
@@ -213,7 +213,7 @@ export class InboundSide implements TrackOwner {
     this.#options.sendRtcp();
   }
 
-  /** Every 20 ms: keyframe requests, NACKs, transport-wide feedback, reports. */
+  /** Sends keyframe requests, NACKs, transport-wide feedback and reports. Called every 20 ms. */
   tick(nowMs: number, roundTripMs: number): void {
     for (const track of this.tracks.values()) track.tick(nowMs);
     this.#context.writer.reset();
@@ -247,9 +247,9 @@ export class InboundSide implements TrackOwner {
 
   #writeTransportFeedback(recorder: TransportCcRecorder, nowMs: number): void {
     const { writer } = this.#context;
-    // The media SSRC means nothing to a feedback on the whole transport, but has to be one of the publisher's.
+    // The media SSRC has no meaning in transport-wide feedback, but must be one of the publisher's.
     const [mediaSsrc] = this.#routes.keys();
-    // A jump in the arrival times ends a feedback early: a few make up for any backlog.
+    // A jump in the arrival times ends a feedback packet early: a few packets cover any backlog.
     for (let i = 0; i < 8; i++) {
       writer.reset();
       if (!recorder.write(writer, mediaSsrc ?? 0, nowMs)) return;
@@ -321,7 +321,7 @@ export class InboundSide implements TrackOwner {
   }
 }
 
-/** A track that changes its codec or its kind of sending is another track under the old name. */
+/** Returns whether it is another track under the old id: its codec or its kind of sending changed. */
 function isSameSource(before: InboundTrack, after: InboundTrack): boolean {
   return (
     before.mid === after.mid &&

@@ -23,7 +23,7 @@ const STORE = {
 /** Weight of the last second in the measured rate: a keyframe alone must not look like a rate. */
 const RATE_SMOOTHING = 0.25;
 
-/** Packets looked back from a slice. Parameter sets lead the picture: behind so many others a slice starts nothing. */
+/** Packets to search back from a slice. Parameter sets come first in a picture: a slice this deep in one starts nothing. */
 const MAX_LOOK_BACK = 32;
 
 interface InboundStreamOptions {
@@ -31,7 +31,7 @@ interface InboundStreamOptions {
   kind: TrackKind;
   clockRate: number;
   ssrc: number;
-  /** Tells the streams of a track apart in the subscribers' send histories, 0..255. */
+  /** Identifies the stream in the subscribers' send histories, 0..255. */
   id: number;
 }
 
@@ -68,12 +68,12 @@ export class InboundStream {
   readonly store: PacketStore;
   readonly clock: SenderClock;
   readonly keyframes = new KeyframeRequests();
-  /** Subscribers this variant flows to now. */
+  /** Subscribers that receive this variant now. */
   readonly forwarding: TrackSubscriber[] = [];
-  /** Sources that only their packets announced and that took this variant since `learntSinceMs`, this one included. */
+  /** Sources not named in the SDP that took this variant since `learntSinceMs`, this one included. */
   learnt = 0;
   learntSinceMs = Number.NEGATIVE_INFINITY;
-  /** Media has arrived; until then this is only an expectation from the SDP. */
+  /** True once media has arrived; before that the SDP only announces the stream. */
   started = false;
 
   readonly #storedPackets: number;
@@ -105,17 +105,17 @@ export class InboundStream {
     return this.unwrapper.newest - this.#storedPackets + 1;
   }
 
-  /** What it takes, bits per second, smoothed over some seconds. */
+  /** Received bitrate, bits per second, smoothed over some seconds. */
   get measuredBps(): number {
     return this.#rate.bps;
   }
 
-  /** Called at a steady interval. */
+  /** Measures the bitrate. Call it at a steady interval. */
   measure(intervalMs: number): void {
     this.#rate.measure(this.statistics.bytes, intervalMs);
   }
 
-  /** Packets of the same picture before this one are still waited for, or it lies too deep in the picture to tell. */
+  /** Returns true while earlier packets of the picture are awaited, or when this one is too deep in it to know. */
   missesBefore(sequence: number, timestamp: number, nowMs: number): boolean {
     const end = sequence - MAX_LOOK_BACK;
     for (let before = sequence - 1; before >= end && !this.losses.isMissing(before); before--) {

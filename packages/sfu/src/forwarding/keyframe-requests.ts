@@ -2,7 +2,7 @@
 const RETRY_MS = 500;
 /** Shortest time between two requests of any cause, ms: fifty subscribers joining one by one must not make every frame a keyframe. */
 const MIN_GAP_MS = 250;
-/** Requests without an answer before it is given up; the next wish starts over. */
+/** Unanswered requests before giving up; the next request starts over. */
 const MAX_ATTEMPTS = 20;
 
 /**
@@ -13,15 +13,15 @@ export class KeyframeRequests {
   #attempts = 0;
   #wanted = false;
   #lastSentMs = Number.NEGATIVE_INFINITY;
-  /** The last wish was given up, and nobody has had another since. */
+  /** True after the last request was given up, until the next one. */
   gaveUp = false;
 
-  /** A keyframe was asked for and has not come. */
+  /** True while a requested keyframe has not arrived. */
   get outstanding(): boolean {
     return this.#wanted;
   }
 
-  /** Somebody needs a keyframe. */
+  /** Requests a keyframe for a subscriber. */
   request(nowMs: number): boolean {
     if (this.#wanted) return false;
     this.#wanted = true;
@@ -31,7 +31,7 @@ export class KeyframeRequests {
     return this.#send(nowMs);
   }
 
-  /** Called by the tick: a first request that was held back, or a repetition. */
+  /** Called on the tick, for a first request that was held back or a repetition. */
   due(nowMs: number): boolean {
     if (!this.#wanted) return false;
     const gap = this.#attempts === 0 ? MIN_GAP_MS : RETRY_MS;
@@ -44,13 +44,13 @@ export class KeyframeRequests {
     return this.#send(nowMs);
   }
 
-  /** The keyframe came. One that answers no request of ours serves just as well. */
+  /** Records a keyframe, whether it was requested or not. */
   keyframe(): void {
     this.#wanted = false;
     this.gaveUp = false;
   }
 
-  /** Nobody waits any more, or the variant is gone. */
+  /** Cancels the request: no subscriber waits any more, or the variant is gone. */
   cancel(): void {
     this.#wanted = false;
     this.gaveUp = false;

@@ -15,14 +15,14 @@ const ESTIMATION_INTERVAL_MS = 1000;
 const ESTIMATION_CHANGE = 0.05;
 /** Assumed until the receiver's first report. */
 const DEFAULT_ROUND_TRIP_MS = 50;
-/** Retransmissions to one client per tick: more is a storm that would only make matters worse. */
+/** Retransmissions to one client per tick: more would feed a storm. */
 const RETRANSMISSIONS_PER_TICK = 100;
 /**
- * Packets that the feedback of one client may speak of per tick: 40 times what 5,000 packets a second need. A run length
- * lets a few bytes speak of thousands, and whoever reads them all has no time for the others.
+ * Packets that the feedback of one client may cover per tick: 40 times what 5,000 packets a second need. A run length lets
+ * a few bytes cover thousands of packets, and reading them all would starve the other clients.
  */
 const FEEDBACK_PER_TICK = 4096;
-/** SSRCs of former slots whose numbers are remembered. */
+/** Former slots whose numbering is kept. */
 const MAX_RETIRED = 256;
 /** Targets remembered for tracks that have no slot yet. */
 const MAX_EARLY_TARGETS = 256;
@@ -30,16 +30,16 @@ const MAX_EARLY_TARGETS = 256;
 interface OutboundSideOptions {
   peerId: string;
   openStream(ssrc: number): SealStream | undefined;
-  /** Sends the context's writer. */
+  /** Sends the compound in the context's writer. */
   sendRtcp(): void;
   emit(event: MediaRoomEvent): void;
   fault(error: unknown): void;
-  /** The slot may flow now: connect it to its track, now or when that appears. */
+  /** Connects a slot that may flow to its track, now or when the track appears. */
   slotLive(slot: OutboundTrack): void;
   slotGone(slot: OutboundTrack): void;
 }
 
-/** What one client gets: its slots, what it says about them, and how much of it. */
+/** The sending side of one client: its slots, its feedback about them, and their share of its bandwidth. */
 export class OutboundSide implements SlotReceiver {
   readonly #context: MediaContext;
   readonly #options: OutboundSideOptions;
@@ -74,7 +74,7 @@ export class OutboundSide implements SlotReceiver {
     return this.#estimator?.estimateBps;
   }
 
-  /** The slots of the answer, as a whole. New ones wait for `goLive`; missing ones stop at once. */
+  /** Replaces all slots by those of the answer. New ones wait for `goLive`; missing ones stop at once. */
   negotiate(outbound: readonly OutboundSlot[], generation: number): void {
     const wanted = new Map(outbound.map((params) => [params.mid, params]));
     for (const [mid, slot] of this.slots) {
@@ -112,7 +112,7 @@ export class OutboundSide implements SlotReceiver {
     this.#earlyTargets.delete(params.trackId);
   }
 
-  /** SSRCs of slots that are gone may come back, but not for ever. */
+  /** Forgets the numbering of the oldest former slots: their SSRCs may come back, but only so many are kept. */
   #forgetOldNumberings(): void {
     for (const ssrc of this.#numberings.keys()) {
       if (this.#numberings.size <= this.slots.size + MAX_RETIRED) return;
@@ -128,7 +128,7 @@ export class OutboundSide implements SlotReceiver {
     this.#options.slotGone(slot);
   }
 
-  /** The cycle of this generation has ended and keys are there. */
+  /** Starts the slots of this generation: its cycle has ended and keys are agreed. */
   goLive(generation: number): void {
     for (const slot of this.slots.values()) {
       if (slot.live || slot.generation > generation) continue;
@@ -148,7 +148,7 @@ export class OutboundSide implements SlotReceiver {
     if (this.#earlyTargets.size < MAX_EARLY_TARGETS) this.#earlyTargets.set(trackId, variant);
   }
 
-  // --- what slots ask of their transport
+  // --- SlotReceiver
 
   nextTransportSequence(wanted: boolean): number {
     return wanted && this.#estimator !== undefined ? this.#estimator.nextSequence : -1;
@@ -181,7 +181,7 @@ export class OutboundSide implements SlotReceiver {
     this.#options.emit(event);
   }
 
-  // --- what the receiver says
+  // --- feedback
 
   reportBlocks(reader: RtcpReader, nowMs: number): void {
     const { block } = this.#context;
@@ -236,7 +236,7 @@ export class OutboundSide implements SlotReceiver {
     estimator.feedbackEnd(nowMs);
   }
 
-  // --- what time brings
+  // --- ticks
 
   tick(nowMs: number): void {
     this.#retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
@@ -306,7 +306,7 @@ export class OutboundSide implements SlotReceiver {
     return [...this.slots.values()].map((slot) => slot.stats());
   }
 
-  /** The transport failed: nothing flows any more, but slots may still be negotiated away. */
+  /** Stops all slots after a failure of the transport; they may still be negotiated away. */
   stop(): void {
     for (const slot of this.slots.values()) {
       slot.detach();

@@ -22,7 +22,7 @@ import { SlotRepair } from './slot-repair.js';
 const PROTECTED_MS = 500;
 /** A keyframe request is stale while the last keyframe may still be on its way: the round trip and this, ms. */
 const KEYFRAME_GRACE_MS = 50;
-/** However long the round trip, ms. */
+/** Upper bound of that, ms. */
 const KEYFRAME_GRACE_MAX_MS = 400;
 /** Weight of the last interval in the measured sending rate. */
 const RATE_SMOOTHING = 0.3;
@@ -33,7 +33,7 @@ interface OutboundTrackOptions {
   params: OutboundSlot;
   receiver: SlotReceiver;
   numbering: SlotNumbering;
-  /** Cycle that introduced the slot: it flows once that cycle has ended. */
+  /** Cycle that introduced the slot; it flows once that cycle has ended. */
   generation: number;
 }
 
@@ -46,15 +46,15 @@ export class OutboundTrack implements TrackSubscriber {
   readonly selection = new VariantSelection();
   readonly roundTrip = new RoundTripClock();
   params: OutboundSlot;
-  /** The cycle has ended and the transport is up. */
+  /** True once the cycle has ended and the transport is up. */
   live = false;
   track: PublishedTrack | undefined;
-  /** What flows now. */
+  /** Stream that flows now. */
   source: InboundStream | undefined;
 
   readonly #repair: SlotRepair;
   #stream: SealStream | undefined;
-  /** Set once the receiver reports on our SSRC: it knows the mid then, and the shorter header will do. */
+  /** Set once the receiver reports on our SSRC: it knows the mid then, and the shorter header suffices. */
   #known = false;
   #fullHeader!: OutboundHeader;
   #plainHeader!: OutboundHeader;
@@ -100,7 +100,7 @@ export class OutboundTrack implements TrackSubscriber {
     return this.track?.simulcast === true;
   }
 
-  /** The same slot as a later answer describes it: payload types and extension ids may have changed. */
+  /** Updates the slot from a later answer: payload types and extension ids may have changed. */
   update(params: OutboundSlot): void {
     this.params = params;
     const { ssrc, rtxSsrc, codec, extensions, mid } = params;
@@ -115,7 +115,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.#repair.update({
       ssrc: rtxSsrc,
       isVp8: this.#isVp8,
-      // Without a retransmission stream the packet itself is sent once more.
+      // Without a retransmission stream the packet itself is repeated.
       again: this.#fullHeader,
       rtx:
         codec.rtxPayloadType === undefined
@@ -124,7 +124,7 @@ export class OutboundTrack implements TrackSubscriber {
     });
   }
 
-  /** The cycle that introduced the slot has ended and keys are there: media may flow. */
+  /** Lets media flow: the cycle that introduced the slot has ended and keys are agreed. */
   goLive(): void {
     this.live = true;
     this.#stream = this.receiver.openStream(this.params.ssrc);
@@ -137,7 +137,7 @@ export class OutboundTrack implements TrackSubscriber {
     track.addSlot(this);
   }
 
-  /** Stops at once. Numbering stays with the transport. */
+  /** Stops at once; the numbering stays with the transport. */
   detach(): void {
     this.source?.removeSubscriber(this);
     this.source = undefined;
@@ -164,7 +164,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.selectionChanged();
   }
 
-  /** To be called after whatever may have changed the selection. */
+  /** To be called after anything that may have changed the selection. */
   selectionChanged(): void {
     const { queued } = this.selection;
     if (queued !== undefined) this.track?.requestKeyframe(queued, this.#context.world.now());
@@ -194,7 +194,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.#switchedAt = sequence;
   }
 
-  /** The packet switched at came late: what overtook it is in the store and follows now. */
+  /** Sends the packets that overtook the one switched at, which came late: they are in the store. */
   catchUp(stream: InboundStream, first: number, nowMs: number): void {
     if (this.#switchedAt !== first) return;
     this.#switchedAt = -1;
@@ -207,12 +207,12 @@ export class OutboundTrack implements TrackSubscriber {
     }
   }
 
-  /** A packet of the current source that carries no media: later ones close up. */
+  /** Skips a packet of the current source that carries no media: later ones close the gap. */
   skip(sequence: number): void {
     this.numbering.mapper.drop(sequence);
   }
 
-  /** One packet of the current source, within a round begun with its payload. `audioLevel` -1: none. */
+  /** Forwards one packet of the current source, within a round begun with its payload. `audioLevel` -1: none. */
   forward(view: RtpView, vp8: Vp8Descriptor, sequence: number, audioLevel: number, nowMs: number): void {
     const { numbering, receiver } = this;
     const { mapper } = numbering;
@@ -225,7 +225,7 @@ export class OutboundTrack implements TrackSubscriber {
       numbering.vp8.map(vp8);
       ({ pictureId, tl0PicIdx, keyIdx } = numbering.vp8);
     }
-    // Also for a packet that cannot leave now: the receiver will ask for it.
+    // Recorded even if the packet cannot be sent now: the receiver will ask for it.
     this.#repair.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, pictureId, tl0PicIdx, keyIdx);
     const { sealer } = this.#context;
     const at = sealer.reserve();
@@ -264,17 +264,17 @@ export class OutboundTrack implements TrackSubscriber {
     }
   }
 
-  /** The receiver misses what was sent under this 16-bit number. */
+  /** Repeats the packet that was sent under this 16-bit number. */
   resend(sequence16: number, nowMs: number): void {
     if (this.track !== undefined) this.#repair.resend(this.track, this.#stream, sequence16, nowMs);
   }
 
-  /** One packet of padding, to probe. Answers the bytes sent, 0 when the slot cannot. */
+  /** Sends one padding packet of a probe. Returns the bytes sent, 0 when the slot cannot. */
   sendPadding(nowMs: number): number {
     return this.live ? this.#repair.sendPadding(nowMs) : 0;
   }
 
-  /** The receiver wants a keyframe of what it gets now, or of what it is waiting for. */
+  /** Requests a keyframe of the stream that flows, or of the one that is awaited. */
   keyframeWanted(nowMs: number): void {
     this.plis++;
     const grace = Math.min(KEYFRAME_GRACE_MAX_MS, this.receiver.roundTripMs + KEYFRAME_GRACE_MS);
@@ -283,14 +283,14 @@ export class OutboundTrack implements TrackSubscriber {
     if (wanted !== undefined) this.track?.requestKeyframe(wanted, nowMs);
   }
 
-  /** A report block about our SSRC came. */
+  /** Takes a report block about our SSRC. */
   reported(lost: number, roundTripMs: number): void {
     this.#known = true;
     this.lost = Math.max(this.lost, lost);
     if (roundTripMs >= 0) this.roundTripMs = roundTripMs;
   }
 
-  /** Fills a sender report on the publisher's wall clock; false while that is unknown. */
+  /** Fills a sender report on the publisher's wall clock; returns false while that is unknown. */
   senderReport(nowMs: number, out: SenderInfo): boolean {
     if (this.source === undefined || !this.source.clock.report(nowMs, out)) return false;
     out.ssrc = this.params.ssrc;
@@ -339,7 +339,7 @@ export class OutboundTrack implements TrackSubscriber {
   }
 }
 
-/** We write one-byte header extensions: what does not fit is left out. */
+/** Returns the id if a one-byte header extension, the only form we write, can hold it. */
 function oneByteId(id: number | undefined): number | undefined {
   return id !== undefined && id >= 1 && id <= 14 ? id : undefined;
 }

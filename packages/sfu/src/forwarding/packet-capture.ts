@@ -1,16 +1,16 @@
 import type { CapturedPacket, CapturedPackets } from '../media-engine.js';
 
-/** Notes between two readings at most; what is beyond is counted. */
+/** Bound on the bytes between two readings; packets beyond it are only counted. */
 const MAX_BYTES = 1024 * 1024;
 const FIRST_BYTES = 16 * 1024;
 /** Time f64, direction u8, length of the packet u16, of the header u16. */
 const NOTE_BYTES = 13;
 /** A header with all extensions that clients send is a tenth of this. */
 const MAX_HEADER = 1_024;
-/** Who wants packets asks more often than this. */
+/** A capture that is not read for this long ends, ms. */
 const FORGOTTEN_MS = 5_000;
 
-/** Notes how the RTP packets of one transport come and go, and their headers, never what is in them. */
+/** Records times, directions and headers of the RTP packets of one transport, never their payloads. */
 export class PacketCapture {
   readonly #now: () => number;
   #notes = Buffer.allocUnsafe(FIRST_BYTES);
@@ -41,7 +41,7 @@ export class PacketCapture {
     this.#used += needed;
   };
 
-  /** What has been noted since the last time. */
+  /** Returns what was recorded since the last call. */
   take(): CapturedPackets {
     const notes = Uint8Array.prototype.slice.call(this.#notes, 0, this.#used) as Uint8Array;
     this.#used = 0;
@@ -65,7 +65,7 @@ export class PacketCapture {
   }
 }
 
-/** Bytes of the fixed header, the contributing sources and the extension (RFC 3550, 5.1); 0 for RTCP and what is none. */
+/** Returns the bytes of fixed header, contributing sources and extension (RFC 3550 section 5.1); 0 for anything but RTP. */
 function headerLength(buffer: Buffer, start: number, end: number): number {
   const size = end - start;
   if (size < 12 || size > 0xff_ff) return 0;
@@ -81,7 +81,7 @@ function headerLength(buffer: Buffer, start: number, end: number): number {
   return length <= size && length <= MAX_HEADER ? length : 0;
 }
 
-/** The packets of one delivery. */
+/** Yields the packets of one reading. */
 export function* readCapture(notes: Uint8Array): Generator<CapturedPacket> {
   const view = new DataView(notes.buffer, notes.byteOffset, notes.byteLength);
   for (let at = 0; at + NOTE_BYTES <= notes.length; ) {

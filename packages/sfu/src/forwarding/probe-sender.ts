@@ -1,25 +1,25 @@
 import type { OutboundTrack } from './outbound-track.js';
 
-/** Long enough for several ticks of padding, short enough not to fill a narrow link's queue for long, ms. */
+/** Length of a probe: several ticks of padding, but short enough not to fill a narrow link's queue for long, ms. */
 const PROBE_MS = 100;
 /** Time between the starts of two probes, ms. */
 const PROBE_GAP_MS = 3000;
-/** The same for one that shall confirm the last. */
+/** The same for a probe that confirms the last one. */
 const CONFIRM_GAP_MS = 1000;
 const TICK_MS = 20;
 /**
- * A probe goes this far beyond the estimate, bits per second, or to a multiple of it: more would fill the queue of a
- * narrow link for long. What one probe finds the next one starts from.
+ * A probe exceeds the estimate by this many bits per second, or to a multiple of it: more would fill the queue of a narrow
+ * link for long. The next probe starts from what this one finds.
  */
 const REACH_BPS = 8_000_000;
 const REACH_FACTOR = 2;
-/** Nor beyond this with padding, whatever a publisher announces: each probe of each viewer costs its packets. */
+/** Upper bound with padding, whatever a publisher announces: each probe of each viewer costs its packets. */
 const MAX_PADDING_BPS = 24_000_000;
 
-/** Fills what the media leave of a probe's rate with padding on the retransmission streams. */
+/** Fills the rest of a probe's rate, beyond the media, with padding on the retransmission streams. */
 export class ProbeSender {
   readonly #slots: ReadonlyMap<string, OutboundTrack>;
-  /** A probe is under way: everything that is sent now belongs to it. */
+  /** True during a probe: everything sent now belongs to it. */
   active = false;
   #bps = 0;
   #startedMs = Number.NEGATIVE_INFINITY;
@@ -51,9 +51,9 @@ export class ProbeSender {
       this.active = false;
       return;
     }
-    // What should have gone out by the next tick.
+    // Bytes due by the next tick.
     const due = (this.#bps * (elapsedMs + TICK_MS)) / 8000;
-    // A tick that comes late does not make up for it all at once.
+    // A late tick must not send the whole backlog at once.
     const perTick = (Math.min(Math.max(this.#bps, REACH_BPS), MAX_PADDING_BPS) * TICK_MS) / 8000;
     const until = Math.min(due, this.#sentBytes + perTick);
     for (const slot of this.#slots.values()) {

@@ -5,22 +5,22 @@ import { bitratesOf, type PerVariant, VARIANTS, variantIndex } from '../variants
 import type { MediaContext } from './context.js';
 import { InboundStream, type TrackSubscriber } from './inbound-stream.js';
 
-/** After this time of media a target that has not shown up is not waited for, ms. */
+/** How long after the first media a target variant is waited for, ms. */
 const SETTLE_MS = 500;
-/** Interval of measuring what each variant takes, ms. */
+/** Interval of the bitrate measurement, ms. */
 const MEASURE_MS = 1000;
 
-/** Room for the longest header and SRTP's tag. */
+/** Room for the longest header and the SRTP tag. */
 const PACKET_OVERHEAD = 64;
 
-/** What a track needs of the transport it comes in on. */
+/** The transport of a published track, as the track uses it. */
 export interface TrackOwner {
   readonly peerId: string;
   requestKeyframe(track: PublishedTrack, stream: InboundStream): void;
   emit(event: MediaRoomEvent): void;
 }
 
-/** A track one client publishes: its variants, and the subscribers it goes to. The receiving half of the packet path. */
+/** A track that one client publishes: its variants and its subscribers. The receiving half of the packet path. */
 export class PublishedTrack {
   readonly #context: MediaContext;
   /** At its `variantIndex`; a track without simulcast has `h` only. */
@@ -29,8 +29,8 @@ export class PublishedTrack {
   readonly activity = new VariantActivity();
   readonly simulcast: boolean;
   /**
-   * What each variant takes, bits per second: as the client says, or as it arrives where that is more. Browsers go by the
-   * size of the picture, and send twice of what a client library assumes.
+   * Bitrate of each variant, bits per second: the announced or the measured one, whichever is higher. Browsers choose it by
+   * the size of the picture and send up to twice what a client library announces.
    */
   bitrates: PerVariant<number>;
   muted = false;
@@ -69,7 +69,7 @@ export class PublishedTrack {
     return this.streams.find((stream) => stream?.id === id);
   }
 
-  /** The stream of this variant on this SSRC. A changed SSRC is a new source: its subscribers wait for its keyframe. */
+  /** Returns the stream of this variant on this SSRC. A changed SSRC is a new source: its subscribers wait for its keyframe. */
   openStream(variant: Variant, ssrc: number): InboundStream {
     const index = variantIndex(variant);
     const old = this.streams[index];
@@ -90,7 +90,7 @@ export class PublishedTrack {
     return stream;
   }
 
-  /** A media packet in `context.view`. */
+  /** Takes the media packet in `context.view`. */
   receive(stream: InboundStream, nowMs: number): void {
     const { view } = this.#context;
     if (view.payloadType !== this.params.codec.payloadType) {
@@ -103,7 +103,7 @@ export class PublishedTrack {
     this.#accept(stream, sequence, nowMs);
   }
 
-  /** A packet of the retransmission stream in `context.view`. Probes and repetitions are not media. */
+  /** Takes the packet of the retransmission stream in `context.view`. Probes and duplicates are not media. */
   receiveRtx(stream: InboundStream, nowMs: number): void {
     const { view } = this.#context;
     stream.rtxPackets++;
@@ -121,7 +121,7 @@ export class PublishedTrack {
     this.#accept(stream, sequence, nowMs);
   }
 
-  /** An authentic packet with its unwrapped number: bookkeeping, then to everybody this variant flows to. */
+  /** Does the bookkeeping for an authentic packet, then forwards it to all subscribers of this variant. */
   #accept(stream: InboundStream, sequence: number, nowMs: number): void {
     const { view, vp8, sealer } = this.#context;
     const { forwarding } = stream;
@@ -162,7 +162,7 @@ export class PublishedTrack {
       try {
         slot.forward(view, vp8, sequence, audioLevel, nowMs);
       } catch (error) {
-        // The fault of one subscriber: neither the publisher nor the others may feel it.
+        // A fault of one subscriber must affect neither the publisher nor the others.
         slot.fault(error);
       }
     }
@@ -172,14 +172,14 @@ export class PublishedTrack {
     }
   }
 
-  /** A slice is the start only where nothing before it is missing: that may be the parameter sets, which come once. */
+  /** Returns whether a picture starts here: not if a packet before it is missing, which may hold the parameter sets. */
   #startsH264Keyframe(stream: InboundStream, sequence: number, nowMs: number): boolean {
     const { view } = this.#context;
     if (!isH264KeyFrame(view)) return false;
     return hasH264ParameterSet(view) || !stream.missesBefore(sequence, view.timestamp, nowMs);
   }
 
-  /** Audio has no keyframes: every packet will do. */
+  /** Audio has no keyframes: every packet starts. */
   #isNewKeyframe(stream: InboundStream): boolean {
     if (this.#voice !== undefined) return stream.forwarding.length < this.slots.size;
     const { timestamp } = this.#context.view;
@@ -191,7 +191,7 @@ export class PublishedTrack {
     return true;
   }
 
-  /** Whoever waits for this variant begins with the packet in hand; `forward` is called for it right after. */
+  /** Switches the subscribers that wait for this variant to the packet in hand; `forward` is called for it right after. */
   #switchWaiting(stream: InboundStream, sequence: number, nowMs: number): void {
     const { view, vp8 } = this.#context;
     for (const slot of this.slots) {
@@ -277,20 +277,20 @@ export class PublishedTrack {
     }
   }
 
-  /** A keyframe of this variant is needed. */
+  /** Requests a keyframe of this variant. */
   requestKeyframe(variant: Variant, nowMs: number): void {
     const stream = this.stream(variant);
     if (stream === undefined || this.params.kind !== 'video') return;
     if (stream.keyframes.request(nowMs)) this.owner.requestKeyframe(this, stream);
   }
 
-  /** The publisher was away for so long that requests were given up; who waits for its keyframe still does. */
+  /** Repeats requests that were given up while the publisher was away: subscribers still wait for its keyframe. */
   #askAnew(stream: InboundStream): void {
     stream.keyframes.cancel();
     for (const slot of this.slots) if (slot.selection.queued === stream.variant) slot.selectionChanged();
   }
 
-  /** Every 20 ms or so: what time alone brings about. */
+  /** Runs the timers of the track. Called about every 20 ms. */
   tick(nowMs: number): void {
     if (this.#voice?.tick(nowMs)) this.#voiceChanged();
     if (this.params.kind !== 'video') return;

@@ -22,7 +22,7 @@ interface RoomTransportOptions {
   slotGone(slot: OutboundTrack): void;
 }
 
-/** One peer of a room: its transport with what comes in and what goes out. */
+/** One peer of a room: its transport with a receiving and a sending side. */
 export class RoomTransport {
   readonly #context: MediaContext;
   readonly #options: RoomTransportOptions;
@@ -166,7 +166,7 @@ export class RoomTransport {
     this.#wire.watchPackets(packets?.watch);
   }
 
-  /** Answers the tracks that are gone with it. Idempotent. */
+  /** Closes the transport and returns the tracks that are gone with it. Idempotent. */
   close(): PublishedTrack[] {
     if (this.#closed) return [];
     this.#closed = true;

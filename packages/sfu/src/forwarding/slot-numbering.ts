@@ -2,13 +2,13 @@ import { ForwardMapper, Vp8Mapper } from '@bloom/rtp';
 
 interface SlotNumberingOptions {
   clockRate: number;
-  /** A random unsigned 32-bit integer. */
+  /** Returns a random unsigned 32-bit integer. */
   random(): number;
 }
 
 /**
- * Everything that must go on counting for one outbound SSRC: a number used twice under one SRTP key is lost at the
- * receiver, so this outlives the slot and serves the next track that is given the same SSRC.
+ * Counters of one outbound SSRC. They outlive the slot and serve the next track under the same SSRC, because a sequence
+ * number that is used twice under one SRTP key is dropped by the receiver.
  */
 export class SlotNumbering {
   readonly mapper: ForwardMapper;
@@ -19,7 +19,7 @@ export class SlotNumbering {
   octetsSent = 0;
 
   constructor({ clockRate, random }: SlotNumberingOptions) {
-    // Below 2^15: a receiver that misses the first packets cannot guess the roll-over counter wrong.
+    // Below 2^15: a receiver that misses the first packets still guesses the roll-over counter right.
     this.mapper = new ForwardMapper({ clockRate, firstSequence: random() & 0x7fff, firstTimestamp: random() });
     this.rtxSequence = random() & 0x7fff;
   }

@@ -9,7 +9,7 @@ import type { SlotNumbering } from './slot-numbering.js';
 
 const PADDING = Buffer.alloc(255).fill(255, 254);
 
-/** Headers of what is sent beside the media. */
+/** Headers of retransmissions and padding. */
 interface RepairHeaders {
   /** SSRC of the retransmission stream. */
   ssrc: number;
@@ -18,7 +18,7 @@ interface RepairHeaders {
   rtx: OutboundHeader | undefined;
 }
 
-/** What one slot sends beside its media: answers to NACKs, and padding to probe with. */
+/** Sends what one slot sends besides its media: retransmissions, and padding for probes. */
 export class SlotRepair {
   readonly #context: MediaContext;
   retransmitted = 0;
@@ -41,7 +41,7 @@ export class SlotRepair {
     this.#headers = headers;
   }
 
-  /** A packet of a publisher's store into `storedView` and `storedVp8` of the context. */
+  /** Reads a packet of a publisher's store into `storedView` and `storedVp8` of the context. */
   readStored(stream: InboundStream, sequence: number, nowMs: number): boolean {
     const { storedView, storedVp8 } = this.#context;
     const { store } = stream;
@@ -49,7 +49,7 @@ export class SlotRepair {
     return !this.#headers.isVp8 || storedVp8.parse(store.buffer, storedView.payloadStart, storedView.payloadEnd);
   }
 
-  /** The receiver misses what was sent under this 16-bit number; `media` is the slot's own stream. */
+  /** Repeats the packet that was sent under this 16-bit number; `media` is the slot's own stream. */
   resend(track: PublishedTrack, media: SealStream | undefined, sequence16: number, nowMs: number): void {
     const { history } = this;
     const context = this.#context;
@@ -93,7 +93,7 @@ export class SlotRepair {
     sealer.end();
   }
 
-  /** One packet of padding on the retransmission stream, to probe. Answers the bytes sent, 0 when there is no such stream. */
+  /** Sends one padding packet on the retransmission stream. Returns the bytes sent, 0 when there is no such stream. */
   sendPadding(nowMs: number): number {
     const { rtx } = this.#headers;
     if (rtx === undefined || !this.#numbering.mapper.started) return 0;
@@ -108,7 +108,7 @@ export class SlotRepair {
       const { timestamp } = this.#numbering.mapper;
       const sequence = this.#numbering.rtxSequence++;
       const headerLength = rtx.write(sealer.arena, at, false, sequence, timestamp, transportSequence);
-      // The padding bit; the last byte of the "payload" says that all of it is padding.
+      // Padding bit; the last byte of the payload holds the length of the padding.
       sealer.arena[at]! |= 0x20;
       if (sealer.commit(stream, headerLength, 0, 0, sequence)) {
         sent = headerLength + PADDING.length;

@@ -5,12 +5,12 @@ export class SmoothedRate {
   bps = 0;
   #measuredBytes = 0;
 
-  /** `weight`: of the latest interval, 0 to 1. */
+  /** `weight` of the latest interval, 0 to 1. */
   constructor(weight: number) {
     this.#weight = weight;
   }
 
-  /** To be called at a steady interval with all bytes so far. */
+  /** Takes the total of bytes so far. Call it at a steady interval. */
   measure(bytes: number, intervalMs: number): void {
     const bps = ((bytes - this.#measuredBytes) * 8000) / intervalMs;
     this.#measuredBytes = bytes;

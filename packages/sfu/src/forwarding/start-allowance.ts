@@ -1,30 +1,30 @@
-/** The start phase of libwebrtc's estimator is 2 s from its first report, which takes its time on a busy machine. */
+/** The start phase of libwebrtc's estimator lasts 2 s from its first report, which may come late on a busy machine. */
 const PHASE_MS = 3000;
 const INTERVAL_MS = 100;
 /** Room above the negotiated bitrates: retransmissions and probes. */
 const HEADROOM = 1.25;
-/** No limit at all: the last word, so that an allowance of the start is no ceiling later. */
+/** Sent last, so that the allowance of the start does not remain a ceiling. */
 const UNLIMITED_BPS = 100_000_000;
 
 /**
- * What a publisher is told it may send while its path is new. Its own estimator starts at 300 kbit/s and learns more from
- * two short bursts; when these come through unevenly (a busy machine is enough) it creeps up by 8 % a second, and the
- * high variants of a simulcast track are missing for half a minute. During its start phase it takes a REMB for an
- * estimate, and transport-wide feedback corrects that within a round trip or two where the path is narrow.
+ * Tells a publisher by REMB what it may send while its path is new. Its own estimator starts at 300 kbit/s and learns more
+ * from two short bursts; when these arrive unevenly (a busy machine is enough) it grows by 8 % a second only, and the high
+ * variants of a simulcast track are missing for half a minute. During its start phase it takes a REMB for an estimate, and
+ * transport-wide feedback corrects that within a round trip or two where the path is narrow.
  */
 export class StartAllowance {
   #untilMs = Number.NEGATIVE_INFINITY;
   #dueMs = 0;
   #pending = false;
 
-  /** The path is up, or up again after a restart. */
+  /** Starts the allowance: the path is up, or up again after a restart. */
   begin(nowMs: number): void {
     this.#untilMs = nowMs + PHASE_MS;
     this.#dueMs = nowMs;
     this.#pending = true;
   }
 
-  /** Bits per second to tell the publisher now, 0 for nothing. `expectedBps`: all it may want to send. */
+  /** Returns the bits per second to announce now, 0 for none. `expectedBps`: all that the publisher may want to send. */
   due(nowMs: number, expectedBps: number): number {
     if (!this.#pending || nowMs < this.#dueMs || expectedBps === 0) return 0;
     this.#dueMs = nowMs + INTERVAL_MS;

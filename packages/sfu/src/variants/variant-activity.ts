@@ -3,9 +3,9 @@ import { VARIANTS, variantIndex } from './variants.js';
 
 /** Length of a window, ms. */
 const WINDOW_MS = 1000;
-/** A variant that brings fewer media packets in a window is inactive at once. */
+/** A variant with fewer media packets in a window becomes inactive at once. */
 const MIN_PACKETS = 5;
-/** Good windows in a row that make an inactive variant active again. */
+/** Consecutive good windows that make an inactive variant active again. */
 const WINDOWS_TO_RESUME = 10;
 
 interface ActivityChange {
@@ -14,11 +14,11 @@ interface ActivityChange {
 }
 
 /**
- * Tells which simulcast variants of one track are alive, from media packets alone: what a client says about its
- * encodings is not to be trusted. Padding, probes and retransmissions must not be counted.
+ * Decides which simulcast variants of one track are active, from media packets alone: what a client says about its
+ * encodings cannot be trusted. Padding, probes and retransmissions must not be counted.
  *
- * A keyframe may cost an encoder more than a second of its bitrate; it then leaves out frames until that is made good
- * (libvpx with a noisy picture does). One poor window right after a keyframe therefore says nothing, and is left out.
+ * A keyframe may take an encoder more than a second of its bitrate; it then skips frames to make up for it (libvpx does with
+ * a noisy picture). One poor window right after a keyframe is therefore ignored.
  */
 export class VariantActivity {
   readonly #packets = [0, 0, 0];
@@ -27,7 +27,7 @@ export class VariantActivity {
   readonly #active = [false, false, false];
   /** A keyframe began in this window. */
   readonly #keyframes = [false, false, false];
-  /** One began in the window before. */
+  /** A keyframe began in the previous window. */
   readonly #keyframesBefore = [false, false, false];
   #windowStartMs = 0;
 
@@ -40,8 +40,7 @@ export class VariantActivity {
   }
 
   /**
-   * A variant sent its first packet: it starts active, and all counting starts anew so that the shortened window is
-   * held against nobody.
+   * Activates a variant with its first packet. The window starts over, so that no variant is judged by a shortened one.
    */
   appear(variant: Variant, nowMs: number): void {
     const index = variantIndex(variant);
@@ -51,7 +50,7 @@ export class VariantActivity {
     this.restartWindow(nowMs);
   }
 
-  /** Forgets the current window, for instance because the track was muted until now. */
+  /** Discards the current window, for instance because the track was muted until now. */
   restartWindow(nowMs: number): void {
     for (let index = 0; index < VARIANTS.length; index++) this.#keyframesBefore[index] ||= this.#keyframes[index]!;
     this.#openWindow(nowMs);
@@ -63,17 +62,17 @@ export class VariantActivity {
     this.#windowStartMs = nowMs;
   }
 
-  /** One media packet; called for every packet, so it does nothing else. */
+  /** Counts one media packet. Called for every packet, so it does nothing else. */
   countPacket(index: number): void {
     this.#packets[index]! += 1;
   }
 
-  /** A keyframe begins. */
+  /** Records the start of a keyframe. */
   countKeyframe(index: number): void {
     this.#keyframes[index] = true;
   }
 
-  /** Judges the window when it is over. Returns what changed, lowest variant first. */
+  /** Judges the window when it has ended. Returns what changed, lowest variant first. */
   check(nowMs: number): ActivityChange[] {
     if (nowMs - this.#windowStartMs < WINDOW_MS) return [];
     const changes: ActivityChange[] = [];
@@ -82,7 +81,7 @@ export class VariantActivity {
       if (!this.#known[index]) continue;
       const good = this.#packets[index]! >= MIN_PACKETS;
       const excused = !good && this.#keyframesBefore[index]!;
-      // One excuse does not make the next: what brings a packet or two a second is not alive.
+      // Excuse one window only: a variant with a packet or two a second is not active.
       this.#keyframesBefore[index] = this.#keyframes[index]! && !excused;
       if (excused) continue;
       this.#goodWindows[index] = good ? this.#goodWindows[index]! + 1 : 0;

@@ -5,16 +5,16 @@ import { VARIANTS, bitratesOf, type PerVariant, type SelectionReason } from './v
 export const FIT_MARGIN = 1.1;
 
 /**
- * Decides which variant of one simulcast track one subscriber gets. Pure: it is told what happened and holds the
- * outcome in `current` (flows) and `queued` (flows from its next keyframe on). Whoever drives it looks at `queued`
- * after each call and sees to the keyframe.
+ * Selects the variant of one simulcast track that one subscriber receives. Pure: events come in, the outcome is in
+ * `current` (flows) and `queued` (flows from its next keyframe on). After each call the owner requests a keyframe for
+ * `queued`.
  */
 export class VariantSelection {
-  /** The variant that flows; kept when it goes silent and nothing can replace it, so that it may come back by itself. */
+  /** Variant that flows; kept when it goes silent and nothing can replace it, so that it may resume by itself. */
   current: Variant | undefined;
-  /** Waits for its keyframe. */
+  /** Variant that awaits its keyframe. */
   queued: Variant | undefined;
-  /** Why the queued variant, or the current one when nothing is queued, was taken. */
+  /** Why the queued variant was chosen, or the current one when none is queued. */
   reason: SelectionReason = 'first_media';
   target: Variant = 'm';
 
@@ -37,14 +37,14 @@ export class VariantSelection {
     return this.#bitrates[variant] * FIT_MARGIN <= this.#allocationBps;
   }
 
-  /** What flows or is about to. */
+  /** Variant that flows or is about to. */
   get wanted(): Variant | undefined {
     return this.queued ?? this.current;
   }
 
   /**
-   * The track's first media is old enough: a target that has not shown up by now is not waited for. Until then only the
-   * target is taken, so that a new subscriber does not begin with whatever variant happened to send first.
+   * Stops waiting for the target, some time after the track's first media. Until then only the target is chosen, so that a
+   * new subscriber does not begin with whatever variant happened to send first.
    */
   settle(): void {
     if (this.#settled) return;
@@ -71,7 +71,7 @@ export class VariantSelection {
     if (this.queued !== variant && this.current !== variant) return;
     if (this.queued === variant) {
       this.queued = undefined;
-      // The old one is still flowing: stay, unless something better than it is there.
+      // The old one still flows: stay, unless a better one is there.
     }
     this.#choose('encoding_inactive');
   }
@@ -85,11 +85,11 @@ export class VariantSelection {
     const { wanted } = this;
     const fitted = wanted !== undefined && this.fits(wanted);
     this.#bitrates = bitratesOf(bitratesBps);
-    // The allocation was made for what it took before: the next one says whether it may go on.
+    // The allocation was made for the former bitrate: the next one decides whether the variant may stay.
     if (fitted) this.#allocationBps = Math.max(this.#allocationBps, this.#bitrates[wanted] * FIT_MARGIN);
   }
 
-  /** `Infinity` where nothing limits. */
+  /** Takes the allocation; `Infinity` when nothing limits. */
   setAllocation(allocationBps: number): void {
     const before = this.#allocationBps;
     if (allocationBps === before) return;
@@ -102,7 +102,7 @@ export class VariantSelection {
     }
   }
 
-  /** Nothing is expected of a muted track; when it comes back the receiver needs a picture at once. */
+  /** A muted track sends nothing; when it resumes, the receiver needs a picture at once. */
   setMuted(muted: boolean): void {
     if (muted === this.#muted) return;
     this.#muted = muted;
@@ -116,7 +116,7 @@ export class VariantSelection {
     }
   }
 
-  /** The track is gone; what the subscriber asked for stays. */
+  /** Forgets the track but keeps the subscriber's target. */
   reset(): void {
     this.current = undefined;
     this.queued = undefined;
@@ -128,19 +128,19 @@ export class VariantSelection {
     }
   }
 
-  /** The variant that flows comes from a new source now: it has to begin again with a keyframe. */
+  /** Restarts a variant that has a new source: it has to begin with a keyframe. */
   sourceReplaced(variant: Variant): void {
     if (this.current !== variant) return;
     if (this.queued === undefined) {
       this.queued = variant;
       this.reason = 'automatic_selection';
     } else {
-      // Nothing flows until the awaited one does: there is no way back to the old one without a keyframe.
+      // Nothing flows until the awaited variant does: the old one would need a keyframe as well.
       this.current = undefined;
     }
   }
 
-  /** A keyframe of this variant begins: true when it is the awaited one, which flows from this packet on. */
+  /** Records the start of a keyframe. Returns true when it is the awaited variant, which flows from this packet on. */
   keyframe(variant: Variant): boolean {
     if (this.queued !== variant) return false;
     this.queued = undefined;
@@ -148,7 +148,7 @@ export class VariantSelection {
     return true;
   }
 
-  /** Target if possible, else the highest active variant that fits, else the lowest active one: a poor picture beats none. */
+  /** Returns the target if possible, else the highest active variant that fits, else the lowest active one: a poor picture beats none. */
   #choose(reason: SelectionReason): void {
     if (!this.#settled && this.current === undefined && !this.#seen[this.target]) return;
     const best = this.#best();
@@ -170,7 +170,7 @@ export class VariantSelection {
   #take(variant: Variant, reason: SelectionReason): void {
     if (variant === this.queued) return;
     if (variant === this.current && this.#active[variant]) {
-      // Back to what flows: no keyframe needed, nothing to announce.
+      // Back to the current variant: it needs no keyframe and no announcement.
       this.queued = undefined;
       return;
     }

@@ -6,12 +6,12 @@ import type { MessageOf, Protocol, ReplyOf } from './protocol.js';
 /** Why an actor ended. */
 export type StopReason = 'normal' | 'crashed';
 
-/** What a watcher hears, exactly once per monitor. */
+/** Notification of a watcher, exactly once per monitor. */
 export interface Down {
   ref: AnyRef;
-  /** `noprocess`: it was gone before it could be watched. `noconnection`: its node is not connected (any more). */
+  /** `noprocess`: it had ended before it could be watched. `noconnection`: its node is not connected. */
   reason: StopReason | 'noprocess' | 'noconnection';
-  /** What its handler threw, when it crashed; `RemoteFault` when that was on another node. */
+  /** The error of its handler when it crashed; a `RemoteFault` when that was on another node. */
   error?: unknown;
 }
 
@@ -30,16 +30,16 @@ export interface Fault {
 export interface MailboxPolicy<P extends Protocol> {
   /** Messages waiting at most, default 10,000; essential ones are counted but always taken. */
   limit?: number;
-  /** Message types that must not be lost; what sends them is bounded by itself. Timers and `Down` are always taken. */
+  /** Message types that must not be lost; their senders are bounded otherwise. Timers and `Down` are always accepted. */
   essential?: readonly (keyof P & string)[] | 'all';
 }
 
-/** The reply of a handler that comes later without holding up the mailbox meanwhile. */
+/** A reply that comes later; the actor handles other messages meanwhile. */
 export class Later<T> {
   constructor(readonly promise: Promise<T>) {}
 }
 
-/** Answers the call when the promise settles; a rejection reaches the caller as `CallCrashed` and is no fault. */
+/** Answers the call when the promise settles; a rejection reaches the caller as CRASHED and is no fault. */
 export function later<T>(promise: Promise<T>): Later<T> {
   return new Later(promise);
 }
@@ -49,28 +49,28 @@ export interface SpawnOptions<P extends Protocol> {
   name?: string;
   /** One more path segment between parent and name, to keep kinds of children apart. */
   folder?: string;
-  /** Bound to every line that the actor writes, and that is written about it. */
+  /** Fields of every log line that the actor writes or that is written about it. */
   logFields?: LogFields;
   mailbox?: MailboxPolicy<P>;
-  /** The parent's word on a fault of this child. Default `stop`. A faulting decision counts as `stop`. */
+  /** The parent's decision on a fault of this child. Default `stop`, also when the function throws. */
   supervise?: FaultDecision | ((fault: Fault) => FaultDecision);
   /** More restarts than this within `restartWindowMs` stop the actor. Default 3 in 60 s. */
   maxRestarts?: number;
   restartWindowMs?: number;
 }
 
-/** What an actor may do. Valid for one incarnation: after a restart `init` gets a new one. */
+/** Gives an actor's code access to its system. Valid for one incarnation: after a restart `init` gets a new one. */
 export interface ActorContext<P extends Protocol> {
   readonly self: ActorRef<P>;
-  /** Its lines carry the id of the request. */
+  /** Logger whose lines carry the id of the request. */
   readonly log: Log;
   /**
-   * Id of the request that the message belongs to. Casts and calls carry it on. The context that a handler gets keeps it
-   * for good, also after an `await` and in work that outlives the handler. That of `init` has the one of the handler that
-   * is running at this moment, and none after its first `await`.
+   * Id of the request that the message belongs to; casts and calls carry it on. The context of a handler keeps it
+   * permanently, also after an `await` and in work that outlives the handler. The context of `init` has the id of the
+   * handler that is running, and none after its first `await`.
    */
   readonly requestId: string | undefined;
-  /** Runs something in the name of that request, after an `await`: for parts that hold the context of `init`. */
+  /** Runs `work` on behalf of that request: for code that holds the context of `init`, after an `await`. */
   inRequest<T>(work: () => T): T;
   /** Monotonic milliseconds by the system's clock, for durations. */
   now(): number;
@@ -83,27 +83,27 @@ export interface ActorContext<P extends Protocol> {
     timeoutMs?: number,
   ): Promise<ReplyOf<Q, K>>;
   spawn<Q extends Protocol, S>(behaviour: Behaviour<Q, S>, options?: SpawnOptions<Q>): ActorRef<Q>;
-  /** The message arrives in this mailbox when the target ends. The result ends the watch. */
+  /** Delivers the message to this mailbox when the target ends. The returned function ends the watch. */
   monitor(target: AnyRef, toMessage: (down: Down) => MessageOf<P>): () => void;
-  /** Starts or restarts the timer of that name; when it was cleared or restarted in time its message never arrives. */
+  /** Starts or restarts the timer of that name. The message of a timer that was cleared or restarted never arrives. */
   setTimer(name: string, ms: number, message: MessageOf<P>): void;
   clearTimer(name: string): void;
   /** Ends this actor after the current message. */
   stop(): void;
-  /** Begins to end another actor, and does not wait for it. */
+  /** Begins to end another actor without waiting for it. */
   end(target: AnyRef): void;
 }
 
-/** What reaches an actor from Erlang: terms, not messages of its protocol. */
+/** A term from Erlang, as opposed to a message of the actor's protocol. */
 export type TermMessage =
-  /** `gen_server:call`; what the handler returns is the reply. */
+  /** `gen_server:call`; the handler's result is the reply. */
   | { readonly kind: 'call'; readonly term: Term; readonly from: Pid; readonly node: string }
   /** `gen_server:cast` and plain messages (`Pid ! Term`). */
   | { readonly kind: 'cast' | 'info'; readonly term: Term; readonly node: string }
   /** A linked process ended, when the behaviour traps exits. */
   | { readonly kind: 'exit'; readonly term: Term; readonly from: Pid; readonly node: string };
 
-/** What an actor is: how its state begins and what it does with each message. State is changed in place. */
+/** Defines an actor: its initial state and a handler for each message. Handlers change the state in place. */
 export interface Behaviour<P extends Protocol, S> {
   /** Kind of actor, for the log and the listing. */
   readonly kind: string;
@@ -115,20 +115,20 @@ export interface Behaviour<P extends Protocol, S> {
       context: ActorContext<P>,
     ) => ReplyOf<P, K> | Promise<ReplyOf<P, K>> | Later<Awaited<ReplyOf<P, K>>>;
   };
-  /** Takes terms from Erlang. Without it, an actor understands nothing but the messages of its protocol. */
+  /** Handles terms from Erlang. Without it, the actor understands only the messages of its protocol. */
   onTerm?(
     state: S,
     message: TermMessage,
     context: ActorContext<P>,
   ): Term | void | Promise<Term | void> | Later<Term | void>;
-  /** The end of a linked process is a message to `onTerm` instead of the end of this actor. */
+  /** With it, the end of a linked process is a message to `onTerm` instead of the end of this actor. */
   readonly trapsExits?: boolean;
   /**
-   * The state as an operator may see it: plain data, without tokens, passwords and keys. Called between turns or while a
-   * handler waits; must not change anything. Without it the state is not shown.
+   * Returns the state as operators may see it: plain data, without tokens, passwords and keys. Called between turns or
+   * while a handler waits; must not change anything. Without it the state is not shown.
    */
   inspect?(state: S): unknown;
-  /** Last words: runs once when the actor ends for good, after its children ended. Must not assume a sound state on `crashed`. */
+  /** Runs once when the actor ends, after its children have ended. Must not rely on the state after `crashed`. */
   onStop?(state: S, end: { reason: StopReason; error?: unknown }): void | Promise<void>;
 }
 

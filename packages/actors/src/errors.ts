@@ -2,24 +2,39 @@ import type { Term } from '@bloom/etf';
 import type { ActorRef } from './ref.js';
 
 export type ActorErrorCode =
+  /** The target of a call does not live, or ended before it answered. */
   | 'NO_PROCESS'
+  /** The target did not answer in time; it may still act on the request. */
   | 'TIMEOUT'
+  /** The handler of the request threw; `cause` is what it threw. */
   | 'CRASHED'
+  /** The target's mailbox is at its limit; the request was not accepted. */
   | 'MAILBOX_FULL'
+  /** The name is registered for a living actor. */
   | 'NAME_TAKEN'
+  /** The actor system has stopped; no actor can be started. */
   | 'SYSTEM_STOPPED'
+  /** The actor has no handler for messages of this type: a fault of the sender, the receiver goes on. */
   | 'UNKNOWN_MESSAGE'
+  /** The target's node is not connected, or the connection was lost before the answer came: the request may have run. */
   | 'NO_CONNECTION'
+  /** The connection to the target's node has more unsent bytes than it may; the request was not sent. */
   | 'LINK_FULL'
+  /** The message or reply cannot go to another node: it is no plain data, or too large. */
   | 'NOT_SENDABLE'
+  /** More calls to other nodes wait for their answers than may. */
   | 'TOO_MANY_CALLS'
+  /** A fault on another node, as far as it travels. */
   | 'REMOTE_FAULT'
+  /** The actor ended with a reason of its own, or an exit signal ended it. */
   | 'EXIT'
+  /** An operator killed the actor. */
   | 'KILLED';
 
-/** Base of everything this package throws. */
+/** Every error of this package; `code` is stable. */
 export class ActorError extends Error {
   override readonly name = 'ActorError';
+
   constructor(
     readonly code: ActorErrorCode,
     message: string,
@@ -29,106 +44,15 @@ export class ActorError extends Error {
   }
 }
 
-/** The target of a call does not live (any more), or ended before it answered. */
-export class NoProcess extends ActorError {
-  constructor(target: ActorRef | string) {
-    super('NO_PROCESS', `no actor ${describe(target)}`);
-  }
-}
-
-/** The target lives but did not answer in time; whether it will still act on the request is unknown. */
-export class CallTimeout extends ActorError {
-  constructor(
-    target: ActorRef | string,
-    readonly request: string,
-    readonly timeoutMs: number,
-  ) {
-    super('TIMEOUT', `${describe(target)} did not answer ${request} within ${timeoutMs} ms`);
-  }
-}
-
-/** The handler of the request threw; `cause` is what it threw. */
-export class CallCrashed extends ActorError {
-  constructor(
-    target: ActorRef | string,
-    readonly request: string,
-    cause: unknown,
-  ) {
-    super('CRASHED', `${describe(target)} failed on ${request}: ${cause instanceof Error ? cause.message : cause}`, {
-      cause,
-    });
-  }
-}
-
-/** The target's mailbox is at its limit; the request was not taken. */
 export class MailboxFull extends ActorError {
   constructor(
-    target: ActorRef | string,
+    target: Target,
     readonly limit: number,
   ) {
     super('MAILBOX_FULL', `the mailbox of ${describe(target)} holds its limit of ${limit} messages`);
   }
 }
 
-/** The name is registered for a living actor. */
-export class NameTaken extends ActorError {
-  constructor(what: string) {
-    super('NAME_TAKEN', `${what} is taken by a living actor`);
-  }
-}
-
-/** The actor system has stopped; no actor can be started. */
-export class SystemStopped extends ActorError {
-  constructor() {
-    super('SYSTEM_STOPPED', 'the actor system has stopped and starts no actors');
-  }
-}
-
-/** A message whose type the actor has no handler for: a fault of the sender, the receiver goes on. */
-export class UnknownMessage extends ActorError {
-  constructor(target: ActorRef | string, type: string) {
-    super('UNKNOWN_MESSAGE', `${describe(target)} has no handler for ${type}`);
-  }
-}
-
-/** The target's node is not connected, or the connection was lost before the answer came: the request may have run. */
-export class NoConnection extends ActorError {
-  constructor(
-    target: ActorRef | string,
-    readonly node: string,
-  ) {
-    super('NO_CONNECTION', `no connection to ${node} for ${describe(target)}`);
-  }
-}
-
-/** The connection to the target's node has more unsent bytes than it may; the request was not sent. */
-export class LinkFull extends ActorError {
-  constructor(
-    target: ActorRef | string,
-    readonly node: string,
-  ) {
-    super(
-      'LINK_FULL',
-      `the connection to ${node} takes no more requests at the moment, such as one to ${describe(target)}`,
-    );
-  }
-}
-
-/** A message or reply that cannot go to another node: it is no plain data, or too large. */
-export class NotSendable extends ActorError {
-  constructor(why: string, options?: ErrorOptions) {
-    super('NOT_SENDABLE', `not sendable to another node: ${why}`, options);
-  }
-}
-
-/** More calls to other nodes are waiting than the limit. */
-export class TooManyCalls extends ActorError {
-  constructor(readonly limit: number) {
-    super('TOO_MANY_CALLS', `${limit} calls to other nodes are waiting for their answers`);
-  }
-}
-
-/** A fault on another node, as far as it travels. */
 export class RemoteFault extends ActorError {
   constructor(
     readonly node: string,
@@ -139,16 +63,9 @@ export class RemoteFault extends ActorError {
   }
 }
 
-/** What an actor fails with that an operator killed. */
-export class Killed extends ActorError {
-  constructor(target: ActorRef | string, reason: string) {
-    super('KILLED', `${describe(target)} was killed by an operator: ${reason}`);
-  }
-}
-
 /**
- * Ends an actor with that term as reason, which is what Erlang's monitors and links see. Thrown by a handler, or the
- * error of an actor that an exit signal has ended.
+ * Ends an actor with that term as reason, which Erlang's monitors and links see. Thrown by a handler, or the error of an
+ * actor that an exit signal has ended.
  */
 export class Exit extends ActorError {
   constructor(
@@ -159,6 +76,38 @@ export class Exit extends ActorError {
   }
 }
 
-function describe(target: ActorRef | string): string {
+type Target = ActorRef | string;
+
+export function noProcess(target: Target): ActorError {
+  return new ActorError('NO_PROCESS', `no actor ${describe(target)}`);
+}
+
+export function callTimeout(target: Target, request: string, timeoutMs: number): ActorError {
+  return new ActorError('TIMEOUT', `${describe(target)} did not answer ${request} within ${timeoutMs} ms`);
+}
+
+export function callCrashed(target: Target, request: string, cause: unknown): ActorError {
+  const text = cause instanceof Error ? cause.message : String(cause);
+
+  return new ActorError('CRASHED', `${describe(target)} failed on ${request}: ${text}`, { cause });
+}
+
+export function nameTaken(what: string): ActorError {
+  return new ActorError('NAME_TAKEN', `${what} is taken by a living actor`);
+}
+
+export function unknownMessage(target: Target, type: string): ActorError {
+  return new ActorError('UNKNOWN_MESSAGE', `${describe(target)} has no handler for ${type}`);
+}
+
+export function noConnection(target: Target, node: string): ActorError {
+  return new ActorError('NO_CONNECTION', `no connection to ${node} for ${describe(target)}`);
+}
+
+export function notSendable(why: string, cause?: unknown): ActorError {
+  return new ActorError('NOT_SENDABLE', `not sendable to another node: ${why}`, { cause });
+}
+
+function describe(target: Target): string {
   return typeof target === 'string' ? `named ${target}` : target.path;
 }

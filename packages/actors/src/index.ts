@@ -1,6 +1,5 @@
 export {
   later,
-  Later,
   type ActorContext,
   type Behaviour,
   type Down,
@@ -11,27 +10,9 @@ export {
   type StopReason,
   type TermMessage,
 } from './behaviour.js';
-export {
-  ActorError,
-  CallCrashed,
-  CallTimeout,
-  Exit,
-  Killed,
-  LinkFull,
-  MailboxFull,
-  NameTaken,
-  NoConnection,
-  NoProcess,
-  NotSendable,
-  RemoteFault,
-  SystemStopped,
-  TooManyCalls,
-  UnknownMessage,
-  type ActorErrorCode,
-} from './errors.js';
+export { ActorError, Exit, type ActorErrorCode } from './errors.js';
 export type { MessageOf, Protocol, ReplyOf } from './protocol.js';
 export { isActorRef, type ActorRef, type AnyRef } from './ref.js';
-export { BUCKET_BOUNDS_MS } from './observation/durations.js';
 export type {
   ActorDetails,
   ActorInfo,
@@ -45,7 +26,7 @@ export type {
   TraceOptions,
   WaitingMessage,
 } from './observation/inspection.js';
-export { newRequestId, RequestLog } from './observation/request.js';
+export { newRequestId } from './observation/request.js';
 export {
   createActorSystem,
   type ActorSystem,

@@ -1,5 +1,5 @@
 /**
- * What an actor understands: message type -> function from the message's fields to the reply.
+ * The messages of an actor: message type -> function from the message's fields to the reply.
  *
  * ```ts
  * type Counter = {

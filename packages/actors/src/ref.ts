@@ -4,8 +4,8 @@ import type { Protocol } from './protocol.js';
 declare const speaks: unique symbol;
 
 /**
- * The address of one actor. Opaque: only the system that issued it can deliver to it. It stays valid as an address after
- * the actor ended and never reaches a successor of the same path. In a message to another node it travels as a pid and
+ * The address of one actor. Opaque: only the system that issued it can deliver to it. It stays a valid address after the
+ * actor has ended and never reaches a successor of the same path. In a message to another node it travels as a pid and
  * arrives as a ref again.
  *
  * Two refs are the same actor when their `key` is equal. They may be different objects: one that travelled is.
@@ -18,11 +18,11 @@ export interface ActorRef<P extends Protocol = Protocol> {
   readonly [speaks]?: (protocol: P) => void;
 }
 
-/** Any actor, whatever it speaks: enough to stop, watch or compare it. */
+/** An actor of any protocol: enough to stop, watch or compare it. */
 // oxlint-disable-next-line typescript/no-explicit-any
 export type AnyRef = ActorRef<any>;
 
-/** A ref to an actor of this process. A class, so that it is told from data when a message leaves. */
+/** A ref to an actor of this process. A class, so that a leaving message can be searched for refs. */
 export class LocalRef implements ActorRef {
   constructor(
     readonly path: string,
@@ -48,12 +48,12 @@ export class RemoteRef implements ActorRef {
   }
 }
 
-/** Whether a value of a message is the address of an actor, and not data that looks like one. */
+/** True for the address of an actor, as opposed to data that looks like one. */
 export function isActorRef(value: unknown): value is AnyRef {
   return value instanceof LocalRef || value instanceof RemoteRef;
 }
 
-/** A name as one segment of a path. */
+/** Returns a name as one segment of a path. */
 export function pathSegment(name: string): string {
   return name.replaceAll('%', '%25').replaceAll('/', '%2F');
 }

@@ -3,7 +3,7 @@ import { systemClock, type Clock } from '@bloom/time';
 import type { AnyBehaviour, AnyOptions, Behaviour, Down, SpawnOptions } from './behaviour.js';
 import { Cell, type CellHost } from './cell/cell.js';
 import { OUTSIDE, type Message } from './cell/envelope.js';
-import { CallTimeout, Killed, NameTaken, NoConnection, NoProcess, SystemStopped } from './errors.js';
+import { ActorError, callTimeout, nameTaken, noConnection, noProcess } from './errors.js';
 import { detailsOf, infoOf, inspectedOf, messagesOf } from './observation/info.js';
 import type {
   ActorDetails,
@@ -30,7 +30,7 @@ export interface ActorSystemOptions {
 }
 
 export interface ListOptions {
-  /** Lines at most. */
+  /** Most lines. */
   limit: number;
   match?: (path: string) => boolean;
 }
@@ -38,14 +38,14 @@ export interface ListOptions {
 /** Sends messages to actors. */
 export interface Sender {
   /**
-   * Sends and forgets. False when it was surely not taken: nobody there, or the mailbox is full; for another node: no
-   * connection, one that is full, or a message that cannot travel.
+   * Sends without waiting. Returns false when the message was certainly not accepted: no such actor, or its mailbox is
+   * full; for another node: no connection, one that is full, or a message that cannot travel.
    */
   cast<P extends Protocol>(target: ActorRef<P> | string, message: MessageOf<P>): boolean;
   /**
-   * Sends and waits for the reply, 5 s unless told.
-   * @throws NoProcess, CallTimeout, CallCrashed, MailboxFull, UnknownMessage; to another node also NoConnection,
-   *   LinkFull, NotSendable, TooManyCalls
+   * Sends and waits for the reply. Default time limit 5 s.
+   * @throws ActorError NO_PROCESS, TIMEOUT, CRASHED, MAILBOX_FULL, UNKNOWN_MESSAGE; to another node also NO_CONNECTION,
+   *   LINK_FULL, NOT_SENDABLE, TOO_MANY_CALLS
    */
   call<P extends Protocol, K extends keyof P & string>(
     target: ActorRef<P> | string,
@@ -55,49 +55,49 @@ export interface Sender {
 }
 
 export interface ActorSystem extends Sender {
-  /** A top-level actor; what its `init` throws comes back from here. */
+  /** Starts a top-level actor. Throws what its `init` throws. */
   spawn<P extends Protocol, S>(behaviour: Behaviour<P, S>, options?: SpawnOptions<P>): ActorRef<P>;
   /**
-   * Sends in the name of a request: whatever is caused by these messages, on other nodes as well, carries its id.
-   * `face` is what is told to have sent them, such as `http`.
+   * Sends on behalf of a request: everything that these messages cause, on other nodes as well, carries its id.
+   * `face` is shown as their sender, such as `http`.
    */
   forRequest(requestId: string, face?: string): Sender;
-  /** Death watch: the listener hears once when the target ends, at once when it is gone already. Returns the way to end it. */
+  /** Calls the listener once when the target ends, or immediately if it has. Returns the function that ends the watch. */
   monitor(target: AnyRef, listener: (down: Down) => void): () => void;
-  /** @throws NameTaken when a living actor has the name; NoProcess when the actor has ended. */
+  /** @throws ActorError NAME_TAKEN when a living actor has the name, NO_PROCESS when the actor has ended */
   register(name: string, ref: AnyRef): void;
   unregister(name: string): void;
   whereis(name: string): AnyRef | undefined;
-  /** Of an actor on another node: whether that node is connected. */
+  /** True for a living actor; for one on another node, while that node is connected. */
   isAlive(ref: AnyRef): boolean;
-  /** Ends an actor and its children, lets its current message finish. Not to be awaited by the actor itself. */
+  /** Ends an actor and its children after its current message. The actor itself must not await it. */
   stop(ref: AnyRef): Promise<void>;
   list(options: ListOptions): ActorInfo[];
   info(ref: AnyRef): ActorInfo | undefined;
   details(ref: AnyRef): ActorDetails | undefined;
-  /** The living actor of that path. */
+  /** Returns the living actor of that path. */
   at(path: string): AnyRef | undefined;
-  /** What waits in its mailbox, oldest first. */
+  /** Returns the messages in its mailbox, oldest first. */
   waiting(ref: AnyRef, limit: number): WaitingMessage[];
-  /** The state of an actor, as its behaviour shows it; does not go through its mailbox. */
+  /** Returns the state of an actor as its behaviour shows it, without going through its mailbox. */
   inspect(ref: AnyRef): Inspected;
-  /** Shows messages as they pass; what is not traced pays nothing. A listener that throws ends its trace. */
+  /** Reports messages as they pass; actors that are not traced pay nothing. A listener that throws ends its trace. */
   trace(options: TraceOptions, listener: (event: TraceEvent) => void, onEnd?: (end: TraceEnd) => void): Trace;
-  /** From now on the actor takes nothing out of its mailbox, for that long or until `resume`. False: it does not live. */
+  /** Stops an actor from handling messages, for that long or until `resume`. Returns false if the actor is gone. */
   suspend(ref: AnyRef, forMs?: number): boolean;
   resume(ref: AnyRef): boolean;
-  /** Fails the actor as if the handler of its message had thrown: supervision acts. False: it does not live. */
+  /** Fails the actor as if its handler had thrown, so supervision acts. Returns false if the actor is gone. */
   kill(ref: AnyRef, reason: string): boolean;
-  /** What the last 10,000 messages of requests have to tell about that one, oldest first. */
+  /** Returns the steps of that request among the last 10,000 of all requests, oldest first. */
   hops(requestId: string): Hop[];
-  /** Adds a step of a request that is no message; `ranMs` when it has just ended. */
+  /** Records a step of a request that is no message; `ranMs` when it has just ended. */
   note(requestId: string, where: string, what: string, ranMs?: number): void;
   readonly size: number;
-  /** Messages that found nobody. */
+  /** Messages to actors that did not exist. */
   readonly deadLetters: number;
-  /** Resolves when no actor has work in hand. For tests, which then never sleep. */
+  /** Resolves when no actor has work in hand, so that tests never sleep. */
   idle(): Promise<void>;
-  /** Ends everything, the youngest top-level actor first. Idempotent. */
+  /** Ends every actor, the youngest top-level one first. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -105,20 +105,20 @@ export function createActorSystem(options: ActorSystemOptions): ActorSystem {
   return new LocalActorSystem(options);
 }
 
-/** Carries what is addressed to actors of other nodes. */
+/** Delivers what is addressed to actors of other nodes. */
 export interface Router {
   cast(target: RemoteRef, message: Message, requestId: string | undefined): boolean;
   call(target: RemoteRef, message: Message, timeoutMs: number, requestId: string | undefined): Promise<unknown>;
-  /** Reports at most once. Returns the way to end it. */
+  /** Reports at most once. Returns the function that ends the watch. */
   monitor(target: RemoteRef, report: (down: Down) => void): () => void;
   isAlive(target: RemoteRef): boolean;
   stop(target: RemoteRef): Promise<void>;
 }
 
-/** What a system does with refs of other nodes before it has been connected, and after. */
+/** The router of a system that is not connected to other nodes. */
 const nowhere: Router = {
   cast: () => false,
-  call: (target) => Promise.reject(new NoConnection(target, target.node)),
+  call: (target) => Promise.reject(noConnection(target, target.node)),
   monitor: (target, report) => {
     queueMicrotask(() => report({ ref: target, reason: 'noconnection' }));
     return () => {};
@@ -165,8 +165,9 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   #spawn(parent: Cell | undefined, behaviour: AnyBehaviour, options: AnyOptions, requestId?: string): AnyRef {
-    if (this.#closed !== undefined) throw new SystemStopped();
-    if (parent?.ending !== undefined) throw new NoProcess(parent.ref);
+    if (this.#closed !== undefined)
+      throw new ActorError('SYSTEM_STOPPED', 'the actor system has stopped and starts no actors');
+    if (parent?.ending !== undefined) throw noProcess(parent.ref);
 
     const serial = this.#serial++;
     const own = pathSegment(options.name ?? `${behaviour.kind}-${serial}`);
@@ -174,7 +175,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     const siblings = parent?.children ?? this.#top;
     const path = `${parent?.ref.path ?? ''}/${name}`;
     const sibling = siblings.get(name);
-    if (sibling !== undefined && sibling.ending === undefined) throw new NameTaken(path);
+    if (sibling !== undefined && sibling.ending === undefined) throw nameTaken(path);
 
     const ref: AnyRef = new LocalRef(path, `${path}#${serial}`);
     const cell = new Cell(this, ref, name, parent, behaviour, options);
@@ -184,7 +185,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
       cell.start(requestId);
     } catch (error) {
       siblings.delete(name);
-      // Its `onStop` must not meet a state that was never made.
+      // `onStop` must not run on a state that was never made.
       cell.discard();
       throw error;
     }
@@ -231,11 +232,11 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     const cell = this.find(target);
     if (cell === undefined) {
       this.deadLetters++;
-      return Promise.reject(new NoProcess(target));
+      return Promise.reject(noProcess(target));
     }
 
     return new Promise<never>((resolve, reject) => {
-      const timer = this.clock.setTimeout(() => reject(new CallTimeout(target, message.type, timeoutMs)), timeoutMs);
+      const timer = this.clock.setTimeout(() => reject(callTimeout(target, message.type, timeoutMs)), timeoutMs);
       cell.receive(message, from, requestId, {
         resolve: (value) => {
           this.clock.clearTimeout(timer);
@@ -284,9 +285,9 @@ export class LocalActorSystem implements ActorSystem, CellHost {
 
   register(name: string, ref: AnyRef): void {
     const cell = this.find(ref);
-    if (cell === undefined) throw new NoProcess(ref);
+    if (cell === undefined) throw noProcess(ref);
     const holder = this.#names.get(name);
-    if (holder !== undefined && holder !== cell && holder.ending === undefined) throw new NameTaken(`the name ${name}`);
+    if (holder !== undefined && holder !== cell && holder.ending === undefined) throw nameTaken(`the name ${name}`);
     this.#names.set(name, cell);
     cell.names.add(name);
   }
@@ -367,7 +368,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
 
   kill(ref: AnyRef, reason: string): boolean {
     const cell = this.find(ref);
-    cell?.kill(new Killed(ref, reason));
+    cell?.kill(new ActorError('KILLED', `${ref.path} was killed by an operator: ${reason}`));
 
     return cell !== undefined;
   }
@@ -381,7 +382,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   async idle(): Promise<void> {
-    // Promises between actors settle within a turn: three quiet turns in a row mean that nothing is on its way.
+    // Promises between actors settle within a turn: after three quiet turns in a row nothing is under way.
     for (let quiet = 0; quiet < 3; quiet = this.#active === 0 ? quiet + 1 : 0) {
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -410,7 +411,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     this.nact.close();
   }
 
-  /** The living actor of that ref or name. */
+  /** Returns the living actor of that ref or name. */
   find(target: AnyRef | string): Cell | undefined {
     const cell = typeof target === 'string' ? this.#names.get(target) : this.#cells.get(target.key);
 

@@ -1,10 +1,8 @@
 /** Erlang distribution: nodes, links between them, and who is a member. */
-export type { ClusterEvents } from './membership/cluster-events.js';
-export { MAX_CUT_MS } from './membership/cuts.js';
 export type { SpawnRequest, Target } from './link/control.js';
 export { DistributionError, type DistributionErrorCode, HandshakeFailed, type HandshakeFailure } from './errors.js';
 export { missingFlags, ownFlags } from './handshake/flags.js';
-export { aliasOf, asGenCall, type GenCall } from './link/gen-call.js';
+export { asGenCall, type GenCall } from './link/gen-call.js';
 export { type Identity, Initiator, type Step } from './handshake/handshake.js';
 export type { CloseReason, LinkCounters, SendKind, SendResult } from './link/link.js';
 export type {
@@ -18,14 +16,10 @@ export type {
 } from './membership/link-state.js';
 export type { ListenAddress } from './handshake/listener.js';
 export {
-  checkKind,
   isLong,
-  isLower,
-  MAX_NODE_NAME,
   type NameMode,
   type NodeName,
   parseNodeName,
-  parseOwnName,
 } from './handshake/names.js';
 export type { NodeLimits } from './limits.js';
 export { DistributionNode, type NodeCounters, type NodeFilter, type NodeOptions } from './node.js';

@@ -1,7 +1,8 @@
 import { deflateSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { MAX_INTERNED_ATOMS } from './atoms.js';
+import { internedAtomCount, MAX_INTERNED_ATOMS } from './atoms.js';
+import { structuralKey } from './compare.js';
 import {
   Atom,
   atom,
@@ -10,14 +11,12 @@ import {
   encode,
   Float,
   ImproperList,
-  internedAtomCount,
   isDecodeError,
   Opaque,
   Pid,
   Port,
   Ref,
   sameTerm,
-  structuralKey,
   type Term,
   TermReader,
   tuple,

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { atom, atomMap, decode, encode, Float, mapGet, Pid, structuralKey, type Term, tuple } from './index.js';
+import { structuralKey } from './compare.js';
+import { atom, atomMap, decode, encode, Float, mapGet, Pid, type Term, tuple } from './index.js';
 import { anyTerm } from './testing/terms.js';
 
 const run = promisify(execFile);

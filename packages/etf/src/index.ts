@@ -1,6 +1,6 @@
 /** Terms of Erlang's external term format as bytes and as JavaScript values. */
-export { Atom, atom, internedAtomCount, isAtom, MAX_ATOM_CHARACTERS, MAX_INTERNED_ATOMS } from './atoms.js';
-export { sameTerm, structuralKey } from './compare.js';
+export { Atom, atom, isAtom } from './atoms.js';
+export { sameTerm } from './compare.js';
 export { EtfError, type EtfErrorCode } from './errors.js';
 export { Pid, Port, Ref } from './identifiers.js';
 export type { DecodeOptions } from './limits.js';
@@ -20,4 +20,4 @@ export {
   Tuple,
   tuple,
 } from './terms.js';
-export { encode, encodePart, MAX_DEPTH, MAX_TERM_BYTES, TermWriter } from './writer.js';
+export { encode, encodePart, TermWriter } from './writer.js';

@@ -8,7 +8,7 @@ import { Pid, Port, Ref } from './identifiers.js';
 export const MAX_DEPTH = 512;
 
 /** The largest output of one writer: 64 MiB, the frame limit of our peers. */
-export const MAX_TERM_BYTES = 64 * 1024 * 1024;
+const MAX_TERM_BYTES = 64 * 1024 * 1024;
 
 /** Buffer methods that exist on every Node but are missing in its types. */
 export interface RawBuffer extends Buffer {

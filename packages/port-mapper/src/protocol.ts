@@ -9,11 +9,11 @@ export const DEFAULT_PORT = 4369;
 export const MAX_REQUEST_BYTES = 4_096;
 
 /** Longest name, in characters. */
-export const MAX_NAME_CHARACTERS = 255;
+const MAX_NAME_CHARACTERS = 255;
 
 export const NODE_TYPE = { normal: 77, hidden: 72 } as const;
 
-export const TAG = {
+const TAG = {
   dump: 100,
   kill: 107,
   names: 110,

@@ -4,10 +4,11 @@ import { silentLog } from '@bloom/log';
 import { ManualClock } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { Conversation } from './conversation.js';
-import { lookUp, names, NODE_TYPE, PortMapperServer, Registration } from './index.js';
+import { lookUp, names, PortMapperServer, Registration } from './index.js';
 import {
   alive2Request,
   namesRequest,
+  NODE_TYPE,
   parseAlive2Reply,
   parseNamesReply,
   parsePort2Reply,

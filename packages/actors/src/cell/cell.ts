@@ -9,7 +9,7 @@ import {
   type StopReason,
 } from '../behaviour.js';
 import { inTime, type Clock } from '@bloom/time';
-import { CallCrashed, MailboxFull, NoProcess, UnknownMessage } from '../errors.js';
+import { callCrashed, MailboxFull, noProcess, unknownMessage } from '../errors.js';
 import type { Counters, LastError } from '../observation/inspection.js';
 import { RequestLog } from '../observation/request.js';
 import type { Tracer } from '../observation/tracing.js';
@@ -107,7 +107,7 @@ export class Cell implements ContextOwner, TurnOwner {
     return this.#current?.message.type;
   }
 
-  /** Makes the state; throws what `init` throws. */
+  /** Makes the state. Throws what `init` throws. */
   start(requestId?: string): void {
     this.requestId = requestId;
     try {
@@ -121,7 +121,7 @@ export class Cell implements ContextOwner, TurnOwner {
     return this.#incarnation === incarnation && this.ending === undefined;
   }
 
-  /** The state as the behaviour shows it; throws what its `inspect` throws. */
+  /** Returns the state as the behaviour shows it. Throws what its `inspect` throws. */
   inspect(): { state: unknown } | undefined {
     return this.behaviour.inspect === undefined ? undefined : { state: this.behaviour.inspect(this.#state) };
   }
@@ -289,14 +289,14 @@ export class Cell implements ContextOwner, TurnOwner {
       (error: unknown) => {
         const log = new RequestLog(this.plainLog, () => requestId);
         log.warn('actor.late_reply_failed', { messageType: message.type, error });
-        reply?.reject(new CallCrashed(this.ref, message.type, error));
+        reply?.reject(callCrashed(this.ref, message.type, error));
       },
     );
   }
 
   #unknown({ message, reply }: Envelope): void {
     this.log.warn('actor.unknown_message', { kind: this.behaviour.kind, messageType: message.type });
-    reply?.reject(new UnknownMessage(this.ref, message.type));
+    reply?.reject(unknownMessage(this.ref, message.type));
   }
 
   // --- faults
@@ -317,7 +317,7 @@ export class Cell implements ContextOwner, TurnOwner {
     this.turns.statusChanged();
     const messageType = envelope?.message.type ?? '';
     this.lastError = this.host.observer.errorOf(error, messageType);
-    envelope?.reply?.reject(new CallCrashed(this.ref, messageType, error));
+    envelope?.reply?.reject(callCrashed(this.ref, messageType, error));
 
     const decision = this.ending === undefined ? this.#decide(error, messageType) : 'stop';
     log.error('actor.fault', { kind: this.behaviour.kind, messageType, decision, error });
@@ -375,7 +375,7 @@ export class Cell implements ContextOwner, TurnOwner {
       this.ending = error === undefined ? { reason } : { reason, error };
       this.turns.statusChanged();
       this.parent?.children.delete(this.name);
-      for (const { reply } of this.turns.mailbox.drain()) reply?.reject(new NoProcess(this.ref));
+      for (const { reply } of this.turns.mailbox.drain()) reply?.reject(noProcess(this.ref));
       this.#stopped = this.#finish(this.ending);
     }
 

@@ -5,7 +5,7 @@ export interface Message {
   readonly type: string;
 }
 
-/** What came from Erlang, in its envelope. A class, so that no message of another node can pass for one. */
+/** A term from Erlang. A class, so that no message of another node can pass for one. */
 export class TermEnvelope implements Message {
   readonly type: string;
   constructor(readonly term: TermMessage) {
@@ -13,34 +13,27 @@ export class TermEnvelope implements Message {
   }
 }
 
-/** Where the answer of a call goes; settles once. */
+/** Receives the answer of a call; settles once. */
 export interface Reply {
   resolve(value: unknown): void;
   reject(error: Error): void;
-}
-
-/** Where a message comes from. */
-export interface Origin {
-  /** Path of an actor, name of a node, a face, or `outside`. */
-  readonly path: string;
-  readonly requestId: string | undefined;
 }
 
 /** A message in a mailbox. */
 export interface Envelope {
   readonly message: Message;
   readonly reply: Reply | undefined;
-  /** Set for a timer's message: it counts only while that very start of the timer is current. */
+  /** Set for a timer's message, which counts only while that start of the timer is current. */
   readonly timer: TimerState | undefined;
-  /** Set when a child escalated: handling it is failing with this error. */
+  /** Set when a child escalated: handling the message means failing with this error. */
   readonly escalated: { error: unknown } | undefined;
   readonly from: string;
   readonly requestId: string | undefined;
-  /** When it came by the fine clock: exact for a message of a request, else as of the turn; `AT_ONCE`. */
+  /** Arrival time by the monotonic clock: exact for a message of a request, else that of the turn, or `AT_ONCE`. */
   readonly at: number;
 }
 
-/** In the place of a time: an idle actor had nothing else to do than to take it. */
+/** Stands for an arrival time that was not read: an idle actor takes the message immediately. */
 export const AT_ONCE = -1;
 
 export const OUTSIDE = 'outside';

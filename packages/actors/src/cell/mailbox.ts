@@ -1,4 +1,4 @@
-/** FIFO over a ring buffer that grows by doubling; the limit is checked by the caller, who knows what may exceed it. */
+/** FIFO over a ring buffer that grows by doubling. The caller checks the limit, since it knows which messages may exceed it. */
 export class Mailbox<T> {
   #ring = Array.from<T | undefined>({ length: 8 });
   #head = 0;
@@ -30,17 +30,17 @@ export class Mailbox<T> {
     return item;
   }
 
-  /** The oldest item, which stays. */
+  /** The oldest item, which stays in the mailbox. */
   get head(): T | undefined {
     return this.#ring[this.#head];
   }
 
-  /** What waits, oldest first; the mailbox must not be changed meanwhile. */
+  /** Iterates over the waiting items, oldest first; the mailbox must not change meanwhile. */
   *[Symbol.iterator](): Iterator<T> {
     for (let i = 0; i < this.#size; i++) yield this.#ring[(this.#head + i) & (this.#ring.length - 1)] as T;
   }
 
-  /** Empties the mailbox and returns what was in it, oldest first. */
+  /** Empties the mailbox and returns its items, oldest first. */
   drain(): T[] {
     const items: T[] = [];
     for (let item = this.shift(); item !== undefined; item = this.shift()) items.push(item);

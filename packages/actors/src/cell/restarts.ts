@@ -3,7 +3,7 @@ import type { Clock } from '@bloom/time';
 const DEFAULT_MAX = 3;
 const DEFAULT_WINDOW_MS = 60_000;
 
-/** How often an actor may be restarted in a while. */
+/** Limits how often an actor is restarted within a window of time. */
 export class Restarts {
   readonly max: number;
   readonly windowMs: number;
@@ -16,14 +16,14 @@ export class Restarts {
     this.#clock = clock;
   }
 
-  /** Those within the window. */
+  /** Restarts within the window. */
   get recent(): number {
     const now = this.#clock.now();
 
     return this.#times.filter((at) => now - at < this.windowMs).length;
   }
 
-  /** Counts one more; false when that is too many. */
+  /** Counts one restart; false when it is one too many. */
   take(): boolean {
     const now = this.#clock.now();
     this.#times = this.#times.filter((at) => now - at < this.windowMs);

@@ -2,7 +2,7 @@ import type { Clock } from '@bloom/time';
 
 export interface TimerState {
   readonly name: string;
-  /** Milliseconds since the epoch. */
+  /** Unix milliseconds. */
   readonly dueAt: number;
   handle: unknown;
 }
@@ -24,7 +24,7 @@ export class Timers {
     return [...this.#timers.values()];
   }
 
-  /** Starts or restarts; `run` gets the start it belongs to. */
+  /** Starts or restarts a timer; `run` gets the start it belongs to. */
   set(name: string, ms: number, run: (timer: TimerState) => void): void {
     this.clear(name);
     const timer: TimerState = { name, dueAt: this.#clock.wall() + ms, handle: undefined };
@@ -32,7 +32,7 @@ export class Timers {
     this.#timers.set(name, timer);
   }
 
-  /** Takes a timer whose message is at hand; false when it was cleared or restarted meanwhile. */
+  /** Removes a timer whose message is being handled; false when it was cleared or restarted meanwhile. */
   take(timer: TimerState): boolean {
     return this.#timers.get(timer.name) === timer && this.#timers.delete(timer.name);
   }

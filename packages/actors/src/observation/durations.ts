@@ -1,7 +1,7 @@
 /** Upper bounds of the buckets, in milliseconds; the last bucket has none. */
-export const BUCKET_BOUNDS_MS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1_000, 5_000] as const;
+const BUCKET_BOUNDS_MS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1_000, 5_000] as const;
 
-/** How long messages took, in a few buckets, so that it may be kept for every actor. */
+/** Histogram of how long messages took, small enough to be kept for every actor. */
 export class Durations {
   /** Sum of all, in milliseconds. */
   totalMs = 0;
@@ -12,7 +12,7 @@ export class Durations {
     return this.#count;
   }
 
-  /** `times` messages that took `ms` each. */
+  /** Records `times` messages that took `ms` each. */
   record(ms: number, times = 1): void {
     this.#buckets ??= empty();
     let bucket = 0;
@@ -23,8 +23,8 @@ export class Durations {
   }
 
   /**
-   * The duration that the share `q` of the messages did not exceed, interpolated within its bucket; what lies beyond the
-   * last bound counts as that bound. null before the first message.
+   * Returns the duration that the share `q` of the messages did not exceed, interpolated within its bucket; longer ones
+   * than the last bound count as that bound. null before the first message.
    */
   quantile(q: number): number | null {
     const buckets = this.#buckets;

@@ -2,10 +2,10 @@ import type { Cell } from '../cell/cell.js';
 import { AT_ONCE } from '../cell/envelope.js';
 import type { ActorDetails, ActorInfo, ActorStatus, Inspected, WaitingMessage } from './inspection.js';
 
-/** Entries of a list at most. */
+/** Longest list. */
 const MOST = 100;
 
-/** One line of the listing. */
+/** Returns one line of the listing. */
 export function infoOf(cell: Cell): ActorInfo {
   const { observer } = cell.host;
   const { mailbox, durations } = cell.turns;
@@ -57,7 +57,7 @@ export function detailsOf(cell: Cell, suspendedUntil: number | null): ActorDetai
   };
 }
 
-/** The messages that wait, oldest first. */
+/** Returns the waiting messages, oldest first. */
 export function messagesOf(cell: Cell | undefined, limit: number): WaitingMessage[] {
   const messages: WaitingMessage[] = [];
   if (cell === undefined) return messages;
@@ -86,15 +86,15 @@ function statusOf(cell: Cell): ActorStatus {
   return cell.current !== undefined ? 'busy' : 'idle';
 }
 
-/** How long a message has been waiting. */
+/** Returns how long a message has been waiting. */
 function waitedMs({ turns, host }: Cell, at: number): number {
-  // Taken at once, unless the actor was suspended in that very moment.
+  // Handled immediately, unless the actor was suspended at that moment.
   const since = at !== AT_ONCE ? at : turns.suspended ? turns.statusAt : undefined;
 
   return since === undefined ? 0 : Math.max(0, host.observer.clock.now() - since);
 }
 
-/** At most 100 types; what is beyond is one sum under the name of three dots. */
+/** Counts waiting messages by type; beyond 100 types they are summed up under `...`. */
 function waitingOf({ turns }: Cell): Record<string, number> {
   const types = new Map<string, number>();
   for (const { message } of turns.mailbox) {

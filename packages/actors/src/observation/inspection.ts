@@ -1,4 +1,4 @@
-/** What a running actor shows of itself. Times are milliseconds; those called `At` are since the epoch. */
+/** What a running actor shows of itself. Times are milliseconds; those called `At` are Unix times. */
 import type { AnyRef } from '../ref.js';
 
 export interface Counters {
@@ -9,7 +9,7 @@ export interface Counters {
   /** Messages refused because the mailbox was full. */
   overflowed: number;
   restarts: number;
-  /** Casts and calls of the actor itself. */
+  /** Casts and calls that the actor sent. */
   sent: number;
 }
 
@@ -28,14 +28,14 @@ export interface ActorInfo extends Counters {
   /** Age of the oldest of them; null when none waits. */
   oldestMs: number | null;
   status: ActorStatus;
-  /** Since when it has that status; of a quick idle actor as of the last turn that was measured, one in eight. */
+  /** When the status changed; for a quick idle actor that of the last measured turn, one in eight. */
   statusAt: number;
   /** Type of the message in hand. */
   current: string | null;
-  /** How long messages took, from taking to the end of the handler; null before the first one. */
+  /** Quantiles of the handlers' durations; null before the first message. */
   p50Ms: number | null;
   p99Ms: number | null;
-  /** Sum of all these durations, the one under way included; its growth is the time that the actor was busy. */
+  /** Sum of all durations, the one under way included; its growth is the time that the actor was busy. */
   busyMs: number;
   timers: readonly string[];
   /** Registered names. */
@@ -44,7 +44,7 @@ export interface ActorInfo extends Counters {
   startedAt: number;
 }
 
-/** What a handler threw last. The texts are as they were thrown: whoever shows them masks them. */
+/** The last error of a handler. Its texts are unmasked: they may hold secrets. */
 export interface LastError {
   at: number;
   messageType: string;
@@ -55,7 +55,7 @@ export interface LastError {
 
 /** Everything about one actor; lists are cut at 100 entries. */
 export interface ActorDetails extends ActorInfo {
-  /** What waits, by message type. */
+  /** Waiting messages by type. */
   waiting: Readonly<Record<string, number>>;
   mailbox: { readonly limit: number; readonly essential: readonly string[] | 'all' };
   supervision: {
@@ -71,16 +71,16 @@ export interface ActorDetails extends ActorInfo {
   watchedBy: readonly string[];
   childPaths: readonly string[];
   lastError: LastError | null;
-  /** When a suspension ends by itself. */
+  /** When the suspension ends by itself; null without one, or without an end. */
   suspendedUntil: number | null;
-  /** Messages per duration bucket; bounds are `BUCKET_BOUNDS_MS`, and one bucket beyond. */
+  /** Messages per bucket of the duration histogram. */
   durations: readonly number[];
 }
 
 /** A message in a mailbox. */
 export interface WaitingMessage {
   type: string;
-  /** The message itself, not a copy: the reader takes what it needs at once, bounded and redacted. */
+  /** The message itself, not a copy: readers copy what they need immediately, bounded and redacted. */
   message: unknown;
   /** Path of the actor, name of the node, or face that sent it. */
   from: string;
@@ -88,14 +88,14 @@ export interface WaitingMessage {
   requestId: string | null;
 }
 
-/** The answer of a behaviour's `inspect`: plain data, or why there is none. */
+/** Result of a behaviour's `inspect`: plain data, or why there is none. */
 export type Inspected =
   | { readonly state: unknown }
   | { readonly missing: 'no such actor' | 'not offered' }
   | { readonly failed: string };
 
 export interface TraceEvent {
-  /** When its handling began, or when it was sent; with fractions. */
+  /** Start of its handling, or when it was sent; with fractions. */
   at: number;
   /** Path of the traced actor. */
   actor: string;
@@ -104,9 +104,9 @@ export interface TraceEvent {
   /** Path of the other actor, name of its node, a face such as `http`, or `outside`. */
   other: string;
   type: string;
-  /** The message itself, not a copy: the listener takes what it needs at once, bounded and redacted. */
+  /** The message itself, not a copy: listeners copy what they need immediately, bounded and redacted. */
   message: unknown;
-  /** Of `in` and `timer`: until the handler was done. */
+  /** Duration of the handler, for `in` and `timer`. */
   ranMs: number | null;
   /** Whether its handler threw. */
   failed: boolean;
@@ -114,7 +114,7 @@ export interface TraceEvent {
 }
 
 export interface TraceOptions {
-  /** Which actors, by path; those that start later are included. */
+  /** Selects actors by path; those that start later are included. */
   match: (path: string) => boolean;
   /** Only messages of this type. */
   type?: string;
@@ -122,7 +122,7 @@ export interface TraceOptions {
   limit: number;
   /** Time after which it ends. */
   withinMs: number;
-  /** Events beyond this are counted only. Default 500. */
+  /** Events beyond this rate are only counted. Default 500. */
   maxPerSecond?: number;
 }
 
@@ -132,7 +132,7 @@ export interface TraceEnd {
   events: number;
   /** Events beyond the rate. */
   dropped: number;
-  /** What the listener took, all in all. */
+  /** Total time spent in the listener. */
   costMs: number;
 }
 
@@ -152,11 +152,11 @@ export interface Hop {
   at: number;
   /** Path of an actor, or a face such as `http` or `notifications`. */
   where: string;
-  /** Message type, or what the face did. */
+  /** Message type, or the action of the face. */
   what: string;
-  /** Who sent it: path of an actor, name of a node, a face, or `outside`; null for what a face noted. */
+  /** Sender: path of an actor, name of a node, a face, or `outside`; null for a step that a face recorded. */
   from: string | null;
-  /** In the mailbox; null for what a face noted. */
+  /** Time in the mailbox; null for a step that a face recorded. */
   waitedMs: number | null;
   ranMs: number | null;
   failed: boolean;

@@ -14,11 +14,11 @@ export interface Run {
   /** Reading of the fine clock. */
   readonly startedAt: number;
   readonly failed: boolean;
-  /** Who wants to hear of it. */
+  /** Set when a trace wants the message. */
   readonly traced: Tracer | undefined;
 }
 
-/** What a system keeps to be looked at: time, traces, and the ways of requests. */
+/** Records what operators look at: traces, and the steps of requests. */
 export class Observer {
   readonly clock: Clock;
   readonly turn: TurnClock;
@@ -42,7 +42,7 @@ export class Observer {
     return reading + this.#wallOffset;
   }
 
-  /** The handling of a message that somebody looks at is over. */
+  /** Records a handled message that is traced or belongs to a request. */
   handled(where: string, { message, from, requestId, timer, at }: Envelope, run: Run): void {
     const { startedAt, failed, traced } = run;
     const ranMs = this.clock.now() - startedAt;
@@ -64,7 +64,7 @@ export class Observer {
     });
   }
 
-  /** An actor has sent a message that the tracer wants. */
+  /** Records a sent message that the tracer wants. */
   sent(tracer: Tracer, from: string, target: AnyRef | string, message: Message, requestId: string | undefined): void {
     tracer.event({
       at: this.wallAt(this.clock.now()),
@@ -79,7 +79,7 @@ export class Observer {
     });
   }
 
-  /** What a face does for a request. */
+  /** Records what a face did for a request. */
   note(requestId: string, where: string, what: string, ranMs: number | null): void {
     const at = this.wallAt(this.clock.now()) - (ranMs ?? 0);
     const hop: Hop = { requestId, at, where, what, from: null, waitedMs: null, ranMs, failed: false };

@@ -5,7 +5,7 @@ import type { Hop } from './inspection.js';
 /** Longest request id; a longer one of another node is ignored. */
 export const MAX_REQUEST_ID = 200;
 
-/** The last hops of requests, bounded. */
+/** Remembers the last hops of requests. */
 export class HopRing {
   readonly #ring: (Hop | undefined)[] = [];
   #next = 0;
@@ -17,7 +17,7 @@ export class HopRing {
     this.#next++;
   }
 
-  /** Those of one request, oldest first. */
+  /** Returns the hops of one request, oldest first. */
   of(requestId: string): Hop[] {
     const hops: Hop[] = [];
     for (let i = Math.max(0, this.#next - this.capacity); i < this.#next; i++) {
@@ -29,7 +29,7 @@ export class HopRing {
   }
 }
 
-/** A log whose lines carry the id of the request that is being handled, if any. */
+/** A logger whose lines carry the id of the request that is being handled, if any. */
 export class RequestLog implements Log {
   readonly #inner: Log;
   readonly #request: () => string | undefined;
@@ -69,7 +69,7 @@ export class RequestLog implements Log {
 let made = 0;
 const salt = randomBytes(9).toString('base64url');
 
-/** An id for what nobody has given one: unique in the life of the process, and hardly found in another. */
+/** Returns an id for a request that came without one: unique in this process, and practically so among processes. */
 export function newRequestId(): string {
   made++;
 

@@ -91,6 +91,15 @@ describe('a trace', () => {
     expect(ends).toEqual([{ reason: 'stopped', events: 20, dropped: 530, costMs: 0 }]);
   });
 
+  test('keeps no more of an unused rate than a short burst', async () => {
+    const running = trace({ maxPerSecond: 100, withinMs: 600_000 });
+    await clock.advanceAsync(60_000, () => system.idle());
+    for (let i = 0; i < 500; i++) system.cast(ref, { type: 'note', what: `${i}` });
+    await system.idle();
+    expect([running.events, running.dropped]).toEqual([10, 490]);
+    running.stop();
+  });
+
   test('takes one type only, and actors that start later', async () => {
     trace({ match: (path) => path.startsWith('/one'), type: 'note' });
     const child = await system.call(ref, { type: 'hatch', name: 'child' });

@@ -1,17 +1,17 @@
 import type { Clock } from '@bloom/time';
 
-/** Readings outside of turns, without a turn in between, after which a burst is supposed. */
+/** Readings outside of turns, without a turn in between, that count as a burst. */
 const BURST = 8;
 
 /**
- * The time that messages are stamped with, without reading the clock for each: what is sent within a turn of an actor
- * has the time of the turn's last reading, and what comes in a burst from outside that of the burst.
+ * Stamps messages with the time without reading the clock for each. Messages sent within a turn of an actor have the
+ * time of the turn's last reading; messages that come in a burst from outside have that of the burst.
  */
 export class TurnClock {
   readonly #clock: Pick<Clock, 'now'>;
   #reading = 0;
   #inTurn = false;
-  /** Whether the clock has been read in this turn. */
+  /** True once the clock has been read in this turn. */
   #fresh = false;
   #held = false;
   #reads = 0;
@@ -32,13 +32,13 @@ export class TurnClock {
     return this.#reading;
   }
 
-  /** A turn begins. */
+  /** Begins a turn. */
   begin(): void {
     this.#inTurn = true;
     this.#reads = 0;
   }
 
-  /** The time within a turn, read anew. */
+  /** Reads the time within a turn anew. */
   read(): number {
     this.#fresh = true;
     this.#reading = this.#clock.now();

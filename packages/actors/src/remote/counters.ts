@@ -6,15 +6,15 @@ export interface RemoteCounters {
   callsIn: number;
   /** Calls without an answer in time. */
   timeouts: number;
-  /** Answers that nobody waited for any more. */
+  /** Answers that came after their call had ended. */
   lateReplies: number;
   /** Requests and messages to a node without connection, and calls that lost theirs. */
   noConnection: number;
-  /** Messages that a full connection did not take. */
+  /** Messages that a full connection did not accept. */
   overflowed: number;
   /** Messages and replies that cannot travel. */
   notSendable: number;
-  /** Messages from other nodes to nobody, or to somebody who does not take such. */
+  /** Messages from other nodes to no actor, or to one that does not handle such. */
   deadLetters: number;
   /** Exit signals that ended an actor. */
   exits: number;

@@ -2,20 +2,20 @@ import { Atom, atom, isAtom, Pid, type Term, Tuple, tuple } from '@bloom/etf';
 import { asGenCall, type DistributionNode, type SpawnAnswer, type SpawnRequest } from '@bloom/distribution';
 import type { Log } from '@bloom/log';
 import { inTime, type Clock } from '@bloom/time';
-import { Exit } from '../errors.js';
+import { Exit, notSendable } from '../errors.js';
 import type { RemoteCounters } from './counters.js';
 import { faultText, isEncodable } from './reasons.js';
 
-/** What Erlang may call by `rpc` and `erpc`. Thrown errors reach the caller; an `Exit` with its reason. */
+/** A function that Erlang may call by `rpc` and `erpc`. Thrown errors reach the caller, an `Exit` with its reason. */
 export type NodeFunction = (...args: Term[]) => Term | void | Promise<Term | void>;
 
 export interface FunctionOptions {
-  /** After this the caller gets the error `timeout`. Default 5 s. */
+  /** Time after which the caller gets the error `timeout`. Default 5 s. */
   timeoutMs?: number;
 }
 
 const DEFAULT_TIMEOUT_MS = 5_000;
-/** Registered name of the process that older callers and C nodes ask. */
+/** Registered name of the process that older callers and C nodes call. */
 export const REX = 'rex';
 
 const BADRPC = atom('badrpc');
@@ -30,7 +30,7 @@ interface Entry {
   readonly timeoutMs: number;
 }
 
-/** How a function ended. */
+/** How a call of a function ended. */
 type Outcome = { readonly value: Term } | { readonly reason: Term; readonly stack: readonly Term[] };
 
 export interface FunctionsOptions {
@@ -41,7 +41,7 @@ export interface FunctionsOptions {
   readonly maxRunning: number;
 }
 
-/** The functions that other nodes may call: those registered, and nothing else. */
+/** The functions that other nodes may call: the registered ones and nothing else. */
 export class Functions {
   readonly #options: FunctionsOptions;
   readonly #table = new Map<string, Entry>();
@@ -75,7 +75,7 @@ export class Functions {
     return this.#processes.get(idOf(pid));
   }
 
-  /** A spawn request: erpc calls and casts, nothing else. */
+  /** Answers a spawn request: erpc calls and casts, nothing else. */
   spawn({ module, fun, arity }: SpawnRequest, args: readonly Term[], from: string): SpawnAnswer | Atom {
     const node = this.#node;
     if (node === undefined || module !== 'erpc') return atom('notsup');
@@ -95,7 +95,7 @@ export class Functions {
     return { pid, run: () => void run() };
   }
 
-  /** A message to `rex`. */
+  /** Handles a message to `rex`. */
   rex(message: Term, from: string): void {
     const node = this.#node;
     const rex = this.#rex;
@@ -117,14 +117,14 @@ export class Functions {
     }
   }
 
-  /** `{call, M, F, Args, GroupLeader}`; `{cast, ...}` and whatever is none goes without an answer. */
+  /** Handles `{call, M, F, Args, GroupLeader}` and `{cast, ...}`; anything else gets no answer. */
   async #rexCall(request: Term, from: string, answer: ((reply: Term) => void) | undefined): Promise<void> {
     if (!(request instanceof Tuple) || request.elements.length !== 5) return;
     const [kind, ...mfa] = request.elements.slice(0, 4);
     if (!isAtom(kind, answer === undefined ? 'cast' : 'call')) return;
     const outcome: Outcome = this.#isFull() ? { reason: SYSTEM_LIMIT, stack: [] } : await this.#run(mfa, from);
 
-    // What cannot be sent is an answer all the same.
+    // A result that cannot be sent is answered with an error.
     for (const reply of ['value' in outcome ? outcome.value : badrpc(outcome.reason, outcome.stack), TOO_LARGE]) {
       try {
         answer?.(reply);
@@ -139,7 +139,7 @@ export class Functions {
     return this.#active >= this.#options.maxRunning;
   }
 
-  /** Never rejects, and what it gives can be encoded. */
+  /** Never rejects; the outcome can be encoded. */
   async #run([module, fun, args]: readonly Term[], from: string): Promise<Outcome> {
     const { counters, log } = this.#options;
     counters.functionCalls++;
@@ -154,7 +154,7 @@ export class Functions {
     this.#active++;
     try {
       const value = await this.#runInTime(entry, args as Term[]);
-      if (!isEncodable(value)) throw new Error('its result is no term');
+      if (!isEncodable(value)) throw notSendable('the result of a function is no term');
       return { value };
     } catch (error) {
       counters.functionFailures++;

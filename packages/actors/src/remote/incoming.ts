@@ -12,7 +12,7 @@ import {
 import type { Log } from '@bloom/log';
 import type { Cell } from '../cell/cell.js';
 import { TermEnvelope, type Message, type Reply } from '../cell/envelope.js';
-import { ActorError, CallCrashed, Exit, MailboxFull } from '../errors.js';
+import { ActorError, Exit, MailboxFull } from '../errors.js';
 import type { LocalActorSystem } from '../system.js';
 import type { RemoteCounters } from './counters.js';
 import { REX, type Functions } from './functions.js';
@@ -37,7 +37,7 @@ export interface IncomingOptions {
   readonly log: Log;
 }
 
-/** What other nodes send to the actors of this one. */
+/** Delivers what other nodes send to the actors of this one. */
 export class Incoming implements ProcessTable {
   readonly #options: IncomingOptions;
 
@@ -75,7 +75,7 @@ export class Incoming implements ProcessTable {
     this.#options.waiting.down(ref, reason);
   }
 
-  /** As in Erlang: ends the actor unless the reason is `normal`, or is a message when the actor traps exits. */
+  /** Ends the actor unless the reason is `normal`; a message instead when the actor traps exits, as in Erlang. */
   exit(to: Pid, from: Pid, reason: Term, linked: boolean): void {
     const { counters, log } = this.#options;
     const cell = this.#cell(to);
@@ -175,7 +175,7 @@ export class Incoming implements ProcessTable {
   }
 }
 
-/** Whether a term is a message of our own kind: a map with a `type`, which the actor knows or at least no one else could. */
+/** True for a message of our own kind: a map with a `type` that the actor knows, or any type if it takes no terms. */
 function isMessage(cell: Cell, term: Term): boolean {
   if (!isRecord(term) || !Object.hasOwn(term, 'type')) return false;
   const { type } = term;
@@ -183,13 +183,15 @@ function isMessage(cell: Cell, term: Term): boolean {
   return typeof type === 'string' && (cell.behaviour.onTerm === undefined || cell.understands(type));
 }
 
-/** `{error, Code, Detail}`: an error of a call as it travels. */
+/** Returns `{error, Code, Detail}`: an error of a call as it travels. */
 function errorTerm(error: Error): Term {
   if (error instanceof MailboxFull) return tuple(ERROR, atom('mailbox_full'), error.limit);
   const code = error instanceof ActorError ? error.code : 'CRASHED';
   if (code === 'NO_PROCESS' || code === 'UNKNOWN_MESSAGE') return tuple(ERROR, atom(code.toLowerCase()), error.message);
 
-  return tuple(ERROR, atom('crashed'), faultText(error instanceof CallCrashed ? error.cause : error));
+  const fault = error instanceof ActorError && code === 'CRASHED' ? error.cause : error;
+
+  return tuple(ERROR, atom('crashed'), faultText(fault));
 }
 
 function isSame(a: Pid, b: Pid): boolean {

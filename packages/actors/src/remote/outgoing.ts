@@ -4,15 +4,15 @@ import type { Log } from '@bloom/log';
 import type { Down } from '../behaviour.js';
 import { OUTSIDE, type Message } from '../cell/envelope.js';
 import {
-  CallCrashed,
-  CallTimeout,
-  LinkFull,
+  ActorError,
+  callCrashed,
+  callTimeout,
   MailboxFull,
-  NoConnection,
-  NoProcess,
-  NotSendable,
+  noConnection,
+  noProcess,
+  notSendable,
   RemoteFault,
-  UnknownMessage,
+  unknownMessage,
 } from '../errors.js';
 import type { RemoteRef } from '../ref.js';
 import type { LocalActorSystem, Router } from '../system.js';
@@ -49,7 +49,7 @@ export interface OutgoingOptions {
   readonly log: Log;
 }
 
-/** What goes to actors and processes of other nodes. */
+/** Sends to actors and processes of other nodes. */
 export class Outgoing implements Router {
   readonly #options: OutgoingOptions;
 
@@ -76,7 +76,7 @@ export class Outgoing implements Router {
   async call(target: RemoteRef, message: Message, timeoutMs: number, requestId: string | undefined): Promise<unknown> {
     const { system, counters } = this.#options;
     if (this.#isHere(target)) {
-      if (typeof target.to !== 'string') throw new NoProcess(target);
+      if (typeof target.to !== 'string') throw noProcess(target);
       return await system.ask(target.to, message, OUTSIDE, requestId, timeoutMs);
     }
     let request: Term;
@@ -90,7 +90,7 @@ export class Outgoing implements Router {
     return this.#result(target, message.type, await this.#request(target, request, timeoutMs, message.type));
   }
 
-  /** With the id of the request, for a node that looks for it there: of ours, whatever its version. */
+  /** Adds the id of the request for nodes of ours, whatever their version; others would not expect it. */
   #term(target: RemoteRef, message: Message, requestId: string | undefined): Term {
     const { node, data } = this.#options;
     const kind = requestId === undefined ? 'foreign' : node.kindOf(target.node);
@@ -102,7 +102,7 @@ export class Outgoing implements Router {
     const { system, node, waiting } = this.#options;
     if (this.#isHere(target)) return system.monitor(system.find(String(target.to))?.ref ?? NOBODY, report);
 
-    // A connection that cannot take the request ends in this very moment; nobody is told before this function returned.
+    // A connection that cannot take the request ends immediately: report only after this function has returned.
     let asking = true;
     const ref = waiting.open({
       node: target.node,
@@ -125,7 +125,7 @@ export class Outgoing implements Router {
     return node.isConnected(target.node);
   }
 
-  /** An exit signal with reason `shutdown`; resolves when the actor is gone, or its node. */
+  /** Sends an exit signal with reason `shutdown`; resolves when the actor is gone, or its node. */
   async stop(target: RemoteRef): Promise<void> {
     const { node, waiting, log, system } = this.#options;
     const { to } = target;
@@ -143,7 +143,7 @@ export class Outgoing implements Router {
 
   /**
    * Makes a `gen_server:call`.
-   * @throws NoProcess, NoConnection, CallTimeout, CallCrashed (it ended with a reason), LinkFull, NotSendable, TooManyCalls
+   * @throws ActorError NO_PROCESS, NO_CONNECTION, TIMEOUT, CRASHED, LINK_FULL, NOT_SENDABLE, TOO_MANY_CALLS
    */
   #request(target: RemoteRef, request: Term, timeoutMs: number, what: string): Promise<Term> {
     const { node, waiting } = this.#options;
@@ -155,14 +155,14 @@ export class Outgoing implements Router {
       begin: (ref) => {
         node.monitorAs(ref, waiting.pid, watched(target));
         const from = tuple(waiting.pid, new ImproperList(ALIAS, ref));
-        if (!this.#send(target, tuple(GEN_CALL, from, request), 'query')) throw new LinkFull(target, target.node);
+        if (!this.#send(target, tuple(GEN_CALL, from, request), 'query')) throw linkFull(target);
       },
     }));
   }
 
   /**
    * Sends any term; false when it was not queued.
-   * @throws NotSendable
+   * @throws ActorError NOT_SENDABLE
    */
   #send(target: RemoteRef, message: Term, kind: SendKind): boolean {
     const { node, waiting, counters } = this.#options;
@@ -173,16 +173,16 @@ export class Outgoing implements Router {
       if (result === 'overflow') counters.overflowed++;
       return result === 'sent';
     } catch (error) {
-      throw notSendable(error);
+      throw refused(error);
     }
   }
 
-  /** Waits for one answer; every way out settles the promise once and leaves nothing open. */
+  /** Waits for one answer. Every outcome settles the promise once and leaves nothing open. */
   #ask({ target, what, timeoutMs }: Asked, how: (settle: Settle) => Question): Promise<Term> {
     const { node, waiting, counters, system } = this.#options;
     if (!node.isConnected(target.node)) {
       counters.noConnection++;
-      return Promise.reject(new NoConnection(target, target.node));
+      return Promise.reject(noConnection(target, target.node));
     }
 
     counters.callsOut++;
@@ -202,15 +202,15 @@ export class Outgoing implements Router {
       timer = system.clock.setTimeout(() => {
         if (!waiting.close(ref)) return;
         counters.timeouts++;
-        fail(new CallTimeout(target, what, timeoutMs));
+        fail(callTimeout(target, what, timeoutMs));
       }, timeoutMs);
       try {
         begin(ref);
       } catch (error) {
         system.clock.clearTimeout(timer);
         waiting.close(ref);
-        const reported = notSendable(error);
-        if (reported instanceof NotSendable) counters.notSendable++;
+        const reported = refused(error);
+        if (reported !== error) counters.notSendable++;
         fail(reported);
       }
     });
@@ -220,33 +220,29 @@ export class Outgoing implements Router {
     return target.node === this.#options.node.name;
   }
 
-  /** `{ok, Value}` or `{error, Code, Detail}`, as `Incoming` answers. */
+  /** Reads `{ok, Value}` or `{error, Code, Detail}`, the answers of `Incoming`. */
   #result(target: RemoteRef, what: string, reply: Term): unknown {
     const [word, a, b] = reply instanceof Tuple ? reply.elements : [];
     if (isAtom(word, 'ok')) return this.#options.data.toValue(a);
     const code = isAtom(word, 'error') && a instanceof Atom ? a.name : undefined;
-    if (code === 'no_process') throw new NoProcess(target);
-    if (code === 'unknown_message') throw new UnknownMessage(target, what);
+    if (code === 'no_process') throw noProcess(target);
+    if (code === 'unknown_message') throw unknownMessage(target, what);
     if (code === 'mailbox_full') throw new MailboxFull(target, Number(b));
-    throw new CallCrashed(
-      target,
-      what,
-      new RemoteFault(target.node, reply, reasonText(code === undefined ? reply : b)),
-    );
+    throw callCrashed(target, what, new RemoteFault(target.node, reply, reasonText(code === undefined ? reply : b)));
   }
 
   #downError(target: RemoteRef, what: string, reason: Term): Error {
     const down = downOf(reason, target.node);
     if (down.reason === 'noconnection' || isNodedown(reason)) {
       this.#options.counters.noConnection++;
-      return new NoConnection(target, target.node);
+      return noConnection(target, target.node);
     }
-    if (down.reason === 'crashed') return new CallCrashed(target, what, down.error);
-    return new NoProcess(target);
+    if (down.reason === 'crashed') return callCrashed(target, what, down.error);
+    return noProcess(target);
   }
 }
 
-/** A ref that never was anybody's. */
+/** The ref of no actor. */
 const NOBODY = { path: '', key: '' };
 
 function watched({ node, to }: RemoteRef): Pid | { name: string; node: string } {
@@ -257,9 +253,15 @@ function isNodedown(reason: Term): boolean {
   return reason instanceof Tuple && isAtom(reason.elements[0], 'nodedown');
 }
 
-/** What the wire refuses, as an error of this package. */
-export function notSendable(error: unknown): unknown {
+/** Turns an error of the wire into one of this package. */
+function refused(error: unknown): unknown {
   const tooBig = error instanceof DistributionError && error.code === 'FRAME_TOO_BIG';
   if (!tooBig && !(error instanceof EtfError)) return error;
-  return new NotSendable(error.message, { cause: error });
+  return notSendable(error.message, error);
+}
+
+function linkFull(target: RemoteRef): ActorError {
+  const message = `the connection to ${target.node} takes no more requests at the moment, such as one to ${target.path}`;
+
+  return new ActorError('LINK_FULL', message);
 }

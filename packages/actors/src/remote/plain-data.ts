@@ -12,11 +12,11 @@ import {
   Tuple,
   tuple,
 } from '@bloom/etf';
-import { NotSendable } from '../errors.js';
+import { notSendable } from '../errors.js';
 import { LocalRef, RemoteRef, type AnyRef } from '../ref.js';
 
 // Messages among our actors as terms, and back. Text is a binary, an object a map with binary keys, an actor its pid.
-// What JavaScript tells apart and Erlang does not is a tuple with one of these words in front:
+// Values that JavaScript distinguishes and Erlang does not are tuples with one of these words in front:
 
 const BYTES = atom('$bytes'); // a Uint8Array; a bare binary is a string
 const BIGINT = atom('$bigint'); // a bigint; a bare integer is a number
@@ -29,18 +29,18 @@ const ACTOR = atom('$actor'); // name and node of a registered actor
 
 const DEEP = atom('$deep'); // bytes of a term of its own, where the nesting goes on
 
-/** Levels of one term. Clients may nest metadata as deep as a term may be, and a message nests it deeper. */
+/** Levels of one term. Clients may nest metadata as deep as a term, and a message nests it deeper. */
 const MAX_LEVELS = 240;
-/** Terms within terms at most. */
+/** Most terms within terms. */
 const MAX_DEEP = 4;
 
-/** Node has it; the library of its types is older. */
+/** Node has it, its type definitions do not. */
 interface WellFormed {
   isWellFormed(): boolean;
 }
 
 export interface Addresses {
-  /** The pid of an actor of this process. */
+  /** Returns the pid of an actor of this process. */
   pidOf(ref: LocalRef): Pid;
   refOf(pid: Pid): AnyRef;
   named(node: string, name: string): AnyRef;
@@ -82,7 +82,7 @@ export class PlainData {
       case 'object':
         return value === null ? null : this.#objectTerm(value, depth + 1);
       default:
-        throw new NotSendable(`a ${typeof value} is no plain data`);
+        throw notSendable(`a ${typeof value} is no plain data`);
     }
   }
 
@@ -97,12 +97,12 @@ export class PlainData {
     if (value instanceof Uint8Array) return tuple(BYTES, value);
     if (value instanceof Map) return tuple(MAP, this.#pairs(value, depth + 2));
     if (value instanceof Set) return tuple(SET, this.#listTerm([...value], depth + 1));
-    throw new NotSendable(`a ${value.constructor?.name ?? 'foreign object'} is no plain data`);
+    throw notSendable(`a ${value.constructor?.name ?? 'foreign object'} is no plain data`);
   }
 
   #deeper<T>(run: () => T): T {
     if (this.#deep === MAX_DEEP) {
-      throw new NotSendable(`the message is nested deeper than ${MAX_LEVELS * (MAX_DEEP + 1)} levels`);
+      throw notSendable(`the message is nested deeper than ${MAX_LEVELS * (MAX_DEEP + 1)} levels`);
     }
     this.#deep++;
     try {

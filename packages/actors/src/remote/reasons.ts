@@ -8,13 +8,13 @@ const NORMAL = atom('normal');
 const CRASHED = atom('crashed');
 const LONGEST_TEXT = 2_000;
 
-/** The reason that monitors and links on other nodes are told. Never throws. */
+/** Returns the reason for monitors and links on other nodes. Never throws. */
 export function exitReason(reason: StopReason, error: unknown): Term {
   if (error instanceof Exit && isEncodable(error.reason)) return error.reason;
   return reason === 'normal' ? NORMAL : tuple(CRASHED, faultText(error));
 }
 
-/** What is told of a fault: its message, not its stack. */
+/** Returns the part of a fault that travels: its message, not its stack. */
 export function faultText(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, LONGEST_TEXT);
 }
@@ -27,13 +27,13 @@ export function downOf(reason: Term, node: string): Pick<Down, 'reason' | 'error
   return { reason: 'crashed', error: new RemoteFault(node, reason, reasonText(reason)) };
 }
 
-/** `normal`, `shutdown` or `{shutdown, _}`. */
+/** True for `normal`, `shutdown` and `{shutdown, _}`. */
 export function isOrderly(reason: Term): boolean {
   if (reason instanceof Tuple) return reason.elements.length === 2 && isAtom(reason.elements[0], 'shutdown');
   return isAtom(reason, 'normal') || isAtom(reason, 'shutdown');
 }
 
-/** A reason for a log line. */
+/** Returns a reason as text for a log line. */
 export function reasonText(reason: Term): string {
   if (reason instanceof Atom) return reason.name;
   if (reason instanceof Tuple && isAtom(reason.elements[0], 'crashed')) return reasonText(reason.elements[1]);

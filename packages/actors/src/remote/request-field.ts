@@ -3,7 +3,7 @@ import type { Message } from '../cell/envelope.js';
 import { MAX_REQUEST_ID } from '../observation/request.js';
 
 /**
- * The id of a request travels as one more field of the message. A node that does not know it hands it to the actor as a
+ * The id of a request travels as one more field of the message. A node that does not know it passes it to the actor as a
  * field that no protocol has.
  */
 const FIELD = '$req';
@@ -12,7 +12,7 @@ export function withRequestId(message: Message, requestId: string): Message {
   return { ...message, [FIELD]: requestId } as Message;
 }
 
-/** Takes the id off a message that came from another node; undefined when it has none, or none that can be one. */
+/** Removes the id from a message of another node and returns it; undefined without one, or with an invalid one. */
 export function takeRequestId(term: Term): string | undefined {
   const record = term as { [FIELD]?: unknown };
   const id = record[FIELD];

@@ -1,28 +1,28 @@
 import { ImproperList, type Pid, Ref, type Term, Tuple } from '@bloom/etf';
 import type { DistributionNode } from '@bloom/distribution';
-import { TooManyCalls } from '../errors.js';
+import { ActorError } from '../errors.js';
 
-/** Somebody here who waits for word about one reference. */
+/** Waits for news of one reference. */
 export interface Waiter {
-  /** Where the word has to come from. */
+  /** The node that the news has to come from. */
   readonly node: string;
-  /** The reply to a call; the waiter is taken off before. */
+  /** Called with the reply to a call, after the waiter has been removed. */
   answered?(reply: Term): void;
-  /** What was monitored has ended, or its connection; the waiter is taken off before. */
+  /** Called when the monitored process or its connection has ended, after the waiter has been removed. */
   down(reason: Term): void;
 }
 
-/** References of calls, monitors and spawn requests that are open, and who waits for them. */
+/** References of open calls and monitors, and their waiters. */
 export class Waiting {
   readonly #node: DistributionNode;
   readonly #maxCalls: number;
-  /** By number of the reference, of which no two of ours are the same. */
+  /** By number of the reference, which is unique among ours. */
   readonly #waiters = new Map<number, { readonly ref: Ref; readonly waiter: Waiter }>();
   #calls = 0;
 
   constructor(
     node: DistributionNode,
-    /** Own pid of everything that waits. */
+    /** Pid in whose name everything waits. */
     readonly pid: Pid,
     maxCalls: number,
   ) {
@@ -38,10 +38,13 @@ export class Waiting {
     return this.#waiters.size;
   }
 
-  /** A reference to wait for; its first use comes after. Throws TooManyCalls. */
+  /**
+   * Returns a new reference to wait for.
+   * @throws ActorError TOO_MANY_CALLS
+   */
   open(waiter: Waiter): Ref {
     if (waiter.answered !== undefined) {
-      if (this.#calls >= this.#maxCalls) throw new TooManyCalls(this.#maxCalls);
+      if (this.#calls >= this.#maxCalls) throw tooManyCalls(this.#maxCalls);
       this.#calls++;
     }
     const ref = this.#node.createRef();
@@ -50,7 +53,7 @@ export class Waiting {
     return ref;
   }
 
-  /** Nobody waits any more; false when nobody did. */
+  /** Cancels the wait. Returns false if there was none. */
   close(ref: Ref): boolean {
     const waiter = this.#take(ref);
     if (waiter !== undefined) this.#node.demonitor(ref);
@@ -58,7 +61,7 @@ export class Waiting {
     return waiter !== undefined;
   }
 
-  /** `{Tag, Reply}`, to the alias or to our pid. False when nobody waits for it: it came too late. */
+  /** Handles `{Tag, Reply}`, to the alias or to our pid. Returns false if it came too late. */
   answered(message: Term, from: string): boolean {
     if (!(message instanceof Tuple) || message.elements.length !== 2) return false;
     const [tag, reply] = message.elements;
@@ -79,7 +82,7 @@ export class Waiting {
   #find(ref: Ref): Waiter | undefined {
     const found = this.#waiters.get(numberOf(ref));
 
-    // What comes from elsewhere may have any words.
+    // References from other nodes may have any words.
     return found !== undefined && sameWords(found.ref, ref) ? found.waiter : undefined;
   }
 
@@ -93,11 +96,15 @@ export class Waiting {
   }
 }
 
-/** The first two words count the references of a node. */
+/** Returns a number from the first two words, which count the references of a node. */
 function numberOf({ words }: Ref): number {
   return (words[0] ?? 0) + (words[1] ?? 0) * 0x40000;
 }
 
 function sameWords({ words: a }: Ref, { words: b }: Ref): boolean {
   return a === b || (a[0] === b[0] && a[1] === b[1] && a[2] === b[2]);
+}
+
+function tooManyCalls(limit: number): ActorError {
+  return new ActorError('TOO_MANY_CALLS', `${limit} calls to other nodes are waiting for their answers`);
 }

@@ -6,7 +6,7 @@ import { DEMANDED, expandFlags, FLAG } from './flags.js';
 // 16 bits and that many bytes.
 
 /** Longest message that is read. No more is parsed of a remote that has not proved to know the cookie. */
-export const MAX_HANDSHAKE_BYTES = 1_024;
+const MAX_HANDSHAKE_BYTES = 1_024;
 
 export interface Identity {
   readonly name: string;

@@ -4,7 +4,7 @@ import { DistributionError } from '../errors.js';
 export type NameMode = 'sname' | 'name';
 
 /** Longest full node name, in characters. */
-export const MAX_NODE_NAME = 255;
+const MAX_NODE_NAME = 255;
 
 export interface NodeName {
   readonly full: string;

@@ -1,7 +1,7 @@
 import type { Clock } from '@bloom/time';
 
 /** Longest cut: an operator's fault must not outlive the day. */
-export const MAX_CUT_MS = 3_600_000;
+const MAX_CUT_MS = 3_600_000;
 
 /** Nodes that are kept away for a while, by order of an operator. */
 export class Cuts {

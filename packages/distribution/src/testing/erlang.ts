@@ -47,7 +47,7 @@ export async function until(condition: () => unknown, limitMs = 10_000): Promise
 }
 
 /** Environment in which every Erlang program uses the port mapper on that port. */
-export function environment(port: number): NodeJS.ProcessEnv {
+function environment(port: number): NodeJS.ProcessEnv {
   return {
     ...process.env,
     ERL_EPMD_PORT: String(port),

@@ -4,7 +4,6 @@ import { COOKIE } from './erlang.js';
 import {
   asGenCall,
   DistributionNode,
-  type GenCall,
   type NodeDown,
   type NodeOptions,
   type NodeUp,
@@ -233,5 +232,3 @@ export class TestNode implements ProcessTable {
     return waiting !== undefined;
   }
 }
-
-export type { GenCall };

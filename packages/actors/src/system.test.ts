@@ -80,7 +80,10 @@ describe('failing calls', () => {
     const gate = deferred<void>();
     const never = system.call(ref, { type: 'slow', until: gate.promise }, 250);
     await clock.advanceAsync(250);
-    await expect(never).rejects.toMatchObject({ code: 'TIMEOUT', message: '/counter-0 did not answer slow within 250 ms' });
+    await expect(never).rejects.toMatchObject({
+      code: 'TIMEOUT',
+      message: '/counter-0 did not answer slow within 250 ms',
+    });
 
     const crashing = system.spawn(counter());
     await expect(system.call(crashing, { type: 'fail', why: 'boom' })).rejects.toMatchObject({

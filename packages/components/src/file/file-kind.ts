@@ -4,12 +4,12 @@ import { playFile } from './file-player.js';
 import { findSource } from './source-path.js';
 
 export interface FileKindOptions {
-  /** Nothing outside is ever played. */
+  /** Root of the files that may be played. */
   sourcesDirectory: string;
   clock?: Clock;
 }
 
-/** Components that play a file of the operator into the room. */
+/** Returns the component kind that plays a file of the operator into the room. */
 export function fileKind({ sourcesDirectory, clock = systemClock }: FileKindOptions): ComponentKind {
   return {
     type: 'file',

@@ -1,9 +1,11 @@
 import { type Clock, sleep } from '@bloom/time';
 
-/** More than this behind (a suspended machine): time goes on from here, instead of everything at once. */
+/**
+ * When further behind than this (the machine was suspended), time continues from here instead of everything being sent at once.
+ */
 const MAX_LATE_MS = 500;
 
-/** Lets frames go at their time. Each moment is counted from the start, so that no rounding adds up. */
+/** Releases frames at their times. Each is counted from the start, so that rounding errors do not add up. */
 export class Pacer {
   readonly #clock: Clock;
   readonly #startMs: number;
@@ -14,7 +16,7 @@ export class Pacer {
     this.#startMs = clock.now();
   }
 
-  /** Resolves at that many ms after the start, or when the signal is aborted. */
+  /** Resolves `atMs` after the start, or when the signal is aborted. */
   async until(atMs: number, signal: AbortSignal): Promise<void> {
     const waitMs = this.#startMs + this.#shiftMs + atMs - this.#clock.now();
     if (waitMs > 0) await sleep(waitMs, { clock: this.#clock, signal });

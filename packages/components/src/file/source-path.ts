@@ -4,7 +4,7 @@ import { extname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { RoomError } from '@bloom/rooms';
 
 export interface FileSource {
-  /** Without symbolic links. */
+  /** Real path, without symbolic links. */
   path: string;
   kind: 'audio' | 'video';
   /** As the API shows it. */
@@ -14,8 +14,8 @@ export interface FileSource {
 const DEFAULT_FRAMERATE = 30;
 
 /**
- * Where a file to play is, checked in the order that clients know (docs/reference/http-api.md, "File"): nothing outside
- * the directory of sources is looked at, not even by way of a symbolic link.
+ * Finds a file to play, with the checks in the order that clients know (docs/reference/http-api.md, "File"): nothing outside
+ * the directory of sources is looked at, not even through a symbolic link.
  * @throws RoomError `INVALID_OPTIONS`, `FILE_NOT_FOUND`
  */
 export async function findSource(

@@ -1,14 +1,14 @@
 export type HlsErrorCode =
-  /** No stream, or no such file in it. */
+  /** There is no stream, or no such file in it. */
   | 'NOT_FOUND'
-  /** The name leads out of the stream's directory, or the position is too far ahead. */
+  /** The name leaves the directory of the stream, or the position is too far ahead. */
   | 'INVALID_NAME'
-  /** As many requests wait as may. */
+  /** The limit of waiting requests is reached. */
   | 'TOO_BUSY'
-  /** What was waited for has not come. */
+  /** The position did not come in time. */
   | 'WAITED_TOO_LONG';
 
-/** A file of a live stream cannot be had. */
+/** A file of a live stream cannot be served. */
 export class HlsError extends Error {
   override readonly name = 'HlsError';
 

@@ -10,16 +10,16 @@ export interface HlsComponentOptions {
   stream: LiveStream;
   entry: URL;
   hangMs?: number;
-  /** As the API shows them while nothing is playable. */
+  /** Properties as the API returns them before the stream is playable. */
   properties: Readonly<Record<string, unknown>>;
-  /** Nothing more will come, from now on nobody is to be served. Called once. */
+  /** Called once: nothing more will come, and players are not served any more. */
   onClosing(): void;
 }
 
 const DEFAULT_HANG_MS = 10_000;
 const FINISH_MS = 3_000;
 
-/** One running HLS component: taps of the room's tracks into the compositor, its parts into the stream. */
+/** A running HLS component: feeds the room's tracks to the compositor, and its parts to the stream. */
 export class HlsComponent implements Component {
   readonly #options: HlsComponentOptions;
   readonly #engine: ForkedProcess<ToEngine, FromEngine>;
@@ -55,12 +55,12 @@ export class HlsComponent implements Component {
       tracks: [...this.#taps.keys()],
       parts: this.#parts,
       bytes: this.#bytes,
-      /** When the newest part came; null before the first. */
+      /** Arrival of the newest part; null before the first. */
       newestPartAt: this.#newestPartAtMs,
     };
   }
 
-  /** Of the compositor's process. */
+  /** Id of the compositor's process. */
   get pid(): number | undefined {
     return this.#engine.pid;
   }
@@ -80,7 +80,7 @@ export class HlsComponent implements Component {
     for (const trackId of wanted) if (!this.#taps.has(trackId)) this.#taps.set(trackId, this.#tap(trackId));
   }
 
-  /** The room goes on without it. */
+  /** Fails the component; the room goes on without it. */
   fail(reason: string): void {
     if (this.#failed || this.#closing !== undefined) return;
     this.#failed = true;

@@ -18,18 +18,18 @@ export interface HlsServiceOptions {
   resourcesPath: string;
   /** `JF_S3_ENDPOINT`; null = AWS. */
   s3Endpoint: string | null;
-  /** Makes way for a new recording of that id; an older one is kept under another id. */
+  /** Makes way for a new recording of that id: an older one is kept under another id. */
   beginRecording(id: string): Promise<void>;
-  /** An upload has ended, after the end of its room. */
+  /** Called when an upload has ended, after the end of its room. */
   notify(notification: { type: 'hlsUploaded' | 'hlsUploadCrashed'; roomId: string }): void;
   /** Keeps the room's webhook for `notify` until the returned function is called. */
   hold(roomId: string): () => void;
   log: Log;
   /** The built entry of the compositor; default: beside this file. */
   engineEntry?: URL;
-  /** Whether the native library is there; default: whether Node.js finds it. */
+  /** Returns whether the native library is installed; default: whether Node.js finds it. */
   nativeInstalled?: () => boolean;
-  /** Milliseconds without a sign of life after which a compositor is given up. */
+  /** A compositor that sends nothing for this long is killed, ms. */
   hangMs?: number;
 }
 
@@ -41,10 +41,10 @@ export interface LocateRequest {
   signal: AbortSignal;
 }
 
-/** Where what was asked for is. */
+/** Where a file is. */
 export type Located = { bytes: Buffer } | { directory: string };
 
-/** For one file. */
+/** Time limit for one file. */
 const PUT_TIMEOUT_MS = 10_000;
 const UPLOADED = /\.(m4s|m3u8|mp4)$/;
 const TIDY_AGAIN_MS = 20_000;
@@ -55,19 +55,19 @@ interface Output {
   component: HlsComponent;
   persistent: boolean;
   destination: S3Target | null;
-  /** False once the component is gone: players get nothing any more. */
+  /** False once the component is gone: players get 404. */
   served: boolean;
-  /** The room is over: resolves when everything has been uploaded or given up. */
+  /** Set when the room has ended; resolves when its files are uploaded or given up. */
   finalised?: Promise<void>;
   /** The stream that this one replaces, until it is closed. */
   former: Output | undefined;
   release(): void;
 }
 
-/** Whether a recording of it is at its place. */
+/** Whether the recording has taken the place of its id. */
 const isRecording = ({ persistent, directory }: Output): boolean => persistent && directory.taken;
 
-/** The HLS streams of this node: one per room at most, from the component's start to the end of the room. */
+/** HLS streams of this node: at most one per room, from the start of the component to the end of the room. */
 export class HlsService {
   readonly #options: HlsServiceOptions;
   readonly kind: ComponentKind;
@@ -92,7 +92,7 @@ export class HlsService {
           persistent: parsed.persistent ?? false,
           targetWindowDuration: parsed.targetWindowDuration ?? null,
           subscribeMode: parsed.subscribeMode ?? 'auto',
-          // Credentials are never shown.
+          // Credentials are never returned.
           s3: null,
         };
         const destination =
@@ -108,7 +108,7 @@ export class HlsService {
   }
 
   /**
-   * What a player asks for.
+   * Locates a file for a player.
    * @throws HlsError
    */
   async locate({ roomId, fileName, waitFor, signal }: LocateRequest): Promise<Located> {
@@ -124,7 +124,7 @@ export class HlsService {
     return bytes === undefined ? { directory: directory.path } : { bytes };
   }
 
-  /** A recording of that name is still being made. */
+  /** Whether the recording of that id is still being made. */
   isLive(id: string): boolean {
     const output = this.#outputs.get(id);
     if (output === undefined) return false;
@@ -137,7 +137,7 @@ export class HlsService {
     return this.#outputs.has(roomId);
   }
 
-  /** The room is over and has said so: its stream is uploaded, and removed unless it is kept. */
+  /** Ends the stream of a room whose end has been announced: uploads it, and removes it unless it is kept. */
   roomEnded(roomId: string): void {
     const output = this.#outputs.get(roomId);
     if (output === undefined || output.finalised !== undefined) return;
@@ -147,8 +147,8 @@ export class HlsService {
   }
 
   /**
-   * Cleans up after a process that was killed: now, and again while something there may still be growing. Returns the
-   * function that ends it.
+   * Cleans up after a process that was killed: now, and again while leftovers may still be growing. Returns the function that
+   * ends this.
    */
   tidy(): () => void {
     const { resourcesPath, log } = this.#options;
@@ -170,7 +170,7 @@ export class HlsService {
     };
   }
 
-  /** Everything of the rooms that ended has been uploaded or given up. */
+  /** Resolves when the streams of all ended rooms are uploaded or given up. */
   async settled(): Promise<void> {
     while (this.#ending.size > 0) await Promise.all(this.#ending);
   }
@@ -188,7 +188,7 @@ export class HlsService {
     const { roomId, log } = host;
     const { lowLatency, persistent, targetWindowDuration: targetWindowSeconds } = properties;
     const former = this.#outputs.get(roomId);
-    // What is uploaded meets the files of other streams of that room id in the bucket.
+    // Uploaded files share the bucket with other streams of that room id.
     const names = new StreamNames(destination === null ? 'main' : `main-${systemClock.wall().toString(36)}`);
     const directory = new StreamDirectory({
       path: join(resourcesPath, persistent ? 'recordings' : 'temporary_hls', roomId),
@@ -231,7 +231,7 @@ export class HlsService {
     return component;
   }
 
-  /** A former stream ends: that of an ended room in its own time, one of the same room now. Recordings stay. */
+  /** Ends a former stream: that of an ended room in its own time, that of the same room now. Recordings stay. */
   async #replaced({ component, directory, persistent, finalised, release }: Output): Promise<void> {
     if (finalised !== undefined) return finalised;
     release();
@@ -251,8 +251,8 @@ export class HlsService {
       log.error('hls.end_failed', { error });
     } finally {
       release();
-      // The id may belong to a new room by now, with a stream of its own, perhaps in the same place. One that begins while
-      // this one is being removed waits for it (`wiped`), so the place is given up last.
+      // A new room may use the id by now, with a stream in the same place. A stream that starts during the removal waits for it
+      // (`replaced`), so the entry is deleted last.
       const current = (): Output | undefined => this.#outputs.get(roomId);
       const taken = current() !== output && current()?.directory.path === directory.path;
       if (!persistent && !taken) await rm(directory.path, { recursive: true, force: true }).catch(() => undefined);
@@ -262,7 +262,7 @@ export class HlsService {
 
   async #upload(roomId: string, { path, taken }: StreamDirectory, destination: S3Target, log: Log): Promise<void> {
     try {
-      // A stream without a segment has taken no place: a former recording may be there.
+      // A stream without a segment has not taken its place, where an earlier recording may be.
       const names = (taken ? await readdir(path) : []).filter((name) => UPLOADED.test(name)).toSorted();
       const files = names.map((name) => ({ key: keyOf(roomId, name), path: join(path, name) }));
       await this.#uploader.upload(destination, files);

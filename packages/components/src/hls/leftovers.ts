@@ -6,29 +6,29 @@ import { PLAYLIST_END } from './playlist.js';
 export interface LeftoversOptions {
   /** Root of all files. */
   resourcesPath: string;
-  /** A stream of that room is being made, or uploaded, by this process. */
+  /** Whether this process makes or uploads a stream of that room. */
   isLive(roomId: string): boolean;
   /** Unix milliseconds. */
   now: number;
 }
 
 export interface Leftovers {
-  /** Streams that were not to be kept, and are gone now. */
+  /** Temporary streams that were removed. */
   removed: string[];
-  /** Recordings that are over now. */
+  /** Recordings that were completed. */
   ended: string[];
-  /** Touched a moment ago: somebody else may be writing them. */
+  /** Entries that changed recently, which another process may be writing. */
   fresh: number;
 }
 
-/** A stream grows every 2 s; one that has not for so long has no writer. */
+/** A stream grows every 2 s; one that has not changed for this long has no writer. */
 export const FRESH_MS = 10_000;
-/** Its upload may take longer. */
+/** Time left for its upload. */
 export const UPLOADING_MS = 600_000;
 
 /**
- * What a process left that was killed: streams that nobody plays any more are removed, and recordings end where they end.
- * Several instances may share a directory, so what grows is left alone.
+ * Cleans up after a process that was killed: removes temporary streams and completes the playlists of recordings. Several
+ * instances may share a directory, so entries that change are left alone.
  */
 export async function tidyLeftovers({ resourcesPath, isLive, now }: LeftoversOptions): Promise<Leftovers> {
   const found: Leftovers = { removed: [], ended: [], fresh: 0 };
@@ -73,7 +73,7 @@ async function isYounger(path: string, thanMs: number): Promise<boolean> {
   return found !== undefined && found.mtimeMs > thanMs;
 }
 
-/** Also when there is no playlist to end. */
+/** Returns true also without a playlist. */
 async function hasEnded(playlist: string): Promise<boolean> {
   const handle = await open(playlist).catch(() => undefined);
   if (handle === undefined) return true;

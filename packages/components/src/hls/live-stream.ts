@@ -14,29 +14,29 @@ import {
 import { HLS_PROFILE, SEGMENT_SECONDS } from './profile.js';
 import { Waiters } from './waiters.js';
 
-/** What the compositor has made: one part of a segment. Parts come in order and without holes. */
+/** One part of a segment, from the compositor. Parts come in order and without holes. */
 export interface StreamPart {
   segment: number;
   part: number;
   frames: number;
   independent: boolean;
-  /** Nothing more belongs to its segment. */
+  /** True for the last part of its segment. */
   last: boolean;
-  /** When what its first frame shows was captured, Unix milliseconds. */
+  /** Capture time of its first frame, Unix milliseconds. */
   startedAtMs: number;
   /** One fragment of MP4. */
   data: Buffer;
 }
 
-/** Where the files of a stream go. In order; neither throws. */
+/** Destination of the files of a stream. Calls take effect in order and never throw. */
 export interface StreamFiles {
-  /** Replaces what was there. */
+  /** Replaces an existing file. */
   write(name: string, data: Buffer): void;
   append(name: string, data: Buffer): void;
   remove(name: string): void;
 }
 
-/** What a player waits for. */
+/** The position that a player waits for. */
 export interface WaitPosition {
   segment: number;
   /** undefined = the whole segment. */
@@ -47,7 +47,7 @@ export interface LiveStreamOptions {
   lowLatency: boolean;
   /** Seconds that the playlist covers; null = everything. */
   targetWindowSeconds: number | null;
-  /** Keeps files that the playlist does not list any more, and lists them all when it ends. */
+  /** Keeps files that have left the playlist, and lists them all at the end. */
   persistent: boolean;
   files: StreamFiles;
   /** Default: those of the track `main`. */
@@ -60,22 +60,22 @@ interface Segment {
   name: string;
   startedAtMs: number;
   parts: PartEntry[];
-  /** Fragments by part; empty once the segment is no longer served from memory. */
+  /** Fragments of its parts; empty once the segment is no longer served from memory. */
   data: Buffer[];
-  /** All of them, once it is complete and while it is served from memory. */
+  /** All fragments, once the segment is complete and while it is served from memory. */
   whole?: Buffer | undefined;
 }
 
-/** Segments served from memory. */
+/** Number of segments served from memory. */
 const IN_MEMORY = 4;
-/** Files kept behind the window: players may still be reading what was listed when they last looked. */
+/** Files kept behind the window, for players that read an older playlist. */
 const KEPT_BEHIND = 5;
-/** Of older segments that stay listed for ever, only their lines are kept: some hundred bytes for 2 s. */
+/** Segments kept in full. Of older ones that stay listed only their lines are kept, some hundred bytes for 2 s. */
 const KNOWN_IN_DETAIL = 10;
 const MAX_WAIT_MS = 3 * SEGMENT_SECONDS * 1_000;
 const MAX_SEGMENTS_AHEAD = 2;
 
-/** One stream: its playlists, what of it is in memory, and the players that wait for more of it. */
+/** One stream: its playlists, the segments in memory, and the players that wait for more. */
 export class LiveStream {
   readonly #options: LiveStreamOptions;
   readonly #names: StreamNames;
@@ -85,7 +85,7 @@ export class LiveStream {
   readonly #segments: Segment[] = [];
   /** Index in `segments` of the first one listed. */
   #firstListed = 0;
-  /** Everything before `segments`, of streams that list everything, now or in the end. */
+  /** Listed segments before `segments`, of streams that list everything, now or at their end. */
   readonly #past: PastSegments = { count: 0, lines: '' };
   #open: Segment | null = null;
   #ended = false;
@@ -102,7 +102,7 @@ export class LiveStream {
     return this.#options.lowLatency;
   }
 
-  /** A player can begin. */
+  /** True once a player can start. */
   get hasPlaylist(): boolean {
     return this.#segments.length > 0;
   }
@@ -130,7 +130,7 @@ export class LiveStream {
     this.#waiters.wake();
   }
 
-  /** No more parts will come: what has begun is completed, and the playlist says that it is over. */
+  /** Ends the stream: completes the open segment and the playlist. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -141,14 +141,14 @@ export class LiveStream {
     this.#waiters.wake();
   }
 
-  /** Nobody gets anything any more; what still comes goes to the files. */
+  /** Ends the service for players; parts that still come go to the files. */
   hide(): void {
     this.#hidden = true;
     this.#waiters.wake();
   }
 
   /**
-   * The newest playlist, once the position exists.
+   * Returns the newest playlist, once the position exists.
    * @throws HlsError
    */
   async playlistAt(name: string, position: WaitPosition, signal: AbortSignal): Promise<Buffer> {
@@ -164,7 +164,7 @@ export class LiveStream {
   }
 
   /**
-   * A part from memory, once it exists when it is the next one.
+   * Returns a part from memory; waits for it when it is the next one.
    * @throws HlsError
    */
   async part(name: string, signal: AbortSignal): Promise<Buffer> {
@@ -180,7 +180,7 @@ export class LiveStream {
     return awaited;
   }
 
-  /** What is in memory under that name: playlists, the header, new segments. Undefined = look on disk. */
+  /** Returns a playlist, the header or a recent segment from memory. Undefined = look on the disk. */
   inMemory(name: string): Buffer | undefined {
     if (this.#hidden) throw fileNotFound(name);
     if (name === MASTER_NAME || name === this.#names.media || (name === this.#names.delta && this.#options.lowLatency))
@@ -190,7 +190,7 @@ export class LiveStream {
     return this.#segments.slice(-IN_MEMORY).find((segment) => segment.name === name)?.whole;
   }
 
-  /** Segment and part that the next part will have. */
+  /** Position of the next part. */
   get #newest(): PartPosition {
     if (this.#open !== null) return { segment: this.#open.sequence, part: this.#open.parts.length };
 
@@ -204,7 +204,7 @@ export class LiveStream {
     return part !== undefined && segment === newest.segment && part < newest.part;
   }
 
-  /** The part itself or, where the segment ends early, the first of the next one. */
+  /** True for the next part and, because the segment may end early, for the first part of the next segment. */
   #isNext({ segment, part }: PartPosition): boolean {
     const newest = this.#newest;
     if (this.#ended || this.#hidden) return false;
@@ -297,7 +297,7 @@ export class LiveStream {
     return text;
   }
 
-  /** As a reader of the directory finds them, should this process end now. */
+  /** Writes the playlists so that the directory is complete should this process end now. */
   #writePlaylists(newest: Segment): void {
     const { files, persistent, targetWindowSeconds } = this.#options;
     if (!persistent && targetWindowSeconds !== null) return this.#writeWholePlaylists();
@@ -305,7 +305,7 @@ export class LiveStream {
       files.write(MASTER_NAME, this.#text(MASTER_NAME));
       files.write(this.#names.media, Buffer.from(growingPlaylistHead(this.#names.init)));
     }
-    // What lists everything grows by a line: writing all of it again would cost more with every segment.
+    // Appends a line: rewriting a playlist that lists everything would cost more with each segment.
     files.append(this.#names.media, Buffer.from(segmentLines(newest)));
   }
 
@@ -317,7 +317,7 @@ export class LiveStream {
   }
 }
 
-/** A part behind the last of its segment means the first of the next one (RFC 8216bis, 6.2.5.2). */
+/** Maps a part behind the last one of its segment to the first of the next (RFC 8216bis, 6.2.5.2). */
 function normalised({ segment, part }: WaitPosition): WaitPosition {
   return part !== undefined && part >= HLS_PROFILE.partsPerSegment
     ? { segment: segment + 1, part: 0 }

@@ -1,4 +1,4 @@
-/** Players begin with the master playlist and follow the URIs from there. */
+/** Name of the master playlist, with which players start. */
 export const MASTER_NAME = 'index.m3u8';
 
 export interface PartPosition {
@@ -13,7 +13,7 @@ export class StreamNames {
   readonly init: string;
   readonly #track: string;
 
-  /** `track` tells the streams apart that end in the same bucket. */
+  /** `track` distinguishes streams that are uploaded to the same bucket. */
   constructor(track = 'main') {
     this.#track = track;
     this.media = `${track}.m3u8`;
@@ -38,7 +38,7 @@ export class StreamNames {
   }
 }
 
-/** Whether a file of a stream is its media playlist, whatever its track. */
+/** Returns whether a file of a stream is its media playlist, whatever its track. */
 export function isMediaPlaylist(name: string): boolean {
   return name.endsWith('.m3u8') && !name.endsWith('_delta.m3u8') && name !== MASTER_NAME;
 }

@@ -4,7 +4,7 @@ import { HLS_PROFILE, SEGMENT_SECONDS } from './profile.js';
 export interface PartEntry {
   name: string;
   frames: number;
-  /** Begins with a key frame. */
+  /** Whether it starts with a key frame. */
   independent: boolean;
 }
 
@@ -13,14 +13,14 @@ export interface SegmentEntry {
   sequence: number;
   name: string;
   parts: readonly PartEntry[];
-  /** When what its first frame shows was captured, Unix milliseconds. */
+  /** Capture time of its first frame, Unix milliseconds. */
   startedAtMs: number;
 }
 
-/** Segments of which nothing is known any more but how they are listed. */
+/** Segments of which only the playlist lines are kept. */
 export interface PastSegments {
   count: number;
-  /** Their lines, from that of segment 0 on. */
+  /** Lines from segment 0 on. */
   lines: string;
 }
 
@@ -50,8 +50,8 @@ const SEGMENTS_WITH_PARTS = 3;
 const UNITS_PER_SECOND = 100_000;
 
 /**
- * Duration of so many frames in units of 10 us, rounded down: a player that is told more than it can buffer asks for the
- * same parts for ever.
+ * Returns the duration of frames in units of 10 us, rounded down: a player that is promised more than it can buffer requests
+ * the same parts again and again.
  */
 function unitsOf(frames: number): number {
   return Math.floor((frames * UNITS_PER_SECOND) / HLS_PROFILE.framesPerSecond);
@@ -60,12 +60,12 @@ function unitsOf(frames: number): number {
 const segmentUnits = ({ parts }: SegmentEntry): number => parts.reduce((sum, part) => sum + unitsOf(part.frames), 0);
 const seconds = (units: number): string => (units / UNITS_PER_SECOND).toFixed(5);
 
-/** Seconds that the playlist says the segment takes: the sum of its parts. */
+/** Returns the duration of the segment in the playlist: the sum of its parts, in seconds. */
 export function declaredDuration(segment: SegmentEntry): number {
   return segmentUnits(segment) / UNITS_PER_SECOND;
 }
 
-/** How many of the segments a delta playlist leaves out, beside those of the past: those beyond the skip boundary. */
+/** Returns how many segments a delta playlist skips, beside those of the past: those beyond the skip boundary. */
 export function skippable({ segments, open }: Pick<PlaylistState, 'segments' | 'open'>): number {
   let behind = open === null ? 0 : segmentUnits(open);
   for (let i = segments.length - 1; i >= 0; i--) {

@@ -1,4 +1,4 @@
-/** What every stream looks like: one rendition, everybody in one picture. Segments of 2 s, parts of 1/3 s. */
+/** Format of every stream: one rendition, one picture of all. Segments of 2 s, parts of 1/3 s. */
 export const HLS_PROFILE = {
   width: 1280,
   height: 720,

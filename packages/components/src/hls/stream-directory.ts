@@ -5,28 +5,27 @@ import { PLAYLIST_END } from './playlist.js';
 
 export interface StreamDirectoryOptions {
   path: string;
-  /** Name of the playlist that ends when the stream cannot be written any more. */
+  /** Name of the playlist, which ends when the stream cannot be written any more. */
   playlist: string;
   onFailure(error: unknown): void;
-  /** What has to settle before anything is done here. */
+  /** Settles before anything is done here. */
   after?: Promise<void>;
   /**
-   * Makes way for the directory of a stream that is kept, when the first file of it is written. Without it the directory is
-   * emptied at once: what a former stream left there goes.
+   * For a stream that is kept: makes way for it when its first file is written. Without it the directory is emptied at once.
    */
   makeWay?(): Promise<void>;
 }
 
 /**
- * The directory of one stream. Changes happen in order; after the first failure nothing more is written, so that what is
- * there stays whole: the file that did not fit is taken back, and the playlist ends with the one before.
+ * Directory of one stream. Changes are made in order. After the first failure nothing more is written, so that the rest stays
+ * whole: the file that did not fit is removed, and the playlist ends with the one before.
  */
 export class StreamDirectory implements StreamFiles {
   readonly path: string;
   readonly #options: StreamDirectoryOptions;
   #tail: Promise<void>;
   #failed = false;
-  /** The path holds this stream, not a former one. */
+  /** True when the path holds this stream, not a former one. */
   #taken: boolean;
   #begun = false;
 
@@ -43,14 +42,14 @@ export class StreamDirectory implements StreamFiles {
     });
   }
 
-  /** Whether the path holds files of this stream. False until a stream that is kept has its first one. */
+  /** Whether the path holds files of this stream: false until a stream that is kept has its first one. */
   get taken(): boolean {
     return this.#taken;
   }
 
   write(name: string, data: Buffer): void {
     const path = join(this.path, name);
-    // Playlists are replaced while they are being read.
+    // Playlists are replaced atomically: they may be read at any time.
     const first = name.endsWith('.m3u8') ? `${path}.next` : path;
     this.#enqueue(
       async () => {
@@ -70,7 +69,7 @@ export class StreamDirectory implements StreamFiles {
     this.#enqueue(() => rm(join(this.path, name), { force: true }));
   }
 
-  /** Everything asked for so far has been done or has failed. Never rejects. */
+  /** Resolves when every change so far is done or has failed. Never rejects. */
   idle(): Promise<void> {
     return this.#tail;
   }
@@ -80,11 +79,12 @@ export class StreamDirectory implements StreamFiles {
     try {
       await this.#options.makeWay?.();
     } catch (error) {
-      // A former recording is still there.
+      // An earlier recording is still there.
       this.#taken = false;
       throw error;
     }
-    // A stream may wait long for its first track. By then another node on this disk may have tidied away what was empty.
+    // A stream may wait long for its first track. Meanwhile another node that shares the disk may have removed an empty
+    // directory.
     await mkdir(this.path, { recursive: true });
     this.#begun = true;
   }
@@ -103,7 +103,7 @@ export class StreamDirectory implements StreamFiles {
     });
   }
 
-  /** A stream that cannot go on is over for those who play it from here. */
+  /** Ends the playlist for those who play it from the disk. */
   async #endPlaylist(): Promise<void> {
     if (!this.#taken) return;
     const path = join(this.path, this.#options.playlist);
@@ -112,7 +112,7 @@ export class StreamDirectory implements StreamFiles {
   }
 }
 
-/** All of it or nothing. */
+/** Appends all of the data or none. */
 async function append(path: string, data: Buffer): Promise<void> {
   const size = await stat(path).then((found) => found.size);
   try {

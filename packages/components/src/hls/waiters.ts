@@ -6,10 +6,10 @@ interface Waiter {
   wake(): void;
 }
 
-/** Requests that wait for one stream: with public files any stranger may send them. */
+/** Limit for one stream: with public files any stranger may send such requests. */
 export const MAX_WAITING = 10_000;
 
-/** Requests that wait until something is true. */
+/** Requests that wait until a condition holds. */
 export class Waiters {
   readonly #limitMs: number;
   readonly #clock: Clock;
@@ -20,12 +20,15 @@ export class Waiters {
     this.#clock = clock;
   }
 
-  /** Something may have become true. */
+  /** Checks the conditions again. */
   wake(): void {
     for (const waiter of this.#waiting) if (waiter.check()) waiter.wake();
   }
 
-  /** @throws HlsError `WAITED_TOO_LONG` after the limit, `TOO_BUSY` beyond `MAX_WAITING`, `NOT_FOUND` when the signal is aborted */
+  /**
+   * Resolves when `check` holds.
+   * @throws HlsError `WAITED_TOO_LONG` after the limit, `TOO_BUSY` beyond `MAX_WAITING`, `NOT_FOUND` when the signal is aborted
+   */
   until(check: () => boolean, name: string, signal: AbortSignal): Promise<void> {
     if (check()) return Promise.resolve();
     if (this.#waiting.size >= MAX_WAITING) {

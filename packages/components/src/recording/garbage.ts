@@ -4,7 +4,7 @@ import type { Log } from '@bloom/log';
 import { type Clock, sleep } from '@bloom/time';
 
 export const GARBAGE_INTERVAL_MS = 600_000;
-/** A part that nobody has written to for this long is obsolete. */
+/** A part that has not changed for this long is obsolete. */
 export const OBSOLETE_MS = 3_600_000;
 
 export interface GarbageOptions {
@@ -17,7 +17,10 @@ export interface GarbageOptions {
   clock: Clock;
 }
 
-/** One round over the raw recordings of rooms that are gone. What vanishes meanwhile or cannot be read is left for the next. */
+/**
+ * Goes once through the raw recordings of rooms that are gone. Entries that vanish meanwhile or cannot be read are left for the
+ * next round.
+ */
 export async function collectGarbage(options: GarbageOptions): Promise<void> {
   const { directory, liveRooms, log } = options;
   const live = await liveRooms();
@@ -34,12 +37,12 @@ export async function collectGarbage(options: GarbageOptions): Promise<void> {
         log.warn('recording.remove_failed', { roomId, part: name, error });
       }
     }
-    // Only when it is empty.
+    // Fails unless the directory is empty.
     await rmdir(room).catch(() => undefined);
   }
 }
 
-/** Makes the directory and looks through it every ten minutes, until the answer is called. */
+/** Creates the directory and collects garbage every ten minutes, until the returned function is called. */
 export function startGarbageCollection(options: GarbageOptions): () => void {
   const { directory, log, clock } = options;
   const ending = new AbortController();

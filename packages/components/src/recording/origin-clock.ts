@@ -1,13 +1,13 @@
 import type { TappedFrame } from '@bloom/sfu';
 
-/** After so long the fastest frame has come; what comes later shows how two clocks drift apart. */
+/** By then the fastest frame has come; later changes are drift between two clocks. */
 export const SETTLE_MS = 30_000;
-/** Clocks of one publisher that differ by more are two: it has come back on another machine, or set its clock. */
+/** Clock readings that differ by more belong to another clock: the publisher moved to another machine, or set its clock. */
 const SAME_CLOCK_MS = 1_000;
 
-/** The server's time of a publisher's times. */
+/** Offset between the publisher's clock and the server's. */
 export interface ClockOffset {
-  /** Server minus publisher, plus the shortest way between them. */
+  /** Server time minus publisher time, including the shortest delay between them. */
   readonly ms: number;
 }
 
@@ -17,13 +17,13 @@ interface Epoch {
 }
 
 /**
- * The clock of one publisher as its RTCP sender reports show it, set against the server's by the frame that was fastest on
- * its way. All its tracks share it; so voice and lips stay together whatever the network did to either.
+ * Clock of one publisher, known from its RTCP sender reports and aligned with the server's by the frame with the shortest
+ * delay. All tracks of the publisher share it, so that audio and video stay in sync whatever the network does to either.
  */
 export class OriginClock {
   readonly #epochs: Epoch[] = [];
 
-  /** Undefined without a sender report. The answer may still fall within `SETTLE_MS`. */
+  /** Returns undefined without a sender report. The offset may still fall within `SETTLE_MS`. */
   heard({ arrivalMs, senderMs }: TappedFrame): ClockOffset | undefined {
     if (senderMs === undefined) return undefined;
     const ms = arrivalMs - senderMs;
@@ -31,7 +31,7 @@ export class OriginClock {
     if (known === undefined) {
       const epoch = { ms, settledAtMs: arrivalMs + SETTLE_MS };
       this.#epochs.push(epoch);
-      // One that sets its clock all the time shall not fill the memory.
+      // A publisher that keeps setting its clock must not fill the memory.
       if (this.#epochs.length > 16) this.#epochs.shift();
       return epoch;
     }

@@ -1,32 +1,31 @@
 /**
- * Beside the files of a recording lies a hidden one for as long as they have not arrived in their bucket: where they belong
- * (never with which credentials), and while they are being written what `report.json` will say. Who works on the part
- * touches it every few seconds. So after a crash another run of the node knows what was left behind, and two nodes that share
- * a directory keep their hands off each other's recordings.
+ * A hidden file beside those of a recording until they are uploaded: it holds the destination (never the credentials) and,
+ * during recording, a draft of `report.json`. The node that works on the part touches it every few seconds. After a crash
+ * another run finds what was left behind, and nodes that share a directory leave each other's parts alone.
  */
 import { open, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { REPORT_FILE, reportText, type RecordingReport } from './report.js';
 
 export const MARK_FILE = '.upload.json';
-/** Mark and report until they are whole. */
+/** Names of mark and report while they are being written. */
 const MARK_DRAFT = `${MARK_FILE}.new`;
 const REPORT_DRAFT = `.${REPORT_FILE}.new`;
 export const BEAT_MS = 10_000;
-/** Nobody works on a part whose mark was not touched for so long. */
+/** A part whose mark has not been touched for this long is orphaned. */
 export const ORPHAN_MS = 60_000;
 
 export interface PartMark {
   bucket: string;
-  /** Of its keys, without slashes at the ends. */
+  /** Prefix of the object keys, without slashes at its ends. */
   prefix: string;
-  /** When it was first tried to upload it, Unix milliseconds; null before. */
+  /** Time of the first upload attempt, Unix milliseconds; null before. */
   uploadingSince: number | null;
-  /** As of now, while the files are being written; null when `report.json` is there. */
+  /** The report so far, while the files are being written; null once `report.json` exists. */
   draft: RecordingReport | null;
 }
 
-/** The whole mark or the one before, whatever happens meanwhile. */
+/** Replaces the mark atomically. */
 export async function writeMark(directory: string, mark: PartMark): Promise<void> {
   await writeWhole(directory, MARK_FILE, MARK_DRAFT, JSON.stringify(mark));
 }
@@ -36,7 +35,7 @@ async function writeWhole(directory: string, name: string, draft: string, text: 
   await rename(join(directory, draft), join(directory, name));
 }
 
-/** Undefined when there is none that makes sense. */
+/** Returns undefined without a valid mark. */
 export async function readMark(directory: string): Promise<PartMark | undefined> {
   try {
     const mark = JSON.parse(await readFile(join(directory, MARK_FILE), 'utf8')) as Partial<PartMark>;
@@ -55,7 +54,7 @@ export async function readMark(directory: string): Promise<PartMark | undefined>
   }
 }
 
-/** Somebody still works on it. */
+/** Shows that this node still works on the part. */
 export async function touchMark(directory: string, unixMs: number): Promise<void> {
   await utimes(join(directory, MARK_FILE), unixMs / 1_000, unixMs / 1_000).catch(() => undefined);
 }
@@ -72,7 +71,7 @@ export async function removeMark(directory: string): Promise<void> {
   }
 }
 
-/** The whole report or none; also where the disk is full: then it takes the place of the mark, which has its blocks already. */
+/** Writes the report atomically, also on a full disk: then it replaces the mark and takes over its blocks. */
 export async function writeReport(directory: string, report: RecordingReport): Promise<void> {
   try {
     await writeWhole(directory, REPORT_FILE, REPORT_DRAFT, reportText(report));
@@ -80,7 +79,7 @@ export async function writeReport(directory: string, report: RecordingReport): P
     await rm(join(directory, REPORT_DRAFT), { force: true }).catch(() => undefined);
     const mark = await open(join(directory, MARK_FILE), 'r+').catch(() => undefined);
     if (mark === undefined) throw error;
-    // Without blanks it is not longer than the mark, which holds the same.
+    // Without blanks it is no longer than the mark, which holds the same content.
     const text = JSON.stringify(report);
     try {
       await mark.writeFile(text);

@@ -1,20 +1,20 @@
 import type { TappedFrame } from '@bloom/sfu';
 
-/** Frames that come this much later than their timestamps say: their publisher was silent, or the network held them back. */
+/** Frames this much later than their timestamps: the publisher paused, or the network held them back. */
 const MISSING_MS = 500;
-/** Frames that were held back come all at once, within this. */
+/** Frames that the network held back arrive together within this time. */
 const WATCH_MS = 300;
 const MAX_HELD = 64;
 
 export interface JudgedFrame {
   frame: TappedFrame;
-  /** The track was silent before it, and its timestamps stood still, as those of a microphone do that is muted. */
+  /** The track paused before this frame and its timestamps stood still, as for a muted microphone. */
   afterPause: boolean;
 }
 
 /**
- * Tells a pause of the publisher from a stall of the network, which look the same at first: it holds back what comes after
- * the hole until it is clear whether the track is catching up.
+ * Distinguishes a pause of the publisher from a stall of the network, which look the same at first: holds frames after a gap
+ * until it is clear whether the track is catching up.
  */
 export class PauseJudge {
   readonly #clockRate: number;
@@ -26,7 +26,7 @@ export class PauseJudge {
     this.#clockRate = clockRate;
   }
 
-  /** The frames that may be dealt with now, in their order. */
+  /** Returns the frames that are decided, in order. */
   push(frame: TappedFrame): JudgedFrame[] {
     const before = this.#last;
     this.#last = frame;
@@ -43,7 +43,7 @@ export class PauseJudge {
     return [];
   }
 
-  /** What is held back; to be called at the end. */
+  /** Returns the frames still held; called at the end. */
   flush(): JudgedFrame[] {
     const held = this.#held;
     this.#held = [];
@@ -54,7 +54,7 @@ export class PauseJudge {
     return held.map((frame, i) => ({ frame, afterPause: i === 0 && !hasCaughtUp }));
   }
 
-  /** By how much the timestamps went ahead of the arrivals, ms. */
+  /** Returns how far the timestamps are ahead of the arrivals, ms. */
   #gain(from: TappedFrame, to: TappedFrame): number {
     return ((to.timestamp - from.timestamp) * 1_000) / this.#clockRate - (to.arrivalMs - from.arrivalMs);
   }

@@ -13,14 +13,14 @@ export interface RecorderOptions {
   /** `raw_recordings` */
   baseDirectory: string;
   clock: Clock;
-  /** Where it goes when it is complete. */
+  /** Destination of the finished part. */
   destination: { bucket: string; prefix: string };
-  /** The part is complete; called once, unless nothing was recorded. */
+  /** Called once with the finished part, unless nothing was recorded. */
   finished(part: RecordedPart): void;
   closed?(): void;
 }
 
-/** What one recording component left behind. */
+/** The files of one recording component. */
 export interface RecordedPart {
   directory: string;
   roomId: string;
@@ -29,11 +29,11 @@ export interface RecordedPart {
   files: readonly string[];
 }
 
-/** Records the tracks of a room, each into a file of its own. */
+/** Records each track of a room into a file of its own. */
 export class Recorder implements Component {
   readonly #options: RecorderOptions;
   readonly #tracks = new Map<string, TrackRecorder>();
-  /** Of tracks that have ended, too. */
+  /** Includes tracks that have ended. */
   readonly #recorders: TrackRecorder[] = [];
   readonly #origins = new Map<string, OriginClock>();
   readonly #startedAtMs: number;
@@ -75,8 +75,7 @@ export class Recorder implements Component {
   }
 
   /**
-   * Notes on the disk what the report would say now, and that somebody works on it: to be called every `BEAT_MS`. Never
-   * rejects.
+   * Saves a draft of the report and shows other nodes that this part is being written; called every `BEAT_MS`. Never rejects.
    */
   saveDraft(): Promise<void> {
     this.#saving = this.#saving.then(async () => {
@@ -127,7 +126,7 @@ export class Recorder implements Component {
     this.#recorders.push(recorder);
   }
 
-  /** The disk is full or gone: what was written stays, and somebody has to know. */
+  /** The disk is full or gone: what was written stays, and the component fails visibly. */
   #crash(event: string, error: unknown): void {
     const { host } = this.#options;
     host.log.error(event, { error });
@@ -159,7 +158,7 @@ export class Recorder implements Component {
     finished({ ...part, roomId: host.roomId, files });
   }
 
-  /** Of what is in files by now. */
+  /** Builds the report from what the files hold so far. */
   #report(): RecordingReport {
     const tracks: Record<string, TrackReport> = {};
     for (const recorder of this.#recorders) {
@@ -181,7 +180,7 @@ export class Recorder implements Component {
           await mkdir(directory);
           return { directory, name };
         } catch (error) {
-          // Another recording of this room began within the same millisecond; or its directory was collected meanwhile.
+          // Another recording of this room started in the same millisecond, or the directory was collected meanwhile.
           const { code } = error as NodeJS.ErrnoException;
           if (code !== 'EEXIST' && code !== 'ENOENT') throw error;
         }
@@ -193,7 +192,7 @@ export class Recorder implements Component {
   }
 }
 
-/** `part_2026-01-31T12-00-00.000Z`: fit for file systems and object keys. */
+/** Returns a name such as `part_2026-01-31T12-00-00.000Z`, valid in file systems and object keys. */
 export function partName(unixMs: number): string {
   return `part_${new Date(unixMs).toISOString().replaceAll(':', '-')}`;
 }

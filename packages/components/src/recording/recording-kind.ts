@@ -9,7 +9,7 @@ import {
 import type { S3Credentials, S3Target } from '../s3/object-store.js';
 
 export interface RecordingKindOptions {
-  /** From the environment; each is either there or in the request, never in both. */
+  /** From the environment. Each is given there or in the request, never in both. */
   s3: S3Credentials | null;
   pathPrefix: string | null;
   /** Base URL of a compatible store; null = AWS. */
@@ -18,7 +18,7 @@ export interface RecordingKindOptions {
   record(host: ComponentHost, target: S3Target, prefix: string): Component;
 }
 
-/** Components that record the tracks of a room into files and bring them to a bucket. */
+/** Returns the component kind that records the tracks of a room into files and uploads them. */
 export function recordingKind(options: RecordingKindOptions): ComponentKind {
   const { endpoint, record } = options;
 
@@ -55,7 +55,7 @@ function credentialsOf(environment: S3Credentials | null, request: S3Credentials
   return credentials;
 }
 
-/** Without slashes at its ends. A prefix never leads out of anything. */
+/** Returns the prefix without leading and trailing slashes. */
 function prefixOf(environment: string | null, request: string | null): string {
   if (environment !== null && request !== null) throw conflict('S3 path prefix');
   const parts = (request ?? environment ?? '').split('/').filter(Boolean);

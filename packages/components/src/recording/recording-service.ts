@@ -17,11 +17,11 @@ export interface RecordingServiceOptions {
   endpoint: string | null;
   log: Log;
   clock?: Clock;
-  /** A recording did not reach its bucket in all the time there was. */
+  /** Called when an upload is given up. */
   onGivenUp?(part: RecordedPart): void;
 }
 
-/** All that a node has to do with recordings: their components, their uploads, and the files that are left over. */
+/** Recording components of this node, their uploads, and garbage collection. */
 export class RecordingService {
   readonly #options: RecordingServiceOptions;
   readonly kind: ComponentKind;
@@ -57,8 +57,8 @@ export class RecordingService {
   }
 
   /**
-   * From now on: every ten minutes the garbage, where `liveRooms` are those of this node; every ten seconds a sign of life on
-   * what is being recorded and uploaded; and what another run left behind is taken over a minute after its last one.
+   * Starts the background work: collects garbage every ten minutes, where `liveRooms` are the rooms of this node; marks what is
+   * being recorded and uploaded every ten seconds; and resumes parts of earlier runs a minute after their last mark.
    */
   collectGarbage(liveRooms: () => Promise<ReadonlySet<string>>): void {
     const { directory, log } = this.#options;
@@ -90,7 +90,7 @@ export class RecordingService {
   }
 
   /**
-   * Ends what is being recorded and waits for uploads on their way, all within that time; what is not up by then stays on
+   * Ends all recordings and waits for uploads in progress, within the given time; files that are not uploaded by then stay on
    * the disk. Idempotent.
    */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
@@ -101,7 +101,7 @@ export class RecordingService {
     const closed = Promise.allSettled([...this.#recorders].map((recorder) => recorder.close())).then(() =>
       done.abort(),
     );
-    // A disk that does not answer any more does not keep the node from ending.
+    // A hanging disk must not keep the node from ending.
     await Promise.race([closed, sleep(timeoutMs, { clock: this.#clock, signal: done.signal })]);
     await this.#uploads.close({ timeoutMs: Math.max(0, endMs - this.#clock.now()) });
   }

@@ -9,9 +9,8 @@ import { REPORT_FILE } from './report.js';
 const CHUNK_BYTES = 1024 * 1024;
 
 /**
- * Completes what a node left behind that was killed while it recorded: cuts off what was written half, and writes
- * `report.json` from the draft in the mark, with the lengths that the files have. Returns the files of the part; a part
- * without any sound or picture is removed, and has none.
+ * Completes a part whose node was killed while recording: truncates half-written files and writes `report.json` from the draft
+ * in the mark, with the actual lengths. Returns the files of the part; a part without any media is removed and returns none.
  */
 export async function recoverPart(directory: string, { draft }: PartMark): Promise<string[]> {
   const names = (await readdir(directory)).filter((name) => !name.startsWith('.'));
@@ -35,7 +34,7 @@ export async function recoverPart(directory: string, { draft }: PartMark): Promi
   return [...files, REPORT_FILE];
 }
 
-/** Cuts the file where its last whole page or fragment ends; returns its length in ticks of its clock. */
+/** Truncates the file after its last whole page or fragment; returns its length in ticks of its clock. */
 async function wholeTicks(path: string): Promise<number> {
   const chunks = createReadStream(path, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
   const { size } = await stat(path);

@@ -1,4 +1,4 @@
-/** `report.json`: what the files of a recording are, and how they lie in time. */
+/** `report.json`: describes the files of a recording and their places in time. */
 export const REPORT_FILE = 'report.json';
 
 export interface RecordingReport {
@@ -6,16 +6,16 @@ export interface RecordingReport {
   recording_id: string;
   /** ISO 8601, UTC, by the server's clock. */
   start_time: string;
-  /** By name of the file. */
+  /** Keyed by file name. */
   tracks: Record<string, TrackReport>;
 }
 
 export interface TrackReport {
   type: 'audio' | 'video';
   encoding: 'OPUS' | 'H264';
-  /** Nanoseconds from the start of the recording to that of the track. */
+  /** Nanoseconds from the start of the recording to the start of the track. */
   offset: number;
-  /** Ticks of `clock_rate`. */
+  /** In ticks of `clock_rate`. */
   start_timestamp: number;
   end_timestamp: number;
   clock_rate: number;

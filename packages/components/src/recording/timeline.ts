@@ -1,27 +1,30 @@
 import type { TappedFrame } from '@bloom/sfu';
 import { SETTLE_MS, type ClockOffset, type OriginClock } from './origin-clock.js';
 
-/** Off by less than this, frames stay where their RTP timestamps put them. */
+/** Below this error, frames stay where their RTP timestamps put them. */
 const TOLERANCE_MS = 15;
-/** So many sender reports in a row must say that it is off: one alone may have been made at a bad moment. */
+/** Consecutive sender reports that must disagree with the RTP timestamps: a single one may be wrong. */
 const REPORTS_AGREEING = 3;
-/** A jump, not a drift: corrected at once when the time of arrival says the same to this. */
+/**
+ * Beyond this the error is a jump, not a drift. It is corrected at once when the arrival time agrees within
+ * `JUMP_AGREEMENT_MS`.
+ */
 const JUMP_MS = 200;
 const JUMP_AGREEMENT_MS = 1_000;
-/** What was placed by its arrival is right to this. */
+/** Accuracy of a placement by arrival time. */
 const ARRIVAL_ERROR_MS = 250;
-/** So long a report that agrees with the times of arrival is waited for. */
+/** How long to wait for a report that agrees with the arrival times. */
 const LOST_MS = 20_000;
-/** No network delays or hurries this much: the publisher's timestamps are not to be believed. */
+/** Beyond this difference from the arrival time, the timestamps of the publisher are wrong. */
 const WILD_MS = 30_000;
-/** Two reports that differ by less tell the same. */
+/** Reports that differ by less are the same report. */
 const SAME_REPORT_MS = 0.05;
 
 /**
- * Puts the frames of one track at their place in its file, and the file at its place in the recording.
+ * Places the frames of one track in its file, and the file in the recording.
  *
- * RTP timestamps count samples of a sound card, or stand still while a track is muted, or begin anew with another encoding;
- * the publisher's sender reports say where its clock really is. Sound and picture that follow it stay together over hours.
+ * RTP timestamps count the samples of a sound card, stand still while a track is muted and start anew with another encoding.
+ * The sender reports of the publisher say what time they stand for; audio and video that follow them stay in sync for hours.
  */
 export class Timeline {
   readonly #origin: OriginClock;
@@ -29,20 +32,20 @@ export class Timeline {
   #firstTimestamp: number | undefined;
   /** Added to the track's own timestamps, ticks. */
   #shift = 0;
-  /** By the server's clock, as if the fastest frame had taken no time. */
+  /** Start of the track by the server's clock, as if the fastest frame had taken no time. */
   #arrivalStartMs = Number.POSITIVE_INFINITY;
   #settledAtMs = 0;
-  /** By the publisher's clock. */
+  /** Start of the track by the publisher's clock. */
   #senderStartMs: number | undefined;
-  /** The same, as of now: it moves when the publisher sets its clock. */
+  /** The same, adjusted whenever the publisher sets its clock. */
   #referenceMs: number | undefined;
-  /** How late frames came lately that were where they belong. */
+  /** Recent delay of frames that were placed correctly. */
   #usuallyLateMs = 0;
   #offset: ClockOffset | undefined;
-  /** What tells one report from another: the publisher's time of the timestamp 0. */
+  /** Identifies a report: the publisher's time of timestamp 0. */
   #report = Number.NaN;
   #reportsOff = 0;
-  /** Since when, by the server's clock, frames are placed by their arrival: no report tells more yet. */
+  /** Server time since when frames are placed by arrival, because no usable report has come. */
   #lostAtMs: number | undefined;
 
   constructor(origin: OriginClock, clockRate: number) {
@@ -54,19 +57,19 @@ export class Timeline {
     return this.#firstTimestamp ?? 0;
   }
 
-  /** When the file begins, Unix milliseconds of the server. */
+  /** Start of the file, Unix milliseconds of the server. */
   get startedAtMs(): number {
     if (this.#senderStartMs === undefined || this.#offset === undefined) return this.#arrivalStartMs;
 
     return this.#senderStartMs + this.#offset.ms;
   }
 
-  /** Ticks of the file, counted from `firstTimestamp`, at a moment of the server. */
+  /** Returns the ticks of the file, counted from `firstTimestamp`, at a server time. */
   ticksAt(serverMs: number): number {
     return this.firstTimestamp + Math.round(((serverMs - this.#arrivalStartMs) * this.#clockRate) / 1_000);
   }
 
-  /** Where the frame belongs: ticks of the file, counted from `firstTimestamp`. The first one begins it. */
+  /** Returns the place of a frame in ticks of the file, counted from `firstTimestamp`. The first frame starts the file. */
   place(frame: TappedFrame): number {
     const { timestamp, arrivalMs, senderMs } = frame;
     const offset = this.#origin.heard(frame);
@@ -89,8 +92,8 @@ export class Timeline {
   }
 
   /**
-   * The track was silent before this frame, and its timestamps stood still: it goes on where its arrival puts it, until a
-   * report tells exactly.
+   * Resumes after a pause during which the timestamps stood still: the frame is placed by its arrival until a report says
+   * exactly.
    */
   resume({ timestamp, arrivalMs }: TappedFrame): void {
     if (this.#firstTimestamp === undefined) return;
@@ -98,7 +101,7 @@ export class Timeline {
     this.#lostAtMs = arrivalMs;
   }
 
-  /** Milliseconds of the file at a timestamp of the track. */
+  /** Returns the milliseconds of the file at a timestamp of the track. */
   #msOf(timestamp: number): number {
     return ((timestamp + this.#shift - this.firstTimestamp) * 1_000) / this.#clockRate;
   }
@@ -112,7 +115,7 @@ export class Timeline {
     const placedMs = this.#msOf(frame.timestamp);
     const lateMs = arrivedAtMs - placedMs;
     const report = senderMs - (frame.timestamp * 1_000) / this.#clockRate;
-    // NaN is like no other.
+    // NaN differs from every report.
     const isNew = !(Math.abs(report - this.#report) < SAME_REPORT_MS);
     this.#report = report;
     if (this.#senderStartMs === undefined) {
@@ -123,7 +126,7 @@ export class Timeline {
     const offByMs = senderMs - this.#referenceMs - placedMs;
     const arrivalSaysMs = lateMs - this.#usuallyLateMs;
     if (this.#lostAtMs !== undefined) {
-      // Reports from before the pause, or made while it lasted, know nothing of it.
+      // Reports from before or during the pause do not account for it.
       const agrees = Math.abs(arrivalSaysMs - offByMs) < ARRIVAL_ERROR_MS;
       if (!agrees && frame.arrivalMs - this.#lostAtMs < LOST_MS) return;
       this.#lostAtMs = undefined;
@@ -135,7 +138,7 @@ export class Timeline {
       if (isNew && hasDrifted) this.#usuallyLateMs = lateMs;
     } else if (Math.abs(offByMs) > JUMP_MS) {
       if (Math.abs(arrivalSaysMs - offByMs) < JUMP_AGREEMENT_MS) this.#move(offByMs);
-      // The publisher has set its clock, and nothing happened to the track.
+      // The publisher has set its clock; the track itself did not change.
       else this.#referenceMs += offByMs;
     } else if (isNew) {
       this.#reportsOff++;

@@ -6,16 +6,16 @@ import { fragment, lengthPrefixed, type Mp4Sample } from '../mp4/fragment.js';
 import { initSegment } from '../mp4/init-segment.js';
 
 const VIDEO_TIMESCALE = 90_000;
-/** What a file gains at once, at most; what a crash may cost. */
+/** Duration written at once, at most: what a crash may cost. */
 const CHUNK_SECONDS = 1;
-/** A picture that does not change and a voice that is silent are sent this rarely: a track may end within. */
+/** Still pictures and silent voices are sent this rarely, so a track may end that long after its last frame. */
 const END_SLACK_SECONDS = 2;
 const LAST_PICTURE_TICKS = VIDEO_TIMESCALE / 30;
-/** Of a picture whose time is over when it comes. */
+/** Duration of a picture that arrives after its time. */
 const SHORTEST_TICKS = VIDEO_TIMESCALE / 1_000;
-/** The field of a sample's duration: 13 hours of one picture. */
+/** Limit of a sample's duration field: 13 hours of one picture. */
 const MAX_SAMPLE_TICKS = 0xffffffff;
-/** Opus silence of 20, 10, 5 and 2.5 ms, stereo CELT: an encoder's own answer to digital silence. */
+/** Opus silence of 20, 10, 5 and 2.5 ms, stereo CELT, as encoders produce it for digital silence. */
 const SILENCE = [
   [960, 0xfc],
   [480, 0xf4],
@@ -23,18 +23,20 @@ const SILENCE = [
   [120, 0xe4],
 ] as const;
 
-/** Frames of one track to the bytes of one file. Each call answers what to append; the file is playable at any time. */
+/**
+ * Turns the frames of one track into the bytes of one file. Each call returns what to append; the file is playable at any time.
+ */
 export interface TrackContainer {
   readonly extension: 'ogg' | 'mp4';
   readonly clockRate: number;
   /** Ticks of `clockRate` in the file. */
   readonly length: number;
   frame(frame: Pick<TappedFrame, 'timestamp' | 'key' | 'data'>): Buffer;
-  /** `until`: where the track ends, on the scale of the frames' timestamps; undefined = with its last frame. */
+  /** `until` is the end of the track on the scale of the frames' timestamps; undefined = with its last frame. */
   end(until?: number): Buffer;
 }
 
-/** Opus in Ogg. What is missing (lost, not sent) is silence, so that the rest keeps its time. */
+/** Opus in Ogg. Lost or unsent packets become silence, so that the rest keeps its time. */
 export class OpusContainer implements TrackContainer {
   readonly extension = 'ogg';
   readonly clockRate = 48_000;
@@ -59,7 +61,7 @@ export class OpusContainer implements TrackContainer {
       parts.push(this.#writer.begin());
     }
     const missing = timestamp - this.#first - this.#writer.samples;
-    // It was written already, as silence or from another packet.
+    // Its time has been written already, as silence or from another packet.
     if (missing < -samples / 2) return Buffer.alloc(0);
     parts.push(this.#silence(missing), this.#writer.packet(packet, samples));
 
@@ -69,13 +71,13 @@ export class OpusContainer implements TrackContainer {
   end(until?: number): Buffer {
     if (this.#first < 0) return Buffer.alloc(0);
     const missing = (until ?? 0) - this.#first - this.#writer.samples;
-    // What does not send for longer has fallen silent before.
+    // A publisher that has not sent for longer was silent before its end.
     const silence = missing <= END_SLACK_SECONDS * this.clockRate ? this.#silence(missing) : Buffer.alloc(0);
 
     return Buffer.concat([silence, this.#writer.end()]);
   }
 
-  /** Hours of it, when somebody was muted for so long. */
+  /** May be hours, for a publisher that was muted. */
   #silence(samples: number): Buffer {
     const pages: Buffer[] = [];
     let missing = samples;
@@ -110,7 +112,7 @@ export class H264Container implements TrackContainer {
     if (nals.length === 0) return Buffer.alloc(0);
     if (!this.#begun) return this.#begin(nals, key, timestamp);
     const last = this.#last!;
-    // A correction of the track's time may put it before the one before it: without it those behind cannot be decoded.
+    // A timing correction may place it before its predecessor: the following pictures cannot be decoded without it.
     const at = Math.max(timestamp, last.timestamp + SHORTEST_TICKS);
     this.#close(Math.min(at - last.timestamp, MAX_SAMPLE_TICKS));
     const full = this.#pendingTicks >= CHUNK_SECONDS * VIDEO_TIMESCALE ? this.#flush() : Buffer.alloc(0);
@@ -142,7 +144,7 @@ export class H264Container implements TrackContainer {
 
   #close(ticks: number): void {
     const { nals, key } = this.#last!;
-    // Parameter sets stay in: a publisher may change its picture size on the way.
+    // Keeps parameter sets: a publisher may change its picture size.
     const data = lengthPrefixed(nals.filter((nal) => nalType(nal) !== NalType.aud));
     this.#pending.push({ data, key, duration: ticks });
     this.#pendingTicks += ticks;

@@ -10,22 +10,22 @@ import { H264Container, OpusContainer, type TrackContainer } from './track-conta
 
 export interface TrackRecorderOptions {
   directory: string;
-  /** Without extension. */
+  /** File name without extension. */
   name: string;
   received: ReceivedTrack;
   media: MediaRoom;
   origin: OriginClock;
-  /** Number of the Ogg stream. */
+  /** Serial number of the Ogg stream. */
   serial: number;
   /** Unix milliseconds. */
   wall(): number;
-  /** The file is there. */
+  /** Called when the file exists. */
   begun(): void;
-  /** The file cannot be written any more. */
+  /** Called when the file cannot be written any more. */
   failed(error: unknown): void;
 }
 
-/** One track to one file, from its first key frame to its end. */
+/** Records one track into one file, from its first key frame to its end. */
 export class TrackRecorder {
   readonly #options: TrackRecorderOptions;
   readonly file: string;
@@ -62,7 +62,7 @@ export class TrackRecorder {
     return this.#bytes;
   }
 
-  /** What is in the file by now, for an operator. */
+  /** Returns what the file holds so far, for operators. */
   inspect(): object {
     const { origin, track } = this.#received;
     const durationMs = Math.round((this.#ticks * 1_000) / this.#container.clockRate);
@@ -78,7 +78,7 @@ export class TrackRecorder {
     };
   }
 
-  /** The track as it is described now: its metadata may change. */
+  /** Updates the description of the track: its metadata may change. */
   update(received: ReceivedTrack): void {
     this.#received = received;
   }
@@ -130,7 +130,7 @@ export class TrackRecorder {
       return this.#container.frame({ timestamp, key: frame.key, data: frame.data });
     }
     const bytes = this.#container.frame(frame);
-    // Nothing is recorded before the first key frame, and time starts with what is recorded.
+    // Recording, and with it time, starts at the first key frame.
     if (bytes.length === 0) return bytes;
     this.#ssrc = frame.ssrc;
     this.#timeline.place(frame);
@@ -138,7 +138,7 @@ export class TrackRecorder {
     return bytes;
   }
 
-  /** Resolves when it is written, and rejects never. */
+  /** Resolves when the bytes are written. Never rejects. */
   #append(bytes: Buffer): Promise<void> | undefined {
     if (bytes.length === 0) return undefined;
     const ticks = this.#container.length;
@@ -154,7 +154,7 @@ export class TrackRecorder {
     try {
       await this.#handle.writeFile(bytes);
     } catch (error) {
-      // A full disk takes half of it. What is whole stays, and stays readable.
+      // A full disk may accept a part only. Truncated to whole units, the file stays readable.
       await this.#handle.truncate(this.#bytes).catch(() => undefined);
       throw error;
     }

@@ -10,25 +10,25 @@ import { recoverPart } from './recover-part.js';
 
 const FIRST_RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 600_000;
-/** After this time of trying a part is given up. */
+/** A part that has failed for this long is given up. */
 export const GIVE_UP_MS = 24 * 3_600_000;
 
 export interface UploadsOptions {
   log: Log;
   clock: Clock;
-  /** A part could not be uploaded in all the time there was. */
+  /** Called when a part is given up. */
   onGivenUp?(part: RecordedPart): void;
   open?: UploaderOptions['open'];
 }
 
 /**
- * Brings finished recordings to their bucket, a few at a time, and tries again for as long as it takes. The local files
- * go only when all of them have arrived.
+ * Uploads finished recordings, a few at a time, and retries as long as it takes. The local files are removed once all of them
+ * have arrived.
  */
 export class Uploads {
   readonly #options: UploadsOptions;
   readonly #pending = new Set<string>();
-  /** Directories that are in need of another try, by this run or the next. */
+  /** Directories with an unfinished upload, for this run or the next. */
   readonly #marked = new Set<string>();
   readonly #running = new Set<Promise<void>>();
   readonly #ending = new AbortController();
@@ -40,12 +40,15 @@ export class Uploads {
     this.#uploader = new Uploader({ skipPresent: true, ...(open === undefined ? {} : { open }) });
   }
 
-  /** Whether the files of this directory have not arrived yet and still may. */
+  /** Whether files of this directory still have to be uploaded. */
   isPending(directory: string): boolean {
     return this.#pending.has(directory);
   }
 
-  /** `prefix` without slashes at its ends; empty = none. `since`: when it was first tried, Unix milliseconds. */
+  /**
+   * Starts the upload of a part. `prefix` has no slashes at its ends, empty = none. `since` is the time of the first attempt,
+   * Unix milliseconds.
+   */
   add(part: RecordedPart, target: S3Target, prefix: string, since = this.#options.clock.wall()): void {
     this.#pending.add(part.directory);
     const run = this.#bring(part, target, prefix, since).finally(() => {
@@ -55,16 +58,16 @@ export class Uploads {
     this.#running.add(run);
   }
 
-  /** To be called every `BEAT_MS`: no other node takes over what is pending here. */
+  /** Shows other nodes that this one works on the pending parts; called every `BEAT_MS`. */
   async beat(): Promise<void> {
     const now = this.#options.clock.wall();
     await Promise.all([...this.#pending].map((directory) => touchMark(directory, now)));
   }
 
   /**
-   * Goes on with what another run of this node left behind: completes what was being recorded when it was killed, and
-   * uploads what is for the bucket of this node's own configuration. Where credentials came with the request they are gone
-   * with that run, and the files are for the garbage collection. What somebody still works on is let alone.
+   * Resumes parts that an earlier run of this node left behind: completes recordings it was killed in, and uploads those for
+   * the bucket of this node's configuration. Credentials that came with a request are gone with that run, so such files are
+   * left to garbage collection. Parts that another node works on are left alone.
    */
   async resume(rawRecordings: string, target: S3Target | null): Promise<void> {
     const { log, clock } = this.#options;
@@ -75,14 +78,14 @@ export class Uploads {
       const mark = await readMark(directory);
       const isOurs = mark !== undefined && mark.bucket === target?.bucket;
       if (mark === undefined || (mark.draft === null && !isOurs)) continue;
-      // From now on it is ours: another node that looks now leaves it alone.
+      // Claims the part: other nodes leave it alone from now on.
       await touchMark(directory, clock.wall());
       const fields = { roomId: basename(dirname(directory)), part: basename(directory) };
       try {
         const files = await recoverPart(directory, mark);
         if (mark.draft !== null) {
           log.info('recording.recovered', { ...fields, files: files.length });
-          // There is a report now: this is done once.
+          // Recovery happens once: now there is a report.
           if (files.length > 0) await writeMark(directory, { ...mark, draft: null });
         }
         if (files.length === 0 || !isOurs) continue;
@@ -95,15 +98,15 @@ export class Uploads {
     }
   }
 
-  /** Waits for what is on its way, and gives up waiting for stores that are down; their files stay. Idempotent. */
+  /** Waits for uploads in progress, but not for stores that are down; their files stay. Idempotent. */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     const { clock } = this.#options;
-    // Whoever waits for a store to come back waits no longer; what is on its way, or just begins, is waited for.
+    // Ends the pauses between attempts. Uploads in progress, or about to start, are waited for.
     this.#ending.abort();
     const done = new AbortController();
     const all = Promise.allSettled(this.#running).then(() => done.abort());
     await Promise.race([all, sleep(timeoutMs, { clock, signal: done.signal })]);
-    // The next run need not wait until it is sure that nobody works on them.
+    // Lets the next run resume them at once.
     await Promise.all([...this.#marked].map((directory) => touchMark(directory, 0)));
   }
 
@@ -135,7 +138,7 @@ export class Uploads {
         }
         if (clock.wall() - since + waitMs > GIVE_UP_MS) {
           log.error('recording.upload_given_up', { ...fields, files: part.files, error });
-          // Half a recording in the bucket would be taken for a whole one.
+          // A partial recording in the bucket would be taken for a complete one.
           await this.#uploader.remove(
             target,
             files.map(({ key }) => key),
@@ -150,7 +153,7 @@ export class Uploads {
     }
   }
 
-  /** The local files stay for an hour, as after any other end. */
+  /** Keeps the local files for an hour, as for any other recording. */
   async #giveUp(part: RecordedPart): Promise<void> {
     await removeMark(part.directory);
     this.#marked.delete(part.directory);
@@ -162,7 +165,7 @@ export class Uploads {
   async #removeLocal({ directory }: RecordedPart): Promise<void> {
     try {
       await rm(directory, { recursive: true, force: true });
-      // Only when this was the last recording of the room.
+      // Fails unless this was the last recording of the room.
       await rmdir(dirname(directory)).catch(() => undefined);
     } catch (error) {
       this.#options.log.warn('recording.local_files_stay', { error });

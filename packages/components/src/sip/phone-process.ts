@@ -8,23 +8,23 @@ import type { FromPhones, ToPhones } from './engine/phone-protocol.js';
 export interface PhoneProcessOptions {
   /** The built entry of the process. */
   entry: URL;
-  /** A process that says nothing for so long is stuck, and killed. */
+  /** A process that sends nothing for this long is killed. */
   hangMs: number;
-  /** It is no more, for whatever reason. */
+  /** Called when the process is gone, for any reason. */
   onGone(): void;
 }
 
 export interface ChannelOptions extends MediaAddresses {
   /** One Opus packet of the phone; `timestamp` is 48 kHz, from zero. */
   onFrame(frame: { timestamp: number; data: Uint8Array }): void;
-  /** The process is gone without having been asked to end. Called once at most, and not after `close`. */
+  /** Called when the process ends unasked; once at most, and not after `close`. */
   onCrash(reason: string): void;
 }
 
 const END_MS = 1000;
-/** What is said within that time travels together. */
+/** Frames within this time travel together. */
 const FLUSH_MS = 10;
-/** The heap holds buffers of a second, and its collector needs no threads. */
+/** The heap holds one second of buffers, and its collector needs no threads. */
 const NODE_FLAGS = ['--max-old-space-size=64', '--v8-pool-size=0'];
 const NOTHING_YET: RtpStats = { played: 0, missing: 0, late: 0, dropped: 0, received: 0, refused: 0, sent: 0 };
 const NOTHING = new Uint8Array(0);
@@ -55,12 +55,12 @@ export class PhoneProcess {
     return this.#process.pid;
   }
 
-  /** Calls in it. */
+  /** Number of calls in the process. */
   get calls(): number {
     return this.#channels.size;
   }
 
-  /** Opens the sound of one more call; rejects when there is no socket for it, and when the process ends. */
+  /** Opens the sound of another call; rejects without a socket for it, and when the process ends. */
   open(options: ChannelOptions): Promise<CallChannel> {
     this.#lastCall += 1;
     const call = this.#lastCall;
@@ -85,7 +85,7 @@ export class PhoneProcess {
     });
   }
 
-  /** The process ends with its last call. */
+  /** Closes a call; the process ends with its last one. */
   #forget(call: number): void {
     if (!this.#channels.delete(call) || this.#gone) return;
     this.#send({ type: 'close', call });
@@ -135,19 +135,19 @@ type Unaddressed<T> = T extends { call: number } ? Omit<T, 'call'> : never;
 
 interface ChannelPort {
   processId: number | undefined;
-  /** Once: there is a socket, or why there is none. */
+  /** Called once: the socket is open, or why it is not. */
   opened(error?: Error): void;
   send(message: Unaddressed<ToPhones>): void;
   push(track: number, timestamp: number, data: Uint8Array): void;
   close(): void;
 }
 
-/** The sound of one call in its process. */
+/** Sound of one call, in its process. */
 export class CallChannel implements CallMedia {
   readonly processId: number | undefined;
   readonly #options: ChannelOptions;
   readonly #process: ChannelPort;
-  /** Numbers of tracks: shorter on the way than their ids. */
+  /** Numbers of the tracks, shorter on the wire than their ids. */
   readonly #tracks = new Map<string, number>();
   #lastTrack = 0;
   #port = 0;
@@ -177,7 +177,7 @@ export class CallChannel implements CallMedia {
     this.#process.send({ type: 'agreed', audio });
   }
 
-  /** The tracks that the phone hears from now on, all of them. */
+  /** Sets the tracks that the phone hears, replacing earlier ones. */
   setTracks(ids: readonly string[]): void {
     const wanted = new Set(ids);
     for (const id of this.#tracks.keys()) if (!wanted.has(id)) this.#tracks.delete(id);
@@ -185,13 +185,13 @@ export class CallChannel implements CallMedia {
     this.#process.send({ type: 'tracks', tracks: [...this.#tracks.values()] });
   }
 
-  /** One Opus packet of a track; `timestamp` is 48 kHz. */
+  /** Sends one Opus packet of a track; `timestamp` is 48 kHz. */
   push(id: string, timestamp: number, data: Uint8Array): void {
     const track = this.#tracks.get(id);
     if (track !== undefined && data.length > 0) this.#process.push(track, timestamp, data);
   }
 
-  /** Packets of the track are missing before its next one. */
+  /** Reports that packets are missing before the next one of the track. */
   gap(id: string): void {
     const track = this.#tracks.get(id);
     if (track !== undefined) this.#process.push(track, 0, NOTHING);

@@ -4,13 +4,13 @@ export interface PhoneProcessesOptions {
   /** The built entry of a process. */
   entry: URL;
   hangMs: number;
-  /** Calls have processes of their own up to that many, and share them beyond. */
+  /** Up to this many processes, each call has its own; beyond, calls share them. */
   most: number;
 }
 
 /**
- * The processes of all calls of a node. Few calls do not share: a fault costs one of them. Many calls do: what a call costs is
- * mostly the waking up of its process fifty times a second.
+ * Processes of all calls of a node. A few calls do not share, so that a fault costs one of them. Many calls do, because most of
+ * the cost of a call is waking its process fifty times a second.
  */
 export class PhoneProcesses {
   readonly #options: PhoneProcessesOptions;
@@ -20,7 +20,7 @@ export class PhoneProcesses {
     this.#options = options;
   }
 
-  /** Opens the sound of a call; rejects when there is no socket for it, or its process ends. */
+  /** Opens the sound of a call; rejects without a socket for it, and when its process ends. */
   open(options: ChannelOptions): Promise<CallChannel> {
     return this.#choose().open(options);
   }

@@ -11,11 +11,11 @@ export interface RoomCallOptions {
   processes: PhoneProcesses;
   /** Unix milliseconds. */
   startedAt: number;
-  /** The process is gone; called once at most, and not after `close`. */
+  /** Called when the process is gone; once at most, and not after `close`. */
   onCrash(reason: string): void;
 }
 
-/** The sound of one call in its room: a track while the phone is heard, and taps of what it is to hear. */
+/** Sound of one call in its room: a track while the phone sends, and taps of the tracks that it hears. */
 export class RoomCall {
   readonly number: string;
   readonly startedAt: number;
@@ -41,24 +41,24 @@ export class RoomCall {
     return this.#channel?.processId;
   }
 
-  /** Codec of the call, once there is sound. */
+  /** Codec of the call, once media flows. */
   get codec(): string | undefined {
     return this.#codec;
   }
 
-  /** As of the past second. */
+  /** Statistics of the last second. */
   stats(): RtpStats | undefined {
     return this.#channel?.stats();
   }
 
-  /** For the phone: opens the sound of the call in another process. */
+  /** Opens the sound of the call in another process; called by the phone. */
   readonly open: OpenMedia = async (addresses: MediaAddresses) => {
     const { processes, onCrash } = this.#options;
     this.#channel = await processes.open({ ...addresses, onCrash, onFrame: (frame) => this.#heard(frame) });
     return this.#channel;
   };
 
-  /** Audio tracks that the phone hears from now on, all of them. */
+  /** Sets the audio tracks that the phone hears, replacing earlier ones. */
   receive(trackIds: readonly string[]): void {
     this.#wanted = trackIds;
     this.#route();
@@ -71,7 +71,7 @@ export class RoomCall {
     if (first) this.#route();
   }
 
-  /** The track is withdrawn; the process ends with the phone's call. */
+  /** Withdraws the track; the process ends with the phone's call. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -82,7 +82,7 @@ export class RoomCall {
     this.#options.host.report({ do: 'unpublish', trackIds: [this.#feed.trackId] });
   }
 
-  /** Nothing is tapped before somebody can hear it. */
+  /** Nothing is tapped before the call is answered. */
   #route(): void {
     const channel = this.#channel;
     if (channel === undefined || this.#codec === undefined || this.#closed) return;

@@ -16,28 +16,28 @@ import { RoomCall } from './room-call.js';
 export interface SipComponentOptions {
   host: ComponentHost;
   credentials: RegistrarCredentials;
-  /** That the provider is told, and where to bind. */
+  /** Address advertised to the provider; `bindAddress` is the local one. */
   address: string;
   bindAddress: string;
   processes: PhoneProcesses;
   clock: Clock;
-  /** It hangs up and leaves: `closed` resolves when it has. Called once. */
+  /** Called once when it starts to hang up and unregister; `closed` resolves when that is done. */
   onClosing(closed: Promise<void>): void;
 }
 
-/** A call that is over. */
+/** A finished call. */
 export interface EndedCall {
   number: string;
   /** `EndReason` of `@bloom/sip`. */
   reason: string;
-  /** The provider's answer, when there was one. */
+  /** Status of the provider's response, if any. */
   status: number | null;
   text: string;
   /** Unix milliseconds. */
   endedAt: number;
 }
 
-/** What a look into a component shows: plain data, without the password. */
+/** State of a component for operators: plain data, without the password. */
 export interface SipInspection {
   registrar: string;
   username: string;
@@ -45,7 +45,7 @@ export interface SipInspection {
     /** `RegistrationState` of `@bloom/sip`. */
     state: string;
     expiresSeconds: number | null;
-    /** Why the last try failed. */
+    /** Why the last attempt failed. */
     failure: { reason: string; status: number | null; text: string } | null;
   };
   call: {
@@ -67,9 +67,9 @@ export interface SipInspection {
   trace: readonly LoggedMessage[];
 }
 
-/** Offered to the provider, in the order of liking. */
+/** Codecs offered to the provider, preferred ones first. */
 const CODECS = ['opus', 'PCMU', 'PCMA'] as const;
-/** A call waits so long for the first answer of the registrar; some providers let callers in without. */
+/** How long a call waits for the registrar's first response; some providers accept calls without registration. */
 const REGISTRATION_WAIT_MS = 5000;
 
 interface CurrentCall {
@@ -77,22 +77,22 @@ interface CurrentCall {
   phone: PhoneCall | undefined;
   answeredAt: number | undefined;
   held: boolean;
-  /** Hung up from here. */
+  /** Aborted when this side hangs up. */
   readonly hungUp: AbortController;
 }
 
-/** One running SIP component: a telephone of one account that stands in the room. */
+/** A running SIP component: a telephone of one account in the room. */
 export class SipComponent implements Component {
   readonly #options: SipComponentOptions;
   readonly #phone: SipPhone;
   readonly #started: Promise<void>;
-  /** Aborted by the registrar's first answer. */
+  /** Aborted by the registrar's first response. */
   readonly #registrationKnown = new AbortController();
   #registered: number | undefined;
   #registrationFailure: { reason: string; status: number | null; text: string } | undefined;
   #tracks: readonly string[] = [];
   #call: CurrentCall | undefined;
-  /** To be dialled when the present call, which was hung up, is over. */
+  /** Number to dial once the present call, which was hung up, has ended. */
   #next: string | undefined;
   #lastCall: EndedCall | undefined;
   #crashed = false;
@@ -135,7 +135,7 @@ export class SipComponent implements Component {
     this.#phone.hangUp();
   }
 
-  /** Hangs up, takes the registration back, and leaves; bounded by 3 s. */
+  /** Hangs up, unregisters and leaves; takes 3 s at most. */
   close(): Promise<void> {
     if (this.#closing === undefined) {
       this.#closing = this.#close();
@@ -219,13 +219,13 @@ export class SipComponent implements Component {
       });
       this.#over(call, await call.phone.ended);
     } catch (error) {
-      // Stopped, or its process is gone, which has been told.
+      // Stopped, or its process is gone, which was reported already.
       if (this.#closing === undefined && !this.#crashed) log.error('sip.dial_failed', { number, error });
       this.#over(call, { reason: 'failed', status: undefined, text: '' });
     }
   }
 
-  /** Resolves when calls may be made, or hung up before. */
+  /** Resolves when calls may be made, or on hang-up. */
   async #registrationAnswered(hungUp: AbortSignal): Promise<void> {
     await this.#started;
     const { signal } = this.#registrationKnown;
@@ -287,7 +287,7 @@ export class SipComponent implements Component {
     this.#registrationKnown.abort();
   }
 
-  /** The room goes on without it. */
+  /** Fails the component; the room goes on without it. */
   #crash(reason: string): void {
     if (this.#crashed || this.#closing !== undefined) return;
     this.#crashed = true;

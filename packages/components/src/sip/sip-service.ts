@@ -13,9 +13,9 @@ export interface SipServiceOptions {
   ownAddresses?: () => string[];
   /** The built entry of a call's process; default: beside this file. */
   entry?: URL;
-  /** Milliseconds without a sign of life after which a call's process is given up. */
+  /** A process of calls that sends nothing for this long is killed, ms. */
   hangMs?: number;
-  /** Calls have processes of their own up to that many, and share them beyond; default 4. */
+  /** Up to this many processes, each call has its own; beyond, calls share them. Default 4. */
   mostProcesses?: number;
   clock?: Clock;
 }
@@ -49,7 +49,7 @@ export class SipService {
 
         return {
           properties: { registrarCredentials: credentials },
-          // Always everybody: there is nothing to choose.
+          // A phone hears every track of the room: there is nothing to choose.
           subscribeMode: 'auto',
           start: (host) => this.#start(host, credentials),
         };
@@ -57,12 +57,12 @@ export class SipService {
     };
   }
 
-  /** What a look into a running component shows; undefined: there is none of that id. */
+  /** Returns the state of a running component; undefined without one of that id. */
   inspect(componentId: string): SipInspection | undefined {
     return this.#components.get(componentId)?.inspect();
   }
 
-  /** Every component that was closed has hung up and taken its registration back, or waited long enough for it. */
+  /** Resolves when every closed component has hung up and unregistered, or has timed out. */
   async settled(): Promise<void> {
     while (this.#closing.size > 0) await Promise.all(this.#closing);
   }
@@ -88,7 +88,7 @@ export class SipService {
     return component;
   }
 
-  /** The address that others are told may be that of a router in front of this machine. */
+  /** The advertised address may be that of a router in front of this machine. */
   #bindAddress(): string {
     const { address, ownAddresses = addressesOfThisMachine } = this.#options;
     if (ownAddresses().includes(address)) return address;

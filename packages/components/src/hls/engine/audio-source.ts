@@ -3,7 +3,7 @@ import { OpusTrack } from '../../av/opus-track.js';
 import { type MixPlace, TrackAudio } from '../../av/track-audio.js';
 import type { EngineUnit } from './engine-protocol.js';
 
-/** One Opus track: decoder and its place on the clock of the mix. */
+/** One Opus track: its decoder and its place in the mix. */
 export class AudioSource {
   readonly audio = new TrackAudio();
   readonly #track: OpusTrack;

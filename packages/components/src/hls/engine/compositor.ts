@@ -17,9 +17,9 @@ const SAMPLES_PER_MS = HLS_PROFILE.sampleRate / 1_000;
 const SAMPLES_PER_FRAME = HLS_PROFILE.sampleRate / HLS_PROFILE.framesPerSecond;
 /** What comes out of an Opus decoder went into the encoder this many samples earlier: 6.5 ms (RFC 7845, section 4.2). */
 const OPUS_LOOKAHEAD = 312;
-/** Frames made up for in one go when the process did not get to run. */
+/** Frames made in one go after the process did not get to run. */
 const MAX_CATCH_UP = 5;
-/** Further behind than this the clock is set anew: better late for good than never again in time. */
+/** Beyond this lag the clock is reset: a constant delay is better than never catching up. */
 const MAX_LAG_MS = 2_000;
 
 export interface CompositorOptions {
@@ -28,7 +28,7 @@ export interface CompositorOptions {
   clock: Pick<Clock, 'now' | 'wall'>;
 }
 
-/** Everybody's pictures on one canvas and everybody's sound in one mix, at 30 frames per second whatever comes in. */
+/** Draws all pictures on one canvas and mixes all sound, at 30 frames per second whatever comes in. */
 export class Compositor {
   readonly #options: CompositorOptions;
   readonly #videos = new Map<string, VideoSource>();
@@ -40,7 +40,7 @@ export class Compositor {
   readonly #audioEncoder: AudioEncoder;
   readonly #cutter: PartCutter;
   #mixPosition = 0;
-  /** Made so far; the next one is due at `nextFrameMs`. */
+  /** Number of frames made; the next is due at `nextFrameMs`. */
   #frames = 0;
   #layout = '';
   #hasPicture = false;
@@ -58,7 +58,7 @@ export class Compositor {
     });
   }
 
-  /** The tracks to compose, in the order of their tiles. Time begins with the first one. */
+  /** Sets the tracks to compose, in the order of their tiles. The first one starts the clock. */
   setTracks(tracks: readonly EngineTrack[]): void {
     const wanted = new Set(tracks.map(({ id }) => id));
     for (const sources of [this.#videos, this.#audios]) {
@@ -86,7 +86,7 @@ export class Compositor {
       const position = due - OPUS_LOOKAHEAD;
       this.#audios.get(unit.track)?.push(unit, { mixPosition: this.#mixPosition, position });
     } else {
-      // A picture is drawn on whichever frame is nearest to its time.
+      // A picture is drawn on the frame nearest to its time.
       this.#videos.get(unit.track)?.push(unit, dueMs - FRAME_MS / 2, now);
     }
   }
@@ -95,13 +95,13 @@ export class Compositor {
     this.#videos.get(track)?.gap(this.#options.clock.now());
   }
 
-  /** Makes the frames that are due. Returns ms until the next one. */
+  /** Makes the frames that are due. Returns the time until the next one, ms. */
   tick(): number {
     if (this.#nextFrameMs === undefined) return FRAME_MS;
     const now = this.#options.clock.now();
     if (now - this.#nextFrameMs > MAX_LAG_MS) this.#nextFrameMs = now;
     for (let made = 0; made < MAX_CATCH_UP && this.#nextFrameMs <= now; made++) {
-      // Each of several that are late shows what it would have shown in time.
+      // Each late frame shows what it would have shown in time.
       this.#frame(this.#nextFrameMs, this.#options.clock.wall() - (now - this.#nextFrameMs) - PLAYOUT_MS);
       this.#nextFrameMs += FRAME_MS;
     }

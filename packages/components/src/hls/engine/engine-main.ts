@@ -1,6 +1,6 @@
 /**
- * The forked process of one HLS component: takes frames, makes parts. A fault of the native library ends this process and
- * nothing else. It ends by `process.exit`: the library does not survive an orderly end of the environment.
+ * The forked process of one HLS component: turns frames into parts. A fault of the native library ends this process only. It
+ * ends by `process.exit`, because the library does not survive an orderly end of the environment.
  */
 import { systemClock } from '@bloom/time';
 import { loadNative } from '../../av/native.js';
@@ -31,7 +31,7 @@ async function main(): Promise<void> {
     else if (message.type === 'gap') compositor.gap(message.track);
     else {
       compositor.finish();
-      // Ends only when the parts have left.
+      // Ends once the parts have left.
       process.send?.({ type: 'finished' } satisfies FromEngine, () => process.exit(0));
     }
   };

@@ -18,8 +18,8 @@ export interface CutterOptions {
 }
 
 /**
- * Cuts encoded pictures and sound into parts. The clock is that of the pictures; the sound of a part reaches its end, so
- * that players can play all of what the playlist declares.
+ * Cuts encoded pictures and sound into parts. The pictures are the clock; the sound of a part reaches to its end, so that
+ * players can play all that the playlist promises.
  */
 export class PartCutter {
   readonly #options: CutterOptions;
@@ -37,12 +37,12 @@ export class PartCutter {
     this.#options = options;
   }
 
-  /** Whether the next picture begins a segment: it must be a key frame then. */
+  /** True when the next picture starts a segment and has to be a key frame. */
   get wantsKey(): boolean {
     return this.#frames % FRAMES_PER_SEGMENT === 0;
   }
 
-  /** Sound is missing up to the end of the pictures. */
+  /** True while sound is missing up to the end of the pictures. */
   get wantsAudio(): boolean {
     return this.#audioFrames * AAC_FRAME < this.#frames * SAMPLES_PER_FRAME;
   }
@@ -66,7 +66,7 @@ export class PartCutter {
     if (this.#video.length === HLS_PROFILE.framesPerPart) this.#cut(this.#frames % FRAMES_PER_SEGMENT === 0);
   }
 
-  /** What there is becomes the last part. */
+  /** Cuts the remaining frames into the last part. */
   finish(): void {
     if (this.#video.length > 0) this.#cut(true);
   }

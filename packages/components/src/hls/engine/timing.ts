@@ -1,15 +1,15 @@
-/** From capture to canvas: what the network, the jitter buffers and the decoders may take. */
+/** Delay from capture to canvas, which covers network, jitter buffers and decoders. */
 export const PLAYOUT_MS = 200;
 
-/** The fastest frame of so long tells the shortest way; after that again, since clocks drift. */
+/** Window in which the fastest frame determines the delay; renewed because clocks drift. */
 const WINDOW_MS = 15_000;
 const SHORT_WINDOW_MS = 500;
-/** When even the fastest frames come this much later than they used to, the way has become longer. */
+/** When even the fastest frames come this much later than before, the path has become longer. */
 const LONGER_WAY_MS = PLAYOUT_MS / 2;
-/** Times that differ by more are of another clock: the publisher has set it, or is another machine now. */
+/** Times that differ by more come from another clock: the publisher has set it, or uses another machine. */
 const SAME_CLOCK_MS = 1_000;
 
-/** The least of what came in the last one to two windows. */
+/** Minimum of the last one to two windows. */
 class RecentLeast {
   readonly #windowMs: number;
   #current = Number.POSITIVE_INFINITY;
@@ -26,7 +26,7 @@ class RecentLeast {
 
   add(value: number, nowMs: number): void {
     if (nowMs >= this.#endMs) {
-      // After a pause nothing is recent.
+      // After a pause no value is recent.
       this.#former = nowMs < this.#endMs + this.#windowMs ? this.#current : Number.POSITIVE_INFINITY;
       this.#current = Number.POSITIVE_INFINITY;
       this.#endMs = nowMs + this.#windowMs;
@@ -42,8 +42,8 @@ class RecentLeast {
 }
 
 /**
- * A clock that is only known by times that arrive with some delay, set against our own by those that were fastest. The
- * shortest way counts as none.
+ * A remote clock that is known only by times that arrive with a delay, aligned with the local clock by the fastest of them. The
+ * shortest delay counts as none.
  */
 export class FarClock {
   readonly #patienceMs: number;
@@ -51,15 +51,12 @@ export class FarClock {
   readonly #leastNow = new RecentLeast(SHORT_WINDOW_MS);
   #agreedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `patienceMs`: times of another clock are not believed before this one has said nothing for so long. */
+  /** `patienceMs`: times of another clock are ignored until this one has been silent for that long. */
   constructor(patienceMs: number) {
     this.#patienceMs = patienceMs;
   }
 
-  /**
-   * What came at `nowMs` of our clock says that it was of `farMs` there. Returns when that was, by our clock; undefined when
-   * this is not believed.
-   */
+  /** Converts a remote time that arrived at local time `nowMs` to local time. Returns undefined when it is not plausible. */
   heard(farMs: number, nowMs: number): number | undefined {
     const behind = nowMs - farMs;
     const known = this.#least.value;
@@ -77,20 +74,20 @@ export class FarClock {
   }
 }
 
-/** The clock of a publisher, as the sender reports of its tracks tell it. A track that is wrong about it does not decide. */
+/** Returns the clock of a publisher, set by the sender reports of its tracks. A single wrong track does not change it. */
 export const publisherClock = (): FarClock => new FarClock(2_000);
 
 export interface TimedUnit {
   /** Ticks of the codec's clock. */
   timestamp: number;
-  /** When it was captured by the publisher's clock, ms; absent before the publisher's first sender report. */
+  /** Capture time by the publisher's clock, ms; absent before the publisher's first sender report. */
   senderMs?: number;
 }
 
 /**
- * When the frames of one track were captured, on the compositor's clock. Tracks of one publisher share its clock, which its
- * sender reports tell; so voice and lips stay together whatever the network does to either. Until the first report the
- * fastest frame of the track counts as one that took no time.
+ * Capture times of the frames of one track, on the compositor's clock. Tracks of one publisher share its clock, known from
+ * sender reports, so audio and video stay in sync whatever the network does. Until the first report the fastest frame counts as
+ * undelayed.
  */
 export class TrackTiming {
   readonly #publisher: FarClock;
@@ -106,7 +103,7 @@ export class TrackTiming {
     const own = this.#own.heard((timestamp * 1_000) / this.#clockRate, nowMs) ?? nowMs;
     const told = senderMs === undefined ? undefined : this.#publisher.heard(senderMs, nowMs);
 
-    // What would be too late to be shown was not captured then: the report is out of date.
+    // A capture time that would be too late to show is wrong: the report is outdated.
     return told === undefined || own - told > PLAYOUT_MS ? own : told;
   }
 }

@@ -16,7 +16,7 @@ interface QueuedUnit {
   dueMs: number;
 }
 
-/** One live video track: pictures wait for their time, and are shown only from a key frame on. */
+/** One live video track: pictures wait for their time, and are shown from a key frame on. */
 export class VideoSource {
   readonly #queue: QueuedUnit[] = [];
   readonly #track: PictureTrack;
@@ -31,7 +31,7 @@ export class VideoSource {
     this.#requestKeyFrame = requestKeyFrame;
   }
 
-  /** Shown from `dueMs` on. */
+  /** Queues a picture to be shown from `dueMs` on. */
   push(unit: EngineUnit, dueMs: number, nowMs: number): void {
     this.#newestMs = nowMs;
     if (this.#queue.length >= MAX_QUEUE) {

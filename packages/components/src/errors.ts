@@ -1,22 +1,22 @@
 export type ComponentErrorCode =
-  /** The bytes are no Ogg stream with Opus in it that we play. */
+  /** Not an Ogg stream with playable Opus. */
   | 'BAD_OGG'
-  /** The bytes are no H.264 stream that WebRTC receivers can play. */
+  /** Not an H.264 stream that WebRTC receivers can play. */
   | 'BAD_H264'
-  /** The bytes are no MP4 file that a recording has written. */
+  /** Not an MP4 file of a recording. */
   | 'BAD_MP4'
-  /** A recording lacks what it takes to compose it. */
+  /** A recording cannot be mixed: its report or files are missing or invalid. */
   | 'BAD_RECORDING'
   /** The native library refused or failed. */
   | 'NATIVE_FAILED'
   /** The process or the socket for the sound of a call is gone. */
   | 'CALL_FAILED'
-  /** Composing a recording failed. */
+  /** Mixing a recording failed. */
   | 'MIX_FAILED'
   /** An upload did not succeed. */
   | 'UPLOAD_FAILED';
 
-/** What this package throws, apart from the refusals of `@bloom/rooms`. */
+/** Error of this package, apart from those of `@bloom/rooms`. */
 export class ComponentError extends Error {
   override readonly name = 'ComponentError';
 

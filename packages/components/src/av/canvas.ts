@@ -1,6 +1,6 @@
 import type { Tile } from './layout.js';
 
-/** Planes of a 4:2:0 picture and the bytes from row to row, as the native library has them. */
+/** Planes of a 4:2:0 picture and their bytes per row, as in the native library. */
 export interface Planes {
   readonly data: Buffer[] | null;
   readonly linesize: number[];
@@ -8,7 +8,7 @@ export interface Planes {
 
 const BLACK = [16, 128, 128];
 
-/** The picture that everybody is drawn into: planes Y, U, V in one buffer without gaps. */
+/** The picture that all tiles are drawn into: planes Y, U, V in one buffer without gaps. */
 export class Canvas {
   readonly buffer: Buffer;
   readonly #planes: { offset: number; stride: number; rows: number }[];
@@ -27,7 +27,7 @@ export class Canvas {
     this.clear();
   }
 
-  /** Black, everywhere or in the tile. */
+  /** Fills the canvas or the tile with black. */
   clear(tile: Tile = { x: 0, y: 0, width: this.width, height: this.height }): void {
     for (const [i, { offset, stride }] of this.#planes.entries()) {
       const { x, y, width, height } = scaleTo(tile, i);
@@ -38,7 +38,7 @@ export class Canvas {
     }
   }
 
-  /** Copies a picture of the tile's size there. */
+  /** Copies a picture of the tile's size into the tile. */
   copy({ data, linesize }: Planes, tile: Tile): void {
     if (data === null) return;
     for (const [i, { offset, stride }] of this.#planes.entries()) {

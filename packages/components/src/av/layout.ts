@@ -1,4 +1,4 @@
-/** Rectangle on the canvas, in pixels; every number is even, as 4:2:0 pictures demand. */
+/** Rectangle on the canvas, in pixels. All numbers are even, as 4:2:0 requires. */
 export interface Tile {
   x: number;
   y: number;
@@ -11,14 +11,14 @@ export interface Size {
   height: number;
 }
 
-/** More people than this are not shown: their tiles would be stamps. */
+/** Limit of pictures shown: more tiles would be too small. */
 export const MAX_TILES = 25;
 
 const even = (value: number): number => Math.max(2, Math.floor(value / 2) * 2);
 
 /**
- * Tiles for `count` people, row by row: as square a grid as it gets, an incomplete last row in the middle. Tiles are all of
- * one size, do not overlap and lie on the canvas. `count` above `MAX_TILES` counts as that.
+ * Returns the tiles for `count` pictures: as square a grid as possible, an incomplete last row centred. Tiles have one size, do
+ * not overlap and lie on the canvas. `count` is capped at `MAX_TILES`.
  */
 export function gridLayout(count: number, canvas: Size): Tile[] {
   const shown = Math.min(Math.max(0, Math.floor(count)), MAX_TILES);
@@ -38,7 +38,7 @@ export function gridLayout(count: number, canvas: Size): Tile[] {
   });
 }
 
-/** The largest rectangle of the picture's shape within the tile, in its middle. */
+/** Returns the largest rectangle of the picture's shape within the tile, centred. */
 export function fitInto(picture: Size, tile: Tile): Tile {
   const scale = Math.min(tile.width / picture.width, tile.height / picture.height);
   const width = Math.min(tile.width, even(picture.width * scale));

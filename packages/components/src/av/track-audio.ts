@@ -1,20 +1,20 @@
 /** Samples of one track kept for mixing: 2 s. */
 const CAPACITY = 96_000;
-/** A track that is further from its place than this has drifted, and is placed anew: 15 ms. */
+/** A track further than this from its place has drifted and is moved: 15 ms. */
 const TOLERANCE = 720;
 
 /** Sample numbers of the mix. */
 export interface MixPlace {
-  /** What comes next. */
+  /** Next sample of the mix. */
   mixPosition: number;
-  /** Where the sound belongs, by the time at which it was captured. */
+  /** Place of the sound by its capture time. */
   position: number;
 }
 
 /**
- * The sound of one track on the clock of the mix, stereo at 48 kHz. Positions are sample numbers of the mix. Packets follow
- * each other by their timestamps, without seams, as long as that keeps them where they belong. What the track leaves out
- * (lost packets, silence that is not sent) reads as silence.
+ * Sound of one track on the clock of the mix, stereo at 48 kHz. Positions are sample numbers of the mix. Packets follow each
+ * other by their timestamps, without seams, as long as that keeps them at their place. Gaps (lost packets, silence that is not
+ * sent) read as silence.
  */
 export class TrackAudio {
   readonly #samples = new Float32Array(CAPACITY * 2);
@@ -22,7 +22,7 @@ export class TrackAudio {
   #offset: number | undefined;
   #newest = 0;
 
-  /** Interleaved samples, -32768..32767, that belong to the track's own `timestamp`. What comes too late is left out. */
+  /** Writes interleaved samples, -32768..32767, of the track's `timestamp`. Late ones are dropped. */
   write(timestamp: number, pcm: Int16Array, { mixPosition, position }: MixPlace): void {
     const count = pcm.length >> 1;
     let at = timestamp + (this.#offset ?? Number.NaN);
@@ -39,7 +39,7 @@ export class TrackAudio {
     this.#newest = Math.max(this.#newest, at + count);
   }
 
-  /** Adds what is due to `left` and `right`, and forgets it. */
+  /** Adds the samples that are due to `left` and `right`, and drops them. */
   addTo(left: Float32Array, right: Float32Array, mixPosition: number): void {
     if (this.#newest <= mixPosition) return;
     for (let i = 0; i < left.length; i++) {
@@ -54,7 +54,7 @@ export class TrackAudio {
 
 const KNEE = 0.8;
 
-/** Leaves quiet sound as it is and bends loud sound so that the sum of many never leaves -1..1. */
+/** Keeps quiet sound and compresses loud sound, so that the sum of many stays within -1..1. */
 export function softClip(samples: Float32Array): void {
   for (let i = 0; i < samples.length; i++) {
     const value = samples[i]!;

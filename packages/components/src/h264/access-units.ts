@@ -8,13 +8,13 @@ const MAX_PARAMETER_SETS = 32;
 
 export interface AccessUnit {
   key: boolean;
-  /** Without start codes; a key picture begins with its parameter sets. */
+  /** NAL units without start codes; a key picture starts with its parameter sets. */
   nals: Buffer[];
 }
 
 /**
- * Bytes of a raw H.264 stream (Annex B) to access units, ITU-T H.264 section 7.4.1.2.3. Begins with the first key picture;
- * each key picture gets the parameter sets known by then, so that whoever joins there can decode.
+ * Splits a raw H.264 stream (Annex B) into access units, ITU-T H.264 section 7.4.1.2.3. Starts with the first key picture; each
+ * key picture gets the known parameter sets, so that receivers can join there.
  */
 export class AccessUnits {
   #rest: Buffer = Buffer.alloc(0);
@@ -28,17 +28,17 @@ export class AccessUnits {
   readonly #sps = new Map<number, Buffer>();
   readonly #pps = new Map<number, Buffer>();
 
-  /** Pictures before the first key picture. */
+  /** Number of pictures before the first key picture. */
   get skipped(): number {
     return this.#skipped;
   }
 
-  /** @throws ComponentError `BAD_H264`: B frames, or a picture beyond all measure */
+  /** @throws ComponentError `BAD_H264` for B frames and oversized pictures */
   push(chunk: Buffer): AccessUnit[] {
     const units: AccessUnit[] = [];
     let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     let start = findStartCode(bytes, 0);
-    // What was looked through before need not be again.
+    // Bytes searched before need not be searched again.
     let from = Math.max(start + 3, this.#scanned);
     for (;;) {
       const next = start < 0 ? -1 : findStartCode(bytes, from);
@@ -54,7 +54,7 @@ export class AccessUnits {
     return units;
   }
 
-  /** The last picture. */
+  /** Returns the last picture. */
   end(): AccessUnit[] {
     const units: AccessUnit[] = [];
     if (findStartCode(this.#rest, 0) === 0) this.#nal(trimmed(this.#rest.subarray(3)), units);
@@ -68,7 +68,7 @@ export class AccessUnits {
     const type = nalType(nal);
     const isSlice = type >= NalType.slice && type <= NalType.idr;
     if (isSlice) {
-      // Partitions B and C of a slice (types 3 and 4) have other headers and begin nothing.
+      // Partitions B and C of a slice (types 3 and 4) have other headers and never start a picture.
       const { first, bidirectional } = type === 3 || type === 4 ? NO_START : sliceStart(nal);
       if (bidirectional) {
         throw new ComponentError('BAD_H264', 'the stream has B frames, which receivers of a call show out of order');
@@ -111,12 +111,12 @@ export class AccessUnits {
 
 const NO_START = { first: false, bidirectional: false };
 
-/** Delimiters, fillers and ends of sequence mean nothing in RTP, and what H.264 leaves open means something else there. */
+/** Delimiters, fillers and ends of sequence have no meaning in RTP, and reserved types have another one there. */
 function travels(type: number): boolean {
   return type > 0 && type < 24 && (type < NalType.aud || type > 12);
 }
 
-/** Zeros behind a NAL unit belong to the next start code. */
+/** Zeros after a NAL unit belong to the next start code. */
 function trimmed(nal: Buffer): Buffer {
   let end = nal.length;
   while (end > 0 && nal[end - 1] === 0) end--;

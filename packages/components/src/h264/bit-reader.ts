@@ -1,9 +1,9 @@
-/** Bits of a NAL unit's payload with the emulation prevention bytes taken out. Past the end it reads zeros. */
+/** Reads the bits of a NAL unit's payload without emulation prevention bytes. Past the end it reads zeros. */
 export class BitReader {
   #at = 0;
   readonly #bytes: Buffer;
 
-  /** At most `maxBytes` are looked at: headers are short, slices are not. */
+  /** Looks at `maxBytes` at most: headers are short, slices are not. */
   constructor(nal: Buffer, start: number, maxBytes = 512) {
     const end = Math.min(nal.length, start + maxBytes);
     const bytes = Buffer.alloc(Math.max(0, end - start));

@@ -1,6 +1,6 @@
 import { BitReader } from './bit-reader.js';
 
-/** Profiles whose sequence parameter sets say more about chroma, ITU-T H.264 section 7.3.2.1.1. */
+/** Profiles whose sequence parameter sets describe chroma, ITU-T H.264 section 7.3.2.1.1. */
 const CHROMA_PROFILES = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
 const MAX_SIDE = 16_384;
 
@@ -9,7 +9,7 @@ export interface PictureSize {
   height: number;
 }
 
-/** The size of the picture that a sequence parameter set describes; undefined when it describes none. */
+/** Returns the picture size of a sequence parameter set; undefined when it is invalid. */
 export function pictureSize(sps: Buffer): PictureSize | undefined {
   if (sps.length < 5) return undefined;
   const read = new BitReader(sps, 1);
@@ -62,17 +62,17 @@ function skipOrderCycle(read: BitReader): void {
   for (let i = 0; i < count; i++) read.se();
 }
 
-/** Number of a sequence parameter set. */
+/** Returns the id of a sequence parameter set. */
 export function spsId(sps: Buffer): number {
   return new BitReader(sps, 4, 16).ue();
 }
 
-/** Number of a picture parameter set. */
+/** Returns the id of a picture parameter set. */
 export function ppsId(pps: Buffer): number {
   return new BitReader(pps, 1, 16).ue();
 }
 
-/** Whether a slice begins its picture, and whether it is bidirectional; section 7.3.3. */
+/** Returns whether a slice starts its picture, and whether it is bidirectional; section 7.3.3. */
 export function sliceStart(slice: Buffer): { first: boolean; bidirectional: boolean } {
   const read = new BitReader(slice, 1, 24);
   const first = read.ue() === 0;

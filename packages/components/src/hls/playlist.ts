@@ -29,9 +29,9 @@ export interface PlaylistState {
   initName: string;
   /** Listed before the segments; null = nothing. */
   past: PastSegments | null;
-  /** Complete segments in order, those that are to be listed. At least those of the last six target durations. */
+  /** Complete segments to list, in order: at least those of the last six target durations. */
   segments: readonly SegmentEntry[];
-  /** The one that is growing; null = none has begun or the stream has ended. */
+  /** The growing segment; null before the first and after the end. */
   open: SegmentEntry | null;
   /** Name that the next part will have; null = the stream has ended. */
   nextPart: string | null;
@@ -41,7 +41,7 @@ export interface PlaylistState {
 export const PLAYLIST_END = '#EXT-X-ENDLIST';
 
 const PART_SECONDS = HLS_PROFILE.framesPerPart / HLS_PROFILE.framesPerSecond;
-/** Not below the duration of any part. */
+/** Not shorter than any part. */
 const PART_TARGET = Math.ceil(PART_SECONDS * 1_000) / 1_000;
 /** At least six target durations (RFC 8216bis, 4.4.3.8). */
 const SKIP_UNTIL = 6 * SEGMENT_SECONDS;
@@ -83,12 +83,12 @@ function partLine({ name, frames, independent }: PartEntry): string {
 const timeLine = ({ startedAtMs }: SegmentEntry): string =>
   `#EXT-X-PROGRAM-DATE-TIME:${new Date(startedAtMs).toISOString()}`;
 
-/** A complete segment without its parts, as it is listed. */
+/** Returns the lines of a complete segment, without its parts. */
 export function segmentLines(segment: SegmentEntry): string {
   return `${timeLine(segment)}\n#EXTINF:${seconds(segmentUnits(segment))},\n${segment.name}\n`;
 }
 
-/** The beginning of a playlist to which segments are added as they come, for a reader of the directory. */
+/** Returns the head of a playlist on the disk to which segments are appended. */
 export function growingPlaylistHead(initName: string): string {
   return `${[...headLines(7), '#EXT-X-MEDIA-SEQUENCE:0', mapLine(initName)].join('\n')}\n`;
 }
@@ -101,10 +101,10 @@ const headLines = (version: number): string[] => [
   `#EXT-X-TARGETDURATION:${SEGMENT_SECONDS}`,
 ];
 
-/** The media playlist (RFC 8216bis). `delta` leaves out old segments of a low-latency stream when there are any to skip. */
+/** Returns the media playlist (RFC 8216bis). `delta` skips old segments of a low-latency stream when there are any to skip. */
 export function mediaPlaylist(state: PlaylistState, { delta = false }: { delta?: boolean } = {}): string {
   const { past, segments, open, nextPart, ended } = state;
-  // Once over there is nothing to be early for: what stays is an ordinary recording.
+  // After its end a low-latency stream is an ordinary recording.
   const lowLatency = state.lowLatency && !ended;
   const skipped = delta && lowLatency ? skippable(state) : 0;
   const lines = headLines(lowLatency ? 9 : 7);
@@ -118,7 +118,7 @@ export function mediaPlaylist(state: PlaylistState, { delta = false }: { delta?:
   const first = past === null ? (segments[0]?.sequence ?? open?.sequence ?? 0) : 0;
   if (ended && first === 0) lines.push('#EXT-X-PLAYLIST-TYPE:VOD');
   lines.push(`#EXT-X-MEDIA-SEQUENCE:${first}`);
-  // The map belongs to the first segment: skipped with it.
+  // The map belongs to the first segment and is skipped with it.
   if (skipped > 0) lines.push(`#EXT-X-SKIP:SKIPPED-SEGMENTS=${(past?.count ?? 0) + skipped}`);
   else {
     lines.push(mapLine(state.initName));
@@ -139,17 +139,17 @@ export function mediaPlaylist(state: PlaylistState, { delta = false }: { delta?:
 }
 
 export interface Rendition {
-  /** As in RFC 6381, comma-separated. */
+  /** Codecs in the form of RFC 6381, comma-separated. */
   codecs: string;
   mediaPlaylist: string;
 }
 
-/** The playlist that players start from. */
+/** Returns the playlist that players start from. */
 export function masterPlaylist({ codecs, mediaPlaylist: uri }: Rendition): string {
   const { width, height, framesPerSecond, videoBitrateBps, audioBitrateBps } = HLS_PROFILE;
   const average = videoBitrateBps + audioBitrateBps;
   const attributes = [
-    // Containers and key frames come on top of what the encoders are asked for.
+    // Containers and key frames add to the bitrate of the encoders.
     `BANDWIDTH=${Math.round(average * 1.3)}`,
     `AVERAGE-BANDWIDTH=${average}`,
     `CODECS="${codecs}"`,

@@ -1,6 +1,6 @@
 /**
- * The forked process that mixes one recording. A fault of the native library ends this process and nothing else. It ends by
- * `process.exit`: the library does not survive an orderly end of the environment.
+ * The forked process that mixes one recording. A fault of the native library ends this process only. It ends by `process.exit`,
+ * because the library does not survive an orderly end of the environment.
  */
 import { loadNative } from '../av/native.js';
 import type { FromMixer, MixJob } from './mix-protocol.js';
@@ -16,7 +16,7 @@ async function mix({ tracks, output }: MixJob): Promise<void> {
   });
   const onProgress = (doneMs: number): void => say({ type: 'progress', doneMs });
   const durationMs = await mixTracks({ native, tracks, output, onProgress });
-  // Ends only when the message has left.
+  // Ends once the message has left.
   say({ type: 'done', durationMs }, () => process.exit(0));
 }
 

@@ -1,12 +1,12 @@
 import type { RecordedTrack } from './recording-folder.js';
 
-/** What the process that mixes is told, once. */
+/** The job of the mixing process. */
 export interface MixJob {
   tracks: RecordedTrack[];
   output: string;
 }
 
-/** What it says. */
+/** Messages of the mixing process. */
 export type FromMixer =
   | { type: 'progress'; doneMs: number }
   | { type: 'done'; durationMs: number }

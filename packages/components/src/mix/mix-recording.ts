@@ -5,11 +5,11 @@ import type { FromMixer, MixJob } from './mix-protocol.js';
 import { readRecordingFolder } from './recording-folder.js';
 
 export interface MixRecordingOptions {
-  /** Of a finished recording: `report.json` and the files that it lists. */
+  /** Directory of a finished recording: `report.json` and the files that it lists. */
   directory: string;
-  /** The MP4 file to make; nothing may be there. */
+  /** The MP4 file to create; must not exist. */
   output: string;
-  /** 0..1, about every second of the recording. */
+  /** Called about every second of the recording, with the share done, 0..1. */
   onProgress?(share: number): void;
   /** The built entry of the process; default: beside this file. */
   entry?: URL;
@@ -22,8 +22,8 @@ export interface MixedRecording {
 }
 
 /**
- * Composes a finished recording into one MP4 file: pictures in a grid, sound mixed, set against each other by its report.
- * It is made in a process of its own; where it fails nothing is left behind.
+ * Mixes a finished recording into one MP4 file, with pictures in a grid and all sound, aligned by its report. Runs in a process
+ * of its own; a failure leaves nothing behind.
  * @throws ComponentError `BAD_RECORDING`, `MIX_FAILED`
  */
 export async function mixRecording(options: MixRecordingOptions): Promise<MixedRecording> {
@@ -64,7 +64,7 @@ async function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOp
     },
   });
   void mixer.send(job);
-  // Its file may be touched only when it is gone.
+  // Its file may be touched only once the process is gone.
   await mixer.closed;
   if (made === undefined) throw new ComponentError('MIX_FAILED', `the recording is not mixed: ${failure}`);
 

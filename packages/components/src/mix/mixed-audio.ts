@@ -30,7 +30,7 @@ export class MixedAudio {
     this.#queue.addTo(left, right, position);
   }
 
-  /** Nothing is left at `position` or after it. */
+  /** Returns true when nothing is left at `position` or after it. */
   finishedAt(position: number): boolean {
     return this.#frames.finished && this.#queue.end <= position;
   }

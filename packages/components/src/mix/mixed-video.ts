@@ -4,10 +4,10 @@ import type { Native } from '../av/native.js';
 import { PictureTrack } from '../av/picture-track.js';
 import { picturesOf, TimedFrames } from './timed-frames.js';
 
-/** A picture that lasts longer is of a camera that was off: it gives up its tile. */
+/** A picture that lasts longer comes from a camera that was off: its tile is given up. */
 const STALE_MS = 10_000;
 
-/** One recorded H.264 file: its picture at the time of the mix. */
+/** One recorded H.264 file and its picture at the time of the mix. */
 export class MixedVideo {
   readonly #frames: TimedFrames;
   readonly #track: PictureTrack;
@@ -19,7 +19,7 @@ export class MixedVideo {
     this.#track = new PictureTrack(native, 'SWS_BICUBIC');
   }
 
-  /** Decodes what begins at `atMs` or before. A picture that does not decode counts as lost: the one before stays. */
+  /** Decodes the pictures that start at `atMs` or before. One that does not decode counts as lost: the previous one stays. */
   async advance(atMs: number): Promise<void> {
     for (let frame = await this.#frames.take(atMs); frame !== undefined; frame = await this.#frames.take(atMs)) {
       this.#endMs = frame.atMs + frame.durationMs;

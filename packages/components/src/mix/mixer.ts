@@ -18,13 +18,12 @@ export interface MixOptions {
   native: Native;
   tracks: readonly RecordedTrack[];
   output: string;
-  /** After each second. */
+  /** Called after each second. */
   onProgress(doneMs: number): void;
 }
 
 /**
- * Composes the tracks into one movie: everybody's picture in a grid that is laid out anew when a track comes or goes, and
- * everybody's sound. Returns its length in ms.
+ * Mixes the tracks into one movie: pictures in a grid whose layout follows the tracks, and all sound. Returns the length in ms.
  */
 export async function mixTracks({ native, tracks, output, onProgress }: MixOptions): Promise<number> {
   const videos: MixedVideo[] = [];
@@ -46,7 +45,7 @@ export async function mixTracks({ native, tracks, output, onProgress }: MixOptio
   let frames = 0;
   for (; ; frames++) {
     const atMs = frames * FRAME_MS;
-    // Half a frame ahead, so that pictures are as often early as late.
+    // Half a frame ahead, so that pictures are early as often as late.
     for (const video of videos) await video.advance(atMs + FRAME_MS / 2);
     const soundEnd = frames * SAMPLES_PER_FRAME;
     const isOver =
@@ -74,7 +73,7 @@ async function mix(audios: readonly MixedAudio[], writer: MovieWriter, position:
   writer.sound(left, right);
 }
 
-/** The canvas and who is on it. */
+/** The canvas and the layout on it. */
 class Grid {
   readonly #canvas = new Canvas(WIDTH, HEIGHT);
   #layout = '';

@@ -4,7 +4,7 @@ import type { Native } from '../av/native.js';
 
 const AUDIO_BITRATE_BPS = 160_000;
 const VIDEO_OPTIONS = { preset: 'veryfast', crf: '21' };
-/** Between key frames: how far a player has to go back when it seeks. */
+/** Seconds between key frames: how far a player has to go back when it seeks. */
 const KEY_SECONDS = 2;
 
 export interface MovieFormat extends VideoFormat {
@@ -18,11 +18,11 @@ interface Output {
   stream: Stream;
   frame: Frame;
   pts: bigint;
-  /** Ticks of the encoder's time base from frame to frame. */
+  /** Ticks of the encoder's time base per frame. */
   step: bigint;
 }
 
-/** H.264 and AAC to one MP4 file with its index in front, by libavformat. */
+/** Writes H.264 and AAC to one MP4 file with its index in front, by libavformat. */
 export class MovieWriter {
   readonly #native: Native;
   readonly #format: FormatContext;
@@ -44,7 +44,7 @@ export class MovieWriter {
     check(this.#format.writeHeaderSync(), 'the header of the MP4 file cannot be written');
   }
 
-  /** The whole picture, 4:2:0 without gaps. */
+  /** Writes a whole picture, 4:2:0 without gaps. */
   picture(canvas: Buffer): void {
     const output = this.#video!;
     output.frame.makeWritable();
@@ -54,7 +54,7 @@ export class MovieWriter {
     this.#encode(output, output.frame);
   }
 
-  /** `AAC_FRAME` samples of each side, -1..1. */
+  /** Writes `AAC_FRAME` samples of each side, -1..1. */
   sound(left: Float32Array, right: Float32Array): void {
     const output = this.#audio!;
     fillStereo(output.frame, left, right);
@@ -73,7 +73,7 @@ export class MovieWriter {
     check(context.sendFrameSync(frame), 'an encoder takes nothing');
     while (context.receivePacketSync(this.#packet) >= 0) {
       this.#packet.streamIndex = stream.index;
-      // Encoders leave it out, and the last frame would have none.
+      // Encoders leave it out, and the last frame would have no duration.
       this.#packet.duration = step;
       this.#packet.rescaleTs(context.timeBase, stream.timeBase);
       check(this.#format.interleavedWriteFrameSync(this.#packet), 'the MP4 file cannot be written');

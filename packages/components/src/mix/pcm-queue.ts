@@ -10,18 +10,18 @@ export class PcmQueue {
   #blocks: Block[] = [];
   #end = 0;
 
-  /** Where the newest block ends. */
+  /** End of the newest block. */
   get end(): number {
     return this.#end;
   }
 
-  /** Blocks come in order. */
+  /** Appends a block; blocks come in order. */
   push(at: number, samples: Int16Array): void {
     this.#blocks.push({ at, samples });
     this.#end = at + (samples.length >> 1);
   }
 
-  /** Adds what lies at `position` and after it to both sides, and forgets what lies before their end. */
+  /** Adds the samples from `position` on to both sides, and drops what lies before their end. */
   addTo(left: Float32Array, right: Float32Array, position: number): void {
     const end = position + left.length;
     for (const { at, samples } of this.#blocks) {

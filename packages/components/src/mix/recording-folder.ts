@@ -4,26 +4,26 @@ import { ComponentError } from '../errors.js';
 
 const REPORT_FILE = 'report.json';
 const ENCODINGS = { audio: 'OPUS', video: 'H264' } as const;
-/** A century; what is above is no offset. */
+/** A century: larger values are invalid. */
 const MAX_MS = 100 * 365 * 86_400_000;
 
-/** One file of a recording and its place in time. */
+/** One file of a recording with its place in time. */
 export interface RecordedTrack {
   path: string;
   kind: 'audio' | 'video';
-  /** From the start of the earliest track. */
+  /** Offset from the start of the earliest track. */
   startMs: number;
 }
 
 export interface RecordingFolder {
-  /** In the order in which they begin. */
+  /** In order of their start. */
   tracks: RecordedTrack[];
-  /** By the report; the files may know better. */
+  /** According to the report; the files may differ. */
   durationMs: number;
 }
 
 /**
- * The tracks that `report.json` in the directory lists, set against each other.
+ * Reads the tracks that `report.json` lists, with their offsets.
  * @throws ComponentError `BAD_RECORDING`
  */
 export async function readRecordingFolder(directory: string): Promise<RecordingFolder> {

@@ -23,7 +23,7 @@ export class TimedFrames {
     this.#frames = frames;
   }
 
-  /** The next frame, when it begins at `untilMs` or before. */
+  /** Returns the next frame if it starts at `untilMs` or before. */
   async take(untilMs: number): Promise<TimedFrame | undefined> {
     if (!this.#begun) await this.#read();
     const frame = this.#next;
@@ -33,7 +33,7 @@ export class TimedFrames {
     return frame;
   }
 
-  /** Every frame has been taken. */
+  /** True once every frame has been taken. */
   get finished(): boolean {
     return this.#begun && this.#next === undefined;
   }

@@ -1,4 +1,4 @@
-/** Boxes of ISO/IEC 14496-12, and the numbers in them. */
+/** Writes boxes of ISO/IEC 14496-12, and the numbers in them. */
 export const u8 = (...values: readonly number[]): Buffer => Buffer.from(values);
 
 export function u16(...values: readonly number[]): Buffer {

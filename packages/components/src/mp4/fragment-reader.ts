@@ -1,6 +1,6 @@
 import { ComponentError } from '../errors.js';
 
-/** A fragment holds a second or so; nobody sends that much in it. */
+/** Limit of a fragment, which holds about a second. */
 const MAX_BOX_BYTES = 64 * 1024 * 1024;
 const HEADER_BYTES = 8;
 const CONTAINERS = new Set(['trak', 'mdia', 'minf', 'stbl']);
@@ -25,14 +25,14 @@ export interface Mp4Picture {
 
 interface Run {
   decodeTime: number;
-  /** From the start of the `moof`. */
+  /** Offset from the start of the `moof`. */
   dataOffset: number;
   samples: { duration: number; size: number; key: boolean }[];
 }
 
 /**
- * Reads what `initSegment` and `fragment` write with one H.264 track in it: the recorded files. A file that ends within a
- * fragment, as a crash leaves it, is read up to there.
+ * Reads recorded files with one H.264 track, as written by `initSegment` and `fragment`. A file that ends within a fragment, as
+ * after a crash, is read up to there.
  */
 export class FragmentReader {
   #rest: Buffer = Buffer.alloc(0);
@@ -41,17 +41,17 @@ export class FragmentReader {
   #moof: { bytes: number; runs: Run[] } | undefined;
   #end = 0;
 
-  /** Known after the first bytes. */
+  /** Set after the first bytes. */
   get header(): Mp4VideoHeader | undefined {
     return this.#header;
   }
 
-  /** Ticks up to the end of the last whole fragment. */
+  /** Ticks at the end of the last whole fragment. */
   get end(): number {
     return this.#end;
   }
 
-  /** Bytes at the end that are no whole box yet, or a `moof` whose `mdat` is missing. */
+  /** Bytes at the end that do not form a whole box yet, or a `moof` without its `mdat`. */
   get pending(): number {
     return this.#rest.length + (this.#moof?.bytes ?? 0);
   }
@@ -106,7 +106,7 @@ export class FragmentReader {
   }
 }
 
-/** Bodies of the boxes in a container, in their order. */
+/** Yields the bodies of the boxes in a container, in order. */
 function* children(body: Buffer): Generator<{ type: string; body: Buffer }> {
   let at = 0;
   while (at + HEADER_BYTES <= body.length) {
@@ -120,7 +120,7 @@ function* children(body: Buffer): Generator<{ type: string; body: Buffer }> {
   }
 }
 
-/** The box of that type, wherever it is below. */
+/** Finds a box by type at any depth. */
 function find(body: Buffer, wanted: string): Buffer | undefined {
   for (const child of children(body)) {
     if (child.type === wanted) return child.body;
@@ -145,7 +145,7 @@ function readHeader(moov: Buffer): Mp4VideoHeader {
   return { width: entry.readUInt16BE(24), height: entry.readUInt16BE(26), timescale, sps, pps };
 }
 
-/** With where it ends. */
+/** Parses a box, with its end. */
 function parameterSet(avcC: Buffer, at: number): [set: Buffer, end: number] {
   const length = at + 2 <= avcC.length ? avcC.readUInt16BE(at) : Number.POSITIVE_INFINITY;
   if (at + 2 + length > avcC.length) throw bad('a parameter set that ends behind its box');

@@ -5,13 +5,13 @@ export interface Mp4Sample {
   data: Buffer;
   /** Ticks of the track's timescale, 1..2^32-1. */
   duration: number;
-  /** It can be decoded without any before it. */
+  /** Decodable without earlier samples. */
   key: boolean;
 }
 
-/** Samples of one track that follow each other without a gap. */
+/** Consecutive samples of one track, without a gap. */
 export interface Mp4Run {
-  /** Its number in the initialisation segment, from 1. */
+  /** Number of the track in the initialisation segment, from 1. */
   track: number;
   /** Decode time of the first sample, ticks since the start of the stream. */
   decodeTime: number;
@@ -26,12 +26,12 @@ const DEFAULT_BASE_IS_MOOF = 0x02_0000;
 const TRUN_FIELDS = 0x701;
 
 /**
- * One fragment, `moof` and `mdat` (ISO/IEC 14496-12, section 8.8), cut anywhere in the stream: what was appended to a file
- * is playable as it is. Runs without samples are left out.
+ * Writes one fragment, `moof` and `mdat` (ISO/IEC 14496-12, section 8.8), cut anywhere in the stream: the file is playable at
+ * any time. Runs without samples are left out.
  */
 export function fragment(sequence: number, runs: readonly Mp4Run[]): Buffer {
   const filled = runs.filter(({ samples }) => samples.length > 0);
-  // The offsets in the header count from its own start, and do not change its size.
+  // Offsets count from the start of the header and do not change its size.
   const header = (base: number): Buffer => {
     let offset = base;
     const trafs = filled.map((run) => {
@@ -63,7 +63,7 @@ function traf({ track, decodeTime, samples }: Mp4Run, dataOffset: number): Buffe
   );
 }
 
-/** NAL units as samples hold them. */
+/** Returns NAL units in the form of samples. */
 export function lengthPrefixed(nals: readonly Buffer[]): Buffer {
   return Buffer.concat(nals.flatMap((nal) => [u32(nal.length), nal]));
 }

@@ -4,7 +4,7 @@ export interface Mp4VideoTrack {
   kind: 'video';
   width: number;
   height: number;
-  /** Ticks per second of its times. */
+  /** Ticks per second. */
   timescale: number;
   /** NAL units without start codes. */
   sps: Buffer;
@@ -14,7 +14,7 @@ export interface Mp4VideoTrack {
 /** AAC in stereo. */
 export interface Mp4AudioTrack {
   kind: 'audio';
-  /** Times are in samples. */
+  /** Samples per second, also the timescale. */
   sampleRate: number;
   /** AudioSpecificConfig, ISO/IEC 14496-3. */
   audioConfig: Buffer;
@@ -27,7 +27,7 @@ const UNITY_MATRIX = u32(0x0001_0000, 0, 0, 0, 0x0001_0000, 0, 0, 0, 0x4000_0000
 const SEVENTY_TWO_DPI = 0x0048_0000;
 const LANGUAGE_UND = 0x55c4;
 
-/** What a player needs before any fragment: `ftyp` and `moov`. Tracks are numbered from 1 in their order. */
+/** Writes what a player needs before any fragment: `ftyp` and `moov`. Tracks are numbered from 1 in their order. */
 export function initSegment(tracks: readonly Mp4Track[]): Buffer {
   const mvhd = fullBox(
     'mvhd',
@@ -92,7 +92,7 @@ function trak({ id, volume, width, height, timescale, handler, mediaHeader, samp
 function videoTrak({ width, height, timescale, sps, pps }: Mp4VideoTrack, id: number): Buffer {
   const avcC = box(
     'avcC',
-    // Profile, compatibility and level are the bytes behind the NAL header; NAL lengths take 4 bytes.
+    // Profile, compatibility and level follow the NAL header; NAL lengths take 4 bytes.
     u8(1, sps[1] ?? 0, sps[2] ?? 0, sps[3] ?? 0, 0xff, 0xe1),
     u16(sps.length),
     sps,
@@ -139,7 +139,7 @@ function audioTrak({ sampleRate, audioConfig }: Mp4AudioTrack, id: number): Buff
   });
 }
 
-/** `avc1.PPCCLL` of RFC 6381. */
+/** Returns `avc1.PPCCLL`, RFC 6381. */
 export function avcCodecString(sps: Buffer): string {
   return `avc1.${sps.subarray(1, 4).toString('hex')}`;
 }

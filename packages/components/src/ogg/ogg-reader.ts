@@ -1,7 +1,7 @@
 import { ComponentError } from '../errors.js';
 import { OggFlag, readPage, type OggPage } from './page.js';
 
-/** Cover pictures live in the comment header; no Opus packet comes near. */
+/** Cover pictures in the comment header may be this large; no Opus packet comes near. */
 const MAX_PACKET_BYTES = 16 * 1024 * 1024;
 
 export interface OggPacket {
@@ -10,21 +10,21 @@ export interface OggPacket {
 }
 
 /**
- * Bytes of an Ogg file to whole packets, however they are laced or continued over pages (RFC 3533). A damaged page is
- * skipped with the packet it cuts; only a packet beyond all measure is an error.
+ * Turns the bytes of an Ogg file into whole packets, however they are laced or continued over pages (RFC 3533). A damaged page
+ * is skipped with the packet it cuts; only an oversized packet is an error.
  */
 export class OggReader {
   #rest: Buffer = Buffer.alloc(0);
-  /** Parts of the packet that goes on, by stream. */
+  /** Parts of the unfinished packet, by stream. */
   readonly #open = new Map<number, { parts: Buffer[]; bytes: number; sequence: number }>();
   #damaged = 0;
 
-  /** Places where bytes had to be skipped. */
+  /** Number of places where bytes had to be skipped. */
   get damaged(): number {
     return this.#damaged;
   }
 
-  /** Bytes at the end that are no whole page yet. */
+  /** Bytes at the end that do not form a whole page yet. */
   get pending(): number {
     return this.#rest.length;
   }
@@ -39,7 +39,7 @@ export class OggReader {
       if (read === null) {
         this.#damaged++;
         const next = bytes.indexOf('OggS', 1, 'latin1');
-        // The last three bytes may begin the next page.
+        // The last three bytes may start the next page.
         bytes = next < 0 ? bytes.subarray(Math.max(1, bytes.length - 3)) : bytes.subarray(next);
         if (next < 0) break;
         continue;
@@ -55,10 +55,10 @@ export class OggReader {
     let open = this.#open.get(serial);
     const continues = (flags & OggFlag.continued) !== 0;
     if (open !== undefined && (!continues || (open.sequence + 1) >>> 0 !== sequence)) {
-      // A page between was lost, and the packet with it.
+      // A page was lost in between, and the packet with it.
       open = undefined;
     }
-    // The end of a packet whose beginning is missing.
+    // The end of a packet whose start is missing.
     let orphan = continues && open === undefined;
     let parts = open?.parts ?? [];
     let bytes = open?.bytes ?? 0;
@@ -78,7 +78,7 @@ export class OggReader {
       bytes = 0;
     }
     if (isOpen && !orphan) {
-      // The page's memory is the caller's.
+      // The page's memory belongs to the caller.
       this.#open.set(serial, { parts: [Buffer.concat(parts)], bytes, sequence });
     } else {
       this.#open.delete(serial);

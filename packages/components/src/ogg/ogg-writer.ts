@@ -6,11 +6,11 @@ const MAX_SEGMENTS = 255;
 export interface OggWriterOptions {
   serial: number;
   channels: number;
-  /** Most samples at 48 kHz in one page: what a crash may cost. */
+  /** Limit of samples at 48 kHz in one page: what a crash may cost. */
   pageSamples: number;
 }
 
-/** Opus packets to an .ogg file (RFC 7845). Each call answers the bytes to append; what was appended is playable as it is. */
+/** Turns Opus packets into an .ogg file (RFC 7845). Each call returns the bytes to append; the file is playable at any time. */
 export class OggWriter {
   readonly #options: OggWriterOptions;
   #sequence = 0;
@@ -23,19 +23,19 @@ export class OggWriter {
     this.#options = options;
   }
 
-  /** Samples so far. */
+  /** Number of samples so far. */
   get samples(): number {
     return this.#granule;
   }
 
   begin(): Buffer {
     const { channels } = this.#options;
-    // No pre-skip: the first packet is the middle of a call, nothing in it is to be cut off.
+    // No pre-skip: the first packet is from the middle of a call, and nothing is to be cut off.
     const head = this.#single(writeOpusHead({ channels, preSkip: 0 }), OggFlag.first);
     return Buffer.concat([head, this.#single(writeOpusTags('Bloom'), 0)]);
   }
 
-  /** The pages that are full now, often none. */
+  /** Returns the pages that are full now, often none. */
   packet(data: Buffer, samples: number): Buffer {
     const segments = lacingOf(data.length);
     const flushed = this.#lacing.length + segments.length > MAX_SEGMENTS ? this.#flush(0) : NOTHING;

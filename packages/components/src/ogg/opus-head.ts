@@ -3,11 +3,11 @@ import { ComponentError } from '../errors.js';
 /** The identification header of Opus in Ogg, RFC 7845 section 5.1. */
 export interface OpusHead {
   channels: number;
-  /** Samples at 48 kHz that a player leaves out at the start. */
+  /** Samples at 48 kHz that a player skips at the start. */
   preSkip: number;
 }
 
-/** Undefined when the packet is none. */
+/** Returns undefined for other packets. */
 export function readOpusHead(packet: Buffer): OpusHead | undefined {
   if (packet.length < 19 || packet.toString('latin1', 0, 8) !== 'OpusHead') return undefined;
   const version = packet[8]!;

@@ -10,8 +10,8 @@ export interface OpusPacket {
 }
 
 /**
- * Bytes of an .ogg file to Opus packets (RFC 7845): the first Opus stream in it, and what is chained behind. Headers are
- * left out; packets that no encoder makes are skipped.
+ * Turns the bytes of an .ogg file into Opus packets (RFC 7845): the first Opus stream in it and those chained to it. Headers
+ * are left out; invalid packets are skipped.
  */
 export class OpusPackets {
   readonly #ogg = new OggReader();
@@ -23,7 +23,7 @@ export class OpusPackets {
     return this.#skipped + this.#ogg.damaged;
   }
 
-  /** Bytes at the end that are no whole page yet. */
+  /** Bytes at the end that do not form a whole page yet. */
   get pending(): number {
     return this.#ogg.pending;
   }
@@ -33,7 +33,7 @@ export class OpusPackets {
     return this.#ogg.push(chunk).flatMap((packet) => this.#packet(packet) ?? []);
   }
 
-  /** To be called at the end of the file. @throws ComponentError `BAD_OGG` when there was no Opus in it */
+  /** Called at the end of the file. @throws ComponentError `BAD_OGG` when it contained no Opus */
   end(): void {
     if (this.#serial < 0) throw new ComponentError('BAD_OGG', 'there is no Opus stream in the file');
   }

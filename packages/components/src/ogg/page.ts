@@ -8,7 +8,7 @@ const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, i) => {
   return crc >>> 0;
 });
 
-/** Checksum of a page whose checksum field counts as zero. */
+/** Computes the checksum of a page, with its checksum field as zero. */
 export function oggCrc(page: Buffer): number {
   let crc = 0;
   for (let i = 0; i < page.length; i++) {
@@ -20,7 +20,7 @@ export function oggCrc(page: Buffer): number {
 
 export interface OggPage {
   flags: number;
-  /** Position at the end of the last packet that ends here; -1 when none does. */
+  /** Position at the end of the last packet that ends in the page; -1 without one. */
   granule: bigint;
   serial: number;
   sequence: number;
@@ -44,8 +44,8 @@ export function writePage({ flags, granule, serial, sequence, lacing, body }: Og
 }
 
 /**
- * The page at the start of `bytes`: with its whole length, `undefined` when more bytes are needed to tell, or `null` when
- * there is no intact page here.
+ * Parses the page at the start of `bytes`, with its whole length. Returns undefined when more bytes are needed, null without an
+ * intact page.
  */
 export function readPage(bytes: Buffer): { page: OggPage; length: number } | undefined | null {
   const magic = Math.min(4, bytes.length);

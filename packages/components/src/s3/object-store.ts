@@ -9,15 +9,15 @@ export interface S3Credentials {
 }
 
 export interface S3Target extends S3Credentials {
-  /** Base URL of a compatible store, addressed by path; null = AWS. */
+  /** Base URL of a compatible store, path style; null = AWS. */
   endpoint: string | null;
 }
 
-/** A bucket. */
+/** One bucket. */
 export interface ObjectStore {
-  /** In parts when it is large; what was there is replaced. @throws ComponentError `UPLOAD_FAILED` */
+  /** Uploads a file, in parts when it is large; replaces an existing object. @throws ComponentError `UPLOAD_FAILED` */
   put(key: string, path: string): Promise<void>;
-  /** Bytes of an object; undefined when it is not there, `unknown` when the store does not say. */
+  /** Returns the size of an object; undefined when it does not exist, `unknown` when the store does not say. */
   sizeOf(key: string): Promise<number | 'unknown' | undefined>;
   /** @throws ComponentError `UPLOAD_FAILED` */
   remove(key: string): Promise<void>;
@@ -35,13 +35,16 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 60_000;
 
 export interface StoreOptions {
-  /** For one object. */
+  /** Time limit for one object. */
   putTimeoutMs?: number;
-  /** A request on which nothing moves for so long has failed; default 60 s. */
+  /** Time limit for a request without progress; default 60 s. */
   idleTimeoutMs?: number;
 }
 
-/** The client library is loaded here and nowhere else: who never uploads does not need it. */
+/**
+ * Opens a bucket. The client library is loaded here only, so that nodes without uploads do not need it.
+ * @throws ComponentError `UPLOAD_FAILED` without the library
+ */
 export async function openStore(
   target: S3Target,
   { putTimeoutMs, idleTimeoutMs = IDLE_TIMEOUT_MS }: StoreOptions = {},
@@ -59,7 +62,7 @@ export async function openStore(
     maxAttempts: 3,
     // `requestTimeout` would only warn.
     requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: idleTimeoutMs },
-    // Older stores refuse the checksums that newer clients send unasked.
+    // Older stores refuse the checksums that newer clients send by default.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
@@ -87,7 +90,7 @@ export async function openStore(
       try {
         return (await client.send(new HeadObjectCommand({ Bucket, Key }))).ContentLength ?? 'unknown';
       } catch (error) {
-        // Whatever else the reason, uploading will tell.
+        // The upload itself will report any other reason.
         return error instanceof NotFound ? undefined : 'unknown';
       }
     },

@@ -12,12 +12,12 @@ export interface StoredFile {
 }
 
 export interface UploaderOptions extends StoreOptions {
-  /** Objects that are there with the right size are not sent again. Only for keys whose content never changes. */
+  /** Skips objects that exist with the right size. Only for keys whose content never changes. */
   skipPresent?: boolean;
   open?: (target: S3Target, options?: StoreOptions) => Promise<ObjectStore>;
 }
 
-/** Brings sets of files to their buckets, a few sets at a time, and checks that each file arrived whole. */
+/** Uploads sets of files, a few sets at a time, and checks that each file arrived whole. */
 export class Uploader {
   readonly #options: UploaderOptions;
   readonly #limit = pLimit(UPLOADS_AT_ONCE);
@@ -26,7 +26,7 @@ export class Uploader {
     this.#options = options;
   }
 
-  /** Uploads one file after another; ends at the first that fails. @throws ComponentError `UPLOAD_FAILED` */
+  /** Uploads the files one by one; ends at the first failure. @throws ComponentError `UPLOAD_FAILED` */
   upload(target: S3Target, files: readonly StoredFile[]): Promise<void> {
     return this.#limit(() =>
       this.#with(target, async (store) => {
@@ -35,7 +35,7 @@ export class Uploader {
     );
   }
 
-  /** Removes what there is of the objects. Never rejects. */
+  /** Removes the objects that exist. Never rejects. */
   async remove(target: S3Target, keys: readonly string[]): Promise<void> {
     await this.#with(target, async (store) => {
       for (const key of keys) await store.remove(key).catch(() => undefined);
@@ -57,13 +57,13 @@ export class Uploader {
     if (this.#options.skipPresent === true && (await store.sizeOf(key)) === size) return;
     await store.put(key, path);
     const stored = await store.sizeOf(key);
-    // Credentials that may only write cannot look: then the store's acknowledgement has to do.
+    // Write-only credentials cannot look: the acknowledgement of the store has to suffice.
     if (stored === size || stored === 'unknown') return;
     throw new ComponentError('UPLOAD_FAILED', `${stored ?? 'no'} bytes of ${key} arrived, of ${size}`);
   }
 }
 
-/** Joins the parts of an object key; empty ones are left out. */
+/** Joins the parts of an object key; skips empty ones. */
 export function keyOf(...parts: readonly string[]): string {
   return parts.filter((part) => part !== '').join('/');
 }

@@ -4,7 +4,7 @@ import type { ComponentHost, ComponentReport } from '@bloom/rooms';
 import type { FeedFrame, MediaRoom, TapOptions, TappedFrame } from '@bloom/sfu';
 import type { Clock } from '@bloom/time';
 
-/** Time that passes as soon as a timer is set. */
+/** A clock whose time passes as soon as a timer is set. */
 export class LeapingClock implements Clock {
   #nowMs = 0;
   readonly startedAt = Date.UTC(2026, 0, 2, 3, 4, 5);

@@ -1,4 +1,4 @@
-/** A provider on the loopback for the tests of this folder: answers as it is told, without asking for passwords. */
+/** A SIP provider on loopback: answers as configured, without asking for passwords. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { SipHeaders, type SipRequest, type SipResponse, SipTransport } from '@bloom/sip/testing';
@@ -7,12 +7,12 @@ const here = '127.0.0.1';
 
 export class TestProvider {
   readonly requests: SipRequest[] = [];
-  /** Final answer to REGISTER and to INVITE; 0: none at all. */
+  /** Final response to REGISTER and to INVITE; 0 = none. */
   registers = 200;
   answers = 200;
-  /** Sends back what it hears. */
+  /** Echoes received RTP. */
   echoes = true;
-  /** RTP packets that came. */
+  /** RTP packets received. */
   heard = 0;
   #transport!: SipTransport;
   #rtp!: Socket;
@@ -43,7 +43,7 @@ export class TestProvider {
     return `${here}:${this.#transport.port}`;
   }
 
-  /** Requests in order, `REGISTER 0` for the one that takes the registration back. */
+  /** Methods in order, `REGISTER 0` for unregistering. */
   titles(): string[] {
     return this.requests.map(({ method, headers }) => (headers.get('Expires') === '0' ? `${method} 0` : method));
   }

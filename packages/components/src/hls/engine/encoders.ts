@@ -8,7 +8,7 @@ const ENCODER_OPTIONS = {
   preset: 'superfast',
   tune: 'zerolatency',
   'forced-idr': '1',
-  // Key frames come where segments begin, and nowhere else.
+  // Key frames only where segments start.
   'x264-params': 'scenecut=0:keyint=infinite',
 };
 
@@ -73,7 +73,7 @@ export class AudioEncoder {
     check(context.open2Sync(codec, null), 'the AAC encoder does not open');
     const { extraData } = context;
     if (extraData === null) throw new ComponentError('NATIVE_FAILED', 'the AAC encoder has no configuration');
-    // What follows the two bytes of AAC-LC is a hint for decoders that know more.
+    // The bytes after AAC-LC's two are hints for newer decoders.
     this.config = Buffer.from(extraData.subarray(0, 2));
     this.#context = context;
     this.#frame = frame;
@@ -89,7 +89,7 @@ export class AudioEncoder {
     const frames: Buffer[] = [];
     check(this.#context.sendFrameSync(this.#frame), 'the AAC encoder takes no sound');
     while (this.#context.receivePacketSync(this.#packet) >= 0) {
-      // What comes before time 0 primes the decoder; a stream that is joined anywhere has no use for it.
+      // Frames before time 0 prime the decoder; viewers of a live stream do not need them.
       if (this.#packet.pts >= 0n && this.#packet.data !== null) frames.push(Buffer.from(this.#packet.data));
       this.#packet.unref();
     }

@@ -1,24 +1,24 @@
-/** The longest gap that sound is invented for. */
+/** Longest gap that is concealed. */
 const LONGEST_MS = 60;
-/** So much of it at full loudness. */
+/** Duration at full loudness. */
 const LOUD_MS = 10;
-/** Two pieces of sound are joined over so long. */
+/** Duration of a cross-fade. */
 const SEAM_MS = 5;
 const HISTORY_MS = 40;
 const MATCH_MS = 20;
-/** Voices are looked for between 66 and 200 Hz. */
+/** Pitch range of voices, 66 to 200 Hz. */
 const PITCH_MS = { shortest: 5, longest: 15 };
 
 /**
- * Bridges what is missing in a stream of speech: the last cycle of the voice is repeated and fades out, as ITU-T G.711
- * appendix I does it. Mono, 16 bits, any rate that is a multiple of 8 kHz.
+ * Conceals gaps in speech: repeats the last pitch cycle of the voice and fades it out, as ITU-T G.711 appendix I does. Mono, 16
+ * bits, any rate that is a multiple of 8 kHz.
  */
 export class Concealer {
   readonly #rate: number;
   readonly #history: Int16Array;
-  /** One cycle of the voice before the gap. */
+  /** One pitch cycle before the gap. */
   #cycle: Int16Array | undefined;
-  /** Samples of the present gap so far; undefined: there is none. */
+  /** Samples of the present gap so far; undefined without a gap. */
   #gap: number | undefined;
   #silent = true;
 
@@ -27,7 +27,7 @@ export class Concealer {
     this.#history = new Int16Array(this.#samples(HISTORY_MS));
   }
 
-  /** Takes the next samples of the stream. After a gap their beginning is joined, in place, to what was invented. */
+  /** Takes the next samples of the stream. After a gap they are cross-faded, in place, with the concealment. */
   heard(pcm: Int16Array): void {
     if (this.#gap !== undefined) {
       const seam = Math.min(this.#samples(SEAM_MS), pcm.length);
@@ -47,7 +47,7 @@ export class Concealer {
     }
   }
 
-  /** Sound in place of the next samples; undefined: the gap is too long, silence is the honest answer. */
+  /** Returns sound in place of missing samples; undefined when the gap is too long and silence is due. */
   fill(count: number): Int16Array | undefined {
     if (this.#silent) return undefined;
     if (this.#gap === undefined) {
@@ -55,7 +55,7 @@ export class Concealer {
       this.#cycle = this.#lastCycle();
     }
     if (this.#gap >= this.#samples(LONGEST_MS)) {
-      // Should the stream go on, it fades in from nothing.
+      // If the stream continues, it fades in from silence.
       this.#history.fill(0);
       return undefined;
     }
@@ -79,7 +79,7 @@ export class Concealer {
     return (cycle[at % cycle.length] as number) * gain;
   }
 
-  /** Its end blends into what came before its beginning, so that it can be repeated without a seam. */
+  /** Blends its end into what came before its start, so that it repeats without a seam. */
   #lastCycle(): Int16Array {
     const history = this.#history;
     const pitch = this.#pitch();
@@ -94,7 +94,7 @@ export class Concealer {
     return cycle;
   }
 
-  /** The lag at which the end of the history is most like itself. */
+  /** Returns the lag of the highest autocorrelation of the history. */
   #pitch(): number {
     const history = this.#history;
     const step = this.#rate / 8000;

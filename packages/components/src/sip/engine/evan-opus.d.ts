@@ -1,8 +1,8 @@
-/** What we use of the package; the declarations that it brings are not where TypeScript looks for them. */
+/** The part of the package that is used here; TypeScript does not find the declarations it brings. */
 declare module '@evan/opus' {
   export class Decoder {
     constructor(options: { channels: 1 | 2; sample_rate: 8000 | 48000 });
-    /** One packet to 16-bit samples. Throws for what is no packet. */
+    /** Decodes one packet to 16-bit samples. Throws for an invalid packet. */
     decode(packet: ArrayBufferView): Uint8Array;
   }
   export class Encoder {
@@ -11,7 +11,7 @@ declare module '@evan/opus' {
     complexity: number;
     inband_fec: boolean;
     packet_loss: number;
-    /** One frame of 16-bit samples to a packet. */
+    /** Encodes one frame of 16-bit samples. */
     encode(samples: ArrayBufferView): Uint8Array;
   }
 }

@@ -1,14 +1,14 @@
 /**
- * Packets of sound between the server and a process of calls, many in one message: what costs is the message, not the bytes.
- * Each is: call (4 bytes), track (4), timestamp (8, a double), length (2), Opus packet; big-endian.
+ * Packets of sound between the server and a process of calls, many per message, because messages cost more than bytes. Each is:
+ * call (4 bytes), track (4), timestamp (8, a double), length (2), Opus packet; big-endian.
  */
 export interface BatchFrame {
   call: number;
-  /** 0 on the way from the phone. */
+  /** 0 from the phone. */
   track: number;
   /** 48 kHz. */
   timestamp: number;
-  /** One Opus packet; an empty one says that packets are missing here. */
+  /** One Opus packet; empty = packets are missing here. */
   data: Uint8Array;
 }
 
@@ -23,7 +23,7 @@ export class FrameBatch {
     return this.#length === 0;
   }
 
-  /** A packet that no encoder makes is left out. */
+  /** Oversized packets are dropped. */
   add({ call, track, timestamp, data }: BatchFrame): void {
     if (data.length > LONGEST) return;
     const end = this.#length + HEADER + data.length;
@@ -41,7 +41,7 @@ export class FrameBatch {
     this.#length = end;
   }
 
-  /** Everything since the last time; valid until the next `add`. */
+  /** Returns everything since the last call; valid until the next `add`. */
   take(): Buffer {
     const taken = this.#bytes.subarray(0, this.#length);
     this.#length = 0;
@@ -49,7 +49,7 @@ export class FrameBatch {
   }
 }
 
-/** What was packed; its packets are views into `bytes`. Bytes that are cut off end it. */
+/** Yields the packed frames, whose packets are views into `bytes`. Ends at truncated bytes. */
 export function* framesOf(bytes: Uint8Array): Generator<BatchFrame> {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 0; at + HEADER <= view.length; ) {

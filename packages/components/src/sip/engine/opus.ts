@@ -1,12 +1,12 @@
 import { Decoder, Encoder } from '@evan/opus';
 
-/** Samples per second that are mixed: those of the telephone's codec, so that nothing is ever resampled. */
+/** Sample rate of the mix: that of the telephone's codec, so that nothing is resampled. */
 export type MixRate = 8000 | 48_000;
 
-/** Speech through the telephone; what libopus takes for transparent at that band. */
+/** Bitrate at which libopus is transparent for telephone speech. */
 const BITRATES: Readonly<Record<MixRate, number>> = { 8000: 24_000, 48_000: 40_000 };
 
-/** One mono stream of Opus packets to samples at `rate`, whatever the packets were made of. */
+/** Decodes one mono stream of Opus packets to samples at `rate`, whatever its source rate. */
 export class OpusDecoder {
   readonly #decoder: Decoder;
 
@@ -14,11 +14,11 @@ export class OpusDecoder {
     this.#decoder = new Decoder({ channels: 1, sample_rate: rate });
   }
 
-  /** undefined: it is no Opus packet. */
+  /** Returns undefined for an invalid packet. */
   decode(packet: Uint8Array): Int16Array | undefined {
     try {
       const bytes = this.#decoder.decode(packet);
-      // A copy: the library may use its memory again.
+      // A copy: the library may reuse its memory.
       return new Int16Array(bytes.slice().buffer);
     } catch {
       return undefined;
@@ -26,7 +26,7 @@ export class OpusDecoder {
   }
 }
 
-/** Mono samples at `rate` to Opus packets, one for each frame of 20 ms. */
+/** Encodes mono samples at `rate` to Opus packets, one per frame of 20 ms. */
 export class OpusEncoder {
   readonly #encoder: Encoder;
 
@@ -34,7 +34,7 @@ export class OpusEncoder {
     this.#encoder = new Encoder({ channels: 1, sample_rate: rate, application: 'voip' });
     this.#encoder.bitrate = BITRATES[rate];
     this.#encoder.complexity = 5;
-    // Each packet can stand in for the one before it, should that be lost on the way to a listener.
+    // Each packet can replace the one before it, should that be lost.
     this.#encoder.inband_fec = true;
     this.#encoder.packet_loss = 5;
   }

@@ -4,9 +4,9 @@ import { Concealer } from './concealment.js';
 import { OpusEncoder, type MixRate } from './opus.js';
 import { RoomMix } from './room-mix.js';
 
-/** Sound of the phone for the room. */
+/** One packet of the phone for the room. */
 export interface PhoneFrame {
-  /** 48 kHz, from zero. */
+  /** Timestamp at 48 kHz, from zero. */
   timestamp: number;
   /** One Opus packet. */
   data: Buffer;
@@ -17,8 +17,8 @@ const G711_RATE = 8000;
 const FRAME_SAMPLES = 160;
 
 /**
- * Between a telephone and a room: the room's tracks become one sound in the codec of the call, the phone's sound becomes
- * Opus. A phone that speaks Opus is handed through: whoever hears it conceals what was lost.
+ * Connects a telephone and a room: mixes the room's tracks into the codec of the call, and encodes the phone's sound as Opus.
+ * Opus from the phone is passed on as it is: receivers conceal losses themselves.
  */
 export class PhoneBridge implements CallAudio {
   readonly #send: (frame: PhoneFrame) => void;
@@ -34,13 +34,13 @@ export class PhoneBridge implements CallAudio {
     this.#send = send;
   }
 
-  /** The tracks that the phone hears from now on, all of them. */
+  /** Sets the tracks that the phone hears, replacing earlier ones. */
   setTracks(ids: readonly number[]): void {
     this.#tracks = ids;
     this.#mix?.setTracks(ids);
   }
 
-  /** Whether the phone listens. One that comes back from hold hears the present, not what it missed. */
+  /** Sets whether the phone listens. After hold it hears the present, not what it missed. */
   setListening(listening: boolean): void {
     if (!listening) this.#mix = undefined;
   }
@@ -78,7 +78,7 @@ export class PhoneBridge implements CallAudio {
     return this.#toPhone.encode(samples);
   }
 
-  /** The codec of a call may change in the middle of it. */
+  /** The codec may change during a call. */
   #mixAt(rate: MixRate): RoomMix {
     if (this.#mix === undefined || this.#rate !== rate) {
       this.#rate = rate;

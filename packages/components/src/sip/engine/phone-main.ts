@@ -1,6 +1,6 @@
 /**
- * A forked process of calls: RTP, mixing and coding. It reads what strangers send and runs a native library; a fault in here
- * ends this process and nothing else.
+ * A forked process of calls: RTP, mixing and coding. It parses what strangers send and runs a native library; a fault here ends
+ * this process only.
  */
 import { MediaPort, systemRandomness } from '@bloom/sip';
 import { followServer } from '../../process/follow-server.js';
@@ -23,7 +23,7 @@ const clock = new GridClock(() => {
 });
 
 function send(message: FromPhones): void {
-  // Without a channel there is nobody to tell, and the end is near.
+  // Without a channel the process is about to end.
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 

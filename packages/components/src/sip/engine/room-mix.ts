@@ -10,7 +10,7 @@ interface Source {
 
 const FULL_SCALE = 32_768;
 
-/** The sound of all tracks that a telephone is to hear, as frames of 20 ms. */
+/** Mixes the tracks that a telephone hears into frames of 20 ms. */
 export class RoomMix {
   readonly #rate: MixRate;
   readonly #sources = new Map<number, Source>();
@@ -21,7 +21,7 @@ export class RoomMix {
     this.#sum = new Float32Array(rate / 50);
   }
 
-  /** All tracks from now on. */
+  /** Sets the tracks, replacing earlier ones. */
   setTracks(ids: readonly number[]): void {
     const wanted = new Set(ids);
     for (const id of this.#sources.keys()) if (!wanted.has(id)) this.#sources.delete(id);
@@ -35,7 +35,7 @@ export class RoomMix {
     }
   }
 
-  /** One Opus packet at its time, 48 kHz. One that does not decode is as good as lost. */
+  /** Adds one Opus packet, 48 kHz. One that does not decode counts as lost. */
   push(id: number, timestamp: number, packet: Uint8Array): void {
     const source = this.#sources.get(id);
     if (source === undefined) return;
@@ -44,13 +44,13 @@ export class RoomMix {
     source.lost = pcm === undefined;
   }
 
-  /** Packets are missing before the next one. */
+  /** Reports that packets are missing before the next one. */
   gap(id: number): void {
     const source = this.#sources.get(id);
     if (source !== undefined) source.lost = true;
   }
 
-  /** The next 20 ms; undefined: nobody says anything. */
+  /** Returns the next 20 ms; undefined when every track is silent. */
   next(): Int16Array | undefined {
     const sum = this.#sum.fill(0);
     let any = false;

@@ -1,23 +1,23 @@
 import { Concealer } from './concealment.js';
 
 const CAPACITY_MS = 1000;
-/** A track begins so long before it is due. */
+/** Initial delay of a track. */
 const LEAD_MS = 50;
-/** Room for the next late packet, on top of what the latest of the past seconds has shown to be needed. */
+/** Spare delay, on top of what the latest packets of the past seconds needed. */
 const SPARE_MS = 30;
-/** Further ahead than any network: the track's clock has jumped. */
+/** Further ahead than any network explains: the track's clock has jumped. */
 const JUMP_MS = 500;
-/** A track that came too late goes on so long before it is due. */
+/** Delay after a track was late. */
 const LATE_LEAD_MS = 10;
-/** The delay is looked at so often. What is more than that beyond the spare is taken back, by halves. */
+/** Interval of reviewing the delay. Delay beyond the spare is halved each time. */
 const REVIEW_MS = 1000;
 const SLACK_MS = 20;
 const SEAM_MS = 5;
 const TICKS_PER_SECOND = 48_000;
 
 /**
- * The sound of one track of the room, put in order on the clock of the mix: a jitter buffer that finds its delay by itself.
- * Positions are samples of the mix since its start. What is lost is concealed; what the track leaves out is silence.
+ * Sound of one track of the room on the clock of the mix: a jitter buffer with adaptive delay. Positions are samples of the mix
+ * since its start. Losses are concealed; gaps in the timestamps are silence.
  */
 export class TrackPlayout {
   readonly #rate: number;
@@ -25,9 +25,9 @@ export class TrackPlayout {
   readonly #concealer: Concealer;
   /** Added to the track's own positions; undefined before its first packet. */
   #offset: number | undefined;
-  /** Where the mix is. */
+  /** Position of the mix. */
   #now = 0;
-  /** What is written ends here. */
+  /** End of the written samples. */
   #end = 0;
   /** The smallest lead of a packet since the last review, samples. */
   #closest = Number.POSITIVE_INFINITY;
@@ -40,12 +40,12 @@ export class TrackPlayout {
     this.#reviewAt = this.#samples(REVIEW_MS);
   }
 
-  /** How much sound waits to be played, in ms. */
+  /** Buffered sound, ms. */
   get delayMs(): number {
     return (Math.max(0, this.#end - this.#now) * 1000) / this.#rate;
   }
 
-  /** Takes the samples of one packet that belong to `timestamp`, 48 kHz. `lost`: others before it never came. */
+  /** Takes the samples of one packet of `timestamp`, 48 kHz. `lost`: earlier packets are missing. */
   write(timestamp: number, pcm: Int16Array, lost: boolean): void {
     const own = Math.round((timestamp * this.#rate) / TICKS_PER_SECOND);
     const start = this.#place(own);
@@ -55,7 +55,7 @@ export class TrackPlayout {
     this.#put(start, pcm);
   }
 
-  /** Adds what is due now to `sum`, -32768..32767 each; false: nothing is. */
+  /** Adds the samples that are due to `sum`, -32768..32767 each. Returns false without any. */
   addTo(sum: Float32Array): boolean {
     const until = this.#now + sum.length;
     if (this.#end < until && this.#offset !== undefined) {
@@ -77,7 +77,7 @@ export class TrackPlayout {
     return (this.#rate * ms) / 1000;
   }
 
-  /** Where the packet belongs; a track that is late for its place gets another one. */
+  /** Returns the place of a packet; a late track gets a new one. */
   #place(own: number): number {
     let start = own + (this.#offset ?? Number.NaN);
     const lead = start - this.#now;
@@ -89,16 +89,16 @@ export class TrackPlayout {
     return start;
   }
 
-  /** What lies between the last packet and this one: sound that was lost, or silence that was never sent. */
+  /** Fills the gap between the last packet and this one: concealment for losses, silence for pauses. */
   #concealUpTo(start: number, lost: boolean): void {
     const from = Math.max(this.#end, this.#now);
     if (start <= from) return;
-    // Behind what was invented because nothing came in time more of it is needed, until the new place begins.
+    // Concealment that began when nothing came in time continues until the new place.
     const invented = lost || this.#end === this.#now ? this.#concealer.fill(start - from) : undefined;
     this.#put(from, invented ?? new Int16Array(start - from));
   }
 
-  /** Over what is there already, which ends softly; changes the beginning of `pcm` to that end. */
+  /** Cross-fades over existing samples; changes the start of `pcm`. */
   #put(start: number, pcm: Int16Array): void {
     const ring = this.#ring;
     const seam = Math.min(this.#end - start, this.#samples(SEAM_MS), pcm.length);
@@ -114,7 +114,7 @@ export class TrackPlayout {
     this.#end = start + pcm.length;
   }
 
-  /** Delay that no packet has needed for a while is given back. */
+  /** Gives back delay that no packet has needed for a while. */
   #review(): void {
     if (this.#now < this.#reviewAt) return;
     this.#reviewAt = this.#now + this.#samples(REVIEW_MS);

@@ -1,6 +1,6 @@
 /**
- * What crosses between a `MediaRoom` and its `ForwardingRoom`, which may run in another thread. Plain data: everything
- * here survives a structured clone.
+ * Messages between a `MediaRoom` and its `ForwardingRoom`, which may run in another thread. Plain data: everything here
+ * survives a structured clone.
  */
 import type {
   CapturedPackets,

@@ -1,9 +1,9 @@
 /**
  * The seam between the control plane and the media plane.
  *
- * Everything here is plain data that survives a structured clone: the same interface is answered in process and by a
- * media worker behind a message port. The control plane owns SDP (see `@bloom/webrtc`), ids, SSRCs of outbound slots
- * and ICE credentials; the media plane owns sockets, DTLS, SRTP, packets and what is derived from packets.
+ * Everything here is plain data that survives a structured clone: the same interface is served in process and by a media
+ * worker behind a message port. The control plane owns SDP (see `@bloom/webrtc`), ids, SSRCs of outbound slots and ICE
+ * credentials; the media plane owns sockets, DTLS, SRTP, packets and what is derived from packets.
  */
 
 import type { FeedOptions, MediaFeed, MediaTap, TapOptions, TrackKind } from './media-frames.js';
@@ -19,7 +19,7 @@ export interface NegotiatedCodec {
   clockRate: number;
   /** Payload type of the RTX stream (RFC 4588), when negotiated. */
   rtxPayloadType?: number;
-  /** RTCP feedback that was agreed for this codec: `nack`, `nack pli`, `ccm fir`, `transport-cc`. */
+  /** Agreed RTCP feedback of this codec: `nack`, `nack pli`, `ccm fir`, `transport-cc`. */
   feedback: readonly string[];
 }
 
@@ -39,7 +39,7 @@ export interface InboundTrack {
   mid: string;
   codec: NegotiatedCodec;
   extensions: ExtensionIds;
-  /** Signalled SSRCs of a non-simulcast sender; simulcast streams are learnt from mid + rid. */
+  /** Signalled SSRCs of a non-simulcast sender; simulcast streams are recognised by mid and rid. */
   ssrc?: number;
   rtxSsrc?: number;
   /** Offered rids in offer order; empty for non-simulcast (then the only variant is `h`). */
@@ -48,7 +48,7 @@ export interface InboundTrack {
   bitratesBps: Partial<Record<Variant, number>>;
 }
 
-/** One m-line from the server to the client. Its SSRCs are those of the track in it: the next track in it has others. */
+/** One m-line from the server to the client. Its SSRCs belong to the track in it: the next track gets others. */
 export interface OutboundSlot {
   mid: string;
   kind: TrackKind;
@@ -56,7 +56,7 @@ export interface OutboundSlot {
   rtxSsrc: number;
   codec: NegotiatedCodec;
   extensions: ExtensionIds;
-  /** The track that flows here, of any transport (or component) in the same room. */
+  /** Track that flows here, from any transport or component of the same room. */
   trackId: string;
   /** As in the answer's `a=ssrc` lines; the same for the tracks of one publisher. Default: the publisher's peer id. */
   cname?: string;
@@ -77,7 +77,7 @@ export interface TransportNegotiation {
 /** Why a subscriber's variant changed; the wire string of `encodingSwitched.reason`. */
 export type SwitchReason = 'low_bandwidth' | 'encoding_inactive' | 'other';
 
-/** What a room's media plane tells. News of one peer's transport bear its number: see `MediaRoom.isCurrent`. */
+/** Events of a room's media plane. Those of one peer's transport carry its number: see `MediaRoom.isCurrent`. */
 export type MediaRoomEvent = RoomNews & { transport?: number };
 
 type RoomNews =
@@ -91,12 +91,12 @@ type RoomNews =
   | { type: 'encodingSwitched'; peerId: string; trackId: string; variant: Variant; reason: SwitchReason }
   /** The state of an audio track changed; with `peerId` the present state, for this new subscriber only. */
   | { type: 'voiceActivity'; trackId: string; status: 'speech' | 'silence'; peerId?: string }
-  /** What this client can receive, bits per second; at most once a second and only on change over 5 %. */
+  /** Estimate of what this client can receive, bits per second; at most once a second and only on a change over 5 %. */
   | { type: 'bandwidthEstimation'; peerId: string; estimationBps: number }
   /** The worker of the room is gone: everything in it is lost. */
   | { type: 'roomFailed'; reason: string };
 
-/** Where clients reach the room's worker; the relay address announced for udp and the host candidate are this very pair. */
+/** Where clients reach the room's worker: both the relay address announced for UDP and the host candidate. */
 export interface MediaEndpoint {
   /** Advertised address (`JF_WEBRTC_TURN_IP`). */
   address: string;
@@ -166,21 +166,21 @@ export interface RoomMediaStats {
   transports: readonly TransportStats[];
 }
 
-/** RTP packets of one transport, as `readCapture` takes them apart. */
+/** RTP packets of one transport, in the form that `readCapture` reads. */
 export interface CapturedPackets {
   notes: Uint8Array;
-  /** Packets so far that found no room between two readings. */
+  /** Packets so far that did not fit between two readings. */
   dropped: number;
 }
 
-/** How one packet came or went, and its RTP header: never what is in it. */
+/** Time, direction and RTP header of one packet, never its payload. */
 export interface CapturedPacket {
   /** Milliseconds since the epoch, with fractions. */
   atMs: number;
   direction: 'in' | 'out';
   /** Fixed part, contributing sources and extension. */
   header: Uint8Array;
-  /** Of the whole packet, in bytes. */
+  /** Length of the whole packet in bytes. */
   length: number;
 }
 
@@ -194,49 +194,49 @@ export interface EngineStats {
   packetsReceived: number;
   packetsSent: number;
   packetsForwarded: number;
-  /** Datagrams that were thrown away, by reason (`malformed`, `replayed`, `unauthenticated`, `unknown_source`, ...). */
+  /** Dropped datagrams by reason (`malformed`, `replayed`, `unauthenticated`, `unknown_source`, ...). */
   dropped: Readonly<Record<string, number>>;
 }
 
 /**
- * The media of one room. All calls are commands in order; a call for a peer or track that is gone is ignored (it lost a
- * race), except where a promise is returned, which rejects with `MediaError` code `NO_TRANSPORT`.
+ * The media of one room. Calls are commands and run in order; a call for a peer or track that is gone lost a race and is
+ * ignored, except where a promise is returned, which rejects with `MediaError` code `NO_TRANSPORT`.
  */
 export interface MediaRoom {
   readonly roomId: string;
   readonly endpoint: MediaEndpoint;
-  /** Makes the peer's transport; its relay credentials are accepted until `closeTransport`. */
+  /** Opens the peer's transport; its relay credentials are accepted until `closeTransport`. */
   openTransport(peerId: string, relay: RelayCredentials): void;
   /** Resolves when the media plane accepts packets for the new credentials: send the answer after that. */
   negotiate(peerId: string, negotiation: TransportNegotiation): Promise<void>;
   closeTransport(peerId: string): void;
   /**
-   * False for news of a transport that has been closed or replaced since. They come from another thread and wait in
+   * Returns false for events of a transport that has been closed or replaced since. They come from another thread and wait in
    * mailboxes; the peer they name may have a new connection by then.
    */
   isCurrent(event: MediaRoomEvent): boolean;
   setTargetVariant(peerId: string, trackId: string, variant: Variant): void;
   setTrackBitrates(trackId: string, bitratesBps: Partial<Record<Variant, number>>): void;
   setTrackMuted(trackId: string, muted: boolean): void;
-  /** A component publishes a track. An id that is taken keeps its first owner. */
+  /** Publishes a track of a component. An id that is taken keeps its first owner. */
   openFeed(options: FeedOptions): MediaFeed;
-  /** A component receives a track. */
+  /** Delivers a track to a component. */
   openTap(options: TapOptions): MediaTap;
   stats(): Promise<RoomMediaStats>;
   /**
-   * The RTP headers of a peer's packets since the last call, for debugging; the first call begins. It ends when the
-   * transport closes, with `end`, or when nobody has asked for 5 s. undefined: the peer has no transport.
+   * Resolves with the RTP headers of a peer's packets since the last call, for debugging; undefined when the peer has no
+   * transport. The first call starts the capture; it ends with the transport, with `end`, or after 5 s without a call.
    */
   capturePackets(peerId: string, end?: boolean): Promise<CapturedPackets | undefined>;
   /** Closes every transport of the room. Idempotent. */
   close(): Promise<void>;
 }
 
-/** `cpu` and `heap` (allocations by function) begin, `stop` gives the text that DevTools open. */
+/** `cpu` and `heap` (allocations by function) start a profile; `stop` returns it as text for DevTools. */
 export type ProfileAction = 'cpu' | 'heap' | 'stop' | 'cancel';
 
 export interface MediaEngine {
-  /** A room is assigned to the least busy worker and lives whole on it. */
+  /** Opens a room on the least busy worker, where it stays as a whole. */
   openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom>;
   stats(): Promise<EngineStats>;
   /**

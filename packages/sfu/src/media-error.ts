@@ -8,7 +8,7 @@ export type MediaErrorCode =
   /** A media worker could not be started. */
   | 'WORKER_FAILED';
 
-/** What this package throws. */
+/** Base of the errors of this package. */
 export class MediaError extends Error {
   readonly code: MediaErrorCode;
 

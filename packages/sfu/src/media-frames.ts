@@ -10,24 +10,24 @@ export type FrameCodec = 'opus' | 'vp8' | 'h264';
 export interface FeedFrame {
   /** RTP time at the codec's clock rate (Opus 48000, video 90000); may exceed 32 bits, must not fall. */
   timestamp: number;
-  /** One Opus packet, or one H.264 access unit with Annex B start codes. Given away: it is not the caller's any more. */
+  /** One Opus packet, or one H.264 access unit with Annex B start codes. The caller must not use it afterwards. */
   data: Uint8Array;
 }
 
 export interface FeedOptions {
   trackId: string;
-  /** Endpoint that publishes it: the canonical name its subscribers see. */
+  /** Endpoint that publishes the track; its subscribers see it as the canonical name. */
   endpointId: string;
   kind: TrackKind;
   codec: 'opus' | 'h264';
-  /** A subscriber waits for a key frame; at most every 250 ms, repeated while none comes. */
+  /** Called when a subscriber waits for a key frame; at most every 250 ms, repeated while none arrives. */
   onKeyFrameWanted?(): void;
 }
 
-/** A track that a component publishes. Its subscribers are those of any track. */
+/** A track that a component publishes. */
 export interface MediaFeed {
   readonly trackId: string;
-  /** Sends the frame now: pacing is the caller's. Ignored when closed. */
+  /** Sends the frame now: the caller does the pacing. Ignored when closed. */
   send(frame: FeedFrame): void;
   /** Withdraws the track. Idempotent. */
   close(): void;
@@ -36,16 +36,16 @@ export interface MediaFeed {
 /** One frame of a track as its publisher encoded it. */
 export interface TappedFrame {
   codec: FrameCodec;
-  /** Stream that it came on. */
+  /** Stream it arrived on. */
   ssrc: number;
-  /** Ticks of the codec's clock rate since the tap's first frame; goes on across changes of variant or source. */
+  /** Ticks of the codec's clock rate since the tap's first frame; continuous across changes of variant or source. */
   timestamp: number;
   key: boolean;
   /** One Opus packet, one VP8 frame, or one H.264 access unit with Annex B start codes, key frames with parameter sets. */
   data: Uint8Array;
-  /** When its first packet came, Unix milliseconds. */
+  /** Arrival of its first packet, Unix milliseconds. */
   arrivalMs: number;
-  /** When it was captured by the publisher's clock, Unix milliseconds; absent before the publisher's first sender report. */
+  /** Capture time by the publisher's clock, Unix milliseconds; absent before the publisher's first sender report. */
   senderMs?: number;
 }
 
@@ -53,13 +53,13 @@ export interface TapOptions {
   /** A track of any endpoint of the room; it may appear later, and again. */
   trackId: string;
   /**
-   * Whole frames in order. What is awaited counts as held: beyond 256 frames or 8 MB frames are dropped up to the next key
-   * frame, and reported as a gap.
+   * Takes whole frames in order. A frame counts as held until the returned promise resolves: beyond 256 frames or 8 MB,
+   * frames are dropped up to the next key frame and reported as a gap.
    */
   onFrame(frame: TappedFrame): void | Promise<void>;
-  /** Frames are missing before the next one: packets lost on the way, or frames dropped because too many were held. */
+  /** Called when frames are missing before the next one: packets were lost, or frames dropped because too many were held. */
   onGap?(gap: TapGap): void;
-  /** The publisher withdrew the track, or the media plane is gone. */
+  /** Called when the publisher withdrew the track, or the media plane is gone. */
   onEnded?(): void;
 }
 
@@ -68,16 +68,16 @@ export interface TapGap {
   droppedFrames: number;
 }
 
-/** What a component receives of one track: its highest active variant, from a key frame on. */
+/** Delivers one track to a component: its highest active variant, from a key frame on. */
 export interface MediaTap {
   readonly trackId: string;
   /** Asks the publisher for a key frame. */
   requestKeyFrame(): void;
-  /** Resolves when every frame received so far has been handed over. Idempotent. */
+  /** Resolves when every frame received so far has been delivered. Idempotent. */
   close(): Promise<void>;
 }
 
-/** What a tap says; handed over by call in process, by message from a worker. */
+/** Events of a tap. */
 export type TapEvent = { type: 'frame'; frame: TappedFrame } | ({ type: 'gap' } & TapGap) | { type: 'ended' };
 
 /** Bounds on what a tap's consumer may hold. */

@@ -1,10 +1,10 @@
-/** Why datagrams are thrown away. Every drop is counted under exactly one of these. */
+/** Reasons for drops. Every drop is counted under exactly one of them. */
 const DROP_REASONS = [
   /** Not a packet of any protocol we speak, or cut short. */
   'malformed',
   /** SRTP or SRTCP that was received before, or is older than the replay window. */
   'replayed',
-  /** STUN, SRTP or SRTCP whose integrity check failed, or a check for credentials nobody has. */
+  /** STUN, SRTP or SRTCP whose integrity check failed, or a check for unknown credentials. */
   'unauthenticated',
   /** Media or DTLS from an address that has not passed a connectivity check. */
   'unknown_source',
@@ -12,11 +12,11 @@ const DROP_REASONS = [
   'too_many_streams',
   /** Media before the DTLS handshake has ended. */
   'no_keys',
-  /** DTLS records that do not belong to the handshake's present state. */
+  /** DTLS records that do not fit the present state of the handshake. */
   'dtls_unexpected',
   /** Relay traffic without allocation, permission or channel. */
   'relay_unbound',
-  /** An answer not given because its source asks too often. */
+  /** Requests of a source that asks too often. */
   'rate_limited',
   /** A TCP relay client reads too slowly. */
   'backlog',

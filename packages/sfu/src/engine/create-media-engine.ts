@@ -13,7 +13,7 @@ export interface MediaEngineOptions {
   portRange: { min: number; max: number };
   /** Relay over TCP (`JF_WEBRTC_TURN_TCP_PORT`); absent = none, 0 lets the system choose. */
   tcpPort?: number;
-  /** Shared by all transports; made anew when absent. */
+  /** Shared by all transports; a new one when absent. */
   certificate?: DtlsCertificate;
   log?: Log;
   /** Worker threads; 0, the default, keeps the media in the calling thread. */

@@ -7,7 +7,7 @@ import type { MediaAnswer, MediaCommand, RoomReport } from '../media-command.js'
 import type { EngineStats } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
 
-/** Fine enough for transport-wide feedback every 60 ms and a first NACK soon after the loss. */
+/** Short enough for transport-wide feedback every 60 ms and an early first NACK. */
 const TICK_MS = 20;
 
 interface MediaCoreOptions {

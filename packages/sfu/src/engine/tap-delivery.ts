@@ -3,11 +3,11 @@ import type { TapEvent, TapOptions } from '../media-frames.js';
 
 interface TapDeliveryOptions extends TapOptions {
   log: Log;
-  /** The consumer is done with a frame of this size. */
+  /** Called when the consumer has finished with a frame of this size. */
   consumed(bytes: number): void;
 }
 
-/** Hands what a tap says to its consumer, and knows what the consumer still holds. A consumer that throws harms nobody. */
+/** Delivers the events of a tap to its consumer and counts the frames it holds. Faults of the consumer are logged. */
 export class TapDelivery {
   readonly #options: TapDeliveryOptions;
   #held = 0;

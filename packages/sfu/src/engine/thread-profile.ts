@@ -5,14 +5,14 @@ import { createRequire } from 'node:module';
 const SAMPLING_BYTES = 64 * 1024;
 const CPU_SAMPLING_US = 1_000;
 
-/** A profile of the calling thread, one at a time: where it spends its time, or where it allocates. */
+/** Profiles the calling thread, one profile at a time: CPU time or allocations. */
 export class ThreadProfile {
   #running: { session: Inspector.Session; stop: string } | undefined;
 
-  /** Ends another one that is running. */
+  /** Starts a profile; a running one is cancelled. */
   start(what: 'cpu' | 'heap'): void {
     this.cancel();
-    // Loaded when it is wanted: hardly any thread is ever profiled.
+    // Loaded on demand: hardly any thread is ever profiled.
     const { Session } = createRequire(import.meta.url)('node:inspector') as typeof Inspector;
     const session = new Session();
     session.connect();
@@ -24,7 +24,7 @@ export class ThreadProfile {
     } else this.#post('HeapProfiler.startSampling', { samplingInterval: SAMPLING_BYTES });
   }
 
-  /** The profile's text, as DevTools open it; undefined: none is running. */
+  /** Ends the profile and returns it as text for DevTools; undefined when none is running. */
   stop(): string | undefined {
     if (this.#running === undefined) return undefined;
     const { profile } = this.#post(this.#running.stop) as { profile: unknown };
@@ -38,7 +38,7 @@ export class ThreadProfile {
     this.#running = undefined;
   }
 
-  /** A session of one's own thread answers before `post` returns. */
+  /** Returns the answer: a session of the same thread answers before `post` returns. */
   #post(method: string, params: object = {}): unknown {
     let answer: unknown;
     let failure: Error | null = null;

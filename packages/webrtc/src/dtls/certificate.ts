@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 
-/** A self-signed ECDSA P-256 certificate; made once per engine and shared by all transports. Survives structured clone. */
+/** A self-signed ECDSA P-256 certificate, one per engine and shared by all transports. Survives a structured clone. */
 export interface DtlsCertificate {
   certPem: string;
   keyPem: string;
@@ -8,7 +8,7 @@ export interface DtlsCertificate {
   fingerprint: { algorithm: 'sha-256'; value: string };
 }
 
-/** A fresh key and its certificate. werift makes it, loaded for this only: media workers are handed the result. */
+/** Creates a key and its certificate with werift, which is loaded for this only: media workers receive the result. */
 export async function createCertificate(): Promise<DtlsCertificate> {
   const { CipherContext, HashAlgorithm, NamedCurveAlgorithm, SignatureAlgorithm } = await import('werift');
   const { certPem, keyPem } = await CipherContext.createSelfSignedCertificateWithKey(
@@ -19,7 +19,7 @@ export async function createCertificate(): Promise<DtlsCertificate> {
   return { certPem, keyPem, fingerprint: { algorithm: 'sha-256', value } };
 }
 
-/** What a handshake takes of a certificate. */
+/** The parts of a certificate that a handshake needs. */
 export interface Identity {
   der: Buffer;
   key: KeyObject;
@@ -27,7 +27,7 @@ export interface Identity {
 
 const identities = new WeakMap<DtlsCertificate, Identity>();
 
-/** Read once per certificate: OpenSSL takes half a millisecond for a private key. */
+/** Cached per certificate: OpenSSL takes half a millisecond to read a private key. */
 export function identityOf(certificate: DtlsCertificate): Identity {
   let identity = identities.get(certificate);
   if (identity === undefined) {

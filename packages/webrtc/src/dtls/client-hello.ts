@@ -10,7 +10,7 @@ export const Extension = {
   renegotiationInfo: 0xff01,
 } as const;
 
-/** What a client offers (RFC 5246 section 7.4.1.2, RFC 6347 section 4.2.1). Lists that it did not send are undefined. */
+/** Offer of a client (RFC 5246 section 7.4.1.2, RFC 6347 section 4.2.1). Lists that it did not send are undefined. */
 export interface ClientHello {
   /** 0xFEFD is DTLS 1.2; later versions are smaller numbers. */
   version: number;
@@ -35,13 +35,13 @@ const RANDOM_BYTES = 32;
 /** TLS_EMPTY_RENEGOTIATION_INFO_SCSV (RFC 5746 section 3.3). */
 const RENEGOTIATION_SUITE = 0x00ff;
 
-/** The body of a ClientHello; undefined when it is malformed. */
+/** Reads the body of a ClientHello; returns undefined when it is malformed. */
 export function readClientHello(body: Buffer): ClientHello | undefined {
   const reader = new WireReader(body);
   const version = reader.number(2);
   const random = reader.take(RANDOM_BYTES);
   reader.vector(1); // session id: nothing is ever resumed
-  reader.vector(1); // cookie: none was given out
+  reader.vector(1); // cookie: we never send one
   const cipherSuites = numbers16(reader.vector(2));
   const compressionMethods = [...reader.vector(1)];
   const extensions = new Map<number, Buffer>();

@@ -1,4 +1,4 @@
-/** As much of DER (X.690) as a certificate takes. */
+/** The part of DER (X.690) that a certificate needs. */
 
 export const Tag = {
   integer: 0x02,
@@ -10,13 +10,13 @@ export const Tag = {
 interface DerValue {
   tag: number;
   content: Buffer;
-  /** With tag and length. */
+  /** The value with its tag and length. */
   whole: Buffer;
   /** Where the next value begins. */
   end: number;
 }
 
-/** The value at an offset, as views; undefined when there is none or it runs over the end. */
+/** Returns the value at an offset as views; undefined when there is none or it runs over the end. */
 export function readDer(bytes: Buffer, at = 0): DerValue | undefined {
   const tag = bytes[at];
   const first = bytes[at + 1];

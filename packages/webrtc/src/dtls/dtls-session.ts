@@ -10,16 +10,16 @@ export type { SrtpKeyMaterial } from './key-schedule.js';
 
 export type DtlsState = 'new' | 'connecting' | 'connected' | 'failed' | 'closed';
 
-/** A client that has begun but not finished its handshake for so long has failed. */
+/** Time limit of a handshake from the client's first hello. */
 export const HANDSHAKE_TIMEOUT_MS = 30_000;
-/** RFC 6347 section 4.2.4.1: 1 s, doubling. */
+/** First pause before a repetition; doubles (RFC 6347 section 4.2.4.1). */
 const RETRANSMIT_MS = 1_000;
-/** First hellos answered at once, and how long a further one has to wait: each costs a key pair. */
+/** New hellos answered at once, and the pause before each further one: each costs a key pair. */
 const HELLO_BURST = 8;
 const HELLO_PAUSE_MS = 1_000;
 /**
- * Time between two repetitions of a flight that the client asks for. A request costs it 25 bytes and us a whole flight, which
- * may go to a forged address.
+ * Time between two repetitions of a flight on request. A request takes 25 bytes and draws a whole flight, possibly to a
+ * forged address.
  */
 const REPEAT_PAUSE_MS = 100;
 const ALERT_WARNING = 1;
@@ -27,19 +27,19 @@ const ALERT_FATAL = 2;
 const CLOSE_NOTIFY = 0;
 
 interface DtlsSessionEvents {
-  /** One datagram for the client. */
+  /** Sends one datagram to the client. */
   send(datagram: Buffer): void;
   onConnected(keys: SrtpKeyMaterial): void;
-  /** Fatal; a sentence. Called at most once and never after `close`. */
+  /** Called with a sentence when the session has failed; at most once and never after `close`. */
   onFailed(reason: string): void;
-  /** The client said good-bye (close_notify). */
+  /** Called when the client has closed the session (close_notify). */
   onClosed(): void;
 }
 
 /**
- * The server side of one DTLS 1.2 association (RFC 6347, RFC 5764): datagrams in, datagrams out, no timer of its own.
- * Nothing that arrives makes it throw; what does not belong to the handshake's present state is dropped and counted by
- * the caller. The client must prove the key of the certificate whose fingerprint was negotiated.
+ * The server side of one DTLS 1.2 association (RFC 6347, RFC 5764): datagrams in, datagrams out, no timer of its own. No input
+ * makes it throw; records that do not fit the present state of the handshake are dropped, and the caller counts them. The
+ * client must prove the key of the certificate whose fingerprint was negotiated.
  */
 export class DtlsSession {
   readonly #events: DtlsSessionEvents;
@@ -47,7 +47,7 @@ export class DtlsSession {
   readonly #server: ServerHandshake;
   readonly #assembler = new HandshakeAssembler();
   #fingerprint: Fingerprint | undefined;
-  /** The last flight we sent, for repetition. */
+  /** Our last flight, for repetition. */
   #flight: Buffer[] = [];
   #firstHello: Buffer | undefined;
   #hellos = 0;
@@ -56,9 +56,9 @@ export class DtlsSession {
   #resendAtMs = Number.POSITIVE_INFINITY;
   #resendAfterMs = RETRANSMIT_MS;
   #repeatedMs = Number.NEGATIVE_INFINITY;
-  /** A Finished that overtook what comes before it. */
+  /** A Finished that overtook the messages before it. */
   #early: DtlsRecord | undefined;
-  /** The last thing that went wrong without being fatal; tells in the end why nothing came of it. */
+  /** The last problem that was not fatal; explains a handshake that times out. */
   #problem: string | undefined;
   #nowMs = 0;
 
@@ -76,7 +76,7 @@ export class DtlsSession {
     return this.#state === 'connecting';
   }
 
-  /** The fingerprint the client announced. Once connected it cannot change. */
+  /** Sets the fingerprint that the client announced. Once connected it cannot change. */
   expectFingerprint(fingerprint: Fingerprint): void {
     this.#fingerprint = fingerprint;
     const certificate = this.#server.clientCertificate;
@@ -85,7 +85,7 @@ export class DtlsSession {
     }
   }
 
-  /** Handles one datagram of the client. Returns why (part of) it was dropped. */
+  /** Handles one datagram of the client. Returns why it, or part of it, was dropped. */
   receive(datagram: Buffer, nowMs: number): DropReason | undefined {
     if (this.#state === 'failed' || this.#state === 'closed') return 'dtls_unexpected';
     this.#nowMs = nowMs;
@@ -114,7 +114,7 @@ export class DtlsSession {
     this.#repeat();
   }
 
-  /** Says good-bye when there is an association. Idempotent. */
+  /** Sends close_notify when there is an association. Idempotent. */
   close(): void {
     if (this.#state === 'connected') {
       this.#events.send(this.#server.alert(ALERT_WARNING, CLOSE_NOTIFY));
@@ -141,7 +141,7 @@ export class DtlsSession {
         // Implied by the first record of the next epoch.
         return undefined;
       case ContentType.alert:
-        // In the clear anyone may have sent it, so it explains a failure but is none.
+        // Anyone may forge an alert in the clear: it may explain a failure but must not cause one.
         this.#problem = `the client sent alert ${record.fragment[1] ?? 0}`;
         return undefined;
       default:
@@ -156,7 +156,7 @@ export class DtlsSession {
       this.#helloAgain(fragment);
       return undefined;
     }
-    // A message already taken: the client repeats a flight because ours was lost; it gets ours again with its Finished.
+    // A message taken before: the client repeats a flight because ours was lost; it gets ours again with its Finished.
     if (messageSeq < this.#assembler.next) return undefined;
     if (!this.#assembler.add(fragment)) return 'dtls_unexpected';
     for (let message = this.#assembler.take(); message !== undefined; message = this.#assembler.take()) {
@@ -166,7 +166,7 @@ export class DtlsSession {
     return undefined;
   }
 
-  /** A hello we have taken before: the client missed our answer, or begins anew before any key was agreed. */
+  /** Handles a hello taken before: the client missed our answer, or starts over before any key was agreed. */
   #helloAgain(fragment: HandshakeFragment): void {
     const whole = fragment.offset === 0 && fragment.data.length === fragment.length;
     const fresh = fragment.messageSeq === 0 && this.#firstHello !== undefined && whole;
@@ -216,7 +216,7 @@ export class DtlsSession {
     return undefined;
   }
 
-  /** A hello that comes to nothing must not stand in the way of a better one, before it or after it. */
+  /** Forgets a hello that cannot be answered, so that it does not block a better one before or after it. */
   #ignoreHello(): void {
     this.#assembler.restartAt(this.#firstHello === undefined ? 0 : 1);
   }
@@ -236,7 +236,7 @@ export class DtlsSession {
     return undefined;
   }
 
-  /** The only handshake message that comes encrypted is Finished, in one piece. */
+  /** Handles an encrypted handshake message, which can only be Finished, in one piece. */
   #encryptedHandshake(record: DtlsRecord): DropReason | undefined {
     if (!this.#server.hasKeys || this.#isProofOnItsWay) {
       if (this.#state !== 'connecting') return 'dtls_unexpected';
@@ -247,19 +247,19 @@ export class DtlsSession {
     if (plain === undefined) return 'unauthenticated';
     const [fragment] = readFragments(plain) ?? [];
     if (fragment?.type !== HandshakeType.finished || fragment.data.length !== fragment.length) return 'dtls_unexpected';
-    // A client that repeats its Finished has missed ours.
+    // A repeated Finished: the client has missed ours.
     if (this.#state === 'connected') this.#repeatOnRequest();
     else this.#finished(plain);
     return undefined;
   }
 
-  /** A client that sent a certificate sends its proof before its Finished. */
+  /** True while the proof is missing, which a client with a certificate sends before its Finished. */
   get #isProofOnItsWay(): boolean {
     const { clientCertificate, proof } = this.#server;
     return clientCertificate !== undefined && clientCertificate.length > 0 && proof === undefined;
   }
 
-  /** The client's Finished, decrypted with the keys just agreed. */
+  /** Checks the client's Finished, decrypted with the keys just agreed, and answers it. */
   #finished(finished: Buffer): void {
     if (this.#state !== 'connecting') return;
     const reason = this.#objection(finished);
@@ -313,7 +313,7 @@ export class DtlsSession {
   }
 }
 
-/** What a client sends in the clear, by message number: we always ask for a certificate, so there is only one order. */
+/** A client's messages in the clear by number: we always request a certificate, so there is only one order. */
 const CLIENT_MESSAGES: readonly number[] = [
   HandshakeType.clientHello,
   HandshakeType.certificate,

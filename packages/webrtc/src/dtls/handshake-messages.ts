@@ -1,4 +1,4 @@
-/** Handshake messages (RFC 6347 section 4.2.3): of a client fragments in, whole messages in order out; ours are never cut. */
+/** Handshake messages (RFC 6347 section 4.2.3): fragments of the client in, whole messages in order out; ours are never cut. */
 
 export const HANDSHAKE_HEADER = 12;
 
@@ -14,11 +14,11 @@ export const HandshakeType = {
   finished: 20,
 } as const;
 
-/** The longest message taken; a client certificate with a chain stays far below. */
+/** Bound on one message; a client certificate with a chain stays far below. */
 const MAX_MESSAGE_LENGTH = 16_384;
-/** How far ahead of the next expected message fragments are kept. */
+/** Messages ahead of the next one whose fragments are kept. */
 const MAX_AHEAD = 8;
-/** All fragments kept at once. */
+/** Bound on all fragments together, bytes. */
 const MAX_BUFFERED = 65_536;
 
 export interface HandshakeFragment {
@@ -39,7 +39,7 @@ interface Partial {
   missing: number;
 }
 
-/** The fragments of one plaintext handshake record; undefined when it is malformed. */
+/** Returns the fragments of one plaintext handshake record; undefined when it is malformed. */
 export function readFragments(record: Buffer): HandshakeFragment[] | undefined {
   const fragments: HandshakeFragment[] = [];
   for (let at = 0; at < record.length; ) {
@@ -61,7 +61,7 @@ export function readFragments(record: Buffer): HandshakeFragment[] | undefined {
   return fragments;
 }
 
-/** A message of ours with its header. */
+/** Returns a message of ours with its header. */
 export function handshakeMessage(type: number, messageSeq: number, ...parts: readonly Buffer[]): Buffer {
   const body = Buffer.concat(parts);
   const header = Buffer.alloc(HANDSHAKE_HEADER);
@@ -73,18 +73,18 @@ export function handshakeMessage(type: number, messageSeq: number, ...parts: rea
 }
 
 /**
- * Puts fragments together whatever their order and number of arrivals. Bounded: what does not fit is dropped, the
- * client retransmits.
+ * Assembles fragments that arrive in any order and any number of times. Bounded: what does not fit is dropped, and the client
+ * retransmits it.
  */
 export class HandshakeAssembler {
   readonly #partials = new Map<number, Partial>();
   #buffered = 0;
-  /** The next message sequence number to hand out. */
+  /** Sequence number of the next message. */
   next = 0;
 
   /**
-   * Adds a fragment of a message at or after `next`. One that contradicts earlier ones takes their place: the client
-   * repeats itself, whoever sent the others may not. False when there is no room.
+   * Adds a fragment of a message at or after `next`; returns false when there is no room. A fragment that contradicts earlier
+   * ones replaces them: the client retransmits its messages, a forger may not.
    */
   add(fragment: HandshakeFragment): boolean {
     const ahead = fragment.messageSeq - this.next;
@@ -117,7 +117,7 @@ export class HandshakeAssembler {
     return true;
   }
 
-  /** The next message in order with its header, unfragmented; undefined while it is incomplete. */
+  /** Returns the next message in order, unfragmented and with its header; undefined while it is incomplete. */
   take(): Buffer | undefined {
     const partial = this.#partials.get(this.next);
     if (partial === undefined || partial.missing > 0) return undefined;
@@ -127,7 +127,7 @@ export class HandshakeAssembler {
     return message;
   }
 
-  /** Goes back (a hello that came to nothing) or forward (a new hello); everything kept is dropped. */
+  /** Goes back (an unusable hello) or forward (a new hello); all fragments are dropped. */
   restartAt(messageSeq: number): void {
     this.#partials.clear();
     this.#buffered = 0;

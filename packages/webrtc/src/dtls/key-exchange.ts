@@ -19,11 +19,11 @@ export interface KeyExchange {
   group: number;
   /** As it travels. */
   publicKey: Buffer;
-  /** The secret shared with the owner of that public key; undefined when the key is none. */
+  /** Returns the secret shared with the owner of that public key; undefined when the key is invalid. */
   secret(theirs: Buffer): Buffer | undefined;
 }
 
-/** The first of our groups, X25519 before P-256, that the client offers; undefined when it offers none. */
+/** Returns the first of our groups, X25519 before P-256, that the client offers; undefined when it offers none. */
 export function chooseGroup(offered: readonly number[]): number | undefined {
   return [Group.x25519, Group.secp256r1].find((group) => offered.includes(group));
 }
@@ -33,11 +33,11 @@ export function startKeyExchange(group: number): KeyExchange {
 }
 
 /**
- * Keys pass through JWK, their raw form in base64: OpenSSL 3 takes ten times as long to read one as DER.
+ * Keys are passed as JWK, their raw form in base64: OpenSSL 3 takes ten times as long to read DER.
  *
- * The private key is drawn here (RFC 7748 section 6.1: any 32 bytes) and not by `generateKeyPairSync`. In Node 20 what
- * that leaves behind shares a lock with the key; when the collector meets it while the key is exported, the thread waits
- * for itself, and a media worker is lost with all its rooms. Seen in one of some 30,000 handshakes.
+ * The private key is drawn here (RFC 7748 section 6.1: any 32 bytes) and not by `generateKeyPairSync`, whose leftover object
+ * shares a lock with the key in Node 20: when the garbage collector frees it while the key is exported, the thread deadlocks
+ * and the media worker is lost with all its rooms. Seen in one of some 30,000 handshakes.
  */
 class X25519Exchange implements KeyExchange {
   readonly group = Group.x25519;
@@ -59,7 +59,7 @@ class X25519Exchange implements KeyExchange {
       const publicKey = createPublicKey({ key, format: 'jwk' });
       return diffieHellman({ privateKey: this.#privateKey, publicKey });
     } catch {
-      // OpenSSL refuses keys that would give a secret everybody knows (all zero, RFC 7748 section 6.1).
+      // OpenSSL refuses keys that would give a publicly known secret (all zero, RFC 7748 section 6.1).
       return undefined;
     }
   }

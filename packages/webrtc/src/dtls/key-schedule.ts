@@ -58,7 +58,7 @@ export function recordKeys(master: Buffer, randoms: Randoms): { client: RecordKe
   return { client: { key: keys[0], iv: ivs[0] }, server: { key: keys[1], iv: ivs[1] } };
 }
 
-/** Keys of the media, as the server sees them (RFC 5764 section 4.2). */
+/** Returns the keys of the media from the server's side (RFC 5764 section 4.2). */
 export function srtpKeys(master: Buffer, randoms: Randoms): SrtpKeyMaterial {
   const seed = Buffer.concat([randoms.client, randoms.server]);
   const take = cutter(prf(master, 'EXTRACTOR-dtls_srtp', seed, 2 * (SRTP_KEY_BYTES + SRTP_SALT_BYTES)));
@@ -67,7 +67,7 @@ export function srtpKeys(master: Buffer, randoms: Randoms): SrtpKeyMaterial {
   return { localKey, localSalt, remoteKey, remoteSalt };
 }
 
-/** What a Finished carries (RFC 5246 section 7.4.9) after these messages. */
+/** Returns the verify data of a Finished (RFC 5246 section 7.4.9) after these messages. */
 export function verifyData(master: Buffer, side: 'client' | 'server', transcript: readonly Buffer[]): Buffer {
   return prf(master, `${side} finished`, sha256(transcript), VERIFY_DATA_BYTES);
 }

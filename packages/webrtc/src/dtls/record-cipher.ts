@@ -6,7 +6,7 @@ const CIPHER = 'aes-128-gcm';
 const TAG_BYTES = 16;
 const EXPLICIT_NONCE_BYTES = 8;
 
-/** One encrypted record of epoch 1 (RFC 5288 section 3); its own number makes the nonce unique. */
+/** Returns one encrypted record of epoch 1 (RFC 5288 section 3); its sequence number makes the nonce unique. */
 export function sealRecord(keys: RecordKeys, type: number, sequence: number, plain: Buffer): Buffer {
   const length = EXPLICIT_NONCE_BYTES + plain.length + TAG_BYTES;
   const record = Buffer.alloc(RECORD_HEADER + length);
@@ -26,7 +26,7 @@ export function sealRecord(keys: RecordKeys, type: number, sequence: number, pla
   return record;
 }
 
-/** Plaintext of an encrypted record; undefined when it is not authentic. */
+/** Returns the plaintext of an encrypted record; undefined when it is not authentic. */
 export function openRecord(keys: RecordKeys, { fragment, whole }: DtlsRecord): Buffer | undefined {
   const plainLength = fragment.length - EXPLICIT_NONCE_BYTES - TAG_BYTES;
   if (plainLength < 0) return undefined;

@@ -20,7 +20,7 @@ export interface DtlsRecord {
   whole: Buffer;
 }
 
-/** The records of one datagram, views. Stops at the first that is malformed; undefined when not even one is well-formed. */
+/** Returns the records of one datagram as views, up to the first malformed one; undefined when there is none. */
 export function readRecords(datagram: Buffer): DtlsRecord[] | undefined {
   const records: DtlsRecord[] = [];
   for (let at = 0; at < datagram.length; ) {
@@ -44,7 +44,7 @@ export function readRecords(datagram: Buffer): DtlsRecord[] | undefined {
   return records.length === 0 ? undefined : records;
 }
 
-/** A record in the clear. */
+/** Returns a record in the clear. */
 export function plainRecord(type: number, sequence: number, fragment: Buffer): Buffer {
   const record = Buffer.alloc(RECORD_HEADER + fragment.length);
   record[0] = type;

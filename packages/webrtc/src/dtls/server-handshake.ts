@@ -23,17 +23,17 @@ const CIPHER_SUITE = 0xc02b;
 const NO_COMPRESSION = 0;
 const NAMED_CURVE = 3;
 const ECDSA_SHA256 = 0x0403;
-/** SHA-256, SHA-384 and SHA-512, each with ECDSA and RSA: what clients may prove their keys with. */
+/** Signatures that clients may prove their keys with: SHA-256, SHA-384 and SHA-512, each with ECDSA and RSA. */
 const CLIENT_SIGNATURES = [0x0403, 0x0503, 0x0603, 0x0401, 0x0501, 0x0601];
 const CLIENT_KEY_TYPES = Buffer.of(64, 1);
-/** Datagrams of a flight stay under this. */
+/** Bound on the datagrams of a flight, bytes. */
 const MAX_DATAGRAM = 1_200;
 
 /**
- * The server's side of one DTLS 1.2 handshake (RFC 6347 section 4.2, RFC 5246 section 7): whole messages in, flights out.
- * Order, repetition and what the client has to prove are its caller's affair.
+ * The server's side of one DTLS 1.2 handshake (RFC 6347 section 4.2, RFC 5246 section 7): whole messages in, flights out. The
+ * caller handles order and repetition and decides what the client has to prove.
  *
- * No cookie is asked for: DTLS is only heard from addresses that answered ICE's checks.
+ * There is no cookie: DTLS is only accepted from addresses that passed a connectivity check.
  */
 export class ServerHandshake {
   readonly #identity: Identity;
@@ -54,7 +54,7 @@ export class ServerHandshake {
     this.#identity = identity;
   }
 
-  /** Whether encrypted records can be read. */
+  /** True when encrypted records can be read. */
   get hasKeys(): boolean {
     return this.#keys !== undefined;
   }
@@ -71,7 +71,7 @@ export class ServerHandshake {
     return srtpKeys(this.#master, this.#randoms);
   }
 
-  /** Begins (anew) with a ClientHello. Answers with the datagrams to send, or with a reason why it cannot. */
+  /** Starts, or starts over, with a ClientHello. Returns the datagrams to send, or the reason why it cannot. */
   begin(message: Buffer): Buffer[] | string {
     const hello = readClientHello(message.subarray(HANDSHAKE_HEADER));
     if (hello === undefined) return 'the client sent a malformed hello';
@@ -104,7 +104,7 @@ export class ServerHandshake {
     return intoDatagrams(flight.map((each) => plainRecord(ContentType.handshake, this.#plainSequence++, each)));
   }
 
-  /** Certificate, ClientKeyExchange or CertificateVerify, in this order. False: it makes no sense. */
+  /** Takes Certificate, ClientKeyExchange or CertificateVerify, in this order. Returns false when the message is invalid. */
   add(message: Buffer): boolean {
     const body = message.subarray(HANDSHAKE_HEADER);
     const before = this.#transcript.length;
@@ -125,7 +125,7 @@ export class ServerHandshake {
     }
   }
 
-  /** Whether this is the Finished of a client that saw the same handshake (RFC 5246 section 7.4.9). */
+  /** Returns whether this is the Finished of a client that saw the same handshake (RFC 5246 section 7.4.9). */
   isFinished(message: Buffer): boolean {
     if (this.#master === undefined) return false;
     const expected = verifyData(this.#master, 'client', this.#transcript);
@@ -133,7 +133,7 @@ export class ServerHandshake {
     return given.length === expected.length && timingSafeEqual(given, expected);
   }
 
-  /** Answers the client's Finished, which has been checked: ChangeCipherSpec and our Finished. */
+  /** Returns the answer to the client's checked Finished: ChangeCipherSpec and our Finished. */
   finish(finished: Buffer): Buffer[] {
     if (this.#master === undefined || this.#keys === undefined) throw new Error('no keys have been agreed');
     this.#transcript.push(finished);
@@ -147,12 +147,12 @@ export class ServerHandshake {
     ]);
   }
 
-  /** Plaintext of an encrypted record; undefined when it is not authentic. */
+  /** Returns the plaintext of an encrypted record; undefined when it is not authentic. */
   open(record: DtlsRecord): Buffer | undefined {
     return this.#keys && openRecord(this.#keys.client, record);
   }
 
-  /** One encrypted alert record. */
+  /** Returns one encrypted alert record. */
   alert(level: number, description: number): Buffer {
     return this.#seal(ContentType.alert, Buffer.of(level, description));
   }
@@ -195,7 +195,7 @@ export class ServerHandshake {
     ]);
   }
 
-  /** RFC 8422 section 5.4: our public key, signed with the randoms by the key of our certificate. */
+  /** Returns our public key, signed together with the randoms by the key of our certificate (RFC 8422 section 5.4). */
   #keyExchange({ group, publicKey }: KeyExchange): Buffer {
     const parameters = Buffer.concat([u8(NAMED_CURVE), u16(group), vector(1, publicKey)]);
     const { client, server } = this.#randoms;

@@ -10,7 +10,7 @@ export function u16(...values: number[]): Buffer {
   return out;
 }
 
-/** A vector whose length takes that many bytes. */
+/** Returns a vector whose length field takes that many bytes. */
 export function vector(lengthBytes: 1 | 2 | 3, ...parts: readonly Uint8Array[]): Buffer {
   const length = Buffer.alloc(lengthBytes);
   length.writeUIntBE(
@@ -21,7 +21,7 @@ export function vector(lengthBytes: 1 | 2 | 3, ...parts: readonly Uint8Array[]):
   return Buffer.concat([length, ...parts]);
 }
 
-/** Reads on as if there were zeros when the bytes end, and says so: whoever reads looks at `overrun` once. */
+/** Reads zeros beyond the end and sets `overrun`, so that callers check once instead of after each field. */
 export class WireReader {
   readonly #bytes: Buffer;
   overrun = false;
@@ -44,7 +44,7 @@ export class WireReader {
     return this.#bytes.readUIntBE(this.#at - bytes, bytes);
   }
 
-  /** A view of the next `length` bytes. */
+  /** Returns a view of the next `length` bytes. */
   take(length: number): Buffer {
     if (this.#at + length > this.#bytes.length) {
       this.#fail();
@@ -64,7 +64,7 @@ export class WireReader {
   }
 }
 
-/** The 16-bit numbers of a vector; an odd byte at its end is not one. */
+/** Returns the 16-bit numbers of a vector; an odd byte at its end is ignored. */
 export function numbers16(bytes: Buffer): number[] {
   const list: number[] = [];
   for (let at = 0; at + 2 <= bytes.length; at += 2) list.push(bytes.readUInt16BE(at));

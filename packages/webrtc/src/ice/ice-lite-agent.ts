@@ -19,15 +19,15 @@ interface QuotedCredentials {
 }
 
 /**
- * A cycle and, where its client quotes them, older credentials of ours. Chromium may begin the checks of a restart while
- * the answer is still on its way: our ufrag of the cycle before with its own new one. It keeps such a pair when the
- * answer comes, because the candidate in it has the same address, and never checks with the new ufrag of ours.
+ * A cycle and the older credentials of ours that its client quotes, if any. Chromium may begin the checks of a restart before
+ * the answer arrives: with our ufrag of the previous cycle and its own new one. It keeps such a pair when the answer comes,
+ * because the candidate in it has the same address, and never checks with our new ufrag.
  */
 interface AcceptedGeneration extends IceGeneration {
   quoted?: QuotedCredentials;
 }
 
-/** Whose check it is, and the password it is sealed with. */
+/** Cycle of a check, and the password it is sealed with. */
 interface Match {
   generation: AcceptedGeneration;
   pwd: string;
@@ -35,24 +35,24 @@ interface Match {
   quoted?: QuotedCredentials;
 }
 
-/** Told about every local user fragment that becomes valid or invalid, so that checks can be routed by it. */
+/** Notified of every local user fragment that becomes valid or invalid, to route checks by it. */
 export interface UfragRegistry {
   added(ufrag: string): void;
   removed(ufrag: string): void;
 }
 
 export interface CheckOutcome {
-  /** What to send back on the path the check came from; absent for a stranger. */
+  /** Reply for the path the check came from; absent for a stranger. */
   reply?: Buffer;
-  /** The check was authentic: its path may carry media. */
+  /** True for an authentic check: its path may carry media. */
   accepted: boolean;
-  /** The send path moves to the check's path. */
+  /** Set when the send path moves to the check's path. */
   nominated?: { generation: number; first: boolean };
 }
 
 interface IceLiteAgentOptions {
   registry: UfragRegistry;
-  /** Without an authentic check for so long the client counts as silent (RFC 7675 section 5.1). */
+  /** Time without an authentic check after which the client counts as silent (RFC 7675 section 5.1). */
   consentTimeoutMs?: number;
 }
 
@@ -63,7 +63,7 @@ const STRANGER: CheckOutcome = { accepted: false };
 
 /**
  * The lite, controlled side of ICE (RFC 8445 sections 2.5 and 7.3) for one transport. It answers checks and remembers
- * which path was nominated last; it never sends a check of its own. `P` is whatever stands for a path.
+ * which path was nominated last; it never sends a check of its own. `P` is the type of a path.
  */
 export class IceLiteAgent<P> {
   readonly #registry: UfragRegistry;
@@ -72,7 +72,7 @@ export class IceLiteAgent<P> {
   #nominated: { generation: number; path: P } | undefined;
   #state: 'new' | 'connected' | 'silent' = 'new';
   #lastSeenMs: number | undefined;
-  /** Greatest generation whose path went away while nominated: it is not reported as new again. */
+  /** Highest generation whose path was lost while nominated: it is not reported as new again. */
   #lostGeneration = 0;
   bindingRequestsReceived = 0;
   bindingResponsesSent = 0;
@@ -101,8 +101,8 @@ export class IceLiteAgent<P> {
   }
 
   /**
-   * Accepts checks for new credentials. The generation now nominated stays valid until one of the new is. True when
-   * the credentials are those already nominated: the client did not restart, so the cycle needs no new nomination.
+   * Accepts checks for new credentials. The nominated generation stays valid until the new one is nominated. Returns true for
+   * the credentials already nominated: the client did not restart, so the cycle needs no new nomination.
    */
   accept(next: IceGeneration, nowMs: number): boolean {
     this.#lastSeenMs ??= nowMs;
@@ -114,7 +114,7 @@ export class IceLiteAgent<P> {
     const kept = this.#generations.filter((g) => g !== same);
     const current = kept.filter((g) => g.generation === this.generation);
     const pending = kept.filter((g) => g.generation !== this.generation).slice(1 - PENDING_GENERATIONS);
-    // A client that goes on with its old pair goes on quoting what belongs to it.
+    // A client that keeps its old pair keeps quoting the credentials of that pair.
     this.#generations = [
       ...current,
       ...pending,
@@ -167,7 +167,7 @@ export class IceLiteAgent<P> {
     return { accepted: true, reply, nominated: this.#nominate(generation, path) };
   }
 
-  /** True once when the client has fallen silent. */
+  /** Returns true once when the client has fallen silent. */
   sweep(nowMs: number): boolean {
     if (this.#state === 'silent' || this.#lastSeenMs === undefined) return false;
     if (nowMs - this.#lastSeenMs < this.#consentTimeoutMs) return false;

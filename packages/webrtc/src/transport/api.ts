@@ -43,7 +43,7 @@ export interface PathState {
   generation: number;
   relayed: boolean;
   protocol: 'udp' | 'tcp';
-  /** The client's own address (for a relayed path the one it reaches the relay from). */
+  /** The client's own address; for a relayed path the one it reaches the relay from. */
   remoteAddress?: string;
   remotePort?: number;
 }
@@ -64,25 +64,24 @@ export interface TransportCounters {
  */
 export interface PeerTransportHandlers {
   /**
-   * One authentic RTP packet, decrypted in place: `buffer[start, end)`. The buffer is not reused afterwards, so views
-   * may be kept.
+   * Takes one authentic RTP packet, decrypted in place: `buffer[start, end)`. The buffer is not reused, so views may be kept.
    */
   onRtp(buffer: Buffer, start: number, end: number, nowMs: number): void;
-  /** One authentic compound RTCP packet, decrypted in place. */
+  /** Takes one authentic compound RTCP packet, decrypted in place. */
   onRtcp(buffer: Buffer, start: number, end: number, nowMs: number): void;
-  /** A pair was nominated with the credentials of this generation, for the first time. */
+  /** Called when a pair was nominated with the credentials of this generation for the first time. */
   onIceConnected(generation: number): void;
-  /** SRTP is up: packets may be sent. */
+  /** Called when SRTP is up: packets may be sent. */
   onDtlsConnected(): void;
-  /** Fatal for this transport alone; a sentence fit for a close frame. Called at most once. */
+  /** Called at most once, when this transport has failed; `reason` is a sentence fit for a close frame. */
   onFailed(reason: string): void;
-  /** No authenticated check for 30 s. Called again only after checks had come back. */
+  /** Called after 30 s without an authenticated check; again only after `onActive`. */
   onSilent(): void;
-  /** Checks have come back. */
+  /** Called when checks resume. */
   onActive?(): void;
 }
 
-/** `buffer[start, end)` is one packet; it must be read at once, and nothing may be thrown. */
+/** Takes one packet, `buffer[start, end)`. It must read it at once and must not throw. */
 export type PacketWatcher = (direction: 'in' | 'out', buffer: Buffer, start: number, end: number) => void;
 
 export interface PeerTransportOptions {
@@ -98,21 +97,21 @@ export interface PeerTransport {
   readonly counters: Readonly<TransportCounters>;
   /** Keys for what we send, from `onDtlsConnected` on; RTP is sealed with them by the worker's `PacketSealer`. */
   readonly sendSession: SrtpSendSession | undefined;
-  /** Where sealed packets leave, on the path of the moment. One object for the transport's whole life. */
+  /** Sends sealed packets on the current path. The same object for the transport's whole life. */
   readonly sink: DatagramSink;
 
-  /** Shows every SRTP packet that comes or goes, with its header in the clear, until undefined is set. */
+  /** Shows every SRTP packet in either direction, its header in the clear, to the watcher; undefined ends it. */
   watchPackets(watcher: PacketWatcher | undefined): void;
   /** Accepts checks for these credentials from now on, and those of the generation before until the new pair is nominated. */
   negotiate(parameters: TransportParameters): void;
   /**
-   * Seals one RTP packet and sends it: for what is rare. An SSRC goes either this way or through a `PacketSealer`, never
-   * both. False when there is no SRTP or no path yet (it is dropped).
+   * Seals and sends one RTP packet; for rare packets. An SSRC uses either this or a `PacketSealer`, never both. Returns false
+   * when the packet was dropped because there is no SRTP or no path yet.
    */
   sendRtp(packet: Buffer): boolean;
-  /** Seals one RTCP compound and sends it. False when there is no SRTP or no path yet (it is dropped). */
+  /** Seals and sends one RTCP compound. Returns false when it was dropped because there is no SRTP or no path yet. */
   sendRtcp(compound: Buffer): boolean;
-  /** Idempotent. Sends close_notify, frees allocations, timers and table entries. */
+  /** Sends close_notify and frees allocations, timers and table entries. Idempotent. */
   close(): void;
 }
 
@@ -124,13 +123,13 @@ export interface MediaPortOptions {
   /** Address clients reach us at (`JF_WEBRTC_TURN_IP`). */
   advertisedAddress: string;
   certificate: DtlsCertificate;
-  /** Shared by all ports of an engine, so that a challenge answered by another thread holds; 32 bytes. Random by default. */
+  /** Shared by all ports of an engine, so that a challenge of another thread is valid here; 32 bytes. Random by default. */
   nonceSecret?: Buffer;
-  /** Milliseconds since the epoch that never go back; the same for all threads. */
+  /** Milliseconds since the epoch; never goes back and agrees between threads. */
   clock?: () => number;
-  /** Clients that get a socket of their own on the port's number at most; 0 for none. They are there on Linux only. */
+  /** Bound on clients with a socket of their own on the port's number, which only Linux allows; 0 for none. */
   maxClientSockets?: number;
-  /** A slot that a `sink` had kept because the kernel's buffer was full is free again: `PacketSealer.release`. */
+  /** Called when a slot that a `sink` kept because the kernel's buffer was full is free again: `PacketSealer.release`. */
   onSlotFree?(slot: number): void;
 }
 
@@ -139,7 +138,7 @@ export interface MediaPort extends RelayRoute {
   readonly address: string;
   readonly port: number;
   openTransport(options: PeerTransportOptions): PeerTransport;
-  /** Whether a relay client with this username belongs here. */
+  /** Returns whether a relay client with this username belongs here. */
   hasRelayUser(username: string): boolean;
   stats(): MediaPortStats;
   /** Closes every transport and the socket. Idempotent. */
@@ -155,6 +154,6 @@ export interface MediaPortStats {
   bytesSent: number;
   packetsReceived: number;
   packetsSent: number;
-  /** Datagrams that were thrown away, by reason. */
+  /** Dropped datagrams by reason. */
   dropped: Readonly<Record<DropReason, number>>;
 }

@@ -5,20 +5,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { WebrtcError } from '../errors.js';
 import { portSocket } from './client-sockets.js';
 
-/** Several sockets on one number, each for one client, are a matter of the kernel's lookup; known to work on Linux. */
+/** Whether several sockets may share a number, each for one client: depends on the kernel's lookup; works on Linux. */
 export const SHARES_PORTS = process.platform === 'linux';
 
 const LOCK_ATTEMPTS = 100;
 const LOCK_PAUSE_MS = 5;
-/** For a port of the system's choice: somebody may take it before we do. */
+/** Attempts for a port of the system's choice: another process may take it first. */
 const RANDOM_ATTEMPTS = 10;
 
 /**
  * Binds the first free UDP port of the range. Rejects with `WebrtcError` `NO_FREE_PORT` or `BAD_ADDRESS`.
  *
- * Where ports are shared the socket allows others on its number, so a second port of ours would find it free as well.
- * Whether it is free is therefore asked with a socket that shares nothing, and under a lock from the question to the
- * answer's use.
+ * Where ports are shared, the socket allows others on its number, so a second port of ours would find it free as well.
+ * Therefore a socket that shares nothing tests the number first, under a lock until the real socket is bound.
  */
 export async function bindFirstFree(address: string, { min, max }: { min: number; max: number }): Promise<Socket> {
   for (let port = min; port <= max; port++) {
@@ -58,7 +57,7 @@ async function bindOne(address: string, port: number): Promise<Socket | undefine
   }
 }
 
-/** A name in Linux' abstract namespace: one process (or thread) at a time, and it goes with its holder. */
+/** A name in Linux' abstract namespace: held by one process or thread at a time, and freed when its holder ends. */
 async function lockPort(port: number): Promise<Server | undefined> {
   for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
     const server = createServer();
@@ -73,7 +72,7 @@ async function lockPort(port: number): Promise<Server | undefined> {
   return undefined;
 }
 
-/** Undefined when the port is taken. */
+/** Returns undefined when the port is taken. */
 async function bind(address: string, port: number, shared: boolean): Promise<Socket | undefined> {
   const socket = portSocket({ address, shared });
   try {

@@ -4,12 +4,12 @@ import type { UdpConnection } from './udp-flow.js';
 
 /** A burst of key frames from many publishers fits; the system caps it at its own limit. */
 const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
-/** After the system refused a socket (files used up), none is asked for during this time. */
+/** Pause after the system refused a socket, because files are used up. */
 const REFUSED_PAUSE_MS = 10_000;
 
 interface PortSocketOptions {
   address: string;
-  /** Several sockets may have the number, as long as all of them say so. */
+  /** Lets several sockets have the number; all of them must set it. */
   shared: boolean;
 }
 
@@ -28,15 +28,15 @@ export function portSocket({ address, shared }: PortSocketOptions): Socket {
 interface ClientSocketsOptions {
   address: string;
   port: number;
-  /** At most so many at once; the kernel's search for the receiver of a datagram grows with them. */
+  /** Bound on the sockets: the kernel's search for the receiver of a datagram grows with them. */
   max: number;
-  /** A datagram, on whichever socket. For an instant after it was made a socket also gets those of other clients. */
+  /** Takes a datagram of any socket. Right after its creation a socket also receives those of other clients. */
   onMessage(datagram: Buffer, from: { address: string; port: number }): void;
-  /** A send on this socket could not be completed at once. */
+  /** Called when a send on this socket could not be completed at once. */
   onBusy(socket: Socket): void;
 }
 
-/** Connected sockets beside the one that listens on the port: one for each client that gets media. */
+/** Connected sockets besides the one that listens on the port: one for each client that receives media. */
 export class ClientSockets {
   readonly #options: ClientSocketsOptions;
   readonly #open = new Set<Socket>();
@@ -50,7 +50,7 @@ export class ClientSockets {
     return this.#open.size;
   }
 
-  /** Undefined when there are too many, or the system refuses: the client is served by the common socket then. */
+  /** Returns undefined when there are too many or the system refuses: the common socket serves the client then. */
   connect(port: number, address: string): UdpConnection | undefined {
     if (this.#open.size >= this.#options.max || performance.now() < this.#refusedUntilMs) return undefined;
     const socket = portSocket({ address: this.#options.address, shared: true });

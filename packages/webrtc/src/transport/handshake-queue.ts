@@ -1,21 +1,21 @@
-/** Datagrams waiting at most; clients repeat what is dropped. */
+/** Bound on waiting datagrams; clients repeat what is dropped. */
 const MAX_WAITING = 512;
 
 /**
- * Lets handshakes wait for media: one datagram of theirs is handled per turn of the event loop, so that a crowd that
- * joins at once delays nobody's packets by more than one step of one handshake.
+ * Lets handshakes wait for media: one of their datagrams is handled per turn of the event loop, so that a crowd that joins at
+ * once delays media packets by no more than one step of one handshake.
  */
 export class HandshakeQueue {
   readonly #nextTurn: ((run: () => void) => void) | undefined;
   #waiting: (() => void)[] = [];
   #next = 0;
 
-  /** `nextTurn`: runs a function when the event loop has looked at the sockets; without it nothing waits. */
+  /** `nextTurn` runs a function after the event loop has polled the sockets; without it nothing waits. */
   constructor(nextTurn?: (run: () => void) => void) {
     this.#nextTurn = nextTurn;
   }
 
-  /** False: it is dropped because too many wait. `handle` must not throw. */
+  /** Returns false when too many wait and this one is dropped. `handle` must not throw. */
   add(handle: () => void): boolean {
     if (this.#nextTurn === undefined) {
       handle();

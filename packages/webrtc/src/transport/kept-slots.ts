@@ -1,6 +1,6 @@
 /**
- * Slots whose datagrams the kernel could not take at once. They are free again when the socket's queue has drained; that
- * is looked at once per turn of the event loop while there are any.
+ * Slots whose datagrams the kernel could not take at once. They are free again when the socket's queue has drained, which is
+ * checked once per turn of the event loop.
  */
 export class KeptSlots {
   readonly #queued: () => number;

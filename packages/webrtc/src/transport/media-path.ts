@@ -2,15 +2,15 @@ import type { Allocation } from '../relay/allocation.js';
 import type { ClientFlow } from '../relay/client-flow.js';
 import type { RelayFront } from '../relay/relay-front.js';
 
-/** One way to a client: straight from its address, or through its allocation. */
+/** One way to a client: direct, or through its allocation. */
 export interface MediaPath {
   readonly relayed: boolean;
   readonly flow: ClientFlow;
-  /** Time of the last authentic check on it; 0 before the first. Until then it carries nothing. */
+  /** Time of the last authentic check; 0 before the first, and until then the path carries nothing. */
   checkedAtMs: number;
   /** Bytes that {@link send} fills in at the beginning of each datagram. Changes when a channel is bound. */
   readonly headroom: number;
-  /** False when the bytes are still in use, see `ClientFlow.send`. */
+  /** Returns false when the bytes are still in use, see `ClientFlow.send`. */
   send(datagram: Buffer): boolean;
 }
 
@@ -51,7 +51,7 @@ export class RelayPath implements MediaPath {
   }
 }
 
-/** Sends a packet that has no room in front of it; for what is rare (STUN, DTLS). */
+/** Sends a packet without headroom; for rare packets (STUN, DTLS). */
 export function sendPacket(path: MediaPath, packet: Buffer): void {
   const { headroom } = path;
   if (headroom === 0) {

@@ -18,29 +18,29 @@ import { type Source, SourceTable } from './source-table.js';
 import { Transport, type TransportHost } from './transport.js';
 import { UdpFlow, type UdpSockets } from './udp-flow.js';
 
-/** Challenges one source address may draw: enough for an office behind one address that joins at once. */
+/** Challenges that one network may draw: enough for an office behind one address that joins at once. */
 const CHALLENGE_BURST = 1_000;
 const CHALLENGES_PER_SECOND = 200;
 const SWEEP_MS = 1_000;
-/** A relayed connection without an allocation by then is ended: it named a user, but has not shown the password. */
+/** Time limit for the allocation of a relayed connection, which has named a user but not proven the password. */
 const UNALLOCATED_MS = 10_000;
 
 interface MediaPortCoreOptions {
-  /** The pair clients know us by. */
+  /** Address and port that clients know us by. */
   advertised: TransportAddress;
   certificate: DtlsCertificate;
   nonces: Nonces;
   clock: () => number;
   sockets: UdpSockets;
   onSlotKept: (slot: number) => void;
-  /** Runs a function in the next turn of the event loop: handshakes are done in steps then. */
+  /** Runs a function in the next turn of the event loop, to do handshakes in steps. */
   nextTurn?: (run: () => void) => void;
   limits?: Partial<RelayLimits>;
 }
 
 /**
- * All that happens on one media port, without the socket: datagrams and relay frames in, datagrams out. Tells packets
- * apart by their first byte (RFC 7983 section 7) and their source.
+ * A media port without its socket: datagrams and relay frames in, datagrams out. Demultiplexes packets by their first byte
+ * (RFC 7983 section 7) and their source.
  */
 export class MediaPortCore {
   readonly #options: MediaPortCoreOptions;
@@ -86,7 +86,7 @@ export class MediaPortCore {
     if (this.#relay.hasUser(username)) {
       throw new WebrtcError('DUPLICATE_USER', `the relay already has a user ${username}`);
     }
-    // Control planes make fragments at random; the transport that claimed one first keeps it.
+    // Control planes draw fragments at random; on a collision the first transport keeps it.
     const ufrags: UfragRegistry = {
       added: (ufrag) => {
         if (!this.#byUfrag.has(ufrag)) this.#byUfrag.set(ufrag, transport);
@@ -101,7 +101,7 @@ export class MediaPortCore {
     return transport;
   }
 
-  /** One datagram from the socket; `datagram` is ours to change. */
+  /** Takes one datagram from the socket and may change its bytes. */
   receive(datagram: Buffer, address: string, port: number): void {
     const nowMs = this.#options.clock();
     this.#totals.packetsReceived++;
@@ -146,7 +146,7 @@ export class MediaPortCore {
     };
   }
 
-  /** Everything that time does. Call it a few times a second. */
+  /** Runs all timers. Call it a few times a second. */
   tick(): void {
     const nowMs = this.#options.clock();
     for (const transport of this.#transports) transport.sweepHandshake(nowMs);
@@ -170,7 +170,7 @@ export class MediaPortCore {
     };
   }
 
-  /** A fault of ours in the handling of one datagram or frame. */
+  /** Counts a fault of ours in the handling of one datagram or frame. */
   countFault(): void {
     this.#drop('handler_error');
   }
@@ -231,7 +231,7 @@ export class MediaPortCore {
     return { flow, allocation: undefined, direct: undefined };
   }
 
-  /** A fault in one step of a handshake must not end the worker with everybody's media. */
+  /** Contains a fault in one step of a handshake, which must not end the worker and all its rooms. */
   #guard(run: () => void): void {
     try {
       run();
@@ -247,7 +247,7 @@ export class MediaPortCore {
 
   #clientChanged(client: RelayClient): void {
     if (client.flow instanceof UdpFlow) return this.#sourceChanged(client as Source);
-    // A connection serves one allocation; without it there is nothing more to say on it.
+    // A connection serves one allocation and ends with it.
     if (client.allocation === undefined) this.#endStream(client);
   }
 

@@ -37,7 +37,7 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
     try {
       core.receive(datagram, from.address, from.port);
     } catch {
-      // A fault in the handling of one datagram must not end the worker with everybody's media.
+      // A fault in the handling of one datagram must not end the worker and all its rooms.
       core.countFault();
     }
   };
@@ -100,7 +100,7 @@ function queued(socket: Socket): number {
   try {
     return socket.getSendQueueCount();
   } catch {
-    // Closed: nothing leaves any more.
+    // The socket is closed: nothing is sent any more.
     return 0;
   }
 }

@@ -24,7 +24,7 @@ export class Counters implements TransportCounters {
   }
 }
 
-/** Sealed packets onto the path of the moment; without one they are dropped. */
+/** Sends sealed packets on the current path; without one they are dropped. */
 export class PathSink implements DatagramSink {
   readonly #counters: TransportCounters;
   readonly #onKept: (slot: number) => void;

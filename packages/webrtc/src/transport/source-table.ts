@@ -5,7 +5,7 @@ import type { DirectPath } from './media-path.js';
 export interface DirectOwner {
   receive(path: DirectPath, packet: Buffer, nowMs: number): void;
   dropDirect(path: DirectPath): void;
-  /** Returns whether its media goes this way now, to a client that has proven its keys. */
+  /** Returns whether its media uses this path now, to a client that has proven its keys. */
   holds(path: DirectPath): boolean;
 }
 
@@ -15,8 +15,8 @@ export interface Source extends RelayClient {
 }
 
 /**
- * Sources by port and address. Two steps because a number is a cheaper key than a text put together for each packet;
- * few sources share a port.
+ * Sources by port, then address: a number is a cheaper key than a string built for each packet, and few sources share a
+ * port.
  */
 export class SourceTable {
   readonly #byPort = new Map<number, Source[]>();
@@ -28,7 +28,7 @@ export class SourceTable {
     return undefined;
   }
 
-  /** Remembers or forgets a source, by whether anything is known about it. */
+  /** Stores a source that has an allocation or an owner, and forgets any other. */
   update(source: Source): void {
     const { port } = source.flow;
     const sources = this.#byPort.get(port);

@@ -23,24 +23,24 @@ import { DirectPath, type MediaPath, RelayPath, sendPacket } from './media-path.
 import { Counters, PathSink } from './path-sink.js';
 import type { DirectOwner, Source } from './source-table.js';
 
-/** Sources without relay remembered per transport; the longest unchecked makes room. */
+/** Direct sources remembered per transport; the longest unchecked one makes room. */
 const MAX_DIRECT_PATHS = 16;
 const DIRECT_PATH_LIFETIME_MS = 60_000;
-/** Datagrams of one client in the port's queue of handshakes, which all share: a flight is five at most. */
+/** Datagrams of one client in the port's shared queue of handshakes: a flight has at most five. */
 const MAX_WAITING_DTLS = 16;
 
-/** What a transport needs of its port. */
+/** The port of a transport, as the transport uses it. */
 export interface TransportHost {
   readonly relay: RelayFront;
   readonly ufrags: UfragRegistry;
   readonly certificate: DtlsCertificate;
   readonly handshakes: HandshakeQueue;
   readonly drops: DropCounters;
-  /** Our advertised pair: the source of everything that comes through the relay. */
+  /** Our advertised address: the source of all relayed packets. */
   readonly relayed: TransportAddress;
   clock(): number;
   sourceChanged(source: Source): void;
-  /** The kernel still uses the bytes of this slot. */
+  /** Called when the kernel still uses the bytes of this slot. */
   slotKept(slot: number): void;
   closed(transport: Transport): void;
 }
@@ -60,10 +60,10 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   readonly #relayPaths = new Map<Allocation, RelayPath>();
   readonly #direct = new Map<DirectPath, Source>();
   #path: MediaPath | undefined;
-  /** Where DTLS came from last; used until a pair is nominated. */
+  /** Path of the last DTLS datagram; used until a pair is nominated. */
   #dtlsPath: MediaPath | undefined;
   #waitingDtls = 0;
-  /** Packets from the client as of the last sweep, and when their number last rose. */
+  /** Packets from the client at the last sweep, and when their number last rose. */
   #receivedBefore = 0;
   #receivedAtMs = 0;
   #usable = true;
@@ -109,7 +109,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     if (this.#closed) return;
     this.#dtls.expectFingerprint(fingerprint);
     const unchanged = this.#ice.accept({ generation, ...ice }, this.#host.clock());
-    // Without a restart there is nothing to nominate; the cycle has ended as soon as the caller has seen it begin.
+    // Without a restart there is nothing to nominate: the cycle ends right after this call.
     if (unchanged) {
       queueMicrotask(() => {
         if (!this.#closed) this.#guard(() => this.#handlers.onIceConnected(generation));
@@ -178,11 +178,11 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
 
   // --- from the port
 
-  /** A check that quotes one of our user fragments and came straight from the client. */
+  /** Handles a check that quotes one of our user fragments and came without a relay. */
   onDirectCheck(message: StunMessage, source: Source, nowMs: number): void {
     const former = source.direct;
     const known = former?.owner === this ? former.path : undefined;
-    // The source address of a check can be forged: it must not take the path of another client that is still there.
+    // A check's source address can be forged: it must not take the path of another client that is still connected.
     if (former !== undefined && known === undefined && former.owner.holds(former.path)) {
       this.#host.drops.unauthenticated++;
       return;
@@ -201,7 +201,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     return this.#path === path && this.#dtls.state === 'connected';
   }
 
-  /** DTLS, SRTP or SRTCP on a path of ours. */
+  /** Takes DTLS, SRTP or SRTCP on a path of ours. */
   receive(path: MediaPath, packet: Buffer, nowMs: number): void {
     const { counters } = this;
     const host = this.#host;
@@ -222,12 +222,12 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     }
   }
 
-  /** Several times a second. */
+  /** Call it several times a second. */
   sweepHandshake(nowMs: number): void {
     if (this.#dtls.isHandshaking) this.#dtls.sweep(nowMs);
   }
 
-  /** About once a second. */
+  /** Call it about once a second. */
   sweep(nowMs: number): void {
     const { packetsReceived } = this.counters;
     if (packetsReceived !== this.#receivedBefore) {
@@ -235,8 +235,8 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
       this.#receivedAtMs = nowMs;
     }
     if (this.#ice.sweep(nowMs)) this.#guard(() => this.#handlers.onSilent());
-    // RFC 7675 section 5.1: whoever has the address now has not asked for any of it. Agents that keep their path open by
-    // indications alone are still there while reports come.
+    // RFC 7675 section 5.1: the present owner of the address may not want the media. Agents that keep their path open with
+    // indications alone are still there while reports arrive.
     const silent = this.#ice.state === 'silent' && nowMs - this.#receivedAtMs >= CONSENT_TIMEOUT_MS;
     if (silent && this.#path !== undefined) this.#use(undefined);
     for (const path of this.#direct.keys()) {
@@ -282,7 +282,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     if (reason !== undefined) this.#host.drops[reason]++;
   }
 
-  /** First byte 128-191 is RTP or RTCP; payload types 64-95 with marker tell RTCP (RFC 5761 section 4, RFC 7983). */
+  /** Takes RTP or RTCP (first byte 128-191): RTCP has payload type 64-95 with the marker (RFC 5761 section 4, RFC 7983). */
   #receiveMedia(packet: Buffer, nowMs: number): void {
     const session = this.#receiveSession;
     if (session === undefined || !this.#usable) {
@@ -318,7 +318,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     sendPacket(path, datagram);
   }
 
-  /** One packet of its own, sealed in a copy that has room for the path's framing. */
+  /** Seals and sends one packet, in a copy with room for the path's framing. */
   #seal(plain: Buffer, overhead: number, seal: Seal): boolean {
     const path = this.#path;
     if (path === undefined || this.sendSession === undefined) return false;
@@ -343,7 +343,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     this.#guard(() => this.#handlers.onFailed(reason));
   }
 
-  /** Media goes this way from now on. */
+  /** Switches media to this path. */
   #use(path: MediaPath | undefined): void {
     const before = this.#path;
     if (before === path) return;

@@ -1,9 +1,9 @@
 import type { ClientFlow } from '../relay/client-flow.js';
 import type { TransportAddress } from '../stun/address.js';
 
-/** A socket for one client alone, on the port's own number. */
+/** A socket for a single client on the port's own number. */
 export interface UdpConnection {
-  /** As `ClientFlow.send`. */
+  /** See `ClientFlow.send`. */
   send(datagram: Buffer): boolean;
   close(): void;
 }
@@ -11,7 +11,7 @@ export interface UdpConnection {
 /** The sending side of the port's sockets. */
 export interface UdpSockets {
   send(datagram: Buffer, port: number, address: string): boolean;
-  /** A connection to this client, or nothing where there can be no (further) one. */
+  /** Returns a connection to this client; undefined when no further one is possible. */
   connect?(port: number, address: string): UdpConnection | undefined;
 }
 
@@ -21,13 +21,13 @@ interface UdpFlowOptions {
   source: TransportAddress;
   sockets: UdpSockets;
   totals: { packetsSent: number; bytesSent: number };
-  /** Flows that have a connection; the port closes those that are not used any more. */
+  /** Flows with a connection; the port closes the unused ones. */
   connected: Set<UdpFlow>;
 }
 
 /**
- * One client's UDP address. While media goes there it has a connected socket: the kernel then need not look at an address
- * per packet. Whether it is there makes no other difference.
+ * One client's UDP address. While media is sent there it has a connected socket, which saves the kernel an address lookup per
+ * packet and makes no other difference.
  */
 export class UdpFlow implements ClientFlow {
   readonly protocol = 'udp';
@@ -37,7 +37,7 @@ export class UdpFlow implements ClientFlow {
   readonly #options: UdpFlowOptions;
   #connection: UdpConnection | undefined;
   #users = 0;
-  /** It was without a user when the port last looked. */
+  /** True when it had no user at the last sweep. */
   #idle = false;
 
   constructor(options: UdpFlowOptions) {
@@ -68,8 +68,8 @@ export class UdpFlow implements ClientFlow {
   }
 
   /**
-   * Call it about once a second: closes what has had no user for so long. Not at once, because what the client has sent
-   * just before it changed its address may still wait in that socket.
+   * Closes a connection without a user since the last call; call it about once a second. Not at once, because datagrams that
+   * the client sent just before it changed its address may still wait in that socket.
    */
   sweep(): void {
     if (this.#users > 0) return;
@@ -77,7 +77,7 @@ export class UdpFlow implements ClientFlow {
     this.#idle = true;
   }
 
-  /** Back to the port's common socket. */
+  /** Goes back to the port's common socket. */
   disconnect(): void {
     this.#connection?.close();
     this.#connection = undefined;

@@ -9,8 +9,8 @@ import { ContentType, DTLS_1_2, plainRecord, readRecords } from '../dtls/records
 import { u16, u8, vector, WireReader } from '../dtls/wire.js';
 
 /**
- * As much of a DTLS client as it takes to exercise our server: it trusts whoever answers, wants everything in one piece
- * and repeats nothing.
+ * A DTLS client that is just enough to exercise our server: it trusts any server, needs unfragmented messages and repeats
+ * nothing.
  */
 export class HandshakeClient {
   readonly #identity: Identity;
@@ -39,12 +39,12 @@ export class HandshakeClient {
     this.#hello = handshakeMessage(HandshakeType.clientHello, 0, body);
   }
 
-  /** The first datagram. */
+  /** Returns the first datagram. */
   hello(): Buffer {
     return plainRecord(ContentType.handshake, 0, this.#hello);
   }
 
-  /** What follows on the server's first flight, in one datagram. */
+  /** Returns the answer to the server's first flight, in one datagram. */
   answer(flight: Buffer): Buffer {
     const messages = (readRecords(flight) ?? []).flatMap(({ fragment }) =>
       (readFragments(fragment) ?? []).map((one) => handshakeMessage(one.type, one.messageSeq, one.data)),

@@ -12,9 +12,8 @@ const CLIENT = '192.0.2.2';
 const CHECKS = 4;
 
 /**
- * Lets that many clients that do not exist come, agree on keys and go: a process that has just started would otherwise
- * interpret and compile what the first real ones need, on the thread that forwards everybody's media. Touches no socket.
- * Answers how many got keys. A round takes about 2 ms.
+ * Runs the joins of that many synthetic clients, so that code for joins is compiled before the first real client, on the
+ * thread that forwards all media. Touches no socket. Returns how many clients got keys. A join takes about 2 ms.
  */
 export function warmUpJoins(certificate: DtlsCertificate, rounds: number): number {
   let sent: Buffer[] = [];

@@ -1,5 +1,6 @@
 import { later, type Behaviour } from '@bloom/actors';
 import { createMasker } from '@bloom/log';
+import { systemClock } from '@bloom/time';
 import { actorAnswers, actorProducers } from './answers/actors.js';
 import { findActor } from './answers/actor-lines.js';
 import { captureProducers } from './answers/capture.js';
@@ -31,22 +32,22 @@ const MAX_WAITING = 1_000;
 export function start(parts: InspectionParts, mode: InspectionMode): Inspection {
   const sources = sourcesOf(parts);
   const { system, remote, self, log, members, rooms, placement } = sources;
-  const now = sources.now ?? Date.now;
+  const clock = sources.clock ?? systemClock;
   const redactor = new Redactor(createMasker(sources.secrets));
   const figures = new ProcessFigures();
   const drain = new Drain({
     rooms,
     log,
-    now,
+    clock,
     changed: (event, reason) => sources.events.record(event, self, reason),
   });
-  const faults = new FaultBook({ log, now, drain });
+  const faults = new FaultBook({ log, clock, drain });
   const environment: Environment = {
     self,
     system,
     log,
     redactor,
-    clock: now,
+    clock,
     members,
     remote: (node, name) => remote.remote(node, name),
     knowsActor: (id) => findActor(system, id) !== undefined,
@@ -56,18 +57,18 @@ export function start(parts: InspectionParts, mode: InspectionMode): Inspection 
     environment,
     mode,
     answers: {
-      ...clusterAnswers({ sources, mode, inspector: () => inspector, figures, drain, faults, now }),
-      ...actorAnswers({ self, system, redactor, inspector: () => inspector, faults, log, now }),
-      ...processAnswers({ sources, figures, now }),
+      ...clusterAnswers({ sources, mode, inspector: () => inspector, figures, drain, faults, clock }),
+      ...actorAnswers({ self, system, redactor, inspector: () => inspector, faults, log, clock }),
+      ...processAnswers({ sources, figures, clock }),
       ...mediaAnswers({ sources, redactor, inspector: () => inspector }),
-      ...placementAnswers({ self, placement, inspector: () => inspector, now }),
-      ...logAnswers({ sources, redactor, faults, now }),
+      ...placementAnswers({ self, placement, inspector: () => inspector, clock }),
+      ...logAnswers({ sources, redactor, faults, clock }),
     },
     producers: {
       ...captureProducers(sources),
       ...clusterProducers(sources),
       ...actorProducers({ self, system, redactor }),
-      ...processProducers({ sources, figures, now }),
+      ...processProducers({ sources, figures, clock }),
       ...logProducers({ sources, redactor }),
     },
   });

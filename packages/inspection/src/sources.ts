@@ -3,6 +3,7 @@ import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { Log, LogLevel, RecentLines } from '@bloom/log';
 import type { ComponentState, PlacementDecision, RoomView } from '@bloom/rooms';
 import type { MediaEngine, MediaRoom } from '@bloom/sfu';
+import type { Clock } from '@bloom/time';
 import type { AnswerOf, ItemOf } from './protocol/types.js';
 
 export interface RoomsSource {
@@ -70,5 +71,5 @@ export interface InspectionSources {
   logSource: LogSource | null;
   /** Values that must never be shown. */
   secrets: readonly string[];
-  now?: () => number;
+  clock?: Clock;
 }

@@ -1,4 +1,5 @@
 import type { ActorInfo, ActorSystem, AnyRef } from '@bloom/actors';
+import type { Clock } from '@bloom/time';
 import { plainPath } from '../inspector/pattern.js';
 import { InspectionError } from '../errors.js';
 import type { AnswerOf } from '../protocol/types.js';
@@ -34,21 +35,21 @@ export function findActor(system: ActorSystem, id: string): AnyRef | undefined {
 export class ActorLook {
   readonly #system: ActorSystem;
   readonly #match: ((path: string) => boolean) | undefined;
-  readonly #now: () => number;
+  readonly #clock: Clock;
   #before = new Map<string, ActorInfo>();
   #at = 0;
 
-  constructor(system: ActorSystem, match: ((path: string) => boolean) | undefined, now: () => number) {
+  constructor(system: ActorSystem, match: ((path: string) => boolean) | undefined, clock: Clock) {
     this.#system = system;
     this.#match = match;
-    this.#now = now;
+    this.#clock = clock;
   }
 
   /** Returns the matching actors, with rates since the sample before. */
   look(): { lines: ActorLine[]; sampledMs: number | null } {
     const match = this.#match;
     const infos = this.#system.list({ limit: MAX_LOOKED_AT, ...(match === undefined ? {} : { match }) });
-    const now = this.#now();
+    const now = this.#clock.wall();
     const sampledMs = this.#at === 0 ? null : Math.max(1, now - this.#at);
     const lines = infos.map((info) => this.line(info, this.#before.get(info.ref.key), sampledMs));
     this.#before = new Map(infos.map((info) => [info.ref.key, info]));
@@ -83,7 +84,7 @@ export class ActorLook {
       p50Ms: info.p50Ms === null ? null : round(info.p50Ms),
       p99Ms: info.p99Ms === null ? null : round(info.p99Ms),
       startedAt: info.startedAt,
-      ageMs: Math.max(0, this.#now() - info.startedAt),
+      ageMs: Math.max(0, this.#clock.wall() - info.startedAt),
       names: [...info.names],
       behind: (info.oldestMs ?? 0) > BEHIND_MS,
     };

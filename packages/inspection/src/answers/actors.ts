@@ -1,6 +1,6 @@
 import type { ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
-import { sleep } from '@bloom/time';
+import { type Clock, sleep } from '@bloom/time';
 import type { Answers, Inspector, Producers } from '../inspector/inspector.js';
 import { isPattern, matcher } from '../inspector/pattern.js';
 import { part, type Redactor } from '../inspector/redact.js';
@@ -19,11 +19,11 @@ export interface ActorAnswersOptions {
   inspector: () => Inspector;
   faults: FaultBook;
   log: Log;
-  now: () => number;
+  clock: Clock;
 }
 
 export function actorAnswers(options: ActorAnswersOptions): Answers {
-  const { system, redactor, inspector, faults, log, now } = options;
+  const { system, redactor, inspector, faults, log, clock } = options;
 
   const details = (id: string) => {
     const found = system.details(actorOf(system, id));
@@ -57,7 +57,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
 
   return {
     actors: async ({ match, sort, limit, sampleMs }, { timeoutMs }) => {
-      const looks = new ActorLook(system, match === null ? undefined : matcher(match), now);
+      const looks = new ActorLook(system, match === null ? undefined : matcher(match), clock);
       let seen = looks.look();
       const waitMs = Math.min(sampleMs, timeoutMs - 100);
       if (waitMs > 0) {
@@ -75,9 +75,9 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
       const own = supervision.strategy === 'own';
 
       return {
-        ...new ActorLook(system, undefined, now).line(found, undefined, null),
+        ...new ActorLook(system, undefined, clock).line(found, undefined, null),
         current: found.current,
-        sinceMs: Math.max(0, now() - found.statusAt),
+        sinceMs: Math.max(0, clock.wall() - found.statusAt),
         supervision: {
           decision: own ? null : supervision.strategy,
           maxRestarts: supervision.maxRestarts,
@@ -88,7 +88,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
           essential: mailbox.essential === 'all' ? 'all' : [...mailbox.essential],
           types: typesOf(waiting),
         },
-        timers: found.timersDue.map(({ name, dueAt }) => ({ name, dueInMs: round(dueAt - now()) })),
+        timers: found.timersDue.map(({ name, dueAt }) => ({ name, dueInMs: round(dueAt - clock.wall()) })),
         watchers: found.watchers,
         watchedBy: [...found.watchedBy],
         childPaths: [...found.childPaths],
@@ -141,7 +141,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
       };
     },
 
-    hops: ({ id, limit }) => ({ id, now: now(), hops: hopsOf(id, limit) }),
+    hops: ({ id, limit }) => ({ id, now: clock.wall(), hops: hopsOf(id, limit) }),
 
     path: async ({ id, limit }, asker) => {
       const timeoutMs = Math.min(HOPS_TIMEOUT_MS, asker.timeoutMs);
@@ -175,7 +175,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
       system.suspend(ref, forMs);
       faults.begin({ kind: 'suspend', target: ref.path, tool, forMs, ended: () => void system.resume(ref) });
 
-      return { path: ref.path, key: ref.key, until: now() + forMs };
+      return { path: ref.path, key: ref.key, until: clock.wall() + forMs };
     },
 
     resume: ({ id }, { tool }) => {

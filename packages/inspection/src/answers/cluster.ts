@@ -1,3 +1,4 @@
+import type { Clock } from '@bloom/time';
 import type { Answers, Asker, Inspector, Producers } from '../inspector/inspector.js';
 import { InspectionError } from '../errors.js';
 import type { ProcessFigures } from '../process/figures.js';
@@ -18,11 +19,11 @@ export interface ClusterAnswersOptions {
   figures: ProcessFigures;
   drain: Drain;
   faults: FaultBook;
-  now: () => number;
+  clock: Clock;
 }
 
 export function clusterAnswers(options: ClusterAnswersOptions): Answers {
-  const { sources, mode, inspector, figures, drain, faults, now } = options;
+  const { sources, mode, inspector, figures, drain, faults, clock } = options;
   const { self } = sources;
 
   const ownLine = (): AnswerOf<'node'> => {
@@ -38,7 +39,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
       state: sources.rooms.draining ? 'draining' : 'up',
       version: sources.version,
       startedAt: sources.startedAt,
-      uptimeMs: now() - sources.startedAt,
+      uptimeMs: clock.wall() - sources.startedAt,
       rooms,
       peers: sources.rooms.views().reduce((sum, { peers }) => sum + peers.length, 0),
       forwardedTracks,
@@ -46,7 +47,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
       loopP99Ms: loop.p99Ms,
       links: { up: links.filter(({ state }) => state === 'up').length, known: links.length },
       drain: drain.state,
-      now: now(),
+      now: clock.wall(),
     };
   };
 
@@ -72,7 +73,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
       kinds: inspector().kinds,
       streams: inspector().streamKinds,
       pid: process.pid,
-      now: now(),
+      now: clock.wall(),
       startedAt: sources.startedAt,
     }),
 
@@ -80,7 +81,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
 
     nodes: async (_fields, asker) => {
       const { answers, unreachable } = await askMembers('node', asker);
-      const askedAt = now();
+      const askedAt = clock.wall();
       const own = { ...ownLine(), ageMs: 0, clockSkewMs: 0 };
       const others = answers.map(({ answer, tookMs, answeredAt }) => ({
         ...answer,
@@ -112,7 +113,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
       if (to === self) throw new InspectionError('BAD_REQUEST', `${self} has no link to itself`);
       const isKnown = sources.links.list().some(({ node, kind }) => node === to && kind !== 'tool');
       if (!isKnown) throw new InspectionError('UNKNOWN_NODE', `${self} knows no node ${to}`);
-      const until = now() + forMs;
+      const until = clock.wall() + forMs;
       sources.log.warn('inspection.link_cut', { tool, node: to, forMs });
       faults.begin({ kind: 'link-cut', target: to, tool, forMs, ended: () => {} });
       sources.links.cut(to, forMs);

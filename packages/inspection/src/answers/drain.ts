@@ -1,4 +1,5 @@
 import type { Log } from '@bloom/log';
+import { type Clock, Timer } from '@bloom/time';
 import type { AnswerOf } from '../protocol/types.js';
 import type { RoomsSource } from '../sources.js';
 
@@ -10,17 +11,19 @@ type DrainState = AnswerOf<'drain'>;
 export interface DrainOptions {
   rooms: RoomsSource;
   log: Log;
-  now: () => number;
+  clock: Clock;
   changed(event: 'draining' | 'undrained', reason: string): void;
 }
 
 /** Keeps new rooms away from a node until `stop` or a deadline. */
 export class Drain {
   readonly #options: DrainOptions;
-  #running: { since: number; deadlineAt: number | null; tool: string; timer: NodeJS.Timeout | undefined } | undefined;
+  #running: { since: number; deadlineAt: number | null; tool: string } | undefined;
+  readonly #timer: Timer;
 
   constructor(options: DrainOptions) {
     this.#options = options;
+    this.#timer = new Timer(options.clock);
   }
 
   /** The tool that started it, and the deadline; undefined when no tool did. */
@@ -32,7 +35,7 @@ export class Drain {
   }
 
   get state(): DrainState | null {
-    const { rooms, now } = this.#options;
+    const { rooms, clock } = this.#options;
     if (!rooms.draining) return null;
     const views = rooms.views();
     const components: Record<string, number> = {};
@@ -40,7 +43,7 @@ export class Drain {
 
     return {
       // A node that shuts down drains as well; the start of that is not recorded.
-      since: this.#running?.since ?? now(),
+      since: this.#running?.since ?? clock.wall(),
       deadlineAt: this.#running?.deadlineAt ?? null,
       rooms: rooms.load().rooms,
       peers: views.reduce((sum, { peers }) => sum + peers.length, 0),
@@ -50,12 +53,12 @@ export class Drain {
   }
 
   start(deadlineMs: number | null, tool: string): DrainState {
-    const { rooms, log, now, changed } = this.#options;
+    const { rooms, log, clock, changed } = this.#options;
     const wasDraining = rooms.draining;
-    clearTimeout(this.#running?.timer);
-    const timer = deadlineMs === null ? undefined : setTimeout(() => this.#over(), deadlineMs).unref();
-    const since = this.#running?.since ?? now();
-    this.#running = { since, deadlineAt: deadlineMs === null ? null : now() + deadlineMs, tool, timer };
+    this.#timer.stop();
+    if (deadlineMs !== null) this.#timer.start(deadlineMs, () => this.#over());
+    const since = this.#running?.since ?? clock.wall();
+    this.#running = { since, deadlineAt: deadlineMs === null ? null : clock.wall() + deadlineMs, tool };
     rooms.drain();
     log.warn('inspection.drain', { tool, deadlineMs, rooms: rooms.load().rooms });
     if (!wasDraining) changed('draining', tool);
@@ -73,7 +76,7 @@ export class Drain {
 
   /** Forgets the order without undraining: the node shuts down. */
   close(): void {
-    clearTimeout(this.#running?.timer);
+    this.#timer.stop();
     this.#running = undefined;
   }
 
@@ -85,7 +88,7 @@ export class Drain {
 
   #end(reason: string): void {
     if (this.#running === undefined) return;
-    clearTimeout(this.#running.timer);
+    this.#timer.stop();
     this.#running = undefined;
     this.#options.rooms.undrain();
     this.#options.changed('undrained', reason);

@@ -1,4 +1,5 @@
 import type { Log } from '@bloom/log';
+import { type Clock, Timer } from '@bloom/time';
 import type { AnswerOf } from '../protocol/types.js';
 import type { Drain } from './drain.js';
 
@@ -15,23 +16,24 @@ export interface Fault {
 
 /** Records the changes made by tools. The node undoes each of them by itself. */
 export class FaultBook {
-  readonly #options: { log: Log; now: () => number; drain: Drain };
-  readonly #running = new Map<string, Line & { ended: () => void; timer: NodeJS.Timeout }>();
+  readonly #options: { log: Log; clock: Clock; drain: Drain };
+  readonly #running = new Map<string, Line & { ended: () => void; timer: Timer }>();
 
-  constructor(options: { log: Log; now: () => number; drain: Drain }) {
+  constructor(options: { log: Log; clock: Clock; drain: Drain }) {
     this.#options = options;
   }
 
   /** Records a fault. An earlier one of the same kind and target is replaced without being undone. */
   begin({ kind, target, tool, forMs, ended }: Fault): void {
     const key = `${kind} ${target}`;
-    clearTimeout(this.#running.get(key)?.timer);
-    const { now, log } = this.#options;
-    const since = now();
-    const timer = setTimeout(() => {
+    this.#running.get(key)?.timer.stop();
+    const { clock, log } = this.#options;
+    const since = clock.wall();
+    const timer = new Timer(clock);
+    timer.start(forMs, () => {
       log.warn('inspection.undone', { kind, target, tool });
       this.#end(key);
-    }, forMs).unref();
+    });
     this.#running.set(key, { kind, target, tool, since, until: since + forMs, ended, timer });
   }
 
@@ -62,7 +64,7 @@ export class FaultBook {
   #end(key: string): boolean {
     const fault = this.#running.get(key);
     if (fault === undefined) return false;
-    clearTimeout(fault.timer);
+    fault.timer.stop();
     this.#running.delete(key);
     fault.ended();
 

@@ -1,4 +1,5 @@
 import { LOG_LEVELS, type LogLevel, type LogRecord } from '@bloom/log';
+import type { Clock } from '@bloom/time';
 import type { Answers, Producers } from '../inspector/inspector.js';
 import type { Redactor } from '../inspector/redact.js';
 import type { AnswerOf } from '../protocol/types.js';
@@ -14,10 +15,10 @@ export interface LogAnswersOptions {
   sources: InspectionSources;
   redactor: Redactor;
   faults: FaultBook;
-  now: () => number;
+  clock: Clock;
 }
 
-export function logAnswers({ sources, redactor, faults, now }: LogAnswersOptions): Answers {
+export function logAnswers({ sources, redactor, faults, clock }: LogAnswersOptions): Answers {
   const { logSource, self, log } = sources;
   if (logSource === null) return {};
 
@@ -37,7 +38,7 @@ export function logAnswers({ sources, redactor, faults, now }: LogAnswersOptions
       logSource.setLevel(level);
       faults.begin({ kind: 'log-level', target: before, tool, forMs, ended: () => logSource.setLevel(before) });
 
-      return { level, before, until: now() + forMs };
+      return { level, before, until: clock.wall() + forMs };
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { LoadSample, PlacementDecision, Verdict } from '@bloom/rooms';
+import type { Clock } from '@bloom/time';
 import type { Answers, Inspector } from '../inspector/inspector.js';
 import { InspectionError } from '../errors.js';
 import type { AnswerOf } from '../protocol/types.js';
@@ -13,14 +14,14 @@ export interface PlacementAnswersOptions {
   self: string;
   placement: PlacementSource;
   inspector: () => Inspector;
-  now: () => number;
+  clock: Clock;
 }
 
-export function placementAnswers({ self, placement, inspector, now }: PlacementAnswersOptions): Answers {
+export function placementAnswers({ self, placement, inspector, clock }: PlacementAnswersOptions): Answers {
   return {
     load: async () => {
       const { samples, verdicts } = await placement.dryRun();
-      return { at: now(), asked: self, nodes: samples.map((sample) => sampleOf(sample, verdicts)) };
+      return { at: clock.wall(), asked: self, nodes: samples.map((sample) => sampleOf(sample, verdicts)) };
     },
 
     'placement-explain': async ({ room }, asker) => {

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
-import { sleep } from '@bloom/time';
+import { type Clock, sleep } from '@bloom/time';
 import type { Answers, Producers } from '../inspector/inspector.js';
 import { matcher } from '../inspector/pattern.js';
 import { InspectionError } from '../errors.js';
@@ -19,10 +19,10 @@ const PIECE = 64 * 1024;
 export interface ProcessAnswersOptions {
   sources: InspectionSources;
   figures: ProcessFigures;
-  now: () => number;
+  clock: Clock;
 }
 
-export function processAnswers({ sources, figures, now }: ProcessAnswersOptions): Answers {
+export function processAnswers({ sources, figures, clock }: ProcessAnswersOptions): Answers {
   const { system, remote, engine } = sources;
 
   return {
@@ -32,7 +32,7 @@ export function processAnswers({ sources, figures, now }: ProcessAnswersOptions)
       if (isFirst) await sleep(Math.min(GC_LOOK_MS, timeoutMs / 4));
       const { loop, cpu, ms } = figures.reading;
       const memory = process.memoryUsage();
-      const { lines } = new ActorLook(system, undefined, now).look();
+      const { lines } = new ActorLook(system, undefined, clock).look();
       const worst = longestQueue(lines);
       const [sockets, files, { dropped }] = await Promise.all([ownUdpSockets(), openFiles(), engine.stats()]);
 
@@ -43,7 +43,7 @@ export function processAnswers({ sources, figures, now }: ProcessAnswersOptions)
         runtime: `node ${process.version}`,
         platform: `${process.platform} ${process.arch}`,
         startedAt: sources.startedAt,
-        uptimeMs: now() - sources.startedAt,
+        uptimeMs: clock.wall() - sources.startedAt,
         sampledMs: ms,
         memory: {
           rssBytes: memory.rss,
@@ -76,13 +76,13 @@ export function processAnswers({ sources, figures, now }: ProcessAnswersOptions)
   };
 }
 
-export function processProducers({ sources, figures, now }: ProcessAnswersOptions): Producers {
+export function processProducers({ sources, figures, clock }: ProcessAnswersOptions): Producers {
   const { system, engine, self, log } = sources;
   let profiling = false;
 
   return {
     top: async ({ everyMs, actors, sort, match }, stream) => {
-      const looks = new ActorLook(system, match === null ? undefined : matcher(match), now);
+      const looks = new ActorLook(system, match === null ? undefined : matcher(match), clock);
       const meter = new Meter();
       figures.lookCloser();
       looks.look();
@@ -95,7 +95,7 @@ export function processProducers({ sources, figures, now }: ProcessAnswersOption
         const after = await traffic();
         const perS = (value: 'in' | 'out'): number => Math.round(((after[value] - before[value]) * 1_000) / ms);
         const item: ItemOf<'top'> = {
-          at: now(),
+          at: clock.wall(),
           node: self,
           sampledMs: ms,
           loopP99Ms: loop.p99Ms,

@@ -1,5 +1,6 @@
 import type { ActorRef, ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
+import type { Clock } from '@bloom/time';
 import type { InspectionProtocol } from '../protocol/wire.js';
 import type { Redactor } from './redact.js';
 
@@ -10,8 +11,7 @@ export interface Environment {
   readonly system: ActorSystem;
   readonly log: Log;
   readonly redactor: Redactor;
-  /** Milliseconds since the epoch. */
-  readonly clock: () => number;
+  readonly clock: Clock;
   /** Members with a link now, without this node. */
   readonly members: () => readonly string[];
   /** The inspection actor of a member. */

@@ -163,10 +163,10 @@ export class Inspector {
     const silent: string[] = [];
     await Promise.all(
       members().map(async (node) => {
-        const from = clock();
+        const from = clock.wall();
         try {
           const answer = await this.askMember(node, kind, fields, asker);
-          const answeredAt = clock();
+          const answeredAt = clock.wall();
           answers.push({ node, answer, answeredAt, tookMs: answeredAt - from });
         } catch (error) {
           unreachable.push({ name: node, reason: (error as Error).message });
@@ -226,9 +226,9 @@ export class Inspector {
     const parsed = parse(spec.request, fields, kind) as { limit?: number; withinMs?: number };
     if (produce === undefined) throw this.#unsupported(kind);
     const bounds = { limit: kind === 'pcap' ? null : (parsed.limit ?? null), withinMs: parsed.withinMs ?? null };
-    const { system } = this.#options.environment;
+    const { system, clock } = this.#options.environment;
     const onEnd = (): void => void this.#streams.delete(id);
-    const stream = new Stream({ system, node: this.#self, stream: id, sink, ...bounds, onEnd });
+    const stream = new Stream({ system, clock, node: this.#self, stream: id, sink, ...bounds, onEnd });
     this.#streams.set(id, stream);
     try {
       const { tool, timeoutMs, node } = asking;

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createActorSystem, later, type ActorSystem, type Behaviour } from '@bloom/actors';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
+import { systemClock } from '@bloom/time';
 import type { SinkProtocol, SinkRef, StreamEnded, StreamItems } from '../protocol/wire.js';
 import { Stream, type StreamOptions } from './stream.js';
 
@@ -38,7 +39,17 @@ describe('a stream', () => {
   const open = (more: Partial<StreamOptions> = {}): Stream => {
     places++;
     const onEnd = (): void => void places--;
-    return new Stream({ system, node: 'a@h', stream: 's', sink, limit: null, withinMs: null, onEnd, ...more });
+    return new Stream({
+      system,
+      clock: systemClock,
+      node: 'a@h',
+      stream: 's',
+      sink,
+      limit: null,
+      withinMs: null,
+      onEnd,
+      ...more,
+    });
   };
   const items = (): unknown[] => taken.flatMap((batch) => batch.items);
 

@@ -1,4 +1,5 @@
 import { ActorError, type ActorSystem } from '@bloom/actors';
+import { type Clock, sleep, Timer } from '@bloom/time';
 import type { SinkRef, StreamEnd } from '../protocol/wire.js';
 
 /** Items in one message, and in the queue: further ones are dropped and counted. */
@@ -11,6 +12,7 @@ const TAKE_TIMEOUT_MS = 5_000;
 
 export interface StreamOptions {
   system: ActorSystem;
+  clock: Clock;
   /** Name of this node. */
   node: string;
   stream: string;
@@ -29,7 +31,7 @@ export class Stream {
   costMs: number | null = null;
   readonly #options: StreamOptions;
   readonly #waiting: unknown[] = [];
-  readonly #timer: unknown;
+  readonly #timeLimit: Timer;
   readonly #unwatch: () => void;
   /** Producers waiting for room in the queue. */
   #roomWanted: (() => void)[] = [];
@@ -46,8 +48,9 @@ export class Stream {
 
   constructor(options: StreamOptions) {
     this.#options = options;
-    const { system, sink, withinMs } = options;
-    this.#timer = withinMs === null ? undefined : setTimeout(() => this.end('time'), withinMs);
+    const { system, sink, withinMs, clock } = options;
+    this.#timeLimit = new Timer(clock);
+    if (withinMs !== null) this.#timeLimit.start(withinMs, () => this.end('time'));
     // The sink is the tool, or the node that relays for it.
     this.#unwatch = system.monitor(sink, () => this.#finish('lost', null));
   }
@@ -55,15 +58,16 @@ export class Stream {
   /** Runs a task every `everyMs`, never twice at once; a fault ends the stream. Returns the function that stops it. */
   repeat(everyMs: number, task: () => Promise<void>): () => void {
     let running = false;
-    const timer = setInterval(() => {
+    const timer = new Timer(this.#options.clock);
+    timer.repeat(everyMs, () => {
       if (running) return;
       running = true;
       task()
         .catch((error: unknown) => this.end('failed', (error as Error).message))
         .finally(() => (running = false));
-    }, everyMs).unref();
+    });
 
-    return () => clearInterval(timer);
+    return () => timer.stop();
   }
 
   /** Takes the function that stops the running producer. */
@@ -142,7 +146,7 @@ export class Stream {
     while (!this.#over && this.#waiting.length > 0) {
       await this.#gather();
       if (this.#over) return;
-      this.#lastBatchAt = performance.now();
+      this.#lastBatchAt = this.#options.clock.now();
       const items = this.#waiting.splice(0, MAX_BATCH);
       for (const resolve of this.#roomWanted.splice(0)) resolve();
       try {
@@ -166,20 +170,16 @@ export class Stream {
   }
 
   async #gather(): Promise<void> {
-    const left = this.#lastBatchAt + GATHER_MS - performance.now();
+    const left = this.#lastBatchAt + GATHER_MS - this.#options.clock.now();
     if (left <= 0 || !this.open || this.#waiting.length >= MAX_BATCH || this.#roomWanted.length > 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, left);
-      this.#hurry = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    const abort = new AbortController();
+    this.#hurry = () => abort.abort();
+    await sleep(left, { clock: this.#options.clock, signal: abort.signal });
     this.#hurry = undefined;
   }
 
   #release(): void {
-    clearTimeout(this.#timer as NodeJS.Timeout);
+    this.#timeLimit.stop();
     this.#hurry?.();
     const stop = this.#stopSource;
     this.#stopSource = undefined;

@@ -5,7 +5,7 @@ import { decodeServerMessage, encodeServerMessage, ProtocolError, type Subscript
 export const PING_INTERVAL_MS = 30_000;
 /** Milliseconds of silence after which the connection is given up. */
 export const IDLE_TIMEOUT_MS = 60_000;
-/** Requests are short; anything longer is refused before it is decoded. */
+/** Longest request. The websocket closes with 1009 when a frame announces more. */
 export const MAX_REQUEST_BYTES = 64 * 1024;
 
 export type SessionAction =
@@ -42,6 +42,10 @@ export class ServerSession {
   ) {
     this.heardAt = now;
     this.pingedAt = now;
+  }
+
+  get isAuthenticated(): boolean {
+    return this.authenticated;
   }
 
   text(now: number): SessionAction[] {

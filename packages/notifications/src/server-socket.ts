@@ -2,6 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
+import { UnauthenticatedSockets } from '@bloom/protocol';
+import { LogThrottle } from '@bloom/time';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { Envelope, NotificationBus } from './bus.js';
 import { FrameBatch, type Interest } from './frame-batch.js';
@@ -35,6 +37,7 @@ interface Subscriber {
   readonly connection: Duplex;
   readonly session: ServerSession;
   readonly interest: Interest;
+  readonly authenticated: () => void;
   /** When a closing handshake began. */
   closingAt: number | undefined;
 }
@@ -53,6 +56,12 @@ export class ServerSocket {
   });
   private readonly subscribers = new Set<Subscriber>();
   private readonly batch = new FrameBatch();
+  private readonly throttle = new LogThrottle();
+  private readonly unauthenticated = new UnauthenticatedSockets({
+    onDrop: (dropped) => {
+      if (this.throttle.allows(dropped.address)) this.options.log.warn('server_socket.stranger_dropped', dropped);
+    },
+  });
   private readonly unsubscribe: () => void;
   private readonly sweeper: NodeJS.Timeout;
   private readonly now: () => number;
@@ -68,7 +77,9 @@ export class ServerSocket {
   }
 
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    this.server.handleUpgrade(request, socket, head, (webSocket) => this.accept(webSocket, socket));
+    this.server.handleUpgrade(request, socket, head, (webSocket) =>
+      this.accept(webSocket, socket, request.socket.remoteAddress),
+    );
   }
 
   /** Connections, authenticated or not. */
@@ -111,13 +122,17 @@ export class ServerSocket {
     );
   }
 
-  private accept(webSocket: WebSocket, connection: Duplex): void {
+  private accept(webSocket: WebSocket, connection: Duplex, address: string | undefined): void {
     const subscriber: Subscriber = {
       id: this.nextId,
       webSocket,
       connection,
       session: new ServerSession(this.options.token, this.now()),
       interest: { notifications: false, metrics: false },
+      authenticated: this.unauthenticated.add(connection, {
+        address,
+        isOpen: () => webSocket.readyState === webSocket.OPEN,
+      }),
       closingAt: undefined,
     };
     this.nextId += 1;
@@ -127,6 +142,7 @@ export class ServerSocket {
     webSocket.on('message', (data: RawData, isBinary: boolean) => {
       const { session } = subscriber;
       this.act(subscriber, isBinary ? session.binary(toBytes(data), this.now()) : session.text(this.now()));
+      if (session.isAuthenticated) subscriber.authenticated();
     });
     webSocket.on('pong', () => subscriber.session.pong(this.now()));
     webSocket.on('ping', () => subscriber.session.pong(this.now()));

@@ -8,7 +8,7 @@ import { Metrics } from '@bloom/metrics';
 import { decodeServerMessage, encodeNotification, type Notification } from '@bloom/protocol';
 import { NotificationBus } from './bus.js';
 import { createWebhookPoster } from './webhook-post.js';
-import { backOffMs, MAX_BACKLOG } from './webhook-queue.js';
+import { backOffMs, MAX_BACKLOG, MAX_BACKLOG_BYTES, WebhookQueue } from './webhook-queue.js';
 import { Webhooks, type WebhooksOptions } from './webhooks.js';
 
 interface Received {
@@ -329,6 +329,33 @@ describe('the backlog', () => {
     ]);
     expect(lines[1]).toContain('events=10');
     expect(await metrics.expose()).toContain('bloom_webhook_drops_total 10\n');
+  });
+});
+
+describe('the backlog of one receiver', () => {
+  test('holds 4 MiB, and as much again after an overflow', async () => {
+    let answer: () => void = () => undefined;
+    const sent: Uint8Array[] = [];
+    const queue = new WebhookQueue({
+      url: 'http://receiver.example',
+      post: (_url, bytes) => {
+        sent.push(bytes);
+        return new Promise((resolve) => (answer = resolve));
+      },
+      retries: 0,
+      log: silentLog,
+      signal: new AbortController().signal,
+    });
+    const event = new Uint8Array(MAX_BACKLOG_BYTES / 8);
+    for (let round = 0; round < 3; round++) {
+      for (let i = 0; i < 20; i++) queue.push(event);
+      expect(queue.size).toBe(9);
+      while (queue.size > 0) {
+        answer();
+        await new Promise(setImmediate);
+      }
+    }
+    expect(sent).toHaveLength(27);
   });
 });
 

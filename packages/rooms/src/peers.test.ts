@@ -35,6 +35,24 @@ describe('what peers see of each other', () => {
     ]);
   });
 
+  test('a flood of metadata reaches the others at a bounded rate, the last one included', async () => {
+    const ann = await node.join('kitchen');
+    const bob = await node.join('kitchen');
+    heard(bob);
+    const metadata = (i: number) => `${i} ${'x'.repeat(60_000)}`;
+    for (let i = 0; i < 200; i++) await ann.act({ type: 'setMetadata', metadata: metadata(i) });
+    expect(heard(bob)).toHaveLength(5);
+    await node.advance(10);
+    expect(heard(bob)).toEqual([{ type: 'endpointUpdated', endpointId: 'p1', metadata: metadata(199) }]);
+    await ann.act({ type: 'setMetadata', metadata: 'x'.repeat(65_536) });
+    await node.advance(10);
+    expect(heard(bob)).toEqual([]);
+    await ann.detach();
+    const again = await node.connect(ann.token);
+    await again.act({ type: 'join', metadata: 'back' });
+    expect(heard(bob)).toMatchObject([{ type: 'endpointRemoved' }, { endpoint: { metadata: 'back' } }]);
+  });
+
   test('tracks, metadata and encodings reach all others, never the sender, and only when they change', async () => {
     const ann = await node.join('kitchen');
     const bob = await node.join('kitchen');

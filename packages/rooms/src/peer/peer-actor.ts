@@ -1,6 +1,7 @@
 import type { ActorContext, Behaviour } from '@bloom/actors';
 import type { MediaRoom, RelayCredentials } from '@bloom/sfu';
 import type { VideoCodec } from '../room-service.js';
+import { MetadataGate, TICK_MS } from './metadata-gate.js';
 import type { PeerProtocol, SocketRef } from './peer-messages.js';
 import type { CreatePeerSession, PeerRequest, PeerSession, SessionAction, SessionInput } from './peer-session.js';
 
@@ -28,6 +29,9 @@ interface Connection {
 
 interface PeerState {
   connection: Connection | undefined;
+  /** Outlives connections, so that reconnecting does not refill it. */
+  metadata: MetadataGate;
+  ticking: boolean;
 }
 
 type Context = ActorContext<PeerProtocol>;
@@ -39,7 +43,7 @@ type Context = ActorContext<PeerProtocol>;
 export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol, PeerState> {
   return {
     kind: 'peer',
-    init: () => ({ connection: undefined }),
+    init: () => ({ connection: undefined, metadata: new MetadataGate(), ticking: false }),
     handlers: {
       attached: (state, { connection, socket }, context) => {
         endConnection(state, context);
@@ -70,6 +74,14 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
         state.connection.timers.delete(name);
         feed(options, state, context, { type: 'timer', name });
       },
+      metadataTick: (state, _message, context) => {
+        state.ticking = false;
+        const { connection, metadata } = state;
+        for (const request of metadata.tick()) {
+          if (connection !== undefined) options.toRoom(context, connection.number, request);
+        }
+        keepTicking(state, context);
+      },
       describe: (state) => state.connection?.session.descriptions() ?? {},
     },
     inspect: ({ connection }) => ({
@@ -90,6 +102,28 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
 function endConnection(state: PeerState, context: Context): void {
   for (const name of state.connection?.timers ?? []) context.clearTimer(name);
   state.connection = undefined;
+  state.metadata.disconnected();
+}
+
+function keepTicking(state: PeerState, context: Context): void {
+  if (state.ticking || !state.metadata.needsTick) return;
+  state.ticking = true;
+  context.setTimer('metadata', TICK_MS, { type: 'metadataTick' });
+}
+
+/** Passes a request of the session on to the room, as far as the limits of metadata allow. */
+function request(options: PeerActorOptions, state: PeerState, context: Context, wanted: PeerRequest): void {
+  const { connection, metadata } = state;
+  if (connection === undefined) return;
+
+  const before = metadata.dropped;
+  const admitted = metadata.admit(wanted);
+  // A client may go on for ever: the log gets the 1st, 2nd, 4th, 8th ... of it.
+  if (metadata.dropped > before && (metadata.dropped & (metadata.dropped - 1)) === 0) {
+    context.log.warn('peer.metadata_too_large', { dropped: metadata.dropped });
+  }
+  if (admitted !== undefined) options.toRoom(context, connection.number, admitted);
+  keepTicking(state, context);
 }
 
 function newSession(options: PeerActorOptions): PeerSession {
@@ -110,7 +144,7 @@ function feed(options: PeerActorOptions, state: PeerState, context: Context, inp
   let left = false;
   for (const action of connection.session.handle(input)) {
     if (action.type === 'leave') left = true;
-    carryOut(options, connection, context, action);
+    carryOut(options, state, connection, context, action);
   }
   if (left) startAnew(options, connection);
 }
@@ -123,7 +157,13 @@ function startAnew({ media, peerId, relay }: PeerActorOptions, connection: Conne
 }
 
 /** Maps the actions of a session to their effects. */
-function carryOut(options: PeerActorOptions, connection: Connection, context: Context, action: SessionAction): void {
+function carryOut(
+  options: PeerActorOptions,
+  state: PeerState,
+  connection: Connection,
+  context: Context,
+  action: SessionAction,
+): void {
   const { media, peerId } = options;
 
   switch (action.type) {
@@ -152,7 +192,7 @@ function carryOut(options: PeerActorOptions, connection: Connection, context: Co
     case 'warn':
       return context.log.warn(action.event, { detail: action.detail });
     default:
-      return options.toRoom(context, connection.number, action);
+      return request(options, state, context, action);
   }
 }
 

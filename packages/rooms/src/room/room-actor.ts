@@ -195,4 +195,12 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
 }
 
 /** All messages but the client's own: a client that floods loses its own events first. */
-const PEER_ESSENTIAL = ['attached', 'detached', 'input', 'negotiated', 'negotiationFailed', 'sessionTimer'] as const;
+const PEER_ESSENTIAL = [
+  'attached',
+  'detached',
+  'input',
+  'negotiated',
+  'negotiationFailed',
+  'sessionTimer',
+  'metadataTick',
+] as const;

@@ -255,6 +255,34 @@ describe('removing a track', () => {
 });
 
 describe('what is not published', () => {
+  test('the 33rd track of one client', async () => {
+    const client = publisher();
+    for (let i = 0; i < 40; i++) client.publish(`me:${i}`, 'audio');
+    await client.sendOffer();
+    const published = () => client.asked().flatMap((action) => (action.type === 'publish' ? action.tracks : []));
+    expect(published().map(({ trackId }) => trackId)).toEqual(Array.from({ length: 32 }, (_, i) => `me:${i}`));
+    await client.negotiated();
+    expect(client.directions()).toEqual([
+      ...Array.from({ length: 32 }, () => 'recvonly'),
+      ...Array.from({ length: 8 }, () => 'inactive'),
+    ]);
+  });
+
+  test('a new track on a free m-line beside 32 that stay', async () => {
+    const client = publisher();
+    client.publish('me:first', 'audio');
+    for (let i = 0; i < 31; i++) client.publish(`me:${i}`, 'audio');
+    await client.cycle();
+    client.unpublish('me:first');
+    await publish(client);
+    client.publish('me:31', 'audio');
+    await publish(client);
+    client.asked();
+    client.publish('me:32', 'audio');
+    await publish(client);
+    expect(client.asked().map(({ type }) => type)).toEqual(['negotiate']);
+  });
+
   test('a sending m-line that was never named', async () => {
     const client = publisher();
     client.publish('me:v', 'video');

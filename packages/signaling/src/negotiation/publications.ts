@@ -10,7 +10,10 @@ import {
 import { type Bitrates, isVariant, type SdpOfferEvent } from '../events/client-event.js';
 import type { Identifiers } from './identifiers.js';
 
-/** Bits per second, for a client that does not say. */
+/** Tracks that one client may publish; every other client has to offer an m-line for each. */
+export const MAX_TRACKS = 32;
+
+/** Bits per second, for a client that announces none. */
 const DEFAULT_BITRATES: Record<TrackKind, Required<Bitrates>> = {
   video: { l: 150_000, m: 500_000, h: 2_500_000 },
   audio: { l: 35_000, m: 35_000, h: 35_000 },
@@ -89,6 +92,8 @@ export class Publications {
     const taken = new Set<string>();
     const plan = new Map<string, PublishedMedia>();
     const added: Publication[] = [];
+    const trackIdOf = (mid: string) => offer.midToTrackId.get(mid) ?? before.get(mid)?.inbound.trackId;
+    const kept = new Set(media.map(({ mid }) => trackIdOf(mid)).filter((id) => id !== undefined && known.has(id)));
 
     for (const line of media) {
       if (line.refused || line.kind === 'other' || isForeign.mid(line.mid)) continue;
@@ -108,6 +113,7 @@ export class Publications {
       }
       plan.set(line.mid, { type: 'inactive' });
       if (trackId === undefined || taken.has(trackId) || isForeign.trackId(trackId)) continue;
+      if (!known.has(trackId) && kept.size + added.length >= MAX_TRACKS) continue;
       this.#lastTrackIds.set(line.mid, trackId);
       const inbound = this.#receive(line, line.kind, trackId, offer, known.get(trackId));
       if (inbound === 'refused') continue;

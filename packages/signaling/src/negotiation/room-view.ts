@@ -1,6 +1,7 @@
 import type { Endpoint, EndpointTrack } from '@bloom/rooms';
 import type { Variant } from '@bloom/sfu';
 import { serverEvent } from '../events/server-event.js';
+import { boundedMetadata, MAX_CONNECTED_LENGTH } from './newcomer.js';
 import { RemoteEndpoint, type RemoteTrack } from './remote.js';
 
 /**
@@ -21,13 +22,19 @@ export class RoomView {
   }
 
   /** The answer to `connect`; the tracks in it are announced once more with the first cycle. */
-  join(ownId: string, others: readonly Endpoint[]): void {
+  join(ownId: string, present: readonly Endpoint[]): void {
+    let others = present;
+    let connected = serverEvent.connected(ownId, others);
+    if (connected.length > MAX_CONNECTED_LENGTH) {
+      others = boundedMetadata(present);
+      connected = serverEvent.connected(ownId, others);
+    }
     for (const { id, type, metadata, tracks } of others) {
       const endpoint = new RemoteEndpoint(id, type, metadata, true);
       for (const track of tracks) endpoint.add(track);
       this.#endpoints.set(id, endpoint);
     }
-    this.#send(serverEvent.connected(ownId, others));
+    this.#send(connected);
   }
 
   addEndpoint(added: Endpoint): void {

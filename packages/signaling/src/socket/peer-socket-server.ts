@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { MAX_PEER_MESSAGE_BYTES } from '@bloom/protocol';
+import { MAX_PEER_MESSAGE_BYTES, UnauthenticatedSockets } from '@bloom/protocol';
+import { LogThrottle } from '@bloom/time';
 import { WebSocketServer } from 'ws';
 import { attachPeerSocket, type PeerSocketOptions } from './peer-socket.js';
 
@@ -22,9 +23,19 @@ export function createPeerSocketServer(options: PeerSocketOptions): PeerSocketSe
     maxPayload: MAX_PEER_MESSAGE_BYTES,
     perMessageDeflate: false,
   });
+  const throttle = new LogThrottle();
+  const unauthenticated = new UnauthenticatedSockets({
+    onDrop: (dropped) => {
+      if (throttle.allows(dropped.address)) options.log.warn('peer_socket.stranger_dropped', dropped);
+    },
+  });
   return {
     handleUpgrade(request, socket, head) {
-      server.handleUpgrade(request, socket, head, (accepted) => attachPeerSocket(accepted, options));
+      server.handleUpgrade(request, socket, head, (accepted) => {
+        const { remoteAddress: address } = request.socket;
+        const isOpen = () => accepted.readyState === accepted.OPEN;
+        attachPeerSocket(accepted, options, unauthenticated.add(socket, { address, isOpen }));
+      });
     },
     close() {
       for (const client of server.clients) client.terminate();

@@ -1,18 +1,13 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { encodePeerMessage, MAX_MEDIA_EVENT_BYTES } from '@bloom/protocol';
 import { RoomError, type AttachedPeer, type AttachRefusal, type PeerSocket } from '@bloom/rooms';
+import { ManualClock } from '@bloom/time/testing';
 import { WebSocket } from 'ws';
-import { closeReason } from './close-reason.js';
-import {
-  AUTH_TIMEOUT_MS,
-  MAX_BUFFERED_BYTES,
-  PING_PERIOD_MS,
-  type PeerSocketOptions,
-  type Timers,
-} from './peer-socket.js';
+import { AUTH_TIMEOUT_MS, MAX_BUFFERED_BYTES, PING_PERIOD_MS, type PeerSocketOptions } from './peer-socket.js';
 import { createPeerSocketServer, type PeerSocketServer, PEER_SOCKET_PATH } from './peer-socket-server.js';
 
 /** The rooms as this face sees them: one token is good, and everything that happens is written down. */
@@ -42,34 +37,28 @@ class Rooms {
   }
 }
 
-/** Time passes when the test says so. */
-class ManualTimers implements Timers {
-  readonly running = new Map<() => void, number>();
-
-  after(ms: number, run: () => void): () => void {
-    this.running.set(run, ms);
-    return () => this.running.delete(run);
-  }
-
-  every(ms: number, run: () => void): () => void {
-    return this.after(ms, run);
-  }
-
-  fire(ms: number): void {
-    for (const [run, period] of this.running) if (period === ms) run();
-  }
-}
-
 let http: Server;
 let server: PeerSocketServer;
 let rooms: Rooms;
-let timers: ManualTimers;
+let clock: ManualClock;
 const clients: Client[] = [];
+
+/** Resolves when the server has seen the end of the last connection. */
+let closedAtServer: () => Promise<void>;
+
+/** The connection below the websocket of a client. */
+function rawSocket(client: Client): Duplex {
+  return (client.socket as unknown as { _socket: Duplex })._socket;
+}
 
 async function listen(options: Partial<PeerSocketOptions> = {}): Promise<void> {
   http = createServer();
-  server = createPeerSocketServer({ rooms, log: silentLog, timers, ...options });
-  http.on('upgrade', (request, socket, head) => server.handleUpgrade(request, socket, head));
+  server = createPeerSocketServer({ rooms, log: silentLog, clock, ...options });
+  http.on('upgrade', (request, socket, head) => {
+    const closed = new Promise<void>((resolve) => socket.once('close', () => setImmediate(resolve)));
+    closedAtServer = () => closed;
+    server.handleUpgrade(request, socket, head);
+  });
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
 }
 
@@ -136,7 +125,7 @@ class Client {
 
 beforeEach(async () => {
   rooms = new Rooms();
-  timers = new ManualTimers();
+  clock = new ManualClock();
   await listen();
 });
 
@@ -187,7 +176,7 @@ describe('authentication', () => {
   test('no token within 10 seconds closes with 1000 unauthenticated', async () => {
     const client = await new Client().open();
     await client.settled();
-    timers.fire(AUTH_TIMEOUT_MS);
+    clock.advance(AUTH_TIMEOUT_MS);
     expect(await client.closed).toBe('1000 unauthenticated');
   });
 
@@ -201,7 +190,6 @@ describe('authentication', () => {
   });
 
   test('a room whose node cannot be reached closes with 1013', async () => {
-    await listen();
     const client = await new Client().open();
     client.token('silent');
     expect(await client.closed).toBe('1013 try again');
@@ -223,9 +211,30 @@ describe('authentication', () => {
     await client.settled();
     client.socket.terminate();
     await client.closed;
-    await eventually(() => timers.running.size === 0);
+    await closedAtServer();
     answer();
     await eventually(() => rooms.detached === 1);
+    expect(rooms.attached).toBe(1);
+  });
+
+  test('16 KiB and a byte without authentication end the connection before a frame is complete', async () => {
+    const client = await new Client().open();
+    rawSocket(client).write(
+      Buffer.concat([Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0, 0x10, 0, 0]), Buffer.alloc(16_384)]),
+    );
+    expect(await client.closed).toBe('1006');
+  });
+
+  test('a stranger that does not answer the close frame is cut off after a second', async () => {
+    const client = await new Client().open();
+    await client.settled();
+    client.socket.pause();
+    const gone = closedAtServer();
+    clock.advance(AUTH_TIMEOUT_MS);
+    clock.advance(1_000);
+    await gone;
+    client.socket.resume();
+    expect(await client.closed).toBe('1000 unauthenticated');
   });
 
   test('a second authRequest is ignored without a reply', async () => {
@@ -298,7 +307,7 @@ describe('an authenticated socket', () => {
     client.socket.close();
     await client.closed;
     await eventually(() => rooms.detached === 1);
-    expect(timers.running.size).toBe(0);
+    expect(clock.pending).toBe(0);
   });
 
   test('is closed by the room with its code and reason, and hears nothing more', async () => {
@@ -332,18 +341,20 @@ describe('keep-alive', () => {
   test('pings every 30 seconds after authentication, not before', async () => {
     const client = await new Client().open();
     await client.settled();
-    timers.fire(PING_PERIOD_MS);
+    clock.advance(AUTH_TIMEOUT_MS - 1);
     client.token('good');
     await client.until(() => client.frames.length > 0);
+    clock.advance(PING_PERIOD_MS - 1);
+    await client.settled();
     expect(client.pings).toBe(0);
-    timers.fire(PING_PERIOD_MS);
+    clock.advance(1);
     await client.until(() => client.pings === 1);
   });
 
   test('keeps a socket that answers pings or sends anything', async () => {
     const client = await new Client().authenticate();
     for (let period = 1; period <= 5; period++) {
-      timers.fire(PING_PERIOD_MS);
+      clock.advance(PING_PERIOD_MS);
       await client.until(() => client.pings === period);
       await client.settled();
     }
@@ -352,10 +363,10 @@ describe('keep-alive', () => {
 
   test('drops a socket that was silent for two periods', async () => {
     const client = await new Client({ autoPong: false }).authenticate();
-    timers.fire(PING_PERIOD_MS);
+    clock.advance(PING_PERIOD_MS);
     await client.until(() => client.pings === 1);
     expect(rooms.detached).toBe(0);
-    timers.fire(PING_PERIOD_MS);
+    clock.advance(PING_PERIOD_MS);
     expect(rooms.detached).toBe(1);
     expect(await client.closed).toBe('1006');
   });
@@ -366,7 +377,7 @@ describe('keep-alive', () => {
     const dead = await new Client({ autoPong: false }).authenticate();
     const answer = rooms.sockets[1]?.ping(2000);
     await dead.until(() => dead.pings === 1);
-    timers.fire(2000);
+    clock.advance(2000);
     expect(await answer).toBe(false);
     expect(client.pings).toBe(1);
   });
@@ -377,26 +388,11 @@ describe('keep-alive', () => {
     client.socket.terminate();
     expect(await waiting).toBe(false);
     expect(await rooms.sockets[0]?.ping(2000)).toBe(false);
-    expect(timers.running.size).toBe(0);
+    expect(clock.pending).toBe(0);
   });
 });
 
-describe('the reason of a close frame', () => {
-  test('is cut to 123 bytes, never within a character', () => {
-    expect(closeReason('short')).toBe('short');
-    expect(closeReason('x'.repeat(200))).toBe('x'.repeat(123));
-    expect(closeReason('ü'.repeat(62))).toBe('ü'.repeat(61));
-    expect(closeReason(`x${'😀'.repeat(40)}`)).toBe(`x${'😀'.repeat(30)}`);
-  });
-
-  test('reaches the client cut, not as an error', async () => {
-    const client = await new Client().authenticate();
-    rooms.sockets[0]?.close(1011, 'é'.repeat(100));
-    expect(await client.closed).toBe(`1011 ${'é'.repeat(61)}`);
-  });
-});
-
-/** For what happens on the other side of a socket without a sign on this one. */
+/** Waits for an effect on the server that the client cannot see. */
 async function eventually(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise(setImmediate);
 }

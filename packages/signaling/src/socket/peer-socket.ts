@@ -8,17 +8,19 @@ import {
   type UnknownContent,
 } from '@bloom/protocol';
 import { RoomError, type AttachedPeer, type PeerSocket, type RoomService } from '@bloom/rooms';
+import { systemClock, Timer, type Clock } from '@bloom/time';
 import type { WebSocket } from 'ws';
-import { closeReason } from './close-reason.js';
 
-/** A client that has not sent its token by then is turned away. */
+/** Time for a client to send its token. */
 export const AUTH_TIMEOUT_MS = 10_000;
-/** A socket without any sign of life for two of these is dead. */
+/** A socket that shows no sign of life for two of these periods is dead. */
 export const PING_PERIOD_MS = 30_000;
 const MAX_SILENT_PERIODS = 2;
-/** Undecodable frames in a row that are put up with. */
+/** How long a stranger's socket may delay its closing handshake. */
+const STRANGER_CLOSE_TIMEOUT_MS = 1_000;
+/** Undecodable frames in a row before the socket is closed. */
 const MAX_UNDECODABLE = 20;
-/** What may wait for a slow client before it is given up. */
+/** Bytes that may wait for a slow client before it is disconnected. */
 export const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 
 const NORMAL = 1000;
@@ -26,42 +28,25 @@ const TOO_BIG = 1009;
 const INTERNAL_ERROR = 1011;
 const TRY_AGAIN = 1013;
 
-export interface Timers {
-  /** Gives the function that cancels. */
-  after(ms: number, run: () => void): () => void;
-  every(ms: number, run: () => void): () => void;
-}
-
 export interface PeerSocketOptions {
   rooms: Pick<RoomService, 'attachPeer'>;
   log: Log;
-  timers?: Timers;
+  clock?: Clock;
   maxBufferedBytes?: number;
 }
-
-export const systemTimers: Timers = {
-  after(ms, run) {
-    const timer = setTimeout(run, ms);
-    return () => clearTimeout(timer);
-  },
-  every(ms, run) {
-    const timer = setInterval(run, ms);
-    return () => clearInterval(timer);
-  },
-};
 
 /** `closing`: closed by us, the other end may not know yet. */
 type State = 'unauthenticated' | 'attaching' | 'attached' | 'closing';
 
-/** Takes over the websocket of a client: authentication, keep-alive and limits; what the events say is the room's affair. */
-export function attachPeerSocket(socket: WebSocket, options: PeerSocketOptions): void {
-  new PeerConnection(socket, options).open();
+/** Takes over the websocket of a client: authentication, keep-alive and limits. The room interprets the events. */
+export function attachPeerSocket(socket: WebSocket, options: PeerSocketOptions, authenticated: () => void): void {
+  new PeerConnection(socket, options, authenticated).open();
 }
 
 let lastText: string | undefined;
 let lastFrame: Uint8Array = new Uint8Array(0);
 
-/** What goes to everybody in a room comes in a row: it is encoded once. */
+/** Encodes an event that is sent to several sockets in a row only once. */
 function mediaEventFrame(text: string): Uint8Array {
   if (text !== lastText) {
     lastFrame = encodePeerMessage({ type: 'mediaEvent', data: text });
@@ -74,28 +59,35 @@ class PeerConnection implements PeerSocket {
   readonly #socket: WebSocket;
   readonly #rooms: Pick<RoomService, 'attachPeer'>;
   readonly #log: Log;
-  readonly #timers: Timers;
+  readonly #clock: Clock;
   readonly #maxBufferedBytes: number;
   #state: State = 'unauthenticated';
+  readonly #authenticated: () => void;
   #peer: AttachedPeer | undefined;
-  #cancelAuthTimeout: () => void = () => undefined;
-  #cancelPings: () => void = () => undefined;
+  /** The time limit of authentication, then the ping period. */
+  readonly #timer: Timer;
   #silentPeriods = 0;
   #undecodable = 0;
   #ignored = 0;
-  /** Waiting for any sign of life. */
+  /** Callers that wait for a sign of life. */
   readonly #livenessChecks = new Set<(alive: boolean) => void>();
 
-  constructor(socket: WebSocket, { rooms, log, timers, maxBufferedBytes }: PeerSocketOptions) {
+  constructor(
+    socket: WebSocket,
+    { rooms, log, clock = systemClock, maxBufferedBytes }: PeerSocketOptions,
+    authenticated: () => void,
+  ) {
+    this.#authenticated = authenticated;
     this.#socket = socket;
     this.#rooms = rooms;
     this.#log = log;
-    this.#timers = timers ?? systemTimers;
+    this.#clock = clock;
+    this.#timer = new Timer(clock);
     this.#maxBufferedBytes = maxBufferedBytes ?? MAX_BUFFERED_BYTES;
   }
 
   open(): void {
-    this.#cancelAuthTimeout = this.#timers.after(AUTH_TIMEOUT_MS, () => this.close(NORMAL, 'unauthenticated'));
+    this.#timer.start(AUTH_TIMEOUT_MS, () => this.close(NORMAL, 'unauthenticated'));
     this.#socket.on('message', (data, isBinary) => {
       this.#alive();
       if (isBinary) this.#frame(data as Buffer);
@@ -103,7 +95,7 @@ class PeerConnection implements PeerSocket {
     });
     this.#socket.on('pong', () => this.#alive());
     this.#socket.on('ping', () => this.#alive());
-    // Violations of the protocol: ws closes with the fitting code itself, 1009 for a frame that is too long.
+    // After a protocol violation ws closes with the fitting code itself: 1009 for a frame that is too long.
     this.#socket.on('error', (error) => this.#log.warn('peer_socket.error', { error: error.message }));
     this.#socket.on('close', (code) => {
       this.#log.debug('peer_socket.closed', { code });
@@ -117,19 +109,22 @@ class PeerConnection implements PeerSocket {
 
   close(code: number, reason: string): void {
     if (this.#state === 'closing') return;
+    const isStranger = this.#peer === undefined;
     this.#release();
-    this.#socket.close(code, closeReason(reason));
+    this.#socket.close(code, reason);
+    if (isStranger) this.#terminateSoon();
   }
 
   ping(timeoutMs: number): Promise<boolean> {
     if (this.#state === 'closing') return Promise.resolve(false);
     return new Promise((resolve) => {
+      const timer = new Timer(this.#clock);
       const settle = (alive: boolean) => {
-        cancel();
+        timer.stop();
         this.#livenessChecks.delete(settle);
         resolve(alive);
       };
-      const cancel = this.#timers.after(timeoutMs, () => settle(false));
+      timer.start(timeoutMs, () => settle(false));
       this.#livenessChecks.add(settle);
       this.#sendPing();
     });
@@ -163,7 +158,7 @@ class PeerConnection implements PeerSocket {
   #authRequest(token: string): void {
     if (this.#state !== 'unauthenticated') return this.#ignore('a second authRequest');
     this.#state = 'attaching';
-    this.#cancelAuthTimeout();
+    this.#timer.stop();
     this.#rooms.attachPeer(token, this).then(
       (outcome) => {
         if (typeof outcome === 'string') {
@@ -183,12 +178,13 @@ class PeerConnection implements PeerSocket {
   }
 
   #attached(peer: AttachedPeer): void {
-    // The socket can be gone by now.
+    // The socket may have closed in the meantime.
     if (this.#state !== 'attaching') return peer.detach();
     this.#peer = peer;
     this.#state = 'attached';
+    this.#authenticated();
     this.#write({ type: 'authenticated' });
-    this.#cancelPings = this.#timers.every(PING_PERIOD_MS, () => this.#pingPeriod());
+    this.#timer.repeat(PING_PERIOD_MS, () => this.#pingPeriod());
   }
 
   #mediaEvent(text: string): void {
@@ -219,32 +215,40 @@ class PeerConnection implements PeerSocket {
 
   #writeBytes(bytes: Uint8Array): void {
     if (this.#state === 'closing' || this.#socket.readyState !== this.#socket.OPEN) return;
-    if (this.#socket.bufferedAmount + bytes.byteLength > this.#maxBufferedBytes) {
-      this.#log.warn('peer_socket.too_slow', { bufferedBytes: this.#socket.bufferedAmount });
+    const { bufferedAmount } = this.#socket;
+    // A single frame above the limit is still sent to a client that has read everything before it.
+    if (bufferedAmount > 0 && bufferedAmount + bytes.byteLength > this.#maxBufferedBytes) {
+      this.#log.warn('peer_socket.too_slow', { bufferedBytes: bufferedAmount });
       this.#abort();
       return;
     }
     this.#socket.send(bytes);
   }
 
-  /** Without a close frame: the other end does not read. */
+  /** The library waits 30 s for the other end, which is too long for a stranger. */
+  #terminateSoon(): void {
+    const timer = new Timer(this.#clock);
+    timer.start(STRANGER_CLOSE_TIMEOUT_MS, () => this.#socket.terminate());
+    this.#socket.once('close', () => timer.stop());
+  }
+
+  /** Ends the socket without a close frame, because the other end does not read. */
   #abort(): void {
     this.#release();
     this.#socket.terminate();
   }
 
-  /** Everything that hangs on an open socket ends here, once. */
+  /** Ends everything that belongs to an open socket, once. */
   #release(): void {
     if (this.#state === 'closing') return;
     this.#state = 'closing';
-    this.#cancelAuthTimeout();
-    this.#cancelPings();
+    this.#timer.stop();
     for (const settle of this.#livenessChecks) settle(false);
     this.#peer?.detach();
     this.#peer = undefined;
   }
 
-  /** A client can send rubbish at any rate: the log gets the 1st, 2nd, 4th, 8th, ... of it. */
+  /** Logs the 1st, 2nd, 4th, 8th ... ignored frame: a client can send garbage at any rate. */
   #ignore(what: string): void {
     this.#ignored += 1;
     if ((this.#ignored & (this.#ignored - 1)) !== 0) return;

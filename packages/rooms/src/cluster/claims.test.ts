@@ -1,0 +1,38 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import { Claims } from './claims.js';
+
+let now: number;
+let claims: Claims;
+
+beforeEach(() => {
+  now = 0;
+  claims = new Claims(() => now);
+});
+
+test('an id is granted to one claimant, and to the same one again', () => {
+  expect([claims.claim('r', 'a'), claims.claim('r', 'b'), claims.claim('r', 'a')]).toEqual([true, false, true]);
+});
+
+test('only its claimant releases an id', () => {
+  claims.claim('r', 'a');
+  claims.release('r', 'b');
+  expect(claims.claim('r', 'b')).toBe(false);
+  claims.release('r', 'a');
+  expect(claims.claim('r', 'b')).toBe(true);
+});
+
+test('only its claimant settles an id', () => {
+  claims.claim('r', 'a');
+  claims.settle('r', 'b', 'node b');
+  expect(claims.holder('r')?.owner).toBeUndefined();
+  claims.settle('r', 'a', 'node a');
+  expect(claims.holder('r')?.owner).toBe('node a');
+});
+
+test('a claim ends after ten seconds', () => {
+  claims.claim('r', 'a');
+  now = 9_999;
+  expect(claims.claim('r', 'b')).toBe(false);
+  now = 10_000;
+  expect(claims.claim('r', 'b')).toBe(true);
+});

@@ -1,0 +1,114 @@
+import { describe, expect, test } from '@jest/globals';
+import { videoTrack } from '../testing/index.js';
+import { MAX_METADATA_BYTES, MetadataGate, TICK_MS } from './metadata-gate.js';
+import type { PeerRequest } from './peer-session.js';
+
+/** Metadata of that many bytes. */
+const text = (bytes: number, letter = 'x') => letter.repeat(bytes - 2);
+const setMetadata = (metadata: unknown): PeerRequest => ({ type: 'setMetadata', metadata });
+const setTrackMetadata = (trackId: string, metadata: unknown): PeerRequest => ({
+  type: 'setTrackMetadata',
+  trackId,
+  metadata,
+});
+
+function ticks(gate: MetadataGate, seconds: number): PeerRequest[] {
+  const due: PeerRequest[] = [];
+  for (let ms = 0; ms < seconds * 1_000 && gate.needsTick; ms += TICK_MS) due.push(...gate.tick());
+
+  return due;
+}
+
+describe('metadata', () => {
+  test('of 64 KiB passes, and of one byte more is dropped', () => {
+    const gate = new MetadataGate();
+    const largest = setMetadata(text(MAX_METADATA_BYTES));
+    expect(gate.admit(largest)).toBe(largest);
+    expect(gate.admit(setMetadata(text(MAX_METADATA_BYTES + 1)))).toBeUndefined();
+    expect(gate.admit(setMetadata('ü'.repeat(MAX_METADATA_BYTES / 2)))).toBeUndefined();
+    expect(gate.dropped).toBe(2);
+  });
+
+  test('that is too large at join and publish is null', () => {
+    const gate = new MetadataGate();
+    const metadata = text(MAX_METADATA_BYTES + 1);
+    expect(gate.admit({ type: 'join', metadata })).toEqual({ type: 'join', metadata: null });
+    const tracks = [videoTrack('t1', { metadata }), videoTrack('t2', { metadata: 'ok' })];
+    expect(gate.admit({ type: 'publish', tracks })).toMatchObject({ tracks: [{ metadata: null }, { metadata: 'ok' }] });
+  });
+
+  test('of a peer and its tracks is 256 KiB in sum, which removed tracks give back', () => {
+    const gate = new MetadataGate();
+    gate.admit({ type: 'join', metadata: null });
+    for (const id of ['t1', 't2', 't3', 't4']) {
+      gate.admit({ type: 'publish', tracks: [videoTrack(id)] });
+      ticks(gate, 10);
+      expect(gate.admit(setTrackMetadata(id, text(MAX_METADATA_BYTES)))).toBeDefined();
+    }
+    ticks(gate, 10);
+    expect(gate.admit(setMetadata('one more'))).toBeUndefined();
+    expect(gate.dropped).toBe(1);
+    gate.admit({ type: 'unpublish', trackIds: ['t2'] });
+    expect(gate.admit(setMetadata('one more'))).toBeDefined();
+    gate.disconnected();
+    const track = videoTrack('t5', { metadata: text(MAX_METADATA_BYTES) });
+    expect(gate.admit({ type: 'publish', tracks: [track] })).toMatchObject({ tracks: [track] });
+  });
+});
+
+describe('a flood of updates', () => {
+  test('passes 256 KiB, then 32 KiB/s, and ends with the last value', () => {
+    const gate = new MetadataGate();
+    let passed = 0;
+    for (let i = 0; i < 100; i++) if (gate.admit(setMetadata(text(60_000, `${i % 10}`))) !== undefined) passed++;
+    expect(passed).toBe(5);
+    expect(gate.admit(setMetadata('last'))).toBeUndefined();
+    expect(ticks(gate, 10)).toEqual([setMetadata('last')]);
+    for (let second = 0; second < 60; second++) {
+      for (let i = 0; i < 20; i++) gate.admit(setMetadata(text(60_000, `${i % 10}`)));
+      passed += ticks(gate, 1).length;
+    }
+    expect(passed).toBeLessThan(5 + 60);
+  });
+
+  test('of small ones passes 32 each second', () => {
+    const gate = new MetadataGate();
+    while (gate.admit(setMetadata('x')) !== undefined);
+    let passed = 0;
+    for (let tick = 0; tick < 40; tick++) {
+      passed += gate.tick().length;
+      while (gate.admit(setMetadata('x')) !== undefined) passed++;
+    }
+    expect(passed).toBeGreaterThanOrEqual(310);
+    expect(passed).toBeLessThanOrEqual(330);
+  });
+
+  test('keeps the last value of each track', () => {
+    const gate = new MetadataGate();
+    while (gate.admit(setMetadata(text(60_000))) !== undefined);
+    for (const [id, value] of [
+      ['t1', 1],
+      ['t2', 2],
+      ['t1', 3],
+    ] as const)
+      gate.admit(setTrackMetadata(id, value));
+    expect(ticks(gate, 60)).toEqual([setMetadata(text(60_000)), setTrackMetadata('t1', 3), setTrackMetadata('t2', 2)]);
+    expect(gate.needsTick).toBe(false);
+  });
+
+  test('does not outlive the membership or the track', () => {
+    const gate = new MetadataGate();
+    while (gate.admit(setMetadata(text(60_000))) !== undefined);
+    gate.admit(setTrackMetadata('t1', 1));
+    gate.admit({ type: 'unpublish', trackIds: ['t1'] });
+    gate.admit({ type: 'leave' });
+    expect(ticks(gate, 60)).toEqual([]);
+  });
+
+  test('by joining again and again is deferred as well', () => {
+    const gate = new MetadataGate();
+    const join: PeerRequest = { type: 'join', metadata: text(60_000) };
+    while ((gate.admit(join) as { metadata: unknown }).metadata !== null) gate.admit({ type: 'leave' });
+    expect(ticks(gate, 10)).toEqual([setMetadata(text(60_000))]);
+  });
+});

@@ -1,0 +1,246 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { PeerRef, SocketRef } from '../peer/peer-messages.js';
+import { defaultRoomConfig, type RoomConfig } from '../room-service.js';
+import { videoTrack } from '../testing/index.js';
+import { RoomMachine } from './room-machine.js';
+import type { RoomWorld } from './room-world.js';
+
+/** Records the effects of the machine, in words. */
+class RecordedWorld implements RoomWorld {
+  readonly effects: string[] = [];
+  readonly timers = new Map<string, number>();
+
+  read(): string[] {
+    return this.effects.splice(0);
+  }
+
+  notify({ type }: { type: string }): void {
+    this.effects.push(`notify ${type}`);
+  }
+
+  startPeer(peerId: string): PeerRef {
+    this.effects.push(`start ${peerId}`);
+    return { path: `/peers/${peerId}`, key: peerId };
+  }
+
+  endPeer({ key }: PeerRef): void {
+    this.effects.push(`end ${key}`);
+  }
+
+  attachPeer({ key }: PeerRef, connection: number, socket: SocketRef): void {
+    this.effects.push(`attach ${key} ${connection} ${socket.key}`);
+  }
+
+  detachPeer({ key }: PeerRef): void {
+    this.effects.push(`detach ${key}`);
+  }
+
+  sendToPeer({ key }: PeerRef, { type }: { type: string }): void {
+    this.effects.push(`send ${key} ${type}`);
+  }
+
+  watchSocket(peerId: string, socket: SocketRef): void {
+    this.effects.push(`watch ${peerId} ${socket.key}`);
+  }
+
+  closeSocket({ key }: SocketRef, code: number, reason: string): void {
+    this.effects.push(`close ${key} ${code} ${reason}`);
+  }
+
+  closeTransport(peerId: string): void {
+    this.effects.push(`closeTransport ${peerId}`);
+  }
+
+  isCurrent(): boolean {
+    return true;
+  }
+
+  endComponent(): void {}
+
+  routeTracks(): void {}
+
+  setTimer(timer: Parameters<RoomWorld['setTimer']>[0], ms: number): void {
+    this.timers.set(JSON.stringify(timer), ms);
+  }
+
+  clearTimer(timer: Parameters<RoomWorld['clearTimer']>[0]): void {
+    this.timers.delete(JSON.stringify(timer));
+  }
+
+  changed(): void {}
+
+  ended(): void {
+    this.effects.push('ended');
+  }
+
+  warn(event: string): void {
+    this.effects.push(`warn ${event}`);
+  }
+}
+
+const socket = (key: string): SocketRef => ({ path: `/sockets/${key}`, key });
+
+let world: RecordedWorld;
+let machine: RoomMachine;
+
+function open(config: Partial<RoomConfig> = {}): void {
+  let ids = 0;
+  world = new RecordedWorld();
+  const named = { ...defaultRoomConfig, ...config, roomId: 'kitchen' };
+  machine = new RoomMachine({ config: named, newId: () => `p${++ids}`, webrtcEnabled: true, world });
+  machine.start();
+}
+
+function join(peerId: string): void {
+  machine.addPeer({});
+  machine.attach({ peerId, socket: socket(`s-${peerId}`), replaces: null });
+  machine.fromPeer(peerId, connectionOf(peerId), { type: 'join', metadata: null });
+}
+
+function connectionOf(peerId: string): number {
+  const attached = world.effects.findLast((effect) => effect.startsWith(`attach ${peerId} `));
+  return Number(attached?.split(' ')[2]);
+}
+
+beforeEach(() => open());
+
+describe('a room', () => {
+  test('announces itself before anything else', () => {
+    expect(world.read()).toEqual(['notify roomCreated']);
+  });
+
+  test('starts the actor of a peer before it announces the peer', () => {
+    world.read();
+    expect(machine.addPeer({})).toMatchObject({ ok: true, value: { id: 'p1', status: 'disconnected' } });
+    expect(world.read()).toEqual(['start p1', 'notify peerAdded']);
+  });
+
+  test('that is deleted closes sockets first, then announces each end, once', () => {
+    join('p1');
+    machine.fromPeer('p1', 1, { type: 'publish', tracks: [videoTrack('t1')] });
+    world.read();
+    machine.remove();
+    machine.remove();
+    machine.crash();
+    expect(world.read()).toEqual([
+      'close s-p1 1000 Room stopped',
+      'notify trackRemoved',
+      'notify peerDisconnected',
+      'notify peerDeleted',
+      'ended',
+      'notify roomDeleted',
+    ]);
+  });
+
+  test('that crashes announces no deletion of its peers', () => {
+    join('p1');
+    world.read();
+    machine.crash();
+    expect(world.read()).toEqual([
+      'close s-p1 1011 Internal server error',
+      'notify peerDisconnected',
+      'ended',
+      'notify roomCrashed',
+    ]);
+  });
+});
+
+describe('a peer', () => {
+  test('learns of those present, and they of the peer', () => {
+    join('p1');
+    join('p2');
+    expect(world.read().slice(-4)).toEqual([
+      'notify peerConnected',
+      'send p2 joined',
+      'send p1 endpointAdded',
+      'notify peerMetadataUpdated',
+    ]);
+  });
+
+  test('is replaced on another socket only when its own was named as dead', () => {
+    join('p1');
+    world.read();
+    expect(machine.attach({ peerId: 'p1', socket: socket('new'), replaces: null })).toEqual({
+      result: 'occupied',
+      by: socket('s-p1'),
+    });
+    expect(world.read()).toEqual([]);
+    machine.attach({ peerId: 'p1', socket: socket('new'), replaces: socket('s-p1') });
+    expect(world.read()).toEqual([
+      'close s-p1 1000 Replaced by a new connection',
+      'notify peerDisconnected',
+      'detach p1',
+      'closeTransport p1',
+      'watch p1 new',
+      'attach p1 2 new',
+      'notify peerConnected',
+    ]);
+  });
+
+  test('does not act on requests and losses of a former connection', () => {
+    join('p1');
+    machine.attach({ peerId: 'p1', socket: socket('new'), replaces: socket('s-p1') });
+    world.read();
+    machine.fromPeer('p1', 1, { type: 'publish', tracks: [videoTrack('t1')] });
+    machine.socketDown('p1', socket('s-p1'));
+    expect(world.read()).toEqual([]);
+    expect(machine.view.peers[0]).toMatchObject({ status: 'connected', tracks: [] });
+  });
+
+  test('without a socket is removed when its time is over', () => {
+    open({ peerDisconnectedTimeout: 3 });
+    machine.addPeer({});
+    expect(world.timers.get('{"peerId":"p1"}')).toBe(3_000);
+    machine.peerOverdue('p1');
+    expect(machine.view.peers).toEqual([]);
+    expect(world.read().slice(-3)).toEqual(['closeTransport p1', 'end p1', 'notify peerDeleted']);
+  });
+
+  test('that came back as its timer fired stays', () => {
+    open({ peerDisconnectedTimeout: 3 });
+    join('p1');
+    expect(world.timers.size).toBe(0);
+    world.read();
+    machine.peerOverdue('p1');
+    expect(world.read()).toEqual([]);
+    expect(machine.view.peers).toMatchObject([{ id: 'p1', status: 'connected' }]);
+  });
+
+  test('cannot take the track id of another one', () => {
+    join('p1');
+    machine.fromPeer('p1', 1, { type: 'publish', tracks: [videoTrack('t1')] });
+    join('p2');
+    world.read();
+    machine.fromPeer('p2', 2, { type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
+    expect(world.read()).toEqual(['warn peer.track_id_taken', 'send p1 tracksAdded', 'notify trackAdded']);
+  });
+});
+
+describe('a room without connected peers', () => {
+  beforeEach(() => open({ peerlessPurgeTimeout: 5 }));
+
+  test('ends when its time is over', () => {
+    expect(world.timers.get('"peerless"')).toBe(5_000);
+    machine.peerless();
+    expect(machine.ended).toBe(true);
+  });
+
+  test('stays when a peer connected as the timer fired', () => {
+    join('p1');
+    expect(world.timers.has('"peerless"')).toBe(false);
+    machine.peerless();
+    expect(machine.ended).toBe(false);
+    machine.socketDown('p1', socket('s-p1'));
+    expect(world.timers.get('"peerless"')).toBe(5_000);
+  });
+});
+
+test('subscriptions count every track for each joined peer but its publisher', () => {
+  join('p1');
+  join('p2');
+  join('p3');
+  machine.fromPeer('p1', 1, { type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
+  expect(machine.subscriptions).toBe(4);
+  machine.fromPeer('p3', 3, { type: 'leave' });
+  expect(machine.subscriptions).toBe(2);
+});

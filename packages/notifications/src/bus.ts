@@ -7,7 +7,7 @@ export type Source = 'local' | 'remote';
 /** One event on its way to everybody; its bytes (one `ServerMessage`) are made once, when somebody asks first. */
 export class NotificationEnvelope {
   readonly kind = 'notification';
-  private encoded: Uint8Array | undefined;
+  #encoded: Uint8Array | undefined;
 
   constructor(
     readonly notification: Notification,
@@ -15,16 +15,16 @@ export class NotificationEnvelope {
   ) {}
 
   get bytes(): Uint8Array {
-    this.encoded ??= encodeNotification(this.notification);
+    this.#encoded ??= encodeNotification(this.notification);
 
-    return this.encoded;
+    return this.#encoded;
   }
 }
 
 /** The metrics report of one instance (docs/reference/metrics.md); encoded once as well. */
 export class MetricsEnvelope {
   readonly kind = 'metrics';
-  private encoded: Uint8Array | undefined;
+  #encoded: Uint8Array | undefined;
 
   constructor(
     /** Any JSON value. */
@@ -33,9 +33,9 @@ export class MetricsEnvelope {
   ) {}
 
   get bytes(): Uint8Array {
-    this.encoded ??= encodeServerMessage({ type: 'metricsReport', metrics: this.report });
+    this.#encoded ??= encodeServerMessage({ type: 'metricsReport', metrics: this.report });
 
-    return this.encoded;
+    return this.#encoded;
   }
 }
 
@@ -47,49 +47,52 @@ export type EnvelopeListener = (envelope: Envelope) => void;
  * listener publishes: its event goes after the one being delivered.
  */
 export class NotificationBus {
-  private readonly listeners = new Set<EnvelopeListener>();
-  private readonly waiting: Envelope[] = [];
-  private delivering = false;
+  readonly #log: Log;
+  readonly #listeners = new Set<EnvelopeListener>();
+  readonly #waiting: Envelope[] = [];
+  #delivering = false;
 
-  constructor(private readonly log: Log) {}
+  constructor(log: Log) {
+    this.#log = log;
+  }
 
   /** Tells everybody of an event; `remote` events are not sent as webhooks and not passed on to the cluster again. */
   publish(notification: Notification, source: Source = 'local'): void {
-    this.deliver(new NotificationEnvelope(notification, source));
+    this.#deliver(new NotificationEnvelope(notification, source));
   }
 
   publishMetrics(report: unknown, source: Source = 'local'): void {
-    this.deliver(new MetricsEnvelope(report, source));
+    this.#deliver(new MetricsEnvelope(report, source));
   }
 
   /** Listeners are called synchronously and must not block; the returned function ends the subscription. */
   subscribe(listener: EnvelopeListener): () => void {
-    this.listeners.add(listener);
+    this.#listeners.add(listener);
 
     return () => {
-      this.listeners.delete(listener);
+      this.#listeners.delete(listener);
     };
   }
 
-  private deliver(envelope: Envelope): void {
-    this.waiting.push(envelope);
-    if (this.delivering) return;
+  #deliver(envelope: Envelope): void {
+    this.#waiting.push(envelope);
+    if (this.#delivering) return;
 
-    this.delivering = true;
+    this.#delivering = true;
     try {
-      for (let next = this.waiting.shift(); next !== undefined; next = this.waiting.shift()) this.deliverOne(next);
+      for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) this.#deliverOne(next);
     } finally {
-      this.delivering = false;
+      this.#delivering = false;
     }
   }
 
-  private deliverOne(envelope: Envelope): void {
-    for (const listener of this.listeners) {
+  #deliverOne(envelope: Envelope): void {
+    for (const listener of this.#listeners) {
       try {
         listener(envelope);
       } catch (error) {
         // One broken listener must not cost the others the event, nor the publisher its operation.
-        this.log.error('notifications.listener_failed', { kind: envelope.kind, error });
+        this.#log.error('notifications.listener_failed', { kind: envelope.kind, error });
       }
     }
   }

@@ -32,28 +32,28 @@ export interface Interest {
  * batch however many events and subscribers there are.
  */
 export class FrameBatch {
-  private readonly frames: { kind: Envelope['kind']; frame: Buffer }[] = [];
-  private size = 0;
+  readonly #frames: { kind: Envelope['kind']; frame: Buffer }[] = [];
+  #size = 0;
 
   get isEmpty(): boolean {
-    return this.frames.length === 0;
+    return this.#frames.length === 0;
   }
 
   get byteLength(): number {
-    return this.size;
+    return this.#size;
   }
 
   add(envelope: Envelope): void {
     const frame = binaryFrame(envelope.bytes);
-    this.frames.push({ kind: envelope.kind, frame });
-    this.size += frame.byteLength;
+    this.#frames.push({ kind: envelope.kind, frame });
+    this.#size += frame.byteLength;
   }
 
   /** Empties the batch; the function returned gives the joined frames for an interest, undefined when there are none. */
   take(): (interest: Interest) => Buffer | undefined {
-    const frames = this.frames.splice(0);
+    const frames = this.#frames.splice(0);
     const joined = new Map<string, Buffer | undefined>();
-    this.size = 0;
+    this.#size = 0;
 
     return ({ notifications, metrics }) => {
       const key = `${notifications}${metrics}`;

@@ -20,49 +20,51 @@ export interface MetricsReporterOptions {
 
 /** Publishes the metrics report of this instance periodically. */
 export class MetricsReporter {
-  private readonly timer: NodeJS.Timeout;
-  private readonly now: () => number;
-  private previous: { report: ReportNode; at: number } | undefined;
-  private running: Promise<void> | undefined;
+  readonly #options: MetricsReporterOptions;
+  readonly #timer: NodeJS.Timeout;
+  readonly #now: () => number;
+  #previous: { report: ReportNode; at: number } | undefined;
+  #running: Promise<void> | undefined;
 
-  constructor(private readonly options: MetricsReporterOptions) {
-    this.now = options.now ?? (() => performance.now());
-    this.timer = setInterval(() => void this.publish(), options.intervalMs);
-    this.timer.unref();
+  constructor(options: MetricsReporterOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    this.#timer = setInterval(() => void this.publish(), options.intervalMs);
+    this.#timer.unref();
   }
 
   /** One report now; called by the timer. A report that takes longer than the interval is not overtaken. */
   publish(): Promise<void> {
-    this.running ??= this.publishOne().finally(() => {
-      this.running = undefined;
+    this.#running ??= this.#publishOne().finally(() => {
+      this.#running = undefined;
     });
 
-    return this.running;
+    return this.#running;
   }
 
   async close(): Promise<void> {
-    clearInterval(this.timer);
-    await this.running;
+    clearInterval(this.#timer);
+    await this.#running;
   }
 
-  private async publishOne(): Promise<void> {
-    if (this.options.wanted?.() === false) {
+  async #publishOne(): Promise<void> {
+    if (this.#options.wanted?.() === false) {
       // Rates over a time in which nobody looked would be of no use.
-      this.previous = undefined;
+      this.#previous = undefined;
       return;
     }
 
     try {
-      const report = await this.options.report();
-      const at = this.now();
-      const { previous } = this;
+      const report = await this.#options.report();
+      const at = this.#now();
+      const previous = this.#previous;
 
-      this.previous = { report, at };
-      this.options.bus.publishMetrics(
+      this.#previous = { report, at };
+      this.#options.bus.publishMetrics(
         withRates(report, previous?.report, previous === undefined ? 0 : at - previous.at),
       );
     } catch (error) {
-      this.options.log.warn('metrics.report_failed', { error });
+      this.#options.log.warn('metrics.report_failed', { error });
     }
   }
 }

@@ -31,72 +31,71 @@ export function sameToken(given: string, expected: string): boolean {
  * out, in order. Time comes in as milliseconds of any clock that only goes forward.
  */
 export class ServerSession {
-  private authenticated = false;
-  private closed = false;
-  private heardAt: number;
-  private pingedAt: number;
+  readonly #token: string;
+  #authenticated = false;
+  #closed = false;
+  #heardAt: number;
+  #pingedAt: number;
 
-  constructor(
-    private readonly token: string,
-    now: number,
-  ) {
-    this.heardAt = now;
-    this.pingedAt = now;
+  constructor(token: string, now: number) {
+    this.#token = token;
+    this.#heardAt = now;
+    this.#pingedAt = now;
   }
 
   get isAuthenticated(): boolean {
-    return this.authenticated;
+    return this.#authenticated;
   }
 
   text(now: number): SessionAction[] {
-    this.heardAt = now;
+    this.#heardAt = now;
 
-    return this.close(NOT_ALLOWED);
+    return this.#close(NOT_ALLOWED);
   }
 
   binary(bytes: Uint8Array, now: number): SessionAction[] {
-    if (this.closed) return [];
+    if (this.#closed) return [];
 
-    this.heardAt = now;
+    this.#heardAt = now;
 
-    return this.authenticated ? this.request(bytes) : this.authenticate(bytes, now);
+    return this.#authenticated ? this.#request(bytes) : this.#authenticate(bytes, now);
   }
 
   pong(now: number): void {
-    this.heardAt = now;
+    this.#heardAt = now;
   }
 
   /** To be called about once a second. */
   tick(now: number): SessionAction[] {
-    if (this.closed) return [];
-    if (now - this.heardAt >= IDLE_TIMEOUT_MS) {
-      this.closed = true;
+    if (this.#closed) return [];
+    if (now - this.#heardAt >= IDLE_TIMEOUT_MS) {
+      this.#closed = true;
       return [{ type: 'terminate' }];
     }
-    if (this.authenticated && now - this.pingedAt >= PING_INTERVAL_MS) {
-      this.pingedAt = now;
+    if (this.#authenticated && now - this.#pingedAt >= PING_INTERVAL_MS) {
+      this.#pingedAt = now;
       return [{ type: 'ping' }];
     }
 
     return [];
   }
 
-  private authenticate(bytes: Uint8Array, now: number): SessionAction[] {
+  #authenticate(bytes: Uint8Array, now: number): SessionAction[] {
     const message = decode(bytes);
     if (message?.type !== 'authRequest')
-      return this.close({ type: 'close', code: 1000, reason: 'invalid auth request' });
-    if (!sameToken(message.token, this.token))
-      return this.close({ type: 'close', code: 1000, reason: 'invalid token' });
+      return this.#close({ type: 'close', code: 1000, reason: 'invalid auth request' });
+    if (!sameToken(message.token, this.#token))
+      return this.#close({ type: 'close', code: 1000, reason: 'invalid token' });
 
-    this.authenticated = true;
-    this.pingedAt = now;
+    this.#authenticated = true;
+    this.#pingedAt = now;
 
     return [{ type: 'send', bytes: AUTHENTICATED }];
   }
 
-  private request(bytes: Uint8Array): SessionAction[] {
+  #request(bytes: Uint8Array): SessionAction[] {
     const message = decode(bytes);
-    if (message?.type !== 'subscribeRequest' || message.eventType === null) return this.close(NOT_ALLOWED);
+    if (message?.type !== 'subscribeRequest' || message.eventType === null) return this.#close(NOT_ALLOWED);
 
     // The response first: clients take the next frame after their request for it.
     return [
@@ -105,9 +104,9 @@ export class ServerSession {
     ];
   }
 
-  private close(action: SessionAction): SessionAction[] {
-    if (this.closed) return [];
-    this.closed = true;
+  #close(action: SessionAction): SessionAction[] {
+    if (this.#closed) return [];
+    this.#closed = true;
 
     return [action];
   }

@@ -14,12 +14,12 @@ const TOKEN = 'the-token';
 class Client {
   readonly received: unknown[] = [];
   readonly closed: Promise<{ code: number; reason: string }>;
-  private readonly waiting: ((message: unknown) => void)[] = [];
+  readonly #waiting: ((message: unknown) => void)[] = [];
 
   private constructor(readonly socket: WebSocket) {
     socket.on('message', (data: Buffer, isBinary) => {
       const message = isBinary ? decodeServerMessage(data) : 'text';
-      const next = this.waiting.shift();
+      const next = this.#waiting.shift();
       if (next === undefined) this.received.push(message);
       else next(message);
     });
@@ -54,7 +54,7 @@ class Client {
 
   next(): Promise<unknown> {
     const message = this.received.shift();
-    return message === undefined ? new Promise((resolve) => this.waiting.push(resolve)) : Promise.resolve(message);
+    return message === undefined ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve(message);
   }
 
   /** Resolves when everything sent so far has been handled. */

@@ -47,115 +47,117 @@ interface Subscriber {
  * hands upgrades over (path and `Origin` are checked there).
  */
 export class ServerSocket {
-  private readonly server = new WebSocketServer({
+  readonly #options: ServerSocketOptions;
+  readonly #server = new WebSocketServer({
     noServer: true,
     maxPayload: MAX_REQUEST_BYTES,
     clientTracking: false,
     // Events are written past the library as whole frames, which compression of single messages would break.
     perMessageDeflate: false,
   });
-  private readonly subscribers = new Set<Subscriber>();
-  private readonly batch = new FrameBatch();
-  private readonly throttle = new LogThrottle();
-  private readonly unauthenticated = new UnauthenticatedSockets({
+  readonly #subscribers = new Set<Subscriber>();
+  readonly #batch = new FrameBatch();
+  readonly #throttle = new LogThrottle();
+  readonly #unauthenticated = new UnauthenticatedSockets({
     onDrop: (dropped) => {
-      if (this.throttle.allows(dropped.address)) this.options.log.warn('server_socket.stranger_dropped', dropped);
+      if (this.#throttle.allows(dropped.address)) this.#options.log.warn('server_socket.stranger_dropped', dropped);
     },
   });
-  private readonly unsubscribe: () => void;
-  private readonly sweeper: NodeJS.Timeout;
-  private readonly now: () => number;
-  private cancelFlush: (() => void) | undefined;
-  private flushedAt = Number.NEGATIVE_INFINITY;
-  private nextId = 1;
+  readonly #unsubscribe: () => void;
+  readonly #sweeper: NodeJS.Timeout;
+  readonly #now: () => number;
+  #cancelFlush: (() => void) | undefined;
+  #flushedAt = Number.NEGATIVE_INFINITY;
+  #nextId = 1;
 
-  constructor(private readonly options: ServerSocketOptions) {
-    this.now = options.now ?? (() => performance.now());
-    this.unsubscribe = options.bus.subscribe((envelope) => this.deliver(envelope));
-    this.sweeper = setInterval(() => this.sweep(), SWEEP_INTERVAL_MS);
-    this.sweeper.unref();
+  constructor(options: ServerSocketOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    this.#unsubscribe = options.bus.subscribe((envelope) => this.#deliver(envelope));
+    this.#sweeper = setInterval(() => this.sweep(), SWEEP_INTERVAL_MS);
+    this.#sweeper.unref();
   }
 
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    this.server.handleUpgrade(request, socket, head, (webSocket) =>
-      this.accept(webSocket, socket, request.socket.remoteAddress),
+    this.#server.handleUpgrade(request, socket, head, (webSocket) =>
+      this.#accept(webSocket, socket, request.socket.remoteAddress),
     );
   }
 
   /** Connections, authenticated or not. */
   get connections(): number {
-    return this.subscribers.size;
+    return this.#subscribers.size;
   }
 
   /** Whether anybody here has subscribed to metrics reports. */
   get wantsMetrics(): boolean {
-    for (const { interest } of this.subscribers) if (interest.metrics) return true;
+    for (const { interest } of this.#subscribers) if (interest.metrics) return true;
 
     return false;
   }
 
   /** Pings, idle connections and overdue closing handshakes; called once a second. */
   sweep(): void {
-    const now = this.now();
+    const now = this.#now();
 
-    for (const subscriber of this.subscribers) {
-      if (subscriber.closingAt === undefined) this.act(subscriber, subscriber.session.tick(now));
+    for (const subscriber of this.#subscribers) {
+      if (subscriber.closingAt === undefined) this.#act(subscriber, subscriber.session.tick(now));
       else if (now - subscriber.closingAt >= CLOSE_TIMEOUT_MS) subscriber.webSocket.terminate();
     }
   }
 
   /** Sends what is pending and closes every connection with 1001; resolves when all are gone, after 5 s at the latest. */
   async close(): Promise<void> {
-    this.unsubscribe();
-    clearInterval(this.sweeper);
-    this.flush();
+    this.#unsubscribe();
+    clearInterval(this.#sweeper);
+    this.#flush();
 
     await Promise.all(
-      [...this.subscribers].map(async (subscriber) => {
+      [...this.#subscribers].map(async (subscriber) => {
         const gone = new Promise<void>((resolve) => subscriber.webSocket.once('close', () => resolve()));
         const overdue = setTimeout(() => subscriber.webSocket.terminate(), CLOSE_TIMEOUT_MS);
 
-        this.closeSocket(subscriber, 1001, 'server stops');
+        this.#closeSocket(subscriber, 1001, 'server stops');
         await gone;
         clearTimeout(overdue);
       }),
     );
   }
 
-  private accept(webSocket: WebSocket, connection: Duplex, address: string | undefined): void {
+  #accept(webSocket: WebSocket, connection: Duplex, address: string | undefined): void {
     const subscriber: Subscriber = {
-      id: this.nextId,
+      id: this.#nextId,
       webSocket,
       connection,
-      session: new ServerSession(this.options.token, this.now()),
+      session: new ServerSession(this.#options.token, this.#now()),
       interest: { notifications: false, metrics: false },
-      authenticated: this.unauthenticated.add(connection, {
+      authenticated: this.#unauthenticated.add(connection, {
         address,
         isOpen: () => webSocket.readyState === webSocket.OPEN,
       }),
       closingAt: undefined,
     };
-    this.nextId += 1;
-    this.subscribers.add(subscriber);
-    this.options.log.debug('server_socket.opened', { socket: subscriber.id });
+    this.#nextId += 1;
+    this.#subscribers.add(subscriber);
+    this.#options.log.debug('server_socket.opened', { socket: subscriber.id });
 
     webSocket.on('message', (data: RawData, isBinary: boolean) => {
       const { session } = subscriber;
-      this.act(subscriber, isBinary ? session.binary(toBytes(data), this.now()) : session.text(this.now()));
+      this.#act(subscriber, isBinary ? session.binary(toBytes(data), this.#now()) : session.text(this.#now()));
       if (session.isAuthenticated) subscriber.authenticated();
     });
-    webSocket.on('pong', () => subscriber.session.pong(this.now()));
-    webSocket.on('ping', () => subscriber.session.pong(this.now()));
+    webSocket.on('pong', () => subscriber.session.pong(this.#now()));
+    webSocket.on('ping', () => subscriber.session.pong(this.#now()));
     webSocket.on('error', (error) => {
-      this.options.log.debug('server_socket.failed', { socket: subscriber.id, error });
+      this.#options.log.debug('server_socket.failed', { socket: subscriber.id, error });
     });
     webSocket.on('close', (code) => {
-      this.subscribers.delete(subscriber);
-      this.options.log.debug('server_socket.closed', { socket: subscriber.id, code });
+      this.#subscribers.delete(subscriber);
+      this.#options.log.debug('server_socket.closed', { socket: subscriber.id, code });
     });
   }
 
-  private act(subscriber: Subscriber, actions: readonly SessionAction[]): void {
+  #act(subscriber: Subscriber, actions: readonly SessionAction[]): void {
     for (const action of actions) {
       switch (action.type) {
         case 'send':
@@ -163,78 +165,78 @@ export class ServerSocket {
           break;
         case 'subscribe':
           // What was published before the subscription is not for this subscriber.
-          this.flush();
+          this.#flush();
           if (action.eventType === 'metrics') subscriber.interest.metrics = true;
           else subscriber.interest.notifications = true;
-          this.options.log.info('server_socket.subscribed', { socket: subscriber.id, events: action.eventType });
+          this.#options.log.info('server_socket.subscribed', { socket: subscriber.id, events: action.eventType });
           break;
         case 'ping':
           subscriber.webSocket.ping();
           break;
         case 'close':
-          this.options.log.info('server_socket.refused', { socket: subscriber.id, reason: action.reason });
-          this.closeSocket(subscriber, action.code, action.reason);
+          this.#options.log.info('server_socket.refused', { socket: subscriber.id, reason: action.reason });
+          this.#closeSocket(subscriber, action.code, action.reason);
           break;
         case 'terminate':
-          this.options.log.info('server_socket.idle', { socket: subscriber.id });
+          this.#options.log.info('server_socket.idle', { socket: subscriber.id });
           subscriber.webSocket.terminate();
           break;
       }
     }
   }
 
-  private deliver(envelope: Envelope): void {
-    if (this.subscribers.size === 0) return;
+  #deliver(envelope: Envelope): void {
+    if (this.#subscribers.size === 0) return;
 
-    this.batch.add(envelope);
-    if (this.batch.byteLength >= MAX_BATCH_BYTES) this.flush();
-    else if (this.cancelFlush === undefined) this.cancelFlush = this.scheduleFlush();
+    this.#batch.add(envelope);
+    if (this.#batch.byteLength >= MAX_BATCH_BYTES) this.#flush();
+    else if (this.#cancelFlush === undefined) this.#cancelFlush = this.#scheduleFlush();
   }
 
-  private scheduleFlush(): () => void {
-    const wait = this.flushedAt + BATCH_INTERVAL_MS - this.now();
+  #scheduleFlush(): () => void {
+    const wait = this.#flushedAt + BATCH_INTERVAL_MS - this.#now();
 
     if (wait <= 0) {
       // The end of this turn of the event loop: events that arise together leave together.
-      const immediate = setImmediate(() => this.flush());
+      const immediate = setImmediate(() => this.#flush());
       return () => clearImmediate(immediate);
     }
 
-    const timer = setTimeout(() => this.flush(), wait);
+    const timer = setTimeout(() => this.#flush(), wait);
     return () => clearTimeout(timer);
   }
 
-  private flush(): void {
-    this.cancelFlush?.();
-    this.cancelFlush = undefined;
-    if (this.batch.isEmpty) return;
+  #flush(): void {
+    this.#cancelFlush?.();
+    this.#cancelFlush = undefined;
+    if (this.#batch.isEmpty) return;
 
-    this.flushedAt = this.now();
-    const framesFor = this.batch.take();
-    for (const subscriber of this.subscribers) {
+    this.#flushedAt = this.#now();
+    const framesFor = this.#batch.take();
+    for (const subscriber of this.#subscribers) {
       const frames = framesFor(subscriber.interest);
-      if (frames !== undefined) this.write(subscriber, frames);
+      if (frames !== undefined) this.#write(subscriber, frames);
     }
   }
 
-  private write(subscriber: Subscriber, frames: Buffer): void {
+  #write(subscriber: Subscriber, frames: Buffer): void {
     const { webSocket, connection } = subscriber;
     if (subscriber.closingAt !== undefined || webSocket.readyState !== webSocket.OPEN) return;
 
     const buffered = connection.writableLength;
     // A batch larger than the limit still goes to whoever has read everything before it.
-    if (buffered > 0 && buffered + frames.byteLength > (this.options.maxBufferedBytes ?? MAX_BUFFERED_BYTES)) {
-      this.options.log.warn('server_socket.too_slow', { socket: subscriber.id, buffered });
-      this.options.metrics?.slowSubscriberClosed();
-      this.closeSocket(subscriber, 1013, 'subscriber too slow');
+    if (buffered > 0 && buffered + frames.byteLength > (this.#options.maxBufferedBytes ?? MAX_BUFFERED_BYTES)) {
+      this.#options.log.warn('server_socket.too_slow', { socket: subscriber.id, buffered });
+      this.#options.metrics?.slowSubscriberClosed();
+      this.#closeSocket(subscriber, 1013, 'subscriber too slow');
       return;
     }
 
     connection.write(frames);
   }
 
-  private closeSocket(subscriber: Subscriber, code: number, reason: string): void {
-    subscriber.closingAt ??= this.now();
+  #closeSocket(subscriber: Subscriber, code: number, reason: string): void {
+    subscriber.closingAt ??= this.#now();
     subscriber.webSocket.close(code, reason);
   }
 }

@@ -29,62 +29,65 @@ export interface WebhookQueueOptions {
 
 /** The events of one room on their way to one URL: one request at a time, in order, bounded. */
 export class WebhookQueue {
-  private readonly waiting: Uint8Array[] = [];
-  private waitingBytes = 0;
-  private dropped = 0;
-  private sending = false;
-  private idleCallbacks: (() => void)[] = [];
+  readonly #options: WebhookQueueOptions;
+  readonly #waiting: Uint8Array[] = [];
+  #waitingBytes = 0;
+  #dropped = 0;
+  #sending = false;
+  #idleCallbacks: (() => void)[] = [];
 
-  constructor(private readonly options: WebhookQueueOptions) {}
+  constructor(options: WebhookQueueOptions) {
+    this.#options = options;
+  }
 
   /** Events that are waiting or being sent. */
   get size(): number {
-    return this.waiting.length + (this.sending ? 1 : 0);
+    return this.#waiting.length + (this.#sending ? 1 : 0);
   }
 
   /** A full backlog drops its oldest event: what happened last, the end of the room above all, matters most. */
   push(bytes: Uint8Array): void {
-    this.waiting.push(bytes);
-    this.waitingBytes += bytes.byteLength;
-    while (this.waiting.length > 1 && (this.waiting.length > MAX_BACKLOG || this.waitingBytes > MAX_BACKLOG_BYTES)) {
-      this.dropOldest();
+    this.#waiting.push(bytes);
+    this.#waitingBytes += bytes.byteLength;
+    while (this.#waiting.length > 1 && (this.#waiting.length > MAX_BACKLOG || this.#waitingBytes > MAX_BACKLOG_BYTES)) {
+      this.#dropOldest();
     }
 
-    if (!this.sending) void this.sendAll();
+    if (!this.#sending) void this.#sendAll();
   }
 
   /** Resolves when nothing is waiting or being sent. */
   idle(): Promise<void> {
-    return this.size === 0 ? Promise.resolve() : new Promise((resolve) => this.idleCallbacks.push(resolve));
+    return this.size === 0 ? Promise.resolve() : new Promise((resolve) => this.#idleCallbacks.push(resolve));
   }
 
-  private dropOldest(): void {
-    this.waitingBytes -= this.waiting.shift()?.byteLength ?? 0;
-    this.options.metrics?.webhookDropped();
+  #dropOldest(): void {
+    this.#waitingBytes -= this.#waiting.shift()?.byteLength ?? 0;
+    this.#options.metrics?.webhookDropped();
     // One line when it begins; how many there were is told when the receiver has caught up.
-    if (this.dropped === 0) this.options.log.warn('webhook.backlog_full', { waiting: this.waiting.length });
-    this.dropped += 1;
+    if (this.#dropped === 0) this.#options.log.warn('webhook.backlog_full', { waiting: this.#waiting.length });
+    this.#dropped += 1;
   }
 
-  private async sendAll(): Promise<void> {
-    this.sending = true;
-    for (let bytes = this.waiting.shift(); bytes !== undefined; bytes = this.waiting.shift()) {
-      this.waitingBytes -= bytes.byteLength;
-      await this.sendOne(bytes);
+  async #sendAll(): Promise<void> {
+    this.#sending = true;
+    for (let bytes = this.#waiting.shift(); bytes !== undefined; bytes = this.#waiting.shift()) {
+      this.#waitingBytes -= bytes.byteLength;
+      await this.#sendOne(bytes);
     }
-    this.sending = false;
+    this.#sending = false;
 
-    if (this.dropped > 0) {
-      this.options.log.warn('webhook.events_dropped', { events: this.dropped });
-      this.dropped = 0;
+    if (this.#dropped > 0) {
+      this.#options.log.warn('webhook.events_dropped', { events: this.#dropped });
+      this.#dropped = 0;
     }
-    for (const resolve of this.idleCallbacks.splice(0)) resolve();
+    for (const resolve of this.#idleCallbacks.splice(0)) resolve();
   }
 
-  private async sendOne(bytes: Uint8Array): Promise<void> {
-    const { url, post, retries, log, metrics, signal } = this.options;
+  async #sendOne(bytes: Uint8Array): Promise<void> {
+    const { url, post, retries, log, metrics, signal } = this.#options;
     const delay =
-      this.options.delay ?? ((ms: number, aborted: AbortSignal) => sleep(ms, undefined, { signal: aborted }));
+      this.#options.delay ?? ((ms: number, aborted: AbortSignal) => sleep(ms, undefined, { signal: aborted }));
 
     for (let attempt = 0; ; attempt += 1) {
       try {

@@ -24,15 +24,15 @@ type Answer = (received: Received, response: ServerResponse) => void;
 class Receiver {
   readonly requests: Received[] = [];
   answer: Answer = (_received, response) => response.end();
-  private waiting: { count: number; resolve: () => void }[] = [];
-  private readonly server: Server = createServer((request, response) => this.receive(request, response));
+  #waiting: { count: number; resolve: () => void }[] = [];
+  readonly #server: Server = createServer((request, response) => this.#receive(request, response));
 
   async listen(): Promise<void> {
-    await new Promise<void>((resolve) => this.server.listen(0, '127.0.0.1', () => resolve()));
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', () => resolve()));
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   get messages(): string[] {
@@ -41,15 +41,15 @@ class Receiver {
 
   arrived(count: number): Promise<void> {
     if (this.requests.length >= count) return Promise.resolve();
-    return new Promise((resolve) => this.waiting.push({ count, resolve }));
+    return new Promise((resolve) => this.#waiting.push({ count, resolve }));
   }
 
   async close(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise<void>((resolve) => this.server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 
-  private receive(request: IncomingMessage, response: ServerResponse): void {
+  #receive(request: IncomingMessage, response: ServerResponse): void {
     const chunks: Buffer[] = [];
 
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -58,7 +58,7 @@ class Receiver {
       const received = { path: request.url, message: name(decodeServerMessage(body)), body, headers: request.headers };
       this.requests.push(received);
       this.answer(received, response);
-      for (const waiting of this.waiting) if (this.requests.length >= waiting.count) waiting.resolve();
+      for (const waiting of this.#waiting) if (this.requests.length >= waiting.count) waiting.resolve();
     });
   }
 }

@@ -31,47 +31,49 @@ interface Registration {
  * receiver delays its own room only (docs/reference/notifications.md, "Webhooks").
  */
 export class Webhooks {
+  readonly #options: WebhooksOptions;
   /** The room that has the id now. */
-  private readonly current = new Map<string, Registration>();
+  readonly #current = new Map<string, Registration>();
   /** Ended rooms whose last events are still on their way. */
-  private readonly leaving = new Map<Registration, string>();
-  private readonly abort = new AbortController();
-  private readonly post: PostWebhook;
-  private readonly closePoster: () => void;
-  private readonly unsubscribe: () => void;
+  readonly #leaving = new Map<Registration, string>();
+  readonly #abort = new AbortController();
+  readonly #post: PostWebhook;
+  readonly #closePoster: () => void;
+  readonly #unsubscribe: () => void;
 
-  constructor(private readonly options: WebhooksOptions) {
+  constructor(options: WebhooksOptions) {
+    this.#options = options;
     const poster = createWebhookPoster({ timeoutMs: options.timeoutMs ?? 5_000, secret: options.secret ?? null });
-    this.post = poster.post;
-    this.closePoster = poster.close;
-    this.unsubscribe = options.bus.subscribe((envelope) => {
+    this.#post = poster.post;
+    this.#closePoster = poster.close;
+    this.#unsubscribe = options.bus.subscribe((envelope) => {
       if (envelope.kind === 'notification' && envelope.source === 'local') {
-        this.route(envelope.notification, () => envelope.bytes);
+        this.#route(envelope.notification, () => envelope.bytes);
       }
     });
   }
 
   /** To be called before the room's first event is published. */
   register(roomId: string, url: string): void {
-    const replaced = this.current.get(roomId);
-    if (replaced !== undefined) this.end(roomId, replaced);
+    const replaced = this.#current.get(roomId);
+    if (replaced !== undefined) this.#end(roomId, replaced);
 
-    const { log, metrics, retries, delay } = this.options;
+    const { log, metrics, retries, delay } = this.#options;
     const queue = new WebhookQueue({
       url,
-      post: this.post,
+      post: this.#post,
       retries: retries ?? 0,
       log: log.child({ roomId, url: printableUrl(url) }),
-      signal: this.abort.signal,
+      signal: this.#abort.signal,
       ...(metrics === undefined ? {} : { metrics }),
       ...(delay === undefined ? {} : { delay }),
     });
-    this.current.set(roomId, { queue, holds: 0, ended: false });
+    this.#current.set(roomId, { queue, holds: 0, ended: false });
   }
 
   /** Keeps the URL after the end of the room until the returned function is called: an upload is still to report. */
   hold(roomId: string): () => void {
-    const registration = this.current.get(roomId);
+    const registration = this.#current.get(roomId);
     if (registration === undefined) return () => undefined;
 
     registration.holds += 1;
@@ -81,65 +83,65 @@ export class Webhooks {
       if (!held) return;
       held = false;
       registration.holds -= 1;
-      this.forgetWhenDone(registration);
+      this.#forgetWhenDone(registration);
     };
   }
 
   /** Events that are waiting or being sent. */
   get pending(): number {
-    const registrations = [...this.current.values(), ...this.leaving.keys()];
+    const registrations = [...this.#current.values(), ...this.#leaving.keys()];
 
     return registrations.reduce((sum, { queue }) => sum + queue.size, 0);
   }
 
   /** Sends what is pending, for `timeoutMs` at most; further events are ignored. */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
-    this.unsubscribe();
+    this.#unsubscribe();
 
-    const registrations = [...this.current.values(), ...this.leaving.keys()];
-    const overdue = setTimeout(() => this.abort.abort(), timeoutMs);
+    const registrations = [...this.#current.values(), ...this.#leaving.keys()];
+    const overdue = setTimeout(() => this.#abort.abort(), timeoutMs);
 
     await Promise.all(registrations.map(({ queue }) => queue.idle()));
     clearTimeout(overdue);
-    this.abort.abort();
-    this.current.clear();
-    this.leaving.clear();
-    this.closePoster();
+    this.#abort.abort();
+    this.#current.clear();
+    this.#leaving.clear();
+    this.#closePoster();
   }
 
-  private route(notification: Notification, bytes: () => Uint8Array): void {
-    const registration = this.receiverOf(notification);
+  #route(notification: Notification, bytes: () => Uint8Array): void {
+    const registration = this.#receiverOf(notification);
     if (registration === undefined) return;
 
     registration.queue.push(bytes());
     if (notification.type === 'roomDeleted' || notification.type === 'roomCrashed') {
-      this.end(notification.roomId, registration);
+      this.#end(notification.roomId, registration);
     }
   }
 
   /** Reports of uploads belong to the room that ended, even when a new one has its id by now. */
-  private receiverOf(notification: Notification): Registration | undefined {
+  #receiverOf(notification: Notification): Registration | undefined {
     if (notification.type === 'hlsUploaded' || notification.type === 'hlsUploadCrashed') {
-      for (const [registration, roomId] of this.leaving) {
+      for (const [registration, roomId] of this.#leaving) {
         if (roomId === notification.roomId && registration.holds > 0) return registration;
       }
     }
 
-    return this.current.get(notification.roomId);
+    return this.#current.get(notification.roomId);
   }
 
-  private end(roomId: string, registration: Registration): void {
+  #end(roomId: string, registration: Registration): void {
     registration.ended = true;
-    if (this.current.get(roomId) === registration) this.current.delete(roomId);
-    this.leaving.set(registration, roomId);
-    this.forgetWhenDone(registration);
+    if (this.#current.get(roomId) === registration) this.#current.delete(roomId);
+    this.#leaving.set(registration, roomId);
+    this.#forgetWhenDone(registration);
   }
 
-  private forgetWhenDone(registration: Registration): void {
+  #forgetWhenDone(registration: Registration): void {
     if (!registration.ended || registration.holds > 0) return;
 
     void registration.queue.idle().then(() => {
-      if (registration.holds === 0) this.leaving.delete(registration);
+      if (registration.holds === 0) this.#leaving.delete(registration);
     });
   }
 }

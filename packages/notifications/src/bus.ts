@@ -1,10 +1,10 @@
 import { encodeNotification, encodeServerMessage, type Notification } from '@bloom/protocol';
 import type { Log } from '@bloom/log';
 
-/** Where an event arose: on this instance, or on another member of the cluster that passed it on. */
+/** Where an event arose: on this instance, or on another member of the cluster that forwarded it. */
 export type Source = 'local' | 'remote';
 
-/** One event on its way to everybody; its bytes (one `ServerMessage`) are made once, when somebody asks first. */
+/** One event for all listeners. Its bytes (one `ServerMessage`) are encoded once, on first use. */
 export class NotificationEnvelope {
   readonly kind = 'notification';
   #encoded: Uint8Array | undefined;
@@ -21,7 +21,7 @@ export class NotificationEnvelope {
   }
 }
 
-/** The metrics report of one instance (docs/reference/metrics.md); encoded once as well. */
+/** The metrics report of one instance (docs/reference/metrics.md), also encoded once. */
 export class MetricsEnvelope {
   readonly kind = 'metrics';
   #encoded: Uint8Array | undefined;
@@ -43,8 +43,8 @@ export type Envelope = NotificationEnvelope | MetricsEnvelope;
 export type EnvelopeListener = (envelope: Envelope) => void;
 
 /**
- * The event bus of an instance. Listeners get every event in the order of `publish`, so in order per room, also when a
- * listener publishes: its event goes after the one being delivered.
+ * The event bus of an instance. Listeners receive every event in the order of `publish`, hence in order per room. An event
+ * that a listener publishes follows the one being delivered.
  */
 export class NotificationBus {
   readonly #log: Log;
@@ -56,7 +56,7 @@ export class NotificationBus {
     this.#log = log;
   }
 
-  /** Tells everybody of an event; `remote` events are not sent as webhooks and not passed on to the cluster again. */
+  /** Delivers an event to all listeners. `remote` events are neither sent as webhooks nor forwarded to the cluster again. */
   publish(notification: Notification, source: Source = 'local'): void {
     this.#deliver(new NotificationEnvelope(notification, source));
   }
@@ -65,7 +65,7 @@ export class NotificationBus {
     this.#deliver(new MetricsEnvelope(report, source));
   }
 
-  /** Listeners are called synchronously and must not block; the returned function ends the subscription. */
+  /** Adds a listener, which is called synchronously and must not block. Returns a function that removes it. */
   subscribe(listener: EnvelopeListener): () => void {
     this.#listeners.add(listener);
 
@@ -91,7 +91,7 @@ export class NotificationBus {
       try {
         listener(envelope);
       } catch (error) {
-        // One broken listener must not cost the others the event, nor the publisher its operation.
+        // A broken listener must affect neither the other listeners nor the publisher.
         this.#log.error('notifications.listener_failed', { kind: envelope.kind, error });
       }
     }

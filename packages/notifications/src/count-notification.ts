@@ -30,8 +30,8 @@ function countNotification(metrics: RoomMetrics, notification: Notification): vo
 }
 
 /**
- * Keeps the room metrics of this instance by its events, as soon as they are published. Use this or the calls of
- * `Metrics` themselves, not both.
+ * Updates the room metrics of this instance as its events are published. Use either this or the methods of `Metrics`, not
+ * both.
  */
 export function countNotifications(bus: NotificationBus, metrics: RoomMetrics): () => void {
   return bus.subscribe((envelope) => {

@@ -1,6 +1,6 @@
 import type { Envelope } from './bus.js';
 
-/** A whole websocket frame (RFC 6455 section 5.2) of a server: binary, final, not masked, so the same for every client. */
+/** Returns a complete websocket frame of a server (RFC 6455 section 5.2): binary, final, not masked, hence the same for all. */
 export function binaryFrame(payload: Uint8Array): Buffer {
   const length = payload.byteLength;
   const headerLength = length < 126 ? 2 : length < 65_536 ? 4 : 10;
@@ -21,15 +21,15 @@ export function binaryFrame(payload: Uint8Array): Buffer {
   return frame;
 }
 
-/** What a subscriber wants. */
+/** The events a subscriber receives. */
 export interface Interest {
   notifications: boolean;
   metrics: boolean;
 }
 
 /**
- * Frames that go out together. Each combination of interests is joined once, so that a subscriber costs one write per
- * batch however many events and subscribers there are.
+ * Frames to be sent together. Each combination of interests is joined once, so that a subscriber costs one write per
+ * batch, however many events and subscribers there are.
  */
 export class FrameBatch {
   readonly #frames: { kind: Envelope['kind']; frame: Buffer }[] = [];
@@ -49,7 +49,7 @@ export class FrameBatch {
     this.#size += frame.byteLength;
   }
 
-  /** Empties the batch; the function returned gives the joined frames for an interest, undefined when there are none. */
+  /** Empties the batch. Returns a function that joins the frames for an interest, or returns undefined without any. */
   take(): (interest: Interest) => Buffer | undefined {
     const frames = this.#frames.splice(0);
     const joined = new Map<string, Buffer | undefined>();

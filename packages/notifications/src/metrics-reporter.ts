@@ -8,13 +8,13 @@ export interface MetricsReporterOptions {
   /** `JF_WEBRTC_METRICS_INTERVAL_MS` */
   intervalMs: number;
   /**
-   * The plain counters of this instance, without rates: `room_id=<id>` -> `endpoint_id=<id>` -> values and
+   * Returns the plain counters of this instance, without rates: `room_id=<id>` -> `endpoint_id=<id>` -> values and
    * `track_id=<id>` -> values; `{}` without connected peers. docs/reference/metrics.md lists the keys.
    */
   report: () => ReportNode | Promise<ReportNode>;
-  /** Whether anybody is interested; without interest nothing is computed. Default: always. */
+  /** Returns false when there is no subscriber: nothing is computed then. Default: always true. */
   wanted?: () => boolean;
-  /** Milliseconds on a clock that only goes forward. Default: the process's. */
+  /** Monotonic milliseconds. Default: the clock of the process. */
   now?: () => number;
 }
 
@@ -33,7 +33,7 @@ export class MetricsReporter {
     this.#timer.unref();
   }
 
-  /** One report now; called by the timer. A report that takes longer than the interval is not overtaken. */
+  /** Publishes a report now. Called by the timer; does nothing while an earlier report is being computed. */
   publish(): Promise<void> {
     this.#running ??= this.#publishOne().finally(() => {
       this.#running = undefined;
@@ -49,7 +49,7 @@ export class MetricsReporter {
 
   async #publishOne(): Promise<void> {
     if (this.#options.wanted?.() === false) {
-      // Rates over a time in which nobody looked would be of no use.
+      // Rates over a pause without subscribers would be meaningless.
       this.#previous = undefined;
       return;
     }

@@ -1,9 +1,9 @@
-/** The parts of a metrics report are counters, texts and nested objects under keys such as `room_id=<id>`. */
+/** A metrics report: counters, texts and nested objects under keys such as `room_id=<id>`. */
 export interface ReportNode {
   [key: string]: unknown;
 }
 
-/** Counters that get a `<key>-per-second` beside them. */
+/** Counters for which a `<key>-per-second` is added. */
 const RATED = new Set([
   'inbound-rtp.packets',
   'inbound-rtp.bytes_received',
@@ -18,10 +18,10 @@ const RATED = new Set([
   'ice.packets_sent',
 ]);
 
-/** What clients gave, whatever its keys. */
+/** Values from clients, whose keys may look like ours. */
 const METADATA = new Set(['endpoint.metadata', 'track.metadata']);
 
-/** Deeper than room, endpoint, track and its RTX stream a report does not go. */
+/** Depth of a report: room, endpoint, track, RTX stream. */
 const MAX_DEPTH = 6;
 
 function isNode(value: unknown): value is ReportNode {
@@ -29,8 +29,8 @@ function isNode(value: unknown): value is ReportNode {
 }
 
 /**
- * The report with rates derived from the one before it; a counter that is new, or went back, gets none this time.
- * Metadata is passed on untouched whatever its keys.
+ * Returns the report with rates derived from the previous one. A counter that is new, or has decreased, gets none this time.
+ * Metadata is copied unchanged, whatever its keys.
  */
 export function withRates(report: ReportNode, previous: ReportNode | undefined, elapsedMs: number): ReportNode {
   return elapsedMs > 0 ? rated(report, previous, elapsedMs / 1000, 0) : report;

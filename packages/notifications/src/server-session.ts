@@ -3,7 +3,7 @@ import { decodeServerMessage, encodeServerMessage, ProtocolError, type Subscript
 
 /** Milliseconds between two pings after authentication. */
 export const PING_INTERVAL_MS = 30_000;
-/** Milliseconds of silence after which the connection is given up. */
+/** Milliseconds of silence after which the connection is closed. */
 export const IDLE_TIMEOUT_MS = 60_000;
 /** Longest request. The websocket closes with 1009 when a frame announces more. */
 export const MAX_REQUEST_BYTES = 64 * 1024;
@@ -13,13 +13,13 @@ export type SessionAction =
   | { type: 'subscribe'; eventType: SubscriptionType }
   | { type: 'ping' }
   | { type: 'close'; code: number; reason: string }
-  /** Nobody is there any more: no closing handshake. */
+  /** The other end is silent: no closing handshake. */
   | { type: 'terminate' };
 
 const AUTHENTICATED = encodeServerMessage({ type: 'authenticated' });
 const NOT_ALLOWED: SessionAction = { type: 'close', code: 1003, reason: 'operation not allowed' };
 
-/** Compares in a time that tells nothing about where two tokens differ. */
+/** Compares two tokens in constant time. */
 export function sameToken(given: string, expected: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
 
@@ -27,8 +27,8 @@ export function sameToken(given: string, expected: string): boolean {
 }
 
 /**
- * One server websocket, without the socket (docs/reference/notifications.md, "Server websocket"): frames in, actions
- * out, in order. Time comes in as milliseconds of any clock that only goes forward.
+ * One server websocket, sans-IO (docs/reference/notifications.md, "Server websocket"): frames in, actions out, in order.
+ * `now` is in monotonic milliseconds.
  */
 export class ServerSession {
   readonly #token: string;
@@ -65,7 +65,7 @@ export class ServerSession {
     this.#heardAt = now;
   }
 
-  /** To be called about once a second. */
+  /** Must be called about once a second. */
   tick(now: number): SessionAction[] {
     if (this.#closed) return [];
     if (now - this.#heardAt >= IDLE_TIMEOUT_MS) {
@@ -97,7 +97,7 @@ export class ServerSession {
     const message = decode(bytes);
     if (message?.type !== 'subscribeRequest' || message.eventType === null) return this.#close(NOT_ALLOWED);
 
-    // The response first: clients take the next frame after their request for it.
+    // The response first: clients take the first frame after their request for the response.
     return [
       { type: 'send', bytes: encodeServerMessage({ type: 'subscribeResponse', eventType: message.eventType }) },
       { type: 'subscribe', eventType: message.eventType },

@@ -9,12 +9,12 @@ import type { Envelope, NotificationBus } from './bus.js';
 import { FrameBatch, type Interest } from './frame-batch.js';
 import { MAX_REQUEST_BYTES, ServerSession, type SessionAction } from './server-session.js';
 
-/** Bytes that may wait for one subscriber before it is closed. */
+/** Bytes that may wait for one subscriber before its socket is closed. */
 export const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
-/** A lone event leaves at once; the next ones wait this long at most, so that many events cost few writes. */
+/** A single event is sent at once; following ones wait at most this long, so that many events cost few writes. */
 const BATCH_INTERVAL_MS = 20;
 const MAX_BATCH_BYTES = 256 * 1024;
-/** Milliseconds that a closing handshake may take. */
+/** Time limit of a closing handshake. */
 const CLOSE_TIMEOUT_MS = 5_000;
 const SWEEP_INTERVAL_MS = 1_000;
 
@@ -26,25 +26,25 @@ export interface ServerSocketOptions {
   metrics?: Pick<Metrics, 'slowSubscriberClosed'>;
   /** Default `MAX_BUFFERED_BYTES`. */
   maxBufferedBytes?: number;
-  /** Milliseconds on a clock that only goes forward. Default: the process's. */
+  /** Monotonic milliseconds. Default: the clock of the process. */
   now?: () => number;
 }
 
 interface Subscriber {
   readonly id: number;
   readonly webSocket: WebSocket;
-  /** The connection below: joined frames are written to it as they are. */
+  /** The connection below the websocket: joined frames are written to it directly. */
   readonly connection: Duplex;
   readonly session: ServerSession;
   readonly interest: Interest;
   readonly authenticated: () => void;
-  /** When a closing handshake began. */
+  /** Start of the closing handshake. */
   closingAt: number | undefined;
 }
 
 /**
- * The websocket at `/socket/server/websocket`: the thin shell around `ServerSession`. Whoever owns the HTTP listener
- * hands upgrades over (path and `Origin` are checked there).
+ * The websocket at `/socket/server/websocket`: the shell around `ServerSession`. The HTTP listener checks path and `Origin`
+ * and passes upgrades on.
  */
 export class ServerSocket {
   readonly #options: ServerSocketOptions;
@@ -52,7 +52,7 @@ export class ServerSocket {
     noServer: true,
     maxPayload: MAX_REQUEST_BYTES,
     clientTracking: false,
-    // Events are written past the library as whole frames, which compression of single messages would break.
+    // Events bypass the library as complete frames, which per-message compression would break.
     perMessageDeflate: false,
   });
   readonly #subscribers = new Set<Subscriber>();
@@ -84,19 +84,19 @@ export class ServerSocket {
     );
   }
 
-  /** Connections, authenticated or not. */
+  /** Number of connections, authenticated or not. */
   get connections(): number {
     return this.#subscribers.size;
   }
 
-  /** Whether anybody here has subscribed to metrics reports. */
+  /** True when at least one subscriber wants metrics reports. */
   get wantsMetrics(): boolean {
     for (const { interest } of this.#subscribers) if (interest.metrics) return true;
 
     return false;
   }
 
-  /** Pings, idle connections and overdue closing handshakes; called once a second. */
+  /** Pings, ends idle connections and overdue closing handshakes. Called once a second. */
   sweep(): void {
     const now = this.#now();
 
@@ -106,7 +106,7 @@ export class ServerSocket {
     }
   }
 
-  /** Sends what is pending and closes every connection with 1001; resolves when all are gone, after 5 s at the latest. */
+  /** Sends pending events and closes every connection with 1001. Resolves when all are closed, after 5 s at the latest. */
   async close(): Promise<void> {
     this.#unsubscribe();
     clearInterval(this.#sweeper);
@@ -164,7 +164,7 @@ export class ServerSocket {
           subscriber.webSocket.send(action.bytes);
           break;
         case 'subscribe':
-          // What was published before the subscription is not for this subscriber.
+          // Events published before the subscription must not reach this subscriber.
           this.#flush();
           if (action.eventType === 'metrics') subscriber.interest.metrics = true;
           else subscriber.interest.notifications = true;
@@ -197,7 +197,7 @@ export class ServerSocket {
     const wait = this.#flushedAt + BATCH_INTERVAL_MS - this.#now();
 
     if (wait <= 0) {
-      // The end of this turn of the event loop: events that arise together leave together.
+      // At the end of this event loop iteration, so that simultaneous events are sent together.
       const immediate = setImmediate(() => this.#flush());
       return () => clearImmediate(immediate);
     }
@@ -224,7 +224,7 @@ export class ServerSocket {
     if (subscriber.closingAt !== undefined || webSocket.readyState !== webSocket.OPEN) return;
 
     const buffered = connection.writableLength;
-    // A batch larger than the limit still goes to whoever has read everything before it.
+    // A batch above the limit is still sent to a subscriber that has read everything before it.
     if (buffered > 0 && buffered + frames.byteLength > (this.#options.maxBufferedBytes ?? MAX_BUFFERED_BYTES)) {
       this.#options.log.warn('server_socket.too_slow', { socket: subscriber.id, buffered });
       this.#options.metrics?.slowSubscriberClosed();

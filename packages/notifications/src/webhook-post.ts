@@ -12,22 +12,25 @@ export class WebhookError extends Error {
   }
 }
 
-/** Posts one event. @throws WebhookError, or the abort reason of the signal. */
+/**
+ * Posts one event.
+ * @throws WebhookError, or the abort reason of the signal
+ */
 export type PostWebhook = (url: string, body: Uint8Array, signal: AbortSignal) => Promise<void>;
 
 export interface WebhookPosterOptions {
-  /** Milliseconds from the start of the request to the status of the answer. */
+  /** Milliseconds from the start of the request to the status of the response. */
   timeoutMs: number;
   /** Signs each body when not null. */
   secret: string | null;
 }
 
-/** `sha256=<hex HMAC-SHA256 of the body>` */
+/** Returns `sha256=<hex HMAC-SHA256 of the body>`. */
 export function signature(secret: string, body: Uint8Array): string {
   return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 }
 
-/** Requests on kept-alive connections; redirects are not followed, bodies of answers are not read. */
+/** Returns a function that posts over kept-alive connections, without following redirects or reading response bodies. */
 export function createWebhookPoster({ timeoutMs, secret }: WebhookPosterOptions): {
   post: PostWebhook;
   close: () => void;
@@ -36,7 +39,7 @@ export function createWebhookPoster({ timeoutMs, secret }: WebhookPosterOptions)
 
   async function post(url: string, body: Uint8Array, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    // Not AbortSignal.any: each use of it leaves something behind at a signal that lives as long as the server.
+    // Not AbortSignal.any: each use leaks memory at a signal that lives as long as the server.
     const ended = new AbortController();
     let late = false;
     const overdue = setTimeout(() => {
@@ -89,8 +92,8 @@ async function attempt(request: Attempt): Promise<void> {
 }
 
 /**
- * The status of the answer. A kept-alive connection that the receiver closed at the very moment of the request is no
- * failure of the event: nobody has read it, so it goes out again on a new one.
+ * Returns the status of the response. When the receiver closed a kept-alive connection just as the request was sent, the
+ * event was not read, so it is sent again on a new connection.
  */
 function send({ url, body, headers, agents, signal }: Attempt): Promise<number | 'stale connection'> {
   return new Promise((resolve, reject) => {
@@ -115,7 +118,7 @@ function send({ url, body, headers, agents, signal }: Attempt): Promise<number |
 const MAX_ANSWER_BYTES = 64 * 1024;
 const DRAIN_TIMEOUT_MS = 1_000;
 
-/** A short answer is read so that the connection can be used again; a long or slow one costs the connection. */
+/** Reads a short response so that the connection can be reused. A long or slow one ends the connection. */
 function drain(answer: IncomingMessage): void {
   const overdue = setTimeout(() => answer.destroy(), DRAIN_TIMEOUT_MS);
   let received = 0;

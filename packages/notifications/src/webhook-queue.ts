@@ -3,14 +3,14 @@ import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import { WebhookError, type PostWebhook } from './webhook-post.js';
 
-/** Events, and bytes of them, that may wait for one receiver. */
+/** Number of events, and their bytes, that may wait for one receiver. */
 export const MAX_BACKLOG = 1_000;
 export const MAX_BACKLOG_BYTES = 4 * 1024 * 1024;
 
 const FIRST_BACK_OFF_MS = 500;
 const LONGEST_BACK_OFF_MS = 30_000;
 
-/** Milliseconds before attempt `n` (1 = the first repetition): doubling, half a minute at most. */
+/** Returns the milliseconds before retry `n`, from 1: doubling, up to half a minute. */
 export function backOffMs(n: number): number {
   return Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** Math.min(n - 1, 16));
 }
@@ -22,12 +22,12 @@ export interface WebhookQueueOptions {
   /** Bound to the room and the printable form of the URL. */
   log: Log;
   metrics?: Pick<Metrics, 'webhookFailed' | 'webhookDropped'>;
-  /** Aborted: what is pending is given up. */
+  /** Aborting it discards pending events. */
   signal: AbortSignal;
   delay?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** The events of one room on their way to one URL: one request at a time, in order, bounded. */
+/** The events of one room for one URL: one request at a time, in order, bounded. */
 export class WebhookQueue {
   readonly #options: WebhookQueueOptions;
   readonly #waiting: Uint8Array[] = [];
@@ -40,12 +40,12 @@ export class WebhookQueue {
     this.#options = options;
   }
 
-  /** Events that are waiting or being sent. */
+  /** Number of events that are waiting or being sent. */
   get size(): number {
     return this.#waiting.length + (this.#sending ? 1 : 0);
   }
 
-  /** A full backlog drops its oldest event: what happened last, the end of the room above all, matters most. */
+  /** Adds an event. A full backlog drops its oldest event: the latest ones, above all the end of the room, matter most. */
   push(bytes: Uint8Array): void {
     this.#waiting.push(bytes);
     this.#waitingBytes += bytes.byteLength;
@@ -64,7 +64,7 @@ export class WebhookQueue {
   #dropOldest(): void {
     this.#waitingBytes -= this.#waiting.shift()?.byteLength ?? 0;
     this.#options.metrics?.webhookDropped();
-    // One line when it begins; how many there were is told when the receiver has caught up.
+    // One line at the first drop; the total is logged when the receiver has caught up.
     if (this.#dropped === 0) this.#options.log.warn('webhook.backlog_full', { waiting: this.#waiting.length });
     this.#dropped += 1;
   }
@@ -102,7 +102,7 @@ export class WebhookQueue {
         }
       }
 
-      // An abort ends the wait early; the next turn of the loop then gives up.
+      // An abort ends the wait early, and the next iteration returns.
       await delay(backOffMs(attempt + 1), signal).catch(() => undefined);
     }
   }

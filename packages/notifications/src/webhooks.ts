@@ -13,28 +13,28 @@ export interface WebhooksOptions {
   retries?: number;
   /** `JF_WEBHOOK_SECRET` */
   secret?: string | null;
-  /** Milliseconds for one request, from its start to the status of the answer. Default 5,000. */
+  /** Milliseconds from the start of a request to the status of the response. Default 5,000. */
   timeoutMs?: number;
-  /** Waits between two attempts. Default: a timer. */
+  /** Waits between two attempts; tests replace it. */
   delay?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 interface Registration {
   readonly queue: WebhookQueue;
-  /** Events after the end of the room that somebody has announced. */
+  /** Announced events that may follow the end of the room. */
   holds: number;
   ended: boolean;
 }
 
 /**
- * Sends the events of rooms to the URL that each room was created with: one queue per room, in order, so that a slow
- * receiver delays its own room only (docs/reference/notifications.md, "Webhooks").
+ * Sends the events of each room to the URL that it was created with: one queue per room, in order, so that a slow receiver
+ * delays its own room only (docs/reference/notifications.md, "Webhooks").
  */
 export class Webhooks {
   readonly #options: WebhooksOptions;
-  /** The room that has the id now. */
+  /** Queues of the present rooms, by room id. */
   readonly #current = new Map<string, Registration>();
-  /** Ended rooms whose last events are still on their way. */
+  /** Queues of ended rooms whose last events are not delivered yet. */
   readonly #leaving = new Map<Registration, string>();
   readonly #abort = new AbortController();
   readonly #post: PostWebhook;
@@ -53,7 +53,7 @@ export class Webhooks {
     });
   }
 
-  /** To be called before the room's first event is published. */
+  /** Registers the URL of a room. Must be called before the room's first event is published. */
   register(roomId: string, url: string): void {
     const replaced = this.#current.get(roomId);
     if (replaced !== undefined) this.#end(roomId, replaced);
@@ -71,7 +71,7 @@ export class Webhooks {
     this.#current.set(roomId, { queue, holds: 0, ended: false });
   }
 
-  /** Keeps the URL after the end of the room until the returned function is called: an upload is still to report. */
+  /** Keeps the URL after the end of the room, for the report of an upload, until the returned function is called. */
   hold(roomId: string): () => void {
     const registration = this.#current.get(roomId);
     if (registration === undefined) return () => undefined;
@@ -87,14 +87,14 @@ export class Webhooks {
     };
   }
 
-  /** Events that are waiting or being sent. */
+  /** Number of events that are waiting or being sent. */
   get pending(): number {
     const registrations = [...this.#current.values(), ...this.#leaving.keys()];
 
     return registrations.reduce((sum, { queue }) => sum + queue.size, 0);
   }
 
-  /** Sends what is pending, for `timeoutMs` at most; further events are ignored. */
+  /** Sends pending events for `timeoutMs` at most; further events are ignored. */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     this.#unsubscribe();
 
@@ -119,7 +119,7 @@ export class Webhooks {
     }
   }
 
-  /** Reports of uploads belong to the room that ended, even when a new one has its id by now. */
+  /** Reports of uploads belong to the ended room, even when a new room has its id. */
   #receiverOf(notification: Notification): Registration | undefined {
     if (notification.type === 'hlsUploaded' || notification.type === 'hlsUploadCrashed') {
       for (const [registration, roomId] of this.#leaving) {

@@ -15,9 +15,4 @@ export {
   type ServerMessage,
   type SubscriptionType,
 } from './server-message.js';
-export {
-  MAX_UNAUTHENTICATED,
-  MAX_UNAUTHENTICATED_BYTES,
-  MAX_UNAUTHENTICATED_PER_ADDRESS,
-  UnauthenticatedSockets,
-} from './unauthenticated-sockets.js';
+export { UnauthenticatedSockets } from './unauthenticated-sockets.js';

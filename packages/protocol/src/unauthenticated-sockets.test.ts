@@ -5,7 +5,7 @@ import {
   MAX_UNAUTHENTICATED_BYTES,
   MAX_UNAUTHENTICATED_PER_ADDRESS,
   UnauthenticatedSockets,
-} from './index.js';
+} from './unauthenticated-sockets.js';
 
 const isOpen = () => true;
 

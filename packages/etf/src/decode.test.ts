@@ -23,6 +23,9 @@ import {
 } from './index.js';
 import { anyTerm } from './testing/terms.js';
 
+const NIGHTLY = process.env['BLOOM_NIGHTLY'] !== undefined;
+const RUNS = Number(process.env['BLOOM_FUZZ_RUNS'] ?? (NIGHTLY ? 1_000_000 : 2_500));
+
 const from = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
 describe('decoding the older forms', () => {
@@ -259,7 +262,7 @@ describe('limits and garbage', () => {
       fc.property(fc.uint8Array({ maxLength: 120 }), (bytes) => {
         attempt(Buffer.concat([from('83'), bytes]));
       }),
-      { numRuns: 20_000 },
+      { numRuns: RUNS },
     );
   });
 
@@ -275,7 +278,7 @@ describe('limits and garbage', () => {
           attempt(cut % 3 === 0 ? bytes.subarray(0, cut % bytes.length) : bytes);
         },
       ),
-      { numRuns: process.env['BLOOM_NIGHTLY'] === undefined ? 2_500 : 1_000_000 },
+      { numRuns: RUNS },
     );
   }, 900_000);
 });

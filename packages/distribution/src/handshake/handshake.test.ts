@@ -14,7 +14,7 @@ import {
   type Step,
 } from './handshake.js';
 
-const RUNS = process.env['BLOOM_NIGHTLY'] === undefined ? 4_000 : 1_000_000;
+const RUNS = Number(process.env['BLOOM_FUZZ_RUNS'] ?? (process.env['BLOOM_NIGHTLY'] === undefined ? 4_000 : 1_000_000));
 
 const a: Identity = { name: 'a@h', creation: 0x12345678, flags: ownFlags(false) };
 const b: Identity = { name: 'b@h', creation: 7, flags: ownFlags(false) };
@@ -211,8 +211,21 @@ test('any bytes in any state give a step, never an exception', () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 6 }), fc.boolean(), (pieces, dial) => {
       const machine = dial ? new Initiator(a, 'b@h', secrets()) : new Acceptor(b, () => 'ok', secrets());
-      for (const bytes of pieces) if (machine.data(bytes).failed !== undefined) break;
+      for (const bytes of pieces) {
+        const { failed, up } = machine.data(bytes);
+        if (failed !== undefined || up !== undefined) break;
+        expect(machine.heldBytes).toBeLessThanOrEqual(16 * 1024);
+      }
     }),
     { numRuns: RUNS },
   );
 }, 900_000);
+
+test('an incomplete message does not keep the large chunk that it came with', () => {
+  const acceptor = new Acceptor(b, () => 'ok', secrets());
+  acceptor.data(Buffer.concat([framed(nameMessage(a)), Buffer.from([0, 21, 114])]));
+  const chunk = Buffer.alloc(64 * 1024);
+  chunk[0] = 3;
+  expect(acceptor.data(chunk.subarray(0, 5)).failed).toBeUndefined();
+  expect(acceptor.heldBytes).toBeLessThanOrEqual(16 * 1024);
+});

@@ -78,7 +78,13 @@ abstract class Machine {
   #received: Buffer = Buffer.alloc(0);
   protected over = false;
 
+  /** Memory that incomplete messages occupy: bounded, because a stranger may send anything. */
+  get heldBytes(): number {
+    return this.#received.buffer.byteLength;
+  }
+
   data(bytes: Buffer): Step {
+    if (this.over) return NOTHING;
     this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes]);
     const send: Buffer[] = [];
     while (!this.over && this.#received.length >= 2) {
@@ -91,6 +97,8 @@ abstract class Machine {
       send.push(...step.send);
       if (step.up !== undefined || step.failed !== undefined) return { ...step, send };
     }
+    // At most one message is incomplete; a view would keep the whole chunk that it came with.
+    this.#received = Buffer.from(this.#received);
     return send.length === 0 ? NOTHING : { send };
   }
 

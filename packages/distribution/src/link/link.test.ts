@@ -261,7 +261,7 @@ describe('receiving', () => {
         const { link } = bench();
         for (const bytes of frames) link.receive(bytes);
       }),
-      { numRuns: NIGHTLY ? 1_000_000 : 10_000 },
+      { numRuns: Number(process.env['BLOOM_FUZZ_RUNS'] ?? (NIGHTLY ? 1_000_000 : 10_000)) },
     );
   }, 900_000);
 });

@@ -124,7 +124,22 @@ describe('the mesh', () => {
     expect(world.handshakes).toBe((size * (size - 1)) / 2);
   });
 
-  test('is transitive: who joins one member joins all', () => {
+  test('reports a node that says hello late as gone and back, so that ups and downs alternate', () => {
+    const options = { tool: false, acceptable: () => true, random: () => 0.5 };
+    const mesh = new Mesh({ ...options, self: 'a@h' });
+    const other = new Mesh({ ...options, self: 'b@h' });
+    mesh.connected('b@h', 7, true, true, 0);
+    expect(mesh.poll(2_000)).toMatchObject([{ do: 'up', node: 'b@h', kind: 'foreign' }]);
+    const [hello] = other.connected('a@h', 1, false, true, 2_500);
+    const { message } = hello as MeshAction & { do: 'send' };
+    expect(mesh.message('b@h', message, 2_500)).toMatchObject([
+      { do: 'down', node: 'b@h', kind: 'foreign', reason: 'replaced' },
+      { do: 'up', node: 'b@h', kind: 'member', creation: 7 },
+    ]);
+    expect(mesh.message('b@h', message, 2_600)).toEqual([]);
+  });
+
+  test('is transitive: a node that joins one member joins all', () => {
     const world = new World();
     for (const node of ['a@h', 'b@h', 'c@h']) world.add(node);
     world.act('a@h', world.station('a@h').mesh.seed(['b@h'], 0));

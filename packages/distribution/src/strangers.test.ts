@@ -1,0 +1,149 @@
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import { PortMapperServer, Registration } from '@bloom/port-mapper';
+import { ManualClock } from '@bloom/time/testing';
+import { ownFlags } from './handshake/flags.js';
+import { Acceptor, framed, type Identity, nameMessage } from './handshake/handshake.js';
+import { bindServer, Listener, portOf } from './handshake/listener.js';
+import { COOKIE, until } from './testing/erlang.js';
+import { TestNode } from './testing/test-node.js';
+
+const cleanUps: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp();
+});
+
+async function mapper(): Promise<number> {
+  const server = await PortMapperServer.start({ port: 0, log: silentLog });
+  cleanUps.push(() => server.close());
+  return server.port;
+}
+
+async function start(
+  name: string,
+  port: number,
+  options: Parameters<typeof TestNode.start>[2] = {},
+): Promise<TestNode> {
+  const node = await TestNode.start(`${name}@127.0.0.1`, port, options);
+  cleanUps.push(() => node.stop());
+  return node;
+}
+
+const identity = (name: string): Identity => ({ name, creation: 99, flags: ownFlags(false) });
+
+/** Connects from an address of loopback and claims a name. */
+async function claim(
+  port: number,
+  name: string,
+  localAddress = '127.0.0.2',
+): Promise<{ socket: Socket; heard: string }> {
+  const socket = connect({ host: '127.0.0.1', port, localAddress }).on('error', () => {});
+  cleanUps.push(() => socket.destroy());
+  const claimed = { socket, heard: '' };
+  socket.on('data', (bytes) => {
+    claimed.heard += bytes.toString('latin1');
+  });
+  await new Promise((resolve) => socket.once('connect', resolve));
+  socket.write(framed(nameMessage(identity(name))));
+  return claimed;
+}
+
+describe('a stranger without the cookie', () => {
+  test('that claims the name of a node being dialled does not end the attempt', async () => {
+    const port = await mapper();
+    const a = await start('a', port);
+    // The greater name, so its own attempt would win; it answers once the stranger has been served.
+    const Z = 'z@127.0.0.1';
+    let answer: (() => void) | undefined;
+    const server: Server = createServer((socket) => {
+      const secrets = { cookie: () => COOKIE, challenge: () => 7 };
+      const machine = new Acceptor(identity(Z), () => 'ok', secrets);
+      const received: Buffer[] = [];
+      const feed = (bytes: Buffer): void => void socket.write(Buffer.concat(machine.data(bytes).send));
+      const collect = (bytes: Buffer): void => void received.push(bytes);
+      socket.on('data', collect).on('error', () => {});
+      cleanUps.push(() => socket.destroy());
+      answer = () => {
+        socket.off('data', collect).on('data', feed);
+        feed(Buffer.concat(received));
+      };
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    cleanUps.push(() => server.close());
+    const entry = {
+      mapper: { host: '127.0.0.1', port },
+      name: 'z',
+      port: portOf(server),
+      hidden: true,
+      log: silentLog,
+    };
+    const registration = await Registration.open(entry);
+    cleanUps.push(() => registration.close());
+
+    const connected = a.node.connect(Z);
+    await until(() => answer !== undefined);
+    const stranger = await claim(a.node.port, Z);
+    await until(() => stranger.heard.includes('sok_simultaneous'));
+    answer?.();
+    await connected;
+    expect(a.node.isConnected(Z)).toBe(true);
+  });
+
+  test('that claims the name of a connected node does not keep that node from returning', async () => {
+    const port = await mapper();
+    const a = await start('a', port);
+    const b = await start('b', port, { listen: false });
+    await b.node.connect(a.node.name);
+    const stranger = await claim(a.node.port, 'b@127.0.0.1');
+    await until(() => stranger.heard.includes('salive'));
+    const again = await start('b', port, { listen: false });
+    await again.node.connect(a.node.name);
+    expect(await again.node.ping(a.node.name)).toBe(true);
+  });
+
+  test('that connects 300 times keeps no node out', async () => {
+    const port = await mapper();
+    const a = await start('a', port, { limits: { maxPending: 16 } });
+    for (let i = 0; i < 300; i++) {
+      const socket = connect({ host: '127.0.0.1', port: a.node.port, localAddress: '127.0.0.2' });
+      socket.on('error', () => {});
+      cleanUps.push(() => socket.destroy());
+    }
+    const names = Array.from({ length: 10 }, (_, i) => `n${i}`);
+    const nodes = await Promise.all(names.map((name) => start(name, port, { listen: false })));
+    await Promise.all(nodes.map(({ node }) => node.connect(a.node.name)));
+    expect(nodes.every(({ node }) => a.node.isConnected(node.name))).toBe(true);
+    await until(() => (a.node.counters.handshakes.rate ?? 0) > 0);
+  });
+
+  test('that sends a byte now and then has the time of one step', async () => {
+    const clock = new ManualClock();
+    const server = await bindServer({});
+    cleanUps.push(() => server.close());
+    const failures: string[] = [];
+    const listener = new Listener(server, {
+      self: identity('a@127.0.0.1'),
+      secrets: { cookie: () => COOKIE, challenge: () => 7 },
+      clock,
+      stepTimeoutMs: 7_000,
+      maxPending: 4,
+      maxAcceptsPerSecond: 100,
+      decide: () => 'ok',
+      up: (socket) => socket.destroy(),
+      failed: (why) => failures.push(why),
+    });
+    cleanUps.push(() => listener.stop());
+    const socket = connect({ host: '127.0.0.1', port: portOf(server) });
+    cleanUps.push(() => socket.destroy());
+    let received = 0;
+    server.on('connection', (accepted) => accepted.on('data', (bytes) => (received += bytes.length)));
+    for (let sent = 1; failures.length === 0 && sent < 10; sent++) {
+      // The length of a message of 100 bytes, and some of them.
+      socket.write(Buffer.from([sent === 2 ? 100 : 0]));
+      await until(() => received === sent);
+      clock.advance(3_000);
+    }
+    expect([failures, clock.now()]).toEqual([['timeout'], 9_000]);
+  });
+});

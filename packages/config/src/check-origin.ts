@@ -1,14 +1,14 @@
 import type { Grammar } from './grammar.js';
 
-/** Which web pages may open websockets here (`JF_CHECK_ORIGIN`). */
+/** The web pages that may open websockets (`JF_CHECK_ORIGIN`). */
 export type OriginRule =
-  /** Every page. */
+  /** Any page. */
   | { kind: 'any' }
   /** Pages of the host of `JF_HOST`. */
   | { kind: 'host' }
-  /** Pages of the very scheme, host and port that the request came to. */
+  /** Pages of the scheme, host and port of the request. */
   | { kind: 'connection' }
-  /** Pages that one of these patterns fits. */
+  /** Pages that match one of these patterns. */
   | { kind: 'list'; origins: readonly string[] };
 
 export interface OriginRequest {
@@ -21,7 +21,7 @@ export interface OriginRequest {
   publicHost: string;
 }
 
-/** `true`, `false`, `:conn` or a list of origins; any text is one of them, so this never fails. */
+/** Parses `true`, `false`, `:conn` or a list of origins; any text is one of these, so this never fails. */
 export const originRule: Grammar<OriginRule> = {
   name: '`true`, `false`, `:conn` or a list of origins',
   expected: 'an origin rule',
@@ -44,7 +44,7 @@ interface Address {
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443 };
 
-/** `scheme://host:port`, `//host:port`, `host:port` or a bare host, lower-cased; undefined for anything else. */
+/** Parses `scheme://host:port`, `//host:port`, `host:port` or a bare host, lower-cased; undefined for others. */
 function parseAddress(text: string): Address | undefined {
   const match = /^(?:([a-z][a-z0-9+.-]*):)?(?:\/\/)?(\[[0-9a-f:.]+\]|[^/:?#@\s[\]]+)(?::(\d{1,5}))?(?:\/.*)?$/.exec(
     text.toLowerCase(),
@@ -53,7 +53,7 @@ function parseAddress(text: string): Address | undefined {
 
   const schemeGiven = text.includes('://') ? match[1] : undefined;
   if (match[1] !== undefined && schemeGiven === undefined) {
-    // `host:4000` without scheme reads as scheme and host; read it again behind `//`.
+    // `host:4000` is parsed as scheme and path: parse it again after `//`.
     return parseAddress(`//${text}`);
   }
 
@@ -76,7 +76,7 @@ function fits(pattern: string, origin: Address): boolean {
   return wanted.host === origin.host;
 }
 
-/** Whether a websocket upgrade with this `Origin` may go on; otherwise it is refused with 403. */
+/** Returns whether a websocket upgrade with this `Origin` is accepted; others are refused with 403. */
 export function originAllowed(rule: OriginRule, request: OriginRequest): boolean {
   if (rule.kind === 'any' || request.origin === undefined) return true;
 

@@ -1,13 +1,11 @@
-import { MASK } from './mask.js';
-
-/** A value that the node cannot start with. The message names the variable and the offending value. */
+/** A value with which the node cannot start. The message names the variable and the value. */
 export class ConfigError extends Error {
   readonly code = 'INVALID_CONFIGURATION';
-  /** The check of this host name comes first: when it cannot be resolved, that is what the node cannot start with. */
+  /** Host name that is checked first: when it cannot be resolved, that is the fault to report. */
   readonly hostFirst: string | undefined;
 
   constructor(
-    /** The variable at fault, the first one when several are. */
+    /** Variable at fault, the first of several. */
     readonly variable: string,
     message: string,
     options?: ErrorOptions & { hostFirst?: string },
@@ -18,7 +16,10 @@ export class ConfigError extends Error {
   }
 }
 
-/** The value as it may be printed: quoted, cut to 200 characters, masked when secret. */
+/** Replaces a secret. Its constant length does not reveal that of the secret. */
+export const MASK = '********';
+
+/** Returns the value for printing: quoted, cut to 200 characters, masked when secret. */
 export function printableValue(value: string, secret: boolean): string {
   if (secret && value !== '') return MASK;
 

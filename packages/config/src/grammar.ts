@@ -1,14 +1,14 @@
 import { isIP } from 'node:net';
 
-/** How the text of a variable becomes a value. */
+/** Parses the text of a variable. */
 export interface Grammar<T> {
-  /** What the reference page shows. */
+  /** Name on the reference page. */
   readonly name: string;
-  /** What is accepted, as the end of "expected ...". */
+  /** Accepted values, as the end of "expected ...". */
   readonly expected: string;
-  /** Whether "set but empty" counts as unset: so for texts, because container tooling injects empty values. */
+  /** Whether an empty value counts as unset: true for texts, because container tooling injects empty values. */
   readonly emptyIsUnset: boolean;
-  /** `undefined` = does not fit. */
+  /** Returns undefined for invalid text. */
   parse(text: string): T | undefined;
 }
 
@@ -38,7 +38,7 @@ export const ip: Grammar<string> = {
   parse: (text) => (isIP(text) === 0 ? undefined : text),
 };
 
-/** Decimal digits only: no sign, no blanks, no trailing junk. */
+/** Returns a grammar of decimal digits only: no sign, blanks or trailing junk. */
 export function integer(min: number, max: number, unit = ''): Grammar<number> {
   const range = max === MAX_DELAY_MS || max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `${min}..${max}`;
 
@@ -74,7 +74,7 @@ export const portRange: Grammar<PortRange> = {
 
 export const text: Grammar<string> = { name: 'text', expected: 'a text', emptyIsUnset: true, parse: (value) => value };
 
-/** A text that must not be given empty: leaving it out is a decision, an empty one is an accident. */
+/** A text that must not be empty: leaving it out is a decision, an empty one an accident. */
 export const nonEmptyText: Grammar<string> = {
   ...text,
   expected: 'a text that is not empty',
@@ -138,7 +138,7 @@ export const publicHost: Grammar<string> = {
   },
 };
 
-/** Where objects are put in a bucket: names separated by `/`. */
+/** Prefix of object keys: names separated by `/`. */
 export const keyPrefix: Grammar<string> = {
   name: 'path',
   expected: 'a path without the parts `.` and `..`',

@@ -4,7 +4,7 @@ import { REPLACED_NAMES, SILENT_NAMES, VARIABLES } from './variables.js';
 
 const KNOWN = Object.values(VARIABLES).map((variable) => variable.name as string);
 
-/** Levenshtein distance, or `limit + 1` as soon as it is certain to exceed `limit`. */
+/** Returns the Levenshtein distance, or `limit + 1` once it exceeds `limit`. */
 export function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) > limit) return limit + 1;
 
@@ -26,7 +26,7 @@ export function editDistance(a: string, b: string, limit: number): number {
   return previous[b.length] ?? limit + 1;
 }
 
-/** A hint for each `JF_` or `FJ_` name that is unknown but nearly matches a known one, that is not read here, or is an alias. */
+/** Returns a hint for each `JF_` or `FJ_` name that is unknown but close to a known one, is not read here, or is an alias. */
 export function nameHints(env: Environment): ConfigWarning[] {
   const warnings: ConfigWarning[] = [];
 
@@ -69,7 +69,7 @@ function nearest(name: string): string | undefined {
   for (const known of KNOWN) {
     const distance = editDistance(name, known, limit);
     if (distance > limit) continue;
-    // Of two that are as near, a name cut short or too long is likelier than another letter.
+    // At equal distance a truncated name is likelier than a wrong letter.
     const isNearer =
       best === undefined ||
       distance < best.distance ||

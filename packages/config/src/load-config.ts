@@ -17,7 +17,7 @@ import { loadTls } from './tls.js';
 import { VARIABLES, type Profile, type VariableKey } from './variables.js';
 import { deploymentWarnings } from './warnings.js';
 
-/** What the loader needs to know of the machine. */
+/** Properties of the machine that the loader needs. */
 export interface World {
   /** Working directory, absolute. */
   cwd: string;
@@ -43,7 +43,7 @@ export function profileOf(env: Environment): Profile {
   return name === 'production' || name === 'test' ? name : 'development';
 }
 
-/** Whether the log is to be JSON, for the line that says what is wrong with the settings. */
+/** Returns whether the log is JSON, for the line that reports invalid settings. */
 export function wantsStructuredLogging(env: Environment): boolean {
   try {
     return new Reader(env, profileOf(env)).get('structuredLogging');
@@ -53,9 +53,9 @@ export function wantsStructuredLogging(env: Environment): boolean {
 }
 
 /**
- * The settings that `env` asks for (docs/reference/configuration.md).
+ * Loads the settings of `env` (docs/reference/configuration.md).
  *
- * @throws ConfigError for the first value that a node must not start with.
+ * @throws ConfigError for the first invalid value
  */
 export function loadConfig(env: Environment, world: World): LoadedConfig {
   const profile = profileOf(env);
@@ -193,10 +193,10 @@ function loadS3(reader: Reader): S3Credentials | null {
   );
 }
 
-/** Known to everybody who reads the manual; masking them would only black out the word "development". */
+/** Documented defaults: masking them would only black out words such as "development". */
 const PUBLIC_DEFAULTS: readonly string[] = [DEFAULT_COOKIE, 'development'];
 
-/** Every secret that was configured, for the masking of a log. Public defaults are no secrets and left out. */
+/** Returns the configured secrets, which a log masks. Public defaults are left out. */
 export function secretValues(loaded: Pick<LoadedConfig, 'values' | 'settings'>): string[] {
   const secretNames = new Set(
     (Object.keys(VARIABLES) as VariableKey[]).filter(isSecret).map((key) => VARIABLES[key].name as string),

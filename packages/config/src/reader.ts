@@ -6,7 +6,7 @@ export type Origin = 'environment' | 'alias' | 'default' | 'not read';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What the effective value of one variable is, for `--print-config`. */
+/** Effective value of one variable, for `--print-config`. */
 export interface EffectiveValue {
   name: string;
   /** As text; undefined = unset. */
@@ -15,12 +15,12 @@ export interface EffectiveValue {
   secret: boolean;
 }
 
-/** `JF_X` may also be given as `FJ_X`, the name that later SDK releases use. */
+/** Returns the alias of a variable: `JF_X` may be given as `FJ_X`, the name in later SDK releases. */
 export function aliasOf(name: string): string | undefined {
   return name.startsWith('JF_') ? `FJ_${name.slice(3)}` : undefined;
 }
 
-/** Reads variables through the table and remembers what was read, and from where. */
+/** Reads variables by the table, and records values and origins. */
 export class Reader {
   readonly #env: Environment;
   readonly #profile: Profile;
@@ -31,14 +31,14 @@ export class Reader {
     this.#profile = profile;
   }
 
-  /** The value in the environment or its default; undefined = unset without default. */
+  /** Returns the value in the environment or the default; undefined = unset without default. */
   read<K extends VariableKey>(key: K): ValueOf<K> | undefined {
     const variable = VARIABLES[key] as unknown as Variable<ValueOf<K>>;
     const found = this.#find(variable);
     const fallback = this.#fallbackOf(variable);
     const text = found?.text ?? fallback;
 
-    this.#note(key, text ?? undefined, found?.origin ?? 'default');
+    this.#record(key, text ?? undefined, found?.origin ?? 'default');
     if (text === null) return undefined;
 
     const value = variable.grammar.parse(text);
@@ -47,7 +47,7 @@ export class Reader {
     return value;
   }
 
-  /** As `read`, for variables whose table entry has a default in every profile. */
+  /** Like `read`, for variables with a default in every profile. */
   get<K extends VariableKey>(key: K): ValueOf<K> {
     const value = this.read(key);
     if (value === undefined) {
@@ -58,17 +58,17 @@ export class Reader {
     return value;
   }
 
-  /** The variable as given, whether it fits or not; for variables that only matter together with others. */
+  /** Returns whether the variable is given, valid or not; for variables that matter only together with others. */
   isSet(key: VariableKey): boolean {
     return this.#find(VARIABLES[key] as unknown as Variable<unknown>) !== undefined;
   }
 
-  /** Notes a default that the loader computed. */
+  /** Records a default that the loader computed. */
   computed(key: VariableKey, value: string): void {
-    this.#note(key, value, 'default');
+    this.#record(key, value, 'default');
   }
 
-  /** Every variable of the table in its order. */
+  /** Returns every variable of the table, in its order. */
   values(): EffectiveValue[] {
     return (Object.keys(VARIABLES) as VariableKey[]).map(
       (key) =>
@@ -105,7 +105,7 @@ export class Reader {
     return fallback === null || typeof fallback === 'string' ? fallback : fallback[this.#profile];
   }
 
-  #note(key: VariableKey, value: string | undefined, origin: Origin): void {
+  #record(key: VariableKey, value: string | undefined, origin: Origin): void {
     this.#effective.set(key, { name: VARIABLES[key].name, value, origin, secret: isSecret(key) });
   }
 }

@@ -76,7 +76,7 @@ export interface ClusterSettings {
   portRange: PortRange | null;
 }
 
-/** Worth a line in the log, but no reason not to start. */
+/** A fault that is logged but does not prevent the start. */
 export interface ConfigWarning {
   variable: string;
   /** A sentence. */

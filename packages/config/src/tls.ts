@@ -7,7 +7,7 @@ export interface TlsFiles {
   readFile: (path: string) => Buffer;
 }
 
-/** Key and certificate, checked to be readable, well-formed and to belong together. */
+/** Loads key and certificate, checked to be readable, well-formed and matching. */
 export function loadTls({ keyPath, certPath, readFile }: TlsFiles): { key: Buffer; cert: Buffer } | null {
   if (keyPath === undefined && certPath === undefined) return null;
   if (keyPath === undefined || certPath === undefined) {
@@ -47,7 +47,7 @@ function checked<T>(variable: string, path: string, what: string, parse: () => T
   try {
     return parse();
   } catch (cause) {
-    // The reason of the crypto library is left out: it may quote the file.
+    // Without the reason of the crypto library, which may quote the file.
     throw new ConfigError(variable, `${variable}=${JSON.stringify(path)} is not ${what} in PEM form`, { cause });
   }
 }

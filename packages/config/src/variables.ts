@@ -23,13 +23,13 @@ export interface Variable<T> {
   readonly name: string;
   readonly section: Section;
   readonly grammar: Grammar<T>;
-  /** The text that stands in when the variable is unset; null = unset stays unset, or is computed by the loader. */
+  /** Text used when the variable is unset; null = unset stays unset, or the loader computes it. */
   readonly fallback: string | null | Readonly<Record<Profile, string | null>>;
-  /** What the reference page says about the default where `fallback` cannot. */
+  /** Description of the default on the reference page where `fallback` is not enough. */
   readonly fallbackDoc?: string;
   /** Never printed. */
   readonly secret?: true;
-  /** What it does, and when it is read at all. */
+  /** Effect, and when the variable is read at all. */
   readonly doc: string;
 }
 
@@ -422,13 +422,13 @@ export const VARIABLES = {
 
 export type Variables = typeof VARIABLES;
 export type VariableKey = keyof Variables;
-/** The value that a variable parses to. */
+/** Type of a parsed variable. */
 export type ValueOf<K extends VariableKey> = Variables[K] extends Variable<infer T> ? T : never;
 
-/** Names that are known to be obsolete: no hint for them. */
+/** Obsolete names, which get no hint. */
 export const SILENT_NAMES: readonly string[] = ['JF_OUTPUT_BASE_PATH'];
 
-/** Names that other releases read and this one does not, with what to use in their place. */
+/** Names of other releases that are not read here, with their replacements. */
 export const REPLACED_NAMES: ReadonlyMap<string, string> = new Map([
   [
     'JF_COMPONENTS_USED',

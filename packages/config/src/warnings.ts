@@ -41,7 +41,7 @@ export function deploymentWarnings(settings: Settings, reader: Reader): ConfigWa
   return warnings;
 }
 
-/** The host of `host[:port][/path]`, IPv6 without brackets. */
+/** Returns the host of `host[:port][/path]`, IPv6 without brackets. */
 function hostOf(publicHost: string): string {
   return /^(?:\[([^\]]+)\]|([^:/]+))/.exec(publicHost)?.slice(1).find(Boolean) ?? publicHost;
 }

@@ -14,14 +14,14 @@ export interface ClusterFilesOptions {
   remote: RemoteActors;
   /** Full name of the own node. */
   self: string;
-  /** The node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
+  /** Returns the node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
   ownerOf(roomId: string): Promise<string>;
-  /** Lost nodes that are remembered. */
+  /** Returns the lost nodes that are remembered. */
   lostNodes(): readonly string[];
-  /** Fails at once, or as soon as it is known, while the node is silent. */
+  /** Calls a node, and fails as soon as it is known to be silent. */
   guard<T>(node: string, call: () => Promise<T>): Promise<T>;
   log: Log;
-  /** Of this node. */
+  /** Streams and recordings of this node. */
   streams: LiveStreams;
   recordings: LocalRecordings;
 }
@@ -29,17 +29,17 @@ export interface ClusterFilesOptions {
 export interface ClusterFiles {
   streams: LiveStreams;
   recordings: RecordingStore;
-  /** Ends the watch over the members. */
+  /** Stops watching the members. */
   close(): void;
 }
 
 /**
- * Serves the files of this node to the other nodes, and those of the others to the clients of this one. Called once the node
- * is part of the cluster.
+ * Serves the files of this node to the other nodes, and theirs to the clients of this one. Called once this node has joined the
+ * cluster.
  */
 export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
   const { system, remote, self, ownerOf, lostNodes, guard, log, streams, recordings } = options;
-  // What is queued is bounded where it comes from; and what one node closes another one must not keep open.
+  // Senders bound what is queued. Close and read must not be dropped: other nodes rely on them to release files.
   const mailbox = { essential: ['close', 'read'] } as const;
   const actor = system.spawn(fileBehaviour({ streams, recordings }), { name: FILES_ACTOR, mailbox });
   system.register(FILES_ACTOR, actor);

@@ -11,24 +11,24 @@ export interface ClusterRecordingsOptions {
   self: string;
   local: LocalRecordings;
   remote: RemoteFiles;
-  /** The node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
+  /** Returns the node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
   ownerOf(roomId: string): Promise<string>;
-  /** Lost nodes that are remembered: what they hold is missing in a list. */
+  /** Returns the lost nodes that are remembered; lists lack their recordings. */
   lostNodes(): readonly string[];
   log: Log;
 }
 
-/** Recordings whose place is remembered. */
+/** Number of recordings whose place is remembered. */
 const MAX_KNOWN = 10_000;
-/** Ids compared by one message when a node joins. */
+/** Ids compared per message when a node joins. */
 const COMPARED_AT_ONCE = 1_000;
 
 /**
- * The recordings of the whole cluster: any node lists, serves and removes any of them. An id belongs to its newest
- * recording; when a node learns of a newer one than its own, it sets its own aside under another id.
+ * Recordings of the whole cluster: any node lists, serves and removes any of them. An id belongs to its newest recording; a
+ * node that learns of a newer one sets its own aside under another id.
  */
 export class ClusterRecordings implements RecordingStore {
-  /** Where the newest recording of an id was seen last. */
+  /** Node on which the newest recording of an id was seen last. */
   readonly #known = new Map<string, string>();
   readonly #options: ClusterRecordingsOptions;
 
@@ -75,7 +75,7 @@ export class ClusterRecordings implements RecordingStore {
     const known = this.#known.get(id);
     if (known !== undefined && !this.#isLost(known)) {
       const opened = await this.#openOn(known, id, fileName, signal).catch((error: unknown) => {
-        // It may have been removed there, and recorded elsewhere since.
+        // It may have been removed there and recorded elsewhere since.
         if (!(error instanceof MediaFileError) || error.code !== 'NOT_FOUND') throw error;
       });
       if (opened !== undefined) return opened;
@@ -84,7 +84,7 @@ export class ClusterRecordings implements RecordingStore {
     return this.#openOn(await this.#holderOf(id), id, fileName, signal);
   }
 
-  /** A node has joined, perhaps after it was cut off: own recordings that are older than its own are set aside. */
+  /** Called when a node joins, perhaps after it was cut off: sets own recordings aside that are older than its own. */
   async compareWith(node: string): Promise<void> {
     const { local, remote, log } = this.#options;
     this.#known.clear();
@@ -136,7 +136,7 @@ export class ClusterRecordings implements RecordingStore {
     return this.#notFound(id);
   }
 
-  /** A room that was lost with its node has its recording there. */
+  /** Throws that the recording was not found, unless its room was lost together with a node. */
   async #notFound(id: string): Promise<never> {
     await this.#options.ownerOf(id).catch((error: unknown) => {
       if (error instanceof RoomError && error.code === 'OWNER_UNREACHABLE') throw error;

@@ -7,20 +7,20 @@ import { SharedFiles, type SharedFilesOptions } from './shared-files.js';
 
 export interface ClusterStreamsOptions extends SharedFilesOptions {
   self: string;
-  /** Of this node. */
+  /** The streams of this node. */
   local: LiveStreams;
   remote: RemoteFiles;
-  /** The node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
+  /** Returns the node that owns a room. @throws RoomError `ROOM_NOT_FOUND`, `OWNER_UNREACHABLE` */
   ownerOf(roomId: string): Promise<string>;
 }
 
 /**
- * How long pieces that do not change are kept for viewers who come a little later. Shorter than it takes a new stream in
- * the same room to come to a piece of the same name.
+ * How long immutable files are kept for viewers that come a little later. Shorter than a new stream in the same room needs to
+ * reach a file of the same name.
  */
 const KEPT_MS = { part: 300, segment: 1_500 } as const;
 
-/** The live streams of the whole cluster: any node serves the stream of any room. */
+/** Live streams of the whole cluster: any node serves the stream of any room. */
 export class ClusterStreams implements LiveStreams {
   readonly #options: ClusterStreamsOptions;
   readonly #shared: SharedFiles;

@@ -9,7 +9,7 @@ export interface FileActorOptions {
   /** Of this node. */
   streams: LiveStreams;
   recordings: LocalRecordings;
-  /** Files open or waited for on behalf of other nodes, at most. */
+  /** Limit of files opened or waited for by other nodes. */
   maxOpen?: number;
 }
 
@@ -23,15 +23,15 @@ interface Entry {
 type State = Map<string, Entry>;
 
 const MAX_OPEN = 1_000;
-/** An open file that nobody reads: the other node is gone, or its client. */
+/** Idle time after which an open file is closed: the other node or its client is gone. */
 const IDLE_MS = 60_000;
 const SWEEP_MS = 10_000;
 
 type Protocol = FilesProtocol & { sweep: (message: object) => void };
 
 /**
- * Gives the files of this node to the other nodes, in pieces that they ask for one after another. Nothing waits for
- * anything else: what is not there yet is answered when it comes.
+ * Serves the files of this node to other nodes, which read them piece by piece. Requests never wait for each other: one for a
+ * file that does not exist yet is answered when it appears.
  */
 export function fileBehaviour({
   streams,
@@ -114,7 +114,7 @@ export function fileBehaviour({
             recordings.startsOf(ids).then((starts) => [...starts].map(([id, startedAt]) => ({ id, startedAt }))),
           ),
         ),
-      // One that is being made here as well stays: the cluster was split, and neither is older for sure.
+      // A recording in progress here stays: the cluster was split, and neither is older for certain.
       began: (_state, { id }, { log }) => {
         if (recordings.isLive(id)) return;
         recordings
@@ -164,7 +164,7 @@ async function abandon(file: ServedFile, error: unknown): Promise<never> {
   throw error;
 }
 
-/** Errors that the other node's client may see, as values, so that they can travel; anything else is a fault of ours. */
+/** Returns errors for the client of the other node as values, so that they can travel; other errors are faults. */
 async function outcomeOf<T>(work: Promise<T>): Promise<FileOutcome<T>> {
   try {
     return { ok: true, value: await work };

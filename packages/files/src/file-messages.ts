@@ -1,4 +1,4 @@
-/** What the nodes of a cluster say to each other about files of streams and recordings. Plain data throughout. */
+/** Messages between nodes about files of streams and recordings; plain data only. */
 import type { MediaFileErrorCode } from './errors.js';
 import type { BlockingPosition } from './stores.js';
 
@@ -11,7 +11,7 @@ export type FileOutcome<T> = { ok: true; value: T } | { ok: false; code: MediaFi
 export interface OpenedFile {
   /** Bytes. */
   size: number;
-  /** How it begins. What fits in here whole is not open any more. */
+  /** First bytes. A file that fits in here is closed already. */
   head: Uint8Array;
 }
 
@@ -23,19 +23,19 @@ export interface RecordingStart {
 
 /** The actor `files_node` of each node. */
 export type FilesProtocol = {
-  /** `request` names it from now on, also while it is waited for. */
+  /** Opens a file. `request` identifies it from now on, also while it is waited for. */
   open: (message: { request: string; file: FileAddress }) => FileOutcome<OpenedFile>;
-  /** Bytes of an open file. */
+  /** Reads from an open file. */
   read: (message: { request: string; start: number; length: number }) => FileOutcome<Uint8Array>;
-  /** Nobody wants it any more, whether it is open or still waited for. */
+  /** Closes a file, or ends the wait for it. */
   close: (message: { request: string }) => void;
-  /** Ids of the recordings there. */
+  /** Returns the ids of the finished recordings. */
   recordings: (message: object) => FileOutcome<readonly string[]>;
-  /** When the recording there started, Unix milliseconds; null: it is not there, or still being made. */
+  /** Returns the start of a recording, Unix milliseconds; null when it is not there or still being made. */
   startOf: (message: { id: string }) => number | null;
-  /** Starts of those of the recordings that are there, finished or not. */
+  /** Returns the starts of those recordings that exist there, finished or not. */
   startsOf: (message: { ids: readonly string[] }) => FileOutcome<readonly RecordingStart[]>;
-  /** A new recording of that id has begun on another node. */
+  /** A new recording of that id has begun on the sender. */
   began: (message: { id: string }) => void;
   remove: (message: { id: string }) => FileOutcome<null>;
 };
@@ -43,7 +43,7 @@ export type FilesProtocol = {
 /** Name of the actor. */
 export const FILES_ACTOR = 'files_node';
 
-/** Longest `head`, bytes: playlists and most parts of a third of a second come with the answer. */
+/** Limit of `head`: playlists and most parts of a third of a second fit in the first answer. */
 export const HEAD_BYTES = 128 * 1024;
-/** Longest `read`, bytes: what else two nodes say to each other does not wait long behind one. */
+/** Limit of `read`: other messages on the link must not wait long behind one. */
 export const CHUNK_BYTES = 128 * 1024;

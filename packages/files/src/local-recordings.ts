@@ -11,10 +11,10 @@ export interface LocalRecordingsOptions {
   isLive: (id: string) => boolean;
 }
 
-/** The first date of a playlist is within this many bytes of its beginning. */
+/** The first date of a playlist is within this many bytes. */
 const PLAYLIST_HEAD_BYTES = 64 * 1024;
 
-/** The recordings in a directory of this node, one sub-directory each. */
+/** Recordings in a directory of this node, one sub-directory each. */
 export class LocalRecordings implements RecordingStore {
   readonly #options: LocalRecordingsOptions;
   #announce: (id: string) => void = () => undefined;
@@ -92,7 +92,7 @@ export class LocalRecordings implements RecordingStore {
   async setAside(id: string): Promise<void> {
     checkId(id);
     const directory = join(this.#options.directory, id);
-    // An empty directory is no recording.
+    // An empty directory is not a recording.
     if (await succeeds(rmdir(directory))) return;
     const found = await lstat(directory).catch(() => undefined);
     if (found?.isDirectory() !== true) return;
@@ -109,7 +109,7 @@ export class LocalRecordings implements RecordingStore {
     checkId(id);
 
     const missing = new MediaFileError('NOT_FOUND', `Recording ${id} not found`);
-    // Only names directly below: what is deeper is a part of a recording.
+    // Only directories directly below are recordings.
     if (id.includes('/') || this.isLive(id)) throw missing;
 
     const directory = join(this.#options.directory, id);
@@ -120,7 +120,7 @@ export class LocalRecordings implements RecordingStore {
   }
 }
 
-/** The date of the first segment; without a playlist, the time of the oldest file. */
+/** Returns the date of the first segment or, without a playlist, the time of the oldest file. */
 async function startIn(directory: string): Promise<number> {
   const names = await readdir(directory).catch(() => []);
   const dates: number[] = [];
@@ -161,7 +161,7 @@ function succeeds(work: Promise<unknown>): Promise<boolean> {
   );
 }
 
-/** An id is a name below the directory of recordings, neither that directory itself nor anything outside. */
+/** Checks that an id is a name below the directory of recordings, neither the directory itself nor anything outside. */
 function checkId(id: string): void {
   if (leavesDirectory(id) || isDirectoryItself(id)) {
     throw new MediaFileError('INVALID_NAME', `Invalid recording id, got: ${id}`);

@@ -12,11 +12,11 @@ import {
   type RecordingStart,
 } from './file-messages.js';
 
-/** The other nodes, as their files are asked for. */
+/** Access to the files actors of other nodes. */
 export interface FilesPort {
-  /** Members with a link now, without the own node. */
+  /** Returns the members with a link, without this node. */
   members(): readonly string[];
-  /** Asks the `files_node` actor there. Rejects when there is no answer within `timeoutMs`, whatever the reason. */
+  /** Calls the `files_node` actor there. Rejects without an answer within `timeoutMs`, whatever the reason. */
   call<M extends MessageOf<FilesProtocol>>(
     node: string,
     message: M,
@@ -26,9 +26,9 @@ export interface FilesPort {
 }
 
 const CALL_TIMEOUT_MS = 4_000;
-/** What a player waits for takes up to three target durations by itself. */
+/** A blocking request takes up to three target durations by itself. */
 const WAITING_TIMEOUT_MS = 8_000;
-/** Pieces on their way from one node at once: 2 MB, of the 8 MB that a link holds before it takes no more. */
+/** Concurrent reads from one node: 2 MB of the 8 MB that a link buffers. */
 const READS_PER_NODE = 16;
 
 export interface RecordingHolder {
@@ -37,7 +37,7 @@ export interface RecordingHolder {
   startedAt: number;
 }
 
-/** Files of other nodes. Whoever is slow to take one asks for its pieces slowly; nothing piles up on the way. */
+/** Files of other nodes, read in pieces at the pace of the client, so that nothing piles up on the way. */
 export class RemoteFiles {
   readonly #port: FilesPort;
   readonly #gates = new Map<string, LimitFunction>();
@@ -62,7 +62,7 @@ export class RemoteFiles {
         read: (start, length) => this.#read(node, request, start, length),
       });
     } catch (error) {
-      // It may be open there all the same: an answer that came too late.
+      // It may be open there after all, if the answer came too late.
       if (error instanceof MediaFileError && error.code === 'OWNER_UNREACHABLE') close();
       throw error;
     } finally {
@@ -89,7 +89,7 @@ export class RemoteFiles {
     return { removed: outcomes.filter(({ ok }) => ok).length, silent };
   }
 
-  /** Recordings of each member that answered. */
+  /** Returns the recordings of each member that answered. */
   async list(): Promise<{ found: Map<string, readonly string[]>; silent: string[] }> {
     const { answers, silent } = await this.#askAll({ type: 'recordings' }, CALL_TIMEOUT_MS);
     const found = new Map<string, readonly string[]>();
@@ -108,7 +108,7 @@ export class RemoteFiles {
     return unwrap(outcome as FileOutcome<readonly RecordingStart[]>);
   }
 
-  /** Tells every member that a recording has begun here. */
+  /** Notifies every member that a recording has begun here. */
   announce(id: string): void {
     for (const node of this.#port.members()) this.#port.cast(node, { type: 'began', id });
   }
@@ -197,7 +197,7 @@ class RemoteFile implements ServedFile {
       }
     };
 
-    // One piece ahead of the client, not more: in object mode a stream would take sixteen.
+    // Reads one piece ahead of the client: in object mode a stream would read sixteen.
     return Readable.from(whole(this), { objectMode: false, highWaterMark: CHUNK_BYTES });
   }
 
@@ -222,7 +222,7 @@ class RemoteFile implements ServedFile {
   }
 }
 
-/** Nobody knows whether it is there. */
+/** The error for a recording of which nobody knows whether it is there. */
 export function perhapsOn(what: string, nodes: readonly string[]): MediaFileError {
   const which = nodes.join(', ');
 

@@ -9,23 +9,23 @@ export interface ByteRange {
   end: number;
 }
 
-/** A file as it is sent. Exactly one of `stream` and `close` is called, once; any number of `read` before. */
+/** A file to send. Exactly one of `stream` and `close` is called, once, after any number of `read`. */
 export interface ServedFile {
-  /** Decides the content type. */
+  /** Determines the content type. */
   readonly name: string;
   /** Bytes. */
   readonly size: number;
-  /** All of it, when it is in memory: then there is nothing to close. */
+  /** The whole content, if in memory: then there is nothing to close. */
   readonly bytes?: Buffer;
-  /** The bytes of the range that there are; less than the range when the file has shrunk. */
+  /** Returns the bytes of the range; fewer when the file has shrunk. */
   read(range: ByteRange): Promise<Buffer>;
   stream(range: ByteRange): Readable;
   close(): Promise<void>;
 }
 
 /**
- * Whether a path below some directory would leave it (`../x`) when written as `name`. A NUL never names a file either.
- * Decides by the text alone, so it holds whether or not anything exists.
+ * Returns whether a path `name` below a directory would leave it (`../x`). A NUL is never valid either. Decides by the text
+ * alone, whether or not anything exists.
  */
 export function leavesDirectory(name: string): boolean {
   if (name.includes('\0')) return true;
@@ -34,7 +34,7 @@ export function leavesDirectory(name: string): boolean {
   return normal === '..' || normal.startsWith('../');
 }
 
-/** Whether a path below a directory is the directory itself (`.`, `x/..`). */
+/** Returns whether a path below a directory is the directory itself (`.`, `x/..`). */
 export function isDirectoryItself(name: string): boolean {
   const normal = posix.normalize(`./${name}`);
 
@@ -65,7 +65,7 @@ export async function openServedFile(directory: string, name: string): Promise<S
   return new DiskFile(name, stat.size, handle);
 }
 
-/** What is in memory, as a file. */
+/** A file in memory. */
 export class BytesFile implements ServedFile {
   constructor(
     readonly name: string,
@@ -81,7 +81,7 @@ export class BytesFile implements ServedFile {
   }
 
   stream({ start, end }: ByteRange): Readable {
-    // As one chunk: iterated over, a buffer gives single bytes.
+    // As one chunk: iterating over a buffer yields single bytes.
     return Readable.from([this.bytes.subarray(start, end + 1)]);
   }
 

@@ -11,16 +11,16 @@ interface Flight {
   waiting: number;
 }
 
-/** All of it; or, when it is too large to be kept, a file for the first who takes it. */
+/** The whole file or, when it is too large to keep, an open file for the first request. */
 type Loaded = { bytes: Buffer } | { file: ServedFile; taken: boolean };
 
-/** Larger files are fetched by each who wants one. */
+/** Larger files are fetched by each request. */
 const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 
 /**
- * Fetches once what many want at the same time: the viewers of a stream all wait for the same part. What has come may be
- * kept for a moment, for those who come a little later.
+ * Fetches a file once for concurrent requests: viewers of a stream all wait for the same part. Files may be kept for a moment
+ * for later ones.
  */
 export class SharedFiles {
   readonly #clock: Clock;
@@ -31,7 +31,7 @@ export class SharedFiles {
     this.#clock = clock;
   }
 
-  /** `open` is aborted when nobody waits any more. */
+  /** Returns the file; `open` is aborted when no request waits for it any more. */
   async get(
     request: { key: string; name: string; keepMs: number; signal: AbortSignal },
     open: (signal: AbortSignal) => Promise<ServedFile>,

@@ -12,7 +12,7 @@ export interface StreamRequest {
   roomId: string;
   /** Decoded name; `_HLS_skip` has turned `x.m3u8` into `x_delta.m3u8` already. Does not leave the directory. */
   fileName: string;
-  /** Streams without low latency answer with the plain file when only the segment is given, and not at all with both. */
+  /** Streams without low latency ignore a segment alone, and reject a segment with a part. */
   blocking: BlockingPosition | undefined;
   /** Aborted when the client is gone. */
   signal: AbortSignal;

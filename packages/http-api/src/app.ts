@@ -13,17 +13,17 @@ import { createOpenApiDocument } from './openapi.js';
 import { createOperations, type Operation } from './operations.js';
 import { MAX_BODY_BYTES, type Route, ROUTES } from './routes.js';
 import type { HealthReport } from './schemas/service.js';
-import { type OnStep, requestIdIn, tellSteps } from './steps.js';
+import { type OnStep, requestIdIn, reportSteps } from './steps.js';
 import { noLiveStreams } from './stream-request.js';
 import { cors, pathOf, requestLog, sendJson, trafficCount } from './transport.js';
 
-/** Serves what the API does not, such as the page of the dashboard; calls `next` for what is not its own either. */
+/** Serves other paths, such as the page of the dashboard; calls `next` for paths that are not its own. */
 export type Fallback = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
 
 export interface HttpApiOptions {
   rooms: RoomService;
   recordings: RecordingStore;
-  /** Default: nothing is streamed. */
+  /** Default: no streams. */
   streams?: LiveStreams;
   health: () => HealthReport | Promise<HealthReport>;
   log: Log;
@@ -39,14 +39,14 @@ export interface HttpApiOptions {
     version: string;
   };
   fallback?: Fallback;
-  /** Hears of requests that do something in a room. */
+  /** Called for requests that act on a room. */
   onStep?: OnStep;
 }
 
 /** A listener for `http.createServer`. */
 export type HttpApi = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** The HTTP API (docs/reference/http-api.md): what happens to a request is the order of the calls in here. */
+/** Creates the HTTP API (docs/reference/http-api.md): requests pass the calls in here in their order. */
 export function createHttpApi(options: HttpApiOptions): HttpApi {
   const { settings, metrics, log, fallback } = options;
   const app = express();
@@ -98,11 +98,11 @@ function guard(authenticate: (request: IncomingMessage) => void): RequestHandler
 }
 
 const JSON_TYPE = 'application/json';
-/** Nobody names these out of habit: the body is in them, and the parser reads it. */
+/** Charsets that clients name on purpose: the body is really in them, and the parser reads it. */
 const WIDE_CHARSET = /;\s*charset="?utf-(?:16|32)/i;
 const parseJson = express.json({ limit: MAX_BODY_BYTES, strict: false, type: JSON_TYPE });
 
-/** Bodies of other types are ignored; malformed JSON is the client's fault whatever the parser calls it. */
+/** Parses JSON bodies; bodies of other types are ignored. */
 const parseBody: RequestHandler = (request, response, next) => {
   // JSON is UTF-8 (RFC 8259, section 8.1) whatever charset a client adds out of habit; the parser would refuse most of them.
   const type = request.headers['content-type'] ?? '';
@@ -116,7 +116,7 @@ const parseBody: RequestHandler = (request, response, next) => {
 
 function run(route: Route, operation: Operation, onStep: OnStep | undefined): RequestHandler {
   return async (request, response) => {
-    if (onStep !== undefined) tellSteps(route, request, response, onStep);
+    if (onStep !== undefined) reportSteps(route, request, response, onStep);
     const gone = new AbortController();
     response.once('close', () => {
       if (!response.writableFinished) gone.abort();
@@ -154,7 +154,7 @@ function serveDescription(app: express.Express, settings: HttpApiOptions['settin
   });
 }
 
-/** Also for a known path with another method: never 405. */
+/** Answers unknown routes, and known paths with another method: never 405. */
 const unknownRoute: RequestHandler = (_request, response) => {
   sendJson(response, 404, { errors: { detail: 'Not Found' } });
 };
@@ -170,7 +170,7 @@ function failure(log: Log): ErrorRequestHandler {
     const requestLog = (response.locals['log'] as Log | undefined) ?? log;
 
     if (response.headersSent) {
-      // The answer broke off in the middle, most often because the client went away; nothing can be said any more.
+      // The response was interrupted, usually because the client went away.
       requestLog.debug('http.answer_broken', { path: pathOf(request), error });
       response.destroy();
       return;
@@ -187,7 +187,7 @@ function failure(log: Log): ErrorRequestHandler {
   };
 }
 
-/** What express itself refuses, such as a path that cannot be decoded. */
+/** Translates errors of express, such as a path that cannot be decoded. */
 function clientError(error: unknown): HttpError | undefined {
   const status = statusOf(error);
 

@@ -6,12 +6,12 @@ const NAME = 'authorization';
 const SCHEME = 'Bearer ';
 
 /**
- * Lets a request with exactly one header `Authorization: Bearer <token>` pass.
- * @throws HttpError 401 otherwise.
+ * Accepts a request with exactly one header `Authorization: Bearer <token>`.
+ * @throws HttpError 401 for others
  */
 export function createAuthenticator(token: string): (request: IncomingMessage) => void {
   const expected = Buffer.from(token);
-  // The time that this takes tells the length of the token at most.
+  // The duration reveals at most the length of the token.
   const isToken = (given: Buffer): boolean => given.length === expected.length && timingSafeEqual(given, expected);
 
   return (request) => {
@@ -27,7 +27,7 @@ export function createAuthenticator(token: string): (request: IncomingMessage) =
   };
 }
 
-/** Of several such headers Node shows the first. */
+/** Node reports the first of several such headers. */
 function isRepeated(rawHeaders: readonly string[]): boolean {
   let count = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -4,18 +4,18 @@ import type { Duplex } from 'node:stream';
 import type { Log } from '@bloom/log';
 import { LogThrottle } from '@bloom/time';
 
-/** Connections of all kinds, so that descriptors are left for media. */
+/** Limit of all connections, which leaves descriptors for media. */
 const MAX_CONNECTIONS = 16_384;
-/** Connections without a first request, which any stranger can open for nothing. */
+/** Limit of connections without a first request, which any stranger can open. */
 const MAX_UNSERVED = 2_048;
 export const MAX_UNSERVED_PER_ADDRESS = 256;
 
-/** The connections of a listener from their first moment on: the server itself forgets those that are upgraded. */
+/** The connections of a listener, from accept to close: the server itself forgets those that are upgraded. */
 export class Connections {
   readonly #log: Log;
   readonly #throttle = new LogThrottle();
   readonly #open = new Set<Socket>();
-  /** By remote address and port, the oldest first. With TLS the socket of a request is not that of its connection. */
+  /** Keyed by remote address and port, oldest first. With TLS the socket of a request is not that of its connection. */
   readonly #unserved = new Map<string, Socket>();
   readonly #served = new WeakSet<Duplex>();
   readonly #unservedOf = new Map<string, number>();
@@ -34,18 +34,18 @@ export class Connections {
     });
   }
 
-  /** Whether a request on it is being answered. */
+  /** Returns whether a request on the socket is being answered. */
   isAnswering(socket: Duplex): boolean {
     return (this.#answers.get(socket) ?? 0) > 0;
   }
 
-  /** Calls `run` once every answer that has begun on the socket is complete. */
+  /** Calls `run` once every response that has begun on the socket is complete. */
   whenAnswered(socket: Duplex, run: () => void): void {
     if (this.isAnswering(socket)) this.#whenAnswered.set(socket, run);
     else run();
   }
 
-  /** Its first request has arrived. */
+  /** Records that the first request of the connection has arrived. */
   served(socket: Socket): void {
     if (this.#served.has(socket)) return;
     this.#served.add(socket);
@@ -57,7 +57,7 @@ export class Connections {
   }
 
   #add(socket: Socket): void {
-    // Requests that go in once more bring a connection that is here already.
+    // A request that is parsed once more reports its connection again.
     if (this.#open.has(socket)) return;
     const { remoteAddress = '' } = socket;
     const ofAddress = this.#unservedOf.get(remoteAddress) ?? 0;

@@ -3,18 +3,18 @@ import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'exp
 
 export interface DirectRouteOptions {
   method: 'GET';
-  /** Of the whole path, without query; its groups are the parameters. */
+  /** Matches the whole path, without query; its groups are the parameters. */
   path: RegExp;
   parameters: readonly string[];
-  /** As express would run them. */
+  /** Steps as express would run them. */
   steps: readonly RequestHandler[];
   failure: ErrorRequestHandler;
 }
 
 /**
- * A route that is found without express, for requests that come by the thousand with next to nothing to do for each: the
- * players of a low-latency stream. What happens to such a request is what happens to any other, step by step. Returns
- * whether the request was one of these; those with a path that cannot be decoded are left to express.
+ * Serves one route without express, for cheap requests that come by the thousand: those of players of low-latency streams. Such
+ * a request passes the same steps as any other. Returns false for other requests, and for paths that cannot be decoded, which
+ * express answers.
  */
 export function directRoute(
   options: DirectRouteOptions,

@@ -21,7 +21,7 @@ function json(value: unknown): string {
   );
 }
 
-/** The name of the schema where a body is no more than that, which is nearly always. */
+/** Returns the name of a schema that is only a reference, as nearly all are. */
 function shape(content: unknown): string {
   if (content === undefined) return '';
   const [[type, media] = ['', undefined], ...others] = Object.entries(objectOf(content));
@@ -51,7 +51,7 @@ function operation(method: string, path: string, value: unknown): string {
   ].join('\n');
 }
 
-/** The OpenAPI document as one page for people, without scripts and without anything from elsewhere. */
+/** Renders the OpenAPI document as one page, without scripts and external resources. */
 export function docsPage(document: OpenApiDocument): string {
   const all = Object.entries(objectOf(document.paths)).flatMap(([path, methods]) =>
     Object.entries(objectOf(methods)).map(([method, value]) => ({ method, path, value })),

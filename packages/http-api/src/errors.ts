@@ -1,7 +1,7 @@
 import { MediaFileError, type MediaFileErrorCode } from '@bloom/files';
 import { RoomError, type RoomErrorCode } from '@bloom/rooms';
 
-/** An answer that is an error, with the text the client gets. */
+/** An error response with its message. */
 export class HttpError extends Error {
   readonly code = 'HTTP_ERROR';
 
@@ -47,7 +47,7 @@ const FILE_STATUS: Readonly<Record<MediaFileErrorCode, number>> = {
   WAITED_TOO_LONG: 503,
 };
 
-/** The answer that an error of the rooms or of the files stands for; undefined = a fault of ours. */
+/** Returns the response for an error of the rooms or the files; undefined for faults. */
 export function toHttpError(error: unknown): HttpError | undefined {
   if (error instanceof HttpError) return error;
   if (error instanceof RoomError) return new HttpError(ROOM_STATUS[error.code], error.message, { cause: error });
@@ -56,7 +56,7 @@ export function toHttpError(error: unknown): HttpError | undefined {
   return undefined;
 }
 
-/** For the calls whose contract says 400 where everywhere else a missing component is 404. */
+/** Turns a missing component into 400, for calls whose contract says so; others answer 404. */
 export function missingComponentIs400(error: unknown): never {
   if (error instanceof RoomError && error.code === 'COMPONENT_NOT_FOUND') {
     throw new HttpError(400, error.message, { cause: error });

@@ -4,9 +4,9 @@ import type { ByteRange, ServedFile } from '@bloom/files';
 
 const RESPONSE_LISTENERS = 20;
 
-/** Sends a file, or the range of it that was asked for, and closes it. */
+/** Sends a file, or the requested range of it, and closes it. */
 export async function sendFile(request: IncomingMessage, response: ServerResponse, file: ServedFile): Promise<void> {
-  // A range that depends on a validator that was never given out cannot be trusted: the whole file then.
+  // A range that depends on an unknown validator gets the whole file.
   const header = request.headers['if-range'] === undefined ? request.headers.range : undefined;
   const range = parseRange(header, file.size);
 
@@ -33,19 +33,19 @@ export async function sendFile(request: IncomingMessage, response: ServerRespons
     response.end(range === undefined ? file.bytes : file.bytes.subarray(start, end + 1));
     return;
   }
-  // Those of the pipeline are more than the ten after which Node suspects a leak.
+  // The pipeline adds more than the ten listeners after which Node suspects a leak.
   response.setMaxListeners(RESPONSE_LISTENERS);
   await pipeline(file.stream({ start, end }), response);
 }
 
-/** Playlists need their type; everything else of a stream is fragmented MP4. */
+/** Returns the content type: playlists have their own, all else of a stream is fragmented MP4. */
 function contentTypeOf(name: string): string {
   return name.endsWith('.m3u8') ? 'application/vnd.apple.mpegurl' : 'video/mp4';
 }
 
 /**
- * The single range of a `Range` header; `unsatisfiable` when it lies behind the end. Undefined = the whole file: no
- * header, another unit, several ranges or text that is none of this.
+ * Parses the single range of a `Range` header; `unsatisfiable` when it is behind the end. Undefined = the whole file: no
+ * header, another unit, several ranges or invalid text.
  */
 export function parseRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? '');

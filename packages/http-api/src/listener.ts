@@ -7,11 +7,11 @@ import type { Log } from '@bloom/log';
 import type { HttpApi } from './app.js';
 import { Connections } from './connections.js';
 
-/** Longer than the clients of load balancers and SDKs keep idle connections, so that the server is not first to hang up. */
+/** Longer than clients of load balancers and SDKs keep idle connections, so that the server does not close first. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
-/** For the whole header of a request, or the TLS handshake before it. */
+/** Limit for the whole header of a request, or the TLS handshake before it. */
 const HEADERS_TIMEOUT_MS = 10_000;
-/** For a request with its body. */
+/** Limit for a request with its body. */
 const REQUEST_TIMEOUT_MS = 60_000;
 const TIME_LIMITS = {
   keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
@@ -24,7 +24,7 @@ export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Bu
 
 export interface HttpListenerOptions {
   handler: HttpApi;
-  /** Websockets by their path, e.g. `/socket/peer/websocket`. */
+  /** Websocket handlers by path, e.g. `/socket/peer/websocket`. */
   upgrades: Readonly<Record<string, UpgradeHandler>>;
   ip: string;
   /** 0 = any free port. */
@@ -42,7 +42,7 @@ export interface HttpListener {
   readonly port: number;
   /** `http(s)://<ip>:<port>` */
   readonly url: string;
-  /** Lets answers in progress finish for `graceMs`, then ends every connection, websockets included. Idempotent. */
+  /** Lets responses in progress finish for `graceMs`, then ends every connection, websockets included. Idempotent. */
   close(options?: { graceMs?: number }): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export class HttpListenError extends Error {
 
 /**
  * Serves the API and the websockets on one port, HTTP or HTTPS.
- * @throws HttpListenError when the address or port is not to be had.
+ * @throws HttpListenError when the address or port is not available
  */
 export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
   const { handler, tls, ip, port } = options;
@@ -71,7 +71,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     connections.served(request.socket);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
-      // A second parser on the connection must not come between the answers of the first one.
+      // A second parser on the connection must not interleave its responses with those of the first.
       connections.whenAnswered(socket, () => {
         if (!socket.destroyed) serveWithoutUpgrade(server, { request, socket, head, secure: tls !== null });
       });
@@ -96,7 +96,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
 }
 
 function upgrade(options: HttpListenerOptions, request: IncomingMessage, socket: Duplex, head: Buffer): void {
-  // A client that vanishes during the handshake is no fault of anybody's.
+  // A client that vanishes during the handshake is not a fault.
   socket.on('error', () => undefined);
 
   // A proxy may send the whole URL (RFC 9112, section 3.2.2).
@@ -120,8 +120,8 @@ function upgrade(options: HttpListenerOptions, request: IncomingMessage, socket:
 }
 
 /**
- * An offer of another protocol is not taken up (RFC 9110, section 7.8): some clients offer `h2c` with every request. Node has
- * taken the connection off its parser by now, so the request goes in once more, without the offer.
+ * Ignores an offer of another protocol (RFC 9110, section 7.8), such as the `h2c` of some clients. Node has detached its parser
+ * by now, so the request is parsed once more, without the offer.
  */
 function serveWithoutUpgrade(
   server: Server,
@@ -139,10 +139,10 @@ function serveWithoutUpgrade(
   server.emit(secure ? 'secureConnection' : 'connection', socket);
 }
 
-/** Requests that are not HTTP get an answer that SDKs can read all the same. */
+/** Answers requests that are not HTTP in a form that SDKs can read. */
 function answerBrokenRequests(server: Server, connections: Connections): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    // An answer in the middle of another one would be read as a part of it.
+    // A response in the middle of another would be read as part of it.
     if (!socket.writable || error.code === 'ECONNRESET' || connections.isAnswering(socket)) {
       socket.destroy();
       return;

@@ -2,7 +2,7 @@ import { createOpenApiDocument } from './openapi.js';
 
 const LINE_WIDTH = 120;
 
-/** JSON laid out as the formatter of this repository does it, so that the generated file passes its check. */
+/** Writes JSON in the layout of this repository's formatter, so that the generated file passes its check. */
 function layout(value: unknown, indent: string, prefix: string): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
 
@@ -26,7 +26,7 @@ function layout(value: unknown, indent: string, prefix: string): string {
   return `{\n${lines.join(',\n')}\n${indent}}`;
 }
 
-/** docs/reference/openapi.json, with the files under /hls and /recording secured as they are by default. */
+/** Renders docs/reference/openapi.json, with the files under /hls and /recording secured as by default. */
 export function openApiFile(version: string): string {
   return `${layout(createOpenApiDocument({ version, publicMediaFiles: false }), '', '')}\n`;
 }

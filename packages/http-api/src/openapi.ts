@@ -72,7 +72,7 @@ function queryParameters(query: Readonly<Record<string, string>>) {
   );
 }
 
-/** The description of every route, from the schemas that also check requests. */
+/** Builds the description of every route from the schemas that also check requests. */
 export function createOpenApiDocument({ version, publicMediaFiles }: OpenApiOptions): OpenApiDocument {
   const registry = new OpenAPIRegistry();
 

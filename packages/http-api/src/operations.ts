@@ -9,7 +9,7 @@ import { RoomConfigRequest } from './schemas/room.js';
 import type { HealthReport } from './schemas/service.js';
 import { streamRequest } from './stream-request.js';
 
-/** A request behind routing, authentication and parsing. */
+/** A request after routing, authentication and parsing. */
 export interface Call {
   /** Decoded path parameters. */
   params: Readonly<Record<string, string>>;
@@ -18,7 +18,7 @@ export interface Call {
   body: Readonly<Record<string, unknown>>;
   /** Aborted when the client is gone. */
   signal: AbortSignal;
-  /** As in the answer's `x-request-id`. */
+  /** The `x-request-id` of the response. */
   requestId: string;
 }
 
@@ -64,12 +64,12 @@ function scopeOf(query: URLSearchParams): 'local' | 'cluster' {
   return query.get('scope') === 'cluster' ? 'cluster' : 'local';
 }
 
-/** The list, and in the scope of the cluster who is missing in it. */
+/** Returns the list and, for the cluster, the nodes missing in it. */
 function listing<T>(scope: 'local' | 'cluster', data: T[], unreachable: string[]): Answer {
   return { status: 200, json: scope === 'cluster' ? { data, unreachable } : { data } };
 }
 
-/** What each route does; errors are thrown and become answers in errors.ts. */
+/** Returns the operation of each route; errors become responses in errors.ts. */
 export function createOperations({
   rooms,
   recordings,
@@ -176,7 +176,7 @@ export function createOperations({
     get_hls_content: async ({ params, query, signal }) => {
       const request = streamRequest(param(params, 'room_id'), param(params, 'filename'), query, signal);
 
-      // A playlist that grows must come from here each time, whatever stands between here and the player.
+      // A growing playlist must not be cached by proxies.
       return { status: 200, file: await streams.open(request), noStore: request.fileName.endsWith('.m3u8') };
     },
 

@@ -5,7 +5,7 @@ import { AddPeerDocument, PeerCreated } from './schemas/peer.js';
 import { RoomConfigRequest, RoomCreated, RoomDetails, RoomListing } from './schemas/room.js';
 import { HealthResponse, RecordingListing } from './schemas/service.js';
 
-/** Longest request body. */
+/** Limit of a request body. */
 export const MAX_BODY_BYTES = 8_000_000;
 
 export type OperationId =
@@ -26,7 +26,7 @@ export type OperationId =
   | 'get_hls_content'
   | 'healthcheck';
 
-/** What an answer carries: nothing, a text, a file or JSON of this shape. */
+/** Body of a response: empty, a text, a file or JSON of this shape. */
 export type AnswerBody = 'empty' | 'text' | 'file' | z.ZodType;
 
 export interface Route {
@@ -38,9 +38,9 @@ export interface Route {
   readonly auth: 'token' | 'file';
   readonly tag: 'room' | 'hls' | 'recording' | 'sip' | 'health';
   readonly summary: string;
-  /** JSON body, as documented. */
+  /** JSON body as documented. */
   readonly body?: z.ZodType;
-  /** Query parameters with what they mean. */
+  /** Query parameters with their descriptions. */
   readonly query?: Readonly<Record<string, string>>;
   readonly answers: Readonly<Record<number, { description: string; body: AnswerBody }>>;
 }
@@ -56,7 +56,7 @@ const file = {
 const unsatisfiable = { 416: { description: 'The range lies outside the file', body: 'empty' } } as const;
 const scope = { scope: '`cluster` for those of every instance; otherwise those of this instance' };
 
-/** Every route: what express serves, what the OpenAPI document says and what the tests walk through. */
+/** Every route, as served by express, described by OpenAPI and walked through by the tests. */
 export const ROUTES: readonly Route[] = [
   {
     id: 'create_room',

@@ -3,24 +3,24 @@ import type { Request } from 'express';
 import type { Route } from './routes.js';
 import { pathOf } from './transport.js';
 
-/** A step of a request: that it came, and how it was answered. */
+/** A step of a request: its arrival or its response. */
 export interface RequestStep {
   requestId: string;
   /** `DELETE /room/kitchen`, or the status. */
   what: string;
-  /** Of the answer: milliseconds since the request came. */
+  /** For a response: milliseconds since the request. */
   ranMs?: number;
 }
 
 export type OnStep = (step: RequestStep) => void;
 
-/** The id that the answer to this request carries. */
+/** Returns the id in the response of this request. */
 export function requestIdIn(response: ServerResponse): string {
   return String(response.getHeader('x-request-id') ?? '');
 }
 
-/** Tells of requests that do something in a room; files, lists and health would be told of all day. */
-export function tellSteps(route: Route, request: Request, response: ServerResponse, onStep: OnStep): void {
+/** Reports requests that act on a room; files, lists and health would be reported all the time. */
+export function reportSteps(route: Route, request: Request, response: ServerResponse, onStep: OnStep): void {
   if (route.tag !== 'room' && route.tag !== 'sip') return;
   const requestId = requestIdIn(response);
   const startedAt = performance.now();

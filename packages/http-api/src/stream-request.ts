@@ -13,7 +13,7 @@ export const noLiveStreams: LiveStreams = {
 };
 
 function integerOf(name: string, text: string): number {
-  // Sequence numbers beyond 15 digits are no integers here any more, and no stream has them.
+  // Longer numbers are not exact integers, and no stream has them.
   if (!/^\d{1,15}$/.test(text)) throw new HttpError(400, `Invalid ${name}, got: ${text}`);
 
   return Number(text);
@@ -30,7 +30,7 @@ function blockingPosition(query: URLSearchParams): BlockingPosition | undefined 
   };
 }
 
-/** What a request for a file under `/hls` means. @throws HttpError 400 */
+/** Translates a request for a file under `/hls`. @throws HttpError 400 */
 export function streamRequest(
   roomId: string,
   name: string,

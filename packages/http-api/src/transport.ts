@@ -11,7 +11,7 @@ const CORS_HEADERS =
 /** Seconds that a browser may keep the answer to a preflight. */
 const CORS_MAX_AGE = '1728000';
 
-/** The id of a request: the client's when it has 20 to 200 characters, else a new one. */
+/** Returns the id of a request: the client's if it has 20 to 200 characters, else a new one. */
 export function requestIdOf(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
 
@@ -19,7 +19,7 @@ export function requestIdOf(request: IncomingMessage): string {
 }
 
 const ID_BYTES = 15;
-/** Random bytes for many ids: fetching them one id at a time costs more than all the rest of a small answer. */
+/** Random bytes for many ids: fetching them per id would cost more than the rest of a small response. */
 const entropy = Buffer.alloc(ID_BYTES * 128);
 let entropyAt = entropy.length;
 
@@ -33,7 +33,7 @@ function newId(): string {
   return entropy.toString('base64url', entropyAt - ID_BYTES, entropyAt);
 }
 
-/** Any page may call the API with the token: CORS on every answer, and OPTIONS of any path answered here. */
+/** Allows any page to call the API with the token: CORS on every response, and responses to OPTIONS on any path. */
 export const cors: RequestHandler = (request, response, next) => {
   response.setHeader('access-control-allow-origin', '*');
   if (request.method !== 'OPTIONS') {
@@ -47,7 +47,7 @@ export const cors: RequestHandler = (request, response, next) => {
   response.writeHead(204).end();
 };
 
-/** Numbers requests, and writes one debug line for each. */
+/** Gives each request an id, and writes a debug line for it. */
 export function requestLog(log: Log): RequestHandler {
   return (request, response, next) => {
     const requestId = requestIdOf(request);
@@ -59,7 +59,7 @@ export function requestLog(log: Log): RequestHandler {
       log.debug('http.request', {
         requestId,
         method: request.method,
-        // Without the query, which is where clients put tokens.
+        // Without the query, where clients put tokens.
         path: pathOf(request),
         status: response.statusCode,
         ms: Math.round(performance.now() - startedAt),
@@ -73,7 +73,7 @@ export function pathOf(request: IncomingMessage): string {
   return (request.url ?? '').split('?', 1)[0] ?? '';
 }
 
-/** Counts what really went over the socket since its last answer, so header bytes are in. */
+/** Counts the bytes of the socket since its last response, headers included. */
 export function trafficCount(metrics: Pick<Metrics, 'httpReceived' | 'httpSent'>): RequestHandler {
   const counted = new WeakMap<Socket, { received: number; sent: number }>();
 

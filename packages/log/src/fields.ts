@@ -5,7 +5,7 @@ const MAX_TEXT = 4_096;
 const MAX_ITEMS = 50;
 const MAX_DEPTH = 4;
 
-/** `roomId` -> `room_id`; names that are snake_case already stay. */
+/** Converts `roomId` to `room_id`; keeps snake_case. */
 export function snakeCase(key: string): string {
   return key.replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2').toLowerCase();
 }
@@ -65,7 +65,7 @@ function plainObject(
   return plain;
 }
 
-/** Fields as bounded, masked JSON values under snake_case names; never throws, whatever was handed in. */
+/** Returns the fields as bounded, masked JSON values with snake_case names; never throws. */
 export function plainFields(
   fields: Readonly<Record<string, unknown>>,
   mask: (text: string) => string,

@@ -1,9 +1,12 @@
 import type { LogRecord } from './log.js';
 
-/** The fields that say what a line is about; they stand before the level in a text line. */
+/** Fields that identify the subject of a line; a text line has them before the level. */
 const METADATA = ['request_id', 'room_id', 'peer_id'] as const;
 
-/** One JSON object: `time`, `severity`, `message`, `metadata` (docs/reference/configuration.md, JF_STRUCTURED_LOGGING). */
+/**
+ * Formats a line as one JSON object: `time`, `severity`, `message`, `metadata` (docs/reference/configuration.md,
+ * JF_STRUCTURED_LOGGING).
+ */
 export function jsonLine(record: LogRecord): string {
   return JSON.stringify({
     time: new Date(record.time).toISOString(),
@@ -13,7 +16,10 @@ export function jsonLine(record: LogRecord): string {
   });
 }
 
-/** `time metadata[level] message`, the other fields behind the message as `name=value`. Control characters are escaped. */
+/**
+ * Formats a line as `time metadata[level] message`, followed by the other fields as `name=value`. Control characters are
+ * escaped.
+ */
 export function textLine(record: LogRecord): string {
   let metadata = '';
   let rest = '';
@@ -46,7 +52,7 @@ function textValue(value: unknown): string {
   return escapeControls(JSON.stringify(value));
 }
 
-/** A line break or an escape sequence inside a value must not look like a line of the log. */
+/** Escapes control characters: a value must not look like a line of the log. */
 function escapeControls(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (char) => {

@@ -3,24 +3,24 @@ export type LogLevel = 'debug' | 'info' | 'warning' | 'error';
 
 export const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warning', 'error'];
 
-/** Anything worth knowing about one event. Keys are camelCase here and snake_case in the output. */
+/** Circumstances of one event. Keys are camelCase here and snake_case in the output. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /**
- * What every package takes to write its log; the implementation is `createLogger`.
+ * The log that every package takes; `createLogger` implements it.
  *
- * The event name comes first, the circumstances are fields: `log.info('room.created', { roomId, node })`.
+ * The event name comes first, its circumstances are fields: `log.info('room.created', { roomId, node })`.
  */
 export interface Log {
   debug(event: string, fields?: LogFields): void;
   info(event: string, fields?: LogFields): void;
   warn(event: string, fields?: LogFields): void;
   error(event: string, fields?: LogFields): void;
-  /** The same log with these fields bound to every line; fields of the call win. */
+  /** Returns the same log with these fields bound to every line; fields of the call take precedence. */
   child(fields: LogFields): Log;
 }
 
-/** One line of the log before it became text. Secrets are masked already. */
+/** One line of the log before formatting. Secrets are masked already. */
 export interface LogRecord {
   /** Milliseconds since the epoch. */
   time: number;

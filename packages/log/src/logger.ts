@@ -17,7 +17,7 @@ export interface LoggerOptions {
   secrets?: readonly string[];
   /** How many lines are kept for inspection. Default 1,000. */
   recentLines?: number;
-  /** Milliseconds since the epoch. */
+  /** Clock, Unix milliseconds. */
   now?: () => number;
 }
 
@@ -43,14 +43,14 @@ function lineStream(sink: (line: string) => void): Writable {
       try {
         sink(line);
       } catch {
-        // Whoever logs must not fail because the log cannot be written, and there is nowhere to tell of it.
+        // Callers must not fail because the log cannot be written, and there is nowhere to report it.
       }
       done();
     },
   });
 }
 
-/** The log of a node on winston; children share its level, sink and ring. */
+/** Creates the log of a node, on winston; children share its level, sink and ring. */
 export function createLogger(options: LoggerOptions = {}): Logger {
   const recent = new RecentLines(options.recentLines ?? 1_000);
   const mask = createMasker(options.secrets ?? []);
@@ -94,7 +94,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   };
 }
 
-/** A log that goes nowhere, for tests and tools. */
+/** A log that discards everything, for tests and tools. */
 export const silentLog: Log = {
   debug: () => undefined,
   info: () => undefined,

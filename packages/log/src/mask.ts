@@ -1,18 +1,15 @@
-/** What stands in the place of a secret. Of constant length, so that it does not tell the length. */
+/** Replaces a secret. Its constant length does not reveal that of the secret. */
 export const MASK = '********';
 
 const SECRET_KEYS =
   /(^|_)(token|password|passwd|secret|cookie|authorization|credential|credentials|secret_key_base|secret_access_key|private_key)$/;
 
-/** Whether a field of this (snake_case) name holds a secret whatever its value. */
+/** Returns whether a field of this (snake_case) name holds a secret, whatever its value. */
 export function isSecretKey(key: string): boolean {
   return SECRET_KEYS.test(key);
 }
 
-/**
- * A URL that may be printed: user, password, query and fragment are where people put secrets, so they are left out.
- * Text that is no URL is masked whole.
- */
+/** Returns a URL without user, password, query and fragment, where secrets are put. Text that is not a URL is masked whole. */
 export function printableUrl(url: string): string {
   try {
     const parsed = new URL(url);
@@ -25,13 +22,13 @@ export function printableUrl(url: string): string {
 }
 
 /**
- * Replaces each of `secrets` wherever it occurs in a text. Secrets shorter than 6 characters are not looked for: they
- * would black out ordinary words and protect nothing.
+ * Replaces each of `secrets` wherever it occurs in a text. Secrets shorter than 6 characters are ignored: masking them would
+ * black out ordinary words.
  */
 export function createMasker(secrets: readonly string[]): (text: string) => string {
   const found = [...new Set(secrets)].filter((secret) => secret.length >= 6);
 
-  // The longest first, so that a secret inside another one does not leave the rest of it readable.
+  // Longest first, so that a secret inside another one does not expose the rest of it.
   found.sort((a, b) => b.length - a.length);
 
   return (text) => {

@@ -1,6 +1,6 @@
 import type { LogRecord } from './log.js';
 
-/** The last lines of the log, bounded, for whoever inspects a running node. */
+/** The last lines of the log, bounded, for inspection of a running node. */
 export class RecentLines {
   readonly #ring: (LogRecord | undefined)[];
   #next = 0;
@@ -21,13 +21,13 @@ export class RecentLines {
       try {
         listener(record);
       } catch {
-        // A broken listener must neither break the caller that logs nor be told of again.
+        // A broken listener must not break the caller, and is not called again.
         this.#listeners.delete(listener);
       }
     }
   }
 
-  /** At most `count` lines, oldest first. */
+  /** Returns `count` lines at most, oldest first. */
   last(count: number = this.capacity): LogRecord[] {
     const wanted = Math.max(0, Math.min(count, this.#ring.length));
     const lines: LogRecord[] = [];

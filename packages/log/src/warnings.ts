@@ -1,6 +1,6 @@
 import type { Log } from './log.js';
 
-/** Writes the warnings of Node.js in this thread to the log instead of standard error, so that every line has one form. */
+/** Logs the warnings of Node.js in this thread instead of printing them, so that every line has one form. */
 export function logWarnings(log: Log): void {
   // Removes the listener that prints them.
   process.removeAllListeners('warning');

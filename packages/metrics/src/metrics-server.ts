@@ -31,7 +31,7 @@ export class MetricsListenError extends Error {
 
 /**
  * Serves `GET /metrics` in plain HTTP without authorization, and nothing else.
- * @throws MetricsListenError when the address or port is not to be had.
+ * @throws MetricsListenError when the address or port is not available
  */
 export async function startMetricsServer({ metrics, ip, port }: MetricsServerOptions): Promise<MetricsServer> {
   const server = createServer((request, response) => {
@@ -69,7 +69,7 @@ function listen(server: Server, ip: string, port: number): Promise<void> {
 
 function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
-    // Closing a server twice calls back with an error that means "it is closed", which is what was asked for.
+    // Closing a server twice calls back with an error that only means that it is closed.
     server.close(() => resolve());
     server.closeAllConnections();
   });

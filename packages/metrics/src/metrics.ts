@@ -6,19 +6,19 @@ export interface MetricsOptions {
   tickSeconds: number;
   /** Memory, event-loop lag, garbage collection of the process. Default true. */
   processMetrics?: boolean;
-  /** Milliseconds on a clock that only goes forward. Default: the process's. */
+  /** Monotonic clock, ms. Default: that of the process. */
   now?: () => number;
 }
 
-/** What placement compares between nodes. */
+/** Load of a node, as placement compares it. */
 export interface LoadFigures {
   forwardedTracks: number;
   rooms: number;
 }
 
 /**
- * The measurements of a node (docs/reference/metrics.md). Callers say what happened; that it becomes series of a
- * Prometheus registry is this package's affair.
+ * Metrics of a node (docs/reference/metrics.md). Callers report events; this class maps them to the series of a Prometheus
+ * registry.
  */
 export class Metrics {
   readonly #registry = new Registry();
@@ -90,7 +90,7 @@ export class Metrics {
     this.#rooms.created(roomId);
   }
 
-  /** Every series of the room is 0 from now on and gone after 5 minutes. */
+  /** Sets every series of the room to 0, and removes them after 5 minutes. */
   roomRemoved(roomId: string): void {
     this.#rooms.removed(roomId);
   }
@@ -180,7 +180,7 @@ export class Metrics {
     this.#rooms.tick();
   }
 
-  /** The Prometheus text format. */
+  /** Returns the Prometheus text format. */
   expose(): Promise<string> {
     return this.#registry.metrics();
   }
@@ -189,7 +189,7 @@ export class Metrics {
     return this.#registry.contentType;
   }
 
-  /** Names of all series, for the check of dashboards. */
+  /** Returns the names of all series, to check dashboards. */
   names(): string[] {
     return this.#registry.getMetricsAsArray().map((metric) => metric.name);
   }

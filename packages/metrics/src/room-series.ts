@@ -1,11 +1,11 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** How long the zeros of a removed room are served, so that a scraper sees them before the label goes away. */
+/** How long the zeros of a removed room are served, so that a scraper sees them. */
 export const KEEP_REMOVED_MS = 5 * 60_000;
 
 interface Room {
   peers: number;
-  /** On the clock of the options; undefined while the room lives. */
+  /** Time of removal; undefined while the room lives. */
   removedAt: number | undefined;
 }
 
@@ -15,7 +15,7 @@ interface RoomSeriesOptions {
   now: () => number;
 }
 
-/** The series with the label `room_id`: all at 0 from creation, all at 0 after removal, gone 5 minutes later. */
+/** Series with the label `room_id`: 0 from creation, 0 after removal, gone 5 minutes later. */
 export class RoomSeries {
   readonly #options: RoomSeriesOptions;
   readonly #rooms = new Map<string, Room>();
@@ -108,7 +108,7 @@ export class RoomSeries {
     }
   }
 
-  /** An event that arrives after the end of its room must not bring its label back. */
+  /** A late event must not bring back the label of an ended room. */
   #liveRoom(roomId: string): Room | undefined {
     const room = this.#rooms.get(roomId);
 

@@ -6,7 +6,7 @@ import { loadNative } from '../av/native.js';
 import type { FromMixer, MixJob } from './mix-protocol.js';
 import { mixTracks } from './mixer.js';
 
-function say(message: FromMixer, then = (): void => undefined): void {
+function send(message: FromMixer, then = (): void => undefined): void {
   process.send?.(message, then);
 }
 
@@ -14,16 +14,16 @@ async function mix({ tracks, output }: MixJob): Promise<void> {
   const native = await loadNative().catch((error: unknown) => {
     throw new Error(`node-av, which decodes and encodes, is not installed or does not load: ${String(error)}`);
   });
-  const onProgress = (doneMs: number): void => say({ type: 'progress', doneMs });
+  const onProgress = (doneMs: number): void => send({ type: 'progress', doneMs });
   const durationMs = await mixTracks({ native, tracks, output, onProgress });
   // Ends once the message has left.
-  say({ type: 'done', durationMs }, () => process.exit(0));
+  send({ type: 'done', durationMs }, () => process.exit(0));
 }
 
 process.on('disconnect', () => process.exit(1));
 process.once('message', (job) => {
   mix(job as MixJob).catch((error: unknown) => {
     const message = error instanceof Error ? error.message : String(error);
-    say({ type: 'failed', message }, () => process.exit(1));
+    send({ type: 'failed', message }, () => process.exit(1));
   });
 });

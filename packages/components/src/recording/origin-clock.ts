@@ -24,7 +24,7 @@ export class OriginClock {
   readonly #epochs: Epoch[] = [];
 
   /** Returns undefined without a sender report. The offset may still fall within `SETTLE_MS`. */
-  heard({ arrivalMs, senderMs }: TappedFrame): ClockOffset | undefined {
+  offsetOf({ arrivalMs, senderMs }: TappedFrame): ClockOffset | undefined {
     if (senderMs === undefined) return undefined;
     const ms = arrivalMs - senderMs;
     const known = this.#epochs.findLast((epoch) => Math.abs(ms - epoch.ms) < SAME_CLOCK_MS);

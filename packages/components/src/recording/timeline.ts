@@ -72,7 +72,7 @@ export class Timeline {
   /** Returns the place of a frame in ticks of the file, counted from `firstTimestamp`. The first frame starts the file. */
   place(frame: TappedFrame): number {
     const { timestamp, arrivalMs, senderMs } = frame;
-    const offset = this.#origin.heard(frame);
+    const offset = this.#origin.offsetOf(frame);
     if (this.#firstTimestamp === undefined) {
       this.#firstTimestamp = timestamp;
       this.#settledAtMs = arrivalMs + SETTLE_MS;

@@ -110,7 +110,8 @@ export class PhoneProcess {
   #receive(message: FromPhones): void {
     if (this.#gone) return;
     if (message.type === 'frames') {
-      for (const { call, timestamp, data } of framesOf(message.bytes)) this.#channels.get(call)?.heard(timestamp, data);
+      for (const { call, timestamp, data } of framesOf(message.bytes))
+        this.#channels.get(call)?.receiveFrame(timestamp, data);
     } else if (message.type === 'alive') {
       for (const { call, stats, quietMs } of message.calls) this.#channels.get(call)?.alive(stats, quietMs);
     } else this.#channels.get(message.call)?.receive(message);
@@ -216,7 +217,7 @@ export class CallChannel implements CallMedia {
   }
 
   /** For the process. */
-  heard(timestamp: number, data: Uint8Array): void {
+  receiveFrame(timestamp: number, data: Uint8Array): void {
     this.#options.onFrame({ timestamp, data });
   }
 

@@ -54,7 +54,7 @@ export class RoomCall {
   /** Opens the sound of the call in another process; called by the phone. */
   readonly open: OpenMedia = async (addresses: MediaAddresses) => {
     const { processes, onCrash } = this.#options;
-    this.#channel = await processes.open({ ...addresses, onCrash, onFrame: (frame) => this.#heard(frame) });
+    this.#channel = await processes.open({ ...addresses, onCrash, onFrame: (frame) => this.#onFrame(frame) });
     return this.#channel;
   };
 
@@ -104,7 +104,7 @@ export class RoomCall {
     }
   }
 
-  #heard(frame: { timestamp: number; data: Uint8Array }): void {
+  #onFrame(frame: { timestamp: number; data: Uint8Array }): void {
     if (this.#closed) return;
     this.#feed ??= this.#publish();
     this.#feed.send(frame);

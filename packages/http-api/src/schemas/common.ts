@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
-/** Longest piece of a client's value that an answer repeats. */
+/** Limit of a client's value in a message. */
 const MAX_SHOWN = 1_000;
 
-/** A value of the client as the messages quote it: texts as they are, anything else as JSON. */
+/** Quotes a value of the client in a message: texts as they are, others as JSON. */
 export function shown(value: unknown): string {
   const text = typeof value === 'string' ? value : jsonText(value);
 
@@ -11,17 +11,17 @@ export function shown(value: unknown): string {
 }
 
 function jsonText(value: unknown): string {
-  // A number too large to hold is null in JSON, which would be no fault.
+  // Numbers too large to represent would be `null` in JSON.
   if (typeof value === 'number') return String(value);
   try {
     return JSON.stringify(value) ?? String(value);
   } catch {
-    // JSON that nests deeper than the stack can be parsed but not written again.
+    // Deeply nested JSON can be parsed but not written again.
     return '<nested value>';
   }
 }
 
-/** Any JSON value; the client's own business. */
+/** Any JSON value of the client. */
 export const Metadata = z
   .union([z.record(z.string(), z.unknown()), z.array(z.unknown()), z.string(), z.number(), z.boolean(), z.null()])
   .meta({ description: 'Any JSON value that the client gave; null when it gave none' });

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { Track } from './common.js';
 import { INVALID_STRUCTURE } from './peer.js';
 
-/** Kinds that a request may name; one that this instance does not offer is refused by the rooms. */
+/** Kinds that a request may name; the rooms refuse those that this instance does not offer. */
 export const COMPONENT_TYPES = ['hls', 'rtsp', 'file', 'sip', 'recording'] as const;
 
-/** Body of `POST /room/:id/component` as it is checked here; the options are checked by the rooms, behind their checks. */
+/** Body of `POST /room/:id/component` as checked here; the rooms check the options after their own checks. */
 export const AddComponentRequest = z.object({
   type: z.enum(COMPONENT_TYPES, {
     error: (issue) => (issue.input === undefined ? INVALID_STRUCTURE : 'Invalid component type'),
@@ -14,7 +14,7 @@ export const AddComponentRequest = z.object({
   options: z.unknown().optional(),
 });
 
-/** Clients know the kind and its shapes; no instance offers it. */
+/** Known to clients, but offered by no instance. */
 export const RtspOptions = z
   .object({
     sourceUri: z.string(),
@@ -28,7 +28,7 @@ export const RtspOptions = z
     description: 'Options of an RTSP component, a kind that is always disabled: 400',
   });
 
-/** The same body as it is documented. */
+/** The same body as documented. */
 export const AddComponentDocument = z
   .union([
     z.object({ type: z.literal('hls'), options: HlsOptions.nullish() }),

@@ -5,8 +5,8 @@ import { Metadata, Track } from './common.js';
 export const INVALID_STRUCTURE = 'Invalid request body structure';
 
 /**
- * Body of `POST /room/:id/peer` as it is checked here. The options are checked behind the room, its limit and the switch
- * for the type of peer, so by the rooms.
+ * Body of `POST /room/:id/peer` as checked here. The options are checked by the rooms, after the room, its limit and the type
+ * of peer.
  */
 export const AddPeerRequest = z.object({
   type: z.literal('webrtc', {
@@ -15,7 +15,7 @@ export const AddPeerRequest = z.object({
   options: z.unknown().optional(),
 });
 
-/** The same body as it is documented. */
+/** The same body as documented. */
 export const AddPeerDocument = AddPeerRequest.extend({
   type: z.literal('webrtc').meta({ description: 'Type of the peer' }),
   options: PeerOptions.nullish(),

@@ -3,10 +3,10 @@ import { Component } from './component.js';
 import { shown } from './common.js';
 import { Peer } from './peer.js';
 
-/** Ids become names of directories. */
+/** Ids are used as directory names. */
 const MAX_ROOM_ID = 255;
 
-/** A message of the form `Expected <what>, got: <value>` for whatever is wrong with the field. */
+/** Makes every fault of the field `Expected <what>, got: <value>`. */
 function expected(what: string) {
   return { error: (issue: { input?: unknown }) => `Expected ${what}, got: ${shown(issue.input)}` };
 }
@@ -24,7 +24,7 @@ const peerlessPurgeTimeout = expected('peerlessPurgeTimeout to be a positive int
 const peerDisconnectedTimeout = expected('peerDisconnectedTimeout to be a positive integer');
 
 function isWebhookUrl(text: string): boolean {
-  // The URL parser forgives blanks and missing slashes; a receiver's address should not need that.
+  // The URL parser tolerates blanks and missing slashes; webhook addresses must not need that.
   return /^https?:\/\/[^\s/?#]\S*$/i.test(text) && URL.canParse(text);
 }
 

@@ -25,7 +25,7 @@ export interface RawAnswer {
   body: string;
 }
 
-/** The API on a port of this machine, with rooms in memory. */
+/** The API on a local port, with rooms in memory. */
 export class TestApi {
   readonly rooms: MemoryRooms;
   readonly traffic = { received: 0, sent: 0 };
@@ -84,7 +84,7 @@ export class TestApi {
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 
-  /** A call as an SDK makes it; the answer must be one that the OpenAPI document describes. */
+  /** Makes a call like an SDK; the response must conform to the OpenAPI document. */
   async call(method: 'GET' | 'POST' | 'DELETE', path: string, options: CallOptions = {}) {
     const agent = request(this.#server);
     const name = method.toLowerCase() as 'get' | 'post' | 'delete';
@@ -110,7 +110,7 @@ export class TestApi {
     return answer;
   }
 
-  /** A request whose path reaches the wire as it is, for what clients with URL parsers cannot send. */
+  /** Sends a request with its path as it is, which clients with URL parsers cannot do. */
   raw(
     method: string,
     path: string,

@@ -15,8 +15,8 @@ function typeOf(value: unknown): string {
 }
 
 /**
- * Checks answers against an OpenAPI document, with nothing in common with the library that made the document. Knows the
- * keywords that the document uses and refuses others, so that none is passed over in silence.
+ * Checks responses against an OpenAPI document, independently of the library that made it. Knows the keywords of the document
+ * and refuses others.
  */
 export class Conformance {
   readonly #document: OpenApiDocument;
@@ -25,7 +25,7 @@ export class Conformance {
     this.#document = document;
   }
 
-  /** What is wrong with a JSON answer; an empty list when it conforms. */
+  /** Returns the faults of a JSON response; empty when it conforms. */
   check(answer: {
     method: string;
     path: string;

@@ -5,33 +5,33 @@ import { FarClock, publisherClock, TrackTiming } from './timing.js';
 describe('a clock far away', () => {
   test('is set by what was fastest: what takes longer was captured when it was captured', () => {
     const clock = new FarClock(0);
-    clock.heard(0, 1_030);
-    expect(clock.heard(20, 1_020 + 10)).toBe(1_030);
-    expect(clock.heard(40, 1_040 + 90)).toBe(1_050);
+    clock.localTimeOf(0, 1_030);
+    expect(clock.localTimeOf(20, 1_020 + 10)).toBe(1_030);
+    expect(clock.localTimeOf(40, 1_040 + 90)).toBe(1_050);
   });
 
   test('may drift: what was fastest long ago does not count', () => {
     const clock = new FarClock(0);
     // Half a second per hour.
-    for (let ms = 0; ms <= 120_000; ms += 20) clock.heard(ms - ms / 7_200, ms + 50);
-    const captured = clock.heard(120_020 - 120_020 / 7_200, 120_070);
+    for (let ms = 0; ms <= 120_000; ms += 20) clock.localTimeOf(ms - ms / 7_200, ms + 50);
+    const captured = clock.localTimeOf(120_020 - 120_020 / 7_200, 120_070);
     expect(Math.abs(captured! - 120_070)).toBeLessThan(6);
   });
 
   test('is set anew at once when the publisher sets it, either way', () => {
     const clock = new FarClock(0);
-    clock.heard(0, 1_000);
-    expect(clock.heard(-3_600_000, 1_020)).toBe(1_020);
-    expect(clock.heard(7_200_000, 1_040)).toBe(1_040);
+    clock.localTimeOf(0, 1_000);
+    expect(clock.localTimeOf(-3_600_000, 1_020)).toBe(1_020);
+    expect(clock.localTimeOf(7_200_000, 1_040)).toBe(1_040);
   });
 
   test('follows a way that has become longer within a second, and a shorter one at once', () => {
     const clock = new FarClock(0);
-    for (let ms = 0; ms < 1_000; ms += 20) clock.heard(ms, ms);
+    for (let ms = 0; ms < 1_000; ms += 20) clock.localTimeOf(ms, ms);
     let captured: number | undefined;
-    for (let ms = 1_000; ms <= 2_200; ms += 20) captured = clock.heard(ms, ms + 300);
+    for (let ms = 1_000; ms <= 2_200; ms += 20) captured = clock.localTimeOf(ms, ms + 300);
     expect(captured).toBe(2_500);
-    expect(clock.heard(2_220, 2_220)).toBe(2_220);
+    expect(clock.localTimeOf(2_220, 2_220)).toBe(2_220);
   });
 
   test('never says that something was captured after it came, whatever comes when', () => {
@@ -47,7 +47,7 @@ describe('a clock far away', () => {
         for (const { gapMs, wayMs, jumpMs } of steps) {
           nowMs += gapMs;
           farMs += gapMs + jumpMs;
-          const captured = clock.heard(farMs - wayMs, nowMs);
+          const captured = clock.localTimeOf(farMs - wayMs, nowMs);
           expect(captured).toBeLessThanOrEqual(nowMs + 1e-3);
           expect(nowMs - captured!).toBeLessThanOrEqual(1_000 + 1e-3);
         }
@@ -92,6 +92,6 @@ describe('the tracks of one publisher', () => {
       const senderMs = ms < 5_000 ? ms : ms + hour;
       expect(track.capturedMs({ timestamp: ms * 48, senderMs }, ms + 30)).toBe(ms + 30);
     }
-    expect(publisher.heard(10_000 + hour, 10_100)).toBe(10_030);
+    expect(publisher.localTimeOf(10_000 + hour, 10_100)).toBe(10_030);
   });
 });

@@ -57,7 +57,7 @@ export class FarClock {
   }
 
   /** Converts a remote time that arrived at local time `nowMs` to local time. Returns undefined when it is not plausible. */
-  heard(farMs: number, nowMs: number): number | undefined {
+  localTimeOf(farMs: number, nowMs: number): number | undefined {
     const behind = nowMs - farMs;
     const known = this.#least.value;
     if (known !== Number.POSITIVE_INFINITY && Math.abs(behind - known) > SAME_CLOCK_MS) {
@@ -100,8 +100,8 @@ export class TrackTiming {
   }
 
   capturedMs({ timestamp, senderMs }: TimedUnit, nowMs: number): number {
-    const own = this.#own.heard((timestamp * 1_000) / this.#clockRate, nowMs) ?? nowMs;
-    const told = senderMs === undefined ? undefined : this.#publisher.heard(senderMs, nowMs);
+    const own = this.#own.localTimeOf((timestamp * 1_000) / this.#clockRate, nowMs) ?? nowMs;
+    const told = senderMs === undefined ? undefined : this.#publisher.localTimeOf(senderMs, nowMs);
 
     // A capture time that would be too late to show is wrong: the report is outdated.
     return told === undefined || own - told > PLAYOUT_MS ? own : told;

@@ -18,14 +18,14 @@ const roughness = (pcm: Int16Array): number =>
   pcm.reduce((most, one, at) => (at === 0 ? 0 : Math.max(most, Math.abs(one - (pcm[at - 1] as number)))), 0);
 
 function heardFor(frames: number, concealer: Concealer): void {
-  for (let frame = 0; frame < frames; frame++) concealer.heard(voice(frame * 160, 160));
+  for (let frame = 0; frame < frames; frame++) concealer.accept(voice(frame * 160, 160));
 }
 
 describe('concealment', () => {
   test.each([rate, 48_000])('a lost frame sounds as the voice would have gone on, at %d samples', (at) => {
     const concealer = new Concealer(at);
     const length = at / 50;
-    for (let frame = 0; frame < 5; frame++) concealer.heard(voice(frame * length, length, at));
+    for (let frame = 0; frame < 5; frame++) concealer.accept(voice(frame * length, length, at));
     const invented = concealer.fill(length) as Int16Array;
     const meant = voice(5 * length, length, at);
     // The first 10 ms at full loudness, and in step with the voice.
@@ -44,7 +44,7 @@ describe('concealment', () => {
       ...(concealer.fill(160) as Int16Array),
       ...(concealer.fill(160) as Int16Array),
     ];
-    concealer.heard(next);
+    concealer.accept(next);
     const all = Int16Array.from([...sound, ...next]);
     expect(roughness(all)).toBeLessThan(roughness(voice(0, 800)) * 1.7);
   });
@@ -57,7 +57,7 @@ describe('concealment', () => {
     expect(faded[2]).toBeLessThan((faded[0] as number) / 2);
     expect(concealer.fill(160)).toBeUndefined();
     const loud = new Int16Array(160).fill(level);
-    concealer.heard(loud);
+    concealer.accept(loud);
     expect(loud[0]).toBeLessThan(level / 20);
     expect(loud[39]).toBeGreaterThan(level * 0.9);
     expect(loud[40]).toBe(level);
@@ -69,8 +69,8 @@ describe('concealment', () => {
 
   test('pieces shorter than its memory add up in it', () => {
     const [whole, pieces] = [new Concealer(rate), new Concealer(rate)];
-    whole.heard(voice(0, 640));
-    for (let at = 0; at < 640; at += 40) pieces.heard(voice(at, 40));
+    whole.accept(voice(0, 640));
+    for (let at = 0; at < 640; at += 40) pieces.accept(voice(at, 40));
     expect(pieces.fill(160)).toEqual(whole.fill(160));
   });
 });

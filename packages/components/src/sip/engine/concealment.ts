@@ -28,7 +28,7 @@ export class Concealer {
   }
 
   /** Takes the next samples of the stream. After a gap they are cross-faded, in place, with the concealment. */
-  heard(pcm: Int16Array): void {
+  accept(pcm: Int16Array): void {
     if (this.#gap !== undefined) {
       const seam = Math.min(this.#samples(SEAM_MS), pcm.length);
       for (let i = 0; i < seam; i++) {

@@ -64,7 +64,7 @@ export class PhoneBridge implements CallAudio {
     if (frame === undefined) pcm = this.#concealer.fill(FRAME_SAMPLES);
     else {
       pcm = decodeG711(codec, frame);
-      this.#concealer.heard(pcm);
+      this.#concealer.accept(pcm);
     }
     if (pcm !== undefined) this.#send({ timestamp: this.#timestamp, data: this.#toRoom.encode(pcm) });
     this.#timestamp += FRAME_TICKS;

@@ -51,7 +51,7 @@ export class TrackPlayout {
     const start = this.#place(own);
     this.#closest = Math.min(this.#closest, start - this.#now);
     this.#concealUpTo(start, lost);
-    this.#concealer.heard(pcm);
+    this.#concealer.accept(pcm);
     this.#put(start, pcm);
   }
 

@@ -132,7 +132,7 @@ async function* stream<T>(
           silence.refresh();
         }
         yield next;
-      } else if (failure) {
+      } else if (failure !== undefined) {
         throw failure;
       } else {
         await new Promise<void>((resolve) => {

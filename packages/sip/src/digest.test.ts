@@ -14,7 +14,7 @@ const client = () =>
 function answer(algorithm: string): string {
   const digest = client();
   const challenge = chooseChallenge([`Digest ${fields}, algorithm=${algorithm}`]);
-  if (!challenge) throw new Error('no challenge');
+  if (challenge === undefined) throw new Error('no challenge');
   expect(digest.challenge(challenge)).toBe(true);
   return digest.authorization('GET', '/dir/index.html') ?? '';
 }
@@ -44,7 +44,7 @@ describe('digest authentication', () => {
     const digest = client();
     const challenge = (nonce: string, more = '') => {
       const read = chooseChallenge([`Digest realm="r", nonce="${nonce}", qop="auth"${more}`]);
-      if (!read) throw new Error('no challenge');
+      if (read === undefined) throw new Error('no challenge');
       return read;
     };
     digest.challenge(challenge('a'));

@@ -40,13 +40,13 @@ function parseChallenge(value: string): Challenge | undefined {
     ?.split(',')
     .map((qop) => qop.trim().toLowerCase());
   // Only auth-int is offered, which is not supported.
-  if (offered && !offered.includes('auth')) return undefined;
+  if (offered !== undefined && !offered.includes('auth')) return undefined;
   return {
     realm,
     nonce,
     opaque: fields.get('opaque'),
     algorithm,
-    qop: offered ? 'auth' : undefined,
+    qop: offered !== undefined ? 'auth' : undefined,
     stale: fields.get('stale')?.toLowerCase() === 'true',
   };
 }
@@ -83,7 +83,7 @@ export class DigestClient {
   /** Returns the value of `Authorization` or `Proxy-Authorization`; undefined before the first challenge. */
   authorization(method: string, uri: string): string | undefined {
     const challenge = this.#challenge;
-    if (!challenge) return undefined;
+    if (challenge === undefined) return undefined;
     this.#count += 1;
     this.#unproven = true;
     const { username, password } = this.#credentials;

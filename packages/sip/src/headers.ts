@@ -69,7 +69,7 @@ export class SipHeaders {
     const key = canonicalName(name);
     const values = listed.has(key) ? splitList(value) : [value];
     const known = this.#values.get(key);
-    if (known) known.push(...values);
+    if (known !== undefined) known.push(...values);
     else this.#values.set(key, values);
   }
 

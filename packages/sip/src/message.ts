@@ -49,7 +49,7 @@ export function parseMessage(data: Buffer): SipMessage {
   if (data.length > MAX_MESSAGE_BYTES)
     throw new SipError('SIP_MALFORMED', `a message of ${data.length} bytes is too long`);
   const head = parseHead(data);
-  if (!head) throw new SipError('SIP_MALFORMED', 'the header section has no end');
+  if (head === undefined) throw new SipError('SIP_MALFORMED', 'the header section has no end');
   const { message, bodyStart, contentLength } = head;
   const available = data.length - bodyStart;
   if (contentLength !== undefined && contentLength > available) {

@@ -128,7 +128,8 @@ export class SipPhone {
    * is taken.
    */
   async start(credentials: RegistrarCredentials): Promise<void> {
-    if (this.#account || this.#stopping) throw new SipError('SIP_STATE', 'the phone was started before');
+    if (this.#account !== undefined || this.#stopping !== undefined)
+      throw new SipError('SIP_STATE', 'the phone was started before');
     checkCredentials(credentials);
     const { domain, port } = parseRegistrar(credentials.address);
     const { username, password } = credentials;
@@ -183,8 +184,9 @@ export class SipPhone {
   async dial(number: string, options: DialOptions): Promise<PhoneCall> {
     const digits = parsePhoneNumber(number);
     const agent = this.#agent;
-    if (!agent || this.#stopping) throw new SipError('SIP_STATE', 'the phone is not started');
-    if (this.#call || this.#dialling) throw new SipError('SIP_STATE', 'the phone has a call already');
+    if (agent === undefined || this.#stopping !== undefined)
+      throw new SipError('SIP_STATE', 'the phone is not started');
+    if (this.#call !== undefined || this.#dialling) throw new SipError('SIP_STATE', 'the phone has a call already');
     this.#dialling = true;
     this.#hungUpEarly = false;
     try {
@@ -219,7 +221,7 @@ export class SipPhone {
     const limit = new Timer(this.#clock);
     const expired = new Promise<void>((done) => limit.start(SETTLE_TIMEOUT_MS, done));
     const answers = [...this.#unsettled];
-    if (this.#registration) {
+    if (this.#registration !== undefined) {
       answers.push(new Promise<void>((done) => (this.#onStopped = done)));
       this.#registration.stop();
     }
@@ -306,10 +308,10 @@ export class SipPhone {
   }
 
   #scheduleKeepAlive(): void {
-    if (this.#closed || this.#stopping) return;
+    if (this.#closed || this.#stopping !== undefined) return;
     this.#keepAlive.start(KEEP_ALIVE_MS, () => {
       const target = this.#registration?.target;
-      if (target) this.#transport?.keepAlive(target);
+      if (target !== undefined) this.#transport?.keepAlive(target);
       this.#scheduleKeepAlive();
     });
   }

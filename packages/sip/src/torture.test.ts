@@ -307,7 +307,7 @@ describe('whatever comes in', () => {
           throw error;
         }
         const target = targets[at];
-        if (aimed && message.kind === 'response' && target) {
+        if (aimed && message.kind === 'response' && target !== undefined) {
           // As if it were the answer to what we just sent.
           for (const name of ['Via', 'CSeq', 'Call-ID', 'From']) message.headers.set(name, ...target.headers.all(name));
         }

@@ -136,7 +136,7 @@ export class UserAgent {
 
   #receiveRequest(request: SipRequest, transaction: ServerTransaction): void {
     const call = this.#callOf(request);
-    if (call) {
+    if (call !== undefined) {
       call.receive(request, transaction);
       return;
     }
@@ -153,7 +153,7 @@ export class UserAgent {
       return;
     }
     const bad = unsupported(request);
-    if (bad) transaction.respond(bad);
+    if (bad !== undefined) transaction.respond(bad);
     else if (request.method === 'OPTIONS')
       respond(200, 'OK', [
         ['Allow', ALLOW],

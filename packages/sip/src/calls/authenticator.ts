@@ -40,7 +40,7 @@ export class Authenticator {
     return new AuthAttempt((header, realm) => {
       const key = `${header} ${realm}`;
       const known = this.#known.get(key);
-      if (known) return known.digest;
+      if (known !== undefined) return known.digest;
       const digest = new DigestClient(this.#credentials, () => this.#randomness.token());
       this.#known.set(key, { header, digest });
       return digest;
@@ -67,7 +67,7 @@ export class AuthAttempt {
       ['Proxy-Authenticate', 'Proxy-Authorization'],
     ] as const) {
       const challenge = chooseChallenge(response.headers.all(field));
-      if (!challenge) continue;
+      if (challenge === undefined) continue;
       const digest = this.#digestOf(header, challenge.realm);
       // The first challenge of this request: credentials sent in advance may have expired.
       if (!this.#seen.has(digest)) digest.accepted();

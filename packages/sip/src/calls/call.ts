@@ -159,7 +159,7 @@ export class Call {
 
   /** True for requests of the other side within this call. */
   owns(request: SipRequest): boolean {
-    if (this.#state === 'ended' || !this.#dialog) return false;
+    if (this.#state === 'ended' || this.#dialog === undefined) return false;
     return dialogIdOfRequest(request) === this.#dialog.id;
   }
 
@@ -181,13 +181,13 @@ export class Call {
   /** Takes a retransmitted 2xx, or one of another branch of a fork (sections 13.2.2.4 and 17.1.1.3). */
   successAgain(response: SipResponse, request?: SipRequest): void {
     const known = this.#acks.get(tagOf(response.headers.get('To')));
-    if (known) {
-      if (known.target) this.#options.transactions.sendAck(known.request, known.target);
+    if (known !== undefined) {
+      if (known.target !== undefined) this.#options.transactions.sendAck(known.request, known.target);
       return;
     }
     if (this.#acks.size >= MAX_BRANCHES) return;
     const invite = request ?? this.#lastInvite;
-    if (invite) this.#refuseSuccess(response, invite);
+    if (invite !== undefined) this.#refuseSuccess(response, invite);
   }
 
   #buildInvite(): SipRequest {
@@ -267,7 +267,7 @@ export class Call {
     let audio = this.#negotiator.agreed;
     try {
       // Some peers repeat the SDP of their 183 in the 2xx, others leave it out.
-      if (response.body.length > 0 || !audio) audio = this.#negotiator.takeAnswer(response.body);
+      if (response.body.length > 0 || audio === undefined) audio = this.#negotiator.takeAnswer(response.body);
     } catch (error) {
       if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
       this.#hangUp('not_acceptable', response.status, error.message);
@@ -297,7 +297,7 @@ export class Call {
     const acknowledged: Acknowledged = { request: ack, target: undefined };
     this.#acks.set(tagOf(response.headers.get('To')), acknowledged);
     this.#options.locate(dialog.nextHop, ([target]) => {
-      if (!target) return;
+      if (target === undefined) return;
       acknowledged.target = target;
       this.#options.transactions.sendAck(ack, target);
     });
@@ -309,7 +309,7 @@ export class Call {
     this.#timer.stop();
     this.#reinvite.stop();
     this.#end(reason, status, text);
-    if (state === 'answered' && this.#dialog) {
+    if (state === 'answered' && this.#dialog !== undefined) {
       this.#bye(this.#dialog);
       return;
     }
@@ -319,7 +319,7 @@ export class Call {
     }
     this.#invite.finish();
     const current = this.#invite.current;
-    if (!current) {
+    if (current === undefined) {
       // The address is still being looked up.
       this.#invite.abandon();
       this.#settle();
@@ -329,7 +329,7 @@ export class Call {
   /** Sends CANCEL, which is allowed only after a provisional response (section 9.1). */
   #cancel(): void {
     const current = this.#invite.current;
-    if (this.#cancelSent || !current) return;
+    if (this.#cancelSent || current === undefined) return;
     this.#cancelSent = true;
     this.#options.transactions.cancel(cancelOf(current.request), current.target, {
       onResponse: () => {},

@@ -36,7 +36,7 @@ export class DialogRequests {
       return;
     }
     const bad = unsupported(request);
-    if (bad) {
+    if (bad !== undefined) {
       transaction.respond(bad);
       return;
     }
@@ -77,7 +77,7 @@ export class DialogRequests {
   /** The ACK of a 2xx of ours. */
   receiveAck(ack: SipRequest): void {
     const invite = this.#invite;
-    if (!invite || parseCSeq(ack.headers.get('CSeq') as string).sequence !== invite.sequence) return;
+    if (invite === undefined || parseCSeq(ack.headers.get('CSeq') as string).sequence !== invite.sequence) return;
     this.#invite = undefined;
     invite.transaction.acknowledged();
     if (!invite.offered) return;
@@ -99,7 +99,7 @@ export class DialogRequests {
       return;
     }
     const body = this.#answerOffer(request, transaction);
-    if (!body) return;
+    if (body === undefined) return;
     this.#options.onTarget(request);
     const { sequence } = parseCSeq(request.headers.get('CSeq') as string);
     this.#invite = { transaction, sequence, offered: request.body.length === 0 };
@@ -121,7 +121,7 @@ export class DialogRequests {
       return;
     }
     const body = this.#answerOffer(request, transaction);
-    if (!body) return;
+    if (body === undefined) return;
     this.#options.onTarget(request);
     transaction.respond(answerTo(request, 200, 'OK', { contact: this.#options.contact(), body }));
     this.#announce(request);
@@ -148,7 +148,7 @@ export class DialogRequests {
 
   #announce(request: SipRequest): void {
     const { agreed } = this.#options.negotiator;
-    if (agreed && request.body.length > 0) this.#options.onChange(agreed);
+    if (agreed !== undefined && request.body.length > 0) this.#options.onChange(agreed);
   }
 }
 

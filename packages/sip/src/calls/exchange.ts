@@ -49,7 +49,8 @@ export class Exchange {
   /** The pending transaction. */
   get current(): { transaction: ClientTransaction; request: SipRequest; target: Target } | undefined {
     const target = this.#targets[this.#at];
-    if (this.#done || !this.#transaction || !this.#request || !target) return undefined;
+    if (this.#done || this.#transaction === undefined || this.#request === undefined || target === undefined)
+      return undefined;
     return { transaction: this.#transaction, request: this.#request, target };
   }
 
@@ -74,7 +75,7 @@ export class Exchange {
 
   #try(otherwise: ExchangeOutcome): void {
     const target = this.#targets[this.#at];
-    if (!target || this.#final) {
+    if (target === undefined || this.#final) {
       this.#settle(otherwise);
       return;
     }

@@ -15,7 +15,7 @@ export function answerTo(request: SipRequest, status: number, reason: string, ex
   const response = responseTo(request, status, reason, extras.toTag);
   if (extras.contact !== undefined) response.headers.set('Contact', `<${extras.contact}>`);
   for (const [name, value] of extras.headers ?? []) response.headers.set(name, value);
-  if (extras.body) {
+  if (extras.body !== undefined) {
     response.headers.set('Content-Type', 'application/sdp');
     response.body = extras.body;
   }

@@ -107,12 +107,12 @@ export class MediaPort implements CallMedia {
     const { clock, audio } = this.#options;
     for (let due = this.#pacer.due(clock.now()); due > 0 && !this.#closed; due -= 1) {
       const { agreed } = this.#session;
-      if (!agreed) break;
+      if (agreed === undefined) break;
       const { name } = agreed.codec;
       for (const frame of this.#session.play()) audio.received?.(frame, this.#session.heardCodec ?? name);
       const sending = agreed.direction === 'sendrecv' || agreed.direction === 'sendonly';
       const packed = this.#session.pack(sending ? audio.next?.(name) : undefined);
-      if (packed) this.#socket.send(packed.packet, packed.to.port, packed.to.address);
+      if (packed !== undefined) this.#socket.send(packed.packet, packed.to.port, packed.to.address);
     }
     if (!this.#closed) this.#timer.start(this.#pacer.wait(clock.now()), () => this.#tick());
   }

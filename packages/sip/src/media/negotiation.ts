@@ -95,11 +95,11 @@ export class AudioNegotiator {
     let chosen: { codec: Codec; sendType: number } | undefined;
     for (const format of media.formats) {
       const codec = this.#codecOf(format);
-      if (!codec) continue;
+      if (codec === undefined) continue;
       receiveTypes.set(format.payloadType, codec.name);
       chosen ??= { codec, sendType: format.payloadType };
     }
-    if (!chosen) throw new SipError('SDP_UNUSABLE', 'the other side has no codec of ours');
+    if (chosen === undefined) throw new SipError('SDP_UNUSABLE', 'the other side has no codec of ours');
     if (!held && isIP(media.address ?? '') === 0)
       throw new SipError('SDP_UNUSABLE', 'the other side gives no address for its audio');
     const events = media.formats.find((format) => format.encoding.toLowerCase() === 'telephone-event');
@@ -116,7 +116,9 @@ export class AudioNegotiator {
   #codecOf(format: SdpFormat): Codec | undefined {
     const name = this.#options.codecs.find((one) => one.toLowerCase() === format.encoding.toLowerCase());
     const codec = name && codecs[name];
-    return codec && codec.clockRate === format.clockRate && codec.channels === format.channels ? codec : undefined;
+    return codec !== undefined && codec.clockRate === format.clockRate && codec.channels === format.channels
+      ? codec
+      : undefined;
   }
 
   #audio(formats: readonly SdpFormat[], direction: Direction): SdpMedia {
@@ -144,7 +146,7 @@ function audioOf(sdp: Sdp): { media: SdpMedia; index: number } {
     (section) => section.kind === 'audio' && section.port > 0 && /^RTP\/AVPF?$/.test(section.protocol),
   );
   const media = sdp.media[index];
-  if (!media) throw new SipError('SDP_UNUSABLE', 'the session description has no audio over RTP');
+  if (media === undefined) throw new SipError('SDP_UNUSABLE', 'the session description has no audio over RTP');
   return { media, index };
 }
 

@@ -93,7 +93,7 @@ export class RtpSession {
     this.#agreed = agreed;
     if (agreed.remote?.address !== before?.remote?.address || agreed.remote?.port !== before?.remote?.port)
       this.#forgetSource();
-    if (before && before.codec.name !== agreed.codec.name) {
+    if (before !== undefined && before.codec.name !== agreed.codec.name) {
       this.#hear(undefined);
       // Another clock rate needs another SSRC (RFC 3550 section 5.2).
       if (before.codec.clockRate !== agreed.codec.clockRate) this.#ssrc = this.#options.randomness.below(2 ** 32);
@@ -106,7 +106,12 @@ export class RtpSession {
     const packet = parseRtp(data);
     const isEvent = agreed?.eventTypes.receive.has(packet?.payloadType as number) === true;
     const codec = packet && agreed?.receiveTypes.get(packet.payloadType);
-    if (!agreed || !packet || packet.payload.length > MAX_PAYLOAD || (!isEvent && codec === undefined)) {
+    if (
+      agreed === undefined ||
+      packet === undefined ||
+      packet.payload.length > MAX_PAYLOAD ||
+      (!isEvent && codec === undefined)
+    ) {
       this.#refused += 1;
       return;
     }
@@ -146,7 +151,7 @@ export class RtpSession {
    */
   play(): (Buffer | undefined)[] {
     const agreed = this.#agreed;
-    if (!agreed || agreed.direction === 'sendonly' || agreed.direction === 'inactive') return [];
+    if (agreed === undefined || agreed.direction === 'sendonly' || agreed.direction === 'inactive') return [];
     return this.heardCodec === 'opus' ? this.#playOpus(ticksPerFrame(codecs.opus)) : [this.#playG711()];
   }
 
@@ -176,10 +181,10 @@ export class RtpSession {
   /** Returns the packet to send now; call it every 20 ms. Without a frame it is silence, which keeps NAT bindings open. */
   pack(frame: Buffer | undefined): { packet: Buffer; to: RtpAddress } | undefined {
     const agreed = this.#agreed;
-    if (!agreed) return undefined;
+    if (agreed === undefined) return undefined;
     this.#timestamp = (this.#timestamp + ticksPerFrame(agreed.codec)) >>> 0;
     const to = this.destination;
-    if (!to || to.port === 0 || agreed.direction === 'recvonly' || agreed.direction === 'inactive') {
+    if (to === undefined || to.port === 0 || agreed.direction === 'recvonly' || agreed.direction === 'inactive') {
       this.#marker = true;
       return undefined;
     }
@@ -199,7 +204,7 @@ export class RtpSession {
 
   #latch(source: RtpAddress, now: number): boolean {
     const latched = this.#latched;
-    if (latched && latched.address === source.address && latched.port === source.port) return true;
+    if (latched !== undefined && latched.address === source.address && latched.port === source.port) return true;
     const { remote } = this.#agreed as NegotiatedAudio;
     if (remote === undefined) return false;
     const host = plainAddress(source.address);
@@ -207,7 +212,8 @@ export class RtpSession {
     if (host !== named && !this.#mayBePublicHost(host, named)) return false;
     // The described port is accepted at once: after a transfer, packets of the old place may still arrive.
     const announced = host === named && remote.port === source.port;
-    if (latched && !announced && this.#heardAt !== undefined && now - this.#heardAt < RELATCH_MS) return false;
+    if (latched !== undefined && !announced && this.#heardAt !== undefined && now - this.#heardAt < RELATCH_MS)
+      return false;
     this.#latched = { ...source };
     if (host !== named) this.#publicHost = host;
     return true;

@@ -77,14 +77,14 @@ export function parseSdp(data: Buffer): Sdp {
         media.push(parseMedia(value, { address, direction }));
         break;
       case 'c':
-        if (current) current.address = parseConnection(value);
+        if (current !== undefined) current.address = parseConnection(value);
         else address = parseConnection(value);
         break;
       case 'a':
         if (isDirection(value)) {
-          if (current) current.direction = value;
+          if (current !== undefined) current.direction = value;
           else direction = value;
-        } else if (current) parseAttribute(current, value);
+        } else if (current !== undefined) parseAttribute(current, value);
         break;
       default:
       // Other lines do not affect audio.
@@ -127,7 +127,7 @@ function parseAttribute(media: Draft, value: string): void {
   const map = /^rtpmap:(\d{1,3}) ([^\s/]{1,64})\/(\d{1,6})(?:\/(\d))?$/.exec(value);
   if (map) {
     const format = media.formats.find((one) => one.payloadType === Number(map[1]));
-    if (!format) return;
+    if (format === undefined) return;
     format.encoding = map[2] as string;
     format.clockRate = Number(map[3]);
     format.channels = Number(map[4] ?? 1);
@@ -135,7 +135,7 @@ function parseAttribute(media: Draft, value: string): void {
   }
   const fmtp = /^fmtp:(\d{1,3}) (\S.{0,1000})$/.exec(value);
   const format = media.formats.find((one) => one.payloadType === Number(fmtp?.[1]));
-  if (fmtp && format) format.fmtp = fmtp[2];
+  if (fmtp && format !== undefined) format.fmtp = fmtp[2];
 }
 
 function isDirection(text: string): text is Direction {

@@ -12,10 +12,11 @@ export interface PcmAudio {
 /** Decodes and encodes for calls that offer PCMU and PCMA only. */
 export function pcmAudio(audio: PcmAudio): CallAudio {
   return {
-    received: (frame, codec) => audio.received?.(frame && codec !== 'opus' ? decodeG711(codec, frame) : undefined),
+    received: (frame, codec) =>
+      audio.received?.(frame !== undefined && codec !== 'opus' ? decodeG711(codec, frame) : undefined),
     next: (codec) => {
       const samples = audio.next?.();
-      return samples && codec !== 'opus' ? encodeG711(codec, samples) : undefined;
+      return samples !== undefined && codec !== 'opus' ? encodeG711(codec, samples) : undefined;
     },
   };
 }

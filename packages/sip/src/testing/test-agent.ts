@@ -47,7 +47,7 @@ export class TestAgent {
         },
         locate: (uri, done) => {
           this.lookups.push(uri.host);
-          if (this.targets) done(this.targets);
+          if (this.targets !== undefined) done(this.targets);
         },
         local: () => ({ host: '192.0.2.1', port: 5060 }),
       },

@@ -34,7 +34,7 @@ export class NonInviteServer implements ServerTransaction {
   }
 
   repeated(): void {
-    if (this.#last) this.#options.send(this.#last);
+    if (this.#last !== undefined) this.#options.send(this.#last);
   }
 
   respond(response: SipResponse): void {
@@ -82,7 +82,7 @@ export class InviteServer implements ServerTransaction {
   }
 
   repeated(): void {
-    if (this.#last && this.open) this.#options.send(this.#last);
+    if (this.#last !== undefined && this.open) this.#options.send(this.#last);
   }
 
   respond(response: SipResponse): void {
@@ -120,6 +120,6 @@ export class InviteServer implements ServerTransaction {
   #retransmit(): void {
     this.#interval = Math.min(this.#interval * 2, T2);
     this.#repeat.start(this.#interval, () => this.#retransmit());
-    if (this.#last) this.#options.send(this.#last);
+    if (this.#last !== undefined) this.#options.send(this.#last);
   }
 }

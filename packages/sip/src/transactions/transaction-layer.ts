@@ -119,7 +119,7 @@ export class TransactionLayer {
     if (response.headers.all('Via').length !== 1) return;
     const { method } = parseCSeq(response.headers.get('CSeq') ?? '');
     const client = this.#clients.get(clientKey(response.headers, method));
-    if (client) client.transaction.receive(response);
+    if (client !== undefined) client.transaction.receive(response);
     else if (method === 'INVITE' && response.status >= 200 && response.status < 300) this.#port.onLateSuccess(response);
   }
 
@@ -139,7 +139,7 @@ export class TransactionLayer {
       this.#port.onAck(request);
       return;
     }
-    if (known) {
+    if (known !== undefined) {
       known.repeated();
       return;
     }

@@ -133,8 +133,12 @@ test('the name service asks real servers, and takes silence for nothing', async 
     const question = query.questions?.[0];
     const answer = question && zone[`${question.type} ${question.name}`];
     const reply = { type: 'response', id: query.id ?? 0, questions: query.questions ?? [] } as const;
-    const flags = dnsPacket.RECURSION_AVAILABLE | (answer ? 0 : 3);
-    socket.send(dnsPacket.encode({ ...reply, flags, answers: answer ? [answer] : [] }), from.port, from.address);
+    const flags = dnsPacket.RECURSION_AVAILABLE | (answer !== undefined ? 0 : 3);
+    socket.send(
+      dnsPacket.encode({ ...reply, flags, answers: answer !== undefined ? [answer] : [] }),
+      from.port,
+      from.address,
+    );
   });
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');

@@ -12,7 +12,7 @@ export function systemNames(options: NameServiceOptions = {}): NameService {
   const ask = async <T>(question: (resolver: Resolver) => Promise<T[]>): Promise<T[]> => {
     // A new resolver each time: the system's servers may have changed.
     const resolver = new Resolver({ timeout: options.timeoutMs ?? 2000, tries: 2 });
-    if (options.servers) resolver.setServers([...options.servers]);
+    if (options.servers !== undefined) resolver.setServers([...options.servers]);
     try {
       return await question(resolver);
     } catch {
@@ -28,7 +28,7 @@ export function systemNames(options: NameServiceOptions = {}): NameService {
         ask((resolver) => resolver.resolve4(name)),
         ask((resolver) => resolver.resolve6(name)),
       ]);
-      if (four.length + six.length > 0 || options.servers) return [...four, ...six];
+      if (four.length + six.length > 0 || options.servers !== undefined) return [...four, ...six];
       try {
         return (await lookup(name, { all: true })).map((found) => found.address);
       } catch {

@@ -79,7 +79,7 @@ export class TcpConnections {
 
   #write(data: Buffer, target: Target): void {
     let socket = this.#sockets.get(targetText(target));
-    if (!socket) {
+    if (socket === undefined) {
       if (this.#closed || this.#sockets.size >= MAX_CONNECTIONS) {
         queueMicrotask(() => this.#options.onFailure(target));
         return;

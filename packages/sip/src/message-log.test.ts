@@ -31,6 +31,16 @@ test.each([
   expect(log.entries()[0]?.text).not.toMatch(/secret|c2VjcmV0/);
 });
 
+test('a secret is not shown in part where a long message is cut', () => {
+  const log = new MessageLog(() => 0);
+  for (let filler = 4_000; filler < 6_000; filler += 7) {
+    const long = `Authorization: Digest response="${'x'.repeat(300)}"\r\nSubject: ${'y'.repeat(filler)}`;
+    log.add('in', register(`${long}\r\nTo: <sip:room:secret@pbx.test>\r\nX: ${'z'.repeat(2_000)}`), peer);
+    expect(log.entries().at(-1)?.text).not.toMatch(/room:[^*]/);
+    expect(log.entries().at(-1)?.text.length).toBeLessThanOrEqual(4_096);
+  }
+});
+
 test('says who asked and where, and leaves the rest as it was', () => {
   expect(
     maskCredentials(

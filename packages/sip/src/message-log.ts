@@ -15,6 +15,8 @@ export interface LoggedMessage {
 
 const MAX_MESSAGES = 200;
 const MAX_TEXT = 4096;
+/** Longest secret: text this close to a cut is not shown, so that no secret is shown in part. */
+const MAX_SECRET = 1024;
 
 /** The last messages of a phone, without anything that would grant access. */
 export class MessageLog {
@@ -26,7 +28,11 @@ export class MessageLog {
   }
 
   add(direction: 'in' | 'out', message: SipMessage, peer: Target): void {
-    const text = maskCredentials(writeMessage(message).toString('utf8')).slice(0, MAX_TEXT);
+    const bytes = writeMessage(message);
+    let text = maskCredentials(bytes.toString('utf8', 0, MAX_TEXT + MAX_SECRET));
+    // The end of what was cut may be the beginning of a secret.
+    if (bytes.length > MAX_TEXT + MAX_SECRET) text = text.slice(0, Math.max(0, text.length - MAX_SECRET));
+    text = text.slice(0, MAX_TEXT);
     this.#messages.push({ at: this.#now(), direction, peer: targetText(peer), text });
     if (this.#messages.length > MAX_MESSAGES) this.#messages.shift();
   }

@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { FUZZ_RUNS } from './testing/fuzz-runs.js';
 import { isSipError } from './errors.js';
+import { MessageLog } from './message-log.js';
 import { parseMessage } from './message.js';
 import { StreamFramer } from './stream-framer.js';
 import { TestAgent } from './testing/test-agent.js';
@@ -274,6 +275,7 @@ describe('whatever comes in', () => {
   ];
   const noise = fc.oneof(
     fc.constantFrom(',', ';', '"', '<', '>', '\r\n', ' ', '\\', ':', '%00', '=', '/', '@', '[', 'tag=', '99999999999'),
+    fc.constantFrom('constructor:', '__proto__:', '\r', '\n', '\0', '\r\n\r\n', '\r\n ', 'Content-Length: 1\r\n'),
     fc.string({ maxLength: 6 }),
   );
   /** A good message with a few pieces cut out, doubled or replaced. */
@@ -296,6 +298,8 @@ describe('whatever comes in', () => {
       ringTimeoutMs: 1e9,
       onEvent: () => {},
     });
+    // A phone keeps every message that it receives.
+    const log = new MessageLog(() => 0);
     const targets = agent.take();
     fc.assert(
       fc.property(mutated, fc.boolean(), fc.nat(1), (text, aimed, at) => {
@@ -306,6 +310,7 @@ describe('whatever comes in', () => {
           if (isSipError(error, 'SIP_MALFORMED')) return;
           throw error;
         }
+        log.add('in', message, { transport: 'UDP', host: '192.0.2.15', port: 5060 });
         const target = targets[at];
         if (aimed && message.kind === 'response' && target !== undefined) {
           // As if it were the answer to what we just sent.

@@ -1,4 +1,4 @@
-/** Big-endian access without the argument checks of Buffer's own methods; callers have checked the bounds. */
+/** Big-endian access without the argument checks of Buffer's own methods; callers check the bounds. */
 export function readU16(buffer: Buffer, at: number): number {
   return (buffer[at]! << 8) | buffer[at + 1]!;
 }

@@ -1,6 +1,6 @@
 import { timestampDelta } from './unwrap.js';
 
-/** How many dropped packets are remembered to number late ones. */
+/** Dropped packets that are remembered, to number late ones. */
 const DROP_MEMORY = 256;
 
 export interface ForwardMapperOptions {
@@ -16,7 +16,7 @@ export interface ForwardMapperOptions {
  * Numbers the packets of one outbound stream that is fed from one variant at a time.
  *
  * Input sequence numbers are unwrapped per source stream (`SequenceUnwrapper`). Output numbers are contiguous across
- * switches, keep the gaps of loss, and close up behind dropped packets. Timestamps continue in wall time on a switch.
+ * switches, keep the gaps of loss, and close the gaps of dropped packets. Timestamps continue in wall time on a switch.
  */
 export class ForwardMapper {
   /** Result of `map`: unwrapped; its low 16 bits go on the wire, the rest is SRTP's roll-over counter. */
@@ -29,7 +29,7 @@ export class ForwardMapper {
   /** output = input + offset for packets newer than every dropped one. */
   #sequenceOffset = 0;
   #timestampOffset = 0;
-  /** Input number of the first packet of the current source; anything before it is from before the switch. */
+  /** Input number of the first packet of the current source; lower ones are from before the switch. */
   #sourceStart = 0;
   #newestInput = 0;
   #newestOutput: number;
@@ -58,8 +58,8 @@ export class ForwardMapper {
   }
 
   /**
-   * A new source starts with this packet (pass it to `map` next): its number follows the last one sent, its timestamp is
-   * the last one sent plus the wall time since, at least 1.
+   * Starts a new source with this packet (pass it to `map` next): its number follows the last one sent, its timestamp is the
+   * last one sent plus the wall time since, at least 1.
    */
   switchTo(sequence: number, timestamp: number, nowMs: number): void {
     let next = this.#newestTimestamp;
@@ -76,8 +76,8 @@ export class ForwardMapper {
   }
 
   /**
-   * Numbers one packet of the current source into `sequence` and `timestamp`. False: not to be sent (it is from before
-   * the switch, too late to be numbered, or was dropped before).
+   * Numbers one packet of the current source into `sequence` and `timestamp`. Returns false for a packet that must not be sent:
+   * it is from before the switch, too late to be numbered, or was dropped before.
    */
   map(sequence: number, timestamp: number, nowMs: number): boolean {
     if (!this.#started || sequence < this.#sourceStart) return false;
@@ -103,8 +103,8 @@ export class ForwardMapper {
   }
 
   /**
-   * A packet of the current source that is not forwarded (padding only, or above the wanted layer). Later packets close
-   * up; one that comes after its successors were sent leaves its gap.
+   * Drops a packet of the current source (padding only, or above the wanted layer). Later packets close the gap, unless its
+   * successors were sent before.
    */
   drop(sequence: number): void {
     if (!this.#started || sequence <= this.#newestInput) return;
@@ -114,12 +114,12 @@ export class ForwardMapper {
     this.#dropCount += 1;
   }
 
-  /** The timestamp a packet of the current source would get; for sender reports. */
+  /** Returns the timestamp that a packet of the current source would get; for sender reports. */
   mapTimestamp(timestamp: number): number {
     return (timestamp + this.#timestampOffset) >>> 0;
   }
 
-  /** Number of dropped packets after `sequence`; -1 when it was dropped itself or is older than the memory. */
+  /** Returns the number of dropped packets after `sequence`; -1 when it was dropped itself or is older than the memory. */
   #dropsAfter(sequence: number): number {
     const kept = Math.min(this.#dropCount, DROP_MEMORY);
     for (let back = 0; back < kept; back += 1) {

@@ -1,7 +1,7 @@
 export interface LossTrackerOptions {
-  /** Missing packets followed at once; beyond that the oldest are given up. */
+  /** Bound on missing packets; beyond it the oldest are given up. */
   maxMissing?: number;
-  /** NACKs sent for one packet. The answer to the first may be on its way for longer than they last. */
+  /** NACKs sent for one packet. A long round trip may outlast them: the packet is awaited beyond the last one. */
   maxRetries?: number;
   /** A packet missing for longer is given up. */
   maxAgeMs?: number;
@@ -13,15 +13,15 @@ export interface LossTrackerOptions {
 const MAX_GAP = 1000;
 
 /**
- * Which packets of one received stream are missing and when to ask for them again. Pure: time comes in, sequence numbers
- * (unwrapped) come out. Holds at most `maxMissing` entries, oldest first.
+ * Tracks which packets of one received stream are missing and when to request them again. Pure: time comes in, unwrapped
+ * sequence numbers come out. Holds at most `maxMissing` entries, oldest first.
  */
 export class LossTracker {
-  /** Packets given up for good; rises. */
+  /** Packets given up; only rises. */
   abandoned = 0;
-  /** Packets that came after all, by reordering or retransmission; rises. */
+  /** Missing packets that arrived, by reordering or retransmission; only rises. */
   recovered = 0;
-  /** Sequence numbers requested, repeats included; rises. */
+  /** Sequence numbers requested, including repeats; only rises. */
   requested = 0;
 
   readonly #maxRetries: number;
@@ -49,12 +49,12 @@ export class LossTracker {
     return this.#count;
   }
 
-  /** The packet with this unwrapped number is waited for. */
+  /** Returns whether the packet with this unwrapped number is awaited. */
   isMissing(sequence: number): boolean {
     return this.#indexOf(sequence) >= 0;
   }
 
-  /** A packet arrived (also one that was restored from RTX), under its unwrapped sequence number. */
+  /** Records an arrived packet (also one restored from RTX) under its unwrapped sequence number. */
   received(sequence: number, nowMs: number): void {
     if (this.#newest < 0 || sequence === this.#newest + 1) {
       this.#newest = sequence;
@@ -75,9 +75,8 @@ export class LossTracker {
   }
 
   /**
-   * Writes the sequence numbers to ask for now into `out`, ascending, and answers how many. Each is asked for once per
-   * round trip (at least every 20 ms), until it arrives, `maxRetries` are used up or it is too old; until then it is
-   * waited for.
+   * Writes the sequence numbers to request now into `out`, ascending, and returns how many. Each is requested once per round
+   * trip, but at most every 20 ms, until it arrives or `maxRetries` are used up; it is awaited until it is too old.
    */
   due(nowMs: number, roundTripMs: number, out: Float64Array): number {
     if (this.#count === 0) return 0;
@@ -110,8 +109,8 @@ export class LossTracker {
   }
 
   /**
-   * Adds the numbers from `first` to before `end`, and gives up the oldest that have no place. Room is made once: a sender
-   * that leaves a gap in front of each packet would otherwise have the whole table moved for each missing number.
+   * Adds the numbers from `first` to before `end`, and gives up the oldest that do not fit. Room is made once: otherwise a
+   * sender that leaves a gap in front of each packet would have the whole table moved for each missing number.
    */
   #addAll(first: number, end: number, nowMs: number): void {
     const size = this.#sequences.length;

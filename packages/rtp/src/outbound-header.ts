@@ -22,7 +22,7 @@ export interface OutboundHeaderOptions {
 export class OutboundHeader {
   readonly ssrc: number;
   readonly payloadType: number;
-  /** No header of this stream is longer. */
+  /** Bound on the headers of this stream, bytes. */
   readonly maxLength: number;
   readonly #midElement: Buffer;
   readonly #transportCcId: number;
@@ -45,8 +45,8 @@ export class OutboundHeader {
   }
 
   /**
-   * Writes one header at `target[at]` and answers its length. `sequence` may be unwrapped: its low 16 bits are sent.
-   * `transportSequence` and `audioLevel` below 0 leave that element out.
+   * Writes one header at `target[at]` and returns its length. `sequence` may be unwrapped: its low 16 bits are sent.
+   * `transportSequence` and `audioLevel` below 0 omit their elements.
    */
   write(
     target: Buffer,

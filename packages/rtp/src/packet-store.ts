@@ -1,17 +1,17 @@
 import { requireInteger } from './errors.js';
 
 export interface PacketStoreOptions {
-  /** Packets remembered at most; a power of two. */
+  /** Bound on the packets; a power of two. */
   packets?: number;
-  /** Bytes remembered at most. */
+  /** Bound on the bytes. */
   bytes?: number;
-  /** Older packets are not found any more. */
+  /** Age beyond which packets are not found. */
   maxAgeMs?: number;
 }
 
 /**
- * The newest plaintext packets of one publisher stream, kept once for all its subscribers, to answer NACKs from. A ring
- * of bytes and a ring of entries, both allocated up front: nothing is allocated per packet.
+ * The newest plaintext packets of one publisher stream, stored once for all its subscribers, to answer NACKs. A ring of bytes
+ * and a ring of entries, both allocated up front: nothing is allocated per packet.
  */
 export class PacketStore {
   /** Results of `find`: the packet is `buffer[start, end)`. */
@@ -61,13 +61,13 @@ export class PacketStore {
     this.#lengths[entry] = length;
   }
 
-  /** True: the packet is `buffer[start, end)` until the next `put`. */
+  /** Returns whether the packet is stored; it is `buffer[start, end)` until the next `put` then. */
   find(sequence: number, nowMs: number): boolean {
     const entry = sequence & this.#mask;
     if (this.#sequences[entry] !== sequence) return false;
     if (nowMs - this.#storedAtMs[entry]! > this.#maxAgeMs) return false;
     const position = this.#positions[entry]!;
-    // Its bytes have been overwritten once the ring has gone all the way round.
+    // Its bytes have been overwritten once the ring has wrapped.
     if (this.#written - position > this.buffer.length) return false;
     this.start = position % this.buffer.length;
     this.end = this.start + this.#lengths[entry]!;

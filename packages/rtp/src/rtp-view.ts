@@ -5,8 +5,8 @@ const ONE_BYTE_PROFILE = 0xbede;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Length of the RTP header (fixed part, CSRCs, extension block) of `buffer[start, end)`, or -1 when the bytes are no RTP
- * header. Looks at nothing that SRTP encrypts, so it may be asked before decryption. RFC 3550 section 5.1.
+ * Returns the length of the RTP header (fixed part, CSRCs, extension block) of `buffer[start, end)`, or -1 when the bytes are no
+ * RTP header. Reads nothing that SRTP encrypts, so it works before decryption. RFC 3550 section 5.1.
  */
 export function rtpHeaderLength(buffer: Buffer, start: number, end: number): number {
   if (end - start < FIXED_HEADER || end > buffer.length) return -1;
@@ -21,8 +21,8 @@ export function rtpHeaderLength(buffer: Buffer, start: number, end: number): num
 }
 
 /**
- * A reusable window on one plaintext RTP packet: `parse` fills it, nothing is copied. Offsets are absolute in `buffer`.
- * One view is enough for a worker; it is valid until the next `parse`.
+ * A reusable view of one plaintext RTP packet: `parse` fills it, nothing is copied. Offsets are absolute in `buffer`. One view
+ * suffices for a worker; it is valid until the next `parse`.
  */
 export class RtpView {
   buffer: Buffer = EMPTY;
@@ -46,7 +46,7 @@ export class RtpView {
   extensionsEnd = 0;
   /** 0xBEDE, 0x1000..0x100F, something private, or 0 for no extension block. */
   extensionProfile = 0;
-  /** Where `findExtension` found the last element. */
+  /** Offset of the element that `findExtension` found last. */
   foundStart = 0;
   foundLength = 0;
 
@@ -54,12 +54,12 @@ export class RtpView {
     return this.payloadEnd - this.payloadStart;
   }
 
-  /** Padding-only: sent to probe or to keep a path alive; it carries no media. */
+  /** True for a packet of padding only, sent to probe or to keep a path alive; it carries no media. */
   get isPaddingOnly(): boolean {
     return this.payloadEnd === this.payloadStart;
   }
 
-  /** False when `buffer[start, end)` is no RTP packet; the view is then unusable until the next successful parse. */
+  /** Returns false when `buffer[start, end)` is no RTP packet; the view is unusable until the next successful parse then. */
   parse(buffer: Buffer, start = 0, end = buffer.length): boolean {
     const headerLength = rtpHeaderLength(buffer, start, end);
     if (headerLength < 0) return false;
@@ -68,7 +68,7 @@ export class RtpView {
 
     let padding = 0;
     if ((first & 0x20) !== 0) {
-      // Even a packet of padding alone says how long it is.
+      // Even a packet of padding only holds its length.
       if (payloadStart >= end) return false;
       padding = buffer[end - 1]!;
       if (padding === 0 || payloadStart + padding > end) return false;
@@ -102,8 +102,8 @@ export class RtpView {
   }
 
   /**
-   * Looks for the header extension element with this id in the one-byte or two-byte form, RFC 8285 sections 4.2 and 4.3.
-   * True: its data are `buffer[foundStart, foundStart + foundLength)`.
+   * Searches the header extension element with this id in the one-byte or two-byte form (RFC 8285 sections 4.2 and 4.3). When
+   * it returns true, the data are `buffer[foundStart, foundStart + foundLength)`.
    */
   findExtension(id: number): boolean {
     if (this.extensionProfile === ONE_BYTE_PROFILE) return this.#findOneByte(id);
@@ -156,19 +156,19 @@ export class RtpView {
     return false;
   }
 
-  /** Text of an element (mid, rid, repaired rid; RFC 8852), or undefined. Makes a string: for first packets only. */
+  /** Returns the text of an element (mid, rid, repaired rid; RFC 8852), or undefined. Allocates: for first packets only. */
   textExtension(id: number | undefined): string | undefined {
     if (id === undefined || !this.findExtension(id) || this.foundLength === 0) return undefined;
     return this.buffer.toString('latin1', this.foundStart, this.foundStart + this.foundLength);
   }
 
-  /** Transport-wide sequence number (draft-holmer-rmcat-transport-wide-cc-extensions-01), or -1. */
+  /** Returns the transport-wide sequence number (draft-holmer-rmcat-transport-wide-cc-extensions-01), or -1. */
   transportSequence(id: number | undefined): number {
     if (id === undefined || !this.findExtension(id) || this.foundLength < 2) return -1;
     return readU16(this.buffer, this.foundStart);
   }
 
-  /** The audio level byte of RFC 6464: voice flag in bit 7, level 0..127 in -dBov below; -1 when absent. */
+  /** Returns the audio level byte of RFC 6464: voice flag in bit 7, level 0..127 in -dBov below; -1 when absent. */
   audioLevel(id: number | undefined): number {
     if (id === undefined || !this.findExtension(id) || this.foundLength < 1) return -1;
     return this.buffer[this.foundStart]!;

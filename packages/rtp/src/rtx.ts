@@ -14,7 +14,7 @@ export function writeRtxPrefix(target: Buffer, at: number, originalSequence: num
  * Restores the original packet inside the buffer of a parsed RTX packet: header extensions stay, SSRC, payload type and
  * sequence number become those of the stream it repairs. The view then shows the restored packet.
  *
- * False when there is nothing to restore (RTX carrying only padding, as probes do); the view is then as before.
+ * Returns false and leaves the view unchanged when there is nothing to restore (RTX with padding only, as in probes).
  */
 export function restoreRtx(view: RtpView, original: { ssrc: number; payloadType: number }): boolean {
   if (view.payloadLength < RTX_PREFIX) return false;

@@ -1,8 +1,8 @@
 import { sequenceDelta } from './unwrap.js';
 
 /**
- * What was sent under which number on one outbound stream, so that a NACK of the receiver finds the packet in the
- * publisher's store and it can be sent again exactly as before. A ring of typed arrays.
+ * Packets sent on one outbound stream by their numbers, so that a NACK finds the packet in the publisher's store and it can be
+ * sent again exactly as before. A ring of typed arrays.
  */
 export class SendHistory {
   /** Results of `find`. */
@@ -36,8 +36,8 @@ export class SendHistory {
   }
 
   /**
-   * `sequence`: unwrapped outbound number. `source`: the caller's small number (0..255) for the stream it came from, and
-   * `sourceSequence` the unwrapped number there. VP8 fields: -1 when the codec or the packet has none.
+   * Records a sent packet. `sequence`: unwrapped outbound number. `source`: the caller's small number (0..255) for the stream it
+   * came from, `sourceSequence` the unwrapped number there. VP8 fields: -1 when the codec or the packet has none.
    */
   record(
     sequence: number,
@@ -58,7 +58,7 @@ export class SendHistory {
     this.#resentAtMs[at] = -Infinity;
   }
 
-  /** Finds what was sent under this 16-bit number; false when it is unknown or too old. */
+  /** Finds the packet sent under this 16-bit number; returns false when it is unknown or too old. */
   find(sequence16: number): boolean {
     if (this.#newest < 0) return false;
     const sequence = this.#newest + sequenceDelta(this.#newest % 65536, sequence16);
@@ -76,8 +76,8 @@ export class SendHistory {
   }
 
   /**
-   * Whether the packet last found may be sent again: not within one round trip of its last retransmission, because the
-   * receiver repeats its NACK before that one can have arrived. Marks it as sent again.
+   * Returns whether the packet last found may be sent again, and marks it as sent: not within one round trip of its last
+   * retransmission, because the receiver repeats its NACK before that one can have arrived.
    */
   mayResend(nowMs: number, roundTripMs: number): boolean {
     const at = this.sequence % this.#size;

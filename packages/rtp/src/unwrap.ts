@@ -1,9 +1,9 @@
-/** Signed distance from `from` to `to` on the 16-bit circle, -32768..32767. */
+/** Returns the signed distance from `from` to `to` on the 16-bit circle, -32768..32767. */
 export function sequenceDelta(from: number, to: number): number {
   return ((to - from) << 16) >> 16;
 }
 
-/** Signed distance from `from` to `to` on the 32-bit circle. */
+/** Returns the signed distance from `from` to `to` on the 32-bit circle. */
 export function timestampDelta(from: number, to: number): number {
   return (to - from) | 0;
 }
@@ -26,11 +26,11 @@ export class SequenceUnwrapper {
     return unwrapped;
   }
 
-  /** As `unwrap`, but does not move on. */
+  /** Unwraps like `unwrap`, but without following. */
   peek(sequence: number): number {
     if (this.#newest < 0) return sequence + 65536;
     const unwrapped = this.#newest + sequenceDelta(this.#newest % 65536, sequence);
-    // Only a forged or long dead packet lies a whole circle before the first one.
+    // Only a forged or very old packet lies a whole circle before the first one.
     return unwrapped < 0 ? unwrapped + 65536 : unwrapped;
   }
 
@@ -39,7 +39,7 @@ export class SequenceUnwrapper {
   }
 }
 
-/** As SequenceUnwrapper, for 32-bit RTP timestamps; the first keeps its value plus 2^32. */
+/** Like SequenceUnwrapper, for 32-bit RTP timestamps; the first keeps its value plus 2^32. */
 export class TimestampUnwrapper {
   #newest = -1;
 

@@ -3,17 +3,17 @@ export type VoiceStatus = 'speech' | 'silence';
 export interface VoiceActivityOptions {
   /** Levels up to this (in -dBov: 0 loudest, 127 silent) count as voice. */
   speechLevel?: number;
-  /** Speech ends only when levels stay above this: the band between the two keeps whatever is. */
+  /** Speech ends only when levels stay above this: between the two the status does not change. */
   silenceLevel?: number;
-  /** Voice collected before speech begins; a cough or a key stroke is shorter. */
+  /** Voice needed before speech begins, ms; a cough or a key stroke is shorter. */
   attackMs?: number;
-  /** Quiet time before speech ends; pauses between words are shorter. */
+  /** Silence needed before speech ends, ms; pauses between words are shorter. */
   releaseMs?: number;
 }
 
 /**
- * Speech or silence from the audio levels of RFC 6464. A pure machine with hysteresis in level and in time: voice fills a
- * reservoir and quiet empties it, speech begins when it is full and ends after `releaseMs` without voice.
+ * Detects speech from the audio levels of RFC 6464. A pure state machine with hysteresis in level and in time: voice fills a
+ * reservoir and silence empties it; speech begins when it is full and ends after `releaseMs` without voice.
  */
 export class VoiceActivity {
   readonly #speechLevel: number;
@@ -37,8 +37,8 @@ export class VoiceActivity {
   }
 
   /**
-   * One packet's level byte (`RtpView.audioLevel`: voice flag in bit 7, which not every sender computes, so only the level
-   * decides). True when the status has changed.
+   * Takes one packet's level byte (`RtpView.audioLevel`); returns true when the status has changed. Only the level counts: not
+   * every sender computes the voice flag in bit 7.
    */
   level(levelByte: number, nowMs: number): boolean {
     const level = levelByte & 0x7f;
@@ -56,7 +56,7 @@ export class VoiceActivity {
     return true;
   }
 
-  /** To be called now and then: a muted or stopped stream sends no packets but falls silent too. True on a change. */
+  /** Ends the speech of a stream that sends no packets any more. Call it regularly; returns true on a change. */
   tick(nowMs: number): boolean {
     if (this.#status === 'silence' || nowMs - this.#lastVoiceAtMs < this.#releaseMs) return false;
     this.#status = 'silence';

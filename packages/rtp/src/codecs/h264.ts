@@ -8,19 +8,19 @@ const STAP_A = 24;
 const FU_A = 28;
 
 /**
- * Whether the packet starts an H.264 key frame: it holds an IDR slice or a sequence parameter set, alone, inside a
+ * Returns whether the packet starts an H.264 key frame: it holds an IDR slice or a sequence parameter set, alone, inside a
  * STAP-A, or as the first fragment of an FU-A. RFC 6184 sections 5.6 to 5.8.
  */
 export function isH264KeyFrame(view: RtpView): boolean {
   return keyFrameUnit(view) !== NONE;
 }
 
-/** Whether the packet starts an H.264 key frame with its parameter sets, without which no slice can be decoded. */
+/** Returns whether the packet starts an H.264 key frame with its parameter sets, without which no slice can be decoded. */
 export function hasH264ParameterSet(view: RtpView): boolean {
   return keyFrameUnit(view) === SPS;
 }
 
-/** Type of the first NAL unit that makes the packet the start of a key frame. */
+/** Returns the type of the first NAL unit that makes the packet the start of a key frame. */
 function keyFrameUnit(view: RtpView): typeof IDR | typeof SPS | typeof NONE {
   const { buffer, payloadStart, payloadEnd } = view;
   if (payloadStart >= payloadEnd) return NONE;

@@ -1,9 +1,9 @@
 import { readU16 } from '../bytes.js';
 
-/** No rewritten descriptor is longer. */
+/** Bound on a rewritten descriptor. */
 export const VP8_DESCRIPTOR_MAX = 6;
 
-/** A reusable reading of the VP8 payload descriptor, RFC 7741 section 4.2. */
+/** A reusable reader of the VP8 payload descriptor, RFC 7741 section 4.2. */
 export class Vp8Descriptor {
   /** Bytes of the descriptor in the packet read. */
   length = 0;
@@ -30,7 +30,7 @@ export class Vp8Descriptor {
     return this.hasKeyIdx ? this.layerByte & 0x1f : -1;
   }
 
-  /** False when `buffer[start, end)` holds no complete descriptor. */
+  /** Returns false when `buffer[start, end)` holds no complete descriptor. */
   parse(buffer: Buffer, start: number, end: number): boolean {
     if (start < 0 || start >= end || end > buffer.length) return false;
     let at = start;
@@ -85,8 +85,8 @@ export class Vp8Descriptor {
 }
 
 /**
- * Continues picture id, TL0PICIDX and KEYIDX of one outbound stream at +1 whenever its source switches, and keeps the
- * gaps of loss. The picture id always leaves with 15 bits.
+ * Continues picture id, TL0PICIDX and KEYIDX of one outbound stream at +1 whenever its source switches, and keeps the gaps of
+ * loss. The picture id is always sent with 15 bits.
  */
 export class Vp8Mapper {
   /** Results of `map`; -1 where the source has no such field. */
@@ -103,7 +103,7 @@ export class Vp8Mapper {
   /** 7-bit sources: the newest input continued to 15 bits. */
   #widened = -1;
 
-  /** The packet in `descriptor` is the first of a new source: pass it to `map` next. */
+  /** Starts a new source with the packet in `descriptor`: pass it to `map` next. */
   switchTo(descriptor: Vp8Descriptor): void {
     this.#widened = -1;
     if (descriptor.pictureId >= 0 && this.#newestPictureId >= 0) {
@@ -153,8 +153,8 @@ export class Vp8Mapper {
 }
 
 /**
- * Writes the descriptor with mapped values at `target[at]` and answers its length (at most `VP8_DESCRIPTOR_MAX`). A
- * negative value leaves the corresponding field as it was read.
+ * Writes the descriptor with mapped values at `target[at]` and returns its length (at most `VP8_DESCRIPTOR_MAX`). A negative
+ * value keeps the corresponding field as it was read.
  */
 export function writeVp8Descriptor(
   target: Buffer,

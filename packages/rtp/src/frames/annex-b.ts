@@ -1,6 +1,6 @@
 /**
- * NAL units of an Annex B byte stream without their start codes, in order (ITU-T H.264 annex B). Views on `stream`, nothing
- * is copied; bytes before the first start code are no NAL unit and are left out, as are empty ones.
+ * Returns the NAL units of an Annex B byte stream without their start codes, in order, as views (ITU-T H.264 annex B). Empty
+ * ones and bytes before the first start code are left out.
  */
 export function splitAnnexB(stream: Buffer): Buffer[] {
   const nals: Buffer[] = [];
@@ -17,7 +17,7 @@ export function splitAnnexB(stream: Buffer): Buffer[] {
   return nals;
 }
 
-/** Where the next three-byte start code begins, -1 when there is none. */
+/** Returns the offset of the next three-byte start code, -1 when there is none. */
 export function findStartCode(stream: Buffer, from: number): number {
   return stream.indexOf(START_CODE, from);
 }

@@ -12,13 +12,13 @@ export interface H264AccessUnit {
   nals: Buffer[];
 }
 
-/** More is no picture of a call but an attack. */
+/** Bounds on one picture: a larger one is an attack. */
 const maxAccessUnitBytes = 8 * 1024 * 1024;
 const maxNals = 4096;
 
 export const nalType = (nal: Buffer): number => (nal[0] ?? 0) & 0x1f;
 
-/** With four-byte start codes, Annex B. */
+/** Joins NAL units with four-byte start codes (Annex B). */
 export function toAnnexB(nals: readonly Buffer[]): Buffer {
   const length = nals.reduce((sum, nal) => sum + 4 + nal.length, 0);
   const out = Buffer.allocUnsafe(length);
@@ -31,8 +31,8 @@ export function toAnnexB(nals: readonly Buffer[]): Buffer {
 }
 
 /**
- * Packets in order to access units. After a loss nothing comes out before the next key picture: a decoder that is fed
- * pictures whose reference is missing shows grey.
+ * Turns ordered packets into access units. After a loss it returns nothing before the next key picture: a decoder shows grey
+ * for pictures whose reference is missing.
  */
 export class H264Depacketiser {
   #nals: Buffer[] = [];
@@ -44,12 +44,12 @@ export class H264Depacketiser {
   #sps: Buffer | undefined;
   #pps: Buffer | undefined;
 
-  /** True while pictures are thrown away because a key picture is needed: ask the sender for one. */
+  /** True while pictures are dropped until the next key picture: ask the sender for one. */
   get needsKeyFrame(): boolean {
     return this.#waitsForKey;
   }
 
-  /** Packets are missing before the next one. */
+  /** Reports that packets are missing before the next one. */
   gap(): void {
     this.#nals = [];
     this.#fragments = [];
@@ -58,11 +58,11 @@ export class H264Depacketiser {
     this.#waitsForKey = true;
   }
 
-  /** The access unit that this packet completes, if any. Malformed payloads break their picture only. */
+  /** Returns the access unit that this packet completes, if any. Malformed payloads break their picture only. */
   push(packet: OrderedPacket): H264AccessUnit | undefined {
     let done: H264AccessUnit | undefined;
     if (packet.timestamp !== this.#timestamp) {
-      // The marker of the picture before was lost or never set.
+      // The marker of the previous picture was lost or never set.
       done = this.#complete();
       this.#timestamp = packet.timestamp;
       this.#broken = false;
@@ -101,7 +101,7 @@ export class H264Depacketiser {
     if (starts) {
       this.#fragments = [Buffer.from([((payload[0] as number) & 0xe0) | (header & 0x1f)])];
     } else if (this.#fragments.length === 0) {
-      // The start is missing: what follows is no NAL unit.
+      // The start is missing: the rest is no NAL unit.
       this.#broken = true;
       return;
     }
@@ -154,7 +154,7 @@ export class H264Depacketiser {
   }
 }
 
-/** RTP payloads of one access unit in order; the last of them gets the marker. `maxBytes` bounds each payload. */
+/** Returns the RTP payloads of one access unit in order; the last one gets the marker. `maxBytes` bounds each payload. */
 export function packetiseH264(nals: readonly Buffer[], maxBytes = 1180): Buffer[] {
   const payloads: Buffer[] = [];
   let small: Buffer[] = [];

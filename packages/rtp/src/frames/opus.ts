@@ -4,12 +4,12 @@ const frameSamples = [
   480, 960, 120, 240, 480, 960, 120, 240, 480, 960,
 ];
 
-/** No packet is longer: 120 ms (RFC 6716 section 3.2.5). */
+/** Bound on a packet: 120 ms (RFC 6716 section 3.2.5). */
 const maxSamples = 5760;
 
 /**
- * Length of an Opus packet in samples at 48 kHz, from its TOC byte (RFC 6716 section 3.1); undefined when the packet is
- * malformed.
+ * Returns the length of an Opus packet in samples at 48 kHz, from its TOC byte (RFC 6716 section 3.1); undefined when the packet
+ * is malformed.
  */
 export function opusSamples(packet: Buffer): number | undefined {
   const toc = packet[0];

@@ -1,4 +1,4 @@
-/** One packet waiting for its turn; the payload is the caller's to copy when the buffer behind it is reused. */
+/** One packet to be ordered. Callers that reuse the buffer must copy the payload. */
 export interface OrderedPacket {
   /** Unwrapped sequence number. */
   sequence: number;
@@ -9,15 +9,15 @@ export interface OrderedPacket {
 }
 
 export interface ReorderBufferOptions {
-  /** How long a missing packet is waited for, milliseconds. */
+  /** Wait for a missing packet, ms. */
   maxDelayMs?: number;
-  /** Packets held at most; above it the oldest gap is given up at once. */
+  /** Bound on held packets; beyond it the oldest gap is given up at once. */
   maxPackets?: number;
 }
 
 /**
- * Puts the packets of one stream back into order for whoever needs whole frames. A missing packet holds the later ones
- * back until it comes or `maxDelayMs` have passed; then the gap is reported and the rest goes on.
+ * Orders the packets of one stream, for consumers of whole frames. A missing packet holds later ones back until it arrives or
+ * `maxDelayMs` have passed; then the gap is reported and the rest follows.
  */
 export class ReorderBuffer {
   readonly #maxDelayMs: number;
@@ -37,14 +37,14 @@ export class ReorderBuffer {
 
   push(packet: OrderedPacket, nowMs: number): void {
     if (this.#next < 0) this.#next = packet.sequence;
-    // Given up already, or there twice.
+    // Given up before, or a duplicate.
     if (packet.sequence < this.#next || this.#waiting.has(packet.sequence)) return;
     this.#waiting.set(packet.sequence, { packet, atMs: nowMs });
   }
 
   /**
-   * Hands out all that is due: `packet` for each in order, `gap` with the number of packets given up before the next.
-   * Call it after `push` and from a timer, so that the last packets before a pause get out as well.
+   * Delivers all that is due: `packet` for each in order, `gap` with the number of packets given up before the next. Call it
+   * after `push` and from a timer, so that the last packets before a pause are delivered too.
    */
   drain(nowMs: number, out: { packet(packet: OrderedPacket): void; gap(missing: number): void }): void {
     while (this.#waiting.size > 0) {

@@ -11,7 +11,7 @@ export interface Vp8Frame {
 
 const maxFrameBytes = 8 * 1024 * 1024;
 
-/** Packets in order to VP8 frames (RFC 7741). After a loss nothing comes out before the next key frame. */
+/** Turns ordered packets into VP8 frames (RFC 7741). After a loss it returns nothing before the next key frame. */
 export class Vp8Depacketiser {
   readonly #descriptor = new Vp8Descriptor();
   #parts: Buffer[] = [];
@@ -21,12 +21,12 @@ export class Vp8Depacketiser {
   #broken = true;
   #waitsForKey = true;
 
-  /** True while frames are thrown away because a key frame is needed: ask the sender for one. */
+  /** True while frames are dropped until the next key frame: ask the sender for one. */
   get needsKeyFrame(): boolean {
     return this.#waitsForKey;
   }
 
-  /** Packets are missing before the next one. */
+  /** Reports that packets are missing before the next one. */
   gap(): void {
     this.#parts = [];
     this.#bytes = 0;
@@ -37,7 +37,7 @@ export class Vp8Depacketiser {
   push(packet: OrderedPacket): Vp8Frame | undefined {
     let done: Vp8Frame | undefined;
     if (packet.timestamp !== this.#timestamp) {
-      // The marker of the frame before was lost or never set.
+      // The marker of the previous frame was lost or never set.
       done = this.#complete();
       this.#timestamp = packet.timestamp;
       this.#broken = true;

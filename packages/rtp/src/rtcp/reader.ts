@@ -54,13 +54,13 @@ export function emptySenderInfo(): SenderInfo {
 }
 
 /**
- * Walks the packets of a compound (or reduced-size, RFC 5506) RTCP datagram without making objects:
+ * Walks the packets of a compound (or reduced-size, RFC 5506) RTCP datagram without creating objects:
  *
  *     reader.open(buffer, start, end);
  *     while (reader.next()) switch (reader.type) { ... }
  *
- * A damaged packet ends the walk (`damaged` is then true); what came before it stays valid. The `read...` methods refer
- * to the current packet and answer false or -1 when it is not of their kind or too short.
+ * A damaged packet ends the walk and sets `damaged`; the packets before it stay valid. The `read...` methods refer to the
+ * current packet and return false or -1 when it is of another kind or too short.
  */
 export class RtcpReader {
   buffer: Buffer = EMPTY;
@@ -148,7 +148,7 @@ export class RtcpReader {
     return (this.type === RtcpType.RTPFB || this.type === RtcpType.PSFB) && this.end - this.start >= 12;
   }
 
-  /** Sender info of an SR. */
+  /** Reads the sender info of an SR. */
   readSenderInfo(out: SenderInfo): boolean {
     if (this.type !== RtcpType.SR || this.end - this.start < 28) return false;
     const { buffer, start } = this;
@@ -161,7 +161,7 @@ export class RtcpReader {
     return true;
   }
 
-  /** The report block `index` (from 0) of an SR or RR; false when there is none. */
+  /** Reads the report block `index` (from 0) of an SR or RR; returns false when there is none. */
   readReportBlock(index: number, out: ReportBlock): boolean {
     const first = this.type === RtcpType.SR ? 28 : this.type === RtcpType.RR ? 8 : -1;
     if (first < 0 || index >= this.count) return false;
@@ -201,7 +201,7 @@ export class RtcpReader {
     }
   }
 
-  /** Bits per second of a REMB (draft-alvestrand-rmcat-remb-03), or -1. */
+  /** Returns the bits per second of a REMB (draft-alvestrand-rmcat-remb-03), or -1. */
   readRembBps(): number {
     if (this.type !== RtcpType.PSFB || this.count !== PayloadFeedback.AFB || this.end - this.start < 20) return -1;
     if (readU32(this.buffer, this.start + 12) !== REMB_NAME) return -1;

@@ -1,7 +1,7 @@
 import type { ReportBlock } from './reader.js';
 
 /**
- * Receive statistics of one stream, RFC 3550 sections 6.4.1, A.3 and A.8. Sequence numbers come in unwrapped.
+ * Receive statistics of one stream, RFC 3550 sections 6.4.1, A.3 and A.8. Sequence numbers are unwrapped.
  */
 export class ReceiveStatistics {
   packets = 0;
@@ -46,7 +46,7 @@ export class ReceiveStatistics {
     this.#lastTransit = transit;
   }
 
-  /** A retransmission fills a hole: it counts as received but says nothing about jitter. */
+  /** Counts a retransmission as received; it says nothing about jitter. */
   repaired(bytes: number): void {
     this.packets += 1;
     this.bytes += bytes;
@@ -57,7 +57,7 @@ export class ReceiveStatistics {
     this.#senderReportAtMs = nowMs;
   }
 
-  /** Fills a report block and starts the next interval. False before the first packet. */
+  /** Fills a report block and starts the next interval. Returns false before the first packet. */
   report(ssrc: number, nowMs: number, out: ReportBlock): boolean {
     if (this.#base < 0) return false;
     const expected = this.#highest - this.#base + 1;

@@ -3,21 +3,21 @@ import type { SenderInfo } from './reader.js';
 /** Seconds from the NTP epoch (1900) to the Unix epoch, RFC 3550 section 4. */
 const NTP_OFFSET_SECONDS = 2208988800;
 
-/** Unix milliseconds as NTP seconds and fraction. */
+/** Returns Unix milliseconds as NTP seconds and fraction. */
 export function toNtp(unixMs: number): { seconds: number; fraction: number } {
   const seconds = Math.floor(unixMs / 1000);
   const fraction = Math.floor(((unixMs - seconds * 1000) / 1000) * 4294967296);
   return { seconds: (seconds + NTP_OFFSET_SECONDS) % 4294967296, fraction };
 }
 
-/** The middle 32 bits of an NTP time, as LSR quotes them. */
+/** Returns the middle 32 bits of an NTP time, as in LSR. */
 export function ntpMiddle(seconds: number, fraction: number): number {
   return (((seconds & 0xffff) << 16) | (fraction >>> 16)) >>> 0;
 }
 
 /**
- * The publisher's clock of one stream, learnt from its sender reports: which RTP timestamp belongs to which of the
- * publisher's wall-clock moments. Subscribers get reports on the same wall clock, so that lips and voice stay together.
+ * The publisher's clock of one stream, from its sender reports: maps RTP timestamps to the publisher's wall clock. Subscribers
+ * get reports on the same wall clock, so that audio and video stay in sync.
  */
 export class SenderClock {
   readonly #clockRate: number;
@@ -42,9 +42,9 @@ export class SenderClock {
   }
 
   /**
-   * Fills the times of a sender report for now: the publisher's NTP time carried on by the time since its report, and
-   * the RTP timestamp of that moment in the *publisher's* stream; the caller maps it to the subscriber's
-   * (`ForwardMapper.mapTimestamp`). False before the first report.
+   * Fills the times of a sender report for now: the publisher's NTP time plus the time since its report, and the RTP timestamp
+   * of that moment in the *publisher's* stream; the caller maps it to the subscriber's (`ForwardMapper.mapTimestamp`).
+   * Returns false before the first report.
    */
   report(nowMs: number, out: SenderInfo): boolean {
     if (this.#heardAtMs < 0) return false;
@@ -58,7 +58,7 @@ export class SenderClock {
 }
 
 /**
- * Round-trip times from the report blocks a receiver sends back. Remembers when the newest few sender reports left,
+ * Measures round-trip times from the report blocks of a receiver. Remembers when the newest few sender reports were sent,
  * because their NTP times are on the publisher's clock, not ours.
  */
 export class RoundTripClock {
@@ -73,7 +73,7 @@ export class RoundTripClock {
     this.#count += 1;
   }
 
-  /** Milliseconds, or -1 when the report quotes none that is remembered. RFC 3550 section 6.4.1. */
+  /** Returns milliseconds, or -1 when the report quotes an unknown sender report. RFC 3550 section 6.4.1. */
   roundTripMs(lastSenderReport: number, delaySinceLastSenderReport: number, nowMs: number): number {
     if (lastSenderReport === 0) return -1;
     const kept = Math.min(this.#count, this.#middles.length);

@@ -4,13 +4,13 @@ import type { RtcpReader } from './reader.js';
 import { RtcpType, RtpFeedback } from './reader.js';
 import type { RtcpWriter } from './writer.js';
 
-/** Feedback that claims to cover more packets than this is refused: it is seconds of a very fast stream. */
+/** Bound on the packets that one feedback may cover: seconds of a very fast stream. */
 const TRANSPORT_CC_MAX_PACKETS = 4096;
 const DELTA_US = 250;
 /** The reference time counts 64 ms in 24 bits. */
 const REFERENCE_US = 64_000;
 const HEADER = 20;
-/** A packet that was overtaken longer ago is not reported any more, ms: its sender has long taken it for lost. */
+/** A packet that was overtaken longer ago is not reported, ms: its sender has counted it as lost. */
 const LATE_MS = 500;
 
 /**
@@ -23,21 +23,21 @@ export class TransportCcFeedback {
   /** 16-bit transport sequence number of the first packet covered. */
   baseSequence = 0;
   packetCount = 0;
-  /** Rises by one with each feedback, 8 bits: a jump means a lost feedback. */
+  /** Rises by one with each feedback, 8 bits: a jump indicates a lost feedback. */
   feedbackCount = 0;
-  /** Time of the receiver's clock the deltas start from; wraps after 12.4 days. */
+  /** Time of the receiver's clock that the deltas start from; wraps after 12.4 days. */
   referenceTimeMs = 0;
   received = 0;
   readonly arrivalsMs = new Float64Array(TRANSPORT_CC_MAX_PACKETS);
   readonly #symbols = new Uint8Array(TRANSPORT_CC_MAX_PACKETS);
 
-  /** Number of packets that the reader's current packet claims to cover, so what reading it costs; 0 for other packets. */
+  /** Returns how many packets the reader's current packet claims to cover, which is the cost of reading it; 0 for other packets. */
   static claim(reader: RtcpReader): number {
     if (!reader.isTransportCc || reader.end - reader.start < HEADER) return 0;
     return readU16(reader.buffer, reader.start + 14);
   }
 
-  /** Reads the reader's current packet; false when it is no well-formed feedback of at most 4,096 packets. */
+  /** Reads the reader's current packet; returns false when it is no well-formed feedback of at most 4,096 packets. */
   parse(reader: RtcpReader): boolean {
     const { buffer, start, end } = reader;
     const count = TransportCcFeedback.claim(reader);
@@ -45,7 +45,7 @@ export class TransportCcFeedback {
     let at = this.#readChunks(buffer, start + HEADER, end, count);
     if (at < 0) return false;
 
-    // Signed 24 bits; the clock's zero is arbitrary, so a negative one is as good as any.
+    // Signed 24 bits; the clock's zero is arbitrary, so it may be negative.
     let timeUs = ((readU24(buffer, start + 16) << 8) >> 8) * REFERENCE_US;
     this.referenceTimeMs = timeUs / 1000;
     let received = 0;
@@ -75,7 +75,7 @@ export class TransportCcFeedback {
     return true;
   }
 
-  /** Fills the symbols of `count` packets; answers where the deltas begin, or -1. */
+  /** Fills the symbols of `count` packets; returns the offset of the deltas, or -1. */
   #readChunks(buffer: Buffer, start: number, end: number, count: number): number {
     let at = start;
     let done = 0;
@@ -86,7 +86,7 @@ export class TransportCcFeedback {
       if ((chunk & 0x8000) === 0) {
         const symbol = (chunk >>> 13) & 3;
         const run = Math.min(chunk & 0x1fff, count - done);
-        // A run of nothing never ends.
+        // An empty run would never end.
         if (symbol === 3 || run === 0) return -1;
         this.#symbols.fill(symbol, done, done + run);
         done += run;
@@ -111,24 +111,24 @@ interface TransportCcRecorderOptions {
 }
 
 /**
- * Records the arrival of all packets of one transport that carry a transport-wide sequence number, and builds the
- * feedback for their sender. A packet that was reported missing and comes after all makes the next feedback begin with
- * it again, as libwebrtc's does: senders judge loss by it.
+ * Records the arrival of all packets of one transport that carry a transport-wide sequence number, and builds the feedback for
+ * their sender. When a packet arrives that was reported missing, the next feedback begins with it, as in libwebrtc: senders
+ * measure loss by it.
  */
 export class TransportCcRecorder {
   readonly #senderSsrc: number;
   readonly #intervalMs: number;
   readonly #unwrapper = new SequenceUnwrapper();
-  /** Arrival in ticks of 250 us by unwrapped sequence modulo the size, of the newest so many; -1 = not arrived. */
+  /** Arrivals of the newest packets in ticks of 250 us, by unwrapped sequence modulo the size; -1 = not arrived. */
   readonly #arrivals = new Float64Array(TRANSPORT_CC_MAX_PACKETS).fill(-1);
   /** The next feedback starts here, unwrapped; -1 before the first packet. */
   #next = -1;
   #newest = -1;
   #lastSentAtMs = -1;
   #feedbackCount = 0;
-  /** What is missing up to here was overtaken too long ago. */
+  /** Missing packets up to this number were overtaken too long ago. */
   #tooLate = -1;
-  /** Something has arrived since the last feedback. */
+  /** True when a packet has arrived since the last feedback. */
   #hasNews = false;
 
   constructor(options: TransportCcRecorderOptions) {
@@ -136,7 +136,7 @@ export class TransportCcRecorder {
     this.#intervalMs = options.intervalMs ?? 60;
   }
 
-  /** A packet with this 16-bit transport sequence number arrived. */
+  /** Records the arrival of this 16-bit transport sequence number. */
   record(sequence: number, nowMs: number): void {
     const unwrapped = this.#unwrapper.unwrap(sequence);
     const size = this.#arrivals.length;
@@ -155,7 +155,7 @@ export class TransportCcRecorder {
       if (unwrapped <= this.#tooLate) return;
       const after = this.#arrivedAfter(unwrapped);
       if ((arrival - this.#arrivals[after % size]!) * DELTA_US > LATE_MS * 1000) {
-        // So was all else that this one overtook: a sender of many late packets has each gap searched once.
+        // So was everything in this gap: remember it, so that many late packets have each gap searched once.
         this.#tooLate = after;
         return;
       }
@@ -165,26 +165,26 @@ export class TransportCcRecorder {
     this.#hasNews = true;
   }
 
-  /** The first packet that overtook this one. */
+  /** Returns the first packet that overtook this one. */
   #arrivedAfter(sequence: number): number {
     let after = sequence + 1;
     while (this.#arrivals[after % this.#arrivals.length]! < 0) after += 1;
     return after;
   }
 
-  /** Whether it is time for a feedback and there is something to tell. */
+  /** Returns whether a feedback is due and there is something to report. */
   isDue(nowMs: number): boolean {
     return this.#hasNews && nowMs - this.#lastSentAtMs >= this.#intervalMs;
   }
 
   /**
-   * Appends one feedback packet to the compound. False when nothing is pending or the writer has no room for it. Call
-   * again until false: a feedback ends early where two arrivals lie too far apart for a 16-bit delta, or is full.
+   * Appends one feedback packet to the compound. Returns false when nothing is pending or the writer has no room. Call it until
+   * it returns false: a feedback ends early when it is full, or two arrivals are too far apart for a 16-bit delta.
    */
   write(writer: RtcpWriter, mediaSsrc: number, nowMs: number): boolean {
     if (!this.#hasNews) return false;
     const size = this.#arrivals.length;
-    // Room for the header, chunks and deltas of at least a few packets, or not at all.
+    // Require room for the header, chunks and deltas of at least a few packets.
     const budget = writer.remaining - HEADER - 4;
     if (budget < 16) return false;
 
@@ -223,7 +223,7 @@ export class TransportCcRecorder {
     const start = writer.length;
     const { buffer } = writer;
 
-    // First pass: symbols and deltas; deltas are put behind the longest chunks there may be, then moved up.
+    // First pass: symbols and deltas; deltas stand behind the longest possible chunks and are moved up later.
     const symbols = this.#symbols;
     const deltasAt = start + HEADER + Math.ceil((end - base) / 7) * 2;
     let deltaEnd = deltasAt;
@@ -267,7 +267,7 @@ export class TransportCcRecorder {
   readonly #symbols = new Uint8Array(TRANSPORT_CC_MAX_PACKETS);
 }
 
-/** Writes status chunks, the longest run first, else one-bit or two-bit vectors. Answers where they end. */
+/** Writes status chunks: runs where they are long, else one-bit or two-bit vectors. Returns their end. */
 function writeChunks(buffer: Buffer, start: number, symbols: Uint8Array, count: number): number {
   let at = start;
   let done = 0;
@@ -281,7 +281,7 @@ function writeChunks(buffer: Buffer, start: number, symbols: Uint8Array, count: 
       done += run;
       continue;
     }
-    // A one-bit vector speaks of 14 packets and knows no large deltas.
+    // A one-bit vector covers 14 packets and has no large deltas.
     const ahead = Math.min(14, count - done);
     let small = 0;
     while (small < ahead && symbols[done + small] !== 2) small += 1;

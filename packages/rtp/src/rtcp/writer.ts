@@ -8,8 +8,8 @@ const MAX_REMB_MANTISSA = 2 ** 18 - 1;
 const MAX_REMB_BPS = MAX_REMB_MANTISSA * 2 ** 63;
 
 /**
- * Builds compound RTCP in a buffer of its own. Each method appends one packet; `bytes()` is the datagram so far, valid
- * until `reset`. Throws RtpError `NO_ROOM` when a packet does not fit: nothing of it has then been added.
+ * Builds compound RTCP in a buffer of its own. Each method appends one packet; `bytes()` is the datagram so far, valid until
+ * `reset`. The methods throw RtpError NO_ROOM, and add nothing, when a packet does not fit.
  */
 export class RtcpWriter {
   readonly buffer: Buffer;
@@ -36,7 +36,7 @@ export class RtcpWriter {
     return this.buffer.subarray(0, this.#length);
   }
 
-  /** At most 31 blocks. */
+  /** Appends a sender report with at most 31 blocks. */
   senderReport(info: SenderInfo, blocks: readonly ReportBlock[] = []): this {
     const at = this.#packet(blocks.length, RtcpType.SR, 28 + blocks.length * 24);
     const { buffer } = this;
@@ -57,7 +57,7 @@ export class RtcpWriter {
     return this;
   }
 
-  /** SDES with the CNAME of one source, at most 255 bytes of it. RFC 3550 section 6.5. */
+  /** Appends an SDES with the CNAME of one source, at most 255 bytes of it. RFC 3550 section 6.5. */
   sdes(ssrc: number, cname: string): this {
     const text = Buffer.from(cname, 'utf8').subarray(0, 255);
     // SSRC, item header, text, and at least one null byte up to a 32-bit boundary.
@@ -78,7 +78,7 @@ export class RtcpWriter {
     return this;
   }
 
-  /** `commandSequence`: rises by one per request, repeats keep it. RFC 5104 section 4.3.1. */
+  /** Appends a FIR. `commandSequence` rises by one per request; repetitions keep it. RFC 5104 section 4.3.1. */
   fir(senderSsrc: number, mediaSsrc: number, commandSequence: number): this {
     const at = this.#packet(PayloadFeedback.FIR, RtcpType.PSFB, 20);
     writeU32(this.buffer, at + 4, senderSsrc);
@@ -89,8 +89,8 @@ export class RtcpWriter {
   }
 
   /**
-   * Generic NACK for the first `count` of `sequences` (ascending, may be unwrapped). Answers how many fitted; the others
-   * belong into another datagram.
+   * Appends a Generic NACK for the first `count` of `sequences` (ascending, may be unwrapped). Returns how many fitted; the
+   * others need another datagram.
    */
   nack(senderSsrc: number, mediaSsrc: number, sequences: ArrayLike<number>, count = sequences.length): number {
     if (count === 0) return 0;
@@ -123,8 +123,8 @@ export class RtcpWriter {
   }
 
   /**
-   * draft-alvestrand-rmcat-remb-03. A bitrate that is no number or negative is written as 0; one that the format cannot
-   * hold, `Infinity` included, as the largest that it can.
+   * Appends a REMB (draft-alvestrand-rmcat-remb-03). A bitrate that is NaN or negative is written as 0, one beyond the format,
+   * including `Infinity`, as the largest that it can hold.
    */
   remb(senderSsrc: number, bitrateBps: number, ssrcs: readonly number[]): this {
     const at = this.#packet(PayloadFeedback.AFB, RtcpType.PSFB, 20 + ssrcs.length * 4);
@@ -145,7 +145,7 @@ export class RtcpWriter {
     return this;
   }
 
-  /** For packets built elsewhere: reserves `length` bytes (a multiple of 4), writes the RTCP header, answers its offset. */
+  /** Reserves `length` bytes (a multiple of 4) for a packet built elsewhere, writes its RTCP header and returns its offset. */
   packet(count: number, type: number, length: number): number {
     return this.#packet(count, type, length);
   }

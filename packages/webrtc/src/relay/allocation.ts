@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { CHANNEL_DATA_HEADER } from './channel-data.js';
 import type { ClientFlow } from './client-flow.js';
 
-/** RFC 8656 section 7: what a client gets that asks for nothing, and the most it gets. */
+/** Lifetime without a request for one, and the bound on it (RFC 8656 section 7). */
 export const DEFAULT_LIFETIME_S = 600;
 export const MAX_LIFETIME_S = 3600;
 /** RFC 8656 sections 9 and 12. */
@@ -31,8 +31,8 @@ export function longTermKey(username: string, realm: string, password: string): 
 }
 
 /**
- * A client's allocation (RFC 8656 section 3.2). The only peer it can ever reach is ourselves, so one permission and one
- * channel is all it can hold.
+ * A client's allocation (RFC 8656 section 3.2). It can reach no peer but ourselves, so it holds at most one permission and
+ * one channel.
  */
 export class Allocation {
   expiresAtMs: number;
@@ -40,13 +40,13 @@ export class Allocation {
   /** Bound channel number, 0 for none; the relay's sweep resets it. */
   channel = 0;
   channelUntilMs = 0;
-  /** When data last came through it. */
+  /** Time of the last data through it. */
   activeAtMs: number;
 
   constructor(
     readonly user: RelayUserEntry,
     readonly flow: ClientFlow,
-    /** Of the Allocate request, to know its retransmissions by. */
+    /** Transaction of the Allocate request, to recognise its retransmissions. */
     readonly transactionId: Buffer,
     nowMs: number,
     lifetimeS: number,
@@ -59,7 +59,7 @@ export class Allocation {
     return nowMs < this.permissionUntilMs;
   }
 
-  /** Bytes the relay wants in front of a packet that it sends to the client. */
+  /** Bytes the relay needs in front of a packet to the client. */
   get headroom(): number {
     return this.channel === 0 ? 0 : CHANNEL_DATA_HEADER;
   }

@@ -2,7 +2,7 @@
 
 export const CHANNEL_DATA_HEADER = 4;
 const FIRST_CHANNEL = 0x4000;
-/** RFC 8656 allows up to 0x4FFF; older clients (RFC 5766) use up to 0x7FFF, whose first byte a demultiplexer cannot tell. */
+/** RFC 8656 allows up to 0x4FFF; the first byte of numbers up to 0x7FFF (RFC 5766) is ambiguous to a demultiplexer. */
 const LAST_CHANNEL = 0x4fff;
 
 export function isChannelNumber(number: number): boolean {
@@ -10,8 +10,8 @@ export function isChannelNumber(number: number): boolean {
 }
 
 /**
- * The data of one ChannelData message, a view; undefined when it is cut short. Over UDP the padding to four bytes is
- * optional, so up to three bytes may follow the data.
+ * Returns the data of one ChannelData message as a view; undefined when it is cut short. Over UDP the padding to four bytes
+ * is optional, so up to three bytes may follow the data.
  */
 export function channelPayload(frame: Buffer): Buffer | undefined {
   if (frame.length < CHANNEL_DATA_HEADER) return undefined;

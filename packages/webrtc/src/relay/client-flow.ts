@@ -5,14 +5,14 @@ export interface ClientFlow {
   readonly protocol: 'udp' | 'tcp';
   readonly address: string;
   readonly port: number;
-  /** The same in bytes, for XOR-MAPPED-ADDRESS. */
+  /** The address in bytes, for XOR-MAPPED-ADDRESS. */
   readonly source: TransportAddress;
   /**
-   * Sends one datagram or frame. False when its bytes are still in use (a UDP write the kernel could not take at once);
-   * a caller that reuses its buffer must then wait.
+   * Sends one datagram or frame. Returns false when its bytes are still in use (a UDP write the kernel could not take at once):
+   * a caller that reuses its buffer must wait then.
    */
   send(datagram: Buffer): boolean;
-  /** Media goes this way from now on, so that it may pay to have a socket of its own for it. */
+  /** Called when media starts to use this flow, which may then get a socket of its own. */
   chosen?(): void;
   /** Undoes one `chosen`. */
   left?(): void;

@@ -7,7 +7,7 @@ const SEAL_LENGTH = 16;
 
 /**
  * Nonces of the long-term credential mechanism (RFC 8489 section 9.2) without a table: a time stamp sealed with a secret
- * and bound to the client's address, so asking for many costs us nothing and one is of no use to anybody else.
+ * and bound to the client's address, so requesting many costs us no memory and another client cannot use one.
  */
 export class Nonces {
   readonly #lifetimeMs: number;
@@ -24,12 +24,12 @@ export class Nonces {
     return stamp + this.#seal(stamp, address, port);
   }
 
-  /** Whether we made this nonce for this client within its lifetime. */
+  /** Returns whether we made this nonce for this client within its lifetime. */
   holds(nonce: string, address: string, port: number, nowMs: number): boolean {
     if (nonce.length !== STAMP_LENGTH + SEAL_LENGTH) return false;
     const stamp = nonce.slice(0, STAMP_LENGTH);
     const age = nowMs - Number.parseInt(stamp, 16);
-    // Threads read their clocks apart by a little: a nonce may come from the near future.
+    // Clocks of threads differ slightly: a nonce may come from the near future.
     if (!(age > -5_000 && age < this.#lifetimeMs)) return false;
     const expected = Buffer.from(this.#seal(stamp, address, port));
     const given = Buffer.from(nonce.slice(STAMP_LENGTH));

@@ -30,18 +30,18 @@ export interface RelayLimits {
 const DEFAULT_RELAY_LIMITS: RelayLimits = { allocationsPerUser: 32, allocations: 20_000 };
 
 interface RelayFrontOptions {
-  /** The one address that is relayed to, which is also the address of every allocation: our own advertised pair. */
+  /** Our own advertised address: the only one that is relayed to, and the address of every allocation. */
   relayed: TransportAddress;
   nonces: Nonces;
   limiter: SourceLimiter;
   limits?: Partial<RelayLimits>;
-  /** A client got or lost its allocation: it must be remembered or may be forgotten. */
+  /** Called when a client got or lost its allocation: it must be remembered, or may be forgotten. */
   onClientChanged(client: RelayClient): void;
 }
 
 /**
- * The relay front (RFC 8656), without sockets: messages of a client in, replies out through the client's flow, data
- * handed to the owner of the allocation in memory. It relays to nothing but ourselves.
+ * The relay (RFC 8656) without sockets: messages of a client in, replies out through the client's flow, data passed to the
+ * owner of the allocation in memory. It relays to ourselves only.
  */
 export class RelayFront {
   readonly #options: RelayFrontOptions;
@@ -92,7 +92,7 @@ export class RelayFront {
     return undefined;
   }
 
-  /** Hands the data of a ChannelData message to the allocation's owner. */
+  /** Passes the data of a ChannelData message to the allocation's owner. Returns why it was dropped, if it was. */
   handleChannelData(client: RelayClient, frame: Buffer, nowMs: number): DropReason | undefined {
     const { allocation } = client;
     if (allocation === undefined) return 'relay_unbound';
@@ -106,8 +106,8 @@ export class RelayFront {
   }
 
   /**
-   * Sends a packet from ourselves to the client of the allocation. `datagram` begins with `allocation.headroom` bytes to
-   * fill in; in its channel the packet goes out without a copy, without one as a Data indication.
+   * Sends a packet from ourselves to the client of the allocation. `datagram` begins with `allocation.headroom` free bytes.
+   * In a channel the packet is sent without a copy, otherwise as a Data indication.
    */
   sendTo(allocation: Allocation, datagram: Buffer): boolean {
     const { channel } = allocation;
@@ -143,7 +143,7 @@ export class RelayFront {
     return undefined;
   }
 
-  /** Without valid credentials nothing is answered but an Allocate, or a request on a 5-tuple that has an allocation. */
+  /** Challenges a request without valid credentials, but only an Allocate or one on a 5-tuple with an allocation. */
   #refuseStranger(client: RelayClient, message: StunMessage, nowMs: number): DropReason | undefined {
     if (message.method !== Method.allocate && client.allocation === undefined) return 'unauthenticated';
     if (!this.#options.limiter.take(client.flow.address, nowMs)) return 'rate_limited';
@@ -168,7 +168,7 @@ export class RelayFront {
     return this.#channelBind(request, allocation);
   }
 
-  /** RFC 8656 section 7.2. */
+  /** Handles an Allocate request (RFC 8656 section 7.2). */
   #allocate(request: RelayRequest): void {
     const { client, message, user, nowMs } = request;
     if (client.allocation !== undefined) {
@@ -203,7 +203,7 @@ export class RelayFront {
     finish(request, reply);
   }
 
-  /** RFC 8656 section 8.2. */
+  /** Handles a Refresh request (RFC 8656 section 8.2). */
   #refresh(request: RelayRequest, allocation: Allocation): void {
     const { message, nowMs } = request;
     if (!this.#familyFits(message)) return refuse(request, StunError.peerFamilyMismatch);
@@ -214,7 +214,7 @@ export class RelayFront {
     if (lifetimeS === 0) this.#free(allocation);
   }
 
-  /** RFC 8656 section 10.2. */
+  /** Handles a CreatePermission request (RFC 8656 section 10.2). */
   #createPermission(request: RelayRequest, allocation: Allocation): void {
     const peers = request.message.peerAddresses();
     if (peers === undefined || peers.length === 0) return refuse(request, StunError.badRequest);
@@ -223,7 +223,7 @@ export class RelayFront {
     finish(request, success(request));
   }
 
-  /** RFC 8656 section 12.2. */
+  /** Handles a ChannelBind request (RFC 8656 section 12.2). */
   #channelBind(request: RelayRequest, allocation: Allocation): void {
     const { message, nowMs } = request;
     const channel = message.uint16(Attribute.channelNumber);
@@ -239,7 +239,7 @@ export class RelayFront {
     finish(request, success(request));
   }
 
-  /** RFC 8656 section 11.2: a Send indication is never answered. */
+  /** Handles a Send indication, which is never answered (RFC 8656 section 11.2). */
   #handleIndication(client: RelayClient, message: StunMessage, nowMs: number): DropReason | undefined {
     if (message.method !== Method.send) return 'malformed';
     const { allocation } = client;
@@ -262,8 +262,8 @@ export class RelayFront {
   }
 
   /**
-   * Each renegotiation of a client makes new allocations and the old ones linger, so a user at its limit loses the one
-   * that has been idle longest instead of being refused.
+   * Returns whether a further allocation fits. Each renegotiation of a client makes new ones while the old ones linger, so a
+   * user at its limit loses its longest idle allocation instead of being refused.
    */
   #makeRoom(user: RelayUserEntry): boolean {
     if (user.allocations.size >= this.#limits.allocationsPerUser) {

@@ -13,7 +13,7 @@ export interface RelayRequest {
   nowMs: number;
 }
 
-/** The 401 or 438 that tells a client which realm and nonce to use. */
+/** Returns the 401 or 438 with the realm and nonce to use. */
 export function challengeReply(message: StunMessage, error: StunErrorCode, nonce: string): Buffer {
   return new StunWriter(message.method as Method, MessageClass.error, message.transactionId)
     .error(error)
@@ -26,7 +26,7 @@ export function success({ message }: RelayRequest): StunWriter {
   return new StunWriter(message.method as Method, MessageClass.success, message.transactionId);
 }
 
-/** An error reply; a 420 names the attributes. */
+/** Sends an error reply; a 420 names the attributes. */
 export function refuse(request: RelayRequest, error: StunErrorCode): void {
   const { message } = request;
   const reply = new StunWriter(message.method as Method, MessageClass.error, message.transactionId).error(error);

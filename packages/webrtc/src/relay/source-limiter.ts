@@ -1,15 +1,15 @@
 import { networkOf } from '../stun/address.js';
 
 interface SourceLimiterOptions {
-  /** Answers a source may get at once. */
+  /** Answers that a source may draw at once. */
   burst: number;
-  /** Answers a source earns back each second. */
+  /** Answers that a source regains each second. */
   perSecond: number;
-  /** Buckets; sources that fall into one share it, so memory stays the same however many there are. */
+  /** Number of buckets; sources share them, so that memory stays constant. */
   buckets?: number;
 }
 
-/** A token bucket per source address in constant memory. Guards the only answer a stranger gets. */
+/** A token bucket per source network in constant memory. Guards the only answer a stranger gets. */
 export class SourceLimiter {
   readonly #options: SourceLimiterOptions;
   readonly #tokens: Float64Array;

@@ -13,12 +13,12 @@ export class StreamFrames {
   #rest: Buffer = EMPTY;
   #broken = false;
 
-  /** True once the stream made no sense: no frame boundary can be found any more, so it must be closed. */
+  /** True once the stream is invalid: the next frame boundary is unknown, so it must be closed. */
   get broken(): boolean {
     return this.#broken;
   }
 
-  /** Whole frames of `chunk` and what was left before, without padding; views where possible. */
+  /** Yields the whole frames of the earlier rest and `chunk`, without padding; views where possible. */
   *push(chunk: Buffer): Generator<Buffer, void, undefined> {
     if (this.#broken) return;
     let data = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
@@ -40,7 +40,7 @@ export class StreamFrames {
   }
 }
 
-/** Length of the frame that begins here without its padding; undefined when nothing valid can begin so. */
+/** Returns the length of the frame that begins here, without padding; undefined when no valid frame does. */
 function frameLength(data: Buffer): number | undefined {
   const first = data[0] ?? 0xff;
   const length = data.readUInt16BE(2);
@@ -51,7 +51,7 @@ function frameLength(data: Buffer): number | undefined {
   return undefined;
 }
 
-/** One frame as it goes onto the stream: a copy, padded with zeros to four bytes. */
+/** Returns a frame for the stream: a copy, padded with zeros to four bytes. */
 export function streamFrame(frame: Buffer): Buffer {
   const out = Buffer.alloc((frame.length + 3) & ~3);
   frame.copy(out);

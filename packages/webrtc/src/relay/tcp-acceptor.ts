@@ -13,22 +13,22 @@ import { StreamFrames } from './stream-frames.js';
 export interface TcpAcceptorOptions {
   listenAddress: string;
   port: number;
-  /** The same as the media ports have, so that a challenge from here is good there. */
+  /** The secret of the media ports, so that they accept a challenge from here. */
   nonceSecret: Buffer;
-  /** The route of a relay user; undefined when nobody knows it. */
+  /** Returns the route of a relay user; undefined for an unknown one. */
   route(username: string): RelayRoute | undefined;
   clock?: () => number;
   maxConnections?: number;
   maxPerNetwork?: number;
 }
 
-/** A connection that has not shown valid-looking credentials by then is ended. */
+/** Time limit for a connection to name a known user. */
 const UNROUTED_MS = 10_000;
 const SWEEP_MS = 2_000;
-/** Unsent bytes of a connection beyond which media frames are dropped: later than this is too late for a call. */
+/** Bound on the unsent bytes of a connection: media frames beyond it are dropped, since they would be too late for a call. */
 const MAX_BACKLOG_BYTES = 512 * 1024;
 const DEFAULT_MAX_CONNECTIONS = 4_096;
-/** Connections from one network (an IPv4 address, an IPv6 /64). An office behind one address fits; a stranger cannot fill the port. */
+/** Bound per network (an IPv4 address, an IPv6 /64): an office behind one address fits, a stranger cannot fill the port. */
 const DEFAULT_MAX_PER_NETWORK = 512;
 
 interface Connection {
@@ -156,7 +156,7 @@ export class TcpAcceptor {
     else this.#networks.set(connection.network, left);
   }
 
-  /** A frame of a client whose user is not known yet. */
+  /** Handles a frame of a client whose user is not known yet. */
   #route(connection: Connection, frame: Buffer): void {
     const { socket } = connection;
     const message = StunMessage.parse(frame);
@@ -180,7 +180,7 @@ export class TcpAcceptor {
       address: remoteAddress,
       port: remotePort,
       send: (bytes) => write(socket, bytes),
-      // Lets what was written out, then ends, whether the client hangs up or not.
+      // Sends what was written, then ends, whether the client hangs up or not.
       close: () => socket.destroySoon(),
     });
     connection.stream.receive(frame);

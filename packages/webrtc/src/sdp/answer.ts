@@ -2,18 +2,18 @@ import type { ChosenCodec } from './codecs.js';
 import { type AgreedExtensions, EXTENSION_URIS } from './extensions.js';
 import type { OfferedMedia, SdpOffer } from './offer.js';
 
-/** What becomes of one offered m-line. */
+/** Role of one offered m-line in the answer. */
 export type AnswerRole =
-  /** Stays in the session without media; never with port 0, which would make a browser drop the transceiver. */
+  /** Keeps the m-line without media; never with port 0, which would make a browser drop the transceiver. */
   | { type: 'inactive' }
   /** The client sends; `rids` in offer order, empty without simulcast. */
   | { type: 'receive'; rids: readonly string[] }
-  /** We send. `streamId` and `trackId` name what the client's track event shows. */
+  /** We send. The client's track event shows `streamId` and `trackId`. */
   | { type: 'send'; ssrc: number; rtxSsrc: number; cname: string; streamId: string; trackId: string };
 
 export interface AnswerMedia {
   role: AnswerRole;
-  /** null only for an inactive m-line without any codec that we know; one of the offered ones is then echoed. */
+  /** null only for an inactive m-line without a codec that we know; one of the offered codecs is echoed then. */
   codec: ChosenCodec | null;
   extensions: AgreedExtensions;
 }
@@ -30,7 +30,7 @@ export interface AnswerOptions {
   media: readonly AnswerMedia[];
 }
 
-/** The text of an answer, with CRLF line ends: same m-lines, order and mids as the offer, one ICE-lite transport. */
+/** Returns the text of an answer, with CRLF line ends: m-lines, order and mids of the offer, one ICE-lite transport. */
 export function writeAnswer(options: AnswerOptions): string {
   const { offer } = options;
   const bundled = offer.media.filter((media) => !media.refused).map((media) => media.mid);
@@ -51,7 +51,7 @@ export function writeAnswer(options: AnswerOptions): string {
   return `${lines.join('\r\n')}\r\n`;
 }
 
-/** RFC 8829 section 5.3.1: the m-line stays in its place with port 0. */
+/** Returns a refused m-line, which stays in its place with port 0 (RFC 8829 section 5.3.1). */
 function refuse(media: OfferedMedia): string[] {
   return [
     `m=${media.type} 0 ${media.protocol} ${media.formats.join(' ')}`,

@@ -11,17 +11,17 @@ export interface ChosenCodec {
   channels?: number;
   /** Text of `a=fmtp`, echoed. */
   parameters: string;
-  /** Feedback that we give or understand, of what was offered. */
+  /** Offered feedback that we send or understand. */
   feedback: readonly string[];
   rtxPayloadType?: number;
 }
 
-/** In the order in which an answer lists them. `transport-cc` is agreed, so `goog-remb` is not. */
+/** In the order of an answer. `transport-cc` is agreed, so `goog-remb` is not. */
 const FEEDBACK = ['ccm fir', 'nack', 'nack pli', 'transport-cc'] as const;
 
 /**
- * The codec in which a client is to publish on this m-line; null when it offers none that is accepted.
- * `required` is the codec enforced in the room; without one the first of VP8 and H.264 in offer order counts.
+ * Returns the codec in which a client is to publish on this m-line; null when it offers none that is accepted.
+ * `required` is the codec enforced in the room; without one the first of VP8 and H.264 in offer order is chosen.
  */
 export function choosePublishedCodec(media: OfferedMedia, required: 'vp8' | 'h264' | null): ChosenCodec | null {
   const accepted = media.codecs.find((codec) => {
@@ -32,7 +32,7 @@ export function choosePublishedCodec(media: OfferedMedia, required: 'vp8' | 'h26
   return accepted === undefined ? null : choose(media, accepted);
 }
 
-/** The payload type under which a client is to receive a track published as `name`; null when it offers none. */
+/** Returns the codec in which a client receives a track published as `name`; null when it offers none. */
 export function chooseReceivedCodec(media: OfferedMedia, name: SupportedCodec): ChosenCodec | null {
   if (name === 'h264') {
     const all = media.codecs.filter(isH264);
@@ -73,8 +73,8 @@ function isH264(codec: OfferedCodec): boolean {
 }
 
 /**
- * Whether every decoder of constrained baseline can play it: RFC 6184 section 8.1, table 5. Without a
- * `profile-level-id` the profile is plain baseline, which it cannot.
+ * Returns whether every decoder of constrained baseline can play it: RFC 6184 section 8.1, table 5. Without a
+ * `profile-level-id` the profile is plain baseline, which they cannot.
  */
 export function isConstrainedBaseline(codec: Pick<OfferedCodec, 'parameters'>): boolean {
   const match = /^([0-9a-f]{2})([0-9a-f]{2})[0-9a-f]{2}$/i.exec(
@@ -99,7 +99,7 @@ function packetizationMode(codec: OfferedCodec): string {
   return formatParameters(codec.parameters).get('packetization-mode') ?? '0';
 }
 
-/** `a=1;b=2` with keys in lower case; the first of a repeated key counts. */
+/** Parses `a=1;b=2` with keys in lower case; the first of a repeated key counts. */
 export function formatParameters(text: string): Map<string, string> {
   const parameters = new Map<string, string>();
   for (const part of text.split(';')) {

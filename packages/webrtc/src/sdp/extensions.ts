@@ -1,6 +1,6 @@
 import type { OfferedMedia } from './offer.js';
 
-/** Ids of the header extensions of one m-line, the client's (RFC 8285); absent = not agreed. */
+/** The client's header extension ids of one m-line (RFC 8285); absent = not agreed. */
 export interface AgreedExtensions {
   mid?: number;
   rid?: number;
@@ -22,8 +22,8 @@ const NAMES = Object.keys(EXTENSION_URIS) as (keyof AgreedExtensions)[];
 const MAX_ID = 14;
 
 /**
- * What is offered and supported. `mid`, `rid` and `repairedRid` are always agreed where offered, whatever the m-line is
- * used for: Chromium fails a later simulcast publication when its first video m-line came back without them.
+ * Returns the offered extensions that we support. `mid`, `rid` and `repairedRid` are always agreed where offered, whatever the
+ * m-line is used for: Chromium fails a later simulcast publication when its first video m-line came back without them.
  */
 export function chooseExtensions(media: OfferedMedia, { audioLevel }: { audioLevel: boolean }): AgreedExtensions {
   const agreed: AgreedExtensions = {};

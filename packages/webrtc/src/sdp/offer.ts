@@ -1,8 +1,8 @@
-/** What an offer says, as far as a media server that only answers needs it (RFC 8866, RFC 8829, RFC 8843). */
+/** The parts of an offer that a media server needs to answer it (RFC 8866, RFC 8829, RFC 8843). */
 
 export type Direction = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
 
-/** One payload type with all that the m-line says about it. */
+/** One payload type with its attributes on the m-line. */
 export interface OfferedCodec {
   payloadType: number;
   /** Encoding name as offered (`VP8`). */
@@ -14,7 +14,7 @@ export interface OfferedCodec {
   channels?: number;
   /** Text of `a=fmtp`, empty when there is none. */
   parameters: string;
-  /** `a=rtcp-fb` values of this payload type, those given for `*` included. */
+  /** `a=rtcp-fb` values of this payload type, including those for `*`. */
   feedback: readonly string[];
 }
 
@@ -23,7 +23,7 @@ export interface OfferedExtension {
   uri: string;
 }
 
-/** A stream identified by SSRC; `rtx` is the other half of its `FID` group. */
+/** A stream identified by SSRC; `rtx` is the repair stream of its `FID` group. */
 export interface OfferedSource {
   ssrc: number;
   rtx?: number;
@@ -46,19 +46,19 @@ export interface OfferedMedia {
   extensions: readonly OfferedExtension[];
   /** Rids to be sent, in the order of `a=simulcast` (of `a=rid` where there is no such line); empty = no simulcast. */
   rids: readonly string[];
-  /** Signalled media sources, the RTX halves not among them. */
+  /** Signalled media sources without their RTX streams. */
   sources: readonly OfferedSource[];
   /** First part of `a=msid`; absent for none and for `-`. */
   streamId?: string;
 }
 
-/** What the one bundled transport needs (RFC 8839, RFC 8842). */
+/** Parameters of the one bundled transport (RFC 8839, RFC 8842). */
 export interface OfferedTransport {
   iceUfrag: string;
   icePwd: string;
   /** Algorithm in lower case, value in upper-case hex with colons. */
   fingerprint: { algorithm: string; value: string };
-  /** The offerer always can be the DTLS client. */
+  /** Whether the offerer can be the DTLS client. */
   setup: 'actpass' | 'active';
 }
 
@@ -68,7 +68,7 @@ export interface SdpOffer {
   media: readonly OfferedMedia[];
 }
 
-/** Limits that are checked before anything is taken apart. */
+/** Limits that are checked before anything is parsed. */
 export interface SdpLimits {
   /** UTF-16 code units. */
   maxLength: number;
@@ -76,7 +76,7 @@ export interface SdpLimits {
   maxLineLength: number;
   /**
    * m-lines grow with every track that was ever in the room, so this bounds a session: as many as a BUNDLE line has room
-   * for, which is more than `maxLength` lets a browser offer. How many of them may publish is the signalling's affair.
+   * for, which is more than `maxLength` lets a browser offer. The signalling limits how many of them may publish.
    */
   maxMedia: number;
   /** Codecs, extensions, rids or sources of one m-line. */

@@ -165,7 +165,7 @@ export class MediaParser {
     if (match === null) fail('not an rtpmap');
     const [, payloadType = '', encodingName = '', clockRate = '', channels] = match ?? [];
     if (Number(payloadType) > 127) fail('a payload type over 127');
-    // The key is the format as the m-line spells it; a second mapping of one payload type does not count.
+    // The key is the format as the m-line spells it; a second mapping of one payload type is ignored.
     if (this.#rtpmaps.has(payloadType)) return;
     this.#rtpmaps.set(payloadType, {
       encodingName,
@@ -191,7 +191,7 @@ export class MediaParser {
   }
 }
 
-/** RFC 8853 section 5.1: `send l;~m;h recv x`. Of alternatives the first counts; `~` (paused) says nothing we rely on. */
+/** Parses `send l;~m;h recv x` (RFC 8853 section 5.1). The first alternative counts; `~` (paused) is ignored. */
 function simulcastSendList(value: string): string[] {
   const words = value.trim().split(/ +/);
   const list = words[words.indexOf('send') + 1];

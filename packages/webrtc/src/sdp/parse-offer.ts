@@ -13,7 +13,7 @@ const MAX_MID_LENGTH = 16;
 
 /**
  * Reads an offer.
- * @throws {SdpError} and nothing else, whatever the text.
+ * @throws SdpError and nothing else, whatever the text
  */
 export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS): SdpOffer {
   checkLimits(sdp, limits);
@@ -71,7 +71,7 @@ export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS):
   };
 }
 
-/** RFC 8843 section 7.1.3: the tagged m-line carries the transport of all; clients repeat it, some only at the session. */
+/** Returns the transport, which the first bundled m-line carries for all (RFC 8843 section 7.1.3), or the session level. */
 function chooseTransport(bundled: readonly MediaParser[], session: TransportParser): OfferedTransport {
   let problem: SdpError | undefined;
   for (const media of bundled) {
@@ -111,7 +111,7 @@ function forEachLine(sdp: string, visit: (line: string, lineNumber: number) => v
     lineNumber += 1;
     if (end > start) {
       const line = sdp.slice(start, end);
-      // What is echoed in an answer must not be able to start a line of its own.
+      // Text that an answer echoes must not be able to start a line of its own.
       if (hasControlCharacter(line)) throw new SdpError('a control character', undefined, lineNumber);
       visit(line, lineNumber);
     }

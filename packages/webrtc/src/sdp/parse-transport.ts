@@ -1,7 +1,7 @@
 import type { OfferedTransport } from './offer.js';
 import { SdpError } from './sdp-error.js';
 
-/** Octets of the fingerprints that are accepted (RFC 8122, SHA-1 and older left out). */
+/** Octets of accepted fingerprints (RFC 8122 without SHA-1 and older). */
 const DIGEST_OCTETS: Readonly<Record<string, number>> = { 'sha-256': 32, 'sha-384': 48, 'sha-512': 64 };
 
 /** ICE and DTLS attributes of one level (the session or one m-line). */
@@ -14,7 +14,7 @@ export class TransportParser {
   attribute(name: string, value: string, fail: (what: string) => never): void {
     switch (name) {
       case 'ice-ufrag':
-        // RFC 8839 section 5.4; a colon would end it early in a STUN username.
+        // RFC 8839 section 5.4; a colon would end the fragment early in a STUN username.
         if (!/^[\x21-\x39\x3b-\x7e]{4,256}$/.test(value)) fail('an ICE user fragment has 4 to 256 characters, not so');
         this.#ufrag ??= value;
         break;
@@ -31,7 +31,7 @@ export class TransportParser {
     }
   }
 
-  /** The first fingerprint counts, but SHA-256 goes before others; unknown algorithms are skipped. */
+  /** Takes the first fingerprint, but prefers SHA-256; unknown algorithms are skipped. */
   #addFingerprint(text: string, fail: (what: string) => never): void {
     const [name = '', value = ''] = text.trim().split(/ +/, 2);
     const algorithm = name.toLowerCase();
@@ -45,7 +45,7 @@ export class TransportParser {
     }
   }
 
-  /** With the session's attributes where this level has none; an error (not thrown) when something is missing. */
+  /** Returns the transport, with the session's attributes where this level has none; an error when something is missing. */
   finish(session: TransportParser): OfferedTransport | SdpError {
     const iceUfrag = this.#ufrag ?? session.#ufrag;
     const icePwd = this.#pwd ?? session.#pwd;

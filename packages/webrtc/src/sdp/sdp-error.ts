@@ -1,4 +1,4 @@
-/** Longest piece of an offending line that an error quotes. */
+/** Bound on the quoted part of an offending line. */
 const QUOTED = 120;
 
 /** An offer that cannot be used. */
@@ -7,7 +7,7 @@ export class SdpError extends Error {
   readonly code = 'INVALID_SDP';
   constructor(
     what: string,
-    /** The offending line without its line end, cut and without secrets; absent when the fault is no single line's. */
+    /** The offending line without its line end, cut and without secrets; absent when no single line is at fault. */
     readonly line?: string,
     /** Counted from 1. */
     readonly lineNumber?: number,

@@ -1,6 +1,6 @@
 import { createCipheriv, type Cipher } from 'node:crypto';
 
-/** Keystream made per native call: one call costs about as much as encrypting this much. */
+/** Bytes of keystream per native call: a call costs about as much as encrypting this much. */
 export const BATCH_BYTES = 10_240;
 
 const counters = new Uint32Array(BATCH_BYTES / 4);
@@ -33,14 +33,14 @@ export class AesCounter {
     return swap(this.#salt1 ^ ssrc);
   }
 
-  /** Keystream from counter blocks, a multiple of 16 bytes. The result is new memory. */
+  /** Returns the keystream of counter blocks, a multiple of 16 bytes, in new memory. */
   encryptBlocks(blocks: Buffer): Buffer {
     return this.#cipher.update(blocks);
   }
 
   /**
-   * Keystream for `packets` consecutive indices from `index` on, `bytesEach` (a multiple of 16) per packet, one after the
-   * other; `packets * bytesEach` must not exceed `BATCH_BYTES`. The result is new memory.
+   * Returns the keystream of `packets` consecutive indices from `index` on, `bytesEach` (a multiple of 16) per packet, in new
+   * memory; `packets * bytesEach` must not exceed `BATCH_BYTES`.
    */
   keystream(ssrc: number, index: number, packets: number, bytesEach: number): Buffer {
     const { word0, salt2, salt3 } = this;

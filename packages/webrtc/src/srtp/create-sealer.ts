@@ -3,12 +3,12 @@ import { JavascriptSealer } from './javascript-sealer.js';
 import type { PacketSealer, PacketSealerOptions } from './packet-sealer.js';
 import { WasmSealer } from './wasm-sealer.js';
 
-/** A datagram of Ethernet jumbo frames is far beyond what WebRTC sends. */
+/** The datagram of an Ethernet jumbo frame; WebRTC packets stay far below. */
 const MAX_PACKET_BYTES = 8192;
 
 /**
- * The fastest sealer that works here; its `kind` says which. Throws SrtpError `BAD_OPTION` for packets larger than 8,192
- * bytes, and for `kind: 'wasm'` where WebAssembly SIMD is not to be had.
+ * Returns the fastest sealer that works here; its `kind` says which.
+ * @throws SrtpError BAD_OPTION for packets larger than 8,192 bytes, and for `kind: 'wasm'` without WebAssembly SIMD
  */
 export function createPacketSealer(options: PacketSealerOptions = {}): PacketSealer {
   const slots = options.slots ?? 256;

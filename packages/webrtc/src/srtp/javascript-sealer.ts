@@ -21,7 +21,7 @@ class Stream implements SealStream {
   }
 }
 
-/** The sealer for where WebAssembly SIMD is not to be had: cached AES, XOR in JavaScript, two digests per packet. */
+/** The sealer without WebAssembly SIMD: cached AES, XOR in JavaScript, two digests per packet. */
 export class JavascriptSealer implements PacketSealer {
   readonly kind = 'javascript';
   readonly arena: Buffer;
@@ -103,14 +103,14 @@ export class JavascriptSealer implements PacketSealer {
   }
 
   end(): void {
-    // Every packet left with its commit.
+    // Every packet was sent by its commit.
   }
 
   release(slot: number): void {
     this.#slots.release(slot);
   }
 
-  /** Slots and headers are multiples of 4 bytes; the up to 3 bytes soiled behind the payload are written afterwards. */
+  /** XORs whole words. Slots and headers are multiples of 4 bytes; up to 3 bytes behind the payload are overwritten later. */
   #xor(at: number, length: number, keystream: Uint32Array, keystreamAt: number): void {
     const words = this.#words;
     const first = at >>> 2;

@@ -4,7 +4,7 @@ import { SrtpError } from './errors.js';
 const MASTER_KEY_BYTES = 16;
 const MASTER_SALT_BYTES = 14;
 const AUTH_KEY_BYTES = 20;
-/** HMAC-SHA1 cut to 80 bits, RFC 3711 section 4.2. */
+/** HMAC-SHA1 truncated to 80 bits, RFC 3711 section 4.2. */
 export const AUTH_TAG_BYTES = 10;
 
 /** Master key and salt of one direction, as DTLS-SRTP exports them (RFC 5764 section 4.2). */

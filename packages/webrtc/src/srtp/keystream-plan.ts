@@ -1,9 +1,9 @@
-/** More would only delay the first of a batch of short packets. */
+/** A larger batch would only delay the first of many short packets. */
 const MAX_PACKETS = 64;
 
 /**
- * Decides for which packets of one SSRC keystream is made in one call: for the one asked for and the next few, in pieces
- * as long as the stream's recent packets. Where the bytes are kept is its owner's business.
+ * Plans for which packets of one SSRC one call makes keystream: for the requested one and the next few, in pieces as long as
+ * the stream's recent packets. The owner stores the bytes.
  */
 export class KeystreamPlan {
   /** The indices covered are `[first, first + packets)`. */

@@ -17,12 +17,12 @@ export class KeystreamWindow {
     this.#ssrc = ssrc;
   }
 
-  /** Makes at least `length` bytes of keystream for this index available in `words` from `at` on. */
+  /** Provides at least `length` bytes of keystream for this index, in `words` from `at` on. */
   seek(index: number, length: number): void {
     const plan = this.#plan;
     if (!plan.covers(index, length)) {
       const rounded = (length + 15) & ~15;
-      // A late packet must not throw away the keystream of those to come.
+      // A late packet must not discard the keystream of later ones.
       if (index < plan.first) {
         this.words = asWords(this.#counter.keystream(this.#ssrc, index, 1, rounded));
         this.at = 0;

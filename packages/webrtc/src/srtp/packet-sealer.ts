@@ -1,20 +1,20 @@
 import type { DatagramSink } from './datagram-sink.js';
 import type { SrtpSendSession } from './send-session.js';
 
-/** Free bytes in front of every output slot: for a sink's framing and, while sealing, for the HMAC's padded key. */
+/** Free bytes in front of every output slot, for a sink's framing and, during sealing, for the HMAC's padded key. */
 export const SLOT_HEADROOM = 64;
 
-/** One outbound SSRC of one session. Opaque to its user. */
+/** One outbound SSRC of one session. Opaque to callers. */
 export interface SealStream {
   readonly ssrc: number;
 }
 
 export interface SealerCounters {
-  /** Packets handed to sinks. */
+  /** Packets passed to sinks. */
   sealed: number;
   /** Packets not sent because every slot was still in use by the kernel. */
   overruns: number;
-  /** Packets not sent because they would not fit into a slot. */
+  /** Packets not sent because they did not fit into a slot. */
   oversized: number;
   /** Sinks that threw. */
   sinkFaults: number;
@@ -33,7 +33,7 @@ export interface SealerCounters {
  *     }
  *     sealer.end();
  *
- * Packets reach their sinks during `commit` or `end`, in the order of their commits.
+ * Sinks receive packets during `commit` or `end`, in the order of the commits.
  */
 export interface PacketSealer {
   readonly kind: 'wasm' | 'javascript';
@@ -49,7 +49,7 @@ export interface PacketSealer {
 
   /** Starts a round with the payload common to its receivers; `source` must stay as it is until `end`. */
   begin(source: Buffer, start: number, end: number): void;
-  /** Offset in `arena` to write the next packet's header to, or -1 when no slot is free. Without `commit` nothing happens. */
+  /** Returns the offset in `arena` of the next packet's header, or -1 when no slot is free. Has no effect without `commit`. */
   reserve(): number;
   /**
    * Seals and sends the packet begun by the last `reserve`: `headerLength` bytes of RTP header (a multiple of 4), then
@@ -57,18 +57,18 @@ export interface PacketSealer {
    * of the common payload.
    *
    * `index` is the unwrapped sequence number (roll-over counter * 65536 + sequence, RFC 3711 section 3.3.1). An index must
-   * never be used for two different payloads under one SSRC. False: dropped, see `counters`.
+   * never be used for two different payloads under one SSRC. Returns false when the packet was dropped, see `counters`.
    */
   commit(stream: SealStream, headerLength: number, prefixLength: number, skip: number, index: number): boolean;
   end(): void;
-  /** The datagram of a slot that a sink kept has left. */
+  /** Frees a slot that a sink had kept. */
   release(slot: number): void;
 }
 
 export interface PacketSealerOptions {
   /** `javascript` forces the fallback; by default WebAssembly is used where it works. */
   kind?: 'wasm' | 'javascript';
-  /** Datagrams that may be queued in the kernel's stead at once. */
+  /** Bound on the datagrams that wait for the kernel. */
   slots?: number;
   /** Largest sealed packet. */
   maxPacketBytes?: number;

@@ -6,12 +6,12 @@ import { KeystreamWindow } from './keystream-window.js';
 import { guessIndex, ReplayWindow } from './replay-window.js';
 import { scratch, SCRATCH_AT, SCRATCH_PACKET_BYTES, xorScratch } from './scratch.js';
 
-/** Why a packet was not opened: what `open` and `openRtcp` answer instead of a length. */
+/** Why a packet was not opened; `open` and `openRtcp` return it instead of a length. */
 export const OpenFailure = { MALFORMED: -1, UNAUTHENTICATED: -2, REPLAYED: -3, TOO_MANY_STREAMS: -4 } as const;
 
 const FAILURE_NAMES = ['malformed', 'unauthenticated', 'replayed', 'too_many_streams'] as const;
 
-/** Name for counters of an `OpenFailure`. */
+/** Returns the counter's name of an `OpenFailure`. */
 export function openFailureName(failure: number): (typeof FAILURE_NAMES)[number] {
   return FAILURE_NAMES[-failure - 1] ?? 'malformed';
 }
@@ -19,9 +19,9 @@ export function openFailureName(failure: number): (typeof FAILURE_NAMES)[number]
 /** E flag and index behind an SRTCP packet, RFC 3711 section 3.4. */
 const RTCP_INDEX_BYTES = 4;
 const RTCP_HEADER = 8;
-/** A simulcast camera has six, and each time it is published anew it has others: some 340 of them in one session. */
+/** A simulcast camera has six SSRCs, and six others each time it is published again: some 340 times in one session. */
 const MAX_STREAMS = 2048;
-/** Streams whose keystream is kept, 10 KiB each: those that appeared last. The others are mostly over. */
+/** Streams whose keystream is kept, 10 KiB each: the newest ones. Older ones have mostly ended. */
 const MAX_KEYSTREAMS = 512;
 
 class ReceiveStream {
@@ -36,25 +36,25 @@ class ReceiveStream {
     this.keystream = new KeystreamWindow(counter, ssrc);
   }
 
-  /** Gives up the memory of its keystream, which is made again should it go on. */
+  /** Frees the memory of its keystream, which is recreated if the stream goes on. */
   dropKeystream(): void {
     this.keystream = new KeystreamWindow(this.#counter, this.#ssrc);
   }
 }
 
 export interface SrtpReceiveOptions {
-  /** SSRCs remembered at most, for RTP and RTCP each. Only authenticated packets take one up. */
+  /** Bound on the SSRCs, for RTP and RTCP each. Only authenticated packets add one. */
   maxStreams?: number;
 }
 
-/** Opens what one remote sends: SRTP and SRTCP of SRTP_AES128_CM_HMAC_SHA1_80, RFC 3711. */
+/** Opens the SRTP and SRTCP packets of one remote: SRTP_AES128_CM_HMAC_SHA1_80, RFC 3711. */
 export class SrtpReceiveSession {
   readonly #counter: AesCounter;
   readonly #hmac: HmacSha1;
   readonly #rtcpCounter: AesCounter;
   readonly #rtcpHmac: HmacSha1;
   readonly #streams = new Map<number, ReceiveStream>();
-  /** The streams as they appeared, from the first that has not dropped its keystream. */
+  /** Iterates the streams in order of appearance, from the first that has not dropped its keystream. */
   readonly #withKeystream = this.#streams.values();
   readonly #rtcpStreams = new Map<number, ReplayWindow>();
   readonly #maxStreams: number;
@@ -70,8 +70,8 @@ export class SrtpReceiveSession {
   }
 
   /**
-   * Authenticates and decrypts the SRTP packet `packet[start, end)` in place. Answers where the plaintext RTP packet ends,
-   * or an `OpenFailure`; the bytes are then unchanged.
+   * Authenticates and decrypts the SRTP packet `packet[start, end)` in place. Returns the end of the plaintext RTP packet, or
+   * an `OpenFailure`; the bytes are unchanged then.
    */
   open(packet: Buffer, start = 0, end = packet.length): number {
     const clearEnd = end - AUTH_TAG_BYTES;
@@ -91,7 +91,7 @@ export class SrtpReceiveSession {
     if (!tagMatches(this.#hmac.digest(scratch, SCRATCH_AT, SCRATCH_AT + length + 4), packet, clearEnd)) {
       return OpenFailure.UNAUTHENTICATED;
     }
-    // Nothing is remembered of a packet before it has proved itself.
+    // Only authenticated packets leave a trace.
     if (stream === undefined) {
       if (this.#streams.size >= this.#maxStreams) return OpenFailure.TOO_MANY_STREAMS;
       stream = new ReceiveStream(this.#counter, ssrc);
@@ -110,8 +110,8 @@ export class SrtpReceiveSession {
   }
 
   /**
-   * Authenticates and decrypts the SRTCP packet `packet[start, end)` in place. Answers where the plaintext compound ends,
-   * or an `OpenFailure`.
+   * Authenticates and decrypts the SRTCP packet `packet[start, end)` in place. Returns the end of the plaintext compound, or an
+   * `OpenFailure`.
    */
   openRtcp(packet: Buffer, start = 0, end = packet.length): number {
     const tagAt = end - AUTH_TAG_BYTES;

@@ -7,7 +7,7 @@ export class ReplayWindow {
   /** Bit `index % 128` says whether that index was seen. */
   readonly #bits = new Uint32Array(SIZE / 32);
 
-  /** False for an index that was seen or is too old to tell. */
+  /** Returns false for an index that was seen or is too old to know. */
   isFresh(index: number): boolean {
     if (index < 0) return false;
     if (index > this.highest) return true;
@@ -32,8 +32,8 @@ export class ReplayWindow {
 }
 
 /**
- * The 48-bit index of a packet from its 16-bit sequence number and the highest index so far, RFC 3711 section 3.3.1 and
- * appendix A: the candidate nearest to it. Negative for a packet from before the first roll-over counter.
+ * Returns the 48-bit index of a packet from its 16-bit sequence number and the highest index so far (RFC 3711 section 3.3.1 and
+ * appendix A): the candidate nearest to it. Negative for a packet from before the first roll-over counter.
  */
 export function guessIndex(highest: number, sequence: number): number {
   if (highest < 0) return sequence;

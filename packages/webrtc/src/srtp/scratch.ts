@@ -1,16 +1,16 @@
 /** Largest packet that is opened or sealed on its own. */
 export const SCRATCH_PACKET_BYTES = 2048;
-/** Where the packet lies: behind room for the HMAC's padded key. A multiple of 4, as are all headers, so payloads are aligned. */
+/** Offset of the packet, behind room for the HMAC's padded key. A multiple of 4, like all headers, so payloads are aligned. */
 export const SCRATCH_AT = 64;
 
 /**
- * Sessions work one after the other, so all of a thread share it: [padded key][packet][roll-over counter]. Packets are
- * copied in because a digest needs key, packet and counter in one piece and the XOR needs aligned words.
+ * Shared by all sessions of a thread, which work one after the other: [padded key][packet][roll-over counter]. Packets are
+ * copied in because a digest needs key, packet and counter in one piece, and the XOR needs aligned words.
  */
 export const scratch = Buffer.from(new ArrayBuffer(SCRATCH_AT + SCRATCH_PACKET_BYTES + 16));
 const words = new Uint32Array(scratch.buffer, scratch.byteOffset, scratch.length >>> 2);
 
-/** Combines scratch bytes from `at` (a multiple of 4) with keystream words; up to 3 bytes behind `length` are soiled. */
+/** XORs scratch bytes from `at` (a multiple of 4) with keystream words; up to 3 bytes behind `length` change as well. */
 export function xorScratch(at: number, length: number, keystream: Uint32Array, keystreamAt: number): void {
   const first = at >>> 2;
   const count = (length + 3) >>> 2;

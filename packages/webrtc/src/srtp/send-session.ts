@@ -18,8 +18,8 @@ interface SendStream {
 }
 
 /**
- * Keys of what we send to one remote. Forwarded RTP goes through a `PacketSealer`; single packets and RTCP are sealed
- * here, in place. RFC 3711.
+ * Keys of the packets to one remote (RFC 3711). Forwarded RTP uses a `PacketSealer`; single packets and RTCP are sealed here, in
+ * place.
  */
 export class SrtpSendSession {
   /** For sealers. */
@@ -28,7 +28,7 @@ export class SrtpSendSession {
   readonly #rtcpCounter: AesCounter;
   readonly #rtcpHmac: HmacSha1;
   readonly #streams = new Map<number, SendStream>();
-  /** One count for all SSRCs: it only has to rise for each of them. */
+  /** One counter for all SSRCs: it only has to rise for each of them. */
   #rtcpIndex = 0;
 
   constructor(keys: SrtpMasterKeys) {
@@ -41,9 +41,9 @@ export class SrtpSendSession {
   }
 
   /**
-   * Seals the RTP packet `buffer[start, end)` in place; needs `AUTH_TAG_BYTES` of room behind it. Answers the new end.
-   * The roll-over counter follows the sequence numbers seen here; an SSRC must not also go through a `PacketSealer`.
-   * Throws SrtpError `BAD_PACKET` when it is no RTP packet of at most 2,048 bytes or the room is missing.
+   * Seals the RTP packet `buffer[start, end)` in place and returns the new end; needs `AUTH_TAG_BYTES` of room behind it. The
+   * roll-over counter follows the sequence numbers seen here; an SSRC must not use a `PacketSealer` as well.
+   * @throws SrtpError BAD_PACKET when it is no RTP packet of at most 2,048 bytes or the room is missing
    */
   sealRtp(buffer: Buffer, start: number, end: number): number {
     const length = end - start;
@@ -71,8 +71,9 @@ export class SrtpSendSession {
   }
 
   /**
-   * Seals the RTCP compound `buffer[start, end)` in place; needs `SRTCP_OVERHEAD` of room behind it. Answers the new end.
-   * Throws SrtpError `BAD_PACKET` as `sealRtp` does, and `KEY_EXHAUSTED` after 2^31 packets.
+   * Seals the RTCP compound `buffer[start, end)` in place and returns the new end; needs `SRTCP_OVERHEAD` of room behind it.
+   * @throws SrtpError BAD_PACKET like `sealRtp`
+   * @throws SrtpError KEY_EXHAUSTED after 2^31 packets
    */
   sealRtcp(buffer: Buffer, start: number, end: number): number {
     const length = end - start;

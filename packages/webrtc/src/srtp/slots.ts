@@ -1,10 +1,10 @@
 import { SLOT_HEADROOM } from './packet-sealer.js';
 
-/** Views remembered per slot; a power of two. Packets of one round, and often of one frame, have the same length. */
+/** Cached views per slot; a power of two. Packets of one round, and often of one frame, have the same length. */
 const VIEWS = 32;
 /**
- * Output slots in one arena. Free ones form a stack, so that while sends complete at once the same few are used again and
- * again (they and the views on them stay in the cache), and one that a sink keeps simply does not return until released.
+ * Output slots in one arena. Free ones form a stack: while sends complete at once, the same few are reused and stay in the
+ * cache with their views. A slot that a sink keeps is missing until it is released.
  */
 export class Slots {
   readonly packetBytes: number;
@@ -36,7 +36,7 @@ export class Slots {
     return Math.ceil((SLOT_HEADROOM + packetBytes + tailroom) / 64) * 64;
   }
 
-  /** The slot that `take` would take, or -1. */
+  /** Returns the slot that `take` would take, or -1. */
   peek(): number {
     return this.#freeCount === 0 ? -1 : this.#free[this.#freeCount - 1]!;
   }
@@ -46,7 +46,7 @@ export class Slots {
     this.#inUse[this.#free[this.#freeCount]!] = 1;
   }
 
-  /** Idempotent, so that a late completion cannot hand one slot out twice. */
+  /** Frees a slot. Idempotent, so that a late completion cannot free it twice. */
   release(slot: number): void {
     if (slot < 0 || slot >= this.count || this.#inUse[slot] === 0) return;
     this.#inUse[slot] = 0;
@@ -54,12 +54,12 @@ export class Slots {
     this.#freeCount += 1;
   }
 
-  /** Offset in the arena of the packet in a slot. */
+  /** Returns the offset in the arena of the packet in a slot. */
   offset(slot: number): number {
     return this.#base + slot * this.#stride + SLOT_HEADROOM;
   }
 
-  /** View on `headroom` bytes and the packet of `length` bytes behind them. */
+  /** Returns a view on `headroom` bytes and the packet of `length` bytes behind them. */
   view(slot: number, headroom: number, length: number): Buffer {
     const key = slot * VIEWS + ((length + headroom) & (VIEWS - 1));
     const start = this.offset(slot) - headroom;

@@ -25,7 +25,7 @@ export interface SealKernel {
   ): void;
 }
 
-/** What we use of the WebAssembly API, whose types come only with those of browsers. */
+/** The part of the WebAssembly API that we use; its types come only with those of browsers. */
 interface WebAssemblyApi {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object, imports: { env: { memory: object } }) => { exports: unknown };
@@ -37,8 +37,8 @@ const api = (globalThis as { WebAssembly?: WebAssemblyApi }).WebAssembly;
 let compiled: object | undefined;
 
 /**
- * The kernel with a memory of at least `bytes`. The memory never grows: growing would detach every view on it, also those
- * that the operating system still sends from. Throws what WebAssembly throws where it has no SIMD.
+ * Returns the kernel with a memory of at least `bytes`. The memory never grows: growing would detach every view on it, also
+ * those that the operating system still sends from. Without SIMD it throws WebAssembly's error.
  */
 export function loadKernel(bytes: number): { kernel: SealKernel; memory: ArrayBuffer } {
   if (api === undefined) throw new TypeError('this runtime has no WebAssembly');

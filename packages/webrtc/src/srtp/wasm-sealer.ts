@@ -14,9 +14,9 @@ class Stream implements SealStream {
   readonly plan = new KeystreamPlan();
   /** Hash states of the session's key. */
   readonly states: Uint32Array;
-  /** Where this stream's keystream is kept, 0 when it has no place of its own. */
+  /** Address of this stream's keystream, 0 when it has no place of its own. */
   keystreamAt = 0;
-  /** Packets until it gets one: streams that only repair losses, or never start, shall not use up the room. */
+  /** Packets until it gets a place: streams that only repair losses, or never start, must not use up the memory. */
   packetsUntilPlace = 4;
   /** The batch of lanes in which it last took part. */
   batch = -1;
@@ -32,7 +32,7 @@ class Stream implements SealStream {
   }
 }
 
-/** What a lane's packet becomes once it is sealed. */
+/** A packet in a lane, to be sent once it is sealed. */
 interface Lane {
   stream: Stream | undefined;
   slot: number;
@@ -132,7 +132,7 @@ export class WasmSealer implements PacketSealer {
     }
     const slot = this.#slots.peek();
     if (slot < 0 || !stream.isOpen) return false;
-    // Before the keystream: that may flush, which puts other slots on the stack.
+    // Take the slot before the keystream, which may flush and so put other slots on the stack.
     this.#slots.take();
     const keystream = this.#keystream(stream, index, payload);
 
@@ -165,7 +165,7 @@ export class WasmSealer implements PacketSealer {
     this.#slots.release(slot);
   }
 
-  /** Address of the keystream for this packet; it stays there until the batch is flushed. */
+  /** Returns the address of the keystream for this packet, valid until the batch is flushed. */
   #keystream(stream: Stream, index: number, length: number): number {
     const { plan } = stream;
     if (plan.covers(index, length)) return stream.keystreamAt + (index - plan.first) * plan.bytesEach;
@@ -173,7 +173,7 @@ export class WasmSealer implements PacketSealer {
       stream.packetsUntilPlace -= 1;
       if (stream.packetsUntilPlace < 0) stream.keystreamAt = this.#freeKeystreams.pop() ?? 0;
     }
-    // Late packets must not throw away the keystream of those to come.
+    // Late packets must not discard the keystream of later ones.
     if (stream.keystreamAt === 0 || index < plan.first) {
       const to = this.#laneKeystreamAt + this.#count * this.#laneKeystreamBytes;
       this.#generate(stream, index, 1, (length + 15) & ~15, to);
@@ -252,7 +252,7 @@ function layout(options: { slots: number; maxPacketBytes: number; keystreamBytes
     slots,
     keystreams,
     keystreamCount,
-    // Lanes that are done read on while longer ones are hashed.
+    // Finished lanes go on reading while longer ones are hashed.
     end: keystreams + keystreamCount * BATCH_BYTES + 2 * roomForOne,
   };
 }

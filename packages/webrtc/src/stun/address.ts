@@ -10,8 +10,8 @@ export interface TransportAddress {
 const V4_MAPPED_PREFIX = Uint8Array.from([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
 
 /**
- * Bytes of a literal IPv4 or IPv6 address; undefined for anything else. An IPv4-mapped IPv6 address (what a dual-stack
- * socket reports for an IPv4 client) gives the 4 bytes of the IPv4 address.
+ * Returns the bytes of a literal IPv4 or IPv6 address; undefined for anything else. An IPv4-mapped IPv6 address, which a
+ * dual-stack socket reports for an IPv4 client, gives the 4 bytes of the IPv4 address.
  */
 export function addressBytes(address: string): Uint8Array | undefined {
   if (isIPv4(address)) return v4Bytes(address);
@@ -22,7 +22,7 @@ export function addressBytes(address: string): Uint8Array | undefined {
   return V4_MAPPED_PREFIX.every((byte, i) => bytes[i] === byte) ? bytes.slice(12) : bytes;
 }
 
-/** Text of 4 or 16 address bytes; IPv6 without zero compression. */
+/** Returns the text of 4 or 16 address bytes; IPv6 without zero compression. */
 export function addressText(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.');
   const groups: string[] = [];
@@ -44,7 +44,7 @@ export function sameAddress(a: TransportAddress, b: TransportAddress): boolean {
   return true;
 }
 
-/** Value of an XOR-*-ADDRESS attribute (RFC 8489 section 14.2) at `offset`; undefined when it is not one. */
+/** Reads the value of an XOR-*-ADDRESS attribute (RFC 8489 section 14.2) at `offset`; returns undefined when it is invalid. */
 export function readXorAddress(message: Buffer, offset: number, length: number): TransportAddress | undefined {
   const size = message[offset + 1] === 0x01 ? 4 : message[offset + 1] === 0x02 ? 16 : 0;
   if (size === 0 || length !== 4 + size) return undefined;

@@ -3,16 +3,16 @@ import { crc32 } from 'node:zlib';
 import { readXorAddress, type TransportAddress } from './address.js';
 import { Attribute, FINGERPRINT_XOR, MAGIC_COOKIE, STUN_HEADER_LENGTH } from './constants.js';
 
-/** Longest message we look at: a Send indication around a full datagram fits, anything longer is no one we serve. */
+/** Bound on a message: a Send indication around a full datagram fits. */
 export const MAX_STUN_LENGTH = 4096;
-/** More attributes than any real client sends; a message of thousands of empty ones is not worth walking. */
+/** Bound on the attributes, above what any real client sends: a message could hold thousands of empty ones. */
 export const MAX_ATTRIBUTES = 48;
 
 const INTEGRITY_LENGTH = 20;
 
 /**
- * A parsed STUN message (RFC 8489): offsets into the datagram, nothing is copied. Attributes that come twice count once,
- * the first (section 14), except XOR-PEER-ADDRESS. What follows MESSAGE-INTEGRITY is ignored (section 14.5).
+ * A parsed STUN message (RFC 8489): offsets into the datagram, nothing is copied. The first of a repeated attribute counts
+ * (section 14), except for XOR-PEER-ADDRESS. Attributes after MESSAGE-INTEGRITY are ignored (section 14.5).
  */
 export class StunMessage {
   /** Offsets of attribute values, by type, for the types we know; lengths beside them. */
@@ -26,7 +26,7 @@ export class StunMessage {
     readonly messageClass: number,
   ) {}
 
-  /** Undefined for everything that is not exactly one well-formed message. Never throws. */
+  /** Returns undefined unless the bytes are exactly one well-formed message. Never throws. */
   static parse(buffer: Buffer): StunMessage | undefined {
     const total = buffer.length;
     if (total < STUN_HEADER_LENGTH || total > MAX_STUN_LENGTH || (total & 3) !== 0) return undefined;
@@ -62,7 +62,7 @@ export class StunMessage {
     return true;
   }
 
-  /** False when a known attribute has an impossible length. */
+  /** Returns false when a known attribute has an invalid length. */
   #note(type: number, value: number, length: number): boolean {
     const rule = LENGTHS.get(type);
     if (rule === undefined) {
@@ -75,7 +75,7 @@ export class StunMessage {
     return true;
   }
 
-  /** The 12 bytes, a view. */
+  /** The 12 bytes as a view. */
   get transactionId(): Buffer {
     return this.buffer.subarray(8, 20);
   }
@@ -84,7 +84,7 @@ export class StunMessage {
     return this.#offsets.has(type);
   }
 
-  /** Value of an attribute, a view. */
+  /** Returns the value of an attribute as a view. */
   bytes(type: number): Buffer | undefined {
     const at = this.#offsets.get(type);
     return at === undefined ? undefined : this.buffer.subarray(at, at + this.buffer.readUInt16BE(at - 2));
@@ -94,19 +94,19 @@ export class StunMessage {
     return this.bytes(type)?.toString('utf8');
   }
 
-  /** A 32-bit value (PRIORITY, LIFETIME). */
+  /** Returns a 32-bit value (PRIORITY, LIFETIME). */
   uint32(type: number): number | undefined {
     const at = this.#offsets.get(type);
     return at === undefined ? undefined : this.buffer.readUInt32BE(at);
   }
 
-  /** The first 16 bits of a value (CHANNEL-NUMBER). */
+  /** Returns the first 16 bits of a value (CHANNEL-NUMBER). */
   uint16(type: number): number | undefined {
     const at = this.#offsets.get(type);
     return at === undefined ? undefined : this.buffer.readUInt16BE(at);
   }
 
-  /** The first byte of a value (REQUESTED-TRANSPORT, REQUESTED-ADDRESS-FAMILY). */
+  /** Returns the first byte of a value (REQUESTED-TRANSPORT, REQUESTED-ADDRESS-FAMILY). */
   uint8(type: number): number | undefined {
     const at = this.#offsets.get(type);
     return at === undefined ? undefined : this.buffer[at];
@@ -123,7 +123,7 @@ export class StunMessage {
     return at === undefined ? undefined : readXorAddress(this.buffer, at, this.buffer.readUInt16BE(at - 2));
   }
 
-  /** All XOR-PEER-ADDRESS values; undefined when one of them is no address. */
+  /** Returns all XOR-PEER-ADDRESS values; undefined when one of them is invalid. */
   peerAddresses(): TransportAddress[] | undefined {
     const addresses: TransportAddress[] = [];
     for (const at of this.#peers) {
@@ -139,13 +139,13 @@ export class StunMessage {
     return this.#unknownRequired ?? [];
   }
 
-  /** True when MESSAGE-INTEGRITY is there and was made with this key (section 14.5). */
+  /** Returns whether MESSAGE-INTEGRITY is present and was made with this key (section 14.5). */
   verifyIntegrity(key: Buffer | string): boolean {
     const at = this.#offsets.get(Attribute.messageIntegrity);
     if (at === undefined) return false;
     const { buffer } = this;
     const length = buffer.readUInt16BE(2);
-    // The length field covers up to and including MESSAGE-INTEGRITY while the HMAC is taken.
+    // For the HMAC, the length field counts up to and including MESSAGE-INTEGRITY.
     buffer.writeUInt16BE(at + INTEGRITY_LENGTH - STUN_HEADER_LENGTH, 2);
     const digest = createHmac('sha1', key)
       .update(buffer.subarray(0, at - 4))
@@ -154,7 +154,7 @@ export class StunMessage {
     return timingSafeEqual(digest, buffer.subarray(at, at + INTEGRITY_LENGTH));
   }
 
-  /** True when FINGERPRINT is absent or right (section 14.7). */
+  /** True when FINGERPRINT is absent or correct (section 14.7). */
   get fingerprintHolds(): boolean {
     const at = this.#offsets.get(Attribute.fingerprint);
     if (at === undefined) return true;

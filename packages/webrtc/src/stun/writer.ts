@@ -12,9 +12,8 @@ import {
 } from './constants.js';
 
 /**
- * Writes one STUN message into a buffer of its own. Attributes go out in the order of the calls; integrity and
- * fingerprint come last, in this order. The caller says how much room it needs, a message that does not fit is a
- * programming error (RangeError).
+ * Writes one STUN message into a buffer of its own. Attributes stand in the order of the calls; integrity and fingerprint come
+ * last, in this order. A message that does not fit into the room given is a programming error (RangeError).
  */
 export class StunWriter {
   readonly #buffer: Buffer;

@@ -58,7 +58,7 @@ const fileFields = z.object({
 
 export const FileOptions = fileFields;
 
-/** As it is documented: with the limit that is checked behind the file. */
+/** The documented schema, with the limit that is checked only once the file has been found. */
 export const FileOptionsDocument = fileFields
   .extend({
     framerate: z

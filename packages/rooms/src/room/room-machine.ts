@@ -160,7 +160,7 @@ export class RoomMachine {
       case 'publish':
         return this.#publish(peer, request.tracks);
       case 'unpublish':
-        return this.#unpublish(peer, request.trackIds);
+        return this.#takeTracks(peer, { peerId }, request.trackIds);
       case 'setTrackMetadata':
         return this.#setTrackMetadata(peer, request.trackId, request.metadata);
       case 'setEncoding':
@@ -230,9 +230,7 @@ export class RoomMachine {
   remove(): void {
     if (this.#ended) return;
 
-    for (const peer of this.#peers.values()) {
-      if (peer.connection !== undefined) this.#world.closeSocket(peer.connection.socket, 1000, 'Room stopped');
-    }
+    this.#closeSockets(1000, 'Room stopped');
     for (const peer of this.#peers.values()) {
       this.#removeTracks(peer);
       this.#notifyDisconnected(peer);
@@ -250,9 +248,7 @@ export class RoomMachine {
   crash(): void {
     if (this.#ended) return;
 
-    for (const peer of this.#peers.values()) {
-      if (peer.connection !== undefined) this.#world.closeSocket(peer.connection.socket, 1011, INTERNAL_ERROR);
-    }
+    this.#closeSockets(1011, INTERNAL_ERROR);
     for (const peer of this.#peers.values()) this.#notifyDisconnected(peer);
     for (const component of this.components.all()) this.#world.endComponent(component);
     this.#end('roomCrashed');
@@ -304,6 +300,12 @@ export class RoomMachine {
     }
   }
 
+  #closeSockets(code: number, reason: string): void {
+    for (const { connection } of this.#peers.values()) {
+      if (connection !== undefined) this.#world.closeSocket(connection.socket, code, reason);
+    }
+  }
+
   #join(peer: PeerRecord, metadata: unknown): void {
     if (peer.joined) return;
     peer.joined = true;
@@ -341,14 +343,10 @@ export class RoomMachine {
     this.#addTracks(peer, { peerId: peer.id }, fresh);
   }
 
-  #unpublish(peer: PeerRecord, trackIds: readonly string[]): void {
-    this.#takeTracks(peer, { peerId: peer.id }, trackIds);
-  }
-
   #addTracks(endpoint: PeerRecord | ComponentRecord, owner: TrackOwner, tracks: readonly EndpointTrack[]): void {
     if (tracks.length === 0) return;
     for (const track of tracks) endpoint.tracks.set(track.trackId, track);
-    this.#changedEndpoint(endpoint);
+    this.#changed(endpoint);
     this.#sendToOthers(endpoint.id, { type: 'tracksAdded', endpointId: endpoint.id, tracks });
     for (const track of tracks) {
       this.#world.notify({ type: 'trackAdded', roomId: this.roomId, owner, track: trackInfo(track) });
@@ -363,7 +361,7 @@ export class RoomMachine {
     }
     if (taken.length === 0) return;
 
-    this.#changedEndpoint(endpoint);
+    this.#changed(endpoint);
     this.#sendToOthers(endpoint.id, {
       type: 'tracksRemoved',
       endpointId: endpoint.id,
@@ -473,9 +471,7 @@ export class RoomMachine {
   }
 
   #hasConnectedPeer(): boolean {
-    for (const peer of this.#peers.values()) if (peer.connection !== undefined) return true;
-
-    return false;
+    return this.connectedPeers().length > 0;
   }
 
   /** Restarts whenever no peer is connected and a peer was added, disconnected or removed. */
@@ -491,12 +487,8 @@ export class RoomMachine {
     this.#world.setTimer({ peerId: peer.id }, peerDisconnectedTimeout * 1_000);
   }
 
-  #changedEndpoint(endpoint: PeerRecord | ComponentRecord): void {
-    this.#changed('connection' in endpoint ? endpoint : undefined);
-  }
-
-  #changed(peer?: PeerRecord): void {
-    if (peer !== undefined) peer.view = undefined;
+  #changed(endpoint?: PeerRecord | ComponentRecord): void {
+    if (endpoint !== undefined && 'connection' in endpoint) endpoint.view = undefined;
     this.#view = undefined;
     for (const { component, tracks } of this.components.rerouted(this.#peers)) {
       this.#world.routeTracks(component, tracks);

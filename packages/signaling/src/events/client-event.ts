@@ -1,11 +1,10 @@
-/** Media events of the client: JSON text in, checked values out. */
 import type { Variant } from '@bloom/sfu';
 import { isRecord, MAX_JSON_DEPTH, nestsDeeper } from './json.js';
 
 /** Longest text of one event, in UTF-16 code units. */
 export const MAX_EVENT_LENGTH = 1024 * 1024;
 const MAX_TRACK_ID_LENGTH = 1024;
-/** No camera sends more. Sums over tracks and variants stay finite and far below what REMB can hold. */
+/** More than any camera sends. Sums over tracks and variants stay finite and far below the range of REMB. */
 const MAX_BITRATE_BPS = 1e9;
 
 export type Bitrates = Partial<Record<Variant, number>>;
@@ -14,7 +13,7 @@ export interface SdpOfferEvent {
   type: 'sdpOffer';
   sdp: string;
   midToTrackId: ReadonlyMap<string, string>;
-  /** A track without an entry has the metadata null. */
+  /** A track without an entry has null metadata. */
   metadata: ReadonlyMap<string, unknown>;
   /** Bits per second; a track without an entry has the defaults. */
   bitrates: ReadonlyMap<string, Bitrates>;
@@ -31,12 +30,12 @@ export type ClientEvent =
   | SdpOfferEvent
   | { type: 'setTargetTrackVariant'; trackId: string; variant: Variant }
   | { type: 'trackVariantBitrates'; trackId: string; bitrates: Bitrates }
-  /** Known and valid, but nothing to do: candidates (the server is ICE-lite), priorities, preferred sizes. */
+  /** Valid, but without effect: candidates (the server is ICE-lite), priorities, preferred sizes. */
   | { type: 'noted' }
-  /** Not an event that we know; `reason` holds nothing of what the client sent. */
+  /** Not a known event; `reason` contains nothing that the client sent. */
   | { type: 'invalid'; reason: string };
 
-/** Reads one event. Never throws: what cannot be used is `invalid`. */
+/** Parses one media event. Never throws: an unusable one is `invalid`. */
 export function parseClientEvent(text: string): ClientEvent {
   if (text.length > MAX_EVENT_LENGTH) return invalid('too long');
   if (nestsDeeper(text, MAX_JSON_DEPTH)) return invalid('nested too deep');
@@ -83,7 +82,7 @@ function parsePlain(type: string, data: unknown): ClientEvent | undefined {
   }
 }
 
-/** These come wrapped in `custom`; they are understood without it, too. */
+/** Parses the events that are wrapped in `custom`; they are accepted without the wrapper too. */
 function parseCustom({ type, data }: Record<string, unknown>): ClientEvent {
   const fields = isRecord(data) ? data : {};
   switch (type) {
@@ -138,7 +137,7 @@ function parseSdpOffer(fields: Record<string, unknown>): ClientEvent {
   };
 }
 
-/** A plain number is the variant `h`; other keys than l, m and h are dropped. Bits per second, at most `MAX_BITRATE_BPS`. */
+/** Parses bits per second, at most `MAX_BITRATE_BPS`. A plain number is the variant `h`; keys other than l, m and h are dropped. */
 function parseBitrates(value: unknown): Bitrates | undefined {
   if (isBitrate(value)) return { h: Math.min(value, MAX_BITRATE_BPS) };
   if (!isRecord(value)) return undefined;

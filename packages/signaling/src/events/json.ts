@@ -1,9 +1,9 @@
-/** Deepest nesting of a media event: metadata may be deep, but copies and texts of it are made recursively. */
+/** Maximum nesting of a media event: metadata is copied and encoded recursively. */
 export const MAX_JSON_DEPTH = 512;
 
-/** Whether JSON text nests deeper than `max`, seen before it is parsed. Text that is no JSON gives either answer. */
+/** Returns whether JSON text nests deeper than `max`, without parsing it. The result is arbitrary for text that is not JSON. */
 export function nestsDeeper(text: string, max: number): boolean {
-  // A level takes a character at least: nearly every event ends here.
+  // A level takes at least one character: nearly every event returns here.
   if (text.length <= max) return false;
   let depth = 0;
   let inString = false;
@@ -24,7 +24,7 @@ export function nestsDeeper(text: string, max: number): boolean {
   return false;
 }
 
-/** Equality of two JSON values; the order of keys does not count. */
+/** Compares two JSON values; the order of keys does not matter. */
 export function jsonEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;

@@ -1,10 +1,10 @@
-/** Media events for the client, as JSON text. */
 import type { Endpoint, EndpointTrack } from '@bloom/rooms';
 import type { MediaEndpoint, RelayCredentials, SwitchReason, TrackKind, Variant } from '@bloom/sfu';
 
 /** Priority of the one host candidate: type 126, local preference 65535, component 1 (RFC 8445 section 5.1.2.1). */
 const HOST_PRIORITY = 2_130_706_431;
 
+/** Encoders of media events for the client, as JSON text. */
 export const serverEvent = {
   connected(id: string, others: readonly Endpoint[]): string {
     return plain('connected', {
@@ -61,7 +61,7 @@ export const serverEvent = {
     return custom('sdpAnswer', { type: 'answer', sdp, midToTrackId: toObject(midToTrackId) });
   },
 
-  /** The only candidate that we have; it belongs to the credentials of the answer before it. */
+  /** The only candidate of the server; it belongs to the credentials of the preceding answer. */
   candidate({ address, port }: MediaEndpoint): string {
     return custom('candidate', {
       candidate: `candidate:1 1 UDP ${HOST_PRIORITY} ${address} ${port} typ host`,

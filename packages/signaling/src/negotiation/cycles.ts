@@ -1,27 +1,27 @@
 /**
- * When a cycle of negotiation may start and when it is over; it knows nothing of what is negotiated.
+ * Decides when a cycle of negotiation starts and when it has ended. It knows nothing of the contents.
  *
  * The client is always the offerer: `offerData`, its offer, our answer, then ICE restarts. It can add or remove tracks only
  * after a complete cycle, so a missing cycle is a deadlock while a superfluous one is harmless.
  */
 import type { SessionTimer } from '@bloom/rooms';
 
-/** The client did not answer `offerData`: some versions fail to build an offer and do not tell. */
+/** Time for the client to answer `offerData`: some versions fail to build an offer and remain silent. */
 export const OFFER_TIMEOUT_MS = 10_000;
-/** Until the next attempt after that, unless there is a new cause before. */
+/** Pause until the next attempt after that, unless there is a new reason before. */
 export const RETRY_MS = 10_000;
-/** ICE did not come back with the new credentials: the queue must not be stuck, ICE goes on trying. */
+/** Time for ICE to connect with new credentials. The queue must not be stuck, so the cycle ends while ICE continues. */
 export const ICE_TIMEOUT_MS = 5_000;
 
 /**
- * `idle`; `offering`: waiting for the client's offer; `answering`: the media plane takes over the outcome;
- * `connecting`: answered, waiting for ICE.
+ * `offering`: waiting for the client's offer; `answering`: waiting for the media plane to apply it; `connecting`: answered,
+ * waiting for ICE.
  */
 export type CycleState = 'idle' | 'offering' | 'answering' | 'connecting';
 
 export interface CycleHooks {
-  /** Whether there is anything to negotiate apart from what the client asked for. */
-  hasNews: () => boolean;
+  /** Returns whether there is anything to negotiate apart from the client's own requests. */
+  isNeeded: () => boolean;
   /** Announces and sends `offerData`. */
   start: () => void;
   setTimer: (name: SessionTimer, ms: number) => void;
@@ -31,16 +31,16 @@ export interface CycleHooks {
 export class Cycles {
   readonly #hooks: CycleHooks;
   #state: CycleState = 'idle';
-  /** A cycle is owed whatever the news: the client asked for it, or the last one brought nothing. */
+  /** A cycle must follow even if `isNeeded` is false: the client requested it, or the last one failed. */
   #owed = false;
-  /** The last `offerData` got no offer in time. Nothing starts by itself, but a late offer is still the answer to it. */
+  /** The last `offerData` was not answered in time. A late offer is still accepted as its answer. */
   #stalled = false;
-  /** `offerData` sent without an offer so far. */
+  /** Number of `offerData` without an offer so far. */
   #unanswered = 0;
   #generation = 0;
-  /** First generation of the transport, whose end is DTLS. */
+  /** First generation of the transport, which ends when DTLS is connected. */
   readonly #first: number;
-  /** Generation of the credentials in use: those of an answer live on when the client did not restart ICE. */
+  /** Generation of the credentials in use: they are kept when the client did not restart ICE. */
   #credentials = 0;
   #connectedGeneration = 0;
   #dtlsConnected = false;
@@ -55,25 +55,25 @@ export class Cycles {
     return this.#state;
   }
 
-  /** Of the latest negotiation. */
+  /** Generation of the latest negotiation. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** The client wants `offerData` that is sent after this moment. */
+  /** The client requests an `offerData` that is sent from now on. */
   request(): void {
     this.#owed = true;
     this.#startIfIdle();
   }
 
-  /** Something happened that may be worth a cycle. */
+  /** Starts a cycle if one is needed. */
   consider(): void {
-    if (this.#hooks.hasNews()) this.#startIfIdle();
+    if (this.#hooks.isNeeded()) this.#startIfIdle();
   }
 
   /**
-   * An offer came. False: it was not asked for.
-   * One that comes after the next `offerData` answered it instead; a further cycle puts that right.
+   * Returns whether an offer was expected. An offer that arrives after the next `offerData` answers that one instead, which
+   * a further cycle corrects.
    */
   acceptOffer(): boolean {
     const wanted = this.#state === 'offering' || (this.#state === 'idle' && this.#stalled);
@@ -84,7 +84,7 @@ export class Cycles {
     return wanted;
   }
 
-  /** The offer was good. Gives the generation of this negotiation. */
+  /** The offer was valid. Returns the generation of this negotiation. */
   negotiating(restarted: boolean): number {
     this.#hooks.clearTimer(this.#stalled ? 'retry' : 'offer');
     this.#stalled = false;
@@ -94,12 +94,12 @@ export class Cycles {
     return this.#generation;
   }
 
-  /** Whether the answer may leave now: the media plane is ready for this generation. */
+  /** Returns whether the answer may be sent: the media plane is ready for this generation. */
   isAnswerDue(generation: number): boolean {
     return this.#state === 'answering' && generation === this.#generation;
   }
 
-  /** The answer has left. `incomplete`: the client offered fewer m-lines than it was asked for. */
+  /** The answer has been sent. `incomplete`: the client offered fewer m-lines than requested. */
   answered({ incomplete }: { incomplete: boolean }): void {
     this.#state = 'connecting';
     if (incomplete) this.#hooks.setTimer('retry', RETRY_MS);
@@ -130,7 +130,7 @@ export class Cycles {
     }
   }
 
-  /** Stops all timers; the object is of no use after that. */
+  /** Stops all timers. The object must not be used afterwards. */
   close(): void {
     for (const name of ['offer', 'ice', 'retry'] as const) this.#hooks.clearTimer(name);
   }
@@ -144,7 +144,7 @@ export class Cycles {
 
   #end(): void {
     this.#state = 'idle';
-    if (this.#owed || this.#hooks.hasNews()) this.#startIfIdle();
+    if (this.#owed || this.#hooks.isNeeded()) this.#startIfIdle();
   }
 
   #startIfIdle(): void {

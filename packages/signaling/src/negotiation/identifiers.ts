@@ -1,7 +1,6 @@
-/** Everything of a session that has to be random, from the randomness that is handed in. */
-
 const ICE_CHARACTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 
+/** Generates the random identifiers of a session from a given source. */
 export class Identifiers {
   readonly #randomBytes: (n: number) => Uint8Array;
   readonly #ssrcs = new Set<number>();
@@ -10,24 +9,24 @@ export class Identifiers {
     this.#randomBytes = randomBytes;
   }
 
-  /** Characters of 6 bits each: 48 and 144 bits, more than RFC 8445 section 5.3 asks for. */
+  /** Returns characters of 6 bits each: 48 and 144 bits, more than RFC 8445 section 5.3 requires. */
   iceCredentials(): { ufrag: string; pwd: string } {
     return { ufrag: this.#characters(8), pwd: this.#characters(24) };
   }
 
-  /** 32 hexadecimal digits, a name nobody else has. */
+  /** Returns a unique name of 32 hexadecimal digits. */
   token(): string {
     return Buffer.from(this.#randomBytes(16)).toString('hex');
   }
 
-  /** RFC 8829 section 5.2.1: a positive number of at most 63 bits; 53 here, so that it stays exact. */
+  /** Returns a positive number of at most 63 bits (RFC 8829 section 5.2.1); 53 here, so that it stays exact. */
   sessionId(): string {
     const bytes = Buffer.from(this.#randomBytes(7));
     bytes[0] = (bytes[0] ?? 0) & 0x1f;
     return String(bytes.readUIntBE(1, 6) + (bytes[0] ?? 0) * 2 ** 48 + 1);
   }
 
-  /** Not used in this session, neither by us nor in `taken`; never 0. */
+  /** Returns an SSRC that this session does not use and `taken` does not contain; never 0. */
   ssrc(taken: ReadonlySet<number>): number {
     let ssrc = Buffer.from(this.#randomBytes(4)).readUInt32BE();
     while (ssrc === 0 || this.#ssrcs.has(ssrc) || taken.has(ssrc)) ssrc = (ssrc + 1) >>> 0;

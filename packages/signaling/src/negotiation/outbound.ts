@@ -1,4 +1,3 @@
-/** The m-lines of an offer, matched with what the client publishes and what it receives. */
 import type { OutboundSlot } from '@bloom/sfu';
 import {
   type AnswerMedia,
@@ -25,7 +24,10 @@ export interface OfferPlan {
   outbound: readonly OutboundSlot[];
 }
 
-/** Within a kind existing slots keep their mids, and new ones take the remaining receiving m-lines in their order. */
+/**
+ * Matches the m-lines of an offer with the tracks that the client publishes and receives. Within a kind existing slots keep
+ * their mids, and new ones take the remaining receiving m-lines in order.
+ */
 export function matchSlots(
   media: readonly OfferedMedia[],
   published: ReadonlyMap<string, PublishedMedia>,
@@ -54,7 +56,7 @@ export function matchSlots(
   return { media: planned, outbound };
 }
 
-/** What an m-line is answered with, by the state of its track now: tracks can go while an offer is being worked on. */
+/** Returns the answer to an m-line by the present state of its track: tracks may be removed while an offer is processed. */
 export function answerMedia({ line, published, slot, codec }: PlannedMedia, cname: string): AnswerMedia {
   if (published?.type === 'receive') {
     return {

@@ -19,25 +19,25 @@ const DEFAULT_BITRATES: Record<TrackKind, Required<Bitrates>> = {
   audio: { l: 35_000, m: 35_000, h: 35_000 },
 };
 
-/** A track of the client itself. */
+/** A track that the client publishes. */
 export interface Publication {
   inbound: InboundTrack;
   metadata: unknown;
   disabled: Set<Variant>;
   muted: boolean;
-  /** Shared with the track of the other kind of the same capture. */
+  /** Shared with the track of the other kind from the same capture. */
   streamId: string;
   /** Stream id of the client's `a=msid`. */
   captureId: string | undefined;
 }
 
-/** What becomes of an m-line on which the client sends, or sent. */
+/** The answer to an m-line on which the client sends, or has sent. */
 export type PublishedMedia =
   | { type: 'receive'; codec: ChosenCodec; extensions: AgreedExtensions; rids: readonly Variant[] }
   | { type: 'inactive' };
 
 export interface PublicationPlan {
-  /** By mid; the m-lines that are not in it were never the client's to send on. */
+  /** By mid. The client has never sent on other m-lines. */
   media: ReadonlyMap<string, PublishedMedia>;
   added: readonly Publication[];
   removed: readonly string[];
@@ -56,11 +56,11 @@ export interface PublicationRules {
 
 type Refusal = 'refused';
 
-/** The tracks that one client publishes, and what an offer makes of them. */
+/** The tracks that one client publishes, as its offers change them. */
 export class Publications {
   readonly #rules: PublicationRules;
   #byMid = new Map<string, Publication>();
-  /** Every mid that ever was the client's, with its last track, for the map of mids. */
+  /** Every mid that the client has ever sent on, with its last track, for the map of mids. */
   readonly #lastTrackIds = new Map<string, string>();
 
   constructor(rules: PublicationRules) {
@@ -80,7 +80,7 @@ export class Publications {
     return this.#lastTrackIds.get(mid);
   }
 
-  /** Takes over an offer. `isForeign` tells ids of others' tracks and mids that are ours to send on. */
+  /** Applies an offer. `isForeign` recognises track ids of other endpoints and mids on which the server sends. */
   accept(
     media: readonly OfferedMedia[],
     offer: SdpOfferEvent,
@@ -100,12 +100,12 @@ export class Publications {
       const mapped = offer.midToTrackId.get(line.mid);
       const prior = before.get(line.mid);
       const sends = line.direction === 'sendonly' || line.direction === 'sendrecv';
-      // A sending m-line beats a missing entry: newer clients leave muted tracks out of the map.
+      // A sending m-line outweighs a missing entry: newer clients leave muted tracks out of the map.
       const trackId = mapped ?? prior?.inbound.trackId;
       if (!sends) {
         if (prior !== undefined || this.#lastTrackIds.has(line.mid)) plan.set(line.mid, { type: 'inactive' });
         if (prior !== undefined && mapped === prior.inbound.trackId && !taken.has(mapped)) {
-          // Not sent for now, but still the client's track: only a missing entry removes it.
+          // Paused, but still the client's track: only a missing entry removes it.
           taken.add(mapped);
           after.set(line.mid, prior);
         }
@@ -134,7 +134,7 @@ export class Publications {
     return { media: plan, added, removed: [...known.keys()].filter((trackId) => !taken.has(trackId)) };
   }
 
-  /** Merges bitrates into a track; gives those that count, or undefined for an unknown track. */
+  /** Merges bitrates into a track. Returns the accepted ones, or undefined for an unknown track. */
   mergeBitrates(trackId: string, bitrates: Bitrates): Bitrates | undefined {
     const publication = this.get(trackId);
     if (publication === undefined) return undefined;
@@ -190,7 +190,7 @@ export class Publications {
     offer: SdpOfferEvent,
     others: readonly Publication[],
   ): Publication {
-    // One audio and one video track make a stream that is played in step; two of a kind would hide one another.
+    // One audio and one video track form a stream that is played in sync; two of a kind would hide each other.
     const siblings = others.filter((other) => other.captureId !== undefined && other.captureId === line.streamId);
     const mates = siblings.some((other) => other.inbound.kind === inbound.kind) ? [] : siblings;
     return {
@@ -222,7 +222,7 @@ export function toNegotiatedCodec(codec: ChosenCodec): NegotiatedCodec {
   return { name, payloadType, clockRate, feedback, ...(rtxPayloadType === undefined ? {} : { rtxPayloadType }) };
 }
 
-/** Without simulcast the only variant is `h`. */
+/** Selects the bitrates of existing variants: without simulcast the only one is `h`. */
 function onlyVariants(bitrates: Bitrates, rids: readonly Variant[]): Bitrates {
   const accepted: Bitrates = {};
   for (const variant of rids.length > 0 ? rids : (['h'] as const)) {

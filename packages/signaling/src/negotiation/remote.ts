@@ -1,24 +1,24 @@
-/** Tracks of others, and how far this client has been told of each. */
 import type { EndpointTrack, EndpointType } from '@bloom/rooms';
 import type { Variant } from '@bloom/sfu';
 
 /**
- * `pending`: the client does not know it. `announced`: in `connected` or `tracksAdded`, but in no answer yet. `answered`:
- * in the map of mids of an answer. What the client knows of a track it can only be told while it is `answered`.
+ * How far a client knows a track. `pending`: not at all. `announced`: from `connected` or `tracksAdded`, but from no answer
+ * yet. `answered`: from the map of mids of an answer. Changes of a track can only be sent while it is `answered`.
  */
 export type TrackStage = 'pending' | 'announced' | 'answered';
 
+/** A track of another endpoint, and what its client knows of it. */
 export class RemoteTrack {
   stage: TrackStage = 'pending';
-  /** Gone from the room; the client may still have to be told. */
+  /** Removed from the room; the client may not know yet. */
   gone = false;
-  /** The target variant that the client asked for before the track reached it. */
+  /** The target variant that the client requested before it had the track. */
   target: Variant | undefined;
   voice: 'speech' | 'silence' | undefined;
   metadata: unknown;
   readonly disabled: Set<Variant>;
-  /** What the client was last told. */
-  #told: { metadata: unknown; disabled: ReadonlySet<Variant>; voice: 'speech' | 'silence' | undefined };
+  /** The last state that was sent to the client. */
+  #sent: { metadata: unknown; disabled: ReadonlySet<Variant>; voice: 'speech' | 'silence' | undefined };
 
   constructor(
     readonly endpointId: string,
@@ -26,7 +26,7 @@ export class RemoteTrack {
   ) {
     this.metadata = info.metadata;
     this.disabled = new Set(info.disabledEncodings);
-    this.#told = { metadata: this.metadata, disabled: new Set(this.disabled), voice: undefined };
+    this.#sent = { metadata: this.metadata, disabled: new Set(this.disabled), voice: undefined };
   }
 
   get trackId(): string {
@@ -37,7 +37,7 @@ export class RemoteTrack {
     return this.info.encodings.length === 0 ? variant === 'h' : this.info.encodings.includes(variant);
   }
 
-  /** The track as of now, for an announcement. */
+  /** Returns the present state of the track, for an announcement. */
   describe(): EndpointTrack {
     return {
       ...this.info,
@@ -46,27 +46,27 @@ export class RemoteTrack {
     };
   }
 
-  /** Goes with an announcement that carries `describe()`. */
+  /** Records that an announcement with `describe()` was sent. */
   announce(): void {
     this.stage = 'announced';
-    this.#told = { ...this.#told, metadata: this.metadata, disabled: new Set(this.disabled) };
+    this.#sent = { ...this.#sent, metadata: this.metadata, disabled: new Set(this.disabled) };
   }
 
-  /** What the client has to be told to be up to date; calling it counts as telling. */
-  takeNews(): {
+  /** Returns the changes since the last call, and records them as sent. */
+  takeChanges(): {
     metadataChanged: boolean;
     encodings: { encoding: Variant; enabled: boolean }[];
     voice: 'speech' | 'silence' | undefined;
   } {
-    const told = this.#told;
-    this.#told = { metadata: this.metadata, disabled: new Set(this.disabled), voice: this.voice };
+    const sent = this.#sent;
+    this.#sent = { metadata: this.metadata, disabled: new Set(this.disabled), voice: this.voice };
     return {
-      // Every change is a value of its own; equality was checked where the change arose.
-      metadataChanged: told.metadata !== this.metadata,
+      // Each change is a new value: equality was checked where the change arose.
+      metadataChanged: sent.metadata !== this.metadata,
       encodings: this.info.encodings
-        .filter((encoding) => told.disabled.has(encoding) !== this.disabled.has(encoding))
+        .filter((encoding) => sent.disabled.has(encoding) !== this.disabled.has(encoding))
         .map((encoding) => ({ encoding, enabled: !this.disabled.has(encoding) })),
-      voice: told.voice === this.voice ? undefined : this.voice,
+      voice: sent.voice === this.voice ? undefined : this.voice,
     };
   }
 }
@@ -74,7 +74,7 @@ export class RemoteTrack {
 export class RemoteEndpoint {
   /** Present tracks by id. */
   readonly tracks = new Map<string, RemoteTrack>();
-  /** Gone, but the client was told of them and not yet of their end. */
+  /** Removed tracks whose end the client does not know yet. */
   readonly leaving = new Set<RemoteTrack>();
   metadata: unknown;
 
@@ -82,7 +82,7 @@ export class RemoteEndpoint {
     readonly id: string,
     readonly type: EndpointType,
     metadata: unknown,
-    /** The client knows this endpoint. Not so while an earlier one with the same id is on its way out. */
+    /** True when the client knows this endpoint, false while an earlier one with the same id is being removed. */
     public visible: boolean,
   ) {
     this.metadata = metadata;
@@ -103,7 +103,7 @@ export class RemoteEndpoint {
     if (track.stage !== 'pending') this.leaving.add(track);
   }
 
-  /** Known ids that the client would confuse with a track that it still has. */
+  /** Returns whether the client still has a removed track with this id, with which it would confuse a new one. */
   isLeaving(trackId: string): boolean {
     for (const track of this.leaving) if (track.trackId === trackId) return true;
     return false;

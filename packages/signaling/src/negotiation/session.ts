@@ -12,21 +12,21 @@ import { jsonEqual } from '../events/json.js';
 import { serverEvent } from '../events/server-event.js';
 import { Cycles } from './cycles.js';
 import { Identifiers } from './identifiers.js';
+import { KnownRoom } from './known-room.js';
 import { answerMedia, matchSlots, type OfferPlan } from './outbound.js';
 import { describePublication, Publications, UnacceptableOffer } from './publications.js';
 import type { RemoteTrack } from './remote.js';
-import { RoomView } from './room-view.js';
 import { Slots } from './slots.js';
 
-/** Makes the machine that speaks with one client; see `PeerSession`. */
+/** Creates the sans-IO machine that serves one client; see `PeerSession`. */
 export const createPeerSession: CreatePeerSession = (options) => new Session(options);
 
-/** `new`: no `connect` yet, or left. `joining`: waiting for the room. `failed`: nothing more is said or heard. */
+/** `new`: no `connect` yet, or left. `joining`: waiting for the room. `failed`: all further input is ignored. */
 type Phase = 'new' | 'joining' | 'joined' | 'failed';
 
-/** What lives from `connect` to `disconnect`: one transport, one connection of the client. */
+/** State from `connect` to `disconnect`: one transport, one connection of the client. */
 interface Membership {
-  view: RoomView;
+  others: KnownRoom;
   slots: Slots;
   publications: Publications;
   cycles: Cycles;
@@ -34,7 +34,7 @@ interface Membership {
   ice: { localUfrag: string; localPwd: string; remoteUfrag: string } | undefined;
   sdpSessionId: string;
   cname: string;
-  /** The offer that is being answered. */
+  /** The offer being answered. */
   offer: { plan: OfferPlan; parsed: ReturnType<typeof parseOffer> } | undefined;
   offeredSsrcs: ReadonlySet<number>;
 }
@@ -43,7 +43,7 @@ class Session implements PeerSession {
   readonly #options: PeerSessionOptions;
   readonly #identifiers: Identifiers;
   #phase: Phase = 'new';
-  /** `join` actions whose answer is still to come; only the answer to the latest counts. */
+  /** Number of unanswered `join` actions; only the answer to the latest counts. */
   #pendingJoins = 0;
   #membership: Membership;
   #actions: SessionAction[] = [];
@@ -69,34 +69,34 @@ class Session implements PeerSession {
   #handle(input: SessionInput): void {
     if (input.type === 'clientEvent') return this.#clientEvent(parseClientEvent(input.text));
     if (input.type === 'joined') return this.#joined(input.endpoints);
-    // What else comes before `joined` is in it already, or belongs to a membership that is over.
+    // Any other input before `joined` is contained in it, or belongs to an earlier membership.
     if (this.#phase !== 'joined') return undefined;
-    const { view, cycles } = this.#membership;
+    const { others, cycles } = this.#membership;
     switch (input.type) {
       case 'endpointAdded':
         if (input.endpoint.id === this.#options.peerId) return undefined;
-        view.addEndpoint(input.endpoint);
-        // Everybody hears of everybody who comes: who brings no tracks is not worth a look at all the others.
+        others.addEndpoint(input.endpoint);
+        // Every session receives every newcomer: without tracks there is no need to search all the others.
         return input.endpoint.tracks.length > 0 ? cycles.consider() : undefined;
       case 'endpointUpdated':
-        return view.updateEndpoint(input.endpointId, input.metadata);
+        return others.updateEndpoint(input.endpointId, input.metadata);
       case 'endpointRemoved':
-        view.removeEndpoint(input.endpointId);
+        others.removeEndpoint(input.endpointId);
         return cycles.consider();
       case 'tracksAdded':
-        view.addTracks(input.endpointId, input.tracks);
+        others.addTracks(input.endpointId, input.tracks);
         return cycles.consider();
       case 'tracksRemoved':
-        view.removeTracks(input.endpointId, input.trackIds);
+        others.removeTracks(input.endpointId, input.trackIds);
         return cycles.consider();
       case 'trackUpdated':
-        return view.updateTrack(input.endpointId, input.trackId, input.metadata);
+        return others.updateTrack(input.endpointId, input.trackId, input.metadata);
       case 'encodingChanged':
-        return view.setEncoding(input.endpointId, input.trackId, input.encoding, input.enabled);
+        return others.setEncoding(input.endpointId, input.trackId, input.encoding, input.enabled);
       case 'voiceActivity':
-        return view.setVoice(input.trackId, input.status);
+        return others.setVoice(input.trackId, input.status);
       case 'encodingSwitched': {
-        const track = view.findTrack(input.trackId);
+        const track = others.findTrack(input.trackId);
         if (track?.stage !== 'answered') return undefined;
         return this.#send(serverEvent.encodingSwitched(track.endpointId, track.trackId, input.encoding, input.reason));
       }
@@ -123,7 +123,7 @@ class Session implements PeerSession {
       return this.#act({ type: 'join', metadata: event.metadata });
     }
     if (this.#phase === 'new') return this.#ignore(`${event.type} before connect`);
-    const { publications, view, cycles } = this.#membership;
+    const { publications, others, cycles } = this.#membership;
     switch (event.type) {
       case 'disconnect':
         cycles.close();
@@ -142,7 +142,7 @@ class Session implements PeerSession {
         return this.#act({ type: 'setTrackMetadata', trackId, metadata });
       }
       case 'setEncoding': {
-        // Clients repeat these by the hundred: what changes nothing must cost nothing.
+        // Clients repeat these by the hundred: a repetition must cost nothing.
         const { trackId, encoding, enabled } = event;
         const publication = publications.get(trackId);
         if (publication === undefined || !publication.inbound.rids.includes(encoding)) return undefined;
@@ -165,12 +165,12 @@ class Session implements PeerSession {
         return this.#act({ type: 'setTrackBitrates', trackId: event.trackId, bitratesBps });
       }
       case 'setTargetTrackVariant': {
-        const track = view.findTrack(event.trackId);
+        const track = others.findTrack(event.trackId);
         if (track === undefined || track.stage === 'pending' || !track.hasVariant(event.variant)) {
           return this.#ignore('a target variant that is not there');
         }
         track.target = event.variant;
-        return track.stage === 'answered' ? this.#tellTarget(track) : undefined;
+        return track.stage === 'answered' ? this.#setTarget(track) : undefined;
       }
       case 'renegotiateTracks':
         if (this.#phase !== 'joined') return this.#ignore('renegotiateTracks before connected');
@@ -187,8 +187,8 @@ class Session implements PeerSession {
     if (this.#pendingJoins > 0) this.#pendingJoins -= 1;
     if (this.#phase !== 'joining' || this.#pendingJoins > 0) return;
     this.#phase = 'joined';
-    const { view, cycles } = this.#membership;
-    view.join(
+    const { others, cycles } = this.#membership;
+    others.join(
       this.#options.peerId,
       endpoints.filter((endpoint) => endpoint.id !== this.#options.peerId),
     );
@@ -196,23 +196,23 @@ class Session implements PeerSession {
   }
 
   #startCycle(): void {
-    const { view, slots, offeredSsrcs } = this.#membership;
-    for (const track of view.announce()) slots.assign(track, offeredSsrcs);
+    const { others, slots, offeredSsrcs } = this.#membership;
+    for (const track of others.announce()) slots.assign(track, offeredSsrcs);
     this.#send(serverEvent.offerData(slots.count(), this.#options.endpoint, this.#options.relay));
   }
 
   #offer(event: SdpOfferEvent): void {
-    const { publications, slots, view, cycles, ice: previous } = this.#membership;
+    const { publications, slots, others, cycles, ice: previous } = this.#membership;
     this.#descriptions = { offer: event.sdp };
     try {
       const parsed = parseOffer(event.sdp);
       const accepted = publications.accept(parsed.media, event, {
-        trackId: (trackId) => view.findTrack(trackId) !== undefined,
+        trackId: (trackId) => others.findTrack(trackId) !== undefined,
         mid: (mid) => slots.byMid(mid) !== undefined,
       });
       const plan = matchSlots(parsed.media, accepted.media, slots);
 
-      // RFC 8445 section 9: new credentials of the client are a restart and get new ones of ours.
+      // RFC 8445 section 9: new credentials of the client are a restart, which needs new ones of ours.
       const { iceUfrag, icePwd, fingerprint } = parsed.transport;
       const restarted = previous?.remoteUfrag !== iceUfrag;
       const { ufrag, pwd } = restarted ? this.#identifiers.iceCredentials() : toCredentials(previous);
@@ -225,7 +225,7 @@ class Session implements PeerSession {
         ),
       );
 
-      // The media plane first: nobody may be told of a track that it does not know.
+      // The media plane first: no track may be announced that it does not know.
       this.#act({
         type: 'negotiate',
         negotiation: {
@@ -269,7 +269,7 @@ class Session implements PeerSession {
     cycles.answered({ incomplete: [...slots].some((slot) => slot.mid === undefined) });
   }
 
-  /** All mids: the client's own, ours, and inactive ones with their last track. */
+  /** Returns all mids: the client's own, ours, and inactive ones with their last track. */
   #midToTrackId(plan: OfferPlan): Map<string, string> {
     const { publications } = this.#membership;
     const present = new Set<string>();
@@ -278,14 +278,14 @@ class Session implements PeerSession {
     for (const { line, slot } of plan.media) {
       const trackId = slot === undefined ? publications.lastTrackId(line.mid) : slot.lastTrackId;
       if (trackId === undefined) continue;
-      // A dead m-line does not claim a track that has come back on another one.
+      // A dead m-line must not claim a track that has come back on another one.
       if (slot !== undefined && slot.track === undefined && present.has(trackId)) continue;
       map.set(line.mid, trackId);
     }
     return map;
   }
 
-  /** The answer with these m-lines is out: the client knows their tracks, and dead ones are free for others. */
+  /** The answer with these m-lines has been sent: the client knows their tracks, and dead slots become free. */
   #settleSlots(plan: OfferPlan): void {
     for (const { slot } of plan.media) {
       const track = slot?.track;
@@ -295,21 +295,21 @@ class Session implements PeerSession {
       if (track.gone) {
         slot.track = undefined;
       } else if (isNew) {
-        this.#membership.view.tellNews(track);
-        this.#tellTarget(track);
+        this.#membership.others.sendChanges(track);
+        this.#setTarget(track);
       }
     }
   }
 
-  #tellTarget({ trackId, target }: RemoteTrack): void {
+  #setTarget({ trackId, target }: RemoteTrack): void {
     if (target !== undefined) this.#act({ type: 'setTargetVariant', trackId, variant: target });
   }
 
   #createMembership(metadata: unknown, lastGeneration: number): Membership {
     const identifiers = this.#identifiers;
-    const view = new RoomView((text) => this.#send(text));
+    const others = new KnownRoom((text) => this.#send(text));
     return {
-      view,
+      others,
       slots: new Slots(identifiers),
       publications: new Publications({
         videoCodec: this.#options.videoCodec,
@@ -318,7 +318,7 @@ class Session implements PeerSession {
       }),
       cycles: new Cycles(
         {
-          hasNews: () => view.hasNews(),
+          isNeeded: () => others.needsCycle(),
           start: () => this.#startCycle(),
           setTimer: (name, ms) => this.#act({ type: 'setTimer', name, ms }),
           clearTimer: (name) => this.#act({ type: 'clearTimer', name }),
@@ -340,7 +340,7 @@ class Session implements PeerSession {
     this.#act({ type: 'fail', reason });
   }
 
-  /** A client can send rubbish at any rate: the log gets the 1st, 2nd, 4th, 8th, ... of it. */
+  /** Logs the 1st, 2nd, 4th, 8th ... ignored event: a client can send garbage at any rate. */
   #ignore(reason: string): void {
     this.#ignored += 1;
     if ((this.#ignored & (this.#ignored - 1)) !== 0) return;

@@ -2,18 +2,18 @@ import type { TrackKind } from '@bloom/sfu';
 import type { Identifiers } from './identifiers.js';
 import type { RemoteTrack } from './remote.js';
 
-/** One m-line from the server to the client. The client keeps it for good, so it is never given up, only reused. */
+/** One m-line from the server to the client. The client keeps it permanently, so it is never removed, only reused. */
 export interface Slot {
   readonly kind: TrackKind;
-  /** Known once an offer came for it. */
+  /** Undefined until an offer contains it. */
   mid: string | undefined;
-  /** The track in it; stays when the track is gone until an answer has made the m-line inactive. */
+  /** Its track. A removed track stays until an answer has made the m-line inactive. */
   track: RemoteTrack | undefined;
-  /** Last track in it, for the map of mids. */
+  /** Its last track, for the map of mids. */
   lastTrackId: string | undefined;
   /**
-   * Of the track in it. A new occupant gets new ones: under the old ones Chromium 156 shows no frame of it, although it
-   * fires the track event and receives the packets.
+   * New for each track: with the SSRCs of the former track Chromium 156 shows no frame of the new one, although it fires the
+   * track event and receives the packets.
    */
   ssrc: number;
   rtxSsrc: number;
@@ -34,7 +34,7 @@ export class Slots {
     return this.#slots.values();
   }
 
-  /** Gives a track a dead slot of its kind that was answered inactive, else a new one. */
+  /** Assigns a track to a dead slot of its kind that was answered inactive, else to a new one. */
   assign(track: RemoteTrack, takenSsrcs: ReadonlySet<number>): void {
     const identity = {
       ssrc: this.#identifiers.ssrc(takenSsrcs),
@@ -51,7 +51,7 @@ export class Slots {
     }
   }
 
-  /** All slots ever, dead ones included: the client counts its m-lines, and a smaller number breaks it. */
+  /** Counts all slots, including dead ones: the client counts its m-lines, and a smaller number breaks it. */
   count(): Record<TrackKind, number> {
     const count = { audio: 0, video: 0 };
     for (const slot of this.#slots) count[slot.kind] += 1;
@@ -62,7 +62,7 @@ export class Slots {
     return this.#slots.find((slot) => slot.mid === mid);
   }
 
-  /** The slot that an m-line new in an offer is for; undefined when the client offers more than it was asked for. */
+  /** Returns the slot for a new m-line of an offer; undefined when the client offers more than requested. */
   claim(kind: TrackKind, mid: string): Slot | undefined {
     const slot = this.#slots.find((candidate) => candidate.kind === kind && candidate.mid === undefined);
     if (slot !== undefined) slot.mid = mid;

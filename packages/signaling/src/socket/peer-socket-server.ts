@@ -5,21 +5,21 @@ import { LogThrottle } from '@bloom/time';
 import { WebSocketServer } from 'ws';
 import { attachPeerSocket, type PeerSocketOptions } from './peer-socket.js';
 
-/** Where the client SDKs connect. */
+/** The path that the client SDKs connect to. */
 export const PEER_SOCKET_PATH = '/socket/peer/websocket';
 
 export interface PeerSocketServer {
-  /** For the `upgrade` event of an HTTP server, once the path was found to be `PEER_SOCKET_PATH`. */
+  /** Handles the `upgrade` event of an HTTP server for `PEER_SOCKET_PATH`. */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   /** Ends every socket without a close frame. */
   close(): void;
 }
 
-/** The peer websocket without a listener of its own: the application has one port for everything. */
+/** Creates the peer websocket without a listener of its own: the application has one port for everything. */
 export function createPeerSocketServer(options: PeerSocketOptions): PeerSocketServer {
   const server = new WebSocketServer({
     noServer: true,
-    // Enforced on the length that a frame announces, before anything is allocated for it.
+    // Enforced on the announced length, before anything is allocated.
     maxPayload: MAX_PEER_MESSAGE_BYTES,
     perMessageDeflate: false,
   });

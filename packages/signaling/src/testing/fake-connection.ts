@@ -24,23 +24,27 @@ interface TransceiverInit {
 }
 
 class FakeSender {
+  readonly #defer: () => Promise<void>;
+
   constructor(
     public track: FakeTrack | null,
     readonly encodings: FakeEncoding[],
     readonly streamId: string | undefined,
-    private readonly defer: () => Promise<void>,
-  ) {}
+    defer: () => Promise<void>,
+  ) {
+    this.#defer = defer;
+  }
 
   getParameters(): { encodings: FakeEncoding[] } {
     return { encodings: this.encodings.map((encoding) => ({ ...encoding })) };
   }
 
   setParameters(): Promise<void> {
-    return this.defer();
+    return this.#defer();
   }
 
   async replaceTrack(track: FakeTrack | null): Promise<void> {
-    await this.defer();
+    await this.#defer();
     this.track = track;
   }
 }
@@ -86,7 +90,7 @@ export class FakeConnection {
   onicegatheringstatechange: (() => void) | null = null;
   onsignalingstatechange: (() => void) | null = null;
   readonly transceivers: FakeTransceiver[] = [];
-  /** Of the latest offer that was set, and of the answer to it. */
+  /** Credentials of the latest offer that was set, and of its answer. */
   localUfrag = '';
   remoteUfrag = '';
   lastAnswer = '';

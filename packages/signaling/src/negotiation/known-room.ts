@@ -5,23 +5,23 @@ import { boundedMetadata, MAX_CONNECTED_LENGTH } from './newcomer.js';
 import { RemoteEndpoint, type RemoteTrack } from './remote.js';
 
 /**
- * The others in the room as one client knows them, and what it still has to be told.
+ * The other endpoints of the room as one client knows them, and the events that are still to be sent.
  *
- * Two kinds of news: those that block the client until an answer (tracks added and removed) wait for `announce()`, which
- * goes immediately before the `offerData` of the cycle that carries them; everything else leaves at once, unless it would
- * speak of something that the client does not know yet or any more.
+ * Events that block the client until an answer (tracks added and removed) wait for `announce()`, which precedes the
+ * `offerData` of their cycle. All others are sent at once, unless they name a track or endpoint that the client does not
+ * know yet, or does not know any more.
  */
-export class RoomView {
+export class KnownRoom {
   readonly #send: (text: string) => void;
   readonly #endpoints = new Map<string, RemoteEndpoint>();
-  /** Gone from the room while the client still had tracks of theirs. */
+  /** Endpoints that left the room while the client still had tracks of them. */
   readonly #departing: RemoteEndpoint[] = [];
 
   constructor(send: (text: string) => void) {
     this.#send = send;
   }
 
-  /** The answer to `connect`; the tracks in it are announced once more with the first cycle. */
+  /** Sends the answer to `connect`. Its tracks are announced again with the first cycle. */
   join(ownId: string, present: readonly Endpoint[]): void {
     let others = present;
     let connected = serverEvent.connected(ownId, others);
@@ -78,7 +78,7 @@ export class RoomView {
     const track = this.#endpoints.get(endpointId)?.tracks.get(trackId);
     if (track === undefined) return;
     track.metadata = metadata;
-    this.tellNews(track);
+    this.sendChanges(track);
   }
 
   setEncoding(endpointId: string, trackId: string, encoding: Variant, enabled: boolean): void {
@@ -86,21 +86,21 @@ export class RoomView {
     if (track === undefined) return;
     if (enabled) track.disabled.delete(encoding);
     else track.disabled.add(encoding);
-    this.tellNews(track);
+    this.sendChanges(track);
   }
 
   setVoice(trackId: string, status: 'speech' | 'silence'): void {
     const track = this.findTrack(trackId);
     if (track === undefined) return;
     track.voice = status;
-    this.tellNews(track);
+    this.sendChanges(track);
   }
 
-  /** Whatever changed since the client was last told, once it has the track. */
-  tellNews(track: RemoteTrack): void {
+  /** Sends the changes of a track since the last call, once the client has it. */
+  sendChanges(track: RemoteTrack): void {
     if (track.stage !== 'answered' || track.gone) return;
     const { endpointId, trackId } = track;
-    const { metadataChanged, encodings, voice } = track.takeNews();
+    const { metadataChanged, encodings, voice } = track.takeChanges();
     if (metadataChanged) this.#send(serverEvent.trackUpdated(endpointId, trackId, track.metadata));
     for (const { encoding, enabled } of encodings) {
       this.#send(serverEvent.trackEncoding(endpointId, trackId, encoding, enabled));
@@ -108,7 +108,7 @@ export class RoomView {
     if (voice !== undefined) this.#send(serverEvent.vadNotification(trackId, voice));
   }
 
-  /** A track that is in the room, whether the client knows it or not. */
+  /** Returns a track of the room, whether the client knows it or not. */
   findTrack(trackId: string): RemoteTrack | undefined {
     for (const endpoint of this.#endpoints.values()) {
       const track = endpoint.tracks.get(trackId);
@@ -117,9 +117,9 @@ export class RoomView {
     return undefined;
   }
 
-  /** Whether `announce()` would say something that a cycle has to follow. */
-  hasNews(): boolean {
-    // Asked by everybody whenever somebody comes or goes: it makes nothing that has to be thrown away.
+  /** Returns whether `announce()` would send anything, which a cycle has to follow. */
+  needsCycle(): boolean {
+    // Called for every session when an endpoint joins or leaves: must not allocate.
     for (const endpoint of this.#departing) if (hasAnsweredRemoval(endpoint)) return true;
     for (const endpoint of this.#endpoints.values()) {
       if (hasAnsweredRemoval(endpoint)) return true;
@@ -130,9 +130,8 @@ export class RoomView {
   }
 
   /**
-   * Says what blocks the client: tracks removed, endpoints gone, tracks added, in this order. A removed track is only
-   * spoken of when an answer has named it. Returns the tracks announced; they need slots before the `offerData` that has
-   * to follow.
+   * Sends the blocking events: tracks removed, endpoints removed, tracks added, in this order. A removed track is named only
+   * when an answer has named it. Returns the announced tracks, which need slots before the `offerData` that must follow.
    */
   announce(): RemoteTrack[] {
     for (const endpoint of [...this.#departing, ...this.#endpoints.values()]) this.#announceRemovals(endpoint);
@@ -179,7 +178,7 @@ export class RoomView {
 
 const addedTexts = new WeakMap<Endpoint, string>();
 
-/** The same text for everybody in the room: written once. */
+/** Returns a text that is the same for all sessions of the room: encoded once. */
 function addedText(endpoint: Endpoint): string {
   let text = addedTexts.get(endpoint);
   if (text === undefined) {

@@ -27,6 +27,7 @@ export type {
   WaitingMessage,
 } from './observation/inspection.js';
 export { newRequestId } from './observation/request.js';
+export { outcomeOf, valueOf, type Outcome } from './outcome.js';
 export {
   createActorSystem,
   type ActorSystem,

@@ -1,9 +1,9 @@
-import { later, type ActorContext, type Behaviour } from '@bloom/actors';
+import { later, outcomeOf, type ActorContext, type Behaviour } from '@bloom/actors';
 import { MediaFileError } from './errors.js';
 import type { LiveStreams } from './stores.js';
 import type { ServedFile } from './served-file.js';
 import type { LocalRecordings } from './local-recordings.js';
-import { CHUNK_BYTES, type FileAddress, type FileOutcome, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
+import { CHUNK_BYTES, type FileAddress, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
 
 export interface FileActorOptions {
   /** Of this node. */
@@ -93,14 +93,31 @@ export function fileBehaviour({
       return new Map();
     },
     handlers: {
-      open: (state, { request, file }, context) => later(outcomeOf(open(state, request, file, () => context.now()))),
+      open: (state, { request, file }, context) =>
+        later(
+          outcomeOf(
+            open(state, request, file, () => context.now()),
+            MediaFileError,
+          ),
+        ),
       read: (state, { request, start, length }, context) =>
-        later(outcomeOf(read(state.get(request), start, length, () => context.now()))),
+        later(
+          outcomeOf(
+            read(state.get(request), start, length, () => context.now()),
+            MediaFileError,
+          ),
+        ),
       close: (state, { request }) => {
         const entry = state.get(request);
         if (entry !== undefined) drop(state, request, entry);
       },
-      recordings: () => later(outcomeOf(recordings.list().then(({ ids }) => ids))),
+      recordings: () =>
+        later(
+          outcomeOf(
+            recordings.list().then(({ ids }) => ids),
+            MediaFileError,
+          ),
+        ),
       startOf: (_state, { id }) =>
         later(
           recordings.startOf(id).then(
@@ -112,6 +129,7 @@ export function fileBehaviour({
         later(
           outcomeOf(
             recordings.startsOf(ids).then((starts) => [...starts].map(([id, startedAt]) => ({ id, startedAt }))),
+            MediaFileError,
           ),
         ),
       // A recording in progress here stays: the cluster was split, and neither is older for certain.
@@ -121,7 +139,13 @@ export function fileBehaviour({
           .setAside(id)
           .catch((error: unknown) => log.warn('recording.not_set_aside', { recordingId: id, error }));
       },
-      remove: (_state, { id }) => later(outcomeOf(recordings.remove(id).then(() => null))),
+      remove: (_state, { id }) =>
+        later(
+          outcomeOf(
+            recordings.remove(id).then(() => null),
+            MediaFileError,
+          ),
+        ),
       sweep: (state, _message, context) => {
         const before = context.now() - IDLE_MS;
         for (const [request, entry] of state) {
@@ -162,14 +186,4 @@ async function beginningOf(file: ServedFile): Promise<Buffer> {
 async function abandon(file: ServedFile, error: unknown): Promise<never> {
   await file.close().catch(() => undefined);
   throw error;
-}
-
-/** Returns errors for the client of the other node as values, so that they can travel; other errors are faults. */
-async function outcomeOf<T>(work: Promise<T>): Promise<FileOutcome<T>> {
-  try {
-    return { ok: true, value: await work };
-  } catch (error) {
-    if (error instanceof MediaFileError) return { ok: false, code: error.code, message: error.message };
-    throw error;
-  }
 }

@@ -1,4 +1,5 @@
 /** Messages between nodes about files of streams and recordings; plain data only. */
+import type { Outcome } from '@bloom/actors';
 import type { MediaFileErrorCode } from './errors.js';
 import type { BlockingPosition } from './stores.js';
 
@@ -6,7 +7,7 @@ export type FileAddress =
   | { kind: 'stream'; roomId: string; fileName: string; blocking?: BlockingPosition }
   | { kind: 'recording'; id: string; fileName: string };
 
-export type FileOutcome<T> = { ok: true; value: T } | { ok: false; code: MediaFileErrorCode; message: string };
+export type FileOutcome<T> = Outcome<T, MediaFileErrorCode>;
 
 export interface OpenedFile {
   /** Bytes. */

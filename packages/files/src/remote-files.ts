@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { MessageOf, ReplyOf } from '@bloom/actors';
+import { type MessageOf, type ReplyOf, valueOf } from '@bloom/actors';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { MediaFileError } from './errors.js';
 import type { ByteRange, ServedFile } from './served-file.js';
@@ -9,6 +9,7 @@ import {
   type FileAddress,
   type FileOutcome,
   type FilesProtocol,
+  type OpenedFile,
   type RecordingStart,
 } from './file-messages.js';
 
@@ -55,7 +56,7 @@ export class RemoteFiles {
     try {
       const timeoutMs = mayWait(file) ? WAITING_TIMEOUT_MS : CALL_TIMEOUT_MS;
       const opened = await this.#ask(node, { type: 'open', request, file }, timeoutMs, describe(file));
-      const { size, head } = unwrap(opened as FileOutcome<{ size: number; head: Uint8Array }>);
+      const { size, head } = valueOf(opened as FileOutcome<OpenedFile>, MediaFileError);
 
       return new RemoteFile(file.fileName, size, asBuffer(head), {
         close,
@@ -84,7 +85,7 @@ export class RemoteFiles {
     const { answers, silent } = await this.#askAll({ type: 'remove', id }, CALL_TIMEOUT_MS);
     const outcomes = [...answers.values()];
     const failed = outcomes.find((outcome) => !outcome.ok && outcome.code !== 'NOT_FOUND');
-    if (failed !== undefined) unwrap(failed);
+    if (failed !== undefined) valueOf(failed, MediaFileError);
 
     return { removed: outcomes.filter(({ ok }) => ok).length, silent };
   }
@@ -105,7 +106,7 @@ export class RemoteFiles {
   async startsOf(node: string, ids: readonly string[]): Promise<readonly RecordingStart[]> {
     const outcome = await this.#ask(node, { type: 'startsOf', ids }, CALL_TIMEOUT_MS, 'Recordings');
 
-    return unwrap(outcome as FileOutcome<readonly RecordingStart[]>);
+    return valueOf(outcome as FileOutcome<readonly RecordingStart[]>, MediaFileError);
   }
 
   /** Notifies every member that a recording has begun here. */
@@ -127,7 +128,7 @@ export class RemoteFiles {
       this.#ask(node, { type: 'read', request, start, length }, CALL_TIMEOUT_MS, 'An open file'),
     );
 
-    return asBuffer(unwrap(answer as FileOutcome<Uint8Array>));
+    return asBuffer(valueOf(answer as FileOutcome<Uint8Array>, MediaFileError));
   }
 
   async #askAll<M extends MessageOf<FilesProtocol>>(
@@ -241,12 +242,6 @@ function describe(file: FileAddress): string {
 
 function mayWait(file: FileAddress): boolean {
   return file.kind === 'stream' && (file.blocking !== undefined || file.fileName.endsWith('_part.m4s'));
-}
-
-function unwrap<T>(outcome: FileOutcome<T>): T {
-  if (!outcome.ok) throw new MediaFileError(outcome.code, outcome.message);
-
-  return outcome.value;
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {

@@ -1,7 +1,7 @@
+import { valueOf, type Outcome as ActorOutcome } from '@bloom/actors';
 import { RoomError, type RoomErrorCode } from './room-service.js';
 
-/** The reply of an actor whose caller can act on a failure: plain data, so that it can cross to another node. */
-export type Outcome<T> = { ok: true; value: T } | Refusal;
+export type Outcome<T> = ActorOutcome<T, RoomErrorCode>;
 export type Refusal = { ok: false; code: RoomErrorCode; message: string };
 
 export function done<T>(value: T): Outcome<T> {
@@ -17,9 +17,7 @@ export function refused(code: RoomErrorCode, message: string): Refusal {
  * @throws RoomError for a failure
  */
 export function unwrap<T>(outcome: Outcome<T>): T {
-  if (!outcome.ok) throw new RoomError(outcome.code, outcome.message);
-
-  return outcome.value;
+  return valueOf(outcome, RoomError);
 }
 
 /** Published clients compare these texts literally. */

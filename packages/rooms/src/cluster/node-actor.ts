@@ -1,6 +1,6 @@
-import { later, type Behaviour } from '@bloom/actors';
+import { later, outcomeOf, type Behaviour } from '@bloom/actors';
 import type { LocalRooms } from '../local-rooms.js';
-import { done, refused, type Outcome } from '../outcome.js';
+import { refused, type Outcome } from '../outcome.js';
 import { RoomError, type CreatedRoom, type NamedConfig } from '../room-service.js';
 import type { OwnedRoom } from './directory.js';
 import type { NodeProtocol } from './node-messages.js';
@@ -50,7 +50,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
     if (!inTime || state.creations.has(creation)) return refused('NO_NODE', 'The reservation has expired');
     const attempt: Attempt = { roomId: config.roomId, state: 'running', withdrawn: false, at: now() };
     state.creations.set(creation, attempt);
-    const outcome = await outcomeOf(rooms.createRoom(config, requestId));
+    const outcome = await outcomeOf(rooms.createRoom(config, requestId), RoomError);
     attempt.state = outcome.ok ? 'created' : 'failed';
     if (outcome.ok && attempt.withdrawn) await rooms.deleteRoom(attempt.roomId).catch(() => {});
     return outcome;
@@ -92,14 +92,4 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       })),
     }),
   };
-}
-
-/** Turns errors of the API into values, so that they can cross to another node. */
-async function outcomeOf<T>(work: Promise<T>): Promise<Outcome<T>> {
-  try {
-    return done(await work);
-  } catch (error) {
-    if (error instanceof RoomError) return refused(error.code, error.message);
-    throw error;
-  }
 }

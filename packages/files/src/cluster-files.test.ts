@@ -73,7 +73,7 @@ class TestNode {
 
   /** A finished recording whose first segment is of that time. */
   async finish(id: string, startedAt: string, content = ''): Promise<void> {
-    await this.record(id, 'main.m3u8', `#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:${startedAt}\n${content}`);
+    await this.record(id, 'main.m3u8', `#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:${startedAt}\n${content}\n#EXT-X-ENDLIST\n`);
   }
 
   async ids(): Promise<string[]> {

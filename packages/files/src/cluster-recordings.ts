@@ -95,8 +95,7 @@ export class ClusterRecordings implements RecordingStore {
         const own = await local.startsOf(shared.map(({ id }) => id));
         for (const { id, startedAt } of shared) {
           if ((own.get(id) ?? startedAt) >= startedAt) continue;
-          await local.setAside(id);
-          log.info('recording.set_aside', { recordingId: id, newerOn: node });
+          if (await local.setAsideFinished(id)) log.info('recording.set_aside', { recordingId: id, newerOn: node });
         }
       }
     } catch (error) {

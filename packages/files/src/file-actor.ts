@@ -134,9 +134,8 @@ export function fileBehaviour({
         ),
       // A recording in progress here stays: the cluster was split, and neither is older for certain.
       began: (_state, { id }, { log }) => {
-        if (recordings.isLive(id)) return;
         recordings
-          .setAside(id)
+          .setAsideFinished(id)
           .catch((error: unknown) => log.warn('recording.not_set_aside', { recordingId: id, error }));
       },
       remove: (_state, { id }) =>

@@ -50,6 +50,15 @@ describe('a new recording with the id of an older one', () => {
     expect(await recordings.ids()).toEqual(['other']);
   });
 
+  test('on another node leaves one alone that is not finished: with a shared directory it is the new one', async () => {
+    await record('standup', { 'main.m3u8': playlistOf('2026-03-04T05:06:07Z') });
+    expect(await recordings.setAsideFinished('standup')).toBe(false);
+    await writeFile(join(directory, 'standup', 'main.m3u8'), `${playlistOf('2026-03-04T05:06:07Z')}#EXT-X-ENDLIST\n`);
+    expect(await recordings.setAsideFinished('standup')).toBe(true);
+    expect(await recordings.ids()).toEqual(['standup-20260304T050607Z']);
+    expect(await recordings.setAsideFinished('never-there')).toBe(false);
+  });
+
   test('is announced', async () => {
     const announced: string[] = [];
     recordings.onBegin((id) => announced.push(id));

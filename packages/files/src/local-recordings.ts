@@ -13,6 +13,7 @@ export interface LocalRecordingsOptions {
 
 /** The first date of a playlist is within this many bytes. */
 const PLAYLIST_HEAD_BYTES = 64 * 1024;
+const PLAYLIST_END = '#EXT-X-ENDLIST';
 
 /** Recordings in a directory of this node, one sub-directory each. */
 export class LocalRecordings implements RecordingStore {
@@ -105,6 +106,18 @@ export class LocalRecordings implements RecordingStore {
     }
   }
 
+  /**
+   * The same for a finished recording only: where nodes share their directories, the one that grows there may be the newer
+   * one itself. Returns whether it was renamed.
+   */
+  async setAsideFinished(id: string): Promise<boolean> {
+    checkId(id);
+    if (this.isLive(id) || !(await hasEnded(join(this.#options.directory, id)))) return false;
+    await this.setAside(id);
+
+    return true;
+  }
+
   async #directoryOf(id: string): Promise<string> {
     checkId(id);
 
@@ -126,7 +139,7 @@ async function startIn(directory: string): Promise<number> {
   const dates: number[] = [];
   for (const name of names) {
     if (!name.endsWith('.m3u8')) continue;
-    const date = /^#EXT-X-PROGRAM-DATE-TIME:(.*)$/m.exec(await headOf(join(directory, name)))?.[1];
+    const date = /^#EXT-X-PROGRAM-DATE-TIME:(.*)$/m.exec(await textOf(join(directory, name), PLAYLIST_HEAD_BYTES))?.[1];
     if (date !== undefined && !Number.isNaN(Date.parse(date))) dates.push(Date.parse(date));
   }
   if (dates.length > 0) return Math.min(...dates);
@@ -139,14 +152,25 @@ async function startIn(directory: string): Promise<number> {
   return Number.isFinite(oldest) ? oldest : 0;
 }
 
-async function headOf(path: string): Promise<string> {
+async function hasEnded(directory: string): Promise<boolean> {
+  for (const name of await readdir(directory).catch(() => [])) {
+    if (!name.endsWith('.m3u8')) continue;
+    if ((await textOf(join(directory, name), -PLAYLIST_END.length - 1)).trimEnd() === PLAYLIST_END) return true;
+  }
+
+  return false;
+}
+
+/** Reads the first bytes of a file or, with a negative length, the last ones; empty when it cannot be read. */
+async function textOf(path: string, length: number): Promise<string> {
   const handle = await open(path).catch(() => undefined);
   if (handle === undefined) return '';
   try {
-    const head = Buffer.alloc(PLAYLIST_HEAD_BYTES);
-    const { bytesRead } = await handle.read(head, 0, head.length, 0);
+    const { size } = await handle.stat();
+    const bytes = Buffer.alloc(Math.min(size, Math.abs(length)));
+    const { bytesRead } = await handle.read(bytes, 0, bytes.length, length < 0 ? size - bytes.length : 0);
 
-    return head.toString('latin1', 0, bytesRead);
+    return bytes.toString('latin1', 0, bytesRead);
   } catch {
     return '';
   } finally {

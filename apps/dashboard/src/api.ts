@@ -51,7 +51,7 @@ export class Api {
     try {
       json = text === '' ? {} : (JSON.parse(text) as typeof json);
     } catch {
-      // a proxy's error page; the status says enough
+      // An error page of a proxy: the status is enough.
     }
     if (!answer.ok) throw problemOfAnswer(answer.status, typeof json.errors === 'string' ? json.errors : '');
     return json.data as T;
@@ -74,7 +74,7 @@ export class Api {
     }
   }
 
-  /** Streams the room, and opens it first when it is not there: only rooms that enforce H.264 can be streamed. */
+  /** Starts to stream a room, creating it if necessary: only rooms that enforce H.264 can be streamed. */
   async startStream(roomId: string): Promise<void> {
     await this.openRoom(roomId, { videoCodec: 'h264' });
     await this.#request('POST', `room/${encodeURIComponent(roomId)}/component`, {
@@ -92,7 +92,7 @@ export class Api {
     return { roomId, peerId: data.peer.id, token: data.token, socketUrl: data.peer_websocket_url };
   }
 
-  /** Gives the seat back, also from a page that is going away. A seat that is gone already is no problem. */
+  /** Gives the seat back, also while the page unloads. A seat that no longer exists is no error. */
   leaveSeat({ roomId, peerId }: Seat): void {
     const url = new URL(`room/${encodeURIComponent(roomId)}/peer/${encodeURIComponent(peerId)}`, this.#base);
     fetch(url, { method: 'DELETE', keepalive: true, headers: { authorization: `Bearer ${this.#token}` } }).catch(

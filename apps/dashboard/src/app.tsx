@@ -9,7 +9,7 @@ import { Room } from './views/room.js';
 
 const base = new URL('.', location.href).href;
 
-/** Takes a seat in the room; a room that is not there (any more) is opened first. */
+/** Takes a seat in the room, creating the room if it does not exist (any more). */
 async function seatIn(api: Api, roomId: string, isNew: boolean): Promise<Seat> {
   if (isNew) await api.openRoom(roomId);
   try {

@@ -1,4 +1,4 @@
-// What can go wrong, in words for the person in front of the page.
+// What can go wrong, in words for the user.
 
 export type ProblemCode =
   | 'server-unreachable'

@@ -1,4 +1,4 @@
-// What the page shows of a call: plain values, made anew after each change.
+// What the page shows of a call: plain values, created again after each change.
 import type { TrackEncoding } from '@jellyfish-dev/ts-client-sdk';
 import type { Problem } from '../problem.js';
 
@@ -22,9 +22,9 @@ export interface RemoteTrackView {
   readonly source: TrackMetadata['source'] | null;
   /** Variants to choose from; empty for a track that has only one. */
   readonly variants: readonly Variant[];
-  /** The variant asked for; the server starts with the middle one. */
+  /** The requested variant; the server starts with the middle one. */
   readonly target: Variant;
-  /** The variant that comes now, once the server has said so. */
+  /** The variant being received, once the server has reported it. */
   readonly current: Variant | null;
   readonly speaking: boolean;
 }
@@ -45,11 +45,11 @@ export interface CallView {
   readonly cameraOn: boolean;
   readonly microphoneOn: boolean;
   readonly problem: Problem | null;
-  /** Something worth knowing that is no fault, such as a generated picture in place of the camera's. */
+  /** Information that is no fault, such as a generated picture instead of the camera's. */
   readonly notice: string | null;
 }
 
-/** A name out of metadata that anybody may have written. */
+/** Returns a name from metadata, which may contain anything. */
 export function nameOf(metadata: unknown, peerId: string): string {
   const { name } = (metadata ?? {}) as { name?: unknown };
   return typeof name === 'string' && name.trim() !== '' ? name.trim().slice(0, 40) : `Guest ${peerId.slice(0, 4)}`;

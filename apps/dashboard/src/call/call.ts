@@ -1,4 +1,4 @@
-// One call: the SDK's client, the own media, and the view that React subscribes to.
+// One call: the SDK's client, the local media, and the view that React subscribes to.
 import { JellyfishClient } from '@jellyfish-dev/ts-client-sdk';
 import type { Api, Seat } from '../api.js';
 import type { LocalMedia } from '../media/local-media.js';
@@ -104,7 +104,7 @@ export class Call {
     }
     // Muted while the track was still on its way, at first or after a reconnect.
     client.on('localTrackAdded', ({ trackId, track, trackMetadata }) => {
-      if (trackMetadata && trackMetadata.active !== track.enabled) {
+      if (trackMetadata !== undefined && trackMetadata.active !== track.enabled) {
         client.updateTrackMetadata(trackId, { ...trackMetadata, active: track.enabled });
       }
     });
@@ -199,7 +199,7 @@ export class Call {
 
   #setEnabled(track: MediaStreamTrack, source: TrackMetadata['source'], on: boolean): void {
     track.enabled = on;
-    // Ids change with each reconnect, so the track is looked up by what it carries.
+    // Ids change with each reconnect, so the track is found by its media.
     for (const [id, ctx] of this.#client.getLocalEndpoint()?.tracks ?? []) {
       if (ctx.track === track) this.#client.updateTrackMetadata(id, { source, active: on });
     }

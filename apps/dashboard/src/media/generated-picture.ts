@@ -1,10 +1,10 @@
-// A moving picture for those without a camera: jellyfish drifting up, in a colour of one's own.
+// A moving picture for users without a camera: drifting jellyfish, in a colour of each user's own.
 
 const WIDTH = 960;
 const HEIGHT = 540;
 const FPS = 15;
 
-// Chromium's way to make a track out of frames; elsewhere the canvas itself is captured.
+// Chromium can make a track from frames; other browsers capture the canvas.
 declare global {
   interface Window {
     MediaStreamTrackGenerator?: new (init: {
@@ -15,11 +15,11 @@ declare global {
   }
 }
 
-/** A hue (0..359) that belongs to a name. */
+/** Returns a hue (0..359) for a name. */
 export function hueOf(name: string): number {
   let hash = 0;
   for (const char of name) hash = (hash * 131 + (char.codePointAt(0) ?? 0) * 7919) % 99_991;
-  // The golden angle spreads neighbours over the circle.
+  // The golden angle spreads similar names over the circle.
   return Math.round((hash * 137.508) % 360);
 }
 
@@ -74,7 +74,7 @@ function draw(g: CanvasRenderingContext2D, t: number, hue: number, name: string,
   g.fillText(new Date().toLocaleTimeString('en-GB'), WIDTH / 2, HEIGHT / 2 + 84);
 }
 
-/** The track ends its timer when it is stopped. */
+/** Returns a track that ends its timer when it is stopped. */
 export function generatedPicture(name: string): MediaStreamTrack {
   const canvas = document.createElement('canvas');
   canvas.width = WIDTH;
@@ -91,7 +91,7 @@ export function generatedPicture(name: string): MediaStreamTrack {
 
   let track: MediaStreamTrack;
   let push = (): void => {};
-  if (window.MediaStreamTrackGenerator) {
+  if (window.MediaStreamTrackGenerator !== undefined) {
     const generator = new window.MediaStreamTrackGenerator({ kind: 'video' });
     const writer = generator.writable.getWriter();
     push = () => {
@@ -100,7 +100,7 @@ export function generatedPicture(name: string): MediaStreamTrack {
     track = generator;
   } else {
     const [captured] = canvas.captureStream(FPS).getVideoTracks();
-    if (!captured) throw new Error('this browser cannot capture a canvas');
+    if (captured === undefined) throw new Error('this browser cannot capture a canvas');
     track = captured;
   }
 

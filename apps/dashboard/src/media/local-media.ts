@@ -1,4 +1,4 @@
-// The own picture and sound: camera and microphone where they are to be had, generated ones where not.
+// Local video and audio: camera and microphone if available, or else generated ones.
 import { generatedPicture } from './generated-picture.js';
 import { generatedSound } from './generated-sound.js';
 
@@ -10,12 +10,12 @@ export interface LocalMedia {
   readonly stream: MediaStream;
   readonly videoKind: 'camera' | 'generated';
   readonly audioKind: 'microphone' | 'generated';
-  /** What was wished for and could not be had, in a sentence; null when everything is as wished. */
+  /** What was asked for and is not available, in a sentence; null when everything is. */
   readonly notice: string | null;
   stop(): void;
 }
 
-/** Why a device cannot be used, in words. */
+/** Explains why a device cannot be used. */
 function reasonOf(error: unknown): string {
   switch (error instanceof Error ? error.name : '') {
     case 'NotAllowedError':
@@ -70,7 +70,7 @@ async function askForDevices(): Promise<Devices> {
       return { videoReason: reasonOf(error), audioReason: reasonOf(error) };
     }
   }
-  // One of the two is missing: take the other alone.
+  // One of the two is missing: use the other alone.
   const devices: Devices = { videoReason: null, audioReason: null };
   try {
     devices.video = (await navigator.mediaDevices.getUserMedia({ video: videoWish })).getVideoTracks()[0];
@@ -93,8 +93,8 @@ export async function openLocalMedia(wish: Wish, name: string): Promise<LocalMed
     video,
     audio,
     stream: new MediaStream([video, audio]),
-    videoKind: devices.video ? 'camera' : 'generated',
-    audioKind: devices.audio ? 'microphone' : 'generated',
+    videoKind: devices.video !== undefined ? 'camera' : 'generated',
+    audioKind: devices.audio !== undefined ? 'microphone' : 'generated',
     notice: fallbackNotice(devices.videoReason, devices.audioReason),
     stop: () => {
       video.stop();

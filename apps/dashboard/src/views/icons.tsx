@@ -1,4 +1,4 @@
-// Drawn inline, in the colour of the text around them. They say nothing to a screen reader; their buttons do.
+// Inline icons in the colour of the surrounding text, hidden from screen readers: their buttons have labels.
 import type { ReactNode } from 'react';
 
 function Icon({ children }: { readonly children: ReactNode }) {

@@ -9,7 +9,7 @@ import { Notice } from './notice.js';
 export interface JoinWish {
   readonly name: string;
   readonly roomId: string;
-  /** The room is to be opened; the others are there, or were. */
+  /** True for a room that has to be created. */
   readonly isNew: boolean;
   readonly token: string;
   readonly source: Wish;
@@ -17,7 +17,7 @@ export interface JoinWish {
 
 export interface LobbyProps {
   readonly base: string;
-  /** Why the last attempt, or the last call, ended. */
+  /** Why the last attempt or call ended. */
   readonly problem: Problem | null;
   readonly onJoin: (wish: JoinWish) => Promise<void>;
 }
@@ -35,7 +35,7 @@ export function Lobby({ base, problem, onJoin }: LobbyProps) {
   const [name, setName] = useState(() => remembered('name', someName()));
   const [token, setToken] = useState(() => remembered('token', DEVELOPMENT_TOKEN));
   const [source, setSource] = useState<Wish>(() => remembered('source', 'camera') as Wish);
-  /** Undefined until the person has chosen: then the invitation counts, or else the room where somebody is. */
+  /** Undefined until the user has chosen; until then the invitation counts, or else a room with people in it. */
   const [picked, setChosen] = useState<string>();
   const [newId, setNewId] = useState('');
   const [rooms, setRooms] = useState<readonly RoomSummary[] | null>(null);

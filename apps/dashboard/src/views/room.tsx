@@ -16,7 +16,7 @@ const phases: Record<Phase, string> = {
 
 export interface RoomProps {
   readonly call: Call;
-  /** The call is over: left on purpose (null) or for a reason. */
+  /** Called when the call has ended: null after leaving, or else the reason. */
   readonly onLeft: (why: Problem | null) => void;
 }
 

@@ -22,7 +22,7 @@ interface PictureProps {
   readonly onSize?: (size: string) => void;
 }
 
-/** Always silent: sound has an element of its own. */
+/** A muted video: audio has an element of its own. */
 function Picture({ track, label, mirrored = false, onSize }: PictureProps) {
   const ref = useRef<HTMLVideoElement>(null);
   useEffect(() => {
@@ -67,7 +67,7 @@ export interface PeerTilesProps {
   readonly onSoundBlocked: () => void;
 }
 
-/** A tile for each picture of a peer, one without a picture for a peer that has none, and all of its sounds. */
+/** One tile per video track of a peer, or one without a picture, and all of its audio. */
 export function PeerTiles({ peer, onVariant, onSoundBlocked }: PeerTilesProps) {
   const pictures = peer.tracks.filter((track) => track.kind === 'video');
   const sounds = peer.tracks.filter((track) => track.kind === 'audio');

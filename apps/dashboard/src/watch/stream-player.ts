@@ -14,7 +14,7 @@ export interface StreamPlayerOptions {
 
 const RETRY_MS = 1_000;
 
-/** Plays a stream with hls.js, as close to now as it gets. */
+/** Plays a stream with hls.js at the lowest latency it can keep. */
 export class StreamPlayer {
   readonly #options: StreamPlayerOptions;
   #hls: Hls | undefined;
@@ -27,7 +27,7 @@ export class StreamPlayer {
     void this.#begin();
   }
 
-  /** From the moment a picture was composed to now; null while unknown. */
+  /** Age of the picture being shown; null while unknown. */
   get latencyMs(): number | null {
     const date = this.#hls?.playingDate;
     return date ? Date.now() - date.getTime() : null;
@@ -41,7 +41,7 @@ export class StreamPlayer {
   }
 
   async #begin(): Promise<void> {
-    // Half a megabyte that a page without a stream does not need.
+    // Loaded on demand: half a megabyte that a page without a stream does not need.
     const { default: Library } = await import('hls.js');
     if (this.#closed) return;
     const { video, url, token } = this.#options;

@@ -15,7 +15,7 @@ export interface WatchProps {
 
 type Showing = 'looking' | 'nothing' | 'playing' | 'refused';
 
-/** The stream of a room, for those who only watch. */
+/** The stream of a room, for viewers. */
 export function Watch({ base, roomId }: WatchProps) {
   const video = useRef<HTMLVideoElement>(null);
   const [token, setToken] = useState(() => sessionStorage.getItem('token') ?? 'development');

@@ -1,12 +1,12 @@
 // The room of a link to watch lives in the hash of the address: `#watch=<id>`. It never reaches a server's log.
 
-/** The room whose stream an address shows, or undefined. Ids are letters, digits and hyphens. */
+/** Returns the room whose stream an address shows, or undefined. Ids are letters, digits and hyphens. */
 export function watchedRoom(hash: string): string | undefined {
   const id = new URLSearchParams(hash.replace(/^#/, '')).get('watch');
   return id !== null && /^[A-Za-z0-9-]+$/.test(id) ? id : undefined;
 }
 
-/** What the latency reads as: tenths of a second, and nothing while it is unknown. */
+/** Formats a latency in tenths of a second; empty while unknown. */
 export function latencyText(latencyMs: number | null): string {
   return latencyMs === null || latencyMs < 0 ? '' : `${(latencyMs / 1000).toFixed(1)} s behind`;
 }

@@ -13,8 +13,8 @@ export interface H264AccessUnit {
 }
 
 /** Bounds on one picture: a larger one is an attack. */
-const maxAccessUnitBytes = 8 * 1024 * 1024;
-const maxNals = 4096;
+const MAX_ACCESS_UNIT_BYTES = 8 * 1024 * 1024;
+const MAX_NALS = 4096;
 
 export const nalType = (nal: Buffer): number => (nal[0] ?? 0) & 0x1f;
 
@@ -106,7 +106,7 @@ export class H264Depacketiser {
       return;
     }
     this.#bytes += payload.length;
-    if (this.#bytes > maxAccessUnitBytes || this.#fragments.length > maxNals * 4) {
+    if (this.#bytes > MAX_ACCESS_UNIT_BYTES || this.#fragments.length > MAX_NALS * 4) {
       this.gap();
       return;
     }
@@ -119,7 +119,7 @@ export class H264Depacketiser {
 
   #nal(nal: Buffer): void {
     this.#bytes += nal.length;
-    if (this.#bytes > maxAccessUnitBytes || this.#nals.length >= maxNals) {
+    if (this.#bytes > MAX_ACCESS_UNIT_BYTES || this.#nals.length >= MAX_NALS) {
       this.gap();
       return;
     }
@@ -145,7 +145,7 @@ export class H264Depacketiser {
     if (!key && !types.includes(NalType.slice)) return undefined;
     if (this.#waitsForKey && !key) return undefined;
     if (key) {
-      if (!this.#sps || !this.#pps) return undefined;
+      if (this.#sps === undefined || this.#pps === undefined) return undefined;
       if (!types.includes(NalType.pps)) nals.unshift(this.#pps);
       if (!types.includes(NalType.sps)) nals.unshift(this.#sps);
       this.#waitsForKey = false;

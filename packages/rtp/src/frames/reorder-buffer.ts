@@ -49,7 +49,7 @@ export class ReorderBuffer {
   drain(nowMs: number, out: { packet(packet: OrderedPacket): void; gap(missing: number): void }): void {
     while (this.#waiting.size > 0) {
       const head = this.#waiting.get(this.#next);
-      if (head) {
+      if (head !== undefined) {
         this.#waiting.delete(this.#next);
         this.#next += 1;
         out.packet(head.packet);
@@ -65,7 +65,7 @@ export class ReorderBuffer {
   #first(): { packet: OrderedPacket; atMs: number } {
     let first: { packet: OrderedPacket; atMs: number } | undefined;
     for (const entry of this.#waiting.values()) {
-      if (!first || entry.packet.sequence < first.packet.sequence) first = entry;
+      if (first === undefined || entry.packet.sequence < first.packet.sequence) first = entry;
     }
     return first as { packet: OrderedPacket; atMs: number };
   }

@@ -9,7 +9,7 @@ export interface Vp8Frame {
   data: Buffer;
 }
 
-const maxFrameBytes = 8 * 1024 * 1024;
+const MAX_FRAME_BYTES = 8 * 1024 * 1024;
 
 /** Turns ordered packets into VP8 frames (RFC 7741). After a loss it returns nothing before the next key frame. */
 export class Vp8Depacketiser {
@@ -50,7 +50,7 @@ export class Vp8Depacketiser {
         this.#key = d.isKeyFrameStart;
       }
       this.#bytes += payload.length;
-      if (this.#bytes > maxFrameBytes) this.gap();
+      if (this.#bytes > MAX_FRAME_BYTES) this.gap();
       if (!this.#broken) this.#parts.push(Buffer.from(payload.subarray(d.length)));
     }
     if (packet.marker) done = this.#complete() ?? done;

@@ -84,7 +84,7 @@ describe('the sender clock', () => {
     const info = { ...emptySenderInfo(), ntpSeconds: 100, ntpFraction: 2 ** 31, rtpTimestamp: 4_294_967_000 };
     const out = emptySenderInfo();
     expect([clock.known, clock.report(0, out)]).toEqual([false, false]);
-    clock.heard(info, 1000);
+    clock.update(info, 1000);
     expect(clock.report(1750, out)).toBe(true);
     expect([out.ntpSeconds, out.ntpFraction]).toEqual([101, 2 ** 30]);
     expect(out.rtpTimestamp).toBe((4_294_967_000 + 36_000) % 4_294_967_296);

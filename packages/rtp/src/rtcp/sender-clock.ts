@@ -24,21 +24,21 @@ export class SenderClock {
   #ntpSeconds = 0;
   #ntpFraction = 0;
   #rtpTimestamp = 0;
-  #heardAtMs = -1;
+  #updatedAtMs = -1;
 
   constructor(clockRate: number) {
     this.#clockRate = clockRate;
   }
 
   get known(): boolean {
-    return this.#heardAtMs >= 0;
+    return this.#updatedAtMs >= 0;
   }
 
-  heard(info: SenderInfo, nowMs: number): void {
+  update(info: SenderInfo, nowMs: number): void {
     this.#ntpSeconds = info.ntpSeconds;
     this.#ntpFraction = info.ntpFraction;
     this.#rtpTimestamp = info.rtpTimestamp;
-    this.#heardAtMs = nowMs;
+    this.#updatedAtMs = nowMs;
   }
 
   /**
@@ -47,8 +47,8 @@ export class SenderClock {
    * Returns false before the first report.
    */
   report(nowMs: number, out: SenderInfo): boolean {
-    if (this.#heardAtMs < 0) return false;
-    const elapsedMs = nowMs - this.#heardAtMs;
+    if (this.#updatedAtMs < 0) return false;
+    const elapsedMs = nowMs - this.#updatedAtMs;
     const fraction = this.#ntpFraction + Math.round((elapsedMs * 4294967296) / 1000);
     out.ntpSeconds = (this.#ntpSeconds + Math.floor(fraction / 4294967296)) % 4294967296;
     out.ntpFraction = fraction % 4294967296;

@@ -110,7 +110,7 @@ export class FrameFeed implements TrackOwner {
     senderInfo.ntpSeconds = seconds;
     senderInfo.ntpFraction = fraction;
     senderInfo.rtpTimestamp = rtpTimestamp;
-    this.#stream.clock.heard(senderInfo, nowMs);
+    this.#stream.clock.update(senderInfo, nowMs);
   }
 
   #packet(payload: Buffer, marker: boolean, timestamp: number): Buffer {

@@ -196,7 +196,7 @@ export class InboundSide implements TrackOwner {
     if (!reader.readSenderInfo(info)) return;
     const route = this.#routes.get(info.ssrc);
     if (route === undefined || route.rtx) return;
-    route.stream.clock.heard(info, nowMs);
+    route.stream.clock.update(info, nowMs);
     route.stream.statistics.senderReport(info.ntpSeconds, info.ntpFraction, nowMs);
   }
 

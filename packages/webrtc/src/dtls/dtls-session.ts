@@ -80,7 +80,7 @@ export class DtlsSession {
   expectFingerprint(fingerprint: Fingerprint): void {
     this.#fingerprint = fingerprint;
     const certificate = this.#server.clientCertificate;
-    if (this.#state === 'connected' && certificate && !matchesFingerprint(certificate, fingerprint)) {
+    if (this.#state === 'connected' && certificate !== undefined && !matchesFingerprint(certificate, fingerprint)) {
       this.#fail('the DTLS fingerprint changed during the session');
     }
   }

@@ -108,7 +108,7 @@ export class IceLiteAgent<P> {
     this.#lastSeenMs ??= nowMs;
     const same = this.#generations.find((g) => g.localUfrag === next.localUfrag && g.remoteUfrag === next.remoteUfrag);
     const unchanged = same !== undefined && same.generation === this.#nominated?.generation;
-    if (unchanged && this.#nominated) this.#nominated.generation = next.generation;
+    if (unchanged && this.#nominated !== undefined) this.#nominated.generation = next.generation;
 
     const known = this.#ufrags();
     const kept = this.#generations.filter((g) => g !== same);
@@ -227,7 +227,9 @@ export class IceLiteAgent<P> {
 
   #ufrags(): Set<string> {
     return new Set(
-      this.#generations.flatMap(({ localUfrag, quoted }) => (quoted ? [localUfrag, quoted.ufrag] : localUfrag)),
+      this.#generations.flatMap(({ localUfrag, quoted }) =>
+        quoted === undefined ? localUfrag : [localUfrag, quoted.ufrag],
+      ),
     );
   }
 

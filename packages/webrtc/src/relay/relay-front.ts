@@ -70,7 +70,7 @@ export class RelayFront {
   /** Frees everything the user holds. */
   removeUser(username: string): void {
     const user = this.#users.get(username);
-    if (!user) return;
+    if (user === undefined) return;
     this.#users.delete(username);
     for (const allocation of user.allocations) this.#free(allocation);
   }
@@ -125,7 +125,7 @@ export class RelayFront {
 
   /** Frees the allocation of a connection that has ended. */
   clientGone(client: RelayClient): void {
-    if (client.allocation) this.#free(client.allocation);
+    if (client.allocation !== undefined) this.#free(client.allocation);
   }
 
   /** Frees what has expired. Call it about once a second. */

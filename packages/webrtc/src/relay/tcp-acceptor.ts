@@ -121,7 +121,7 @@ export class TcpAcceptor {
       for (const frame of frames.push(chunk)) {
         if (socket.destroyed) return;
         // Decryption happens in place, and frames of one chunk share its memory.
-        if (connection.stream) connection.stream.receive(frame);
+        if (connection.stream !== undefined) connection.stream.receive(frame);
         else this.#route(connection, frame);
       }
       if (frames.broken) socket.destroy();

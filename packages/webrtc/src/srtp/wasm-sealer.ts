@@ -62,7 +62,7 @@ export class WasmSealer implements PacketSealer {
   #batch = 0;
   #sourceLength = -1;
 
-  /** Throws what WebAssembly throws where it has no SIMD. */
+  /** Throws the error of WebAssembly when SIMD is missing. */
   constructor(options: { slots: number; maxPacketBytes: number; keystreamBytes: number }) {
     const sizes = layout(options);
     const { kernel, memory } = loadKernel(sizes.end);

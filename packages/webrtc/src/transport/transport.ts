@@ -197,6 +197,15 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     if (this.#direct.size > MAX_DIRECT_PATHS) this.#dropStalest();
   }
 
+  dropDirect(path: DirectPath): void {
+    const source = this.#direct.get(path);
+    this.#direct.delete(path);
+    this.#forget(path);
+    if (source === undefined || source.direct?.path !== path) return;
+    source.direct = undefined;
+    this.#host.sourceChanged(source);
+  }
+
   holds(path: DirectPath): boolean {
     return this.#path === path && this.#dtls.state === 'connected';
   }
@@ -356,15 +365,6 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
     this.#ice.forget(path);
     if (this.#path === path) this.#use(undefined);
     if (this.#dtlsPath === path) this.#dtlsPath = undefined;
-  }
-
-  dropDirect(path: DirectPath): void {
-    const source = this.#direct.get(path);
-    this.#direct.delete(path);
-    this.#forget(path);
-    if (source === undefined || source.direct?.path !== path) return;
-    source.direct = undefined;
-    this.#host.sourceChanged(source);
   }
 
   #dropStalest(): void {

@@ -55,7 +55,8 @@ function checkLayers(module, declared) {
     if (specifier.startsWith('.')) {
       const target = resolve(dirname(module.path), specifier);
       if (!forTests && isForTests(target)) complain(specifier, 'is test support');
-      if (!['src', 'wasm'].some((inside) => target.startsWith(join(folder, inside) + sep)))
+      const inside = forTests ? ['src', 'wasm', 'dist'] : ['src', 'wasm'];
+      if (!inside.some((name) => target.startsWith(join(folder, name) + sep)))
         complain(specifier, 'leaves the package');
       continue;
     }

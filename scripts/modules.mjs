@@ -6,8 +6,7 @@ import { fileURLToPath } from 'node:url';
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** Tests and test support. Neither is built, so production code must not import them. */
-export const isForTests = (file) =>
-  /\.test\.tsx?$|\.fixture\.(ts|js)$|[/\\]testing([/\\]|\.(ts|js)$)|-suite\.(ts|js)$/.test(file);
+export const isForTests = (file) => /\.test\.tsx?$|[/\\]testing([/\\]|\.js$)/.test(file);
 
 function* sources(folder) {
   if (!existsSync(folder)) return;

@@ -29,7 +29,7 @@ function isFresh() {
   return fingerprint(files) === digest;
 }
 
-export async function bundleBloomctl() {
+async function bundleBloomctl() {
   if (!existsSync(entry) || isFresh()) return;
   const { build } = await import('esbuild');
   rmSync(chunks, { recursive: true, force: true });

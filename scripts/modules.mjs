@@ -91,7 +91,7 @@ export function readModules() {
  * Prints findings that begin with a path and ends the process when there are any. `known` allows a number of them per
  * package; `--all` prints those as well.
  */
-export function report(problems, known) {
+export function report(problems, known = {}) {
   const byPackage = new Map();
   for (const problem of problems) {
     const owner = /(?:packages|apps)\/[^/]+|bench|e2e|scripts/.exec(problem)[0];

@@ -1,17 +1,9 @@
 export { originAllowed, type OriginRequest, type OriginRule } from './check-origin.js';
 export { ConfigError } from './errors.js';
 export type { PortRange } from './grammar.js';
-export {
-  loadConfig,
-  profileOf,
-  secretValues,
-  wantsStructuredLogging,
-  type LoadedConfig,
-  type World,
-} from './load-config.js';
+export { loadConfig, secretValues, wantsStructuredLogging, type LoadedConfig, type World } from './load-config.js';
 export { printConfig } from './print-config.js';
-export type { EffectiveValue, Environment, Origin } from './reader.js';
-export { renderReference } from './reference-page.js';
+export type { EffectiveValue, Environment } from './reader.js';
 export type {
   ClusterSettings,
   ConfigWarning,

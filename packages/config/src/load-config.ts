@@ -37,7 +37,7 @@ export interface LoadedConfig {
   values: EffectiveValue[];
 }
 
-export function profileOf(env: Environment): Profile {
+function profileOf(env: Environment): Profile {
   const name = env['NODE_ENV'];
 
   return name === 'production' || name === 'test' ? name : 'development';

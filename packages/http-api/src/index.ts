@@ -6,6 +6,5 @@ export {
   type HttpListenerOptions,
   type UpgradeHandler,
 } from './listener.js';
-export { createOpenApiDocument, type OpenApiDocument, type OpenApiOptions } from './openapi.js';
 export type { HealthReport } from './schemas/service.js';
 export type { OnStep, RequestStep } from './steps.js';

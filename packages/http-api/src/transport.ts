@@ -12,7 +12,7 @@ const CORS_HEADERS =
 const CORS_MAX_AGE = '1728000';
 
 /** Returns the id of a request: the client's if it has 20 to 200 characters, else a new one. */
-export function requestIdOf(request: IncomingMessage): string {
+function requestIdOf(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
 
   return typeof given === 'string' && given.length >= 20 && given.length <= 200 ? given : newId();

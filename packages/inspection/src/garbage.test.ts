@@ -3,7 +3,8 @@ import type { ActorRef } from '@bloom/actors';
 import { atom, Pid, Ref, tuple, type Term } from '@bloom/etf';
 import type { PortMapperServer } from '@bloom/port-mapper';
 import fc from 'fast-check';
-import { ERROR_CODES, loadSchemas, type InspectionProtocol, type Reply, type SinkRef } from './index.js';
+import { loadSchemas, type InspectionProtocol, type Reply, type SinkRef } from './index.js';
+import { ERROR_CODES } from './protocol/wire.js';
 import { startMapper, startMember, startTool, type Member, type Tool } from './testing/nodes.js';
 
 const { requests, streams } = await loadSchemas();

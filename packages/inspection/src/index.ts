@@ -3,7 +3,21 @@ import type { Inspection } from './inspection.js';
 import type { InspectionMode } from './protocol/wire.js';
 import type { InspectionParts } from './parts.js';
 
-export * from './protocol/wire.js';
+export {
+  PROTOCOL_VERSION,
+  type Asking,
+  type ErrorCode,
+  type InspectionMode,
+  type InspectionProtocol,
+  type Reply,
+  type SinkProtocol,
+  type SinkRef,
+  type StreamEnd,
+  type StreamEnded,
+  type StreamItems,
+  type StreamOpened,
+  type WireError,
+} from './protocol/wire.js';
 export { matcher } from './inspector/pattern.js';
 export { part } from './inspector/redact.js';
 export { InspectionError } from './errors.js';

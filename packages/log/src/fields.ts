@@ -6,7 +6,7 @@ const MAX_ITEMS = 50;
 const MAX_DEPTH = 4;
 
 /** Converts `roomId` to `room_id`; keeps snake_case. */
-export function snakeCase(key: string): string {
+function snakeCase(key: string): string {
   return key.replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2').toLowerCase();
 }
 

@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** How long the zeros of a removed room are served, so that a scraper sees them. */
-export const KEEP_REMOVED_MS = 5 * 60_000;
+const KEEP_REMOVED_MS = 5 * 60_000;
 
 interface Room {
   peers: number;

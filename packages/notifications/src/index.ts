@@ -1,14 +1,6 @@
-export {
-  MetricsEnvelope,
-  NotificationBus,
-  NotificationEnvelope,
-  type Envelope,
-  type EnvelopeListener,
-  type Source,
-} from './bus.js';
+export { NotificationBus, type Envelope, type EnvelopeListener, type Source } from './bus.js';
 export { countNotifications } from './count-notification.js';
 export { MetricsReporter, type MetricsReporterOptions } from './metrics-reporter.js';
 export type { ReportNode } from './rates.js';
 export { ServerSocket, type ServerSocketOptions } from './server-socket.js';
-export { signature } from './webhook-post.js';
 export { Webhooks, type WebhooksOptions } from './webhooks.js';

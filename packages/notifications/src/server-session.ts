@@ -2,9 +2,9 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { decodeServerMessage, encodeServerMessage, ProtocolError, type SubscriptionType } from '@bloom/protocol';
 
 /** Milliseconds between two pings after authentication. */
-export const PING_INTERVAL_MS = 30_000;
+const PING_INTERVAL_MS = 30_000;
 /** Milliseconds of silence after which the connection is closed. */
-export const IDLE_TIMEOUT_MS = 60_000;
+const IDLE_TIMEOUT_MS = 60_000;
 /** Longest request. The websocket closes with 1009 when a frame announces more. */
 export const MAX_REQUEST_BYTES = 64 * 1024;
 
@@ -20,7 +20,7 @@ const AUTHENTICATED = encodeServerMessage({ type: 'authenticated' });
 const NOT_ALLOWED: SessionAction = { type: 'close', code: 1003, reason: 'operation not allowed' };
 
 /** Compares two tokens in constant time. */
-export function sameToken(given: string, expected: string): boolean {
+function sameToken(given: string, expected: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
 
   return timingSafeEqual(digest(given), digest(expected));

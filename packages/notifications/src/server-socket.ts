@@ -10,7 +10,7 @@ import { FrameBatch, type Interest } from './frame-batch.js';
 import { MAX_REQUEST_BYTES, ServerSession, type SessionAction } from './server-session.js';
 
 /** Bytes that may wait for one subscriber before its socket is closed. */
-export const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
+const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 /** A single event is sent at once; following ones wait at most this long, so that many events cost few writes. */
 const BATCH_INTERVAL_MS = 20;
 const MAX_BATCH_BYTES = 256 * 1024;

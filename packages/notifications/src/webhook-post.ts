@@ -26,7 +26,7 @@ export interface WebhookPosterOptions {
 }
 
 /** Returns `sha256=<hex HMAC-SHA256 of the body>`. */
-export function signature(secret: string, body: Uint8Array): string {
+function signature(secret: string, body: Uint8Array): string {
   return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 }
 

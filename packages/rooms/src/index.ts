@@ -20,7 +20,6 @@ export {
 export { LocalRooms, type ComponentState } from './local-rooms.js';
 export { Rooms } from './rooms.js';
 export { ClusterRooms } from './cluster/cluster-rooms.js';
-export type { SilentMembers } from './cluster/silent-members.js';
 export { createClusterPort, followMembers } from './cluster/distributed-port.js';
 export { rankByLoad, type LoadSample, type Verdict } from './cluster/load.js';
 export type { PlacementDecision } from './cluster/placement.js';

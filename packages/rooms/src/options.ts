@@ -13,7 +13,7 @@ export const PeerOptions = z
   })
   .meta({ id: 'PeerOptionsWebRTC', description: 'Options of a WebRTC peer' });
 
-export const S3CredentialsOption = z
+const S3CredentialsOption = z
   .object({
     accessKeyId: z.string(),
     secretAccessKey: z.string(),
@@ -26,7 +26,7 @@ export const SubscribeMode = z.enum(['auto', 'manual']).meta({
   description: '`auto`: every track of the room; `manual`: those of the origins that are subscribed to',
 });
 
-export const SipCredentials = z
+const SipCredentials = z
   .object({
     address: z.string().meta({ description: 'Host or IPv4 address of the registrar, with an optional port' }),
     username: z.string(),

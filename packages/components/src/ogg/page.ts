@@ -1,5 +1,5 @@
 /** Ogg pages, RFC 3533 section 6. */
-export const OGG_HEADER_BYTES = 27;
+const OGG_HEADER_BYTES = 27;
 export const OggFlag = { continued: 1, first: 2, last: 4 } as const;
 
 const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, i) => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Log } from '@bloom/log';
 import { type Clock, sleep } from '@bloom/time';
 
-export const GARBAGE_INTERVAL_MS = 600_000;
+const GARBAGE_INTERVAL_MS = 600_000;
 /** A part that has not changed for this long is obsolete. */
 export const OBSOLETE_MS = 3_600_000;
 

@@ -106,7 +106,7 @@ export const SPS = Buffer.from('6742c01ed900a02ff970110000030001000003003c0f162e
 export const PPS = Buffer.from('68cb83cb20', 'hex');
 
 /** Slices whose headers say: first of their picture, of this type (0 = P, 1 = B, 2 = I). */
-export function slice(nalType: number, sliceType: number, size = 60): Buffer {
+function slice(nalType: number, sliceType: number, size = 60): Buffer {
   const codes = ['1', '010', '011'];
   const bits = `1${codes[sliceType]}1000`.padEnd(8, '1').slice(0, 8);
   return Buffer.concat([Buffer.from([0x60 | nalType, Number.parseInt(bits, 2)]), Buffer.alloc(size, 0x55)]);

@@ -38,8 +38,3 @@ export const Track = z
 export const ErrorBody = z
   .strictObject({ errors: z.string().meta({ description: 'What is wrong, a sentence with the offending value' }) })
   .meta({ id: 'Error', description: 'Error message' });
-
-/** Unknown routes and faults of the server. */
-export const FrameworkError = z
-  .strictObject({ errors: z.strictObject({ detail: z.string() }) })
-  .meta({ id: 'FrameworkError', description: 'Unknown route or internal error' });

@@ -4,7 +4,7 @@ import { Track } from './common.js';
 import { INVALID_STRUCTURE } from './peer.js';
 
 /** Kinds that a request may name; the rooms refuse those that this instance does not offer. */
-export const COMPONENT_TYPES = ['hls', 'rtsp', 'file', 'sip', 'recording'] as const;
+const COMPONENT_TYPES = ['hls', 'rtsp', 'file', 'sip', 'recording'] as const;
 
 /** Body of `POST /room/:id/component` as checked here; the rooms check the options after their own checks. */
 export const AddComponentRequest = z.object({
@@ -15,7 +15,7 @@ export const AddComponentRequest = z.object({
 });
 
 /** Known to clients, but offered by no instance. */
-export const RtspOptions = z
+const RtspOptions = z
   .object({
     sourceUri: z.string(),
     rtpPort: z.int().min(1).max(65_535).nullish(),
@@ -39,7 +39,7 @@ export const AddComponentDocument = z
   ])
   .meta({ id: 'AddComponentRequest', description: 'A new component' });
 
-export const ComponentPropertiesHLS = z
+const ComponentPropertiesHLS = z
   .strictObject({
     playable: z.boolean().meta({ description: 'Whether there is something to play by now' }),
     lowLatency: z.boolean(),
@@ -50,7 +50,7 @@ export const ComponentPropertiesHLS = z
   })
   .meta({ id: 'ComponentPropertiesHLS', description: 'Properties of an HLS component' });
 
-export const ComponentPropertiesRTSP = z
+const ComponentPropertiesRTSP = z
   .strictObject({
     sourceUri: z.string(),
     rtpPort: z.int(),
@@ -60,17 +60,17 @@ export const ComponentPropertiesRTSP = z
   })
   .meta({ id: 'ComponentPropertiesRTSP', description: 'Properties of an RTSP component' });
 
-export const ComponentPropertiesFile = z
+const ComponentPropertiesFile = z
   .strictObject({ filePath: z.string(), framerate: z.int().nullable() })
   .meta({ id: 'ComponentPropertiesFile', description: 'Properties of a File component' });
 
-export const ComponentPropertiesSIP = z
+const ComponentPropertiesSIP = z
   .strictObject({
     registrarCredentials: z.strictObject({ address: z.string(), username: z.string(), password: z.string() }),
   })
   .meta({ id: 'ComponentPropertiesSIP', description: 'Properties of a SIP component' });
 
-export const ComponentPropertiesRecording = z
+const ComponentPropertiesRecording = z
   .strictObject({ subscribeMode: SubscribeMode })
   .meta({ id: 'ComponentPropertiesRecording', description: 'Properties of a Recording component' });
 

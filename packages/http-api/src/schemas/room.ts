@@ -67,7 +67,7 @@ export const RoomConfigRequest = z
     description: 'What a new room should be like; every field may be left out or null',
   });
 
-export const RoomConfig = z
+const RoomConfig = z
   .strictObject({
     roomId: z.string(),
     maxPeers: z.int().min(0).nullable(),
@@ -78,7 +78,7 @@ export const RoomConfig = z
   })
   .meta({ id: 'RoomConfig', description: 'Configuration of the room; fields that are not set are null' });
 
-export const Room = z
+const Room = z
   .strictObject({
     id: z.string(),
     config: RoomConfig,

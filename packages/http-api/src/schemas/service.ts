@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-export const Health = z
+const Health = z
   .strictObject({
     status: z.enum(['UP', 'DOWN']).meta({ description: 'Status of this instance' }),
     uptime: z.int().min(0).meta({ description: 'Seconds since the start' }),

@@ -5,7 +5,7 @@ import type { AttachAnswer, AttachRequest, PeerRef, SocketRef } from './peer-mes
 import { socketBehaviour } from './socket-actor.js';
 
 /** Time for the present socket of a peer to show life before a new one replaces it. */
-export const PING_TIMEOUT_MS = 2_000;
+const PING_TIMEOUT_MS = 2_000;
 /** Attempts to replace a dead socket; each further one means that yet another socket attached in between. */
 const MAX_ROUNDS = 3;
 

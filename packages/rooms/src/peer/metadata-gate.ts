@@ -3,7 +3,7 @@ import type { EndpointTrack, PeerRequest } from './peer-session.js';
 /** Metadata of a peer, or of one track, as JSON in UTF-8. */
 export const MAX_METADATA_BYTES = 64 * 1024;
 /** Metadata of a peer and all of its tracks. */
-export const MAX_PEER_METADATA_BYTES = 256 * 1024;
+const MAX_PEER_METADATA_BYTES = 256 * 1024;
 
 /** What a peer may send at once. Each update costs its size. */
 const BURST_BYTES = 256 * 1024;

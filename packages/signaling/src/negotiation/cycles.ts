@@ -7,11 +7,11 @@
 import type { SessionTimer } from '@bloom/rooms';
 
 /** Time for the client to answer `offerData`: some versions fail to build an offer and remain silent. */
-export const OFFER_TIMEOUT_MS = 10_000;
+const OFFER_TIMEOUT_MS = 10_000;
 /** Pause until the next attempt after that, unless there is a new reason before. */
-export const RETRY_MS = 10_000;
+const RETRY_MS = 10_000;
 /** Time for ICE to connect with new credentials. The queue must not be stuck, so the cycle ends while ICE continues. */
-export const ICE_TIMEOUT_MS = 5_000;
+const ICE_TIMEOUT_MS = 5_000;
 
 /**
  * `offering`: waiting for the client's offer; `answering`: waiting for the media plane to apply it; `connecting`: answered,

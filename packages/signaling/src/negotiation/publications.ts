@@ -11,7 +11,7 @@ import { type Bitrates, isVariant, type SdpOfferEvent } from '../events/client-e
 import type { Identifiers } from './identifiers.js';
 
 /** Tracks that one client may publish; every other client has to offer an m-line for each. */
-export const MAX_TRACKS = 32;
+const MAX_TRACKS = 32;
 
 /** Bits per second, for a client that announces none. */
 const DEFAULT_BITRATES: Record<TrackKind, Required<Bitrates>> = {

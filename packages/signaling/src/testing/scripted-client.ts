@@ -14,7 +14,7 @@ import { chooser } from './lanes.js';
 
 type Json = Record<string, any>;
 
-export const FINGERPRINT = Array.from({ length: 32 }, () => 'AB').join(':');
+const FINGERPRINT = Array.from({ length: 32 }, () => 'AB').join(':');
 
 export function videoTrack(trackId: string, more: Partial<EndpointTrack> = {}): EndpointTrack {
   return { trackId, kind: 'video', codec: 'vp8', metadata: null, encodings: [], disabledEncodings: [], ...more };

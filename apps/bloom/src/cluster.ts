@@ -157,9 +157,5 @@ function discoveryOf(
     pollingIntervalMs: discovery.pollingIntervalMs,
     resolve4,
     warn: (event, fields) => log.warn(event, fields),
-    every: (ms, task) => {
-      const timer = setInterval(task, ms);
-      return () => clearInterval(timer);
-    },
   });
 }

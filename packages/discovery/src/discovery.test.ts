@@ -3,6 +3,7 @@ import type { Socket } from 'node:dgram';
 import { createServer } from 'node:net';
 import type { AddressInfo, Server } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { ManualClock } from '@bloom/time/testing';
 import type { Answer, Packet } from 'dns-packet';
 import dnsPacket from 'dns-packet';
 import fc from 'fast-check';
@@ -184,7 +185,7 @@ describe('resolv.conf', () => {
         if (timeoutMs !== 5_000) options.add('timeout');
         if (attempts !== 2) options.add('attempts');
       }),
-      { numRuns: 10_000 },
+      { numRuns: Number(process.env['BLOOM_FUZZ_RUNS'] ?? 10_000) },
     );
     expect([...options].toSorted()).toEqual(['attempts', 'nameserver', 'ndots', 'search', 'timeout']);
   });
@@ -206,11 +207,11 @@ describe('the node list', () => {
 
 describe('the DNS strategy', () => {
   function polled(table: Parameters<typeof startDns>[0]) {
-    const ticks: (() => void)[] = [];
+    const clock = new ManualClock();
     const reports: (readonly string[])[] = [];
     const warnings: string[] = [];
     return {
-      ticks,
+      clock,
       reports,
       warnings,
       make: async () => {
@@ -221,11 +222,7 @@ describe('the DNS strategy', () => {
           pollingIntervalMs: 5000,
           resolve4,
           warn: (event) => warnings.push(event),
-          every: (ms, task) => {
-            expect(ms).toBe(5000);
-            ticks.push(task);
-            return () => ticks.splice(0);
-          },
+          clock,
         });
       },
     };
@@ -242,7 +239,7 @@ describe('the DNS strategy', () => {
     await strategy.start((nodes) => p.reports.push(nodes));
     expect(p.reports).toEqual([['bloom@10.0.0.2']]);
     strategy.stop();
-    expect(p.ticks).toEqual([]);
+    expect(p.clock.pending).toBe(0);
   });
 
   test('says once that the name cannot be resolved, and goes on asking', async () => {
@@ -251,13 +248,16 @@ describe('the DNS strategy', () => {
     const strategy = await p.make();
     await strategy.start((nodes) => p.reports.push(nodes));
     const asked = running?.counts.udp ?? 0;
-    p.ticks[0]?.();
+    p.clock.advance(4_999);
+    expect(running?.counts.udp).toBe(asked);
+    p.clock.advance(1);
     await settled(() => (running?.counts.udp ?? 0) > asked);
     expect(p.warnings).toEqual(['discovery.dns_failed']);
-    await new Promise((done) => setTimeout(done, 20));
     table.set('sfu.internal', ['10.0.0.7']);
-    p.ticks[0]?.();
-    await settled(() => p.reports.length > 0);
+    await settled(() => {
+      p.clock.advance(5_000);
+      return p.reports.length > 0;
+    });
     expect(p.reports).toEqual([['bloom@10.0.0.7']]);
     expect(p.warnings).toEqual(['discovery.dns_failed']);
     strategy.stop();
@@ -267,8 +267,8 @@ describe('the DNS strategy', () => {
     const p = polled(new Map([['sfu.internal', 'silent' as const]]));
     const strategy = await p.make();
     const first = strategy.start((nodes) => p.reports.push(nodes));
-    p.ticks[0]?.();
-    p.ticks[0]?.();
+    p.clock.advance(5_000);
+    p.clock.advance(5_000);
     await first;
     expect(running?.counts.udp).toBe(1);
     strategy.stop();

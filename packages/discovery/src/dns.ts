@@ -1,31 +1,31 @@
+import { type Clock, Timer } from '@bloom/time';
 import type { Resolve4 } from './resolver.js';
 import { ResolveError } from './resolver.js';
 import type { DiscoveryWarning, Strategy } from './strategy.js';
 
 /**
- * The A records of one DNS name, asked for at start and then at a steady interval. All instances share the part before
- * the `@`, so an address is all it takes to name one. DNS only adds: an error, an empty answer or a name that is missing
- * from one answer never takes a member away.
+ * Reports the A records of one DNS name, queried at the start and then at a steady interval. All instances share the part
+ * before the `@`, so an address is enough to name one. DNS only adds: an error, an empty answer or a name that is missing
+ * from one answer never removes a member.
  */
 export function dnsStrategy(options: {
-  /** Own full name; its host part is an address. */
+  /** Our own full name; its host part is an address. */
   self: string;
   query: string;
   pollingIntervalMs: number;
   resolve4: Resolve4;
   warn: DiscoveryWarning;
-  /** Runs `task` every `ms` until the returned function is called. */
-  every: (ms: number, task: () => void) => () => void;
+  clock?: Clock;
 }): Strategy {
   const at = options.self.indexOf('@');
   const name = options.self.slice(0, at);
   let stopped = false;
   let polling = false;
-  let cancel: (() => void) | undefined;
+  const timer = new Timer(options.clock);
   let lastProblem = '';
 
   async function poll(report: (nodes: readonly string[]) => void): Promise<void> {
-    // A resolver slower than the interval must not pile up questions.
+    // A resolver slower than the interval must not pile up queries.
     if (polling) return;
     polling = true;
     try {
@@ -35,7 +35,7 @@ export function dnsStrategy(options: {
       if (!stopped && nodes.length > 0) report(nodes);
     } catch (error) {
       const problem = error instanceof ResolveError ? error.message : String(error);
-      // Once per kind of trouble: at 3 a.m. nobody wants a line each five seconds.
+      // Once per kind of failure: a name server that is down for hours must not fill the log.
       if (!stopped && problem !== lastProblem) {
         options.warn('discovery.dns_failed', { query: options.query, problem });
       }
@@ -47,13 +47,12 @@ export function dnsStrategy(options: {
 
   return {
     async start(report) {
-      cancel = options.every(options.pollingIntervalMs, () => void poll(report));
+      timer.repeat(options.pollingIntervalMs, () => void poll(report));
       await poll(report);
     },
     stop() {
       stopped = true;
-      cancel?.();
-      cancel = undefined;
+      timer.stop();
     },
   };
 }

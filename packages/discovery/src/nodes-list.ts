@@ -1,8 +1,8 @@
 import type { Strategy } from './strategy.js';
 
 /**
- * The names of a fixed list, once. They are seeds: the membership mesh retries those that are missing for ever.
- * Every instance may share one list, because the own name is ignored.
+ * Reports the names of a fixed list, once. They are seeds: the membership mesh retries missing ones for ever.
+ * All instances may share one list, because each ignores its own name.
  */
 export function nodesList(options: { self: string; nodes: readonly string[] }): Strategy {
   let stopped = false;

@@ -1,4 +1,4 @@
-/** What of `/etc/resolv.conf` matters for a query (resolv.conf(5)). */
+/** The part of `/etc/resolv.conf` that matters for a query (resolv.conf(5)). */
 export interface ResolverConfig {
   /** Addresses in order of preference; at most three are used. */
   nameservers: readonly string[];
@@ -8,10 +8,10 @@ export interface ResolverConfig {
   attempts: number;
 }
 
-const maxNameservers = 3;
-const maxSearch = 32;
+const MAX_NAMESERVERS = 3;
+const MAX_SEARCH = 32;
 
-/** Reads the text of a resolv.conf; unknown lines are skipped, an empty list of servers means the local one. */
+/** Reads a resolv.conf. Unknown lines are skipped; without servers the local one is used. */
 export function parseResolvConf(text: string): ResolverConfig {
   const nameservers: string[] = [];
   let search: string[] = [];
@@ -23,9 +23,10 @@ export function parseResolvConf(text: string): ResolverConfig {
       .replace(/[#;].*$/, '')
       .trim()
       .split(/\s+/);
-    if (keyword === 'nameserver' && values[0] && nameservers.length < maxNameservers) nameservers.push(values[0]);
+    if (keyword === 'nameserver' && values[0] !== undefined && nameservers.length < MAX_NAMESERVERS)
+      nameservers.push(values[0]);
     // The last of `search` and `domain` wins.
-    if ((keyword === 'search' || keyword === 'domain') && values.length > 0) search = values.slice(0, maxSearch);
+    if ((keyword === 'search' || keyword === 'domain') && values.length > 0) search = values.slice(0, MAX_SEARCH);
     if (keyword !== 'options') continue;
     for (const option of values) {
       const [name, value] = option.split(':');
@@ -39,7 +40,7 @@ export function parseResolvConf(text: string): ResolverConfig {
   return { nameservers: nameservers.length > 0 ? nameservers : ['127.0.0.1'], search, ndots, timeoutMs, attempts };
 }
 
-/** The names to ask for, in order: a name with enough dots is tried as it is first, others with the search list first. */
+/** Returns the names to query, in order: one with enough dots first as it is, others first with the search list. */
 export function candidateNames(name: string, config: Pick<ResolverConfig, 'search' | 'ndots'>): string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)];
   const dots = name.split('.').length - 1;

@@ -1,6 +1,6 @@
 /**
- * Asks the system's resolvers for A records itself: `dns.lookup` sorts by the own address and answers from a cache, while
- * discovery wants the whole set as it is now. UDP first, TCP when the answer was truncated (RFC 1035 section 4.2).
+ * Queries the system's name servers for A records. `dns.lookup` sorts by our own address and answers from a cache, while
+ * discovery needs the whole set as it is now. UDP first, TCP when the answer was truncated (RFC 1035 section 4.2).
  */
 import { createSocket } from 'node:dgram';
 import { readFile } from 'node:fs/promises';
@@ -29,15 +29,15 @@ export class ResolveError extends Error {
 
 export type Resolve4 = (name: string) => Promise<string[]>;
 
-/** More addresses than any cluster has members; what is above is left out. */
-const maxAddresses = 1024;
-const maxTcpAnswer = 65_535;
+/** More addresses than any cluster has members; further ones are left out. */
+const MAX_ADDRESSES = 1024;
+const MAX_TCP_ANSWER = 65_535;
 
 export interface ResolverOptions {
   /** Text of the resolv.conf, read anew for each query because containers rewrite it. */
   readConfig?: () => Promise<string>;
   port?: number;
-  /** Limit for one answer of one server; default from resolv.conf. */
+  /** Time limit for one answer of one server. Default from resolv.conf. */
   timeoutMs?: number;
 }
 
@@ -81,7 +81,10 @@ interface Query {
   timeoutMs: number;
 }
 
-/** Addresses; none when the server says that there are none. Rejects when it gives no usable answer. */
+/**
+ * Returns the addresses; none when the server says that there are none.
+ * @throws ResolveError FAILED when it gives no usable answer
+ */
 async function ask(query: Query): Promise<string[]> {
   const id = randomInt(65_536);
   const packet: Packet = {
@@ -99,15 +102,15 @@ function readAnswer(data: Buffer, id: number, name: string): { truncated: boolea
   const answer = dnsPacket.decode(data);
   const asked = answer.questions?.[0]?.name;
   if (answer.id !== id || answer.type !== 'response' || asked?.toLowerCase() !== name.toLowerCase()) {
-    throw new Error(`the answer for ${name} belongs to another question`);
+    throw failed(`the answer for ${name} belongs to another question`);
   }
   const code = (answer.flags ?? 0) & 0x0f;
   if (code === 3) return { truncated: false, addresses: [] };
-  if (code !== 0) throw new Error(`the resolver answered with error ${code} for ${name}`);
+  if (code !== 0) throw failed(`the resolver answered with error ${code} for ${name}`);
   const truncated = ((answer.flags ?? 0) & dnsPacket.TRUNCATED_RESPONSE) !== 0;
   const addresses = new Set<string>();
   for (const record of answer.answers ?? []) {
-    if (record.type === 'A' && addresses.size < maxAddresses) addresses.add(record.data);
+    if (record.type === 'A' && addresses.size < MAX_ADDRESSES) addresses.add(record.data);
   }
   return { truncated, addresses: [...addresses] };
 }
@@ -115,17 +118,17 @@ function readAnswer(data: Buffer, id: number, name: string): { truncated: boolea
 function askUdp(request: Buffer, { server, port, timeoutMs }: Query): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
-    const timer = setTimeout(() => finish(new Error(`${server} did not answer within ${timeoutMs} ms`)), timeoutMs);
+    const timer = setTimeout(() => finish(failed(`${server} did not answer within ${timeoutMs} ms`)), timeoutMs);
     let settled = false;
     const finish = (error: Error | undefined, data?: Buffer) => {
       if (settled) return;
       settled = true;
       clearTimeout(timer);
       socket.close();
-      if (error) reject(error);
+      if (error !== undefined) reject(error);
       else resolve(data as Buffer);
     };
-    // A connected socket hears nobody but the server it asked.
+    // A connected socket receives only from the server that it queried.
     socket.on('error', finish);
     socket.once('message', (data) => finish(undefined, data));
     socket.connect(port, server, () => {
@@ -142,24 +145,28 @@ function askTcp(request: Buffer, { server, port, timeoutMs }: Query): Promise<Bu
     const finish = (error: Error | undefined, data?: Buffer) => {
       clearTimeout(timer);
       socket.destroy();
-      if (error) reject(error);
+      if (error !== undefined) reject(error);
       else resolve(data as Buffer);
     };
     const timer = setTimeout(
-      () => finish(new Error(`${server} did not answer over TCP within ${timeoutMs} ms`)),
+      () => finish(failed(`${server} did not answer over TCP within ${timeoutMs} ms`)),
       timeoutMs,
     );
     socket.on('error', finish);
-    socket.once('close', () => finish(new Error(`${server} closed the connection before its answer was complete`)));
+    socket.once('close', () => finish(failed(`${server} closed the connection before its answer was complete`)));
     socket.once('connect', () => socket.write(request));
     socket.on('data', (chunk: Buffer) => {
       chunks.push(chunk);
       length += chunk.length;
-      if (length > maxTcpAnswer + 2) finish(new Error(`${server} sent more than one answer`));
+      if (length > MAX_TCP_ANSWER + 2) finish(failed(`${server} sent more than one answer`));
       if (length < 2) return;
       const all = chunks.length === 1 ? chunk : Buffer.concat(chunks);
       const wanted = all.readUInt16BE(0) + 2;
       if (length >= wanted) finish(undefined, all.subarray(2, wanted));
     });
   });
+}
+
+function failed(message: string): ResolveError {
+  return new ResolveError('FAILED', message);
 }

@@ -22,7 +22,7 @@ export interface DoorOptions {
   readonly resolve: (host: string) => Promise<string>;
   readonly limits: NodeLimits;
   readonly connections: Connections;
-  /** That node is no longer kept away. */
+  /** Called when a node is no longer kept away. */
   readonly cutEnded: (node: string) => void;
   readonly clock: Clock;
   readonly throttle: LogThrottle;
@@ -56,7 +56,7 @@ export class Door {
       stepTimeoutMs: limits.stepTimeoutMs,
       isShaking: (node, address) => this.#listener.isShaking(node, address),
       isConnected: (node) => connections.has(node),
-      admits: (node) => !this.#closed && node !== self.name && !this.#cuts.has(node) && isNodeName(node),
+      admits: (node) => this.#admits(node),
       up: ({ socket, remote, rest }) => connections.adopt(socket, remote, rest, true),
       failed: (why) => this.#count(why),
     });
@@ -113,6 +113,12 @@ export class Door {
     this.#listener.stop();
     const { server } = this.#options;
     if (server?.listening === true) await new Promise<void>((resolve) => server.close(() => resolve()));
+  }
+
+  #admits(node: string): boolean {
+    const { self, connections, limits } = this.#options;
+    if (this.#closed || node === self.name || this.#cuts.has(node) || !isNodeName(node)) return false;
+    return connections.has(node) || connections.size < limits.maxConnections;
   }
 
   #accepted(socket: Socket, remote: Identity, rest: Buffer, acknowledge: () => void): void {

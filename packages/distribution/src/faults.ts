@@ -1,6 +1,6 @@
 import type { Log } from '@bloom/log';
 
-/** Keeps what goes wrong in processes away from the transport. */
+/** Keeps exceptions of processes away from the transport. */
 export class Faults {
   readonly #log: Log;
 

@@ -4,9 +4,9 @@ import { Pid, Ref } from '@bloom/etf';
 const SYSTEM_ID = 1;
 const FIRST_ID = 100;
 
-/** Pids and references of one life of a node; none is made twice. */
+/** Makes the pids and references of one life of a node, each once. */
 export class Identifiers {
-  /** The services every node has. */
+  /** Pid of the services that every node has. */
   readonly system: Pid;
   #lastId = FIRST_ID;
   #serial = 0;
@@ -29,7 +29,7 @@ export class Identifiers {
     return new Pid(this.node, this.#lastId, this.#serial, this.creation);
   }
 
-  /** Three words, the first below 2^18: the form Erlang itself uses. */
+  /** Returns a reference of three words, the first below 2^18, as Erlang makes them. */
   ref(): Ref {
     this.#refs += 1;
     return new Ref(this.node, this.creation, [

@@ -2,12 +2,19 @@ import { MAX_FRAME_BYTES } from './link/frames.js';
 import type { LinkLimits } from './link/link.js';
 
 export interface NodeLimits extends LinkLimits {
-  /** For each step of a handshake. Default 7 s. */
+  /** Time limit of each step of a handshake. Default 7 s. */
   readonly stepTimeoutMs: number;
   /** Connections that have not proved to know the cookie, at once. Default 64. */
   readonly maxPending: number;
-  /** From one address; ten times that from one a node has connected from, four times from all others. Default 100. */
+  /**
+   * Connections accepted per second and address. Ten times as many from an address that a node has connected from, and
+   * four times as many from all other addresses together. Default 100.
+   */
   readonly maxAcceptsPerSecond: number;
+  /** Established connections; further nodes that dial us are refused. Default 2,048. */
+  readonly maxConnections: number;
+  /** Bytes of incomplete frames of all connections. Default 256 MiB. */
+  readonly maxBufferedBytes: number;
   /** Monitors and links per connection. Default 1,000,000. */
   readonly maxSignals: number;
   /** How long the event loop stays awake for the answer to a query; 0 never. Default 0.2 ms. */
@@ -21,6 +28,8 @@ export const DEFAULT_LIMITS: NodeLimits = {
   stepTimeoutMs: 7_000,
   maxPending: 64,
   maxAcceptsPerSecond: 100,
+  maxConnections: 2_048,
+  maxBufferedBytes: 256 * 1024 * 1024,
   maxSignals: 1_000_000,
   busyWaitMs: 0.2,
 };

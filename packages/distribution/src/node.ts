@@ -37,11 +37,11 @@ export interface NodeOptions {
   readonly cookie: string | ((node: string) => string);
   /** Makes the processes that the node speaks for. Called once, before anything arrives. Default none. */
   readonly processes?: (node: DistributionNode) => ProcessTable;
-  /** Seen by Erlang's `nodes()`; default false (hidden). */
+  /** Listed by Erlang's `nodes()`. Default false (hidden). */
   readonly visible?: boolean;
   /** A tool such as bloomctl: connects to members and is none itself. Default false. */
   readonly tool?: boolean;
-  /** Where to listen; `false`: dial only, nothing is registered. Default any port of 127.0.0.1. */
+  /** Address to listen on. `false`: dial only, register nothing. Default any port of 127.0.0.1. */
   readonly listen?: ListenAddress | false;
   /** The port mapper of this and all other hosts; `revive` brings a lost one back. */
   readonly mapper: { readonly port: number; readonly revive?: () => Promise<void> };
@@ -66,7 +66,7 @@ export interface NodeCounters {
   readonly closed: Partial<Record<CloseReason, number>>;
 }
 
-/** Where a node is reached: nowhere for one that only dials. */
+/** Means by which others reach a node; empty for one that only dials. */
 interface Reachable {
   readonly server: Server | undefined;
   readonly registration: Registration | undefined;
@@ -80,7 +80,7 @@ export class DistributionNode {
   /** Distinguishes one life of this node from the next; part of every pid and reference. */
   readonly creation: number;
   readonly counters: NodeCounters;
-  /** What happened to the members, as this node saw it. */
+  /** Events of the members, as this node saw them. */
   readonly events: ClusterEvents;
   readonly #options: NodeOptions;
   readonly #reachable: Reachable;
@@ -219,17 +219,17 @@ export class DistributionNode {
     return this.#reachable.registration?.registered === true;
   }
 
-  /** A pid that no process of this node has had. */
+  /** Returns a pid that no process of this node has had. */
   createPid(): Pid {
     return this.#identifiers.pid();
   }
 
-  /** A reference that is unique in the life of this node. */
+  /** Returns a reference that is unique in the life of this node. */
   createRef(): Ref {
     return this.#identifiers.ref();
   }
 
-  // --- who is there
+  // --- nodes
 
   nodes(kind: NodeFilter = 'members'): string[] {
     if (kind === 'members') return this.#membership.members();
@@ -238,7 +238,7 @@ export class DistributionNode {
       .map(({ name }) => name);
   }
 
-  /** What a connected node is; undefined: not connected, or not known yet. */
+  /** Returns the kind of a connected node; undefined: not connected, or not known yet. */
   kindOf(node: string): NodeKind | undefined {
     return this.#membership.kindOf(node);
   }
@@ -247,7 +247,7 @@ export class DistributionNode {
     return this.#connections.has(node);
   }
 
-  /** Capabilities both sides have. */
+  /** True when both sides support process aliases. */
   supportsAlias(node: string): boolean {
     return this.#connections.get(node)?.link.negotiated(FLAG.alias) ?? false;
   }
@@ -264,12 +264,12 @@ export class DistributionNode {
 
   // --- connecting
 
-  /** Names of the configuration: dialled at once, and again for ever. Bad names are logged and left out. */
+  /** Adds names of the configuration: dialled immediately, and again for ever. Bad names are logged and left out. */
   seed(nodes: readonly string[]): void {
     this.#membership.seed(nodes);
   }
 
-  /** Names to try, such as those of DNS: dialled, retried for 10 minutes, then forgotten. */
+  /** Adds names to try, such as those of DNS: dialled, retried for 10 minutes, then forgotten. */
   learn(nodes: readonly string[]): void {
     this.#membership.learn(nodes);
   }
@@ -312,8 +312,8 @@ export class DistributionNode {
   }
 
   /**
-   * Ends the connection to that node and lets none arise, whoever dials, for that long (at most an hour): a split of the
-   * network on purpose. Undone by itself; a member is dialled then.
+   * Ends the connection to that node and refuses new ones, from either side, for that long (at most an hour): a network
+   * split on purpose. A member is dialled again afterwards.
    */
   cut(node: string, ms: number): void {
     this.#door.cut(node, ms);
@@ -325,7 +325,7 @@ export class DistributionNode {
     return this.#door.uncut(node);
   }
 
-  /** Every node that is connected, wanted or cut. */
+  /** Returns the state of every node that is connected, wanted or cut. */
   links(): LinkState[] {
     return this.#membership.links(this.#door.cutNodes).map((plan) => ({
       ...plan,
@@ -334,7 +334,7 @@ export class DistributionNode {
     }));
   }
 
-  /** Whether that node can be connected and answers, within 5 s. */
+  /** Resolves with true when that node can be connected and answers within 5 s. */
   async ping(node: string): Promise<boolean> {
     if (node === this.name) return true;
     const connected = await this.connect(node).then(
@@ -369,7 +369,7 @@ export class DistributionNode {
     return link.send('name' in to ? to.name : to, message, options.from, options.kind ?? 'one-way');
   }
 
-  /** The reply to a call that came from another node: to its alias when it has one, else to its pid. */
+  /** Replies to a call of another node: to its alias when it has one, else to its pid. */
   reply(call: GenCall, reply: Term, from: Pid): SendResult {
     const message = tuple(call.tag, reply);
     const alias = aliasOf(call.tag);
@@ -379,14 +379,14 @@ export class DistributionNode {
 
   // --- monitors, links, exits, spawning
 
-  /** `watcher` will hear once, by `ProcessTable.down`: at the latest when the connection goes. */
+  /** Watches a process. `ProcessTable.down` is called once, at the latest when the connection is lost. */
   monitor(watcher: Pid, target: Watched): Ref {
     const ref = this.createRef();
     this.monitorAs(ref, watcher, target);
     return ref;
   }
 
-  /** As `monitor`, with a reference made before: a call uses one as monitor, alias and tag. */
+  /** Watches a process with a given reference: a call uses one as monitor, alias and tag. */
   monitorAs(ref: Ref, watcher: Pid, target: Watched): void {
     const connection = this.#connections.get(target.node);
     if (connection === undefined) {
@@ -396,7 +396,7 @@ export class DistributionNode {
     } else connection.signals.monitor(watcher, wireTarget(target), ref);
   }
 
-  /** Whether there was such a monitor. */
+  /** Ends a monitor; false when there was none. */
   demonitor(ref: Ref): boolean {
     for (const { signals } of this.#connections.all()) if (signals.demonitor(ref)) return true;
     return false;
@@ -416,20 +416,21 @@ export class DistributionNode {
     this.#connections.get(remote.node)?.signals.unlink(local, remote);
   }
 
-  /** exit/2: an exit signal that needs no link. */
+  /** Sends an exit signal without a link, as exit/2 does. */
   exit(from: Pid, to: Pid, reason: Term): SendResult {
     const link = this.#connections.get(to.node)?.link;
     return link?.signal((writer, payload) => write.exit(writer, false, payload, from, to, reason)) ?? 'no_connection';
   }
 
-  /** To be called when a process of this node has ended: other nodes with monitors on it or links to it are told. */
+  /** Must be called when a process of this node has ended: signals it to nodes with monitors on it or links to it. */
   exited(pid: Pid, reason: Term): void {
     for (const { signals } of this.#connections.all()) signals.exited(pid, reason);
   }
 
   /**
-   * Asks another node for a process; the answer comes by `ProcessTable.spawned`, its end (`monitor`) by `down` with
-   * the same reference. Throws NotConnected.
+   * Asks another node to start a process. `ProcessTable.spawned` receives the answer, and `down`, with the same
+   * reference, its end if it is monitored.
+   * @throws DistributionError NOT_CONNECTED
    */
   spawn(node: string, request: SpawnRequest, args: readonly Term[]): void {
     const connection = this.#connections.get(node);
@@ -443,7 +444,7 @@ export class DistributionNode {
       return;
     }
     const { to } = control;
-    // An older life of this node is not us.
+    // The target is of an earlier life of this node.
     if (typeof to !== 'string' && (to.creation !== this.creation || to.node !== this.name)) return;
     try {
       this.#table.deliver(to, payload, control.from, connection.link.remote.name);
@@ -454,7 +455,7 @@ export class DistributionNode {
 
   // --- the end
 
-  /** Says goodbye to the members and closes everything. */
+  /** Announces the end to the members and closes everything. */
   stop(): Promise<void> {
     this.#stopping ??= this.#shutDown();
     return this.#stopping;

@@ -7,25 +7,25 @@ export type Target = Pid | string;
 export interface SpawnAnswer {
   /** The new process. */
   readonly pid: Pid;
-  /** Called after the answer is on its way: what the process does may then be sent, too. */
+  /** Called once the answer has been queued, so that what the process sends comes after it. */
   readonly run: () => void;
 }
 
 /**
- * What a node needs of the processes it speaks for. Called synchronously in the order of arrival; an exception is
- * logged and has no other effect. Pids handed in belong to this node, with its present creation.
+ * The processes that a node speaks for. Called synchronously in the order of arrival; an exception is logged and has no
+ * other effect. Pids of targets belong to this node, with its present creation.
  */
 export interface ProcessTable {
-  /** The live process of that pid or name. */
+  /** Returns the live process of that pid or name. */
   whereIs(target: Target): Pid | undefined;
-  /** A message to a pid, a registered name or an alias; one without a receiver is dropped. `node` is where it came from. */
+  /** Delivers a message to a pid, a registered name or an alias, or drops it. `node` has sent it. */
   deliver(to: Pid | string | Ref, message: Term, from: Pid | undefined, node: string): void;
-  /** What `watcher` monitored is gone. `target` is what it monitored; names come with their node. */
+  /** Reports the end of `target`, which `watcher` monitored. */
   down(watcher: Pid, ref: Ref, target: Pid | { readonly name: string; readonly node: string }, reason: Term): void;
-  /** An exit signal: a link broke, or (`linked` false) another process called exit/2. */
+  /** Delivers an exit signal: a link broke, or (`linked` false) another process called exit/2. */
   exit(to: Pid, from: Pid, reason: Term, linked: boolean): void;
-  /** Another node wants a process here. An atom is the refusal; default `notsup`. */
+  /** Starts a process for another node, or returns an atom that refuses it. Default `notsup`. */
   spawn?(request: SpawnRequest, args: readonly Term[], node: string): SpawnAnswer | Atom;
-  /** The answer to a spawn request of ours; an atom is the refusal. */
+  /** Receives the answer to our spawn request; an atom is a refusal. */
   spawned?(to: Pid, ref: Ref, result: Pid | Atom): void;
 }

@@ -8,20 +8,20 @@ const NET_KERNEL = 'net_kernel';
 
 export interface SystemServices {
   readonly self: string;
-  /** Own pid of the services. */
+  /** Pid of the services. */
   readonly pid: Pid;
-  /** Whether Erlang nodes see us in `nodes()`; their `global` then expects an answer. */
+  /** True when Erlang nodes list us in `nodes()`; their `global` then expects an answer. */
   readonly visible: boolean;
   reply(call: GenCall, reply: Term): void;
   sendName(node: string, name: string, message: Term): void;
   mesh(node: string, message: Term): void;
-  /** An answer to a call of the services themselves. */
+  /** Receives the answer to a call of the services themselves. */
   answered(ref: Ref, reply: Term): void;
 }
 
 /**
- * What every node answers, whatever runs on it: `net_kernel` for pings, membership, and in visible mode the greeting of
- * `global`. Everything else goes to the processes of the application.
+ * Answers what every node must, whatever runs on it: `net_kernel` for pings, membership, and in visible mode the greeting
+ * of `global`. Everything else goes to the processes of the application.
  */
 export class SystemTable implements ProcessTable {
   readonly #services: SystemServices;
@@ -67,7 +67,7 @@ export class SystemTable implements ProcessTable {
     return pid.id === own.id && pid.serial === own.serial;
   }
 
-  /** `net_adm:ping`: {is_auth, Node} is answered with `yes`. */
+  /** Answers {is_auth, Node} of `net_adm:ping` with `yes`. */
   #netKernel(message: Term): void {
     const call = asGenCall(message);
     if (call === undefined || !(call.request instanceof Tuple)) return;
@@ -80,7 +80,7 @@ export class SystemTable implements ProcessTable {
     if (tag instanceof Ref) this.#services.answered(tag, reply);
   }
 
-  /** Without an answer to init_connect, `global:sync()` on the other side waits for ever. */
+  /** Answers init_connect; without it `global:sync()` on the other side waits for ever. */
   #global(message: Term, node: string): void {
     if (!(message instanceof Tuple) || !isAtom(message.elements[0], '$gen_cast')) return;
     const request = message.elements[1];

@@ -18,7 +18,7 @@ export interface RawBuffer extends Buffer {
 }
 
 /**
- * A growing buffer that terms are appended to. `bytes` is reused by `clear()`: whoever keeps a view longer copies it,
+ * A growing buffer that terms are appended to. `bytes` is reused by `clear()`: callers that keep a view longer copy it,
  * or takes the whole buffer with `take()`.
  */
 export class TermWriter {

@@ -15,18 +15,18 @@ const NO_CREATION = 99;
 export interface Caller {
   /** Number of the connection, unique while it lives. */
   readonly connection: number;
-  /** Whether it comes from this machine; only such callers may change anything. */
+  /** True for callers of this machine; only they may change anything. */
   readonly local: boolean;
   /** The port on which it reached us. */
   readonly port: number;
 }
 
-/** What the owner of the socket has to do, in this order. */
+/** Instructions for the owner of the socket, in this order. */
 export interface Answer {
-  /** Goes out in one write: the client of OTP cannot put pieces together. */
+  /** Sent in one write: the client of OTP cannot put pieces together. */
   readonly reply?: Buffer;
   readonly close: boolean;
-  /** The mapper was told to exit. */
+  /** True when a client has asked the mapper to exit. */
   readonly exit?: boolean;
   /** Another connection to close. */
   readonly drop?: number;
@@ -50,7 +50,7 @@ export class Conversation {
     this.#relaxed = relaxed;
   }
 
-  /** Whether this connection keeps a name registered; others are closed when idle. */
+  /** True while this connection keeps a name registered; others are closed when idle. */
   get registered(): boolean {
     return this.#holds !== undefined;
   }
@@ -73,7 +73,7 @@ export class Conversation {
     return answer;
   }
 
-  /** The caller sent FIN, was reset, or the connection is closed: gives up the name it held. */
+  /** Releases the name: the caller sent FIN, was reset, or the connection is closed. */
   end(): Answer {
     this.#over = true;
     if (this.#holds !== undefined) this.#registry.release(this.#holds);

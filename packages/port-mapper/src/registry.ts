@@ -16,7 +16,7 @@ interface Released {
   readonly connection: number;
 }
 
-/** Which names are registered, and the creations they got. */
+/** The registered names and their creations. */
 export class Registry {
   readonly #maxNames: number;
   readonly #names = new Map<string, Registered>();
@@ -77,7 +77,7 @@ export class Registry {
     return [...this.#releasedNames];
   }
 
-  // One counter for all names: every creation differs from the one before it, whoever had that. The values 0 to 3 are
+  // One counter for all names: every creation differs from the one before it, whichever name had that. The values 0 to 3 are
   // those of nodes with short creations, all ones is what "none" looks like.
   #nextCreation(): number {
     do this.#lastCreation = (this.#lastCreation + 1) >>> 0;

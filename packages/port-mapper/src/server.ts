@@ -28,7 +28,7 @@ const CLOSE_WITHIN_MS = 1_000;
 /** A port mapper on its sockets. */
 export class PortMapperServer {
   readonly #options: ServerOptions;
-  /** Resolves when the server has stopped: by `close()`, or because a client told it to. */
+  /** Resolves when the server has stopped, by `close()` or on request of a client. */
   readonly closed: Promise<void>;
   readonly #registry: Registry;
   readonly #listeners: Server[] = [];

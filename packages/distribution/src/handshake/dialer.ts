@@ -18,7 +18,7 @@ export interface DialOptions {
   /** Address of a host name. */
   readonly resolve: (host: string) => Promise<string>;
   readonly clock: Clock;
-  /** For each step of the handshake. */
+  /** Time limit of each step of the handshake. */
   readonly stepTimeoutMs: number;
   /** True while the other node is in a handshake with us, which goes first. */
   readonly mustWait: () => boolean;

@@ -27,7 +27,7 @@ export const FLAG = {
   alias: 0x800000000n,
 } as const;
 
-/** What mandatory25 stands for. The published protocol page gives another bit for it; this is the one in use. */
+/** Flags that mandatory25 stands for. The published protocol page gives another bit for it; this one is in use. */
 const MANDATORY_25 =
   FLAG.extendedReferences |
   FLAG.funTags |
@@ -41,27 +41,27 @@ const MANDATORY_25 =
   FLAG.bigCreation |
   FLAG.handshake23;
 
-/** What every remote must have: the demands of OTP 26 and later. */
+/** Flags that every other node must have: the demands of OTP 26 and later. */
 export const DEMANDED = MANDATORY_25 | FLAG.unlinkId | FLAG.v4Nc;
 
-/** Ours. Without the atom cache (0x2000) and fragments (0x800000) OTP sends plain messages in single frames. */
+/** Our flags. Without the atom cache (0x2000) and fragments (0x800000) OTP sends plain messages in single frames. */
 const HIDDEN = 0xd075f5fbcn;
 
 export function ownFlags(visible: boolean): bigint {
   return visible ? HIDDEN | FLAG.published : HIDDEN;
 }
 
-/** Whether a remote can be a node of ours: it has everything we have. Erlang has, C nodes do not. */
+/** True for a node that has all our flags: one of ours or of Erlang; C nodes lack some. */
 export function hasOwnFlags(flags: bigint): boolean {
   return (flags & HIDDEN) === HIDDEN;
 }
 
-/** The flags a remote means with the ones it sent. */
+/** Returns the flags that the sent ones stand for. */
 export function expandFlags(sent: bigint): bigint {
   return (sent & FLAG.mandatory25) === 0n ? sent : sent | MANDATORY_25;
 }
 
-/** Names of what a remote lacks although every remote must have it. */
+/** Returns the names of the demanded flags that are missing. */
 export function missingFlags(flags: bigint): string[] {
   return Object.entries(FLAG)
     .filter(([, bit]) => (DEMANDED & bit) !== 0n && (flags & bit) === 0n)

@@ -5,7 +5,7 @@ import { DEMANDED, expandFlags, FLAG } from './flags.js';
 // Handshake of the distribution protocol, version 6 (OTP 23 and later), without its socket. Each message is a length of
 // 16 bits and that many bytes.
 
-/** Longest message that is read. No more is parsed of a remote that has not proved to know the cookie. */
+/** Longest message that is read of a node that has not proved to know the cookie. */
 const MAX_HANDSHAKE_BYTES = 1_024;
 
 export interface Identity {
@@ -15,17 +15,17 @@ export interface Identity {
 }
 
 export interface Secrets {
-  /** The cookie for that remote. */
+  /** Returns the cookie for that node. */
   cookie(remote: string): string;
-  /** 32 random bits. */
+  /** Returns 32 random bits. */
   challenge(): number;
 }
 
 export interface Step {
   readonly send: readonly Buffer[];
-  /** The handshake is complete. `rest` is what came after it: frames already. */
+  /** Set when the handshake is complete. `rest` holds the bytes after it: frames already. */
   readonly up?: { readonly remote: Identity; readonly rest: Buffer };
-  /** The handshake is over; what is in `send` still goes out before the close. */
+  /** Set when the handshake has failed; `send` still goes out before the close. */
   readonly failed?: HandshakeFailure;
 }
 
@@ -33,7 +33,7 @@ export type Status = 'ok' | 'ok_simultaneous' | 'nok' | 'alive' | 'not_allowed';
 
 const NOTHING: Step = { send: [] };
 
-/** MD5 over the cookie and the challenge in decimal digits. */
+/** Returns the MD5 over the cookie and the challenge in decimal digits. */
 export function digest(cookie: string, challenge: number): Buffer {
   return createHash('md5')
     .update(cookie)
@@ -48,7 +48,7 @@ export function framed(body: Buffer): Buffer {
   return message;
 }
 
-/** `N` of the initiator. */
+/** Returns `N` of the initiator. */
 export function nameMessage(self: Identity): Buffer {
   const name = Buffer.from(self.name, 'utf8');
   const body = Buffer.allocUnsafe(15 + name.length);
@@ -60,7 +60,7 @@ export function nameMessage(self: Identity): Buffer {
   return body;
 }
 
-/** `N` of the acceptor. */
+/** Returns `N` of the acceptor. */
 export function challengeMessage(self: Identity, challenge: number): Buffer {
   const name = Buffer.from(self.name, 'utf8');
   const body = Buffer.allocUnsafe(19 + name.length);
@@ -118,7 +118,7 @@ abstract class Machine {
 /** The side that dials. */
 export class Initiator extends Machine {
   readonly #self: Identity;
-  /** The name that was dialled; undefined takes whoever answers. */
+  /** The name that was dialled; undefined accepts any node. */
   readonly #target: string | undefined;
   readonly #secrets: Secrets;
   #state: 'status' | 'challenge' | 'ack' = 'status';
@@ -132,12 +132,12 @@ export class Initiator extends Machine {
     this.#secrets = secrets;
   }
 
-  /** Whether the other side has not even sent a status. */
+  /** True while the other side has sent no status. */
   get waitsForStatus(): boolean {
     return this.#state === 'status';
   }
 
-  /** Who answered, once it has said so: also when its name or its flags were the reason to give up. */
+  /** The node that answered, also when its name or flags made the handshake fail; undefined before it has said its name. */
   get answered(): Identity | undefined {
     return this.#remote;
   }
@@ -160,7 +160,7 @@ export class Initiator extends Machine {
         this.#state = 'challenge';
         return NOTHING;
       case 'alive':
-        // What the other side believes to be up is a connection we do not have (any more).
+        // The other side believes to have a connection that we do not have.
         this.#state = 'challenge';
         return { send: [framed(Buffer.from('strue'))] };
       case 'nok':
@@ -201,8 +201,8 @@ export class Initiator extends Machine {
 }
 
 /**
- * The side that is dialled. `decide` says what becomes of a remote by its name; undefined closes without a word. After
- * `up` the owner drops a connection to that remote that was there before, and only then sends.
+ * The side that is dialled. `decide` chooses the status for a node by its name; undefined closes without one. After `up`
+ * the owner drops its earlier connection to that node, and only then sends.
  */
 export class Acceptor extends Machine {
   readonly #self: Identity;

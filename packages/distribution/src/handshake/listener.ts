@@ -17,7 +17,7 @@ export interface ListenerOptions {
   readonly self: Identity;
   readonly secrets: Secrets;
   readonly clock: Clock;
-  /** For each step of a handshake. */
+  /** Time limit of each step of a handshake. */
   readonly stepTimeoutMs: number;
   /** Connections that have not proved to know the cookie, at once. */
   readonly maxPending: number;

@@ -24,7 +24,7 @@ describe('waiting without sleep', () => {
     for (let i = 0; i < 100; i++) {
       wait.asked();
       expect(turns).toHaveLength(1);
-      wait.heard();
+      wait.received();
       expect(run()).toBe(1);
     }
   });
@@ -43,11 +43,11 @@ describe('waiting without sleep', () => {
     for (let i = 0; i < 1_000; i++) {
       wait.asked();
       if (run() > 0) tried += 1;
-      wait.heard();
+      wait.received();
     }
     expect(tried).toBeLessThan(25);
     while (turns.length === 0) wait.asked();
-    wait.heard();
+    wait.received();
     run();
     wait.asked();
     expect(turns).toHaveLength(1);

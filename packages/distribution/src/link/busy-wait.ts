@@ -1,14 +1,14 @@
 import type { Clock } from '@bloom/time';
 
-/** Turns at most, for a clock that stands still. */
+/** Most turns of one wait, in case the clock stands still. */
 const MAX_TURNS = 1_000;
-/** Questions at most that are not waited for after answers did not come in time. */
+/** Most queries that are skipped after answers did not come in time. */
 const MAX_LEFT_OUT = 64;
 
 /**
- * Waits a moment for the answer to a question without letting the event loop sleep, as Erlang's schedulers do: to be
- * woken takes a process about as long as the whole rest of a call. Other events are served meanwhile. Where answers take
- * longer than that moment anyway (another machine, a busy one), it soon tries one question in 64 only.
+ * Keeps the event loop awake for a moment after a query, as Erlang's schedulers do: waking a process takes about as long
+ * as the rest of a call. Other events are served meanwhile. Where answers take longer than that moment anyway (another
+ * machine, a busy one), it soon waits for one query in 64 only.
  */
 export class BusyWait {
   readonly #clock: Pick<Clock, 'now'>;
@@ -26,7 +26,7 @@ export class BusyWait {
     this.#nextTurn = nextTurn;
   }
 
-  /** A question is on its way. */
+  /** Starts waiting: a query has been sent. */
   asked(): void {
     if (this.#longestMs <= 0) return;
     if (this.#toLeaveOut > 0) {
@@ -40,8 +40,8 @@ export class BusyWait {
     this.#nextTurn(this.#turn);
   }
 
-  /** Something came from the other side. */
-  heard(): void {
+  /** Stops waiting: the other side has sent something. */
+  received(): void {
     if (!this.#waiting || this.#until === 0) return;
     this.#until = 0;
     this.#leftOut = 0;

@@ -3,9 +3,11 @@ import type { Term } from '@bloom/etf';
 import { BusyWait } from './busy-wait.js';
 import type { Clock } from '@bloom/time';
 import type { Control } from './control.js';
+import { FrameBudget } from './frames.js';
 import type { Identity } from '../handshake/handshake.js';
-import { type CloseReason, Link, type LinkLimits, type Wire } from './link.js';
+import { type CloseReason, Link, type Wire } from './link.js';
 import type { ProcessTable } from '../processes.js';
+import type { NodeLimits } from '../limits.js';
 import { Signals } from './signals.js';
 
 export interface Connection {
@@ -14,16 +16,16 @@ export interface Connection {
 }
 
 export interface ConnectionsOptions {
-  /** The own node, at its present creation. */
+  /** Our own node. */
   readonly self: Identity;
-  readonly limits: LinkLimits & { readonly maxSignals: number; readonly busyWaitMs: number };
+  readonly limits: NodeLimits;
   readonly wire: (socket: Socket) => Wire;
   readonly clock: Clock;
   readonly defer: (run: () => void) => void;
   readonly table: ProcessTable;
   readonly guard: (what: string, run: () => void) => void;
   readonly control: (connection: Connection, control: Control, payload: Term) => void;
-  /** There is a connection now; nothing has been read from it. */
+  /** Called when there is a connection, before anything is read from it. */
   readonly up: (remote: Identity, dialled: boolean) => void;
   readonly closed: (node: string, reason: CloseReason, detail: string) => void;
 }
@@ -32,9 +34,15 @@ export interface ConnectionsOptions {
 export class Connections {
   readonly #options: ConnectionsOptions;
   readonly #byNode = new Map<string, Connection>();
+  readonly #budget: FrameBudget;
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
+    this.#budget = new FrameBudget(options.limits.maxBufferedBytes);
+  }
+
+  get size(): number {
+    return this.#byNode.size;
   }
 
   get(node: string): Connection | undefined {
@@ -49,14 +57,14 @@ export class Connections {
     return this.#byNode.values();
   }
 
-  /** False when there was none. */
+  /** Closes a connection; false when there was none. */
   close(node: string, reason: CloseReason, detail: string): boolean {
     const connection = this.#byNode.get(node);
     connection?.link.close(reason, detail);
     return connection !== undefined;
   }
 
-  /** A socket whose remote has proved itself becomes the connection to it, and takes the place of an earlier one. */
+  /** Makes the socket of a node that has proved itself the connection to it, in place of an earlier one. */
   adopt(socket: Socket, remote: Identity, rest: Buffer, dialled: boolean): void {
     const { self, limits, wire, clock, defer, table, guard, control, closed, up } = this.#options;
     const { name: node } = remote;
@@ -68,6 +76,7 @@ export class Connections {
       wire: wire(socket),
       limits,
       defer,
+      budget: this.#budget,
       wait: new BusyWait(clock, limits.busyWaitMs),
       events: {
         control: (_, message, payload) => control(connection, message, payload),

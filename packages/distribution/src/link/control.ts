@@ -10,17 +10,17 @@ export type Control =
   | { readonly op: 'link'; readonly from: Pid; readonly to: Pid }
   | { readonly op: 'unlink'; readonly id: number | bigint; readonly from: Pid; readonly to: Pid }
   | { readonly op: 'unlink-ack'; readonly id: number | bigint; readonly from: Pid; readonly to: Pid }
-  /** A link broke (`linked`) or somebody called exit/2. `reason` is undefined when it follows as payload. */
+  /** A link broke (`linked`) or a process called exit/2. `reason` is undefined when it follows as payload. */
   | { readonly op: 'exit'; readonly linked: boolean; readonly from: Pid; readonly to: Pid; readonly reason?: Reason }
   | { readonly op: 'monitor'; readonly from: Pid; readonly to: Target; readonly ref: Ref }
   | { readonly op: 'demonitor'; readonly from: Pid; readonly to: Target; readonly ref: Ref }
   | { readonly op: 'down'; readonly from: Target; readonly to: Pid; readonly ref: Ref; readonly reason?: Reason }
   | { readonly op: 'spawn'; readonly request: SpawnRequest }
   | { readonly op: 'spawned'; readonly ref: Ref; readonly to: Pid; readonly flags: number; readonly result: Pid | Atom }
-  /** Understood and without effect for us. */
+  /** Valid, without effect here. */
   | { readonly op: 'ignored' };
 
-/** A reason in a box, because a reason may be any term, undefined included. */
+/** Wraps a reason, because a reason may be any term, undefined included. */
 export interface Reason {
   readonly term: Term;
 }
@@ -36,19 +36,19 @@ export interface SpawnRequest {
   readonly link: boolean;
 }
 
-/** Numbers whose message has a payload after it. */
+/** Numbers of messages with a payload. */
 const WITH_PAYLOAD = new Set([2, 6, 12, 16, 22, 23, 24, 25, 26, 27, 28, 29, 30, 33, 34]);
 
 export function hasPayload(op: number): boolean {
   return WITH_PAYLOAD.has(op);
 }
 
-/** Exit and down messages that carry their reason as payload. */
+/** True for exit and down messages that carry their reason as payload. */
 export function reasonIsPayload(op: number): boolean {
   return op >= 24 && op <= 28;
 }
 
-/** The message in a control tuple; undefined when there is none of that number and form. */
+/** Returns the message in a control tuple; undefined when there is none of that number and form. */
 export function parseControl(elements: readonly Term[]): Control | undefined {
   const [op, a, b, c, d] = elements;
   const size = elements.length;
@@ -134,7 +134,7 @@ function spawn(elements: readonly Term[]): Control | undefined {
   };
 }
 
-/** `monitor` or `{monitor, Options}`. */
+/** Returns the name of an option: `monitor` or `{monitor, Options}`. */
 function optionName(option: Term): string | undefined {
   const head = option instanceof Tuple ? option.elements[0] : option;
   return head instanceof Atom ? head.name : undefined;
@@ -150,7 +150,7 @@ function isPid(term: Term): term is Pid {
   return term instanceof Pid;
 }
 
-/** Names are atoms, and some atoms have become other values (true, nil...). */
+/** True for names: they are atoms, some of which are decoded to other values (true, nil, ...). */
 function isName(term: Term): term is Atom | boolean | null | undefined {
   return term instanceof Atom || typeof term === 'boolean' || term === null || term === undefined;
 }

@@ -1,8 +1,19 @@
-/** Largest frame by default: OTP sends each message as one, whatever its size, because we negotiate no fragments. */
+/** Largest frame by default. OTP sends each message as one, whatever its size, because we negotiate no fragments. */
 export const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 
-/** Called with the bytes of one frame, length taken off; an empty one is a tick. `false` ends the reading. */
+/** Receives the bytes of one frame without its length; an empty frame is a tick. Returns false to stop reading. */
 export type OnFrame = (bytes: Buffer, start: number, end: number) => boolean;
+
+/** Chunks below this are copied together: each of many tiny ones would cost a hundred times its bytes. */
+const SMALL_CHUNK_BYTES = 4 * 1024;
+const BLOCK_BYTES = 64 * 1024;
+
+/** Bytes that incomplete frames of all connections of a node may occupy. */
+export class FrameBudget {
+  used = 0;
+
+  constructor(readonly maxBytes: number) {}
+}
 
 /**
  * Cuts a stream of bytes into frames (a length of 32 bits and that many bytes). A frame within one chunk is not copied;
@@ -10,29 +21,35 @@ export type OnFrame = (bytes: Buffer, start: number, end: number) => boolean;
  */
 export class FrameDecoder {
   readonly #maxFrameBytes: number;
+  readonly #budget: FrameBudget;
   #chunks: Buffer[] = [];
   #buffered = 0;
   #needed = 4;
+  /** The last of the chunks, when it is a block that small ones are copied to, and how much of it is used. */
+  #block: Buffer | undefined;
+  #blockUsed = 0;
 
-  constructor(maxFrameBytes = MAX_FRAME_BYTES) {
+  constructor(maxFrameBytes = MAX_FRAME_BYTES, budget = new FrameBudget(Number.POSITIVE_INFINITY)) {
     this.#maxFrameBytes = maxFrameBytes;
+    this.#budget = budget;
   }
 
-  /** Bytes of an incomplete frame that are kept. */
+  /** Bytes of an incomplete frame. */
   get pendingBytes(): number {
     return this.#buffered;
   }
 
-  /** `ok`, `stopped` when `onFrame` returned false, or `too_big`, in which case nothing more may be pushed. */
+  /**
+   * Reads a chunk. `stopped`: `onFrame` returned false. `too_big`: a frame is too large, or incomplete frames of all
+   * connections are; nothing more may be pushed.
+   */
   push(chunk: Buffer, onFrame: OnFrame): 'ok' | 'stopped' | 'too_big' {
     let bytes = chunk;
     if (this.#buffered > 0) {
-      this.#chunks.push(chunk);
-      this.#buffered += chunk.length;
-      if (this.#buffered < this.#needed) return 'ok';
-      bytes = this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks, this.#buffered);
-      this.#chunks = [];
-      this.#buffered = 0;
+      this.#append(chunk);
+      if (this.#buffered < this.#needed) return this.#budget.used > this.#budget.maxBytes ? 'too_big' : 'ok';
+      bytes = Buffer.concat(this.#chunks, this.#buffered);
+      this.clear();
     }
     let at = 0;
     const end = bytes.length;
@@ -52,11 +69,39 @@ export class FrameDecoder {
     return 'ok';
   }
 
+  /** Forgets an incomplete frame. */
+  clear(): void {
+    this.#budget.used -= this.#buffered;
+    this.#chunks = [];
+    this.#buffered = 0;
+    this.#block = undefined;
+  }
+
   #keep(bytes: Buffer, at: number, needed: number): void {
     // A few bytes must not keep a chunk of 64 KiB alive while the connection is silent.
     const rest = bytes.subarray(at);
     this.#chunks = [rest.length < 1_024 ? Buffer.from(rest) : rest];
     this.#buffered = rest.length;
+    this.#budget.used += rest.length;
     this.#needed = needed;
+  }
+
+  #append(chunk: Buffer): void {
+    this.#buffered += chunk.length;
+    this.#budget.used += chunk.length;
+    if (chunk.length >= SMALL_CHUNK_BYTES) {
+      this.#chunks.push(chunk);
+      this.#block = undefined;
+      return;
+    }
+    if (this.#block === undefined || this.#blockUsed + chunk.length > this.#block.length) {
+      const missing = this.#needed - this.#buffered;
+      this.#block = Buffer.allocUnsafe(Math.min(BLOCK_BYTES, chunk.length + Math.max(0, missing)));
+      this.#blockUsed = 0;
+      this.#chunks.push(this.#block.subarray(0, 0));
+    }
+    chunk.copy(this.#block, this.#blockUsed);
+    this.#blockUsed += chunk.length;
+    this.#chunks[this.#chunks.length - 1] = this.#block.subarray(0, this.#blockUsed);
   }
 }

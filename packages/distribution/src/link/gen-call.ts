@@ -25,7 +25,7 @@ export function readPayload(reader: TermReader): Term {
   return reader.part();
 }
 
-/** The call in a message that came from another node, or undefined when it is none. */
+/** Returns the call in a message of another node; undefined when it is none. */
 export function asGenCall(message: Term): GenCall | undefined {
   if (!(message instanceof Tuple) || message.elements.length !== 3) return undefined;
   const [head, from, request] = message.elements;
@@ -34,7 +34,7 @@ export function asGenCall(message: Term): GenCall | undefined {
   return pid instanceof Pid && tag instanceof Opaque ? { from: pid, tag, request } : undefined;
 }
 
-/** The alias to which the reply of a call with this tag goes, if any. */
+/** Returns the alias to which the reply of a call with this tag goes, if any. */
 export function aliasOf(tag: Term): Ref | undefined {
   const term = tag instanceof Opaque ? tag.term : tag;
   if (!(term instanceof ImproperList)) return undefined;

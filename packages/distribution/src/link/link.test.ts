@@ -3,7 +3,7 @@ import { atom, encode, encodePart, Pid, Ref, type Term, TermWriter, tuple } from
 import fc from 'fast-check';
 import { type Control, write } from './control.js';
 import { ownFlags } from '../handshake/flags.js';
-import { FrameDecoder } from './frames.js';
+import { FrameBudget, FrameDecoder } from './frames.js';
 import { asGenCall } from './gen-call.js';
 import { type CloseReason, Link, type LinkLimits, type Wire } from './link.js';
 import { Ticker } from './ticker.js';
@@ -394,6 +394,33 @@ describe('ticks', () => {
 });
 
 describe('frames', () => {
+  test('in tiny pieces cost little more memory than their bytes', () => {
+    const decoder = new FrameDecoder();
+    const frame = Buffer.concat([u32(300_000), Buffer.alloc(300_000, 7)]);
+    const got: Buffer[] = [];
+    const keep = (bytes: Buffer, start: number, end: number): boolean => got.push(bytes.subarray(start, end)) > 0;
+    const concat = jest.spyOn(Buffer, 'concat');
+    for (const byte of frame) decoder.push(Buffer.from([byte]), keep);
+    const [pieces] = concat.mock.calls[0] as [readonly Buffer[]];
+    concat.mockRestore();
+    expect(pieces.length).toBeLessThan(10);
+    expect(got).toEqual([frame.subarray(4)]);
+  });
+
+  test('that are incomplete share one budget, which a closed connection gives back', () => {
+    const budget = new FrameBudget(100_000);
+    const [one, two] = [new FrameDecoder(1_000_000, budget), new FrameDecoder(1_000_000, budget)];
+    const half = Buffer.concat([u32(500_000), Buffer.alloc(60_000)]);
+    const more = Buffer.alloc(10_000);
+    const ignore = (): boolean => true;
+    expect([one.push(half, ignore), one.push(more, ignore)]).toEqual(['ok', 'ok']);
+    expect([two.push(half, ignore), two.push(more, ignore)]).toEqual(['ok', 'too_big']);
+    two.clear();
+    expect(one.push(more, ignore)).toBe('ok');
+    expect(one.push(Buffer.alloc(420_000), ignore)).toBe('ok');
+    expect(budget.used).toBe(0);
+  });
+
   test('that are large are put together once', () => {
     const decoder = new FrameDecoder();
     const big = Buffer.alloc(30 * 1024 * 1024, 7);

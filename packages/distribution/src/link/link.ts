@@ -3,7 +3,7 @@ import type { BusyWait } from './busy-wait.js';
 import { type Control, hasPayload, parseControl, reasonIsPayload, write } from './control.js';
 import { DistributionError } from '../errors.js';
 import { FLAG } from '../handshake/flags.js';
-import { FrameDecoder } from './frames.js';
+import { type FrameBudget, FrameDecoder } from './frames.js';
 import { readPayload } from './gen-call.js';
 import type { Identity } from '../handshake/handshake.js';
 
@@ -20,11 +20,11 @@ export type CloseReason =
   /** An operator keeps the node away. */
   | 'cut';
 
-/** The transport under a link: a socket, or what a test puts there. */
+/** The transport under a link, such as a socket. */
 export interface Wire {
-  /** Bytes that were written and are not yet with the system. */
+  /** Written bytes that the operating system has not taken yet. */
   readonly pendingBytes: number;
-  /** `done` tells when `bytes` may be reused. */
+  /** Calls `done` when `bytes` may be reused. */
   write(bytes: Buffer, done?: () => void): void;
   /** Closes after everything written. */
   end(): void;
@@ -41,7 +41,7 @@ export interface LinkLimits {
 /** `query`: fails fast. `one-way`: follows the policy. `signal`: must arrive; a link that cannot take it is closed. */
 export type SendKind = 'query' | 'one-way' | 'signal';
 
-/** `overflow`: the connection has more unsent bytes than it may, and this message was not queued. */
+/** `overflow`: the message was not queued, because the connection has more unsent bytes than it may. */
 export type SendResult = 'sent' | 'overflow' | 'no_connection';
 
 export interface LinkCounters {
@@ -51,9 +51,9 @@ export interface LinkCounters {
   bytesOut: number;
   ticksIn: number;
   ticksOut: number;
-  /** One-way messages that were dropped because the remote did not take them. */
+  /** One-way messages that were dropped because the other side was too slow. */
   dropped: number;
-  /** Control messages in the name of a third node, which were dropped. */
+  /** Dropped control messages in the name of a third node. */
   foreign: number;
 }
 
@@ -65,23 +65,25 @@ export interface LinkEvents {
 export interface LinkOptions {
   readonly remote: Identity;
   readonly ownFlags: bigint;
-  /** Whether we dialled. */
+  /** True when we dialled. */
   readonly dialled: boolean;
   readonly wire: Wire;
   readonly limits: LinkLimits;
   readonly events: LinkEvents;
   /** Runs a function once this turn of the event loop is over. */
   readonly defer: (run: () => void) => void;
+  /** Memory for incomplete frames, shared by the connections of a node. */
+  readonly budget?: FrameBudget;
   /** Waits for the answers to queries. */
   readonly wait?: BusyWait;
 }
 
-/** Batches are written when this large, or when the turn is over. */
+/** A batch is written when it is this large, or at the end of the turn. */
 const BATCH_BYTES = 64 * 1024;
 const SPARE_BUFFERS = 4;
 /** Batches up to this are copied for the transport. */
 const SMALL_BYTES = 1_024;
-/** What a connection that says little has for its batches. */
+/** Initial buffer for batches: most connections send little. */
 const IDLE_BYTES = 1_024;
 const TICK = Buffer.alloc(4);
 const SILENT_CHECKS = 4;
@@ -89,7 +91,7 @@ const SEND_SENDER = Buffer.from([131, 104, 3, 97, 22]);
 const REG_SEND = Buffer.from([131, 104, 4, 97, 6]);
 const UNUSED = Buffer.from([119, 0]);
 
-/** One established connection: frames in and out, ticks, and the bound on what is unsent. */
+/** One established connection: frames in and out, ticks, and the bound on unsent bytes. */
 export class Link {
   readonly remote: Identity;
   readonly dialled: boolean;
@@ -131,7 +133,7 @@ export class Link {
     this.#flags = options.remote.flags & options.ownFlags;
     this.#sendSender = this.negotiated(FLAG.sendSender);
     this.#exitPayload = this.negotiated(FLAG.exitPayload);
-    this.#decoder = new FrameDecoder(options.limits.maxFrameBytes);
+    this.#decoder = new FrameDecoder(options.limits.maxFrameBytes, options.budget);
     this.#writer = new TermWriter(IDLE_BYTES, options.limits.maxFrameBytes + BATCH_BYTES);
   }
 
@@ -153,9 +155,13 @@ export class Link {
   receive(chunk: Buffer): void {
     if (this.#over) return;
     this.counters.bytesIn += chunk.length;
-    this.#options.wait?.heard();
+    this.#options.wait?.received();
     const result = this.#decoder.push(chunk, this.#onFrame);
-    if (result === 'too_big') this.close('frame_too_big', `a frame of more than ${this.#limits.maxFrameBytes} bytes`);
+    if (result === 'too_big')
+      this.close(
+        'frame_too_big',
+        `a frame of more than ${this.#limits.maxFrameBytes} bytes, or too many unfinished ones`,
+      );
   }
 
   readonly #onFrame = (bytes: Buffer, start: number, end: number): boolean => {
@@ -194,8 +200,8 @@ export class Link {
   };
 
   /**
-   * {22, From, To} and {6, From, '', Name} without making a tuple of them: nearly everything that arrives is one of
-   * these, mostly between the same two as before. Leaves the reader where it was when it is another message.
+   * Reads {22, From, To} and {6, From, '', Name} without making a tuple of them: nearly all messages are one of these,
+   * mostly between the same two processes as before. Leaves the reader where it was for any other message.
    */
   #readSend(reader: TermReader): Control | undefined {
     const start = reader.position;
@@ -286,7 +292,7 @@ export class Link {
     this.flush();
   };
 
-  /** Hands what is queued to the transport. */
+  /** Passes queued frames to the transport. */
   flush(): void {
     const writer = this.#writer;
     if (writer.length === 0 || this.#over) return;
@@ -315,8 +321,8 @@ export class Link {
   // --- life
 
   /**
-   * To be called every quarter of the tick time. With `judge` false the remote's silence is not held against it: we could
-   * not listen ourselves.
+   * Sends a tick if need be and closes a silent link. To be called every quarter of the tick time. With `judge` false
+   * silence does not count, because we could not read ourselves.
    */
   check(judge: boolean): void {
     if (this.#over) return;
@@ -332,7 +338,7 @@ export class Link {
     if (this.#silentChecks >= SILENT_CHECKS) this.close('net_tick_timeout', 'it was silent for too long');
   }
 
-  /** The other side closed, or the transport failed. */
+  /** Closes the link because the other side closed, or the transport failed. */
   lost(detail: string): void {
     this.close('connection_closed', detail);
   }
@@ -341,13 +347,14 @@ export class Link {
     if (this.#over) return;
     if (reason === 'disconnect' || reason === 'leave') this.flush();
     this.#over = true;
+    this.#decoder.clear();
     if (reason === 'disconnect' || reason === 'leave') this.#wire.end();
     else this.#wire.destroy();
     this.#options.events.closed(this, reason, detail);
   }
 }
 
-/** The next term if it is a pid; mostly it is the same as the last one, and comparing bytes is cheaper than decoding. */
+/** Reads the next term if it is a pid. Mostly it equals the last one, and comparing bytes is cheaper than decoding. */
 function readPid(reader: TermReader, last: Pid | undefined): Pid | undefined {
   if (last !== undefined && reader.skip(last.wire)) return last;
   const term = reader.part();

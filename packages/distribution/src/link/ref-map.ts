@@ -1,12 +1,12 @@
 import type { Ref } from '@bloom/etf';
 
 /**
- * Values by the reference in them. References of one node differ in their first two words nearly always: those make a
- * number, and a number is found several times faster than a text.
+ * Values by the reference in them. References of one node nearly always differ in their first two words; these make a
+ * number, which is found several times faster than a text.
  */
 export class RefMap<T extends { readonly ref: Ref }> {
   readonly #fast = new Map<number, T>();
-  /** Those whose number another one has. */
+  /** Values whose number is taken by another one. */
   readonly #rest = new Map<string, T>();
 
   get size(): number {
@@ -28,7 +28,7 @@ export class RefMap<T extends { readonly ref: Ref }> {
     else this.#rest.set(textOf(ref), value);
   }
 
-  /** Takes the value out. */
+  /** Removes and returns the value. */
   take(ref: Ref): T | undefined {
     const key = numberOf(ref);
     const found = this.#fast.get(key);

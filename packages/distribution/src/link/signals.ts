@@ -16,12 +16,12 @@ const MONITORED = 2;
 export type Watched = Pid | { readonly name: string; readonly node: string };
 
 type Entry =
-  /** Somebody there watches a process here. */
+  /** A process there watches one here. */
   | { readonly kind: 'watched'; readonly local: Pid; readonly target: Target; readonly watcher: Pid; readonly ref: Ref }
   /** A process here watches one there. */
   | { readonly kind: 'watching'; readonly local: Pid; readonly target: Target; readonly ref: Ref }
   | { readonly kind: 'link'; readonly local: Pid; readonly remote: Pid; unlinking: number }
-  /** A process here asked for one there and has no answer. */
+  /** A process here has asked for one there and has no answer yet. */
   | { readonly kind: 'spawning'; readonly local: Pid; readonly ref: Ref };
 
 type Of<K extends Entry['kind']> = Entry & { readonly kind: K };
@@ -29,15 +29,15 @@ type Of<K extends Entry['kind']> = Entry & { readonly kind: K };
 export interface SignalOptions {
   readonly link: Link;
   readonly table: ProcessTable;
-  /** The own node, at its present creation. */
+  /** Our own node. */
   readonly self: { readonly name: string; readonly creation: number };
   /** Monitors and links at once. */
   readonly maxEntries: number;
-  /** Runs a part of the process table and keeps its exceptions away from us. */
+  /** Runs a part of the process table and logs its exceptions. */
   readonly guard: (what: string, run: () => void) => void;
 }
 
-/** Monitors, links and spawn requests over one connection: who must be told when a process, or the connection, ends. */
+/** Monitors, links and spawn requests over one connection: sends signals when a process, or the connection, ends. */
 export class Signals {
   readonly #options: SignalOptions;
   readonly #watched = new RefMap<Of<'watched'>>();
@@ -63,7 +63,7 @@ export class Signals {
     this.#options.link.signal((writer) => write.monitor(writer, 19, watcher, target, ref));
   }
 
-  /** Whether there was such a monitor. */
+  /** Ends a monitor; false when there was none. */
   demonitor(ref: Ref): boolean {
     const entry = this.#watching.take(ref);
     if (entry === undefined) return false;
@@ -94,31 +94,31 @@ export class Signals {
     this.#options.link.signal((writer) => write.spawn(writer, request, args));
   }
 
-  /** A process here ended: everybody over there who cares is told. */
+  /** Signals the end of a process here to the processes there that watch it or are linked to it. */
   exited(local: Pid, reason: Term): void {
     const entries = this.#byLocal.get(numberOf(local));
     if (entries === undefined) return;
     this.#byLocal.delete(numberOf(local));
     for (const entry of entries) {
       this.#remove(entry);
-      this.#tellExit(entry, reason);
+      this.#signalExit(entry, reason);
     }
   }
 
-  #tellExit(entry: Entry, reason: Term): void {
+  #signalExit(entry: Entry, reason: Term): void {
     const { link } = this.#options;
     if (entry.kind === 'watched') this.#answerDown(entry.target, entry.watcher, entry.ref, reason);
     else if (entry.kind === 'watching') {
       link.signal((writer) => write.monitor(writer, 20, entry.local, entry.target, entry.ref));
     } else if (entry.kind === 'link' && entry.unlinking === 0) {
-      this.#tellReason(reason, (writer, payload, told) =>
-        write.exit(writer, true, payload, entry.local, entry.remote, told),
+      this.#sendReason(reason, (writer, payload, sent) =>
+        write.exit(writer, true, payload, entry.local, entry.remote, sent),
       );
     }
   }
 
-  /** Of a reason that no frame holds, such as the large result of a function, at least the end is told. */
-  #tellReason(reason: Term, put: (writer: TermWriter, exitPayload: boolean, reason: Term) => void): void {
+  /** Sends a reason; `system_limit` in place of one that no frame holds, such as the large result of a function. */
+  #sendReason(reason: Term, put: (writer: TermWriter, exitPayload: boolean, reason: Term) => void): void {
     const { link } = this.#options;
     try {
       link.signal((writer, exitPayload) => put(writer, exitPayload, reason));
@@ -167,7 +167,7 @@ export class Signals {
     }
   }
 
-  /** The connection is gone: every monitor and link ends with `noconnection`, once. */
+  /** Ends every monitor and link with `noconnection`, once, because the connection is lost. */
   lost(): void {
     const { table, guard, link } = this.#options;
     const all: Entry[] = [...this.#watched, ...this.#watching, ...this.#spawning, ...this.#links.values()];
@@ -197,14 +197,14 @@ export class Signals {
     if (local === undefined) this.#answerDown(target, watcher, ref, NOPROC);
     else if (this.#full) this.#answerDown(target, watcher, ref, SYSTEM_LIMIT);
     else {
-      // A reference used twice would leave the first monitor with its process, beyond every limit.
+      // Without this a reference used twice would leave its first monitor behind, beyond every limit.
       this.#forget(this.#watched.take(ref));
       this.#add({ kind: 'watched', local, target, watcher, ref });
     }
   }
 
   #answerDown(target: Target, watcher: Pid, ref: Ref, reason: Term): void {
-    this.#tellReason(reason, (writer, payload, told) => write.down(writer, payload, target, watcher, ref, told));
+    this.#sendReason(reason, (writer, payload, sent) => write.down(writer, payload, target, watcher, ref, sent));
   }
 
   #down(ref: Ref, reason: Term): void {
@@ -218,7 +218,7 @@ export class Signals {
   #linked(remote: Pid, to: Pid): void {
     const { link } = this.#options;
     const key = linkKey(to, remote);
-    // While an unlink of ours is under way the other side's link is about to be undone.
+    // While our unlink is under way, the other side's link is about to be removed.
     if (this.#links.has(key)) return;
     const local = this.#whereIs(to);
     if (local !== undefined && !this.#full) this.#add({ kind: 'link', local, remote, unlinking: 0 });
@@ -234,7 +234,7 @@ export class Signals {
     if (unlinking !== 0 && unlinking === Number(id)) this.#takeLink(key);
   }
 
-  /** Whether there was an active link. */
+  /** Removes a link; false unless it was active. */
   #breakLink(local: Pid, remote: Pid): boolean {
     return this.#takeLink(linkKey(local, remote))?.unlinking === 0;
   }
@@ -324,7 +324,7 @@ export class Signals {
     return entry;
   }
 
-  /** What has been taken out is none of its process's any more. */
+  /** Removes an entry from those of its process. */
   #forget(entry: Entry | undefined): void {
     if (entry === undefined) return;
     const owner = numberOf(entry.local);
@@ -334,7 +334,7 @@ export class Signals {
   }
 }
 
-/** Of a pid of this life of this node: exact below 2^53. */
+/** Returns a number for a pid of this life of this node; exact below 2^53. */
 function numberOf({ id, serial }: Pid): number {
   return id + serial * 0x1_0000_0000;
 }
@@ -347,7 +347,7 @@ function withNode(target: Target, node: string): Watched {
   return typeof target === 'string' ? { name: target, node } : target;
 }
 
-/** What it is called on its node. */
+/** Returns what the target is called on its own node. */
 export function wireTarget(target: Watched): Target {
   return target instanceof Pid ? target : target.name;
 }

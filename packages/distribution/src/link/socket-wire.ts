@@ -10,7 +10,7 @@ export function socketWire(socket: Socket): Wire {
     write: (bytes, done) => void socket.write(bytes, done),
     end: () => {
       socket.end();
-      // A remote that does not close its side must not keep the socket.
+      // The other side must not keep the socket by never closing its end.
       const timer = setTimeout(() => socket.destroy(), 1_000);
       socket.once('close', () => clearTimeout(timer));
     },

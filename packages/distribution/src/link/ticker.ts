@@ -2,7 +2,7 @@ import type { Clock } from '@bloom/time';
 
 /**
  * One timer for all connections, every quarter of the tick time. After a stalled event loop timers run before the
- * sockets are read, so a round that comes more than one interval late must not judge: everybody looks silent then.
+ * sockets are read, so a round that is more than one interval late must not judge: every node looks silent then.
  */
 export class Ticker {
   readonly #clock: Clock;

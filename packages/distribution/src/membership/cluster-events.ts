@@ -1,15 +1,15 @@
 import type { CloseReason } from '../link/link.js';
 import type { ClusterEvent, NodeDown, NodeUp } from './link-state.js';
 
-/** Events that are remembered. */
+/** Most events that are remembered. */
 const KEPT = 500;
-/** Members whose loss is remembered, to tell a healed split from a new start. */
+/** Most members whose loss is remembered, to distinguish a healed split from a new start. */
 const MAX_LOST = 1_000;
 
-/** Endings of a connection that do not say that the node has ended. */
+/** Reasons for the end of a connection whose node may still live. */
 const SPLITS: ReadonlySet<CloseReason> = new Set<CloseReason>(['net_tick_timeout', 'slow_peer', 'cut']);
 
-/** The last things that happened to the members, as this node saw them. */
+/** Remembers what happened to the members, as this node saw it. */
 export class ClusterEvents {
   readonly #now: () => number;
   readonly #ring: ClusterEvent[] = [];
@@ -21,7 +21,7 @@ export class ClusterEvents {
     this.#now = now;
   }
 
-  /** Oldest first. */
+  /** Returns the latest events, oldest first. */
   last(limit = KEPT): ClusterEvent[] {
     return limit <= 0 ? [] : this.#ring.slice(-limit);
   }

@@ -1,9 +1,9 @@
 import type { Clock } from '@bloom/time';
 
-/** Longest cut: an operator's fault must not outlive the day. */
+/** Longest cut, so that a forgotten one ends by itself. */
 const MAX_CUT_MS = 3_600_000;
 
-/** Nodes that are kept away for a while, by order of an operator. */
+/** Nodes that an operator keeps away for a while. */
 export class Cuts {
   readonly #clock: Clock;
   readonly #over: (node: string) => void;
@@ -22,7 +22,7 @@ export class Cuts {
     this.#cuts.set(node, { until: this.#clock.now() + lasts, timer });
   }
 
-  /** False when there was none. */
+  /** Ends a cut; false when there was none. */
   end(node: string): boolean {
     const cut = this.#cuts.get(node);
     if (cut === undefined) return false;
@@ -32,7 +32,7 @@ export class Cuts {
     return true;
   }
 
-  /** What is left of it; null without one. */
+  /** Remaining time of a cut; null without one. */
   remainingMs(node: string): number | null {
     const cut = this.#cuts.get(node);
     return cut === undefined ? null : Math.max(0, cut.until - this.#clock.now());

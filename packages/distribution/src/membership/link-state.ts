@@ -13,17 +13,17 @@ export interface LinkFailure {
 export interface LinkState {
   readonly node: string;
   /**
-   * `up`: connected. `dialling`: an attempt is under way. `waiting`: the next one is planned. `down`: known, and nobody
-   * dials it from here.
+   * `up`: connected. `dialling`: an attempt is under way. `waiting`: the next one is planned. `down`: known, but
+   * not dialled from here.
    */
   readonly state: 'up' | 'dialling' | 'waiting' | 'down';
-  /** null: not connected, or it has not said yet what it is. */
+  /** null: not connected, or its kind is not known yet. */
   readonly kind: NodeKind | null;
-  /** From the configuration: dialled for ever. */
+  /** True for nodes of the configuration, which are dialled for ever. */
   readonly seed: boolean;
-  /** How long it has been connected, or has not. */
+  /** How long it has been connected, or missing. */
   readonly sinceMs: number;
-  /** Whether we dialled; null without connection. */
+  /** True when we dialled; null without connection. */
   readonly dialled: boolean | null;
   /** Failed attempts in a row. */
   readonly attempts: number;
@@ -31,16 +31,16 @@ export interface LinkState {
   /** Remaining time of a cut. */
   readonly cutForMs: number | null;
   readonly lastFailure: LinkFailure | null;
-  /** Of the connection that is up. */
+  /** Counters of the connection; null without one. */
   readonly traffic: (Readonly<LinkCounters> & { readonly pendingBytes: number }) | null;
 }
 
 /**
- * What a node noticed of the members. `split`: the connection is gone although the node may well live. `healed`: it is
- * back, and the node had been alive all the time. Who sees whom takes asking every node.
+ * An event that a node noticed about a member. `split`: the connection is lost although the node may still live.
+ * `healed`: the connection is back and the node had been alive. Only this node's view; others may differ.
  */
 export interface ClusterEvent {
-  /** Since the epoch. */
+  /** Unix milliseconds. */
   readonly at: number;
   readonly event: 'up' | 'down' | 'split' | 'healed' | 'cut' | 'draining' | 'undrained';
   readonly node: string;
@@ -59,7 +59,7 @@ export interface NodeDown {
   readonly reason: CloseReason;
 }
 
-/** For each node the events strictly alternate; `nodedown` comes after the last message over that connection. */
+/** Events of one node strictly alternate; `nodedown` comes after the last message over that connection. */
 export interface NodeListener {
   nodeup?(event: NodeUp): void;
   nodedown?(event: NodeDown): void;

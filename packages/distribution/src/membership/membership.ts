@@ -13,7 +13,7 @@ export interface MembershipOptions {
   readonly mode: NameMode;
   readonly tool: boolean;
   readonly announceForeign: boolean;
-  /** Whether a name that a member told us may be dialled. */
+  /** True when a name announced by a member may be dialled. */
   readonly acceptable: (node: string) => boolean;
   readonly connect: (node: string) => Promise<void>;
   readonly send: (node: string, message: Term) => void;
@@ -25,7 +25,7 @@ export interface MembershipOptions {
   readonly log: Log;
 }
 
-/** Carries out what the mesh decides: dials, messages, events, log lines. */
+/** Carries out the decisions of the mesh: dials, messages, events, log lines. */
 export class Membership {
   readonly #options: MembershipOptions;
   readonly #mesh: Mesh;
@@ -61,12 +61,12 @@ export class Membership {
     this.#act(this.#mesh.learn(this.#usable(nodes), this.#now));
   }
 
-  /** Dials a node that is wanted now instead of later. */
+  /** Dials a wanted node now instead of later. */
   retry(node: string): void {
     this.#act(this.#mesh.retry(node, this.#now));
   }
 
-  /** What is known of every node, and of those. */
+  /** Returns the state of every known node, and of `others`. */
   links(others: readonly string[]): LinkPlan[] {
     return this.#mesh.links(others, this.#now);
   }
@@ -83,7 +83,7 @@ export class Membership {
     this.#act(this.#mesh.message(node, message, this.#now));
   }
 
-  /** Nothing is dialled any more; what is lost is still told. */
+  /** Stops dialling. Lost connections are still reported. */
   stop(): void {
     this.#stopped = true;
     this.#timer.stop();
@@ -163,15 +163,15 @@ export class Membership {
     );
   }
 
-  #publish(kind: NodeKind, tell: (listener: NodeListener) => void): void {
+  #publish(kind: NodeKind, notify: (listener: NodeListener) => void): void {
     if (kind === 'tool' || (kind === 'foreign' && !this.#options.announceForeign)) return;
-    for (const listener of this.#listeners) this.#options.guard('listener', () => tell(listener));
+    for (const listener of this.#listeners) this.#options.guard('listener', () => notify(listener));
   }
 }
 
 const FINAL = new Set(['not_allowed', 'closed', 'bad_cookie', 'missing_flags', 'name_mismatch']);
 
-/** Failures that a quick retry does not change. */
+/** True for failures that a quick retry does not change. */
 function isFinal(error: Error): boolean {
   return error instanceof HandshakeFailed && FINAL.has(error.reason);
 }

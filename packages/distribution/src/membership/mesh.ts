@@ -2,20 +2,20 @@ import { Atom, atom, atomMap, isAtom, mapGet, type Term, Tuple, tuple } from '@b
 import type { LinkState, NodeKind } from './link-state.js';
 import { isLower } from '../handshake/names.js';
 
-// Membership among nodes of ours, without sockets or clock: what happens goes in, what to do comes out. Every member
-// knows every other; names are learned from configuration, discovery and other members.
+// Membership among nodes of ours, without sockets or clock: events in, actions out. Every member knows every other;
+// names are learned from configuration, discovery and other members.
 
-/** Registered name the messages go to. Erlang drops messages to names it does not know, so it may be sent to anybody. */
+/** Registered name that receives the messages. Erlang drops messages to unknown names, so any node may be sent one. */
 export const MESH_NAME = 'bloom_mesh';
 
 const VERSION = 1;
-/** Names in one message. */
-const MAX_PEERS = 1_024;
-/** Nodes that are remembered. */
+/** Most names in one message. */
+const MAX_NAMES = 1_024;
+/** Most nodes that are remembered. */
 const MAX_KNOWN = 10_000;
-/** A node that has not said hello by then is a foreign one: Erlang, or a C node. */
+/** A node without a hello by then is a foreign one: Erlang, or a C node. */
 const HELLO_WITHIN_MS = 2_000;
-/** The node with the greater name leaves the first attempt to the other one. */
+/** Head start of the node with the lower name. */
 const YIELD_MS = 500;
 const MAX_DIALS = 16;
 const FIRST_RETRY_MS = 250;
@@ -23,13 +23,13 @@ const MAX_RETRY_MS = 15_000;
 const MAX_SEED_RETRY_MS = 5_000;
 const GIVE_UP_MS = 10 * 60_000;
 const GOSSIP_MS = 10_000;
-/** New members are gathered that long before the others are told. */
+/** New members are gathered this long before they are announced. */
 const ANNOUNCE_MS = 10;
 
 export type MeshAction =
   | { readonly do: 'dial'; readonly node: string }
   | { readonly do: 'send'; readonly node: string; readonly message: Term }
-  /** From here on the node counts as what `kind` says. */
+  /** From now on the node counts as a node of that kind. */
   | {
       readonly do: 'up';
       readonly node: string;
@@ -41,32 +41,32 @@ export type MeshAction =
 
 export interface MeshOptions {
   readonly self: string;
-  /** Whether this node is a tool: connected, but no member. */
+  /** True for a tool: connected, but no member. */
   readonly tool: boolean;
-  /** Whether a name that a remote told us may be dialled: its syntax, its kind and the allow-list. */
+  /** True when a name announced by a member may be dialled, by its syntax and kind. */
   readonly acceptable: (node: string) => boolean;
   readonly random: () => number;
 }
 
-/** What is known of one node, and what is planned. */
+/** The state of one node, and what is planned for it. */
 export type LinkPlan = Omit<LinkState, 'cutForMs' | 'traffic'>;
 
 interface Known {
   readonly node: string;
   seed: boolean;
-  /** When to dial next; undefined: not planned. */
+  /** Time of the next dial; undefined when none is planned. */
   dialAt: number | undefined;
   dialling: boolean;
   /** Failed attempts in a row. */
   failures: number;
-  /** Since when it has been missing, for giving up. */
+  /** Start of its absence, for giving up. */
   missingSince: number;
   connection:
     | { kind: NodeKind | undefined; readonly since: number; readonly creation: number; readonly dialled: boolean }
     | undefined;
-  /** Whether it said that it leaves. */
+  /** True once it has announced that it leaves. */
   leaving: boolean;
-  /** Of the last attempt, or why the last connection ended. */
+  /** Why the last attempt failed, or the last connection ended. */
   failure: { readonly at: number; readonly reason: string } | undefined;
 }
 
@@ -74,7 +74,7 @@ export class Mesh {
   readonly #options: MeshOptions;
   readonly #known = new Map<string, Known>();
   #gossipAt: number | undefined;
-  /** New members that others have not been told of, by whom to tell. */
+  /** New members to announce, by recipient. */
   readonly #news = new Map<string, string[]>();
   #newsAt: number | undefined;
   #dials = 0;
@@ -83,7 +83,7 @@ export class Mesh {
     this.#options = options;
   }
 
-  /** Names of the members that are connected, without this node. */
+  /** Returns the connected members, without this node. */
   members(): string[] {
     return [...this.#known.values()].filter((k) => k.connection?.kind === 'member').map((k) => k.node);
   }
@@ -92,7 +92,7 @@ export class Mesh {
     return this.#known.get(node)?.connection?.kind;
   }
 
-  /** Names of the configuration: dialled at once and retried for ever. */
+  /** Adds names of the configuration: dialled immediately and retried for ever. */
   seed(nodes: readonly string[], now: number): MeshAction[] {
     for (const node of nodes) {
       if (node === this.#options.self) continue;
@@ -105,12 +105,12 @@ export class Mesh {
   }
 
   /**
-   * Names to try that are not configured, such as those of DNS. Whoever names them again wants them tried again, however
-   * often they have failed.
+   * Adds names to try that are not configured, such as those of DNS. Learning a name again makes it be tried again,
+   * however often it has failed.
    */
   learn(nodes: readonly string[], now: number): MeshAction[] {
-    for (const node of nodes.slice(0, MAX_PEERS)) {
-      this.#hearOf(node, now);
+    for (const node of nodes.slice(0, MAX_NAMES)) {
+      this.#learnName(node, now);
       const known = this.#known.get(node);
       if (known?.dialAt !== undefined && known.failures > 0)
         known.dialAt = Math.min(known.dialAt, now + this.#turn(node));
@@ -119,8 +119,8 @@ export class Mesh {
   }
 
   /**
-   * There is a connection. `mayBeOurs` false: it lacks what every node of ours has, so it is foreign and gets no hello;
-   * a C node in a call takes any message for its answer.
+   * Records a connection. With `mayBeOurs` false the node lacks what every node of ours has: it is foreign and gets no
+   * hello, because a C node in a call takes any message for its answer.
    */
   connected(node: string, creation: number, dialled: boolean, mayBeOurs: boolean, now: number): MeshAction[] {
     const known = this.#remember(node, now, true) as Known;
@@ -148,7 +148,7 @@ export class Mesh {
     return [...actions, ...this.poll(now)];
   }
 
-  /** An attempt asked for by `dial` failed; `fast` false: it will not be better soon (wrong cookie, not allowed). */
+  /** Records that a `dial` failed. With `fast` false a quick retry would not help (wrong cookie, not allowed). */
   failed(node: string, fast: boolean, now: number, reason = ''): MeshAction[] {
     const known = this.#known.get(node);
     if (known === undefined) return [];
@@ -161,7 +161,7 @@ export class Mesh {
     return this.poll(now);
   }
 
-  /** What kept a node away is over: if it is wanted it is dialled now. */
+  /** Dials a wanted node now, because it is no longer kept away. */
   retry(node: string, now: number): MeshAction[] {
     const known = this.#known.get(node);
     if (known?.dialAt !== undefined) {
@@ -171,38 +171,38 @@ export class Mesh {
     return this.poll(now);
   }
 
-  /** Every node that is known, and those. */
+  /** Returns the state of every known node, and of `others`. */
   links(others: readonly string[], now: number): LinkPlan[] {
-    const strangers = others.filter((node) => !this.#known.has(node)).map((node) => strangerPlan(node));
-    return [...Array.from(this.#known.values(), (known) => planOf(known, now)), ...strangers];
+    const unknown = others.filter((node) => !this.#known.has(node)).map((node) => unknownPlan(node));
+    return [...Array.from(this.#known.values(), (known) => planOf(known, now)), ...unknown];
   }
 
-  /** An attempt asked for by `dial` ended with a connection, whoever made it. */
+  /** Records that a `dial` ended with a connection, whichever side made it. */
   dialDone(node: string, now: number): MeshAction[] {
     const known = this.#known.get(node);
     if (known !== undefined) this.#dialled(known);
     return this.poll(now);
   }
 
-  /** A message to `bloom_mesh` from that node. What is none of ours has no effect. */
+  /** Handles a message to `bloom_mesh` from that node. Messages of other programs have no effect. */
   message(node: string, message: Term, now: number): MeshAction[] {
     const known = this.#known.get(node);
     if (known?.connection === undefined || !(message instanceof Tuple)) return [];
     const [tag, version, name] = message.elements;
-    // The link has proved the name; a message in another one is of no use.
+    // The link has proved the name: messages in another name are ignored.
     if (version !== VERSION || (tag instanceof Atom && tag.name !== 'peers' && nodeName(name) !== node)) return [];
-    if (isAtom(tag, 'hello')) return this.#heardHello(known, message.elements[3], message.elements[4], now);
-    if (isAtom(tag, 'peers')) return this.#heardPeers(name, now);
+    if (isAtom(tag, 'hello')) return this.#onHello(known, message.elements[3], message.elements[4], now);
+    if (isAtom(tag, 'peers')) return this.#onNames(name, now);
     if (isAtom(tag, 'bye')) known.leaving = true;
     return [];
   }
 
-  /** To be sent to everybody before an orderly stop. */
+  /** Returns the message to all connected nodes before an orderly stop. */
   bye(): Term {
     return tuple(atom('bye'), VERSION, atom(this.#options.self));
   }
 
-  /** When `poll` has something to do next; undefined: only after another event. */
+  /** Returns when `poll` has something to do next; undefined: only after another event. */
   nextDue(): number | undefined {
     let next = this.#gossipAt;
     if (this.#newsAt !== undefined && (next === undefined || this.#newsAt < next)) next = this.#newsAt;
@@ -236,18 +236,18 @@ export class Mesh {
 
   #hello(): Term {
     const caps = atomMap(this.#options.tool ? { hidden: true } : {});
-    return tuple(atom('hello'), VERSION, atom(this.#options.self), caps, this.#peerNames());
+    return tuple(atom('hello'), VERSION, atom(this.#options.self), caps, this.#memberNames());
   }
 
-  /** At most 1,024 of the members, another part each time when there are more. */
-  #peerNames(): Term[] {
+  /** Returns at most 1,024 of the members, another part each time when there are more. */
+  #memberNames(): Term[] {
     if (this.#options.tool) return [];
     const members = this.members();
-    const start = members.length > MAX_PEERS ? Math.floor(this.#options.random() * members.length) : 0;
-    return [...members.slice(start), ...members.slice(0, start)].slice(0, MAX_PEERS).map((node) => atom(node));
+    const start = members.length > MAX_NAMES ? Math.floor(this.#options.random() * members.length) : 0;
+    return [...members.slice(start), ...members.slice(0, start)].slice(0, MAX_NAMES).map((node) => atom(node));
   }
 
-  #heardHello(known: Known, caps: Term, peers: Term, now: number): MeshAction[] {
+  #onHello(known: Known, caps: Term, names: Term, now: number): MeshAction[] {
     const { connection } = known;
     const actions: MeshAction[] = [];
     if (connection !== undefined && (connection.kind === undefined || connection.kind === 'foreign')) {
@@ -255,19 +255,19 @@ export class Mesh {
       if (connection.kind === 'foreign')
         actions.push({ do: 'down', node: known.node, kind: 'foreign', reason: 'replaced' });
       actions.push(this.#up(known, kind));
-      if (kind === 'member' && !this.#options.tool) this.#announceLater(known.node, nodeNames(peers), now);
+      if (kind === 'member' && !this.#options.tool) this.#announceLater(known.node, nodeNames(names), now);
     }
-    return this.#options.tool ? actions : [...actions, ...this.#heardPeers(peers, now)];
+    return this.#options.tool ? actions : [...actions, ...this.#onNames(names, now)];
   }
 
-  #heardPeers(peers: Term, now: number): MeshAction[] {
-    for (const node of nodeNames(peers)) this.#hearOf(node, now);
+  #onNames(names: Term, now: number): MeshAction[] {
+    for (const node of nodeNames(names)) this.#learnName(node, now);
     return this.poll(now);
   }
 
   /**
-   * Tells the other members of a new one, but those that it knows already. It learned of them with our hello. When many
-   * join at once their names travel together.
+   * Plans to announce a new member to the others, except to those that it knows already. It has learned of them with our
+   * hello. When many join at once, their names travel together.
    */
   #announceLater(node: string, itKnows: readonly string[], now: number): void {
     const others = new Set(this.members());
@@ -290,7 +290,7 @@ export class Mesh {
       const message = tuple(
         atom('peers'),
         VERSION,
-        names.slice(0, MAX_PEERS).map((name) => atom(name)),
+        names.slice(0, MAX_NAMES).map((name) => atom(name)),
       );
       actions.push({ do: 'send', node, message });
     }
@@ -304,7 +304,7 @@ export class Mesh {
     return { do: 'up', node: known.node, kind, creation: connection.creation, dialled: connection.dialled };
   }
 
-  #hearOf(node: string, now: number): void {
+  #learnName(node: string, now: number): void {
     const { self, acceptable } = this.#options;
     if (node === self || !acceptable(node)) return;
     const before = this.#known.get(node);
@@ -314,7 +314,7 @@ export class Mesh {
     if (known !== undefined) known.dialAt = now + this.#turn(node);
   }
 
-  /** The lower name dials at once, so that attempts do not meet. */
+  /** Pause before dialling: none for the lower name, so that two attempts do not collide. */
   #turn(node: string): number {
     return isLower(this.#options.self, node) ? 0 : YIELD_MS;
   }
@@ -344,7 +344,7 @@ export class Mesh {
     this.#dials -= 1;
   }
 
-  /** Doubles with each failure, within 80 and 120 %; the greater name starts later, so that attempts do not meet. */
+  /** Pause that doubles with each failure and varies by 20 %; the greater name starts later, so attempts do not collide. */
   #delay(known: Known): number {
     const longest = known.seed ? MAX_SEED_RETRY_MS : MAX_RETRY_MS;
     const doubled = Math.min(FIRST_RETRY_MS * 2 ** Math.min(known.failures, 16), longest);
@@ -352,7 +352,7 @@ export class Mesh {
     return yielded + Math.min(doubled * (0.8 + 0.4 * this.#options.random()), longest);
   }
 
-  /** Every 10 s somebody gets a hello: names whose announcement was lost travel with it. */
+  /** Sends a hello to one member every 10 s: names whose announcement was lost travel with it. */
   #gossip(now: number): MeshAction[] {
     if (this.#options.tool) return [];
     const members = this.members();
@@ -376,7 +376,7 @@ function nodeName(term: Term): string | undefined {
 function nodeNames(term: Term): string[] {
   if (!Array.isArray(term)) return [];
   return (term as Term[])
-    .slice(0, MAX_PEERS)
+    .slice(0, MAX_NAMES)
     .map(nodeName)
     .filter((name) => name !== undefined);
 }
@@ -396,8 +396,8 @@ function planOf(known: Known, now: number): LinkPlan {
   };
 }
 
-/** A node that is not known, and kept away all the same. */
-function strangerPlan(node: string): LinkPlan {
+/** Returns the state of a node that is unknown and yet kept away. */
+function unknownPlan(node: string): LinkPlan {
   const nothing = { kind: null, dialled: null, nextAttemptInMs: null, lastFailure: null };
   return { node, seed: false, state: 'down', sinceMs: 0, attempts: 0, ...nothing };
 }

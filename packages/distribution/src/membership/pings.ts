@@ -12,7 +12,7 @@ export class Pings {
     this.#clock = clock;
   }
 
-  /** `send` says whether the question went out. */
+  /** Sends a ping and waits for its answer; `send` returns false when it could not be sent. */
   ask(ref: Ref, send: (ref: Ref) => boolean): Promise<boolean> {
     const key = ref.words.join('.');
     return new Promise((resolve) => {

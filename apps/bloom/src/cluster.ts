@@ -80,7 +80,6 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     local: rooms,
     port: createClusterPort({ system, remote, self }),
     log,
-    now: () => Date.now(),
     onPlaced: (node) => metrics.roomPlaced(node),
     onReservationRefused: (node) => metrics.reservationRefused(node),
     onConflict: () => metrics.roomIdConflict(),

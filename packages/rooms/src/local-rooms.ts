@@ -3,6 +3,7 @@ import type { ActorRef, ActorSystem, Behaviour } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent, RoomMediaStats } from '@bloom/sfu';
+import { systemClock, type Clock } from '@bloom/time';
 import { refusals, unwrap } from './outcome.js';
 import { issuePeerToken } from './peer/credentials.js';
 import type { SocketRef } from './peer/peer-messages.js';
@@ -67,8 +68,8 @@ export interface LocalRoomsOptions {
   webrtcEnabled: boolean;
   /** Kinds of components that this node runs; all others are disabled. */
   componentKinds?: readonly ComponentKind[];
-  /** Milliseconds since the epoch; the clock of `system`. */
-  now?: () => number;
+  /** The clock of `system`. */
+  clock?: Clock;
   newId?: () => string;
 }
 
@@ -114,7 +115,7 @@ export class LocalRooms {
   readonly #log: Log;
   readonly #owner: ActorRef<OwnerProtocol>;
   readonly #kinds: ComponentKinds;
-  readonly #now: () => number;
+  readonly #clock: Clock;
   readonly #newId: () => string;
   readonly #entries = new Map<string, Entry>();
   #subscriptions = 0;
@@ -127,7 +128,7 @@ export class LocalRooms {
     this.#system = system;
     this.#log = log;
     this.#kinds = new Map(componentKinds.map((kind) => [kind.type, kind]));
-    this.#now = options.now ?? (() => Date.now());
+    this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? (() => randomUUID());
     this.#owner = system.spawn(owner, { name: 'rooms' });
     system.register('rooms', this.#owner);
@@ -273,7 +274,7 @@ export class LocalRooms {
       newId: this.#newId,
       relaySecret: `relay ${secretKeyBase}`,
       admit: (peerId) => ({
-        token: issuePeerToken({ roomId, peerId }, this.#now(), { secretKeyBase }),
+        token: issuePeerToken({ roomId, peerId }, this.#clock.wall(), { secretKeyBase }),
         websocketUrl: `${this.address}/socket/peer/websocket`,
       }),
       created: (machine, ref) => {

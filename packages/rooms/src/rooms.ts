@@ -1,5 +1,6 @@
 import { ActorError, newRequestId, type ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
+import { systemClock, type Clock } from '@bloom/time';
 import type { ClusterRooms } from './cluster/cluster-rooms.js';
 import type { LocalRooms } from './local-rooms.js';
 import { sendableOptions } from './options.js';
@@ -38,8 +39,7 @@ export interface RoomsOptions {
   log: Log;
   /** `JF_SECRET_KEY_BASE` */
   secretKeyBase: string;
-  /** Unix milliseconds; default: the wall clock. */
-  now?: () => number;
+  clock?: Clock;
 }
 
 /** The service that the faces use. Each call is a message to the actor of the room, on whichever node it runs. */
@@ -106,8 +106,8 @@ export class Rooms implements RoomService {
   }
 
   async attachPeer(token: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal> {
-    const { system, local, log, secretKeyBase, now = Date.now } = this.#options;
-    const claim = verifyPeerToken(token, now(), { secretKeyBase });
+    const { system, local, log, secretKeyBase, clock = systemClock } = this.#options;
+    const claim = verifyPeerToken(token, clock.wall(), { secretKeyBase });
     if (typeof claim === 'string') return claim;
     const { roomId, peerId } = claim;
     const room = await this.#find(roomId).catch(refusalOf);

@@ -88,7 +88,6 @@ export async function startMember(
     port: createClusterPort({ system, remote, self: name }),
     local,
     log,
-    now: () => Date.now(),
   });
   const rooms = new Rooms({ system, local, cluster, log, secretKeyBase: SECRET });
   const node = await remote.start({

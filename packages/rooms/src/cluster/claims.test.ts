@@ -6,7 +6,7 @@ let claims: Claims;
 
 beforeEach(() => {
   now = 0;
-  claims = new Claims(() => now);
+  claims = new Claims({ now: () => now });
 });
 
 test('an id is granted to one claimant, and to the same one again', () => {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Clock } from '@bloom/time';
 
 /** How long a claim stands whose claimant has disappeared. */
 const LIFETIME_MS = 10_000;
@@ -15,23 +16,23 @@ interface Claim {
  * claims for one id, one is granted.
  */
 export class Claims {
-  readonly #now: () => number;
+  readonly #clock: Pick<Clock, 'now'>;
   readonly #claims = new Map<string, Claim>();
 
-  constructor(now: () => number) {
-    this.#now = now;
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock;
   }
 
   /** Grants the id or returns false. `claimant` is unique per creation, so repeating a claim is not a conflict. */
   claim(roomId: string, claimant: string): boolean {
     const holder = this.holder(roomId);
     if (holder !== undefined && holder.claimant !== claimant) return false;
-    this.#claims.set(roomId, { claimant, until: this.#now() + LIFETIME_MS });
+    this.#claims.set(roomId, { claimant, until: this.#clock.now() + LIFETIME_MS });
     return true;
   }
 
   holder(roomId: string): Readonly<Claim> | undefined {
-    const now = this.#now();
+    const now = this.#clock.now();
     for (const [id, { until }] of this.#claims) if (until <= now) this.#claims.delete(id);
     return this.#claims.get(roomId);
   }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
+import { systemClock, type Clock } from '@bloom/time';
 import { ownerUnreachable, refusals, unwrap } from '../outcome.js';
 import type { RoomRef } from '../room/room-messages.js';
 import { RoomError, type CreatedRoom, type RoomConfig, type RoomView } from '../room-service.js';
@@ -23,7 +24,7 @@ export interface ClusterRoomsOptions {
   port: ClusterPort;
   local: OwnRooms;
   log: Log;
-  now: () => number;
+  clock?: Clock;
   onPlaced?: (node: string) => void;
   onReservationRefused?: (node: string) => void;
   onConflict?: (conflict: RoomConflict) => void;
@@ -37,31 +38,34 @@ export class ClusterRooms {
   readonly #options: ClusterRoomsOptions;
   readonly #port: ClusterPort;
   readonly #claims: Claims;
+  readonly #clock: Clock;
   readonly #owned = new Map<string, OwnedRoom>();
 
   constructor(options: ClusterRoomsOptions) {
-    const { system, port, local, log, now } = options;
+    const { system, port, local, log, clock = systemClock } = options;
+    this.#clock = clock;
     this.#options = options;
     this.#port = port;
-    this.directory = new Directory(port.self, now);
-    this.#claims = new Claims(now);
+    this.directory = new Directory(port.self, clock);
+    this.#claims = new Claims(clock);
     this.silentMembers = new SilentMembers({
       members: () => port.members(),
       ping: (node, timeoutMs) => port.call(node, { type: 'load' }, { timeoutMs }),
       log,
+      clock,
     });
     this.placement = new Placement({
       port,
       silentMembers: this.silentMembers,
       log,
-      now,
+      clock,
       ...(options.onPlaced ? { onPlaced: options.onPlaced } : {}),
       ...(options.onReservationRefused ? { onConflict: options.onReservationRefused } : {}),
     });
     const actor = system.spawn(
       nodeBehaviour({
         rooms: local,
-        now,
+        clock,
         claim: (roomId, claimant) => this.#decide(roomId, claimant),
         unclaim: (roomId, claimant, owner) => {
           if (owner === undefined || this.directory.knows(owner, roomId)) this.#claims.release(roomId, claimant);
@@ -93,12 +97,12 @@ export class ClusterRooms {
 
   /** Must be called with every notification of the own rooms, before it is published. */
   observe({ type, roomId }: Pick<Notification, 'type' | 'roomId'>, requestId?: string): void {
-    const { local, now } = this.#options;
+    const { local } = this.#options;
     const { self } = this.#port;
     if (type === 'roomCreated') {
       const ref = local.roomRef(roomId);
       if (ref === undefined) return;
-      const created = { roomId, createdAt: now(), ref };
+      const created = { roomId, createdAt: this.#clock.wall(), ref };
       this.#owned.set(roomId, created);
       this.#report([this.directory.add(self, created)]);
       this.#announce({ created }, requestId);
@@ -129,7 +133,7 @@ export class ClusterRooms {
     if (roomId === null) return created(await this.placement.create(config, requestId));
 
     const claimant = randomUUID();
-    const askedAt = this.#options.now();
+    const askedAt = this.#clock.now();
     const homes = await this.#claim(roomId, claimant, requestId);
     let owner: string | undefined;
     try {

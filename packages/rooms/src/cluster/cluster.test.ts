@@ -77,10 +77,7 @@ test('homes: all that see the same members agree, and one that leaves moves only
 
 test('a reservation counts as load, is refused when the node has become busier, and expires', () => {
   let now = 0;
-  const reservations = new Reservations(
-    () => ({ forwardedTracks: 0, rooms: 2 }),
-    () => now,
-  );
+  const reservations = new Reservations(() => ({ forwardedTracks: 0, rooms: 2 }), { now: () => now });
   const seen = { forwardedTracks: 0, rooms: 2 };
   const first = reservations.reserve(seen, false);
   expect(first).toHaveProperty('granted');
@@ -104,7 +101,7 @@ describe('the directory', () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        const directory = new Directory('a', () => 0);
+        const directory = new Directory('a', { now: () => 0 });
         const truth = new Map<string, Map<string, number>>([
           ['b', new Map()],
           ['c', new Map()],
@@ -153,7 +150,7 @@ describe('the directory', () => {
 
   test('rooms of a lost node stay known as unreachable, those of one that left are over', () => {
     let now = 0;
-    const directory = new Directory('a', () => now);
+    const directory = new Directory('a', { now: () => now });
     directory.replace('b', [room('r', 1)]);
     directory.lost('b');
     expect(directory.find('r')).toEqual({ node: 'b', ref, reachable: false });

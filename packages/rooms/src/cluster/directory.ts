@@ -1,3 +1,4 @@
+import type { Clock } from '@bloom/time';
 import type { RoomRef } from '../room/room-messages.js';
 
 export interface OwnedRoom {
@@ -33,13 +34,13 @@ const LOST_NODE_MEMORY_MS = 10 * 60_000;
 /** Which node owns which room, as announced by the owners: a cache that can always be rebuilt from them. */
 export class Directory {
   readonly #self: string;
-  readonly #now: () => number;
+  readonly #clock: Pick<Clock, 'now'>;
   readonly #nodes = new Map<string, Node>();
   readonly #conflicts = new Set<string>();
 
-  constructor(self: string, now: () => number) {
+  constructor(self: string, clock: Pick<Clock, 'now'>) {
     this.#self = self;
-    this.#now = now;
+    this.#clock = clock;
   }
 
   /** Adds a room of a member or of this node. Returns the conflict that this reveals, once. */
@@ -72,7 +73,7 @@ export class Directory {
     const known = this.#nodes.get(node);
     if (known === undefined) return;
     known.reachable = false;
-    known.lostAt = this.#now();
+    known.lostAt = this.#clock.now();
   }
 
   /** A node has left: its rooms have ended. */
@@ -127,7 +128,7 @@ export class Directory {
   }
 
   #forgetExpired(): void {
-    const before = this.#now() - LOST_NODE_MEMORY_MS;
+    const before = this.#clock.now() - LOST_NODE_MEMORY_MS;
     for (const [name, node] of this.#nodes) if (!node.reachable && node.lostAt < before) this.#nodes.delete(name);
   }
 

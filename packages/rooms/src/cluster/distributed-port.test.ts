@@ -44,7 +44,6 @@ async function startMember(alive: string, mapperPort: number, seeds: readonly st
     port: createClusterPort({ system, remote, self: name }),
     local,
     log: silentLog,
-    now: () => Date.now(),
   });
   const rooms = new Rooms({ system, local, cluster, log: silentLog, secretKeyBase });
   const wires = new TestWires();

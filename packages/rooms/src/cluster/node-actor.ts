@@ -1,4 +1,5 @@
 import { later, outcomeOf, type Behaviour } from '@bloom/actors';
+import type { Clock } from '@bloom/time';
 import type { LocalRooms } from '../local-rooms.js';
 import { refused, type Outcome } from '../outcome.js';
 import { RoomError, type CreatedRoom, type NamedConfig } from '../room-service.js';
@@ -11,7 +12,7 @@ export type OwnRooms = Pick<LocalRooms, 'load' | 'draining' | 'views' | 'roomRef
 
 export interface NodeActorOptions {
   rooms: OwnRooms;
-  now: () => number;
+  clock: Clock;
   /** Decides about an id as its home. */
   claim(roomId: string, claimant: string): Promise<boolean>;
   unclaim(roomId: string, claimant: string, owner: string | undefined): void;
@@ -37,18 +38,18 @@ const CREATION_MEMORY_MS = 10_000;
 
 /** Answers the other nodes from kept figures, without asking rooms: a stuck room neither delays nor hides its node. */
 export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol, State> {
-  const { rooms, now } = options;
+  const { rooms, clock } = options;
 
   async function create(
     state: State,
     { creation, reservation, config }: { creation: string; reservation: string; config: NamedConfig },
     requestId: string | undefined,
   ): Promise<Outcome<CreatedRoom>> {
-    for (const [id, { at }] of state.creations) if (at < now() - CREATION_MEMORY_MS) state.creations.delete(id);
+    for (const [id, { at }] of state.creations) if (at < clock.wall() - CREATION_MEMORY_MS) state.creations.delete(id);
     // From here on the room itself counts as load.
     const inTime = state.reservations.release(reservation);
     if (!inTime || state.creations.has(creation)) return refused('NO_NODE', 'The reservation has expired');
-    const attempt: Attempt = { roomId: config.roomId, state: 'running', withdrawn: false, at: now() };
+    const attempt: Attempt = { roomId: config.roomId, state: 'running', withdrawn: false, at: clock.wall() };
     state.creations.set(creation, attempt);
     const outcome = await outcomeOf(rooms.createRoom(config, requestId), RoomError);
     attempt.state = outcome.ok ? 'created' : 'failed';
@@ -58,7 +59,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
 
   return {
     kind: 'rooms-node',
-    init: () => ({ reservations: new Reservations(() => rooms.load(), now), creations: new Map() }),
+    init: () => ({ reservations: new Reservations(() => rooms.load(), clock), creations: new Map() }),
     handlers: {
       load: (state) => ({ ...state.reservations.load(), draining: rooms.draining }),
       reserve: (state, { seen }) => state.reservations.reserve(seen, rooms.draining),
@@ -67,7 +68,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
         const attempt = state.creations.get(creation);
         if (attempt === undefined) {
           // The creation may still arrive: it is refused then.
-          state.creations.set(creation, { roomId: '', state: 'failed', withdrawn: true, at: now() });
+          state.creations.set(creation, { roomId: '', state: 'failed', withdrawn: true, at: clock.wall() });
         } else {
           attempt.withdrawn = true;
           if (attempt.state === 'created') rooms.deleteRoom(attempt.roomId).catch(() => {});

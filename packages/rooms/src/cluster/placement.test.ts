@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
+import { systemClock } from '@bloom/time';
 import { defaultRoomConfig } from '../room-service.js';
 import type { ClusterPort } from './cluster-port.js';
 import { Placement } from './placement.js';
@@ -28,7 +29,7 @@ test('whoever asked has an answer within 4 s, and no room comes to be after that
     cast: (_node: string, { type }: { type: string }) => void said.push(type),
   } as unknown as ClusterPort;
   const silentMembers = new SilentMembers({ members: port.members, ping: async () => 'pong', log: silentLog });
-  const placement = new Placement({ port, silentMembers, log: silentLog, now: () => Date.now() });
+  const placement = new Placement({ port, silentMembers, log: silentLog, clock: systemClock });
   const from = Date.now();
   await expect(placement.create({ ...defaultRoomConfig, roomId: null })).rejects.toMatchObject({ code: 'NO_NODE' });
   expect(Date.now() - from).toBeLessThan(5_000);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Log } from '@bloom/log';
+import { inTime, type Clock } from '@bloom/time';
 import { refusals, unwrap } from '../outcome.js';
 import { RoomError, type CreatedRoom, type NamedConfig, type RoomConfig } from '../room-service.js';
 import type { ClusterPort } from './cluster-port.js';
@@ -38,7 +39,7 @@ export interface PlacementOptions {
   port: ClusterPort;
   silentMembers: SilentMembers;
   log: Log;
-  now: () => number;
+  clock: Clock;
   onPlaced?: (node: string) => void;
   onConflict?: (node: string) => void;
 }
@@ -64,10 +65,10 @@ export class Placement {
   }
 
   /**
-   * Creates the room on the best node. A room without an id gets one. `askedAt`: the time of the client's request.
+   * Creates the room on the best node. A room without an id gets one. `askedAt`: the time of the client's request, by `clock.now`.
    * @throws RoomError `NO_NODE` when no node could take it in time, or the refusal of the chosen node
    */
-  create(config: RoomConfig, requestId?: string, askedAt = this.#options.now()): Promise<PlacedRoom> {
+  create(config: RoomConfig, requestId?: string, askedAt = this.#options.clock.now()): Promise<PlacedRoom> {
     const deadline = askedAt + DEADLINE_MS;
     const turn = this.#queue.then(() => this.#place(config, deadline, requestId));
     this.#queue = turn.catch(() => {});
@@ -81,7 +82,7 @@ export class Placement {
   }
 
   async #place(asked: RoomConfig, deadline: number, requestId: string | undefined): Promise<PlacedRoom> {
-    const { port, now } = this.#options;
+    const { port, clock } = this.#options;
     const named = requestId === undefined ? {} : { requestId };
     const log = requestId === undefined ? this.#options.log : this.#options.log.child(named);
     const samples = new Map(this.#withoutOverdue(await this.survey(requestId)).map((sample) => [sample.node, sample]));
@@ -92,7 +93,7 @@ export class Placement {
       const { verdicts } = rankByLoad(all, port.self);
       const decision = {
         roomId: config.roomId,
-        at: now(),
+        at: clock.wall(),
         asked: port.self,
         samples: all,
         verdicts,
@@ -107,7 +108,7 @@ export class Placement {
     };
 
     // After the deadline the client has given up and would never learn of its room.
-    const patience = (longest = CREATE_TIMEOUT_MS): number => Math.max(0, Math.min(longest, deadline - now()));
+    const patience = (longest = CREATE_TIMEOUT_MS): number => Math.max(0, Math.min(longest, deadline - clock.now()));
     while (patience() > 0) {
       const [node, next] = rankByLoad([...samples.values()], port.self).candidates;
       const sample = node === undefined ? undefined : samples.get(node);
@@ -164,11 +165,10 @@ export class Placement {
    * creation has ended: a node that answers but cannot create, for lack of media workers, would delay each creation by 1 s.
    */
   async #inTime<T>(node: string, creation: Promise<T>, patienceMs: number): Promise<T | undefined> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<'late'>((resolve) => {
-      timer = setTimeout(() => resolve('late'), patienceMs);
-    });
-    const outcome = await Promise.race([creation.catch(() => undefined), late]).finally(() => clearTimeout(timer));
+    const outcome = await inTime(
+      creation.catch(() => undefined),
+      { timeoutMs: patienceMs, late: () => 'late' as const, clock: this.#options.clock },
+    );
     if (outcome !== 'late') return outcome;
 
     this.#overdue.set(node, (this.#overdue.get(node) ?? 0) + 1);
@@ -193,15 +193,15 @@ export class Placement {
   }
 
   async #ask(node: string, requestId: string | undefined): Promise<LoadSample> {
-    const { port, silentMembers, now } = this.#options;
+    const { port, silentMembers, clock } = this.#options;
     if (silentMembers.has(node)) return { node, answeredInMs: 0, failure: 'left out' };
-    const from = now();
+    const from = clock.now();
     try {
       const answer = await port.call(node, { type: 'load' }, { timeoutMs: LOAD_TIMEOUT_MS, requestId });
-      return { node, answeredInMs: now() - from, answer };
+      return { node, answeredInMs: Math.round(clock.now() - from), answer };
     } catch {
       silentMembers.missed(node);
-      return { node, answeredInMs: now() - from, failure: 'silent' };
+      return { node, answeredInMs: Math.round(clock.now() - from), failure: 'silent' };
     }
   }
 }

@@ -1,22 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import type { Load } from './load.js';
-import { compareLoad } from './load.js';
+import type { Clock } from '@bloom/time';
+import { compareLoad, type Load } from './load.js';
 
-/** A reservation whose asker is never heard of again counts no longer than this. */
+/** How long a reservation counts whose asker has disappeared. */
 const LIFETIME_MS = 5000;
 
 export type ReserveAnswer = { granted: string } | { refused: Load & { draining: boolean } };
 
-/** Rooms that are promised but not yet there. They count as load at once, so that a burst cannot land on one node. */
+/** Rooms that were promised and do not exist yet. They count as load at once, so that a burst cannot land on one node. */
 export class Reservations {
   readonly #load: () => Load;
-  readonly #now: () => number;
+  readonly #clock: Pick<Clock, 'now'>;
   readonly #expiries = new Map<string, number>();
 
-  /** `load`: of the rooms that are there. */
-  constructor(load: () => Load, now: () => number) {
+  /** `load` returns the load of the existing rooms. */
+  constructor(load: () => Load, clock: Pick<Clock, 'now'>) {
     this.#load = load;
-    this.#now = now;
+    this.#clock = clock;
   }
 
   get size(): number {
@@ -30,23 +30,23 @@ export class Reservations {
     return { forwardedTracks, rooms: rooms + this.#expiries.size };
   }
 
-  /** Granted unless this node is busier by now than it was when it said `seen`. */
+  /** Grants a reservation unless this node has become busier than `seen`, the load that it reported. */
   reserve(seen: Load, draining: boolean): ReserveAnswer {
     const load = this.load();
     if (draining || compareLoad(load, seen) > 0) return { refused: { ...load, draining } };
     const id = randomUUID();
-    this.#expiries.set(id, this.#now() + LIFETIME_MS);
+    this.#expiries.set(id, this.#clock.now() + LIFETIME_MS);
     return { granted: id };
   }
 
-  /** The room is there now, or will never be. False when the reservation is over: its asker gave up, or took too long. */
+  /** Ends a reservation because its room is being created. Returns false when it has expired. */
   release(id: string): boolean {
     this.#expire();
     return this.#expiries.delete(id);
   }
 
   #expire(): void {
-    const now = this.#now();
+    const now = this.#clock.now();
     for (const [id, expiry] of this.#expiries) if (expiry <= now) this.#expiries.delete(id);
   }
 }

@@ -1,6 +1,7 @@
 /** Several nodes in one process, joined by a network that tests cut, freeze and delay. */
 import { createActorSystem, type ActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
+import { systemClock } from '@bloom/time';
 import { ClusterRooms } from '../cluster/cluster-rooms.js';
 import type { ClusterPort } from '../cluster/cluster-port.js';
 import type { RoomConflict } from '../cluster/directory.js';
@@ -114,11 +115,12 @@ export class TestCluster {
     const conflicts: RoomConflict[] = [];
     const news: string[] = [];
     // No two rooms of a test have the same age.
-    const now = (): number => {
+    const wall = (): number => {
       this.#lastTime = Math.max(this.#lastTime + 0.001, Date.now());
       return this.#lastTime;
     };
-    const options = { log: silentLog, secretKeyBase: SECRET, now };
+    const clock = { ...systemClock, wall };
+    const options = { log: silentLog, secretKeyBase: SECRET, clock };
     const local = new LoadedRooms({
       ...options,
       system,
@@ -136,7 +138,7 @@ export class TestCluster {
       port: this.#port(name),
       local,
       log: silentLog,
-      now,
+      clock,
       onConflict: (conflict) => conflicts.push(conflict),
     });
     const rooms = new Rooms({ ...options, system: this.#withNetwork(name, system), local, cluster });

@@ -184,7 +184,6 @@ export function testNode(
   let read = 0;
   const log = options.log ?? silentLog;
   const secretKeyBase = 'a secret for tests';
-  const now = (): number => clock.wall();
   const local: LocalRooms = new LocalRooms({
     system,
     engine: media,
@@ -199,11 +198,11 @@ export function testNode(
     address: 'sfu.example:5002',
     secretKeyBase,
     webrtcEnabled: true,
-    now,
+    clock,
     newId: () => `p${++ids}`,
     ...options,
   });
-  const rooms = new Rooms({ system, local, log, secretKeyBase, now });
+  const rooms = new Rooms({ system, local, log, secretKeyBase, clock });
 
   const connect = async (token: string, socket = new TestSocket()): Promise<Omit<TestPeer, 'id'>> => {
     const attached = await rooms.attachPeer(token, socket);

@@ -167,6 +167,24 @@ describe('the phone', () => {
     await stopping;
   });
 
+  test('a message that causes an error is dropped, and the phone goes on', async () => {
+    const faults: unknown[] = [];
+    let isBroken = true;
+    const { provider, phone } = await start({
+      onFault: (error) => faults.push(error),
+      onRegistration: () => {
+        if (!isBroken) return;
+        isBroken = false;
+        throw new TypeError('broken');
+      },
+    });
+    await provider.until(() => provider.requests.length === 2);
+    const call = await phone.dial('1', { audio: {} });
+    await provider.until(() => provider.heard > 0);
+    expect(faults).toMatchObject([{ message: 'broken' }]);
+    expect(call.state).toBe('answered');
+  });
+
   test('refuses what is no number and what is no provider', async () => {
     const { phone } = await start();
     for (const number of ['', 'abc', '+', '1+2', '12;x', '1'.repeat(65)])

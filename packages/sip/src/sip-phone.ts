@@ -10,11 +10,13 @@ import { type CallAudio, type CallMedia, MediaPort, type OpenMedia } from './med
 import type { RtpStats } from './media/rtp-session.js';
 import type { LoggedMessage } from './message-log.js';
 import { MessageLog } from './message-log.js';
+import type { SipMessage } from './message.js';
 import type { Randomness } from './randomness.js';
 import { systemRandomness } from './randomness.js';
 import { locate, type NameService } from './transport/locate.js';
 import { systemNames } from './transport/name-service.js';
 import { SipTransport } from './transport/sip-transport.js';
+import type { Target } from './transport/target.js';
 import { UserAgent } from './user-agent.js';
 
 export interface RegistrarCredentials {
@@ -36,6 +38,8 @@ export interface SipPhoneOptions {
   /** Requested lifetime of a registration; the registrar decides. Default 300. */
   expiresSeconds?: number;
   onRegistration?: (event: RegistrationEvent) => void;
+  /** Called when a received message causes an unexpected error. The message is dropped; without this the error is thrown. */
+  onFault?: (error: unknown) => void;
   clock?: Clock;
   randomness?: Randomness;
   names?: NameService;
@@ -138,10 +142,7 @@ export class SipPhone {
       address: this.#options.address,
       ...(this.#options.bindAddress === undefined ? {} : { bindAddress: this.#options.bindAddress }),
       port: this.#options.port ?? 0,
-      onMessage: (message, source) => {
-        this.#log.add('in', message, source);
-        this.#agent?.receive(message, source);
-      },
+      onMessage: (message, source) => this.#receive(message, source),
       onFailure: (target) => this.#agent?.transportFailed(target),
     }).catch((error: unknown) => {
       // The caller may try again, perhaps with another address.
@@ -230,6 +231,17 @@ export class SipPhone {
     this.#closed = true;
     this.#agent?.close();
     await this.#transport?.close();
+  }
+
+  /** Anybody can send messages: none of them may end the process. */
+  #receive(message: SipMessage, source: Target): void {
+    try {
+      this.#log.add('in', message, source);
+      this.#agent?.receive(message, source);
+    } catch (error) {
+      if (this.#options.onFault === undefined) throw error;
+      this.#options.onFault(error);
+    }
   }
 
   #openMedia({ audio, onEvent }: DialOptions): Promise<CallMedia> {

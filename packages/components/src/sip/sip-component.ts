@@ -101,7 +101,12 @@ export class SipComponent implements Component {
   constructor(options: SipComponentOptions) {
     this.#options = options;
     const { address, bindAddress, credentials, host } = options;
-    this.#phone = new SipPhone({ address, bindAddress, onRegistration: (event) => this.#registrationTold(event) });
+    this.#phone = new SipPhone({
+      address,
+      bindAddress,
+      onRegistration: (event) => this.#registrationTold(event),
+      onFault: (error) => host.log.error('sip.message_failed', { error }),
+    });
     this.#started = this.#phone.start(credentials).catch((error: unknown) => {
       host.log.error('sip.start_failed', { address, bindAddress, error });
       this.#crash(`the phone cannot listen on ${bindAddress}`);

@@ -80,6 +80,36 @@ hlsSuite('Files of a stream', {}, (stage) => {
     expect(await names()).not.toContain(room);
   }, 60_000);
 
+  test('of a persistent stream survive a later one of the same room id, whether it shows anything or not', async () => {
+    const config = { roomId: 'standup', videoCodec: 'h264' };
+    const names = async (): Promise<string[]> =>
+      ((await stage.api.request('GET', '/recording')).body.data as string[]).filter((id) => id.startsWith('standup'));
+    const first = await stage.call(['ann'], config);
+    await addStream(stage, 'standup', { persistent: true });
+    await first.ann.addVideo({ colour: 'red', width: 320, height: 180, fps: 15 });
+    await playable(stage, 'standup');
+    await stage.api.deleteRoom('standup');
+    while (!(await names()).includes('standup')) await new Promise((resolve) => setTimeout(resolve, 50));
+    const { text } = await fetchFile(stage, 'standup', 'main.m3u8', 'recording');
+
+    await stage.room(config);
+    await addStream(stage, 'standup', { persistent: true });
+    expect((await fetchFile(stage, 'standup', 'main.m3u8', 'recording')).text).toBe(text);
+    await stage.api.deleteRoom('standup');
+    expect((await fetchFile(stage, 'standup', 'main.m3u8', 'recording')).text).toBe(text);
+
+    const second = await stage.call(['ann'], config);
+    await addStream(stage, 'standup', { persistent: true });
+    await second.ann.addVideo({ colour: 'blue', width: 320, height: 180, fps: 15 });
+    await playable(stage, 'standup');
+    await stage.api.deleteRoom('standup');
+    while ((await names()).length < 2) await new Promise((resolve) => setTimeout(resolve, 50));
+    const [newest, aside] = (await names()).toSorted();
+    expect([newest, aside]).toEqual(['standup', expect.stringMatching(/^standup-\d{8}T\d{6}Z$/)]);
+    expect((await fetchFile(stage, aside!, 'main.m3u8', 'recording')).text).toBe(text);
+    expect((await fetchFile(stage, 'standup', 'main.m3u8', 'recording')).text).not.toBe(text);
+  }, 90_000);
+
   test('with manual subscription nobody is shown before being chosen, and sound alone makes nothing playable', async () => {
     const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
     const component = await addStream(stage, room, { subscribeMode: 'manual' });

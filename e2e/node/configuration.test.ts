@@ -79,7 +79,7 @@ describe('a wrong setting', () => {
       JF_DIST_QUERY: 'x.invalid',
     };
     const program = run({ ...ports, ...dns, JF_DIST_NODE_NAME: 'app@nowhere.invalid' });
-    expect(await program.exited).toBe(1);
+    expect(await program.exited).toBe(78);
     expect(program.output()).toMatch(/nowhere\.invalid.*JF_DIST_NODE_NAME/);
     // Also before the polling interval, which is checked last.
     const both = run({ ...ports, ...dns, JF_DIST_NODE_NAME: 'app@nowhere.invalid', JF_DIST_POLLING_INTERVAL: '0' });

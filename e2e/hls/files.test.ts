@@ -81,7 +81,7 @@ hlsSuite('Files of a stream', {}, (stage) => {
   }, 60_000);
 
   test('of a persistent stream survive a later one of the same room id, whether it shows anything or not', async () => {
-    const config = { roomId: 'standup', videoCodec: 'h264' };
+    const config = { roomId: 'standup', videoCodec: 'h264' } as const;
     const names = async (): Promise<string[]> =>
       ((await stage.api.request('GET', '/recording')).body.data as string[]).filter((id) => id.startsWith('standup'));
     const first = await stage.call(['ann'], config);

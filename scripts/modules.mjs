@@ -87,26 +87,8 @@ export function readModules() {
   return new Map(all.flatMap((folder) => [...sources(folder)]).map((path) => [path, read(path)]));
 }
 
-/**
- * Prints findings that begin with a path and ends the process when there are any. `known` allows a number of them per
- * package; `--all` prints those as well.
- */
-export function report(problems, known = {}) {
-  const byPackage = new Map();
-  for (const problem of problems) {
-    const owner = /(?:packages|apps)\/[^/]+|bench|e2e|scripts/.exec(problem)[0];
-    byPackage.set(owner, [...(byPackage.get(owner) ?? []), problem]);
-  }
-  let failed = false;
-  for (const [owner, own] of byPackage) {
-    const isNew = own.length > (known[owner] ?? 0);
-    if (isNew || process.argv.includes('--all')) for (const problem of own) console.error(problem);
-    if (isNew) failed = true;
-    if (isNew && owner in known) console.error(`${owner}: ${own.length} findings, ${known[owner]} are known`);
-  }
-  for (const [owner, number] of Object.entries(known)) {
-    const now = byPackage.get(owner)?.length ?? 0;
-    if (now < number) console.log(`${owner}: ${now} findings left of ${number}`);
-  }
-  if (failed) process.exitCode = 1;
+/** Prints the findings and lets the process end with 1 if there are any. */
+export function report(problems) {
+  for (const problem of problems) console.error(problem);
+  if (problems.length > 0) process.exitCode = 1;
 }

@@ -20,6 +20,7 @@ export interface StageOptions {
 }
 
 export class Stage {
+  readonly #options: StageOptions;
   #node: BloomNode | undefined;
   #browser: Browser | undefined;
   #pages: PageServer | undefined;
@@ -28,12 +29,14 @@ export class Stage {
   readonly #onStage = new Set<Peer>();
   readonly #rooms = new Set<string>();
 
-  constructor(private readonly options: StageOptions) {}
+  constructor(options: StageOptions) {
+    this.#options = options;
+  }
 
   async open(): Promise<void> {
     [this.#node, this.#browser, this.#pages] = await Promise.all([
-      typeof this.options.node === 'function' ? this.options.node() : startNode(this.options.node),
-      launchChromium(this.options.browserFlags),
+      typeof this.#options.node === 'function' ? this.#options.node() : startNode(this.#options.node),
+      launchChromium(this.#options.browserFlags),
       servePages(),
     ]);
   }
@@ -70,7 +73,7 @@ export class Stage {
   }
 
   /** A page for a peer that exists already (or for a token that is no good). */
-  async seat({ id, token }: NewPeer, name: string, sdk: Sdk = this.options.sdk ?? 'jellyfish'): Promise<Peer> {
+  async seat({ id, token }: NewPeer, name: string, sdk: Sdk = this.#options.sdk ?? 'jellyfish'): Promise<Peer> {
     const page = this.#idle.pop() ?? (await this.#newPage());
     const peer = new Peer(name, id, token, this.node.host, page);
     await page.goto(this.#pages?.urlOf(sdk) ?? '');

@@ -72,10 +72,14 @@ window.colourAt = (x, y) => {
 </script>`;
 
 export class Watcher {
+  readonly #closeServer: () => Promise<void>;
+
   private constructor(
     readonly page: Page,
-    private readonly closeServer: () => Promise<void>,
-  ) {}
+    closeServer: () => Promise<void>,
+  ) {
+    this.#closeServer = closeServer;
+  }
 
   static async open(browser: Browser): Promise<Watcher> {
     const script = readFileSync(join(repository, 'node_modules', 'hls.js', 'dist', 'hls.min.js'));
@@ -122,6 +126,6 @@ export class Watcher {
   }
 
   close(): Promise<void> {
-    return this.closeServer();
+    return this.#closeServer();
   }
 }

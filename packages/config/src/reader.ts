@@ -9,7 +9,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Effective value of one variable, for `--print-config`. */
 export interface EffectiveValue {
   name: string;
-  /** As text; undefined = unset. */
+  /** Text of the value; undefined = unset. */
   value: string | undefined;
   origin: Origin;
   secret: boolean;

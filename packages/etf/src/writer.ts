@@ -18,8 +18,8 @@ export interface RawBuffer extends Buffer {
 }
 
 /**
- * A growing buffer that terms are appended to. `bytes` is reused by `clear()`: callers that keep a view longer copy it,
- * or takes the whole buffer with `take()`.
+ * A growing buffer that terms are appended to. `bytes` is reused by `clear()`: callers that keep a view longer copy it
+ * or take the whole buffer with `take()`.
  */
 export class TermWriter {
   bytes: Buffer;

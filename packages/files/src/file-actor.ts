@@ -6,7 +6,7 @@ import type { LocalRecordings } from './local-recordings.js';
 import { CHUNK_BYTES, type FileAddress, type FilesProtocol, HEAD_BYTES } from './file-messages.js';
 
 export interface FileActorOptions {
-  /** Of this node. */
+  /** Streams of this node. */
   streams: LiveStreams;
   recordings: LocalRecordings;
   /** Limit of files opened or waited for by other nodes. */

@@ -223,7 +223,7 @@ class RemoteFile implements ServedFile {
   }
 }
 
-/** The error for a recording of which nobody knows whether it is there. */
+/** The error for a recording that silent nodes may have. */
 export function perhapsOn(what: string, nodes: readonly string[]): MediaFileError {
   const which = nodes.join(', ');
 

@@ -8,7 +8,7 @@ export interface RequestStep {
   requestId: string;
   /** `DELETE /room/kitchen`, or the status. */
   what: string;
-  /** For a response: milliseconds since the request. */
+  /** Milliseconds since the request; set for a response. */
   ranMs?: number;
 }
 

@@ -58,7 +58,7 @@ export interface OutboundSlot {
   extensions: ExtensionIds;
   /** Track that flows here, from any transport or component of the same room. */
   trackId: string;
-  /** As in the answer's `a=ssrc` lines; the same for the tracks of one publisher. Default: the publisher's peer id. */
+  /** Name in the answer's `a=ssrc` lines, shared by the tracks of one publisher. Default: the publisher's peer id. */
   cname?: string;
 }
 

@@ -7,7 +7,7 @@ export interface FileSource {
   /** Real path, without symbolic links. */
   path: string;
   kind: 'audio' | 'video';
-  /** As the API shows it. */
+  /** The value that the API shows. */
   framerate: number | null;
 }
 

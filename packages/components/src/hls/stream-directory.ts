@@ -11,7 +11,8 @@ export interface StreamDirectoryOptions {
   /** Settles before anything is done here. */
   after?: Promise<void>;
   /**
-   * For a stream that is kept: makes way for it when its first file is written. Without it the directory is emptied at once.
+   * Moves an earlier recording away before the first file of a kept stream is written. Without it the directory is emptied
+   * at once.
    */
   makeWay?(): Promise<void>;
 }

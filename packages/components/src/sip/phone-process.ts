@@ -203,7 +203,7 @@ export class CallChannel implements CallMedia {
     this.#process.close();
   }
 
-  /** For the process. */
+  /** Called by the process for each of its messages. */
   receive(message: Exclude<FromPhones, { type: 'frames' | 'alive' }>): void {
     if (this.#closed) return;
     if (message.type === 'digit') this.#options.onDigit(message.digit);
@@ -216,18 +216,18 @@ export class CallChannel implements CallMedia {
     }
   }
 
-  /** For the process. */
+  /** Called by the process for each frame. */
   receiveFrame(timestamp: number, data: Uint8Array): void {
     this.#options.onFrame({ timestamp, data });
   }
 
-  /** For the process. */
+  /** Called by the process with its statistics. */
   alive(stats: RtpStats, quietMs: number | undefined): void {
     this.#stats = stats;
     this.#quiet = quietMs === undefined ? undefined : { ms: quietMs, at: systemClock.now() };
   }
 
-  /** For the process. */
+  /** Called by the process when it has ended. */
   crashed(reason: string): void {
     this.#process.opened(new ComponentError('CALL_FAILED', `the process of the call is gone: ${reason}`));
     if (this.#closed) return;

@@ -25,46 +25,46 @@ export class MemoryRooms implements RoomService {
   readonly calls: string[] = [];
   /** Ids of the requests that created or deleted something. */
   readonly requests: string[] = [];
-  private readonly rooms = new Map<string, RoomView>();
-  private failure: Error | undefined;
+  readonly #rooms = new Map<string, RoomView>();
+  #failure: Error | undefined;
 
   fail(error: RoomErrorCode | Error, message = 'it failed'): void {
-    this.failure = typeof error === 'string' ? new RoomError(error, message) : error;
+    this.#failure = typeof error === 'string' ? new RoomError(error, message) : error;
   }
 
   async createRoom(config: RoomConfig, requestId?: string): Promise<{ room: RoomView; address: string }> {
-    this.check(requestId);
+    this.#check(requestId);
     const id = config.roomId ?? randomUUID();
-    if (this.rooms.has(id)) {
+    if (this.#rooms.has(id)) {
       throw new RoomError('ROOM_EXISTS', `Cannot add room with id "${id}" - room already exists`);
     }
     const room: RoomView = { id, config: { ...config, roomId: id }, components: [], peers: [] };
-    this.rooms.set(id, room);
+    this.#rooms.set(id, room);
 
     return { room: peerless(room), address: this.address };
   }
 
   async listRooms(scope: 'local' | 'cluster'): Promise<{ rooms: RoomView[]; unreachable: string[] }> {
-    this.check();
+    this.#check();
 
-    return { rooms: [...this.rooms.values()], unreachable: scope === 'cluster' ? ['bloom@gone'] : [] };
+    return { rooms: [...this.#rooms.values()], unreachable: scope === 'cluster' ? ['bloom@gone'] : [] };
   }
 
   async getRoom(roomId: string): Promise<RoomView> {
-    return this.room(roomId);
+    return this.#room(roomId);
   }
 
   async deleteRoom(roomId: string, requestId?: string): Promise<void> {
-    this.room(roomId, requestId);
-    this.rooms.delete(roomId);
+    this.#room(roomId, requestId);
+    this.#rooms.delete(roomId);
   }
 
   async addPeer(roomId: string, options: unknown): Promise<{ peer: PeerView; token: string; websocketUrl: string }> {
-    const room = this.room(roomId);
+    const room = this.#room(roomId);
     if (room.peers.length >= (room.config.maxPeers ?? Number.POSITIVE_INFINITY)) {
       throw new RoomError('PEER_LIMIT', `Reached peer limit in room ${roomId}`);
     }
-    this.checkOptions(options ?? {}, { enableSimulcast: 'boolean' });
+    this.#checkOptions(options ?? {}, { enableSimulcast: 'boolean' });
     const peer: PeerView = { id: randomUUID(), type: 'webrtc', status: 'disconnected', tracks: [], metadata: null };
     room.peers.push(peer);
 
@@ -72,16 +72,16 @@ export class MemoryRooms implements RoomService {
   }
 
   async removePeer(roomId: string, peerId: string, requestId?: string): Promise<void> {
-    const room = this.room(roomId, requestId);
+    const room = this.#room(roomId, requestId);
     const index = room.peers.findIndex((peer) => peer.id === peerId);
     if (index < 0) throw new RoomError('PEER_NOT_FOUND', `Peer ${peerId} does not exist`);
     room.peers.splice(index, 1);
   }
 
   async addComponent(roomId: string, type: ComponentType, options: unknown): Promise<ComponentView> {
-    const room = this.room(roomId);
+    const room = this.#room(roomId);
     if (type === 'rtsp') throw new RoomError('COMPONENT_TYPE_DISABLED', `Components of type ${type} are disabled`);
-    this.checkOptions(options, {});
+    this.#checkOptions(options, {});
     const properties = propertiesOf(type, options as Record<string, unknown>);
     const component: ComponentView = { id: randomUUID(), type, properties, tracks: [] };
     room.components.push(component);
@@ -90,12 +90,12 @@ export class MemoryRooms implements RoomService {
   }
 
   async removeComponent(roomId: string, componentId: string): Promise<void> {
-    const room = this.room(roomId);
-    room.components.splice(room.components.indexOf(this.component(room, componentId)), 1);
+    const room = this.#room(roomId);
+    room.components.splice(room.components.indexOf(this.#component(room, componentId)), 1);
   }
 
   async subscribeComponent(roomId: string, componentId: string, origins: readonly string[]): Promise<void> {
-    const component = this.component(this.room(roomId), componentId);
+    const component = this.#component(this.#room(roomId), componentId);
     if (component.type !== 'hls' && component.type !== 'recording') {
       throw new RoomError('NOT_SUBSCRIBABLE', 'Subscribe mode is supported only for HLS and Recording components');
     }
@@ -106,12 +106,12 @@ export class MemoryRooms implements RoomService {
   }
 
   async dial(roomId: string, componentId: string, phoneNumber: string): Promise<void> {
-    this.sip(roomId, componentId);
+    this.#sip(roomId, componentId);
     this.calls.push(phoneNumber);
   }
 
   async hangUp(roomId: string, componentId: string): Promise<void> {
-    this.sip(roomId, componentId);
+    this.#sip(roomId, componentId);
     this.calls.push('hang up');
   }
 
@@ -119,28 +119,28 @@ export class MemoryRooms implements RoomService {
     return 'invalid token';
   }
 
-  private sip(roomId: string, componentId: string): void {
-    if (this.component(this.room(roomId), componentId).type !== 'sip') {
+  #sip(roomId: string, componentId: string): void {
+    if (this.#component(this.#room(roomId), componentId).type !== 'sip') {
       throw new RoomError('NOT_A_SIP_COMPONENT', `Component ${componentId} is not a SIP component`);
     }
   }
 
-  private room(roomId: string, requestId?: string): RoomView {
-    this.check(requestId);
-    const room = this.rooms.get(roomId);
+  #room(roomId: string, requestId?: string): RoomView {
+    this.#check(requestId);
+    const room = this.#rooms.get(roomId);
     if (room === undefined) throw new RoomError('ROOM_NOT_FOUND', `Room ${roomId} does not exist`);
 
     return room;
   }
 
-  private component(room: RoomView, componentId: string): ComponentView {
+  #component(room: RoomView, componentId: string): ComponentView {
     const component = room.components.find((one) => one.id === componentId);
     if (component === undefined) throw new RoomError('COMPONENT_NOT_FOUND', `Component ${componentId} does not exist`);
 
     return component;
   }
 
-  private checkOptions(options: unknown, types: Readonly<Record<string, string>>): void {
+  #checkOptions(options: unknown, types: Readonly<Record<string, string>>): void {
     const fits =
       typeof options === 'object' &&
       options !== null &&
@@ -149,10 +149,10 @@ export class MemoryRooms implements RoomService {
     if (!fits) throw new RoomError('INVALID_OPTIONS', 'Invalid request body structure');
   }
 
-  private check(requestId?: string): void {
+  #check(requestId?: string): void {
     if (requestId !== undefined) this.requests.push(requestId);
-    const { failure } = this;
-    this.failure = undefined;
+    const failure = this.#failure;
+    this.#failure = undefined;
     if (failure !== undefined) throw failure;
   }
 }

@@ -17,7 +17,7 @@ const X25519_BYTES = 32;
 /** Our half of an ephemeral Diffie-Hellman exchange. */
 export interface KeyExchange {
   group: number;
-  /** As it travels. */
+  /** Public key in its wire format. */
   publicKey: Buffer;
   /** Returns the secret shared with the owner of that public key; undefined when the key is invalid. */
   secret(theirs: Buffer): Buffer | undefined;

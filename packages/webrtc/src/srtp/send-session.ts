@@ -22,7 +22,7 @@ interface SendStream {
  * place.
  */
 export class SrtpSendSession {
-  /** For sealers. */
+  /** Used by the sealers. */
   readonly counter: AesCounter;
   readonly hmac: HmacSha1;
   readonly #rtcpCounter: AesCounter;

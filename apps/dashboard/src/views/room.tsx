@@ -6,6 +6,7 @@ import type { Problem } from '../problem.js';
 import { CameraIcon, LeaveIcon, LinkIcon, Logo, MicrophoneIcon } from './icons.js';
 import { Notice } from './notice.js';
 import { OwnTile, PeerTiles } from './tile.js';
+import './room.css';
 
 const phases: Record<Phase, string> = {
   connecting: 'Connecting …',

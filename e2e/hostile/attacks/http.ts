@@ -1,3 +1,4 @@
+import { expect } from '@jest/globals';
 import { setTimeout as pause } from 'node:timers/promises';
 import { apiToken } from '../../harness/bloom-node.js';
 import type { Attack } from '../harness/attack.js';
@@ -21,6 +22,23 @@ export const http: readonly Attack[] = [
         for (const socket of opened) socket.write('x');
         await pause(300);
       }
+    },
+  },
+  {
+    title: 'forty pipelined requests that offer h2c, each of which is answered',
+    async run(ground) {
+      const socket = await rawConnection({ host: ground.host });
+      ground.after(() => void socket.destroy());
+      let received = '';
+      socket.on('data', (chunk: Buffer) => {
+        received += chunk.toString('latin1');
+      });
+      const headers = `Host: x\r\nAuthorization: Bearer ${apiToken}\r\n`;
+      const offered = `GET /health HTTP/1.1\r\n${headers}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n`;
+      socket.write(`GET /health HTTP/1.1\r\n${headers}\r\n${offered.repeat(40)}`);
+      const answers = (): number => received.split('HTTP/1.1 200').length - 1;
+      for (let waited = 0; waited < 50 && answers() < 41; waited += 1) await pause(100);
+      expect(answers()).toBe(41);
     },
   },
   {

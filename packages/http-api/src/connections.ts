@@ -2,17 +2,25 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Log } from '@bloom/log';
-import { LogThrottle } from '@bloom/time';
+import { LogThrottle, systemClock } from '@bloom/time';
 
 /** Limit of all connections, which leaves descriptors for media. */
 const MAX_CONNECTIONS = 16_384;
+/** Above this share of them, connections that only wait for a next request are closed: their clients connect again. */
+const CROWDED = 0.9;
+const SWEEP_PAUSE_MS = 1_000;
 /** Limit of connections without a first request, which any stranger can open. */
 const MAX_UNSERVED = 2_048;
 export const MAX_UNSERVED_PER_ADDRESS = 256;
+/** Requests of one connection that are being answered: Node parses and starts all that one read of 64 KiB brings. */
+export const MAX_PIPELINED = 32;
 
 /** The connections of a listener, from accept to close: the server itself forgets those that are upgraded. */
 export class Connections {
   readonly #log: Log;
+  readonly #server: Server;
+  readonly #crowdedAt: number;
+  #sweptMs = Number.NEGATIVE_INFINITY;
   readonly #throttle = new LogThrottle();
   readonly #open = new Set<Socket>();
   /** Keyed by remote address and port, oldest first. With TLS the socket of a request is not that of its connection. */
@@ -22,15 +30,21 @@ export class Connections {
   readonly #answers = new WeakMap<Duplex, number>();
   readonly #whenAnswered = new WeakMap<Duplex, () => void>();
 
-  constructor(server: Server, log: Log) {
+  constructor(server: Server, log: Log, limit = MAX_CONNECTIONS) {
     this.#log = log;
-    server.maxConnections = MAX_CONNECTIONS;
-    server.on('drop', () => this.#refused('any', 'connections', MAX_CONNECTIONS));
+    this.#server = server;
+    this.#crowdedAt = limit * CROWDED;
+    server.maxConnections = limit;
+    server.on('drop', () => this.#refused('any', 'connections', limit));
     server.on('connection', (socket: Socket) => this.#add(socket));
     server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
       this.served(socket);
-      this.#answers.set(socket, (this.#answers.get(socket) ?? 0) + 1);
+      const answers = (this.#answers.get(socket) ?? 0) + 1;
+      this.#answers.set(socket, answers);
       response.once('close', () => this.#answered(socket));
+      if (answers <= MAX_PIPELINED || socket.destroyed) return;
+      this.#refused(socket.remoteAddress ?? '', 'requests of one connection without an answer', MAX_PIPELINED);
+      socket.destroy();
     });
   }
 
@@ -68,6 +82,7 @@ export class Connections {
     }
     const key = keyOf(socket);
     this.#open.add(socket);
+    if (this.#open.size > this.#crowdedAt) this.#closeIdle();
     this.#unserved.set(key, socket);
     this.#unservedOf.set(remoteAddress, ofAddress + 1);
     socket.once('close', () => {
@@ -78,6 +93,13 @@ export class Connections {
     this.#refused('any', 'connections without a request', MAX_UNSERVED);
     const [oldest] = this.#unserved.values();
     oldest?.destroy();
+  }
+
+  #closeIdle(): void {
+    const now = systemClock.now();
+    if (now - this.#sweptMs < SWEEP_PAUSE_MS) return;
+    this.#sweptMs = now;
+    this.#server.closeIdleConnections();
   }
 
   #forget(key: string): void {

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { OriginRule } from '@bloom/config';
 import { silentLog } from '@bloom/log';
-import { MAX_UNSERVED_PER_ADDRESS } from './connections.js';
+import { MAX_PIPELINED, MAX_UNSERVED_PER_ADDRESS } from './connections.js';
 import { HttpListenError, type HttpListener, type HttpListenerOptions, startHttpListener } from './listener.js';
 
 // Made for this test, used nowhere: a self-signed certificate of localhost and its key.
@@ -198,6 +198,13 @@ describe('other requests', () => {
     expect(JSON.parse(body)).toEqual({ errors });
   });
 
+  test('that are pipelined without an end are cut off before all of them are started', async () => {
+    let started = 0;
+    await start({ handler: () => (started += 1) });
+    await exchange('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000)).catch(() => '');
+    expect(started).toBe(MAX_PIPELINED);
+  });
+
   test('that turn into nonsense while they are answered are cut off without a second answer', async () => {
     await start({ handler: (_request, response) => response.write('the beginning') });
     const answer = await exchange('GET / HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n');
@@ -227,6 +234,21 @@ describe('connections without a request', () => {
     while (!(await exchange('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n').catch(() => '')).includes('200'));
     for (const socket of [...silent, served]) socket.destroy();
   });
+});
+
+test('idle connections make room when almost all are taken', async () => {
+  const { port } = await start({ maxConnections: 20 });
+  const idle = await Promise.all(
+    Array.from({ length: 18 }, async () => {
+      const socket = tcpConnect(port, '127.0.0.1');
+      socket.write('GET /a HTTP/1.1\r\nHost: x\r\n\r\n');
+      await once(socket, 'data');
+      return socket;
+    }),
+  );
+  const closed = idle.map((socket) => once(socket, 'close'));
+  expect(await exchange('GET /b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toContain('hello /b');
+  await Promise.all(closed);
 });
 
 test('with key and certificate the port speaks HTTPS and WSS only', async () => {

@@ -35,6 +35,8 @@ export interface HttpListenerOptions {
   /** `JF_HOST` */
   publicHost: string;
   log: Log;
+  /** Connections of all kinds. */
+  maxConnections?: number;
 }
 
 export interface HttpListener {
@@ -64,9 +66,13 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   const { handler, tls, ip, port } = options;
   const server =
     tls === null
-      ? createHttpServer(TIME_LIMITS, handler)
-      : createHttpsServer({ ...tls, ...TIME_LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS }, handler);
-  const connections = new Connections(server, options.log);
+      ? createHttpServer(TIME_LIMITS)
+      : createHttpsServer({ ...tls, ...TIME_LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS });
+  const connections = new Connections(server, options.log, options.maxConnections);
+  server.on('request', (request, response) => {
+    // The parser finishes its buffer even if the limit on pipelined requests has ended the connection.
+    if (!request.socket.destroyed) handler(request, response);
+  });
   answerBrokenRequests(server, connections);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     connections.served(request.socket);

@@ -42,6 +42,21 @@ export const http: readonly Attack[] = [
     },
   },
   {
+    title: 'thousands of pipelined requests whose answers nobody reads',
+    async run(ground) {
+      const requests = Buffer.from('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000));
+      const opened = await many(20, () => rawConnection({ host: ground.host }));
+      ground.after(() => opened.forEach((socket) => socket.destroy()));
+      for (let round = 0; round < 20; round += 1) {
+        for (const socket of opened) {
+          socket.pause();
+          if (socket.writable && socket.writableLength < requests.length * 4) socket.write(requests);
+        }
+        await pause(100);
+      }
+    },
+  },
+  {
     title: 'requests that are broken, huge or smuggled',
     weight: 2,
     async run(ground) {

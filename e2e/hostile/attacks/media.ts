@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from '@jest/globals';
 import type { TestClient } from '@bloom/webrtc/testing';
+import { ExtensionProfiles } from 'werift';
 import type { Attack, Ground } from '../harness/attack.js';
 import { ssrcOf } from '../harness/offer.js';
 import { fir, nack, pli, remb, Rtcp, rtcp, transportCc, words } from '../harness/rtcp.js';
@@ -9,6 +10,10 @@ import { countMedia, Sender } from '../harness/sender.js';
 const FLOOD_MS = 3_000;
 /** What a subscriber of one small video may get out of the node, however often it asks. */
 const MAX_BYTES_PER_S = 2.5e6;
+
+const AUDIO_LEVEL = 'urn:ietf:params:rtp-hdrext:ssrc-audio-level';
+const VOICES = 10;
+const MAX_VOICE_CHANGES_PER_S = 4;
 
 interface Connected {
   readonly wire: TestClient;
@@ -136,6 +141,36 @@ export const media: readonly Attack[] = [
         sender.send({ payloadType: 97 }, random.bytes(random.pick([1, 2, 3, 500])));
         await pause(5);
       }
+    },
+  },
+  {
+    title: 'ten voices that begin and end fifty times a second',
+    async run(ground) {
+      const bystander = await ground.bystander();
+      const intruder = await ground.intruder();
+      const lines = Array.from(
+        { length: VOICES },
+        () => ({ kind: 'audio', direction: 'sendonly', extra: [`a=extmap:1 ${AUDIO_LEVEL}`] }) as const,
+      );
+      await intruder.negotiate({ lines, trackIds: new Map(lines.map((_, mid) => [mid, intruder.trackId()])) });
+      const wire = await intruder.connectMedia();
+      const voices = lines.map((_, mid) => new Sender(wire, ssrcOf(mid)));
+      const before = bystander.seen('vadNotification');
+      const until = performance.now() + FLOOD_MS;
+      for (let round = 0; performance.now() < until; round += 1) {
+        const level = Buffer.from([round % 2 === 0 ? 0x80 : 0x7f]);
+        const header = {
+          payloadType: 111,
+          extension: true,
+          extensionProfile: ExtensionProfiles.OneByte,
+          extensions: [{ id: 1, payload: level }],
+        };
+        for (const voice of voices) voice.send(header, Buffer.alloc(60));
+        await pause(10);
+      }
+      await pause(300);
+      const perSecond = (bystander.seen('vadNotification') - before) / (FLOOD_MS / 1000);
+      expect(perSecond).toBeLessThan(VOICES * MAX_VOICE_CHANGES_PER_S);
     },
   },
   {

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import WebSocket from 'ws';
 import { apiToken, type BloomNode, startNode } from '../../harness/bloom-node.js';
-import { describeWith } from '../../harness/needs.js';
+import { describeWith, type Need } from '../../harness/needs.js';
 import { freeTcpPort } from '../../harness/free-ports.js';
 import type { Peer } from '../../harness/peer.js';
 import { Stage } from '../../harness/stage.js';
@@ -219,13 +219,22 @@ export class Arena {
   }
 }
 
+export interface HostileSuiteOptions {
+  readonly needs?: readonly Need[];
+  /** Settings of the node; called once, before it starts. */
+  readonly env?: () => Promise<Readonly<Record<string, string>>>;
+}
+
 /** One test per attack against one arena. */
-export function hostileSuite(title: string, attacks: readonly Attack[], env?: Readonly<Record<string, string>>): void {
-  describeWith(['chromium'], title, () => {
-    const arena = new Arena(env);
+export function hostileSuite(title: string, attacks: readonly Attack[], options: HostileSuiteOptions = {}): void {
+  describeWith(['chromium', ...(options.needs ?? [])], title, () => {
+    let arena: Arena;
     jest.setTimeout(120_000);
-    beforeAll(() => arena.open());
-    afterAll(() => arena.close());
+    beforeAll(async () => {
+      arena = new Arena(await options.env?.());
+      await arena.open();
+    });
+    afterAll(() => arena?.close());
     for (const [at, attack] of attacks.entries()) {
       test(`two calls survive ${attack.title}`, async () => {
         const harm = await arena.endure(attack, new Random(at));

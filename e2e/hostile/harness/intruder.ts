@@ -54,6 +54,7 @@ export class Intruder {
   /** The node has asked for an offer and waits for it. */
   #offerIsDue = false;
   readonly #seen: MediaEvent[] = [];
+  readonly #counts = new Map<string, number>();
   readonly #certificate: DtlsCertificate;
   #wake: () => void = () => undefined;
 
@@ -135,6 +136,11 @@ export class Intruder {
         delay(remaining, undefined, { ref: false }),
       ]);
     }
+  }
+
+  /** How many events of the type have come in all. */
+  seen(type: string): number {
+    return this.#counts.get(type) ?? 0;
   }
 
   /** Forgets the events that have come so far. */
@@ -234,6 +240,7 @@ export class Intruder {
   }
 
   #observe({ type, data }: MediaEvent): void {
+    this.#counts.set(type, this.seen(type) + 1);
     if (type === 'offerData') {
       this.#offerIsDue = true;
       const { audio = 0, video = 0 } = data.tracksTypes;

@@ -22,6 +22,8 @@ const RETRANSMISSIONS_PER_TICK = 100;
  * a few bytes cover thousands of packets, and reading them all would starve the other clients.
  */
 const FEEDBACK_PER_TICK = 4096;
+/** Sequence numbers that one client may report missing per tick: 20 times what 5,000 packets a second need. */
+const NACKED_PER_TICK = 2048;
 /** Former slots whose numbering is kept. */
 const MAX_RETIRED = 256;
 /** Targets remembered for tracks that have no slot yet. */
@@ -57,6 +59,7 @@ export class OutboundSide implements SlotReceiver {
   #announcedAtMs = Number.NEGATIVE_INFINITY;
   #retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
   #feedbackLeft = FEEDBACK_PER_TICK;
+  #nackedLeft = NACKED_PER_TICK;
   #nackedSlot: OutboundTrack | undefined;
   #feedbackAtMs = 0;
 
@@ -213,6 +216,8 @@ export class OutboundSide implements SlotReceiver {
   }
 
   readonly #visitNack = (sequence: number): void => {
+    if (this.#nackedLeft === 0) return;
+    this.#nackedLeft--;
     this.#nackedSlot?.resend(sequence, this.#feedbackAtMs);
   };
 
@@ -241,6 +246,7 @@ export class OutboundSide implements SlotReceiver {
   tick(nowMs: number): void {
     this.#retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
     this.#feedbackLeft = FEEDBACK_PER_TICK;
+    this.#nackedLeft = NACKED_PER_TICK;
     this.#writeReports(nowMs);
     if (this.#probes.active) {
       this.#probes.tick(nowMs);

@@ -72,6 +72,27 @@ describe('faults and garbage', () => {
     expect(estimation()).toBeDefined();
   });
 
+  test('a flood of NACKs is looked up within bounds, and one on the next tick is answered', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    for (const packet of camera(0x101).vp8Frame({ key: true, packets: 3 })) publisher.send(packet);
+    const { ssrc, sequence } = viewer.packets[1]!;
+    const numbers = Array.from({ length: 4_000 }, (_, i) => sequence - 5_000 + i);
+    const writer = new RtcpWriter(1_200);
+    writer.nack(1, ssrc, numbers);
+    const flood = Buffer.from(writer.bytes());
+    const effort = operations('send-history.ts', () => {
+      for (let i = 0; i < 100; i++) viewer.sendControl(flood);
+    });
+    expect(effort).toBeLessThan(20_000);
+
+    world.advance(20);
+    const before = viewer.packets.length;
+    writer.reset().nack(1, ssrc, [sequence]);
+    viewer.sendControl(writer.bytes());
+    expect(viewer.packets.length).toBe(before + 1);
+  });
+
   test('H.264 slices of one picture are not each searched for what is missing before them all', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101, codec: H264 })] });
     const source = camera(0x101, { payloadType: 102 });

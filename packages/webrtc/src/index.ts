@@ -1,4 +1,7 @@
-export * from './srtp/index.js';
+export { createPacketSealer } from './srtp/create-sealer.js';
+export { type PacketSealer, type SealStream } from './srtp/packet-sealer.js';
+export { SrtpReceiveSession } from './srtp/receive-session.js';
+export { SrtpSendSession } from './srtp/send-session.js';
 export { createCertificate, type DtlsCertificate } from './dtls/certificate.js';
 export { WebrtcError } from './errors.js';
 export type { RelayRoute, RelayStream, RelayStreamOptions } from './relay/relay-stream.js';
@@ -12,6 +15,11 @@ export {
   type TransportParameters,
 } from './transport/api.js';
 export { openMediaPort } from './transport/open-media-port.js';
-export * from './sdp/index.js';
+export { type AnswerMedia, writeAnswer } from './sdp/answer.js';
+export { type ChosenCodec, choosePublishedCodec, chooseReceivedCodec } from './sdp/codecs.js';
+export { type AgreedExtensions, chooseExtensions, EXTENSION_URIS } from './sdp/extensions.js';
+export { type OfferedMedia } from './sdp/offer.js';
+export { parseOffer } from './sdp/parse-offer.js';
+export { SdpError } from './sdp/sdp-error.js';
 export { asReceived } from './warm-up/as-received.js';
 export { warmUpJoins } from './warm-up/warm-up-joins.js';

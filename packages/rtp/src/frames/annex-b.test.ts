@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
-import { splitAnnexB, toAnnexB } from './index.js';
+import { splitAnnexB, toAnnexB } from '../index.js';
 
 test('start codes of three and four bytes part the units, zeros around them belong to none', () => {
   const stream = Buffer.from([9, 9, 0, 0, 1, 0x67, 5, 0, 0, 0, 1, 0x68, 0, 0, 0, 0, 1, 0, 0, 1, 0x65, 7]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import type { H264AccessUnit } from './h264.js';
-import type { OrderedPacket } from './index.js';
+import type { OrderedPacket } from '../index.js';
 import type { Vp8Frame } from './vp8.js';
 import {
   H264Depacketiser,
@@ -13,7 +13,7 @@ import {
   ReorderBuffer,
   toAnnexB,
   Vp8Depacketiser,
-} from './index.js';
+} from '../index.js';
 
 const nal = (type: number, size: number, fill = type): Buffer =>
   Buffer.concat([Buffer.from([0x60 | type]), Buffer.alloc(size - 1, fill)]);

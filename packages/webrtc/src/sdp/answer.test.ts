@@ -9,7 +9,7 @@ import {
   chooseReceivedCodec,
   parseOffer,
   writeAnswer,
-} from './index.js';
+} from '../index.js';
 
 const VALUE = Array.from({ length: 32 }, () => 'AB').join(':');
 const send = (n: number): AnswerRole => ({

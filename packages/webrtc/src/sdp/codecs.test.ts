@@ -2,7 +2,13 @@ import { describe, expect, test } from '@jest/globals';
 import { formatParameters, isConstrainedBaseline } from './codecs.js';
 import type { OfferedCodec } from './offer.js';
 import { readOffer } from './fixtures/read.js';
-import { chooseExtensions, choosePublishedCodec, chooseReceivedCodec, type OfferedMedia, parseOffer } from './index.js';
+import {
+  chooseExtensions,
+  choosePublishedCodec,
+  chooseReceivedCodec,
+  type OfferedMedia,
+  parseOffer,
+} from '../index.js';
 
 const [audio, video] = parseOffer(readOffer('chromium-audio-video')).media as [OfferedMedia, OfferedMedia];
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { type FixtureName, readOffer } from './fixtures/read.js';
-import { parseOffer, SdpError } from './index.js';
+import { parseOffer, SdpError } from '../index.js';
 
 const FIXTURES: FixtureName[] = [
   'chromium-audio-video',

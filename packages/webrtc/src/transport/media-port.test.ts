@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createCertificate } from '../dtls/certificate.js';
 import { WebrtcError } from '../errors.js';
-import { createPacketSealer, type SrtpSendSession } from '../srtp/index.js';
+import { createPacketSealer, type SrtpSendSession } from '../index.js';
 import { addressText } from '../stun/address.js';
 import { Attribute, MessageClass } from '../stun/constants.js';
 import {

@@ -5,7 +5,7 @@ import * as timers from 'node:timers/promises';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import type { RTCIceServer, RtpPacket as Packet } from 'werift';
 import { TcpAcceptor } from '../relay/tcp-acceptor.js';
-import { chooseExtensions, chooseReceivedCodec, parseOffer, writeAnswer } from '../sdp/index.js';
+import { chooseExtensions, chooseReceivedCodec, parseOffer, writeAnswer } from '../index.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
 import { StunWriter } from '../stun/writer.js';

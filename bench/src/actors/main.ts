@@ -1,5 +1,5 @@
-// `npm run bench:actors -- [--package DIR] [--rounds N] [--seconds N]`: what a local message costs, and what a trace costs
-// the node. `--package` takes the actor runtime from another build of it, to compare two in one sitting.
+// `npm run bench:actors -- [--package DIR] [--rounds N] [--seconds N]`: cost of a local message, and cost of
+// a trace for the node. `--package` loads the actor runtime of another build, to compare two in one run.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ const BURST = 20_000;
 const MANY = 1_000;
 /** Messages per millisecond of the flood, which is 100,000 a second. */
 const PER_MS = 100;
-/** One message in so many is measured. */
+/** One message in this many is measured. */
 const PROBED = 20;
 
 const { createActorSystem } = (await import(
@@ -85,12 +85,12 @@ async function spread(system: ActorSystem): Promise<number> {
 interface Flood {
   /** p99 of the time from sending to handling, in ms. */
   p99: number;
-  /** p99 of the event loop's delay, in ms: what everything else on the node feels. */
+  /** p99 of the event loop's delay, in ms: the delay of all other work on the node. */
   loopP99: number;
   sent: number;
 }
 
-/** Floods an actor for that long. */
+/** Floods an actor for this time. */
 async function flood(system: ActorSystem, ref: ActorRef<Echo>, ms: number): Promise<Flood> {
   latencies.length = 0;
   const loop = monitorEventLoopDelay({ resolution: 1 });
@@ -136,7 +136,7 @@ async function dispatch(): Promise<void> {
   await system.close();
 }
 
-/** Half-second stretches with and without a trace in turn, so that what the machine does meanwhile meets both alike. */
+/** Alternates half-seconds with and without a trace, so that other load on the machine affects both alike. */
 async function trace(): Promise<void> {
   const system = createActorSystem({ log: silentLog });
   const ref = system.spawn(echo, { mailbox });

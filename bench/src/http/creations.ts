@@ -57,7 +57,7 @@ async function startCluster(size: number): Promise<Cluster> {
   }
 }
 
-/** `rate` creations per second through all nodes in turn, and how evenly the rooms lie at the end. */
+/** `rate` creations per second through all nodes in turn, and how evenly the rooms are spread at the end. */
 export async function measureCreations(options: { nodes: number; rate: number; seconds: number }): Promise<Result[]> {
   const { rate, seconds } = options;
   const cluster = await startCluster(options.nodes);

@@ -8,15 +8,15 @@ const METADATA_TAG = [0x82, 0x01] as const;
 
 export interface Tally {
   received: number;
-  /** Seen before, or overtaken by a later one of the same room. */
+  /** Duplicates, and events overtaken by a later one of the same room. */
   twiceOrLate: number;
   /** Milliseconds from the client that caused the event to here; of some subscribers only. */
   latencies: number[];
 }
 
 /**
- * One subscriber, thin enough that a thousand of them leave the machine to the node: frames are not masked and never
- * fragmented (RFC 6455 section 5.2), so they are read where they lie.
+ * A subscriber so light that a thousand of them leave the machine to the node: frames of a server are neither masked nor,
+ * here, fragmented (RFC 6455 section 5.2), so they are read in place.
  */
 export class EventStream {
   readonly #timed: boolean;

@@ -1,8 +1,8 @@
 /**
  * `npm run bench:http -- [--only listing,mixed,subscribers] [--seconds 60] [--rooms 2000] [--rate 500] [--json file]`:
- * the HTTP API and the server websocket of one node process, which has one core for itself where the machine has two.
+ * the HTTP API and the server websocket of one node process, which gets its own core on a machine with two.
  * `--cluster 5 [--creations 200]` instead: creations per second through that many nodes, which share the machine with the
- * client. Ends with 1 when a target is missed.
+ * client. Exits with 1 when a target is missed.
  */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';

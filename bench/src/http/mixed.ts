@@ -8,7 +8,7 @@ import { latencyText, type Result, summary } from './result.js';
 const ROOMS = 100;
 const mebibytes = (bytes: number): number => bytes / 1024 / 1024;
 
-/** What the mixed load holds, so that whatever it creates it also removes. */
+/** The rooms and peers that the mixed load has created and will remove. */
 class Mix {
   readonly #client: Client;
   readonly #peers: { roomId: string; peerId: string }[] = [];

@@ -17,9 +17,9 @@ export interface BenchNode {
   readonly port: number;
   readonly metricsUrl: string;
   readonly pid: number;
-  /** Where its files are. */
+  /** Directory of its files. */
   readonly resources: string;
-  /** How the process ended and what it printed last; undefined while it runs. */
+  /** How the process ended, and its last output; undefined while it runs. */
   ended(): string | undefined;
   /** Bytes that the main thread's heap holds once all garbage is collected. */
   liveHeap(): Promise<number>;
@@ -72,7 +72,7 @@ export async function startBenchNode(
       return exitCode === null && signalCode === null ? undefined : `${exitCode ?? signalCode}\n${server.output}`;
     },
     liveHeap: async () => {
-      // What weak references and finalizers held goes with the second one.
+      // The second collection frees what weak references and finalizers held.
       for (let round = 0; round < 2; round += 1) {
         process.kill(server.pid, 'SIGUSR2');
         await delay(100);

@@ -1,7 +1,7 @@
 const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
 export interface PacedOptions {
-  /** Per second. */
+  /** Runs per second. */
   rate: number;
   seconds: number;
   run: (index: number) => Promise<unknown>;
@@ -10,7 +10,7 @@ export interface PacedOptions {
 }
 
 export interface Paced {
-  /** Milliseconds from the moment at which each was due; infinite for those that failed. */
+  /** Milliseconds from the moment at which each was due; infinite for failures. */
   latencies: Float64Array;
   failures: unknown[];
   elapsedMs: number;

@@ -3,7 +3,7 @@ export interface Result {
   /** Values by name, for `--json`. */
   values: Readonly<Record<string, number>>;
   measured: string;
-  /** What must hold, in words. */
+  /** The conditions that must hold, in words. */
   target: string;
   met: boolean;
 }

@@ -10,7 +10,7 @@ import { latencyText, type Result, summary } from './result.js';
 const ROOMS = 20;
 /** Subscribers whose events are timed too. */
 const TIMED = 5;
-/** What may still be under way when the last event was caused. */
+/** Time for the last events to arrive. */
 const GRACE_MS = 15_000;
 const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
@@ -52,7 +52,7 @@ export async function measureSubscribers(node: BenchNode, load: SubscriberLoad):
     while (missing() > 0 && performance.now() < deadline) await sleep(20);
     const elapsedMs = performance.now() - startedAt;
     const cores = (cpuMicros(node.pid) - cpuBefore) / (elapsedMs * 1_000);
-    // Whatever would come twice now has had its time.
+    // Duplicates would have arrived by now.
     await sleep(200);
 
     const disordered = streams.reduce((sum, { tally }) => sum + tally.twiceOrLate, 0);

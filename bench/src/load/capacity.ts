@@ -7,7 +7,7 @@ const ENOUGH = 0.999;
 const LATE_MS = 50;
 const TRIES = 3;
 
-/** More and more packets through one worker, until it delivers no longer what it should. */
+/** Raises the packet rate of one worker until it no longer delivers. */
 export async function capacity(shape: Shape, nodeFlags: string[]): Promise<void> {
   const server = await bloom({ workers: 1, nodeFlags }).start(shape.kind);
   const rooms = new Rooms(server, shape);
@@ -23,7 +23,7 @@ export async function capacity(shape: Shape, nodeFlags: string[]): Promise<void>
         const figures = await figuresAt(rooms, rate, { warmUpMs: 1000, windows: 2, windowMs: 1500 });
         rows.push(row(figures));
         process.stderr.write(`${JSON.stringify(rows.at(-1))}\n`);
-        // What waited from before can make up for what is lost now: late packets do not count.
+        // Late packets do not count: a queue from before could hide present losses.
         enough = figures.delivered >= ENOUGH && figures.p50Ms < LATE_MS;
         if (enough) best = Math.max(best, figures.packetsPerSecond);
       }

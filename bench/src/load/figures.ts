@@ -6,14 +6,14 @@ export interface Figures {
   microsPerPacket: number;
   cores: number;
   packetsPerSecond: number;
-  /** Arrived of what should have, 0..1. */
+  /** Share of packets that arrived, 0..1. */
   delivered: number;
   p50Ms: number;
   p99Ms: number;
   generatorCores: number;
 }
 
-/** What the server does at this rate, after `warmUpMs` of it. */
+/** Measures the server at this rate, after `warmUpMs`. */
 export async function figuresAt(
   rooms: Rooms,
   packetsPerSecondOut: number,

@@ -3,21 +3,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const COLLECTIONS = 3;
-/** What all threads together take for one. */
+/** Time limit for one report of all threads. */
 const COLLECTION_MS = 700;
 
 /** Asks all threads of a server for their heaps. */
 export class HeapReports {
   readonly #folder = mkdtempSync(join(tmpdir(), 'bloom-memory-'));
 
-  /** For the server's start. */
+  /** Flags for the start of the server. */
   get nodeFlags(): string[] {
     const preload = new URL(`./heap-report.js?folder=${encodeURIComponent(this.#folder)}`, import.meta.url).href;
 
     return ['--expose-gc', `--import=${preload}`];
   }
 
-  /** Heaps of all threads and what their buffers hold, after a collection, MiB. */
+  /** Heaps and buffers of all threads after a collection, MiB. */
   async read(pid: number): Promise<number> {
     for (let round = 0; round < COLLECTIONS; round += 1) {
       process.kill(pid, 'SIGUSR2');

@@ -12,7 +12,7 @@ import { Rooms, type Shape } from './rooms.js';
 
 const JOINS_PER_SECOND = 5;
 
-/** Half a core of media, first alone, then with clients that come and go: latency, and how late each thread is. */
+/** Measures latency and the lateness of each thread at half a core of media, first alone, then with clients that join. */
 export async function joining(shape: Shape, nodeFlags: string[], packetsPerSecondOut: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'bloom-joining-'));
   const preload = new URL(`../soak/loop-delay.js?folder=${encodeURIComponent(folder)}`, import.meta.url).href;

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:load -- capacity|scale|joining|memory [--subscribers 50] [--bytes 1200] [--kind video] [--pps 50000]
- * [--joins 1000] [--node-flags="..."]`: what one media worker of Bloom can do, how its cost grows, how late it is while
- * clients come and go, and what they leave behind.
+ * [--joins 1000] [--node-flags="..."]`: capacity of one media worker of Bloom, growth of its cost, its lateness while
+ * clients join and leave, and the memory they leave behind.
  */
 import { parseArgs } from 'node:util';
 import type { Kind } from '../sfu/client.js';
@@ -18,7 +18,7 @@ const { values, positionals } = parseArgs({
     subscribers: { type: 'string', default: '50' },
     bytes: { type: 'string', default: '1200' },
     kind: { type: 'string', default: 'video' },
-    /** Out of the server. */
+    /** Packets per second out of the server. */
     pps: { type: 'string', default: '50000' },
     joins: { type: 'string', default: '1000' },
     'node-flags': { type: 'string', default: '--max-semi-space-size=64 --single-threaded-gc' },

@@ -4,7 +4,7 @@ import { HeapReports } from './heap-reports.js';
 import { comeAndGo, Rooms, type Shape } from './rooms.js';
 
 interface Reading {
-  /** Of all threads, after a collection: heaps and what their buffers hold. */
+  /** Heaps and buffers of all threads after a collection. */
   heapMiB: number;
   rssMiB: number;
 }
@@ -22,7 +22,7 @@ class Measured {
     this.#nodeFlags = nodeFlags;
   }
 
-  /** With that many who have come and gone: the first ones make the process compile its code and fill its tables. */
+  /** Visitors that join and leave first, so that code is compiled and tables are filled. */
   async open(warmUp: number): Promise<Rooms> {
     const nodeFlags = [...this.#nodeFlags, ...this.#reports.nodeFlags];
     this.#server = await bloom({ workers: 1, nodeFlags }).start(this.#shape.kind);
@@ -48,12 +48,12 @@ class Measured {
   }
 }
 
-/** What a peer that does nothing takes, and what is left of a thousand that have gone; each in a process of its own. */
+/** Measures the memory of an idle peer and the remains of a thousand that have left, each in its own process. */
 export async function memory(shape: Shape, nodeFlags: string[], joins: number): Promise<void> {
   const crowd = 100;
   const idle = new Measured(shape, nodeFlags);
   try {
-    // Nobody has gone: what they left would be used again. So the code that the hundred make it compile is theirs, too.
+    // No peer has left before, because its memory would be reused. So compiled code counts for these peers too.
     const rooms = await idle.open(0);
     const before = await idle.read();
     for (let i = 0; i < crowd; i += 1) await rooms.join();

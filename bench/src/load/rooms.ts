@@ -7,7 +7,7 @@ export const sleep = (ms: number): Promise<void> => new Promise((done) => setTim
 
 export interface Shape {
   rooms: number;
-  /** Of each room. */
+  /** Subscribers of each room. */
   subscribers: number;
   kind: 'audio' | 'video';
   bytes: number;
@@ -15,7 +15,7 @@ export interface Shape {
 
 const AT_ONCE = 5;
 
-/** Lets that many clients join the server's room and leave it again; `gone` hears of each group. */
+/** Lets clients join the server's room and leave it again; calls `gone` after each group. */
 export async function comeAndGo(server: BloomServer, count: number, gone?: (done: number) => void): Promise<void> {
   for (let done = 0; done < count; done += AT_ONCE) {
     const group = Array.from({ length: AT_ONCE }, () => connection());

@@ -2,7 +2,7 @@ import { bloom } from '../sfu/servers/bloom.js';
 import { figuresAt, row } from './figures.js';
 import { Rooms, type Shape } from './rooms.js';
 
-/** The same packets out, to ever more subscribers of one room, and from ever more rooms. */
+/** Sends the same number of packets to more and more subscribers of one room, and from more and more rooms. */
 export async function scale(base: Shape, nodeFlags: string[]): Promise<void> {
   const out = 20_000;
   const shapes = [

@@ -1,6 +1,6 @@
-/** One direction of a bad network, without I/O: when does this datagram arrive, if it does? */
+/** One direction of a bad network, without I/O: computes when a datagram arrives, if it does. */
 export interface LinkOptions {
-  /** Share of datagrams that vanish, 0..1. */
+  /** Share of lost datagrams, 0..1. */
   loss?: number;
   delayMs?: number;
   /** The delay varies by up to this much in either direction; order is kept. */
@@ -10,7 +10,7 @@ export interface LinkOptions {
   reorderMs?: number;
   /** Bottleneck, bits per second. */
   rateBps?: number;
-  /** What the bottleneck's queue holds before it drops its tail, as time at that rate. */
+  /** Capacity of the bottleneck's queue, as time at its rate. */
   queueMs?: number;
 }
 

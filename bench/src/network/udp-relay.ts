@@ -25,7 +25,7 @@ interface Flow {
 }
 
 export interface UdpRelay {
-  /** Applies to all flows, those that exist too; each flow has links of its own. */
+  /** Applies to all flows, existing ones included; each flow has its own links. */
   set(options: { up?: LinkOptions; down?: LinkOptions }): void;
   /** Applies to flows of one client port only. */
   readonly flows: ReadonlyMap<string, { up: Link; down: Link }>;

@@ -41,7 +41,7 @@ export function connected(pc: RTCPeerConnection, what: string): Promise<void> {
   });
 }
 
-/** How far it got: which candidate pairs there are, and the DTLS flight. */
+/** Describes the progress of a connection: its candidate pairs and DTLS flight. */
 function stateOf(pc: RTCPeerConnection): string {
   const [ice, dtls] = [pc.iceTransports[0], pc.dtlsTransports[0]];
   const { checkList = [] } = (ice?.connection ?? {}) as { checkList?: { state?: unknown; remoteAddr?: unknown }[] };
@@ -67,13 +67,13 @@ export function transportOf(pc: RTCPeerConnection): Transport {
   return transport;
 }
 
-/** The far end, for datagrams that came past werift. */
+/** Remote address of datagrams that bypass werift. */
 export function remoteOf(pc: RTCPeerConnection): [string, number] {
   const ice = pc.iceTransports[0]?.connection as unknown as { nominated: { remoteAddr: [string, number] } };
   return ice.nominated.remoteAddr;
 }
 
-/** Plaintext of one SRTP datagram, by werift's own session: proves that what arrived is valid. */
+/** Plaintext of one SRTP datagram, by werift's own session: proves that it is valid. */
 export function decrypt(pc: RTCPeerConnection, datagram: Buffer): RtpPacket {
   const { srtp } = pc.dtlsTransports[0] as unknown as { srtp: { decrypt(data: Buffer): Buffer } };
   return RtpPacket.deSerialize(srtp.decrypt(datagram));

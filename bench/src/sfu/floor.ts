@@ -1,4 +1,4 @@
-/** The C floor: OpenSSL and one send per packet, nothing else. What no SFU can go below. */
+/** The C floor, below which no SFU can go: OpenSSL and one send per packet, nothing else. */
 import { execFile, spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { existsSync } from 'node:fs';
@@ -15,7 +15,7 @@ export function floorUnavailable(): string | undefined {
     : 'the OpenSSL headers are missing: sudo apt-get install libssl-dev';
 }
 
-/** Microseconds of CPU time per packet, sent to the same polling sink as everybody else's. */
+/** Microseconds of CPU time per packet, sent to the same polling sink as that of the servers. */
 export async function measureFloor(load: Load): Promise<number> {
   const first = 42_000;
   const sockets = [];

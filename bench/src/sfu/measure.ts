@@ -24,17 +24,17 @@ export interface Measurement {
   /** Share of a core. */
   cores: number;
   packetsPerSecond: number;
-  /** Arrived of what should have, 0..1. */
+  /** Share of packets that arrived, 0..1. */
   delivered: number;
   invalid: number;
   latencyMs: { p50: number; p99: number };
   /**
-   * CPU time of the server for each join of the second half of the subscribers, milliseconds, without what those already
-   * there cost by being there.
+   * CPU time of the server for each join of the second half of the subscribers, milliseconds, without the fixed cost of those
+   * already there.
    */
   joinCpuMs: number;
   rssMiB: number;
-  /** Share of a core that the load generator took: near 1, the measurement is not worth much. */
+  /** Share of a core used by the load generator; near 1 the measurement is unreliable. */
   generatorCores: number;
 }
 
@@ -45,7 +45,7 @@ export function quantile(values: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 }
 
-/** CPU that clients cost by being there, microseconds per millisecond. */
+/** Fixed CPU cost of connected clients, microseconds per millisecond. */
 async function atRest(pid: number): Promise<number> {
   const from = { cpu: cpuMicros(pid), at: performance.now() };
   await sleep(1500);
@@ -63,7 +63,7 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
     const source = connection();
     connections.push(source);
     await server.publish(source, publisher);
-    // Some servers announce a track only once it has media. During the joins there is none: only they are to cost.
+    // Some servers announce a track only once it has media. It stops before the joins, so that only they cost CPU.
     publisher.start(30);
     await sleep(300);
     publisher.stop();

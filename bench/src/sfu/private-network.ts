@@ -9,7 +9,7 @@ export const address = '10.77.251.1';
 
 const marker = 'BLOOM_BENCH_INSIDE';
 
-/** Runs this very program again inside the namespace and ends with its status; returns when already inside. */
+/** Runs this program again inside the namespace and exits with its status; returns if already inside. */
 export function enterPrivateNetwork(): void {
   if (process.env[marker]) return;
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {

@@ -27,7 +27,7 @@ const sample = 50;
 /** Socket index and receive time before each datagram that the sink passes on. */
 const headBytes = 12;
 
-/** Counts what arrives at subscribers, in a C program of its own, and checks a sample of it here. */
+/** Counts packets at subscribers in a C program, and checks a sample of them here. */
 export class Sink {
   packets = 0;
   bytes = 0;
@@ -99,7 +99,7 @@ export class Sink {
       }
       return;
     }
-    // STUN, DTLS and RTCP are werift's business.
+    // STUN, DTLS and RTCP go to werift.
     transportOf(pc).onData(datagram, remoteOf(pc));
   }
 }

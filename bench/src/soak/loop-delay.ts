@@ -12,7 +12,7 @@ const resolutionMs = 10;
 if (folder !== null) {
   const delay = monitorEventLoopDelay({ resolution: resolutionMs });
   delay.enable();
-  // What is measured is the time between two ticks of the monitor's own timer.
+  // The histogram measures the time between two ticks of the monitor's own timer.
   const ms = (nanoseconds: number) => Math.max(0, nanoseconds / 1e6 - resolutionMs);
   setInterval(() => {
     appendFileSync(join(folder, `thread-${threadId}`), `${ms(delay.percentile(99))} ${ms(delay.max)}\n`);

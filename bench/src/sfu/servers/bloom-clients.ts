@@ -18,7 +18,7 @@ export class BloomClients {
     return ((await this.#call('POST', '/room')).data as { room: { id: string } }).room.id;
   }
 
-  /** The answer takes the peer out of the room again. */
+  /** The returned function removes the peer from the room. */
   async join(roomId: string, pc: RTCPeerConnection, publisher?: Publisher): Promise<() => Promise<void>> {
     const { data } = await this.#call('POST', `/room/${roomId}/peer`, { type: 'webrtc' });
     const added = data as { token: string; peer: { id: string } };

@@ -24,7 +24,7 @@ async function freePort(): Promise<number> {
 export interface BloomOptions {
   /** Media workers of the node. */
   workers: number;
-  /** For the node program, before the script. */
+  /** Flags of Node.js for the node process. */
   nodeFlags: readonly string[];
   /** The compiled `main.js` of another build, to compare with. */
   main?: string;
@@ -32,11 +32,11 @@ export interface BloomOptions {
 
 export interface BloomServer extends Server {
   readonly port: number;
-  /** Of those who connect now. */
+  /** Room of clients that connect now. */
   room(): string;
-  /** Those who connect from now on do so in a new room. */
+  /** Lets later clients connect to a new room. */
   nextRoom(): Promise<void>;
-  /** As `subscribe`; the answer takes the peer out of the room again. */
+  /** Connects a receiver; the returned function removes it from the room. */
   visit(pc: RTCPeerConnection): Promise<() => Promise<void>>;
 }
 

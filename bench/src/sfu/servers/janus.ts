@@ -113,7 +113,7 @@ interface Answer {
   jsep?: unknown;
 }
 
-/** As much of the Janus API over a websocket as this benchmark needs. */
+/** The part of the Janus websocket API that this benchmark needs. */
 class JanusApi {
   readonly #socket: WebSocket;
   readonly #waiting = new Map<string, { done: (message: JanusMessage) => void; event: boolean }>();

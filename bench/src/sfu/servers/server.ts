@@ -1,7 +1,7 @@
 import type { RTCPeerConnection } from 'werift';
 import type { Kind, Publisher } from '../client.js';
 
-/** An SFU under test: how it is started, and how a client gets in. */
+/** An SFU under test: how it starts, and how a client joins. */
 export interface Server {
   readonly name: string;
   /** Process whose CPU time counts. */

@@ -163,7 +163,7 @@ export const VARIABLES = {
     section: 'Media',
     grammar: ip,
     fallback: '127.0.0.1',
-    doc: 'Address that clients are told to send media to.',
+    doc: 'Media address, as given to clients.',
   }),
   turnListenIp: variable({
     name: 'JF_WEBRTC_TURN_LISTEN_IP',
@@ -416,7 +416,7 @@ export const VARIABLES = {
     section: 'Operation',
     grammar: oneOf('full', 'read', 'off'),
     fallback: 'full',
-    doc: 'What `bloomctl` and Erlang shells may ask of this node of a cluster. `full`: everything, faults on purpose (`kill`, `suspend`, `link cut`, `drain`) included; whoever has the cookie could do as much to any Erlang cluster. `read`: nothing that changes anything. `off`: nothing; there is nobody to be asked.',
+    doc: 'What `bloomctl` and Erlang shells may ask of this node of a cluster. `full`: everything, faults on purpose (`kill`, `suspend`, `link cut`, `drain`) included; a holder of the cookie could do as much to any Erlang cluster. `read`: nothing that changes anything. `off`: no inspection.',
   }),
 } as const;
 

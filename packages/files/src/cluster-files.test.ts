@@ -236,7 +236,7 @@ describe('a stream of a room on another node', () => {
     expect(stream.asked).toHaveLength(5);
   });
 
-  test('nobody waits there any more when the last viewer has gone', async () => {
+  test('the request there ends when the last viewer is gone', async () => {
     const { stream } = cluster.node('b');
     const [first, second] = [
       cluster.ask('main.m3u8', { segment: 1, part: 0 }),
@@ -344,7 +344,7 @@ describe('recordings', () => {
     expect(await cluster.recordings.list('local')).toEqual({ ids: ['one'], unreachable: [] });
   });
 
-  test('are served wherever they are: of two with one id the newer one, whoever is asked', async () => {
+  test('are served wherever they are: of two with one id the newer one, on every node', async () => {
     await cluster.node('a').finish('one', '2026-01-01T10:00:00.000Z', 'day 1');
     await cluster.node('b').finish('one', '2026-01-02T10:00:00.000Z', 'day 2');
     await cluster.node('c').record('film', 'main.m4s', bytesOf(HEAD_BYTES * 2));
@@ -421,7 +421,7 @@ describe('recordings', () => {
     expect(await fetch('one', 'x')).toBe('2');
   });
 
-  test('that are live are not served, and bad names are refused whoever has them', async () => {
+  test('that are live are not served, and bad names are refused on every node', async () => {
     await cluster.node('b').record('one', 'x', '1');
     cluster.node('b').live.add('one');
     await expect(fetch('one', 'x')).rejects.toMatchObject({ code: 'NOT_FOUND' });

@@ -72,8 +72,7 @@ export function fileBehaviour({
 
   const read = async (entry: Entry | undefined, start: number, length: number, now: () => number) => {
     const file = entry?.file;
-    if (entry === undefined || file === undefined)
-      throw new MediaFileError('NOT_FOUND', 'The file is not open any more');
+    if (entry === undefined || file === undefined) throw new MediaFileError('NOT_FOUND', 'The file is no longer open');
     const end = Math.min(start + Math.min(length, CHUNK_BYTES), file.size) - 1;
     entry.reading += 1;
     try {

@@ -49,7 +49,7 @@ export class RemoteFiles {
 
   /** @throws MediaFileError, with `OWNER_UNREACHABLE` when the node does not answer */
   async open(node: string, file: FileAddress, signal: AbortSignal): Promise<ServedFile> {
-    if (signal.aborted) throw new MediaFileError('NOT_FOUND', `Nobody waits for ${file.fileName} any more`);
+    if (signal.aborted) throw new MediaFileError('NOT_FOUND', `The client that waited for ${file.fileName} is gone`);
     const request = randomUUID();
     const close = (): void => this.#port.cast(node, { type: 'close', request });
     signal.addEventListener('abort', close, { once: true });

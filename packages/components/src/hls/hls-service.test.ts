@@ -221,7 +221,7 @@ withCompositor('a stream [needs node-av]', () => {
 });
 
 withCompositor('the compositor [needs node-av]', () => {
-  test('is told of tracks by taps, which are closed as soon as their tracks are not wanted any more', async () => {
+  test('gets tracks by taps, which are closed with their tracks', async () => {
     const stage = await stageWith();
     await stage.start();
     const track = (trackId: string) => ({

@@ -97,7 +97,7 @@ describe('a player that waits for a position', () => {
     expect(await waiting).toContain(partOf(2, 0));
   });
 
-  test('is told after three target durations that nothing came, and at once that it is too far ahead', async () => {
+  test('fails after three target durations without anything, and at once when it is too far ahead', async () => {
     const stage = new Stage().parts(6);
     const waiting = stage.at(2, 0);
     stage.clock.advance(5_999);

@@ -44,7 +44,7 @@ export class Waiters {
         if (error === undefined) resolve();
         else reject(error);
       };
-      const aborted = (): void => done(new HlsError('NOT_FOUND', `Nobody waits for ${name} any more`));
+      const aborted = (): void => done(new HlsError('NOT_FOUND', `The client that waited for ${name} is gone`));
       const waiter: Waiter = { check, wake: () => done() };
       if (signal.aborted) return aborted();
       limit.start(this.#limitMs, () =>

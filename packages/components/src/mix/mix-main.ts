@@ -3,6 +3,7 @@
  * because the library does not survive an orderly end of the environment.
  */
 import { loadNative } from '../av/native.js';
+import { ComponentError } from '../errors.js';
 import type { FromMixer, MixJob } from './mix-protocol.js';
 import { mixTracks } from './mixer.js';
 
@@ -12,7 +13,10 @@ function send(message: FromMixer, then = (): void => undefined): void {
 
 async function mix({ tracks, output }: MixJob): Promise<void> {
   const native = await loadNative().catch((error: unknown) => {
-    throw new Error(`node-av, which decodes and encodes, is not installed or does not load: ${String(error)}`);
+    throw new ComponentError(
+      'NATIVE_FAILED',
+      `node-av, which decodes and encodes, is not installed or does not load: ${String(error)}`,
+    );
   });
   const onProgress = (doneMs: number): void => send({ type: 'progress', doneMs });
   const durationMs = await mixTracks({ native, tracks, output, onProgress });

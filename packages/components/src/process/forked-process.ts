@@ -94,7 +94,7 @@ export class ForkedProcess<Sent extends object, Received> {
     this.#watchdog = setInterval(() => {
       this.#silentLooks += 1;
       if (this.#silentLooks <= LOOKS) return;
-      this.#crash(`it has said nothing for ${hangMs} ms`);
+      this.#crash(`it has sent nothing for ${hangMs} ms`);
       this.kill();
     }, hangMs / LOOKS);
     this.#watchdog.unref();

@@ -64,7 +64,7 @@ export class RoomCall {
     this.#route();
   }
 
-  told(event: CallEvent): void {
+  onEvent(event: CallEvent): void {
     if (event.type !== 'media') return;
     const first = this.#codec === undefined;
     this.#codec = event.audio.codec.name;

@@ -240,7 +240,7 @@ export class SipComponent implements Component {
   #callTold(call: CurrentCall, event: CallEvent): void {
     const { host, clock } = this.#options;
     const { number } = call.room;
-    call.room.told(event);
+    call.room.onEvent(event);
     switch (event.type) {
       case 'ringing':
         return host.log.info('sip.ringing', { number, status: event.status });

@@ -101,9 +101,9 @@ export class TrackTiming {
 
   capturedMs({ timestamp, senderMs }: TimedUnit, nowMs: number): number {
     const own = this.#own.localTimeOf((timestamp * 1_000) / this.#clockRate, nowMs) ?? nowMs;
-    const told = senderMs === undefined ? undefined : this.#publisher.localTimeOf(senderMs, nowMs);
+    const reported = senderMs === undefined ? undefined : this.#publisher.localTimeOf(senderMs, nowMs);
 
     // A capture time that would be too late to show is wrong: the report is outdated.
-    return told === undefined || own - told > PLAYOUT_MS ? own : told;
+    return reported === undefined || own - reported > PLAYOUT_MS ? own : reported;
   }
 }

@@ -302,6 +302,29 @@ describe('an authenticated socket', () => {
     expect(rooms.received).toEqual([]);
   });
 
+  test('that floods is read no faster than its rate, and loses nothing', async () => {
+    const client = await new Client().authenticate();
+    for (let i = 0; i < 4_000; i++) client.event(`${i}`.padEnd(100));
+    await eventually(() => rooms.received.length > 1_000);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const first = rooms.received.length;
+    expect(first).toBeLessThan(3_000);
+    while (rooms.received.length < 4_000) {
+      clock.advance(1_000);
+      await new Promise(setImmediate);
+    }
+    expect(rooms.received.map(Number)).toEqual(Array.from({ length: 4_000 }, (_, i) => i));
+    expect(rooms.detached).toBe(0);
+  });
+
+  test('that is closed while it floods ends at once', async () => {
+    const client = await new Client().authenticate();
+    for (let i = 0; i < 4_000; i++) client.event(`${i}`.padEnd(100));
+    await eventually(() => rooms.received.length > 1_000);
+    rooms.sockets[0]?.close(1000, 'Peer removed');
+    expect(await client.closed).toBe('1000 Peer removed');
+  });
+
   test('is detached once when the client goes', async () => {
     const client = await new Client().authenticate();
     client.socket.close();

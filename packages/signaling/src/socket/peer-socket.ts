@@ -10,6 +10,7 @@ import {
 import { RoomError, type AttachedPeer, type PeerSocket, type RoomService } from '@bloom/rooms';
 import { systemClock, Timer, type Clock } from '@bloom/time';
 import type { WebSocket } from 'ws';
+import { EventRate } from './event-rate.js';
 
 /** Time for a client to send its token. */
 export const AUTH_TIMEOUT_MS = 10_000;
@@ -66,6 +67,9 @@ class PeerConnection implements PeerSocket {
   #peer: AttachedPeer | undefined;
   /** The time limit of authentication, then the ping period. */
   readonly #timer: Timer;
+  readonly #rate: EventRate;
+  /** Ends a pause in reading. */
+  readonly #pause: Timer;
   #silentPeriods = 0;
   #undecodable = 0;
   #ignored = 0;
@@ -83,6 +87,8 @@ class PeerConnection implements PeerSocket {
     this.#log = log;
     this.#clock = clock;
     this.#timer = new Timer(clock);
+    this.#rate = new EventRate(clock);
+    this.#pause = new Timer(clock);
     this.#maxBufferedBytes = maxBufferedBytes ?? MAX_BUFFERED_BYTES;
   }
 
@@ -189,8 +195,17 @@ class PeerConnection implements PeerSocket {
 
   #mediaEvent(text: string): void {
     if (this.#peer === undefined) return this.#ignore('a media event before authenticated');
-    if (Buffer.byteLength(text) > MAX_MEDIA_EVENT_BYTES) return this.close(TOO_BIG, '');
+    const bytes = Buffer.byteLength(text);
+    if (bytes > MAX_MEDIA_EVENT_BYTES) return this.close(TOO_BIG, '');
+    this.#slowDown(this.#rate.count(bytes));
     return this.#peer.receive(text);
+  }
+
+  /** Makes a client that floods wait for itself: no event is lost, none is read for that long. */
+  #slowDown(ms: number): void {
+    if (ms === 0 || this.#state === 'closing') return;
+    this.#socket.pause();
+    this.#pause.start(ms, () => this.#socket.resume());
   }
 
   #pingPeriod(): void {
@@ -203,6 +218,12 @@ class PeerConnection implements PeerSocket {
   #alive(): void {
     this.#silentPeriods = 0;
     for (const settle of this.#livenessChecks) settle(true);
+  }
+
+  #resume(): void {
+    if (!this.#pause.running) return;
+    this.#pause.stop();
+    this.#socket.resume();
   }
 
   #sendPing(): void {
@@ -243,6 +264,7 @@ class PeerConnection implements PeerSocket {
     if (this.#state === 'closing') return;
     this.#state = 'closing';
     this.#timer.stop();
+    this.#resume();
     for (const settle of this.#livenessChecks) settle(false);
     this.#peer?.detach();
     this.#peer = undefined;

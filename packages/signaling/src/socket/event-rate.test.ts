@@ -1,0 +1,27 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import { ManualClock } from '@bloom/time/testing';
+import { EventRate } from './event-rate.js';
+
+let clock: ManualClock;
+let rate: EventRate;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  rate = new EventRate(clock);
+});
+
+test('a thousand events pass at once, and 200 each second after that', () => {
+  for (let i = 0; i < 1_000; i++) expect(rate.count(100)).toBe(0);
+  expect(rate.count(100)).toBe(5);
+  clock.advance(5);
+  expect(rate.count(100)).toBe(5);
+  clock.advance(1_005);
+  let passed = 0;
+  while (rate.count(100) === 0) passed++;
+  expect(passed).toBe(200);
+});
+
+test('an event of 1 MiB counts as 257', () => {
+  for (let i = 0; i < 3; i++) expect(rate.count(1024 * 1024)).toBe(0);
+  expect(rate.count(1024 * 1024)).toBe(((4 * 257 - 1_000) * 1_000) / 200);
+});

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { createLogger, silentLog } from '@bloom/log';
+import { ManualClock } from '@bloom/time/testing';
 import { Metrics } from '@bloom/metrics';
 import type { Notification } from '@bloom/protocol';
 import { NotificationBus, type Envelope } from './bus.js';
@@ -153,7 +154,7 @@ describe('metrics reports', () => {
     const bus = new NotificationBus(log);
     const reports: unknown[] = [];
     bus.subscribe((envelope) => envelope.kind === 'metrics' && reports.push(envelope.report));
-    const clock = { ms: 0 };
+    const clock = new ManualClock();
     const given: (() => Record<string, unknown>)[] = [
       () => ({}),
       () => ({ 'ice.bytes_sent': 10 }),
@@ -166,13 +167,13 @@ describe('metrics reports', () => {
       bus,
       log,
       intervalMs: 1e6,
-      now: () => clock.ms,
+      clock,
       report: () => given.shift()?.() ?? {},
     });
 
     for (let i = 0; i < 4; i += 1) {
       await reporter.publish();
-      clock.ms += 1000;
+      clock.advance(1_000);
     }
     await reporter.close();
 
@@ -186,12 +187,12 @@ describe('metrics reports', () => {
     bus.subscribe((envelope) => envelope.kind === 'metrics' && reports.push(envelope.report));
     let wanted = true;
     let computed = 0;
-    const clock = { ms: 0 };
+    const clock = new ManualClock();
     const reporter = new MetricsReporter({
       bus,
       log: silentLog,
       intervalMs: 1e6,
-      now: () => clock.ms,
+      clock,
       wanted: () => wanted,
       report: () => {
         computed += 1;
@@ -202,7 +203,7 @@ describe('metrics reports', () => {
     for (const interest of [true, false, true, true]) {
       wanted = interest;
       await reporter.publish();
-      clock.ms += 1000;
+      clock.advance(1_000);
     }
     await reporter.close();
 

@@ -1,4 +1,5 @@
 import type { Log } from '@bloom/log';
+import { systemClock, Timer, type Clock } from '@bloom/time';
 import type { NotificationBus } from './bus.js';
 import { withRates, type ReportNode } from './rates.js';
 
@@ -14,23 +15,22 @@ export interface MetricsReporterOptions {
   report: () => ReportNode | Promise<ReportNode>;
   /** Returns false when there is no subscriber: nothing is computed then. Default: always true. */
   wanted?: () => boolean;
-  /** Monotonic milliseconds. Default: the clock of the process. */
-  now?: () => number;
+  clock?: Clock;
 }
 
 /** Publishes the metrics report of this instance periodically. */
 export class MetricsReporter {
   readonly #options: MetricsReporterOptions;
-  readonly #timer: NodeJS.Timeout;
-  readonly #now: () => number;
+  readonly #clock: Clock;
+  readonly #timer: Timer;
   #previous: { report: ReportNode; at: number } | undefined;
   #running: Promise<void> | undefined;
 
   constructor(options: MetricsReporterOptions) {
     this.#options = options;
-    this.#now = options.now ?? (() => performance.now());
-    this.#timer = setInterval(() => void this.publish(), options.intervalMs);
-    this.#timer.unref();
+    this.#clock = options.clock ?? systemClock;
+    this.#timer = new Timer(this.#clock);
+    this.#timer.repeat(options.intervalMs, () => void this.publish());
   }
 
   /** Publishes a report now. Called by the timer; does nothing while an earlier report is being computed. */
@@ -43,7 +43,7 @@ export class MetricsReporter {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer);
+    this.#timer.stop();
     await this.#running;
   }
 
@@ -56,7 +56,7 @@ export class MetricsReporter {
 
     try {
       const report = await this.#options.report();
-      const at = this.#now();
+      const at = this.#clock.now();
       const previous = this.#previous;
 
       this.#previous = { report, at };

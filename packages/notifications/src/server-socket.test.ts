@@ -2,11 +2,12 @@ import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
+import { ManualClock } from '@bloom/time/testing';
 import { Metrics } from '@bloom/metrics';
 import { decodeServerMessage, encodeServerMessage, type ServerMessage, type SubscriptionType } from '@bloom/protocol';
 import { WebSocket } from 'ws';
 import { NotificationBus } from './bus.js';
-import { ServerSocket, type ServerSocketOptions } from './server-socket.js';
+import { BATCH_INTERVAL_MS, ServerSocket, type ServerSocketOptions } from './server-socket.js';
 
 const TOKEN = 'the-token';
 
@@ -199,31 +200,28 @@ describe('close codes', () => {
 test('an authenticated socket is pinged, and one that stays silent is ended', async () => {
   await socket.close();
   http.close();
-  const clock = { ms: 0 };
-  await start({ now: () => clock.ms });
+  const clock = new ManualClock();
+  await start({ clock });
 
   const client = await subscribed('serverNotification');
   const pinged = new Promise<void>((resolve) => client.socket.once('ping', () => resolve()));
-  clock.ms = 30_000;
-  socket.sweep();
+  clock.advance(30_000);
   await pinged;
   await client.settled();
 
-  clock.ms = 89_999;
-  socket.sweep();
+  clock.advance(59_999);
   expect(socket.connections).toBe(1);
 
-  clock.ms = 150_000;
-  socket.sweep();
+  clock.advance(60_001);
   expect((await client.closed).code).toBe(1006);
 });
 
 test('a subscriber that does not read is closed when its buffer is full, the others get everything', async () => {
   await socket.close();
   http.close();
-  const clock = { ms: 0 };
+  const clock = new ManualClock();
   const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
-  await start({ maxBufferedBytes: 256 * 1024, now: () => clock.ms, metrics });
+  await start({ maxBufferedBytes: 256 * 1024, clock, metrics });
 
   const reader = await subscribed('serverNotification');
   const sleeper = await subscribed('serverNotification');
@@ -235,15 +233,16 @@ test('a subscriber that does not read is closed when its buffer is full, the oth
   while (!(await metrics.expose()).includes('bloom_slow_subscribers_total 1\n')) {
     bus.publish({ type: 'peerMetadataUpdated', roomId: 'r', peerId: String(published), metadata });
     published += 1;
+    clock.advance(BATCH_INTERVAL_MS);
     await reader.next();
     expect(published).toBeLessThan(1_000);
   }
   bus.publish({ type: 'roomDeleted', roomId: 'r' });
+  clock.advance(BATCH_INTERVAL_MS);
   expect(await reader.next()).toEqual({ type: 'roomDeleted', roomId: 'r' });
 
   // It does not even take part in the closing handshake: the connection is ended all the same.
-  clock.ms = 5_000;
-  socket.sweep();
+  clock.advance(6_000);
   (underlying as Socket).resume();
   await sleeper.closed;
   expect(socket.connections).toBe(1);

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import { UnauthenticatedSockets } from '@bloom/protocol';
-import { LogThrottle } from '@bloom/time';
+import { inTime, LogThrottle, systemClock, Timer, type Clock } from '@bloom/time';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { Envelope, NotificationBus } from './bus.js';
 import { FrameBatch, type Interest } from './frame-batch.js';
@@ -12,7 +12,7 @@ import { MAX_REQUEST_BYTES, ServerSession, type SessionAction } from './server-s
 /** Bytes that may wait for one subscriber before its socket is closed. */
 const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 /** A single event is sent at once; following ones wait at most this long, so that many events cost few writes. */
-const BATCH_INTERVAL_MS = 20;
+export const BATCH_INTERVAL_MS = 20;
 const MAX_BATCH_BYTES = 256 * 1024;
 /** Time limit of a closing handshake. */
 const CLOSE_TIMEOUT_MS = 5_000;
@@ -26,8 +26,7 @@ export interface ServerSocketOptions {
   metrics?: Pick<Metrics, 'slowSubscriberClosed'>;
   /** Default `MAX_BUFFERED_BYTES`. */
   maxBufferedBytes?: number;
-  /** Monotonic milliseconds. Default: the clock of the process. */
-  now?: () => number;
+  clock?: Clock;
 }
 
 interface Subscriber {
@@ -64,18 +63,20 @@ export class ServerSocket {
     },
   });
   readonly #unsubscribe: () => void;
-  readonly #sweeper: NodeJS.Timeout;
-  readonly #now: () => number;
-  #cancelFlush: (() => void) | undefined;
+  readonly #sweeper: Timer;
+  readonly #clock: Clock;
+  readonly #flushTimer: Timer;
+  #immediate: NodeJS.Immediate | undefined;
   #flushedAt = Number.NEGATIVE_INFINITY;
   #nextId = 1;
 
   constructor(options: ServerSocketOptions) {
     this.#options = options;
-    this.#now = options.now ?? (() => performance.now());
+    this.#clock = options.clock ?? systemClock;
+    this.#flushTimer = new Timer(this.#clock);
+    this.#sweeper = new Timer(this.#clock);
     this.#unsubscribe = options.bus.subscribe((envelope) => this.#deliver(envelope));
-    this.#sweeper = setInterval(() => this.sweep(), SWEEP_INTERVAL_MS);
-    this.#sweeper.unref();
+    this.#sweeper.repeat(SWEEP_INTERVAL_MS, () => this.#sweep());
   }
 
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -96,9 +97,9 @@ export class ServerSocket {
     return false;
   }
 
-  /** Pings, ends idle connections and overdue closing handshakes. Called once a second. */
-  sweep(): void {
-    const now = this.#now();
+  /** Pings, ends idle connections and overdue closing handshakes. */
+  #sweep(): void {
+    const now = this.#clock.now();
 
     for (const subscriber of this.#subscribers) {
       if (subscriber.closingAt === undefined) this.#act(subscriber, subscriber.session.tick(now));
@@ -109,17 +110,15 @@ export class ServerSocket {
   /** Sends pending events and closes every connection with 1001. Resolves when all are closed, after 5 s at the latest. */
   async close(): Promise<void> {
     this.#unsubscribe();
-    clearInterval(this.#sweeper);
+    this.#sweeper.stop();
     this.#flush();
 
     await Promise.all(
       [...this.#subscribers].map(async (subscriber) => {
-        const gone = new Promise<void>((resolve) => subscriber.webSocket.once('close', () => resolve()));
-        const overdue = setTimeout(() => subscriber.webSocket.terminate(), CLOSE_TIMEOUT_MS);
-
+        const closed = new Promise<void>((resolve) => subscriber.webSocket.once('close', () => resolve()));
         this.#closeSocket(subscriber, 1001, 'server stops');
-        await gone;
-        clearTimeout(overdue);
+        const late = (): void => subscriber.webSocket.terminate();
+        await inTime(closed, { timeoutMs: CLOSE_TIMEOUT_MS, late, clock: this.#clock });
       }),
     );
   }
@@ -129,7 +128,7 @@ export class ServerSocket {
       id: this.#nextId,
       webSocket,
       connection,
-      session: new ServerSession(this.#options.token, this.#now()),
+      session: new ServerSession(this.#options.token, this.#clock.now()),
       interest: { notifications: false, metrics: false },
       authenticated: this.#unauthenticated.add(connection, {
         address,
@@ -143,11 +142,14 @@ export class ServerSocket {
 
     webSocket.on('message', (data: RawData, isBinary: boolean) => {
       const { session } = subscriber;
-      this.#act(subscriber, isBinary ? session.binary(toBytes(data), this.#now()) : session.text(this.#now()));
+      this.#act(
+        subscriber,
+        isBinary ? session.binary(toBytes(data), this.#clock.now()) : session.text(this.#clock.now()),
+      );
       if (session.isAuthenticated) subscriber.authenticated();
     });
-    webSocket.on('pong', () => subscriber.session.pong(this.#now()));
-    webSocket.on('ping', () => subscriber.session.pong(this.#now()));
+    webSocket.on('pong', () => subscriber.session.pong(this.#clock.now()));
+    webSocket.on('ping', () => subscriber.session.pong(this.#clock.now()));
     webSocket.on('error', (error) => {
       this.#options.log.debug('server_socket.failed', { socket: subscriber.id, error });
     });
@@ -190,28 +192,26 @@ export class ServerSocket {
 
     this.#batch.add(envelope);
     if (this.#batch.byteLength >= MAX_BATCH_BYTES) this.#flush();
-    else if (this.#cancelFlush === undefined) this.#cancelFlush = this.#scheduleFlush();
+    else this.#scheduleFlush();
   }
 
-  #scheduleFlush(): () => void {
-    const wait = this.#flushedAt + BATCH_INTERVAL_MS - this.#now();
+  #scheduleFlush(): void {
+    if (this.#immediate !== undefined || this.#flushTimer.running) return;
+    const wait = this.#flushedAt + BATCH_INTERVAL_MS - this.#clock.now();
 
     if (wait <= 0) {
       // At the end of this event loop iteration, so that simultaneous events are sent together.
-      const immediate = setImmediate(() => this.#flush());
-      return () => clearImmediate(immediate);
-    }
-
-    const timer = setTimeout(() => this.#flush(), wait);
-    return () => clearTimeout(timer);
+      this.#immediate = setImmediate(() => this.#flush());
+    } else this.#flushTimer.start(wait, () => this.#flush());
   }
 
   #flush(): void {
-    this.#cancelFlush?.();
-    this.#cancelFlush = undefined;
+    clearImmediate(this.#immediate);
+    this.#immediate = undefined;
+    this.#flushTimer.stop();
     if (this.#batch.isEmpty) return;
 
-    this.#flushedAt = this.#now();
+    this.#flushedAt = this.#clock.now();
     const framesFor = this.#batch.take();
     for (const subscriber of this.#subscribers) {
       const frames = framesFor(subscriber.interest);
@@ -236,7 +236,7 @@ export class ServerSocket {
   }
 
   #closeSocket(subscriber: Subscriber, code: number, reason: string): void {
-    subscriber.closingAt ??= this.#now();
+    subscriber.closingAt ??= this.#clock.now();
     subscriber.webSocket.close(code, reason);
   }
 }

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
+import { sleep } from '@bloom/time';
 import { WebhookError, type PostWebhook } from './webhook-post.js';
 
 /** Number of events, and their bytes, that may wait for one receiver. */
@@ -86,8 +86,7 @@ export class WebhookQueue {
 
   async #sendOne(bytes: Uint8Array): Promise<void> {
     const { url, post, retries, log, metrics, signal } = this.#options;
-    const delay =
-      this.#options.delay ?? ((ms: number, aborted: AbortSignal) => sleep(ms, undefined, { signal: aborted }));
+    const delay = this.#options.delay ?? ((ms: number, aborted: AbortSignal) => sleep(ms, { signal: aborted }));
 
     for (let attempt = 0; ; attempt += 1) {
       try {

@@ -302,6 +302,17 @@ describe('an authenticated socket', () => {
     expect(rooms.received).toEqual([]);
   });
 
+  test('receives a single event above the limit of what may wait', async () => {
+    server.close();
+    await new Promise((resolve) => http.close(resolve));
+    await listen({ maxBufferedBytes: 1_000 });
+    const client = await new Client().authenticate();
+    rooms.sockets[0]?.send('x'.repeat(1_000_000));
+    await client.until(() => client.frames.length === 2);
+    await client.settled();
+    expect([client.frames[1]?.length, rooms.detached]).toEqual([1_000_008, 0]);
+  });
+
   test('that floods is read no faster than its rate, and loses nothing', async () => {
     const client = await new Client().authenticate();
     for (let i = 0; i < 4_000; i++) client.event(`${i}`.padEnd(100));

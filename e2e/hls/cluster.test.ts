@@ -1,6 +1,8 @@
 // Streams and recordings of a room, asked for at the node that does not own it.
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { BloomClient } from '@bloom/server-sdk';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { apiToken } from '../harness/bloom-node.js';
 import { launchChromium } from '../harness/chromium.js';
@@ -138,6 +140,45 @@ describeStreams('Streams through a node that does not own the room', () => {
     expect((await one.api.request('DELETE', `/recording/${room}`)).status).toBe(204);
     expect((await file('main.m3u8')).status).toBe(404);
     expect((await listed('?scope=cluster')).data).toEqual([]);
+  });
+
+  test('an id belongs to its newest recording on every node, the older one stays, and removal is complete', async () => {
+    const { body } = await one.api.request('POST', '/room', { videoCodec: 'h264', roomId: 'weekly' });
+    rooms.push('weekly');
+    const [owner, other] = body.data.service_address === two.host ? [two, one] : [one, two];
+    const older = join(other.resources, 'recordings', 'weekly');
+    await mkdir(older, { recursive: true });
+    const lines = ['#EXTM3U', '#EXT-X-PROGRAM-DATE-TIME:2026-01-02T03:04:05.678Z', 'old.m4s', '#EXT-X-ENDLIST', ''];
+    await writeFile(join(older, 'main.m3u8'), lines.join('\n'));
+    const playlist = (id: string, at: Member) => fetchFrom(at.url, `/recording/${id}/main.m3u8`);
+    for (const at of [one, two]) expect((await playlist('weekly', at)).text).toContain('old.m4s');
+
+    const add = (type: string, options: unknown) =>
+      one.api.request('POST', '/room/weekly/component', { type, options });
+    await add('hls', { persistent: true });
+    await add('file', { filePath: 'red.h264', framerate: 15 });
+    await playable('weekly');
+    await one.api.deleteRoom('weekly');
+    const listed = async (): Promise<string[]> =>
+      ((await owner.api.request('GET', '/recording?scope=cluster')).body.data as string[])
+        .filter((id) => id.startsWith('weekly'))
+        .toSorted();
+    const renamed = 'weekly-20260102T030405Z';
+    while ((await listed()).length < 2) await delay(50);
+    expect(await listed()).toEqual(['weekly', renamed]);
+    const newer = (await playlist('weekly', owner)).text;
+    expect(newer).toContain('muxed_segment_0_main.m4s');
+    expect((await playlist('weekly', other)).text).toBe(newer);
+    for (const at of [one, two]) expect((await playlist(renamed, at)).text).toContain('old.m4s');
+
+    // As a node that was cut off has it: the id on both.
+    await mkdir(older, { recursive: true });
+    await writeFile(join(older, 'main.m3u8'), lines.join('\n'));
+    expect((await other.api.request('DELETE', '/recording/weekly')).status).toBe(204);
+    for (const at of [one, two]) expect((await playlist('weekly', at)).status).toBe(404);
+    expect(await listed()).toEqual([renamed]);
+    expect((await owner.api.request('DELETE', `/recording/${renamed}`)).status).toBe(204);
+    expect(await listed()).toEqual([]);
   });
 
   testWith(

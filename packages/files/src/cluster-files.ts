@@ -39,8 +39,8 @@ export interface ClusterFiles {
  */
 export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
   const { system, remote, self, ownerOf, lostNodes, guard, log, streams, recordings } = options;
-  // Senders bound what is queued. Close and read must not be dropped: other nodes rely on them to release files.
-  const mailbox = { essential: ['close', 'read'] } as const;
+  // Senders bound what is queued. Other nodes rely on close and read to release files, and on began to keep ids unique.
+  const mailbox = { essential: ['began', 'close', 'read'] } as const;
   const actor = system.spawn(fileBehaviour({ streams, recordings }), { name: FILES_ACTOR, mailbox });
   system.register(FILES_ACTOR, actor);
 

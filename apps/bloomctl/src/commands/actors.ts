@@ -1,12 +1,11 @@
-import type { RequestFields } from '@bloom/inspection';
 import { paint } from '../text/style.js';
 import { span } from '../text/units.js';
 import { whole } from '../values.js';
 import { actorView, stateView } from '../views/actor.js';
 import { actorsView, actorTree, mailboxView } from '../views/actors.js';
-import { unreachableLines } from '../views/media.js';
 import { pathView, summaryView, traceView } from '../views/trace.js';
 import { type Commands, oneOf, shared, timeOption } from './define.js';
+import { showSeveral } from './several.js';
 import { printStream } from './streams.js';
 
 const SORTS = ['path', 'queue', 'in', 'out', 'busy', 'p99', 'restarts', 'failed', 'age'] as const;
@@ -31,21 +30,19 @@ export function actorCommands({ program, run }: Commands): void {
       run<{ tree?: boolean; match?: string; sort?: Sort; sample: number; limit: number; all?: boolean; on?: string }>(
         async (context, _, { tree = false, match = null, sort = tree ? 'path' : 'queue', sample, limit, all, on }) => {
           const nodes = await context.targets(on === undefined ? [] : [on], all === true);
-          const fields: RequestFields<'actors'> = { match, sort, limit, sampleMs: Math.min(sample, 5_000) };
-          const { answers, unreachable } = await context.askAll('actors', fields, nodes, {
-            timeoutMs: context.options.timeout + sample,
+          await showSeveral(context, {
+            kind: 'actors',
+            fields: { match, sort, limit, sampleMs: Math.min(sample, 5_000) },
+            nodes,
+            options: { timeoutMs: context.options.timeout + sample },
+            view: (found, screen) =>
+              tree
+                ? found.flatMap((answer) => [
+                    ...(found.length > 1 ? [paint(screen, 'bold', answer.node)] : []),
+                    ...actorTree(answer, screen),
+                  ])
+                : actorsView(found, screen),
           });
-          const { asked } = await context.asker();
-          const found = answers.map(({ node, answer }) => ({ node, ...answer }));
-          context.output.answer('actors', { asked, unreachable, nodes: found }, (screen) => [
-            ...(tree
-              ? found.flatMap((answer) => [
-                  ...(found.length > 1 ? [paint(screen, 'bold', answer.node)] : []),
-                  ...actorTree(answer, screen),
-                ])
-              : actorsView(found, screen)),
-            ...unreachableLines([...unreachable], screen),
-          ]);
         },
       ),
     );

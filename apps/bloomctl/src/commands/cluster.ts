@@ -1,8 +1,8 @@
 import { clusterView, drainView, eventView, faultsView, nodesView } from '../views/cluster.js';
 import { duration, whole } from '../values.js';
 import { span } from '../text/units.js';
-import { unreachableLines } from '../views/media.js';
 import { type Commands, shared } from './define.js';
+import { showSeveral } from './several.js';
 import { printStream } from './streams.js';
 
 const DAY_MS = 86_400_000;
@@ -105,13 +105,13 @@ export function clusterCommands({ program, run }: Commands): void {
     .description('changes made by tools that are still in effect')
     .action(
       run<{ all?: boolean }>(async (context, args, { all }) => {
-        const { answers, unreachable } = await context.askAll('faults', {}, await context.targets(args, all === true));
-        const nodes = answers.map(({ node, answer }) => ({ node, ...answer }));
-        const { asked } = await context.asker();
-        context.output.answer('faults', { asked, unreachable, nodes }, (screen) => [
-          ...nodes.flatMap((answer) => faultsView(answer.node, answer, context.world.now(), screen)),
-          ...unreachableLines([...unreachable], screen),
-        ]);
+        await showSeveral(context, {
+          kind: 'faults',
+          fields: {},
+          nodes: await context.targets(args, all === true),
+          view: (nodes, screen) =>
+            nodes.flatMap((answer) => faultsView(answer.node, answer, context.world.now(), screen)),
+        });
       }),
     );
 }

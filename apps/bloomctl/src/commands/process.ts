@@ -1,10 +1,10 @@
 import { SORTS, type TopSort } from '../top/model.js';
 import { processView } from '../views/process.js';
-import { unreachableLines } from '../views/media.js';
 import { span } from '../text/units.js';
 import { whole } from '../values.js';
 import { type Commands, oneOf, shared, timeOption } from './define.js';
 import { saveStream } from './save.js';
+import { showSeveral } from './several.js';
 
 export function processCommands({ program, run }: Commands): void {
   shared
@@ -13,14 +13,13 @@ export function processCommands({ program, run }: Commands): void {
     .description('a process: memory, event loop, garbage collection, handles, UDP')
     .action(
       run<{ all?: boolean }>(async (context, args, { all }) => {
-        const targets = await context.targets(args, all === true);
-        const { answers, unreachable } = await context.askAll('ps', {}, targets);
-        const { asked } = await context.asker();
-        const nodes = answers.map(({ node, answer }) => ({ node, ...answer }));
-        context.output.answer('ps', { asked, unreachable, nodes }, (screen) => [
-          ...nodes.flatMap((answer, i) => [...(i > 0 ? [''] : []), ...processView(answer.node, answer, screen)]),
-          ...unreachableLines([...unreachable], screen),
-        ]);
+        await showSeveral(context, {
+          kind: 'ps',
+          fields: {},
+          nodes: await context.targets(args, all === true),
+          view: (nodes, screen) =>
+            nodes.flatMap((answer, i) => [...(i > 0 ? [''] : []), ...processView(answer.node, answer, screen)]),
+        });
       }),
     );
 

@@ -3,7 +3,7 @@ import type { Producers } from '../inspector/inspector.js';
 import { InspectionError } from '../errors.js';
 import { fileHeader, record } from '../process/pcap.js';
 import type { InspectionSources } from '../sources.js';
-import { transportOf } from './media.js';
+import { transportOf } from './peer-rates.js';
 
 /** The media engine buffers one megabyte of headers between two readings. */
 const READ_EVERY_MS = 50;

@@ -1,14 +1,14 @@
 import { printableUrl } from '@bloom/log';
 import { inTime, sleep } from '@bloom/time';
 import type { ComponentView, PeerView, RoomView } from '@bloom/rooms';
-import type { RoomMediaStats, TransportStats } from '@bloom/sfu';
+import type { RoomMediaStats } from '@bloom/sfu';
 import type { Answers, Asker, Inspector } from '../inspector/inspector.js';
 import { matcher } from '../inspector/pattern.js';
 import type { Redactor } from '../inspector/redact.js';
 import { InspectionError } from '../errors.js';
 import type { AnswerOf } from '../protocol/types.js';
 import type { InspectionSources } from '../sources.js';
-import { peerRates } from './peer-rates.js';
+import { peerRates, transportOf } from './peer-rates.js';
 
 const MEMBER_TIMEOUT_MS = 1_000;
 /** Bounds of properties and metadata, which come from users. */
@@ -216,8 +216,4 @@ async function twoLooks(media: Parameters<typeof statsOf>[0], ms: number, again 
   }
 
   return { before, after, ms: performance.now() - from };
-}
-
-export function transportOf(stats: RoomMediaStats | undefined, peer: string): TransportStats | undefined {
-  return stats?.transports.find(({ peerId }) => peerId === peer);
 }

@@ -23,8 +23,8 @@ export interface PeerRates {
 
 /** Returns what one peer sends and receives per second, from two samples. */
 export function peerRates({ view, peer, before, after, ms }: PeerRatesOptions): PeerRates {
-  const now = transport(after, peer);
-  const then = transport(before, peer);
+  const now = transportOf(after, peer);
+  const then = transportOf(before, peer);
   const perS = (later: number, earlier: number | undefined): number =>
     Math.max(0, Math.round(((later - (earlier ?? 0)) * 1_000_000) / ms) / 1_000);
   const rates = (stream: StreamStats, earlier: StreamStats | undefined) => ({
@@ -99,6 +99,6 @@ function sourceOf(stats: RoomMediaStats | undefined, { trackId }: OutboundTrackS
   return stats?.transports.flatMap(({ inbound }) => inbound.filter((stream) => stream.trackId === trackId)) ?? [];
 }
 
-function transport(stats: RoomMediaStats | undefined, peer: string): TransportStats | undefined {
+export function transportOf(stats: RoomMediaStats | undefined, peer: string): TransportStats | undefined {
   return stats?.transports.find(({ peerId }) => peerId === peer);
 }

@@ -14,7 +14,7 @@ function mapped(mapper: ForwardMapper, sequence: number, timestamp = 1000, nowMs
 }
 
 describe('the numbers of an outbound stream', () => {
-  test('start where they are told and follow the source, gaps of loss included', () => {
+  test('start at the given number and follow the source, gaps of loss included', () => {
     const mapper = start();
     expect([70_000, 70_001, 70_004, 70_005].map((sequence) => mapped(mapper, sequence))).toEqual([500, 501, 504, 505]);
     expect(mapper.timestamp).toBe(7000);

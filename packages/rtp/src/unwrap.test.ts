@@ -36,7 +36,7 @@ describe('unwrapping', () => {
     expect(unwrapper.newest).toBe(-1);
   });
 
-  test('starts over after a reset, and never answers a negative number', () => {
+  test('starts over after a reset, and never returns a negative number', () => {
     const unwrapper = new SequenceUnwrapper();
     unwrapper.unwrap(0);
     for (let i = 0; i < 10; i += 1) expect(unwrapper.peek((65_536 - i * 3000) % 65_536)).toBeGreaterThanOrEqual(0);

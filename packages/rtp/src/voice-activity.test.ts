@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { VoiceActivity } from './voice-activity.js';
 
-/** Feeds packets of 20 ms of one level; answers the changes as [time, status]. */
+/** Feeds packets of 20 ms of one level; returns the changes as [time, status]. */
 function feed(machine: VoiceActivity, levels: [level: number, durationMs: number][]): [number, string][] {
   const changes: [number, string][] = [];
   let now = 0;

@@ -22,7 +22,7 @@ describe('receive statistics', () => {
   test('count losses per interval and in all, RFC 3550 A.3', () => {
     const stats = new ReceiveStatistics(90_000);
     for (let i = 0; i < 100; i += 1) if (i % 4 !== 3) stats.received(BASE + 65_500 + i, 0, 10, 0);
-    // The last one is missing too, but nobody knows that yet.
+    // The last one is missing too, but that is not known yet.
     expect(report(stats)).toMatchObject({ ssrc: 7, fractionLost: Math.floor((24 * 256) / 99), cumulativeLost: 24 });
     for (let i = 100; i < 200; i += 1) stats.received(BASE + 65_500 + i, 0, 10, 0);
     expect(report(stats)).toMatchObject({ fractionLost: Math.floor(256 / 101), cumulativeLost: 25 });

@@ -148,7 +148,7 @@ describe('transport-wide feedback', () => {
     expect(recorder.isDue(10_000)).toBe(true);
   });
 
-  test('reports late packets, also those that were told as missing, unless they come half a second late', () => {
+  test('reports late packets, also those reported missing, unless they are half a second late', () => {
     const recorder = new TransportCcRecorder({ senderSsrc: 1 });
     recorder.record(10, 100);
     recorder.record(12, 101);

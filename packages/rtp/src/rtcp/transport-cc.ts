@@ -31,7 +31,7 @@ export class TransportCcFeedback {
   readonly arrivalsMs = new Float64Array(TRANSPORT_CC_MAX_PACKETS);
   readonly #symbols = new Uint8Array(TRANSPORT_CC_MAX_PACKETS);
 
-  /** Returns how many packets the reader's current packet claims to cover, which is the cost of reading it; 0 for other packets. */
+  /** Returns how many packets the reader's current packet claims to cover: the cost of reading it. 0 for other packets. */
   static claim(reader: RtcpReader): number {
     if (!reader.isTransportCc || reader.end - reader.start < HEADER) return 0;
     return readU16(reader.buffer, reader.start + 14);

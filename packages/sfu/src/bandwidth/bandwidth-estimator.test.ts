@@ -180,7 +180,7 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeGreaterThan(200_000);
   });
 
-  test('a sender that follows the estimate stays near the capacity without filling the queue for good', () => {
+  test('a sender that follows the estimate stays near the capacity without keeping the queue full', () => {
     const run = start(new Link(1_000_000));
     play(run, { bps: 5_000_000, seconds: 10, adapt: true });
     let low = Infinity;

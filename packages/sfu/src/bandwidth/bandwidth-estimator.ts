@@ -177,7 +177,7 @@ export class BandwidthEstimator {
     return (bytes * 8000) / (span * BUCKET_MS);
   }
 
-  /** Rebases the receiver's clock, which starts anywhere, wraps and may be set, to one minute at the start and after each jump. */
+  /** Rebases the receiver's clock to one minute, at the start and after each jump: it starts anywhere, wraps and may be set. */
   #rebase(receiverMs: number): number {
     if (!(Math.abs(receiverMs - this.#lastArrivalMs) < 60_000)) {
       this.#arrivalOriginMs = receiverMs - 60_000;

@@ -22,7 +22,10 @@ export interface MediaEngineOptions {
   workerEntry?: URL;
 }
 
-/** Opens the whole media plane. Rejects with the `WebrtcError` of the socket that cannot be bound (`NO_FREE_PORT`, `BAD_ADDRESS`). */
+/**
+ * Opens the whole media plane. Rejects with the `WebrtcError` of a socket that cannot be bound (`NO_FREE_PORT`,
+ * `BAD_ADDRESS`).
+ */
 export async function createMediaEngine(options: MediaEngineOptions): Promise<MediaEngine> {
   const { listenIp, announcedIp, portRange, tcpPort, workers = 0, workerEntry, log = silentLog } = options;
   const certificate = options.certificate ?? (await createCertificate());

@@ -62,7 +62,7 @@ describe('a track without simulcast', () => {
     expect(world.switches('sub')).toEqual(['cam h other']);
   });
 
-  test('is asked for a keyframe when somebody subscribes, again every 500 ms, and no more once it came', () => {
+  test('is asked for a keyframe when a client subscribes, again every 500 ms, and not after it arrived', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const camera = source(0x101);
     sendAll(publisher, camera.vp8Frame({ key: true }));
@@ -272,7 +272,7 @@ describe('simulcast', () => {
     expectContiguous(viewer.packets);
   });
 
-  test('two tracks of one client with the same rids are told apart by mid', () => {
+  test('two tracks of one client with the same rids are distinguished by mid', () => {
     const second = { l: 0x2a, m: 0x2b, h: 0x2c };
     world.negotiate('pub', { inbound: [inboundSimulcast('cam'), inboundSimulcast('screen', { mid: '2' })] });
     const slots = [videoSlot('cam'), videoSlot('screen', { mid: '6', ssrc: 0xaaaa0011, rtxSsrc: 0xaaaa0012 })];

@@ -235,7 +235,7 @@ describe('a feed', () => {
     expect(tapped.frames()[1]!.senderMs).toBeCloseTo(10_000 + 3000 / 90, 0);
   });
 
-  test('asks its component for a key frame when somebody needs one', () => {
+  test('asks its component for a key frame when a subscriber needs one', () => {
     const film = feed('h264');
     film.send({ timestamp: 0, data: toAnnexB([sps, pps, idr(100)]) });
     expect(film.wishes()).toBe(0);

@@ -41,7 +41,7 @@ describe('keyframe requests', () => {
     expect(requests.due(1000)).toBe(false);
   });
 
-  test('a publisher that never answers is given up, until the next wish', () => {
+  test('gives up on a publisher that never answers, until the next request', () => {
     const requests = new KeyframeRequests();
     let sent = requests.request(0) ? 1 : 0;
     for (let now = 500; now < 60_000; now += 500) if (requests.due(now)) sent++;

@@ -1,6 +1,6 @@
 /** Time between two requests while no keyframe comes, ms. */
 const RETRY_MS = 500;
-/** Shortest time between two requests of any cause, ms: fifty subscribers joining one by one must not make every frame a keyframe. */
+/** Shortest time between two requests, ms: fifty subscribers joining one by one must not make every frame a keyframe. */
 const MIN_GAP_MS = 250;
 /** Unanswered requests before giving up; the next request starts over. */
 const MAX_ATTEMPTS = 20;

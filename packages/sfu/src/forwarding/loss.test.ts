@@ -122,7 +122,7 @@ describe('loss between publisher and server', () => {
 });
 
 describe('a publisher that is away for a while', () => {
-  test('is asked for a keyframe when it is back by whoever has waited for one since', () => {
+  test('is asked for a keyframe when it is back, for subscribers that still wait for one', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const source = camera(0x101);
     for (const packet of source.vp8Frame({ key: true })) publisher.send(packet);

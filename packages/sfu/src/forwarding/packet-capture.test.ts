@@ -46,7 +46,7 @@ describe('a capture', () => {
     expect(capture.take().notes).toHaveLength(0);
   });
 
-  test('holds a megabyte when nobody takes it, and is forgotten when nobody asks', () => {
+  test('holds a megabyte when it is not read, and ends when it is not read for long', () => {
     const capture = new PacketCapture(now);
     for (let i = 0; i < 40_000; i++) capture.watch('in', packet, 0, packet.length);
     const { notes, dropped } = capture.take();

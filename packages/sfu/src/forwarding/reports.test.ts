@@ -207,7 +207,7 @@ describe('what a publisher may send at first', () => {
     expect(allowances(publisher).length).toBeGreaterThan(0);
   });
 
-  test('is not told to a client without pictures', () => {
+  test('is not reported to a client without video', () => {
     const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });
     world.advance(5000);
     expect(allowances(publisher)).toEqual([]);
@@ -215,7 +215,7 @@ describe('what a publisher may send at first', () => {
 });
 
 describe('voice activity', () => {
-  test('is told on change, and to a new subscriber alone when it comes', () => {
+  test('is reported on change, and to a new subscriber alone when it joins', () => {
     const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });
     const audio = new SyntheticSource({ ssrc: 0x201, payloadType: 111, mid: '0' });
     const speak = (level: number, ms: number): void => {

@@ -152,7 +152,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect(frames.map(({ timestamp }) => timestamp)).toEqual([0, 3000]);
       expect(splitAnnexB(Buffer.from(frames[0]!.data))).toEqual(key);
 
-      // Somebody who comes later waits for a key frame.
+      // A later subscriber waits for a key frame.
       const wish = new Promise<void>((resolve) => (wished = resolve));
       const late = await client('late');
       await late.cycle({ outbound: [videoSlot('film', { codec: { ...H264, payloadType: 120 } })] });
@@ -194,7 +194,7 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       expect(await room.capturePackets('nobody')).toBeUndefined();
     });
 
-    test('the publisher is asked for a keyframe and told what arrived', async () => {
+    test('the publisher is asked for a keyframe and gets feedback', async () => {
       const { client } = await openRoom('feedback');
       const publisher = await client('pub');
       const viewer = await client('sub');

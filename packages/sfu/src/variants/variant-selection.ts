@@ -148,7 +148,7 @@ export class VariantSelection {
     return true;
   }
 
-  /** Returns the target if possible, else the highest active variant that fits, else the lowest active one: a poor picture beats none. */
+  /** Returns the target if possible, else the highest active variant that fits, else the lowest active one. */
   #choose(reason: SelectionReason): void {
     if (!this.#settled && this.current === undefined && !this.#seen[this.target]) return;
     const best = this.#best();

@@ -270,7 +270,7 @@ describe('once connected', () => {
     expect([pair.session.state, pair.failure, pair.closedByClient]).toEqual(['connected', undefined, 0]);
   });
 
-  test('close_notify of the client closes, an alert nobody sealed does not', async () => {
+  test('close_notify of the client closes, an unsealed alert does not', async () => {
     const pair = await new Pair().run();
     const closing = pair.sealed(21, Buffer.of(1, 0));
     const forged = Buffer.from(closing);

@@ -83,7 +83,7 @@ describe('answers', () => {
     expect(agent.handleCheck(message, 'a', MAPPED, 0)).toEqual({ accepted: false });
   });
 
-  test('a client that thinks itself controlled is told of the conflict', () => {
+  test('a client that takes the controlled role gets a role conflict', () => {
     const outcome = send(generation(1), 'a', 0, {
       extra: (writer) => writer.bytes(Attribute.iceControlled, Buffer.alloc(8, 1)),
     });

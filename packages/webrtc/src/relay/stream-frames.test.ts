@@ -52,7 +52,7 @@ describe('frames of a stream', () => {
     ['a STUN message that is too long', '0003ffec'],
     ['a STUN length off the grid', '00030001'],
     ['a channel frame that is too long', '4001ffff'],
-  ])('%s breaks the stream for good', (_what, hex) => {
+  ])('%s breaks the stream permanently', (_what, hex) => {
     const frames = new StreamFrames();
     const got = [...frames.push(Buffer.concat([Buffer.from(hex, 'hex'), Buffer.alloc(40)]))];
     expect(got).toEqual([]);

@@ -80,7 +80,7 @@ export class TestClient {
     close: (): Promise<void> => Promise.resolve(),
   };
   readonly server: TransportAddress;
-  /** Packets that nobody waited for. */
+  /** Packets that no caller awaited. */
   readonly inbox: Buffer[] = [];
   dtls: DtlsClient | undefined;
   srtp: SrtpSession | undefined;

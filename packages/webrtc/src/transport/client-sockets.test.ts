@@ -26,7 +26,7 @@ async function bound(address = '127.0.0.1', range = { min: 0, max: 0 }): Promise
 }
 
 describe('the port', () => {
-  test('is nobody else’s, although its sockets share their number', async () => {
+  test('belongs to one client, although the sockets share their number', async () => {
     const { port } = (await bound()).address();
     await expect(bindFirstFree('127.0.0.1', { min: port, max: port })).rejects.toThrow(WebrtcError);
     await expect(bindFirstFree('0.0.0.0', { min: port, max: port })).rejects.toThrow(`UDP port of ${port}-${port}`);

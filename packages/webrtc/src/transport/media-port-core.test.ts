@@ -240,7 +240,7 @@ describe('bounds', () => {
 });
 
 describe('one client', () => {
-  test('that floods the port with DTLS keeps nobody else from a handshake', () => {
+  test('that floods the port with DTLS does not keep others from a handshake', () => {
     const turns: (() => void)[] = [];
     const busy = new MediaPortCore({
       advertised: { bytes: Uint8Array.of(203, 0, 113, 5), port: 50_000 },

@@ -32,7 +32,7 @@ describe('a client’s UDP flow', () => {
     expect(totals).toEqual({ packetsSent: 2, bytesSent: 10 });
   });
 
-  test('keeps its socket for a while after it was left, and for good when it is chosen again meanwhile', () => {
+  test('keeps its socket for a while after it was left, and longer when it is chosen again meanwhile', () => {
     const { flow, connected, closed } = flowOver();
     flow.chosen();
     flow.left();

@@ -219,8 +219,14 @@ describeStreams('Streams through a node that does not own the room', () => {
     const frozen = file('main.m3u8');
     expect((await one.api.request('GET', '/health')).status).toBe(200);
     expect(await frozen).toMatchObject(unreachable);
+    const again = performance.now();
+    expect(await file('main.m3u8')).toMatchObject(unreachable);
+    expect(performance.now() - again).toBeLessThan(500);
     process.kill(two.pid, 'SIGCONT');
-    const { text } = await file('main.m3u8');
+    let playlist = await file('main.m3u8');
+    // Silent until something arrives from it.
+    for (; playlist.status === 503; playlist = await file('main.m3u8')) await delay(50);
+    const { text } = playlist;
     const next = Number(/#EXT-X-MEDIA-SEQUENCE:(\d+)/.exec(text)![1]) + text.split('#EXTINF').length;
 
     const blocked = file(`main.m3u8?_HLS_msn=${next}&_HLS_part=5`);

@@ -151,10 +151,11 @@ describe('a terminal that is closed', () => {
 });
 
 test('every line is JSON where the log is, warnings of Node.js included', async () => {
-  const warn = 'data:text/javascript,setTimeout(() => process.emitWarning("an odd thing"), 300)';
+  const warn = 'data:text/javascript,process.on("SIGUSR2", () => process.emitWarning("an odd thing"))';
   const program = run({ ...ports, JF_STRUCTURED_LOGGING: 'true' }, [], ['--import', warn]);
-  await program.says('an odd thing');
   await program.says('metrics');
+  program.child.kill('SIGUSR2');
+  await program.says('an odd thing');
   const lines = program.output().trim().split('\n');
   expect(lines.map((line) => JSON.parse(line) as object)).toContainEqual(
     expect.objectContaining({

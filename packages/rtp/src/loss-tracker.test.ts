@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { operations } from '@bloom/time/testing';
+import { operationsOf } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { LossTracker } from './loss-tracker.js';
+
+const operations = operationsOf('loss-tracker.ts');
 
 const out = new Float64Array(64);
 
@@ -56,7 +58,7 @@ describe('missing packets', () => {
   test('of a sender that leaves a gap in front of each packet cost no more than their number', () => {
     const tracker = new LossTracker({ maxMissing: 512 });
     tracker.received(0, 0);
-    const effort = operations('loss-tracker.ts', () => {
+    const effort = operations(() => {
       for (let packet = 1; packet <= 100; packet++) tracker.received(packet * 1_000, packet);
     });
     expect(effort).toBeLessThan(100 * 512 * 2);

@@ -1,10 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { fuzzRuns, operations } from '@bloom/time/testing';
+import { fuzzRuns, operationsOf } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { RtcpPacketConverter, type RtcpTransportLayerFeedback, type TransportWideCC } from 'werift';
 import { RtcpReader } from './reader.js';
 import { TransportCcFeedback, TransportCcRecorder } from './transport-cc.js';
 import { RtcpWriter } from './writer.js';
+
+const operations = operationsOf('transport-cc.ts');
 
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
@@ -183,7 +185,7 @@ describe('transport-wide feedback', () => {
     recorder.record(1, 0);
     recorder.record(4000, 0);
     while (recorder.write(writer, 1, 100)) writer.reset();
-    const effort = operations('transport-cc.ts', () => {
+    const effort = operations(() => {
       for (let i = 0; i < 1_000; i++) recorder.record(2 + i, 2000);
     });
     // The gap is 4,000 packets wide.

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { operations } from '@bloom/time/testing';
+import { operationsOf } from '@bloom/time/testing';
 import { RtcpWriter, TransportCcRecorder } from '@bloom/rtp';
 import { MemoryWorld, seededRandom } from '../testing/memory-port.js';
 import {
@@ -11,6 +11,9 @@ import {
   SyntheticSource,
   videoSlot,
 } from '../testing/synthetic-media.js';
+
+const operations = operationsOf('transport-cc.ts');
+const storeOperations = operationsOf('packet-store.ts');
 
 let world: MemoryWorld;
 beforeEach(() => {
@@ -50,7 +53,7 @@ describe('faults and garbage', () => {
     for (const packet of camera(0x101).vp8Frame({ key: true, packets: 3 })) publisher.send(packet);
     // A run length: 24 bytes speak of 4,096 packets, a datagram of 237,568.
     const claim = Buffer.from('8fcd0005000000010000000202bc10000000000010000000', 'hex');
-    const effort = operations('transport-cc.ts', () => {
+    const effort = operations(() => {
       for (let i = 0; i < 50; i++) viewer.sendControl(Buffer.concat(Array.from({ length: 58 }, () => claim)));
     });
     // Of 11.9 million packets that are spoken of.
@@ -134,7 +137,7 @@ describe('faults and garbage', () => {
     const far = camera(0x101, { firstSequence: 30_000 }).vp8Frame({ packets: 1 });
     publisher.send(source.vp8Frame({ packets: 1 })[0]!);
     publisher.send(far[0]!);
-    const effort = operations('packet-store.ts', () => publisher.send(late[0]!));
+    const effort = storeOperations(() => publisher.send(late[0]!));
     expect(effort).toBeLessThan(5_000);
   });
 

@@ -1,3 +1,3 @@
 export { fuzzRuns } from './fuzz-runs.js';
 export { ManualClock } from './manual-clock.js';
-export { operations } from './operations.js';
+export { operationsOf } from './operations.js';

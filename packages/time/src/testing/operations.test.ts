@@ -1,17 +1,21 @@
 import { expect, test } from '@jest/globals';
-import { ManualClock } from './manual-clock.js';
-import { operations } from './operations.js';
+import { operationsOf } from './operations.js';
 
-test('effort is counted, the same each time, and grows with what is done', () => {
-  const clock = new ManualClock();
-  const effort = (times: number): number =>
-    operations('manual-clock.ts', () => {
-      for (let i = 0; i < times; i += 1) clock.now();
-    });
-  expect(effort(100)).toBe(effort(100));
-  expect(effort(10_000) - effort(100)).toBeGreaterThanOrEqual(9_900);
+const operations = operationsOf('operations.test.ts');
+const nothing = operationsOf('no-such-file.ts');
+
+function loop(times: number): number {
+  let sum = 0;
+  for (let i = 0; i < times; i += 1) sum += i;
+  return sum;
+}
+
+test('loops are counted, also those of a function that has run before', () => {
+  const few = operations(() => loop(10));
+  expect(few).toBeLessThan(100);
+  expect(operations(() => loop(10_000)) - few).toBeGreaterThanOrEqual(9_900);
 });
 
 test('a file that did not run is a mistake', () => {
-  expect(() => operations('no-such-file.ts', () => undefined)).toThrow('nothing of no-such-file.ts ran');
+  expect(() => nothing(() => undefined)).toThrow('nothing of no-such-file.ts ran');
 });

@@ -1,4 +1,5 @@
 import { Session } from 'node:inspector';
+import { afterAll } from '@jest/globals';
 
 interface ScriptCoverage {
   readonly url: string;
@@ -6,10 +7,11 @@ interface ScriptCoverage {
 }
 
 /**
- * Returns how often the functions, branches and loop bodies of the source files whose path ends with `file` run during
- * `body`: effort that does not depend on how busy the machine is.
+ * Returns a function that counts how often the functions, branches and loop bodies of the source file whose path ends with
+ * `file` run during `body`: effort that does not depend on how busy the machine is. Call it at the top of a test file: only
+ * functions that run for the first time later have counters in their loops.
  */
-export function operations(file: string, body: () => void): number {
+export function operationsOf(file: string): (body: () => void) => number {
   const session = new Session();
   session.connect();
   const post = (method: string, parameters = {}): { result: readonly ScriptCoverage[] } => {
@@ -20,15 +22,17 @@ export function operations(file: string, body: () => void): number {
     });
     return answer as { result: readonly ScriptCoverage[] };
   };
-  try {
-    post('Profiler.enable');
-    post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
+  post('Profiler.enable');
+  post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
+  afterAll(() => session.disconnect());
+
+  return (body) => {
+    // Taking the counters resets them.
+    post('Profiler.takePreciseCoverage');
     body();
     const scripts = post('Profiler.takePreciseCoverage').result.filter(({ url }) => url.endsWith(file));
     if (scripts.length === 0) throw new Error(`nothing of ${file} ran`);
     const ranges = scripts.flatMap(({ functions }) => functions.flatMap((one) => one.ranges));
     return ranges.reduce((sum, { count }) => sum + count, 0);
-  } finally {
-    session.disconnect();
-  }
+  };
 }

@@ -85,10 +85,10 @@ export class Workspace {
   }
 
   /**
-   * Runs a program and resolves with what it wrote to stderr, which `onOutput` receives instead where it is given. The
+   * Runs a program and resolves with its exit code and what it wrote to stderr, which `onOutput` receives instead where it is given. The
    * program and everything it has started is killed after `timeLimitMs` (then `late` is true), and when this process ends.
    */
-  async run(program, args, { env = {}, timeLimitMs, onOutput } = {}) {
+  async run(program, args, { env = {}, cwd, timeLimitMs, onOutput } = {}) {
     const [first, ...rest] = [...(this.isolated ? ISOLATED : []), program, ...args];
     // Short: a path to a socket has 107 characters at most.
     const folder = join(this.folder, String((this.#runs += 1)));
@@ -97,6 +97,7 @@ export class Workspace {
       // A group of its own: Ctrl-C reaches this process only, which ends the group.
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],
+      cwd,
       env: { ...process.env, TMPDIR: folder, ...env },
     });
     this.#children.add(child);
@@ -107,15 +108,15 @@ export class Workspace {
       late = true;
       kill(child);
     }, timeLimitMs);
-    await new Promise((done) => {
-      child.once('error', done);
+    const code = await new Promise((done) => {
+      child.once('error', () => done(127));
       child.once('exit', done);
     });
     clearTimeout(limit);
     kill(child);
     this.#children.delete(child);
     rmSync(folder, { recursive: true, force: true });
-    return { late, output: Buffer.concat(output).toString() };
+    return { code, late, output: Buffer.concat(output).toString() };
   }
 
   /** Ends all programs and removes every file. Idempotent. */

@@ -44,6 +44,13 @@ describe('the packet store', () => {
     expect(found).toEqual([4, 5, 6, 7, 8]);
   });
 
+  test('keeps a packet in one piece where the ring ends', () => {
+    const store = new PacketStore({ packets: 16, bytes: 1000 });
+    for (let sequence = 1; sequence <= 4; sequence++) store.put(sequence, packet(sequence, 300), 0, 300, 0);
+    expect(store.find(4, 0)).toBe(true);
+    expect(store.buffer.subarray(store.start, store.end)).toEqual(packet(4, 300));
+  });
+
   test('forgets packets that are too old, and everything when cleared', () => {
     const store = new PacketStore({ maxAgeMs: 500 });
     store.put(1, packet(1, 10), 0, 10, 1000);

@@ -34,6 +34,19 @@ describe('sent packets', () => {
     expect([sent.take(0), sent.takenMissing]).toEqual([true, false]);
   });
 
+  test('stay missing while the memory grows, and their places are clean for later ones', () => {
+    const sent = new SentPackets();
+    sent.add(100, 0, 0);
+    sent.miss(0);
+    for (let i = 1; i < 20_000; i++) {
+      sent.add(100, 0, i);
+      if (i === 600) expect([sent.take(0), sent.takenMissing]).toEqual([true, true]);
+      if (i >= 1_000) sent.miss(i - 500);
+    }
+    // 16,384 are kept at most: this one has the place of a missing one.
+    expect([sent.take(19_999), sent.takenMissing]).toEqual([true, false]);
+  });
+
   test('that were never sent are unknown', () => {
     const sent = new SentPackets();
     expect(sent.unwrap(0)).toBe(-1);

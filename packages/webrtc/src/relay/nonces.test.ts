@@ -12,6 +12,7 @@ test('a nonce holds for its client within its lifetime, in every thread with the
   const elsewhere = new Nonces(secret);
   expect(elsewhere.holds(nonce, '192.0.2.1', 4000, NOW + NONCE_LIFETIME_MS - 1)).toBe(true);
   expect(elsewhere.holds(nonce, '192.0.2.1', 4000, NOW - 1_000)).toBe(true);
+  expect(elsewhere.holds(nonce, '192.0.2.1', 4000, NOW - 6_000)).toBe(false);
   expect(elsewhere.holds(nonce, '192.0.2.1', 4000, NOW + NONCE_LIFETIME_MS)).toBe(false);
   expect(elsewhere.holds(nonce, '192.0.2.1', 4001, NOW)).toBe(false);
   expect(elsewhere.holds(nonce, '192.0.2.2', 4000, NOW)).toBe(false);

@@ -23,6 +23,13 @@ describe('the replay window', () => {
     );
   });
 
+  test('forgets what it jumps over', () => {
+    const window = new ReplayWindow();
+    for (let index = 0; index < 128; index += 1) window.accept(index);
+    window.accept(131);
+    expect([128, 129, 130, 131].map((index) => window.isFresh(index))).toEqual([true, true, true, false]);
+  });
+
   test('works on indices beyond 32 bits', () => {
     const window = new ReplayWindow();
     const base = 2 ** 47;

@@ -1,8 +1,9 @@
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { ProtectionProfileAes128CmHmacSha1_80, RtpPacket, SrtcpSession, SrtpSession } from 'werift';
+import { deriveSessionKeys } from './key-derivation.js';
 import { OpenFailure, openFailureName, SrtpReceiveSession } from './receive-session.js';
 import { SRTCP_OVERHEAD, SrtpSendSession } from './send-session.js';
 
@@ -198,6 +199,28 @@ describe('SRTCP', () => {
       expect(copy.subarray(0, end)).toEqual(compound);
       expect(ours.openRtcp(Buffer.from(datagram))).toBe(OpenFailure.REPLAYED);
     }
+  });
+
+  test('of more sources than the limit is refused', () => {
+    const receiver = new SrtpReceiveSession(KEYS, { maxStreams: 2 });
+    const outcomes = [1, 2, 3].map((ssrc) => {
+      const plain = Buffer.from(report);
+      plain.writeUInt32BE(ssrc, 4);
+      return receiver.openRtcp(sealRtcp(new SrtpSendSession(KEYS), plain));
+    });
+    expect(outcomes).toEqual([report.length, report.length, OpenFailure.TOO_MANY_STREAMS]);
+  });
+
+  test('that is authenticated only is left as it is', () => {
+    const datagram = sealRtcp(new SrtpSendSession(KEYS), compound);
+    const clear = Buffer.concat([compound, datagram.subarray(compound.length)]);
+    // Without the E flag, RFC 3711 section 3.4.
+    clear[compound.length] = clear[compound.length]! & 0x7f;
+    const { authKey } = deriveSessionKeys(KEYS, 'rtcp');
+    const signed = clear.length - 10;
+    createHmac('sha1', authKey).update(clear.subarray(0, signed)).digest().copy(clear, signed, 0, 10);
+    expect(new SrtpReceiveSession(KEYS).openRtcp(clear)).toBe(compound.length);
+    expect(clear.subarray(0, compound.length)).toEqual(compound);
   });
 
   test('with nothing but a header makes the round trip', () => {

@@ -29,7 +29,7 @@ for (const { path, group, text } of readModules().values()) {
   each(/^ *(?:\/\*)?\* @throws \{/gm, () => "write '@throws Name', without braces");
   if (!production) continue;
 
-  each(/\.(?:debug|info|warn|error)\(\s*'([^' ]*\.[^' ]*)'/g, ([, event]) =>
+  each(/\.#?(?:debug|info|warn|error)\(\s*'([^' ]*\.[^' ]*)'/g, ([, event]) =>
     EVENT.test(event) ? undefined : `log event '${event}' is not area.snake_case`,
   );
   each(

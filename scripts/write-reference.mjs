@@ -105,7 +105,7 @@ function eventsOf({ text }, areas) {
     const [literal, event] = match;
     if (!areas.has(event.split('.')[0])) continue;
     const before = text.slice(Math.max(0, match.index - 160), match.index);
-    const [, method, chosen] = /(?:\.(debug|info|warn|error)|\.log\[([^\]]*)\])\([^;{}]*$/.exec(before) ?? [];
+    const [, method, chosen] = /(?:\.#?(debug|info|warn|error)|\.log\[([^\]]*)\])\([^;{}]*$/.exec(before) ?? [];
     const methods =
       method === undefined ? [...(chosen ?? 'error').matchAll(/debug|info|warn|error/g)].map(String) : [method];
     const after = match.index + literal.length;
@@ -124,7 +124,7 @@ function logEventsPage(page) {
   const modules = sources();
   const areas = new Set(
     modules.flatMap(({ text }) =>
-      [...text.matchAll(/\.(?:debug|info|warn|error)\(\s*'([a-z0-9_]+)\./g)].map(([, area]) => area),
+      [...text.matchAll(/\.#?(?:debug|info|warn|error)\(\s*'([a-z0-9_]+)\./g)].map(([, area]) => area),
     ),
   );
   const events = new Map();

@@ -34,6 +34,22 @@ const PROTOBUF_BOMBS: readonly (() => Buffer)[] = [
   () => wrapped(Buffer.from('"'.padEnd(MIB - 16, '\\'))),
 ];
 
+const JSON_BOMBS: readonly (() => string)[] = [
+  () => '['.repeat(MIB - 32),
+  () => '{"a":'.repeat(200_000),
+  () => `{"type":"connect","data":{"metadata":${'['.repeat(1_000)}${']'.repeat(1_000)}}}`,
+  () =>
+    `{"type":"updateEndpointMetadata","data":{"metadata":{${Array.from({ length: 80_000 }, (_, at) => `"k${at}":0`).join()}}}}`,
+  () => `{"type":"updateEndpointMetadata","data":{"metadata":[${'0,'.repeat(500_000)}0]}}`,
+  () => `{"type":"custom","data":`.repeat(40) + 'null' + '}'.repeat(40),
+  () => `{"type":"${'t'.repeat(MIB - 64)}"}`,
+  () =>
+    '{"type":"custom","data":{"type":"sdpOffer","data":{"sdpOffer":{"type":"offer","sdp":""},"trackIdToTrackMetadata":{"__proto__":{"x":1}},"midToTrackId":{"__proto__":"x"}}}}',
+  () => 'null',
+  () => '0'.repeat(MIB - 32),
+  () => `1e${'9'.repeat(100_000)}`,
+];
+
 export const events: readonly Attack[] = [
   {
     title: 'thousands of every media event there is, with and without sense',
@@ -106,6 +122,18 @@ export const events: readonly Attack[] = [
         const intruder = await ground.intruder();
         const bytes = bomb();
         await flood(intruder, 20, () => intruder.frame(bytes), 2);
+      }
+    },
+  },
+  {
+    title: 'JSON that is worse to read than to write',
+    maxGrowthMb: 200,
+    weight: 2,
+    async run(ground) {
+      for (const bomb of JSON_BOMBS) {
+        const intruder = await ground.intruder();
+        const text = bomb();
+        await flood(intruder, 20, () => intruder.text(text), 2);
       }
     },
   },

@@ -3,10 +3,11 @@ import { bitrates } from './bitrates.js';
 import { events } from './events.js';
 import { http } from './http.js';
 import { media } from './media.js';
+import { metadata } from './metadata.js';
 import { offers } from './offers.js';
 import { relay } from './relay.js';
 import { sockets } from './sockets.js';
 import { transport } from './transport.js';
 
 /** All of them, to draw from. */
-export const attacks: readonly Attack[] = [bitrates, events, http, media, offers, relay, sockets, transport].flat();
+export const attacks: readonly Attack[] = [bitrates, events, http, media, metadata, offers, relay, sockets, transport].flat();

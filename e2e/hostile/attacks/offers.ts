@@ -1,6 +1,9 @@
+import { expect } from '@jest/globals';
 import type { Attack } from '../harness/attack.js';
 import type { OfferedLine } from '../harness/offer.js';
 
+/** Tracks that one participant may have published, and some that are in the room already. */
+const MOST_ASKED_FOR = 64;
 const SENT_AUDIO: OfferedLine = { kind: 'audio', direction: 'sendonly' };
 const SENT_VIDEO: OfferedLine = { kind: 'video', direction: 'sendonly' };
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -28,6 +31,40 @@ const EDITS: readonly ((sdp: string) => string)[] = [
 ];
 
 export const offers: readonly Attack[] = [
+  {
+    title: 'an offer of 1,000 tracks',
+    async run(ground) {
+      const bystander = await ground.bystander();
+      const intruder = await ground.intruder();
+      const lines = Array.from({ length: 999 }, () => SENT_AUDIO);
+      const trackIds = new Map(lines.map((_, mid) => [mid, intruder.trackId()]));
+      await intruder.negotiate({ lines, trackIds }).catch(() => undefined);
+      await pause(1_500);
+      expect(bystander.mostAskedFor).toBeGreaterThan(0);
+      expect(bystander.mostAskedFor).toBeLessThanOrEqual(MOST_ASKED_FOR);
+    },
+  },
+  {
+    title: 'tracks that are published ten at a time, again and again',
+    async run(ground) {
+      const bystander = await ground.bystander();
+      const intruder = await ground.intruder();
+      const lines: OfferedLine[] = [];
+      const trackIds = new Map<number, string>();
+      for (let round = 0; round < 10 && intruder.isOpen; round += 1) {
+        for (let at = 0; at < 10; at += 1) {
+          trackIds.set(lines.length, intruder.trackId());
+          lines.push(at % 2 === 0 ? SENT_AUDIO : SENT_VIDEO);
+        }
+        await intruder.negotiate({ lines, trackIds }).catch(() => undefined);
+        if (round === 0) await intruder.connectMedia();
+        else await (await intruder.wire()).check(intruder.ice).catch(() => undefined);
+      }
+      await pause(500);
+      expect(bystander.mostAskedFor).toBeGreaterThan(0);
+      expect(bystander.mostAskedFor).toBeLessThanOrEqual(MOST_ASKED_FOR);
+    },
+  },
   {
     title: 'offers with a thousand codecs, rids, extensions, sources and receiving lines',
     async run(ground) {

@@ -18,10 +18,24 @@ const MIB = 1024 * 1024;
 const PONGS_BYTES_PER_S = 40e6;
 const FLOOD_MS = 3_000;
 
+const bigFrame = Buffer.concat([frame({ opcode: Opcode.binary, announced: MIB }), Buffer.alloc(MIB - 10, 1)]);
 const ping = frame({ opcode: Opcode.ping, payload: Buffer.alloc(125) });
 const pings = Buffer.concat(Array.from({ length: 500 }, () => ping));
 
 export const sockets: readonly Attack[] = [
+  {
+    title: '150 websockets of a stranger that hold a frame of a mebibyte each',
+    maxGrowthMb: 60,
+    async run(ground) {
+      const opened = await many(150, () => rawWebsocket({ host: ground.host }));
+      ground.after(() => opened.forEach((socket) => socket.destroy()));
+      for (const socket of opened) {
+        socket.write(bigFrame);
+        await pause(5);
+      }
+      await pause(1_500);
+    },
+  },
   {
     title: '3,000 websockets of one stranger, while participants come and go',
     async run(ground) {

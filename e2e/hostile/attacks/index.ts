@@ -10,4 +10,14 @@ import { sockets } from './sockets.js';
 import { transport } from './transport.js';
 
 /** All of them, to draw from. */
-export const attacks: readonly Attack[] = [bitrates, events, http, media, metadata, offers, relay, sockets, transport].flat();
+export const attacks: readonly Attack[] = [
+  bitrates,
+  events,
+  http,
+  media,
+  metadata,
+  offers,
+  relay,
+  sockets,
+  transport,
+].flat();

@@ -14,7 +14,7 @@ beforeEach(() => {
 afterEach(() => system.close());
 
 describe('faults', () => {
-  test('by default the actor ends, its watchers hear why, and the process lives', async () => {
+  test('by default the actor ends, its watchers get the reason, and the process lives', async () => {
     const life: Life = { starts: 0, ends: [] };
     const ref = system.spawn(counter(life));
     const downs: Down[] = [];

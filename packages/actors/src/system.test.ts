@@ -57,7 +57,7 @@ describe('messages', () => {
     expect(system.isAlive(ref)).toBe(true);
   });
 
-  test('a message of unknown type harms nobody and fails its call', async () => {
+  test('a message of unknown type fails its call and nothing else', async () => {
     const ref = system.spawn(counter());
     system.cast(ref, { type: 'constructor' } as never);
 
@@ -75,7 +75,7 @@ describe('messages', () => {
 });
 
 describe('failing calls', () => {
-  test('tell apart: nobody there, no answer in time, crashed', async () => {
+  test('distinguish a missing actor, a timeout and a crash', async () => {
     const ref = system.spawn(counter());
     const gate = deferred<void>();
     const never = system.call(ref, { type: 'slow', until: gate.promise }, 250);
@@ -221,7 +221,7 @@ describe('children', () => {
 });
 
 describe('monitors', () => {
-  test('an actor hears of an ending once, and of one long past at once', async () => {
+  test('an actor is notified of an ending once, and immediately of one that is past', async () => {
     const [watcher, target] = [system.spawn(counter()), system.spawn(counter())];
     await system.call(watcher, { type: 'watch', target });
     await system.stop(target);

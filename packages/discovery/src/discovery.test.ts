@@ -112,7 +112,7 @@ describe('the resolver', () => {
     expect(running?.counts.tcp).toBe(1);
   });
 
-  test('tells a name that does not exist from servers that do not answer', async () => {
+  test('distinguishes a name that does not exist from servers that do not answer', async () => {
     const resolve4 = await resolverFor(
       new Map<string, 'servfail' | 'silent' | 'garbage'>([
         ['broken', 'servfail'],
@@ -198,7 +198,7 @@ describe('resolv.conf', () => {
 });
 
 describe('the node list', () => {
-  test('reports everybody but the own name, once', async () => {
+  test('reports every name but its own, once', async () => {
     const reports: (readonly string[])[] = [];
     await nodesList({ self: 'a@h1', nodes: ['a@h1', 'b@h2'] }).start((nodes) => reports.push(nodes));
     expect(reports).toEqual([['b@h2']]);
@@ -242,7 +242,7 @@ describe('the DNS strategy', () => {
     expect(p.clock.pending).toBe(0);
   });
 
-  test('says once that the name cannot be resolved, and goes on asking', async () => {
+  test('warns once that the name cannot be resolved, and goes on asking', async () => {
     const table = new Map<string, string[] | 'nxdomain'>([['sfu.internal', 'nxdomain']]);
     const p = polled(table);
     const strategy = await p.make();

@@ -54,7 +54,7 @@ describe('nodes of ours', () => {
     expect(all.map(({ events }) => events.length)).toEqual(all.map(() => 19));
   }, 20_000);
 
-  test('that all know each other from configuration meet, whoever dials first', async () => {
+  test('that all know each other from configuration connect, whichever dials first', async () => {
     const port = await mapper();
     const all = await Promise.all(['a', 'b', 'c', 'd'].map((name) => start(name, port)));
     for (const { node } of all) node.seed(all.map((other) => other.node.name));
@@ -110,7 +110,7 @@ describe('nodes of ours', () => {
     for (const { events } of all) expect(events).toHaveLength(3 + 2 * 2 * 2);
   }, 60_000);
 
-  test('talk without a member ever hearing of a tool', async () => {
+  test('never announce a tool to a member', async () => {
     const port = await mapper();
     const [a, b] = [await start('a', port), await start('b', port)] as const;
     a.node.seed(['b@127.0.0.1']);
@@ -254,7 +254,7 @@ describe('starting', () => {
     });
   });
 
-  test('warns of a short cookie that other machines can try, and never says it', async () => {
+  test('warns of a short cookie that other machines can try, and never logs it', async () => {
     const port = await mapper();
     const lines: string[] = [];
     const log = {
@@ -293,7 +293,7 @@ describe('starting', () => {
 });
 
 describe('strangers', () => {
-  test('that say nothing are dropped, the oldest first, and never keep a node from getting in', async () => {
+  test('that send nothing are dropped, the oldest first, and never keep a node out', async () => {
     const port = await mapper();
     const a = await start('a', port, { limits: { maxPending: 3, stepTimeoutMs: 400 } });
     const sockets: Socket[] = [];

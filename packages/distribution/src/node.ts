@@ -75,8 +75,6 @@ interface Reachable {
 /** A node of the distribution: listens, dials, and carries messages between processes here and on other nodes. */
 export class DistributionNode {
   readonly name: string;
-  readonly host: string;
-  readonly visible: boolean;
   /** Distinguishes one life of this node from the next; part of every pid and reference. */
   readonly creation: number;
   readonly counters: NodeCounters;
@@ -101,8 +99,6 @@ export class DistributionNode {
     this.#options = options;
     this.#reachable = reachable;
     this.name = options.name;
-    this.host = parseOwnName(options.name).host;
-    this.visible = visible;
     // A node that registers nowhere takes a creation at random.
     this.creation = reachable.registration?.creation ?? 4 + Math.floor(random() * 0xffff_fff0);
     this.#identifiers = new Identifiers(this.name, this.creation);
@@ -247,11 +243,6 @@ export class DistributionNode {
     return this.#connections.has(node);
   }
 
-  /** True when both sides support process aliases. */
-  supportsAlias(node: string): boolean {
-    return this.#connections.get(node)?.link.negotiated(FLAG.alias) ?? false;
-  }
-
   linkCounters(node: string): (Readonly<LinkCounters> & { readonly pendingBytes: number }) | undefined {
     const link = this.#connections.get(node)?.link;
     return link && { ...link.counters, pendingBytes: link.pendingBytes };
@@ -373,20 +364,19 @@ export class DistributionNode {
   reply(call: GenCall, reply: Term, from: Pid): SendResult {
     const message = tuple(call.tag, reply);
     const alias = aliasOf(call.tag);
-    const to = alias !== undefined && this.supportsAlias(alias.node) ? alias : call.from;
+    const to =
+      alias !== undefined && this.#connections.get(alias.node)?.link.negotiated(FLAG.alias) === true
+        ? alias
+        : call.from;
     return this.send(to, message, { from });
   }
 
   // --- monitors, links, exits, spawning
 
-  /** Watches a process. `ProcessTable.down` is called once, at the latest when the connection is lost. */
-  monitor(watcher: Pid, target: Watched): Ref {
-    const ref = this.createRef();
-    this.monitorAs(ref, watcher, target);
-    return ref;
-  }
-
-  /** Watches a process with a given reference: a call uses one as monitor, alias and tag. */
+  /**
+   * Watches a process under that reference: a call uses one as monitor, alias and tag. `ProcessTable.down` is called once,
+   * at the latest when the connection is lost.
+   */
   monitorAs(ref: Ref, watcher: Pid, target: Watched): void {
     const connection = this.#connections.get(target.node);
     if (connection === undefined) {

@@ -58,7 +58,7 @@ const TS = "'tsn@127.0.0.1'";
     );
   });
 
-  test('C6: tells a monitor why a process ended', async () => {
+  test('C6: reports the reason of an end to a monitor', async () => {
     expect(
       await erl.eval(`begin R6 = erlang:monitor(process, {calc, ${TS}}), {calc, ${TS}} ! {die, bye},
         receive {'DOWN', R6, process, W6, Y6} -> {W6, Y6} after 3000 -> timeout end end`),

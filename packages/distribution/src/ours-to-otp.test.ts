@@ -64,7 +64,7 @@ const ECHO = `Echo = fun E(Last) ->
     expect(failed.elements.slice(0, 2)).toEqual([atom('error'), atom('undef')]);
   });
 
-  test('D4: a call tells an unknown name from a lost connection and from a time limit', async () => {
+  test('D4: a call distinguishes an unknown name, a lost connection and a timeout', async () => {
     expect(await us.call(X, 'nosuch', 1)).toEqual({ down: atom('noproc') });
     const y = await another('y');
     await y.eval(ECHO);

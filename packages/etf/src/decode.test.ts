@@ -104,7 +104,7 @@ describe('decoding maps', () => {
     expect(decode(encode(mixed))).toEqual(mixed);
   });
 
-  test('tells 1 and 1.0 apart as keys', () => {
+  test('distinguishes 1 and 1.0 as keys', () => {
     const term = decode(
       encode(
         new Map<Term, Term>([

@@ -89,7 +89,7 @@ describe('the server', () => {
     await server.closed;
   });
 
-  test('listens on loopback of both families, and on what it is told', async () => {
+  test('listens on loopback of both families, and on the given addresses', async () => {
     const { port } = await start({ addresses: ['0.0.0.0'] });
     expect((await names({ host: '127.0.0.2', port })).mapperPort).toBe(port);
     const second = await start();
@@ -114,7 +114,7 @@ describe('the server', () => {
     expect(registry.size).toBe(0);
   });
 
-  test('tells a running mapper from another program on its port', async () => {
+  test('distinguishes a running mapper from another program on its port', async () => {
     const { port } = await start();
     await expect(PortMapperServer.start({ ...options, port })).rejects.toMatchObject({ code: 'PORT_MAPPER_RUNNING' });
     const other = createServer((socket) => socket.resume().end('HTTP/1.1 400 Bad Request'));
@@ -176,7 +176,7 @@ async function listening(server: Server): Promise<number> {
 }
 
 describe('the registry', () => {
-  test('never hands out the creations of old nodes, and wraps around them', () => {
+  test('never assigns the creations of old nodes, and wraps around them', () => {
     const registry = new Registry(1_000, () => 0.999_999_999_9);
     const seen: number[] = [];
     for (let i = 0; i < 6; i++) {
@@ -204,7 +204,7 @@ describe('the registry', () => {
 });
 
 describe('the client', () => {
-  test('says so when a name is in use', async () => {
+  test('reports a name in use', async () => {
     const { port } = await start();
     await register(port, 'one');
     await expect(register(port, 'one')).rejects.toMatchObject({ code: 'NAME_IN_USE' });
@@ -214,7 +214,7 @@ describe('the client', () => {
     });
   });
 
-  test('says so when nobody answers, when the answer is foreign, and when it never comes', async () => {
+  test('reports a missing mapper, a foreign answer and no answer', async () => {
     const port = await freePort();
     await expect(names({ host: '127.0.0.1', port })).rejects.toMatchObject({ code: 'PORT_MAPPER_UNREACHABLE' });
     const foreign = await listening(createServer((socket) => socket.resume().end('hello')));

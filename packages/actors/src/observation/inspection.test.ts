@@ -85,7 +85,7 @@ describe('what an actor shows', () => {
     expect(details?.lastError?.place).toMatch(/^at .*testing\/puppet/);
   });
 
-  test('is who watches it and who its children are', async () => {
+  test('lists its watchers and its children', async () => {
     const watcher = system.spawn(puppet(), { name: 'watcher' });
     await system.call(watcher, { type: 'watch', target: ref });
     const end = system.monitor(ref, () => {});
@@ -186,7 +186,7 @@ describe('a killed actor', () => {
     expect(await system.call(ref, { type: 'seen' })).toEqual(['init in undefined', 'kept in undefined']);
   });
 
-  test('ends without a supervisor that restarts it, and its watchers hear why', async () => {
+  test('ends without a supervisor that restarts it, and its watchers get the reason', async () => {
     const mortal = system.spawn(puppet(), { name: 'mortal' });
     const downs: unknown[] = [];
     system.monitor(mortal, ({ reason, error }) => downs.push([reason, (error as { code: string }).code]));

@@ -144,7 +144,7 @@ describe('the id of a request', () => {
 });
 
 describe('the way of a request', () => {
-  test('is told hop by hop, in order, and apart from others', async () => {
+  test('is reported hop by hop, in order, and apart from others', async () => {
     system.note('r1', 'http', 'DELETE /room/x');
     await clock.advanceAsync(5);
     await system.forRequest('r1', 'http').call(first, { type: 'pass', to: second, what: 'x' });
@@ -167,7 +167,7 @@ describe('the way of a request', () => {
     expect(system.hops('r3')).toEqual([]);
   });
 
-  test('tells how long each message waited and ran', async () => {
+  test('reports how long each message waited and ran', async () => {
     const gate = deferred();
     system.forRequest('r1').cast(first, { type: 'passLater', to: second, what: 'x', after: gate.promise });
     system.forRequest('r2').cast(first, { type: 'note', what: 'y' });

@@ -98,7 +98,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       ).toBe('{ok,6.5}');
     });
 
-    test('an actor without ear for terms says so', async () => {
+    test('an actor without onTerm refuses terms', async () => {
       tsn.system.register('deaf', tsn.system.spawn({ kind: 'deaf', init: () => null, handlers: {} }));
       expect(await erl.eval(`gen_server:call({deaf, ${TS}}, hello)`)).toMatch(/^\{error,unknown_message,/);
       expect(await erl.eval(`gen_server:call({deaf, ${TS}}, #{<<"type">> => <<"x">>})`)).toMatch(
@@ -116,7 +116,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(await erl.eval(`P1 = ${pidOf('calc')}, gen_server:call(P1, {add, 1, 1})`)).toBe('2');
     });
 
-    test('C6: a monitor by name, and one by pid, hear the reason', async () => {
+    test('C6: a monitor by name, and one by pid, get the reason', async () => {
       expect(
         await erl.eval(`begin P6 = ${pidOf('calc')}, R6 = erlang:monitor(process, {calc, ${TS}}),
           Q6 = erlang:monitor(process, P6), {calc, ${TS}} ! {die, bye},
@@ -125,7 +125,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       ).toBe(`{{{calc,${TS}},bye},bye}`);
     });
 
-    test('a fault is told with its words, an orderly end as normal', async () => {
+    test('a fault is reported with its message, an orderly end as normal', async () => {
       expect(
         await erl.eval(`begin R8 = erlang:monitor(process, {calc, ${TS}}),
           A8 = gen_server:call({calc, ${TS}}, {break, "it"}),
@@ -230,14 +230,14 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(isAtom((down.error as Exit).reason, 'boom')).toBe(true);
     });
 
-    test('a process of Erlang ends with an actor it linked to, and hears its reason', async () => {
+    test('a process of Erlang ends with an actor it linked to, and gets its reason', async () => {
       expect(
         await erl.eval(`begin process_flag(trap_exit, true), L2 = ${pidOf('calc')}, link(L2),
           L2 ! {die, {bad, day}}, receive {'EXIT', L2, E2} -> E2 after 3000 -> timeout end end`),
       ).toBe('{bad,day}');
     });
 
-    test('an actor that traps exits goes on and is told', async () => {
+    test('an actor that traps exits goes on and gets a message', async () => {
       const tough = tsn.system.spawn(calc(true));
       tsn.system.register('tough', tough);
       await erl.eval(`L3 = ${pidOf('tough')}, spawn(fun() -> link(L3), exit(why) end)`);
@@ -297,7 +297,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(await tsn.system.call(echo(), { type: 'double', n: 21 })).toEqual({ was: 'double', twice: 42 });
     });
 
-    test('failures are told apart', async () => {
+    test('failures are distinguished', async () => {
       const nosuch = tsn.remote.remote<Echo>(erl.name, 'nosuch');
       await expect(tsn.system.call(nosuch, { type: 'quiet' })).rejects.toMatchObject({ code: 'NO_PROCESS' });
       await expect(tsn.system.call(echo(), { type: 'quiet' }, 30)).rejects.toMatchObject({ code: 'TIMEOUT' });
@@ -321,7 +321,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(((message as TermMessage & { term: Tuple }).term.elements[1] as Pid).node).toBe(erl.name);
     });
 
-    test('D5: a monitor hears the reason', async () => {
+    test('D5: a monitor gets the reason', async () => {
       const heard = new Promise<Down>((resolve) => tsn.system.monitor(echo(), resolve));
       // In order behind the monitor: once it has answered, it is watched.
       await tsn.system.call(echo(), { type: 'echo', value: 1 });

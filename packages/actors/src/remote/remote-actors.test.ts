@@ -110,8 +110,8 @@ describe('actors of several nodes', () => {
     });
   });
 
-  describe('failures are told apart', () => {
-    test('nobody of that name', async () => {
+  describe('failures are distinguished', () => {
+    test('no actor has that name', async () => {
       const nobody = a.remote.remote<EchoProtocol>(b.name, 'nobody');
       await expect(a.system.call(nobody, { type: 'notes' })).rejects.toMatchObject({ code: 'NO_PROCESS' });
     });
@@ -131,7 +131,7 @@ describe('actors of several nodes', () => {
       expect(a.system.isAlive(there)).toBe(true);
     });
 
-    test('no answer in time, and a late one harms nobody', async () => {
+    test('no answer in time, and a late one is ignored', async () => {
       await expect(a.system.call(there, { type: 'never' }, 20)).rejects.toMatchObject({ code: 'TIMEOUT' });
       const late = a.remote.counters.lateReplies;
       await expect(a.system.call(there, { type: 'block', ms: 60 }, 20)).rejects.toMatchObject({ code: 'TIMEOUT' });
@@ -289,7 +289,7 @@ describe('actors of several nodes', () => {
       expect(downs.length).toBe(1);
     });
 
-    test('is heard on the other side as well', async () => {
+    test('is noticed on the other side as well', async () => {
       await until(() => b.node.isConnected(a.name));
       const watcher = b.system.spawn(echo);
       const onA = a.system.spawn(echo);
@@ -320,7 +320,7 @@ describe('actors of several nodes', () => {
     });
   });
 
-  test('whatever terms another node sends, nothing falls and nothing stays', async () => {
+  test('any terms of another node neither crash nor leak anything', async () => {
     const word = fc.constantFrom('type', '$gen_call', '$gen_cast', 'call', 'note', 'down', '$map', 'rex', 'alias');
     const pid = a.node.createPid();
     const term = fc.letrec<{ term: Term }>((tie) => ({

@@ -99,7 +99,7 @@ describe('two of ours', () => {
 });
 
 describe('the initiator', () => {
-  test('takes whoever answers when it dialled no name, and tells who it was', () => {
+  test('accepts any node when it dialled no name, and reports its name', () => {
     const initiator = new Initiator(a, undefined, secrets());
     expect(initiator.answered).toBeUndefined();
     const result = converse(initiator, new Acceptor(b, () => 'ok', secrets('c', 99)));
@@ -107,7 +107,7 @@ describe('the initiator', () => {
     expect(initiator.answered).toEqual(b);
   });
 
-  test('tells who answered when the name or the flags are wrong', () => {
+  test('reports the node that answered when its name or flags are wrong', () => {
     const old = { ...b, flags: b.flags & ~FLAG.unlinkId & ~FLAG.mandatory25 };
     for (const answer of [{ ...b, name: 'x@h' }, old]) {
       const initiator = new Initiator(a, 'b@h', secrets());
@@ -158,12 +158,12 @@ describe('the acceptor', () => {
   const accept = (status: Status | undefined, message = nameMessage(a)): Step =>
     new Acceptor(b, () => status, secrets()).data(framed(message));
 
-  test.each<Status>(['nok', 'not_allowed'])('says %s and closes', (status) => {
+  test.each<Status>(['nok', 'not_allowed'])('answers %s and closes', (status) => {
     expect(accept(status)).toMatchObject({ failed: status });
     expect(text(accept(status))).toEqual([`s${status}`]);
   });
 
-  test('closes without a word when told so', () => {
+  test('closes without a status when the decision is undefined', () => {
     expect(accept(undefined)).toEqual({ failed: 'aborted', send: [] });
   });
 

@@ -29,7 +29,7 @@ describe('waiting without sleep', () => {
     }
   });
 
-  test('lasts no longer than told, and is one for several questions', () => {
+  test('lasts no longer than its limit, and is one wait for several queries', () => {
     const { wait, turns, run } = world();
     for (let i = 0; i < 5; i++) wait.asked();
     expect(turns).toHaveLength(1);

@@ -66,7 +66,7 @@ describe('a cut', () => {
     expect(eventsOf(c).filter(([event]) => event !== 'up')).toEqual([]);
   });
 
-  test('can be ended early, and is no reason to dial who is not wanted', async () => {
+  test('can be ended early, and does not make an unwanted node be dialled', async () => {
     const [a, b] = await threeNodes();
     a.node.cut(B, 60_000);
     await until(() => !b.node.nodes().includes(A));
@@ -81,7 +81,7 @@ describe('a cut', () => {
 });
 
 describe('the table of links', () => {
-  test('tells who is up, who is waited for, why, and what went over the wire', async () => {
+  test('shows connected and awaited nodes, the reasons, and the traffic', async () => {
     const [a, b] = await threeNodes();
     const nobody = 'nobody@127.0.0.1';
     a.node.seed([nobody]);
@@ -135,7 +135,7 @@ describe('events of the cluster', () => {
     expect(events.last(1)).toEqual([{ at: 14_000, event: 'draining', node: B, detail: '' }]);
   });
 
-  test('are bounded, and a listener that throws is heard no more', () => {
+  test('are bounded, and a listener that throws is not called again', () => {
     const events = new ClusterEvents(() => 1);
     let calls = 0;
     events.subscribe(() => {

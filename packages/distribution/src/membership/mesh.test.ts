@@ -232,7 +232,7 @@ describe('the mesh', () => {
     expect(mesh.nextDue()).toBe(15_300);
   });
 
-  test('does not dial again who said goodbye, unless it is a seed', () => {
+  test('does not dial a node again that left in order, unless it is a seed', () => {
     for (const seed of [false, true]) {
       const world = new World();
       for (const node of ['a@h', 'b@h']) world.add(node);
@@ -274,7 +274,7 @@ describe('the mesh', () => {
     expect(mesh.failed('b0@h', true, 5).filter((action) => action.do === 'dial')).toHaveLength(1);
   });
 
-  test('checks names it is told before it dials them', () => {
+  test('checks announced names before it dials them', () => {
     const mesh = new World().add('a@h').mesh;
     mesh.connected('b@h', 1, false, true, 0);
     const actions = mesh.message('b@h', hello('b@h', false, ['good@h', 'bad', 'a@h', 'b@h']), 1);
@@ -300,7 +300,7 @@ describe('the mesh', () => {
     );
   });
 
-  test('after any cuts and heals everybody sees everybody, with events that alternate', () => {
+  test('after any cuts and heals all see each other, with events that alternate', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(4), fc.nat(4), fc.boolean(), fc.nat(3_000)), { maxLength: 12 }), (steps) => {
         const world = new World();

@@ -2,7 +2,9 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { encodePeerMessage } from '@bloom/protocol';
 import { BloomClient } from '@bloom/server-sdk';
+import { WebSocket } from 'ws';
 import type { Answer } from '../harness/api.js';
 import { describeWith, nightly } from '../harness/needs.js';
 import { deployments, LabCluster, type LabNode } from './lab-cluster.js';
@@ -110,6 +112,49 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     await cluster.complete();
     await until('node 2 gets rooms again', async () => (await one.create()).address === two.address);
     expect(await two.rooms()).toHaveLength(1);
+  }, 120_000);
+
+  test('while it stands still, requests for its rooms get 503 within 1.2 s, later ones at once', async () => {
+    await cluster.deleteAllRooms();
+    let room = await one.create();
+    while (room.address !== two.address) room = await one.create();
+    const { token } = await one.api.addPeer(room.id);
+    const usual = Math.max((await timed(() => one.api.room(room.id))).ms, 50);
+
+    two.freeze();
+    try {
+      const { result, ms } = await timed(() => one.api.request('GET', `/room/${room.id}`));
+      expect([result.status, JSON.stringify(result.body)]).toEqual([503, expect.stringContaining('app@app2')]);
+      expect(ms).toBeLessThan(1_200 + 2 * usual);
+      for (const [method, path] of [
+        ['GET', `/room/${room.id}`],
+        ['DELETE', `/room/${room.id}`],
+        ['POST', `/room/${room.id}/peer`],
+        ['GET', '/room/nobody-knows-it'],
+      ] as const) {
+        const body = method === 'POST' ? { type: 'webrtc', options: {} } : undefined;
+        const later = await timed(() => one.api.request(method, path, body));
+        expect(later.result.status).toBe(503);
+        expect(later.ms).toBeLessThan(100 + 2 * usual);
+      }
+      const socket = new WebSocket(`${one.url.replace('http', 'ws')}/socket/peer/websocket`);
+      const closed = once(socket, 'close');
+      await once(socket, 'open');
+      const refused = await timed(async () => {
+        socket.send(encodePeerMessage({ type: 'authRequest', token }));
+        const [code, reason] = (await closed) as [number, Buffer];
+        return `${code} ${reason.toString()}`;
+      });
+      expect(refused.result).toBe('1013 try again');
+      expect(refused.ms).toBeLessThan(100 + 2 * usual);
+    } finally {
+      two.thaw();
+    }
+    await cluster.complete();
+    await until(
+      'node 2 answers for its room again',
+      async () => (await one.api.request('GET', `/room/${room.id}`)).status === 200,
+    );
   }, 120_000);
 
   test('while one stands still, creations that go on all the time are all answered, none of them late', async () => {

@@ -101,7 +101,10 @@ export class LocalRecordings implements RecordingStore {
     for (let n = 1; ; n += 1) {
       const target = join(this.#options.directory, `${id}-${stamp}${n === 1 ? '' : `-${n}`}`);
       if (await succeeds(lstat(target))) continue;
-      await rename(directory, target);
+      await rename(directory, target).catch((error: unknown) => {
+        // Removed meanwhile.
+        if (!isMissing(error)) throw error;
+      });
       return;
     }
   }

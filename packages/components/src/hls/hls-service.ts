@@ -200,9 +200,11 @@ export class HlsService {
       ...(former === undefined
         ? {}
         : {
-            after: this.#replaced(former).finally(() => {
-              output.former = undefined;
-            }),
+            after: this.#replaced(former)
+              .catch((error: unknown) => log.error('hls.end_failed', { error }))
+              .finally(() => {
+                output.former = undefined;
+              }),
           }),
       ...(persistent ? { makeWay: () => beginRecording(roomId) } : {}),
     });

@@ -98,7 +98,7 @@ describe('uploads', () => {
     await settled(lossy, again);
   });
 
-  test('are few at a time, however many rooms end at once, and a store that fails holds up nobody', async () => {
+  test('are few at a time, however many rooms end at once, and a store that fails does not hold up the others', async () => {
     let [now, most] = [0, 0];
     const counting: ObjectStore = {
       ...store,

@@ -142,7 +142,7 @@ describe('a SIP component', () => {
     expect(Math.max(...bytes)).toBeGreaterThan(2 * Math.min(...bytes));
   });
 
-  test('one that rings at nobody, or is refused, may call again', async () => {
+  test('calls again after one that was not answered, or refused', async () => {
     const { room, component, id } = await phone();
     provider.answers = 486;
     component.dial?.('1');
@@ -162,7 +162,7 @@ describe('a SIP component', () => {
     expect(does(room)).not.toContain('crashed');
   });
 
-  test('hung up before the registrar has said anything, nobody is called', async () => {
+  test('places no call when hung up before the registrar has answered', async () => {
     provider.registers = 0;
     const { component, id } = await phone();
     component.dial?.('1');
@@ -181,7 +181,7 @@ describe('a SIP component', () => {
     expect(provider.titles()).not.toContain('INVITE');
   });
 
-  test('an address that is behind a router is told, not bound', async () => {
+  test('an address behind a router is advertised, not bound', async () => {
     start({ address: '192.0.2.7', ownAddresses: () => ['127.0.0.1'] });
     const { id } = await phone();
     await until(() => service.inspect(id)?.registration.state === 'registered');

@@ -18,7 +18,7 @@ import { slowReader } from './slow-reader.js';
 
 /** Longest pause of a picture of ten frames a second, on a machine that runs browsers, node and attacker on two cores. */
 const MAX_GAP_MS = 3_000;
-/** Slowest answer of `/health` while an attack runs. */
+/** Slowest answer of `/health` while an attack runs, without the time in which the machine gave the node no processor. */
 const MAX_HEALTH_MS = 2_000;
 const MAX_GROWTH_MB = 120;
 /** After an attack, for what it leaves behind to show. */

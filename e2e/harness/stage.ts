@@ -98,7 +98,16 @@ export class Stage {
     const page = await context.newPage();
     await page.exposeBinding('reportToTest', ({ page: from }, event: PageEvent) => this.#owner.get(from)?.take(event));
     page.on('console', (message) => this.#owner.get(page)?.takeConsole(`${message.type()}: ${message.text()}`));
-    page.on('pageerror', (error) => this.#owner.get(page)?.takeConsole(`pageerror: ${error.stack ?? error.message}`));
+    page.on('pageerror', (error) =>
+      this.#owner.get(page)?.takeConsole(`error: uncaught ${error.stack ?? error.message}`),
+    );
+    // The event above carries no text for a promise that is rejected with a DOMException.
+    await page.addInitScript(() => {
+      addEventListener('unhandledrejection', (event) => {
+        event.preventDefault();
+        console.error(`uncaught ${String((event.reason as Error | undefined)?.stack ?? event.reason)}`);
+      });
+    });
     return page;
   }
 

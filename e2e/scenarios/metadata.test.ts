@@ -37,7 +37,7 @@ browserSuite('Metadata', {}, (stage) => {
     const room = await stage.room();
     const [ann, bob] = [await stage.peer(room, 'ann'), await stage.peer(room, 'bob')];
     await bob.join();
-    ann.expectInvalidMessages();
+    ann.expectOnConsole(/Received invalid control message/);
     await ann.connect({ metadata: { trash: 1 }, strictParsers: true });
     await ann.next('authSuccess');
 

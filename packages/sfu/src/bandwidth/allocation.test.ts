@@ -119,6 +119,17 @@ describe('bandwidth allocation', () => {
     expect(raised.probeBps).toBeUndefined();
   });
 
+  test('does not raise a slot to a variant that would fit by a hair', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const low = slot('a', { target: 'm', wanted: 'l', sendingBps: 150_000 });
+    allocation.update({ estimateBps: 100_000, fixedBps: 0, slots: [{ ...low, sendingBps: 400_000 }], nowMs: 0 });
+    const update = (estimateBps: number, nowMs: number) =>
+      allocation.update({ estimateBps, fixedBps: 0, slots: [low], nowMs }).probeBps;
+    // The variant has 500,000 bit/s, and may have a tenth more.
+    expect(update(540_000, 10_000)).toBeGreaterThan(550_000);
+    expect(update(560_000, 11_000)).toBeUndefined();
+  });
+
   test('raises one slot at a time, in turn, a second apart', () => {
     const allocation = new BandwidthAllocation<string>();
     const low = (key: string) => slot(key, { wanted: 'l', sendingBps: 150_000 });
@@ -139,7 +150,7 @@ describe('bandwidth allocation', () => {
     let now = 0;
     allocation.update({ estimateBps: 200_000, fixedBps: 0, slots: at('m', 500_000), nowMs: now });
     const waits: number[] = [];
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < 7; round++) {
       const from = now;
       let grant = 0;
       while (grant < 550_000) {
@@ -157,6 +168,9 @@ describe('bandwidth allocation', () => {
     expect(waits[1]).toBeGreaterThanOrEqual(14_000);
     expect(waits[2]).toBeGreaterThan(waits[1]!);
     expect(waits[3]).toBeGreaterThan(waits[2]!);
+    // Two minutes at most.
+    expect(Math.max(...waits)).toBeGreaterThan(110_000);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(120_500);
   });
 
   test('forgets slots that are gone', () => {

@@ -55,7 +55,7 @@ describeWith(['network namespaces'], 'becoming a member', () => {
       expect(node.log()).not.toContain('not-this-one');
     }
     expect(stranger.log()).not.toMatch(/\] connected to/);
-    await cluster.node(1).says(/distribution\.refused node=app@stranger reason=bad_cookie/);
+    await cluster.node(1).says(/distribution\.refused node=app@stranger address=\S+ reason=bad_cookie/);
     await stranger.stop();
   }, 120_000);
 

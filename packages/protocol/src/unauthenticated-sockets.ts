@@ -38,7 +38,6 @@ export class UnauthenticatedSockets {
     { address = '', isOpen }: { address?: string | undefined; isOpen: () => boolean },
   ): () => void {
     const sameAddress = this.#byAddress.get(address) ?? new Set();
-    this.#byAddress.set(address, sameAddress);
     if (sameAddress.size >= MAX_UNAUTHENTICATED_PER_ADDRESS) this.#drop(first(sameAddress), 'address');
     else if (this.#waiting.size >= MAX_UNAUTHENTICATED) this.#drop(first(this.#waiting.keys()), 'total');
     sameAddress.add(connection);

@@ -3,7 +3,8 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { atom, tuple } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer, Registration } from '@bloom/port-mapper';
-import { freePort, startMapper, until } from './testing/erlang.js';
+import { until } from '@bloom/time/testing';
+import { freePort, startMapper } from './testing/erlang.js';
 import { DistributionNode } from './index.js';
 import { TestNode } from './testing/test-node.js';
 

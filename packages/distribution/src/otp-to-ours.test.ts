@@ -1,16 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import {
-  COOKIE,
-  Erlang,
-  hasElixir,
-  hasErlang,
-  hasErlCall,
-  run,
-  startMapper,
-  type TestMapper,
-  until,
-} from './testing/erlang.js';
-import { TestNode } from './testing/test-node.js';
+import { until } from '@bloom/time/testing';
+import { Erlang, hasElixir, hasErlang, hasErlCall, run, startMapper, type TestMapper } from './testing/erlang.js';
+import { COOKIE, TestNode } from './testing/test-node.js';
 
 const NIGHTLY = process.env['BLOOM_NIGHTLY'] !== undefined;
 const TS = "'tsn@127.0.0.1'";

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Atom, atom, Float, type Pid, sameTerm, type Term, tuple } from '@bloom/etf';
-import { Erlang, hasErlang, startMapper, type TestMapper, until } from './testing/erlang.js';
+import { until } from '@bloom/time/testing';
+import { Erlang, hasErlang, startMapper, type TestMapper } from './testing/erlang.js';
 import { TestNode } from './testing/test-node.js';
 import { TestWires } from './testing/wires.js';
 

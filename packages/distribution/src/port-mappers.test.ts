@@ -7,8 +7,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { atom, tuple } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
-import { COOKIE, Erlang, freePort, hasErlang, run, startMapper, until } from './testing/erlang.js';
-import { TestNode } from './testing/test-node.js';
+import { until } from '@bloom/time/testing';
+import { Erlang, freePort, hasErlang, run, startMapper } from './testing/erlang.js';
+import { COOKIE, TestNode } from './testing/test-node.js';
 
 const root = join(import.meta.dirname, '../../..');
 const TSN = 'tsn@127.0.0.1';

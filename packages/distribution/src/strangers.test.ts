@@ -2,12 +2,11 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer, Registration } from '@bloom/port-mapper';
-import { ManualClock } from '@bloom/time/testing';
+import { ManualClock, until } from '@bloom/time/testing';
 import { ownFlags } from './handshake/flags.js';
 import { Acceptor, framed, type Identity, nameMessage } from './handshake/handshake.js';
 import { bindServer, Listener, portOf } from './handshake/listener.js';
-import { COOKIE, until } from './testing/erlang.js';
-import { TestNode } from './testing/test-node.js';
+import { COOKIE, TestNode } from './testing/test-node.js';
 
 const cleanUps: (() => unknown)[] = [];
 afterEach(async () => {

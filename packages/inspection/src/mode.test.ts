@@ -1,15 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { PortMapperServer } from '@bloom/port-mapper';
+import { until } from '@bloom/time/testing';
 import { loadSchemas, type RequestKind } from './index.js';
-import {
-  startMapper,
-  startMember,
-  startTool,
-  until,
-  type Member,
-  type MemberOptions,
-  type Tool,
-} from './testing/nodes.js';
+import { startMapper, startMember, startTool, type Member, type MemberOptions, type Tool } from './testing/nodes.js';
 
 describe('a node', () => {
   let mapper: PortMapperServer;

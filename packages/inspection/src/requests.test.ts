@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Behaviour } from '@bloom/actors';
 import type { PortMapperServer } from '@bloom/port-mapper';
 import { defaultRoomConfig } from '@bloom/rooms';
+import { until } from '@bloom/time/testing';
 import { InspectionError, loadSchemas, type RequestFields, type RequestKind } from './index.js';
 import {
   COOKIE,
@@ -10,7 +11,6 @@ import {
   startMapper,
   startMember,
   startTool,
-  until,
   type Member,
   type Tool,
 } from './testing/nodes.js';

@@ -2,8 +2,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import type { ActorRef, Behaviour } from '@bloom/actors';
 import type { PortMapperServer } from '@bloom/port-mapper';
 import { defaultRoomConfig } from '@bloom/rooms';
+import { until } from '@bloom/time/testing';
 import { loadSchemas, type ItemOf, type OpenStream, type StreamFields, type StreamKind } from './index.js';
-import { joinRoom, startMapper, startMember, startTool, until, type Member, type Tool } from './testing/nodes.js';
+import { joinRoom, startMapper, startMember, startTool, type Member, type Tool } from './testing/nodes.js';
 
 type Echo = { say: (message: { text: string; secret?: string }) => string; other: (message: object) => void };
 

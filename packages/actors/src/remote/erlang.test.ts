@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { atom, isAtom, type Pid, type Term, Tuple, tuple } from '@bloom/etf';
+import { until } from '@bloom/time/testing';
 import { Exit, later, type ActorRef, type Behaviour, type Down, type TermMessage } from '../index.js';
 import { RemoteRef } from '../ref.js';
-import { COOKIE, startMapper, startNode, until, type TestMapper, type TestNode } from '../testing/nodes.js';
+import { COOKIE, startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
 import { Erlang, hasErlang, hasErlCall, run } from '../testing/erlang.js';
 
 type CalcProtocol = {

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { until } from '@bloom/time/testing';
 import type { ActorRef } from '../index.js';
 import { puppet, type PuppetProtocol } from '../testing/puppet.js';
 import { Erlang, hasErlang } from '../testing/erlang.js';
-import { startMapper, startNode, until, type TestMapper, type TestNode } from '../testing/nodes.js';
+import { startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
 import { takeRequestId, withRequestId } from './request-field.js';
 
 describe('the id of a request across nodes', () => {

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { startMapper, until } from '../testing/erlang.js';
+import { until } from '@bloom/time/testing';
+import { startMapper } from '../testing/erlang.js';
 import { ClusterEvents } from './cluster-events.js';
 import { type ClusterEvent, type LinkState, type NodeOptions } from '../index.js';
 import { TestNode } from '../testing/test-node.js';

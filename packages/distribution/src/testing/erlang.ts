@@ -3,10 +3,10 @@ import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { silentLog } from '@bloom/log';
 import { names, PortMapperServer } from '@bloom/port-mapper';
+import { until } from '@bloom/time/testing';
+import { COOKIE } from './test-node.js';
 
 // Real Erlang programs on loopback with a private port mapper, for tests.
-
-export const COOKIE = 'c';
 
 function has(program: string, ...args: string[]): boolean {
   try {
@@ -35,15 +35,6 @@ export async function freePort(): Promise<number> {
   const { port } = server.address() as { port: number };
   await new Promise((resolve) => server.close(resolve));
   return port;
-}
-
-export async function until(condition: () => unknown, limitMs = 10_000): Promise<number> {
-  const start = performance.now();
-  while (!(await condition())) {
-    if (performance.now() - start > limitMs) throw new Error(`not so within ${limitMs} ms: ${condition.toString()}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  return performance.now() - start;
 }
 
 /** Environment in which every Erlang program uses the port mapper on that port. */

@@ -1,6 +1,5 @@
 import { Atom, atom, ImproperList, isAtom, Pid, Ref, type Term, Tuple, tuple } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
-import { COOKIE } from './erlang.js';
 import {
   asGenCall,
   DistributionNode,
@@ -13,6 +12,8 @@ import {
   type Target,
   type Watched,
 } from '../index.js';
+
+export const COOKIE = 'c';
 
 // A minimal process system over a node, enough to speak with real Erlang in tests: named processes that answer
 // calls, a table of functions for rpc and erpc, and a client that calls, monitors, links and spawns.

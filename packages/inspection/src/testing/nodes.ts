@@ -23,14 +23,6 @@ export function startMapper(): Promise<PortMapperServer> {
   return PortMapperServer.start({ port: 0, log: silentLog });
 }
 
-export async function until(condition: () => unknown, limitMs = 10_000): Promise<void> {
-  const end = performance.now() + limitMs;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`not so within ${limitMs} ms: ${condition.toString()}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 export interface Member {
   name: string;
   system: ActorSystem;

@@ -4,6 +4,7 @@ import { DistributionNode } from '@bloom/distribution';
 import { TestWires } from '@bloom/distribution/testing';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
+import { until } from '@bloom/time/testing';
 import { LocalRooms } from '../local-rooms.js';
 import { defaultRoomConfig } from '../room-service.js';
 import { Rooms } from '../rooms.js';
@@ -63,14 +64,6 @@ async function startMember(alive: string, mapperPort: number, seeds: readonly st
   };
 
   return { name, system, remote, node, local, cluster, rooms, wires, stop };
-}
-
-async function until(condition: () => unknown, limitMs = 10_000): Promise<void> {
-  const end = performance.now() + limitMs;
-  while (!condition()) {
-    if (performance.now() > end) throw new Error(`not so within ${limitMs} ms: ${condition.toString()}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 describe('rooms of a cluster over real connections', () => {

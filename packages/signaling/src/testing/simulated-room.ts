@@ -1,4 +1,5 @@
 /** The truth about endpoints and tracks, and what every session is told of a change, as the room actor keeps it. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Endpoint, EndpointTrack, SessionAction, SessionInput } from '@bloom/rooms';
 
 interface Member {
@@ -26,6 +27,7 @@ export class SimulatedRoom {
       case 'leave':
         return this.leave(id);
       case 'setMetadata':
+        if (isDeepStrictEqual(member.metadata, action.metadata)) return undefined;
         member.metadata = action.metadata;
         return this.#tellOthers(id, { type: 'endpointUpdated', endpointId: id, metadata: action.metadata });
       case 'publish':
@@ -37,7 +39,7 @@ export class SimulatedRoom {
       case 'setTrackMetadata': {
         const { trackId, metadata } = action;
         const track = member.tracks.get(trackId);
-        if (track === undefined) return undefined;
+        if (track === undefined || isDeepStrictEqual(track.metadata, metadata)) return undefined;
         member.tracks.set(trackId, { ...track, metadata });
         return this.#tellOthers(id, { type: 'trackUpdated', endpointId: id, trackId, metadata });
       }

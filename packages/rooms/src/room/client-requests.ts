@@ -1,0 +1,97 @@
+import { isDeepStrictEqual } from 'node:util';
+import { peerEndpoint, trackInfo, type PeerRecord } from '../peer/peer-record.js';
+import type { EndpointTrack, PeerRequest } from '../peer/peer-session.js';
+import type { Endpoints } from './endpoints.js';
+import type { RoomWorld } from './room-world.js';
+
+/** Carries out what the clients of a room's peers ask of the room. */
+export class ClientRequests {
+  readonly #endpoints: Endpoints;
+  readonly #world: RoomWorld;
+
+  constructor(endpoints: Endpoints, world: RoomWorld) {
+    this.#endpoints = endpoints;
+    this.#world = world;
+  }
+
+  handle(peer: PeerRecord, request: Exclude<PeerRequest, { type: 'fail' }>): void {
+    switch (request.type) {
+      case 'join':
+        return this.#join(peer, request.metadata);
+      case 'leave':
+        this.#endpoints.clearTracks(peer);
+        return this.leave(peer);
+      case 'setMetadata':
+        return this.#setMetadata(peer, request.metadata);
+      case 'publish':
+        return this.#publish(peer, request.tracks);
+      case 'unpublish':
+        return this.#endpoints.takeTracks(peer, { peerId: peer.id }, request.trackIds);
+      case 'setTrackMetadata':
+        return this.#setTrackMetadata(peer, request.trackId, request.metadata);
+      case 'setEncoding':
+        return this.#setEncoding(peer, request);
+    }
+  }
+
+  /** Hides the peer from the others. Its tracks have been removed before. */
+  leave(peer: PeerRecord): void {
+    if (!peer.joined) return;
+    peer.joined = false;
+    this.#endpoints.changed(peer);
+    this.#endpoints.sendToOthers(peer.id, { type: 'endpointRemoved', endpointId: peer.id });
+  }
+
+  #join(peer: PeerRecord, metadata: unknown): void {
+    if (peer.joined) return;
+    peer.joined = true;
+    peer.metadata = metadata;
+    this.#endpoints.changed(peer);
+    const { peers, components, roomId } = this.#endpoints;
+    const endpoints = [...peers.values()]
+      .filter((other) => other !== peer && other.joined)
+      .map(peerEndpoint)
+      .concat(components.endpoints());
+    this.#world.sendToPeer(peer.ref, { type: 'joined', endpoints });
+    this.#endpoints.sendToOthers(peer.id, { type: 'endpointAdded', endpoint: peerEndpoint(peer) });
+    this.#world.notify({ type: 'peerMetadataUpdated', roomId, peerId: peer.id, metadata });
+  }
+
+  #setMetadata(peer: PeerRecord, metadata: unknown): void {
+    if (!peer.joined || isDeepStrictEqual(peer.metadata, metadata)) return;
+    peer.metadata = metadata;
+    this.#endpoints.changed(peer);
+    this.#endpoints.sendToOthers(peer.id, { type: 'endpointUpdated', endpointId: peer.id, metadata });
+    const { roomId } = this.#endpoints;
+    this.#world.notify({ type: 'peerMetadataUpdated', roomId, peerId: peer.id, metadata });
+  }
+
+  #publish(peer: PeerRecord, tracks: readonly EndpointTrack[]): void {
+    if (!peer.joined) return;
+    const fresh = tracks.filter(({ trackId }) => this.#endpoints.ownerOf(trackId) === undefined);
+    if (fresh.length < tracks.length) this.#world.warn('peer.track_id_taken', { peerId: peer.id });
+    this.#endpoints.addTracks(peer, { peerId: peer.id }, fresh);
+  }
+
+  #setTrackMetadata(peer: PeerRecord, trackId: string, metadata: unknown): void {
+    const track = peer.tracks.get(trackId);
+    if (track === undefined || isDeepStrictEqual(track.metadata, metadata)) return;
+    const updated = { ...track, metadata };
+    peer.tracks.set(trackId, updated);
+    this.#endpoints.changed(peer);
+    this.#endpoints.sendToOthers(peer.id, { type: 'trackUpdated', endpointId: peer.id, trackId, metadata });
+    const owner = { peerId: peer.id };
+    const { roomId } = this.#endpoints;
+    this.#world.notify({ type: 'trackMetadataUpdated', roomId, owner, track: trackInfo(updated) });
+  }
+
+  #setEncoding(peer: PeerRecord, { trackId, encoding, enabled }: PeerRequest & { type: 'setEncoding' }): void {
+    const track = peer.tracks.get(trackId);
+    if (track === undefined || track.disabledEncodings.includes(encoding) !== enabled) return;
+    const disabledEncodings = enabled
+      ? track.disabledEncodings.filter((name) => name !== encoding)
+      : [...track.disabledEncodings, encoding];
+    peer.tracks.set(trackId, { ...track, disabledEncodings });
+    this.#endpoints.sendToOthers(peer.id, { type: 'encodingChanged', endpointId: peer.id, trackId, encoding, enabled });
+  }
+}

@@ -4,6 +4,7 @@
  */
 import type {
   CapturedPackets,
+  MediaPermissions,
   MediaRoomEvent,
   RelayCredentials,
   RoomMediaStats,
@@ -20,6 +21,9 @@ export type MediaCommand =
   | { type: 'setTargetVariant'; peerId: string; trackId: string; variant: Variant }
   | { type: 'setTrackBitrates'; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
   | { type: 'setTrackMuted'; trackId: string; muted: boolean }
+  | { type: 'setPermissions'; peerId: string; permissions: MediaPermissions }
+  | { type: 'setTrackBlocked'; peerId: string; trackId: string; blocked: boolean }
+  | { type: 'removeTrack'; peerId: string; trackId: string }
   | { type: 'openFeed'; feed: number; options: Omit<FeedOptions, 'onKeyFrameWanted'> }
   | FeedFrameCommand
   | { type: 'closeFeed'; feed: number }

@@ -112,6 +112,13 @@ export interface RelayCredentials {
   password: string;
 }
 
+/** What the client of one peer may send and receive, whatever it negotiates. */
+export interface MediaPermissions {
+  audio: boolean;
+  video: boolean;
+  subscribe: boolean;
+}
+
 /** Counters of one stream; all rise monotonically. */
 export interface StreamStats {
   ssrc: number;
@@ -218,6 +225,15 @@ export interface MediaRoom {
   setTargetVariant(peerId: string, trackId: string, variant: Variant): void;
   setTrackBitrates(trackId: string, bitratesBps: Partial<Record<Variant, number>>): void;
   setTrackMuted(trackId: string, muted: boolean): void;
+  /**
+   * Takes effect with the next packet, on all transports of the peer from now on. Tracks that it may not publish any more are
+   * removed; granted again, they return with the next negotiation. Everything is permitted until the first call.
+   */
+  setPermissions(peerId: string, permissions: MediaPermissions): void;
+  /** Withholds a track of the peer's present transport from all its subscribers, or lets it flow again. */
+  setTrackBlocked(peerId: string, trackId: string, blocked: boolean): void;
+  /** Removes a track of the peer's present transport, which cannot publish under this id again. */
+  removeTrack(peerId: string, trackId: string): void;
   /** Publishes a track of a component. An id that is taken keeps its first owner. */
   openFeed(options: FeedOptions): MediaFeed;
   /** Delivers a track to a component. */

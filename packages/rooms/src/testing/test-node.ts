@@ -57,6 +57,10 @@ export class TestMedia implements MediaEngine {
       setTargetVariant: (peerId, trackId, variant) => say(`target ${peerId} ${trackId} ${variant}`),
       setTrackBitrates: (trackId) => say(`bitrates ${trackId}`),
       setTrackMuted: (trackId, muted) => say(`muted ${trackId} ${muted}`),
+      setPermissions: (peerId, { audio, video, subscribe }) =>
+        say(`permissions ${peerId} audio ${audio} video ${video} subscribe ${subscribe}`),
+      setTrackBlocked: (peerId, trackId, blocked) => say(`blocked ${peerId} ${trackId} ${blocked}`),
+      removeTrack: (peerId, trackId) => say(`removeTrack ${peerId} ${trackId}`),
       openFeed: ({ trackId }) => ({ trackId, send: () => undefined, close: () => say(`closeFeed ${trackId}`) }),
       openTap: ({ trackId }) => ({
         trackId,

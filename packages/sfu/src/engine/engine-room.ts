@@ -3,6 +3,7 @@ import type { RoomReport } from '../media-command.js';
 import type {
   CapturedPackets,
   MediaEndpoint,
+  MediaPermissions,
   MediaRoom,
   MediaRoomEvent,
   RelayCredentials,
@@ -119,6 +120,18 @@ export class EngineRoom implements MediaRoom {
 
   setTrackMuted(trackId: string, muted: boolean): void {
     this.#port.post({ type: 'setTrackMuted', trackId, muted });
+  }
+
+  setPermissions(peerId: string, permissions: MediaPermissions): void {
+    this.#port.post({ type: 'setPermissions', peerId, permissions });
+  }
+
+  setTrackBlocked(peerId: string, trackId: string, blocked: boolean): void {
+    this.#port.post({ type: 'setTrackBlocked', peerId, trackId, blocked });
+  }
+
+  removeTrack(peerId: string, trackId: string): void {
+    this.#port.post({ type: 'removeTrack', peerId, trackId });
   }
 
   openFeed({ onKeyFrameWanted, ...options }: FeedOptions): MediaFeed {

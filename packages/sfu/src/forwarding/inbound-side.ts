@@ -1,6 +1,7 @@
 import { emptyReportBlock, type ReportBlock, type RtcpReader, type RtpView, TransportCcRecorder } from '@bloom/rtp';
 import type { InboundTrack, InboundTrackStats, MediaRoomEvent, Variant } from '../media-engine.js';
 import { isVariant, VARIANTS } from '../variants/variants.js';
+import type { TrackKind } from '../media-frames.js';
 import type { MediaContext } from './context.js';
 import type { InboundStream } from './inbound-stream.js';
 import { PublishedTrack, type TrackOwner } from './published-track.js';
@@ -37,6 +38,11 @@ export class InboundSide implements TrackOwner {
   readonly #routes = new Map<number, Route>();
   /** Retransmission SSRCs seen before the stream they repair, by `mid/variant`. */
   readonly #pendingRtx = new Map<string, number>();
+  #accepted: Readonly<Record<TrackKind, boolean>> = { audio: true, video: true };
+  /** Ids of tracks that are withheld from their subscribers. */
+  readonly #blocked = new Set<string>();
+  /** Ids of tracks that were removed on behalf of the backend. */
+  readonly #removed = new Set<string>();
   #midIds: number[] = [];
   #transportCcId: number | undefined;
   #recorder: TransportCcRecorder | undefined;
@@ -58,7 +64,8 @@ export class InboundSide implements TrackOwner {
   }
 
   /** Returns the tracks that appeared and those that are gone; the caller closes the latter. */
-  negotiate(inbound: readonly InboundTrack[]): { added: PublishedTrack[]; removed: PublishedTrack[] } {
+  negotiate(negotiated: readonly InboundTrack[]): { added: PublishedTrack[]; removed: PublishedTrack[] } {
+    const inbound = negotiated.filter(({ kind, trackId }) => this.#accepted[kind] && !this.#removed.has(trackId));
     const added: PublishedTrack[] = [];
     const removed: PublishedTrack[] = [];
     const wanted = new Map(inbound.map((params) => [params.trackId, params]));
@@ -74,6 +81,7 @@ export class InboundSide implements TrackOwner {
       const track = existing ?? new PublishedTrack(this.#context, this, params);
       if (existing === undefined) {
         this.tracks.set(params.trackId, track);
+        track.setBlocked(this.#blocked.has(params.trackId), this.#context.world.now());
         added.push(track);
       } else {
         existing.params = params;
@@ -92,6 +100,30 @@ export class InboundSide implements TrackOwner {
       this.#recorder ??= new TransportCcRecorder({ senderSsrc: this.#options.localSsrc });
     }
     return { added, removed };
+  }
+
+  /** Limits the kinds of tracks, now and in later negotiations. Returns the tracks that are gone; the caller closes them. */
+  setAccepted(accepted: Readonly<Record<TrackKind, boolean>>): PublishedTrack[] {
+    this.#accepted = accepted;
+    const refused = [...this.tracks.values()].filter(({ params }) => !accepted[params.kind]);
+    for (const track of refused) this.#remove(track);
+    return refused;
+  }
+
+  /** Withholds a track, also one that replaces it under the same id. */
+  setBlocked(trackId: string, blocked: boolean): void {
+    if (blocked) this.#blocked.add(trackId);
+    else this.#blocked.delete(trackId);
+    this.tracks.get(trackId)?.setBlocked(blocked, this.#context.world.now());
+  }
+
+  /** Removes a track, and refuses its id from now on. Returns it in a list; the caller closes it. */
+  removeTrack(trackId: string): PublishedTrack[] {
+    this.#removed.add(trackId);
+    const track = this.tracks.get(trackId);
+    if (track === undefined) return [];
+    this.#remove(track);
+    return [track];
   }
 
   /** Ends a negotiation cycle: the client's own send estimate starts over. */

@@ -50,6 +50,7 @@ export class OutboundSide implements SlotReceiver {
   readonly #bySsrc = new Map<number, OutboundTrack>();
   readonly #numberings = new Map<number, SlotNumbering>();
   readonly #earlyTargets = new Map<string, Variant>();
+  #receives = true;
   #estimator: BandwidthEstimator | undefined;
   readonly #probes: ProbeSender;
   readonly #allocation = new BandwidthAllocation<OutboundTrack>();
@@ -78,7 +79,8 @@ export class OutboundSide implements SlotReceiver {
   }
 
   /** Replaces all slots by those of the answer. New ones wait for `goLive`; missing ones stop at once. */
-  negotiate(outbound: readonly OutboundSlot[], generation: number): void {
+  negotiate(negotiated: readonly OutboundSlot[], generation: number): void {
+    const outbound = this.#receives ? negotiated : [];
     const wanted = new Map(outbound.map((params) => [params.mid, params]));
     for (const [mid, slot] of this.slots) {
       const params = wanted.get(mid);
@@ -92,10 +94,16 @@ export class OutboundSide implements SlotReceiver {
       }
       this.#add(params, generation);
     }
-    const negotiated = outbound.some(
+    const numbered = outbound.some(
       ({ codec, extensions }) => extensions.transportCc !== undefined && codec.feedback.includes('transport-cc'),
     );
-    if (negotiated) this.#estimator ??= new BandwidthEstimator();
+    if (numbered) this.#estimator ??= new BandwidthEstimator();
+  }
+
+  /** With false all slots stop at once, and later answers get none. */
+  setReceives(receives: boolean): void {
+    this.#receives = receives;
+    if (!receives) for (const [mid, slot] of this.slots) this.#remove(mid, slot);
   }
 
   #add(params: OutboundSlot, generation: number): void {

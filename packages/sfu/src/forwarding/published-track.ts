@@ -34,6 +34,8 @@ export class PublishedTrack {
    */
   bitrates: PerVariant<number>;
   muted = false;
+  /** Nothing of the track is forwarded, whatever its publisher sends. */
+  blocked = false;
 
   readonly #voice: VoiceActivity | undefined;
   readonly #isVp8: boolean;
@@ -125,7 +127,7 @@ export class PublishedTrack {
   #accept(stream: InboundStream, sequence: number, nowMs: number): void {
     const { view, vp8, sealer } = this.#context;
     const { forwarding } = stream;
-    if (view.isPaddingOnly) {
+    if (view.isPaddingOnly || this.blocked) {
       for (let i = 0; i < forwarding.length; i++) forwarding[i]!.skip(sequence);
       return;
     }
@@ -222,7 +224,7 @@ export class PublishedTrack {
     this.slots.add(slot);
     slot.selection.setBitrates(this.bitrates);
     if (!this.simulcast) slot.selection.setTarget('h');
-    slot.selection.setMuted(this.muted);
+    slot.selection.setMuted(this.muted || this.blocked);
     for (const variant of VARIANTS) {
       const stream = this.stream(variant);
       if (stream?.started && (!this.simulcast || this.activity.isActive(variant))) {
@@ -270,9 +272,26 @@ export class PublishedTrack {
   setMuted(muted: boolean, nowMs: number): void {
     if (muted === this.muted) return;
     this.muted = muted;
+    this.#silenceChanged(nowMs);
+  }
+
+  /** Withholds the track from all subscribers, or lets it flow again, a picture from its next keyframe on. */
+  setBlocked(blocked: boolean, nowMs: number): void {
+    if (blocked === this.blocked) return;
+    this.blocked = blocked;
+    for (const stream of this.streams) {
+      if (stream === undefined) continue;
+      stream.keyframes.cancel();
+      // Without a source subscribers await a keyframe: what follows a gap cannot be decoded.
+      for (const slot of stream.forwarding.splice(0)) slot.sourceReplaced(stream);
+    }
+    this.#silenceChanged(nowMs);
+  }
+
+  #silenceChanged(nowMs: number): void {
     this.activity.restartWindow(nowMs);
     for (const slot of this.slots) {
-      slot.selection.setMuted(muted);
+      slot.selection.setMuted(this.muted || this.blocked);
       slot.selectionChanged();
     }
   }
@@ -280,7 +299,7 @@ export class PublishedTrack {
   /** Requests a keyframe of this variant. */
   requestKeyframe(variant: Variant, nowMs: number): void {
     const stream = this.stream(variant);
-    if (stream === undefined || this.params.kind !== 'video') return;
+    if (stream === undefined || this.blocked || this.params.kind !== 'video') return;
     if (stream.keyframes.request(nowMs)) this.owner.requestKeyframe(this, stream);
   }
 
@@ -305,7 +324,7 @@ export class PublishedTrack {
       }
     }
     if (this.simulcast) this.#measure(nowMs);
-    if (this.simulcast && !this.muted) this.#checkActivity(nowMs);
+    if (this.simulcast && !this.muted && !this.blocked) this.#checkActivity(nowMs);
   }
 
   #checkActivity(nowMs: number): void {

@@ -2,6 +2,7 @@ import { RtcpType } from '@bloom/rtp';
 import type { PeerTransport } from '@bloom/webrtc';
 import type {
   CapturedPackets,
+  MediaPermissions,
   MediaRoomEvent,
   RelayCredentials,
   TransportNegotiation,
@@ -17,6 +18,7 @@ import type { PublishedTrack } from './published-track.js';
 interface RoomTransportOptions {
   peerId: string;
   relay: RelayCredentials;
+  permissions: MediaPermissions;
   emit(event: MediaRoomEvent): void;
   slotLive(slot: OutboundTrack): void;
   slotGone(slot: OutboundTrack): void;
@@ -56,6 +58,7 @@ export class RoomTransport {
       slotLive: options.slotLive,
       slotGone: options.slotGone,
     });
+    this.setPermissions(options.permissions);
     this.#wire = context.port.openTransport({
       id: peerId,
       relay: options.relay,
@@ -87,6 +90,12 @@ export class RoomTransport {
     this.#wire.negotiate({ generation, ice, fingerprint });
     this.outbound.negotiate(outbound, generation);
     return this.inbound.negotiate(inbound);
+  }
+
+  /** Returns the tracks that the client may not publish any more; the caller closes them. */
+  setPermissions({ audio, video, subscribe }: MediaPermissions): PublishedTrack[] {
+    this.outbound.setReceives(subscribe);
+    return this.inbound.setAccepted({ audio, video });
   }
 
   #cycleEnded(): void {

@@ -1,5 +1,5 @@
 import type { MediaAnswer, MediaCommand, RoomReport } from '../media-command.js';
-import type { RelayCredentials, RoomMediaStats, TransportNegotiation } from '../media-engine.js';
+import type { MediaPermissions, RelayCredentials, RoomMediaStats, TransportNegotiation } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
 import type { FeedOptions } from '../media-frames.js';
 import type { MediaContext } from './context.js';
@@ -9,12 +9,16 @@ import type { OutboundTrack } from './outbound-track.js';
 import type { PublishedTrack } from './published-track.js';
 import { RoomTransport } from './room-transport.js';
 
+const EVERYTHING: MediaPermissions = { audio: true, video: true, subscribe: true };
+
 /** The media of one room on one worker: which slot gets which track. */
 export class ForwardingRoom {
   readonly roomId: string;
   readonly #context: MediaContext;
   readonly #report: (report: RoomReport) => void;
   readonly #transports = new Map<string, RoomTransport>();
+  /** Permissions of the peers that may not do everything. */
+  readonly #permissions = new Map<string, MediaPermissions>();
   readonly #tracks = new Map<string, PublishedTrack>();
   /** Live slots by the track they show, whether that track is published yet or not. */
   readonly #slots = new Map<string, Set<OutboundTrack>>();
@@ -49,6 +53,12 @@ export class ForwardingRoom {
         return this.#tracks.get(command.trackId)?.setBitrates(command.bitratesBps);
       case 'setTrackMuted':
         return this.#tracks.get(command.trackId)?.setMuted(command.muted, this.#context.world.now());
+      case 'setPermissions':
+        return this.#setPermissions(command.peerId, command.permissions);
+      case 'setTrackBlocked':
+        return this.#transports.get(command.peerId)?.inbound.setBlocked(command.trackId, command.blocked);
+      case 'removeTrack':
+        return this.#unpublishAll(this.#transports.get(command.peerId)?.inbound.removeTrack(command.trackId));
       case 'openFeed':
         return this.#openFeed(command.feed, command.options);
       case 'feedFrame':
@@ -89,6 +99,7 @@ export class ForwardingRoom {
       const transport = new RoomTransport(this.#context, {
         peerId,
         relay,
+        permissions: this.#permissions.get(peerId) ?? EVERYTHING,
         // Voice activity belongs to the track, not to the transport it is heard on.
         emit: (event) =>
           this.#report({
@@ -113,7 +124,7 @@ export class ForwardingRoom {
       throw new MediaError('NO_TRANSPORT', `peer ${peerId} has no transport in room ${this.roomId}`);
     }
     const { added, removed } = transport.negotiate(negotiation);
-    for (const track of removed) this.#unpublish(track);
+    this.#unpublishAll(removed);
     for (const track of added) this.#publish(track);
   }
 
@@ -121,7 +132,14 @@ export class ForwardingRoom {
     const transport = this.#transports.get(peerId);
     if (transport === undefined) return;
     this.#transports.delete(peerId);
-    for (const track of transport.close()) this.#unpublish(track);
+    this.#unpublishAll(transport.close());
+  }
+
+  #setPermissions(peerId: string, permissions: MediaPermissions): void {
+    const { audio, video, subscribe } = permissions;
+    if (audio && video && subscribe) this.#permissions.delete(peerId);
+    else this.#permissions.set(peerId, permissions);
+    this.#unpublishAll(this.#transports.get(peerId)?.setPermissions(permissions));
   }
 
   /** Publishes a track made of frames that a component sends. */
@@ -167,6 +185,10 @@ export class ForwardingRoom {
     this.#tracks.set(track.trackId, track);
     for (const slot of this.#slots.get(track.trackId) ?? []) slot.attach(track);
     for (const tap of this.#taps.values()) if (tap.trackId === track.trackId) tap.attach(track);
+  }
+
+  #unpublishAll(tracks: readonly PublishedTrack[] = []): void {
+    for (const track of tracks) this.#unpublish(track);
   }
 
   #unpublish(track: PublishedTrack): void {

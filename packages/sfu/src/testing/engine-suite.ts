@@ -111,6 +111,35 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       });
     });
 
+    test('a blocked track is withheld, a peer without permissions publishes nothing', async () => {
+      const { room, client } = await openRoom('moderated');
+      const publisher = await client('pub');
+      const viewer = await client('sub');
+      await publisher.cycle({ inbound: [inboundAudio('mic'), inboundVideo('cam')] });
+      await viewer.cycle({ outbound: [audioSlot('mic'), videoSlot('cam')] });
+      const audio = new SyntheticSource({ ssrc: 0x201, payloadType: 111, mid: '0' });
+      const video = camera(0x101);
+      const sentBySound = (): number => viewer.rtp.filter(({ header }) => header.ssrc === 0xbbbb0001).length;
+      const play = async (): Promise<void> => {
+        for (const packet of audio.opusFrame()) publisher.send(packet);
+        for (const packet of video.vp8Frame({ key: true })) publisher.send(packet);
+        const { length } = viewer.rtp;
+        await viewer.until(() => viewer.rtp.length >= length + 2);
+      };
+      await play();
+      await viewer.until(() => sentBySound() === 1);
+      room.setTrackBlocked('pub', 'mic', true);
+      await play();
+      room.setTrackBlocked('pub', 'mic', false);
+      room.setPermissions('pub', { audio: false, video: true, subscribe: true });
+      await play();
+      room.setPermissions('pub', { audio: true, video: true, subscribe: true });
+      room.removeTrack('pub', 'mic');
+      await publisher.cycle({ inbound: [inboundAudio('mic'), inboundVideo('cam')] });
+      await play();
+      expect(sentBySound()).toBe(1);
+    });
+
     test('news of a transport are current until it is replaced or closed', async () => {
       const { room, event, client } = await openRoom('current');
       await (await client('pub')).cycle({ inbound: [inboundVideo('cam')] });

@@ -7,7 +7,7 @@ import { isForTests, readModules, report, root } from './modules.mjs';
 /** The layers of docs/reference/architecture.md from the bottom up; a package may import from earlier lines only. */
 const LAYERS = [
   ['time', 'config', 'log', 'metrics', 'protocol'],
-  ['etf', 'port-mapper', 'server-sdk'],
+  ['etf', 'port-mapper', 'client', 'server-sdk'],
   ['distribution'],
   ['actors', 'discovery'],
   ['rtp'],
@@ -21,7 +21,7 @@ const LAYERS = [
 const LAYER_OF = new Map(LAYERS.flatMap((names, level) => names.map((name) => [name, level])));
 
 /** Indexes that are an interface for others than this workspace. */
-const PUBLIC = new Set(['server-sdk']);
+const PUBLIC = new Set(['client', 'server-sdk']);
 
 const modules = readModules();
 const problems = [];

@@ -1,0 +1,364 @@
+import { type ReconnectOptions, reconnectDelayMs } from './backoff.js';
+import { MediaConnection } from './connection.js';
+import { Emitter } from './emitter.js';
+import { BloomClientError, errorOfClose } from './errors.js';
+import { LocalTrack, type PublishOptions } from './local-track.js';
+import { type Shown, variantFor, watchSize } from './quality.js';
+import { type RemoteChange, type RemotePeer, RemotePeers, type RemoteTrack } from './remote.js';
+import { encodeCustom, encodeEvent, type Received, type Variant } from './signaling.js';
+import { PeerSocket } from './socket.js';
+import { readStats, type CallStats } from './stats.js';
+import { watchForWakeUp } from './wake-up.js';
+
+/** `reconnecting`: the peers and their last pictures stay as they were. */
+export type ClientState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'ended';
+
+export interface ConnectOptions {
+  /** The `peer_websocket_url` of the peer's answer, or `host:port`; with `ws://` or `wss://`, or the page's own choice. */
+  readonly url: string;
+  readonly token: string;
+  /** Shown to the others, any JSON. */
+  readonly metadata?: unknown;
+  readonly reconnect?: ReconnectOptions;
+}
+
+export interface ClientEvents {
+  /** Anything of `state`, `peers` or `localTracks` changed. */
+  changed: [];
+  connected: [];
+  /** The connection was lost; the next attempt comes in `delayMs`. */
+  reconnecting: [attempt: number, delayMs: number];
+  /** The call is over: the client left, or why the server ended it. */
+  ended: [reason: BloomClientError];
+  peerJoined: [peer: RemotePeer];
+  peerUpdated: [peer: RemotePeer];
+  peerLeft: [peer: RemotePeer];
+  trackAdded: [track: RemoteTrack];
+  /** `media` of the track is there, for the first time or after a reconnection. */
+  trackReady: [track: RemoteTrack];
+  trackUpdated: [track: RemoteTrack];
+  trackRemoved: [track: RemoteTrack];
+  /** The server does not accept this track, or does so no longer: its codec, or a permission that was taken away. */
+  unpublished: [track: LocalTrack];
+  /** What the server believes this client can receive, in bits per second. */
+  bandwidth: [bps: number];
+}
+
+interface Watched {
+  readonly element: HTMLElement;
+  height: number;
+}
+
+/** The answer to a request that proves the server to be alive must come in this time. */
+const PROBE_MS = 3_000;
+/** A server that does not know yet that the old connection is dead refuses the new one so long. */
+const STALE_SESSION_ATTEMPTS = 5;
+
+/** One participant of one room. */
+export class BloomClient extends Emitter<ClientEvents> {
+  readonly #remote = new RemotePeers();
+  readonly #watched = new Map<string, Set<Watched>>();
+  readonly #targets = new Map<string, Variant>();
+  #state: ClientState = 'idle';
+  #options: ConnectOptions | undefined;
+  #metadata: unknown = null;
+  #selfId = '';
+  #localTracks: readonly LocalTrack[] = [];
+  #socket: PeerSocket | undefined;
+  #media: MediaConnection | undefined;
+  #attempt = 0;
+  #everConnected = false;
+  #retryTimer: ReturnType<typeof setTimeout> | undefined;
+  #probeTimer: ReturnType<typeof setTimeout> | undefined;
+  #stopWatching: (() => void) | undefined;
+  #started: { resolve: () => void; reject: (error: BloomClientError) => void } | undefined;
+
+  get state(): ClientState {
+    return this.#state;
+  }
+
+  /** The id of this participant, empty before the first connection. */
+  get id(): string {
+    return this.#selfId;
+  }
+
+  /** The others. The same array as long as nothing changed. */
+  get peers(): readonly RemotePeer[] {
+    return this.#remote.list;
+  }
+
+  /** What this participant publishes. The same array as long as nothing changed. */
+  get localTracks(): readonly LocalTrack[] {
+    return this.#localTracks;
+  }
+
+  /**
+   * Joins the room of the token. Resolves when the others are known; rejects with a BloomClientError when the server cannot
+   * be reached or refuses. Afterwards the client reconnects by itself until `leave`.
+   */
+  connect(options: ConnectOptions): Promise<void> {
+    if (this.#state !== 'idle' && this.#state !== 'ended') throw new Error(`connect while ${this.#state}`);
+    this.#options = options;
+    this.#metadata = options.metadata ?? null;
+    this.#attempt = 0;
+    this.#everConnected = false;
+    this.#stopWatching = watchForWakeUp(() => this.#probe());
+    this.#setState('connecting');
+    return new Promise((resolve, reject) => {
+      this.#started = { resolve, reject };
+      this.#open();
+    });
+  }
+
+  /** Leaves the room. Published media goes on, for a preview or another call. */
+  leave(): void {
+    if (this.#state === 'idle' || this.#state === 'ended') return;
+    this.#socket?.send(encodeEvent('disconnect'));
+    this.#end(new BloomClientError('LEFT', 'the client left the room'));
+  }
+
+  /** Changes what the others see of this participant. */
+  setMetadata(metadata: unknown): void {
+    this.#metadata = metadata ?? null;
+    this.#socket?.send(encodeEvent('updateEndpointMetadata', { metadata: this.#metadata }));
+  }
+
+  /**
+   * Publishes media. Resolves when the server has accepted it; rejects with `PUBLISH_REFUSED` where it did not. A track
+   * published while the connection is lost is accepted after the reconnection.
+   */
+  async publish(media: MediaStreamTrack, options: PublishOptions = {}): Promise<LocalTrack> {
+    const track = new LocalTrack(media, options, {
+      sendTrackEvent: (event, data) => this.#socket?.send(encodeEvent(event, data)),
+      removeTrack: (one) => Promise.resolve(this.#forget(one)),
+      localTrackChanged: () => this.emit('changed'),
+    });
+    this.#setLocalTracks([...this.#localTracks, track]);
+    if (this.#state === 'connected') {
+      await this.#media?.publish(track).catch((error: unknown) => {
+        // A lost connection is no refusal: the track is published with the next one.
+        if (!this.#localTracks.includes(track) || isRefusal(error)) throw error;
+      });
+    }
+    return track;
+  }
+
+  /** Returns the other's track, or undefined. */
+  track(id: string): RemoteTrack | undefined {
+    return this.#remote.find(id);
+  }
+
+  /**
+   * Chooses the quality of a simulcast track by the size of the element that shows it, until the returned function is
+   * called. With several elements the largest counts.
+   */
+  watch(trackId: string, element: HTMLElement): () => void {
+    const watched: Watched = { element, height: 0 };
+    const all = this.#watched.get(trackId) ?? new Set();
+    this.#watched.set(trackId, all.add(watched));
+    const stop = watchSize(element, (height) => {
+      watched.height = height;
+      this.#adjust(trackId);
+    });
+    return () => {
+      stop();
+      all.delete(watched);
+      if (all.size === 0) this.#watched.delete(trackId);
+      else this.#adjust(trackId);
+    };
+  }
+
+  /** Chooses the variant of a simulcast track that the server aims at. */
+  setVariant(trackId: string, variant: Variant): void {
+    if (this.#targets.get(trackId) === variant) return;
+    this.#targets.set(trackId, variant);
+    this.#sendTarget(trackId);
+  }
+
+  /** Returns the counters of each track that is sent or received. */
+  async stats(): Promise<CallStats> {
+    const media = this.#media;
+    if (media === undefined) return { roundTripMs: null, tracks: [] };
+    const local = new Map(this.#localTracks.map((track) => [track.media?.id, track.id]));
+    return readStats(await media.stats, { received: (mid) => media.trackOf(mid), sent: (id) => local.get(id) });
+  }
+
+  #open(): void {
+    const { url, token } = this.#options as ConnectOptions;
+    this.#media = new MediaConnection(
+      {
+        send: (type, data) => this.#socket?.send(encodeCustom(type, data)),
+        received: (trackId, media) => this.#apply(this.#remote.setMedia(trackId, media)),
+        refused: (track) => this.#refused(track),
+        lost: () => this.#probe(),
+      },
+      () => this.#selfId,
+    );
+    this.#socket = new PeerSocket(absolute(url), token, {
+      authenticated: () => this.#socket?.send(encodeEvent('connect', { metadata: this.#metadata })),
+      received: (message) => this.#received(message),
+      closed: (code, reason) => this.#closed(code, reason),
+    });
+  }
+
+  #received(message: Received): void {
+    clearTimeout(this.#probeTimer);
+    this.#probeTimer = undefined;
+    switch (message.type) {
+      case 'authenticated':
+      case 'unknown':
+        return undefined;
+      case 'offerData':
+        return this.#media?.offerData(message.data);
+      case 'sdpAnswer':
+        this.#media?.answer(message.data.sdp, message.data.midToTrackId);
+        for (const trackId of Object.values(message.data.midToTrackId)) this.#sendTarget(trackId);
+        return undefined;
+      case 'candidate':
+        return this.#media?.candidate(message.data);
+      case 'bandwidthEstimation':
+        return this.emit('bandwidth', message.data.estimation);
+      case 'connected': {
+        const { id } = message.data;
+        this.#apply(this.#remote.apply(message));
+        return this.#connected(id);
+      }
+      default:
+        return this.#apply(this.#remote.apply(message));
+    }
+  }
+
+  #connected(id: string): void {
+    this.#selfId = id;
+    this.#attempt = 0;
+    this.#everConnected = true;
+    for (const track of this.#localTracks) {
+      // A refusal is reported by an event; a further lost connection leads here again.
+      this.#media?.publish(track).catch(() => undefined);
+    }
+    this.#setState('connected');
+    this.emit('connected');
+    this.#started?.resolve();
+    this.#started = undefined;
+  }
+
+  #closed(code: number, reason: string): void {
+    const error = errorOfClose(code, reason);
+    // The server may not have noticed yet that the connection before this one is dead.
+    const stale = error?.code === 'ALREADY_CONNECTED' && this.#everConnected && this.#attempt < STALE_SESSION_ATTEMPTS;
+    if (error !== undefined && !stale) return this.#end(error);
+    if (!this.#everConnected) {
+      return this.#end(new BloomClientError('UNREACHABLE', `no answer from ${this.#options?.url}; is the server up?`));
+    }
+    return this.#reconnect();
+  }
+
+  #reconnect(): void {
+    this.#closeSession();
+    const delayMs = reconnectDelayMs(this.#attempt, this.#options?.reconnect);
+    if (delayMs === undefined) {
+      return this.#end(
+        new BloomClientError('UNREACHABLE', `the connection was lost and ${this.#attempt} attempts failed`),
+      );
+    }
+    this.#attempt += 1;
+    this.#retryTimer = setTimeout(() => this.#open(), delayMs);
+    this.#setState('reconnecting');
+    return this.emit('reconnecting', this.#attempt, delayMs);
+  }
+
+  /** Finds out whether the server is there: a new path is asked for, and no answer means a dead socket. */
+  #probe(): void {
+    if (this.#state === 'reconnecting') {
+      clearTimeout(this.#retryTimer);
+      this.#closeSession();
+      return this.#open();
+    }
+    if (this.#state !== 'connected' || this.#probeTimer !== undefined) return undefined;
+    this.#probeTimer = setTimeout(() => this.#socket?.drop(), PROBE_MS);
+    return this.#media?.restart();
+  }
+
+  #adjust(trackId: string): void {
+    const track = this.#remote.find(trackId);
+    if (track === undefined || track.variants.length < 2) return;
+    const shown = [...(this.#watched.get(trackId) ?? [])].map(({ element, height }): Shown => {
+      const received = element instanceof HTMLVideoElement ? element.videoHeight : 0;
+      return { height, ...(track.variant === null ? {} : { received: { height: received, variant: track.variant } }) };
+    });
+    const variant = variantFor(shown, track.variants);
+    if (variant !== undefined) this.setVariant(trackId, variant);
+  }
+
+  #sendTarget(trackId: string): void {
+    const variant = this.#targets.get(trackId);
+    if (variant !== undefined) this.#socket?.send(encodeCustom('setTargetTrackVariant', { trackId, variant }));
+  }
+
+  #apply(changes: readonly RemoteChange[]): void {
+    for (const change of changes) {
+      if ('peer' in change) {
+        this.emit(change.type, change.peer);
+        continue;
+      }
+      const { type, track } = change;
+      if (type === 'trackRemoved') {
+        this.#targets.delete(track.id);
+        this.#watched.delete(track.id);
+      }
+      this.emit(type, track);
+    }
+    if (changes.length > 0) this.emit('changed');
+  }
+
+  #refused(track: LocalTrack): void {
+    this.#forget(track);
+    this.emit('unpublished', track);
+  }
+
+  #forget(track: LocalTrack): void {
+    this.#media?.unpublish(track);
+    this.#setLocalTracks(this.#localTracks.filter((one) => one !== track));
+  }
+
+  #end(reason: BloomClientError): void {
+    this.#stopWatching?.();
+    clearTimeout(this.#retryTimer);
+    this.#closeSession();
+    this.#setLocalTracks([]);
+    this.#apply(this.#remote.clear());
+    this.#setState('ended');
+    this.emit('ended', reason);
+    this.#started?.reject(reason);
+    this.#started = undefined;
+  }
+
+  #closeSession(): void {
+    clearTimeout(this.#probeTimer);
+    this.#probeTimer = undefined;
+    this.#socket?.close();
+    this.#media?.close();
+  }
+
+  #setLocalTracks(tracks: readonly LocalTrack[]): void {
+    this.#localTracks = tracks;
+    this.emit('changed');
+  }
+
+  #setState(state: ClientState): void {
+    this.#state = state;
+    this.emit('changed');
+  }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof BloomClientError && error.code === 'PUBLISH_REFUSED';
+}
+
+/** Completes the address that the HTTP API answers, which has neither scheme nor always a path. */
+function absolute(url: string): string {
+  const secure = globalThis.location?.protocol === 'https:';
+  const full = new URL(/^wss?:\/\//.test(url) ? url : `${secure ? 'wss' : 'ws'}://${url}`);
+  if (full.pathname === '/') full.pathname = '/socket/peer/websocket';
+  return full.href;
+}

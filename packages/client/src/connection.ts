@@ -1,0 +1,215 @@
+import { BloomClientError } from './errors.js';
+import type { LocalTrack } from './local-track.js';
+import type { OfferData, TurnServer } from './signaling.js';
+
+export interface ConnectionHooks {
+  /** Sends an event of the media engine. */
+  send(type: 'renegotiateTracks' | 'sdpOffer', data?: object): void;
+  received(trackId: string, media: MediaStreamTrack): void;
+  /** The server does not forward this track, or does so no longer. */
+  refused(track: LocalTrack): void;
+  /** The path to the server has failed, or is silent. */
+  lost(): void;
+}
+
+interface Publication {
+  readonly track: LocalTrack;
+  readonly id: string;
+  readonly transceiver: RTCRtpTransceiver;
+  readonly resolve: () => void;
+  readonly reject: (error: BloomClientError) => void;
+  accepted: boolean;
+}
+
+interface Deferred {
+  readonly track: LocalTrack;
+  readonly resolve: () => void;
+  readonly reject: (error: BloomClientError) => void;
+}
+
+/** Time for ICE to recover by itself from `disconnected` before it is restarted. */
+const DISCONNECTED_MS = 2_000;
+
+/**
+ * The media of one session. The server asks for offers, this side makes them, one at a time. The WebRTC connection is made
+ * early, so that its certificate is ready when the first offer is wanted.
+ */
+export class MediaConnection {
+  readonly #hooks: ConnectionHooks;
+  readonly #selfId: () => string;
+  readonly #connection = new RTCPeerConnection({ bundlePolicy: 'max-bundle' });
+  readonly #publications = new Map<LocalTrack, Publication>();
+  #waiting: Deferred[] = [];
+  #midToTrackId: Readonly<Record<string, string>> = {};
+  #queue: Promise<void> = Promise.resolve();
+  #configured = false;
+  #requested = false;
+  #restart = false;
+  #closed = false;
+  #disconnectedTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(hooks: ConnectionHooks, selfId: () => string) {
+    this.#hooks = hooks;
+    this.#selfId = selfId;
+    this.#connection.addEventListener('track', ({ transceiver, track }) => {
+      const trackId = this.#midToTrackId[transceiver.mid ?? ''];
+      if (trackId !== undefined) this.#hooks.received(trackId, track);
+    });
+    this.#connection.addEventListener('connectionstatechange', () => this.#stateChanged());
+  }
+
+  get stats(): Promise<RTCStatsReport> {
+    return this.#connection.getStats();
+  }
+
+  /** Returns the id of the track whose media the m-line `mid` carries. */
+  trackOf(mid: string): string | undefined {
+    return this.#midToTrackId[mid];
+  }
+
+  /** Publishes a track. Resolves when the server has accepted it. */
+  publish(track: LocalTrack): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ track, resolve, reject });
+      this.#request();
+    });
+  }
+
+  unpublish(track: LocalTrack): void {
+    const publication = this.#publications.get(track);
+    for (const one of this.#waiting) if (one.track === track) one.reject(left());
+    this.#waiting = this.#waiting.filter((one) => one.track !== track);
+    if (publication === undefined) return;
+    this.#publications.delete(track);
+    publication.reject(left());
+    track.unbind();
+    this.#connection.removeTrack(publication.transceiver.sender);
+    this.#request();
+  }
+
+  /** Looks for a new path: the network has changed, or the old path is silent. */
+  restart(): void {
+    this.#restart = true;
+    this.#requested = false;
+    this.#request();
+  }
+
+  /** The server wants an offer. */
+  offerData(data: OfferData): void {
+    this.#enqueue(() => this.#offer(data));
+  }
+
+  answer(sdp: string, midToTrackId: Readonly<Record<string, string>>): void {
+    this.#enqueue(async () => {
+      this.#midToTrackId = midToTrackId;
+      await this.#connection.setRemoteDescription({ type: 'answer', sdp });
+      for (const publication of this.#publications.values()) this.#settle(publication);
+    });
+  }
+
+  candidate(candidate: RTCIceCandidateInit): void {
+    this.#enqueue(() => this.#connection.addIceCandidate(candidate));
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#disconnectedTimer);
+    for (const { track, reject } of [...this.#waiting, ...this.#publications.values()]) {
+      track.unbind();
+      reject(left());
+    }
+    this.#connection.close();
+  }
+
+  #request(): void {
+    if (this.#requested) return;
+    this.#requested = true;
+    this.#hooks.send('renegotiateTracks');
+  }
+
+  async #offer({ tracksTypes, integratedTurnServers }: OfferData): Promise<void> {
+    const connection = this.#connection;
+    this.#requested = false;
+    if (!this.#configured) connection.setConfiguration({ iceServers: integratedTurnServers.map(iceServerOf) });
+    this.#configured = true;
+    // An offer that was never answered: the server has given up on it.
+    if (connection.signalingState === 'have-local-offer') await connection.setLocalDescription({ type: 'rollback' });
+
+    await this.#addWaiting();
+    for (const kind of ['audio', 'video'] as const) {
+      const receivers = connection
+        .getTransceivers()
+        .filter(({ direction, receiver }) => direction === 'recvonly' && receiver.track.kind === kind);
+      for (let missing = (tracksTypes[kind] ?? 0) - receivers.length; missing > 0; missing -= 1) {
+        connection.addTransceiver(kind, { direction: 'recvonly' });
+      }
+    }
+
+    const iceRestart = this.#restart;
+    this.#restart = false;
+    await connection.setLocalDescription(await connection.createOffer({ iceRestart }));
+    const published = [...this.#publications.values()];
+    this.#hooks.send('sdpOffer', {
+      sdpOffer: { type: 'offer', sdp: connection.localDescription?.sdp },
+      trackIdToTrackMetadata: Object.fromEntries(published.map(({ id, track }) => [id, track.metadata])),
+      trackIdToTrackBitrates: Object.fromEntries(published.map(({ id, track }) => [id, track.bitratesBps])),
+      midToTrackId: Object.fromEntries(published.map(({ id, transceiver }) => [transceiver.mid, id])),
+    });
+  }
+
+  async #addWaiting(): Promise<void> {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { track, resolve, reject } of waiting) {
+      const id = `${this.#selfId()}:${crypto.randomUUID()}`;
+      const transceiver = this.#connection.addTransceiver(track.media ?? track.kind, track.init);
+      this.#publications.set(track, { track, id, transceiver, resolve, reject, accepted: false });
+      await track.bind(id, transceiver.sender);
+    }
+  }
+
+  #settle(publication: Publication): void {
+    const { track, transceiver, accepted, resolve, reject } = publication;
+    if (transceiver.currentDirection !== 'sendonly') {
+      const message = `the server accepts no ${track.kind} from this peer, or none with the codecs of this browser`;
+      reject(new BloomClientError('PUBLISH_REFUSED', message));
+      return this.#hooks.refused(track);
+    }
+    if (accepted) return undefined;
+    publication.accepted = true;
+    track.announced();
+    return resolve();
+  }
+
+  #stateChanged(): void {
+    clearTimeout(this.#disconnectedTimer);
+    const state = this.#connection.connectionState;
+    if (state === 'failed') this.#hooks.lost();
+    if (state === 'disconnected') this.#disconnectedTimer = setTimeout(() => this.#hooks.lost(), DISCONNECTED_MS);
+  }
+
+  /** Runs the steps of negotiation one after another. One that fails does not stop the next: the server asks again. */
+  #enqueue(step: () => Promise<void>): void {
+    this.#queue = this.#queue
+      .then(() => (this.#closed ? undefined : step()))
+      .catch((error: unknown) => {
+        if (!this.#closed) reportError(error);
+      });
+  }
+}
+
+function iceServerOf({ serverAddr, serverPort, transport, username, password }: TurnServer): RTCIceServer {
+  const address = serverAddr.includes(':') ? `[${serverAddr}]` : serverAddr;
+  const urls =
+    transport === 'tls'
+      ? `turns:${address}:${serverPort}?transport=tcp`
+      : `turn:${address}:${serverPort}?transport=${transport}`;
+  return { urls, username, credential: password };
+}
+
+function left(): BloomClientError {
+  return new BloomClientError(
+    'LEFT',
+    'the track was unpublished, or the connection closed, before the server answered',
+  );
+}

@@ -1,0 +1,129 @@
+/** Why a camera, microphone or screen cannot be used. */
+export type DeviceErrorCode =
+  /** The person, the system or the page's policy does not allow it. */
+  | 'REFUSED'
+  /** There is none, or none of the wanted kind. */
+  | 'NOT_FOUND'
+  /** Another program has it. */
+  | 'IN_USE'
+  /** Browsers give devices only to pages from localhost or over HTTPS. */
+  | 'INSECURE_PAGE'
+  | 'FAILED';
+
+export class DeviceError extends Error {
+  override readonly name = 'DeviceError';
+
+  constructor(
+    readonly code: DeviceErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+export type DeviceKind = 'camera' | 'microphone';
+
+export interface Device {
+  readonly id: string;
+  readonly kind: DeviceKind;
+  /** Empty as long as the person has allowed no device of this kind. */
+  readonly label: string;
+}
+
+const REASONS: Readonly<Record<string, readonly [DeviceErrorCode, string]>> = {
+  NotAllowedError: ['REFUSED', 'the browser has no permission'],
+  SecurityError: ['REFUSED', 'the page may not use it'],
+  NotFoundError: ['NOT_FOUND', 'none was found'],
+  OverconstrainedError: ['NOT_FOUND', 'none was found that fits'],
+  NotReadableError: ['IN_USE', 'another program has it'],
+  AbortError: ['IN_USE', 'it could not be started'],
+};
+const MEDIA_KIND = { camera: 'videoinput', microphone: 'audioinput' } as const;
+const STORAGE_KEY = 'bloom.device.';
+
+/** Returns the cameras and microphones of the machine. */
+export async function listDevices(): Promise<Device[]> {
+  const found = (await navigator.mediaDevices?.enumerateDevices()) ?? [];
+  return found.flatMap(({ kind, deviceId: id, label }): Device[] => {
+    if (kind === 'videoinput') return [{ id, kind: 'camera', label }];
+    return kind === 'audioinput' ? [{ id, kind: 'microphone', label }] : [];
+  });
+}
+
+/** Calls `changed` when a device is plugged in or out. Returns a function that stops it. */
+export function watchDevices(changed: (devices: Device[]) => void): () => void {
+  const report = (): void => void listDevices().then(changed);
+  navigator.mediaDevices?.addEventListener('devicechange', report);
+  return () => navigator.mediaDevices?.removeEventListener('devicechange', report);
+}
+
+/**
+ * Opens a camera or microphone: the one with the id, or else the one chosen last, or else the system's choice. An id given
+ * is remembered.
+ * @throws DeviceError
+ */
+export async function openDevice(
+  kind: DeviceKind,
+  { id, constraints = {} }: { id?: string; constraints?: MediaTrackConstraints } = {},
+): Promise<MediaStreamTrack> {
+  const remembered = id ?? stored(kind);
+  const which: MediaTrackConstraints =
+    remembered === undefined ? {} : { deviceId: { [id ? 'exact' : 'ideal']: remembered } };
+  const wanted = { ...(kind === 'camera' ? CAMERA : {}), ...constraints, ...which };
+  const stream = await open(kind, (devices) =>
+    devices.getUserMedia(kind === 'camera' ? { video: wanted } : { audio: wanted }),
+  );
+  if (id !== undefined) store(kind, id);
+  return stream.getTracks()[0] as MediaStreamTrack;
+}
+
+const CAMERA: MediaTrackConstraints = {
+  width: { ideal: 1280 },
+  height: { ideal: 720 },
+  frameRate: { ideal: 30, max: 30 },
+};
+
+/**
+ * Asks the person for a screen, window or tab.
+ * @throws DeviceError `REFUSED` also when the person closes the dialog.
+ */
+export async function openScreen(
+  options: DisplayMediaStreamOptions = { video: true, audio: true },
+): Promise<MediaStreamTrack[]> {
+  const stream = await open('screen', (devices) => devices.getDisplayMedia(options));
+  const tracks = stream.getTracks();
+  // Sharpness before smoothness.
+  for (const track of tracks) if (track.kind === 'video') track.contentHint = 'detail';
+  return tracks;
+}
+
+async function open(what: string, ask: (devices: MediaDevices) => Promise<MediaStream>): Promise<MediaStream> {
+  if (navigator.mediaDevices === undefined) {
+    throw new DeviceError('INSECURE_PAGE', `no ${what}: browsers give it only to pages from localhost or over HTTPS`);
+  }
+  try {
+    return await ask(navigator.mediaDevices);
+  } catch (cause) {
+    const [code, reason] =
+      REASONS[cause instanceof Error ? cause.name : ''] ?? (['FAILED', 'it did not start'] as const);
+    throw new DeviceError(code, `no ${what}: ${reason}`, { cause });
+  }
+}
+
+/** Pages without storage (private windows, sandboxed frames) remember nothing. */
+function stored(kind: DeviceKind): string | undefined {
+  try {
+    return localStorage.getItem(STORAGE_KEY + MEDIA_KIND[kind]) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function store(kind: DeviceKind, id: string): void {
+  try {
+    localStorage.setItem(STORAGE_KEY + MEDIA_KIND[kind], id);
+  } catch {
+    // See `stored`.
+  }
+}

@@ -1,0 +1,24 @@
+import { expect, test } from '@jest/globals';
+import { errorOfClose } from './errors.js';
+
+test.each([
+  [1000, 'invalid token', 'REJECTED'],
+  [1000, 'expired token', 'REJECTED'],
+  [1000, 'room not found', 'REJECTED'],
+  [1000, 'peer already connected', 'ALREADY_CONNECTED'],
+  [1000, 'Peer removed', 'REMOVED'],
+  [1000, 'Please be kind', 'REMOVED'],
+  [1000, 'Room stopped', 'ROOM_ENDED'],
+  [1011, 'Invalid SDP offer', 'FAILED'],
+])('close %d with "%s" ends the call as %s', (code, reason, expected) => {
+  expect(errorOfClose(code, reason)).toMatchObject({ code: expected, message: expect.stringContaining(reason) });
+});
+
+test.each([
+  [1006, ''],
+  [1001, 'going away'],
+  [1011, 'Internal server error'],
+  [1012, ''],
+])('close %d with "%s" is worth another attempt', (code, reason) => {
+  expect(errorOfClose(code, reason)).toBeUndefined();
+});

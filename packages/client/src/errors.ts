@@ -1,0 +1,56 @@
+export type BloomClientErrorCode =
+  /** The server refused the token: wrong, expired, or its room or peer does not exist (any more). */
+  | 'REJECTED'
+  /** Another client is connected with this token. */
+  | 'ALREADY_CONNECTED'
+  /** The first connection could not be made. */
+  | 'UNREACHABLE'
+  /** The backend removed the peer, or ended the room. */
+  | 'REMOVED'
+  | 'ROOM_ENDED'
+  /** The server cannot serve this client, with its own words in the message. */
+  | 'FAILED'
+  /** The client left, or `leave` was called before the operation had ended. */
+  | 'LEFT'
+  /** The server accepted the offer without this track: its codec, or the peer's permissions. */
+  | 'PUBLISH_REFUSED';
+
+/** Everything that `@bloom/client` rejects with, or ends a call for. */
+export class BloomClientError extends Error {
+  override readonly name = 'BloomClientError';
+
+  constructor(
+    readonly code: BloomClientErrorCode,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+const CLOSE_CODES: Readonly<Record<string, BloomClientErrorCode>> = {
+  'missing token': 'REJECTED',
+  'invalid token': 'REJECTED',
+  'expired token': 'REJECTED',
+  'room not found': 'REJECTED',
+  'peer not found': 'REJECTED',
+  unauthenticated: 'REJECTED',
+  'peer already connected': 'ALREADY_CONNECTED',
+  'Peer removed': 'REMOVED',
+  'Room stopped': 'ROOM_ENDED',
+};
+
+/** Close code of a server that cannot go on with this client (RFC 6455 section 7.4.1). */
+const INTERNAL_ERROR = 1011;
+
+/**
+ * Returns why the server closed the socket, or undefined when the connection was merely lost and another attempt makes sense
+ * (docs/reference/peer-signaling.md, "Closing").
+ */
+export function errorOfClose(code: number, reason: string): BloomClientError | undefined {
+  const known = CLOSE_CODES[reason];
+  if (known !== undefined) return new BloomClientError(known, `the server closed the connection: ${reason}`);
+  // The backend chose the words: a peer that is removed may be given a reason.
+  if (code === 1000 && reason !== '') return new BloomClientError('REMOVED', `removed from the room: ${reason}`);
+  if (code === INTERNAL_ERROR && reason !== 'Internal server error') return new BloomClientError('FAILED', reason);
+  return undefined;
+}

@@ -1,0 +1,65 @@
+// One websocket frame is one `PeerMessage` (docs/reference/peer-signaling.md): a Protocol Buffers message of which exactly one of
+// three fields is set. Three fields need no library, which would be most of this package's size.
+
+export type PeerMessage =
+  | { readonly type: 'authenticated' }
+  | { readonly type: 'authRequest'; readonly token: string }
+  /** JSON text of one media event. */
+  | { readonly type: 'mediaEvent'; readonly data: string }
+  | { readonly type: 'unknown' };
+
+const FIELDS = { authenticated: 1, authRequest: 2, mediaEvent: 3 } as const;
+/** The only field of `AuthRequest` and of `MediaEvent`. */
+const TEXT = 1;
+const LENGTH_DELIMITED = 2;
+
+export function encodeFrame(type: 'authRequest' | 'mediaEvent', text: string): Uint8Array<ArrayBuffer> {
+  return field(FIELDS[type], field(TEXT, new TextEncoder().encode(text)));
+}
+
+/** Decodes one frame. Anything else than a `PeerMessage` of this version is `unknown`. */
+export function decodeFrame(frame: ArrayBuffer): PeerMessage {
+  const content = new Map(readFields(new Uint8Array(frame)));
+  if (content.has(FIELDS.authenticated)) return { type: 'authenticated' };
+  const [token, event] = [content.get(FIELDS.authRequest), content.get(FIELDS.mediaEvent)];
+  if (token !== undefined) return { type: 'authRequest', token: textOf(token) };
+  return event === undefined ? { type: 'unknown' } : { type: 'mediaEvent', data: textOf(event) };
+}
+
+function textOf(message: Uint8Array): string {
+  return new TextDecoder().decode(new Map(readFields(message)).get(TEXT));
+}
+
+function field(number: number, value: Uint8Array): Uint8Array<ArrayBuffer> {
+  const header = [(number << 3) | LENGTH_DELIMITED];
+  let rest = value.length;
+  for (; rest > 0x7f; rest >>>= 7) header.push((rest & 0x7f) | 0x80);
+  header.push(rest);
+  const bytes = new Uint8Array(header.length + value.length);
+  bytes.set(header);
+  bytes.set(value, header.length);
+  return bytes;
+}
+
+/** Returns the length-delimited fields by number; stops at the first field of another kind. */
+function readFields(bytes: Uint8Array): [number: number, value: Uint8Array][] {
+  const fields: [number, Uint8Array][] = [];
+  let at = 0;
+  const varint = (): number => {
+    let value = 0;
+    for (let scale = 1; scale <= 2 ** 28; scale *= 128) {
+      const byte = bytes[at++] ?? 0;
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) return value;
+    }
+    return Infinity;
+  };
+  while (at < bytes.length) {
+    const tag = varint();
+    const length = varint();
+    if ((tag & 7) !== LENGTH_DELIMITED || length > bytes.length - at) break;
+    fields.push([tag >>> 3, bytes.subarray(at, at + length)]);
+    at += length;
+  }
+  return fields;
+}

@@ -1,0 +1,17 @@
+export { reconnectDelayMs, type ReconnectOptions } from './backoff.js';
+export { BloomClient, type ClientEvents, type ClientState, type ConnectOptions } from './client.js';
+export {
+  DeviceError,
+  listDevices,
+  openDevice,
+  openScreen,
+  watchDevices,
+  type Device,
+  type DeviceErrorCode,
+  type DeviceKind,
+} from './devices.js';
+export { BloomClientError, type BloomClientErrorCode } from './errors.js';
+export type { LocalTrack, PublishOptions } from './local-track.js';
+export type { RemotePeer, RemoteTrack } from './remote.js';
+export type { Variant } from './signaling.js';
+export type { CallStats, TrackStats } from './stats.js';

@@ -1,0 +1,167 @@
+import { VARIANTS, type Variant } from './signaling.js';
+
+export interface PublishOptions {
+  /** Shown to the others, any JSON. */
+  readonly metadata?: unknown;
+  /** Sends video in three sizes, of which each viewer gets the one that fits. Default true for cameras, false otherwise. */
+  readonly simulcast?: boolean;
+  /** Upper limit in bits per second: of the track, or of each variant. */
+  readonly maxBitrateBps?: number | Partial<Record<Variant, number>>;
+  /**
+   * Opens the device again when the track is unmuted. Without it a muted track keeps its device, and with it the light of
+   * the camera.
+   */
+  readonly reopen?: () => Promise<MediaStreamTrack>;
+}
+
+/** Bits per second where the application sets no limit; the server expects these (docs/reference/peer-signaling.md). */
+const SIMULCAST_BPS: Readonly<Record<Variant, number>> = { l: 150_000, m: 500_000, h: 2_500_000 };
+const VIDEO_BPS = 2_500_000;
+const AUDIO_BPS = 50_000;
+const SCALE_DOWN: Readonly<Record<Variant, number>> = { l: 4, m: 2, h: 1 };
+
+/** The part of a call that a published track needs. */
+export interface TrackHost {
+  /** Tells the server of a change that needs no negotiation. */
+  sendTrackEvent(event: 'updateTrackMetadata' | 'muteTrack' | 'unmuteTrack', data: object): void;
+  removeTrack(track: LocalTrack): Promise<void>;
+  localTrackChanged(): void;
+}
+
+/** A published track. It stays the same object through mutes, replacements and reconnections. */
+export class LocalTrack {
+  readonly kind: 'audio' | 'video';
+  readonly simulcast: boolean;
+  readonly #host: TrackHost;
+  readonly #options: PublishOptions;
+  #media: MediaStreamTrack | null;
+  #metadata: unknown;
+  #muted = false;
+  #binding: { readonly id: string; readonly sender: RTCRtpSender } | undefined;
+  /** Mutes and replacements, one after another. */
+  #queue: Promise<void> = Promise.resolve();
+
+  /** @internal */
+  constructor(media: MediaStreamTrack, options: PublishOptions, host: TrackHost) {
+    this.kind = media.kind === 'video' ? 'video' : 'audio';
+    this.simulcast = this.kind === 'video' && (options.simulcast ?? media.contentHint !== 'detail');
+    this.#media = media;
+    this.#metadata = options.metadata ?? null;
+    this.#options = options;
+    this.#host = host;
+  }
+
+  /** The id by which others know the track; undefined while it is not published. A reconnection changes it. */
+  get id(): string | undefined {
+    return this.#binding?.id;
+  }
+
+  /** What is being sent; null while a muted track has given its device back. */
+  get media(): MediaStreamTrack | null {
+    return this.#media;
+  }
+
+  get metadata(): unknown {
+    return this.#metadata;
+  }
+
+  get muted(): boolean {
+    return this.#muted;
+  }
+
+  /** Changes what the others see. */
+  setMetadata(metadata: unknown): void {
+    this.#metadata = metadata ?? null;
+    this.#sendEvent('updateTrackMetadata', { trackMetadata: this.#metadata });
+    this.#host.localTrackChanged();
+  }
+
+  /** Stops sending, and the device where the track can open it again. The track stays published. */
+  mute(): Promise<void> {
+    return this.#enqueue(async () => {
+      if (this.#muted) return;
+      this.#muted = true;
+      await this.#binding?.sender.replaceTrack(null);
+      this.#sendEvent('muteTrack');
+      if (this.#options.reopen !== undefined) {
+        this.#media?.stop();
+        this.#media = null;
+      }
+      this.#host.localTrackChanged();
+    });
+  }
+
+  /** Sends again. Rejects with the browser's error when the device cannot be opened; the track stays muted then. */
+  unmute(): Promise<void> {
+    return this.#enqueue(async () => {
+      if (!this.#muted) return;
+      this.#media ??= (await this.#options.reopen?.()) ?? null;
+      await this.#binding?.sender.replaceTrack(this.#media);
+      this.#muted = false;
+      this.#sendEvent('unmuteTrack');
+      this.#host.localTrackChanged();
+    });
+  }
+
+  /** Sends other media of the same kind, for example of another camera, without the others noticing. */
+  replace(media: MediaStreamTrack): Promise<void> {
+    return this.#enqueue(async () => {
+      if (!this.#muted) await this.#binding?.sender.replaceTrack(media);
+      this.#media = media;
+      this.#host.localTrackChanged();
+    });
+  }
+
+  /** Removes the track from the room. Its media goes on. */
+  unpublish(): Promise<void> {
+    return this.#host.removeTrack(this);
+  }
+
+  /** @internal The settings of its transceiver. */
+  get init(): RTCRtpTransceiverInit {
+    const limits = this.bitratesBps;
+    const encodings: RTCRtpEncodingParameters[] =
+      typeof limits === 'number'
+        ? [this.kind === 'video' ? { maxBitrate: limits } : {}]
+        : VARIANTS.map((rid) => ({ rid, maxBitrate: limits[rid], scaleResolutionDownBy: SCALE_DOWN[rid] }));
+    return { direction: 'sendonly', sendEncodings: encodings };
+  }
+
+  /** @internal Bits per second of the track, or of each of its variants. */
+  get bitratesBps(): number | Record<Variant, number> {
+    const { maxBitrateBps } = this.#options;
+    if (this.simulcast) {
+      if (typeof maxBitrateBps !== 'number') return { ...SIMULCAST_BPS, ...maxBitrateBps };
+      const share = maxBitrateBps / (SIMULCAST_BPS.l + SIMULCAST_BPS.m + SIMULCAST_BPS.h);
+      return { l: SIMULCAST_BPS.l * share, m: SIMULCAST_BPS.m * share, h: SIMULCAST_BPS.h * share };
+    }
+    const limit = typeof maxBitrateBps === 'object' ? maxBitrateBps.h : maxBitrateBps;
+    return limit ?? (this.kind === 'video' ? VIDEO_BPS : AUDIO_BPS);
+  }
+
+  /** @internal The track has a transceiver of the present connection. */
+  async bind(id: string, sender: RTCRtpSender): Promise<void> {
+    this.#binding = { id, sender };
+    if (this.#muted) await sender.replaceTrack(null);
+  }
+
+  /** @internal The others know the track now. */
+  announced(): void {
+    if (this.#muted) this.#sendEvent('muteTrack');
+  }
+
+  /** @internal */
+  unbind(): void {
+    this.#binding = undefined;
+  }
+
+  #sendEvent(event: 'updateTrackMetadata' | 'muteTrack' | 'unmuteTrack', data: object = {}): void {
+    if (this.id !== undefined) this.#host.sendTrackEvent(event, { trackId: this.id, ...data });
+  }
+
+  #enqueue(operation: () => Promise<void>): Promise<void> {
+    const done = this.#queue.then(operation);
+    this.#queue = done.catch(() => undefined);
+    return done;
+  }
+}

@@ -1,0 +1,31 @@
+import { expect, test } from '@jest/globals';
+import { variantFor } from './quality.js';
+
+const all = ['l', 'm', 'h'] as const;
+
+test.each([
+  [0, 'l'],
+  [100, 'l'],
+  [225, 'l'],
+  [226, 'm'],
+  [360, 'm'],
+  [450, 'm'],
+  [451, 'h'],
+  [2_160, 'h'],
+])('an element of %d device pixels gets variant %s of a 720p camera', (height, variant) => {
+  expect(variantFor([{ height }], all)).toBe(variant);
+});
+
+test('the largest element counts', () => {
+  expect(variantFor([{ height: 90 }, { height: 700 }, { height: 0 }], all)).toBe('h');
+});
+
+test('a picture that was received tells the size of the camera', () => {
+  expect(variantFor([{ height: 500, received: { height: 270, variant: 'l' } }], all)).toBe('m');
+  expect(variantFor([{ height: 300, received: { height: 240, variant: 'h' } }], all)).toBe('h');
+});
+
+test('the best of what is offered is chosen where nothing is large enough', () => {
+  expect(variantFor([{ height: 900 }], ['l', 'm'])).toBe('m');
+  expect(variantFor([{ height: 900 }], [])).toBeUndefined();
+});

@@ -1,0 +1,45 @@
+import { VARIANTS, type Variant } from './signaling.js';
+
+/** How much smaller than the camera's picture a variant is. */
+const SCALE: Readonly<Record<Variant, number>> = { l: 4, m: 2, h: 1 };
+/** Height assumed of a camera before its first picture. */
+const USUAL_HEIGHT = 720;
+/** A picture stretched by a quarter still looks sharp. */
+const STRETCH = 1.25;
+
+export interface Shown {
+  /** Height of the element in device pixels; 0 while it is off the screen. */
+  readonly height: number;
+  /** Height of the picture received last, and its variant. */
+  readonly received?: { readonly height: number; readonly variant: Variant };
+}
+
+/** Returns the smallest of `variants` that looks sharp in the largest element. */
+export function variantFor(shown: readonly Shown[], variants: readonly Variant[]): Variant | undefined {
+  const wanted = Math.max(0, ...shown.map(({ height }) => height));
+  const received = shown.find((one) => one.received !== undefined && one.received.height > 0)?.received;
+  const full = received === undefined ? USUAL_HEIGHT : received.height * SCALE[received.variant];
+  const ordered = VARIANTS.filter((variant) => variants.includes(variant));
+  return ordered.find((variant) => (full / SCALE[variant]) * STRETCH >= wanted) ?? ordered.at(-1);
+}
+
+/** Watches the size of an element. Calls `changed` with its height in device pixels, 0 while it is off the screen. */
+export function watchSize(element: Element, changed: (height: number) => void): () => void {
+  let visible = true;
+  let height = element.clientHeight;
+  const report = (): void => changed(visible ? height * devicePixelRatio : 0);
+  const sizes = new ResizeObserver(([entry]) => {
+    height = entry?.contentRect.height ?? height;
+    report();
+  });
+  const visibility = new IntersectionObserver((entries) => {
+    visible = entries.at(-1)?.isIntersecting ?? visible;
+    report();
+  });
+  sizes.observe(element);
+  visibility.observe(element);
+  return () => {
+    sizes.disconnect();
+    visibility.disconnect();
+  };
+}

@@ -1,0 +1,175 @@
+import type { ServerEvent, Variant, WireEndpoint, WireTrack } from './signaling.js';
+
+/** A track of another participant, or of a component. A change makes a new object. */
+export interface RemoteTrack {
+  readonly id: string;
+  readonly peerId: string;
+  /** What its publisher says about it. */
+  readonly metadata: unknown;
+  /** Simulcast variants on offer, from low to high; empty for a track that has only one. */
+  readonly variants: readonly Variant[];
+  /** The variant that is being received; null before the first packet. */
+  readonly variant: Variant | null;
+  /** True while a voice is heard (audio only). */
+  readonly speaking: boolean;
+  /** The received media; null until it is negotiated. */
+  readonly media: MediaStreamTrack | null;
+}
+
+/** Another participant, or a component such as a recording. A change makes a new object. */
+export interface RemotePeer {
+  readonly id: string;
+  /** `webrtc` for a participant, otherwise the kind of the component. */
+  readonly type: string;
+  readonly metadata: unknown;
+  readonly tracks: readonly RemoteTrack[];
+}
+
+export type RemoteChange =
+  | { readonly type: 'peerJoined' | 'peerUpdated' | 'peerLeft'; readonly peer: RemotePeer }
+  | {
+      readonly type: 'trackAdded' | 'trackReady' | 'trackUpdated' | 'trackRemoved';
+      readonly track: RemoteTrack;
+    };
+
+/**
+ * The others in the room. Events of the server go in, changes come out. A reconnection is one change after another from
+ * the state before it, not a room that empties and fills again.
+ */
+export class RemotePeers {
+  readonly #peers = new Map<string, RemotePeer>();
+  readonly #owners = new Map<string, string>();
+  #list: readonly RemotePeer[] = [];
+  #stale = false;
+
+  /** All peers in the order of their arrival. The same array as long as nothing changed. */
+  get list(): readonly RemotePeer[] {
+    if (this.#stale) this.#list = [...this.#peers.values()];
+    this.#stale = false;
+    return this.#list;
+  }
+
+  find(trackId: string): RemoteTrack | undefined {
+    return this.#peers.get(this.#owners.get(trackId) ?? '')?.tracks.find(({ id }) => id === trackId);
+  }
+
+  /** Returns what the event changed; nothing for an event that does not concern the others. */
+  apply(event: ServerEvent): RemoteChange[] {
+    switch (event.type) {
+      case 'connected': {
+        const { otherEndpoints } = event.data;
+        const present = new Set(otherEndpoints.map(({ id }) => id));
+        const gone = [...this.#peers.keys()].filter((id) => !present.has(id));
+        return [...gone.flatMap((id) => this.#removePeer(id)), ...otherEndpoints.flatMap((one) => this.#resume(one))];
+      }
+      case 'endpointAdded':
+        return this.#resume(event.data);
+      case 'endpointUpdated':
+        return this.#updatePeer(event.data.id, event.data.metadata);
+      case 'endpointRemoved':
+        return this.#removePeer(event.data.id);
+      case 'tracksAdded':
+        return this.#addTracks(event.data.endpointId, event.data.tracks);
+      case 'tracksRemoved':
+        return event.data.trackIds.flatMap((id) => this.#removeTrack(id));
+      case 'trackUpdated':
+        return this.#updateTrack(event.data.trackId, { metadata: event.data.metadata });
+      case 'encodingSwitched':
+        return this.#updateTrack(event.data.trackId, { variant: event.data.encoding });
+      case 'vadNotification':
+        return this.#updateTrack(event.data.trackId, { speaking: event.data.status === 'speech' });
+      default:
+        return [];
+    }
+  }
+
+  /** The media of a track has been negotiated. */
+  setMedia(trackId: string, media: MediaStreamTrack): RemoteChange[] {
+    return this.#updateTrack(trackId, { media }, 'trackReady');
+  }
+
+  clear(): RemoteChange[] {
+    return [...this.#peers.keys()].flatMap((id) => this.#removePeer(id));
+  }
+
+  /** Takes over an endpoint as the server describes it now, whether it was known or not. */
+  #resume({ id, type, metadata, tracks = {} }: WireEndpoint): RemoteChange[] {
+    const before = this.#peers.get(id);
+    if (before === undefined) {
+      const peer: RemotePeer = { id, type, metadata, tracks: [] };
+      this.#store(peer);
+      return [{ type: 'peerJoined', peer }, ...this.#addTracks(id, tracks)];
+    }
+    const gone = before.tracks.filter((track) => !Object.hasOwn(tracks, track.id));
+    return [
+      ...gone.flatMap((track) => this.#removeTrack(track.id)),
+      ...(sameJson(before.metadata, metadata) ? [] : this.#updatePeer(id, metadata)),
+      ...this.#addTracks(id, tracks),
+    ];
+  }
+
+  #updatePeer(id: string, metadata: unknown): RemoteChange[] {
+    const before = this.#peers.get(id);
+    if (before === undefined) return [];
+    const peer = { ...before, metadata };
+    this.#store(peer);
+    return [{ type: 'peerUpdated', peer }];
+  }
+
+  #removePeer(id: string): RemoteChange[] {
+    const before = this.#peers.get(id);
+    if (before === undefined) return [];
+    const removed = before.tracks.flatMap((track) => this.#removeTrack(track.id));
+    const peer = this.#peers.get(id) as RemotePeer;
+    this.#peers.delete(id);
+    this.#stale = true;
+    return [...removed, { type: 'peerLeft', peer }];
+  }
+
+  #addTracks(peerId: string, tracks: Readonly<Record<string, WireTrack>>): RemoteChange[] {
+    return Object.entries(tracks).flatMap(([id, { metadata, simulcastConfig }]): RemoteChange[] => {
+      const peer = this.#peers.get(peerId);
+      if (peer === undefined) return [];
+      // The server repeats after `connected` what that listed.
+      const known = peer.tracks.find((track) => track.id === id);
+      if (known !== undefined) return sameJson(known.metadata, metadata) ? [] : this.#updateTrack(id, { metadata });
+      const { enabled, activeEncodings } = simulcastConfig;
+      const variants = enabled ? activeEncodings : [];
+      const track: RemoteTrack = { id, peerId, metadata, variants, variant: null, speaking: false, media: null };
+      this.#owners.set(id, peerId);
+      this.#store({ ...peer, tracks: [...peer.tracks, track] });
+      return [{ type: 'trackAdded', track }];
+    });
+  }
+
+  #updateTrack(
+    id: string,
+    change: Partial<RemoteTrack>,
+    type: 'trackUpdated' | 'trackReady' = 'trackUpdated',
+  ): RemoteChange[] {
+    const before = this.find(id);
+    const peer = this.#peers.get(before?.peerId ?? '');
+    if (before === undefined || peer === undefined) return [];
+    const track = { ...before, ...change };
+    this.#store({ ...peer, tracks: peer.tracks.map((one) => (one.id === id ? track : one)) });
+    return [{ type, track }];
+  }
+
+  #removeTrack(id: string): RemoteChange[] {
+    const track = this.find(id);
+    const peer = this.#peers.get(track?.peerId ?? '');
+    if (track === undefined || peer === undefined) return [];
+    this.#owners.delete(id);
+    this.#store({ ...peer, tracks: peer.tracks.filter((one) => one.id !== id) });
+    return [{ type: 'trackRemoved', track }];
+  }
+
+  #store(peer: RemotePeer): void {
+    this.#peers.set(peer.id, peer);
+    this.#stale = true;
+  }
+}
+
+function sameJson(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}

@@ -1,0 +1,88 @@
+// Media events of docs/reference/peer-signaling.md, as far as this client uses them.
+import { decodeFrame, encodeFrame } from './frame.js';
+
+/** Variant of a simulcast track: low, medium or high. */
+export type Variant = 'l' | 'm' | 'h';
+export const VARIANTS: readonly Variant[] = ['l', 'm', 'h'];
+
+export interface WireTrack {
+  readonly metadata: unknown;
+  readonly simulcastConfig: { readonly enabled: boolean; readonly activeEncodings: readonly Variant[] };
+}
+
+export interface WireEndpoint {
+  readonly id: string;
+  readonly type: string;
+  readonly metadata: unknown;
+  readonly tracks?: Readonly<Record<string, WireTrack>>;
+}
+
+export interface TurnServer {
+  readonly serverAddr: string;
+  readonly serverPort: number;
+  readonly transport: 'udp' | 'tcp' | 'tls';
+  readonly username: string;
+  readonly password: string;
+}
+
+export interface OfferData {
+  readonly tracksTypes: { readonly audio?: number; readonly video?: number };
+  readonly integratedTurnServers: readonly TurnServer[];
+}
+
+interface OfTrack {
+  readonly trackId: string;
+}
+interface OfEndpoint {
+  readonly endpointId: string;
+}
+
+/** Events of the server, with `custom` unwrapped. */
+export type ServerEvent =
+  | Event<'connected', { id: string; otherEndpoints: readonly WireEndpoint[] }>
+  | Event<'endpointAdded', WireEndpoint>
+  | Event<'endpointUpdated', { id: string; metadata: unknown }>
+  | Event<'endpointRemoved', { id: string }>
+  | Event<'tracksAdded', OfEndpoint & { tracks: Readonly<Record<string, WireTrack>> }>
+  | Event<'tracksRemoved', OfEndpoint & { trackIds: readonly string[] }>
+  | Event<'trackUpdated', OfEndpoint & OfTrack & { metadata: unknown }>
+  | Event<'encodingSwitched', OfEndpoint & OfTrack & { encoding: Variant }>
+  | Event<'vadNotification', OfTrack & { status: string }>
+  | Event<'bandwidthEstimation', { estimation: number }>
+  | Event<'offerData', OfferData>
+  | Event<'sdpAnswer', { sdp: string; midToTrackId: Readonly<Record<string, string>> }>
+  | Event<'candidate', { candidate: string; sdpMLineIndex: number }>;
+
+interface Event<Type extends string, Data> {
+  readonly type: Type;
+  readonly data: Data;
+}
+
+/** What arrives on the socket; events of a newer server are `unknown`. */
+export type Received = { readonly type: 'authenticated' } | ServerEvent | { readonly type: 'unknown' };
+
+/**
+ * Decodes one frame of the server.
+ * @throws SyntaxError when a media event is not JSON.
+ */
+export function decode(frame: ArrayBuffer): Received {
+  const message = decodeFrame(frame);
+  if (message.type === 'authenticated') return message;
+  if (message.type !== 'mediaEvent') return { type: 'unknown' };
+  let event = JSON.parse(message.data) as { type: string; data?: unknown };
+  while (event.type === 'custom') event = event.data as typeof event;
+  return event as Received;
+}
+
+export function encodeAuthRequest(token: string): Uint8Array<ArrayBuffer> {
+  return encodeFrame('authRequest', token);
+}
+
+export function encodeEvent(type: string, data?: unknown): Uint8Array<ArrayBuffer> {
+  return encodeFrame('mediaEvent', JSON.stringify({ type, data }));
+}
+
+/** Encodes an event of the media engine, which travels inside of `custom`. */
+export function encodeCustom(type: string, data?: unknown): Uint8Array<ArrayBuffer> {
+  return encodeEvent('custom', { type, data });
+}

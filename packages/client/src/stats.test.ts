@@ -1,0 +1,47 @@
+import { expect, test } from '@jest/globals';
+import { readStats } from './stats.js';
+
+const track = {
+  received: (mid: string) => (mid === '3' ? 'theirs' : undefined),
+  sent: (id: string) => `mine of ${id}`,
+};
+
+test('variants of one sent track are summed, and what the server reports of them', () => {
+  const report = new Map<string, object>([
+    ['s', { type: 'media-source', trackIdentifier: 'camera' }],
+    ['r1', { type: 'remote-inbound-rtp', packetsLost: 2, jitter: 0.01 }],
+    [
+      'o1',
+      { type: 'outbound-rtp', kind: 'video', mediaSourceId: 's', remoteId: 'r1', bytesSent: 100, packetsSent: 10 },
+    ],
+    [
+      'o2',
+      { type: 'outbound-rtp', kind: 'video', mediaSourceId: 's', bytesSent: 50, packetsSent: 5, frameHeight: 720 },
+    ],
+  ]);
+  for (const [id, entry] of report) Object.assign(entry, { id });
+  expect(readStats(report, track).tracks).toEqual([
+    expect.objectContaining({
+      trackId: 'mine of camera',
+      direction: 'sent',
+      bytes: 150,
+      packets: 15,
+      packetsLost: 2,
+      jitterMs: 10,
+      height: 720,
+    }),
+  ]);
+});
+
+test('received tracks are found by their m-line, the round trip by the path in use', () => {
+  const report = new Map<string, object>([
+    ['p1', { type: 'candidate-pair', state: 'succeeded', nominated: false, currentRoundTripTime: 9 }],
+    ['p2', { type: 'candidate-pair', state: 'succeeded', nominated: true, currentRoundTripTime: 0.02 }],
+    ['i1', { type: 'inbound-rtp', kind: 'video', mid: '3', bytesReceived: 7, totalFreezesDuration: 0.5 }],
+    ['i2', { type: 'inbound-rtp', kind: 'video', mid: '4', bytesReceived: 8 }],
+  ]);
+  expect(readStats(report, track)).toMatchObject({
+    roundTripMs: 20,
+    tracks: [{ trackId: 'theirs', direction: 'received', bytes: 7, frozenMs: 500 }],
+  });
+});

@@ -1,0 +1,67 @@
+export interface TrackStats {
+  /** Id of the local or remote track. */
+  readonly trackId: string;
+  readonly direction: 'sent' | 'received';
+  readonly kind: 'audio' | 'video';
+  readonly bytes: number;
+  readonly packets: number;
+  readonly packetsLost: number;
+  readonly jitterMs: number;
+  /** Size of the picture in pixels, 0 for sound. */
+  readonly width: number;
+  readonly height: number;
+  readonly framesPerSecond: number;
+  /** How long the picture stood still so far, in milliseconds (received video only). */
+  readonly frozenMs: number;
+}
+
+export interface CallStats {
+  readonly roundTripMs: number | null;
+  readonly tracks: readonly TrackStats[];
+}
+
+type Entry = Readonly<Record<string, unknown>>;
+
+/** Reads what a browser counts (W3C Identifiers for WebRTC's Statistics API); simulcast variants are summed. */
+export function readStats(
+  report: Pick<RTCStatsReport, 'forEach'>,
+  trackId: { received(mid: string): string | undefined; sent(mediaId: string): string | undefined },
+): CallStats {
+  const entries: Entry[] = [];
+  report.forEach((entry: Entry) => entries.push(entry));
+  const byId = new Map(entries.map((entry) => [entry['id'], entry]));
+  const tracks = new Map<string, TrackStats>();
+  let roundTripMs: number | null = null;
+
+  for (const entry of entries) {
+    const { type } = entry;
+    if (type === 'candidate-pair' && entry['nominated'] === true && entry['state'] === 'succeeded') {
+      roundTripMs = number(entry['currentRoundTripTime']) * 1_000;
+    }
+    if (type !== 'inbound-rtp' && type !== 'outbound-rtp') continue;
+    const received = type === 'inbound-rtp';
+    const source = byId.get(entry['mediaSourceId']);
+    const id = received ? trackId.received(String(entry['mid'])) : trackId.sent(String(source?.['trackIdentifier']));
+    if (id === undefined) continue;
+    const remote = byId.get(entry['remoteId']);
+    const before = tracks.get(id);
+    tracks.set(id, {
+      trackId: id,
+      direction: received ? 'received' : 'sent',
+      kind: entry['kind'] === 'video' ? 'video' : 'audio',
+      bytes: number(before?.bytes) + number(received ? entry['bytesReceived'] : entry['bytesSent']),
+      packets: number(before?.packets) + number(received ? entry['packetsReceived'] : entry['packetsSent']),
+      packetsLost: number(before?.packetsLost) + number((received ? entry : remote)?.['packetsLost']),
+      jitterMs: Math.max(number(before?.jitterMs), number((received ? entry : remote)?.['jitter']) * 1_000),
+      width: Math.max(number(before?.width), number(entry['frameWidth'])),
+      height: Math.max(number(before?.height), number(entry['frameHeight'])),
+      framesPerSecond: Math.max(number(before?.framesPerSecond), number(entry['framesPerSecond'])),
+      frozenMs: number(entry['totalFreezesDuration']) * 1_000,
+    });
+  }
+  return { roundTripMs, tracks: [...tracks.values()] };
+}
+
+function number(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+}

@@ -22,7 +22,7 @@ const NAMES = /\b(?:bloom|process|nodejs)_[a-z0-9_]+/g;
 
 test('the dashboard for Grafana uses series that are served, and all of ours', async () => {
   const served = await servedNames();
-  const { panels } = JSON.parse(read('docs/grafana/bloom.json')) as { panels: { targets: { expr: string }[] }[] };
+  const { panels } = JSON.parse(read('deploy/grafana/overview.json')) as { panels: { targets: { expr: string }[] }[] };
   const used = new Set(panels.flatMap(({ targets }) => targets.flatMap(({ expr }) => expr.match(NAMES) ?? [])));
 
   expect([...used].filter((name) => !served.has(name))).toEqual([]);

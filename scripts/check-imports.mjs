@@ -6,7 +6,8 @@ import { isForTests, readModules, report, root } from './modules.mjs';
 
 /** The layers of docs/reference/architecture.md from the bottom up; a package may import from earlier lines only. */
 const LAYERS = [
-  ['time', 'config', 'log', 'metrics', 'protocol'],
+  ['time'],
+  ['config', 'log', 'metrics', 'net', 'protocol'],
   ['etf', 'port-mapper', 'client', 'server-sdk'],
   ['distribution'],
   ['actors', 'discovery'],

@@ -1,8 +1,8 @@
 import type { Server, Socket } from 'node:net';
 import type { Log } from '@bloom/log';
+import { networkOf } from '@bloom/net';
 import type { Clock, LogThrottle } from '@bloom/time';
 import { DistributionError, type HandshakeFailure } from './errors.js';
-import { rateKey } from './handshake/accept-rate.js';
 import { Connector } from './handshake/connector.js';
 import type { Identity, Secrets } from './handshake/handshake.js';
 import { Listener } from './handshake/listener.js';
@@ -140,7 +140,7 @@ export class Door {
     // These are normal: the other attempt of the two nodes goes on.
     if (reason === 'nok' || reason === 'aborted') return;
     // Names are claims of strangers, who could fill the log with new ones.
-    if (this.#options.throttle.allows(`${reason} ${rateKey(address)}`)) {
+    if (this.#options.throttle.allows(`${reason} ${networkOf(address)}`)) {
       this.#options.log.warn('distribution.refused', { node, address, reason });
     }
   }

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Log } from '@bloom/log';
+import { ConnectionShares } from '@bloom/net';
 import { LogThrottle, systemClock } from '@bloom/time';
 
 /** Limit of all connections, which leaves descriptors for media. */
@@ -11,7 +12,7 @@ const CROWDED = 0.9;
 const SWEEP_PAUSE_MS = 1_000;
 /** Limit of connections without a first request, which any stranger can open. */
 const MAX_UNSERVED = 2_048;
-export const MAX_UNSERVED_PER_ADDRESS = 256;
+export const MAX_UNSERVED_PER_NETWORK = 256;
 /** Requests of one connection that are being answered: Node parses and starts all that one read of 64 KiB brings. */
 export const MAX_PIPELINED = 32;
 
@@ -23,10 +24,14 @@ export class Connections {
   #sweptMs = Number.NEGATIVE_INFINITY;
   readonly #throttle = new LogThrottle();
   readonly #open = new Set<Socket>();
-  /** Keyed by remote address and port, oldest first. With TLS the socket of a request is not that of its connection. */
+  /** Keyed by remote address and port: with TLS the socket of a request is not that of its connection. */
   readonly #unserved = new Map<string, Socket>();
+  readonly #shares = new ConnectionShares<string>({
+    max: MAX_UNSERVED,
+    maxPerNetwork: MAX_UNSERVED_PER_NETWORK,
+    drop: (key, limit) => this.#drop(key, limit),
+  });
   readonly #served = new WeakSet<Duplex>();
-  readonly #unservedOf = new Map<string, number>();
   readonly #answers = new WeakMap<Duplex, number>();
   readonly #whenAnswered = new WeakMap<Duplex, () => void>();
 
@@ -73,26 +78,26 @@ export class Connections {
   #add(socket: Socket): void {
     // A request that is parsed once more reports its connection again.
     if (this.#open.has(socket)) return;
-    const { remoteAddress = '' } = socket;
-    const ofAddress = this.#unservedOf.get(remoteAddress) ?? 0;
-    if (ofAddress >= MAX_UNSERVED_PER_ADDRESS) {
-      this.#refused(remoteAddress, 'connections of one address without a request', MAX_UNSERVED_PER_ADDRESS);
-      socket.destroy();
-      return;
-    }
     const key = keyOf(socket);
     this.#open.add(socket);
     if (this.#open.size > this.#crowdedAt) this.#closeIdle();
+    this.#shares.add(key, socket.remoteAddress ?? '');
     this.#unserved.set(key, socket);
-    this.#unservedOf.set(remoteAddress, ofAddress + 1);
     socket.once('close', () => {
       this.#open.delete(socket);
       this.#forget(key);
     });
-    if (this.#unserved.size <= MAX_UNSERVED) return;
-    this.#refused('any', 'connections without a request', MAX_UNSERVED);
-    const [oldest] = this.#unserved.values();
-    oldest?.destroy();
+  }
+
+  #drop(key: string, limit: 'network' | 'total'): void {
+    const socket = this.#unserved.get(key);
+    if (limit === 'total') this.#refused('any', 'connections without a request', MAX_UNSERVED);
+    else {
+      const { remoteAddress = '' } = socket ?? {};
+      this.#refused(remoteAddress, 'connections of one network without a request', MAX_UNSERVED_PER_NETWORK);
+    }
+    this.#unserved.delete(key);
+    socket?.destroy();
   }
 
   #closeIdle(): void {
@@ -103,11 +108,8 @@ export class Connections {
   }
 
   #forget(key: string): void {
-    if (!this.#unserved.delete(key)) return;
-    const address = key.slice(0, key.lastIndexOf(' '));
-    const left = (this.#unservedOf.get(address) ?? 1) - 1;
-    if (left === 0) this.#unservedOf.delete(address);
-    else this.#unservedOf.set(address, left);
+    this.#unserved.delete(key);
+    this.#shares.delete(key);
   }
 
   #answered(socket: Duplex): void {

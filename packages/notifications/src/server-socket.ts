@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
-import { UnauthenticatedSockets } from '@bloom/protocol';
+import { UnauthenticatedSockets } from '@bloom/net';
 import { inTime, LogThrottle, systemClock, Timer, type Clock } from '@bloom/time';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { Envelope, NotificationBus } from './bus.js';

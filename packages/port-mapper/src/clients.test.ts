@@ -2,16 +2,13 @@ import { expect, test } from '@jest/globals';
 import { type Client, Clients } from './clients.js';
 
 interface Made extends Client {
-  isRegistered: boolean;
   dropped: boolean;
 }
 
-function made(address: string | undefined, isRegistered = false): Made {
+function made(address: string | undefined): Made {
   const client: Made = {
     address,
-    isRegistered,
     dropped: false,
-    registered: () => client.isRegistered,
     drop: () => {
       client.dropped = true;
     },
@@ -19,9 +16,9 @@ function made(address: string | undefined, isRegistered = false): Made {
   return client;
 }
 
-function fill(clients: Clients, count: number, address: (i: number) => string | undefined, registered = false): Made[] {
+function fill(clients: Clients, count: number, address: (i: number) => string | undefined): Made[] {
   return Array.from({ length: count }, (_, i) => {
-    const client = made(address(i), registered);
+    const client = made(address(i));
     expect(clients.add(i, client)).toBe(true);
     return client;
   });
@@ -29,8 +26,9 @@ function fill(clients: Clients, count: number, address: (i: number) => string | 
 
 test('a full mapper drops the oldest connection that registered nothing', () => {
   const clients = new Clients(4);
-  const [registered, oldest] = [made(undefined, true), made(undefined)];
+  const [registered, oldest] = [made(undefined), made(undefined)];
   clients.add(1, registered);
+  clients.keep(1);
   clients.add(2, oldest);
   clients.add(3, made(undefined));
   clients.add(4, made(undefined));
@@ -40,7 +38,8 @@ test('a full mapper drops the oldest connection that registered nothing', () => 
 
 test('connections that all keep a name are never dropped', () => {
   const clients = new Clients(4);
-  fill(clients, 4, () => undefined, true);
+  fill(clients, 4, () => undefined);
+  for (let i = 0; i < 4; i++) clients.keep(i);
   expect(clients.add(9, made(undefined))).toBe(false);
 });
 
@@ -55,6 +54,23 @@ test('one other machine has at most 64 connections, and its newest ones', () => 
   expect(held.filter(({ dropped }) => dropped)).toEqual([held[0]]);
   expect(clients.add(101, made('192.0.2.2'))).toBe(true);
   expect(held.filter(({ dropped }) => dropped)).toHaveLength(1);
+});
+
+test('all addresses of an IPv6 /64 are one machine', () => {
+  const clients = new Clients(1_024);
+  const held = fill(clients, 65, (i) => `2001:db8::${(i + 1).toString(16)}`);
+  expect(held.filter(({ dropped }) => dropped)).toEqual([held[0]]);
+});
+
+test('a refused connection of another machine takes no share', () => {
+  const clients = new Clients(4);
+  fill(clients, 4, () => undefined);
+  for (let i = 0; i < 4; i++) clients.keep(i);
+  expect(clients.add(9, made('192.0.2.1'))).toBe(false);
+  clients.remove(0);
+  clients.remove(1);
+  const [first, second] = [made('192.0.2.1'), made('192.0.2.1')];
+  expect([clients.add(10, first), clients.add(11, second), first.dropped]).toEqual([true, true, false]);
 });
 
 test('other machines together leave half of the room to this one', () => {

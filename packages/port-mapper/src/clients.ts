@@ -1,30 +1,34 @@
-const MAX_PER_ADDRESS = 64;
+import { ConnectionShares } from '@bloom/net';
+
+const MAX_PER_NETWORK = 64;
 
 /** One connection to the mapper. */
 export interface Client {
   /** Undefined for this machine. */
   readonly address: string | undefined;
-  /** True while it keeps a name registered. */
-  readonly registered: () => boolean;
   readonly drop: () => void;
 }
 
 /**
  * The connections of a mapper, bounded so that no caller takes the place of others: at most half of them come from
- * other machines, at most 64 from one of those, and an eighth is kept for connections that register nothing.
+ * other machines, at most 64 from one network of those, and an eighth is kept for connections that register nothing.
  */
 export class Clients {
-  readonly #max: number;
-  /** By number of the connection, oldest first. */
+  /** Names that may be registered at once. */
+  readonly maxNames: number;
+  /** By number of the connection. */
   readonly #clients = new Map<number, Client>();
+  readonly #all: ConnectionShares<number>;
+  readonly #remote: ConnectionShares<number>;
 
   constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** Names that may be registered at once. */
-  get maxNames(): number {
-    return Math.ceil((this.#max * 7) / 8);
+    const drop = (connection: number): void => {
+      this.drop(connection);
+      this.remove(connection);
+    };
+    this.maxNames = Math.ceil((max * 7) / 8);
+    this.#all = new ConnectionShares({ max, drop });
+    this.#remote = new ConnectionShares({ max: Math.floor(max / 2), maxPerNetwork: MAX_PER_NETWORK, drop });
   }
 
   /**
@@ -32,18 +36,25 @@ export class Clients {
    * False when there is no such connection.
    */
   add(connection: number, client: Client): boolean {
-    const { address } = client;
-    const hasShare =
-      address === undefined ||
-      (this.#makeRoom(MAX_PER_ADDRESS, (other) => other.address === address) &&
-        this.#makeRoom(Math.floor(this.#max / 2), (other) => other.address !== undefined));
-    if (!hasShare || !this.#makeRoom(this.#max, () => true)) return false;
+    if (client.address !== undefined && !this.#remote.add(connection, client.address)) return false;
+    if (!this.#all.add(connection, '')) {
+      this.#remote.delete(connection);
+      return false;
+    }
     this.#clients.set(connection, client);
     return true;
   }
 
+  /** Keeps a connection that has registered a name from being dropped for a newer one. */
+  keep(connection: number): void {
+    this.#all.keep(connection);
+    this.#remote.keep(connection);
+  }
+
   remove(connection: number): void {
     this.#clients.delete(connection);
+    this.#all.delete(connection);
+    this.#remote.delete(connection);
   }
 
   drop(connection: number): void {
@@ -52,16 +63,5 @@ export class Clients {
 
   dropAll(): void {
     for (const client of this.#clients.values()) client.drop();
-  }
-
-  #makeRoom(most: number, competes: (client: Client) => boolean): boolean {
-    if (this.#clients.size < most) return true;
-    const competing = [...this.#clients].filter(([, client]) => competes(client));
-    if (competing.length < most) return true;
-    const [connection, oldest] = competing.find(([, client]) => !client.registered()) ?? [];
-    if (connection === undefined) return false;
-    this.#clients.delete(connection);
-    oldest?.drop();
-    return true;
   }
 }

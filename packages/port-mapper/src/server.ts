@@ -121,7 +121,6 @@ export class PortMapperServer {
     socket.on('error', () => socket.destroy());
     const client = {
       address: local ? undefined : (socket.remoteAddress ?? ''),
-      registered: () => conversation.registered,
       drop: () => void socket.destroy(),
     };
     if (!this.#clients.add(connection, client)) {
@@ -131,7 +130,10 @@ export class PortMapperServer {
     socket.setTimeout(this.#options.idleMs ?? 60_000, () => {
       if (!conversation.registered) socket.destroy();
     });
-    socket.on('data', (bytes) => this.#carryOut(socket, conversation.data(bytes)));
+    socket.on('data', (bytes) => {
+      this.#carryOut(socket, conversation.data(bytes));
+      if (conversation.registered) this.#clients.keep(connection);
+    });
     socket.on('end', () => this.#carryOut(socket, conversation.end()));
     socket.on('close', () => {
       conversation.end();

@@ -15,4 +15,3 @@ export {
   type ServerMessage,
   type SubscriptionType,
 } from './server-message.js';
-export { UnauthenticatedSockets } from './unauthenticated-sockets.js';

@@ -1,3 +1,4 @@
+import { networkOf } from '@bloom/net';
 import type { Clock } from '@bloom/time';
 
 /** Addresses that nodes have connected from and that are remembered. */
@@ -27,7 +28,7 @@ export class AcceptRate {
 
   /** Counts one connection; false when it is one too many. */
   take(remoteAddress: string): boolean {
-    const address = rateKey(remoteAddress);
+    const address = networkOf(remoteAddress);
     const second = Math.floor(this.#clock.now() / 1_000);
     if (second !== this.#second) {
       this.#second = second;
@@ -45,34 +46,16 @@ export class AcceptRate {
   }
 
   isKnown(remoteAddress: string): boolean {
-    return this.#known.has(rateKey(remoteAddress));
+    return this.#known.has(networkOf(remoteAddress));
   }
 
   /** Remembers an address from which a node has proved itself. */
   know(remoteAddress: string): void {
-    const address = rateKey(remoteAddress);
+    const address = networkOf(remoteAddress);
     this.#known.delete(address);
     this.#known.add(address);
     if (this.#known.size <= MAX_KNOWN) return;
     const [oldest] = this.#known;
     this.#known.delete(oldest as string);
   }
-}
-
-/** The address, or the /64 network of an IPv6 address, since one host has all of it. */
-export function rateKey(address: string): string {
-  const plain = address.toLowerCase().replace(/%.*$/, '');
-  const v4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain);
-  if (v4 !== null) return v4[1] as string;
-  if (!plain.includes(':')) return plain;
-
-  const [head = '', tail] = plain.split('::');
-  const left = head === '' ? [] : head.split(':');
-  const right = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length);
-  const groups = [...left, ...Array.from({ length: zeros }, () => '0'), ...right];
-  return groups
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ''))
-    .join(':');
 }

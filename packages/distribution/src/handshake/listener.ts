@@ -1,8 +1,9 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '@bloom/log';
+import { networkOf } from '@bloom/net';
 import type { Clock } from '@bloom/time';
 import { DistributionError, type HandshakeFailure } from '../errors.js';
-import { AcceptRate, rateKey } from './accept-rate.js';
+import { AcceptRate } from './accept-rate.js';
 import { Acceptor, type Identity, type Secrets, type Status } from './handshake.js';
 
 export interface ListenAddress {
@@ -115,11 +116,11 @@ export class Listener {
   /** Drops the oldest handshake of the address that has most of them under way, and one of a known address last. */
   #makeRoom(): void {
     const counts = new Map<string, number>();
-    for (const { address } of this.#pending) counts.set(rateKey(address), (counts.get(rateKey(address)) ?? 0) + 1);
+    for (const { address } of this.#pending) counts.set(networkOf(address), (counts.get(networkOf(address)) ?? 0) + 1);
     let chosen: Pending | undefined;
     let most = 0;
     for (const pending of this.#pending) {
-      const count = counts.get(rateKey(pending.address)) as number;
+      const count = counts.get(networkOf(pending.address)) as number;
       const weight = this.#rate.isKnown(pending.address) ? count : count + this.#options.maxPending;
       if (weight <= most) continue;
       chosen = pending;

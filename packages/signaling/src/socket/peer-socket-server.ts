@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { MAX_PEER_MESSAGE_BYTES, UnauthenticatedSockets } from '@bloom/protocol';
+import { UnauthenticatedSockets } from '@bloom/net';
+import { MAX_PEER_MESSAGE_BYTES } from '@bloom/protocol';
 import { LogThrottle } from '@bloom/time';
 import { WebSocketServer } from 'ws';
 import { attachPeerSocket, type PeerSocketOptions } from './peer-socket.js';

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { addressBytes } from '@bloom/net';
 import { fuzzRuns } from '@bloom/time/testing';
 import * as fc from 'fast-check';
-import { addressBytes, type TransportAddress } from '../stun/address.js';
+import type { TransportAddress } from '../stun/address.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
 import { StunWriter } from '../stun/writer.js';

@@ -1,4 +1,4 @@
-import { networkOf } from '../stun/address.js';
+import { networkOf } from '@bloom/net';
 
 interface SourceLimiterOptions {
   /** Answers that a source may draw at once. */

@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { once } from 'node:events';
+import { ConnectionShares } from '@bloom/net';
 import { WebrtcError } from '../errors.js';
-import { networkOf } from '../stun/address.js';
 import { Attribute, MessageClass, Method, StunError } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
 import { Nonces } from './nonces.js';
@@ -33,7 +33,6 @@ const DEFAULT_MAX_PER_NETWORK = 512;
 
 interface Connection {
   socket: Socket;
-  network: string;
   since: number;
   stream: RelayStream | undefined;
 }
@@ -45,10 +44,9 @@ interface Connection {
 export class TcpAcceptor {
   readonly #server: Server;
   readonly #options: TcpAcceptorOptions;
-  /** Oldest first. */
   readonly #connections = new Set<Connection>();
-  /** Connections per network. */
-  readonly #networks = new Map<string, number>();
+  /** A client names its user within a round trip, so silent connections cannot keep others out. */
+  readonly #shares: ConnectionShares<Connection>;
   readonly #nonces: Nonces;
   readonly #limiter = new SourceLimiter({ burst: 200, perSecond: 50 });
   readonly #clock: () => number;
@@ -58,6 +56,14 @@ export class TcpAcceptor {
   private constructor(server: Server, options: TcpAcceptorOptions) {
     this.#server = server;
     this.#options = options;
+    this.#shares = new ConnectionShares({
+      max: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
+      maxPerNetwork: options.maxPerNetwork ?? DEFAULT_MAX_PER_NETWORK,
+      drop: (connection) => {
+        this.#connections.delete(connection);
+        connection.socket.destroy();
+      },
+    });
     this.#nonces = new Nonces(options.nonceSecret);
     this.#clock = options.clock ?? (() => performance.timeOrigin + performance.now());
     server.on('connection', (socket) => this.#accept(socket));
@@ -103,18 +109,17 @@ export class TcpAcceptor {
   }
 
   #accept(socket: Socket): void {
-    const network = networkOf(socket.remoteAddress ?? '');
-    if (!this.#makeRoom(network)) {
+    const connection: Connection = { socket, since: this.#clock(), stream: undefined };
+    if (!this.#shares.add(connection, socket.remoteAddress ?? '')) {
       socket.destroy();
       return;
     }
-    const connection: Connection = { socket, network, since: this.#clock(), stream: undefined };
     this.#connections.add(connection);
-    this.#networks.set(network, this.#countOf(network) + 1);
     const frames = new StreamFrames();
     socket.on('error', () => undefined);
     socket.on('close', () => {
-      this.#remove(connection);
+      this.#shares.delete(connection);
+      this.#connections.delete(connection);
       connection.stream?.closed();
     });
     socket.on('data', (chunk) => {
@@ -126,34 +131,6 @@ export class TcpAcceptor {
       }
       if (frames.broken) socket.destroy();
     });
-  }
-
-  /**
-   * Ends the oldest connection without a user when the port or the network has too many. A client names its user within a
-   * round trip, so silent connections cannot keep others out. Returns false when there is none to end.
-   */
-  #makeRoom(network: string): boolean {
-    const { maxConnections = DEFAULT_MAX_CONNECTIONS, maxPerNetwork = DEFAULT_MAX_PER_NETWORK } = this.#options;
-    const isNetworkFull = this.#countOf(network) >= maxPerNetwork;
-    if (!isNetworkFull && this.#connections.size < maxConnections) return true;
-    for (const connection of this.#connections) {
-      if (connection.stream !== undefined || (isNetworkFull && connection.network !== network)) continue;
-      this.#remove(connection);
-      connection.socket.destroy();
-      return true;
-    }
-    return false;
-  }
-
-  #countOf(network: string): number {
-    return this.#networks.get(network) ?? 0;
-  }
-
-  #remove(connection: Connection): void {
-    if (!this.#connections.delete(connection)) return;
-    const left = this.#countOf(connection.network) - 1;
-    if (left === 0) this.#networks.delete(connection.network);
-    else this.#networks.set(connection.network, left);
   }
 
   /** Handles a frame of a client whose user is not known yet. */
@@ -183,6 +160,7 @@ export class TcpAcceptor {
       // Sends what was written, then ends, whether the client hangs up or not.
       close: () => socket.destroySoon(),
     });
+    this.#shares.keep(connection);
     connection.stream.receive(frame);
   }
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
+import { addressText } from '@bloom/net';
 import { fuzzRuns } from '@bloom/time/testing';
 import * as fc from 'fast-check';
 import { classes, Message, methods, parseMessage } from 'werift';
-import { addressBytes, addressText } from './address.js';
 import { Attribute, MessageClass, Method, StunError } from './constants.js';
 import { MAX_ATTRIBUTES, StunMessage } from './message.js';
 import { StunWriter } from './writer.js';
@@ -204,34 +204,6 @@ describe('garbage', () => {
         if (!sealed) expect(message.verifyIntegrity(PASSWORD)).toBe(false);
       }),
       { numRuns: fuzzRuns(6_000) },
-    );
-  });
-});
-
-describe('addresses', () => {
-  test.each([
-    ['127.0.0.1', [127, 0, 0, 1]],
-    ['::ffff:10.0.0.7', [10, 0, 0, 7]],
-    ['::1', [...Array.from({ length: 15 }, () => 0), 1]],
-    ['fe80::1%eth0', [0xfe, 0x80, ...Array.from({ length: 13 }, () => 0), 1]],
-  ])('%s', (text, bytes) => {
-    expect([...(addressBytes(text) ?? [])]).toEqual(bytes);
-  });
-
-  test('text that is no address has no bytes', () => {
-    expect(addressBytes('example.org')).toBeUndefined();
-    expect(addressBytes('')).toBeUndefined();
-    expect(addressBytes('1.2.3')).toBeUndefined();
-  });
-
-  test('every IPv6 address survives the way to text and back', () => {
-    fc.assert(
-      fc.property(fc.ipV6(), (text) => {
-        const bytes = addressBytes(text);
-        expect(bytes).toBeDefined();
-        if (bytes?.length === 16) expect(addressBytes(addressText(bytes))).toEqual(bytes);
-      }),
-      { numRuns: 2_000 },
     );
   });
 });

@@ -1,3 +1,4 @@
+import { addressBytes } from '@bloom/net';
 import type { DtlsCertificate } from '../dtls/certificate.js';
 import { createDropCounters, type DropReason } from '../drops.js';
 import { WebrtcError } from '../errors.js';
@@ -9,7 +10,7 @@ import { RelayFront, type RelayLimits } from '../relay/relay-front.js';
 import type { RelayStream, RelayStreamOptions } from '../relay/relay-stream.js';
 import { SourceLimiter } from '../relay/source-limiter.js';
 import { streamFrame } from '../relay/stream-frames.js';
-import { addressBytes, type TransportAddress } from '../stun/address.js';
+import type { TransportAddress } from '../stun/address.js';
 import { Attribute, Method } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
 import type { MediaPortStats, PeerTransport, PeerTransportOptions } from './api.js';

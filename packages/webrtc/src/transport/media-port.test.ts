@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { addressText } from '@bloom/net';
 import { createCertificate } from '../dtls/certificate.js';
 import { WebrtcError } from '../errors.js';
 import { createPacketSealer, type SrtpSendSession } from '../index.js';
-import { addressText } from '../stun/address.js';
 import { Attribute, MessageClass } from '../stun/constants.js';
 import {
   Closers,

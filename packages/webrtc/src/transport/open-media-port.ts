@@ -1,8 +1,8 @@
 import type { Socket } from 'node:dgram';
 import { once } from 'node:events';
+import { addressBytes } from '@bloom/net';
 import { WebrtcError } from '../errors.js';
 import { Nonces } from '../relay/nonces.js';
-import { addressBytes } from '../stun/address.js';
 import type { MediaPort, MediaPortOptions } from './api.js';
 import { bindFirstFree, SHARES_PORTS } from './bind-port.js';
 import { ClientSockets } from './client-sockets.js';

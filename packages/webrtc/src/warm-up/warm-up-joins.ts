@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { addressBytes } from '@bloom/net';
 import { type DtlsCertificate, identityOf } from '../dtls/certificate.js';
 import { Nonces } from '../relay/nonces.js';
-import { addressBytes } from '../stun/address.js';
 import { Attribute, MessageClass, Method } from '../stun/constants.js';
 import { StunWriter } from '../stun/writer.js';
 import { MediaPortCore } from '../transport/media-port-core.js';

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import {
   MAX_UNAUTHENTICATED,
   MAX_UNAUTHENTICATED_BYTES,
-  MAX_UNAUTHENTICATED_PER_ADDRESS,
+  MAX_UNAUTHENTICATED_PER_NETWORK,
   UnauthenticatedSockets,
 } from './unauthenticated-sockets.js';
 
@@ -42,15 +42,23 @@ test('one byte more destroys it, unless the websocket is closing already', async
   expect([connection.destroyed, sockets.size, dropped]).toEqual([true, 0, ['a bytes']]);
 });
 
-test('a full address loses its own oldest socket', () => {
+test('a full network loses its own oldest socket', () => {
   const { sockets, dropped } = open();
   const other = new PassThrough();
   sockets.add(other, { address: 'b', isOpen });
-  const all = Array.from({ length: MAX_UNAUTHENTICATED_PER_ADDRESS + 2 }, () => new PassThrough());
+  const all = Array.from({ length: MAX_UNAUTHENTICATED_PER_NETWORK + 2 }, () => new PassThrough());
   for (const connection of all) sockets.add(connection, { address: 'a', isOpen });
   expect(all.map(({ destroyed }) => destroyed).indexOf(false)).toBe(2);
-  expect([other.destroyed, sockets.size]).toEqual([false, MAX_UNAUTHENTICATED_PER_ADDRESS + 1]);
-  expect(dropped).toEqual(['a address', 'a address']);
+  expect([other.destroyed, sockets.size]).toEqual([false, MAX_UNAUTHENTICATED_PER_NETWORK + 1]);
+  expect(dropped).toEqual(['a network', 'a network']);
+});
+
+test('all addresses of an IPv6 /64 are one network', () => {
+  const { sockets, dropped } = open();
+  for (let i = 0; i <= MAX_UNAUTHENTICATED_PER_NETWORK; i++) {
+    sockets.add(new PassThrough(), { address: `2001:db8::${i.toString(16)}`, isOpen });
+  }
+  expect(dropped).toEqual(['2001:db8::0 network']);
 });
 
 test('a full house loses the oldest socket of all', () => {

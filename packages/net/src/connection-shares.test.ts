@@ -1,0 +1,83 @@
+import { expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
+import * as fc from 'fast-check';
+import { ConnectionShares } from './connection-shares.js';
+
+function open(max: number, maxPerNetwork?: number) {
+  const dropped: string[] = [];
+  const drop = (connection: string, limit: string) => void dropped.push(`${connection} ${limit}`);
+  const shares = new ConnectionShares<string>({ max, ...(maxPerNetwork === undefined ? {} : { maxPerNetwork }), drop });
+  return { shares, dropped };
+}
+
+test('a full network loses its own oldest connection', () => {
+  const { shares, dropped } = open(10, 2);
+  shares.add('other', '192.0.2.2');
+  for (const name of ['a', 'b', 'c']) expect(shares.add(name, '192.0.2.1')).toBe(true);
+  expect([dropped, shares.size]).toEqual([['a network'], 3]);
+});
+
+test('all addresses of an IPv6 /64 have one share', () => {
+  const { shares, dropped } = open(10, 2);
+  for (let i = 1; i <= 4; i++) shares.add(`${i}`, `2001:db8::${i}`);
+  shares.add('neighbour', '2001:db8:0:1::1');
+  expect(dropped).toEqual(['1 network', '2 network']);
+});
+
+test('when all places are taken the oldest connection of all is dropped', () => {
+  const { shares, dropped } = open(2);
+  for (let i = 1; i <= 3; i++) shares.add(`${i}`, `192.0.2.${i}`);
+  expect(dropped).toEqual(['1 total']);
+});
+
+test('a connection that keeps its place counts, and is never dropped', () => {
+  const { shares, dropped } = open(10, 2);
+  shares.add('a', '192.0.2.1');
+  shares.keep('a');
+  shares.add('b', '192.0.2.1');
+  shares.add('c', '192.0.2.1');
+  expect(dropped).toEqual(['b network']);
+  shares.keep('c');
+  expect([shares.add('d', '192.0.2.1'), shares.size, shares.delete('d')]).toEqual([false, 2, false]);
+  expect([shares.delete('a'), shares.delete('a'), shares.add('d', '192.0.2.1')]).toEqual([true, false, true]);
+});
+
+test('counts stay right whatever the order of events', () => {
+  const step = fc.record({
+    what: fc.constantFrom('add', 'keep', 'delete'),
+    id: fc.nat(30),
+    network: fc.nat(4),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+      const alive = new Map<number, { network: number; kept: boolean }>();
+      const shares = new ConnectionShares<number>({
+        max: 12,
+        maxPerNetwork: 4,
+        drop: (id) => {
+          expect(alive.get(id)?.kept).toBe(false);
+          alive.delete(id);
+        },
+      });
+      for (const { what, id, network } of steps) {
+        const known = alive.get(id);
+        if (what === 'add' && known === undefined) {
+          if (shares.add(id, `10.0.0.${network}`)) alive.set(id, { network, kept: false });
+          else expect([...alive.values()].filter(({ kept }) => kept).length).toBeGreaterThanOrEqual(4);
+        } else if (what === 'keep' && known !== undefined) {
+          shares.keep(id);
+          known.kept = true;
+        } else if (what === 'delete') {
+          expect(shares.delete(id)).toBe(known !== undefined);
+          alive.delete(id);
+        }
+        expect(shares.size).toBe(alive.size);
+        for (let n = 0; n <= 4; n++) {
+          expect([...alive.values()].filter((connection) => connection.network === n).length).toBeLessThanOrEqual(4);
+        }
+        expect(alive.size).toBeLessThanOrEqual(12);
+      }
+    }),
+    { numRuns: fuzzRuns(500) },
+  );
+});

@@ -63,7 +63,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
 
     return [
       ...(open ? [] : [guard(authenticate)]),
-      ...(route.method === 'post' ? [parseBody] : []),
+      ...(route.body !== undefined ? [parseBody] : []),
       run(route, operations[route.id], options.onStep),
     ];
   };
@@ -125,7 +125,7 @@ function run(route: Route, operation: Operation, onStep: OnStep | undefined): Re
     const answer = await operation({
       params: pathParameters(request),
       query: new URLSearchParams(request.url.split('?').slice(1).join('?')),
-      body: route.method === 'post' ? objectOf(request.body) : {},
+      body: route.body === undefined ? {} : objectOf(request.body),
       signal: gone.signal,
       requestId: requestIdIn(response),
     });

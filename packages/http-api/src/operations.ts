@@ -1,11 +1,17 @@
 import type { LiveStreams, RecordingStore, ServedFile } from '@bloom/files';
-import type { RoomConfig, RoomService } from '@bloom/rooms';
+import { structureFault, type RoomChanges, type RoomConfig, type RoomService } from '@bloom/rooms';
 import type { z } from 'zod';
 import { HttpError, missingComponentIs400 } from './errors.js';
 import type { OperationId } from './routes.js';
 import { AddComponentRequest, DialRequest, SubscribeRequest } from './schemas/component.js';
-import { AddPeerRequest } from './schemas/peer.js';
-import { RoomConfigRequest } from './schemas/room.js';
+import {
+  AddPeerRequest,
+  MessageRequest,
+  RemovePeerRequest,
+  UpdatePeerRequest,
+  UpdateTrackRequest,
+} from './schemas/peer.js';
+import { RoomConfigRequest, UpdateRoomRequest } from './schemas/room.js';
 import type { HealthReport } from './schemas/service.js';
 import { streamRequest } from './stream-request.js';
 
@@ -23,7 +29,7 @@ export interface Call {
 }
 
 export type Answer =
-  | { status: 200 | 201; json: unknown }
+  | { status: 200 | 201 | 202; json: unknown }
   | { status: 201; text: string }
   | { status: 204 }
   | { status: 200; file: ServedFile; noStore?: boolean };
@@ -45,6 +51,21 @@ function checked<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
   if (!result.success) throw new HttpError(400, result.error.issues[0]?.message ?? 'Invalid request body structure');
 
   return result.data;
+}
+
+/** @throws HttpError 400 with one sentence for all faults of structure, or that of the limit which was exceeded */
+function wellFormed<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
+  const result = schema.safeParse(body);
+  if (!result.success) throw new HttpError(400, structureFault(result.error));
+
+  return result.data;
+}
+
+/** Returns the fields that are in the body: what is left out must stay as it is. */
+function roomChanges(body: unknown): RoomChanges {
+  const given = checked(UpdateRoomRequest, body);
+
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
 function roomConfig(body: unknown): RoomConfig {
@@ -96,6 +117,11 @@ export function createOperations({
       json: { data: await rooms.getRoom(param(params, 'room_id'), requestId) },
     }),
 
+    update_room: async ({ params, body, requestId }) => ({
+      status: 200,
+      json: { data: await rooms.updateRoom(param(params, 'room_id'), roomChanges(body), requestId) },
+    }),
+
     delete_room: async ({ params, requestId }) => {
       await rooms.deleteRoom(param(params, 'room_id'), requestId);
 
@@ -109,10 +135,44 @@ export function createOperations({
       return { status: 201, json: { data: { peer, token, peer_websocket_url: websocketUrl } } };
     },
 
-    delete_peer: async ({ params, requestId }) => {
-      await rooms.removePeer(param(params, 'room_id'), param(params, 'id'), requestId);
+    update_peer: async ({ params, body, requestId }) => {
+      const { metadata, permissions } = wellFormed(UpdatePeerRequest, body);
+      const changes = {
+        ...(metadata === undefined ? {} : { metadata }),
+        ...(permissions === undefined || permissions === null ? {} : { permissions }),
+      };
+      const peer = await rooms.updatePeer(param(params, 'room_id'), param(params, 'id'), changes, requestId);
+
+      return { status: 200, json: { data: peer } };
+    },
+
+    delete_peer: async ({ params, body, requestId }) => {
+      const { reason } = wellFormed(RemovePeerRequest, body);
+      const options = { requestId, ...(reason === undefined || reason === null ? {} : { reason }) };
+      await rooms.removePeer(param(params, 'room_id'), param(params, 'id'), options);
 
       return DONE;
+    },
+
+    update_track: async ({ params, body, requestId }) => {
+      const { muted } = wellFormed(UpdateTrackRequest, body);
+      const track = { peerId: param(params, 'peer_id'), trackId: param(params, 'track_id'), muted };
+
+      return { status: 200, json: { data: await rooms.muteTrack(param(params, 'room_id'), track, requestId) } };
+    },
+
+    delete_track: async ({ params, requestId }) => {
+      const track = { peerId: param(params, 'peer_id'), trackId: param(params, 'track_id') };
+      await rooms.removeTrack(param(params, 'room_id'), track, requestId);
+
+      return DONE;
+    },
+
+    send_message: async ({ params, body, requestId }) => {
+      const { to, topic, data } = wellFormed(MessageRequest, body);
+      const message = { topic, data, ...(to === undefined || to === null ? {} : { to }) };
+
+      return { status: 202, json: { data: await rooms.sendMessage(param(params, 'room_id'), message, requestId) } };
     },
 
     add_component: async ({ params, body, requestId }) => {

@@ -216,6 +216,7 @@ describe('errors of the rooms', () => {
     ROOM_EXISTS: 400,
     ROOM_FAILED: 400,
     PEER_NOT_FOUND: 404,
+    TRACK_NOT_FOUND: 404,
     PEER_LIMIT: 503,
     PEER_TYPE_DISABLED: 400,
     COMPONENT_NOT_FOUND: 404,

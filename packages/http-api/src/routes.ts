@@ -1,8 +1,18 @@
 import type { z } from 'zod';
 import { ErrorBody } from './schemas/common.js';
 import { AddComponentDocument, ComponentDetails, DialRequest, SubscribeRequest } from './schemas/component.js';
-import { AddPeerDocument, PeerCreated } from './schemas/peer.js';
-import { RoomConfigRequest, RoomCreated, RoomDetails, RoomListing } from './schemas/room.js';
+import {
+  AddPeerDocument,
+  MessageRequest,
+  MessageSent,
+  PeerCreated,
+  PeerDetails,
+  RemovePeerRequest,
+  TrackDetails,
+  UpdatePeerRequest,
+  UpdateTrackRequest,
+} from './schemas/peer.js';
+import { RoomConfigRequest, RoomCreated, RoomDetails, RoomListing, UpdateRoomRequest } from './schemas/room.js';
 import { HealthResponse, RecordingListing } from './schemas/service.js';
 
 /** Limit of a request body. */
@@ -12,9 +22,14 @@ export type OperationId =
   | 'create_room'
   | 'get_all_rooms'
   | 'get_room'
+  | 'update_room'
   | 'delete_room'
+  | 'send_message'
   | 'add_peer'
+  | 'update_peer'
   | 'delete_peer'
+  | 'update_track'
+  | 'delete_track'
   | 'add_component'
   | 'delete_component'
   | 'subscribe_to'
@@ -31,7 +46,7 @@ export type AnswerBody = 'empty' | 'text' | 'file' | z.ZodType;
 
 export interface Route {
   readonly id: OperationId;
-  readonly method: 'get' | 'post' | 'delete';
+  readonly method: 'get' | 'post' | 'patch' | 'delete';
   /** Express path; parameters are `:name`. */
   readonly path: string;
   /** `file`: demands the token unless `JF_PUBLIC_MEDIA_FILES` opens the files. */
@@ -92,6 +107,16 @@ export const ROUTES: readonly Route[] = [
     answers: { 200: { description: 'The room', body: RoomDetails }, ...notFound, ...unavailable },
   },
   {
+    id: 'update_room',
+    method: 'patch',
+    path: '/room/:room_id',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Changes the configuration of a room',
+    body: UpdateRoomRequest,
+    answers: { 200: { description: 'The room', body: RoomDetails }, ...badRequest, ...notFound, ...unavailable },
+  },
+  {
     id: 'delete_room',
     method: 'delete',
     path: '/room/:room_id',
@@ -99,6 +124,21 @@ export const ROUTES: readonly Route[] = [
     tag: 'room',
     summary: 'Removes a room with everything in it',
     answers: { ...deleted, ...notFound, ...unavailable },
+  },
+  {
+    id: 'send_message',
+    method: 'post',
+    path: '/room/:room_id/message',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Sends a message to the clients of peers',
+    body: MessageRequest,
+    answers: {
+      202: { description: 'The message is on its way', body: MessageSent },
+      ...badRequest,
+      ...notFound,
+      ...unavailable,
+    },
   },
   {
     id: 'add_peer',
@@ -116,12 +156,42 @@ export const ROUTES: readonly Route[] = [
     },
   },
   {
+    id: 'update_peer',
+    method: 'patch',
+    path: '/room/:room_id/peer/:id',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Changes metadata and permissions of a peer',
+    body: UpdatePeerRequest,
+    answers: { 200: { description: 'The peer', body: PeerDetails }, ...badRequest, ...notFound, ...unavailable },
+  },
+  {
     id: 'delete_peer',
     method: 'delete',
     path: '/room/:room_id/peer/:id',
     auth: 'token',
     tag: 'room',
     summary: 'Removes a peer',
+    body: RemovePeerRequest,
+    answers: { ...deleted, ...badRequest, ...notFound, ...unavailable },
+  },
+  {
+    id: 'update_track',
+    method: 'patch',
+    path: '/room/:room_id/peer/:peer_id/track/:track_id',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Mutes or unmutes a track of a peer for everyone',
+    body: UpdateTrackRequest,
+    answers: { 200: { description: 'The track', body: TrackDetails }, ...badRequest, ...notFound, ...unavailable },
+  },
+  {
+    id: 'delete_track',
+    method: 'delete',
+    path: '/room/:room_id/peer/:peer_id/track/:track_id',
+    auth: 'token',
+    tag: 'room',
+    summary: 'Ends a track of a peer',
     answers: { ...deleted, ...notFound, ...unavailable },
   },
   {

@@ -11,10 +11,14 @@ export {
   FileOptions,
   FileOptionsDocument,
   HlsOptions,
+  MessageContent,
   parseOptions,
   PeerOptions,
+  Permissions,
   RecordingOptions,
+  ServerMetadata,
   SipOptions,
+  structureFault,
   SubscribeMode,
 } from './options.js';
 export { LocalRooms, type ComponentState } from './local-rooms.js';

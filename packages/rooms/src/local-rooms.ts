@@ -273,8 +273,8 @@ export class LocalRooms {
       componentKinds: this.#kinds,
       newId: this.#newId,
       relaySecret: `relay ${secretKeyBase}`,
-      admit: (peerId) => ({
-        token: issuePeerToken({ roomId, peerId }, this.#clock.wall(), { secretKeyBase }),
+      admit: (peerId, ttl) => ({
+        token: issuePeerToken({ roomId, peerId, ttl }, this.#clock.wall(), { secretKeyBase }),
         websocketUrl: `${this.address}/socket/peer/websocket`,
       }),
       created: (machine, ref) => {

@@ -1,5 +1,9 @@
 import { z } from 'zod';
-import { RoomError } from './room-service.js';
+import { MAX_METADATA_BYTES } from './peer/metadata-gate.js';
+import { done, refused, type Outcome } from './outcome.js';
+import { DEFAULT_TTL } from './peer/credentials.js';
+import { defaultPermissions, mergePermissions } from './peer/permissions.js';
+import { type PeerPermissions, RoomError } from './room-service.js';
 
 const INVALID_STRUCTURE = 'Invalid request body structure';
 
@@ -7,9 +11,62 @@ const INVALID_STRUCTURE = 'Invalid request body structure';
  * What peers and components may be created with (docs/reference/http-api.md). These schemas check the requests, and the
  * published description of the API is made from the same ones. Null means absent; unknown fields are ignored.
  */
+/** Levels of arrays and objects in JSON of the backend. */
+const MAX_LEVELS = 100;
+/** Data of one message, as JSON in UTF-8. */
+const MAX_MESSAGE_BYTES = 16 * 1024;
+const MAX_TOPIC_LENGTH = 256;
+/** Seconds; the largest value of four bytes. */
+const MAX_TTL = 2 ** 31 - 1;
+
+/** Returns a schema of any JSON value up to this size. */
+function boundedJson(name: string, maxBytes: number) {
+  return z
+    .unknown()
+    .refine((value) => !nestsDeeper(value, MAX_LEVELS), {
+      error: `Expected ${name} of at most ${MAX_LEVELS} levels`,
+      abort: true,
+    })
+    .refine((value) => Buffer.byteLength(JSON.stringify(value) ?? '') <= maxBytes, {
+      error: `Expected ${name} of at most ${maxBytes} bytes`,
+    });
+}
+
+/** Metadata that the backend sets, of a peer or a room; null = none. */
+export const ServerMetadata = boundedJson('metadata', MAX_METADATA_BYTES);
+
+/** Body of a message to clients, without the peers to receive it. */
+export const MessageContent = z.object({
+  topic: z.string().min(1).max(MAX_TOPIC_LENGTH).meta({ description: 'What the message is about' }),
+  data: boundedJson('data', MAX_MESSAGE_BYTES)
+    .refine((value) => value !== undefined, { error: () => INVALID_STRUCTURE })
+    .meta({ description: 'Any JSON value of up to 16 KiB' }),
+});
+
+export const Permissions = z
+  .object({
+    publish: z
+      .union([z.boolean(), z.array(z.enum(['audio', 'video', 'data'])).max(3)])
+      .nullish()
+      .meta({ description: 'Whether the client may publish, or the kinds it may publish; default true' }),
+    subscribe: z.boolean().nullish().meta({ description: 'Whether it receives tracks of others; default true' }),
+    metadata: z.boolean().nullish().meta({ description: 'Whether its own metadata is shown; default true' }),
+  })
+  .meta({ id: 'PeerPermissions', description: 'What the client of the peer may do' });
+
 export const PeerOptions = z
   .object({
     enableSimulcast: z.boolean().nullish().meta({ description: 'Accept simulcast from the peer; default true' }),
+    metadata: ServerMetadata.meta({
+      description: 'Metadata set by the backend; others see `{"peer": ..., "server": ...}`; default null',
+    }).nullish(),
+    permissions: Permissions.nullish(),
+    ttl: z
+      .int()
+      .min(1)
+      .max(MAX_TTL)
+      .nullish()
+      .meta({ description: 'Seconds for which the token is valid; default 86400' }),
   })
   .meta({ id: 'PeerOptionsWebRTC', description: 'Options of a WebRTC peer' });
 
@@ -107,15 +164,46 @@ export function parseOptions<T extends z.ZodType>(schema: T, given: unknown): z.
 
 const GivenPeerOptions = PeerOptions.nullish();
 
-/** Returns whether the peer may offer simulcast: true by default, undefined when the options are malformed. */
-export function simulcastOption(given: unknown): boolean | undefined {
-  const result = GivenPeerOptions.safeParse(given);
-
-  return result.success ? (result.data?.enableSimulcast ?? true) : undefined;
+export interface ParsedPeerOptions {
+  enableSimulcast: boolean;
+  /** Null = none. */
+  metadata: unknown;
+  /** Undefined unless the backend restricts or names them. */
+  permissions: PeerPermissions | undefined;
+  /** Life of the token in seconds. */
+  ttl: number;
 }
 
-/** Options of peers and components are two levels deep; this leaves room for future ones. */
-const MAX_DEPTH = 8;
+/** Returns the options of a new peer with their defaults, or the refusal of malformed ones. */
+export function peerOptions(given: unknown): Outcome<ParsedPeerOptions> {
+  const result = GivenPeerOptions.safeParse(given);
+  if (!result.success) return refused('INVALID_OPTIONS', structureFault(result.error));
+  const { enableSimulcast, metadata, permissions, ttl } = result.data ?? {};
+
+  return done({
+    enableSimulcast: enableSimulcast ?? true,
+    metadata: metadata ?? null,
+    permissions:
+      permissions === undefined || permissions === null ? undefined : mergePermissions(defaultPermissions, permissions),
+    ttl: ttl ?? DEFAULT_TTL,
+  });
+}
+
+/** Returns the sentence for a value that a schema refused: its own for a limit, else one for all faults of structure. */
+export function structureFault({ issues }: z.ZodError): string {
+  const own = issues.find(({ code }) => code === 'custom');
+
+  return own?.message ?? INVALID_STRUCTURE;
+}
+
+function nestsDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+
+  return levels === 0 || Object.values(value).some((inner) => nestsDeeper(inner, levels - 1));
+}
+
+/** More than any option and metadata may nest: what is deeper is refused, or ignored, after it was emptied. */
+const MAX_DEPTH = 128;
 
 /**
  * Empties what is nested deeper than any option, so that the options can be sent to the node that owns the room. Such

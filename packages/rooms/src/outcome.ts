@@ -26,6 +26,7 @@ export const refusals = {
   roomExists: (roomId: string) => refused('ROOM_EXISTS', `Cannot add room with id "${roomId}" - room already exists`),
   roomFailed: () => refused('ROOM_FAILED', 'Cannot add room - unexpected error'),
   peerNotFound: (peerId: string) => refused('PEER_NOT_FOUND', `Peer ${peerId} does not exist`),
+  trackNotFound: (trackId: string) => refused('TRACK_NOT_FOUND', `Track ${trackId} does not exist`),
   peerLimit: (roomId: string) => refused('PEER_LIMIT', `Reached peer limit in room ${roomId}`),
   peersDisabled: () => refused('PEER_TYPE_DISABLED', 'Peers of type webrtc are disabled'),
   invalidOptions: () => refused('INVALID_OPTIONS', 'Invalid request body structure'),

@@ -27,13 +27,54 @@ export const defaultRoomConfig: RoomConfig = {
   peerDisconnectedTimeout: null,
 };
 
-/** A configuration whose room id has been chosen. */
-export type NamedConfig = RoomConfig & { roomId: string };
+/** The configuration of a room that exists. `metadata` is set by the backend, absent until then. */
+export type NamedConfig = RoomConfig & { roomId: string; metadata?: unknown };
+
+/** Absent fields stay as they are; null metadata removes it. */
+export type RoomChanges = Partial<Pick<RoomConfig, 'maxPeers' | 'peerlessPurgeTimeout' | 'peerDisconnectedTimeout'>> & {
+  metadata?: unknown;
+};
+
+export type PublishKind = 'audio' | 'video' | 'data';
+
+/** What the client of a peer may do. */
+export interface PeerPermissions {
+  /** True for all kinds, false for none. */
+  publish: boolean | readonly PublishKind[];
+  /** Receives the tracks of others. */
+  subscribe: boolean;
+  /** Its own metadata is shown. */
+  metadata: boolean;
+}
+
+/** Absent and null fields stay as they are. */
+export type PermissionChanges = { [K in keyof PeerPermissions]?: PeerPermissions[K] | null | undefined };
+
+/** Absent fields stay as they are; null metadata removes what the backend has set. */
+export interface PeerChanges {
+  metadata?: unknown;
+  permissions?: PermissionChanges;
+}
+
+/** A track of a peer. */
+export interface TrackAddress {
+  peerId: string;
+  trackId: string;
+}
+
+/** A message of the backend to clients. */
+export interface RoomMessage {
+  topic: string;
+  /** JSON */
+  data: unknown;
+}
 
 export interface TrackView {
   id: string;
   type: 'audio' | 'video';
   metadata: unknown;
+  /** True while the backend withholds the track; absent until it first did. */
+  muted?: boolean;
 }
 
 export interface PeerView {
@@ -42,6 +83,8 @@ export interface PeerView {
   status: 'connected' | 'disconnected';
   tracks: TrackView[];
   metadata: unknown;
+  /** Absent unless the backend has given any. */
+  permissions?: PeerPermissions;
 }
 
 export interface ComponentView {
@@ -81,6 +124,8 @@ export type RoomErrorCode =
   | 'ROOM_FAILED'
   /** The room has no such peer. */
   | 'PEER_NOT_FOUND'
+  /** The peer publishes no such track. */
+  | 'TRACK_NOT_FOUND'
   /** The room has as many peers as it may. */
   | 'PEER_LIMIT'
   /** The server runs without WebRTC. */
@@ -159,10 +204,23 @@ export interface RoomService {
   createRoom(config: RoomConfig, requestId?: string): Promise<CreatedRoom>;
   listRooms(scope: 'local' | 'cluster'): Promise<{ rooms: RoomView[]; unreachable: string[] }>;
   getRoom(roomId: string, requestId?: string): Promise<RoomView>;
+  updateRoom(roomId: string, changes: RoomChanges, requestId?: string): Promise<RoomView>;
   deleteRoom(roomId: string, requestId?: string): Promise<void>;
   /** `options` as the caller sent them; the room checks them, after its own limits. */
   addPeer(roomId: string, options: unknown, requestId?: string): Promise<AddedPeer>;
-  removePeer(roomId: string, peerId: string, requestId?: string): Promise<void>;
+  updatePeer(roomId: string, peerId: string, changes: PeerChanges, requestId?: string): Promise<PeerView>;
+  /** `reason`: the close reason of its websocket, at most 123 bytes; "Peer removed" by default. */
+  removePeer(roomId: string, peerId: string, options?: { reason?: string; requestId?: string }): Promise<void>;
+  /** Withholds a track of a peer from everyone, or lets it flow again. */
+  muteTrack(roomId: string, track: TrackAddress & { muted: boolean }, requestId?: string): Promise<TrackView>;
+  /** Ends a track of a peer; its client cannot publish it again under this id. */
+  removeTrack(roomId: string, track: TrackAddress, requestId?: string): Promise<void>;
+  /** Sends a message to the clients of these peers, or of all. Returns the number of clients it was sent to. */
+  sendMessage(
+    roomId: string,
+    message: RoomMessage & { to?: readonly string[] },
+    requestId?: string,
+  ): Promise<{ delivered: number }>;
   /** `options` as the caller sent them; the room checks them, after kind, codec and limit. */
   addComponent(roomId: string, type: ComponentType, options: unknown, requestId?: string): Promise<ComponentView>;
   removeComponent(roomId: string, componentId: string, requestId?: string): Promise<void>;

@@ -16,10 +16,16 @@ import {
   type ComponentType,
   type ComponentView,
   type CreatedRoom,
+  type PeerChanges,
   type PeerSocket,
+  type PeerView,
+  type RoomChanges,
   type RoomConfig,
+  type RoomMessage,
   type RoomService,
   type RoomView,
+  type TrackAddress,
+  type TrackView,
 } from './room-service.js';
 
 /** Time for a room to answer; clients give up after 5 s. */
@@ -68,6 +74,10 @@ export class Rooms implements RoomService {
     return this.#options.local.view(roomId) ?? this.ask(roomId, { type: 'getRoom' }, requestId);
   }
 
+  updateRoom(roomId: string, changes: RoomChanges, requestId?: string): Promise<RoomView> {
+    return this.ask(roomId, { type: 'updateRoom', changes }, requestId);
+  }
+
   async deleteRoom(roomId: string, requestId?: string): Promise<void> {
     await this.ask(roomId, { type: 'deleteRoom' }, requestId);
   }
@@ -76,8 +86,32 @@ export class Rooms implements RoomService {
     return this.ask(roomId, { type: 'addPeer', options: sendableOptions(options) }, requestId);
   }
 
-  async removePeer(roomId: string, peerId: string, requestId?: string): Promise<void> {
-    await this.ask(roomId, { type: 'removePeer', peerId }, requestId);
+  updatePeer(roomId: string, peerId: string, changes: PeerChanges, requestId?: string): Promise<PeerView> {
+    return this.ask(roomId, { type: 'updatePeer', peerId, changes }, requestId);
+  }
+
+  async removePeer(
+    roomId: string,
+    peerId: string,
+    { reason, requestId }: { reason?: string; requestId?: string } = {},
+  ): Promise<void> {
+    await this.ask(roomId, { type: 'removePeer', peerId, reason: reason ?? null }, requestId);
+  }
+
+  muteTrack(roomId: string, track: TrackAddress & { muted: boolean }, requestId?: string): Promise<TrackView> {
+    return this.ask(roomId, { type: 'muteTrack', ...track }, requestId);
+  }
+
+  async removeTrack(roomId: string, track: TrackAddress, requestId?: string): Promise<void> {
+    await this.ask(roomId, { type: 'removeTrack', ...track }, requestId);
+  }
+
+  sendMessage(
+    roomId: string,
+    { to, topic, data }: RoomMessage & { to?: readonly string[] },
+    requestId?: string,
+  ): Promise<{ delivered: number }> {
+    return this.ask(roomId, { type: 'sendMessage', topic, data, to: to ?? null }, requestId);
   }
 
   addComponent(roomId: string, kind: ComponentType, options: unknown, requestId?: string): Promise<ComponentView> {

@@ -31,6 +31,10 @@ export const Track = z
     id: z.string().meta({ description: 'Track id', examples: ['5:c4b6a7f2-2a5f-4f2c-8f0e-1c7a6a5a0f11'] }),
     type: z.enum(['audio', 'video']).meta({ description: 'Kind of media' }),
     metadata: Metadata,
+    muted: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Whether the backend withholds the track; absent until it first did' }),
   })
   .meta({ id: 'Track', description: 'A published track' });
 

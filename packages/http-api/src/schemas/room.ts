@@ -1,6 +1,7 @@
+import { ServerMetadata } from '@bloom/rooms';
 import { z } from 'zod';
 import { Component } from './component.js';
-import { shown } from './common.js';
+import { Metadata, shown } from './common.js';
 import { Peer } from './peer.js';
 
 /** Ids are used as directory names. */
@@ -67,6 +68,15 @@ export const RoomConfigRequest = z
     description: 'What a new room should be like; every field may be left out or null',
   });
 
+/** Body of `PATCH /room/:id`: fields that are left out stay as they are. */
+export const UpdateRoomRequest = RoomConfigRequest.pick({
+  maxPeers: true,
+  peerlessPurgeTimeout: true,
+  peerDisconnectedTimeout: true,
+})
+  .extend({ metadata: ServerMetadata.meta({ description: 'Any JSON value; null removes it' }).optional() })
+  .meta({ id: 'UpdateRoomRequest', description: 'Changes of a room; fields that are left out stay as they are' });
+
 const RoomConfig = z
   .strictObject({
     roomId: z.string(),
@@ -75,6 +85,7 @@ const RoomConfig = z
     webhookUrl: z.string().nullable(),
     peerlessPurgeTimeout: z.int().min(1).nullable(),
     peerDisconnectedTimeout: z.int().min(1).nullable(),
+    metadata: Metadata.optional().meta({ description: 'Set by the backend; absent until then' }),
   })
   .meta({ id: 'RoomConfig', description: 'Configuration of the room; fields that are not set are null' });
 

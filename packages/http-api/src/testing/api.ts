@@ -85,9 +85,9 @@ export class TestApi {
   }
 
   /** Makes a call like an SDK; the response must conform to the OpenAPI document. */
-  async call(method: 'GET' | 'POST' | 'DELETE', path: string, options: CallOptions = {}) {
+  async call(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, options: CallOptions = {}) {
     const agent = request(this.#server);
-    const name = method.toLowerCase() as 'get' | 'post' | 'delete';
+    const name = method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete';
     let outgoing = agent[name](path).set(options.headers ?? {});
     const authorization = options.authorization === undefined ? `Bearer ${TOKEN}` : options.authorization;
 

@@ -3,12 +3,17 @@ import {
   type AttachRefusal,
   type ComponentType,
   type ComponentView,
+  type PeerChanges,
   type PeerView,
+  type RoomChanges,
   type RoomConfig,
   RoomError,
   type RoomErrorCode,
+  type RoomMessage,
   type RoomService,
   type RoomView,
+  type TrackAddress,
+  type TrackView,
 } from '@bloom/rooms';
 
 function peerless(room: RoomView): RoomView {
@@ -23,6 +28,8 @@ export class MemoryRooms implements RoomService {
   readonly address = 'media.example:4000/path';
   readonly subscriptions: [string, readonly string[]][] = [];
   readonly calls: string[] = [];
+  readonly messages: (RoomMessage & { to?: readonly string[] })[] = [];
+  readonly removals: (string | undefined)[] = [];
   /** Ids of the requests that created or deleted something. */
   readonly requests: string[] = [];
   readonly #rooms = new Map<string, RoomView>();
@@ -71,11 +78,59 @@ export class MemoryRooms implements RoomService {
     return { peer, token: `token of ${peer.id}`, websocketUrl: `${this.address}/socket/peer/websocket` };
   }
 
-  async removePeer(roomId: string, peerId: string, requestId?: string): Promise<void> {
-    const room = this.#room(roomId, requestId);
-    const index = room.peers.findIndex((peer) => peer.id === peerId);
-    if (index < 0) throw new RoomError('PEER_NOT_FOUND', `Peer ${peerId} does not exist`);
-    room.peers.splice(index, 1);
+  async updateRoom(roomId: string, changes: RoomChanges): Promise<RoomView> {
+    const room = this.#room(roomId);
+    const { metadata, ...config } = { ...room.config, ...changes };
+    room.config = { ...config, ...(metadata === undefined || metadata === null ? {} : { metadata }) };
+
+    return room;
+  }
+
+  async updatePeer(roomId: string, peerId: string, { metadata, permissions }: PeerChanges): Promise<PeerView> {
+    const peer = this.#peer(roomId, peerId);
+    if (metadata === null) peer.metadata = null;
+    else if (metadata !== undefined) peer.metadata = { peer: null, server: metadata };
+    if (permissions !== undefined) {
+      const { publish, subscribe, metadata: own } = permissions;
+      peer.permissions = { publish: publish ?? true, subscribe: subscribe ?? true, metadata: own ?? true };
+    }
+
+    return peer;
+  }
+
+  async removePeer(
+    roomId: string,
+    peerId: string,
+    { reason, requestId }: { reason?: string; requestId?: string } = {},
+  ): Promise<void> {
+    const { peers } = this.#room(roomId, requestId);
+    peers.splice(peers.indexOf(this.#peer(roomId, peerId)), 1);
+    this.removals.push(reason);
+  }
+
+  async muteTrack(roomId: string, track: TrackAddress & { muted: boolean }): Promise<TrackView> {
+    const found = this.#track(roomId, track);
+    found.muted = track.muted;
+
+    return found;
+  }
+
+  async removeTrack(roomId: string, track: TrackAddress): Promise<void> {
+    const { tracks } = this.#peer(roomId, track.peerId);
+    tracks.splice(tracks.indexOf(this.#track(roomId, track)), 1);
+  }
+
+  async sendMessage(roomId: string, message: RoomMessage & { to?: readonly string[] }): Promise<{ delivered: number }> {
+    const { peers } = this.#room(roomId);
+    for (const peerId of message.to ?? []) this.#peer(roomId, peerId);
+    this.messages.push(message);
+
+    return { delivered: peers.filter(({ status }) => status === 'connected').length };
+  }
+
+  /** Adds a track, as a client would. */
+  publish(roomId: string, peerId: string, track: TrackView): void {
+    this.#peer(roomId, peerId).tracks.push(track);
   }
 
   async addComponent(roomId: string, type: ComponentType, options: unknown): Promise<ComponentView> {
@@ -131,6 +186,20 @@ export class MemoryRooms implements RoomService {
     if (room === undefined) throw new RoomError('ROOM_NOT_FOUND', `Room ${roomId} does not exist`);
 
     return room;
+  }
+
+  #peer(roomId: string, peerId: string): PeerView {
+    const peer = this.#room(roomId).peers.find(({ id }) => id === peerId);
+    if (peer === undefined) throw new RoomError('PEER_NOT_FOUND', `Peer ${peerId} does not exist`);
+
+    return peer;
+  }
+
+  #track(roomId: string, { peerId, trackId }: TrackAddress): TrackView {
+    const track = this.#peer(roomId, peerId).tracks.find(({ id }) => id === trackId);
+    if (track === undefined) throw new RoomError('TRACK_NOT_FOUND', `Track ${trackId} does not exist`);
+
+    return track;
   }
 
   #component(room: RoomView, componentId: string): ComponentView {

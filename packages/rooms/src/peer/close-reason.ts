@@ -4,9 +4,9 @@ export const INTERNAL_ERROR = 'Internal server error';
 /** A close frame holds 125 bytes, two of them the code (RFC 6455, section 5.5). */
 const MAX_CLOSE_REASON_BYTES = 123;
 
-/** Returns the text cut to what a close frame holds, at a character boundary. */
-export function closeReason(reason: string): string {
-  if (reason === '') return INTERNAL_ERROR;
+/** Returns the text cut to what a close frame holds, at a character boundary; `fallback` for an empty one. */
+export function closeReason(reason: string, fallback = INTERNAL_ERROR): string {
+  if (reason === '') return fallback;
   const bytes = Buffer.from(reason);
   if (bytes.length <= MAX_CLOSE_REASON_BYTES) return reason;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { issuePeerToken, relayCredentials, TOKEN_LIFETIME_MS, verifyPeerToken } from './credentials.js';
+import { DEFAULT_TTL, issuePeerToken, relayCredentials, verifyPeerToken } from './credentials.js';
 
 const key = { secretKeyBase: 'sixteen-letters!' };
 const claim = { roomId: 'kitchen', peerId: 'ann' };
@@ -20,12 +20,18 @@ describe('a peer token', () => {
   });
 
   test('is valid for 24 hours from its issue', () => {
-    expect(verifyPeerToken(token, now + TOKEN_LIFETIME_MS - 1_000, key)).toEqual(claim);
-    expect(verifyPeerToken(token, now + TOKEN_LIFETIME_MS, key)).toBe('expired token');
+    expect(verifyPeerToken(token, now + DEFAULT_TTL * 1_000 - 1_000, key)).toEqual(claim);
+    expect(verifyPeerToken(token, now + DEFAULT_TTL * 1_000, key)).toBe('expired token');
+  });
+
+  test('is valid for as long as it was issued for', () => {
+    const short = issuePeerToken({ ...claim, ttl: 90 }, now, key);
+    expect(verifyPeerToken(short, now + 89_000, key)).toEqual(claim);
+    expect(verifyPeerToken(short, now + 90_000, key)).toBe('expired token');
   });
 
   test('of another secret is invalid, also when it is old', () => {
-    expect(verifyPeerToken(token, now + 2 * TOKEN_LIFETIME_MS, { secretKeyBase: 'another' })).toBe('invalid token');
+    expect(verifyPeerToken(token, now + 2 * DEFAULT_TTL * 1_000, { secretKeyBase: 'another' })).toBe('invalid token');
   });
 
   test('does not stand changes of a single character', () => {

@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { RelayCredentials } from '@bloom/sfu';
 
-/** Life of a token, counted from its issue. */
-export const TOKEN_LIFETIME_MS = 24 * 60 * 60 * 1_000;
+/** Life of a token in seconds, counted from its issue, unless the backend chose another. */
+export const DEFAULT_TTL = 24 * 60 * 60;
 
 /** No token of ours is longer. Checked before anything is decoded. */
 const MAX_TOKEN_LENGTH = 4_096;
@@ -22,15 +22,22 @@ function sign(payload: string, { secretKeyBase }: TokenKey): Buffer {
   return createHmac('sha256', secretKeyBase).update(PURPOSE).update('\0').update(payload).digest();
 }
 
-/** `<claim>.<signature>`, both base64url; the claim is readable by its bearer and bound by HMAC-SHA256. */
-export function issuePeerToken({ roomId, peerId }: TokenClaim, nowMs: number, key: TokenKey): string {
-  const claim = [roomId, peerId, Math.floor(nowMs / 1_000)];
+/**
+ * `<claim>.<signature>`, both base64url; the claim is readable by its bearer and bound by HMAC-SHA256. `ttl`: seconds for
+ * which the token is valid.
+ */
+export function issuePeerToken(
+  { roomId, peerId, ttl = DEFAULT_TTL }: TokenClaim & { ttl?: number },
+  nowMs: number,
+  key: TokenKey,
+): string {
+  const claim = [roomId, peerId, Math.floor(nowMs / 1_000), ...(ttl === DEFAULT_TTL ? [] : [ttl])];
   const payload = Buffer.from(JSON.stringify(claim)).toString('base64url');
 
   return `${payload}.${sign(payload, key).toString('base64url')}`;
 }
 
-/** Returns the claim of a token issued less than 24 h ago, or the reason to refuse it. Never throws. */
+/** Returns the claim of a token within its life, or the reason to refuse it. Never throws. */
 export function verifyPeerToken(
   token: string,
   nowMs: number,
@@ -47,13 +54,14 @@ export function verifyPeerToken(
   if (given.length !== expected.length || given.toString('base64url') !== signature) return 'invalid token';
   if (!timingSafeEqual(given, expected)) return 'invalid token';
 
-  const [roomId, peerId, issuedAt] = JSON.parse(Buffer.from(payload, 'base64url').toString()) as [
+  const [roomId, peerId, issuedAt, ttl = DEFAULT_TTL] = JSON.parse(Buffer.from(payload, 'base64url').toString()) as [
     string,
     string,
     number,
+    number?,
   ];
 
-  return nowMs - issuedAt * 1_000 >= TOKEN_LIFETIME_MS ? 'expired token' : { roomId, peerId };
+  return nowMs - issuedAt * 1_000 >= ttl * 1_000 ? 'expired token' : { roomId, peerId };
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { ActorContext, Behaviour } from '@bloom/actors';
-import type { MediaRoom, RelayCredentials } from '@bloom/sfu';
+import type { MediaRoom, RelayCredentials, TrackKind } from '@bloom/sfu';
 import type { VideoCodec } from '../room-service.js';
 import { MetadataGate, TICK_MS } from './metadata-gate.js';
 import type { PeerProtocol, SocketRef } from './peer-messages.js';
@@ -32,6 +32,8 @@ interface PeerState {
   /** Outlives connections, so that reconnecting does not refill it. */
   metadata: MetadataGate;
   ticking: boolean;
+  /** Kinds of tracks that the client may publish. Outlives connections. */
+  publishes: readonly TrackKind[];
 }
 
 type Context = ActorContext<PeerProtocol>;
@@ -43,7 +45,12 @@ type Context = ActorContext<PeerProtocol>;
 export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol, PeerState> {
   return {
     kind: 'peer',
-    init: () => ({ connection: undefined, metadata: new MetadataGate(), ticking: false }),
+    init: () => ({
+      connection: undefined,
+      metadata: new MetadataGate(),
+      ticking: false,
+      publishes: ['audio', 'video'],
+    }),
     handlers: {
       attached: (state, { connection, socket }, context) => {
         endConnection(state, context);
@@ -51,7 +58,7 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
         state.connection = {
           number: connection,
           socket,
-          session: newSession(options),
+          session: newSession(options, state),
           timers: new Set(),
           transport: 0,
         };
@@ -60,6 +67,11 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
       clientEvent: (state, { socket, text }, context) => {
         if (state.connection?.socket.key === socket.key) feed(options, state, context, { type: 'clientEvent', text });
       },
+      setPublishes: (state, { kinds }, context) => {
+        state.publishes = kinds;
+        feed(options, state, context, { type: 'setPublishes', kinds });
+      },
+      deliver: (state, { message }, context) => feed(options, state, context, { type: 'roomMessage', message }),
       input: (state, { input }, context) => feed(options, state, context, input),
       negotiated: (state, { connection, generation }, context) => {
         if (state.connection?.number === connection) feed(options, state, context, { type: 'negotiated', generation });
@@ -126,11 +138,12 @@ function request(options: PeerActorOptions, state: PeerState, context: Context, 
   keepTicking(state, context);
 }
 
-function newSession(options: PeerActorOptions): PeerSession {
+function newSession(options: PeerActorOptions, { publishes }: PeerState): PeerSession {
   return options.createSession({
     peerId: options.peerId,
     videoCodec: options.videoCodec,
     enableSimulcast: options.enableSimulcast,
+    publishes,
     endpoint: options.media.endpoint,
     relay: options.relay,
     randomBytes: options.randomBytes,

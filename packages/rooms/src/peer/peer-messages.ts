@@ -1,6 +1,7 @@
 /** Messages of peer and socket actors. Plain data and actor refs throughout, because they cross to other nodes. */
 import type { ActorRef } from '@bloom/actors';
-import type { AttachRefusal } from '../room-service.js';
+import type { AttachRefusal, RoomMessage } from '../room-service.js';
+import type { TrackKind } from '@bloom/sfu';
 import type { SessionInput, SessionTimer } from './peer-session.js';
 
 /** The actor in front of one accepted websocket, on the node that accepted it. */
@@ -20,6 +21,10 @@ export type PeerProtocol = {
   attached: (message: { connection: number; socket: SocketRef }) => void;
   detached: (message: object) => void;
   clientEvent: (message: { socket: SocketRef; text: string }) => void;
+  /** Replaces the kinds of tracks that the client may publish. */
+  setPublishes: (message: { kinds: readonly TrackKind[] }) => void;
+  /** Delivers a message of the backend to the client. */
+  deliver: (message: { message: RoomMessage }) => void;
   input: (message: { input: SessionInput }) => void;
   negotiated: (message: { connection: number; generation: number }) => void;
   negotiationFailed: (message: { connection: number; generation: number; reason: string }) => void;

@@ -13,7 +13,7 @@ import type {
   Variant,
   SwitchReason,
 } from '@bloom/sfu';
-import type { EndpointType, VideoCodec } from '../room-service.js';
+import type { EndpointType, RoomMessage, VideoCodec } from '../room-service.js';
 
 export type CodecName = 'opus' | VideoCodec;
 
@@ -65,6 +65,14 @@ export type SessionInput =
   /** May come before the client receives the track; it is notified when it does. */
   | { type: 'voiceActivity'; trackId: string; status: 'speech' | 'silence' }
   | { type: 'bandwidthEstimation'; estimationBps: number }
+  /** Replaces the kinds of tracks that the client may publish. May come before the client connects. */
+  | { type: 'setPublishes'; kinds: readonly TrackKind[] }
+  /** The backend has muted or unmuted a track of this client. */
+  | { type: 'trackMutedByServer'; trackId: string; muted: boolean }
+  /** The backend has removed a track of this client, which it may not publish again under this id. */
+  | { type: 'trackRemovedByServer'; trackId: string }
+  /** A message of the backend for the client. */
+  | { type: 'roomMessage'; message: RoomMessage }
   | { type: 'timer'; name: SessionTimer };
 
 export type SessionTimer = 'offer' | 'ice' | 'retry';
@@ -108,6 +116,8 @@ export interface PeerSessionOptions {
   /** Codec enforced in the room. */
   videoCodec: VideoCodec | null;
   enableSimulcast: boolean;
+  /** Kinds of tracks that the client may publish. */
+  publishes: readonly TrackKind[];
   endpoint: MediaEndpoint;
   relay: RelayCredentials;
   /** `n` random bytes, for ICE credentials, SSRCs and session ids. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import { peerEndpoint, trackInfo, type PeerRecord } from '../peer/peer-record.js';
+import { peerEndpoint, permissionsOf, shownMetadata, trackInfo, type PeerRecord } from '../peer/peer-record.js';
 import type { EndpointTrack, PeerRequest } from '../peer/peer-session.js';
+import { mayPublish } from '../peer/permissions.js';
 import type { Endpoints } from './endpoints.js';
 import type { RoomWorld } from './room-world.js';
 
@@ -47,29 +48,26 @@ export class ClientRequests {
     peer.joined = true;
     peer.metadata = metadata;
     this.#endpoints.changed(peer);
-    const { peers, components, roomId } = this.#endpoints;
-    const endpoints = [...peers.values()]
-      .filter((other) => other !== peer && other.joined)
-      .map(peerEndpoint)
-      .concat(components.endpoints());
-    this.#world.sendToPeer(peer.ref, { type: 'joined', endpoints });
+    this.#world.sendToPeer(peer.ref, { type: 'joined', endpoints: this.#endpoints.visibleTo(peer) });
     this.#endpoints.sendToOthers(peer.id, { type: 'endpointAdded', endpoint: peerEndpoint(peer) });
-    this.#world.notify({ type: 'peerMetadataUpdated', roomId, peerId: peer.id, metadata });
+    const { roomId } = this.#endpoints;
+    this.#world.notify({ type: 'peerMetadataUpdated', roomId, peerId: peer.id, metadata: shownMetadata(peer) });
   }
 
   #setMetadata(peer: PeerRecord, metadata: unknown): void {
     if (!peer.joined || isDeepStrictEqual(peer.metadata, metadata)) return;
+    const shown = shownMetadata(peer);
     peer.metadata = metadata;
     this.#endpoints.changed(peer);
-    this.#endpoints.sendToOthers(peer.id, { type: 'endpointUpdated', endpointId: peer.id, metadata });
-    const { roomId } = this.#endpoints;
-    this.#world.notify({ type: 'peerMetadataUpdated', roomId, peerId: peer.id, metadata });
+    this.#endpoints.metadataChanged(peer, shown);
   }
 
   #publish(peer: PeerRecord, tracks: readonly EndpointTrack[]): void {
     if (!peer.joined) return;
-    const fresh = tracks.filter(({ trackId }) => this.#endpoints.ownerOf(trackId) === undefined);
-    if (fresh.length < tracks.length) this.#world.warn('peer.track_id_taken', { peerId: peer.id });
+    // The session may not know yet that a permission was taken away.
+    const permitted = tracks.filter(({ kind }) => mayPublish(permissionsOf(peer), kind));
+    const fresh = permitted.filter(({ trackId }) => this.#endpoints.ownerOf(trackId) === undefined);
+    if (fresh.length < permitted.length) this.#world.warn('peer.track_id_taken', { peerId: peer.id });
     this.#endpoints.addTracks(peer, { peerId: peer.id }, fresh);
   }
 

@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { TrackOwner } from '@bloom/protocol';
-import { trackInfo, type PeerRecord } from '../peer/peer-record.js';
-import type { EndpointTrack, SessionInput } from '../peer/peer-session.js';
+import { peerEndpoint, permissionsOf, shownMetadata, trackInfo, type PeerRecord } from '../peer/peer-record.js';
+import type { Endpoint, EndpointTrack, SessionInput } from '../peer/peer-session.js';
 import { ComponentTable, type ComponentRecord } from './component-table.js';
 import type { RoomWorld } from './room-world.js';
 
@@ -25,16 +26,17 @@ export class Endpoints {
     this.#onChange = onChange;
   }
 
-  /** Counts track subscriptions, active and pending: each joined peer receives every track but its own. */
+  /**
+   * Counts track subscriptions, active and pending: each joined peer receives every track but its own, unless it may not
+   * subscribe.
+   */
   get subscriptions(): number {
-    let joined = 0;
-    let ofPeers = 0;
-    for (const peer of this.peers.values()) {
-      if (peer.joined) joined++;
-      ofPeers += peer.tracks.size;
-    }
+    let tracks = this.components.trackCount;
+    for (const peer of this.peers.values()) tracks += peer.tracks.size;
+    let count = this.components.subscriptions(this.peers);
+    for (const peer of this.peers.values()) if (receivesTracks(peer)) count += tracks - peer.tracks.size;
 
-    return joined * (ofPeers + this.components.trackCount) - ofPeers + this.components.subscriptions(this.peers);
+    return count;
   }
 
   /** Returns the id of the endpoint that publishes the track. */
@@ -51,8 +53,44 @@ export class Endpoints {
 
   sendToOthers(endpointId: string | undefined, input: SessionInput): void {
     for (const peer of this.peers.values()) {
-      if (peer.joined && peer.id !== endpointId) this.#world.sendToPeer(peer.ref, input);
+      if (!peer.joined || peer.id === endpointId) continue;
+      const visible = permissionsOf(peer).subscribe ? input : withoutTracks(input);
+      if (visible !== undefined) this.#world.sendToPeer(peer.ref, visible);
     }
+  }
+
+  /** Returns all endpoints but this peer's own, as it may see them. */
+  visibleTo(peer: PeerRecord): Endpoint[] {
+    const endpoints = [...this.peers.values()]
+      .filter((other) => other !== peer && other.joined)
+      .map(peerEndpoint)
+      .concat(this.components.endpoints());
+
+    return permissionsOf(peer).subscribe ? endpoints : endpoints.map((endpoint) => ({ ...endpoint, tracks: [] }));
+  }
+
+  /** Adds or removes all tracks of the others at a peer whose permission to subscribe has changed. */
+  subscriptionChanged(peer: PeerRecord): void {
+    if (!peer.joined) return;
+    const receives = receivesTracks(peer);
+    for (const other of [...this.peers.values(), ...this.components.all()]) {
+      const tracks = [...other.tracks.values()];
+      if (other.id === peer.id || tracks.length === 0) continue;
+      this.#world.sendToPeer(
+        peer.ref,
+        receives
+          ? { type: 'tracksAdded', endpointId: other.id, tracks }
+          : { type: 'tracksRemoved', endpointId: other.id, trackIds: tracks.map(({ trackId }) => trackId) },
+      );
+    }
+  }
+
+  /** Announces the metadata of a peer if it differs from what was shown before. */
+  metadataChanged(peer: PeerRecord, before: unknown): void {
+    const metadata = shownMetadata(peer);
+    if (isDeepStrictEqual(before, metadata)) return;
+    if (peer.joined) this.sendToOthers(peer.id, { type: 'endpointUpdated', endpointId: peer.id, metadata });
+    this.#world.notify({ type: 'peerMetadataUpdated', roomId: this.roomId, peerId: peer.id, metadata });
   }
 
   addTracks(endpoint: PeerRecord | ComponentRecord, owner: TrackOwner, tracks: readonly EndpointTrack[]): void {
@@ -72,6 +110,7 @@ export class Endpoints {
       if (track !== undefined && endpoint.tracks.delete(trackId)) taken.push(track);
     }
     if (taken.length === 0) return;
+    if ('moderated' in endpoint) this.#unmute(endpoint, taken);
 
     this.changed(endpoint);
     this.sendToOthers(endpoint.id, {
@@ -86,6 +125,7 @@ export class Endpoints {
   clearTracks(peer: PeerRecord): void {
     const tracks = [...peer.tracks.values()];
     peer.tracks.clear();
+    peer.moderated.clear();
     if (tracks.length > 0) this.changed(peer);
     this.notifyTracksRemoved({ peerId: peer.id }, tracks);
   }
@@ -93,6 +133,14 @@ export class Endpoints {
   notifyTracksRemoved(owner: TrackOwner, tracks: Iterable<EndpointTrack>): void {
     for (const track of tracks) {
       this.#world.notify({ type: 'trackRemoved', roomId: this.roomId, owner, track: trackInfo(track) });
+    }
+  }
+
+  /** Forgets what the backend decided about tracks that are gone: another may come under the same id. */
+  #unmute({ id, moderated }: PeerRecord, tracks: readonly EndpointTrack[]): void {
+    for (const { trackId } of tracks) {
+      if (moderated.get(trackId) === true) this.#world.setTrackBlocked(id, trackId, false);
+      moderated.delete(trackId);
     }
   }
 
@@ -105,4 +153,15 @@ export class Endpoints {
     }
     this.#world.changed();
   }
+}
+
+function receivesTracks(peer: PeerRecord): boolean {
+  return peer.joined && permissionsOf(peer).subscribe;
+}
+
+/** Returns what remains for a peer that receives no tracks; undefined when nothing does. */
+function withoutTracks(input: SessionInput): SessionInput | undefined {
+  if (input.type === 'tracksAdded') return undefined;
+
+  return input.type === 'endpointAdded' ? { ...input, endpoint: { ...input.endpoint, tracks: [] } } : input;
 }

@@ -4,6 +4,7 @@ import type { MediaRoom } from '@bloom/sfu';
 import type { Notification } from '@bloom/protocol';
 import { done, refusals } from '../outcome.js';
 import { relayCredentials } from '../peer/credentials.js';
+import { mayPublish } from '../peer/permissions.js';
 import { peerBehaviour } from '../peer/peer-actor.js';
 import type { CreatePeerSession } from '../peer/peer-session.js';
 import type { NamedConfig } from '../room-service.js';
@@ -24,7 +25,7 @@ export interface RoomActorOptions {
   /** Signs the peers' relay credentials. */
   relaySecret: string;
   /** Issues a token for a new peer. */
-  admit: (peerId: string) => { token: string; websocketUrl: string };
+  admit: (peerId: string, ttl: number) => { token: string; websocketUrl: string };
   /** Called before the machine announces anything. */
   created: (machine: RoomMachine, room: RoomRef) => void;
   /** `requestId` names the request that caused the notification. */
@@ -62,15 +63,22 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
     },
     handlers: {
       getRoom: ({ machine }) => done(machine.view),
+      updateRoom: ({ machine }, { changes }) => machine.update(changes),
       deleteRoom: ({ machine }) => {
         machine.remove();
         return done(null);
       },
       addPeer: ({ machine }, { options: given }) => {
         const added = machine.addPeer(given);
-        return added.ok ? done({ peer: added.value, ...options.admit(added.value.id) }) : added;
+        if (!added.ok) return added;
+        const { peer, ttl } = added.value;
+        return done({ peer, ...options.admit(peer.id, ttl) });
       },
-      removePeer: ({ machine }, { peerId }) => machine.removePeer(peerId),
+      updatePeer: ({ machine }, { peerId, changes }) => machine.moderation.updatePeer(peerId, changes),
+      removePeer: ({ machine }, { peerId, reason }) => machine.removePeer(peerId, reason ?? undefined),
+      muteTrack: ({ machine }, { peerId, trackId, muted }) => machine.moderation.muteTrack({ peerId, trackId, muted }),
+      removeTrack: ({ machine }, { peerId, trackId }) => machine.moderation.removeTrack({ peerId, trackId }),
+      sendMessage: ({ machine }, { to, topic, data }) => machine.moderation.sendMessage({ to, topic, data }),
       attach: ({ machine }, request) => machine.attach(request),
       addComponent: ({ machine, context: life }, { kind, options: given }, context) =>
         createComponent({ machine, kinds: options.componentKinds, context, life, ...options }, kind, given),
@@ -163,6 +171,20 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
       context.cast(socket, { type: 'close', code, reason });
     },
     closeTransport: (peerId) => media.closeTransport(peerId),
+    setPermissions: ({ id, ref }, permissions) => {
+      const kinds = (['audio', 'video'] as const).filter((kind) => mayPublish(permissions, kind));
+      media.setPermissions(id, {
+        audio: kinds.includes('audio'),
+        video: kinds.includes('video'),
+        subscribe: permissions.subscribe,
+      });
+      context.cast(ref, { type: 'setPublishes', kinds });
+    },
+    setTrackBlocked: (peerId, trackId, blocked) => media.setTrackBlocked(peerId, trackId, blocked),
+    removeTrack: (peerId, trackId) => media.removeTrack(peerId, trackId),
+    deliver: (peer, message) => {
+      context.cast(peer, { type: 'deliver', message });
+    },
     isCurrent: (event) => media.isCurrent(event),
     endComponent: ({ id, running }) => {
       running.close().catch((error: unknown) => {
@@ -198,6 +220,8 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
 const PEER_ESSENTIAL = [
   'attached',
   'detached',
+  'setPublishes',
+  'deliver',
   'input',
   'negotiated',
   'negotiationFailed',

@@ -51,6 +51,22 @@ class RecordedWorld implements RoomWorld {
     this.effects.push(`closeTransport ${peerId}`);
   }
 
+  setPermissions({ id }: { id: string }): void {
+    this.effects.push(`permissions ${id}`);
+  }
+
+  setTrackBlocked(peerId: string, trackId: string, blocked: boolean): void {
+    this.effects.push(`blocked ${peerId} ${trackId} ${blocked}`);
+  }
+
+  removeTrack(peerId: string, trackId: string): void {
+    this.effects.push(`removeTrack ${peerId} ${trackId}`);
+  }
+
+  deliver({ key }: PeerRef, { topic }: { topic: string }): void {
+    this.effects.push(`deliver ${key} ${topic}`);
+  }
+
   isCurrent(): boolean {
     return true;
   }
@@ -111,7 +127,7 @@ describe('a room', () => {
 
   test('starts the actor of a peer before it announces the peer', () => {
     world.read();
-    expect(machine.addPeer({})).toMatchObject({ ok: true, value: { id: 'p1', status: 'disconnected' } });
+    expect(machine.addPeer({})).toMatchObject({ ok: true, value: { peer: { id: 'p1', status: 'disconnected' } } });
     expect(world.read()).toEqual(['start p1', 'notify peerAdded']);
   });
 
@@ -213,6 +229,36 @@ describe('a peer', () => {
     world.read();
     machine.fromPeer('p2', 2, { type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
     expect(world.read()).toEqual(['warn peer.track_id_taken', 'send p1 tracksAdded', 'notify trackAdded']);
+  });
+});
+
+describe('a change of the configuration', () => {
+  test('starts the timers over, and stops them', () => {
+    open({ peerlessPurgeTimeout: 5 });
+    machine.addPeer({});
+    machine.update({ peerlessPurgeTimeout: 7, peerDisconnectedTimeout: 3 });
+    expect([...world.timers]).toEqual([
+      ['"peerless"', 7_000],
+      ['{"peerId":"p1"}', 3_000],
+    ]);
+    machine.update({ peerlessPurgeTimeout: null, peerDisconnectedTimeout: null });
+    expect(world.timers.size).toBe(0);
+  });
+
+  test('leaves timers alone whose time stays the same', () => {
+    open({ peerlessPurgeTimeout: 5, peerDisconnectedTimeout: 5 });
+    machine.addPeer({});
+    world.timers.clear();
+    machine.update({ maxPeers: 1, peerlessPurgeTimeout: 5 });
+    expect(world.timers.size).toBe(0);
+    expect(machine.addPeer({})).toMatchObject({ ok: false, code: 'PEER_LIMIT' });
+  });
+
+  test('does not arm the timer of a connected peer', () => {
+    open();
+    join('p1');
+    machine.update({ peerDisconnectedTimeout: 3, peerlessPurgeTimeout: 3 });
+    expect(world.timers.size).toBe(0);
   });
 });
 

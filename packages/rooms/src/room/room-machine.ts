@@ -1,15 +1,16 @@
 import type { MediaRoomEvent } from '@bloom/sfu';
-import { simulcastOption } from '../options.js';
+import { peerOptions } from '../options.js';
 import { done, refusals, type Outcome } from '../outcome.js';
 import { closeReason, INTERNAL_ERROR } from '../peer/close-reason.js';
 import type { AttachAnswer, AttachRequest, SocketRef } from '../peer/peer-messages.js';
-import { newPeer, peerView, type PeerRecord } from '../peer/peer-record.js';
+import { newPeer, peerView, shownMetadata, type PeerRecord } from '../peer/peer-record.js';
 import type { EndpointTrack, PeerRequest } from '../peer/peer-session.js';
-import type { NamedConfig, PeerView, RoomView } from '../room-service.js';
+import type { NamedConfig, PeerView, RoomChanges, RoomView } from '../room-service.js';
 import { ClientRequests } from './client-requests.js';
 import type { ComponentReport } from './component-kind.js';
 import type { ComponentRecord, ComponentTable } from './component-table.js';
 import { Endpoints } from './endpoints.js';
+import { Moderation } from './moderation.js';
 import type { RoomWorld } from './room-world.js';
 
 export interface RoomMachineOptions {
@@ -25,7 +26,9 @@ export interface RoomMachineOptions {
  * (docs/reference/http-api.md, "States and notifications"). Sans-IO: its effects go through `RoomWorld`.
  */
 export class RoomMachine {
-  readonly #config: NamedConfig;
+  /** What the backend decides about peers and their tracks. */
+  readonly moderation: Moderation;
+  #config: NamedConfig;
   readonly #world: RoomWorld;
   readonly #newId: () => string;
   readonly #webrtcEnabled: boolean;
@@ -42,6 +45,7 @@ export class RoomMachine {
     this.#webrtcEnabled = webrtcEnabled;
     const onChange = (): void => void (this.#view = undefined);
     this.#endpoints = new Endpoints({ roomId: config.roomId, world, onChange });
+    this.moderation = new Moderation(this.#endpoints, world);
     this.#requests = new ClientRequests(this.#endpoints, world);
   }
 
@@ -78,7 +82,12 @@ export class RoomMachine {
   connectedPeers(): { peerId: string; ref: PeerRecord['ref']; metadata: unknown; tracks: readonly EndpointTrack[] }[] {
     return [...this.#endpoints.peers.values()]
       .filter((peer) => peer.connection !== undefined)
-      .map((peer) => ({ peerId: peer.id, ref: peer.ref, metadata: peer.metadata, tracks: [...peer.tracks.values()] }));
+      .map((peer) => ({
+        peerId: peer.id,
+        ref: peer.ref,
+        metadata: shownMetadata(peer),
+        tracks: [...peer.tracks.values()],
+      }));
   }
 
   start(): void {
@@ -86,31 +95,54 @@ export class RoomMachine {
     this.#restartPeerlessTimer();
   }
 
-  addPeer(options: unknown): Outcome<PeerView> {
+  /** Changes the configuration. Timers that are running start over if their time has changed. */
+  update(changes: RoomChanges): Outcome<RoomView> {
+    const { peerlessPurgeTimeout, peerDisconnectedTimeout } = this.#config;
+    const { metadata, ...config } = { ...this.#config, ...changes };
+    this.#config = { ...config, ...(metadata === undefined || metadata === null ? {} : { metadata }) };
+    if (this.#config.peerlessPurgeTimeout !== peerlessPurgeTimeout) {
+      this.#world.clearTimer('peerless');
+      this.#restartPeerlessTimer();
+    }
+    if (this.#config.peerDisconnectedTimeout !== peerDisconnectedTimeout) {
+      for (const peer of this.#endpoints.peers.values()) {
+        this.#world.clearTimer({ peerId: peer.id });
+        if (peer.connection === undefined) this.#armDisconnectTimer(peer);
+      }
+    }
+    this.#endpoints.changed();
+
+    return done(this.view);
+  }
+
+  /** `ttl`: seconds for which the peer's token is to be valid. */
+  addPeer(given: unknown): Outcome<{ peer: PeerView; ttl: number }> {
     const { maxPeers } = this.#config;
     if (maxPeers !== null && this.#endpoints.peers.size >= maxPeers) return refusals.peerLimit(this.roomId);
     if (!this.#webrtcEnabled) return refusals.peersDisabled();
-    const enableSimulcast = simulcastOption(options);
-    if (enableSimulcast === undefined) return refusals.invalidOptions();
+    const options = peerOptions(given);
+    if (!options.ok) return options;
 
+    const { enableSimulcast, metadata, permissions, ttl } = options.value;
     const id = this.#newId();
-    const peer = newPeer(id, this.#world.startPeer(id, { enableSimulcast }));
+    const peer = newPeer({ id, ref: this.#world.startPeer(id, { enableSimulcast }), metadata, permissions });
+    this.moderation.admit(peer);
     this.#endpoints.peers.set(id, peer);
     this.#endpoints.changed(peer);
     this.#world.notify({ type: 'peerAdded', roomId: this.roomId, peerId: id });
     this.#armDisconnectTimer(peer);
     this.#restartPeerlessTimer();
 
-    return done(peerView(peer));
+    return done({ peer: peerView(peer), ttl });
   }
 
   /** Removes the peer on behalf of the API. */
-  removePeer(peerId: string): Outcome<null> {
+  removePeer(peerId: string, reason?: string): Outcome<null> {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer === undefined) return refusals.peerNotFound(peerId);
 
     const socket = peer.connection?.socket;
-    if (socket !== undefined) this.#world.closeSocket(socket, 1000, 'Peer removed');
+    if (socket !== undefined) this.#world.closeSocket(socket, 1000, closeReason(reason ?? '', 'Peer removed'));
     this.#dropPeer(peer);
     this.#world.notify({ type: 'peerDeleted', roomId: this.roomId, peerId });
 
@@ -323,6 +355,7 @@ export class RoomMachine {
     this.#endpoints.changed();
     this.#world.clearTimer({ peerId: peer.id });
     this.#world.closeTransport(peer.id);
+    this.moderation.forget(peer);
     this.#world.endPeer(peer.ref);
     this.#restartPeerlessTimer();
   }

@@ -4,15 +4,32 @@ import type { MediaRoomEvent } from '@bloom/sfu';
 import type { Outcome } from '../outcome.js';
 import type { AttachAnswer, AttachRequest, SocketRef } from '../peer/peer-messages.js';
 import type { PeerRequest } from '../peer/peer-session.js';
-import type { AddedPeer, ComponentType, ComponentView, RoomView } from '../room-service.js';
+import type {
+  AddedPeer,
+  ComponentType,
+  ComponentView,
+  PeerChanges,
+  PeerView,
+  RoomChanges,
+  RoomMessage,
+  RoomView,
+  TrackAddress,
+  TrackView,
+} from '../room-service.js';
 import type { ComponentReport } from './component-kind.js';
 
 /** What the faces may ask of a room: `Rooms` sends each call to the room's actor, on whichever node it runs. */
 export type RoomCalls = {
   getRoom: (message: object) => Outcome<RoomView>;
+  updateRoom: (message: { changes: RoomChanges }) => Outcome<RoomView>;
   deleteRoom: (message: object) => Outcome<null>;
   addPeer: (message: { options: unknown }) => Outcome<AddedPeer>;
-  removePeer: (message: { peerId: string }) => Outcome<null>;
+  updatePeer: (message: { peerId: string; changes: PeerChanges }) => Outcome<PeerView>;
+  removePeer: (message: { peerId: string; reason: string | null }) => Outcome<null>;
+  muteTrack: (message: TrackAddress & { muted: boolean }) => Outcome<TrackView>;
+  removeTrack: (message: TrackAddress) => Outcome<null>;
+  /** `to` null = all peers. */
+  sendMessage: (message: RoomMessage & { to: readonly string[] | null }) => Outcome<{ delivered: number }>;
   addComponent: (message: { kind: ComponentType; options: unknown }) => Outcome<ComponentView>;
   removeComponent: (message: { componentId: string }) => Outcome<null>;
   subscribeComponent: (message: { componentId: string; origins: readonly string[] }) => Outcome<null>;

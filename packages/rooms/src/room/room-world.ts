@@ -1,7 +1,9 @@
 import type { Notification } from '@bloom/protocol';
 import type { MediaRoomEvent } from '@bloom/sfu';
 import type { PeerRef, SocketRef } from '../peer/peer-messages.js';
+import type { PeerRecord } from '../peer/peer-record.js';
 import type { SessionInput } from '../peer/peer-session.js';
+import type { PeerPermissions, RoomMessage } from '../room-service.js';
 import type { ReceivedTrack } from './component-kind.js';
 import type { ComponentRecord } from './component-table.js';
 
@@ -19,6 +21,14 @@ export interface RoomWorld {
   watchSocket(peerId: string, socket: SocketRef): void;
   closeSocket(socket: SocketRef, code: number, reason: string): void;
   closeTransport(peerId: string): void;
+  /** Puts the permissions into force in the media plane, then in the peer's session. */
+  setPermissions(peer: PeerRecord, permissions: PeerPermissions): void;
+  /** Withholds a track from everyone, or lets it flow again. */
+  setTrackBlocked(peerId: string, trackId: string, blocked: boolean): void;
+  /** Ends a track in the media plane. */
+  removeTrack(peerId: string, trackId: string): void;
+  /** Delivers a message of the backend to the client of this peer. */
+  deliver(peer: PeerRef, message: RoomMessage): void;
   /** Returns false for an event of a transport that the peer no longer has. */
   isCurrent(event: MediaRoomEvent): boolean;
   /** Ends what the component started, and what it receives. */

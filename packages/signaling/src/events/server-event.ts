@@ -1,4 +1,4 @@
-import type { Endpoint, EndpointTrack } from '@bloom/rooms';
+import type { Endpoint, EndpointTrack, RoomMessage } from '@bloom/rooms';
 import type { MediaEndpoint, RelayCredentials, SwitchReason, TrackKind, Variant } from '@bloom/sfu';
 
 /** Priority of the one host candidate: type 126, local preference 65535, component 1 (RFC 8445 section 5.1.2.1). */
@@ -77,6 +77,14 @@ export const serverEvent = {
 
   vadNotification(trackId: string, status: 'speech' | 'silence'): string {
     return custom('vadNotification', { trackId, status });
+  },
+
+  trackMutedByServer(trackId: string, muted: boolean): string {
+    return custom('trackMutedByServer', { trackId, muted });
+  },
+
+  roomMessage({ topic, data }: RoomMessage): string {
+    return custom('roomMessage', { topic, data });
   },
 
   bandwidthEstimation(estimation: number): string {

@@ -41,6 +41,8 @@ export interface PublicationPlan {
   media: ReadonlyMap<string, PublishedMedia>;
   added: readonly Publication[];
   removed: readonly string[];
+  /** Tracks that the client may not publish; their m-lines are inactive. */
+  denied: number;
 }
 
 /** The peer's media endpoint is beyond repair; the message is the reason of the close frame. */
@@ -51,6 +53,7 @@ export class UnacceptableOffer extends Error {
 export interface PublicationRules {
   videoCodec: VideoCodec | null;
   enableSimulcast: boolean;
+  mayPublish: (kind: TrackKind) => boolean;
   identifiers: Identifiers;
 }
 
@@ -62,6 +65,9 @@ export class Publications {
   #byMid = new Map<string, Publication>();
   /** Every mid that the client has ever sent on, with its last track, for the map of mids. */
   readonly #lastTrackIds = new Map<string, string>();
+
+  /** Ids of tracks that the backend has removed. One per call of the backend; the connection ends them. */
+  readonly #withdrawn = new Set<string>();
 
   constructor(rules: PublicationRules) {
     this.#rules = rules;
@@ -80,6 +86,23 @@ export class Publications {
     return this.#lastTrackIds.get(mid);
   }
 
+  /** Forgets the tracks that the client may not publish any more. Returns their ids. */
+  dropDenied(): string[] {
+    const dropped: string[] = [];
+    for (const [mid, { inbound }] of this.#byMid) {
+      if (this.#rules.mayPublish(inbound.kind)) continue;
+      this.#byMid.delete(mid);
+      dropped.push(inbound.trackId);
+    }
+    return dropped;
+  }
+
+  /** Forgets a track and refuses its id from now on. */
+  withdraw(trackId: string): void {
+    this.#withdrawn.add(trackId);
+    for (const [mid, { inbound }] of this.#byMid) if (inbound.trackId === trackId) this.#byMid.delete(mid);
+  }
+
   /** Applies an offer. `isForeign` recognises track ids of other endpoints and mids on which the server sends. */
   accept(
     media: readonly OfferedMedia[],
@@ -92,6 +115,7 @@ export class Publications {
     const taken = new Set<string>();
     const plan = new Map<string, PublishedMedia>();
     const added: Publication[] = [];
+    let denied = 0;
     const trackIdOf = (mid: string) => offer.midToTrackId.get(mid) ?? before.get(mid)?.inbound.trackId;
     const kept = new Set(media.map(({ mid }) => trackIdOf(mid)).filter((id) => id !== undefined && known.has(id)));
 
@@ -115,6 +139,10 @@ export class Publications {
       if (trackId === undefined || taken.has(trackId) || isForeign.trackId(trackId)) continue;
       if (!known.has(trackId) && kept.size + added.length >= MAX_TRACKS) continue;
       this.#lastTrackIds.set(line.mid, trackId);
+      if (!this.#rules.mayPublish(line.kind) || this.#withdrawn.has(trackId)) {
+        denied += 1;
+        continue;
+      }
       const inbound = this.#receive(line, line.kind, trackId, offer, known.get(trackId));
       if (inbound === 'refused') continue;
       taken.add(trackId);
@@ -131,7 +159,7 @@ export class Publications {
     }
 
     this.#byMid = after;
-    return { media: plan, added, removed: [...known.keys()].filter((trackId) => !taken.has(trackId)) };
+    return { media: plan, added, removed: [...known.keys()].filter((trackId) => !taken.has(trackId)), denied };
   }
 
   /** Merges bitrates into a track. Returns the accepted ones, or undefined for an unknown track. */

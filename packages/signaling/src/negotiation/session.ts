@@ -6,6 +6,7 @@ import type {
   SessionAction,
   SessionInput,
 } from '@bloom/rooms';
+import type { TrackKind } from '@bloom/sfu';
 import { parseOffer, SdpError, writeAnswer } from '@bloom/webrtc';
 import { type ClientEvent, parseClientEvent, type SdpOfferEvent } from '../events/client-event.js';
 import { jsonEqual } from '../events/json.js';
@@ -48,10 +49,13 @@ class Session implements PeerSession {
   #membership: Membership;
   #actions: SessionAction[] = [];
   #ignored = 0;
+  #denied = 0;
+  #publishes: ReadonlySet<TrackKind>;
   #descriptions: { offer?: string; answer?: string } = {};
 
   constructor(options: PeerSessionOptions) {
     this.#options = options;
+    this.#publishes = new Set(options.publishes);
     this.#identifiers = new Identifiers(options.randomBytes);
     this.#membership = this.#createMembership(null, 0);
   }
@@ -69,9 +73,10 @@ class Session implements PeerSession {
   #handle(input: SessionInput): void {
     if (input.type === 'clientEvent') return this.#clientEvent(parseClientEvent(input.text));
     if (input.type === 'joined') return this.#joined(input.endpoints);
+    if (input.type === 'setPublishes') return this.#setPublishes(input.kinds);
     // Any other input before `joined` is contained in it, or belongs to an earlier membership.
     if (this.#phase !== 'joined') return undefined;
-    const { others, cycles } = this.#membership;
+    const { others, cycles, publications } = this.#membership;
     switch (input.type) {
       case 'endpointAdded':
         if (input.endpoint.id === this.#options.peerId) return undefined;
@@ -102,6 +107,16 @@ class Session implements PeerSession {
       }
       case 'bandwidthEstimation':
         return this.#send(serverEvent.bandwidthEstimation(input.estimationBps));
+      case 'trackMutedByServer':
+        if (publications.get(input.trackId) === undefined) return undefined;
+        return this.#send(serverEvent.trackMutedByServer(input.trackId, input.muted));
+      case 'trackRemovedByServer':
+        publications.withdraw(input.trackId);
+        this.#act({ type: 'unpublish', trackIds: [input.trackId] });
+        // The client learns it from an answer with an inactive m-line.
+        return cycles.request();
+      case 'roomMessage':
+        return this.#send(serverEvent.roomMessage(input.message));
       case 'negotiated':
         return cycles.isAnswerDue(input.generation) ? this.#answer() : undefined;
       case 'iceConnected':
@@ -195,6 +210,17 @@ class Session implements PeerSession {
     cycles.consider();
   }
 
+  #setPublishes(kinds: readonly TrackKind[]): void {
+    const before = this.#publishes;
+    this.#publishes = new Set(kinds);
+    if (this.#phase !== 'joined' || (before.size === kinds.length && kinds.every((kind) => before.has(kind)))) return;
+    const { publications, cycles } = this.#membership;
+    const dropped = publications.dropDenied();
+    if (dropped.length > 0) this.#act({ type: 'unpublish', trackIds: dropped });
+    // An offer of the client shows what it would like to publish now.
+    cycles.request();
+  }
+
   #startCycle(): void {
     const { others, slots, offeredSsrcs } = this.#membership;
     for (const track of others.announce()) slots.assign(track, offeredSsrcs);
@@ -210,6 +236,7 @@ class Session implements PeerSession {
         trackId: (trackId) => others.findTrack(trackId) !== undefined,
         mid: (mid) => slots.byMid(mid) !== undefined,
       });
+      if (accepted.denied > 0) this.#deny(accepted.denied);
       const plan = matchSlots(parsed.media, accepted.media, slots);
 
       // RFC 8445 section 9: new credentials of the client are a restart, which needs new ones of ours.
@@ -314,6 +341,7 @@ class Session implements PeerSession {
       publications: new Publications({
         videoCodec: this.#options.videoCodec,
         enableSimulcast: this.#options.enableSimulcast,
+        mayPublish: (kind) => this.#publishes.has(kind),
         identifiers,
       }),
       cycles: new Cycles(
@@ -345,6 +373,13 @@ class Session implements PeerSession {
     this.#ignored += 1;
     if ((this.#ignored & (this.#ignored - 1)) !== 0) return;
     this.#warn('media_event.ignored', `${reason} (${this.#ignored} ignored so far)`);
+  }
+
+  /** Logs the 1st, 2nd, 4th, 8th ... offer with tracks that the client may not publish: most clients repeat them. */
+  #deny(tracks: number): void {
+    this.#denied += 1;
+    if ((this.#denied & (this.#denied - 1)) !== 0) return;
+    this.#warn('peer.track_denied', `${tracks} in an offer (${this.#denied} such offers so far)`);
   }
 
   #warn(event: string, detail: string): void {

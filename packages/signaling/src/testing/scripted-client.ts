@@ -56,6 +56,7 @@ export class ScriptedClient {
       peerId: 'me',
       videoCodec: null,
       enableSimulcast: true,
+      publishes: ['audio', 'video'],
       endpoint: { address: '192.0.2.1', port: 50_000, fingerprint: { algorithm: 'sha-256', value: FINGERPRINT } },
       relay: { username: '1:me', password: 'secret' },
       randomBytes: (n) => Uint8Array.from({ length: n }, () => choose(256)),

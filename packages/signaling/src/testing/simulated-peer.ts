@@ -48,6 +48,7 @@ export class SimulatedPeer {
       peerId: options.id,
       videoCodec: null,
       enableSimulcast: true,
+      publishes: ['audio', 'video'],
       endpoint: {
         address: '127.0.0.1',
         port: 50_000,

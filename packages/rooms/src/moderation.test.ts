@@ -1,0 +1,297 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
+import fc from 'fast-check';
+import { defaultRoomConfig, type PeerPermissions } from './room-service.js';
+import type { EndpointTrack } from './peer/peer-session.js';
+import { testNode, videoTrack, type TestNode, type TestPeer } from './testing/index.js';
+
+let node: TestNode;
+
+beforeEach(async () => {
+  node = testNode();
+  await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
+});
+afterEach(() => node.close());
+
+async function join(options: unknown, metadata: unknown = null): Promise<TestPeer> {
+  const { peer, token } = await node.rooms.addPeer('kitchen', options);
+  const client = await node.connect(token);
+  await client.act({ type: 'join', metadata });
+  return { id: peer.id, ...client };
+}
+
+function heard({ socket }: TestPeer): unknown[] {
+  return socket.sent.splice(0);
+}
+
+async function update(peerId: string, changes: Parameters<typeof node.rooms.updatePeer>[2]): Promise<void> {
+  await node.rooms.updatePeer('kitchen', peerId, changes);
+  await node.system.idle();
+}
+
+const audioTrack = (trackId: string): EndpointTrack => videoTrack(trackId, { kind: 'audio', codec: 'opus' });
+const peers = async () => (await node.rooms.getRoom('kitchen')).peers;
+const media = (): string[] => node.media.commands.splice(0).map((command) => command.replace('kitchen: ', ''));
+
+describe('metadata of the backend', () => {
+  test('is shown beside that of the client, before it connects too', async () => {
+    const { peer, token } = await node.rooms.addPeer('kitchen', { metadata: { name: 'Ann' } });
+    expect(peer.metadata).toEqual({ peer: null, server: { name: 'Ann' } });
+    const bob = await join({});
+    heard(bob);
+    const ann = await node.connect(token);
+    await ann.act({ type: 'join', metadata: { mood: 'good' } });
+    const shown = { peer: { mood: 'good' }, server: { name: 'Ann' } };
+    expect(heard(bob)).toMatchObject([{ type: 'endpointAdded', endpoint: { metadata: shown } }]);
+    expect((await peers())[0]?.metadata).toEqual(shown);
+    expect(node.notifications.at(-1)).toMatchObject({ type: 'peerMetadataUpdated', metadata: shown });
+  });
+
+  test('changes for everyone with one call, and null removes it', async () => {
+    const ann = await join({}, { mood: 'good' });
+    const bob = await join({});
+    heard(bob);
+    node.news();
+    await update(ann.id, { metadata: { name: 'Anna' } });
+    await update(ann.id, { metadata: { name: 'Anna' } });
+    await update(ann.id, { metadata: null });
+    expect(heard(bob)).toEqual([
+      {
+        type: 'endpointUpdated',
+        endpointId: ann.id,
+        metadata: { peer: { mood: 'good' }, server: { name: 'Anna' } },
+      },
+      { type: 'endpointUpdated', endpointId: ann.id, metadata: { mood: 'good' } },
+    ]);
+    expect(node.news()).toEqual([`peerMetadataUpdated ${ann.id}`, `peerMetadataUpdated ${ann.id}`]);
+  });
+
+  test('is all there is while the client may not set its own', async () => {
+    const ann = await join({ permissions: { metadata: false } }, 'offensive');
+    await ann.act({ type: 'setMetadata', metadata: 'more of it' });
+    expect((await peers())[0]?.metadata).toBeNull();
+    await update(ann.id, { metadata: 'Ann' });
+    expect((await peers())[0]?.metadata).toEqual({ peer: null, server: 'Ann' });
+    await update(ann.id, { permissions: { metadata: true } });
+    expect((await peers())[0]?.metadata).toEqual({ peer: 'more of it', server: 'Ann' });
+  });
+});
+
+describe('permissions', () => {
+  test('are shown once given, merged key by key, and go to the media plane before the session', async () => {
+    const ann = await join({});
+    expect((await peers())[0]).not.toHaveProperty('permissions');
+    expect(media().some((command) => command.startsWith('permissions'))).toBe(false);
+    heard(ann);
+    await update(ann.id, { permissions: { publish: ['audio'] } });
+    await update(ann.id, { permissions: { subscribe: false, publish: null } });
+    expect((await peers())[0]?.permissions).toEqual({ publish: ['audio'], subscribe: false, metadata: true });
+    expect(media()).toEqual([
+      `permissions ${ann.id} audio true video false subscribe true`,
+      `permissions ${ann.id} audio true video false subscribe false`,
+    ]);
+    expect(heard(ann)).toEqual([
+      { type: 'setPublishes', kinds: ['audio'] },
+      { type: 'setPublishes', kinds: ['audio'] },
+    ]);
+  });
+
+  test('that are taken away remove the tracks of that kind, and refuse new ones', async () => {
+    const ann = await join({});
+    const bob = await join({});
+    await ann.act({ type: 'publish', tracks: [videoTrack('cam'), audioTrack('mic')] });
+    heard(bob);
+    node.news();
+    await update(ann.id, { permissions: { publish: ['audio'] } });
+    expect(heard(bob)).toEqual([{ type: 'tracksRemoved', endpointId: ann.id, trackIds: ['cam'] }]);
+    expect(node.news()).toEqual([`trackRemoved ${ann.id}/cam`]);
+    await ann.act({ type: 'publish', tracks: [videoTrack('cam2'), audioTrack('mic2')] });
+    expect(node.news()).toEqual([`trackAdded ${ann.id}/mic2`]);
+  });
+
+  test('survive a reconnect, and are forgotten with the peer', async () => {
+    const ann = await join({ permissions: { publish: false } });
+    await ann.detach();
+    await node.connect(ann.token);
+    expect((await peers())[0]?.permissions?.publish).toBe(false);
+    media();
+    await node.rooms.removePeer('kitchen', ann.id);
+    expect(media()).toContain(`permissions ${ann.id} audio true video true subscribe true`);
+  });
+
+  test('to subscribe hide the tracks of the others, and show them again', async () => {
+    const ann = await join({});
+    await ann.act({ type: 'publish', tracks: [audioTrack('mic')] });
+    const bob = await join({ permissions: { subscribe: false } });
+    expect(heard(bob)).toMatchObject([{ type: 'joined', endpoints: [{ id: ann.id, tracks: [] }] }]);
+    await ann.act({ type: 'publish', tracks: [videoTrack('cam')] });
+    const carl = await join({});
+    await carl.act({ type: 'setMetadata', metadata: 'Carl' });
+    expect(heard(bob)).toMatchObject([{ type: 'endpointAdded' }, { type: 'endpointUpdated' }]);
+    expect(node.local.load().forwardedTracks).toBe(2);
+
+    await update(bob.id, { permissions: { subscribe: true } });
+    expect(heard(bob)).toMatchObject([
+      { type: 'setPublishes' },
+      { type: 'tracksAdded', endpointId: ann.id, tracks: [{ trackId: 'mic' }, { trackId: 'cam' }] },
+    ]);
+    expect(node.local.load().forwardedTracks).toBe(4);
+    await update(bob.id, { permissions: { subscribe: false } });
+    expect(heard(bob)).toMatchObject([
+      { type: 'setPublishes' },
+      { type: 'tracksRemoved', endpointId: ann.id, trackIds: ['mic', 'cam'] },
+    ]);
+  });
+
+  test('hold whatever the session of a lying client asks for', async () => {
+    const kinds = ['audio', 'video'] as const;
+    const publish = fc.oneof(fc.boolean(), fc.subarray([...kinds, 'data' as const]));
+    const step = fc.oneof(
+      fc.record({ permit: publish }),
+      fc.record({ track: fc.constantFrom('a', 'b', 'mine'), kind: fc.constantFrom(...kinds) }),
+      fc.record({ leave: fc.constant(true) }),
+    );
+    const allowed = (given: PeerPermissions['publish'], kind: 'audio' | 'video'): boolean =>
+      given === true || (Array.isArray(given) && given.includes(kind));
+    await join({});
+    const [honest] = await peers();
+
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+        const liar = await join({});
+        let given: PeerPermissions['publish'] = true;
+        for (const action of steps) {
+          if ('permit' in action) {
+            given = action.permit;
+            await update(liar.id, { permissions: { publish: given } });
+          } else if ('leave' in action) {
+            await liar.act({ type: 'leave' }, { type: 'join', metadata: null });
+          } else {
+            const track = action.kind === 'audio' ? audioTrack(action.track) : videoTrack(action.track);
+            await liar.act({ type: 'publish', tracks: [track] });
+          }
+          const shown = (await peers()).find(({ id }) => id === liar.id)?.tracks ?? [];
+          expect(shown.filter(({ type }) => !allowed(given, type))).toEqual([]);
+        }
+        expect((await peers())[0]).toEqual(honest);
+        await node.rooms.removePeer('kitchen', liar.id);
+      }),
+      { numRuns: fuzzRuns(60) },
+    );
+  });
+});
+
+describe('a track', () => {
+  let ann: TestPeer;
+  let bob: TestPeer;
+
+  beforeEach(async () => {
+    ann = await join({});
+    bob = await join({});
+    await ann.act({ type: 'publish', tracks: [audioTrack('mic')] });
+    [ann, bob].map(heard);
+    node.news();
+    media();
+  });
+
+  const mute = (muted: boolean) => node.rooms.muteTrack('kitchen', { peerId: ann.id, trackId: 'mic', muted });
+  const shown = async () => (await peers())[0]?.tracks;
+
+  test('is muted in the media plane, and only its own client is notified', async () => {
+    expect(await shown()).toEqual([{ id: 'mic', type: 'audio', metadata: null }]);
+    expect(await mute(true)).toEqual({ id: 'mic', type: 'audio', metadata: null, muted: true });
+    await mute(true);
+    expect(await shown()).toMatchObject([{ muted: true }]);
+    await mute(false);
+    await node.system.idle();
+    expect(await shown()).toMatchObject([{ muted: false }]);
+    expect(media()).toEqual([`blocked ${ann.id} mic true`, `blocked ${ann.id} mic false`]);
+    expect(heard(ann)).toEqual([
+      { type: 'trackMutedByServer', trackId: 'mic', muted: true },
+      { type: 'trackMutedByServer', trackId: 'mic', muted: false },
+    ]);
+    expect([heard(bob), node.news()]).toEqual([[], []]);
+  });
+
+  test('that was muted is as new when its client publishes it again', async () => {
+    await mute(true);
+    await ann.act({ type: 'unpublish', trackIds: ['mic'] });
+    await ann.act({ type: 'publish', tracks: [audioTrack('mic')] });
+    expect(await shown()).toEqual([{ id: 'mic', type: 'audio', metadata: null }]);
+    expect(media()).toEqual([`blocked ${ann.id} mic true`, `blocked ${ann.id} mic false`]);
+  });
+
+  test('is removed for everyone', async () => {
+    await node.rooms.removeTrack('kitchen', { peerId: ann.id, trackId: 'mic' });
+    await node.system.idle();
+    expect(await shown()).toEqual([]);
+    expect(media()).toEqual([`removeTrack ${ann.id} mic`]);
+    expect(heard(bob)).toEqual([{ type: 'tracksRemoved', endpointId: ann.id, trackIds: ['mic'] }]);
+    expect(heard(ann)).toEqual([{ type: 'trackRemovedByServer', trackId: 'mic' }]);
+    expect(node.news()).toEqual([`trackRemoved ${ann.id}/mic`]);
+  });
+});
+
+describe('a message of the backend', () => {
+  const message = { topic: 'poll', data: { question: 'Tea?' } };
+
+  test('reaches all joined clients, or those that are named', async () => {
+    const ann = await join({});
+    const bob = await join({});
+    const idle = await node.rooms.addPeer('kitchen', {});
+    [ann, bob].map(heard);
+    expect(await node.rooms.sendMessage('kitchen', message)).toEqual({ delivered: 2 });
+    expect(await node.rooms.sendMessage('kitchen', { ...message, to: [bob.id, idle.peer.id] })).toEqual({
+      delivered: 1,
+    });
+    await node.system.idle();
+    expect(heard(ann)).toEqual([{ type: 'roomMessage', message }]);
+    expect(heard(bob)).toHaveLength(2);
+  });
+
+  test('to a peer that does not exist reaches nobody else', async () => {
+    const ann = await join({});
+    heard(ann);
+    await expect(node.rooms.sendMessage('kitchen', { ...message, to: [ann.id, 'zed'] })).rejects.toMatchObject({
+      code: 'PEER_NOT_FOUND',
+    });
+    await node.system.idle();
+    expect(heard(ann)).toEqual([]);
+  });
+});
+
+test('a peer is removed with the reason of the backend, or with the usual one', async () => {
+  const [ann, bob] = [await join({}), await join({})];
+  await node.rooms.removePeer('kitchen', ann.id, { reason: 'You were rude' });
+  await node.rooms.removePeer('kitchen', bob.id, { reason: '' });
+  await node.system.idle();
+  expect([ann.socket.closed, bob.socket.closed]).toEqual(['1000 You were rude', '1000 Peer removed']);
+});
+
+test('a token lives as long as the backend wishes', async () => {
+  const { token } = await node.rooms.addPeer('kitchen', { ttl: 60 });
+  await node.advance(59);
+  await node.connect(token);
+  const late = await node.rooms.addPeer('kitchen', { ttl: 60 });
+  await node.advance(61);
+  await expect(node.connect(late.token)).rejects.toThrow('expired token');
+});
+
+test('a room shows its metadata once it has any', async () => {
+  const before = await node.rooms.getRoom('kitchen');
+  expect(before.config).not.toHaveProperty('metadata');
+  const { config } = await node.rooms.updateRoom('kitchen', { metadata: { topic: 'soup' }, maxPeers: 3 });
+  expect(config).toEqual({ ...before.config, metadata: { topic: 'soup' }, maxPeers: 3 });
+  expect((await node.rooms.updateRoom('kitchen', { metadata: null, maxPeers: null })).config).toEqual(before.config);
+});
+
+test.each([
+  [{ metadata: 'x'.repeat(65_536) }, 'Expected metadata of at most 65536 bytes'],
+  [{ metadata: JSON.parse('['.repeat(200) + ']'.repeat(200)) }, 'Expected metadata of at most 100 levels'],
+  [{ permissions: { publish: ['screen'] } }, 'Invalid request body structure'],
+  [{ permissions: { subscribe: 1 } }, 'Invalid request body structure'],
+  [{ ttl: 0 }, 'Invalid request body structure'],
+  [{ ttl: 2 ** 31 }, 'Invalid request body structure'],
+])('options out of range are refused: %#', async (options, message) => {
+  await expect(node.rooms.addPeer('kitchen', options)).rejects.toMatchObject({ code: 'INVALID_OPTIONS', message });
+});

@@ -1,0 +1,99 @@
+import { isDeepStrictEqual } from 'node:util';
+import { done, refusals, type Outcome } from '../outcome.js';
+import { peerView, permissionsOf, shownMetadata, trackView, type PeerRecord } from '../peer/peer-record.js';
+import { defaultPermissions, mayPublish, mergePermissions } from '../peer/permissions.js';
+import type { PeerChanges, PeerView, RoomMessage, TrackAddress, TrackView } from '../room-service.js';
+import type { Endpoints } from './endpoints.js';
+import type { RoomWorld } from './room-world.js';
+
+/**
+ * Carries out what the backend decides about the peers of a room. The media plane comes first, so that a decision holds
+ * whatever the client does; the peer's session then negotiates it with the client.
+ */
+export class Moderation {
+  readonly #endpoints: Endpoints;
+  readonly #world: RoomWorld;
+
+  constructor(endpoints: Endpoints, world: RoomWorld) {
+    this.#endpoints = endpoints;
+    this.#world = world;
+  }
+
+  updatePeer(peerId: string, { metadata, permissions }: PeerChanges): Outcome<PeerView> {
+    const peer = this.#endpoints.peers.get(peerId);
+    if (peer === undefined) return refusals.peerNotFound(peerId);
+
+    const shown = shownMetadata(peer);
+    if (metadata !== undefined) peer.serverMetadata = metadata;
+    if (permissions !== undefined) this.#permit(peer, permissions);
+    this.#endpoints.changed(peer);
+    this.#endpoints.metadataChanged(peer, shown);
+
+    return done(peerView(peer));
+  }
+
+  /** Makes the media plane and the client's session know the permissions of a new peer. */
+  admit(peer: PeerRecord): void {
+    if (peer.permissions !== undefined) this.#world.setPermissions(peer, peer.permissions);
+  }
+
+  /** Forgets the permissions of a peer that has left the room. */
+  forget(peer: PeerRecord): void {
+    if (peer.permissions !== undefined) this.#world.setPermissions(peer, defaultPermissions);
+  }
+
+  muteTrack({ peerId, trackId, muted }: TrackAddress & { muted: boolean }): Outcome<TrackView> {
+    const peer = this.#endpoints.peers.get(peerId);
+    if (peer === undefined) return refusals.peerNotFound(peerId);
+    const track = peer.tracks.get(trackId);
+    if (track === undefined) return refusals.trackNotFound(trackId);
+
+    if ((peer.moderated.get(trackId) ?? false) !== muted) {
+      this.#world.setTrackBlocked(peerId, trackId, muted);
+      this.#endpoints.sendIfJoined(peerId, { type: 'trackMutedByServer', trackId, muted });
+    }
+    peer.moderated.set(trackId, muted);
+    this.#endpoints.changed(peer);
+
+    return done(trackView(peer, track));
+  }
+
+  removeTrack({ peerId, trackId }: TrackAddress): Outcome<null> {
+    const peer = this.#endpoints.peers.get(peerId);
+    if (peer === undefined) return refusals.peerNotFound(peerId);
+    if (!peer.tracks.has(trackId)) return refusals.trackNotFound(trackId);
+
+    this.#world.removeTrack(peerId, trackId);
+    this.#endpoints.takeTracks(peer, { peerId }, [trackId]);
+    this.#endpoints.sendIfJoined(peerId, { type: 'trackRemovedByServer', trackId });
+
+    return done(null);
+  }
+
+  sendMessage({ to, topic, data }: RoomMessage & { to: readonly string[] | null }): Outcome<{ delivered: number }> {
+    const { peers } = this.#endpoints;
+    const missing = to?.find((peerId) => !peers.has(peerId));
+    if (missing !== undefined) return refusals.peerNotFound(missing);
+
+    const receivers = [...peers.values()].filter(({ id, joined }) => joined && (to?.includes(id) ?? true));
+    for (const { ref } of receivers) this.#world.deliver(ref, { topic, data });
+
+    return done({ delivered: receivers.length });
+  }
+
+  #permit(peer: PeerRecord, changes: NonNullable<PeerChanges['permissions']>): void {
+    const before = permissionsOf(peer);
+    const after = mergePermissions(before, changes);
+    peer.permissions = after;
+    if (isDeepStrictEqual(before, after)) return;
+
+    this.#world.setPermissions(peer, after);
+    const refused = [...peer.tracks.values()].filter(({ kind }) => !mayPublish(after, kind));
+    this.#endpoints.takeTracks(
+      peer,
+      { peerId: peer.id },
+      refused.map(({ trackId }) => trackId),
+    );
+    if (before.subscribe !== after.subscribe) this.#endpoints.subscriptionChanged(peer);
+  }
+}

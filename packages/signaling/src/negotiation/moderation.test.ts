@@ -1,0 +1,88 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { peerEndpoint, ScriptedClient } from '../testing/scripted-client.js';
+
+let client: ScriptedClient;
+
+/** Joined, with a camera and a microphone published. */
+beforeEach(async () => {
+  client = new ScriptedClient().join(peerEndpoint('a'));
+  client.publish('me:v', 'video');
+  client.publish('me:a', 'audio');
+  client.custom('renegotiateTracks');
+  await client.cycle();
+  client.heard();
+  client.asked();
+});
+
+const inbound = (): string[] => client.negotiation.inbound.map(({ trackId }) => trackId);
+
+describe('a permission that is taken away', () => {
+  test('makes the m-line inactive with the next offer, and active again once it is given back', async () => {
+    client.input({ type: 'setPublishes', kinds: ['audio'] });
+    expect(client.asked()).toEqual([{ type: 'unpublish', trackIds: ['me:v'] }]);
+    expect(client.heard()).toEqual(['offerData audio 0 video 0']);
+    await client.cycle();
+    expect(inbound()).toEqual(['me:a']);
+    expect(client.directions()).toEqual(['inactive', 'recvonly']);
+    expect(client.asked()).toMatchObject([{ type: 'warn', event: 'peer.track_denied' }, { type: 'negotiate' }]);
+
+    client.input({ type: 'setPublishes', kinds: ['audio', 'video'] });
+    await client.cycle();
+    expect(inbound()).toEqual(['me:v', 'me:a']);
+    expect(client.directions()).toEqual(['recvonly', 'recvonly']);
+    expect(client.asked()).toMatchObject([{ type: 'negotiate' }, { type: 'publish', tracks: [{ trackId: 'me:v' }] }]);
+  });
+
+  test('starts no negotiation when nothing changes', () => {
+    client.input({ type: 'setPublishes', kinds: ['video', 'audio'] });
+    expect([client.heard(), client.asked()]).toEqual([[], []]);
+  });
+
+  test('holds for a client that connects later, and never ends the peer', async () => {
+    const restricted = new ScriptedClient({ publishes: ['audio'] });
+    restricted.input({ type: 'setPublishes', kinds: [] });
+    restricted.join();
+    restricted.publish('me:v', 'video', { rids: ['l', 'm', 'h'] });
+    restricted.publish('me:a', 'audio');
+    restricted.custom('renegotiateTracks');
+    await restricted.cycle();
+    expect(restricted.negotiation.inbound).toEqual([]);
+    expect(restricted.directions()).toEqual(['inactive', 'inactive']);
+    expect(restricted.asked().map(({ type }) => type)).toEqual(['join', 'warn', 'negotiate']);
+  });
+
+  test('is logged the 1st, 2nd, 4th, 8th time a client offers the track all the same', async () => {
+    client.input({ type: 'setPublishes', kinds: [] });
+    let warnings = 0;
+    for (let i = 0; i < 10; i++) {
+      client.custom('renegotiateTracks');
+      await client.cycle();
+      warnings += client.asked().filter(({ type }) => type === 'warn').length;
+    }
+    expect(warnings).toBe(4);
+  });
+});
+
+describe('a track that the backend removed', () => {
+  test('is negotiated away and refused under its id, while another may come', async () => {
+    client.input({ type: 'trackRemovedByServer', trackId: 'me:v' });
+    expect(client.heard()).toEqual(['offerData audio 0 video 0']);
+    await client.cycle();
+    expect(client.directions()).toEqual(['inactive', 'recvonly']);
+    client.publish('me:v2', 'video');
+    client.custom('renegotiateTracks');
+    await client.cycle();
+    expect(inbound()).toEqual(['me:a', 'me:v2']);
+  });
+});
+
+test('the client is notified of a mute of its own track only', () => {
+  client.input({ type: 'trackMutedByServer', trackId: 'me:a', muted: true });
+  client.input({ type: 'trackMutedByServer', trackId: 'other', muted: true });
+  expect(client.takeEvents()).toEqual([{ type: 'trackMutedByServer', data: { trackId: 'me:a', muted: true } }]);
+});
+
+test('a message of the backend is a custom event', () => {
+  client.input({ type: 'roomMessage', message: { topic: 'poll', data: { question: 'Tea?' } } });
+  expect(client.takeEvents()).toEqual([{ type: 'roomMessage', data: { topic: 'poll', data: { question: 'Tea?' } } }]);
+});

@@ -63,6 +63,26 @@ describe('a call', () => {
     ]);
   });
 
+  test('of moderation has its method, path and body', async () => {
+    const client = await clientOf(json(200, { data: { delivered: 3 } }));
+    await client.updateRoom('r', { maxPeers: null });
+    await client.updatePeer('r', 'p', { metadata: null, permissions: { publish: ['audio'] } });
+    await client.muteTrack('r', 'p', { id: 'p:mic', muted: true });
+    await client.deleteTrack('r', 'p', 'p:mic');
+    await client.deletePeer('r', 'p', 'too loud');
+    await client.deletePeer('r', 'p');
+    expect(await client.sendMessage('r', { topic: 'poll', data: 1, to: ['p'] })).toBe(3);
+    expect(requests.map(({ method, url, body }) => `${method} ${url} ${body}`.trim())).toEqual([
+      'PATCH /room/r {"maxPeers":null}',
+      'PATCH /room/r/peer/p {"metadata":null,"permissions":{"publish":["audio"]}}',
+      'PATCH /room/r/peer/p/track/p%3Amic {"muted":true}',
+      'DELETE /room/r/peer/p/track/p%3Amic',
+      'DELETE /room/r/peer/p {"reason":"too loud"}',
+      'DELETE /room/r/peer/p',
+      'POST /room/r/message {"topic":"poll","data":1,"to":["p"]}',
+    ]);
+  });
+
   test('is not made for ids that would name something else', async () => {
     const client = await clientOf(json(200, { data: {} }));
     for (const id of ['', '.', '..']) {

@@ -8,8 +8,13 @@ import type {
   Health,
   Notification,
   Peer,
+  PeerChanges,
+  PeerOptions,
   Room,
+  RoomChanges,
+  RoomMessage,
   RoomOptions,
+  Track,
 } from './types.js';
 
 export interface BloomClientOptions {
@@ -29,7 +34,7 @@ export interface CreatedRoom {
 
 export interface CreatedPeer {
   peer: Peer;
-  /** Opens the client's peer websocket; valid for 24 hours. */
+  /** Opens the client's peer websocket; valid for 24 hours, or the `ttl`. */
   token: string;
   /** Where the client connects, without a scheme. */
   websocketUrl: string;
@@ -67,11 +72,15 @@ export class BloomClient {
     return this.#call('GET', ['room', roomId]);
   }
 
+  updateRoom(roomId: string, changes: RoomChanges): Promise<Room> {
+    return this.#call('PATCH', ['room', roomId], changes);
+  }
+
   deleteRoom(roomId: string): Promise<void> {
     return this.#call('DELETE', ['room', roomId]);
   }
 
-  async addPeer(roomId: string, options: { enableSimulcast?: boolean } = {}): Promise<CreatedPeer> {
+  async addPeer(roomId: string, options: PeerOptions = {}): Promise<CreatedPeer> {
     const data = await this.#call<{ peer: Peer; token: string; peer_websocket_url: string }>(
       'POST',
       ['room', roomId, 'peer'],
@@ -83,8 +92,30 @@ export class BloomClient {
     return { peer: data.peer, token: data.token, websocketUrl: data.peer_websocket_url };
   }
 
-  deletePeer(roomId: string, peerId: string): Promise<void> {
-    return this.#call('DELETE', ['room', roomId, 'peer', peerId]);
+  /** Changes metadata and permissions, in force at once. */
+  updatePeer(roomId: string, peerId: string, changes: PeerChanges): Promise<Peer> {
+    return this.#call('PATCH', ['room', roomId, 'peer', peerId], changes);
+  }
+
+  /** `reason`: up to 100 bytes for the client, the close reason of its websocket. */
+  deletePeer(roomId: string, peerId: string, reason?: string): Promise<void> {
+    return this.#call('DELETE', ['room', roomId, 'peer', peerId], reason === undefined ? undefined : { reason });
+  }
+
+  /** Withholds a track of a peer from everyone, or lets it flow again. */
+  muteTrack(roomId: string, peerId: string, track: { id: string; muted: boolean }): Promise<Track> {
+    return this.#call('PATCH', ['room', roomId, 'peer', peerId, 'track', track.id], { muted: track.muted });
+  }
+
+  /** Ends a track of a peer, whose client cannot publish it again under this id. */
+  deleteTrack(roomId: string, peerId: string, trackId: string): Promise<void> {
+    return this.#call('DELETE', ['room', roomId, 'peer', peerId, 'track', trackId]);
+  }
+
+  /** Sends a message to clients. Resolves with the number of clients it was sent to. */
+  async sendMessage(roomId: string, message: RoomMessage): Promise<number> {
+    const { delivered } = await this.#call<{ delivered: number }>('POST', ['room', roomId, 'message'], message);
+    return delivered;
   }
 
   addComponent<T extends ComponentType>(roomId: string, type: T, options: ComponentOptions[T]): Promise<Component<T>> {

@@ -22,12 +22,25 @@ export interface RoomConfig {
   webhookUrl: string | null;
   peerlessPurgeTimeout: number | null;
   peerDisconnectedTimeout: number | null;
+  /** Set with `updateRoom`; absent until then. */
+  metadata?: unknown;
+}
+
+/** Absent fields stay as they are; null unsets. */
+export interface RoomChanges {
+  maxPeers?: number | null;
+  peerlessPurgeTimeout?: number | null;
+  peerDisconnectedTimeout?: number | null;
+  /** Any JSON value. */
+  metadata?: unknown;
 }
 
 export interface Track {
   id: string;
   type: 'audio' | 'video';
   metadata: unknown;
+  /** Set with `muteTrack`; absent until then. */
+  muted?: boolean;
 }
 
 export interface Peer {
@@ -35,8 +48,51 @@ export interface Peer {
   type: 'webrtc';
   status: 'connected' | 'disconnected';
   tracks: Track[];
-  /** Metadata sent by the client when it joined; null before. */
+  /**
+   * Metadata sent by the client when it joined; null before. Once the backend has set some, `{ peer, server }` with that of
+   * the client and that of the backend.
+   */
   metadata: unknown;
+  /** Absent unless the backend has given any. */
+  permissions?: PeerPermissions;
+}
+
+/** What the client of a peer may do. */
+export interface PeerPermissions {
+  /** True for every kind, false for none. */
+  publish: boolean | ('audio' | 'video' | 'data')[];
+  /** Receives the tracks of others. */
+  subscribe: boolean;
+  /** Its own metadata is shown. */
+  metadata: boolean;
+}
+
+export interface PeerOptions {
+  /** Default true. */
+  enableSimulcast?: boolean;
+  /** Any JSON value that the backend says of the peer, up to 64 KiB. */
+  metadata?: unknown;
+  /** All true by default. */
+  permissions?: Partial<PeerPermissions>;
+  /** Seconds for which the token is valid; 24 hours by default. */
+  ttl?: number;
+}
+
+/** Absent fields stay as they are. */
+export interface PeerChanges {
+  /** Null removes what the backend has set. */
+  metadata?: unknown;
+  permissions?: Partial<PeerPermissions>;
+}
+
+/** A message to clients. */
+export interface RoomMessage {
+  /** 1 to 256 characters. */
+  topic: string;
+  /** Any JSON value of up to 16 KiB. */
+  data: unknown;
+  /** Ids of the peers to receive it; all of the room when absent. */
+  to?: readonly string[];
 }
 
 export interface S3Credentials {

@@ -44,7 +44,7 @@ export class Api {
     return (await this.#expect(201, 'POST', '/room', options)).data.room.id;
   }
 
-  async addPeer(roomId: string, options: { enableSimulcast?: boolean } = {}): Promise<NewPeer> {
+  async addPeer(roomId: string, options: Readonly<Record<string, unknown>> = {}): Promise<NewPeer> {
     const { data } = await this.#expect(201, 'POST', `/room/${roomId}/peer`, { type: 'webrtc', options });
     return { id: data.peer.id, token: data.token };
   }

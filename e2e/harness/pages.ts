@@ -9,11 +9,14 @@ import { join } from 'node:path';
 import { repository } from './repository.js';
 
 export type Sdk = 'jellyfish' | 'fishjam';
+export type PageName = Sdk | 'client';
+
+const PAGES: readonly PageName[] = ['jellyfish', 'fishjam', 'client'];
 
 function bundle(): Map<string, Buffer> {
   const out = mkdtempSync(join(tmpdir(), 'bloom-e2e-page-'));
   try {
-    const entries = ['jellyfish', 'fishjam'].map((sdk) => join(repository, 'e2e', 'page', `${sdk}.ts`));
+    const entries = PAGES.map((page) => join(repository, 'e2e', 'page', `${page}.ts`));
     const { status, stderr } = spawnSync(
       join(repository, 'node_modules', '.bin', 'esbuild'),
       [...entries, '--bundle', '--format=iife', '--target=es2022', '--log-level=warning', `--outdir=${out}`],
@@ -21,9 +24,9 @@ function bundle(): Map<string, Buffer> {
     );
     if (status !== 0) throw new Error(`esbuild could not bundle the test page:\n${stderr}`);
     return new Map(
-      ['jellyfish', 'fishjam'].flatMap((sdk) => [
-        [`/${sdk}`, Buffer.from(`<!doctype html><title>${sdk}</title><script src="/${sdk}.js"></script>`)],
-        [`/${sdk}.js`, readFileSync(join(out, `${sdk}.js`))],
+      PAGES.flatMap((page) => [
+        [`/${page}`, Buffer.from(`<!doctype html><title>${page}</title><body><script src="/${page}.js"></script>`)],
+        [`/${page}.js`, readFileSync(join(out, `${page}.js`))],
       ]),
     );
   } finally {
@@ -32,7 +35,7 @@ function bundle(): Map<string, Buffer> {
 }
 
 export interface PageServer {
-  urlOf(sdk: Sdk): string;
+  urlOf(page: PageName): string;
   close(): Promise<void>;
 }
 
@@ -47,7 +50,7 @@ export async function servePages(): Promise<PageServer> {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
-    urlOf: (sdk) => `http://127.0.0.1:${port}/${sdk}`,
+    urlOf: (page) => `http://127.0.0.1:${port}/${page}`,
     close: async () => {
       server.closeAllConnections();
       server.close();

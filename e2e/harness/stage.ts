@@ -7,7 +7,7 @@ import { type BloomNode, type NodeOptions, startNode } from './bloom-node.js';
 import { launchChromium } from './chromium.js';
 import { printMeasurements } from './measurements.js';
 import { describeWith, type Need } from './needs.js';
-import { type PageServer, type Sdk, servePages } from './pages.js';
+import { type PageName, type PageServer, type Sdk, servePages } from './pages.js';
 import { Peer } from './peer.js';
 
 export interface StageOptions {
@@ -59,6 +59,13 @@ export class Stage {
 
   get api(): Api {
     return new Api(this.node.url);
+  }
+
+  /** Opens a page that no driver reports of. */
+  async page(name: PageName): Promise<Page> {
+    const page = await (await this.browser.newContext()).newPage();
+    await page.goto(this.#pages?.urlOf(name) ?? '');
+    return page;
   }
 
   async room(options: RoomOptions = {}): Promise<string> {

@@ -130,8 +130,11 @@ export class MediaConnection {
   async #offer({ tracksTypes, integratedTurnServers }: OfferData): Promise<void> {
     const connection = this.#connection;
     this.#requested = false;
-    if (!this.#configured) connection.setConfiguration({ iceServers: integratedTurnServers.map(iceServerOf) });
-    this.#configured = true;
+    if (!this.#configured) {
+      const iceServers = integratedTurnServers.map(iceServerOf);
+      connection.setConfiguration({ ...connection.getConfiguration(), iceServers });
+      this.#configured = true;
+    }
     // An offer that was never answered: the server has given up on it.
     if (connection.signalingState === 'have-local-offer') await connection.setLocalDescription({ type: 'rollback' });
 

@@ -1,0 +1,122 @@
+// A page of an application that uses @bloom/client. Tests call `window.application`.
+import { BloomClient, type LocalTrack, type PublishOptions } from '@bloom/client';
+import type { PictureOptions } from './driver-api.js';
+import { FrameWatcher } from './frame-watcher.js';
+import { createPicture, createTone } from './picture.js';
+
+export interface SeenTrack {
+  readonly id: string;
+  readonly peerId: string;
+  readonly metadata: unknown;
+  readonly variant: string | null;
+  readonly frames: number;
+  readonly width: number;
+  readonly colour: string;
+  readonly firstFrameAt: number | null;
+  /** Longest pause between frames since `resetPauses`, in milliseconds. */
+  readonly pauseMs: number;
+}
+
+const client = new BloomClient();
+const watchers = new Map<string, { watcher: FrameWatcher; firstFrameAt: number | null }>();
+const published: LocalTrack[] = [];
+const opened: MediaStreamTrack[] = [];
+const log: string[] = [];
+
+const now = (): number => performance.timeOrigin + performance.now();
+
+for (const event of [
+  'connected',
+  'reconnecting',
+  'peerJoined',
+  'peerUpdated',
+  'peerLeft',
+  'trackRemoved',
+  'unpublished',
+] as const) {
+  client.on(event, (...[subject]: unknown[]) => {
+    log.push(
+      typeof subject === 'object' && subject !== null && 'id' in subject ? `${event} ${String(subject.id)}` : event,
+    );
+  });
+}
+client.on('ended', ({ code, message }) => log.push(`ended ${code}: ${message}`));
+client.on('trackReady', ({ id, media }) => {
+  if (media?.kind !== 'video') return;
+  watchers.get(id)?.watcher.close();
+  const seen = { firstFrameAt: null as number | null };
+  const watcher = new FrameWatcher(media, {
+    first: () => (seen.firstFrameAt = now()),
+    size: () => undefined,
+    colour: () => undefined,
+  });
+  watchers.set(id, Object.assign(seen, { watcher }));
+});
+
+const application = {
+  client,
+  log,
+
+  /** Returns the error's code, or undefined. */
+  connect: (options: Parameters<BloomClient['connect']>[0]) =>
+    client.connect(options).then(
+      () => undefined,
+      (error: { code: string }) => error.code,
+    ),
+
+  async publish(picture: Omit<PictureOptions, 'kind'>, options: PublishOptions = {}, reopens = false): Promise<number> {
+    const open = (): MediaStreamTrack => {
+      const { track } = createPicture({ kind: 'picture', ...picture });
+      opened.push(track);
+      return track;
+    };
+    const reopen = reopens ? { reopen: () => Promise.resolve(open()) } : {};
+    return published.push(await client.publish(open(), { ...options, ...reopen })) - 1;
+  },
+  async publishTone(): Promise<number> {
+    return published.push(await client.publish(createTone({ kind: 'tone', hz: 440 }).track)) - 1;
+  },
+  local: (index: number): LocalTrack => published[index] as LocalTrack,
+  /** Devices that are open now. */
+  devices: (): number => opened.filter(({ readyState }) => readyState === 'live').length,
+
+  tracks: (): SeenTrack[] =>
+    client.peers.flatMap(({ tracks }) =>
+      tracks.map(({ id, peerId, metadata, variant }) => {
+        const seen = watchers.get(id);
+        const { frames = 0, width = 0, colour = 'black', maxGapMs = 0 } = seen?.watcher.report() ?? {};
+        const firstFrameAt = seen?.firstFrameAt ?? null;
+        return { id, peerId, metadata, variant, frames, width, colour, firstFrameAt, pauseMs: maxGapMs };
+      }),
+    ),
+  resetPauses: () => {
+    for (const { watcher } of watchers.values()) watcher.resetGap();
+  },
+
+  /** Shows the first video in an element of this height; 0 moves it off the screen. */
+  show(height: number): void {
+    let element = document.querySelector('video');
+    if (element === null) {
+      const [track] = client.peers.flatMap(({ tracks }) => tracks).filter(({ media }) => media?.kind === 'video');
+      element = document.createElement('video');
+      Object.assign(element, {
+        muted: true,
+        autoplay: true,
+        srcObject: new MediaStream([track?.media as MediaStreamTrack]),
+      });
+      document.body.append(element);
+      client.watch(track?.id ?? '', element);
+    }
+    element.style.cssText = height > 0 ? `height: ${height}px` : 'position: absolute; top: 20000px; height: 500px';
+  },
+};
+
+export type Application = typeof application;
+
+declare global {
+  interface Window {
+    application: Application;
+  }
+}
+
+window.application = application;

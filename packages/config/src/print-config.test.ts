@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { ConfigError } from './errors.js';
 import { editDistance } from './hints.js';
@@ -71,7 +72,7 @@ test('whatever the environment holds, the settings load or a ConfigError names a
         expect(NAMES).toContain(error.variable);
       }
     }),
-    { numRuns: 10_000 },
+    { numRuns: fuzzRuns(10_000) },
   );
 });
 

@@ -3,7 +3,7 @@ import type { Socket } from 'node:dgram';
 import { createServer } from 'node:net';
 import type { AddressInfo, Server } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { ManualClock } from '@bloom/time/testing';
+import { fuzzRuns, ManualClock } from '@bloom/time/testing';
 import type { Answer, Packet } from 'dns-packet';
 import dnsPacket from 'dns-packet';
 import fc from 'fast-check';
@@ -185,7 +185,7 @@ describe('resolv.conf', () => {
         if (timeoutMs !== 5_000) options.add('timeout');
         if (attempts !== 2) options.add('attempts');
       }),
-      { numRuns: Number(process.env['BLOOM_FUZZ_RUNS'] ?? 10_000) },
+      { numRuns: fuzzRuns(10_000) },
     );
     expect([...options].toSorted()).toEqual(['attempts', 'nameserver', 'ndots', 'search', 'timeout']);
   });

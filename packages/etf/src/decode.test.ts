@@ -1,5 +1,6 @@
 import { deflateSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { internedAtomCount, MAX_INTERNED_ATOMS } from './atoms.js';
 import { structuralKey } from './compare.js';
@@ -24,7 +25,7 @@ import {
 import { anyTerm } from './testing/terms.js';
 
 const NIGHTLY = process.env['BLOOM_NIGHTLY'] !== undefined;
-const RUNS = Number(process.env['BLOOM_FUZZ_RUNS'] ?? (NIGHTLY ? 1_000_000 : 2_500));
+const RUNS = fuzzRuns(NIGHTLY ? 1_000_000 : 2_500);
 
 const from = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
@@ -299,7 +300,7 @@ describe('round trips', () => {
       fc.property(anyTerm, (term) => {
         expect(structuralKey(decode(encode(term), { floats: 'wrap' }))).toBe(structuralKey(term));
       }),
-      { numRuns: 2_000 },
+      { numRuns: fuzzRuns(2_000) },
     );
   });
 
@@ -312,7 +313,7 @@ describe('round trips', () => {
         expect(sameTerm(reader.term(), b)).toBe(true);
         expect(reader.remaining).toBe(0);
       }),
-      { numRuns: 500 },
+      { numRuns: fuzzRuns(500) },
     );
   });
 

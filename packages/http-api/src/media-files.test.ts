@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import { BytesFile, type LiveStreams, LocalRecordings, MediaFileError, type StreamRequest } from '@bloom/files';
 import fc from 'fast-check';
 import { parseRange } from './file-answer.js';
@@ -169,7 +170,7 @@ describe('ranges', () => {
         if (range === undefined || range === 'unsatisfiable') return;
         expect(0 <= range.start && range.start <= range.end && range.end < size).toBe(true);
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import type { ActorRef } from '@bloom/actors';
 import { atom, Pid, Ref, tuple, type Term } from '@bloom/etf';
 import type { PortMapperServer } from '@bloom/port-mapper';
@@ -78,7 +79,7 @@ describe('whatever is asked', () => {
         expect(isAnswer(await inspector.subscribe(message as never))).toBe(false);
         inspector.unsubscribe(message.stream);
       }),
-      { numRuns: 2_500 },
+      { numRuns: fuzzRuns(2_500) },
     );
     expect(answered).toBeGreaterThan(50);
     expect(inspector.openStreams).toBe(0);
@@ -117,7 +118,7 @@ describe('whatever is asked', () => {
         for (const sent of [message, call]) tool.node.send({ node: a.name, name: 'inspection' }, sent, { from });
         await new Promise(setImmediate);
       }),
-      { numRuns: 300 },
+      { numRuns: fuzzRuns(300) },
     );
     expect(tool.node.nodes('connected')).toEqual([a.name]);
     expect(a.system.info(a.system.whereis('inspection')!)?.restarts).toBe(restarts);

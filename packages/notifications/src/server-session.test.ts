@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { decodeServerMessage, encodeServerMessage, type ServerMessage } from '@bloom/protocol';
 import { ServerSession, type SessionAction } from './server-session.js';
@@ -119,6 +120,6 @@ test('whatever the bytes, a session answers or closes and never throws', () => {
       const closes = frames.flatMap((frame) => session.binary(frame, 0)).filter((action) => action.type === 'close');
       expect(closes.length).toBeLessThanOrEqual(1);
     }),
-    { numRuns: 10_000 },
+    { numRuns: fuzzRuns(10_000) },
   );
 });

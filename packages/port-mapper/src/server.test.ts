@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
-import { ManualClock } from '@bloom/time/testing';
+import { fuzzRuns, ManualClock } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { Conversation } from './conversation.js';
 import { lookUp, names, PortMapperServer, Registration } from './index.js';
@@ -18,7 +18,7 @@ import {
 import { MAX_RELEASED, Registry } from './registry.js';
 import { freePort, say, until } from './testing/sockets.js';
 
-const RUNS = Number(process.env['BLOOM_FUZZ_RUNS'] ?? 2_000);
+const RUNS = fuzzRuns(2_000);
 
 const entry = (name: string) => ({
   name,

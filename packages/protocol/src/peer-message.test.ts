@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { decodePeerMessage, encodePeerMessage, MAX_PEER_MESSAGE_BYTES, ProtocolError } from './index.js';
 
@@ -44,7 +45,7 @@ describe('PeerMessage', () => {
           data,
         });
       }),
-      { numRuns: 2000 },
+      { numRuns: fuzzRuns(2000) },
     );
   });
 
@@ -65,7 +66,7 @@ describe('PeerMessage', () => {
           expect(error).toBeInstanceOf(ProtocolError);
         }
       }),
-      { numRuns: 12_000 },
+      { numRuns: fuzzRuns(12_000) },
     );
   });
 });

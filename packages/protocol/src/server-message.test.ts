@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import {
   decodeServerMessage,
@@ -93,7 +94,7 @@ describe('ServerMessage', () => {
         const message = { type: 'peerMetadataUpdated', roomId, peerId, metadata } as const;
         expect(decodeServerMessage(encodeNotification(message))).toEqual(message);
       }),
-      { numRuns: 1000 },
+      { numRuns: fuzzRuns(1000) },
     );
   });
 
@@ -118,7 +119,7 @@ describe('ServerMessage', () => {
           expect(error).toBeInstanceOf(ProtocolError);
         }
       }),
-      { numRuns: 12_000 },
+      { numRuns: fuzzRuns(12_000) },
     );
   });
 });

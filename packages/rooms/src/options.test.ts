@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import {
   FileOptions,
@@ -78,7 +79,7 @@ describe('options', () => {
           }
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: fuzzRuns(2_000) },
     );
   });
 });
@@ -87,7 +88,7 @@ test('options of usual depth are sent as they are', () => {
   const shallow = fc.jsonValue({ maxDepth: 4 });
   fc.assert(
     fc.property(shallow, (options) => expect(sendableOptions(options)).toEqual(options)),
-    { numRuns: 2_000 },
+    { numRuns: fuzzRuns(2_000) },
   );
   const odd = JSON.parse('{"__proto__":{"a":1},"constructor":[null]}') as object;
   expect(JSON.stringify(sendableOptions(odd))).toBe(JSON.stringify(odd));

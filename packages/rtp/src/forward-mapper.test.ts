@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { ForwardMapper } from './forward-mapper.js';
 
@@ -91,7 +92,7 @@ describe('the numbers of an outbound stream', () => {
         expect(holes).toBeLessThanOrEqual(lost + latePadding);
         expect(holes).toBeGreaterThanOrEqual(0);
       }),
-      { numRuns: 500 },
+      { numRuns: fuzzRuns(500) },
     );
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { RtpPacket } from 'werift';
 import { OutboundHeader } from './outbound-header.js';
@@ -52,7 +53,7 @@ describe('an outbound header', () => {
           expect([theirs.sequenceNumber, theirs.timestamp]).toEqual([packet.sequence % 65_536, packet.timestamp]);
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: fuzzRuns(1000) },
     );
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { PacketStore } from './packet-store.js';
 
@@ -33,7 +34,7 @@ describe('the packet store', () => {
           expect(found).toBeGreaterThanOrEqual(Math.min(lengths.size, 4));
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: fuzzRuns(1000) },
     );
   });
 

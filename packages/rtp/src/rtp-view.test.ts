@@ -62,7 +62,7 @@ describe('a view on an RTP packet', () => {
           expect(found.equals(Buffer.from(expected.payload))).toBe(true);
         }
       }),
-      { numRuns: 1500 },
+      { numRuns: fuzzRuns(1500) },
     );
   });
 
@@ -77,7 +77,7 @@ describe('a view on an RTP packet', () => {
         expect([header.payloadType, header.marker]).toEqual([value & 0x7f, made.marker]);
         expect([view.ssrc, view.sequence, view.payloadType]).toEqual([value, value & 0xffff, value & 0x7f]);
       }),
-      { numRuns: 500 },
+      { numRuns: fuzzRuns(500) },
     );
   });
 

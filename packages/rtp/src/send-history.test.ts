@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { SendHistory } from './send-history.js';
 
@@ -26,7 +27,7 @@ describe('the send history', () => {
         }
         expect(history.find((first + entries.length) % 65_536)).toBe(false);
       }),
-      { numRuns: 500 },
+      { numRuns: fuzzRuns(500) },
     );
   });
 

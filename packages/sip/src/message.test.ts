@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
-import { FUZZ_RUNS } from './testing/fuzz-runs.js';
 import { isSipError } from './errors.js';
 import { splitList } from './headers.js';
 import { parseMessage, type SipMessage, type SipRequest, writeMessage } from './message.js';
@@ -125,7 +125,7 @@ describe('a message', () => {
         const framer = new StreamFramer();
         readable(() => framer.push(Buffer.from(text)));
       }),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 
@@ -157,7 +157,7 @@ test('a stream is cut into messages wherever it is broken, keep-alives included'
       expect(messages).toHaveLength(3);
       expect(messages.every((m) => m.body.toString() === 'body')).toBe(true);
     }),
-    { numRuns: 500 },
+    { numRuns: fuzzRuns(500) },
   );
 });
 

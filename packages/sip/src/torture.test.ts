@@ -1,7 +1,7 @@
 /** The messages of RFC 4475, as far as they are texts and not byte dumps, against the whole user agent. */
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
-import { FUZZ_RUNS } from './testing/fuzz-runs.js';
 import { isSipError } from './errors.js';
 import { MessageLog } from './message-log.js';
 import { parseMessage } from './message.js';
@@ -319,7 +319,7 @@ describe('whatever comes in', () => {
         agent.agent.receive(message, { transport: 'UDP', host: '192.0.2.15', port: 5060 });
         agent.take();
       }),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: fuzzRuns(10_000) },
     );
     agent.agent.close();
     expect(agent.clock.pending).toBe(0);
@@ -376,7 +376,7 @@ describe('whatever comes in', () => {
           if (agent.agent.activity.calls === 0) dial();
         },
       ),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: fuzzRuns(10_000) },
     );
     agent.agent.close();
     expect(agent.clock.pending).toBe(0);
@@ -394,7 +394,7 @@ describe('whatever comes in', () => {
           if (!isSipError(error, 'SIP_MALFORMED')) throw error;
         }
       }),
-      { numRuns: FUZZ_RUNS },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

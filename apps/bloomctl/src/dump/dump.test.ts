@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import type { Asker } from '../asker.js';
 import { Failure } from '../exit.js';
@@ -72,7 +73,7 @@ describe('a dump', () => {
           await expect(unpackDump(Buffer.from(bytes), 'x')).rejects.toBeInstanceOf(Failure);
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: fuzzRuns(1_000) },
     );
   });
 

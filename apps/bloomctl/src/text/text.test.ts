@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { cutFront, cutTo, pad, printable, type Screen, widthOf, wrap } from './style.js';
 import { type Column, table } from './table.js';
@@ -119,7 +120,7 @@ describe('a table', () => {
           }
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: fuzzRuns(2_000) },
     );
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import { atom, decode, encode, Pid, type Term, tuple } from '@bloom/etf';
 import fc from 'fast-check';
 import { LocalRef, RemoteRef, type AnyRef } from '../ref.js';
@@ -62,7 +63,7 @@ describe('messages as terms', () => {
         // Sending must not change what is sent.
         expect(JSON.stringify(value, describeValue)).toBe(before);
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 
@@ -150,7 +151,7 @@ describe('messages as terms', () => {
       fc.property(term, (any) => {
         data.toValue(decode(encode(any)));
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

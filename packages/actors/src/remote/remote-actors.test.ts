@@ -2,13 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { atom, ImproperList, type Pid, type Term, tuple } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
 import fc from 'fast-check';
-import { until } from '@bloom/time/testing';
+import { fuzzRuns, until } from '@bloom/time/testing';
 import { createActorSystem, later, type ActorRef, type AnyRef, type Behaviour, type Down } from '../index.js';
 import type { RemoteFault } from '../errors.js';
 import type { RemoteRef } from '../ref.js';
 import { cut, startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
 
-const RUNS = Number(process.env['BLOOM_FUZZ_RUNS'] ?? 1_000);
+const RUNS = fuzzRuns(1_000);
 
 type EchoProtocol = {
   echo: (message: { value: unknown }) => unknown;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { fitInto, gridLayout, MAX_TILES, type Tile } from './layout.js';
 
@@ -34,7 +35,7 @@ describe('the grid', () => {
           expect(tiles.slice(i + 1).some((other) => overlap(tile, other))).toBe(false);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: fuzzRuns(500) },
     );
   });
 });
@@ -57,7 +58,7 @@ describe('a picture in its tile', () => {
         expect(fitted.y + fitted.height <= tile.y + tile.height).toBe(true);
         expect(Object.values(fitted).every((value) => value % 2 === 0)).toBe(true);
       }),
-      { numRuns: 1000 },
+      { numRuns: fuzzRuns(1000) },
     );
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import { nalType, splitAnnexB, toAnnexB } from '@bloom/rtp';
 import fc from 'fast-check';
 import { ComponentError } from '../errors.js';
@@ -73,7 +74,7 @@ describe('a raw H.264 stream', () => {
           expect(error).toBeInstanceOf(ComponentError);
         }
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });
@@ -94,7 +95,7 @@ describe('a sequence parameter set', () => {
         const size = pictureSize(Buffer.from(bytes));
         if (size !== undefined) expect(size.width * size.height).toBeLessThanOrEqual(16_384 ** 2);
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

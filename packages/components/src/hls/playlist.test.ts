@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import {
   declaredDuration,
@@ -84,7 +85,7 @@ s7.m4s
         }
         expect(at).toBe(parts.length);
       }),
-      { numRuns: 500 },
+      { numRuns: fuzzRuns(500) },
     );
   });
 
@@ -112,7 +113,7 @@ s7.m4s
         if (skipped > 0) expect(kept + declaredDuration(state.open!)).toBeGreaterThanOrEqual(12);
         expect(delta.includes('#EXT-X-MAP')).toBe(skipped === 0);
       }),
-      { numRuns: 500 },
+      { numRuns: fuzzRuns(500) },
     );
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { ComponentError } from '../errors.js';
 import { idr, picture, PPS, SPS } from '../testing/room.js';
@@ -73,7 +74,7 @@ describe('a recorded MP4 file', () => {
           expect(error).toMatchObject({ code: 'BAD_MP4' });
         }
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
     expect(failures).toBeGreaterThan(100);
   });

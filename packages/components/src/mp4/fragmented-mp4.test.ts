@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { fragment, type Mp4Sample } from './fragment.js';
 import { avcCodecString, initSegment } from './init-segment.js';
@@ -102,7 +103,7 @@ describe('a fragment', () => {
           }
         }
       }),
-      { numRuns: 300 },
+      { numRuns: fuzzRuns(300) },
     );
   });
 

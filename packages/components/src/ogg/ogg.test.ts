@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { ComponentError } from '../errors.js';
 import { opusPacket } from '../testing/room.js';
@@ -48,7 +49,7 @@ describe('Ogg', () => {
           expect(reader.skipped).toBe(0);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: fuzzRuns(300) },
     );
   });
 
@@ -115,7 +116,7 @@ describe('Ogg', () => {
           }
         },
       ),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

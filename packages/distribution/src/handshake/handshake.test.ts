@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { FLAG, missingFlags, ownFlags } from './flags.js';
 import {
@@ -14,7 +15,7 @@ import {
   type Step,
 } from './handshake.js';
 
-const RUNS = Number(process.env['BLOOM_FUZZ_RUNS'] ?? (process.env['BLOOM_NIGHTLY'] === undefined ? 4_000 : 1_000_000));
+const RUNS = fuzzRuns(process.env['BLOOM_NIGHTLY'] === undefined ? 4_000 : 1_000_000);
 
 const a: Identity = { name: 'a@h', creation: 0x12345678, flags: ownFlags(false) };
 const b: Identity = { name: 'b@h', creation: 7, flags: ownFlags(false) };

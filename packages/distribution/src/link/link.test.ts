@@ -1,4 +1,5 @@
 import { describe, expect, jest, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import { atom, encode, encodePart, Pid, Ref, type Term, TermWriter, tuple } from '@bloom/etf';
 import fc from 'fast-check';
 import { type Control, write } from './control.js';
@@ -180,7 +181,7 @@ describe('receiving', () => {
           expect(link.counters).toMatchObject({ framesIn: sizes.length, ticksIn: sizes.length, bytesIn: all.length });
         },
       ),
-      { numRuns: 300 },
+      { numRuns: fuzzRuns(300) },
     );
   });
 
@@ -261,7 +262,7 @@ describe('receiving', () => {
         const { link } = bench();
         for (const bytes of frames) link.receive(bytes);
       }),
-      { numRuns: Number(process.env['BLOOM_FUZZ_RUNS'] ?? (NIGHTLY ? 1_000_000 : 10_000)) },
+      { numRuns: fuzzRuns(NIGHTLY ? 1_000_000 : 10_000) },
     );
   }, 900_000);
 });

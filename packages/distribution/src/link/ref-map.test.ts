@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import { Ref } from '@bloom/etf';
 import fc from 'fast-check';
 import { RefMap } from './ref-map.js';
@@ -28,7 +29,7 @@ describe('a map of references', () => {
         map.clear();
         expect(map.size).toBe(0);
       }),
-      { numRuns: 2_000 },
+      { numRuns: fuzzRuns(2_000) },
     );
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import { atom, atomMap, type Term, tuple } from '@bloom/etf';
 import fc from 'fast-check';
 import { Mesh, type MeshAction } from './mesh.js';
@@ -296,7 +297,7 @@ describe('the mesh', () => {
         mesh.message('nobody@h', tuple(atom(tag), 1, ...parts), 1);
         mesh.poll(5_000);
       }),
-      { numRuns: 2_000 },
+      { numRuns: fuzzRuns(2_000) },
     );
   });
 
@@ -324,7 +325,7 @@ describe('the mesh', () => {
           }
         }
       }),
-      { numRuns: 100 },
+      { numRuns: fuzzRuns(100) },
     );
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import { createActorSystem } from '@bloom/actors';
 import { createMasker, MASK, silentLog } from '@bloom/log';
 import fc from 'fast-check';
@@ -105,7 +106,7 @@ describe('secrets', () => {
         // The marks of what was left out come on top, a few for each level.
         expect(shown.length).toBeLessThan(how.bytes * 2 + 400);
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   }, 60_000);
 });
@@ -175,7 +176,7 @@ describe('what is shown', () => {
           expect(text.length).toBeLessThan(1_000);
         },
       ),
-      { numRuns: 3_000 },
+      { numRuns: fuzzRuns(3_000) },
     );
   });
 

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { issuePeerToken } from '../peer/credentials.js';
 import type { RoomRef } from '../room/room-messages.js';
@@ -144,7 +145,7 @@ describe('the directory', () => {
           expect(directory.find(roomId)?.node).toBe(best?.[0]);
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: fuzzRuns(2000) },
     );
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { DEFAULT_TTL, issuePeerToken, relayCredentials, verifyPeerToken } from './credentials.js';
 
@@ -15,7 +16,7 @@ describe('a peer token', () => {
 
         expect(verifyPeerToken(other, now, { secretKeyBase })).toEqual({ roomId, peerId });
       }),
-      { numRuns: 500 },
+      { numRuns: fuzzRuns(500) },
     );
   });
 
@@ -42,7 +43,7 @@ describe('a peer token', () => {
 
         expect(verifyPeerToken(changed, now, key)).toBe('invalid token');
       }),
-      { numRuns: 4_000 },
+      { numRuns: fuzzRuns(4_000) },
     );
   });
 
@@ -58,7 +59,7 @@ describe('a peer token', () => {
       fc.property(garbage, (text) => {
         expect(verifyPeerToken(text, now, key)).toBe('invalid token');
       }),
-      { numRuns: 6_000 },
+      { numRuns: fuzzRuns(6_000) },
     );
     expect(verifyPeerToken('', now, key)).toBe('invalid token');
   });

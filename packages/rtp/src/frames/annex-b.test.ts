@@ -18,7 +18,7 @@ test('what was joined comes apart the same', () => {
     fc.property(fc.array(nal), (nals) => {
       expect(splitAnnexB(toAnnexB(nals))).toEqual(nals);
     }),
-    { numRuns: 2_000 },
+    { numRuns: fuzzRuns(2_000) },
   );
 });
 

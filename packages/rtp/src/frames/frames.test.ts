@@ -102,7 +102,7 @@ describe('H.264', () => {
           expect(unit && toAnnexB(unit.nals).equals(toAnnexB(nals))).toBe(true);
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: fuzzRuns(2000) },
     );
   });
 

@@ -68,7 +68,7 @@ describe('transport-wide feedback', () => {
         }
         expect(recorder.isDue(now + 1000)).toBe(false);
       }),
-      { numRuns: 400 },
+      { numRuns: fuzzRuns(400) },
     );
   });
 
@@ -103,7 +103,7 @@ describe('transport-wide feedback', () => {
           expect(received[i]).toBeCloseTo(at, 6);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: fuzzRuns(300) },
     );
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import {
   GenericNack,
@@ -98,7 +99,7 @@ describe('reports', () => {
           blocks,
         );
       }),
-      { numRuns: 300 },
+      { numRuns: fuzzRuns(300) },
     );
   });
 
@@ -134,7 +135,7 @@ describe('feedback', () => {
         expect(read).toEqual(wire);
         expect([reader.isNack, reader.senderSsrc, reader.mediaSsrc]).toEqual([true, 1, 2]);
       }),
-      { numRuns: 500 },
+      { numRuns: fuzzRuns(500) },
     );
   });
 
@@ -149,7 +150,7 @@ describe('feedback', () => {
         );
         expect(read).toEqual(wire);
       }),
-      { numRuns: 200 },
+      { numRuns: fuzzRuns(200) },
     );
   });
 

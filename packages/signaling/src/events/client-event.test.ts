@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { MAX_EVENT_LENGTH, parseClientEvent } from './client-event.js';
 import { jsonEqual, nestsDeeper } from './json.js';
@@ -97,7 +98,7 @@ describe('media events of a client', () => {
       fc.property(text, (garbage) => {
         expect(typeof parseClientEvent(garbage).type).toBe('string');
       }),
-      { numRuns: 12_000 },
+      { numRuns: fuzzRuns(12_000) },
     );
   });
 });
@@ -122,7 +123,7 @@ describe('equality of JSON values', () => {
         if (JSON.stringify(a) === JSON.stringify(b)) expect(jsonEqual(a, b)).toBe(true);
         else if (jsonEqual(a, b)) expect(copy(a)).toEqual(copy(b));
       }),
-      { numRuns: 1000 },
+      { numRuns: fuzzRuns(1000) },
     );
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { chooser, Lanes } from '../testing/lanes.js';
 import { SimulatedPeer } from '../testing/simulated-peer.js';
@@ -155,7 +156,7 @@ describe('clients with the published SDK in one room', () => {
           expectSettled(world);
         },
       ),
-      { numRuns: 120 },
+      { numRuns: fuzzRuns(120) },
     );
   }, 60_000);
 });

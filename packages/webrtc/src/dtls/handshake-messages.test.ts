@@ -96,7 +96,7 @@ describe('handshake messages', () => {
         }
         expect(got).toEqual(messages.map((body, messageSeq) => whole(messageSeq, body)));
       }),
-      { numRuns: 2_000 },
+      { numRuns: fuzzRuns(2_000) },
     );
   });
 

@@ -37,7 +37,7 @@ describe('frames of a stream', () => {
           expect(frames.broken).toBe(false);
         },
       ),
-      { numRuns: 3_000 },
+      { numRuns: fuzzRuns(3_000) },
     );
   });
 

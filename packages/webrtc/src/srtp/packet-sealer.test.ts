@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import { OutboundHeader } from '@bloom/rtp';
 import fc from 'fast-check';
 import { ProtectionProfileAes128CmHmacSha1_80, SrtpSession } from 'werift';
@@ -177,7 +178,7 @@ describe.each(['wasm', 'javascript'] as const)('the %s sealer', (kind) => {
           }
         },
       ),
-      { numRuns: 150 },
+      { numRuns: fuzzRuns(150) },
     );
     expect(checked).toBeGreaterThan(500);
     expect(sealer.counters).toEqual({ sealed: checked, overruns: 0, oversized: 0, sinkFaults: 0 });

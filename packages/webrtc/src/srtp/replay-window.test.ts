@@ -19,7 +19,7 @@ describe('the replay window', () => {
           highest = Math.max(highest, index);
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: fuzzRuns(2000) },
     );
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { FrameBatch, framesOf } from './frame-batch.js';
 
@@ -19,7 +20,7 @@ describe('a batch of packets', () => {
         expect(read.map((one) => ({ ...one, data: new Uint8Array(one.data) }))).toEqual(frames);
         expect(batch.empty).toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: fuzzRuns(500) },
     );
   });
 
@@ -29,7 +30,7 @@ describe('a batch of packets', () => {
         const read = [...framesOf(bytes)];
         return read.reduce((sum, { data }) => sum + data.length + 18, 0) <= bytes.length;
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { type CodecName, decodeG711, encodeG711 } from '@bloom/sip';
 import { OpusDecoder, OpusEncoder } from './opus.js';
@@ -170,7 +171,7 @@ describe('the mix', () => {
         if (opus) phone.received(Buffer.from(bytes), codec);
         return (phone.next('PCMA')?.length ?? 160) === 160;
       }),
-      { numRuns: 5000 },
+      { numRuns: fuzzRuns(5000) },
     );
   });
 

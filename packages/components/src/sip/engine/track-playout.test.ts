@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { TrackPlayout } from './track-playout.js';
 
@@ -123,7 +124,7 @@ describe('the playout of a track', () => {
         }
         return true;
       }),
-      { numRuns: 10_000 },
+      { numRuns: fuzzRuns(10_000) },
     );
   });
 });

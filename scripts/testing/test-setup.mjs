@@ -9,9 +9,14 @@ if (process.env.BLOOM_STALE_BUILD && (testPath.includes('/e2e/') || source.inclu
   throw new Error('this test runs dist/, which is older than the sources: run `npm run build` first');
 }
 
-// The seed of the run, which `npm test -- --seed N` sets.
-const { BLOOM_SEED: seed, BLOOM_PATH: path } = process.env;
+// The seed of the run, which `npm test -- --seed N` sets, and the report that scripts/fuzz.mjs wants.
+const { BLOOM_SEED: seed, BLOOM_PATH: path, BLOOM_FUZZ_REPORT: report, BLOOM_FUZZ_LIMIT_MS: limitMs } = process.env;
 if (seed !== undefined && source.includes(`'fast-check'`)) {
   const { configureGlobal } = await import('fast-check');
-  configureGlobal({ seed: Number(seed), ...(path === undefined ? {} : { path, endOnFailure: true }) });
+  const { watchRuns } = report === undefined ? {} : await import('./fuzz-watch.mjs');
+  configureGlobal({
+    seed: Number(seed),
+    ...(path === undefined ? {} : { path, endOnFailure: true }),
+    ...watchRuns?.({ report, limitMs: Number(limitMs) }),
+  });
 }

@@ -267,14 +267,28 @@ describe('requests', () => {
 
       const { node, answer } = await ask('room', { room: 'kitchen' });
       expect(node).toBe(b.name);
-      expect(answer.peerList).toMatchObject([{ id: ann.id, status: 'connected', tracks: [{ id: 't1' }] }]);
+      expect(answer.peerList).toMatchObject([{ id: ann.id, name: 'Ann', status: 'connected', tracks: [{ id: 't1' }] }]);
       expect(JSON.stringify(answer)).not.toContain('u:p');
       const peer = (await ask('peer', { room: 'kitchen', peer: ann.id, sampleMs: 100 })).answer;
       expect(peer).toMatchObject({
         status: 'connected',
+        name: 'Ann',
         metadata: { name: 'Ann', token: '********' },
         transport: { ice: 'new', dtls: 'new', usedBps: 0 },
       });
+      expect(peer).not.toHaveProperty('permissions');
+      await b.rooms.updatePeer('kitchen', ann.id, {
+        metadata: { name: 'Anna' },
+        permissions: { publish: ['video'] },
+      });
+      await b.rooms.muteTrack('kitchen', { peerId: ann.id, trackId: 't1', muted: true });
+      expect((await ask('peer', { room: 'kitchen', peer: ann.id, sampleMs: 100 })).answer).toMatchObject({
+        name: 'Anna',
+        permissions: { publish: ['video'], subscribe: true, metadata: true },
+      });
+      expect((await ask('room', { room: 'kitchen' })).answer.peerList).toMatchObject([
+        { name: 'Anna', tracks: [{ id: 't1', muted: true }] },
+      ]);
       expect(await refusal(ask('peer', { room: 'kitchen', peer: 'nobody' }))).toEqual([
         'UNKNOWN_PEER',
         'the room kitchen has no peer nobody',

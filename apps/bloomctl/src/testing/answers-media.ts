@@ -29,6 +29,7 @@ export const room: AnswerOf<'room'> = {
   peerList: [
     {
       id: 'ann',
+      name: 'Ann',
       status: 'connected',
       ice: 'connected',
       dtls: 'connected',
@@ -43,6 +44,7 @@ export const room: AnswerOf<'room'> = {
     },
     {
       id: 'bob',
+      name: null,
       status: 'disconnected',
       ice: null,
       dtls: null,
@@ -68,9 +70,11 @@ export const room: AnswerOf<'room'> = {
 export const peer: AnswerOf<'peer'> = {
   room: 'kitchen',
   id: 'bob',
+  name: 'Bob',
   node: B,
   status: 'connected',
-  metadata: null,
+  metadata: { peer: null, server: { name: 'Bob' } },
+  permissions: { publish: ['audio'], subscribe: true, metadata: false },
   transport: {
     ice: 'connected',
     dtls: 'connected',

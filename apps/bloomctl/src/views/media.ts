@@ -44,6 +44,7 @@ function kinds(components: Record<string, number>): string {
 
 const PEERS: readonly Column[] = [
   { title: 'PEER', shrinksTo: 10 },
+  { title: 'NAME', shrinksTo: 8 },
   { title: 'STATUS' },
   { title: 'ICE', drop: 2 },
   { title: 'DTLS', drop: 3 },
@@ -71,6 +72,7 @@ export function roomView(room: AnswerOf<'room'>, screen: Screen): string[] {
       : `media on ${endpoint.address}:${endpoint.port}${endpoint.tcpPort === null ? '' : ` (tcp ${endpoint.tcpPort})`}`;
   const rows = peerList.map((peer): Cell[] => [
     peer.id,
+    peer.name ?? '–',
     { text: peer.status, style: peer.status === 'connected' ? 'green' : 'yellow' },
     peer.ice ?? '–',
     peer.dtls ?? '–',
@@ -145,12 +147,23 @@ const INBOUND: readonly Column[] = [
 type Peer = AnswerOf<'peer'>;
 type Outbound = Peer['outbound'][number];
 
+/** `may publish audio; may not subscribe; own metadata shown` */
+function permissionsText({ publish, subscribe, metadata }: NonNullable<Peer['permissions']>): string {
+  const kinds = publish === true ? ['anything'] : publish === false ? [] : publish;
+  return [
+    kinds.length === 0 ? 'may not publish' : `may publish ${kinds.join(', ')}`,
+    subscribe ? 'may subscribe' : 'may not subscribe',
+    metadata ? 'own metadata shown' : 'own metadata hidden',
+  ].join('; ');
+}
+
 function lossy(part: number): Cell {
   return { text: percent(part, 1), style: part >= 0.05 ? 'red' : part >= 0.01 ? 'yellow' : undefined };
 }
 
 export function peerView(peer: Peer, screen: Screen): string[] {
-  const { id, status, transport, inbound, outbound } = peer;
+  const { id, name, status, transport, inbound, outbound, permissions } = peer;
+  const shownName = name === undefined || name === null ? '' : ` (${printable(name)})`;
   const ice =
     transport === null
       ? 'no transport'
@@ -182,9 +195,10 @@ export function peerView(peer: Peer, screen: Screen): string[] {
   ]);
   return [
     ...wrap(
-      `peer ${printable(id)} on ${peer.node}   websocket ${status === 'connected' ? 'open' : 'closed'}   ${ice}`,
+      `peer ${printable(id)}${shownName} on ${peer.node}   websocket ${status === 'connected' ? 'open' : 'closed'}   ${ice}`,
       screen,
     ),
+    ...(permissions === undefined ? [] : wrap(permissionsText(permissions), screen)),
     ...(sent.length === 0 ? ['receives nothing'] : table(OUTBOUND, sent, screen)),
     ...(received.length === 0 ? ['sends nothing'] : table(INBOUND, received, screen)),
     ...(transport === null ? [] : wrap(estimate(transport, outbound), screen)),

@@ -1,6 +1,6 @@
 import { printableUrl } from '@bloom/log';
 import { inTime, sleep } from '@bloom/time';
-import type { ComponentView, PeerView, RoomView } from '@bloom/rooms';
+import type { ComponentView, PeerView, PublishKind, RoomView } from '@bloom/rooms';
 import type { RoomMediaStats } from '@bloom/sfu';
 import type { Answers, Asker, Inspector } from '../inspector/inspector.js';
 import { matcher } from '../inspector/pattern.js';
@@ -15,6 +15,9 @@ const MEMBER_TIMEOUT_MS = 1_000;
 const CUT = { depth: 6, bytes: 4_096 };
 /** Time limit for a media worker; without an answer its figures are left out. */
 const STATS_TIMEOUT_MS = 1_000;
+
+/** Characters of a peer's name. */
+const MAX_NAME = 64;
 
 type RoomLine = AnswerOf<'rooms'>['rooms'][number];
 type ComponentLine = AnswerOf<'components'>['components'][number];
@@ -48,11 +51,17 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
       tracks: [...peers, ...components].reduce((sum, { tracks }) => sum + tracks.length, 0),
     };
   };
-  const trackOf = ({ id, type, metadata }: PeerView['tracks'][number]) => ({
+  const trackOf = ({ id, type, metadata, muted }: PeerView['tracks'][number]) => ({
     id,
     kind: type,
     metadata: json(metadata),
+    ...(muted === undefined ? {} : { muted }),
   });
+  const nameOf = (metadata: unknown): string | null => {
+    const name = nameIn(metadata);
+
+    return name === undefined ? null : redactor.text(name).slice(0, MAX_NAME);
+  };
   const componentLine = (roomId: string, { id, type, properties, tracks }: ComponentView): ComponentLine => ({
     node: self,
     room: roomId,
@@ -97,12 +106,13 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
           media === undefined
             ? null
             : { address: media.endpoint.address, port: media.endpoint.port, tcpPort: media.endpoint.tcpPort ?? null },
-        peerList: view.peers.map(({ id, status, tracks }) => {
+        peerList: view.peers.map(({ id, status, tracks, metadata }) => {
           const transport = transportOf(stats, id);
           const roundTrips = transport?.outbound.flatMap(({ roundTripMs }) => roundTripMs ?? []) ?? [];
 
           return {
             id,
+            name: nameOf(metadata),
             status,
             ice: transport?.iceState ?? null,
             dtls: transport?.dtlsState ?? null,
@@ -132,7 +142,11 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
         id: peer,
         node: self,
         status: found.status,
+        name: nameOf(found.metadata),
         metadata: json(found.metadata),
+        ...(found.permissions === undefined
+          ? {}
+          : { permissions: { ...found.permissions, publish: listOf(found.permissions.publish) } }),
         transport:
           transport === undefined || media === undefined
             ? null
@@ -216,4 +230,23 @@ async function twoLooks(media: Parameters<typeof statsOf>[0], ms: number, again 
   }
 
   return { before, after, ms: performance.now() - from };
+}
+
+/** Returns the name that a peer goes by: what the backend says counts more than what the client says. */
+function nameIn(metadata: unknown): string | undefined {
+  const whole = fieldsOf(metadata);
+  for (const { name, displayName } of [fieldsOf(whole['server']), fieldsOf(whole['peer']), whole]) {
+    for (const candidate of [name, displayName])
+      if (typeof candidate === 'string' && candidate !== '') return candidate;
+  }
+
+  return undefined;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function listOf(publish: boolean | readonly PublishKind[]): boolean | PublishKind[] {
+  return typeof publish === 'boolean' ? publish : [...publish];
 }

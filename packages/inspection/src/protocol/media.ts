@@ -14,7 +14,16 @@ const roomLine = z.object({
   tracks: count,
 });
 
-const track = z.object({ id: z.string(), kind: z.enum(['audio', 'video']), metadata: json });
+const track = z.object({
+  id: z.string(),
+  kind: z.enum(['audio', 'video']),
+  metadata: json,
+  /** Present once the backend has muted or unmuted it. */
+  muted: z.boolean().optional(),
+});
+
+/** The name in the metadata of a peer, that of the backend first; null when there is none, absent from older nodes. */
+const name = z.string().nullable().optional();
 
 export const componentLine = z.object({
   room: z.string(),
@@ -76,6 +85,7 @@ export const requests = {
       peerList: z.array(
         z.object({
           id: z.string(),
+          name,
           status: z.enum(['connected', 'disconnected']),
           ice: z.string().nullable(),
           dtls: z.string().nullable(),
@@ -100,9 +110,18 @@ export const requests = {
     answer: z.object({
       room: z.string(),
       id: z.string(),
+      name,
       node: nodeName,
       status: z.enum(['connected', 'disconnected']),
       metadata: json,
+      /** Present once the backend has given any. */
+      permissions: z
+        .object({
+          publish: z.union([z.boolean(), z.array(z.enum(['audio', 'video', 'data']))]),
+          subscribe: z.boolean(),
+          metadata: z.boolean(),
+        })
+        .optional(),
       /** null without a media transport. */
       transport: z
         .object({

@@ -15,9 +15,14 @@ export function inspectRoom(machine: RoomMachine): unknown {
     config: { ...config, webhookUrl: config.webhookUrl === null ? null : printableUrl(config.webhookUrl) },
     subscriptions: machine.subscriptions,
     peers: Object.fromEntries(
-      peers.map(({ id, status, metadata, tracks }) => [
+      peers.map(({ id, status, metadata, permissions, tracks }) => [
         id,
-        { status, metadata, tracks: tracksOf(joined.get(id)?.tracks ?? [], tracks) },
+        {
+          status,
+          metadata,
+          ...(permissions === undefined ? {} : { permissions }),
+          tracks: tracksOf(joined.get(id)?.tracks ?? [], tracks),
+        },
       ]),
     ),
     components: Object.fromEntries(machine.components.all().map((component) => [component.id, inspected(component)])),

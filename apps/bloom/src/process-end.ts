@@ -1,5 +1,5 @@
 /** Ends the process, never without a last log line; exit codes are listed in docs/reference/lifecycle.md. */
-import type { Log } from '@bloom/log';
+import { flushLog, type Log } from '@bloom/log';
 
 /** Exit code after a fault or a second signal. */
 export const FAILED = 1;
@@ -26,7 +26,10 @@ export function watchStuckThreads(count: () => number): void {
 export function exit(code: number): never {
   reasonLogged = true;
   // process.exit waits for every thread. A stuck one would keep the supervisor from starting the next node.
-  if (stuckThreads() > 0) process.kill(process.pid, 'SIGKILL');
+  if (stuckThreads() > 0) {
+    flushLog();
+    process.kill(process.pid, 'SIGKILL');
+  }
   process.exit(code);
 }
 

@@ -1,5 +1,5 @@
 export { LOG_LEVELS, type Log, type LogFields, type LogLevel, type LogRecord } from './log.js';
-export { createLogger, silentLog, type Logger, type LoggerOptions } from './logger.js';
+export { createLogger, flushLog, silentLog, type Logger, type LoggerOptions } from './logger.js';
 export { createMasker, isSecretKey, MASK, printableUrl } from './mask.js';
 export { RecentLines } from './recent-lines.js';
 export { logWarnings } from './warnings.js';

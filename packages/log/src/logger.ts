@@ -4,6 +4,7 @@ import { jsonLine, textLine } from './format.js';
 import { plainFields } from './fields.js';
 import type { Log, LogFields, LogLevel, LogRecord } from './log.js';
 import { createMasker } from './mask.js';
+import { standardOutput, type Output } from './output.js';
 import { RecentLines } from './recent-lines.js';
 
 export interface LoggerOptions {
@@ -32,8 +33,23 @@ export interface Logger extends Log {
 
 const LEVELS = { error: 0, warning: 1, info: 2, debug: 3 } as const satisfies Record<LogLevel, number>;
 
-function toStandardOutput(line: string): void {
-  process.stdout.write(`${line}\n`);
+let output: Output | undefined;
+
+/** Writes a line to the standard output, which all loggers of the process share. */
+function toStandardOutput(line: string, format: (record: LogRecord) => string): void {
+  if (output === undefined) {
+    const opened = standardOutput((lines) =>
+      format({ time: Date.now(), level: 'warning', event: 'log.lines_dropped', fields: { lines } }),
+    );
+    output = opened;
+    process.on('exit', () => opened.end());
+  }
+  output.line(line);
+}
+
+/** Writes the lines that a slow reader has not taken yet. The end of the process does so by itself, a kill does not. */
+export function flushLog(): void {
+  output?.end();
 }
 
 function lineStream(sink: (line: string) => void): Writable {
@@ -60,7 +76,12 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     levels: LEVELS,
     level: options.level ?? 'info',
     format: winston.format.printf((info) => line(info['record'] as LogRecord)),
-    transports: [new winston.transports.Stream({ stream: lineStream(options.sink ?? toStandardOutput), eol: '' })],
+    transports: [
+      new winston.transports.Stream({
+        stream: lineStream(options.sink ?? ((text) => toStandardOutput(text, line))),
+        eol: '',
+      }),
+    ],
   });
 
   function write(level: LogLevel, event: string, bound: LogFields, fields: LogFields | undefined): void {

@@ -1,0 +1,68 @@
+import { expect, test } from '@jest/globals';
+import { Output } from './output.js';
+
+/** A pipe whose reader takes `room` bytes before it stands still. */
+class Pipe {
+  room = Number.POSITIVE_INFINITY;
+  text = '';
+  pausedMs = 0;
+  onPause = (): void => undefined;
+  readonly output = new Output({
+    write: (bytes) => {
+      const taken = Math.min(this.room, bytes.length);
+      if (taken === 0) throw Object.assign(new Error('resource temporarily unavailable'), { code: 'EAGAIN' });
+      this.room -= taken;
+      this.text += Buffer.from(bytes.subarray(0, taken)).toString();
+      return taken;
+    },
+    pause: (ms) => {
+      this.pausedMs += ms;
+      this.onPause();
+    },
+    dropped: (lines) => `dropped ${lines}`,
+  });
+}
+
+test('a line is written at once, and the rest of it when the reader goes on', () => {
+  const pipe = new Pipe();
+  pipe.output.line('one');
+  expect(pipe.text).toBe('one\n');
+  pipe.room = 2;
+  pipe.output.line('two');
+  pipe.output.line('three');
+  expect(pipe.text).toBe('one\ntw');
+  pipe.onPause = () => void (pipe.room += 3);
+  pipe.output.end();
+  expect(pipe.text).toBe('one\ntwo\nthree\n');
+});
+
+test('the end of the process waits for a reader, but not forever', () => {
+  const pipe = new Pipe();
+  pipe.room = 0;
+  pipe.output.line('lost');
+  pipe.output.end();
+  expect([pipe.text, pipe.pausedMs]).toEqual(['', 2_000]);
+});
+
+test('a reader that stands still costs lines, whose number is logged', () => {
+  const pipe = new Pipe();
+  pipe.room = 0;
+  const line = 'x'.repeat(999_999);
+  for (let each = 0; each < 10; each += 1) pipe.output.line(line);
+  pipe.room = Number.POSITIVE_INFINITY;
+  pipe.output.end();
+  expect(pipe.text.length).toBe(8_000_000 + 'dropped 2\n'.length);
+  expect(pipe.text.endsWith('x\ndropped 2\n')).toBe(true);
+});
+
+test('an output that has gone costs lines and nothing else', () => {
+  const output = new Output({
+    write: () => {
+      throw Object.assign(new Error('broken pipe'), { code: 'EPIPE' });
+    },
+    pause: () => undefined,
+    dropped: String,
+  });
+  output.line('one');
+  output.end();
+});

@@ -1,0 +1,92 @@
+import { writeSync } from 'node:fs';
+
+/** Bytes that may wait for a reader that is behind; newer lines are dropped. */
+const MAX_WAITING_BYTES = 8_000_000;
+const RETRY_MS = 10;
+/** Longest wait for a reader when the process ends. */
+const LAST_FLUSH_MS = 2_000;
+
+export interface OutputOptions {
+  /** Writes to the file and returns how many bytes it took; throws `EAGAIN` when it takes none at present. */
+  write: (bytes: Uint8Array) => number;
+  /** Blocks this thread. */
+  pause: (ms: number) => void;
+  /** Returns the line that tells how many were dropped. */
+  dropped: (lines: number) => string;
+}
+
+/**
+ * Writes lines to a file without waiting for its reader, and still loses none when the process ends: `process.stdout`
+ * forgets what a pipe has not taken by then. A reader that stands still costs lines, never memory or time.
+ */
+export class Output {
+  readonly #options: OutputOptions;
+  readonly #waiting: Uint8Array[] = [];
+  #waitingBytes = 0;
+  #droppedLines = 0;
+  #retry: NodeJS.Timeout | undefined;
+
+  constructor(options: OutputOptions) {
+    this.#options = options;
+  }
+
+  line(text: string): void {
+    const bytes = Buffer.from(`${text}\n`);
+    if (this.#waitingBytes + bytes.length > MAX_WAITING_BYTES) {
+      this.#droppedLines += 1;
+      return;
+    }
+    this.#waiting.push(bytes);
+    this.#waitingBytes += bytes.length;
+    if (this.#retry === undefined) this.#flush();
+  }
+
+  /** Writes what is waiting, for a limited time, before the process ends. */
+  end(): void {
+    clearTimeout(this.#retry);
+    for (let waited = 0; !this.#write() && waited < LAST_FLUSH_MS; waited += RETRY_MS) this.#options.pause(RETRY_MS);
+  }
+
+  #flush(): void {
+    this.#retry = undefined;
+    if (!this.#write()) this.#retry = setTimeout(() => this.#flush(), RETRY_MS);
+  }
+
+  /** Returns false when something is left. */
+  #write(): boolean {
+    for (let bytes = this.#waiting[0]; bytes !== undefined; bytes = this.#waiting[0]) {
+      let taken: number;
+      try {
+        taken = this.#options.write(bytes);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false;
+        // A closed pipe or a full disk costs log lines and nothing else.
+        taken = bytes.length;
+      }
+      this.#waitingBytes -= taken;
+      if (taken < bytes.length) this.#waiting[0] = bytes.subarray(taken);
+      else this.#waiting.shift();
+    }
+    if (this.#droppedLines > 0) {
+      const lines = this.#droppedLines;
+      this.#droppedLines = 0;
+      this.line(this.#options.dropped(lines));
+    }
+
+    return this.#waiting.length === 0;
+  }
+}
+
+const lock = new Int32Array(new SharedArrayBuffer(4));
+
+/** Opens the standard output of this process. */
+export function standardOutput(dropped: (lines: number) => string): Output {
+  // Makes a pipe non-blocking.
+  const { fd } = process.stdout;
+
+  return new Output({
+    write: (bytes) => writeSync(fd, bytes),
+    pause: (ms) => Atomics.wait(lock, 0, 0, ms),
+    dropped,
+  });
+}

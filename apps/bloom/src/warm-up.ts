@@ -86,7 +86,7 @@ function idleEngine(): MediaEngine {
         });
         return Promise.resolve();
       },
-      closeTransport: () => undefined,
+      closeTransport: () => Promise.resolve(undefined),
       isCurrent: () => true,
       setTargetVariant: () => undefined,
       setTrackBitrates: () => undefined,

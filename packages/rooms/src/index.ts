@@ -22,6 +22,7 @@ export {
   SubscribeMode,
 } from './options.js';
 export { LocalRooms, type ComponentState } from './local-rooms.js';
+export type { RoomMeasure } from './room/room-journal.js';
 export { Rooms } from './rooms.js';
 export { ClusterRooms } from './cluster/cluster-rooms.js';
 export { createClusterPort, followMembers } from './cluster/distributed-port.js';

@@ -10,6 +10,7 @@ import type { SocketRef } from './peer/peer-messages.js';
 import type { CreatePeerSession } from './peer/peer-session.js';
 import type { ComponentKind, ComponentKinds } from './room/component-kind.js';
 import { roomBehaviour, roomMailbox, type RoomState } from './room/room-actor.js';
+import type { RoomMeasure } from './room/room-journal.js';
 import type { RoomMachine } from './room/room-machine.js';
 import type { RoomProtocol, RoomRef } from './room/room-messages.js';
 import { RoomError, type CreatedRoom, type NamedConfig, type RoomConfig, type RoomView } from './room-service.js';
@@ -59,6 +60,8 @@ export interface LocalRoomsOptions {
   engine: MediaEngine;
   createSession: CreatePeerSession;
   events: RoomEvents;
+  /** Receives facts for metrics. */
+  measure?: (measure: RoomMeasure) => void;
   log: Log;
   /** `JF_HOST`: where clients reach this node. */
   address: string;
@@ -220,7 +223,7 @@ export class LocalRooms {
 
   /** Ends every room as `deleteRoom` does, and waits until the sockets of its peers have closed. */
   async deleteAll(): Promise<void> {
-    await Promise.all([...this.#entries.values()].map((entry) => this.#delete(entry)));
+    await Promise.all([...this.#entries.values()].map((entry) => this.#delete(entry, 'node_closing')));
     const ended = [...this.sockets].map((ref) => new Promise((resolve) => this.#system.monitor(ref, resolve)));
     await Promise.all(ended);
   }
@@ -235,9 +238,11 @@ export class LocalRooms {
     return Promise.all(reports);
   }
 
-  async #delete({ ref }: Entry): Promise<void> {
+  async #delete({ ref }: Entry, why?: 'node_closing'): Promise<void> {
     if (ref === undefined) return;
-    await this.#system.call(ref, { type: 'deleteRoom' }, DELETE_TIMEOUT_MS).catch(() => {});
+    await this.#system
+      .call(ref, { type: 'deleteRoom', ...(why === undefined ? {} : { why }) }, DELETE_TIMEOUT_MS)
+      .catch(() => {});
     await this.#system.stop(ref);
   }
 
@@ -282,6 +287,7 @@ export class LocalRooms {
         entry.ref = ref;
         for (const event of early) this.#system.cast(ref, { type: 'fromMedia', event });
       },
+      measure: this.#options.measure,
       notify: (notification, causedBy) => events(notification, { webhookUrl, requestId: causedBy }),
       changed: (machine) => this.#setSubscriptions(entry, machine.subscriptions),
       ended: () => this.#forget(roomId, entry),

@@ -188,12 +188,15 @@ export interface PeerSocket {
   ping(timeoutMs: number): Promise<boolean>;
 }
 
+/** How the websocket of a peer ended. `silent`: it did not answer pings; `too_slow`: it did not read. */
+export type SocketEnd = 'closed_by_client' | 'closed_by_server' | 'connection_lost' | 'silent' | 'too_slow';
+
 /** The socket's side of an attached peer. */
 export interface AttachedPeer {
   /** JSON text of one media event, as received. */
   receive(text: string): void;
-  /** The socket has closed, for whatever reason. Idempotent. */
-  detach(): void;
+  /** The socket has closed; the first `end` is logged. Idempotent. */
+  detach(end: SocketEnd): void;
 }
 
 /**

@@ -142,14 +142,20 @@ export class Rooms implements RoomService {
   async attachPeer(token: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal> {
     const { system, local, log, secretKeyBase, clock = systemClock } = this.#options;
     const claim = verifyPeerToken(token, clock.wall(), { secretKeyBase });
-    if (typeof claim === 'string') return claim;
+    if (typeof claim === 'string') {
+      log.info('peer.refused', { reason: claim });
+      return claim;
+    }
     const { roomId, peerId } = claim;
     const room = await this.#find(roomId).catch(refusalOf);
-    if (typeof room === 'string') return room;
+    if (typeof room === 'string') {
+      log.info('peer.refused', { roomId, peerId, reason: room });
+      return room;
+    }
 
     const requestId = newRequestId();
     log.debug('peer.attaching', { room: room.ref.path, peerId, requestId });
-    return attachSocket({
+    const attached = await attachSocket({
       system,
       attach: (sender, request) =>
         this.#call(roomId, room, () => sender.call(room.ref, { type: 'attach', ...request }, REQUEST_TIMEOUT_MS)),
@@ -159,6 +165,9 @@ export class Rooms implements RoomService {
       // A room of another node outlives this node: closing must not wait for its sockets.
       ...(room.node === undefined ? { sockets: local.sockets } : {}),
     });
+    if (typeof attached === 'string') log.info('peer.refused', { roomId, peerId, reason: attached });
+
+    return attached;
   }
 
   /**

@@ -208,7 +208,7 @@ describe('attaching sockets', () => {
     const attached = await node.rooms.attachPeer(token, socket);
     if (typeof attached === 'string') throw new Error(attached);
     for (let i = 0; i < 10_001; i++) attached.receive('[]');
-    attached.detach();
+    attached.detach('closed_by_client');
     await node.system.idle();
 
     expect(socket.closed).toBe('1011 Internal server error');

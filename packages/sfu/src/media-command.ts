@@ -9,6 +9,7 @@ import type {
   RelayCredentials,
   RoomMediaStats,
   TransportNegotiation,
+  TransportStats,
   Variant,
 } from './media-engine.js';
 import type { FeedFrame, FeedOptions, TapEvent } from './media-frames.js';
@@ -45,6 +46,7 @@ export interface FeedFrameCommand {
 /** Commands with an answer; the others are fire and forget. */
 interface MediaAnswers {
   negotiate: void;
+  closeTransport: TransportStats | undefined;
   closeTap: void;
   capturePackets: CapturedPackets | undefined;
   stats: RoomMediaStats;

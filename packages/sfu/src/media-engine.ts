@@ -216,7 +216,8 @@ export interface MediaRoom {
   openTransport(peerId: string, relay: RelayCredentials): void;
   /** Resolves when the media plane accepts packets for the new credentials: send the answer after that. */
   negotiate(peerId: string, negotiation: TransportNegotiation): Promise<void>;
-  closeTransport(peerId: string): void;
+  /** Resolves with the last counters of the transport; undefined when there was none, or its worker is gone. Never rejects. */
+  closeTransport(peerId: string): Promise<TransportStats | undefined>;
   /**
    * Returns false for events of a transport that has been closed or replaced since. They come from another thread and wait in
    * mailboxes; the peer they name may have a new connection by then.

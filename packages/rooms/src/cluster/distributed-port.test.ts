@@ -144,7 +144,7 @@ describe('rooms of a cluster over real connections', () => {
     let elsewhere: Member;
     let owner: Member;
     let token: string;
-    let attached: { receive: (text: string) => void; detach: () => void };
+    let attached: { receive: (text: string) => void; detach: (end: 'closed_by_client') => void };
 
     beforeEach(async () => {
       await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
@@ -197,7 +197,7 @@ describe('rooms of a cluster over real connections', () => {
 
     test('that closes is noticed at the room', async () => {
       await until(() => status() === 'connected');
-      attached.detach();
+      attached.detach('closed_by_client');
       await until(() => status() === 'disconnected');
     });
 

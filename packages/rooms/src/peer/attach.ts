@@ -1,7 +1,7 @@
 import { ActorError, newRequestId, type ActorSystem, type Sender } from '@bloom/actors';
 import type { AttachedPeer, AttachRefusal, PeerSocket } from '../room-service.js';
 import { INTERNAL_ERROR } from './close-reason.js';
-import type { AttachAnswer, AttachRequest, PeerRef, SocketRef } from './peer-messages.js';
+import type { AttachAnswer, AttachRequest, SocketRef } from './peer-messages.js';
 import { socketBehaviour } from './socket-actor.js';
 
 /** Time for the present socket of a peer to show life before a new one replaces it. */
@@ -46,9 +46,22 @@ export async function attachSocket({
       void system.stop(ref);
       return answer;
     }
-    sender.cast(ref, { type: 'bind', peer: answer });
+    const { peer, room } = answer;
+    sender.cast(ref, { type: 'bind', peer });
 
-    return attachedPeer(system, ref, answer, socket);
+    return {
+      receive: (text) => {
+        const taken = system.forRequest(newRequestId(), FACE).cast(peer, { type: 'clientEvent', socket: ref, text });
+        // The mailbox is full and the lost event may be an offer: the client has to start over.
+        if (!taken && system.isAlive(peer)) socket.close(1011, INTERNAL_ERROR);
+      },
+      detach: (end) => {
+        // Before the room learns of the socket's end without a reason.
+        if (room !== undefined && system.isAlive(ref))
+          system.cast(room, { type: 'socketDown', peerId, socket: ref, end });
+        void system.stop(ref);
+      },
+    };
   } catch (error) {
     void system.stop(ref);
     // SDKs treat this reason as final: any other failure, such as a broken link, must let them retry.
@@ -59,15 +72,17 @@ export async function attachSocket({
   }
 }
 
+type Attached = Extract<AttachAnswer, { result: 'attached' }>;
+
 async function claim(
   attach: (request: AttachRequest) => Promise<AttachAnswer>,
   { sender, peerId, socket }: { sender: Sender; peerId: string; socket: SocketRef },
-): Promise<PeerRef | AttachRefusal> {
+): Promise<Attached | AttachRefusal> {
   let replaces: SocketRef | null = null;
 
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const answer: AttachAnswer = await attach({ peerId, socket, replaces });
-    if (answer.result === 'attached') return answer.peer;
+    if (answer.result === 'attached') return answer;
     if (answer.result === 'refused') return answer.reason;
     if (await isAlive(sender, answer.by)) return 'peer already connected';
     replaces = answer.by;
@@ -80,15 +95,4 @@ async function isAlive(sender: Sender, socket: SocketRef): Promise<boolean> {
   const ping = { type: 'ping', timeoutMs: PING_TIMEOUT_MS } as const;
 
   return sender.call(socket, ping, PING_TIMEOUT_MS + 500).catch(() => false);
-}
-
-function attachedPeer(system: ActorSystem, ref: SocketRef, peer: PeerRef, socket: PeerSocket): AttachedPeer {
-  return {
-    receive: (text) => {
-      const taken = system.forRequest(newRequestId(), FACE).cast(peer, { type: 'clientEvent', socket: ref, text });
-      // The mailbox is full and the lost event may be an offer: the client has to start over.
-      if (!taken && system.isAlive(peer)) socket.close(1011, INTERNAL_ERROR);
-    },
-    detach: () => void system.stop(ref),
-  };
 }

@@ -10,6 +10,8 @@ export interface PeerActorOptions {
   /** Sends a request to the room, for the connection of that number. */
   toRoom: (sender: Pick<ActorContext<PeerProtocol>, 'cast'>, connection: number, request: PeerRequest) => void;
   media: MediaRoom;
+  /** Closes the peer's transport. */
+  closeTransport: () => void;
   relay: RelayCredentials;
   createSession: CreatePeerSession;
   videoCodec: VideoCodec | null;
@@ -163,9 +165,9 @@ function feed(options: PeerActorOptions, state: PeerState, context: Context, inp
 }
 
 /** The client has left on an open socket: its next `connect` starts with a new transport, ICE and DTLS included. */
-function startAnew({ media, peerId, relay }: PeerActorOptions, connection: Connection): void {
+function startAnew({ media, closeTransport, peerId, relay }: PeerActorOptions, connection: Connection): void {
   connection.transport += 1;
-  media.closeTransport(peerId);
+  closeTransport();
   media.openTransport(peerId, relay);
 }
 

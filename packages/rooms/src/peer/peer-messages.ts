@@ -1,6 +1,6 @@
 /** Messages of peer and socket actors. Plain data and actor refs throughout, because they cross to other nodes. */
 import type { ActorRef } from '@bloom/actors';
-import type { AttachRefusal, RoomMessage } from '../room-service.js';
+import type { AttachRefusal, RoomMessage, SocketEnd } from '../room-service.js';
 import type { TrackKind } from '@bloom/sfu';
 import type { SessionInput, SessionTimer } from './peer-session.js';
 
@@ -43,8 +43,15 @@ export interface AttachRequest {
   replaces: SocketRef | null;
 }
 
+/** What a room learns of its peers' sockets. */
+export type SocketWatch = {
+  /** Without `end` the connection was lost: the actor of the socket, or its node, is gone. */
+  socketDown: (message: { peerId: string; socket: SocketRef; end?: SocketEnd }) => void;
+};
+
 export type AttachAnswer =
-  | { result: 'attached'; peer: PeerRef }
+  /** Nodes of earlier versions leave out `room`. */
+  | { result: 'attached'; peer: PeerRef; room?: ActorRef<SocketWatch> }
   | { result: 'refused'; reason: AttachRefusal }
   /** Another socket speaks for the peer: ping it, then attach again with `replaces`, or give up. */
   | { result: 'occupied'; by: SocketRef };

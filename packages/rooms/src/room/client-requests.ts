@@ -3,16 +3,19 @@ import { peerEndpoint, permissionsOf, shownMetadata, trackInfo, type PeerRecord 
 import type { EndpointTrack, PeerRequest } from '../peer/peer-session.js';
 import { mayPublish } from '../peer/permissions.js';
 import type { Endpoints } from './endpoints.js';
+import type { RoomJournal } from './room-journal.js';
 import type { RoomWorld } from './room-world.js';
 
 /** Carries out what the clients of a room's peers ask of the room. */
 export class ClientRequests {
   readonly #endpoints: Endpoints;
   readonly #world: RoomWorld;
+  readonly #journal: RoomJournal;
 
-  constructor(endpoints: Endpoints, world: RoomWorld) {
+  constructor(endpoints: Endpoints, world: RoomWorld, journal: RoomJournal) {
     this.#endpoints = endpoints;
     this.#world = world;
+    this.#journal = journal;
   }
 
   handle(peer: PeerRecord, request: Exclude<PeerRequest, { type: 'fail' }>): void {
@@ -20,8 +23,10 @@ export class ClientRequests {
       case 'join':
         return this.#join(peer, request.metadata);
       case 'leave':
+        if (!peer.joined) return undefined;
         this.#endpoints.clearTracks(peer);
-        return this.leave(peer);
+        this.leave(peer);
+        return this.#journal.leftRoom(peer.id);
       case 'setMetadata':
         return this.#setMetadata(peer, request.metadata);
       case 'publish':
@@ -47,6 +52,7 @@ export class ClientRequests {
     if (peer.joined) return;
     peer.joined = true;
     peer.metadata = metadata;
+    this.#journal.joined(peer.id, shownMetadata(peer));
     this.#endpoints.changed(peer);
     this.#world.sendToPeer(peer.ref, { type: 'joined', endpoints: this.#endpoints.visibleTo(peer) });
     this.#endpoints.sendToOthers(peer.id, { type: 'endpointAdded', endpoint: peerEndpoint(peer) });
@@ -67,7 +73,7 @@ export class ClientRequests {
     // The session may not know yet that a permission was taken away.
     const permitted = tracks.filter(({ kind }) => mayPublish(permissionsOf(peer), kind));
     const fresh = permitted.filter(({ trackId }) => this.#endpoints.ownerOf(trackId) === undefined);
-    if (fresh.length < permitted.length) this.#world.warn('peer.track_id_taken', { peerId: peer.id });
+    if (fresh.length < permitted.length) this.#world.log.warn('peer.track_id_taken', { peerId: peer.id });
     this.#endpoints.addTracks(peer, { peerId: peer.id }, fresh);
   }
 

@@ -99,6 +99,7 @@ export class Endpoints {
     this.changed(endpoint);
     this.sendToOthers(endpoint.id, { type: 'tracksAdded', endpointId: endpoint.id, tracks });
     for (const track of tracks) {
+      this.#world.log.debug('room.track_added', { ...owner, trackId: track.trackId, kind: track.kind });
       this.#world.notify({ type: 'trackAdded', roomId: this.roomId, owner, track: trackInfo(track) });
     }
   }
@@ -132,6 +133,7 @@ export class Endpoints {
 
   notifyTracksRemoved(owner: TrackOwner, tracks: Iterable<EndpointTrack>): void {
     for (const track of tracks) {
+      this.#world.log.debug('room.track_removed', { ...owner, trackId: track.trackId, kind: track.kind });
       this.#world.notify({ type: 'trackRemoved', roomId: this.roomId, owner, track: trackInfo(track) });
     }
   }

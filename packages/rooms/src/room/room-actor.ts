@@ -1,16 +1,19 @@
 import { randomBytes } from 'node:crypto';
-import type { ActorContext, Behaviour } from '@bloom/actors';
+import type { ActorContext, ActorRef, Behaviour } from '@bloom/actors';
 import type { MediaRoom } from '@bloom/sfu';
 import type { Notification } from '@bloom/protocol';
 import { done, refusals } from '../outcome.js';
 import { relayCredentials } from '../peer/credentials.js';
 import { mayPublish } from '../peer/permissions.js';
 import { peerBehaviour } from '../peer/peer-actor.js';
+import type { SocketWatch } from '../peer/peer-messages.js';
+import { PeerTraffic } from '../peer/peer-traffic.js';
 import type { CreatePeerSession } from '../peer/peer-session.js';
 import type { NamedConfig } from '../room-service.js';
 import { createComponent, withComponent } from './component-calls.js';
 import type { ComponentKinds } from './component-kind.js';
 import { inspectRoom } from './room-inspection.js';
+import type { RoomMeasure } from './room-journal.js';
 import { RoomMachine } from './room-machine.js';
 import type { RoomProtocol, RoomRef } from './room-messages.js';
 import type { RoomTimer, RoomWorld } from './room-world.js';
@@ -30,6 +33,7 @@ export interface RoomActorOptions {
   created: (machine: RoomMachine, room: RoomRef) => void;
   /** `requestId` names the request that caused the notification. */
   notify: (notification: Notification, requestId: string | undefined) => void;
+  measure: ((measure: RoomMeasure) => void) | undefined;
   /** The machine's view or load has changed; called within the room's turn. */
   changed: (machine: RoomMachine) => void;
   /** The room has ended: its id is free. */
@@ -64,13 +68,16 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
     handlers: {
       getRoom: ({ machine }) => done(machine.view),
       updateRoom: ({ machine }, { changes }) => machine.update(changes),
-      deleteRoom: ({ machine }) => {
-        machine.remove();
+      deleteRoom: ({ machine }, { why }) => {
+        machine.remove(why ?? 'deleted');
         return done(null);
       },
-      addPeer: ({ machine }, { options: given }) => {
+      addPeer: ({ machine }, { options: given }, { log }) => {
         const added = machine.addPeer(given);
-        if (!added.ok) return added;
+        if (!added.ok) {
+          log.info('peer.refused', { reason: added.message });
+          return added;
+        }
         const { peer, ttl } = added.value;
         return done({ peer, ...options.admit(peer.id, ttl) });
       },
@@ -79,7 +86,10 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       muteTrack: ({ machine }, { peerId, trackId, muted }) => machine.moderation.muteTrack({ peerId, trackId, muted }),
       removeTrack: ({ machine }, { peerId, trackId }) => machine.moderation.removeTrack({ peerId, trackId }),
       sendMessage: ({ machine }, { to, topic, data }) => machine.moderation.sendMessage({ to, topic, data }),
-      attach: ({ machine }, request) => machine.attach(request),
+      attach: ({ machine }, request, { self }) => {
+        const answer = machine.attach(request);
+        return answer.result === 'attached' ? { ...answer, room: self as ActorRef<SocketWatch> } : answer;
+      },
       addComponent: ({ machine, context: life }, { kind, options: given }, context) =>
         createComponent({ machine, kinds: options.componentKinds, context, life, ...options }, kind, given),
       removeComponent: ({ machine }, { componentId }) => machine.removeComponent(componentId),
@@ -106,7 +116,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       fromPeer: ({ machine }, { peerId, connection, request }) => machine.fromPeer(peerId, connection, request),
       fromComponent: ({ machine }, { componentId, report }) => machine.fromComponent(componentId, report),
       fromMedia: ({ machine }, { event }) => machine.fromMedia(event),
-      socketDown: ({ machine }, { peerId, socket }) => machine.socketDown(peerId, socket),
+      socketDown: ({ machine }, { peerId, socket, end }) => machine.socketDown(peerId, socket, end),
       // After an orderly end the room has no record of the peer any more.
       peerDown: ({ machine }, { peerId }) => machine.crashPeer(peerId, ''),
       peerless: ({ machine }) => machine.peerless(),
@@ -116,7 +126,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
     onStop: async ({ machine }, { reason }) => {
       // The room ends with its actor, whatever ended the actor.
       if (reason === 'crashed') machine.crash();
-      else machine.remove();
+      else machine.remove('deleted');
       await options.media.close();
     },
   };
@@ -127,6 +137,8 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
   const { roomId, videoCodec } = config;
   const timerName = (timer: RoomTimer): string => (timer === 'peerless' ? timer : `overdue ${timer.peerId}`);
   const room: RoomRef = context.self;
+  const traffic = new PeerTraffic();
+  const closeTransport = (peerId: string): void => traffic.add(peerId, media.closeTransport(peerId));
 
   return {
     notify: (notification) => options.notify(notification, context.requestId),
@@ -138,6 +150,7 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
           sender.cast(room, { type: 'fromPeer', peerId, connection, request });
         },
         media,
+        closeTransport: () => closeTransport(peerId),
         relay,
         createSession,
         videoCodec,
@@ -170,7 +183,8 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
     closeSocket: (socket, code, reason) => {
       context.cast(socket, { type: 'close', code, reason });
     },
-    closeTransport: (peerId) => media.closeTransport(peerId),
+    closeTransport,
+    traffic: (peerId) => traffic.take(peerId),
     setPermissions: ({ id, ref }, permissions) => {
       const kinds = (['audio', 'video'] as const).filter((kind) => mayPublish(permissions, kind));
       media.setPermissions(id, {
@@ -212,7 +226,11 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
       options.ended();
       context.stop();
     },
-    warn: (event, fields) => context.log.warn(event, fields),
+    get log() {
+      return context.log;
+    },
+    now: () => context.now(),
+    measure: (measure) => options.measure?.(measure),
   };
 }
 

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { silentLog, type Log } from '@bloom/log';
 import type { PeerRef, SocketRef } from '../peer/peer-messages.js';
 import { defaultRoomConfig, type RoomConfig } from '../room-service.js';
 import { videoTrack } from '../testing/index.js';
@@ -89,9 +90,17 @@ class RecordedWorld implements RoomWorld {
     this.effects.push('ended');
   }
 
-  warn(event: string): void {
-    this.effects.push(`warn ${event}`);
+  readonly log: Log = { ...silentLog, warn: (event) => void this.effects.push(`warn ${event}`) };
+
+  now(): number {
+    return 0;
   }
+
+  async traffic(): ReturnType<RoomWorld['traffic']> {
+    return { bytesReceived: 0, bytesSent: 0, failure: undefined };
+  }
+
+  measure(): void {}
 }
 
 const socket = (key: string): SocketRef => ({ path: `/sockets/${key}`, key });
@@ -135,13 +144,14 @@ describe('a room', () => {
     join('p1');
     machine.fromPeer('p1', 1, { type: 'publish', tracks: [videoTrack('t1')] });
     world.read();
-    machine.remove();
-    machine.remove();
+    machine.remove('deleted');
+    machine.remove('deleted');
     machine.crash();
     expect(world.read()).toEqual([
       'close s-p1 1000 Room stopped',
       'notify trackRemoved',
       'notify peerDisconnected',
+      'closeTransport p1',
       'notify peerDeleted',
       'ended',
       'notify roomDeleted',
@@ -155,6 +165,7 @@ describe('a room', () => {
     expect(world.read()).toEqual([
       'close s-p1 1011 Internal server error',
       'notify peerDisconnected',
+      'closeTransport p1',
       'ended',
       'notify roomCrashed',
     ]);

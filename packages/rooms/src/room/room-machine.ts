@@ -5,12 +5,13 @@ import { closeReason, INTERNAL_ERROR } from '../peer/close-reason.js';
 import type { AttachAnswer, AttachRequest, SocketRef } from '../peer/peer-messages.js';
 import { newPeer, peerView, shownMetadata, type PeerRecord } from '../peer/peer-record.js';
 import type { EndpointTrack, PeerRequest } from '../peer/peer-session.js';
-import type { NamedConfig, PeerView, RoomChanges, RoomView } from '../room-service.js';
+import type { NamedConfig, PeerView, RoomChanges, RoomView, SocketEnd } from '../room-service.js';
 import { ClientRequests } from './client-requests.js';
 import type { ComponentReport } from './component-kind.js';
 import type { ComponentRecord, ComponentTable } from './component-table.js';
 import { Endpoints } from './endpoints.js';
 import { Moderation } from './moderation.js';
+import { RoomJournal, type ConnectionEnd, type RoomEnd } from './room-journal.js';
 import type { RoomWorld } from './room-world.js';
 
 export interface RoomMachineOptions {
@@ -34,6 +35,7 @@ export class RoomMachine {
   readonly #webrtcEnabled: boolean;
   readonly #endpoints: Endpoints;
   readonly #requests: ClientRequests;
+  readonly #journal: RoomJournal;
   #connections = 0;
   #ended = false;
   #view: RoomView | undefined;
@@ -46,7 +48,13 @@ export class RoomMachine {
     const onChange = (): void => void (this.#view = undefined);
     this.#endpoints = new Endpoints({ roomId: config.roomId, world, onChange });
     this.moderation = new Moderation(this.#endpoints, world);
-    this.#requests = new ClientRequests(this.#endpoints, world);
+    this.#journal = new RoomJournal({
+      log: () => world.log,
+      now: () => world.now(),
+      traffic: (peerId) => world.traffic(peerId),
+      measure: (measure) => world.measure(measure),
+    });
+    this.#requests = new ClientRequests(this.#endpoints, world, this.#journal);
   }
 
   get roomId(): string {
@@ -143,7 +151,7 @@ export class RoomMachine {
 
     const socket = peer.connection?.socket;
     if (socket !== undefined) this.#world.closeSocket(socket, 1000, closeReason(reason ?? '', 'Peer removed'));
-    this.#dropPeer(peer);
+    this.#dropPeer(peer, 'removed', reason);
     this.#world.notify({ type: 'peerDeleted', roomId: this.roomId, peerId });
 
     return done(null);
@@ -157,7 +165,7 @@ export class RoomMachine {
       const current = peer.connection.socket;
       if (replaces?.key !== current.key) return { result: 'occupied', by: current };
       this.#world.closeSocket(current, 1000, 'Replaced by a new connection');
-      this.#disconnect(peer);
+      this.#disconnect(peer, 'replaced');
     }
 
     peer.connection = { number: ++this.#connections, socket };
@@ -165,6 +173,7 @@ export class RoomMachine {
     this.#world.clearTimer('peerless');
     this.#world.watchSocket(peerId, socket);
     this.#world.attachPeer(peer.ref, peer.connection.number, socket);
+    this.#journal.attached(peerId);
     this.#endpoints.changed(peer);
     this.#world.notify({ type: 'peerConnected', roomId: this.roomId, peerId });
 
@@ -172,9 +181,9 @@ export class RoomMachine {
   }
 
   /** The socket has ended. Reports of a former socket are stale. */
-  socketDown(peerId: string, socket: SocketRef): void {
+  socketDown(peerId: string, socket: SocketRef, end: SocketEnd = 'connection_lost'): void {
     const peer = this.#endpoints.peers.get(peerId);
-    if (peer?.connection?.socket.key === socket.key) this.#disconnect(peer);
+    if (peer?.connection?.socket.key === socket.key) this.#disconnect(peer, end);
   }
 
   fromPeer(peerId: string, connection: number, request: PeerRequest): void {
@@ -192,7 +201,7 @@ export class RoomMachine {
 
     const socket = peer.connection?.socket;
     if (socket !== undefined) this.#world.closeSocket(socket, 1011, closeReason(reason));
-    this.#dropPeer(peer);
+    this.#dropPeer(peer, 'crashed', reason);
     this.#world.notify({ type: 'peerCrashed', roomId: this.roomId, peerId, reason });
   }
 
@@ -202,6 +211,7 @@ export class RoomMachine {
       case 'iceConnected':
         return this.#endpoints.sendIfJoined(event.peerId, { type: 'iceConnected', generation: event.generation });
       case 'dtlsConnected':
+        this.#journal.mediaUp(event.peerId);
         return this.#endpoints.sendIfJoined(event.peerId, { type: 'dtlsConnected' });
       case 'encodingSwitched': {
         const { trackId, variant, reason } = event;
@@ -228,16 +238,16 @@ export class RoomMachine {
       case 'transportFailed':
         return this.crashPeer(event.peerId, event.reason);
       case 'transportSilent':
-        return this.#world.warn('peer.transport_silent', { peerId: event.peerId });
+        return this.#journal.silent(event.peerId);
       case 'roomFailed':
-        this.#world.warn('room.media_failed', { reason: event.reason });
+        this.#world.log.warn('room.media_failed', { reason: event.reason });
         return this.crash();
     }
   }
 
   /** The peerless timer has fired. */
   peerless(): void {
-    if (!this.#hasConnectedPeer()) this.remove();
+    if (!this.#hasConnectedPeer()) this.remove('no_peers');
   }
 
   /** The peer's disconnect timer has fired. */
@@ -245,26 +255,28 @@ export class RoomMachine {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer === undefined || peer.connection !== undefined) return;
 
-    this.#dropPeer(peer);
+    this.#dropPeer(peer, 'disconnected_too_long');
     this.#world.notify({ type: 'peerDeleted', roomId: this.roomId, peerId });
   }
 
   /** Ends the room as `DELETE` does. */
-  remove(): void {
+  remove(why: Exclude<RoomEnd, 'crashed'>): void {
     if (this.#ended) return;
 
     this.#closeSockets(1000, 'Room stopped');
     for (const peer of this.#endpoints.peers.values()) {
       this.#endpoints.clearTracks(peer);
       this.#notifyDisconnected(peer);
+      this.#endConnection(peer.id, 'room_ended');
       this.#world.notify({ type: 'peerDeleted', roomId: this.roomId, peerId: peer.id });
     }
     for (const component of this.components.all()) {
       this.components.remove(component.id);
       this.#endpoints.notifyTracksRemoved({ componentId: component.id }, component.tracks.values());
       this.#world.endComponent(component);
+      this.#journal.componentEnded(component, 'room_ended');
     }
-    this.#end('roomDeleted');
+    this.#end('roomDeleted', why);
   }
 
   /** Ends the room after an internal failure. */
@@ -272,13 +284,17 @@ export class RoomMachine {
     if (this.#ended) return;
 
     this.#closeSockets(1011, INTERNAL_ERROR);
-    for (const peer of this.#endpoints.peers.values()) this.#notifyDisconnected(peer);
+    for (const peer of this.#endpoints.peers.values()) {
+      this.#notifyDisconnected(peer);
+      this.#endConnection(peer.id, 'room_crashed');
+    }
     for (const component of this.components.all()) this.#world.endComponent(component);
-    this.#end('roomCrashed');
+    this.#end('roomCrashed', 'crashed');
   }
 
   addComponent(component: ComponentRecord): void {
     this.components.add(component);
+    this.#journal.componentAdded(component);
     this.#endpoints.changed();
     this.#endpoints.sendToOthers(component.id, {
       type: 'endpointAdded',
@@ -297,6 +313,7 @@ export class RoomMachine {
     const component = this.components.get(componentId);
     if (component === undefined) return refusals.componentNotFound(componentId);
     this.#dropComponent(component);
+    this.#journal.componentEnded(component, 'removed');
 
     return done(null);
   }
@@ -315,12 +332,14 @@ export class RoomMachine {
       case 'playable':
         component.properties = report.properties;
         this.#endpoints.changed();
-        if (report.do === 'playable') this.#world.notify({ type: 'hlsPlayable', roomId: this.roomId, componentId });
-        return;
+        if (report.do === 'setProperties') return;
+        this.#journal.componentPlayable(component);
+        return this.#world.notify({ type: 'hlsPlayable', roomId: this.roomId, componentId });
       case 'finished':
-        return this.#dropComponent(component);
+        this.#dropComponent(component);
+        return this.#journal.componentEnded(component, 'finished');
       case 'crashed':
-        this.#world.warn('component.crashed', { componentId, reason: report.reason });
+        this.#journal.componentCrashed(component, report.reason);
         this.#dropComponent(component);
         return this.#world.notify({ type: 'componentCrashed', roomId: this.roomId, componentId });
     }
@@ -333,11 +352,11 @@ export class RoomMachine {
   }
 
   /** The socket is lost: the peer stays in the room, disconnected. */
-  #disconnect(peer: PeerRecord): void {
+  #disconnect(peer: PeerRecord, why: ConnectionEnd): void {
     this.#notifyDisconnected(peer);
     peer.connection = undefined;
     this.#world.detachPeer(peer.ref);
-    this.#world.closeTransport(peer.id);
+    this.#endConnection(peer.id, why);
     this.#endpoints.clearTracks(peer);
     this.#requests.leave(peer);
     this.#endpoints.changed(peer);
@@ -346,7 +365,7 @@ export class RoomMachine {
   }
 
   /** Removes the peer from the room, with every notification up to PeerDisconnected. */
-  #dropPeer(peer: PeerRecord): void {
+  #dropPeer(peer: PeerRecord, why: 'removed' | 'crashed' | 'disconnected_too_long', reason?: string): void {
     this.#endpoints.clearTracks(peer);
     this.#notifyDisconnected(peer);
     this.#requests.leave(peer);
@@ -354,7 +373,7 @@ export class RoomMachine {
     this.#endpoints.peers.delete(peer.id);
     this.#endpoints.changed();
     this.#world.clearTimer({ peerId: peer.id });
-    this.#world.closeTransport(peer.id);
+    this.#endConnection(peer.id, why, reason);
     this.moderation.forget(peer);
     this.#world.endPeer(peer.ref);
     this.#restartPeerlessTimer();
@@ -374,11 +393,17 @@ export class RoomMachine {
     this.#world.notify({ type: 'peerDisconnected', roomId: this.roomId, peerId: peer.id });
   }
 
-  #end(type: 'roomDeleted' | 'roomCrashed'): void {
+  #endConnection(peerId: string, why: ConnectionEnd, reason?: string): void {
+    this.#world.closeTransport(peerId);
+    this.#journal.disconnected(peerId, why, reason);
+  }
+
+  #end(type: 'roomDeleted' | 'roomCrashed', why: RoomEnd): void {
     this.#ended = true;
     // Before the notification, so that its receivers find neither the room nor its load.
     this.#world.ended();
     this.#world.notify({ type, roomId: this.roomId });
+    this.#journal.roomEnded(why);
   }
 
   #hasConnectedPeer(): boolean {

@@ -2,7 +2,7 @@
 import type { ActorRef, Down, ReplyOf } from '@bloom/actors';
 import type { MediaRoomEvent } from '@bloom/sfu';
 import type { Outcome } from '../outcome.js';
-import type { AttachAnswer, AttachRequest, SocketRef } from '../peer/peer-messages.js';
+import type { AttachAnswer, AttachRequest, SocketWatch } from '../peer/peer-messages.js';
 import type { PeerRequest } from '../peer/peer-session.js';
 import type {
   AddedPeer,
@@ -22,7 +22,8 @@ import type { ComponentReport } from './component-kind.js';
 export type RoomCalls = {
   getRoom: (message: object) => Outcome<RoomView>;
   updateRoom: (message: { changes: RoomChanges }) => Outcome<RoomView>;
-  deleteRoom: (message: object) => Outcome<null>;
+  /** `why` is for the log; default `deleted`. */
+  deleteRoom: (message: { why?: 'node_closing' }) => Outcome<null>;
   addPeer: (message: { options: unknown }) => Outcome<AddedPeer>;
   updatePeer: (message: { peerId: string; changes: PeerChanges }) => Outcome<PeerView>;
   removePeer: (message: { peerId: string; reason: string | null }) => Outcome<null>;
@@ -45,9 +46,8 @@ export type RoomProtocol = RoomCalls & {
   fromPeer: (message: { peerId: string; connection: number; request: PeerRequest }) => void;
   fromComponent: (message: { componentId: string; report: ComponentReport }) => void;
   fromMedia: (message: { event: MediaRoomEvent }) => void;
-  socketDown: (message: { peerId: string; socket: SocketRef }) => void;
   peerDown: (message: { peerId: string; down: Down }) => void;
   peerless: (message: object) => void;
   peerOverdue: (message: { peerId: string }) => void;
-};
+} & SocketWatch;
 export type RoomRef = ActorRef<RoomProtocol>;

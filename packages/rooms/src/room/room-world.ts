@@ -1,11 +1,14 @@
+import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import type { MediaRoomEvent } from '@bloom/sfu';
 import type { PeerRef, SocketRef } from '../peer/peer-messages.js';
 import type { PeerRecord } from '../peer/peer-record.js';
+import type { Traffic } from '../peer/peer-traffic.js';
 import type { SessionInput } from '../peer/peer-session.js';
 import type { PeerPermissions, RoomMessage } from '../room-service.js';
 import type { ReceivedTrack } from './component-kind.js';
 import type { ComponentRecord } from './component-table.js';
+import type { RoomMeasure } from './room-journal.js';
 
 /** The effects of a room machine. The room actor carries them out; a test records them. */
 export interface RoomWorld {
@@ -41,7 +44,13 @@ export interface RoomWorld {
   changed(): void;
   /** The room has ended; the machine must not be called any more. */
   ended(): void;
-  warn(event: string, fields: Record<string, unknown>): void;
+  /** Logger of the room; its lines carry the id of the request. */
+  readonly log: Log;
+  /** Monotonic milliseconds. */
+  now(): number;
+  /** Resolves with what went over the peer's closed transports since the last call. Never rejects. */
+  traffic(peerId: string): Promise<Traffic>;
+  measure(measure: RoomMeasure): void;
 }
 
 export type RoomTimer = 'peerless' | { peerId: string };

@@ -3,7 +3,7 @@ import { createActorSystem, type ActorSystem } from '@bloom/actors';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
-import type { MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation } from '@bloom/sfu';
+import type { MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation, TransportStats } from '@bloom/sfu';
 import { LocalRooms, type RoomsLoad } from '../local-rooms.js';
 import type {
   CreatePeerSession,
@@ -12,8 +12,9 @@ import type {
   SessionAction,
   SessionInput,
 } from '../peer/peer-session.js';
+import type { RoomMeasure } from '../room/room-journal.js';
 import type { ComponentKind } from '../room/component-kind.js';
-import type { PeerSocket } from '../room-service.js';
+import type { PeerSocket, SocketEnd } from '../room-service.js';
 import { Rooms } from '../rooms.js';
 
 export class TestMedia implements MediaEngine {
@@ -23,6 +24,8 @@ export class TestMedia implements MediaEngine {
   /** How long opening a room takes. */
   openMs = 0;
   rejectNegotiations = false;
+  /** Counters of every transport at its end. */
+  lastStats: TransportStats | undefined;
   /** Transports are numbered from 1, over all rooms. */
   lastTransport = 0;
 
@@ -50,9 +53,10 @@ export class TestMedia implements MediaEngine {
         say(`negotiate ${peerId} ${generation}`);
         if (this.rejectNegotiations) throw new Error('no transport');
       },
-      closeTransport: (peerId) => {
+      closeTransport: async (peerId) => {
         transports.delete(peerId);
         say(`closeTransport ${peerId}`);
+        return this.lastStats;
       },
       setTargetVariant: (peerId, trackId, variant) => say(`target ${peerId} ${trackId} ${variant}`),
       setTrackBitrates: (trackId) => say(`bitrates ${trackId}`),
@@ -150,7 +154,7 @@ export interface TestPeer {
   /** Sends actions through the session. */
   act: (...actions: SessionAction[]) => Promise<void>;
   receive: (text: string) => Promise<void>;
-  detach: () => Promise<void>;
+  detach: (end?: SocketEnd) => Promise<void>;
 }
 
 export interface TestNode {
@@ -175,7 +179,12 @@ export interface TestNode {
 }
 
 export function testNode(
-  options: { webrtcEnabled?: boolean; componentKinds?: readonly ComponentKind[]; log?: Log } = {},
+  options: {
+    webrtcEnabled?: boolean;
+    componentKinds?: readonly ComponentKind[];
+    log?: Log;
+    measure?: (measure: RoomMeasure) => void;
+  } = {},
 ): TestNode {
   const clock = new ManualClock();
   const system = createActorSystem({ log: options.log ?? silentLog, clock });
@@ -221,8 +230,8 @@ export function testNode(
       socket,
       receive,
       act: (...actions) => receive(JSON.stringify(actions)),
-      detach: async () => {
-        attached.detach();
+      detach: async (end = 'closed_by_client') => {
+        attached.detach(end);
         await system.idle();
       },
     };

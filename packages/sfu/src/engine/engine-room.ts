@@ -9,6 +9,7 @@ import type {
   RelayCredentials,
   RoomMediaStats,
   TransportNegotiation,
+  TransportStats,
   Variant,
 } from '../media-engine.js';
 import type { FeedOptions, MediaFeed, MediaTap, TapOptions } from '../media-frames.js';
@@ -100,9 +101,9 @@ export class EngineRoom implements MediaRoom {
     return this.#port.call({ type: 'negotiate', peerId, negotiation });
   }
 
-  closeTransport(peerId: string): void {
+  closeTransport(peerId: string): Promise<TransportStats | undefined> {
     this.#dropTransport(peerId);
-    this.#port.post({ type: 'closeTransport', peerId });
+    return this.#port.call({ type: 'closeTransport', peerId }).catch(() => undefined);
   }
 
   isCurrent(event: MediaRoomEvent): boolean {

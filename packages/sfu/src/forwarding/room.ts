@@ -1,5 +1,11 @@
 import type { MediaAnswer, MediaCommand, RoomReport } from '../media-command.js';
-import type { MediaPermissions, RelayCredentials, RoomMediaStats, TransportNegotiation } from '../media-engine.js';
+import type {
+  MediaPermissions,
+  RelayCredentials,
+  RoomMediaStats,
+  TransportNegotiation,
+  TransportStats,
+} from '../media-engine.js';
 import { MediaError } from '../media-error.js';
 import type { FeedOptions } from '../media-frames.js';
 import type { MediaContext } from './context.js';
@@ -128,11 +134,13 @@ export class ForwardingRoom {
     for (const track of added) this.#publish(track);
   }
 
-  #closeTransport(peerId: string): void {
+  #closeTransport(peerId: string): TransportStats | undefined {
     const transport = this.#transports.get(peerId);
-    if (transport === undefined) return;
+    if (transport === undefined) return undefined;
+    const stats = transport.stats();
     this.#transports.delete(peerId);
     this.#unpublishAll(transport.close());
+    return stats;
   }
 
   #setPermissions(peerId: string, permissions: MediaPermissions): void {

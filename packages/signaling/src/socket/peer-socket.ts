@@ -7,7 +7,7 @@ import {
   ProtocolError,
   type UnknownContent,
 } from '@bloom/protocol';
-import { RoomError, type AttachedPeer, type PeerSocket, type RoomService } from '@bloom/rooms';
+import { RoomError, type AttachedPeer, type PeerSocket, type RoomService, type SocketEnd } from '@bloom/rooms';
 import { systemClock, Timer, type Clock } from '@bloom/time';
 import type { WebSocket } from 'ws';
 import { EventRate } from './event-rate.js';
@@ -25,6 +25,8 @@ const MAX_UNDECODABLE = 20;
 export const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 
 const NORMAL = 1000;
+/** Reported by ws for a connection that ended without a close frame. */
+const ABNORMAL = 1006;
 const TOO_BIG = 1009;
 const INTERNAL_ERROR = 1011;
 const TRY_AGAIN = 1013;
@@ -105,7 +107,7 @@ class PeerConnection implements PeerSocket {
     this.#socket.on('error', (error) => this.#log.warn('peer_socket.error', { error: error.message }));
     this.#socket.on('close', (code) => {
       this.#log.debug('peer_socket.closed', { code });
-      this.#release();
+      this.#release(code === ABNORMAL ? 'connection_lost' : 'closed_by_client');
     });
   }
 
@@ -116,7 +118,7 @@ class PeerConnection implements PeerSocket {
   close(code: number, reason: string): void {
     if (this.#state === 'closing') return;
     const isStranger = this.#peer === undefined;
-    this.#release();
+    this.#release('closed_by_server');
     this.#socket.close(code, reason);
     if (isStranger) this.#terminateSoon();
   }
@@ -168,7 +170,7 @@ class PeerConnection implements PeerSocket {
     this.#rooms.attachPeer(token, this).then(
       (outcome) => {
         if (typeof outcome === 'string') {
-          this.#log.info('peer_socket.refused', { reason: outcome });
+          this.#log.debug('peer_socket.refused', { reason: outcome });
           this.close(NORMAL, outcome);
         } else {
           this.#attached(outcome);
@@ -185,7 +187,7 @@ class PeerConnection implements PeerSocket {
 
   #attached(peer: AttachedPeer): void {
     // The socket may have closed in the meantime.
-    if (this.#state !== 'attaching') return peer.detach();
+    if (this.#state !== 'attaching') return peer.detach('connection_lost');
     this.#peer = peer;
     this.#state = 'attached';
     this.#authenticated();
@@ -212,7 +214,7 @@ class PeerConnection implements PeerSocket {
     this.#silentPeriods += 1;
     if (this.#silentPeriods < MAX_SILENT_PERIODS) return this.#sendPing();
     this.#log.info('peer_socket.dead', { silentSeconds: (this.#silentPeriods * PING_PERIOD_MS) / 1000 });
-    return this.#abort();
+    return this.#abort('silent');
   }
 
   #alive(): void {
@@ -240,7 +242,7 @@ class PeerConnection implements PeerSocket {
     // A single frame above the limit is still sent to a client that has read everything before it.
     if (bufferedAmount > 0 && bufferedAmount + bytes.byteLength > this.#maxBufferedBytes) {
       this.#log.warn('peer_socket.too_slow', { bufferedBytes: bufferedAmount });
-      this.#abort();
+      this.#abort('too_slow');
       return;
     }
     this.#socket.send(bytes);
@@ -254,19 +256,19 @@ class PeerConnection implements PeerSocket {
   }
 
   /** Ends the socket without a close frame, because the other end does not read. */
-  #abort(): void {
-    this.#release();
+  #abort(end: SocketEnd): void {
+    this.#release(end);
     this.#socket.terminate();
   }
 
   /** Ends everything that belongs to an open socket, once. */
-  #release(): void {
+  #release(end: SocketEnd): void {
     if (this.#state === 'closing') return;
     this.#state = 'closing';
     this.#timer.stop();
     this.#resume();
     for (const settle of this.#livenessChecks) settle(false);
-    this.#peer?.detach();
+    this.#peer?.detach(end);
     this.#peer = undefined;
   }
 

@@ -1,0 +1,210 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createLogger, type Logger } from '@bloom/log';
+import type { TransportStats } from '@bloom/sfu';
+import type { ComponentHost, ComponentKind } from './room/component-kind.js';
+import type { RoomMeasure } from './room/room-journal.js';
+import { defaultRoomConfig, type RoomConfig } from './room-service.js';
+import { testNode, videoTrack, type TestNode } from './testing/index.js';
+
+const AT_END: TransportStats = {
+  peerId: 'p1',
+  iceState: 'connected',
+  dtlsState: 'connected',
+  protocol: 'udp',
+  bytesReceived: 7,
+  bytesSent: 11,
+  packetsReceived: 1,
+  packetsSent: 1,
+  bindingRequestsReceived: 1,
+  bindingResponsesSent: 1,
+  inbound: [],
+  outbound: [],
+};
+
+let host: ComponentHost;
+const film: ComponentKind = {
+  type: 'hls',
+  requiresH264: false,
+  limitPerRoom: null,
+  prepare: async () => ({
+    properties: {},
+    subscribeMode: null,
+    start: (given) => {
+      host = given;
+      return { close: async () => {} };
+    },
+  }),
+};
+
+let log: Logger;
+let node: TestNode;
+let measures: RoomMeasure[];
+
+beforeEach(() => {
+  log = createLogger({ sink: () => undefined });
+  measures = [];
+  node = testNode({ log, componentKinds: [film], measure: (measure) => measures.push(measure) });
+});
+afterEach(() => node.close());
+
+const room = (config: Partial<RoomConfig> = {}) =>
+  node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen', ...config });
+
+/** Returns the lines so far as text, without room, actor and request. */
+async function lines(): Promise<string[]> {
+  await node.system.idle();
+
+  return log.recent.last().map(({ event, fields }) => {
+    const own = Object.entries(fields).filter(([key]) => !['room_id', 'actor', 'request_id'].includes(key));
+    return [event, ...own.map(([key, value]) => `${key}=${String(value)}`)].join(' ');
+  });
+}
+
+/** An outbound slot, for a transport that had something to connect for. */
+const SLOT = { trackId: 't1' } as unknown as TransportStats['outbound'][number];
+
+describe('the log of a room', () => {
+  test('says who came, who left, how long they stayed and how much they sent', async () => {
+    await room();
+    const ann = await node.join('kitchen', { name: 'Ann', role: 'cook' });
+    await node.advance(90);
+    node.media.lastStats = AT_END;
+    await ann.detach();
+    await node.rooms.deleteRoom('kitchen');
+
+    expect(await lines()).toEqual([
+      'room.created',
+      'peer.connected peer_id=p1 name=Ann',
+      'peer.left peer_id=p1 name=Ann why=closed_by_client seconds=90 bytes_received=7 bytes_sent=11',
+      'room.ended why=deleted seconds=90 people=1',
+    ]);
+  });
+
+  test('writes the lines of the people before that of the room', async () => {
+    await room({ maxPeers: 2 });
+    await node.join('kitchen', { displayName: 'Ann' });
+    await node.join('kitchen', { name: 7 });
+    await expect(node.rooms.addPeer('kitchen', {})).rejects.toThrow('peer limit');
+    await node.rooms.deleteRoom('kitchen');
+
+    expect((await lines()).slice(3)).toEqual([
+      'peer.refused reason=Reached peer limit in room kitchen',
+      'peer.left peer_id=p1 name=Ann why=room_ended seconds=0 bytes_received=0 bytes_sent=0',
+      'peer.left peer_id=p2 why=room_ended seconds=0 bytes_received=0 bytes_sent=0',
+      'room.ended why=deleted seconds=0 people=2',
+    ]);
+  });
+
+  test.each(['connection_lost', 'silent', 'too_slow', 'closed_by_server'] as const)(
+    'tells a person that was lost (%s) from one that left',
+    async (end) => {
+      await room();
+      const ann = await node.join('kitchen');
+      await ann.detach(end);
+      expect((await lines()).at(-1)).toBe(`peer.lost peer_id=p1 why=${end} seconds=0 bytes_received=0 bytes_sent=0`);
+    },
+  );
+
+  test('names the person that was removed, that crashed, and that stayed away for too long', async () => {
+    await room({ peerDisconnectedTimeout: 10, peerlessPurgeTimeout: 20 });
+    await node.join('kitchen', { name: 'Ann' });
+    const ben = await node.join('kitchen', { name: 'Ben' });
+    await node.rooms.removePeer('kitchen', 'p1');
+    await ben.receive('crash');
+    await node.rooms.addPeer('kitchen', {});
+    await node.advance(30);
+
+    expect((await lines()).filter((line) => /^(?:room.ended|peer.removed|peer.crashed)/.test(line))).toEqual([
+      'peer.removed peer_id=p1 name=Ann why=removed seconds=0 bytes_received=0 bytes_sent=0',
+      'peer.crashed peer_id=p2 name=Ben why=crashed reason= seconds=0 bytes_received=0 bytes_sent=0',
+      'peer.removed peer_id=p3 why=disconnected_too_long',
+      'room.ended why=no_peers seconds=30 people=2',
+    ]);
+  });
+
+  test('shows a client that leaves and comes back on one websocket', async () => {
+    await room();
+    const ann = await node.join('kitchen', { name: 'Ann' });
+    node.media.lastStats = AT_END;
+    await ann.act({ type: 'leave' });
+    await ann.act({ type: 'join', metadata: { name: 'Ann' } });
+    expect((await lines()).slice(1)).toEqual([
+      'peer.connected peer_id=p1 name=Ann',
+      'peer.left peer_id=p1 name=Ann why=closed_by_client seconds=0 bytes_received=7 bytes_sent=11',
+      'peer.connected peer_id=p1 name=Ann',
+    ]);
+  });
+
+  test('follows a component from its start to its end', async () => {
+    await room();
+    await node.rooms.addComponent('kitchen', 'hls', {});
+    await node.advance(3);
+    host.report({ do: 'playable', properties: {} });
+    await node.system.idle();
+    await node.advance(1);
+    host.report({ do: 'finished' });
+    await node.system.idle();
+    await node.rooms.addComponent('kitchen', 'hls', {});
+    host.report({ do: 'crashed', reason: 'disk full' });
+
+    expect((await lines()).slice(1)).toEqual([
+      'component.added component_id=p1 kind=hls',
+      'component.playable component_id=p1 kind=hls seconds=3',
+      'component.ended component_id=p1 kind=hls why=finished seconds=4',
+      'component.added component_id=p2 kind=hls',
+      'component.crashed component_id=p2 kind=hls reason=disk full seconds=0',
+    ]);
+    expect(measures).toEqual([{ type: 'componentCrashed', kind: 'hls' }]);
+  });
+
+  test('has no line for each track, except with the level debug', async () => {
+    await room();
+    const ann = await node.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    expect((await lines()).filter((line) => line.startsWith('room.track'))).toEqual([]);
+    log.setLevel('debug');
+    await ann.act({ type: 'unpublish', trackIds: ['t1'] });
+    expect((await lines()).filter((line) => line.startsWith('room.track'))).toEqual([
+      'room.track_removed peer_id=p1 track_id=t1 kind=video',
+    ]);
+  });
+});
+
+describe('a join is measured', () => {
+  test('once, with the time until its media can flow', async () => {
+    await room();
+    await node.join('kitchen');
+    await node.advance(2);
+    node.media.emit.get('kitchen')?.({ type: 'dtlsConnected', peerId: 'p1' });
+    node.media.emit.get('kitchen')?.({ type: 'dtlsConnected', peerId: 'p1' });
+    await node.system.idle();
+    await node.rooms.removePeer('kitchen', 'p1');
+    await node.system.idle();
+    expect(measures).toEqual([{ type: 'join', outcome: 'media', seconds: 2 }]);
+  });
+
+  test.each([
+    ['no_checks', { iceState: 'new', bindingRequestsReceived: 0 }],
+    ['not_nominated', { iceState: 'new', bindingRequestsReceived: 3 }],
+    ['dtls', { iceState: 'connected', dtlsState: 'connecting' }],
+  ] as const)('as failed when its media never came (%s)', async (cause, state) => {
+    await room();
+    const ann = await node.join('kitchen');
+    node.media.lastStats = { ...AT_END, outbound: [SLOT], ...state };
+    await ann.detach();
+    await node.system.idle();
+    expect(measures).toEqual([
+      { type: 'connectFailure', cause },
+      { type: 'join', outcome: 'failed', seconds: 0 },
+    ]);
+  });
+
+  test('as left when there was nothing to send or receive', async () => {
+    await room();
+    const ann = await node.join('kitchen');
+    node.media.lastStats = { ...AT_END, iceState: 'new' };
+    await ann.detach();
+    await node.system.idle();
+    expect(measures).toEqual([{ type: 'join', outcome: 'left', seconds: 0 }]);
+  });
+});

@@ -1,0 +1,63 @@
+import type { TransportStats } from '@bloom/sfu';
+
+/** Why media never flowed over a negotiated transport; a label of metrics. */
+export type ConnectFailure =
+  /** No connectivity check of the client arrived: a firewall, or a wrong announced address. */
+  | 'no_checks'
+  /** Checks arrived, but the client did not choose a path. */
+  | 'not_nominated'
+  /** The path works, but the DTLS handshake did not end. */
+  | 'dtls';
+
+/** What went over a peer's transports. */
+export interface Traffic {
+  bytesReceived: number;
+  bytesSent: number;
+  failure: ConnectFailure | undefined;
+}
+
+const NONE: Traffic = { bytesReceived: 0, bytesSent: 0, failure: undefined };
+
+/** The traffic of closed transports by peer, until it is asked for. */
+export class PeerTraffic {
+  readonly #closed = new Map<string, Promise<Traffic>>();
+
+  /** Adds the last counters of a transport. */
+  add(peerId: string, closed: Promise<TransportStats | undefined>): void {
+    const before = this.#closed.get(peerId);
+    this.#closed.set(
+      peerId,
+      Promise.all([before ?? NONE, closed]).then(([sum, stats]) => (stats === undefined ? sum : plus(sum, stats))),
+    );
+  }
+
+  /** Resolves with the traffic of the transports that were closed since the last call. */
+  async take(peerId: string): Promise<Traffic> {
+    const traffic = this.#closed.get(peerId);
+    this.#closed.delete(peerId);
+
+    return (await traffic) ?? NONE;
+  }
+}
+
+function plus(sum: Traffic, stats: TransportStats): Traffic {
+  return {
+    bytesReceived: sum.bytesReceived + stats.bytesReceived,
+    bytesSent: sum.bytesSent + stats.bytesSent,
+    failure: failureOf(stats) ?? sum.failure,
+  };
+}
+
+function failureOf({
+  inbound,
+  outbound,
+  iceState,
+  dtlsState,
+  bindingRequestsReceived,
+}: TransportStats): ConnectFailure | undefined {
+  // Without tracks there was nothing to connect for.
+  if (inbound.length + outbound.length === 0) return undefined;
+  if (iceState === 'new') return bindingRequestsReceived === 0 ? 'no_checks' : 'not_nominated';
+
+  return dtlsState === 'connected' ? undefined : 'dtls';
+}

@@ -1,0 +1,191 @@
+import type { Log, LogFields } from '@bloom/log';
+import type { ConnectFailure, Traffic } from '../peer/peer-traffic.js';
+import type { SocketEnd } from '../room-service.js';
+import type { ComponentRecord } from './component-table.js';
+
+/** `left`: the client went before its media was up, which includes people with nothing to send or receive. */
+export type JoinOutcome = 'media' | 'left' | 'failed';
+
+/** Facts about joins and components, for metrics. */
+export type RoomMeasure =
+  /** `seconds`: from the authenticated websocket to the DTLS connection, or to the end. */
+  | { type: 'join'; outcome: JoinOutcome; seconds: number }
+  | { type: 'connectFailure'; cause: ConnectFailure | 'silent' }
+  | { type: 'componentCrashed'; kind: string };
+
+/** Why a peer or its connection ended. `disconnected_too_long`: without a connection, for its disconnect timeout. */
+export type ConnectionEnd =
+  | SocketEnd
+  | 'replaced'
+  | 'removed'
+  | 'disconnected_too_long'
+  | 'crashed'
+  | 'room_ended'
+  | 'room_crashed';
+
+export type RoomEnd = 'deleted' | 'no_peers' | 'node_closing' | 'crashed';
+
+export interface RoomJournalOptions {
+  /** Logger of the room at the time of the call: its lines carry the id of the request. */
+  log: () => Log;
+  /** Monotonic milliseconds. */
+  now: () => number;
+  /** Resolves with what went over the peer's closed transports. Never rejects. */
+  traffic: (peerId: string) => Promise<Traffic>;
+  measure: (measure: RoomMeasure) => void;
+}
+
+/** One connection of a peer. */
+interface Visit {
+  since: number;
+  name: string | undefined;
+  /** The client has sent `connect`, and its line is written. */
+  joined: boolean;
+  measured: boolean;
+}
+
+const MAX_NAME = 64;
+
+/**
+ * Writes one line for each person, component and end of a room: who was there, how long, how much was sent, and why they
+ * went (docs/reference/log-events.md). The traffic of a peer is known a moment after its end, so its line is late by that.
+ */
+export class RoomJournal {
+  readonly #options: RoomJournalOptions;
+  readonly #since: number;
+  readonly #visits = new Map<string, Visit>();
+  readonly #components = new Map<string, number>();
+  /** Lines that wait for traffic. */
+  readonly #pending = new Set<Promise<void>>();
+  #people = 0;
+
+  constructor(options: RoomJournalOptions) {
+    this.#options = options;
+    this.#since = options.now();
+  }
+
+  attached(peerId: string): void {
+    this.#visits.set(peerId, { since: this.#options.now(), name: undefined, joined: false, measured: false });
+  }
+
+  joined(peerId: string, metadata: unknown): void {
+    const visit = this.#visits.get(peerId);
+    if (visit === undefined) return;
+    visit.joined = true;
+    visit.name = nameOf(metadata);
+    this.#people += 1;
+    this.#options.log().info('peer.connected', { peerId, name: visit.name });
+  }
+
+  /** The peer's DTLS handshake has ended: media can flow. */
+  mediaUp(peerId: string): void {
+    const visit = this.#visits.get(peerId);
+    if (visit !== undefined) this.#measureJoin(visit, 'media');
+  }
+
+  silent(peerId: string): void {
+    this.#options.log().warn('peer.transport_silent', { peerId });
+    this.#options.measure({ type: 'connectFailure', cause: 'silent' });
+  }
+
+  /** The client has left on an open websocket: the connection goes on, and may join again. */
+  leftRoom(peerId: string): void {
+    const visit = this.#visits.get(peerId);
+    if (visit === undefined) return;
+    this.#write(peerId, visit, 'closed_by_client');
+    this.#visits.set(peerId, { ...visit, since: this.#options.now(), joined: false, measured: true });
+  }
+
+  /** The peer has ended, or its connection; its transport is being closed. */
+  disconnected(peerId: string, why: ConnectionEnd, reason?: string): void {
+    const visit = this.#visits.get(peerId);
+    this.#visits.delete(peerId);
+    if (visit !== undefined) return this.#write(peerId, visit, why, reason);
+
+    void this.#options.traffic(peerId);
+    if (why === 'removed' || why === 'disconnected_too_long') this.#options.log().info('peer.removed', { peerId, why });
+  }
+
+  componentAdded({ id: componentId, type: kind }: ComponentRecord): void {
+    this.#components.set(componentId, this.#options.now());
+    this.#options.log().info('component.added', { componentId, kind });
+  }
+
+  componentPlayable({ id: componentId, type: kind }: ComponentRecord): void {
+    this.#options.log().info('component.playable', { componentId, kind, seconds: this.#componentAge(componentId) });
+  }
+
+  componentEnded({ id: componentId, type: kind }: ComponentRecord, why: 'removed' | 'finished' | 'room_ended'): void {
+    const seconds = this.#componentAge(componentId);
+    this.#components.delete(componentId);
+    this.#options.log().info('component.ended', { componentId, kind, why, seconds });
+  }
+
+  componentCrashed({ id: componentId, type: kind }: ComponentRecord, reason: string): void {
+    const seconds = this.#componentAge(componentId);
+    this.#components.delete(componentId);
+    this.#options.log().warn('component.crashed', { componentId, kind, reason, seconds });
+    this.#options.measure({ type: 'componentCrashed', kind });
+  }
+
+  /** Writes the last line of the room, after those of its people. */
+  roomEnded(why: RoomEnd): void {
+    const log = this.#options.log();
+    const fields = { why, seconds: this.#secondsSince(this.#since), people: this.#people };
+    const last = (): void => log.info('room.ended', fields);
+    if (this.#pending.size === 0) last();
+    else void Promise.all(this.#pending).then(last);
+  }
+
+  #write(peerId: string, visit: Visit, why: ConnectionEnd, reason?: string): void {
+    const { log, traffic, measure } = this.#options;
+    const seconds = this.#secondsSince(visit.since);
+    const lineLog = log();
+    const line = traffic(peerId).then(({ failure, ...bytes }) => {
+      this.#pending.delete(line);
+      if (failure !== undefined) measure({ type: 'connectFailure', cause: failure });
+      this.#measureJoin(visit, failure === undefined && why !== 'crashed' ? 'left' : 'failed', seconds);
+      const fields = { peerId, name: visit.name, why, reason, seconds, ...bytes, failure };
+      writeEnd(lineLog, why, visit.joined ? fields : { ...fields, joined: false });
+    });
+    this.#pending.add(line);
+  }
+
+  #measureJoin(visit: Visit, outcome: JoinOutcome, seconds = this.#secondsSince(visit.since)): void {
+    if (visit.measured) return;
+    visit.measured = true;
+    this.#options.measure({ type: 'join', outcome, seconds });
+  }
+
+  #componentAge(componentId: string): number {
+    return this.#secondsSince(this.#components.get(componentId) ?? this.#options.now());
+  }
+
+  #secondsSince(since: number): number {
+    return Math.round(this.#options.now() - since) / 1_000;
+  }
+}
+
+function writeEnd(log: Log, why: ConnectionEnd, fields: LogFields): void {
+  switch (why) {
+    case 'closed_by_client':
+    case 'room_ended':
+      return log.info('peer.left', fields);
+    case 'removed':
+      return log.info('peer.removed', fields);
+    case 'crashed':
+    case 'room_crashed':
+      return log.warn('peer.crashed', fields);
+    default:
+      return log.info('peer.lost', fields);
+  }
+}
+
+/** Returns the name that a client gave itself in its metadata, shortened. */
+function nameOf(metadata: unknown): string | undefined {
+  if (typeof metadata !== 'object' || metadata === null) return undefined;
+  const { name, displayName } = metadata as { name?: unknown; displayName?: unknown };
+  const given = [name, displayName].find((each) => typeof each === 'string' && each.trim() !== '');
+
+  return typeof given === 'string' ? given.slice(0, MAX_NAME) : undefined;
+}

@@ -10,6 +10,8 @@ export type FrameCodec = 'opus' | 'vp8' | 'h264';
 export interface FeedFrame {
   /** RTP time at the codec's clock rate (Opus 48000, video 90000); may exceed 32 bits, must not fall. */
   timestamp: number;
+  /** When the frame is due, Unix milliseconds; default: now. Tracks of one source stay in step by it, even if sent late. */
+  dueMs?: number;
   /** One Opus packet, or one H.264 access unit with Annex B start codes. The caller must not use it afterwards. */
   data: Uint8Array;
 }

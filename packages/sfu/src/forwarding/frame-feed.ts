@@ -12,6 +12,8 @@ const PACKETS_PER_TURN = 32;
 const MAX_QUEUED = 4096;
 /** The map from RTP time to wall clock is renewed when the two have drifted this far apart, ms. */
 const MAX_DRIFT_MS = 200;
+/** The same for frames that say when they are due, which has no jitter. */
+const MAX_DUE_DRIFT_MS = 15;
 
 interface FrameFeedOptions extends Omit<FeedOptions, 'onKeyFrameWanted'> {
   emit(event: MediaRoomEvent): void;
@@ -69,12 +71,12 @@ export class FrameFeed implements TrackOwner {
     this.#options.keyFrameWanted();
   }
 
-  send({ timestamp, data }: FeedFrame): void {
+  send({ timestamp, dueMs, data }: FeedFrame): void {
     if (this.#closed) return;
     const frame = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
     const payloads = this.#options.codec === 'h264' ? this.#payloadsOf(frame) : frame.length === 0 ? [] : [frame];
     const rtpTimestamp = Math.round(this.#firstTimestamp + Math.max(0, timestamp)) % 4294967296;
-    this.#keepTime(timestamp, rtpTimestamp);
+    this.#keepTime(timestamp, rtpTimestamp, dueMs);
     for (const [i, payload] of payloads.entries()) {
       const isLast = i === payloads.length - 1;
       this.#queue.push({ bytes: this.#packet(payload, this.#options.kind === 'video' && isLast, rtpTimestamp) });
@@ -97,20 +99,20 @@ export class FrameFeed implements TrackOwner {
   }
 
   /** Subscribers get sender reports on the server's wall clock. */
-  #keepTime(timestamp: number, rtpTimestamp: number): void {
-    const nowMs = this.#context.world.now();
+  #keepTime(timestamp: number, rtpTimestamp: number, dueMs: number | undefined): void {
+    const atMs = dueMs ?? this.#context.world.now();
     const { clockRate } = this.track.params.codec;
     if (this.#anchor !== undefined) {
       const expectedMs = this.#anchor.atMs + ((timestamp - this.#anchor.timestamp) * 1000) / clockRate;
-      if (Math.abs(expectedMs - nowMs) <= MAX_DRIFT_MS) return;
+      if (Math.abs(expectedMs - atMs) <= (dueMs === undefined ? MAX_DRIFT_MS : MAX_DUE_DRIFT_MS)) return;
     }
-    this.#anchor = { timestamp, atMs: nowMs };
-    const { seconds, fraction } = toNtp(nowMs);
+    this.#anchor = { timestamp, atMs };
+    const { seconds, fraction } = toNtp(atMs);
     const { senderInfo } = this.#context;
     senderInfo.ntpSeconds = seconds;
     senderInfo.ntpFraction = fraction;
     senderInfo.rtpTimestamp = rtpTimestamp;
-    this.#stream.clock.update(senderInfo, nowMs);
+    this.#stream.clock.update(senderInfo, atMs);
   }
 
   #packet(payload: Buffer, marker: boolean, timestamp: number): Buffer {

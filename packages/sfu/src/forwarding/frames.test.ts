@@ -235,6 +235,20 @@ describe('a feed', () => {
     expect(tapped.frames()[1]!.senderMs).toBeCloseTo(10_000 + 3000 / 90, 0);
   });
 
+  test('keeps to the time at which its frames are due, however late they are sent', () => {
+    const film = feed('opus');
+    const tapped = tap('film');
+    const dueMs = world.context.world.now();
+    world.advance(80);
+    film.send({ timestamp: 0, dueMs, data: Buffer.alloc(40, 0xfc) });
+    film.send({ timestamp: 960, dueMs: dueMs + 20, data: Buffer.alloc(40, 0xfc) });
+    world.advance(20);
+    // Its source has become slower by 30 ms.
+    film.send({ timestamp: 1920, dueMs: dueMs + 70, data: Buffer.alloc(40, 0xfc) });
+    world.advance(100);
+    expect(tapped.frames().map(({ senderMs }) => Math.round(senderMs! - dueMs))).toEqual([0, 20, 70]);
+  });
+
   test('asks its component for a key frame when a subscriber needs one', () => {
     const film = feed('h264');
     film.send({ timestamp: 0, data: toAnnexB([sps, pps, idr(100)]) });

@@ -1,4 +1,4 @@
-import { findStartCode, NalType, nalType } from '@bloom/rtp';
+import { findStartCode, NalType, nalType, splitAnnexB } from '@bloom/rtp';
 import { ComponentError } from '../errors.js';
 import { ppsId, sliceStart, spsId } from './parameter-sets.js';
 
@@ -51,6 +51,19 @@ export class AccessUnits {
     if (bytes.length > MAX_UNIT_BYTES) throw tooLarge(bytes.length);
     this.#rest = Buffer.from(bytes);
     this.#scanned = Math.max(0, bytes.length - 2);
+    return units;
+  }
+
+  /**
+   * Takes whole access units from a container, so that none waits for the start of the next one. Bytes without a picture only
+   * add their parameter sets.
+   * @throws ComponentError `BAD_H264` as `push` does
+   */
+  pushWhole(bytes: Buffer): AccessUnit[] {
+    if (bytes.length > MAX_UNIT_BYTES) throw tooLarge(bytes.length);
+    const units: AccessUnit[] = [];
+    for (const nal of splitAnnexB(bytes)) this.#nal(nal, units);
+    this.#finish(units);
     return units;
   }
 

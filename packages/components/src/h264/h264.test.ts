@@ -41,6 +41,15 @@ describe('a raw H.264 stream', () => {
     expect(types(read(toAnnexB([SPS, PPS, idr(), ...unspecified, picture()])))).toEqual([[7, 8, 5], [1]]);
   });
 
+  test('in whole access units is passed on at once, each key picture with the parameter sets', () => {
+    const reader = new AccessUnits();
+    expect(reader.pushWhole(toAnnexB([SPS, PPS]))).toEqual([]);
+    const whole = [toAnnexB([picture()]), toAnnexB([idr(300), laterSlice()]), toAnnexB([picture()]), toAnnexB([idr()])];
+    expect(whole.map((unit) => types(reader.pushWhole(unit)))).toEqual([[], [[7, 8, 5, 1]], [[1]], [[7, 8, 5]]]);
+    expect(types(reader.pushWhole(toAnnexB([picture(), picture()])))).toEqual([[1], [1]]);
+    expect(() => reader.pushWhole(Buffer.alloc(8 * 1024 * 1024 + 1))).toThrow('a picture has more than');
+  });
+
   test('begins with the first key picture that can be decoded', () => {
     const reader = new AccessUnits();
     reader.push(toAnnexB([picture(), idr(), picture(), SPS, PPS, idr(), picture()]));

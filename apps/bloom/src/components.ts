@@ -1,4 +1,4 @@
-import { fileKind, RecordingService, SipService } from '@bloom/components';
+import { fileKind, nativeInstalled, RecordingService, rtspKind, SipService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
@@ -22,13 +22,14 @@ export function openPhones({ sip }: Settings): SipService | undefined {
   return sip === null ? undefined : new SipService({ address: sip.ip });
 }
 
-/** Returns the component kinds that the configuration enables. */
+/** Returns the component kinds that the configuration and the installed packages enable. */
 export function builtInKinds(
   { resourcesPath, recording }: Settings,
   recordings: RecordingService,
   phones: SipService | undefined,
 ): ComponentKind[] {
   const kinds = [fileKind({ sourcesDirectory: join(resourcesPath, 'file_component_sources') })];
+  if (nativeInstalled()) kinds.push(rtspKind());
   if (recording.enabled) kinds.push(recordings.kind);
   if (phones !== undefined) kinds.push(phones.kind);
 

@@ -1,3 +1,4 @@
+export { nativeInstalled } from './av/native.js';
 export { ComponentError, type ComponentErrorCode } from './errors.js';
 export { fileKind, type FileKindOptions } from './file/file-kind.js';
 export { HlsError, type HlsErrorCode } from './hls/errors.js';
@@ -6,5 +7,6 @@ export { HlsService, type HlsServiceOptions, type LocateRequest, type Located } 
 export type { S3Credentials } from './s3/object-store.js';
 export type { RecordedPart } from './recording/recorder.js';
 export { RecordingService, type RecordingServiceOptions } from './recording/recording-service.js';
+export { rtspKind, type RtspKindOptions } from './rtsp/rtsp-kind.js';
 export type { EndedCall, SipInspection } from './sip/sip-component.js';
 export { SipService, type SipServiceOptions } from './sip/sip-service.js';

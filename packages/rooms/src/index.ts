@@ -16,6 +16,7 @@ export {
   PeerOptions,
   Permissions,
   RecordingOptions,
+  RtspOptions,
   ServerMetadata,
   SipOptions,
   structureFault,

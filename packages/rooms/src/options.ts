@@ -126,6 +126,32 @@ export const FileOptionsDocument = fileFields
   })
   .meta({ id: 'ComponentOptionsFile', description: 'Options of a File component' });
 
+export const RtspOptions = z
+  .object({
+    sourceUri: z.string().meta({
+      description: 'Address with the scheme `rtsp`, `rtsps`, `srt`, `rtmp` or `rtmps`. Credentials are shown as `***`',
+      examples: ['rtsp://camera.example:554/stream1'],
+    }),
+    rtpPort: z
+      .int()
+      .min(1)
+      .max(65_535)
+      .nullish()
+      .meta({ description: 'Local port of RTP over UDP; default 20000. Unused over TCP' }),
+    reconnectDelay: z
+      .int()
+      .min(0)
+      .nullish()
+      .meta({ description: 'Milliseconds between a lost connection and the next one; default 15000' }),
+    keepAliveInterval: z
+      .int()
+      .min(0)
+      .nullish()
+      .meta({ description: 'Accepted; the session is kept alive twice in the time that the source demands' }),
+    pierceNat: z.boolean().nullish().meta({ description: 'Accepted; RTP over UDP always opens its way through NAT' }),
+  })
+  .meta({ id: 'ComponentOptionsRTSP', description: 'Options of an RTSP component' });
+
 export const SipOptions = z
   .object({ registrarCredentials: SipCredentials })
   .meta({ id: 'ComponentOptionsSIP', description: 'Options of a SIP component' });

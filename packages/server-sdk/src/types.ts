@@ -112,6 +112,17 @@ export interface ComponentOptions {
     subscribeMode?: 'auto' | 'manual';
     s3?: S3Credentials;
   };
+  rtsp: {
+    /** Address with the scheme `rtsp`, `rtsps`, `srt`, `rtmp` or `rtmps`. */
+    sourceUri: string;
+    /** Local port of RTP over UDP; unused over TCP. */
+    rtpPort?: number;
+    /** Milliseconds. */
+    reconnectDelay?: number;
+    /** Milliseconds. */
+    keepAliveInterval?: number;
+    pierceNat?: boolean;
+  };
   file: {
     /** Relative to the server's `file_component_sources`; `.h264` or `.ogg`. */
     filePath: string;
@@ -140,6 +151,14 @@ export interface ComponentProperties {
     subscribeMode: 'auto' | 'manual';
     /** Credentials are never shown. */
     s3: null;
+  };
+  rtsp: {
+    /** Credentials are replaced by `***`. */
+    sourceUri: string;
+    rtpPort: number;
+    reconnectDelay: number;
+    keepAliveInterval: number;
+    pierceNat: boolean;
   };
   file: { filePath: string; framerate: number | null };
   recording: { subscribeMode: 'auto' | 'manual' };

@@ -1,9 +1,9 @@
-import { createRequire } from 'node:module';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '@bloom/log';
 import { type ComponentHost, type ComponentKind, HlsOptions, parseOptions, RoomError } from '@bloom/rooms';
 import { systemClock, Timer } from '@bloom/time';
+import { nativeInstalled } from '../av/native.js';
 import type { S3Target } from '../s3/object-store.js';
 import { keyOf, Uploader } from '../s3/upload-files.js';
 import { fileNotFound } from './errors.js';
@@ -274,15 +274,5 @@ export class HlsService {
       log.error('hls.upload_failed', { error });
       this.#options.notify({ type: 'hlsUploadCrashed', roomId });
     }
-  }
-}
-
-function nativeInstalled(): boolean {
-  try {
-    createRequire(import.meta.url).resolve('node-av/lib');
-
-    return true;
-  } catch {
-    return false;
   }
 }

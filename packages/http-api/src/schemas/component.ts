@@ -1,4 +1,11 @@
-import { FileOptionsDocument, HlsOptions, RecordingOptions, SipOptions, SubscribeMode } from '@bloom/rooms';
+import {
+  FileOptionsDocument,
+  HlsOptions,
+  RecordingOptions,
+  RtspOptions,
+  SipOptions,
+  SubscribeMode,
+} from '@bloom/rooms';
 import { z } from 'zod';
 import { Track } from './common.js';
 import { INVALID_STRUCTURE } from './peer.js';
@@ -13,20 +20,6 @@ export const AddComponentRequest = z.object({
   }),
   options: z.unknown().optional(),
 });
-
-/** Known to clients, but offered by no instance. */
-const RtspOptions = z
-  .object({
-    sourceUri: z.string(),
-    rtpPort: z.int().min(1).max(65_535).nullish(),
-    reconnectDelay: z.int().min(0).nullish().meta({ description: 'Milliseconds' }),
-    keepAliveInterval: z.int().min(0).nullish().meta({ description: 'Milliseconds' }),
-    pierceNat: z.boolean().nullish(),
-  })
-  .meta({
-    id: 'ComponentOptionsRTSP',
-    description: 'Options of an RTSP component, a kind that is always disabled: 400',
-  });
 
 /** The same body as documented. */
 export const AddComponentDocument = z
@@ -52,7 +45,7 @@ const ComponentPropertiesHLS = z
 
 const ComponentPropertiesRTSP = z
   .strictObject({
-    sourceUri: z.string(),
+    sourceUri: z.string().meta({ description: 'Credentials are replaced by `***`' }),
     rtpPort: z.int(),
     reconnectDelay: z.int(),
     keepAliveInterval: z.int(),

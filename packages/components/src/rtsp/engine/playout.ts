@@ -1,0 +1,141 @@
+/** Frames are released this long after the fastest ones could have been, which hides as much jitter. */
+const PLAYOUT_MS = 120;
+/** The fastest frame of the present and the last such period is the measure, so that slow clocks are followed. */
+const WINDOW_MS = 10_000;
+/** A stream waits this long for one that is slower; a larger difference is a fault of the source. */
+const MAX_SKEW_MS = 300;
+/** A frame this far ahead of its time comes from a clock that was set. */
+const MAX_AHEAD_MS = 1_000;
+/** Receivers take frames of one time for one frame. */
+const MIN_STEP_MS = 1;
+/** Frames that wait for their time; more are released early. */
+const MAX_WAITING = 1_024;
+
+interface TimedFrame<T> {
+  stream: number;
+  /** By the clock of the source; undefined when it does not say. */
+  ptsMs: number | undefined;
+  frame: T;
+}
+
+interface ReleasedFrame<T> {
+  stream: number;
+  /** On a time line that all streams share and that rises in each of them, ms. */
+  timeMs: number;
+  /** When it was due by our clock, ms. */
+  dueMs: number;
+  frame: T;
+}
+
+/**
+ * Smooths the arrival of a source's frames: each is released when its time has come, `PLAYOUT_MS` after the earliest moment at
+ * which its stream or a slower one could have had it. Late frames are released at once, with their own times, so that sound and
+ * picture stay in step. Without timers or clock: the caller passes the time and asks again after `waitMs`.
+ */
+export class Playout<T> {
+  readonly #streams = new Map<number, StreamTime>();
+  /** Sorted by due time; frames of one stream keep their order. */
+  readonly #waiting: ReleasedFrame<T>[] = [];
+
+  push({ stream: id, ptsMs, frame }: TimedFrame<T>, nowMs: number): void {
+    const stream = this.#streams.get(id) ?? this.#open(id, ptsMs ?? 0, nowMs);
+    const timeMs = stream.timeOf(
+      ptsMs,
+      () => this.#shiftFor(ptsMs ?? 0, nowMs, [stream.shiftMs]),
+      nowMs - this.#offset(nowMs),
+    );
+    stream.measure(nowMs - timeMs, nowMs);
+    const dueMs = timeMs + this.#offset(nowMs) + PLAYOUT_MS;
+    let place = this.#waiting.length;
+    while (place > 0 && this.#waiting[place - 1]!.stream !== id && this.#waiting[place - 1]!.dueMs > dueMs) place--;
+    this.#waiting.splice(place, 0, { stream: id, timeMs, dueMs, frame });
+  }
+
+  /** Returns the frames whose time has come, in order. */
+  take(nowMs: number): ReleasedFrame<T>[] {
+    let count = Math.max(0, this.#waiting.length - MAX_WAITING);
+    while (count < this.#waiting.length && this.#waiting[count]!.dueMs <= nowMs) count++;
+
+    return this.#waiting.splice(0, count);
+  }
+
+  /** Milliseconds until the next frame is due; undefined when none waits. */
+  waitMs(nowMs: number): number | undefined {
+    const next = this.#waiting[0];
+
+    return next === undefined ? undefined : Math.max(0, next.dueMs - nowMs);
+  }
+
+  /** Difference between our clock and the time line, by the fastest frames of the slowest stream. NaN before the first frame. */
+  #offset(nowMs: number): number {
+    let fastest = Number.POSITIVE_INFINITY;
+    let slowest = Number.NEGATIVE_INFINITY;
+    for (const stream of this.#streams.values()) {
+      const offsetMs = stream.offsetMs(nowMs);
+      if (offsetMs === undefined) continue;
+      fastest = Math.min(fastest, offsetMs);
+      slowest = Math.max(slowest, offsetMs);
+    }
+
+    return fastest === Number.POSITIVE_INFINITY ? Number.NaN : Math.min(slowest, fastest + MAX_SKEW_MS);
+  }
+
+  #open(id: number, ptsMs: number, nowMs: number): StreamTime {
+    const stream = new StreamTime(this.#shiftFor(ptsMs, nowMs, [0]));
+    this.#streams.set(id, stream);
+
+    return stream;
+  }
+
+  /** Prefers a shift that another stream has, since the streams of a source share its clock. */
+  #shiftFor(ptsMs: number, nowMs: number, known: number[]): number {
+    const expectedMs = nowMs - this.#offset(nowMs);
+    if (Number.isNaN(expectedMs)) return known[0]!;
+    const candidates = [...known, ...[...this.#streams.values()].map(({ shiftMs }) => shiftMs)];
+
+    return candidates.find((shiftMs) => Math.abs(ptsMs + shiftMs - expectedMs) <= MAX_AHEAD_MS) ?? expectedMs - ptsMs;
+  }
+}
+
+/** Times of one stream. */
+class StreamTime {
+  /** Added to the source's times, which jump when its clock is set. */
+  shiftMs: number;
+  #lastPtsMs = Number.NEGATIVE_INFINITY;
+  #lastTimeMs = Number.NEGATIVE_INFINITY;
+  #windowEndMs = Number.NEGATIVE_INFINITY;
+  #thisWindowMs = Number.POSITIVE_INFINITY;
+  #lastWindowMs = Number.POSITIVE_INFINITY;
+
+  constructor(shiftMs: number) {
+    this.shiftMs = shiftMs;
+  }
+
+  /** Returns the time of a frame on the time line; `shiftFor` returns the new shift when the source's clock was set. */
+  timeOf(ptsMs: number | undefined, shiftFor: () => number, expectedMs: number): number {
+    // The first frame of a connection may come without its time.
+    const givenMs = ptsMs ?? Math.max(this.#lastPtsMs, 0);
+    if (givenMs < this.#lastPtsMs || givenMs + this.shiftMs > expectedMs + MAX_AHEAD_MS) this.shiftMs = shiftFor();
+    this.#lastPtsMs = givenMs;
+    this.#lastTimeMs = Math.max(givenMs + this.shiftMs, this.#lastTimeMs + MIN_STEP_MS);
+
+    return this.#lastTimeMs;
+  }
+
+  /** Notes how long after its time a frame came. */
+  measure(offsetMs: number, nowMs: number): void {
+    if (nowMs >= this.#windowEndMs) {
+      this.#lastWindowMs = nowMs < this.#windowEndMs + WINDOW_MS ? this.#thisWindowMs : Number.POSITIVE_INFINITY;
+      this.#thisWindowMs = Number.POSITIVE_INFINITY;
+      this.#windowEndMs = nowMs + WINDOW_MS;
+    }
+    this.#thisWindowMs = Math.min(this.#thisWindowMs, offsetMs);
+  }
+
+  /** Returns the least offset of late; undefined when the stream has been silent. */
+  offsetMs(nowMs: number): number | undefined {
+    if (nowMs >= this.#windowEndMs + WINDOW_MS) return undefined;
+
+    return Math.min(this.#thisWindowMs, this.#lastWindowMs);
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * The forked process of one connection to a camera or encoder. A fault of the native library ends this process only. It ends by
+ * `process.exit`, because the library does not survive an orderly end of the environment.
+ */
+import { systemClock } from '@bloom/time';
+import { loadNative } from '../../av/native.js';
+import { followServer } from '../../process/follow-server.js';
+import { Puller } from './puller.js';
+import type { FromPuller, ToPuller } from './puller-protocol.js';
+
+const ALIVE_MS = 1_000;
+
+function send(message: FromPuller): void {
+  process.send?.(message);
+}
+
+function fail(error: unknown): void {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}
+
+async function main(): Promise<void> {
+  followServer();
+  const loading = loadNative();
+  let puller: Puller | undefined;
+  process.on('message', (message: ToPuller) => {
+    if (message.type === 'end') {
+      void (puller?.end() ?? Promise.resolve()).finally(() => process.exit(0));
+      return;
+    }
+    loading
+      .then((native) => {
+        puller = new Puller({ native, clock: systemClock, send });
+
+        return puller.run(message.input);
+      })
+      .catch(fail);
+  });
+  setInterval(() => send({ type: 'alive' }), ALIVE_MS);
+  await loading;
+}
+
+main().catch(fail);

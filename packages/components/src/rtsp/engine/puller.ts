@@ -1,0 +1,237 @@
+import { toAnnexB } from '@bloom/rtp';
+import { type Clock, Timer } from '@bloom/time';
+import type { BitStreamFilterContext, FormatContext, Packet, Stream } from 'node-av/lib';
+import { check } from '../../av/codecs.js';
+import type { Native } from '../../av/native.js';
+import { ComponentError } from '../../errors.js';
+import { AccessUnits } from '../../h264/access-units.js';
+import { OpusSound } from './opus-sound.js';
+import { Playout } from './playout.js';
+import type { FromPuller, PullerInput } from './puller-protocol.js';
+
+/** Time to connect and learn what the source sends. */
+const OPEN_MS = 10_000;
+/** A source that sends nothing for this long has been lost. */
+const STALL_MS = 5_000;
+/** Time until the first key picture: cameras send one every few seconds. */
+const PICTURE_MS = 20_000;
+const CHECK_MS = 1_000;
+
+interface Frame {
+  kind: 'audio' | 'video';
+  data: Buffer;
+}
+
+/** Streams of the playout. */
+const VIDEO = 0;
+const AUDIO = 1;
+
+interface PullerOptions {
+  native: Native;
+  clock: Clock;
+  send(message: FromPuller): void;
+}
+
+/** One connection to a source: reads it until it ends, and sends its frames when their time has come. */
+export class Puller {
+  readonly #native: Native;
+  readonly #clock: Clock;
+  readonly #send: (message: FromPuller) => void;
+  readonly #playout = new Playout<Frame>();
+  readonly #release: Timer;
+  readonly #checks: Timer;
+  readonly #pictures = new AccessUnits();
+  #format: FormatContext | undefined;
+  #streams: Stream[] = [];
+  /** Indices of the chosen streams. */
+  #video: number | undefined;
+  #audio: number | undefined;
+  #annexB: BitStreamFilterContext | undefined;
+  #sound: OpusSound | undefined;
+  #soundRefused = false;
+  /** True once a picture has come, or when the source has none. */
+  #hasPicture = false;
+  #openedAtMs = 0;
+  #heardAtMs: number | undefined;
+  /** Time line of the first frame, a picture if the source has any, ms. Sound before it is left out. */
+  #startMs: number | undefined;
+  #ended = false;
+  /** Unix time of the clock's zero; not read again, since times must not jump. */
+  readonly #unixMs: number;
+
+  constructor({ native, clock, send }: PullerOptions) {
+    this.#unixMs = clock.wall() - clock.now();
+    this.#native = native;
+    this.#clock = clock;
+    this.#send = send;
+    this.#release = new Timer(clock);
+    this.#checks = new Timer(clock);
+  }
+
+  /** Resolves when the source has ended or `end` was called; the reason has been sent. */
+  async run({ uri, format, options }: PullerInput): Promise<void> {
+    const { lib } = this.#native;
+    this.#openedAtMs = this.#clock.now();
+    this.#checks.repeat(CHECK_MS, () => this.#check());
+    const source = new lib.FormatContext();
+    source.allocContext();
+    this.#format = source;
+    const given = lib.Dictionary.fromObject(options);
+    const opened = await source.openInput(uri, lib.InputFormat.findInputFormat(format), given);
+    if (opened < 0) return this.#lose(lib.FFmpegError.strerror(opened));
+    const packet = new lib.Packet();
+    packet.alloc();
+    try {
+      for (;;) {
+        const read = await source.readFrame(packet);
+        if (this.#ended) return;
+        if (read === this.#native.constants.AVERROR_EAGAIN) continue;
+        if (read < 0) return this.#lose(lib.FFmpegError.strerror(read));
+        this.#heardAtMs = this.#clock.now();
+        this.#receive(source, packet);
+        packet.unref();
+      }
+    } catch (error) {
+      if (!(error instanceof ComponentError)) throw error;
+      this.#finish({ type: 'refused', reason: error.message });
+    }
+  }
+
+  /** Leaves the source, which then knows that it is not watched any more. */
+  async end(): Promise<void> {
+    this.#ended = true;
+    this.#release.stop();
+    this.#checks.stop();
+    this.#format?.interrupt();
+    await this.#format?.closeInput();
+  }
+
+  #lose(reason: string): void {
+    this.#finish({ type: 'lost', reason });
+  }
+
+  #finish(message: FromPuller): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#release.stop();
+    this.#checks.stop();
+    this.#send(message);
+  }
+
+  #check(): void {
+    const sinceOpenMs = this.#clock.now() - this.#openedAtMs;
+    if (this.#heardAtMs === undefined) {
+      if (sinceOpenMs > OPEN_MS) this.#lose(`it has sent nothing for ${OPEN_MS / 1_000} s`);
+    } else if (this.#clock.now() - this.#heardAtMs > STALL_MS) {
+      this.#lose(`it has sent nothing for ${STALL_MS / 1_000} s`);
+    } else if (this.#startMs === undefined && sinceOpenMs > PICTURE_MS) {
+      this.#lose(`it has sent no key picture for ${PICTURE_MS / 1_000} s`);
+    }
+  }
+
+  #receive(source: FormatContext, packet: Packet): void {
+    if (source.nbStreams !== this.#streams.length || this.#video === undefined) this.#choose(source);
+    const stream = this.#streams[packet.streamIndex];
+    if (stream === undefined) return;
+    const { num, den } = stream.timeBase;
+    const isTimed = packet.pts !== this.#native.constants.AV_NOPTS_VALUE;
+    const ptsMs = isTimed ? (Number(packet.pts) * 1_000 * num) / den : undefined;
+    if (stream.index === this.#video) this.#receivePicture(packet, ptsMs);
+    else if (stream.index === this.#audio) this.#receiveSound(packet, ptsMs);
+  }
+
+  /** Picks the first H.264 stream and the first stream of sound. */
+  #choose(source: FormatContext): void {
+    const { lib, constants } = this.#native;
+    this.#streams = source.streams;
+    const ofType = (type: number): Stream[] => this.#streams.filter(({ codecpar }) => codecpar.codecType === type);
+    const videos = ofType(constants.AVMEDIA_TYPE_VIDEO);
+    this.#audio ??= ofType(constants.AVMEDIA_TYPE_AUDIO)[0]?.index;
+    if (this.#video !== undefined) return;
+    // RTMP sources announce their streams one by one; all others in the beginning.
+    if (videos.length === 0 && source.iformat?.name !== 'flv') this.#hasPicture = true;
+    const video = videos.find(({ codecpar }) => codecpar.codecId === constants.AV_CODEC_ID_H264);
+    if (video !== undefined) this.#openVideo(video);
+    else refuseOthers(videos.map(({ codecpar }) => lib.avGetCodecName(codecpar.codecId) ?? 'none'));
+  }
+
+  #openVideo(video: Stream): void {
+    this.#video = video.index;
+    const { extradata } = video.codecpar;
+    if (extradata === null) return;
+    // Containers that count bytes instead of using start codes begin their configuration with a 1.
+    if (extradata[0] === 1) this.#annexB = this.#openAnnexB(video);
+    else this.#pictures.pushWhole(extradata);
+  }
+
+  #openAnnexB({ codecpar, timeBase }: Stream): BitStreamFilterContext {
+    const { lib } = this.#native;
+    const filter = lib.BitStreamFilter.getByName('h264_mp4toannexb');
+    const context = new lib.BitStreamFilterContext();
+    if (filter === null) throw new ComponentError('NATIVE_FAILED', 'the filter h264_mp4toannexb is missing');
+    check(context.alloc(filter), 'no memory for a filter');
+    codecpar.copy(context.inputCodecParameters!);
+    context.inputTimeBase = timeBase;
+    check(context.init(), 'the source describes its H.264 in an invalid way');
+
+    return context;
+  }
+
+  #receivePicture(packet: Packet, ptsMs: number | undefined): void {
+    if (this.#annexB !== undefined) {
+      if (this.#annexB.sendPacketSync(packet) < 0 || this.#annexB.receivePacketSync(packet) < 0) return;
+    }
+    const { data } = packet;
+    if (data === null) return;
+    for (const { nals } of this.#pictures.pushWhole(data)) {
+      this.#hasPicture = true;
+      this.#push(VIDEO, ptsMs, { kind: 'video', data: toAnnexB(nals) });
+    }
+  }
+
+  #receiveSound(packet: Packet, ptsMs: number | undefined): void {
+    const { data } = packet;
+    if (!this.#hasPicture || this.#soundRefused || data === null) return;
+    // Some containers name the codec correctly only with the first packets, so the decoder waits for the first picture too.
+    const { codecpar } = this.#streams[packet.streamIndex]!;
+    try {
+      if (codecpar.codecId === this.#native.constants.AV_CODEC_ID_OPUS) {
+        this.#push(AUDIO, ptsMs, { kind: 'audio', data: Buffer.from(data) });
+        return;
+      }
+      this.#sound ??= OpusSound.open(this.#native, codecpar);
+      this.#sound.convert(packet, ptsMs, (opus, opusMs) => this.#push(AUDIO, opusMs, { kind: 'audio', data: opus }));
+    } catch (error) {
+      if (!(error instanceof ComponentError)) throw error;
+      this.#soundRefused = true;
+      this.#send({ type: 'noSound', reason: error.message });
+    }
+  }
+
+  #push(stream: number, ptsMs: number | undefined, frame: Frame): void {
+    this.#playout.push({ stream, ptsMs, frame }, this.#clock.now());
+    this.#takeDue();
+  }
+
+  #takeDue(): void {
+    for (const { timeMs, dueMs, frame } of this.#playout.take(this.#clock.now())) {
+      if (frame.kind === 'video' || this.#video === undefined) this.#startMs ??= timeMs;
+      if (this.#startMs === undefined || timeMs < this.#startMs) continue;
+      const timestamp = Math.round((timeMs - this.#startMs) * (frame.kind === 'video' ? 90 : 48));
+      this.#send({ type: 'frame', frame: { ...frame, timestamp, dueMs: dueMs + this.#unixMs } });
+    }
+    const waitMs = this.#playout.waitMs(this.#clock.now());
+    if (waitMs !== undefined && !this.#ended) this.#release.start(waitMs, () => this.#takeDue());
+  }
+}
+
+/** Pictures of unknown kind may still turn out to be H.264. */
+function refuseOthers(codecs: readonly string[]): void {
+  const other = codecs.find((name) => name !== 'none');
+  if (other === undefined) return;
+  const name = other === 'hevc' ? 'H.265 (hevc)' : other;
+  throw new ComponentError(
+    'BAD_H264',
+    `the source sends ${name}, but rooms take H.264: change the video codec of the camera or encoder`,
+  );
+}

@@ -1,0 +1,47 @@
+import type { PullerInput } from './engine/puller-protocol.js';
+import type { SourceScheme, SourceUri } from './source-uri.js';
+
+/** Time limit of one wait for the network, in the library's microseconds. */
+const IO_TIMEOUT = '5000000';
+
+/**
+ * Formats and protocols of the native library for each scheme. The format is never guessed, and no other protocol is opened,
+ * whatever a redirect or a session description asks for.
+ */
+const SOURCES: Readonly<Record<SourceScheme, { format: PullerInput['format']; protocols: string; formats: string }>> = {
+  rtsp: { format: 'rtsp', protocols: 'tcp,udp,rtp', formats: 'rtsp,rtp,mpegts' },
+  rtsps: { format: 'rtsp', protocols: 'tls,tcp,udp,rtp', formats: 'rtsp,rtp,mpegts' },
+  srt: { format: 'mpegts', protocols: 'srt', formats: 'mpegts' },
+  rtmp: { format: 'flv', protocols: 'rtmp,tcp', formats: 'flv' },
+  rtmps: { format: 'flv', protocols: 'rtmps,tls,tcp', formats: 'flv' },
+};
+
+/** Returns what the native library opens for the address. `rtpPort` is where RTP over UDP arrives first. */
+export function pullerInput({ scheme, secret, srt }: SourceUri, rtpPort: number): PullerInput {
+  const { format, protocols, formats } = SOURCES[scheme];
+  const common = { protocol_whitelist: protocols, format_whitelist: formats, fflags: 'nobuffer' };
+  const options =
+    format === 'rtsp'
+      ? { ...common, ...rtspOptions(rtpPort) }
+      : format === 'flv'
+        ? { ...common, rw_timeout: IO_TIMEOUT, rtmp_live: 'live' }
+        : { ...common, ...srt, mode: 'caller', timeout: IO_TIMEOUT, connect_timeout: '5000' };
+
+  return { uri: secret, format, options };
+}
+
+/** Ports of two streams with their RTCP. The library chooses the first at random in a range that is larger. */
+const PORTS = 3;
+
+function rtspOptions(rtpPort: number): Record<string, string> {
+  const minPort = Math.min(rtpPort, 65_535 - PORTS);
+
+  return {
+    // By TCP where the camera can: nothing is lost, and no port has to be open. Otherwise by UDP.
+    rtsp_transport: 'tcp+udp',
+    rtsp_flags: 'prefer_tcp',
+    timeout: IO_TIMEOUT,
+    min_port: String(minPort),
+    max_port: String(minPort + PORTS),
+  };
+}

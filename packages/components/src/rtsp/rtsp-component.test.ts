@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ManualClock, until } from '@bloom/time/testing';
+import type { ComponentReport } from '@bloom/rooms';
+import { TestRoom } from '../testing/room.js';
+import type { RtspComponent } from './rtsp-component.js';
+import { rtspKind } from './rtsp-kind.js';
+
+const entry = new URL('../testing/source-rig.mjs', import.meta.url);
+const context = { roomId: 'kitchen', videoCodec: 'h264' } as const;
+
+interface Inspection {
+  state: string;
+  processId: number;
+  connections: number;
+  lostReason: string | null;
+}
+
+let clock: ManualClock;
+let room: TestRoom;
+let component: RtspComponent;
+let logged: [string, object | undefined][];
+
+beforeEach(() => {
+  clock = new ManualClock();
+  room = new TestRoom(clock);
+  logged = [];
+});
+afterEach(() => component?.close());
+
+/** Starts a component whose process is the rig. */
+async function start(path: string, options: object = {}): Promise<void> {
+  const kind = rtspKind({ entry, clock, hangMs: 1_000 });
+  const sourceUri = `rtsp://admin:secret@camera/${path}`;
+  const prepared = await kind.prepare({ sourceUri, reconnectDelay: 5_000, ...options }, context);
+  const log = {
+    ...room.host.log,
+    info: (event: string, fields?: object) => void logged.push([event, fields]),
+    warn: (event: string, fields?: object) => void logged.push([event, fields]),
+  };
+  component = prepared.start({ ...room.host, log }) as RtspComponent;
+}
+
+const inspect = (): Inspection => component.inspect() as Inspection;
+const inState = (state: string, connections = 1): Promise<number> =>
+  until(() => inspect().state === state && inspect().connections === connections);
+const done = (what: ComponentReport['do']): ComponentReport[] => room.reports.filter((report) => report.do === what);
+
+describe('the options of an RTSP component', () => {
+  const refusal = async (options: Record<string, unknown>): Promise<string> => {
+    try {
+      return JSON.stringify((await rtspKind().prepare(options, context)).properties);
+    } catch (error) {
+      const { code, message } = error as { code: string; message: string };
+      return `${code} ${message}`;
+    }
+  };
+
+  test('have defaults, and the address is shown without its credentials', async () => {
+    expect(await refusal({ sourceUri: 'rtsp://user:pass@cam/1' })).toBe(
+      '{"sourceUri":"rtsp://***@cam/1","rtpPort":20000,"reconnectDelay":15000,"keepAliveInterval":15000,"pierceNat":true}',
+    );
+  });
+
+  test('are checked', async () => {
+    const sourceUri = 'rtsp://cam/';
+    expect(await refusal({})).toBe('MISSING_OPTION Required field "sourceUri" missing');
+    for (const wrong of [
+      { sourceUri: 7 },
+      { sourceUri: 'file:///etc/passwd' },
+      { sourceUri: 'http://cam/live.m3u8' },
+      { sourceUri, rtpPort: 0 },
+      { sourceUri, rtpPort: 65_536 },
+      { sourceUri, rtpPort: '20000' },
+      { sourceUri, reconnectDelay: -1 },
+      { sourceUri, keepAliveInterval: 0.5 },
+      { sourceUri, pierceNat: 'yes' },
+    ]) {
+      expect(await refusal(wrong)).toBe('INVALID_OPTIONS Invalid request body structure');
+    }
+  });
+});
+
+describe('an RTSP component', () => {
+  test('publishes each track with its first frame', async () => {
+    await start('play');
+    await until(() => room.sent.length === 3);
+    expect(room.deeds).toEqual(['open h264', 'open opus']);
+    expect(done('publish')).toMatchObject([
+      { tracks: [{ kind: 'video', codec: 'h264', metadata: null }] },
+      { tracks: [{ kind: 'audio', codec: 'opus', metadata: null }] },
+    ]);
+    expect(room.sent.map(({ timestamp }) => timestamp)).toEqual([0, 960, 3_600]);
+    expect(inspect()).toMatchObject({ state: 'playing', source: 'rtsp://***@camera/play', connections: 1 });
+    await component.close();
+    expect(room.deeds).toEqual(['open h264', 'open opus', 'close', 'close']);
+    expect(clock.pending).toBe(0);
+  });
+
+  test('withdraws its tracks when the source is lost, and connects again after the delay, without end', async () => {
+    await start('lost');
+    for (let connection = 1; connection <= 3; connection++) {
+      await inState('waiting', connection);
+      expect(done('unpublish')).toHaveLength(connection);
+      clock.advance(4_999);
+      expect(inspect().connections).toBe(connection);
+      clock.advance(1);
+      expect(inspect().connections).toBe(connection + 1);
+    }
+    const ids = room.reports.flatMap((report) =>
+      report.do === 'publish' ? report.tracks.map(({ trackId }) => trackId) : [],
+    );
+    expect(new Set(ids).size).toBe(3);
+  });
+
+  test('connects once a second at most', async () => {
+    await start('lost', { reconnectDelay: 0 });
+    await inState('waiting');
+    clock.advance(999);
+    expect(inspect().connections).toBe(1);
+    clock.advance(1);
+    expect(inspect().connections).toBe(2);
+  });
+
+  test('survives the crash of its process', async () => {
+    await start('crash');
+    await inState('waiting');
+    expect(inspect().lostReason).toContain('SIGABRT');
+    clock.advance(5_000);
+    expect(inspect().connections).toBe(2);
+  });
+
+  test('kills a process that hangs', async () => {
+    await start('play');
+    await inState('playing');
+    const { processId } = inspect();
+    process.kill(processId, 'SIGSTOP');
+    await inState('waiting');
+    expect(inspect().lostReason).toContain('nothing for 1000 ms');
+    await component.close();
+    expect(() => process.kill(processId, 0)).toThrow('ESRCH');
+  });
+
+  test('crashes when the source sends what rooms do not take', async () => {
+    await start('refused');
+    expect(await room.until('crashed')).toMatchObject({ reason: 'the source sends H.265 (hevc)' });
+    expect(inspect().state).toBe('failed');
+    expect(clock.pending).toBe(0);
+  });
+
+  test('goes on without sound that cannot be converted', async () => {
+    await start('mute');
+    await until(() => logged.length === 2);
+    expect(logged[1]).toEqual(['rtsp.no_sound', expect.objectContaining({ reason: expect.stringContaining('cook') })]);
+    expect(inspect().state).toBe('playing');
+  });
+
+  test('logs a source that stays away once, and nothing of its credentials', async () => {
+    await start('crash');
+    for (let connection = 1; connection <= 3; connection++) {
+      await inState('waiting', connection);
+      clock.advance(5_000);
+    }
+    expect(logged.map(([event]) => event)).toEqual(['rtsp.lost']);
+    expect(JSON.stringify([logged, inspect(), room.reports])).not.toMatch(/admin|secret/);
+  });
+});

@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import type { Component, ComponentHost } from '@bloom/rooms';
+import type { MediaFeed } from '@bloom/sfu';
+import { type Clock, Timer } from '@bloom/time';
+import { ForkedProcess } from '../process/forked-process.js';
+import type { FromPuller, PulledFrame, PullerInput, ToPuller } from './engine/puller-protocol.js';
+
+export interface RtspComponentOptions {
+  host: ComponentHost;
+  input: PullerInput;
+  /** The address without credentials. */
+  shown: string;
+  reconnectDelayMs: number;
+  /** The built entry of the process. */
+  entry: URL;
+  /** A process that sends nothing for this long is killed. */
+  hangMs: number;
+  clock: Clock;
+}
+
+const END_MS = 1_000;
+/** Connections start at most this often, whatever the delay: each is a process. */
+const MIN_PERIOD_MS = 1_000;
+/** The heap holds frames on their way only, and its collector needs no threads. */
+const NODE_FLAGS = ['--max-old-space-size=64', '--v8-pool-size=0'];
+
+type Feeds = Partial<Record<PulledFrame['kind'], MediaFeed>>;
+
+/** A running RTSP component: one process per connection, and a new connection for each that is lost. */
+export class RtspComponent implements Component {
+  readonly #options: RtspComponentOptions;
+  readonly #reconnect: Timer;
+  #process: ForkedProcess<ToPuller, FromPuller> | undefined;
+  #feeds: Feeds = {};
+  #connections = 0;
+  #startedAtMs = 0;
+  #playingSince: number | null = null;
+  #lostReason: string | null = null;
+  #state: 'connecting' | 'playing' | 'waiting' | 'failed' | 'closed' = 'connecting';
+  /** Processes that still leave their source. */
+  readonly #ending = new Set<Promise<void>>();
+
+  constructor(options: RtspComponentOptions) {
+    this.#options = options;
+    this.#reconnect = new Timer(options.clock);
+    this.#connect();
+  }
+
+  inspect(): object {
+    return {
+      state: this.#state,
+      source: this.#options.shown,
+      processId: this.#process?.pid ?? null,
+      connections: this.#connections,
+      /** Arrival of the first picture of this connection. */
+      playingSince: this.#playingSince,
+      /** Why the last connection was lost. */
+      lostReason: this.#lostReason,
+      tracks: Object.values(this.#feeds).map(({ trackId }) => trackId),
+    };
+  }
+
+  async close(): Promise<void> {
+    if (this.#state !== 'failed') this.#state = 'closed';
+    this.#leave();
+    await Promise.all(this.#ending);
+  }
+
+  #connect(): void {
+    const { entry, hangMs, input, clock } = this.#options;
+    this.#state = 'connecting';
+    this.#connections += 1;
+    this.#startedAtMs = clock.now();
+    const process: ForkedProcess<ToPuller, FromPuller> = new ForkedProcess({
+      entry,
+      hangMs,
+      nodeFlags: NODE_FLAGS,
+      onMessage: (message) => {
+        if (process === this.#process) this.#receive(message);
+      },
+      onCrash: (reason) => {
+        if (process === this.#process) this.#lose(`the process of the connection is gone: ${reason}`);
+      },
+    });
+    this.#process = process;
+    void process.send({ type: 'open', input });
+  }
+
+  #receive(message: FromPuller): void {
+    const { host, shown } = this.#options;
+    if (message.type === 'frame') this.#send(message.frame);
+    else if (message.type === 'noSound') host.log.warn('rtsp.no_sound', { source: shown, reason: message.reason });
+    else if (message.type === 'lost') this.#lose(message.reason);
+    else if (message.type === 'refused') {
+      this.#state = 'failed';
+      this.#leave();
+      host.report({ do: 'crashed', reason: message.reason });
+    }
+  }
+
+  #send({ kind, timestamp, dueMs, data }: PulledFrame): void {
+    const feed = (this.#feeds[kind] ??= this.#publish(kind));
+    feed.send({ timestamp, dueMs, data });
+  }
+
+  #publish(kind: PulledFrame['kind']): MediaFeed {
+    const { host, shown, clock } = this.#options;
+    if (this.#state !== 'playing') {
+      this.#state = 'playing';
+      this.#playingSince = clock.wall();
+      this.#lostReason = null;
+      host.log.info('rtsp.playing', { source: shown, connection: this.#connections });
+    }
+    const trackId = randomUUID();
+    const codec = kind === 'audio' ? 'opus' : 'h264';
+    const feed = host.media.openFeed({ trackId, endpointId: host.componentId, kind, codec });
+    const track = { trackId, kind, codec, metadata: null, encodings: [], disabledEncodings: [] } as const;
+    host.report({ do: 'publish', tracks: [track] });
+
+    return feed;
+  }
+
+  #lose(reason: string): void {
+    const { host, shown, reconnectDelayMs, clock } = this.#options;
+    const delayMs = Math.max(reconnectDelayMs, MIN_PERIOD_MS - (clock.now() - this.#startedAtMs));
+    // A source that stays away is logged once.
+    if (reason !== this.#lostReason) host.log.warn('rtsp.lost', { source: shown, reason, reconnectDelayMs });
+    this.#lostReason = reason;
+    this.#leave();
+    this.#state = 'waiting';
+    this.#reconnect.start(delayMs, () => this.#connect());
+  }
+
+  /** Ends the connection and withdraws its tracks. */
+  #leave(): void {
+    this.#reconnect.stop();
+    this.#playingSince = null;
+    const feeds = Object.values(this.#feeds);
+    this.#feeds = {};
+    for (const feed of feeds) feed.close();
+    if (feeds.length > 0) {
+      this.#options.host.report({ do: 'unpublish', trackIds: feeds.map(({ trackId }) => trackId) });
+    }
+    const process = this.#process;
+    this.#process = undefined;
+    if (process === undefined) return;
+    const ended = process.finish({ type: 'end' }, END_MS);
+    this.#ending.add(ended);
+    void ended.finally(() => this.#ending.delete(ended));
+  }
+}

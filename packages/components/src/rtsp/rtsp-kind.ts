@@ -1,0 +1,53 @@
+import { type ComponentKind, parseOptions, RoomError, RtspOptions } from '@bloom/rooms';
+import { type Clock, systemClock } from '@bloom/time';
+import { pullerInput } from './puller-input.js';
+import { RtspComponent } from './rtsp-component.js';
+import { parseSourceUri } from './source-uri.js';
+
+export interface RtspKindOptions {
+  /** The built entry of a connection's process; default: beside this file. */
+  entry?: URL;
+  /** A process that sends nothing for this long is killed, ms. */
+  hangMs?: number;
+  clock?: Clock;
+}
+
+const DEFAULT_HANG_MS = 5_000;
+const DEFAULTS = { rtpPort: 20_000, reconnectDelay: 15_000, keepAliveInterval: 15_000, pierceNat: true } as const;
+
+/** Returns the component kind that pulls a camera or encoder into the room. */
+export function rtspKind({ entry, hangMs, clock = systemClock }: RtspKindOptions = {}): ComponentKind {
+  return {
+    type: 'rtsp',
+    requiresH264: true,
+    limitPerRoom: null,
+    prepare: async (given) => {
+      const parsed = parseOptions(RtspOptions, given);
+      const uri = parseSourceUri(parsed.sourceUri);
+      if (uri === undefined) throw new RoomError('INVALID_OPTIONS', 'Invalid request body structure');
+      const rtpPort = parsed.rtpPort ?? DEFAULTS.rtpPort;
+      const reconnectDelay = parsed.reconnectDelay ?? DEFAULTS.reconnectDelay;
+
+      return {
+        properties: {
+          sourceUri: uri.shown,
+          rtpPort,
+          reconnectDelay,
+          keepAliveInterval: parsed.keepAliveInterval ?? DEFAULTS.keepAliveInterval,
+          pierceNat: parsed.pierceNat ?? DEFAULTS.pierceNat,
+        },
+        subscribeMode: null,
+        start: (host) =>
+          new RtspComponent({
+            host,
+            input: pullerInput(uri, rtpPort),
+            shown: uri.shown,
+            reconnectDelayMs: reconnectDelay,
+            entry: entry ?? new URL('./engine/puller-main.js', import.meta.url),
+            hangMs: hangMs ?? DEFAULT_HANG_MS,
+            clock,
+          }),
+      };
+    },
+  };
+}

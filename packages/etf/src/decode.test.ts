@@ -317,6 +317,29 @@ describe('round trips', () => {
     );
   });
 
+  test.each([
+    ['a binary', '836d 00000005 0102030405'],
+    ['a list of bytes', '836b 0005 0102030405'],
+    ['an atom', '8377 05 6162636465'],
+    ['an integer', '836e 05 00 0102030405'],
+  ])('%s that ends in the next term of a stretch is refused', (_, bytes) => {
+    const stretch = from(bytes);
+    for (let end = 2; end < stretch.length; end++) {
+      expect(() => new TermReader().open(stretch, 0, end).term()).toThrow(/early|left/);
+    }
+  });
+
+  test('a part of a term is never a term, whatever follows it', () => {
+    fc.assert(
+      fc.property(anyTerm, fc.nat(), (term, cut) => {
+        const bytes = encode(term);
+        const end = 1 + (cut % (bytes.length - 1));
+        expect(() => new TermReader().open(bytes, 0, end).term()).toThrow();
+      }),
+      { numRuns: fuzzRuns(500) },
+    );
+  });
+
   test('terms that differ have different structural keys', () => {
     const all: Term[] = [
       1,

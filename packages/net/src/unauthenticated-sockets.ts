@@ -12,14 +12,18 @@ export interface UnauthenticatedSocketsOptions {
   onDrop?: (dropped: { address: string; limit: 'bytes' | 'network' | 'total' }) => void;
 }
 
+interface Stranger {
+  connection: Duplex;
+  address: string;
+}
+
 /** Bounds the memory that strangers can occupy with websockets that never authenticate, in bytes for each and in number. */
 export class UnauthenticatedSockets {
   readonly #onDrop: NonNullable<UnauthenticatedSocketsOptions['onDrop']>;
-  readonly #addresses = new Map<Duplex, string>();
-  readonly #shares = new ConnectionShares<Duplex>({
+  readonly #shares = new ConnectionShares<Stranger>({
     max: MAX_UNAUTHENTICATED,
     maxPerNetwork: MAX_UNAUTHENTICATED_PER_NETWORK,
-    drop: (connection, limit) => this.#drop(connection, limit),
+    drop: (stranger, limit) => this.#drop(stranger, limit),
   });
 
   constructor({ onDrop = () => undefined }: UnauthenticatedSocketsOptions = {}) {
@@ -27,7 +31,7 @@ export class UnauthenticatedSockets {
   }
 
   get size(): number {
-    return this.#addresses.size;
+    return this.#shares.size;
   }
 
   /**
@@ -38,8 +42,8 @@ export class UnauthenticatedSockets {
     connection: Duplex,
     { address = '', isOpen }: { address?: string | undefined; isOpen: () => boolean },
   ): () => void {
-    this.#shares.add(connection, address);
-    this.#addresses.set(connection, address);
+    const stranger: Stranger = { connection, address };
+    this.#shares.add(stranger, address);
 
     let bytes = 0;
     const count = (chunk: Buffer): void => {
@@ -48,25 +52,20 @@ export class UnauthenticatedSockets {
       connection.off('data', count);
       // The websocket may just be refusing an announced length, with a close frame.
       setImmediate(() => {
-        if (isOpen()) this.#drop(connection, 'bytes');
+        if (isOpen() && this.#shares.delete(stranger)) this.#drop(stranger, 'bytes');
       });
     };
     const release = (): void => {
       connection.off('data', count);
       connection.off('close', release);
-      this.#shares.delete(connection);
-      this.#addresses.delete(connection);
+      this.#shares.delete(stranger);
     };
     connection.on('data', count);
     connection.once('close', release);
     return release;
   }
 
-  #drop(connection: Duplex, limit: 'bytes' | 'network' | 'total'): void {
-    const address = this.#addresses.get(connection);
-    if (address === undefined) return;
-    this.#shares.delete(connection);
-    this.#addresses.delete(connection);
+  #drop({ connection, address }: Stranger, limit: 'bytes' | 'network' | 'total'): void {
     connection.destroy();
     this.#onDrop({ address, limit });
   }

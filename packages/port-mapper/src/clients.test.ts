@@ -62,17 +62,6 @@ test('all addresses of an IPv6 /64 are one machine', () => {
   expect(held.filter(({ dropped }) => dropped)).toEqual([held[0]]);
 });
 
-test('a refused connection of another machine takes no share', () => {
-  const clients = new Clients(4);
-  fill(clients, 4, () => undefined);
-  for (let i = 0; i < 4; i++) clients.keep(i);
-  expect(clients.add(9, made('192.0.2.1'))).toBe(false);
-  clients.remove(0);
-  clients.remove(1);
-  const [first, second] = [made('192.0.2.1'), made('192.0.2.1')];
-  expect([clients.add(10, first), clients.add(11, second), first.dropped]).toEqual([true, true, false]);
-});
-
 test('other machines together leave half of the room to this one', () => {
   const clients = new Clients(100);
   const remote = fill(clients, 50, (i) => `192.0.2.${i}`);

@@ -140,6 +140,18 @@ describe('the mesh', () => {
     expect(mesh.message('b@h', message, 2_600)).toEqual([]);
   });
 
+  test('dials a member again whose new connection never comes up in place of the old one', () => {
+    const options = { tool: false, acceptable: () => true, random: () => 0.5 };
+    const mesh = new Mesh({ ...options, self: 'a@h' });
+    mesh.connected('b@h', 7, false, true, 0);
+    const [hello] = new Mesh({ ...options, self: 'b@h' }).connected('a@h', 1, true, true, 0);
+    mesh.message('b@h', (hello as MeshAction & { do: 'send' }).message, 0);
+    expect(mesh.lost('b@h', 'replaced', 1_000)).toEqual([
+      { do: 'down', node: 'b@h', kind: 'member', reason: 'replaced' },
+    ]);
+    expect(mesh.poll(61_000)).toContainEqual({ do: 'dial', node: 'b@h' });
+  });
+
   test('is transitive: a node that joins one member joins all', () => {
     const world = new World();
     for (const node of ['a@h', 'b@h', 'c@h']) world.add(node);

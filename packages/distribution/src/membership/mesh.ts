@@ -143,7 +143,7 @@ export class Mesh {
     const why = known.leaving && reason === 'connection_closed' ? 'leave' : reason;
     const actions: MeshAction[] = kind === undefined ? [] : [{ do: 'down', node, kind, reason: why }];
     const retry = known.seed || (kind === 'member' && why !== 'leave' && why !== 'disconnect');
-    if (retry && why !== 'replaced') known.dialAt = now + this.#delay(known);
+    if (retry) known.dialAt = now + this.#delay(known);
     else if (!known.seed) this.#known.delete(node);
     return [...actions, ...this.poll(now)];
   }

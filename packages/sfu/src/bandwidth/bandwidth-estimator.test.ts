@@ -271,6 +271,53 @@ describe('bandwidth estimation', () => {
     }
   });
 
+  /** A probe of packets sent 2 ms apart, of which the first ones arrive as they were sent. */
+  function probed(estimator: BandwidthEstimator, sent: number, arrived: number, nowMs = 1_000): number | undefined {
+    const first = estimator.nextSequence;
+    estimator.startProbe(nowMs);
+    for (let i = 0; i < sent; i++) estimator.packetSent(1_000, nowMs + i * 2, true);
+    estimator.endProbe();
+    for (let i = 0; i < arrived; i++) estimator.received(first + i, 59_000 + nowMs + i * 2);
+    estimator.feedbackEnd(nowMs + 1_000);
+    return estimator.estimateBps;
+  }
+
+  test('a probe of three packets says too little', () => {
+    expect([probed(new BandwidthEstimator(), 3, 3), probed(new BandwidthEstimator(), 4, 4)]).toEqual([
+      1_000_000, 4_000_000,
+    ]);
+  });
+
+  test('a probe counts for nothing while the delay grows', () => {
+    const estimator = new BandwidthEstimator();
+    let nowMs = 1_000;
+    // Each packet is on the way for half as long again as it was sent after the first one.
+    const pass = (gapMs: number, count: number, isProbe: boolean) => {
+      for (let i = 0; i < count; i++) {
+        const sequence = estimator.nextSequence;
+        estimator.packetSent(1_000, nowMs, isProbe);
+        estimator.received(sequence, 60_000 + 1.5 * nowMs);
+        nowMs += gapMs;
+      }
+    };
+    while (!estimator.overused) {
+      pass(10, 5, false);
+      estimator.feedbackEnd(nowMs);
+    }
+    estimator.startProbe(nowMs);
+    pass(2, 20, true);
+    estimator.endProbe();
+    estimator.feedbackEnd(nowMs);
+    expect([estimator.overused, estimator.wantsConfirmation]).toEqual([true, false]);
+    expect(estimator.estimateBps).toBeLessThan(1_000_000);
+  });
+
+  test('the estimate stays between 50 kbit/s and 100 Mbit/s', () => {
+    const wide = start(new Link(1_000_000_000));
+    play(wide, { bps: 200_000_000, seconds: 1 });
+    expect(wide.estimator.estimateBps).toBe(100_000_000);
+  });
+
   test.each([
     ['spread as they were sent is believed', 2, 4_000_000],
     ['bunched, as if held up on the way, is not', 0.25, 1_000_000],

@@ -1,4 +1,4 @@
-// `npm run bloomctl -- <command>`: looks inside a running cluster. Builds it when that has not happened yet; otherwise
+// `npm run bloomctl -- <command>`: looks inside a running node. Builds it when that has not happened yet; otherwise
 // the program starts at once, in this process.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

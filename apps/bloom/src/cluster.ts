@@ -1,4 +1,5 @@
 /** This node as a member of a cluster: distribution, discovery, the rooms of all members and their events. */
+import type { Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connectActors, type ActorSystem, type RemoteActors } from '@bloom/actors';
@@ -31,6 +32,8 @@ export interface ClusterOptions {
   log: Log;
   /** True while a client of this node subscribes to metrics reports. */
   wantsMetrics: () => boolean;
+  /** Unix socket for tools on this machine; the cluster closes it. */
+  localServer?: Server | undefined;
   /** Default: the resolvers of the system. */
   resolve4?: Resolve4;
 }
@@ -100,6 +103,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
         if ((await ensureMapper(mapper)) === 'started') log.warn('port_mapper.restarted', { port: mapper.port });
       },
     },
+    ...(options.localServer === undefined ? {} : { localServer: options.localServer }),
     tickTimeMs: settings.tickTimeS * 1000,
     log,
   });

@@ -1,4 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { connectActors, createActorSystem } from '@bloom/actors';
 import { InspectionClient } from '@bloom/inspection';
@@ -18,6 +20,46 @@ const hasErlang = ((): boolean => {
     return false;
   }
 })();
+
+test('a node without a cluster answers the tools of its user, and listens on no further port', async () => {
+  const node = await startTestNode({}, { log: createLogger({ sink: () => {} }) });
+  const folder = join(node.settings.resourcesPath, 'run');
+  const [file = ''] = readdirSync(folder);
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  const system = createActorSystem({ log: silentLog });
+  const remote = connectActors(system, { log: silentLog });
+  const via = join(folder, file);
+  const mapper = { port: 0 };
+  const tool = { tool: true, listen: false, via, mapper } as const;
+  await remote.start({ name: 'bloomctl-1-x@desk', mode: 'sname', cookie: '', ...tool, log: silentLog });
+  const asked = file.slice(0, -'.sock'.length);
+  expect(asked).toMatch(`bloom-${node.settings.http.port}@`);
+  const roomId = await node.createRoom();
+  const { token } = await node.addPeer(roomId);
+  await remote.node?.connect(asked);
+  const client = new InspectionClient({ system, remote, asked, tool: 'bloomctl-1-x' });
+  const { answer } = await client.ask('nodes', {});
+  expect(answer.nodes).toMatchObject([{ name: asked, rooms: 1, peers: 1, links: { known: 0 } }]);
+  expect((await client.ask('placement-dry-run', {})).answer).toMatchObject({ chosen: asked, nodes: [{ rooms: 1 }] });
+  const { answer: room } = await client.ask('room', { room: roomId });
+  expect(JSON.stringify(room)).not.toContain(token);
+  const health = await node.request('GET', '/health');
+  expect(health.body.data.distribution).toEqual({ enabled: false, nodeStatus: 'DOWN', nodesInCluster: 0 });
+  await client.ask('drain', { deadlineMs: null });
+  expect((await node.request('POST', '/room')).status).toBe(503);
+  await client.close();
+  await remote.close();
+  await system.close();
+  await node.close();
+  expect(readdirSync(folder)).toEqual([]);
+  await node.dispose();
+});
+
+test('a node that answers no tools opens no socket', async () => {
+  const node = await startTestNode({ JF_INSPECTION: 'off' });
+  expect(existsSync(join(node.settings.resourcesPath, 'run'))).toBe(false);
+  await node.dispose();
+});
 
 describe('a running node', () => {
   let mapper: PortMapperServer;

@@ -1,18 +1,23 @@
 /** Connects `bloomctl` (docs/guide/debugging.md) to the parts of this node. */
-import type { ActorSystem } from '@bloom/actors';
+import { randomBytes } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import type { Server } from 'node:net';
+import { hostname, tmpdir } from 'node:os';
+import { connectActors, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import type { Settings } from '@bloom/config';
-import { startInspection, type Inspection } from '@bloom/inspection';
+import type { DistributionNode } from '@bloom/distribution';
+import { openLocalServer, startInspection, type Inspection } from '@bloom/inspection';
 import type { Log } from '@bloom/log';
-import type { LocalRooms } from '@bloom/rooms';
+import type { ClusterRooms, LocalRooms } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
-import type { Cluster } from './cluster.js';
 import { registerInspectionFunctions } from './inspection-functions.js';
 import { VERSION } from './version.js';
 
 export interface InspectionOptions {
   settings: Settings;
   system: ActorSystem;
-  cluster: Cluster;
+  /** The cluster, or `Alone`. */
+  reached: { node: DistributionNode; remote: RemoteActors; rooms?: ClusterRooms };
   /** The rooms of this node. */
   rooms: LocalRooms;
   engine: MediaEngine;
@@ -22,11 +27,11 @@ export interface InspectionOptions {
 /** Returns undefined with `JF_INSPECTION=off`; questions are then not answered. */
 export async function openInspection({
   settings,
-  cluster,
+  reached,
   ...parts
 }: InspectionOptions): Promise<Inspection | undefined> {
   if (settings.inspection === 'off') return undefined;
-  const { node, remote, rooms: clusterRooms } = cluster;
+  const { node, remote, rooms: clusterRooms } = reached;
   const startedAt = Math.round(performance.timeOrigin);
   const { gitCommit, inspection: mode } = settings;
 
@@ -36,6 +41,54 @@ export async function openInspection({
   registerInspectionFunctions(opened, remote);
 
   return opened;
+}
+
+/**
+ * Opens the socket on which a node answers tools of its own user and machine. Returns undefined where there is none: with
+ * `JF_INSPECTION=off`, on Windows, and when no folder allows it, which is logged.
+ */
+export async function openLocalSocket(settings: Settings, name: string, log: Log): Promise<Server | undefined> {
+  const uid = process.getuid?.();
+  if (settings.inspection === 'off' || uid === undefined) return undefined;
+  const { resourcesPath, runtimePath } = settings;
+  await mkdir(resourcesPath, { recursive: true }).catch(() => {});
+  const opened = await openLocalServer(name, { runtimePath, resourcesPath, temporaryPath: tmpdir(), uid });
+  if ('server' in opened) {
+    log.debug('inspection.listening', { path: opened.path });
+    return opened.server;
+  }
+  log.warn('inspection.no_socket', { reasons: opened.reasons });
+
+  return undefined;
+}
+
+/** A node without a cluster, reached by tools of this machine only. */
+export interface Alone {
+  node: DistributionNode;
+  remote: RemoteActors;
+}
+
+/** Answers tools through a socket. Returns undefined where there is none. */
+export async function answerAlone(settings: Settings, system: ActorSystem, log: Log): Promise<Alone | undefined> {
+  const [host = ''] = hostname().split('.');
+  // The port tells several nodes of one machine apart.
+  const name = `bloom-${settings.http.port}@${host === '' ? 'localhost' : host}`;
+  const localServer = await openLocalSocket(settings, name, log);
+  if (localServer === undefined) return undefined;
+  const remote = connectActors(system, { log });
+  // Nothing can use the cookie and the port mapper: the node has no other listener, and dials no other node.
+  const cookie = randomBytes(32).toString('hex');
+  const node = await remote.start({
+    name,
+    mode: 'sname',
+    cookie,
+    listen: false,
+    localServer,
+    mapper: { port: 0 },
+    log,
+  });
+
+  return { node, remote };
 }
 
 /** The settings that must not be shown. The development defaults are public in the manual, so they are no secrets. */

@@ -14,7 +14,7 @@ import { Closing } from './closing.js';
 import { joinCluster, type Cluster } from './cluster.js';
 import { builtInKinds, openPhones, openRecordings } from './components.js';
 import { healthOf, openListener } from './http.js';
-import { openInspection } from './inspection.js';
+import { answerAlone, openInspection, openLocalSocket } from './inspection.js';
 import { MediaTraffic, openEngine } from './media.js';
 import { metricsReport } from './metrics-report.js';
 import { registerNodeFunctions } from './node-functions.js';
@@ -117,6 +117,8 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   if (settings.cluster !== null) {
     // Members place rooms on this node at once: accept none until the listener is up.
     local.drain();
+    const localServer = await openLocalSocket(settings, settings.cluster.nodeName, log);
+    closing.onClose('local socket', () => void localServer?.close());
     const joined = await joinCluster({
       settings: settings.cluster,
       system,
@@ -125,12 +127,18 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
       metrics,
       log,
       wantsMetrics: () => serverSocket.wantsMetrics,
+      localServer,
       ...(options.resolve4 === undefined ? {} : { resolve4: options.resolve4 }),
     });
     cluster = joined;
     closing.onClose('cluster', () => joined.close());
     registerNodeFunctions(joined, local, health);
-    const inspection = await openInspection({ settings, system, cluster, rooms: local, engine, log });
+  }
+  const alone = cluster === undefined ? await answerAlone(settings, system, log) : undefined;
+  closing.onClose('tools', () => alone?.remote.close());
+  const reached = cluster ?? alone;
+  if (reached !== undefined) {
+    const inspection = await openInspection({ settings, system, reached, rooms: local, engine, log });
     closing.onClose('inspection', () => inspection?.close());
   }
 

@@ -5,8 +5,9 @@ import type { Asker } from './asker.js';
 import { type Cookie, findCookie } from './cookie.js';
 import { EXIT, Failure } from './exit.js';
 import { Output } from './output.js';
-import { findEntry } from './reach/entry.js';
+import { type Entry, findEntry } from './reach/entry.js';
 import { toFailure } from './reach/failures.js';
+import { chooseLocal, type LocalEntry, localNodes, mustBeMembers } from './reach/local.js';
 import { Session } from './reach/session.js';
 import { alive } from './text/units.js';
 import type { World } from './world.js';
@@ -30,6 +31,12 @@ export type Unreachable = readonly { readonly name: string; readonly reason: str
 
 /** Failures of one node that leave the answers of others valid. */
 const LOST: ReadonlySet<number> = new Set([EXIT.unreachable, EXIT.timeout, EXIT.unknown]);
+
+function membersOf({ self, links }: AnswerOf<'links'>): string[] {
+  const others = links.filter(({ kind }) => kind === 'member' || kind === 'unknown').map(({ node }) => node);
+
+  return [self, ...others.toSorted()];
+}
 
 /** What a command works with: the source of answers and the output. */
 export class Context {
@@ -78,9 +85,35 @@ export class Context {
       return await openDump(dump);
     }
     const { mapperPort, world, nodeOption: node } = this;
-    const { value: cookie } = await this.cookie();
-    const entry = await findEntry({ node, mapperPort, cookie, timeoutMs }, world);
-    return await Session.open({ entry, mapperPort, cookie, timeoutMs }, world);
+    const local = await this.local();
+    const cookie = local === undefined ? (await this.cookie()).value : '';
+    const entry = local ?? (await findEntry({ node, mapperPort, cookie, timeoutMs }, world));
+    const session = await Session.open({ entry, mapperPort, cookie, timeoutMs }, world);
+    try {
+      await this.#mustAnswerFor(session, entry);
+      return session;
+    } catch (error) {
+      await session.close();
+      throw toFailure(error, entry.name);
+    }
+  }
+
+  /**
+   * Returns the node to ask through its socket; undefined: ask one through its port. An explicit cookie or port mapper asks
+   * for the port.
+   * @throws Failure
+   */
+  async local(): Promise<LocalEntry | undefined> {
+    const { cookie, cookieFile, mapperPort, timeout } = this.options;
+    if (cookie !== undefined || cookieFile !== undefined || mapperPort !== undefined) return undefined;
+    return chooseLocal(await localNodes(this.world, timeout), this.nodeOption);
+  }
+
+  /** @throws Failure unless the node can answer for all that could have been meant */
+  async #mustAnswerFor(session: Asker, { others = [] }: Entry): Promise<void> {
+    if (others.length === 0) return;
+    const { answer } = await session.ask('links', {});
+    mustBeMembers(others, membersOf(answer));
   }
 
   async close(): Promise<void> {
@@ -131,8 +164,8 @@ export class Context {
   /** Returns the members known to the asked node, itself first. */
   async members(): Promise<string[]> {
     const { answer } = await this.ask('links', {});
-    const others = answer.links.filter(({ kind }) => kind === 'member' || kind === 'unknown').map(({ node }) => node);
-    return [answer.self, ...others.toSorted()];
+
+    return membersOf(answer);
   }
 
   /** Returns the nodes to ask: all members, the named ones, or the asked one. */

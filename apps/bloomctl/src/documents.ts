@@ -67,6 +67,7 @@ export async function loadDocuments(): Promise<Record<string, z.ZodObject>> {
     log: logLine,
   };
   const layer = z.enum([
+    'socket',
     'settings',
     'resolve',
     'port mapper',

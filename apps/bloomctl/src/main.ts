@@ -1,5 +1,5 @@
-// `bloomctl` inspects a running cluster. program.ts does the work; this is the process around it.
-import { networkInterfaces, homedir, hostname, userInfo } from 'node:os';
+// `bloomctl` inspects a running node. program.ts does the work; this is the process around it.
+import { networkInterfaces, homedir, hostname, tmpdir, userInfo } from 'node:os';
 import { EXIT } from './exit.js';
 import { runProgram } from './program.js';
 
@@ -42,6 +42,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 const code = await runProgram(process.argv.slice(2), {
   env: process.env,
   home: homedir(),
+  cwd: process.cwd(),
+  temporaryPath: tmpdir(),
+  uid: process.getuid?.(),
   hostname: hostname(),
   addresses: Object.values(networkInterfaces())
     .flatMap((list) => list ?? [])

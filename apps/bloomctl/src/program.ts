@@ -43,7 +43,7 @@ function withCommonOptions(program: Command): Command {
 export async function runProgram(args: readonly string[], world: World): Promise<ExitCode> {
   let exit: ExitCode = EXIT.ok;
   const program = withCommonOptions(new Command('bloomctl'))
-    .description('inspect a running cluster of Bloom')
+    .description('inspect a running node or cluster of Bloom')
     .version(VERSION)
     .showHelpAfterError('(see --help)')
     .addHelpText('after', EXITS)

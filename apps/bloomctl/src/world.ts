@@ -10,6 +10,10 @@ export interface OutStream {
 export interface World {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
+  readonly cwd: string;
+  readonly temporaryPath: string;
+  /** User id; undefined where there are none. */
+  readonly uid: number | undefined;
   readonly hostname: string;
   /** IPv4 addresses of this machine, without loopback. */
   readonly addresses: readonly string[];

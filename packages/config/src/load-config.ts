@@ -83,6 +83,7 @@ export function loadConfig(env: Environment, world: World): LoadedConfig {
     cluster: loadCluster({ reader, hostname: world.hostname, warnings }),
     drainTimeout: reader.get('drainTimeout'),
     inspection: reader.get('inspection'),
+    runtimePath: reader.read('runtimePath') ?? null,
   };
 
   return { settings, warnings: [...warnings, ...deploymentWarnings(settings, reader)], values: reader.values() };

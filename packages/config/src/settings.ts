@@ -23,6 +23,8 @@ export interface Settings {
   /** Seconds. */
   drainTimeout: number;
   inspection: 'full' | 'read' | 'off';
+  /** `XDG_RUNTIME_DIR`. */
+  runtimePath: string | null;
 }
 
 export interface HttpSettings {

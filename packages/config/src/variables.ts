@@ -415,8 +415,16 @@ export const VARIABLES = {
     name: 'JF_INSPECTION',
     section: 'Operation',
     grammar: oneOf('full', 'read', 'off'),
-    fallback: 'full',
-    doc: 'What `bloomctl` and Erlang shells may ask of this node of a cluster. `full`: everything, faults on purpose (`kill`, `suspend`, `link cut`, `drain`) included; a holder of the cookie could do as much to any Erlang cluster. `read`: nothing that changes anything. `off`: no inspection.',
+    fallback: { production: 'read', development: 'full', test: 'full' },
+    doc: 'What `bloomctl` and Erlang shells may ask of this node. `full`: everything, faults on purpose (`kill`, `suspend`, `link cut`, `drain`) included; a holder of the cookie could do as much to any Erlang cluster. `read`: nothing that changes anything. `off`: no inspection.',
+  }),
+  runtimePath: variable({
+    name: 'XDG_RUNTIME_DIR',
+    section: 'Operation',
+    grammar: text,
+    fallback: null,
+    fallbackDoc: 'the folder `run` below the resources',
+    doc: 'Folder of the user, as systemd sets it. In `bloom/` below it each node opens the Unix socket on which it answers `bloomctl` (reference/bloomctl.md).',
   }),
 } as const;
 

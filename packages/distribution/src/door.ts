@@ -5,7 +5,7 @@ import type { Clock, LogThrottle } from '@bloom/time';
 import { DistributionError, type HandshakeFailure } from './errors.js';
 import { Connector } from './handshake/connector.js';
 import type { Identity, Secrets } from './handshake/handshake.js';
-import { Listener } from './handshake/listener.js';
+import { Listener, type ListenerOptions } from './handshake/listener.js';
 import { isNodeName, type NodeName } from './handshake/names.js';
 import type { Connections } from './link/connections.js';
 import { Cuts } from './membership/cuts.js';
@@ -14,12 +14,19 @@ import type { NodeLimits } from './limits.js';
 /** Handshakes that failed on our side, by reason. */
 export type HandshakeCounters = Partial<Record<HandshakeFailure | 'rate', number>>;
 
+/** Cookie of every Unix socket, publicly known: the permissions of the socket's directory decide who may connect. */
+export const LOCAL_COOKIE = 'local';
+
 export interface DoorOptions {
   readonly self: Identity;
   readonly secrets: Secrets;
   /** Undefined for a node that only dials. */
   readonly server: Server | undefined;
+  /** Listens on a Unix socket. */
+  readonly localServer: Server | undefined;
   readonly mapperPort: number;
+  /** The Unix socket through which every node is dialled. */
+  readonly via: string | undefined;
   readonly resolve: (host: string) => Promise<string>;
   readonly limits: NodeLimits;
   readonly connections: Connections;
@@ -34,16 +41,18 @@ export interface DoorOptions {
 export class Door {
   readonly counters: HandshakeCounters = {};
   readonly #options: DoorOptions;
-  readonly #listener: Listener;
+  readonly #listeners: readonly Listener[];
   readonly #connector: Connector;
   readonly #cuts: Cuts;
   #closed = false;
 
   constructor(options: DoorOptions) {
     this.#options = options;
-    const { self, secrets, server, limits, connections, clock, cutEnded } = options;
+    const { self, server, localServer, limits, connections, clock, cutEnded, via } = options;
+    const localSecrets = { ...options.secrets, cookie: () => LOCAL_COOKIE };
+    const secrets = via === undefined ? options.secrets : localSecrets;
     this.#cuts = new Cuts(clock, cutEnded);
-    this.#listener = new Listener(server, {
+    const listeners: ListenerOptions = {
       ...limits,
       clock,
       secrets,
@@ -51,11 +60,16 @@ export class Door {
       decide: (remote, address) => this.#connector.decide(remote, address),
       up: (socket, remote, rest, acknowledge) => this.#accepted(socket, remote, rest, acknowledge),
       failed: (why, address, node) => this.#refused(why, address, node),
-    });
+    };
+    this.#listeners = [
+      new Listener(server, listeners),
+      new Listener(localServer, { ...listeners, secrets: localSecrets }),
+    ];
     this.#connector = new Connector({
       ...options,
+      secrets,
       stepTimeoutMs: limits.stepTimeoutMs,
-      isShaking: (node, address) => this.#listener.isShaking(node, address),
+      isShaking: (node, address) => this.#listeners.some((listener) => listener.isShaking(node, address)),
       isConnected: (node) => connections.has(node),
       admits: (node) => this.#admits(node),
       up: ({ socket, remote, rest }) => connections.adopt(socket, remote, rest, true),
@@ -111,9 +125,9 @@ export class Door {
 
   /** Stops listening; resolves when every accepted socket has ended. */
   async closeServer(): Promise<void> {
-    this.#listener.stop();
-    const { server } = this.#options;
-    if (server?.listening === true) await new Promise<void>((resolve) => server.close(() => resolve()));
+    for (const listener of this.#listeners) listener.stop();
+    const { server, localServer } = this.#options;
+    await Promise.all([server, localServer].map(closeServer));
   }
 
   #admits(node: string): boolean {
@@ -148,6 +162,10 @@ export class Door {
   #count(why: HandshakeFailure | 'rate'): void {
     this.counters[why] = (this.counters[why] ?? 0) + 1;
   }
+}
+
+async function closeServer(server: Server | undefined): Promise<void> {
+  if (server?.listening === true) await new Promise<void>((resolve) => server.close(() => resolve()));
 }
 
 function linkCut(node: string): DistributionError {

@@ -1,4 +1,5 @@
 /** Erlang distribution: nodes, links between them, and who is a member. */
+export { LOCAL_COOKIE } from './door.js';
 export type { SpawnRequest, Target } from './link/control.js';
 export { DistributionError, type DistributionErrorCode, HandshakeFailed, type HandshakeFailure } from './errors.js';
 export { missingFlags, ownFlags } from './handshake/flags.js';
@@ -14,9 +15,10 @@ export type {
   NodeListener,
   NodeUp,
 } from './membership/link-state.js';
-export type { ListenAddress } from './handshake/listener.js';
+export { bindSocket, type ListenAddress } from './handshake/listener.js';
 export {
   isLong,
+  isNodeName,
   type NameMode,
   type NodeName,
   parseNodeName,

@@ -43,6 +43,10 @@ export interface NodeOptions {
   readonly tool?: boolean;
   /** Address to listen on. `false`: dial only, register nothing. Default any port of 127.0.0.1. */
   readonly listen?: ListenAddress | false;
+  /** From `bindSocket`, for tools on this machine: opening the socket takes no cookie. The node closes it. */
+  readonly localServer?: Server;
+  /** Unix socket through which every node is dialled, without host, port mapper and cookie. Default none. */
+  readonly via?: string;
   /** The port mapper of this and all other hosts; `revive` brings a lost one back. */
   readonly mapper: { readonly port: number; readonly revive?: () => Promise<void> };
   /** Silence after which a connection is dropped, equal on all nodes. Default 60 s. */
@@ -68,8 +72,8 @@ export interface NodeCounters {
 
 /** Means by which others reach a node; empty for one that only dials. */
 interface Reachable {
-  readonly server: Server | undefined;
-  readonly registration: Registration | undefined;
+  readonly server?: Server;
+  readonly registration?: Registration;
 }
 
 /** A node of the distribution: listens, dials, and carries messages between processes here and on other nodes. */
@@ -142,7 +146,9 @@ export class DistributionNode {
         challenge: () => randomBytes(4).readUInt32BE(),
       },
       server: reachable.server,
+      localServer: options.localServer,
       mapperPort: options.mapper.port,
+      via: options.via,
       resolve: options.resolve ?? resolveHost,
       limits,
       connections: this.#connections,
@@ -182,25 +188,10 @@ export class DistributionNode {
   static async start(options: NodeOptions): Promise<DistributionNode> {
     const own = parseOwnName(options.name);
     checkKind(own, options.mode);
-    const { listen = {}, mapper, log, cookie, visible = false, random } = options;
-    if (listen === false) return new DistributionNode(options, { server: undefined, registration: undefined });
-
-    const server = await bindServer(listen);
-    warnOfOpenDoor(listen.address, typeof cookie === 'string' ? cookie : cookie(''), log);
     try {
-      const registration = await Registration.open({
-        mapper: { host: '127.0.0.1', port: mapper.port },
-        name: own.alive,
-        port: portOf(server),
-        hidden: !visible,
-        log,
-        ...(random === undefined ? {} : { random }),
-
-        ...(mapper.revive === undefined ? {} : { revive: mapper.revive }),
-      });
-      return new DistributionNode(options, { server, registration });
+      return new DistributionNode(options, await openDoor(options, own.alive));
     } catch (error) {
-      server.close();
+      options.localServer?.close();
       throw error;
     }
   }
@@ -463,5 +454,30 @@ export class DistributionNode {
       link.close('leave', 'we stopped');
     }
     await this.#door.closeServer();
+  }
+}
+
+/** Listens and registers the name, unless the node only dials. */
+async function openDoor(options: NodeOptions, alive: string): Promise<Reachable> {
+  const { listen = {}, mapper, log, cookie, visible = false, random } = options;
+  if (listen === false) return {};
+
+  const server = await bindServer(listen);
+  warnOfOpenDoor(listen.address, typeof cookie === 'string' ? cookie : cookie(''), log);
+  try {
+    const registration = await Registration.open({
+      mapper: { host: '127.0.0.1', port: mapper.port },
+      name: alive,
+      port: portOf(server),
+      hidden: !visible,
+      log,
+      ...(random === undefined ? {} : { random }),
+      ...(mapper.revive === undefined ? {} : { revive: mapper.revive }),
+    });
+
+    return { server, registration };
+  } catch (error) {
+    server.close();
+    throw error;
   }
 }

@@ -18,6 +18,12 @@ export {
   type StreamOpened,
   type WireError,
 } from './protocol/wire.js';
+export {
+  findLocalSockets,
+  openLocalServer,
+  type LocalServer,
+  type SocketWorld,
+} from './local-sockets.js';
 export { matcher } from './inspector/pattern.js';
 export { part } from './inspector/redact.js';
 export { InspectionError } from './errors.js';

@@ -1,7 +1,7 @@
 import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { ClusterEvent as NodeEvent, DistributionNode, LinkState } from '@bloom/distribution';
 import type { Log, Logger } from '@bloom/log';
-import { rankByLoad, type ClusterRooms, type LocalRooms, type PlacementDecision } from '@bloom/rooms';
+import { rankByLoad, type ClusterRooms, type LoadSample, type LocalRooms, type PlacementDecision } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import type { ClusterEvent, InspectionSources, LinkLine, LogSource } from './sources.js';
 
@@ -16,7 +16,8 @@ export interface InspectionParts {
   node: DistributionNode;
   /** The rooms of this node. */
   rooms: LocalRooms;
-  clusterRooms: ClusterRooms;
+  /** undefined without a cluster. */
+  clusterRooms: ClusterRooms | undefined;
   engine: MediaEngine;
   /** Tools can read its lines when it is a `Logger`. */
   log: Log;
@@ -26,15 +27,15 @@ export interface InspectionParts {
 
 /** Adapts the parts of a node to what the answers read. */
 export function sourcesOf(parts: InspectionParts): InspectionSources {
-  const { node, clusterRooms, log } = parts;
+  const { node, rooms, clusterRooms, log } = parts;
 
   return {
     ...parts,
     self: node.name,
     members: () => node.nodes('members'),
     placement: {
-      decisions: () => clusterRooms.decisions,
-      dryRun: () => dryRun(clusterRooms, node.name),
+      decisions: () => clusterRooms?.decisions ?? [],
+      dryRun: async () => dryRun(await survey(rooms, clusterRooms, node.name), node.name),
     },
     links: {
       list: () => node.links().map((link) => linkLine(link, Date.now())),
@@ -49,8 +50,17 @@ export function sourcesOf(parts: InspectionParts): InspectionSources {
   };
 }
 
-async function dryRun({ placement }: ClusterRooms, self: string): Promise<PlacementDecision> {
-  const samples = await placement.survey();
+async function survey(
+  rooms: LocalRooms,
+  clusterRooms: ClusterRooms | undefined,
+  self: string,
+): Promise<readonly LoadSample[]> {
+  if (clusterRooms !== undefined) return await clusterRooms.placement.survey();
+
+  return [{ node: self, answeredInMs: 0, answer: { ...rooms.load(), draining: rooms.draining } }];
+}
+
+function dryRun(samples: readonly LoadSample[], self: string): PlacementDecision {
   const { candidates, verdicts } = rankByLoad(samples, self);
   const [chosen] = candidates;
   const decision = { roomId: '', at: Date.now(), asked: self, samples, verdicts, conflicts: [] };

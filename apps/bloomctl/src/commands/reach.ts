@@ -21,6 +21,7 @@ export function reachCommands({ program, run }: Commands): void {
           mapperPort,
           timeoutMs,
           world,
+          local: () => context.local(),
           cookie: () => findCookie(options, world),
           open: (entry, cookie) => Session.open({ entry, mapperPort, cookie, timeoutMs }, world),
         });

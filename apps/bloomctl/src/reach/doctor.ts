@@ -7,13 +7,15 @@ import { type Cookie, fingerprint } from '../cookie.js';
 import { EXIT, type ExitCode, Failure } from '../exit.js';
 import { counted, span } from '../text/units.js';
 import type { World } from '../world.js';
+import type { Entry } from './entry.js';
 import { toFailure } from './failures.js';
 import { Bad, badCookie, badHandshake, badTcp, VERSION } from './findings.js';
+import type { LocalEntry } from './local.js';
 import { ownName } from './own-name.js';
 import { probe, ProbeFailed, type ProbeLayer } from './probe.js';
 
 /** Layers in the order in which they are tried. The first two are needed by this program itself. */
-export type Layer = 'settings' | 'resolve' | 'port mapper' | 'name' | ProbeLayer | 'service' | 'request';
+export type Layer = 'settings' | 'socket' | 'resolve' | 'port mapper' | 'name' | ProbeLayer | 'service' | 'request';
 
 export interface LayerResult {
   readonly layer: Layer;
@@ -40,10 +42,12 @@ export interface DoctorOptions {
   readonly node: string | undefined;
   readonly mapperPort: number;
   readonly timeoutMs: number;
+  /** Returns the node with a socket for this user, if there is one. @throws Failure */
+  readonly local: () => Promise<LocalEntry | undefined>;
   /** @throws Failure */
   readonly cookie: () => Promise<Cookie>;
   /** Opens the link that all commands use. */
-  readonly open: (entry: { name: string; address: string }, cookie: string) => Promise<Asker>;
+  readonly open: (entry: Entry, cookie: string) => Promise<Asker>;
   readonly world: World;
 }
 
@@ -91,6 +95,14 @@ class Walk {
   }
 
   async all(): Promise<void> {
+    const local = await this.#options.local();
+    if (local !== undefined) {
+      this.#enter('socket');
+      this.#passed(`${local.via} of ${local.name}`);
+      this.node = local.name;
+      await this.#service(local, '');
+      return;
+    }
     const cookie = await this.#options.cookie();
     const { node } = this.#options;
     const [alive, host] = splitName(node);
@@ -99,7 +111,7 @@ class Walk {
     const entry = await this.#name(address, alive, registered);
     const peer = await this.#handshake(address, entry, node?.includes('@') === true ? node : undefined, cookie);
     this.node = peer.name;
-    await this.#service({ name: peer.name, address }, cookie);
+    await this.#service({ name: peer.name, address }, cookie.value);
   }
 
   async #resolve(host: string | undefined): Promise<string> {
@@ -198,8 +210,7 @@ class Walk {
     try {
       if (entry.highest < VERSION || entry.lowest > VERSION) throw await this.#otherVersion(entry, where);
       return await probe({
-        host: address,
-        port: entry.port,
+        at: { host: address, port: entry.port },
         target,
         self: ownName(world, target ?? `x@${address}`),
         cookie: cookie.value,
@@ -227,9 +238,9 @@ class Walk {
     );
   }
 
-  async #service(entry: { name: string; address: string }, cookie: Cookie): Promise<void> {
+  async #service(entry: Entry, cookie: string): Promise<void> {
     this.#enter('service');
-    const asker = await this.#options.open(entry, cookie.value);
+    const asker = await this.#options.open(entry, cookie);
     try {
       const { answer } = await asker.ask('hello', {}).catch((error: unknown) => {
         const failure = toFailure(error, entry.name);

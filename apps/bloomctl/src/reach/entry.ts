@@ -18,7 +18,11 @@ export interface EntryOptions {
 export interface Entry {
   readonly name: string;
   /** Its address; undefined to resolve its host name. */
-  readonly address: string | undefined;
+  readonly address?: string;
+  /** Its Unix socket on this machine, instead of host and port. */
+  readonly via?: string;
+  /** Nodes that could have been meant as well, by name: they must be members of the same cluster. */
+  readonly others?: readonly string[];
 }
 
 const LOCAL = '127.0.0.1';
@@ -28,7 +32,7 @@ export async function findEntry(options: EntryOptions, world: World): Promise<En
   const { node } = options;
   if (node?.includes('@') === true) {
     try {
-      return { name: parseNodeName(node).full, address: undefined };
+      return { name: parseNodeName(node).full };
     } catch (error) {
       throw new Failure(EXIT.usage, (error as Error).message);
     }
@@ -48,14 +52,9 @@ export async function findEntry(options: EntryOptions, world: World): Promise<En
       'name a node of another machine with --node name@host',
     );
   }
-  if (found.length > 1) {
-    throw new Failure(
-      EXIT.usage,
-      `${found.length} nodes are registered on this machine: ${known}`,
-      `choose one, such as --node ${first.name}`,
-    );
-  }
-  return await askItsName(first, options, world);
+  const others = found.filter((other) => other !== first).map(({ name }) => name);
+
+  return { ...(await askItsName(first, options, world)), others };
 }
 
 async function listLocal({ mapperPort, timeoutMs }: EntryOptions) {
@@ -65,8 +64,8 @@ async function listLocal({ mapperPort, timeoutMs }: EntryOptions) {
     if (!(error instanceof PortMapperError) || error.code !== 'PORT_MAPPER_UNREACHABLE') throw toFailure(error);
     throw new Failure(
       EXIT.unreachable,
-      `no port mapper answers on this machine (port ${mapperPort}): no node of a cluster runs here`,
-      'only nodes with JF_DIST_ENABLED=true can be asked; name one of another machine with --node name@host',
+      `no node of this user runs on this machine, and no port mapper answers (port ${mapperPort})`,
+      'ask as the user of the node, in its folder or with its JF_RESOURCES_BASE_PATH; or name a node of a cluster with --node name@host',
     );
   }
 }
@@ -82,7 +81,7 @@ async function askItsName(
   for (const address of [LOCAL, ...world.addresses]) {
     try {
       const self = ownName(world, `${name}@${LOCAL}`);
-      const peer = await probe({ host: address, port, target: undefined, self, cookie, timeoutMs });
+      const peer = await probe({ at: { host: address, port }, target: undefined, self, cookie, timeoutMs });
       return { name: peer.name, address };
     } catch (error) {
       if (!(error instanceof ProbeFailed)) throw error;

@@ -20,8 +20,8 @@ export class ProbeFailed extends Error {
 }
 
 export interface ProbeOptions {
-  readonly host: string;
-  readonly port: number;
+  /** Address and port, or the path of a Unix socket. */
+  readonly at: { readonly host: string; readonly port: number } | { readonly path: string };
   /** Full name that must answer; undefined accepts any. */
   readonly target: string | undefined;
   /** Our own name. */
@@ -34,7 +34,7 @@ export interface ProbeOptions {
 
 /** Performs a handshake with a node step by step, then disconnects. @throws ProbeFailed */
 export function probe(options: ProbeOptions): Promise<Identity> {
-  const { host, port, target, self, cookie, timeoutMs, passed = () => {} } = options;
+  const { at, target, self, cookie, timeoutMs, passed = () => {} } = options;
   return new Promise((resolve, reject) => {
     const identity = {
       name: self,
@@ -45,7 +45,7 @@ export function probe(options: ProbeOptions): Promise<Identity> {
       cookie: () => cookie,
       challenge: () => randomBytes(4).readUInt32BE(),
     });
-    const socket = connect({ host, port, noDelay: true });
+    const socket = connect({ ...at, noDelay: true });
     let layer: ProbeLayer = 'tcp';
     let timer: NodeJS.Timeout | undefined;
 

@@ -68,6 +68,7 @@ export class Session implements Asker {
         listen: false,
         mapper: { port: mapperPort },
         limits: { stepTimeoutMs: timeoutMs },
+        ...(entry.via === undefined ? {} : { via: entry.via }),
         resolve: async (host) => entry.address ?? (isIP(host) === 0 ? (await lookup(host)).address : host),
         log: noLog,
       });

@@ -9,7 +9,10 @@ export interface TestWorld extends World {
 
 /** Returns a machine with an empty environment for one run of the program. */
 export function testWorld(
-  fields: Partial<Pick<World, 'env' | 'home' | 'stdin'>> & { columns?: number; isTTY?: boolean } = {},
+  fields: Partial<Pick<World, 'env' | 'home' | 'cwd' | 'temporaryPath' | 'uid' | 'stdin'>> & {
+    columns?: number;
+    isTTY?: boolean;
+  } = {},
 ): TestWorld {
   const { columns, isTTY = false, ...rest } = fields;
   const printed = { out: '', err: '' };
@@ -23,6 +26,9 @@ export function testWorld(
   return {
     env: {},
     home: '/nonexistent',
+    cwd: '/nonexistent',
+    temporaryPath: '/nonexistent',
+    uid: 812,
     hostname: 'desk',
     addresses: [],
     user: 'ops',

@@ -8,6 +8,7 @@ export interface ConnectorOptions {
   readonly self: Identity;
   readonly secrets: Secrets;
   readonly mapperPort: number;
+  readonly via?: string | undefined;
   readonly resolve: (host: string) => Promise<string>;
   readonly clock: Clock;
   readonly stepTimeoutMs: number;

@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns/promises';
-import { connect, isIP, type Socket } from 'node:net';
+import { connect, isIP, type NetConnectOpts, type Socket } from 'node:net';
 import { lookUp } from '@bloom/port-mapper';
 import { Timer, type Clock } from '@bloom/time';
 import { DistributionError, HandshakeFailed } from '../errors.js';
@@ -8,6 +8,7 @@ import type { NodeName } from './names.js';
 
 /** How long an attempt lets a handshake that the other node began go first. */
 const GO_FIRST_MS = 500;
+const TCP = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 };
 
 export interface DialOptions {
   readonly target: NodeName;
@@ -15,6 +16,8 @@ export interface DialOptions {
   readonly secrets: Secrets;
   /** Port of the port mapper on the target's host. */
   readonly mapperPort: number;
+  /** The Unix socket of the target, instead of its host and port. */
+  readonly via?: string | undefined;
   /** Address of a host name. */
   readonly resolve: (host: string) => Promise<string>;
   readonly clock: Clock;
@@ -66,7 +69,8 @@ export class Attempt {
   }
 
   async #run(): Promise<Dialled> {
-    const { target, resolve, mapperPort } = this.#options;
+    const { target, resolve, mapperPort, via } = this.#options;
+    if (via !== undefined) return await this.#shakeHands({ path: via });
     const address = await resolve(target.host).catch((error: unknown) => {
       throw unreachable(target, `the host ${target.host} has no address`, error);
     });
@@ -78,14 +82,14 @@ export class Attempt {
       throw new DistributionError('NODE_NOT_REGISTERED', message);
     }
     if (this.#aborted) throw new HandshakeFailed(target.full, 'aborted');
-    return await this.#shakeHands(address, entry.port);
+    return await this.#shakeHands({ host: address, port: entry.port, ...TCP });
   }
 
-  #shakeHands(host: string, port: number): Promise<Dialled> {
+  #shakeHands(where: NetConnectOpts): Promise<Dialled> {
     const { target, stepTimeoutMs, mustWait } = this.#options;
     const timer = this.#timer;
     return new Promise((resolve, reject) => {
-      const socket = connect({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 });
+      const socket = connect(where);
       this.#socket = socket;
 
       const leave = (): void => {

@@ -1,4 +1,4 @@
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import type { Log } from '@bloom/log';
 import { networkOf } from '@bloom/net';
 import type { Clock } from '@bloom/time';
@@ -49,7 +49,7 @@ export async function bindServer({ address = '127.0.0.1', minPort, maxPort }: Li
   for (let port = first; port <= last; port++) {
     const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 });
     server.on('connection', refuse);
-    const error = await listenOn(server, address, port);
+    const error = await listenOn(server, { host: address, port });
     if (error === undefined) return server;
     if (error.code !== 'EADDRINUSE') {
       const message = `cannot listen on ${address}:${port}: ${error.message}`;
@@ -57,6 +57,18 @@ export async function bindServer({ address = '127.0.0.1', minPort, maxPort }: Li
     }
   }
   throw new DistributionError('CANNOT_LISTEN', `no port of ${first}..${last} on ${address} is free`);
+}
+
+/**
+ * Listens on a Unix socket. The permissions of its directory decide who can reach it.
+ * @throws DistributionError CANNOT_LISTEN
+ */
+export async function bindSocket(path: string): Promise<Server> {
+  const server = createServer();
+  server.on('connection', refuse);
+  const error = await listenOn(server, { path });
+  if (error === undefined) return server;
+  throw new DistributionError('CANNOT_LISTEN', `cannot listen on ${path}: ${error.message}`, { cause: error });
 }
 
 /** Port of a server; 0 without one, and after its end. */
@@ -175,10 +187,10 @@ function refuse(socket: Socket): void {
   socket.on('error', () => {}).destroy();
 }
 
-function listenOn(server: Server, host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
+function listenOn(server: Server, where: ListenOptions): Promise<NodeJS.ErrnoException | undefined> {
   return new Promise((resolve) => {
     server.once('error', resolve);
-    server.listen({ host, port }, () => {
+    server.listen(where, () => {
       server.off('error', resolve);
       // Errors of single accepts (too many open files) must not end the process.
       server.on('error', () => {});

@@ -1,0 +1,104 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { connectActors, createActorSystem } from '@bloom/actors';
+import { openLocalServer } from '@bloom/inspection';
+import { silentLog } from '@bloom/log';
+import { Context } from '../context.js';
+import { testWorld } from '../testing/world.js';
+
+const uid = process.getuid?.() ?? 0;
+const cleanUps: (() => unknown)[] = [];
+let cwd: string;
+
+beforeEach(() => {
+  cwd = mkdtempSync(join(tmpdir(), 'local-'));
+  mkdirSync(join(cwd, 'bloom_resources'));
+  cleanUps.push(() => rmSync(cwd, { recursive: true }));
+});
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp();
+});
+
+/** A node that answers nothing but the handshake and `links`, which is enough to be found. */
+async function startNode(name: string, members: readonly string[] = []): Promise<void> {
+  const world = { runtimePath: null, resourcesPath: join(cwd, 'bloom_resources'), temporaryPath: cwd, uid };
+  const local = await openLocalServer(name, world);
+  if (!('server' in local)) throw new Error(local.reasons.join('; '));
+  const system = createActorSystem({ log: silentLog });
+  const remote = connectActors(system, { log: silentLog });
+  const ref = system.spawn({
+    kind: 'inspection',
+    init: () => null,
+    handlers: {
+      ask: (_state: null, { request }: { request: { kind: string } }) => ({
+        ok: true,
+        v: 1,
+        kind: request.kind,
+        node: name,
+        answer: { self: name, at: 0, links: members.map((node) => ({ node, kind: 'member' })) },
+      }),
+    },
+  });
+  system.register('inspection', ref);
+  const mapper = { port: 0 };
+  await remote.start({
+    name,
+    mode: 'sname',
+    cookie: 'x',
+    listen: false,
+    localServer: local.server,
+    mapper,
+    log: silentLog,
+  });
+  cleanUps.push(async () => {
+    await remote.close();
+    await system.close();
+  });
+}
+
+/** Returns the node that is asked. */
+async function asked(node?: string): Promise<string> {
+  const env = { ERL_EPMD_PORT: '1', XDG_RUNTIME_DIR: '/nonexistent' };
+  const options = { timeout: 5_000, ...(node === undefined ? {} : { node }) };
+  const context = new Context(options, testWorld({ cwd, temporaryPath: cwd, uid, env }));
+  try {
+    return (await context.asker()).asked;
+  } finally {
+    await context.close();
+  }
+}
+
+test('the only node is asked without any option, cookie or port mapper', async () => {
+  await startNode('a@desk');
+  expect(await asked()).toBe('a@desk');
+  expect(await asked('a')).toBe('a@desk');
+  expect(await asked('a@desk')).toBe('a@desk');
+  await expect(asked('b')).rejects.toMatchObject({ exit: 69 });
+});
+
+test('any of several nodes answers when they are members of one cluster', async () => {
+  await startNode('a@desk', ['b@desk']);
+  await startNode('b@desk', ['a@desk']);
+  expect(await asked()).toBe('a@desk');
+  expect(await asked('b')).toBe('b@desk');
+});
+
+test('several nodes without a common cluster are listed', async () => {
+  await startNode('a@desk');
+  await startNode('b@desk');
+  await expect(asked()).rejects.toMatchObject({
+    exit: 64,
+    message: 'several nodes of this machine can be meant: a@desk, b@desk',
+    advice: 'choose one, such as --node a@desk',
+  });
+  expect(await asked('b')).toBe('b@desk');
+});
+
+test('without a node of this user, the failure says where to look', async () => {
+  await expect(asked()).rejects.toMatchObject({
+    exit: 69,
+    message: 'no node of this user runs on this machine, and no port mapper answers (port 1)',
+  });
+});

@@ -1,0 +1,67 @@
+/** Nodes of this machine and user, which answer on a Unix socket without cookie and port mapper. */
+import { join, resolve } from 'node:path';
+import { LOCAL_COOKIE, isNodeName } from '@bloom/distribution';
+import { findLocalSockets, type SocketWorld } from '@bloom/inspection';
+import { EXIT, Failure } from '../exit.js';
+import { alive } from '../text/units.js';
+import type { World } from '../world.js';
+import type { Entry } from './entry.js';
+import { ownName } from './own-name.js';
+import { probe, ProbeFailed } from './probe.js';
+
+export type LocalEntry = Entry & { readonly via: string };
+
+/** Returns the nodes with a socket that this user may open; those that have died are left out. */
+export async function localNodes(world: World, timeoutMs: number): Promise<LocalEntry[]> {
+  const { uid } = world;
+  if (uid === undefined) return [];
+  const sockets = await findLocalSockets(socketWorld(world, uid));
+  const nodes = await Promise.all(
+    sockets.filter(({ node }) => isNodeName(node)).map(({ node, path }) => identify(node, path, world, timeoutMs)),
+  );
+
+  return nodes.filter((node) => node !== undefined);
+}
+
+/** Returns the first node of that name, or the first one; `others` are those that could have been meant as well. */
+export function chooseLocal(nodes: readonly LocalEntry[], wanted: string | undefined): LocalEntry | undefined {
+  const found = wanted === undefined ? nodes : nodes.filter(({ name }) => name === wanted || alive(name) === wanted);
+  const [first, ...rest] = found;
+  if (first === undefined) return undefined;
+
+  return { ...first, others: rest.map(({ name }) => name) };
+}
+
+function socketWorld({ env, cwd, temporaryPath }: World, uid: number): SocketWorld {
+  const given = env['JF_RESOURCES_BASE_PATH'] ?? env['FJ_RESOURCES_BASE_PATH'];
+  const resources = given === undefined || given === '' ? 'bloom_resources' : given;
+  const runtimePath = env['XDG_RUNTIME_DIR'] ?? join('/run/user', String(uid));
+
+  return { runtimePath, resourcesPath: resolve(cwd, resources), temporaryPath, uid };
+}
+
+/** Returns the node behind a socket. A node that is alive but silent keeps the name of its file. */
+async function identify(node: string, via: string, world: World, timeoutMs: number): Promise<LocalEntry | undefined> {
+  try {
+    const self = ownName(world, node);
+    const peer = await probe({ at: { path: via }, target: undefined, self, cookie: LOCAL_COOKIE, timeoutMs });
+
+    return { name: peer.name, via };
+  } catch (error) {
+    if (!(error instanceof ProbeFailed)) throw error;
+
+    return error.layer === 'tcp' ? undefined : { name: node, via };
+  }
+}
+
+/** @throws Failure unless all these nodes are members of the cluster that answers, so that any of them could */
+export function mustBeMembers(others: readonly string[], members: readonly string[]): void {
+  const strangers = others.filter((name) => !members.some((member) => member === name || alive(member) === name));
+  if (strangers.length === 0) return;
+  const [asked = ''] = members;
+  throw new Failure(
+    EXIT.usage,
+    `several nodes of this machine can be meant: ${[asked, ...strangers].join(', ')}`,
+    `choose one, such as --node ${asked}`,
+  );
+}

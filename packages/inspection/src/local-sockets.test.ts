@@ -1,0 +1,99 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { findLocalSockets, openLocalServer, type LocalServer, type SocketWorld } from './local-sockets.js';
+
+const uid = process.getuid?.() ?? 0;
+let root: string;
+let world: SocketWorld;
+const opened: LocalServer[] = [];
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 's-'));
+  for (const folder of ['run-time', 'resources', 'tmp']) mkdirSync(join(root, folder));
+  world = {
+    runtimePath: join(root, 'run-time'),
+    resourcesPath: join(root, 'resources'),
+    temporaryPath: join(root, 'tmp'),
+    uid,
+  };
+});
+afterEach(async () => {
+  for (const local of opened.splice(0)) if ('server' in local) local.server.close();
+  rmSync(root, { recursive: true });
+});
+
+async function open(node: string, fields: Partial<SocketWorld> = {}): Promise<LocalServer> {
+  const local = await openLocalServer(node, { ...world, ...fields });
+  opened.push(local);
+
+  return local;
+}
+
+test('a socket is in a folder of its user alone, and is found there', async () => {
+  const path = join(root, 'run-time/bloom/a@desk.sock');
+  expect(await open('a@desk')).toMatchObject({ path });
+  expect(statSync(join(root, 'run-time/bloom')).mode & 0o777).toBe(0o700);
+  expect(await findLocalSockets(world)).toEqual([{ node: 'a@desk', path }]);
+});
+
+test('without a folder of the user, or with a relative one, it is below the resources', async () => {
+  expect(await open('a@desk', { runtimePath: null })).toMatchObject({ path: join(root, 'resources/run/a@desk.sock') });
+  expect(await open('b@desk', { runtimePath: 'x' })).toMatchObject({ path: join(root, 'resources/run/b@desk.sock') });
+  expect(await findLocalSockets(world)).toHaveLength(2);
+});
+
+test('the path of resources may be too long for a socket', async () => {
+  const resourcesPath = join(root, 'r'.repeat(90));
+  mkdirSync(resourcesPath);
+  const path = join(root, `tmp/bloom-${uid}/a@desk.sock`);
+  expect(await open('a@desk', { runtimePath: null, resourcesPath })).toMatchObject({ path });
+});
+
+test('a folder that others can enter, or that is a link, is neither used nor searched', async () => {
+  const shared = join(root, 'run-time/bloom');
+  mkdirSync(shared);
+  chmodSync(shared, 0o755);
+  symlinkSync(root, join(root, 'resources/run'));
+  writeFileSync(join(root, `tmp/bloom-${uid}`), '');
+  expect(await open('a@desk')).toEqual({
+    reasons: [
+      `${shared}: it is open to other users (mode 0755)`,
+      `${join(root, 'resources/run')}: it is no folder`,
+      `${join(root, `tmp/bloom-${uid}`)}: it is no folder`,
+    ],
+  });
+  writeFileSync(join(shared, 'a@desk.sock'), '');
+  // Root is not misled by others: it can be, and may ask everybody.
+  expect(await findLocalSockets({ ...world, uid: uid + 1 })).toEqual([]);
+});
+
+test('a socket that a dead process has left is replaced, one of a living process is not', async () => {
+  const path = join(root, 'run-time/bloom/a@desk.sock');
+  await open('a@desk');
+  expect(await open('a@desk', { resourcesPath: '/nonexistent', temporaryPath: '/nonexistent' })).toMatchObject({
+    reasons: [expect.stringContaining('another process listens there'), expect.anything(), expect.anything()],
+  });
+  // What is left of a process that was killed: the file of a socket on which nothing listens.
+  const left = join(root, 'run-time/bloom/left.sock');
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(left, resolve));
+  renameSync(left, `${left}et`);
+  await new Promise((resolve) => server.close(resolve));
+  renameSync(`${left}et`, left);
+  expect(existsSync(left)).toBe(true);
+  expect(await open('left')).toMatchObject({ path: left });
+  expect(existsSync(path)).toBe(true);
+});

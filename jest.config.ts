@@ -36,7 +36,7 @@ const config: Config = {
     {
       ...shared,
       displayName: 'unit',
-      testMatch: ['<rootDir>/{packages,apps,bench,scripts}/**/*.test.ts'],
+      testMatch: ['<rootDir>/{packages,apps,bench,scripts}/**/*.test.{ts,tsx}'],
       setupFiles: ['<rootDir>/scripts/unit-setup.cjs'],
       setupFilesAfterEnv: ['<rootDir>/scripts/testing/test-setup.mjs'],
     },

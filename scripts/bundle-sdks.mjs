@@ -9,6 +9,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const sdks = [
   { name: 'client', platform: 'browser', target: 'es2022', formats: { esm: 'index.js' } },
+  { name: 'react', platform: 'browser', target: 'es2022', formats: { esm: 'index.js' } },
   { name: 'server-sdk', platform: 'node', target: 'node20', formats: { esm: 'index.js', cjs: 'index.cjs' } },
 ];
 

@@ -9,7 +9,7 @@ const LAYERS = [
   ['time'],
   ['config', 'log', 'metrics', 'net', 'protocol'],
   ['etf', 'port-mapper', 'client', 'server-sdk'],
-  ['distribution'],
+  ['distribution', 'react'],
   ['actors', 'discovery'],
   ['rtp'],
   ['webrtc'],
@@ -22,7 +22,7 @@ const LAYERS = [
 const LAYER_OF = new Map(LAYERS.flatMap((names, level) => names.map((name) => [name, level])));
 
 /** Indexes that are an interface for others than this workspace. */
-const PUBLIC = new Set(['client', 'server-sdk']);
+const PUBLIC = new Set(['client', 'react', 'server-sdk']);
 
 const modules = readModules();
 const problems = [];

@@ -61,9 +61,14 @@ export class Stage {
     return new Api(this.node.url);
   }
 
+  /** Opens an empty page with a profile of its own. */
+  async newPage(): Promise<Page> {
+    return (await this.browser.newContext()).newPage();
+  }
+
   /** Opens a page that no driver reports of. */
   async page(name: PageName): Promise<Page> {
-    const page = await (await this.browser.newContext()).newPage();
+    const page = await this.newPage();
     await page.goto(this.#pages?.urlOf(name) ?? '');
     return page;
   }
@@ -81,7 +86,7 @@ export class Stage {
 
   /** A page for a peer that exists already (or for a token that is no good). */
   async seat({ id, token }: NewPeer, name: string, sdk: Sdk = this.#options.sdk ?? 'jellyfish'): Promise<Peer> {
-    const page = this.#idle.pop() ?? (await this.#newPage());
+    const page = this.#idle.pop() ?? (await this.#newReportingPage());
     const peer = new Peer(name, id, token, this.node.host, page);
     await page.goto(this.#pages?.urlOf(sdk) ?? '');
     this.#owner.set(page, peer);
@@ -100,7 +105,7 @@ export class Stage {
     return { ...(Object.fromEntries(peers.map((p) => [p.name, p])) as Record<N, Peer>), room: roomId };
   }
 
-  async #newPage(): Promise<Page> {
+  async #newReportingPage(): Promise<Page> {
     const context = await this.browser.newContext();
     const page = await context.newPage();
     await page.exposeBinding('reportToTest', ({ page: from }, event: PageEvent) => this.#owner.get(from)?.take(event));

@@ -1,5 +1,5 @@
 // A page of an application that uses @bloom/client. Tests call `window.application`.
-import { BloomClient, type LocalTrack, type PublishOptions } from '@bloom/client';
+import { RoomClient, type LocalTrack, type PublishOptions } from '@bloom/client';
 import type { PictureOptions } from './driver-api.js';
 import { FrameWatcher } from './frame-watcher.js';
 import { createPicture, createTone } from './picture.js';
@@ -17,7 +17,7 @@ export interface SeenTrack {
   readonly pauseMs: number;
 }
 
-const client = new BloomClient();
+const client = new RoomClient();
 const watchers = new Map<string, { watcher: FrameWatcher; firstFrameAt: number | null }>();
 const published: LocalTrack[] = [];
 const opened: MediaStreamTrack[] = [];
@@ -58,7 +58,7 @@ const application = {
   log,
 
   /** Returns the error's code, or undefined. */
-  connect: (options: Parameters<BloomClient['connect']>[0]) =>
+  connect: (options: Parameters<RoomClient['connect']>[0]) =>
     client.connect(options).then(
       () => undefined,
       (error: { code: string }) => error.code,

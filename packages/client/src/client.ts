@@ -1,7 +1,7 @@
 import { type ReconnectOptions, reconnectDelayMs } from './backoff.js';
 import { MediaConnection } from './connection.js';
 import { Emitter } from './emitter.js';
-import { BloomClientError, errorOfClose } from './errors.js';
+import { RoomClientError, errorOfClose } from './errors.js';
 import { LocalTrack, type PublishOptions } from './local-track.js';
 import { type Shown, variantFor, watchSize } from './quality.js';
 import { type RemoteChange, type RemotePeer, RemotePeers, type RemoteTrack } from './remote.js';
@@ -29,7 +29,7 @@ export interface ClientEvents {
   /** The connection was lost; the next attempt comes in `delayMs`. */
   reconnecting: [attempt: number, delayMs: number];
   /** The call is over: the client left, or why the server ended it. */
-  ended: [reason: BloomClientError];
+  ended: [reason: RoomClientError];
   peerJoined: [peer: RemotePeer];
   peerUpdated: [peer: RemotePeer];
   peerLeft: [peer: RemotePeer];
@@ -55,7 +55,7 @@ const PROBE_MS = 3_000;
 const STALE_SESSION_ATTEMPTS = 5;
 
 /** One participant of one room. */
-export class BloomClient extends Emitter<ClientEvents> {
+export class RoomClient extends Emitter<ClientEvents> {
   readonly #remote = new RemotePeers();
   readonly #watched = new Map<string, Set<Watched>>();
   readonly #targets = new Map<string, Variant>();
@@ -71,7 +71,7 @@ export class BloomClient extends Emitter<ClientEvents> {
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #probeTimer: ReturnType<typeof setTimeout> | undefined;
   #stopWatching: (() => void) | undefined;
-  #started: { resolve: () => void; reject: (error: BloomClientError) => void } | undefined;
+  #started: { resolve: () => void; reject: (error: RoomClientError) => void } | undefined;
 
   get state(): ClientState {
     return this.#state;
@@ -93,7 +93,7 @@ export class BloomClient extends Emitter<ClientEvents> {
   }
 
   /**
-   * Joins the room of the token. Resolves when the others are known; rejects with a BloomClientError when the server cannot
+   * Joins the room of the token. Resolves when the others are known; rejects with a RoomClientError when the server cannot
    * be reached or refuses. Afterwards the client reconnects by itself until `leave`.
    */
   connect(options: ConnectOptions): Promise<void> {
@@ -114,7 +114,7 @@ export class BloomClient extends Emitter<ClientEvents> {
   leave(): void {
     if (this.#state === 'idle' || this.#state === 'ended') return;
     this.#socket?.send(encodeEvent('disconnect'));
-    this.#end(new BloomClientError('LEFT', 'the client left the room'));
+    this.#end(new RoomClientError('LEFT', 'the client left the room'));
   }
 
   /** Changes what the others see of this participant. */
@@ -131,7 +131,7 @@ export class BloomClient extends Emitter<ClientEvents> {
     const track = new LocalTrack(media, options, {
       sendTrackEvent: (event, data) => this.#socket?.send(encodeEvent(event, data)),
       removeTrack: (one) => Promise.resolve(this.#forget(one)),
-      localTrackChanged: () => this.emit('changed'),
+      localTrackChanged: () => this.#setLocalTracks([...this.#localTracks]),
     });
     this.#setLocalTracks([...this.#localTracks, track]);
     if (this.#state === 'connected') {
@@ -248,7 +248,7 @@ export class BloomClient extends Emitter<ClientEvents> {
     const stale = error?.code === 'ALREADY_CONNECTED' && this.#everConnected && this.#attempt < STALE_SESSION_ATTEMPTS;
     if (error !== undefined && !stale) return this.#end(error);
     if (!this.#everConnected) {
-      return this.#end(new BloomClientError('UNREACHABLE', `no answer from ${this.#options?.url}; is the server up?`));
+      return this.#end(new RoomClientError('UNREACHABLE', `no answer from ${this.#options?.url}; is the server up?`));
     }
     return this.#reconnect();
   }
@@ -258,7 +258,7 @@ export class BloomClient extends Emitter<ClientEvents> {
     const delayMs = reconnectDelayMs(this.#attempt, this.#options?.reconnect);
     if (delayMs === undefined) {
       return this.#end(
-        new BloomClientError('UNREACHABLE', `the connection was lost and ${this.#attempt} attempts failed`),
+        new RoomClientError('UNREACHABLE', `the connection was lost and ${this.#attempt} attempts failed`),
       );
     }
     this.#attempt += 1;
@@ -321,7 +321,7 @@ export class BloomClient extends Emitter<ClientEvents> {
     this.#setLocalTracks(this.#localTracks.filter((one) => one !== track));
   }
 
-  #end(reason: BloomClientError): void {
+  #end(reason: RoomClientError): void {
     this.#stopWatching?.();
     clearTimeout(this.#retryTimer);
     this.#closeSession();
@@ -352,7 +352,7 @@ export class BloomClient extends Emitter<ClientEvents> {
 }
 
 function isRefusal(error: unknown): boolean {
-  return error instanceof BloomClientError && error.code === 'PUBLISH_REFUSED';
+  return error instanceof RoomClientError && error.code === 'PUBLISH_REFUSED';
 }
 
 /** Completes the address that the HTTP API answers, which has neither scheme nor always a path. */

@@ -1,4 +1,4 @@
-import { BloomClientError } from './errors.js';
+import { RoomClientError } from './errors.js';
 import type { LocalTrack } from './local-track.js';
 import type { OfferData, TurnServer } from './signaling.js';
 
@@ -17,14 +17,14 @@ interface Publication {
   readonly id: string;
   readonly transceiver: RTCRtpTransceiver;
   readonly resolve: () => void;
-  readonly reject: (error: BloomClientError) => void;
+  readonly reject: (error: RoomClientError) => void;
   accepted: boolean;
 }
 
 interface Deferred {
   readonly track: LocalTrack;
   readonly resolve: () => void;
-  readonly reject: (error: BloomClientError) => void;
+  readonly reject: (error: RoomClientError) => void;
 }
 
 /** Time for ICE to recover by itself from `disconnected` before it is restarted. */
@@ -175,7 +175,7 @@ export class MediaConnection {
     const { track, transceiver, accepted, resolve, reject } = publication;
     if (transceiver.currentDirection !== 'sendonly') {
       const message = `the server accepts no ${track.kind} from this peer, or none with the codecs of this browser`;
-      reject(new BloomClientError('PUBLISH_REFUSED', message));
+      reject(new RoomClientError('PUBLISH_REFUSED', message));
       return this.#hooks.refused(track);
     }
     if (accepted) return undefined;
@@ -210,9 +210,6 @@ function iceServerOf({ serverAddr, serverPort, transport, username, password }: 
   return { urls, username, credential: password };
 }
 
-function left(): BloomClientError {
-  return new BloomClientError(
-    'LEFT',
-    'the track was unpublished, or the connection closed, before the server answered',
-  );
+function left(): RoomClientError {
+  return new RoomClientError('LEFT', 'the track was unpublished, or the connection closed, before the server answered');
 }

@@ -1,4 +1,4 @@
-export type BloomClientErrorCode =
+export type RoomClientErrorCode =
   /** The server refused the token: wrong, expired, or its room or peer does not exist (any more). */
   | 'REJECTED'
   /** Another client is connected with this token. */
@@ -16,18 +16,18 @@ export type BloomClientErrorCode =
   | 'PUBLISH_REFUSED';
 
 /** Everything that `@bloom/client` rejects with, or ends a call for. */
-export class BloomClientError extends Error {
-  override readonly name = 'BloomClientError';
+export class RoomClientError extends Error {
+  override readonly name = 'RoomClientError';
 
   constructor(
-    readonly code: BloomClientErrorCode,
+    readonly code: RoomClientErrorCode,
     message: string,
   ) {
     super(message);
   }
 }
 
-const CLOSE_CODES: Readonly<Record<string, BloomClientErrorCode>> = {
+const CLOSE_CODES: Readonly<Record<string, RoomClientErrorCode>> = {
   'missing token': 'REJECTED',
   'invalid token': 'REJECTED',
   'expired token': 'REJECTED',
@@ -46,11 +46,11 @@ const INTERNAL_ERROR = 1011;
  * Returns why the server closed the socket, or undefined when the connection was merely lost and another attempt makes sense
  * (docs/reference/peer-signaling.md, "Closing").
  */
-export function errorOfClose(code: number, reason: string): BloomClientError | undefined {
+export function errorOfClose(code: number, reason: string): RoomClientError | undefined {
   const known = CLOSE_CODES[reason];
-  if (known !== undefined) return new BloomClientError(known, `the server closed the connection: ${reason}`);
+  if (known !== undefined) return new RoomClientError(known, `the server closed the connection: ${reason}`);
   // The backend chose the words: a peer that is removed may be given a reason.
-  if (code === 1000 && reason !== '') return new BloomClientError('REMOVED', `removed from the room: ${reason}`);
-  if (code === INTERNAL_ERROR && reason !== 'Internal server error') return new BloomClientError('FAILED', reason);
+  if (code === 1000 && reason !== '') return new RoomClientError('REMOVED', `removed from the room: ${reason}`);
+  if (code === INTERNAL_ERROR && reason !== 'Internal server error') return new RoomClientError('FAILED', reason);
   return undefined;
 }

@@ -1,5 +1,5 @@
 export { reconnectDelayMs, type ReconnectOptions } from './backoff.js';
-export { BloomClient, type ClientEvents, type ClientState, type ConnectOptions } from './client.js';
+export { RoomClient, type ClientEvents, type ClientState, type ConnectOptions } from './client.js';
 export {
   DeviceError,
   listDevices,
@@ -10,7 +10,7 @@ export {
   type DeviceErrorCode,
   type DeviceKind,
 } from './devices.js';
-export { BloomClientError, type BloomClientErrorCode } from './errors.js';
+export { RoomClientError, type RoomClientErrorCode } from './errors.js';
 export type { LocalTrack, PublishOptions } from './local-track.js';
 export type { RemotePeer, RemoteTrack } from './remote.js';
 export type { Variant } from './signaling.js';

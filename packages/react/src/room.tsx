@@ -1,0 +1,100 @@
+import {
+  RoomClient,
+  type RoomClientError,
+  type ClientState,
+  type ConnectOptions,
+  type LocalTrack,
+  type RemotePeer,
+  type RemoteTrack,
+} from '@bloom/client';
+import {
+  createContext,
+  type ReactElement,
+  type ReactNode,
+  useCallback,
+  useContext,
+  useEffect,
+  useState,
+  useSyncExternalStore,
+} from 'react';
+
+export interface Room {
+  readonly client: RoomClient;
+  readonly state: ClientState;
+  /** Why the call ended, or could not begin. */
+  readonly error: RoomClientError | null;
+}
+
+const NO_PEERS: readonly RemotePeer[] = [];
+const NO_TRACKS: readonly LocalTrack[] = [];
+
+const RoomContext = createContext<RoomClient | null>(null);
+
+/**
+ * Joins the room of the token and leaves it when the component goes away. Without options it waits: a token that arrives
+ * later, from a fetch, is used then. Another token means another call.
+ */
+export function useRoom(options: ConnectOptions | null | undefined): Room {
+  const [client] = useState(() => new RoomClient());
+  const [error, setError] = useState<RoomClientError | null>(null);
+  const state = useClient(client, () => client.state, 'idle');
+  const { url, token } = options ?? {};
+
+  useEffect(() => {
+    if (options === null || options === undefined) return undefined;
+    const stopListening = client.on('ended', setError);
+    // React's StrictMode mounts twice in a row: a call that is left at once would be refused when it comes back.
+    const start = setTimeout(() => {
+      setError(null);
+      // `ended` reports it too.
+      client.connect(options).catch(() => undefined);
+    });
+    return () => {
+      clearTimeout(start);
+      stopListening();
+      client.leave();
+    };
+    // oxlint-disable-next-line react/exhaustive-deps -- a new object with the same token is the same call
+  }, [client, url, token]);
+
+  return { client, state, error };
+}
+
+/** Makes a room available to the components below it. */
+export function RoomProvider({ room, children }: { readonly room: Room; readonly children: ReactNode }): ReactElement {
+  return <RoomContext.Provider value={room.client}>{children}</RoomContext.Provider>;
+}
+
+/**
+ * Returns the client of the nearest `RoomProvider`.
+ * @throws Error outside of one.
+ */
+export function useRoomClient(): RoomClient {
+  const client = useContext(RoomContext);
+  if (client === null) throw new Error('no <RoomProvider> above this component');
+  return client;
+}
+
+/** Returns the others in the room, in the order of their arrival. */
+export function usePeers(): readonly RemotePeer[] {
+  const client = useRoomClient();
+  return useClient(client, () => client.peers, NO_PEERS);
+}
+
+/** Returns what this participant publishes. */
+export function useLocalTracks(): readonly LocalTrack[] {
+  const client = useRoomClient();
+  return useClient(client, () => client.localTracks, NO_TRACKS);
+}
+
+/** Returns the tracks of all others whose media is there, of one kind or of both. */
+export function useTracks(kind?: 'audio' | 'video'): readonly RemoteTrack[] {
+  return usePeers()
+    .flatMap(({ tracks }) => tracks)
+    .filter(({ media }) => media !== null && (kind === undefined || media.kind === kind));
+}
+
+function useClient<Value>(client: RoomClient, read: () => Value, onServer: Value): Value {
+  const subscribe = useCallback((changed: () => void) => client.on('changed', changed), [client]);
+  return useSyncExternalStore(subscribe, read, () => onServer);
+}

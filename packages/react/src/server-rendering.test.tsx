@@ -1,0 +1,27 @@
+import { expect, test } from '@jest/globals';
+import { renderToString } from 'react-dom/server';
+import { AudioRenderer } from './media.js';
+import { RoomProvider, usePeers, useRoom } from './room.js';
+
+function People() {
+  return <p>{usePeers().length} others</p>;
+}
+
+function App() {
+  const room = useRoom({ url: 'media.example', token: 'secret' });
+  return (
+    <RoomProvider room={room}>
+      {room.state}
+      <People />
+      <AudioRenderer />
+    </RoomProvider>
+  );
+}
+
+test('a call renders on a server, where there is neither a browser nor a connection', () => {
+  expect(renderToString(<App />)).toBe('idle<p>0<!-- --> others</p>');
+});
+
+test('a hook outside of a room says what is missing', () => {
+  expect(() => renderToString(<People />)).toThrow('no <RoomProvider> above this component');
+});

@@ -14,6 +14,7 @@ const packages = {
   ffmpeg: { program: 'ffprobe', why: 'making and judging media files' },
   iproute2: { program: 'ip', why: 'hosts in network namespaces' },
   openssl: { program: 'openssl', why: 'DTLS and TLS from another hand' },
+  'gnutls-bin': { program: 'gnutls-cli', why: 'DTLS from a third hand' },
   kamailio: { program: 'kamailio', why: 'the registrar of the phones' },
   'baresip-core': { program: 'baresip', why: 'a phone' },
   'sip-tester': { program: 'sipp', why: 'scripted phones' },

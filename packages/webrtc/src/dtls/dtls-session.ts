@@ -4,7 +4,7 @@ import { type Fingerprint, holdsCertificateKey, matchesFingerprint } from './cli
 import { HandshakeAssembler, type HandshakeFragment, HandshakeType, readFragments } from './handshake-messages.js';
 import type { SrtpKeyMaterial } from './key-schedule.js';
 import { ContentType, type DtlsRecord, readRecords } from './records.js';
-import { ServerHandshake } from './server-handshake.js';
+import { type FlightRecord, ServerHandshake } from './server-handshake.js';
 
 export type { SrtpKeyMaterial } from './key-schedule.js';
 
@@ -48,7 +48,7 @@ export class DtlsSession {
   readonly #assembler = new HandshakeAssembler();
   #fingerprint: Fingerprint | undefined;
   /** Our last flight, for repetition. */
-  #flight: Buffer[] = [];
+  #flight: FlightRecord[] = [];
   #firstHello: Buffer | undefined;
   #hellos = 0;
   #lastHelloMs = 0;
@@ -287,8 +287,8 @@ export class DtlsSession {
     return undefined;
   }
 
-  #sendFlight(datagrams: Buffer[]): void {
-    this.#flight = datagrams;
+  #sendFlight(flight: FlightRecord[]): void {
+    this.#flight = flight;
     this.#resendAfterMs = RETRANSMIT_MS;
     this.#resendAtMs = this.#nowMs + RETRANSMIT_MS;
     this.#repeat();
@@ -302,7 +302,7 @@ export class DtlsSession {
   }
 
   #repeat(): void {
-    for (const datagram of this.#flight) this.#events.send(datagram);
+    for (const datagram of this.#server.datagrams(this.#flight)) this.#events.send(datagram);
   }
 
   #fail(reason: string): void {

@@ -29,6 +29,14 @@ const CLIENT_KEY_TYPES = Buffer.of(64, 1);
 /** Bound on the datagrams of a flight, bytes. */
 const MAX_DATAGRAM = 1_200;
 
+/** One record of a flight, which gets a new number each time it is sent. */
+export interface FlightRecord {
+  type: number;
+  /** True in epoch 1, where records are encrypted. */
+  sealed: boolean;
+  body: Buffer;
+}
+
 /**
  * The server's side of one DTLS 1.2 handshake (RFC 6347 section 4.2, RFC 5246 section 7): whole messages in, flights out. The
  * caller handles order and repetition and decides what the client has to prove.
@@ -71,8 +79,8 @@ export class ServerHandshake {
     return srtpKeys(this.#master, this.#randoms);
   }
 
-  /** Starts, or starts over, with a ClientHello. Returns the datagrams to send, or the reason why it cannot. */
-  begin(message: Buffer): Buffer[] | string {
+  /** Starts, or starts over, with a ClientHello. Returns the flight to send, or the reason why it cannot. */
+  begin(message: Buffer): FlightRecord[] | string {
     const hello = readClientHello(message.subarray(HANDSHAKE_HEADER));
     if (hello === undefined) return 'the client sent a malformed hello';
     const reason = objectionTo(hello);
@@ -101,7 +109,7 @@ export class ServerHandshake {
       handshakeMessage(HandshakeType.serverHelloDone, 4),
     ];
     this.#transcript = [message, ...flight];
-    return intoDatagrams(flight.map((each) => plainRecord(ContentType.handshake, this.#plainSequence++, each)));
+    return flight.map((body) => ({ type: ContentType.handshake, sealed: false, body }));
   }
 
   /** Takes Certificate, ClientKeyExchange or CertificateVerify, in this order. Returns false when the message is invalid. */
@@ -134,17 +142,28 @@ export class ServerHandshake {
   }
 
   /** Returns the answer to the client's checked Finished: ChangeCipherSpec and our Finished. */
-  finish(finished: Buffer): Buffer[] {
+  finish(finished: Buffer): FlightRecord[] {
     if (this.#master === undefined || this.#keys === undefined) throw new Error('no keys have been agreed');
     this.#transcript.push(finished);
     const body = verifyData(this.#master, 'server', this.#transcript);
-    const change = plainRecord(ContentType.changeCipherSpec, this.#plainSequence++, u8(1));
     this.#transcript = [];
     this.#exchange = undefined;
-    return intoDatagrams([
-      change,
-      this.#seal(ContentType.handshake, handshakeMessage(HandshakeType.finished, 5, body)),
-    ]);
+    return [
+      { type: ContentType.changeCipherSpec, sealed: false, body: u8(1) },
+      { type: ContentType.handshake, sealed: true, body: handshakeMessage(HandshakeType.finished, 5, body) },
+    ];
+  }
+
+  /**
+   * Returns the datagrams of a flight. A repetition consists of new records (RFC 6347 section 4.2.2): clients drop those whose
+   * numbers they have seen.
+   */
+  datagrams(flight: readonly FlightRecord[]): Buffer[] {
+    return intoDatagrams(
+      flight.map(({ type, sealed, body }) =>
+        sealed ? this.#seal(type, body) : plainRecord(type, this.#plainSequence++, body),
+      ),
+    );
   }
 
   /** Returns the plaintext of an encrypted record; undefined when it is not authentic. */

@@ -139,6 +139,27 @@ browserSuite('Our own client', {}, (stage) => {
     }
   });
 
+  test('the backend mutes, forbids and writes, and the client knows', async () => {
+    const { room, ann, bob } = await call(stage);
+    const path = `/room/${room}/peer/${ann.id}`;
+    await ann.page.evaluate(() => window.application.publish({ colour: 'red' }));
+    const [red] = await bob.sees(playing('red'));
+
+    await stage.api.request('PATCH', `${path}/track/${red?.id}`, { muted: true });
+    await ann.page.waitForFunction(() => window.application.local(0).mutedByServer);
+    await bob.page.evaluate(() => window.application.resetPauses());
+    await bob.sees(([track]) => (track?.pauseMs ?? 0) > 500);
+
+    await stage.api.request('PATCH', path, { permissions: { publish: ['audio'] } });
+    await bob.sees((tracks) => tracks.length === 0);
+    await ann.log('unpublished video');
+    const again = ann.page.evaluate(() => window.application.publish({ colour: 'green' }));
+    await expect(again).rejects.toThrow('the server accepts no video from this peer');
+
+    await stage.api.request('POST', `/room/${room}/message`, { to: [ann.id], topic: 'note', data: { text: 'hello' } });
+    await ann.log('message note {"text":"hello"}');
+  });
+
   test('the server ends a call with a reason, and no attempt follows', async () => {
     const { room, ann, bob } = await call(stage);
     await stage.api.deletePeer(room, ann.id);

@@ -25,21 +25,15 @@ const log: string[] = [];
 
 const now = (): number => performance.timeOrigin + performance.now();
 
-for (const event of [
-  'connected',
-  'reconnecting',
-  'peerJoined',
-  'peerUpdated',
-  'peerLeft',
-  'trackRemoved',
-  'unpublished',
-] as const) {
+for (const event of ['connected', 'reconnecting', 'peerJoined', 'peerUpdated', 'peerLeft', 'trackRemoved'] as const) {
   client.on(event, (...[subject]: unknown[]) => {
     log.push(
       typeof subject === 'object' && subject !== null && 'id' in subject ? `${event} ${String(subject.id)}` : event,
     );
   });
 }
+client.on('unpublished', ({ kind }) => log.push(`unpublished ${kind}`));
+client.on('message', (topic, data) => log.push(`message ${topic} ${JSON.stringify(data)}`));
 client.on('ended', ({ code, message }) => log.push(`ended ${code}: ${message}`));
 client.on('trackReady', ({ id, media }) => {
   if (media?.kind !== 'video') return;

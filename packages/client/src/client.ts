@@ -40,6 +40,8 @@ export interface ClientEvents {
   trackRemoved: [track: RemoteTrack];
   /** The server does not accept this track, or does so no longer: its codec, or a permission that was taken away. */
   unpublished: [track: LocalTrack];
+  /** A message of the backend to this client. */
+  message: [topic: string, data: unknown];
   /** What the server believes this client can receive, in bits per second. */
   bandwidth: [bps: number];
 }
@@ -218,6 +220,10 @@ export class RoomClient extends Emitter<ClientEvents> {
         return this.#media?.candidate(message.data);
       case 'bandwidthEstimation':
         return this.emit('bandwidth', message.data.estimation);
+      case 'roomMessage':
+        return this.emit('message', message.data.topic, message.data.data);
+      case 'trackMutedByServer':
+        return this.#localTracks.find(({ id }) => id === message.data.trackId)?.setMutedByServer(message.data.muted);
       case 'connected': {
         const { id } = message.data;
         this.#apply(this.#remote.apply(message));

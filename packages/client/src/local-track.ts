@@ -37,6 +37,7 @@ export class LocalTrack {
   #media: MediaStreamTrack | null;
   #metadata: unknown;
   #muted = false;
+  #mutedByServer = false;
   #binding: { readonly id: string; readonly sender: RTCRtpSender } | undefined;
   /** Mutes and replacements, one after another. */
   #queue: Promise<void> = Promise.resolve();
@@ -67,6 +68,11 @@ export class LocalTrack {
 
   get muted(): boolean {
     return this.#muted;
+  }
+
+  /** True while the backend withholds the track from the others, whatever this client does. */
+  get mutedByServer(): boolean {
+    return this.#mutedByServer;
   }
 
   /** Changes what the others see. */
@@ -153,6 +159,13 @@ export class LocalTrack {
   /** @internal */
   unbind(): void {
     this.#binding = undefined;
+    this.#mutedByServer = false;
+  }
+
+  /** @internal */
+  setMutedByServer(muted: boolean): void {
+    this.#mutedByServer = muted;
+    this.#host.localTrackChanged();
   }
 
   #sendEvent(event: 'updateTrackMetadata' | 'muteTrack' | 'unmuteTrack', data: object = {}): void {

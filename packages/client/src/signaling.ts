@@ -49,6 +49,8 @@ export type ServerEvent =
   | Event<'encodingSwitched', OfEndpoint & OfTrack & { encoding: Variant }>
   | Event<'vadNotification', OfTrack & { status: string }>
   | Event<'bandwidthEstimation', { estimation: number }>
+  | Event<'trackMutedByServer', OfTrack & { muted: boolean }>
+  | Event<'roomMessage', { topic: string; data: unknown }>
   | Event<'offerData', OfferData>
   | Event<'sdpAnswer', { sdp: string; midToTrackId: Readonly<Record<string, string>> }>
   | Event<'candidate', { candidate: string; sdpMLineIndex: number }>;

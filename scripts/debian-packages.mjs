@@ -5,7 +5,10 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** Package -> a program that proves it is installed, and what the tests use it for. None is needed to run Bloom. */
+/**
+ * Package -> a program that proves it is installed (dpkg is asked where there is none), and what the tests use it for. None is
+ * needed to run Bloom.
+ */
 const packages = {
   chromium: { program: 'chromium', why: 'calls in a browser' },
   'erlang-base': { program: 'erl', why: 'the original on the other end of links' },
@@ -19,6 +22,10 @@ const packages = {
   'baresip-core': { program: 'baresip', why: 'a phone' },
   'sip-tester': { program: 'sipp', why: 'scripted phones' },
   tcpdump: { program: 'tcpdump', why: 'reading captured packets' },
+  'gir1.2-gst-rtsp-server-1.0': { why: 'cameras' },
+  'python3-gi': { why: 'the program of the cameras' },
+  'gstreamer1.0-plugins-bad': { why: 'RTP, G.711, H.265 and AAC of the cameras' },
+  'gstreamer1.0-plugins-ugly': { why: 'H.264 of the cameras' },
 };
 
 /** Not for the tests: what the benchmarks compare with. */
@@ -46,7 +53,11 @@ function apt(...args) {
 /** Returns the packages that are still missing. */
 export function ensurePackages(names = Object.keys(packages)) {
   const about = (name) => packages[name] ?? rivals[name];
-  const missing = () => names.filter((name) => !which(about(name).program));
+  const isInstalled = (name) => {
+    const { program } = about(name);
+    return program === undefined ? spawnSync('dpkg', ['--status', name]).status === 0 : which(program) !== undefined;
+  };
+  const missing = () => names.filter((name) => !isInstalled(name));
   const before = missing();
   if (before.length === 0) return [];
   if (process.env.BLOOM_NO_INSTALL || !which('apt-get') || process.getuid?.() !== 0) return before;

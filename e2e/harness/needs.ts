@@ -41,8 +41,19 @@ function resolves(module: string): boolean {
 
 const installed = (...programs: string[]): boolean => programs.every((name) => findProgram(name) !== undefined);
 
+const CAMERA_PARTS = `
+import gi
+gi.require_version("GstRtspServer", "1.0")
+from gi.repository import Gst, GstRtspServer
+Gst.init(None)
+parts = ["x264enc", "x265enc", "voaacenc", "alawenc", "opusenc", "rtph264pay"]
+assert all(Gst.ElementFactory.find(part) for part in parts)
+`;
+
 const checks = {
   nightly: () => nightly,
+  /** An RTSP server and its encoders. */
+  cameras: () => spawnSync('/usr/bin/python3', ['-c', CAMERA_PARTS]).status === 0,
   chromium: () => findChromium() !== undefined,
   erlang: () => installed('erl'),
   ffmpeg: () => installed('ffmpeg', 'ffprobe'),

@@ -1,0 +1,150 @@
+// Cameras in a room: a real RTSP server on the other side, a browser that watches.
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../cluster/until.js';
+import { promise } from '../harness/measurements.js';
+import { missing } from '../harness/needs.js';
+import type { Peer } from '../harness/peer.js';
+import { browserSuite } from '../harness/stage.js';
+import { addComponent } from '../recordings/parts.js';
+import { Camera } from './camera.js';
+import { startJitter } from './jitter.js';
+
+const password = 'p@ss:w/rd';
+const reconnectDelay = 500;
+
+browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
+  let camera: Camera;
+  let locked: Camera;
+  beforeAll(async () => {
+    if (missing(['cameras', 'node-av']) !== undefined) return;
+    [camera, locked] = await Promise.all([Camera.start(), Camera.start('admin', password)]);
+  });
+  afterAll(async () => {
+    await camera?.kill();
+    await locked?.kill();
+  });
+
+  interface Track {
+    id: string;
+    type: 'audio' | 'video';
+  }
+
+  const tracksOf = async (room: string): Promise<Track[]> =>
+    (await stage.api.room(room)).components.flatMap(({ tracks }: { tracks: Track[] }) => tracks);
+
+  async function published(room: string, count: number): Promise<Record<Track['type'], string>> {
+    const tracks = await until(`${count} tracks`, async () => {
+      const all = await tracksOf(room);
+      return all.length === count && all;
+    });
+    return Object.fromEntries(tracks.map(({ type, id }) => [type, id])) as Record<Track['type'], string>;
+  }
+
+  /** A room with a viewer and a camera. */
+  async function watched(sourceUri: string): Promise<{ ann: Peer; room: string; component: string }> {
+    const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
+    const component = await addComponent(stage.api, room, 'rtsp', { sourceUri, reconnectDelay });
+    return { ann, room, component };
+  }
+
+  test.each(['/aac', '/g711', '/opus'] as const)(
+    'a camera with H.264 and the sound of %s is seen and heard',
+    async (mount) => {
+      const startedAt = Date.now();
+      const { ann, room } = await watched(camera.url(mount));
+      const { video, audio } = await published(room, 2);
+      promise('start of a component to its tracks', Date.now() - startedAt, 4_000);
+      await Promise.all([ann.plays(video, 'red'), ann.sounds(audio, 440)]);
+    },
+  );
+
+  test('a camera without sound publishes its picture only, by UDP as well', async () => {
+    const { ann, room } = await watched(`${camera.url('/mute')}?udp`);
+    const { video } = await published(room, 1);
+    await ann.plays(video, 'red');
+  });
+
+  test('its picture is seen within half a second, through 100 ms of jitter', async () => {
+    const jitter = await startJitter(camera.port, 100);
+    try {
+      const { ann, room } = await watched(`rtsp://127.0.0.1:${jitter.port}/mute`);
+      const { video } = await published(room, 1);
+      await ann.plays(video, 'red');
+      const delays: number[] = [];
+      for (let i = 0; i < 9; i += 1) {
+        const [colour, value] = i % 2 === 0 ? (['blue', '0xff1e1ec8'] as const) : (['red', '0xffc81e1e'] as const);
+        ann.mark();
+        const changedAt = await camera.set('picture', 'foreground-color', value);
+        const seen = await ann.next('frameColour', (event) => event.trackId === video && event.colour === colour);
+        delays.push(seen.at - changedAt);
+        await delay(300);
+      }
+      const median = delays.toSorted((a, b) => a - b)[4]!;
+      promise('camera to eye, median of 9 with 100 ms of jitter', median, 500);
+    } finally {
+      jitter.close();
+    }
+  });
+
+  test('a change of its resolution reaches the viewers', async () => {
+    const { ann, room } = await watched(camera.url('/mute'));
+    const { video } = await published(room, 1);
+    await ann.plays(video, 'red');
+    await camera.resize(640, 480);
+    await ann.until('the picture is larger', () => ann.tracks.get(video)?.width === 640);
+    await camera.resize(320, 240);
+    await ann.until('the picture is smaller', () => ann.tracks.get(video)?.width === 320);
+    expect(await tracksOf(room)).toHaveLength(1);
+  });
+
+  test('tracks go with a camera that is killed, and new ones come when it is back', async () => {
+    const { ann, room } = await watched(camera.url('/aac'));
+    const before = await published(room, 2);
+    await ann.plays(before.video, 'red');
+    await camera.kill();
+    await Promise.all([ann.removed(before.video), ann.removed(before.audio)]);
+    expect(await tracksOf(room)).toEqual([]);
+    await camera.start();
+    const after = await published(room, 2);
+    expect(after.video).not.toBe(before.video);
+    await Promise.all([ann.plays(after.video, 'red'), ann.sounds(after.audio, 440)]);
+  });
+
+  test('tracks go with a camera that freezes, and the component can still be removed', async () => {
+    const { ann, room, component } = await watched(camera.url('/aac'));
+    const { video } = await published(room, 2);
+    await ann.plays(video, 'red');
+    camera.freeze();
+    await ann.until('the track is removed', () => ann.tracks.get(video)?.removed === true, 15_000);
+    await camera.kill();
+    const { status } = await stage.api.request('DELETE', `/room/${room}/component/${component}`);
+    expect(status).toBe(204);
+    await camera.start();
+  });
+
+  test('a login by digest is accepted; a wrong one and a missing stream stay without tracks, and show no password', async () => {
+    const uri = (user: string): string => locked.url('/mute').replace('//', `//${user}@`);
+    const { room } = await watched(uri(`admin:${encodeURIComponent(password)}`));
+    await published(room, 1);
+    const wrong = await watched(uri('admin:hunter2'));
+    const nowhere = await watched(`${camera.url('/mute')}ton`);
+    const lost = (reason: string): boolean =>
+      stage.node
+        .log()
+        .split('\n')
+        .some((line) => line.includes('rtsp.lost') && line.includes(reason));
+    await until('both are lost', () => lost('401') && lost('404'));
+    expect([await tracksOf(wrong.room), await tracksOf(nowhere.room)]).toEqual([[], []]);
+
+    const { components } = await stage.api.room(wrong.room);
+    expect(components[0].properties.sourceUri).toBe(`rtsp://***@127.0.0.1:${locked.port}/mute`);
+    expect(stage.node.log()).not.toMatch(/hunter2|w%2Frd|p@ss/);
+  });
+
+  test('H.265 crashes the component, and the log names it', async () => {
+    const { room } = await watched(camera.url('/h265'));
+    await until('the component is gone', async () => (await stage.api.room(room)).components.length === 0);
+    expect(stage.node.log()).toMatch(/component\.crashed.*H\.265/);
+  });
+});

@@ -1,0 +1,135 @@
+// Encoders and relays in a room: FFmpeg listens by SRT and RTMP, a TLS server stands before a camera.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createServer } from 'node:tls';
+import { afterEach, expect, test } from '@jest/globals';
+import { until } from '../cluster/until.js';
+import { freeTcpPort } from '../harness/free-ports.js';
+import { testWith } from '../harness/needs.js';
+import { repository } from '../harness/repository.js';
+import { browserSuite } from '../harness/stage.js';
+import { addComponent } from '../recordings/parts.js';
+import { Camera } from './camera.js';
+
+interface Track {
+  id: string;
+  type: 'audio' | 'video';
+}
+
+const red = '-re -f lavfi -i color=0xC81E1E:s=320x240:r=25 -f lavfi -i sine=f=440:r=48000'.split(' ');
+const encoded = (sound: string, ...video: string[]): string[] => [
+  ...red,
+  ...'-c:v libx264 -preset ultrafast -pix_fmt yuv420p -g 25'.split(' '),
+  ...(video.length > 0 ? video : ['-tune', 'zerolatency']),
+  '-c:a',
+  sound,
+];
+
+browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
+  const programs: ChildProcess[] = [];
+  afterEach(async () => {
+    for (const program of programs.splice(0)) {
+      if (program.exitCode !== null || program.signalCode !== null) continue;
+      program.kill('SIGKILL');
+      await once(program, 'exit');
+    }
+  });
+
+  function run(command: string, args: readonly string[]): void {
+    programs.push(spawn(command, args, { stdio: 'ignore' }));
+  }
+  const ffmpeg = (...args: string[]): void => run('ffmpeg', ['-v', 'error', ...args]);
+
+  async function seenAndHeard(sourceUri: string): Promise<void> {
+    const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
+    await addComponent(stage.api, room, 'rtsp', { sourceUri, reconnectDelay: 500 });
+    const tracks = await until<Track[] | false>('both tracks', async () => {
+      const all: Track[] = (await stage.api.room(room)).components[0].tracks;
+      return all.length === 2 && all;
+    });
+    const idOf = (kind: Track['type']): string => tracks.find(({ type }) => type === kind)!.id;
+    await Promise.all([ann.plays(idOf('video'), 'red'), ann.sounds(idOf('audio'), 440)]);
+  }
+
+  test('an encoder that listens by SRT, with AAC and a passphrase', async () => {
+    const port = await freeTcpPort();
+    const secret = 'passphrase=correct-horse';
+    ffmpeg(...encoded('aac'), '-f', 'mpegts', `srt://127.0.0.1:${port}?mode=listener&${secret}`);
+    await seenAndHeard(`srt://127.0.0.1:${port}?${secret}`);
+    expect(stage.node.log()).not.toContain('correct-horse');
+  });
+
+  test('an encoder that listens by SRT, with MP2', async () => {
+    const port = await freeTcpPort();
+    ffmpeg(...encoded('mp2'), '-f', 'mpegts', `srt://127.0.0.1:${port}?mode=listener`);
+    await seenAndHeard(`srt://127.0.0.1:${port}`);
+  });
+
+  test('a server of RTMP', async () => {
+    const address = `rtmp://127.0.0.1:${await freeTcpPort()}/live/yard`;
+    ffmpeg(...encoded('aac'), '-f', 'flv', '-listen', '1', address);
+    await seenAndHeard(address);
+  });
+
+  test('an encoder that pushes RTMP to the relay of the guide', async () => {
+    const guide = readFileSync(join(repository, 'docs', 'guide', 'encoders.md'), 'utf8');
+    const [line = ''] = /^ffmpeg -listen 1 .*$/m.exec(guide) ?? [];
+    const [rtmp, srt] = [await freeTcpPort(), await freeTcpPort()];
+    const here = line.replace(':1935', `:${rtmp}`).replace(':9000', `:${srt}`).replaceAll('0.0.0.0', '127.0.0.1');
+    expect(here).toContain(`'srt://127.0.0.1:${srt}?mode=listener'`);
+    run('sh', ['-c', `exec ${here}`]);
+    // The camera tries until the relay listens.
+    run('sh', [
+      '-c',
+      `until ffmpeg "$@"; do sleep 0.3; done`,
+      'sh',
+      '-v',
+      'error',
+      ...encoded('aac'),
+      '-f',
+      'flv',
+      `rtmp://127.0.0.1:${rtmp}/live/yard`,
+    ]);
+    await seenAndHeard(`srt://127.0.0.1:${srt}`);
+  });
+
+  test('B-frames crash the component, and the log says so', async () => {
+    const address = `rtmp://127.0.0.1:${await freeTcpPort()}/live/yard`;
+    ffmpeg(...encoded('aac', '-bf', '2'), '-f', 'flv', '-listen', '1', address);
+    const room = await stage.room({ videoCodec: 'h264' });
+    await addComponent(stage.api, room, 'rtsp', { sourceUri: address, reconnectDelay: 500 });
+    await until('the component is gone', async () => (await stage.api.room(room)).components.length === 0);
+    expect(stage.node.log()).toMatch(/component\.crashed.*B frames/);
+  });
+
+  testWith(['cameras', 'openssl'], 'a camera behind TLS, with a certificate of its own', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'bloom-camera-'));
+    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+    const request = `req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=camera -keyout ${key} -out ${cert}`;
+    execFileSync('openssl', request.split(' '), { stdio: 'pipe' });
+    const camera = await Camera.start();
+    const server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (near) => {
+      const far = connect(camera.port, '127.0.0.1');
+      for (const [one, other] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        one.on('error', () => other.destroy());
+        one.on('close', () => other.destroy());
+        one.pipe(other);
+      }
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    try {
+      await seenAndHeard(`rtsps://127.0.0.1:${(server.address() as AddressInfo).port}/opus`);
+    } finally {
+      server.close();
+      await camera.kill();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});

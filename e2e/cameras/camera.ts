@@ -16,7 +16,7 @@ const h264 =
 const tone = 'audiotestsrc is-live=true freq=440 ! audioconvert ! audioresample';
 
 /** What the cameras of the tests send: red, and a tone of 440 Hz. */
-export const streams = {
+const streams = {
   '/aac': `( ${h264} ${tone} ! voaacenc ! rtpmp4gpay name=pay1 pt=97 )`,
   '/g711': `( ${h264} ${tone} ! audio/x-raw,rate=8000,channels=1 ! alawenc ! rtppcmapay name=pay1 pt=8 )`,
   '/opus': `( ${h264} ${tone} ! audio/x-raw,rate=48000 ! opusenc ! rtpopuspay name=pay1 pt=97 )`,

@@ -21,6 +21,12 @@ const packages = {
   kamailio: { program: 'kamailio', why: 'the registrar of the phones' },
   'baresip-core': { program: 'baresip', why: 'a phone' },
   'sip-tester': { program: 'sipp', why: 'scripted phones' },
+  podman: { program: 'podman', why: 'containers of the real image' },
+  runc: { program: 'runc', why: 'runs them with any kind of cgroups' },
+  netavark: { program: 'netavark', why: 'networks of the containers' },
+  'aardvark-dns': { program: 'aardvark-dns', why: 'names in these networks' },
+  iptables: { program: 'iptables', why: 'published ports of the containers' },
+  debootstrap: { program: 'debootstrap', why: 'makes their base image' },
   tcpdump: { program: 'tcpdump', why: 'reading captured packets' },
   'gir1.2-gst-rtsp-server-1.0': { why: 'cameras' },
   'python3-gi': { why: 'the program of the cameras' },
@@ -32,7 +38,7 @@ const packages = {
 const rivals = { janus: { program: 'janus', why: 'benchmarks beside another server' } };
 
 function which(program) {
-  for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']) {
+  for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin', '/usr/lib/podman']) {
     try {
       accessSync(join(folder, program), constants.X_OK);
       return join(folder, program);
@@ -50,14 +56,19 @@ function apt(...args) {
   });
 }
 
-/** Returns the packages that are still missing. */
+const about = (name) => packages[name] ?? rivals[name];
+
+function isInstalled(name) {
+  const { program } = about(name);
+  return program === undefined ? spawnSync('dpkg', ['--status', name]).status === 0 : which(program) !== undefined;
+}
+
+/** Returns those of the packages that are not here. */
+export const missingPackages = (names) => names.filter((name) => !isInstalled(name));
+
+/** Installs what is missing, where that is possible. Returns the packages that are still missing. */
 export function ensurePackages(names = Object.keys(packages)) {
-  const about = (name) => packages[name] ?? rivals[name];
-  const isInstalled = (name) => {
-    const { program } = about(name);
-    return program === undefined ? spawnSync('dpkg', ['--status', name]).status === 0 : which(program) !== undefined;
-  };
-  const missing = () => names.filter((name) => !isInstalled(name));
+  const missing = () => missingPackages(names);
   const before = missing();
   if (before.length === 0) return [];
   if (process.env.BLOOM_NO_INSTALL || !which('apt-get') || process.getuid?.() !== 0) return before;

@@ -6,6 +6,7 @@ import { randomInt } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
+import { buildImages, containersUnavailable } from './container-image.mjs';
 import { ensurePackages } from './debian-packages.mjs';
 import { root, setUp } from './setup.mjs';
 import { parseArguments, seedOfCommit, usage } from './testing/arguments.mjs';
@@ -28,6 +29,9 @@ const plans = plan(files.e2e, JSON.parse(readFileSync(join(root, 'e2e', 'suites.
   lastMs,
 });
 if (plans.length > 0) reportMissing();
+// Here, because the namespaces of the tests reach no registry: there every layer comes from the cache.
+if (plans.some(({ file }) => file.startsWith('e2e/containers/')) && containersUnavailable() === undefined)
+  buildImages();
 
 const seed = own.seed ?? (own.nightly ? randomInt(2 ** 31) : seedOfCommit(commit()));
 const workspace = new Workspace();

@@ -5,11 +5,10 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { deployments } from '../../scripts/deployments.mjs';
-import { type Answer, Api } from '../harness/api.js';
+import { deployments, interpolate } from '../../scripts/deployments.mjs';
 import { repository } from '../harness/repository.js';
 import { type Host, Lab } from '../hosts/lab.js';
-import { until } from './until.js';
+import { Cluster, ClusterNode } from './cluster-node.js';
 
 export { deployments };
 
@@ -20,8 +19,13 @@ export interface Service {
   readonly env: Readonly<Record<string, string>>;
 }
 
-export class LabNode {
-  readonly api: Api;
+/** Erlang shells join these clusters with the default cookie. */
+function settingsOf({ env }: Service): Record<string, string> {
+  const values = { BLOOM_COOKIE: 'bloom_cookie' };
+  return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, interpolate(value, values)]));
+}
+
+export class LabNode extends ClusterNode {
   #child: ChildProcess | undefined;
   #output = '';
   #folder: string | undefined;
@@ -30,16 +34,7 @@ export class LabNode {
     readonly host: Host,
     readonly service: Service,
   ) {
-    this.api = new Api(this.url);
-  }
-
-  /** What `POST /room` answers as the address of a room here. */
-  get address(): string {
-    return `${this.host.address}:${this.service.port}`;
-  }
-
-  get url(): string {
-    return `http://${this.address}`;
+    super(service.name, `${host.address}:${service.port}`);
   }
 
   get pid(): number {
@@ -70,7 +65,7 @@ export class LabNode {
         JF_WEBRTC_TURN_IP: address,
         JF_WEBRTC_TURN_LISTEN_IP: address,
         JF_MEDIA_WORKERS: '1',
-        ...this.service.env,
+        ...settingsOf(this.service),
         ...env,
       },
     });
@@ -114,51 +109,23 @@ export class LabNode {
     process.kill(this.pid, 'SIGCONT');
   }
 
-  /** `distribution` of the health report; undefined while nobody answers. */
-  async distribution(): Promise<{ enabled: boolean; nodeStatus: string; nodesInCluster: number } | undefined> {
-    const answer = await this.api.request('GET', '/health').catch(() => undefined);
-    return answer?.body?.data?.distribution;
-  }
-
-  async joined(nodes: number): Promise<void> {
-    await until(
-      `${this.service.name} sees ${nodes} nodes`,
-      async () => (await this.distribution())?.nodesInCluster === nodes,
-      {
-        detail: () => `what ${this.service.name} printed:\n${this.#output}`,
-      },
-    );
-  }
-
-  says(wanted: string | RegExp): Promise<unknown> {
-    const found = (): boolean =>
-      typeof wanted === 'string' ? this.#output.includes(wanted) : wanted.test(this.#output);
-    return until(`${this.service.name} says ${String(wanted)}`, found, { detail: () => this.#output });
-  }
-
-  async rooms(scope: 'local' | 'cluster' = 'local'): Promise<string[]> {
-    const answer = await this.api.request('GET', scope === 'local' ? '/room' : '/room?scope=cluster');
-    if (answer.status !== 200) throw new Error(`GET /room answered ${answer.status}: ${JSON.stringify(answer.body)}`);
-    return answer.body.data.map((room: { id: string }) => room.id).toSorted();
-  }
-
-  async create(body: Record<string, unknown> = {}): Promise<{ id: string; address: string }> {
-    const answer: Answer = await this.api.request('POST', '/room', body);
-    if (answer.status !== 201) throw new Error(`POST /room answered ${answer.status}: ${JSON.stringify(answer.body)}`);
-    return { id: answer.body.data.room.id, address: answer.body.data.jellyfish_address };
-  }
-
   async dispose(): Promise<void> {
     await this.kill();
     if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
   }
 }
 
-export class LabCluster {
+export class LabCluster extends Cluster<LabNode> {
   private constructor(
     readonly lab: Lab,
-    readonly nodes: readonly LabNode[],
-  ) {}
+    nodes: readonly LabNode[],
+  ) {
+    super(nodes);
+  }
+
+  get ownAddress(): string {
+    return this.lab.ownAddress;
+  }
 
   /** The hosts with one node each, none of them started. `alias` = DNS name of them all. */
   static async prepare(services: readonly Service[], alias?: string): Promise<LabCluster> {
@@ -184,26 +151,6 @@ export class LabCluster {
       throw error;
     }
     return cluster;
-  }
-
-  async complete(): Promise<void> {
-    await Promise.all(this.nodes.map((node) => node.joined(this.nodes.length)));
-  }
-
-  node(number: number): LabNode {
-    const node = this.nodes[number - 1];
-    if (!node) throw new Error(`there is no node ${number}`);
-    return node;
-  }
-
-  at(address: string): LabNode {
-    const node = this.nodes.find((one) => one.address === address);
-    if (!node) throw new Error(`no node has the address ${address}`);
-    return node;
-  }
-
-  async deleteAllRooms(): Promise<void> {
-    for (const node of this.nodes) for (const room of await node.rooms()) await node.api.deleteRoom(room);
   }
 
   async close(): Promise<void> {

@@ -2,14 +2,14 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import { BloomClient } from '@bloom/server-sdk';
 import { PeerConnection } from '../node/support/peer-socket.js';
-import type { LabCluster, LabNode } from './lab-cluster.js';
+import type { Cluster, ClusterNode } from './cluster-node.js';
 import { until } from './until.js';
 import { receiveWebhooksAt } from './webhooks.js';
 
 const oddHeaders = { accept: 'Application/json; Charset=utf-8', authorization: 'Bearer development' };
 
 /** A room through this node with an empty body, as backends that set no options send it. */
-async function bareCreate(node: LabNode): Promise<{ id: string; address: string }> {
+async function bareCreate(node: ClusterNode): Promise<{ id: string; address: string }> {
   const answer = await fetch(`${node.url}/room`, { method: 'POST', headers: oddHeaders });
   expect(answer.status).toBe(201);
   const { data } = (await answer.json()) as { data: { room: { id: string }; jellyfish_address: string } };
@@ -19,16 +19,16 @@ async function bareCreate(node: LabNode): Promise<{ id: string; address: string 
 const nested = (levels: number): unknown => (levels === 0 ? [] : [nested(levels - 1)]);
 
 /** Two rooms through node 1, so that each node has one: what lives on node 1 and on node 2. */
-async function oneRoomEach(cluster: LabCluster): Promise<{ onFirst: string; onSecond: string }> {
+async function oneRoomEach(cluster: Cluster<ClusterNode>): Promise<{ onFirst: string; onSecond: string }> {
   const rooms = [await cluster.node(1).create(), await cluster.node(1).create()];
-  const on = (node: LabNode): string => rooms.find(({ address }) => address === node.address)?.id ?? 'none';
+  const on = (node: ClusterNode): string => rooms.find(({ address }) => address === node.address)?.id ?? 'none';
   return { onFirst: on(cluster.node(1)), onSecond: on(cluster.node(2)) };
 }
 
-export function referenceScenarios(running: () => LabCluster): void {
-  let cluster: LabCluster;
-  let one: LabNode;
-  let two: LabNode;
+export function referenceScenarios(running: () => Cluster<ClusterNode>): void {
+  let cluster: Cluster<ClusterNode>;
+  let one: ClusterNode;
+  let two: ClusterNode;
   beforeEach(async () => {
     cluster = running();
     [one, two] = [cluster.node(1), cluster.node(2)];
@@ -123,7 +123,7 @@ export function referenceScenarios(running: () => LabCluster): void {
   });
 
   test('O4: a subscriber at one node hears of a room on the other once, and its webhook comes exactly once', async () => {
-    const receiver = await receiveWebhooksAt(cluster.lab.ownAddress);
+    const receiver = await receiveWebhooksAt(cluster.ownAddress);
     const heard: string[] = [];
     let listening: () => void = () => undefined;
     const subscribed = new Promise<void>((resolve) => (listening = resolve));

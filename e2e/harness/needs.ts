@@ -4,6 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { describe, test } from '@jest/globals';
+import { containersUnavailable } from '../../scripts/container-image.mjs';
 import { labUnavailable } from '../hosts/lab.js';
 
 export const nightly = Boolean(process.env['BLOOM_NIGHTLY']);
@@ -57,6 +58,8 @@ const checks = {
   chromium: () => findChromium() !== undefined,
   erlang: () => installed('erl'),
   ffmpeg: () => installed('ffmpeg', 'ffprobe'),
+  /** podman as root, and what it needs to make and run images. */
+  containers: () => containersUnavailable() === undefined,
   /** Several hosts on this one. */
   'network namespaces': () => labUnavailable() === undefined,
   /** The optional compositor of streams. */

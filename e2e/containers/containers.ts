@@ -1,0 +1,227 @@
+// Containers of the real image, run with podman from the settings of the shipped deployments. One run per machine.
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { networkInterfaces } from 'node:os';
+import { promisify } from 'node:util';
+import { beforeAll } from '@jest/globals';
+import {
+  buildImages,
+  freshContainers,
+  IMAGES,
+  podman as podmanNow,
+  PODMAN_OPTIONS,
+} from '../../scripts/container-image.mjs';
+import { type Deployment, environmentOf, interpolate, type Service } from '../../scripts/deployments.mjs';
+import { Cluster, ClusterNode } from '../cluster/cluster-node.js';
+import { until } from '../cluster/until.js';
+import { apiToken } from '../harness/bloom-node.js';
+import { missing } from '../harness/needs.js';
+
+const execute = promisify(execFile);
+/** What a container gets where this machine's own limits are lower than those that podman asks for. */
+const LIMITS = ['--ulimit', 'nofile=1024:4096', '--ulimit', 'nproc=1024:4096'];
+const RUN_LIMIT_MS = 60_000;
+
+const PREPARE_LIMIT_MS = 600_000;
+
+/** Before all tests of a file: builds what has changed since the last run and ends what that has left. */
+export function useContainers(): void {
+  if (missing(['containers']) !== undefined) return;
+  beforeAll(() => {
+    freshContainers();
+    buildImages();
+  }, PREPARE_LIMIT_MS);
+}
+
+/** Resolves with what podman prints to stdout. @throws Error with its output when it fails */
+export async function podman(...args: string[]): Promise<string> {
+  const { stdout } = await execute('podman', [...PODMAN_OPTIONS, ...args]);
+  return stdout.trim();
+}
+
+/** An address of this machine that is not loopback: to the containers and the browser it is outside. */
+export function ownAddress(): string {
+  const addresses = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
+  const address = addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+  if (address === undefined) throw new Error('this machine has no address besides loopback');
+  return address;
+}
+
+export interface ContainerOptions {
+  readonly image?: keyof typeof IMAGES;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Further options of `podman run`. */
+  readonly options?: readonly string[];
+}
+
+const names = (): string => `bloom-${randomBytes(4).toString('hex')}`;
+
+export class Container {
+  private constructor(
+    readonly name: string,
+    readonly image: string,
+  ) {}
+
+  static async run({ image = 'plain', env = {}, options = [] }: ContainerOptions): Promise<Container> {
+    const container = new Container(names(), IMAGES[image].tag);
+    const settings = Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
+    await podman('run', '--detach', '--name', container.name, ...LIMITS, ...options, ...settings, container.image);
+    return container;
+  }
+
+  log(): string {
+    // Stdout and stderr, in their order.
+    return podmanNow('logs', this.name);
+  }
+
+  async exec(...command: string[]): Promise<string> {
+    return podman('exec', this.name, ...command);
+  }
+
+  /** Resolves when the health check of the image passes. Without systemd podman runs it only when asked. */
+  async healthy(): Promise<void> {
+    await until(`${this.name} is healthy`, () => podman('healthcheck', 'run', this.name).then(() => true), {
+      limitMs: RUN_LIMIT_MS,
+      detail: () => this.log(),
+    });
+  }
+
+  /** Sends SIGTERM. */
+  async terminate(): Promise<void> {
+    await podman('kill', '--signal', 'TERM', this.name);
+  }
+
+  /** Resolves with the exit code when the container has ended. */
+  async ended(): Promise<number> {
+    return Number(await podman('wait', this.name));
+  }
+
+  async remove(): Promise<void> {
+    await podman('rm', '--force', '--time', '0', '--volumes', this.name);
+  }
+}
+
+/** One node of a deployment. */
+export class ContainerNode extends ClusterNode {
+  #container: Container | undefined;
+
+  constructor(
+    readonly service: Service,
+    readonly deployment: DeployedNetwork,
+  ) {
+    super(service.name, `${ownAddress()}:${service.port}`);
+  }
+
+  get container(): Container {
+    if (this.#container === undefined) throw new Error(`${this.name} does not run`);
+    return this.#container;
+  }
+
+  log(): string {
+    return this.container.log();
+  }
+
+  /** Runs a new container, in place of an earlier one, with the files of that one. */
+  async start(): Promise<void> {
+    await this.#container?.remove();
+    const { network, alias, values } = this.deployment;
+    const env = Object.entries(environmentOf(this.service)).map(([name, value]) => [name, interpolate(value, values)]);
+    // The API of a node behind a proxy is not published: these tests ask it directly.
+    const ports = new Set([...this.service.ports, `${this.service.port}:${this.service.port}`]);
+    this.#container = await Container.run({
+      env: Object.fromEntries(env) as Record<string, string>,
+      options: [
+        ...['--hostname', this.name, '--network', network, ...this.#aliases(alias)],
+        ...[...ports].flatMap((port) => ['--publish', port]),
+        ...['--volume', `${network}-${this.name}:/app/bloom_resources`],
+      ],
+    });
+  }
+
+  #aliases(alias: string | undefined): string[] {
+    return [this.name, alias].flatMap((name) => (name === undefined ? [] : ['--network-alias', name]));
+  }
+
+  /** Sends SIGTERM, as an upgrade does; the container ends when its rooms have. */
+  async terminate(): Promise<void> {
+    await this.container.terminate();
+  }
+
+  async kill(): Promise<void> {
+    await podman('kill', this.container.name);
+  }
+
+  async pause(): Promise<void> {
+    await podman('pause', this.container.name);
+  }
+
+  async unpause(): Promise<void> {
+    await podman('unpause', this.container.name);
+  }
+
+  async disconnect(): Promise<void> {
+    await podman('network', 'disconnect', this.deployment.network, this.container.name);
+  }
+
+  async connect(): Promise<void> {
+    const { network, alias } = this.deployment;
+    const aliases = [this.name, alias].flatMap((name) => (name === undefined ? [] : ['--alias', name]));
+    await podman('network', 'connect', ...aliases, network, this.container.name);
+  }
+
+  async dispose(): Promise<void> {
+    await this.#container?.remove();
+    await podman('volume', 'rm', '--force', `${this.deployment.network}-${this.name}`);
+  }
+}
+
+interface DeployedNetwork {
+  readonly network: string;
+  readonly alias: string | undefined;
+  /** For the `${NAME}` of the settings. */
+  readonly values: Readonly<Record<string, string>>;
+}
+
+/** The nodes of a shipped deployment. */
+export class ContainerCluster extends Cluster<ContainerNode> {
+  private constructor(
+    nodes: readonly ContainerNode[],
+    readonly network: string,
+  ) {
+    super(nodes);
+  }
+
+  get ownAddress(): string {
+    return ownAddress();
+  }
+
+  static async start({ services, alias }: Deployment): Promise<ContainerCluster> {
+    const address = ownAddress();
+    const values = {
+      BLOOM_HOST: address,
+      BLOOM_DOMAIN: `${address}:${services[0]?.port}`,
+      BLOOM_PUBLIC_IP: address,
+      BLOOM_ORIGINS: '//127.0.0.1',
+      BLOOM_API_TOKEN: apiToken,
+      BLOOM_SECRET_KEY_BASE: 'a secret of this test',
+    };
+    const network = names();
+    await podman('network', 'create', network);
+    const nodes = services.map((service) => new ContainerNode(service, { network, alias, values }));
+    const cluster = new ContainerCluster(nodes, network);
+    try {
+      await Promise.all(nodes.map((node) => node.start()));
+      await Promise.all(nodes.map(({ container }) => container.healthy()));
+      if (nodes.length > 1) await cluster.complete();
+    } catch (error) {
+      await cluster.close();
+      throw error;
+    }
+    return cluster;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.dispose()));
+    await podman('network', 'rm', '--force', this.network);
+  }
+}

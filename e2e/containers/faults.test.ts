@@ -1,0 +1,129 @@
+// What happens to containers: killed, paused, cut off from their network, upgraded.
+import { beforeEach, expect, test } from '@jest/globals';
+import { deployments } from '../../scripts/deployments.mjs';
+import { until } from '../cluster/until.js';
+import type { Peer } from '../harness/peer.js';
+import { browserSuite } from '../harness/stage.js';
+import { ContainerCluster, type ContainerNode, useContainers } from './containers.js';
+
+useContainers();
+
+/** A link that gets no answer is dropped after the tick time, a minute. */
+const LINK_LOSS_MS = 120_000;
+const TEST_MS = 180_000;
+
+let cluster: ContainerCluster;
+let one: ContainerNode;
+let two: ContainerNode;
+const start = async () => {
+  cluster = await ContainerCluster.start(deployments['nodes-list']);
+  [one, two] = [cluster.node(1), cluster.node(2)];
+  return {
+    url: one.url,
+    host: one.address,
+    pid: 0,
+    log: () => one.log(),
+    stop: () => cluster.close(),
+    kill: () => one.kill(),
+  };
+};
+
+browserSuite('Containers of a cluster', { node: start, needs: ['containers'] }, (stage) => {
+  beforeEach(() => cluster.deleteAllRooms());
+
+  async function roomOn(node: ContainerNode): Promise<string> {
+    const rooms = [await node.create(), await node.create()];
+    const room = rooms.find(({ address }) => address === node.address);
+    if (room === undefined) throw new Error(`two rooms, and none on ${node.name}`);
+    return room.id;
+  }
+
+  async function call(room: string, node: ContainerNode): Promise<{ watching: Peer; track: string }> {
+    const ann = await stage.seat(await node.api.addPeer(room), 'ann');
+    const bob = await stage.seat(await node.api.addPeer(room), 'bob');
+    for (const peer of [ann, bob]) await peer.join({ host: node.address });
+    const track = await ann.addVideo({ colour: 'red' });
+    await bob.plays(track, 'red');
+    return { watching: bob, track };
+  }
+
+  test(
+    'a killed container takes only its own rooms along, and a new one joins again',
+    async () => {
+      const { watching, track } = await call(await roomOn(one), one);
+      await two.kill();
+      await one.joined(1);
+      expect((await one.create()).address).toBe(one.address);
+      await watching.call('awaitFrames', track, 30);
+
+      await two.start();
+      await cluster.complete();
+      expect((await one.create()).address).toBe(two.address);
+      await watching.call('awaitFrames', track, 30);
+    },
+    TEST_MS,
+  );
+
+  test(
+    'a paused container gets no rooms, is named instead of waited for, and continues with its call',
+    async () => {
+      const room = await roomOn(two);
+      const { watching, track } = await call(room, two);
+      await two.pause();
+      for (let round = 0; round < 3; round += 1) expect((await one.create()).address).toBe(one.address);
+      const answer = await one.api.request('GET', `/room/${room}`);
+      expect(answer).toEqual({ status: 503, body: { errors: expect.stringContaining('app@app2') } });
+
+      await two.unpause();
+      await until(
+        'node 1 reaches the room',
+        async () => (await one.api.request('GET', `/room/${room}`)).status === 200,
+      );
+      await watching.call('awaitFrames', track, 30);
+    },
+    TEST_MS,
+  );
+
+  test(
+    'a container that is disconnected and connected again is a member again',
+    async () => {
+      await two.disconnect();
+      expect((await one.create()).address).toBe(one.address);
+
+      await two.connect();
+      await until('rooms are placed on node 2 again', async () => (await one.create()).address === two.address, {
+        limitMs: LINK_LOSS_MS,
+        detail: () => `${one.log()}\n${two.log()}`,
+      });
+      await until('both nodes have two members', async () => {
+        const reports = await Promise.all(cluster.nodes.map((node) => node.distribution()));
+        return reports.every((report) => report?.nodesInCluster === 2);
+      });
+    },
+    TEST_MS,
+  );
+
+  test(
+    'a rolling upgrade ends no call: each node ends after its last room and is replaced by a new container',
+    async () => {
+      const room = await roomOn(one);
+      const { watching, track } = await call(room, one);
+      await Promise.all((await two.rooms()).map((id) => two.api.deleteRoom(id)));
+      await two.terminate();
+      expect(await two.container.ended()).toBe(0);
+      await two.start();
+      await cluster.complete();
+
+      await one.terminate();
+      await one.says('node.draining');
+      for (const node of [one, two]) expect((await node.create()).address).toBe(two.address);
+      await watching.call('awaitFrames', track, 30);
+      await Promise.all((await one.rooms()).map((id) => one.api.deleteRoom(id)));
+      expect(await one.container.ended()).toBe(0);
+      await one.start();
+      await cluster.complete();
+      expect((await two.create()).address).toBe(one.address);
+    },
+    TEST_MS,
+  );
+});

@@ -1,0 +1,119 @@
+// The image itself: what is in it, and that it starts under any user, with any mounts.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { IMAGES, podman } from '../../scripts/container-image.mjs';
+import { apiToken } from '../harness/bloom-node.js';
+import { describeWith } from '../harness/needs.js';
+import { Container, type ContainerOptions, useContainers } from './containers.js';
+
+useContainers();
+
+const MIB = 1024 * 1024;
+const MAX_BYTES = 350 * 1000 * 1000;
+
+describeWith(['containers'], 'the image', () => {
+  const running: Container[] = [];
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'bloom-image-'));
+  });
+  afterEach(async () => {
+    for (const container of running.splice(0)) await container.remove();
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const env = { JF_SERVER_API_TOKEN: apiToken };
+  async function run(options: ContainerOptions = {}): Promise<Container> {
+    const container = await Container.run({ ...options, env: { ...env, ...options.env } });
+    running.push(container);
+    return container;
+  }
+
+  /** Answers of the API of a container whose ports are not published. */
+  async function post(container: Container, path: string, body: unknown): Promise<{ status: number; errors?: string }> {
+    const headers = { authorization: `Bearer ${apiToken}`, 'content-type': 'application/json' };
+    const request = JSON.stringify({ method: 'POST', headers, body: JSON.stringify(body) });
+    const script = `const answer = await fetch('http://127.0.0.1:8080${path}', ${request});
+      console.log(JSON.stringify({ status: answer.status, ...(await answer.json()) }));`;
+    return JSON.parse(await container.exec('node', '--input-type=module', '--eval', script)) as { status: number };
+  }
+
+  const ownerOf = (container: Container, path: string): Promise<string> => container.exec('stat', '-c', '%U', path);
+
+  test('is small and holds no compiler, no development package and no codec', async () => {
+    const container = await run();
+    const [image] = JSON.parse(podman('image', 'inspect', IMAGES.plain.tag)) as [{ Size: number }];
+    expect(image.Size).toBeLessThan(MAX_BYTES);
+    const found = await container.exec(
+      'sh',
+      '-c',
+      'which gcc cc make python3 git; ls -d node_modules/typescript node_modules/jest node_modules/node-av node_modules/@seydx packages/*/src; true',
+    );
+    expect(found).toBe('');
+    expect(await container.exec('ls', 'LICENSE', 'NOTICE')).toBe('LICENSE\nNOTICE');
+  });
+
+  test('says what it is, and what it is licensed under', () => {
+    type Inspected = [{ Config: { Labels: Record<string, string>; StopSignal: string } }];
+    for (const [name, licenses] of [
+      ['plain', 'Apache-2.0'],
+      ['gpl', 'Apache-2.0 AND GPL-3.0-or-later'],
+    ] as const) {
+      const [{ Config }] = JSON.parse(podman('image', 'inspect', IMAGES[name].tag)) as Inspected;
+      expect(Config.StopSignal).toBe('SIGTERM');
+      expect(Config.Labels).toMatchObject({
+        'org.opencontainers.image.title': 'Bloom',
+        'org.opencontainers.image.licenses': licenses,
+      });
+    }
+  });
+
+  test('refuses HLS components with the name of the missing package; the image with the codecs takes them', async () => {
+    for (const [image, status, errors] of [
+      ['plain', 400, 'Components of type hls need node-av, which is not installed'],
+      ['gpl', 201, undefined],
+    ] as const) {
+      const container = await run({ image });
+      await container.healthy();
+      await post(container, '/room', { roomId: 'stage', videoCodec: 'h264' });
+      const answer = await post(container, '/room/stage/component', { type: 'hls', options: {} });
+      expect([answer.status, answer.errors]).toEqual([status, errors]);
+    }
+  });
+
+  test('runs as an unprivileged user that owns its files, and ends in order on SIGTERM', async () => {
+    const container = await run();
+    await container.healthy();
+    expect(await container.exec('stat', '-c', '%U', '/proc/1')).toBe('node');
+    await container.terminate();
+    expect(await container.ended()).toBe(0);
+  });
+
+  test('owns the configured resources and what lies in them, leaves links and read-only mounts alone, and says so', async () => {
+    const resources = join(folder, 'resources');
+    for (const path of ['recordings/old', 'sources']) mkdirSync(join(resources, path), { recursive: true });
+    writeFileSync(join(resources, 'recordings/old/part'), 'x');
+    writeFileSync(join(resources, 'sources/film'), 'x'.repeat(MIB));
+    const container = await run({
+      env: { JF_RESOURCES_BASE_PATH: '/data' },
+      options: ['--volume', `${resources}:/data`, '--volume', `${resources}/sources:/data/sources:ro`],
+    });
+    await container.healthy();
+    for (const path of ['/data', '/data/recordings', '/data/recordings/old/part'])
+      expect([path, await ownerOf(container, path)]).toEqual([path, 'node']);
+    expect(await ownerOf(container, '/data/sources/film')).toBe('root');
+    expect(container.log()).toContain('/data/sources keeps its owner, because it cannot be changed');
+  });
+
+  test.each([
+    ['any user', ['--user', '12345:12345']],
+    ['a read-only root file system', ['--read-only', '--tmpfs', '/app/bloom_resources:rw,mode=1777']],
+    ['a read-only root file system and nothing to write to', ['--read-only']],
+    ['root without any capability', ['--cap-drop', 'all']],
+  ])('turns healthy with %s', async (_, options) => {
+    const container = await run({ options });
+    await container.healthy();
+  });
+});

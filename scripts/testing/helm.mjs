@@ -1,0 +1,86 @@
+// Renders the Helm chart of deploy/helm without helm: the few actions of Go templates that the chart keeps to. Anything
+// else is an error, so that the chart does not outgrow what is tested.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+
+const ACTION = /(\{\{-?)\s*(.*?)\s*(-?\}\})/g;
+
+/** Splits a template into texts and actions, with the white space removed that `{{-` and `-}}` remove. */
+function tokens(template) {
+  const found = [];
+  let end = 0;
+  for (const { 0: whole, 1: open, 2: code, 3: close, index } of template.matchAll(ACTION)) {
+    const text = template.slice(end, index);
+    found.push({ text: open === '{{-' ? text.trimEnd() : text }, { code });
+    end = index + whole.length;
+    if (close === '-}}') end += /^\s*/.exec(template.slice(end))[0].length;
+  }
+  return [...found, { text: template.slice(end) }];
+}
+
+/** @throws Error for a path that the values do not have: a default that is missing in values.yaml */
+function lookUp(path, scope) {
+  if (/^\d+$/.test(path)) return Number(path);
+  let value = path.startsWith('$') ? scope : scope['.'];
+  for (const key of path.split('.').filter((part) => part !== '')) {
+    value = value?.[key];
+    if (value === undefined) throw new Error(`the chart has no value ${path}`);
+  }
+  return value;
+}
+
+const FUNCTIONS = {
+  quote: (value) => JSON.stringify(String(value)),
+  add: (...numbers) => numbers.reduce((sum, number) => sum + number, 0),
+  toYaml: (value) => stringify(value).trimEnd(),
+  nindent: (columns, text) => `\n${text.replaceAll(/^/gm, ' '.repeat(columns))}`,
+};
+
+/** Evaluates `function argument | function ...`. */
+function evaluate(code, scope) {
+  return code.split('|').reduce((piped, part) => {
+    const [name, ...rest] = part.trim().split(/\s+/);
+    const args = rest.map((path) => lookUp(path, scope));
+    if (Object.hasOwn(FUNCTIONS, name)) return FUNCTIONS[name](...args, ...(piped === undefined ? [] : [piped]));
+    if (args.length > 0 || piped !== undefined) throw new Error(`the chart's tests do not know {{ ${code} }}`);
+    return lookUp(name, scope);
+  }, undefined);
+}
+
+/** Renders tokens up to the `end` of the block that they are in. */
+function block(queue, scope, shown) {
+  let output = '';
+  for (let token = queue.shift(); token !== undefined; token = queue.shift()) {
+    const { text, code } = token;
+    if (code === 'end') break;
+    if (code === undefined) output += shown ? text : '';
+    else if (code.startsWith('if ')) output += block(queue, scope, shown && Boolean(lookUp(code.slice(3), scope)));
+    else if (code.startsWith('range ')) {
+      const [, key, value, path] = /^range (\$\w+), (\$\w+) := (\S+)$/.exec(code);
+      const rest = [...queue];
+      const entries = Object.entries(lookUp(path, scope));
+      for (const entry of entries) {
+        queue.splice(0, queue.length, ...rest);
+        output += block(queue, { ...scope, [key]: entry[0], [value]: entry[1] }, shown);
+      }
+      if (entries.length === 0) block(queue, scope, false);
+    } else if (shown) output += evaluate(code, scope);
+  }
+  return output;
+}
+
+/** Returns the Kubernetes objects of the chart, with values laid over its own. */
+export function renderChart(folder, values = {}) {
+  const read = (...path) => readFileSync(join(folder, ...path), 'utf8');
+  const { appVersion } = parse(read('Chart.yaml'));
+  const root = {
+    Values: { ...parse(read('values.yaml')), ...values },
+    Release: { Name: 'media', Namespace: 'calls' },
+    Chart: { AppVersion: appVersion },
+  };
+  return readdirSync(join(folder, 'templates'))
+    .flatMap((name) => block(tokens(read('templates', name)), { '.': root }, true).split(/^---$/m))
+    .map((document) => parse(document))
+    .filter((object) => object !== null);
+}

@@ -12,13 +12,18 @@ import { root } from './setup.mjs';
 const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'bloom-containers');
 const RUN_ROOT = '/run/bloom-containers';
 
-/** Storage of its own, so that images and containers of the machine are neither used nor touched. */
-export const PODMAN_OPTIONS = [
-  ...['--root', join(cache, 'store'), '--runroot', join(RUN_ROOT, 'storage'), '--tmpdir', join(RUN_ROOT, 'libpod')],
-  ...['--network-config-dir', join(RUN_ROOT, 'networks'), '--events-backend', 'none'],
+const PODMAN_SETTINGS = {
+  // Storage of its own, so that images and containers of the machine are neither used nor touched.
+  root: join(cache, 'store'),
+  runroot: join(RUN_ROOT, 'storage'),
+  tmpdir: join(RUN_ROOT, 'libpod'),
+  'network-config-dir': join(RUN_ROOT, 'networks'),
+  'events-backend': 'none',
   // crun refuses hybrid cgroups; not every machine has systemd.
-  ...['--runtime', 'runc', '--cgroup-manager', 'cgroupfs'],
-];
+  runtime: 'runc',
+  'cgroup-manager': 'cgroupfs',
+};
+export const PODMAN_OPTIONS = Object.entries(PODMAN_SETTINGS).map(([name, value]) => `--${name}=${value}`);
 
 /** Images by what they hold. Their names are those of the compose files. */
 export const IMAGES = {

@@ -34,13 +34,13 @@ export function useContainers(): void {
 }
 
 /** Resolves with what podman prints to stdout. @throws Error with its output when it fails */
-export async function podman(...args: string[]): Promise<string> {
+async function podman(...args: string[]): Promise<string> {
   const { stdout } = await execute('podman', [...PODMAN_OPTIONS, ...args]);
   return stdout.trim();
 }
 
 /** An address of this machine that is not loopback: to the containers and the browser it is outside. */
-export function ownAddress(): string {
+function ownAddress(): string {
   const addresses = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
   const address = addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
   if (address === undefined) throw new Error('this machine has no address besides loopback');
@@ -131,9 +131,11 @@ export class ContainerNode extends ClusterNode {
     this.#container = await Container.run({
       env: Object.fromEntries(env) as Record<string, string>,
       options: [
-        ...['--hostname', this.name, '--network', network, ...this.#aliases(alias)],
+        `--hostname=${this.name}`,
+        `--network=${network}`,
+        ...this.#aliases(alias),
         ...[...ports].flatMap((port) => ['--publish', port]),
-        ...['--volume', `${network}-${this.name}:/app/bloom_resources`],
+        `--volume=${network}-${this.name}:/app/bloom_resources`,
       ],
     });
   }

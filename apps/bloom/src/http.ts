@@ -5,6 +5,7 @@ import {
   type Fallback,
   type HealthReport,
   type HttpListener,
+  type NodeControl,
   type OnStep,
 } from '@bloom/http-api';
 import type { Settings } from '@bloom/config';
@@ -31,6 +32,7 @@ export interface ListenerParts {
   rooms: RoomService;
   files: ServedFiles;
   health: () => HealthReport;
+  node: NodeControl;
   page: Fallback | undefined;
   onStep: OnStep;
   closing: Closing;
@@ -38,13 +40,14 @@ export interface ListenerParts {
 
 /** @throws HttpListenError */
 export async function openListener(parts: ListenerParts): Promise<HttpListener> {
-  const { settings, log, metrics, serverSocket, rooms, files, health, page, onStep, closing } = parts;
+  const { settings, log, metrics, serverSocket, rooms, files, health, node, page, onStep, closing } = parts;
   const { http, profile } = settings;
   const handler = createHttpApi({
     rooms,
     ...files,
     onStep,
     health,
+    node,
     log,
     metrics,
     settings: { apiToken: http.apiToken, publicMediaFiles: http.publicMediaFiles, profile, version: VERSION },
@@ -79,6 +82,7 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
 export function healthOf(
   { gitCommit, cluster: settings }: Settings,
   cluster: () => Cluster | undefined,
+  rooms: { readonly draining: boolean },
 ): () => HealthReport {
   const startedAt = performance.now();
 
@@ -87,6 +91,7 @@ export function healthOf(
     uptime: Math.floor((performance.now() - startedAt) / 1_000),
     version: VERSION,
     gitCommit,
+    ...(rooms.draining ? { draining: true } : {}),
     distribution: {
       enabled: settings !== null,
       ...(cluster()?.health() ?? { nodeStatus: 'DOWN' as const, nodesInCluster: 0 }),

@@ -17,6 +17,7 @@ import { healthOf, openListener } from './http.js';
 import { answerAlone, openInspection, openLocalSocket } from './inspection.js';
 import { MediaTraffic, openEngine } from './media.js';
 import { metricsReport } from './metrics-report.js';
+import { nodeControl } from './node-control.js';
 import { registerNodeFunctions } from './node-functions.js';
 import { pageFiles } from './page.js';
 import { localRecordings, servedFiles } from './served-files.js';
@@ -113,7 +114,10 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   });
   closing.onClose('metrics reporter', () => reporter.close());
 
-  const health = healthOf(settings, () => cluster);
+  let started = false;
+  const control = nodeControl({ rooms: local, engine, started: () => started });
+  metrics.readNode(() => ({ ready: control.notReady() === undefined, draining: local.draining }));
+  const health = healthOf(settings, () => cluster, local);
   if (settings.cluster !== null) {
     // Members place rooms on this node at once: accept none until the listener is up.
     local.drain();
@@ -159,11 +163,13 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     }),
     files,
     health,
+    node: control,
     page,
     onStep: ({ requestId, what, ranMs }) => system.note(requestId, 'http', what, ranMs),
     closing,
   });
   local.undrain();
+  started = true;
   closing.onClose('rooms', () => endRooms(local, settings, log));
 
   return {

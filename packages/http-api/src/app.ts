@@ -10,7 +10,7 @@ import { directRoute } from './direct-route.js';
 import { docsPage } from './docs-page.js';
 import { HttpError, toHttpError } from './errors.js';
 import { createOpenApiDocument } from './openapi.js';
-import { createOperations, type Operation } from './operations.js';
+import { createOperations, type NodeControl, type Operation } from './operations.js';
 import { MAX_BODY_BYTES, type Route, ROUTES } from './routes.js';
 import type { HealthReport } from './schemas/service.js';
 import { type OnStep, requestIdIn, reportSteps } from './steps.js';
@@ -26,6 +26,7 @@ export interface HttpApiOptions {
   /** Default: no streams. */
   streams?: LiveStreams;
   health: () => HealthReport | Promise<HealthReport>;
+  node: NodeControl;
   log: Log;
   metrics: Pick<Metrics, 'httpReceived' | 'httpSent'>;
   settings: {
@@ -59,7 +60,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
 
   const always = [trafficCount(metrics), requestLog(log), cors];
   const stepsOf = (route: Route): RequestHandler[] => {
-    const open = route.auth === 'file' && settings.publicMediaFiles;
+    const open = route.auth === 'none' || (route.auth === 'file' && settings.publicMediaFiles);
 
     return [
       ...(open ? [] : [guard(authenticate)]),

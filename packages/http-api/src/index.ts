@@ -6,5 +6,6 @@ export {
   type HttpListenerOptions,
   type UpgradeHandler,
 } from './listener.js';
+export type { NodeControl } from './operations.js';
 export type { HealthReport } from './schemas/service.js';
 export type { OnStep, RequestStep } from './steps.js';

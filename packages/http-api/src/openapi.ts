@@ -16,7 +16,7 @@ export type OpenApiDocument = ReturnType<OpenApiGeneratorV31['generateDocument']
 type Responses = RouteConfig['responses'];
 
 function isSecured(route: Route, publicMediaFiles: boolean): boolean {
-  return route.auth === 'token' || !publicMediaFiles;
+  return route.auth === 'token' || (route.auth === 'file' && !publicMediaFiles);
 }
 
 function responseOf(description: string, body: AnswerBody): Responses[string] {

@@ -12,7 +12,7 @@ import {
   UpdateTrackRequest,
 } from './schemas/peer.js';
 import { RoomConfigRequest, UpdateRoomRequest } from './schemas/room.js';
-import type { HealthReport } from './schemas/service.js';
+import { DrainRequest, type HealthReport, type NotReadyReason } from './schemas/service.js';
 import { streamRequest } from './stream-request.js';
 
 /** A request after routing, authentication and parsing. */
@@ -31,16 +31,27 @@ export interface Call {
 export type Answer =
   | { status: 200 | 201 | 202; json: unknown }
   | { status: 201; text: string }
+  | { status: 503; json: unknown }
   | { status: 204 }
   | { status: 200; file: ServedFile; noStore?: boolean };
 
 export type Operation = (call: Call) => Promise<Answer>;
+
+/** What operators ask of this instance alone. */
+export interface NodeControl {
+  /** Returns why the instance takes no new rooms; undefined when it does. */
+  notReady(): NotReadyReason | undefined;
+  /** Returns the number of rooms left. */
+  drain(deadlineMs: number | null): number;
+  undrain(): { draining: boolean; rooms: number };
+}
 
 export interface OperationOptions {
   rooms: RoomService;
   recordings: RecordingStore;
   streams: LiveStreams;
   health: () => HealthReport | Promise<HealthReport>;
+  node: NodeControl;
 }
 
 const DONE: Answer = { status: 204 };
@@ -96,6 +107,7 @@ export function createOperations({
   recordings,
   streams,
   health,
+  node,
 }: OperationOptions): Record<OperationId, Operation> {
   return {
     create_room: async ({ body, requestId }) => {
@@ -241,6 +253,24 @@ export function createOperations({
     },
 
     healthcheck: async () => ({ status: 200, json: { data: await health() } }),
+
+    node_live: async () => ({ status: 200, json: { status: 'UP' } }),
+
+    node_ready: async () => {
+      const reason = node.notReady();
+
+      return reason === undefined
+        ? { status: 200, json: { status: 'UP' } }
+        : { status: 503, json: { status: 'DOWN', reason } };
+    },
+
+    drain_node: async ({ body }) => {
+      const { deadline = null } = checked(DrainRequest, body);
+
+      return { status: 200, json: { data: { draining: true, rooms: node.drain(deadline && deadline * 1_000) } } };
+    },
+
+    undrain_node: async () => ({ status: 200, json: { data: node.undrain() } }),
   };
 }
 

@@ -13,7 +13,7 @@ import {
   UpdateTrackRequest,
 } from './schemas/peer.js';
 import { RoomConfigRequest, RoomCreated, RoomDetails, RoomListing, UpdateRoomRequest } from './schemas/room.js';
-import { HealthResponse, RecordingListing } from './schemas/service.js';
+import { DrainRequest, DrainResponse, HealthResponse, NotReady, RecordingListing, Up } from './schemas/service.js';
 
 /** Limit of a request body. */
 export const MAX_BODY_BYTES = 8_000_000;
@@ -39,7 +39,11 @@ export type OperationId =
   | 'delete_recording'
   | 'get_recording_content'
   | 'get_hls_content'
-  | 'healthcheck';
+  | 'healthcheck'
+  | 'node_live'
+  | 'node_ready'
+  | 'drain_node'
+  | 'undrain_node';
 
 /** Body of a response: empty, a text, a file or JSON of this shape. */
 export type AnswerBody = 'empty' | 'text' | 'file' | z.ZodType;
@@ -49,8 +53,8 @@ export interface Route {
   readonly method: 'get' | 'post' | 'patch' | 'delete';
   /** Express path; parameters are `:name`. */
   readonly path: string;
-  /** `file`: demands the token unless `JF_PUBLIC_MEDIA_FILES` opens the files. */
-  readonly auth: 'token' | 'file';
+  /** `file`: demands the token unless `JF_PUBLIC_MEDIA_FILES` opens the files. `none`: for probes. */
+  readonly auth: 'token' | 'file' | 'none';
   readonly tag: 'room' | 'hls' | 'recording' | 'sip' | 'health';
   readonly summary: string;
   /** JSON body as documented. */
@@ -313,5 +317,42 @@ export const ROUTES: readonly Route[] = [
     tag: 'health',
     summary: 'State of this instance',
     answers: { 200: { description: 'State', body: HealthResponse } },
+  },
+  {
+    id: 'node_live',
+    method: 'get',
+    path: '/health/live',
+    auth: 'none',
+    tag: 'health',
+    summary: 'Whether this instance responds; for probes',
+    answers: { 200: { description: 'It does', body: Up } },
+  },
+  {
+    id: 'node_ready',
+    method: 'get',
+    path: '/health/ready',
+    auth: 'none',
+    tag: 'health',
+    summary: 'Whether this instance takes new rooms; for probes',
+    answers: { 200: { description: 'It does', body: Up }, 503: { description: 'It does not', body: NotReady } },
+  },
+  {
+    id: 'drain_node',
+    method: 'post',
+    path: '/node/drain',
+    auth: 'token',
+    tag: 'health',
+    summary: 'Keeps new rooms away from this instance; those it has go on',
+    body: DrainRequest,
+    answers: { 200: { description: 'The instance drains', body: DrainResponse }, ...badRequest },
+  },
+  {
+    id: 'undrain_node',
+    method: 'delete',
+    path: '/node/drain',
+    auth: 'token',
+    tag: 'health',
+    summary: 'Lets this instance take new rooms again',
+    answers: { 200: { description: 'The order is withdrawn', body: DrainResponse } },
   },
 ];

@@ -5,7 +5,6 @@ import { actorAnswers, actorProducers } from './answers/actors.js';
 import { findActor } from './answers/actor-lines.js';
 import { captureProducers } from './answers/capture.js';
 import { clusterAnswers, clusterProducers } from './answers/cluster.js';
-import { Drain } from './answers/drain.js';
 import { FaultBook } from './answers/fault-book.js';
 import { logAnswers, logProducers } from './answers/logs.js';
 import { mediaAnswers } from './answers/media.js';
@@ -35,13 +34,8 @@ export function start(parts: InspectionParts, mode: InspectionMode): Inspection 
   const clock = sources.clock ?? systemClock;
   const redactor = new Redactor(createMasker(sources.secrets));
   const figures = new ProcessFigures();
-  const drain = new Drain({
-    rooms,
-    log,
-    clock,
-    changed: (event, reason) => sources.events.record(event, self, reason),
-  });
-  const faults = new FaultBook({ log, clock, drain });
+  const unfollow = rooms.drainOrder.subscribe((event, reason) => sources.events.record(event, self, reason));
+  const faults = new FaultBook({ log, clock, rooms });
   const environment: Environment = {
     self,
     system,
@@ -57,7 +51,7 @@ export function start(parts: InspectionParts, mode: InspectionMode): Inspection 
     environment,
     mode,
     answers: {
-      ...clusterAnswers({ sources, mode, inspector: () => inspector, figures, drain, faults, clock }),
+      ...clusterAnswers({ sources, mode, inspector: () => inspector, figures, faults, clock }),
       ...actorAnswers({ self, system, redactor, inspector: () => inspector, faults, log, clock }),
       ...processAnswers({ sources, figures, clock }),
       ...mediaAnswers({ sources, redactor, inspector: () => inspector }),
@@ -86,7 +80,7 @@ export function start(parts: InspectionParts, mode: InspectionMode): Inspection 
       closed ??= (async () => {
         inspector.close();
         faults.close();
-        drain.close();
+        unfollow();
         figures.close();
         await system.stop(actor);
       })();

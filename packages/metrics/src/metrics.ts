@@ -16,6 +16,12 @@ export interface LoadFigures {
   rooms: number;
 }
 
+/** Whether a node takes new rooms. */
+export interface NodeState {
+  ready: boolean;
+  draining: boolean;
+}
+
 /**
  * Metrics of a node (docs/reference/metrics.md). Callers report events; this class maps them to the series of a Prometheus
  * registry.
@@ -39,6 +45,7 @@ export class Metrics {
   readonly #webhookDrops: Counter;
   readonly #slowSubscribers: Counter;
   readonly #abandonedUploads: Counter;
+  #nodeState: () => NodeState = () => ({ ready: false, draining: false });
 
   constructor(options: MetricsOptions) {
     const registers = [this.#registry];
@@ -82,6 +89,20 @@ export class Metrics {
       'Server websockets closed because they did not keep up',
     );
     this.#abandonedUploads = counter('bloom_recording_uploads_abandoned_total', 'Recording uploads given up');
+
+    const nodeGauge = (key: keyof NodeState, help: string): Gauge => {
+      const value = (): number => Number(this.#nodeState()[key]);
+      return new Gauge({
+        name: `bloom_node_${key}`,
+        help,
+        registers,
+        collect() {
+          this.set(value());
+        },
+      });
+    };
+    nodeGauge('ready', '1 while this instance takes new rooms');
+    nodeGauge('draining', '1 while this instance drains or ends');
 
     if (options.processMetrics !== false) collectDefaultMetrics({ register: this.#registry });
   }
@@ -173,6 +194,11 @@ export class Metrics {
 
   uploadAbandoned(): void {
     this.#abandonedUploads.inc();
+  }
+
+  /** Sets where the state of the node is read from at each scrape. */
+  readNode(state: () => NodeState): void {
+    this.#nodeState = state;
   }
 
   /** Advances the time counters by one tick and drops the series of rooms that ended 5 minutes ago. */

@@ -22,6 +22,7 @@ export {
   structureFault,
   SubscribeMode,
 } from './options.js';
+export type { DrainOrder } from './drain-order.js';
 export { LocalRooms, type ComponentState } from './local-rooms.js';
 export type { RoomMeasure } from './room/room-journal.js';
 export { Rooms } from './rooms.js';

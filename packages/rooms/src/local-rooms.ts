@@ -4,6 +4,7 @@ import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent, RoomMediaStats } from '@bloom/sfu';
 import { systemClock, type Clock } from '@bloom/time';
+import { DrainOrder } from './drain-order.js';
 import { refusals, unwrap } from './outcome.js';
 import { issuePeerToken } from './peer/credentials.js';
 import type { SocketRef } from './peer/peer-messages.js';
@@ -113,6 +114,7 @@ export class LocalRooms {
   readonly address: string;
   /** Actors of the websockets that are attached to rooms of this node. */
   readonly sockets = new Set<SocketRef>();
+  readonly drainOrder: DrainOrder;
   readonly #options: LocalRoomsOptions;
   readonly #system: ActorSystem;
   readonly #log: Log;
@@ -132,6 +134,7 @@ export class LocalRooms {
     this.#log = log;
     this.#kinds = new Map(componentKinds.map((kind) => [kind.type, kind]));
     this.#clock = options.clock ?? systemClock;
+    this.drainOrder = new DrainOrder({ rooms: this, log, clock: this.#clock });
     this.#newId = options.newId ?? (() => randomUUID());
     this.#owner = system.spawn(owner, { name: 'rooms' });
     system.register('rooms', this.#owner);
@@ -194,8 +197,10 @@ export class LocalRooms {
 
   /** Refuses new rooms from now on; running rooms continue. `permanently`: `undrain` has no effect, the node is closing. */
   drain(permanently = false): void {
-    if (permanently) this.#draining = 'permanently';
-    else if (!this.draining) this.#draining = 'until undrained';
+    if (permanently) {
+      this.#draining = 'permanently';
+      this.drainOrder.close();
+    } else if (!this.draining) this.#draining = 'until undrained';
   }
 
   /** Accepts new rooms again. */

@@ -253,6 +253,8 @@ export interface MediaRoom {
 export type ProfileAction = 'cpu' | 'heap' | 'stop' | 'cancel';
 
 export interface MediaEngine {
+  /** False while no media worker is up: a room would have to wait for one. */
+  readonly takesRooms: boolean;
   /** Opens a room on the least busy worker, where it stays as a whole. */
   openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom>;
   stats(): Promise<EngineStats>;

@@ -1,3 +1,6 @@
+import { sleep } from '@bloom/time';
+import type { Context } from '../context.js';
+import { EXIT, Failure } from '../exit.js';
 import { clusterView, drainView, eventView, faultsView, nodesView } from '../views/cluster.js';
 import { duration, whole } from '../values.js';
 import { span } from '../text/units.js';
@@ -5,7 +8,19 @@ import { type Commands, shared } from './define.js';
 import { showSeveral } from './several.js';
 import { printStream } from './streams.js';
 
+/** Time between two looks at a node that drains. */
+const POLL_MS = 1_000;
 const DAY_MS = 86_400_000;
+
+/** Resolves when a draining node has no rooms left. @throws Failure when it takes rooms again meanwhile */
+async function untilEmpty(context: Context, node: string): Promise<void> {
+  for (;;) {
+    const { answer } = await context.ask('node', {}, { node });
+    if (answer.drain === null) throw new Failure(EXIT.no, `${node} takes rooms again: its drain has ended`);
+    if (answer.rooms === 0) return;
+    await sleep(POLL_MS);
+  }
+}
 
 export function clusterCommands({ program, run }: Commands): void {
   program
@@ -55,15 +70,19 @@ export function clusterCommands({ program, run }: Commands): void {
     .argument('<node>')
     .description('keep new rooms away from a node; shows what is left there')
     .option('--deadline <time>', 'take rooms again after this time', duration)
+    .option('--wait', 'return when the last room has ended')
     .action(
-      run<{ deadline?: number; yes?: boolean }>(async (context, [name = ''], { deadline, yes }) => {
-        const node = await context.fullName(name);
-        await context.confirm(`${node} will take no new rooms`, yes);
-        const { asked, answer } = await context.ask('drain', { deadlineMs: deadline ?? null }, { node });
-        context.output.answer('drain', { asked, node, ...answer }, (screen) =>
-          drainView(node, answer, context.world.now(), screen),
-        );
-      }),
+      run<{ deadline?: number; wait?: boolean; yes?: boolean }>(
+        async (context, [name = ''], { deadline, wait, yes }) => {
+          const node = await context.fullName(name);
+          await context.confirm(`${node} will take no new rooms`, yes);
+          const { asked, answer } = await context.ask('drain', { deadlineMs: deadline ?? null }, { node });
+          context.output.answer('drain', { asked, node, ...answer }, (screen) =>
+            drainView(node, answer, context.world.now(), screen),
+          );
+          if (wait === true) await untilEmpty(context, node);
+        },
+      ),
     );
 
   program

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { shown } from './common.js';
 
 const Health = z
   .strictObject({
@@ -6,6 +7,10 @@ const Health = z
     uptime: z.int().min(0).meta({ description: 'Seconds since the start' }),
     version: z.string().meta({ examples: ['1.0.0'] }),
     gitCommit: z.string().meta({ examples: ['dev'] }),
+    draining: z
+      .literal(true)
+      .optional()
+      .meta({ description: 'Present while this instance takes no new rooms because it was asked to, or ends' }),
     distribution: z.strictObject({
       enabled: z.boolean().meta({ description: 'Whether this instance may be a member of a cluster' }),
       nodeStatus: z.enum(['UP', 'DOWN']),
@@ -29,3 +34,40 @@ export const RecordingListing = z
       .meta({ description: 'With `scope=cluster`: nodes that did not answer' }),
   })
   .meta({ id: 'RecordingListResponse', description: 'Ids of recordings' });
+
+export const Up = z.strictObject({ status: z.literal('UP') }).meta({ id: 'Up', description: 'The instance is up' });
+
+/** Why an instance takes no new rooms. */
+const NotReadyReason = z.enum(['starting', 'draining', 'no_media_worker']);
+export type NotReadyReason = z.infer<typeof NotReadyReason>;
+
+export const NotReady = z
+  .strictObject({ status: z.literal('DOWN'), reason: NotReadyReason })
+  .meta({ id: 'NotReady', description: 'The instance takes no new rooms' });
+
+/** Seconds of a week. */
+const MAX_DEADLINE = 604_800;
+const deadline = {
+  error: ({ input }: { input?: unknown }) =>
+    `Expected deadline to be a number of seconds from 1 to ${MAX_DEADLINE}, got: ${shown(input)}`,
+};
+
+export const DrainRequest = z
+  .object({
+    deadline: z
+      .int(deadline)
+      .min(1, deadline)
+      .max(MAX_DEADLINE, deadline)
+      .nullish()
+      .meta({ description: 'Seconds after which the instance takes rooms again by itself; null = when asked to' }),
+  })
+  .meta({ id: 'DrainRequest', description: 'An order to drain' });
+
+export const DrainResponse = z
+  .strictObject({
+    data: z.strictObject({
+      draining: z.boolean(),
+      rooms: z.int().min(0).meta({ description: 'Rooms that this instance still has' }),
+    }),
+  })
+  .meta({ id: 'DrainResponse', description: 'Whether the instance drains' });

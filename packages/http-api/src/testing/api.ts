@@ -52,6 +52,7 @@ export class TestApi {
           gitCommit: 'dev',
           distribution: { enabled: false, nodeStatus: 'DOWN', nodesInCluster: 0 },
         }),
+        node: { notReady: () => undefined, drain: () => 0, undrain: () => ({ draining: false, rooms: 0 }) },
         log: silentLog,
         metrics: {
           httpReceived: (bytes) => {

@@ -6,7 +6,7 @@ import type { AnswerOf } from '../protocol/types.js';
 import { PROTOCOL_VERSION, type InspectionMode } from '../protocol/wire.js';
 import type { InspectionSources } from '../sources.js';
 import { judge } from './cluster-verdict.js';
-import type { Drain } from './drain.js';
+import { drainState } from './drain.js';
 import type { FaultBook } from './fault-book.js';
 
 /** A member that does not answer within this time is listed as unreachable. */
@@ -17,13 +17,12 @@ export interface ClusterAnswersOptions {
   mode: InspectionMode;
   inspector: () => Inspector;
   figures: ProcessFigures;
-  drain: Drain;
   faults: FaultBook;
   clock: Clock;
 }
 
 export function clusterAnswers(options: ClusterAnswersOptions): Answers {
-  const { sources, mode, inspector, figures, drain, faults, clock } = options;
+  const { sources, mode, inspector, figures, faults, clock } = options;
   const { self } = sources;
 
   const ownLine = (): AnswerOf<'node'> => {
@@ -46,7 +45,7 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
       cpu: Math.round((cpu.user + cpu.system) * 1_000) / 1_000,
       loopP99Ms: loop.p99Ms,
       links: { up: links.filter(({ state }) => state === 'up').length, known: links.length },
-      drain: drain.state,
+      drain: drainState(sources.rooms, clock),
       now: clock.wall(),
     };
   };
@@ -106,8 +105,11 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
       return { views, unreachable, ...judge(views) };
     },
 
-    drain: ({ deadlineMs }, { tool }) => drain.start(deadlineMs, tool),
-    undrain: (_fields, { tool }) => ({ wasDraining: drain.stop(tool) }),
+    drain: ({ deadlineMs }, { tool }) => {
+      sources.rooms.drainOrder.give(tool, deadlineMs);
+      return drainState(sources.rooms, clock) as AnswerOf<'drain'>;
+    },
+    undrain: (_fields, { tool }) => ({ wasDraining: sources.rooms.drainOrder.withdraw(tool) }),
 
     'link-cut': ({ to, forMs }, { tool }) => {
       if (to === self) throw new InspectionError('BAD_REQUEST', `${self} has no link to itself`);

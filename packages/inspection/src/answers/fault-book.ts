@@ -1,7 +1,7 @@
 import type { Log } from '@bloom/log';
 import { type Clock, Timer } from '@bloom/time';
 import type { AnswerOf } from '../protocol/types.js';
-import type { Drain } from './drain.js';
+import type { RoomsSource } from '../sources.js';
 
 type Line = AnswerOf<'faults'>['faults'][number];
 
@@ -16,10 +16,10 @@ export interface Fault {
 
 /** Records the changes made by tools. The node undoes each of them by itself. */
 export class FaultBook {
-  readonly #options: { log: Log; clock: Clock; drain: Drain };
+  readonly #options: { log: Log; clock: Clock; rooms: RoomsSource };
   readonly #running = new Map<string, Line & { ended: () => void; timer: Timer }>();
 
-  constructor(options: { log: Log; clock: Clock; drain: Drain }) {
+  constructor(options: { log: Log; clock: Clock; rooms: RoomsSource }) {
     this.#options = options;
   }
 
@@ -50,8 +50,11 @@ export class FaultBook {
       since,
       until,
     }));
-    const order = this.#options.drain.order;
-    if (order !== undefined) faults.push({ kind: 'drain', target: 'rooms', ...order });
+    const order = this.#options.rooms.drainOrder.current;
+    if (order !== undefined) {
+      const { by: tool, since, until } = order;
+      faults.push({ kind: 'drain', target: 'rooms', tool, since, until });
+    }
 
     return faults;
   }

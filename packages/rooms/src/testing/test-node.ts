@@ -24,6 +24,7 @@ export class TestMedia implements MediaEngine {
   /** How long opening a room takes. */
   openMs = 0;
   rejectNegotiations = false;
+  readonly takesRooms = true;
   /** Counters of every transport at its end. */
   lastStats: TransportStats | undefined;
   /** Transports are numbered from 1, over all rooms. */

@@ -103,6 +103,10 @@ export class MediaWorkers implements MediaEngine {
     }
   }
 
+  get takesRooms(): boolean {
+    return !this.#closed && this.#leastBusy() !== undefined;
+  }
+
   relayRoute(username: string): RelayRoute | undefined {
     return this.#users.get(username);
   }

@@ -1,0 +1,59 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import type { NodeControl } from './operations.js';
+import { TestApi } from './testing/api.js';
+
+let api: TestApi;
+afterEach(() => api.close());
+
+const start = async (node: Partial<NodeControl> = {}): Promise<void> => {
+  api = await TestApi.start({
+    node: { notReady: () => undefined, drain: () => 3, undrain: () => ({ draining: false, rooms: 3 }), ...node },
+  });
+};
+
+describe('probes', () => {
+  test('need no token and answer UP', async () => {
+    await start();
+    for (const path of ['/health/live', '/health/ready']) {
+      const { status, body } = await api.call('GET', path, { authorization: null });
+      expect([status, body]).toEqual([200, { status: 'UP' }]);
+    }
+  });
+
+  test.each(['starting', 'draining', 'no_media_worker'] as const)(
+    'say why the node is not ready: %s',
+    async (reason) => {
+      await start({ notReady: () => reason });
+      const { status, body } = await api.call('GET', '/health/ready', { authorization: null });
+      expect([status, body]).toEqual([503, { status: 'DOWN', reason }]);
+      expect((await api.call('GET', '/health/live', { authorization: null })).status).toBe(200);
+    },
+  );
+});
+
+describe('draining', () => {
+  test('starts and ends, with the number of rooms left', async () => {
+    const orders: (number | null)[] = [];
+    await start({ drain: (deadlineMs) => orders.push(deadlineMs) });
+    const started = await api.call('POST', '/node/drain', { body: { deadline: 60 } });
+    expect([started.status, started.body]).toEqual([200, { data: { draining: true, rooms: 1 } }]);
+    await api.call('POST', '/node/drain');
+    expect(orders).toEqual([60_000, null]);
+    const ended = await api.call('DELETE', '/node/drain');
+    expect([ended.status, ended.body]).toEqual([200, { data: { draining: false, rooms: 3 } }]);
+  });
+
+  test.each([0, -1, 1.5, '60', 604_801])('refuses the deadline %j', async (deadline) => {
+    await start();
+    const { status, body } = await api.call('POST', '/node/drain', { body: { deadline } });
+    expect(status).toBe(400);
+    expect(body.errors).toBe(`Expected deadline to be a number of seconds from 1 to 604800, got: ${deadline}`);
+  });
+
+  test('demands the token', async () => {
+    await start();
+    for (const method of ['POST', 'DELETE'] as const) {
+      expect((await api.call(method, '/node/drain', { authorization: null })).status).toBe(401);
+    }
+  });
+});

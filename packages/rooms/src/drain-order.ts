@@ -1,0 +1,90 @@
+import type { Log } from '@bloom/log';
+import { type Clock, Timer } from '@bloom/time';
+
+export interface DrainOrderOptions {
+  /** The rooms that the order keeps from growing in number. */
+  rooms: { readonly draining: boolean; drain(): void; undrain(): void; load(): { rooms: number } };
+  log: Log;
+  clock: Clock;
+}
+
+interface Order {
+  /** The caller: a tool, or a route of the HTTP API. */
+  by: string;
+  /** Unix milliseconds. */
+  since: number;
+  /** When the node takes rooms again by itself, Unix milliseconds; null = when the order is withdrawn. */
+  until: number | null;
+}
+
+type Listener = (event: 'draining' | 'undrained', reason: string) => void;
+
+/** An operator's order to keep new rooms away from this node, until it is withdrawn or its deadline passes. */
+export class DrainOrder {
+  readonly #options: DrainOrderOptions;
+  readonly #timer: Timer;
+  readonly #listeners = new Set<Listener>();
+  #current: Order | undefined;
+
+  constructor(options: DrainOrderOptions) {
+    this.#options = options;
+    this.#timer = new Timer(options.clock);
+  }
+
+  /** The order in effect; undefined when there is none. */
+  get current(): Order | undefined {
+    return this.#current;
+  }
+
+  /** Returns the function that unsubscribes. */
+  subscribe(listener: Listener): () => void {
+    this.#listeners.add(listener);
+
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Starts to drain, or replaces the deadline of the order in effect. */
+  give(by: string, deadlineMs: number | null): void {
+    const { rooms, log, clock } = this.#options;
+    const wasDraining = rooms.draining;
+    this.#timer.stop();
+    if (deadlineMs !== null) this.#timer.start(deadlineMs, () => this.#over());
+    const since = this.#current?.since ?? clock.wall();
+    this.#current = { by, since, until: deadlineMs === null ? null : clock.wall() + deadlineMs };
+    rooms.drain();
+    log.warn('node.drain_ordered', { by, deadlineMs, rooms: rooms.load().rooms });
+    if (!wasDraining) this.#notify('draining', by);
+  }
+
+  /** Lets the node take rooms again. Returns false when there was no order. */
+  withdraw(by: string): boolean {
+    if (this.#current === undefined) return false;
+    this.#options.log.warn('node.drain_withdrawn', { by });
+    this.#end(by);
+
+    return true;
+  }
+
+  /** Forgets the order without taking rooms again: the node is closing. */
+  close(): void {
+    this.#timer.stop();
+    this.#current = undefined;
+  }
+
+  #over(): void {
+    const { log, rooms } = this.#options;
+    log.warn('node.drain_over', { by: this.#current?.by, rooms: rooms.load().rooms });
+    this.#end('deadline');
+  }
+
+  #end(reason: string): void {
+    this.#timer.stop();
+    this.#current = undefined;
+    this.#options.rooms.undrain();
+    this.#notify('undrained', reason);
+  }
+
+  #notify(event: 'draining' | 'undrained', reason: string): void {
+    for (const listener of this.#listeners) listener(event, reason);
+  }
+}

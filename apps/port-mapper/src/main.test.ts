@@ -3,6 +3,7 @@ import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { until } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
 import { ensureMapper, names, Registration } from '@bloom/port-mapper';
 
@@ -104,12 +105,4 @@ async function freePort(): Promise<number> {
   const { port: free } = server.address() as { port: number };
   await new Promise((resolve) => server.close(resolve));
   return free;
-}
-
-async function until(condition: () => boolean | Promise<boolean>, limitMs = 5_000): Promise<void> {
-  const end = Date.now() + limitMs;
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`not so within ${limitMs} ms`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
 }

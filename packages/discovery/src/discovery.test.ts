@@ -3,7 +3,7 @@ import type { Socket } from 'node:dgram';
 import { createServer } from 'node:net';
 import type { AddressInfo, Server } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { fuzzRuns, ManualClock } from '@bloom/time/testing';
+import { fuzzRuns, until, ManualClock } from '@bloom/time/testing';
 import type { Answer, Packet } from 'dns-packet';
 import dnsPacket from 'dns-packet';
 import fc from 'fast-check';
@@ -227,11 +227,6 @@ describe('the DNS strategy', () => {
       },
     };
   }
-  const settled = async (condition: () => boolean) => {
-    const deadline = Date.now() + 5000;
-    while (!condition() && Date.now() < deadline) await new Promise((done) => setTimeout(done, 5));
-    expect(condition()).toBe(true);
-  };
 
   test('names the others by the own node name and each address', async () => {
     const p = polled(new Map([['sfu.internal', ['10.0.0.1', '10.0.0.2']]]));
@@ -251,10 +246,10 @@ describe('the DNS strategy', () => {
     p.clock.advance(4_999);
     expect(running?.counts.udp).toBe(asked);
     p.clock.advance(1);
-    await settled(() => (running?.counts.udp ?? 0) > asked);
+    await until(() => (running?.counts.udp ?? 0) > asked);
     expect(p.warnings).toEqual(['discovery.dns_failed']);
     table.set('sfu.internal', ['10.0.0.7']);
-    await settled(() => {
+    await until(() => {
       p.clock.advance(5_000);
       return p.reports.length > 0;
     });

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
-import { fuzzRuns, ManualClock } from '@bloom/time/testing';
+import { fuzzRuns, ManualClock, until } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { Conversation } from './conversation.js';
 import { lookUp, names, PortMapperServer, Registration } from './index.js';
@@ -16,7 +16,7 @@ import {
   portPlease2Request,
 } from './protocol.js';
 import { MAX_RELEASED, Registry } from './registry.js';
-import { freePort, say, until } from './testing/sockets.js';
+import { freePort, say } from './testing/sockets.js';
 
 const RUNS = fuzzRuns(2_000);
 

@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { until } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
 import { names, PortMapperServer } from './index.js';
 import { alive2Request, type NodeEntry } from './protocol.js';
-import { freePort, hasEpmd, say, startEpmd, until } from './testing/sockets.js';
+import { freePort, hasEpmd, say, startEpmd } from './testing/sockets.js';
 
 // The same bytes to the original and to ours must have the same result.
 

@@ -6,9 +6,22 @@ type WebrtcErrorCode =
   /** A relay user of this name exists. */
   | 'DUPLICATE_USER'
   /** The port or transport is closed. */
-  | 'CLOSED';
+  | 'CLOSED'
+  /** A master key or salt of the wrong length. */
+  | 'BAD_KEY'
+  /** A packet to be sealed is no RTP packet, or too long. */
+  | 'BAD_PACKET'
+  /** An SRTCP key has protected 2^31 packets, the limit of RFC 3711. */
+  | 'KEY_EXHAUSTED'
+  /** An option is out of range, or WebAssembly SIMD was demanded and is missing. */
+  | 'BAD_OPTION'
+  /** An offer that cannot be used. The message quotes the line at fault, without secrets. */
+  | 'INVALID_SDP';
 
-/** A caller's mistake or a limit of the machine. Bad input from the network is counted instead (see `DropReason`). */
+/**
+ * A caller's mistake, a limit of the machine or an unusable offer. Bad packets are counted instead (see `DropReason`), or
+ * yield an `OpenFailure`.
+ */
 export class WebrtcError extends Error {
   constructor(
     readonly code: WebrtcErrorCode,

@@ -20,6 +20,5 @@ export { type ChosenCodec, choosePublishedCodec, chooseReceivedCodec } from './s
 export { type AgreedExtensions, chooseExtensions, EXTENSION_URIS } from './sdp/extensions.js';
 export { type OfferedMedia } from './sdp/offer.js';
 export { parseOffer } from './sdp/parse-offer.js';
-export { SdpError } from './sdp/sdp-error.js';
 export { asReceived } from './warm-up/as-received.js';
 export { warmUpJoins } from './warm-up/warm-up-joins.js';

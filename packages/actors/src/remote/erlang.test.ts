@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { Erlang, hasErlang, hasErlCall, run } from '@bloom/distribution/testing';
 import { atom, isAtom, type Pid, type Term, Tuple, tuple } from '@bloom/etf';
 import { until } from '@bloom/time/testing';
 import { Exit, later, type ActorRef, type Behaviour, type Down, type TermMessage } from '../index.js';
 import { RemoteRef } from '../ref.js';
 import { COOKIE, startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
-import { Erlang, hasErlang, hasErlCall, run } from '../testing/erlang.js';
 
 type CalcProtocol = {
   sum: (message: { of: number[] }) => number;
@@ -61,7 +61,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
     });
     remote.registerFunction('calc', 'nothing', 0, () => {});
     remote.registerFunction('calc', 'wrong', 0, () => (() => 1) as unknown as Term);
-    erl = await Erlang.start('e1', mapper);
+    erl = await Erlang.start('e1@127.0.0.1', mapper);
     expect(await erl.eval(`net_adm:ping(${TS})`)).toBe('pong');
   });
   afterAll(async () => {
@@ -203,7 +203,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
 
     (hasErlCall ? test : test.skip)('C14: a C node calls through rex [needs erl_call]', async () => {
       const args = ['-c', COOKIE, '-name', tsn.name, '-timeout', '4', '-a', 'calc add [1,2]'];
-      expect(await run('erl_call', args, mapper)).toBe('3');
+      expect(await run('erl_call', args, mapper.port)).toEqual({ out: '3', code: 0 });
     });
 
     test('no more at once than the limit', async () => {
@@ -306,7 +306,7 @@ const pidOf = (name: string): string => `element(2, gen_server:call({${name}, ${
       expect(died).toMatchObject({ code: 'CRASHED' });
       expect((died as Error).message).toContain('of_age');
 
-      const other = await Erlang.start('e2', mapper);
+      const other = await Erlang.start('e2@127.0.0.1', mapper);
       await tsn.node.connect(other.name);
       const waiting = tsn.system.call(tsn.remote.remote<Echo>(other.name, 'init'), { type: 'quiet' }, 60_000);
       const lost = expect(waiting).rejects.toMatchObject({ code: 'NO_CONNECTION' });

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Erlang, hasErlang } from '@bloom/distribution/testing';
 import { until } from '@bloom/time/testing';
 import type { ActorRef } from '../index.js';
 import { puppet, type PuppetProtocol } from '../testing/puppet.js';
-import { Erlang, hasErlang } from '../testing/erlang.js';
 import { startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
 import { takeRequestId, withRequestId } from './request-field.js';
 
@@ -56,7 +56,7 @@ describe('the id of a request across nodes', () => {
   });
 
   (hasErlang ? test : test.skip)('is not told to Erlang, and what Erlang says has none [needs erlang]', async () => {
-    const erl = await Erlang.start('e1', mapper);
+    const erl = await Erlang.start('e1@127.0.0.1', mapper);
     try {
       expect(await erl.eval(`net_adm:ping('a@127.0.0.1')`)).toBe('pong');
       await until(() => a.node.isConnected('e1@127.0.0.1'));

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Component, ReceivedTrack } from '@bloom/rooms';
 import { systemClock } from '@bloom/time';
+import { until } from '@bloom/time/testing';
 import { TestRoom } from '../testing/room.js';
 import { OpusEncoder } from './engine/opus.js';
 import { SipService, type SipServiceOptions } from './sip-service.js';
@@ -13,10 +14,6 @@ const entry = new URL('../../dist/sip/engine/phone-main.js', import.meta.url);
 const rooms: TestRoom[] = [];
 let provider: TestProvider;
 let service: SipService;
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((wait) => setTimeout(wait, 5));
-}
 
 function start(options: Partial<SipServiceOptions> = {}): void {
   service = new SipService({ address: '127.0.0.1', entry, ...options });

@@ -1,1 +1,2 @@
+export { Erlang, hasErlang, hasErlCall, run } from './erlang.js';
 export { TestWires } from './wires.js';

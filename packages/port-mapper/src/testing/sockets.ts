@@ -41,14 +41,6 @@ export async function say(port: number, pieces: readonly Buffer[], enough = Numb
   return { bytes: Buffer.concat(heard), closed, socket };
 }
 
-export async function until(condition: () => boolean | Promise<boolean>, limitMs = 5_000): Promise<void> {
-  const end = Date.now() + limitMs;
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`not so within ${limitMs} ms`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
 export const hasEpmd = (() => {
   try {
     execFileSync('epmd', ['-names'], { env: { ...process.env, ERL_EPMD_PORT: '1' }, stdio: 'ignore' });

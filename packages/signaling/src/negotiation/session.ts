@@ -7,7 +7,7 @@ import type {
   SessionInput,
 } from '@bloom/rooms';
 import type { TrackKind } from '@bloom/sfu';
-import { parseOffer, SdpError, writeAnswer } from '@bloom/webrtc';
+import { parseOffer, WebrtcError, writeAnswer } from '@bloom/webrtc';
 import { type ClientEvent, parseClientEvent, type SdpOfferEvent } from '../events/client-event.js';
 import { jsonEqual } from '../events/json.js';
 import { serverEvent } from '../events/server-event.js';
@@ -268,7 +268,7 @@ class Session implements PeerSession {
         this.#act({ type: 'publish', tracks: accepted.added.map((publication) => describePublication(publication)) });
       }
     } catch (error) {
-      if (error instanceof SdpError) {
+      if (error instanceof WebrtcError && error.code === 'INVALID_SDP') {
         this.#warn('offer.invalid', error.message);
         return this.#fail('Invalid SDP offer');
       }

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { type FixtureName, readOffer } from './fixtures/read.js';
-import { parseOffer, SdpError } from '../index.js';
+import { parseOffer } from '../index.js';
 
 const FIXTURES: FixtureName[] = [
   'chromium-audio-video',
@@ -150,7 +150,7 @@ describe('what cannot be used', () => {
     ['an SSRC of more than 32 bits', offer(...HEAD, ...AUDIO, 'a=ssrc:4294967296 cname:x', ...TRANSPORT)],
     ['an extension id twice', offer(...HEAD, ...AUDIO, 'a=extmap:1 a', 'a=extmap:1 b', ...TRANSPORT)],
   ])('refuses %s', (_what, text) => {
-    expect(() => parseOffer(text)).toThrow(SdpError);
+    expect(() => parseOffer(text)).toThrow(expect.objectContaining({ code: 'INVALID_SDP' }));
   });
 
   test('an m-line of another kind or outside of the bundle is marked as refused', () => {
@@ -199,7 +199,7 @@ describe('garbage', () => {
       return copy.join('\r\n');
     });
 
-  test('gives an offer or an SdpError and nothing else', () => {
+  test('gives an offer or an INVALID_SDP and nothing else', () => {
     let accepted = 0;
     fc.assert(
       fc.property(
@@ -208,7 +208,7 @@ describe('garbage', () => {
           try {
             accepted += parseOffer(text).media.length > 0 ? 1 : 0;
           } catch (error) {
-            expect(error).toBeInstanceOf(SdpError);
+            expect(error).toMatchObject({ code: 'INVALID_SDP' });
           }
         },
       ),

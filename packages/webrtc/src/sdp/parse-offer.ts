@@ -6,14 +6,15 @@ import {
   type SdpOffer,
 } from './offer.js';
 import { MediaParser } from './parse-media.js';
-import { quoteLine, SdpError } from './sdp-error.js';
+import { WebrtcError } from '../errors.js';
+import { invalidSdp, quoteLine } from './sdp-error.js';
 import { TransportParser } from './parse-transport.js';
 
 const MAX_MID_LENGTH = 16;
 
 /**
  * Reads an offer.
- * @throws SdpError and nothing else, whatever the text
+ * @throws WebrtcError INVALID_SDP and nothing else, whatever the text
  */
 export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS): SdpOffer {
   checkLimits(sdp, limits);
@@ -26,7 +27,7 @@ export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS):
 
   forEachLine(sdp, (line, lineNumber) => {
     const fail = (what: string): never => {
-      throw new SdpError(what, quoteLine(line), lineNumber);
+      throw invalidSdp(what, quoteLine(line), lineNumber);
     };
     if (lineNumber === 1 && line !== 'v=0') fail('an offer starts with v=0, not so');
     if (line[1] !== '=') fail('no "=" after the type');
@@ -52,12 +53,12 @@ export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS):
     }
   });
 
-  if (media.length === 0) throw new SdpError('the offer has no m-line');
+  if (media.length === 0) throw invalidSdp('the offer has no m-line');
   const seen = new Set<string>();
   for (const { mid, line, lineNumber } of media.map((m, index) => ({ ...m.identity(), lineNumber: index + 1 }))) {
     const what = `m-line ${lineNumber} (${quoteLine(line)})`;
-    if (mid === undefined || !isMid(mid)) throw new SdpError(`${what} has no usable a=mid`);
-    if (seen.has(mid)) throw new SdpError(`${what} repeats the mid ${mid}`);
+    if (mid === undefined || !isMid(mid)) throw invalidSdp(`${what} has no usable a=mid`);
+    if (seen.has(mid)) throw invalidSdp(`${what} repeats the mid ${mid}`);
     seen.add(mid);
   }
 
@@ -73,18 +74,18 @@ export function parseOffer(sdp: string, limits: SdpLimits = DEFAULT_SDP_LIMITS):
 
 /** Returns the transport, which the first bundled m-line carries for all (RFC 8843 section 7.1.3), or the session level. */
 function chooseTransport(bundled: readonly MediaParser[], session: TransportParser): OfferedTransport {
-  let problem: SdpError | undefined;
+  let problem: WebrtcError | undefined;
   for (const media of bundled) {
     const result = media.transport.finish(session);
-    if (!(result instanceof SdpError)) return result;
+    if (!(result instanceof WebrtcError)) return result;
     problem ??= result;
   }
-  throw problem ?? new SdpError('the BUNDLE group names no m-line of the offer');
+  throw problem ?? invalidSdp('the BUNDLE group names no m-line of the offer');
 }
 
 function checkLimits(sdp: string, limits: SdpLimits): void {
   if (sdp.length > limits.maxLength) {
-    throw new SdpError(`the offer has ${sdp.length} characters, more than ${limits.maxLength}`);
+    throw invalidSdp(`the offer has ${sdp.length} characters, more than ${limits.maxLength}`);
   }
   let lines = 0;
   let mediaLines = 0;
@@ -92,12 +93,12 @@ function checkLimits(sdp: string, limits: SdpLimits): void {
     const found = sdp.indexOf('\n', start);
     const end = found < 0 ? sdp.length : found;
     lines += 1;
-    if (lines > limits.maxLines) throw new SdpError(`the offer has more than ${limits.maxLines} lines`);
+    if (lines > limits.maxLines) throw invalidSdp(`the offer has more than ${limits.maxLines} lines`);
     if (end - start > limits.maxLineLength) {
-      throw new SdpError(`more than ${limits.maxLineLength} characters`, quoteLine(sdp.slice(start, end)), lines);
+      throw invalidSdp(`more than ${limits.maxLineLength} characters`, quoteLine(sdp.slice(start, end)), lines);
     }
     if (sdp.startsWith('m=', start)) mediaLines += 1;
-    if (mediaLines > limits.maxMedia) throw new SdpError(`the offer has more than ${limits.maxMedia} m-lines`);
+    if (mediaLines > limits.maxMedia) throw invalidSdp(`the offer has more than ${limits.maxMedia} m-lines`);
     start = end + 1;
   }
 }
@@ -112,7 +113,7 @@ function forEachLine(sdp: string, visit: (line: string, lineNumber: number) => v
     if (end > start) {
       const line = sdp.slice(start, end);
       // Text that an answer echoes must not be able to start a line of its own.
-      if (hasControlCharacter(line)) throw new SdpError('a control character', undefined, lineNumber);
+      if (hasControlCharacter(line)) throw invalidSdp('a control character', undefined, lineNumber);
       visit(line, lineNumber);
     }
     start = next + 1;

@@ -1,5 +1,6 @@
 import type { OfferedTransport } from './offer.js';
-import { SdpError } from './sdp-error.js';
+import type { WebrtcError } from '../errors.js';
+import { invalidSdp } from './sdp-error.js';
 
 /** Octets of accepted fingerprints (RFC 8122 without SHA-1 and older). */
 const DIGEST_OCTETS: Readonly<Record<string, number>> = { 'sha-256': 32, 'sha-384': 48, 'sha-512': 64 };
@@ -46,15 +47,15 @@ export class TransportParser {
   }
 
   /** Returns the transport, with the session's attributes where this level has none; an error when something is missing. */
-  finish(session: TransportParser): OfferedTransport | SdpError {
+  finish(session: TransportParser): OfferedTransport | WebrtcError {
     const iceUfrag = this.#ufrag ?? session.#ufrag;
     const icePwd = this.#pwd ?? session.#pwd;
     const fingerprint = this.#fingerprint ?? session.#fingerprint;
     const setup = this.#setup ?? session.#setup;
-    if (iceUfrag === undefined || icePwd === undefined) return new SdpError('the offer has no ICE credentials');
-    if (fingerprint === undefined) return new SdpError('the offer has no certificate fingerprint that is accepted');
+    if (iceUfrag === undefined || icePwd === undefined) return invalidSdp('the offer has no ICE credentials');
+    if (fingerprint === undefined) return invalidSdp('the offer has no certificate fingerprint that is accepted');
     if (setup !== 'actpass' && setup !== 'active') {
-      return new SdpError(`the offerer has to be able to be the DTLS client, a=setup is ${setup ?? 'missing'}`);
+      return invalidSdp(`the offerer has to be able to be the DTLS client, a=setup is ${setup ?? 'missing'}`);
     }
     return { iceUfrag, icePwd, fingerprint, setup };
   }

@@ -1,4 +1,4 @@
-import { SrtpError } from './errors.js';
+import { WebrtcError } from '../errors.js';
 import { JavascriptSealer } from './javascript-sealer.js';
 import type { PacketSealer, PacketSealerOptions } from './packet-sealer.js';
 import { WasmSealer } from './wasm-sealer.js';
@@ -8,14 +8,14 @@ const MAX_PACKET_BYTES = 8192;
 
 /**
  * Returns the fastest sealer that works here; its `kind` says which.
- * @throws SrtpError BAD_OPTION for packets larger than 8,192 bytes, and for `kind: 'wasm'` without WebAssembly SIMD
+ * @throws WebrtcError BAD_OPTION for packets larger than 8,192 bytes, and for `kind: 'wasm'` without WebAssembly SIMD
  */
 export function createPacketSealer(options: PacketSealerOptions = {}): PacketSealer {
   const slots = options.slots ?? 256;
   const maxPacketBytes = options.maxPacketBytes ?? 1600;
   const keystreamBytes = options.keystreamBytes ?? 32 * 1024 * 1024;
   if (maxPacketBytes > MAX_PACKET_BYTES) {
-    throw new SrtpError(
+    throw new WebrtcError(
       'BAD_OPTION',
       `a sealer takes packets of at most ${MAX_PACKET_BYTES} bytes, not ${maxPacketBytes}`,
     );
@@ -24,7 +24,8 @@ export function createPacketSealer(options: PacketSealerOptions = {}): PacketSea
   try {
     return new WasmSealer({ slots, maxPacketBytes, keystreamBytes });
   } catch (cause) {
-    if (options.kind === 'wasm') throw new SrtpError('BAD_OPTION', 'WebAssembly SIMD is not to be had here', { cause });
+    if (options.kind === 'wasm')
+      throw new WebrtcError('BAD_OPTION', 'WebAssembly SIMD is not to be had here', { cause });
     return new JavascriptSealer({ slots, maxPacketBytes });
   }
 }

@@ -1,5 +1,5 @@
 import { createCipheriv } from 'node:crypto';
-import { SrtpError } from './errors.js';
+import { WebrtcError } from '../errors.js';
 
 const MASTER_KEY_BYTES = 16;
 const MASTER_SALT_BYTES = 14;
@@ -27,7 +27,7 @@ const LABELS = {
 /** Session keys by the AES-CM pseudo-random function with a key derivation rate of 0, RFC 3711 section 4.3. */
 export function deriveSessionKeys(master: SrtpMasterKeys, protocol: 'rtp' | 'rtcp'): SessionKeys {
   if (master.masterKey.length !== MASTER_KEY_BYTES || master.masterSalt.length !== MASTER_SALT_BYTES) {
-    throw new SrtpError(
+    throw new WebrtcError(
       'BAD_KEY',
       `SRTP_AES128_CM_HMAC_SHA1_80 takes a key of 16 and a salt of 14 bytes, got ${master.masterKey.length} and ${master.masterSalt.length}`,
     );

@@ -1,6 +1,6 @@
 import { rtpHeaderLength } from '@bloom/rtp';
 import { AesCounter } from './aes-counter.js';
-import { SrtpError } from './errors.js';
+import { WebrtcError } from '../errors.js';
 import { HmacSha1 } from './hmac-sha1.js';
 import { AUTH_TAG_BYTES, deriveSessionKeys, type SrtpMasterKeys } from './key-derivation.js';
 import { asWords, KeystreamWindow } from './keystream-window.js';
@@ -43,7 +43,7 @@ export class SrtpSendSession {
   /**
    * Seals the RTP packet `buffer[start, end)` in place and returns the new end; needs `AUTH_TAG_BYTES` of room behind it. The
    * roll-over counter follows the sequence numbers seen here; an SSRC must not use a `PacketSealer` as well.
-   * @throws SrtpError BAD_PACKET when it is no RTP packet of at most 2,048 bytes or the room is missing
+   * @throws WebrtcError BAD_PACKET when it is no RTP packet of at most 2,048 bytes or the room is missing
    */
   sealRtp(buffer: Buffer, start: number, end: number): number {
     const length = end - start;
@@ -72,8 +72,8 @@ export class SrtpSendSession {
 
   /**
    * Seals the RTCP compound `buffer[start, end)` in place and returns the new end; needs `SRTCP_OVERHEAD` of room behind it.
-   * @throws SrtpError BAD_PACKET like `sealRtp`
-   * @throws SrtpError KEY_EXHAUSTED after 2^31 packets
+   * @throws WebrtcError BAD_PACKET like `sealRtp`
+   * @throws WebrtcError KEY_EXHAUSTED after 2^31 packets
    */
   sealRtcp(buffer: Buffer, start: number, end: number): number {
     const length = end - start;
@@ -82,7 +82,7 @@ export class SrtpSendSession {
       length,
     );
     if (this.#rtcpIndex === 0x7fffffff) {
-      throw new SrtpError('KEY_EXHAUSTED', 'an SRTCP key protects at most 2^31 packets');
+      throw new WebrtcError('KEY_EXHAUSTED', 'an SRTCP key protects at most 2^31 packets');
     }
     this.#rtcpIndex += 1;
     buffer.copy(scratch, SCRATCH_AT, start, end);
@@ -100,5 +100,5 @@ export class SrtpSendSession {
 }
 
 function requirePacket(ok: boolean, length: number): void {
-  if (!ok) throw new SrtpError('BAD_PACKET', `a packet of ${length} bytes cannot be sealed here`);
+  if (!ok) throw new WebrtcError('BAD_PACKET', `a packet of ${length} bytes cannot be sealed here`);
 }

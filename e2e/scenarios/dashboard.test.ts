@@ -42,7 +42,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
   async function open(context: BrowserContext, url = `${stage.node.url}/`): Promise<Page> {
     const page = await context.newPage();
     page.setDefaultTimeout(15_000);
-    page.on('pageerror', (error) => faults.push(String(error.stack)));
+    page.on('pageerror', (error) => faults.push(`${String(error)} ${error.stack ?? ''}`));
     page.on('console', (message) => {
       if (message.text().includes('Received invalid control message')) faults.push(message.text());
     });
@@ -103,6 +103,11 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     await connected(bob);
     await Promise.all([sees(ann, 'Bob'), sees(bob, 'Ann')]);
     await shown(ann.getByText('2 people'));
+    // For those who cannot see the page: where it begins, and who came.
+    expect(await bob.evaluate(() => document.activeElement?.textContent)).toBe('two-tabs');
+    expect(await ann.locator('[aria-live]').textContent()).toBe('Bob joined');
+    // The tile is about 500 pixels wide: the middle variant is enough, until the person wants more.
+    await width(bob, 'Ann', 480);
     expect(await bob.locator('audio').evaluate((element) => (element as HTMLAudioElement).paused)).toBe(false);
 
     await bob.getByLabel('Quality of the picture of Ann').selectOption('Low');
@@ -122,6 +127,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     await bob.getByRole('button', { name: 'Leave' }).click();
     await shown(bob.getByRole('button', { name: 'Join' }));
     await shown(ann.getByText('only you'));
+    expect(await ann.locator('[aria-live]').textContent()).toBe('Bob left');
   }, 120_000);
 
   test('on a phone on its side, pictures are large and everything is in view', async () => {
@@ -156,6 +162,14 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     await join(bob, { name: 'Bob' });
     await sees(bob, 'Ann');
     await sees(ann, 'Bob');
+
+    // The light of the camera goes out: the device is closed, not covered.
+    const own = ann.getByLabel('Your own picture');
+    await ann.getByRole('button', { name: 'Stop picture' }).click();
+    await shown(bob.getByRole('figure', { name: 'Ann' }).locator('.avatar'));
+    await shown(own.or(ann.getByRole('figure', { name: 'Ann (you)' }).locator('.avatar')).first());
+    await ann.getByRole('button', { name: 'Start picture' }).click();
+    await sees(bob, 'Ann');
   });
 
   test('a camera that is refused is replaced by a generated picture, and the page says so', async () => {

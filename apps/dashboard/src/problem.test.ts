@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { problemOfAnswer, problemOfClose } from './problem.js';
+import { problemOfAnswer, problemOfEnd } from './problem.js';
 
 describe('problems', () => {
   test('a full room is told apart from a server that has no capacity', () => {
@@ -16,13 +16,20 @@ describe('problems', () => {
   });
 
   test.each([
-    ['Peer removed', 'removed'],
-    ['peer not found', 'removed'],
-    ['Room stopped', 'room-closed'],
-    ['room not found', 'room-closed'],
-    ['', 'connection-lost'],
-    ['Internal server error', 'connection-lost'],
-  ])('a socket closed with %p means %s', (reason, code) => {
-    expect(problemOfClose(reason).code).toBe(code);
+    ['REMOVED', 'the server closed the connection: Peer removed', 'removed'],
+    ['ROOM_ENDED', 'the server closed the connection: Room stopped', 'room-closed'],
+    ['UNREACHABLE', 'the connection was lost', 'connection-lost'],
+    ['REJECTED', 'the server closed the connection: expired token', 'connection-lost'],
+  ] as const)('a call that ends as %s with "%s" is %s', (code, message, expected) => {
+    expect(problemOfEnd({ code, message })?.code).toBe(expected);
+  });
+
+  test('somebody who was removed reads the reason of the backend', () => {
+    const message = 'removed from the room: please be kind';
+    expect(problemOfEnd({ code: 'REMOVED', message })?.message).toBe('Removed from the room: please be kind.');
+  });
+
+  test('leaving is no problem', () => {
+    expect(problemOfEnd({ code: 'LEFT', message: 'the client left the room' })).toBeNull();
   });
 });

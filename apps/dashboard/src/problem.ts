@@ -1,4 +1,5 @@
 // What can go wrong, in words for the user.
+import type { RoomClientError } from '@bloom/client';
 
 export type ProblemCode =
   | 'server-unreachable'
@@ -50,26 +51,30 @@ export function problemOfAnswer(status: number, errors: string): Problem {
   return new Problem('refused', 'The server refused', errors === '' ? `It answered with status ${status}.` : errors);
 }
 
-/** The problem behind a signalling socket that closed and will not be opened again. */
-export function problemOfClose(reason: string): Problem {
-  switch (reason) {
-    case 'Peer removed':
-    case 'peer not found':
+/** Returns the problem behind the end of a call, null for one that the person left. */
+export function problemOfEnd({ code, message }: Pick<RoomClientError, 'code' | 'message'>): Problem | null {
+  switch (code) {
+    case 'LEFT':
+      return null;
+    case 'REMOVED':
       return new Problem(
         'removed',
         'You are no longer in the room',
-        'Somebody removed you, or you were away too long.',
+        message.endsWith('Peer removed') ? 'Somebody removed you, or you were away too long.' : sentence(message),
       );
-    case 'Room stopped':
-    case 'room not found':
+    case 'ROOM_ENDED':
       return new Problem('room-closed', 'The room was closed', 'Create it again, or choose another one.');
-    case '':
+    case 'UNREACHABLE':
       return new Problem(
         'connection-lost',
         'The connection was lost',
         'Several attempts to come back have failed. Check the network and the server, then join again.',
       );
     default:
-      return new Problem('connection-lost', 'The connection was closed', `The server said: ${reason}.`);
+      return new Problem('connection-lost', 'The connection was closed', sentence(message));
   }
+}
+
+function sentence(text: string): string {
+  return `${text[0]?.toUpperCase()}${text.slice(1)}.`;
 }

@@ -3,7 +3,7 @@ import { MediaConnection } from './connection.js';
 import { Emitter } from './emitter.js';
 import { RoomClientError, errorOfClose } from './errors.js';
 import { LocalTrack, type PublishOptions } from './local-track.js';
-import { type Shown, variantFor, watchSize } from './quality.js';
+import { type Shown, shownHeight, type Size, variantFor, watchSize } from './quality.js';
 import { type RemoteChange, type RemotePeer, RemotePeers, type RemoteTrack } from './remote.js';
 import { encodeCustom, encodeEvent, type Received, type Variant } from './signaling.js';
 import { PeerSocket } from './socket.js';
@@ -48,7 +48,7 @@ export interface ClientEvents {
 
 interface Watched {
   readonly element: HTMLElement;
-  height: number;
+  size: Size;
 }
 
 /** The answer to a request that proves the server to be alive must come in this time. */
@@ -155,18 +155,22 @@ export class RoomClient extends Emitter<ClientEvents> {
    * called. With several elements the largest counts.
    */
   watch(trackId: string, element: HTMLElement): () => void {
-    const watched: Watched = { element, height: 0 };
+    const watched: Watched = { element, size: { width: 0, height: 0 } };
     const all = this.#watched.get(trackId) ?? new Set();
     this.#watched.set(trackId, all.add(watched));
-    const stop = watchSize(element, (height) => {
-      watched.height = height;
-      this.#adjust(trackId);
+    const adjust = (): void => this.#adjust(trackId);
+    const stop = watchSize(element, (size) => {
+      watched.size = size;
+      adjust();
     });
+    // The first picture tells its shape.
+    element.addEventListener('resize', adjust);
     return () => {
       stop();
+      element.removeEventListener('resize', adjust);
       all.delete(watched);
       if (all.size === 0) this.#watched.delete(trackId);
-      else this.#adjust(trackId);
+      else adjust();
     };
   }
 
@@ -249,7 +253,7 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   #closed(code: number, reason: string): void {
-    const error = errorOfClose(code, reason);
+    const error = errorOfClose(code, reason, this.#everConnected);
     // The server may not have noticed yet that the connection before this one is dead.
     const stale = error?.code === 'ALREADY_CONNECTED' && this.#everConnected && this.#attempt < STALE_SESSION_ATTEMPTS;
     if (error !== undefined && !stale) return this.#end(error);
@@ -288,9 +292,15 @@ export class RoomClient extends Emitter<ClientEvents> {
   #adjust(trackId: string): void {
     const track = this.#remote.find(trackId);
     if (track === undefined || track.variants.length < 2) return;
-    const shown = [...(this.#watched.get(trackId) ?? [])].map(({ element, height }): Shown => {
-      const received = element instanceof HTMLVideoElement ? element.videoHeight : 0;
-      return { height, ...(track.variant === null ? {} : { received: { height: received, variant: track.variant } }) };
+    const shown = [...(this.#watched.get(trackId) ?? [])].map(({ element, size }): Shown => {
+      const { videoWidth = 0, videoHeight = 0 } = element instanceof HTMLVideoElement ? element : {};
+      if (videoWidth === 0) return { height: size.height };
+      const cover = getComputedStyle(element).objectFit === 'cover';
+      const height = shownHeight(size, { width: videoWidth, height: videoHeight }, cover);
+      return {
+        height,
+        ...(track.variant === null ? {} : { received: { height: videoHeight, variant: track.variant } }),
+      };
     });
     const variant = variantFor(shown, track.variants);
     if (variant !== undefined) this.setVariant(trackId, variant);

@@ -11,7 +11,7 @@ test.each([
   [1000, 'Room stopped', 'ROOM_ENDED'],
   [1011, 'Invalid SDP offer', 'FAILED'],
 ])('close %d with "%s" ends the call as %s', (code, reason, expected) => {
-  expect(errorOfClose(code, reason)).toMatchObject({ code: expected, message: expect.stringContaining(reason) });
+  expect(errorOfClose(code, reason, false)).toMatchObject({ code: expected, message: expect.stringContaining(reason) });
 });
 
 test.each([
@@ -20,5 +20,13 @@ test.each([
   [1011, 'Internal server error'],
   [1012, ''],
 ])('close %d with "%s" is worth another attempt', (code, reason) => {
-  expect(errorOfClose(code, reason)).toBeUndefined();
+  expect(errorOfClose(code, reason, false)).toBeUndefined();
+});
+
+test.each([
+  ['room not found', 'ROOM_ENDED'],
+  ['peer not found', 'REMOVED'],
+  ['expired token', 'REJECTED'],
+])('"%s" after a lost connection means %s', (reason, expected) => {
+  expect(errorOfClose(1000, reason, true)?.code).toBe(expected);
 });

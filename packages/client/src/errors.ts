@@ -39,6 +39,12 @@ const CLOSE_CODES: Readonly<Record<string, RoomClientErrorCode>> = {
   'Room stopped': 'ROOM_ENDED',
 };
 
+/** What these mean to a client that was in the room before: it ended, or the peer was removed, while the connection was lost. */
+const CODES_AFTER_LOSS: Readonly<Record<string, RoomClientErrorCode>> = {
+  'room not found': 'ROOM_ENDED',
+  'peer not found': 'REMOVED',
+};
+
 /** Close code of a server that cannot go on with this client (RFC 6455 section 7.4.1). */
 const INTERNAL_ERROR = 1011;
 
@@ -46,8 +52,8 @@ const INTERNAL_ERROR = 1011;
  * Returns why the server closed the socket, or undefined when the connection was merely lost and another attempt makes sense
  * (docs/reference/peer-signaling.md, "Closing").
  */
-export function errorOfClose(code: number, reason: string): RoomClientError | undefined {
-  const known = CLOSE_CODES[reason];
+export function errorOfClose(code: number, reason: string, wasConnected: boolean): RoomClientError | undefined {
+  const known = (wasConnected ? CODES_AFTER_LOSS[reason] : undefined) ?? CLOSE_CODES[reason];
   if (known !== undefined) return new RoomClientError(known, `the server closed the connection: ${reason}`);
   // The backend chose the words: a peer that is removed may be given a reason.
   if (code === 1000 && reason !== '') return new RoomClientError('REMOVED', `removed from the room: ${reason}`);

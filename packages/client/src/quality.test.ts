@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { variantFor } from './quality.js';
+import { shownHeight, variantFor } from './quality.js';
 
 const all = ['l', 'm', 'h'] as const;
 
@@ -28,4 +28,11 @@ test('a picture that was received tells the size of the camera', () => {
 test('the best of what is offered is chosen where nothing is large enough', () => {
   expect(variantFor([{ height: 900 }], ['l', 'm'])).toBe('m');
   expect(variantFor([{ height: 900 }], [])).toBeUndefined();
+});
+
+test('a picture that is fitted or cut has another height than its element', () => {
+  const picture = { width: 1280, height: 720 };
+  expect(shownHeight({ width: 480, height: 500 }, picture, false)).toBe(270);
+  expect(shownHeight({ width: 1920, height: 500 }, picture, false)).toBe(500);
+  expect(shownHeight({ width: 1920, height: 500 }, picture, true)).toBe(1_080);
 });

@@ -8,7 +8,7 @@ const USUAL_HEIGHT = 720;
 const STRETCH = 1.25;
 
 export interface Shown {
-  /** Height of the element in device pixels; 0 while it is off the screen. */
+  /** Height of the picture in its element, in device pixels; 0 while it is off the screen. */
   readonly height: number;
   /** Height of the picture received last, and its variant. */
   readonly received?: { readonly height: number; readonly variant: Variant };
@@ -23,13 +23,27 @@ export function variantFor(shown: readonly Shown[], variants: readonly Variant[]
   return ordered.find((variant) => (full / SCALE[variant]) * STRETCH >= wanted) ?? ordered.at(-1);
 }
 
-/** Watches the size of an element. Calls `changed` with its height in device pixels, 0 while it is off the screen. */
-export function watchSize(element: Element, changed: (height: number) => void): () => void {
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Returns the height that a picture of this shape has in an element. `cover`: it fills the element and is cut. */
+export function shownHeight(element: Size, picture: Size, cover: boolean): number {
+  const byWidth = element.width * (picture.height / picture.width);
+  return cover ? Math.max(element.height, byWidth) : Math.min(element.height, byWidth);
+}
+
+/** Watches the size of an element. Calls `changed` with it in device pixels; it is empty while the element is off the screen. */
+export function watchSize(element: Element, changed: (size: Size) => void): () => void {
   let visible = true;
-  let height = element.clientHeight;
-  const report = (): void => changed(visible ? height * devicePixelRatio : 0);
+  let size: Size = { width: element.clientWidth, height: element.clientHeight };
+  const report = (): void => {
+    const scale = visible ? devicePixelRatio : 0;
+    changed({ width: size.width * scale, height: size.height * scale });
+  };
   const sizes = new ResizeObserver(([entry]) => {
-    height = entry?.contentRect.height ?? height;
+    size = entry?.contentRect ?? size;
     report();
   });
   const visibility = new IntersectionObserver((entries) => {

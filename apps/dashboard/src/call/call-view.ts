@@ -1,12 +1,8 @@
 // What the page shows of a call: plain values, created again after each change.
-import type { TrackEncoding } from '@jellyfish-dev/ts-client-sdk';
+import type { Variant } from '@bloom/client';
 import type { Problem } from '../problem.js';
 
-export type Variant = TrackEncoding;
-
-export interface PeerMetadata {
-  readonly name: string;
-}
+export type { Variant };
 
 export interface TrackMetadata {
   readonly source: 'camera' | 'microphone' | 'generated';
@@ -22,8 +18,8 @@ export interface RemoteTrackView {
   readonly source: TrackMetadata['source'] | null;
   /** Variants to choose from; empty for a track that has only one. */
   readonly variants: readonly Variant[];
-  /** The requested variant; the server starts with the middle one. */
-  readonly target: Variant;
+  /** The variant that the person chose; null where the size of the tile decides. */
+  readonly chosen: Variant | null;
   /** The variant being received, once the server has reported it. */
   readonly current: Variant | null;
   readonly speaking: boolean;
@@ -42,11 +38,15 @@ export interface CallView {
   readonly roomId: string;
   readonly name: string;
   readonly peers: readonly RemotePeerView[];
+  /** What the others see, or would see if it were on; null while the camera is closed. */
+  readonly ownPicture: MediaStreamTrack | null;
   readonly cameraOn: boolean;
   readonly microphoneOn: boolean;
   readonly problem: Problem | null;
   /** Information that is no fault, such as a generated picture instead of the camera's. */
   readonly notice: string | null;
+  /** Who came or went last, for screen readers. */
+  readonly news: string;
 }
 
 /** Returns a name from metadata, which may contain anything. */

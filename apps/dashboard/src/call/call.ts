@@ -1,12 +1,11 @@
-// One call: the SDK's client, the local media, and the view that React subscribes to.
-import { JellyfishClient } from '@jellyfish-dev/ts-client-sdk';
+// One call: the client, the local media, and the view that React subscribes to.
+import { type LocalTrack, type RemotePeer, RoomClient, type RoomClientError } from '@bloom/client';
 import type { Api, Seat } from '../api.js';
 import type { LocalMedia } from '../media/local-media.js';
-import { Problem, problemOfClose, serverUnreachable } from '../problem.js';
+import { type Problem, problemOfEnd, serverUnreachable } from '../problem.js';
 import {
   type CallView,
   nameOf,
-  type PeerMetadata,
   type RemotePeerView,
   type RemoteTrackView,
   type TrackMetadata,
@@ -14,26 +13,20 @@ import {
   type Variant,
 } from './call-view.js';
 
-/** Reconnect attempts of the SDK, with 0.5 s, 1 s, 1.5 s ... before each. */
+/** Attempts before the page gives up and shows the entrance again. */
 const MAX_ATTEMPTS = 5;
-
-const mediaFailed = new Problem(
-  'connection-lost',
-  'Picture and sound do not come through',
-  'The media connection failed. Is UDP to the server blocked, or its announced address wrong (JF_WEBRTC_TURN_IP)?',
-);
 
 export class Call {
   readonly #api: Api;
   readonly #seat: Seat;
-  readonly #client = new JellyfishClient<PeerMetadata, TrackMetadata>({ reconnect: { maxAttempts: MAX_ATTEMPTS } });
+  readonly #client = new RoomClient();
   readonly #listeners = new Set<() => void>();
-  readonly #targets = new Map<string, Variant>();
+  /** What the person chose; the other tracks follow the size of their tile. */
+  readonly #chosen = new Map<string, Variant>();
   #view: CallView;
-  #published = false;
+  #video: LocalTrack | undefined;
+  #audio: LocalTrack | undefined;
   #everJoined = false;
-  #closedSockets = 0;
-  #refreshing = false;
 
   constructor(
     api: Api,
@@ -48,22 +41,24 @@ export class Call {
       roomId: seat.roomId,
       name,
       peers: [],
+      ownPicture: media.video,
       cameraOn: true,
       microphoneOn: true,
       problem: null,
       notice: media.notice,
+      news: '',
     };
-    this.#listen();
-    const slash = seat.socketUrl.indexOf('/');
-    this.#client.connect({
-      token: seat.token,
-      peerMetadata: { name },
-      signaling: {
-        protocol: location.protocol === 'https:' ? 'wss' : 'ws',
-        host: seat.socketUrl.slice(0, slash),
-        path: seat.socketUrl.slice(slash),
-      },
-    });
+    const client = this.#client;
+    client.on('changed', () => this.#refresh());
+    client.on('connected', () => (this.#everJoined = true));
+    client.on('peerJoined', (peer) => this.#change({ news: `${nameOf(peer.metadata, peer.id)} joined` }));
+    client.on('peerLeft', (peer) => this.#change({ news: `${nameOf(peer.metadata, peer.id)} left` }));
+    client.on('ended', (reason) => this.#end(this.#problemOf(reason)));
+    client
+      .connect({ url: seat.socketUrl, token: seat.token, metadata: { name }, reconnect: { maxAttempts: MAX_ATTEMPTS } })
+      // `ended` reports a failure.
+      .then(() => this.#publish())
+      .catch(() => undefined);
     addEventListener('pagehide', this.leave);
   }
 
@@ -79,129 +74,85 @@ export class Call {
     for (const listener of this.#listeners) listener();
   }
 
-  #listen(): void {
-    const client = this.#client;
-    client.on('joined', () => {
-      this.#everJoined = true;
-      this.#closedSockets = 0;
-      this.#change({ phase: 'connected', problem: null });
-      this.#publish();
-      this.#refresh();
-    });
-    client.on('authError', (reason) => this.#end(problemOfClose(reason)));
-    client.on('socketClose', ({ reason }) => this.#socketClosed(reason));
-    client.on('joinError', () => this.#change({ problem: mediaFailed }));
-    const refresh = (): void => this.#refresh();
-    for (const event of [
-      'peerJoined',
-      'peerUpdated',
-      'peerLeft',
-      'trackReady',
-      'trackUpdated',
-      'trackRemoved',
-    ] as const) {
-      client.on(event, refresh);
-    }
-    // Muted while the track was still on its way, at first or after a reconnect.
-    client.on('localTrackAdded', ({ trackId, track, trackMetadata }) => {
-      if (trackMetadata !== undefined && trackMetadata.active !== track.enabled) {
-        client.updateTrackMetadata(trackId, { ...trackMetadata, active: track.enabled });
-      }
-    });
-    client.on('trackAdded', (ctx) => {
-      ctx.on('encodingChanged', refresh);
-      ctx.on('voiceActivityChanged', refresh);
-    });
-  }
-
-  #socketClosed(reason: string): void {
-    if (this.#view.phase === 'ended') return;
-    this.#closedSockets += 1;
-    const final = reason === 'Peer removed' || reason === 'Room stopped';
-    if (!final && this.#closedSockets <= MAX_ATTEMPTS) {
-      return this.#change({ phase: this.#everJoined ? 'reconnecting' : 'connecting', peers: [] });
-    }
-    const host = this.#seat.socketUrl.split('/')[0] ?? '';
-    this.#end(this.#everJoined || final ? problemOfClose(reason) : serverUnreachable(host));
-  }
-
-  #publish(): void {
-    // After a reconnect the SDK adds the tracks again by itself.
-    if (this.#published) return;
-    this.#published = true;
-    const { video, audio, stream, videoKind, audioKind } = this.media;
-    const failed = (error: unknown): void => {
-      if (this.#view.phase === 'connected')
-        this.#change({ notice: `A track could not be published: ${String(error)}` });
-    };
-    this.#client
-      .addTrack(
-        video,
-        stream,
-        { source: videoKind, active: video.enabled },
-        { enabled: true, activeEncodings: ['l', 'm', 'h'], disabledEncodings: [] },
-      )
-      .catch(failed);
-    this.#client.addTrack(audio, stream, { source: audioKind, active: audio.enabled }).catch(failed);
-  }
-
-  /** Reads everything again once the SDK has handled the present event: it emits before it stores. */
   #refresh(): void {
-    if (this.#refreshing) return;
-    this.#refreshing = true;
-    queueMicrotask(() => {
-      this.#refreshing = false;
-      if (this.#view.phase !== 'ended') this.#change({ peers: this.#peers() });
+    const { state, peers } = this.#client;
+    if (this.#view.phase === 'ended' || state === 'idle' || state === 'ended') return;
+    this.#change({
+      phase: state,
+      peers: peers.map((peer) => this.#peerView(peer)),
+      ownPicture: this.#video?.media ?? this.media.video,
+      cameraOn: this.#video?.muted !== true,
+      microphoneOn: this.#audio?.muted !== true,
     });
   }
 
-  #peers(): RemotePeerView[] {
-    const tracks = Object.values(this.#client.getRemoteTracks());
-    return Object.values(this.#client.getRemotePeers()).map(({ id, rawMetadata }) => ({
-      id,
-      name: nameOf(rawMetadata, id),
-      tracks: tracks
-        .filter((ctx) => ctx.endpoint.id === id)
-        .flatMap((ctx): RemoteTrackView[] => {
-          const { track, trackId, simulcastConfig, encoding, vadStatus } = ctx;
-          if (!track) return [];
-          return [
-            {
-              id: trackId,
-              kind: track.kind === 'video' ? 'video' : 'audio',
-              track,
-              ...trackMetadataOf(ctx.rawMetadata),
-              variants: simulcastConfig?.enabled ? simulcastConfig.activeEncodings : [],
-              target: this.#targets.get(trackId) ?? 'm',
-              current: encoding ?? null,
-              speaking: vadStatus === 'speech',
-            },
-          ];
-        }),
-    }));
+  async #publish(): Promise<void> {
+    const { video, audio, videoKind, audioKind, reopenVideo, reopenAudio } = this.media;
+    try {
+      const options = { metadata: { source: videoKind, active: true }, simulcast: true };
+      this.#video = await this.#client.publish(video, { ...options, ...(reopenVideo ? { reopen: reopenVideo } : {}) });
+      this.#audio = await this.#client.publish(audio, {
+        metadata: { source: audioKind, active: true },
+        ...(reopenAudio ? { reopen: reopenAudio } : {}),
+      });
+    } catch (error) {
+      if (this.#view.phase !== 'ended') this.#change({ notice: `A track could not be published: ${String(error)}` });
+    }
   }
 
-  chooseVariant(trackId: string, variant: Variant): void {
-    this.#targets.set(trackId, variant);
-    this.#client.setTargetTrackEncoding(trackId, variant);
+  #peerView({ id, metadata, tracks }: RemotePeer): RemotePeerView {
+    return {
+      id,
+      name: nameOf(metadata, id),
+      tracks: tracks.flatMap((track): RemoteTrackView[] => {
+        const { media, variants, variant, speaking } = track;
+        if (media === null) return [];
+        return [
+          {
+            id: track.id,
+            kind: media.kind === 'video' ? 'video' : 'audio',
+            track: media,
+            ...trackMetadataOf(track.metadata),
+            variants,
+            chosen: this.#chosen.get(track.id) ?? null,
+            current: variant,
+            speaking,
+          },
+        ];
+      }),
+    };
+  }
+
+  /** Chooses a variant, or the one that fits the tile. */
+  choose(trackId: string, variant: Variant | null): void {
+    if (variant === null) this.#chosen.delete(trackId);
+    else {
+      this.#chosen.set(trackId, variant);
+      this.#client.setVariant(trackId, variant);
+    }
     this.#refresh();
   }
 
+  /** Chooses the quality by the size of the element, until the returned function is called. */
+  watch(trackId: string, element: HTMLElement): () => void {
+    return this.#client.watch(trackId, element);
+  }
+
   setCamera(on: boolean): void {
-    this.#setEnabled(this.media.video, this.media.videoKind, on);
-    this.#change({ cameraOn: on });
+    void this.#setOn(this.#video, on, 'The camera does not start');
   }
 
   setMicrophone(on: boolean): void {
-    this.#setEnabled(this.media.audio, this.media.audioKind, on);
-    this.#change({ microphoneOn: on });
+    void this.#setOn(this.#audio, on, 'The microphone does not start');
   }
 
-  #setEnabled(track: MediaStreamTrack, source: TrackMetadata['source'], on: boolean): void {
-    track.enabled = on;
-    // Ids change with each reconnect, so the track is found by its media.
-    for (const [id, ctx] of this.#client.getLocalEndpoint()?.tracks ?? []) {
-      if (ctx.track === track) this.#client.updateTrackMetadata(id, { source, active: on });
+  async #setOn(track: LocalTrack | undefined, on: boolean, failure: string): Promise<void> {
+    if (track === undefined) return;
+    try {
+      await (on ? track.unmute() : track.mute());
+      track.setMetadata({ ...(track.metadata as TrackMetadata), active: on });
+    } catch (error) {
+      this.#change({ notice: `${failure}: ${error instanceof Error ? error.message : String(error)}` });
     }
   }
 
@@ -209,20 +160,26 @@ export class Call {
     this.#change({ notice: null, problem: null });
   }
 
+  #problemOf(reason: RoomClientError): Problem | null {
+    if (reason.code === 'UNREACHABLE' && !this.#everJoined) {
+      return serverUnreachable(this.#seat.socketUrl.split('/')[0] ?? '');
+    }
+    return problemOfEnd(reason);
+  }
+
   #end(problem: Problem | null): void {
     if (this.#view.phase === 'ended') return;
     removeEventListener('pagehide', this.leave);
-    this.#change({ phase: 'ended', problem, peers: [] });
-    this.#client.disconnect();
-    // The SDK schedules a reconnect before it reports a close; only an authentication cancels it.
-    this.#client.emit('authSuccess');
+    for (const track of [this.#video, this.#audio]) track?.media?.stop();
     this.media.stop();
+    this.#change({ phase: 'ended', problem, peers: [] });
   }
 
   /** Leaves the room and gives the seat back. Safe to call twice. */
   readonly leave = (): void => {
     if (this.#view.phase === 'ended') return;
     this.#end(null);
+    this.#client.leave();
     this.#api.leaveSeat(this.#seat);
   };
 }

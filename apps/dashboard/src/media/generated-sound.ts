@@ -26,7 +26,7 @@ export function generatedSound(): MediaStreamTrack {
   const stop = track.stop.bind(track);
   track.stop = () => {
     stop();
-    void context.close();
+    if (context.state !== 'closed') void context.close();
   };
   return track;
 }

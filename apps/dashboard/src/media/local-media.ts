@@ -1,4 +1,5 @@
 // Local video and audio: camera and microphone if available, or else generated ones.
+import { openDevice } from '@bloom/client';
 import { generatedPicture } from './generated-picture.js';
 import { generatedSound } from './generated-sound.js';
 
@@ -7,9 +8,11 @@ export type Wish = 'camera' | 'generated';
 export interface LocalMedia {
   readonly video: MediaStreamTrack;
   readonly audio: MediaStreamTrack;
-  readonly stream: MediaStream;
   readonly videoKind: 'camera' | 'generated';
   readonly audioKind: 'microphone' | 'generated';
+  /** Open the device again after it was closed; absent where the media is generated. */
+  readonly reopenVideo?: () => Promise<MediaStreamTrack>;
+  readonly reopenAudio?: () => Promise<MediaStreamTrack>;
   /** What was asked for and is not available, in a sentence; null when everything is. */
   readonly notice: string | null;
   stop(): void;
@@ -92,9 +95,10 @@ export async function openLocalMedia(wish: Wish, name: string): Promise<LocalMed
   return {
     video,
     audio,
-    stream: new MediaStream([video, audio]),
     videoKind: devices.video !== undefined ? 'camera' : 'generated',
     audioKind: devices.audio !== undefined ? 'microphone' : 'generated',
+    ...(devices.video === undefined ? {} : { reopenVideo: () => openDevice('camera', { constraints: videoWish }) }),
+    ...(devices.audio === undefined ? {} : { reopenAudio: () => openDevice('microphone') }),
     notice: fallbackNotice(devices.videoReason, devices.audioReason),
     stop: () => {
       video.stop();

@@ -1,4 +1,4 @@
-import { useEffect, useState, useSyncExternalStore } from 'react';
+import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import type { Call } from '../call/call.js';
 import type { Phase } from '../call/call-view.js';
 import { inviteLink } from '../invite.js';
@@ -24,11 +24,15 @@ export interface RoomProps {
 export function Room({ call, onLeft }: RoomProps) {
   const view = useSyncExternalStore(call.subscribe, call.view);
   const [copied, setCopied] = useState<string | null>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
   const [soundBlocked, setSoundBlocked] = useState(false);
 
   useEffect(() => {
     if (view.phase === 'ended') onLeft(view.problem);
   }, [view.phase, view.problem, onLeft]);
+
+  // Screen readers begin where the focus is: the form that had it is gone.
+  useEffect(() => heading.current?.focus(), []);
 
   const link = inviteLink(location.href, view.roomId);
   async function copy(): Promise<void> {
@@ -48,9 +52,14 @@ export function Room({ call, onLeft }: RoomProps) {
   const people = view.peers.length + 1;
   return (
     <div className="room">
+      <p className="unseen" aria-live="polite">
+        {view.news}
+      </p>
       <header className="bar">
         <Logo />
-        <h1 title={view.roomId}>{view.roomId}</h1>
+        <h1 title={view.roomId} ref={heading} tabIndex={-1}>
+          {view.roomId}
+        </h1>
         <span className={`pill ${view.phase}`} role="status">
           {phases[view.phase]}
         </span>
@@ -88,12 +97,7 @@ export function Room({ call, onLeft }: RoomProps) {
 
       <main className="grid" data-tiles={Math.min(people, 9)}>
         {view.peers.map((peer) => (
-          <PeerTiles
-            key={peer.id}
-            peer={peer}
-            onVariant={(trackId, variant) => call.chooseVariant(trackId, variant)}
-            onSoundBlocked={() => setSoundBlocked(true)}
-          />
+          <PeerTiles key={peer.id} peer={peer} call={call} onSoundBlocked={() => setSoundBlocked(true)} />
         ))}
         <OwnTile view={view} media={call.media} />
       </main>

@@ -1,4 +1,5 @@
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
+import type { Call } from '../call/call.js';
 import type { CallView, RemotePeerView, RemoteTrackView, Variant } from '../call/call-view.js';
 import { hueOf } from '../media/generated-picture.js';
 import type { LocalMedia } from '../media/local-media.js';
@@ -20,14 +21,17 @@ interface PictureProps {
   readonly label: string;
   readonly mirrored?: boolean;
   readonly onSize?: (size: string) => void;
+  /** Watches the size of the element. Returns the function that ends it. */
+  readonly watch?: ((element: HTMLElement) => () => void) | undefined;
 }
 
 /** A muted video: audio has an element of its own. */
-function Picture({ track, label, mirrored = false, onSize }: PictureProps) {
+function Picture({ track, label, mirrored = false, onSize, watch }: PictureProps) {
   const ref = useRef<HTMLVideoElement>(null);
   useEffect(() => {
     if (ref.current) ref.current.srcObject = new MediaStream([track]);
   }, [track]);
+  useEffect(() => (ref.current !== null && watch !== undefined ? watch(ref.current) : undefined), [watch]);
   return (
     <video
       ref={ref}
@@ -63,12 +67,12 @@ function Sound({ track, onBlocked }: SoundProps) {
 
 export interface PeerTilesProps {
   readonly peer: RemotePeerView;
-  readonly onVariant: (trackId: string, variant: Variant) => void;
+  readonly call: Call;
   readonly onSoundBlocked: () => void;
 }
 
 /** One tile per video track of a peer, or one without a picture, and all of its audio. */
-export function PeerTiles({ peer, onVariant, onSoundBlocked }: PeerTilesProps) {
+export function PeerTiles({ peer, call, onSoundBlocked }: PeerTilesProps) {
   const pictures = peer.tracks.filter((track) => track.kind === 'video');
   const sounds = peer.tracks.filter((track) => track.kind === 'audio');
   const muted = sounds.length > 0 && sounds.every((track) => !track.active);
@@ -82,7 +86,7 @@ export function PeerTiles({ peer, onVariant, onSoundBlocked }: PeerTilesProps) {
           track={track}
           muted={muted}
           speaking={speaking}
-          onVariant={onVariant}
+          call={call}
         />
       ))}
       {sounds.map((track) => (
@@ -97,15 +101,23 @@ interface RemoteTileProps {
   readonly track: RemoteTrackView | null;
   readonly muted: boolean;
   readonly speaking: boolean;
-  readonly onVariant: (trackId: string, variant: Variant) => void;
+  readonly call: Call;
 }
 
-function RemoteTile({ name, track, muted, speaking, onVariant }: RemoteTileProps) {
+/** Value of the choice that leaves the quality to the size of the tile. */
+const AUTOMATIC = '';
+
+function RemoteTile({ name, track, muted, speaking, call }: RemoteTileProps) {
   const [size, setSize] = useState('');
   const visible = track?.active === true;
+  const watched = visible && track.chosen === null ? track.id : undefined;
+  const watch = useMemo(
+    () => (watched === undefined ? undefined : (element: HTMLElement) => call.watch(watched, element)),
+    [call, watched],
+  );
   return (
     <figure className={`tile ${speaking ? 'speaking' : ''}`} aria-label={name}>
-      {track && <Picture track={track.track} label={`Picture of ${name}`} onSize={setSize} />}
+      {track && <Picture track={track.track} label={`Picture of ${name}`} onSize={setSize} watch={watch} />}
       {!visible && <Avatar name={name} />}
       <figcaption>
         <span className="who">
@@ -120,9 +132,10 @@ function RemoteTile({ name, track, muted, speaking, onVariant }: RemoteTileProps
         {track && visible && track.variants.length > 1 && (
           <select
             aria-label={`Quality of the picture of ${name}`}
-            value={track.target}
-            onChange={(e) => onVariant(track.id, e.target.value as Variant)}
+            value={track.chosen ?? AUTOMATIC}
+            onChange={({ target: { value } }) => call.choose(track.id, value === AUTOMATIC ? null : (value as Variant))}
           >
+            <option value={AUTOMATIC}>Automatic</option>
             {[...track.variants].map((variant) => (
               <option key={variant} value={variant}>
                 {variantNames[variant]}
@@ -138,7 +151,9 @@ function RemoteTile({ name, track, muted, speaking, onVariant }: RemoteTileProps
 export function OwnTile({ view, media }: { readonly view: CallView; readonly media: LocalMedia }) {
   return (
     <figure className="tile own" aria-label={`${view.name} (you)`}>
-      <Picture track={media.video} label="Your own picture" mirrored={media.videoKind === 'camera'} />
+      {view.ownPicture && (
+        <Picture track={view.ownPicture} label="Your own picture" mirrored={media.videoKind === 'camera'} />
+      )}
       {!view.cameraOn && <Avatar name={view.name} />}
       <figcaption>
         <span className="who">

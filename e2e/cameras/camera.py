@@ -1,6 +1,7 @@
 """An IP camera: gst-rtsp-server with a stream for each mount.
 
-Arguments: port, JSON {mount: pipeline}, and a user with a password if it demands a login. It prints "ready". Each line on stdin,
+Arguments: port, JSON {mount: pipeline}, and a user with a password if it demands a login. The
+mount "/udp" refuses RTP over TCP. It prints "ready". Each line on stdin,
 "element property value", sets a property in its running streams and is answered by the Unix time in ms.
 """
 
@@ -33,6 +34,8 @@ if login:
 for mount, pipeline in json.loads(mounts).items():
     factory = GstRtspServer.RTSPMediaFactory()
     factory.set_launch(pipeline)
+    if mount == "/udp":
+        factory.set_protocols(GstRtsp.RTSPLowerTrans.UDP)
     factory.connect("media-configure", lambda _, media: running.append(media.get_element()))
     if login:
         permissions = GstRtspServer.RTSPPermissions()

@@ -21,6 +21,8 @@ const streams = {
   '/g711': `( ${h264} ${tone} ! audio/x-raw,rate=8000,channels=1 ! alawenc ! rtppcmapay name=pay1 pt=8 )`,
   '/opus': `( ${h264} ${tone} ! audio/x-raw,rate=48000 ! opusenc ! rtpopuspay name=pay1 pt=97 )`,
   '/mute': `( ${h264} )`,
+  /** Refuses RTP over TCP. */
+  '/udp': `( ${h264} )`,
   '/h265': `( ${raw} ! x265enc tune=zerolatency speed-preset=ultrafast ! rtph265pay name=pay0 pt=96 )`,
 } as const;
 

@@ -1,7 +1,9 @@
 // Cameras in a room: a real RTSP server on the other side, a browser that watches.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '../cluster/until.js';
+import { freeUdpRange } from '../harness/free-ports.js';
 import { promise } from '../harness/measurements.js';
 import { missing } from '../harness/needs.js';
 import type { Peer } from '../harness/peer.js';
@@ -42,9 +44,12 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
   }
 
   /** A room with a viewer and a camera. */
-  async function watched(sourceUri: string): Promise<{ ann: Peer; room: string; component: string }> {
+  async function watched(
+    sourceUri: string,
+    options: object = {},
+  ): Promise<{ ann: Peer; room: string; component: string }> {
     const { ann, room } = await stage.call(['ann'], { videoCodec: 'h264' });
-    const component = await addComponent(stage.api, room, 'rtsp', { sourceUri, reconnectDelay });
+    const component = await addComponent(stage.api, room, 'rtsp', { sourceUri, reconnectDelay, ...options });
     return { ann, room, component };
   }
 
@@ -54,15 +59,18 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
       const startedAt = Date.now();
       const { ann, room } = await watched(camera.url(mount));
       const { video, audio } = await published(room, 2);
-      promise('start of a component to its tracks', Date.now() - startedAt, 4_000);
+      promise('start of a component to its tracks', Date.now() - startedAt, 10_000);
       await Promise.all([ann.plays(video, 'red'), ann.sounds(audio, 440)]);
     },
   );
 
-  test('a camera without sound publishes its picture only, by UDP as well', async () => {
-    const { ann, room } = await watched(`${camera.url('/mute')}?udp`);
+  test('a camera without sound and without RTP over TCP publishes its picture, by UDP to the port of the options', async () => {
+    const { first: rtpPort } = await freeUdpRange(4);
+    const { ann, room } = await watched(camera.url('/udp'), { rtpPort });
     const { video } = await published(room, 1);
     await ann.plays(video, 'red');
+    const bound = readFileSync('/proc/net/udp', 'latin1').match(/(?<=: [0-9A-F]{8}:)[0-9A-F]{4}/g) ?? [];
+    expect(bound.map((port) => Number.parseInt(port, 16))).toEqual(expect.arrayContaining([rtpPort, rtpPort + 1]));
   });
 
   test('its picture is seen within half a second, through 100 ms of jitter', async () => {

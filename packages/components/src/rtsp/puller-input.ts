@@ -9,20 +9,20 @@ const IO_TIMEOUT = '5000000';
  * whatever a redirect or a session description asks for.
  */
 const SOURCES: Readonly<Record<SourceScheme, { format: PullerInput['format']; protocols: string; formats: string }>> = {
-  rtsp: { format: 'rtsp', protocols: 'tcp,udp,rtp', formats: 'rtsp,rtp,mpegts' },
-  rtsps: { format: 'rtsp', protocols: 'tls,tcp,udp,rtp', formats: 'rtsp,rtp,mpegts' },
+  rtsp: { format: 'rtsp', protocols: 'rtsp,tcp,udp,rtp', formats: 'rtsp,rtp,mpegts' },
+  rtsps: { format: 'rtsp', protocols: 'rtsps,tls,tcp,udp,rtp', formats: 'rtsp,rtp,mpegts' },
   srt: { format: 'mpegts', protocols: 'srt', formats: 'mpegts' },
   rtmp: { format: 'flv', protocols: 'rtmp,tcp', formats: 'flv' },
   rtmps: { format: 'flv', protocols: 'rtmps,tls,tcp', formats: 'flv' },
 };
 
 /** Returns what the native library opens for the address. `rtpPort` is where RTP over UDP arrives first. */
-export function pullerInput({ scheme, secret, srt }: SourceUri, rtpPort: number): PullerInput {
+export function pullerInput({ scheme, secret, transport, srt }: SourceUri, rtpPort: number): PullerInput {
   const { format, protocols, formats } = SOURCES[scheme];
   const common = { protocol_whitelist: protocols, format_whitelist: formats, fflags: 'nobuffer' };
   const options =
     format === 'rtsp'
-      ? { ...common, ...rtspOptions(rtpPort) }
+      ? { ...common, ...rtspOptions(rtpPort, transport) }
       : format === 'flv'
         ? { ...common, rw_timeout: IO_TIMEOUT, rtmp_live: 'live' }
         : { ...common, ...srt, mode: 'caller', timeout: IO_TIMEOUT, connect_timeout: '5000' };
@@ -33,13 +33,14 @@ export function pullerInput({ scheme, secret, srt }: SourceUri, rtpPort: number)
 /** Ports of two streams with their RTCP. The library chooses the first at random in a range that is larger. */
 const PORTS = 3;
 
-function rtspOptions(rtpPort: number): Record<string, string> {
+function rtspOptions(rtpPort: number, transport: SourceUri['transport']): Record<string, string> {
   const minPort = Math.min(rtpPort, 65_535 - PORTS);
 
   return {
     // By TCP where the camera can: nothing is lost, and no port has to be open. Otherwise by UDP.
-    rtsp_transport: 'tcp+udp',
-    rtsp_flags: 'prefer_tcp',
+    ...(transport === undefined
+      ? { rtsp_transport: 'tcp+udp', rtsp_flags: 'prefer_tcp' }
+      : { rtsp_transport: transport }),
     timeout: IO_TIMEOUT,
     min_port: String(minPort),
     max_port: String(minPort + PORTS),

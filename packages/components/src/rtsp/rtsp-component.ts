@@ -88,7 +88,7 @@ export class RtspComponent implements Component {
 
   #receive(message: FromPuller): void {
     const { host, shown } = this.#options;
-    if (message.type === 'frame') this.#send(message.frame);
+    if (message.type === 'frames') for (const frame of message.frames) this.#send(frame);
     else if (message.type === 'noSound') host.log.warn('rtsp.no_sound', { source: shown, reason: message.reason });
     else if (message.type === 'lost') this.#lose(message.reason);
     else if (message.type === 'refused') {

@@ -3,6 +3,7 @@
 const SCHEMES = ['rtsp', 'rtsps', 'srt', 'rtmp', 'rtmps'] as const;
 export type SourceScheme = (typeof SCHEMES)[number];
 
+const TRANSPORTS = ['tcp', 'udp'] as const;
 const MAX_URI_CHARACTERS = 2_048;
 /** Scheme, user information, host with port, path, query, fragment; RFC 3986 appendix B, with the authority taken apart. */
 const PARTS = /^([a-z]+):\/\/(?:([^/?#]*)@)?([^/?#@]+)(\/[^?#]*)?(?:\?([^#]*))?(#.*)?$/i;
@@ -16,6 +17,8 @@ export interface SourceUri {
   secret: string;
   /** With `***` in the place of credentials: what answers, logs and inspection show. */
   shown: string;
+  /** Transport of RTP that the address asks for by a parameter of that name. */
+  transport: 'tcp' | 'udp' | undefined;
   /** Options of an SRT address; empty for other schemes. */
   srt: Readonly<Record<string, string>>;
 }
@@ -32,12 +35,14 @@ export function parseSourceUri(given: string): SourceUri | undefined {
   if (scheme === 'srt' && port === undefined) return undefined;
   const srt = scheme === 'srt' ? srtOptions(query ?? '') : {};
   if (srt === undefined) return undefined;
+  const parameters = query?.split('&') ?? [];
   const login = user === undefined ? '' : '***@';
   const rest = `${path.replaceAll(CREDENTIAL_IN_PATH, '$1=***')}${shownQuery(query)}${fragment === undefined ? '' : '#***'}`;
 
   return {
     scheme,
     secret: scheme === 'srt' ? `srt://${authority}` : `${scheme}${given.slice(name.length)}`,
+    transport: TRANSPORTS.find((transport) => parameters.includes(transport)),
     shown: `${scheme}://${login}${authority}${rest}`,
     srt,
   };

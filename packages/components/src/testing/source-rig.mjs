@@ -1,7 +1,7 @@
 // Stands for the process of a connection: what it sends depends on the path of the address.
 const frame = (kind, timestamp) => ({
-  type: 'frame',
-  frame: { kind, timestamp, dueMs: 0, data: Buffer.from([kind.length]) },
+  type: 'frames',
+  frames: [{ kind, timestamp, dueMs: 0, data: Buffer.from([kind.length]) }],
 });
 const paths = {
   play: [frame('video', 0), frame('audio', 960), frame('video', 3_600)],

@@ -20,7 +20,8 @@ export interface PulledFrame {
 }
 
 export type FromPuller =
-  | { type: 'frame'; frame: PulledFrame }
+  /** Frames whose time has come. */
+  | { type: 'frames'; frames: PulledFrame[] }
   /** The sound cannot be converted and is left out. */
   | { type: 'noSound'; reason: string }
   /** The connection failed or ended; worth another try. */

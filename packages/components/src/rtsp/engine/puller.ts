@@ -7,7 +7,7 @@ import { ComponentError } from '../../errors.js';
 import { AccessUnits } from '../../h264/access-units.js';
 import { OpusSound } from './opus-sound.js';
 import { Playout } from './playout.js';
-import type { FromPuller, PullerInput } from './puller-protocol.js';
+import type { FromPuller, PulledFrame, PullerInput } from './puller-protocol.js';
 
 /** Time to connect and learn what the source sends. */
 const OPEN_MS = 10_000;
@@ -16,6 +16,8 @@ const STALL_MS = 5_000;
 /** Time until the first key picture: cameras send one every few seconds. */
 const PICTURE_MS = 20_000;
 const CHECK_MS = 1_000;
+/** Frames within this time are released together. */
+const RELEASE_MS = 10;
 
 interface Frame {
   kind: 'audio' | 'video';
@@ -39,6 +41,7 @@ export class Puller {
   readonly #send: (message: FromPuller) => void;
   readonly #playout = new Playout<Frame>();
   readonly #release: Timer;
+  #releaseAtMs = 0;
   readonly #checks: Timer;
   readonly #pictures = new AccessUnits();
   #format: FormatContext | undefined;
@@ -210,18 +213,29 @@ export class Puller {
 
   #push(stream: number, ptsMs: number | undefined, frame: Frame): void {
     this.#playout.push({ stream, ptsMs, frame }, this.#clock.now());
-    this.#takeDue();
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    const nowMs = this.#clock.now();
+    const waitMs = this.#playout.waitMs(nowMs);
+    if (waitMs === undefined || this.#ended) return;
+    const atMs = nowMs + Math.max(waitMs, RELEASE_MS);
+    if (this.#release.running && this.#releaseAtMs <= atMs) return;
+    this.#releaseAtMs = atMs;
+    this.#release.start(atMs - nowMs, () => this.#takeDue());
   }
 
   #takeDue(): void {
+    const frames: PulledFrame[] = [];
     for (const { timeMs, dueMs, frame } of this.#playout.take(this.#clock.now())) {
       if (frame.kind === 'video' || this.#video === undefined) this.#startMs ??= timeMs;
       if (this.#startMs === undefined || timeMs < this.#startMs) continue;
       const timestamp = Math.round((timeMs - this.#startMs) * (frame.kind === 'video' ? 90 : 48));
-      this.#send({ type: 'frame', frame: { ...frame, timestamp, dueMs: dueMs + this.#unixMs } });
+      frames.push({ ...frame, timestamp, dueMs: dueMs + this.#unixMs });
     }
-    const waitMs = this.#playout.waitMs(this.#clock.now());
-    if (waitMs !== undefined && !this.#ended) this.#release.start(waitMs, () => this.#takeDue());
+    if (frames.length > 0) this.#send({ type: 'frames', frames });
+    this.#schedule();
   }
 }
 

@@ -1,0 +1,171 @@
+// The real process against servers on the loopback interface that are no cameras.
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { systemClock } from '@bloom/time';
+import { until } from '@bloom/time/testing';
+import { nativeInstalled } from '../av/native.js';
+import { TestRoom } from '../testing/room.js';
+import { pullerInput } from './puller-input.js';
+import type { RtspComponent } from './rtsp-component.js';
+import { rtspKind } from './rtsp-kind.js';
+import { parseSourceUri } from './source-uri.js';
+
+const entry = new URL('../../dist/rtsp/engine/puller-main.js', import.meta.url);
+const pulling = nativeInstalled() ? describe : describe.skip;
+if (!nativeInstalled()) process.stderr.write('*** node-av is not installed, so tests of sources are SKIPPED. ***\n');
+
+interface Inspection {
+  state: string;
+  processId: number;
+  lostReason: string | null;
+}
+
+const servers = new Set<Server>();
+const sockets = new Set<Socket>();
+const components = new Set<RtspComponent>();
+afterEach(async () => {
+  await Promise.all([...components].map((component) => component.close()));
+  components.clear();
+  for (const socket of sockets) socket.destroy();
+  for (const server of servers) server.close();
+  sockets.clear();
+  servers.clear();
+});
+
+/** A server that answers each request with what `answer` returns; `heard` collects what it was sent. */
+async function serve(
+  answer: (request: string, cseq: string) => string | Buffer,
+): Promise<{ port: number; heard: string[] }> {
+  const heard: string[] = [];
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('data', (bytes) => {
+      const request = bytes.toString('latin1');
+      heard.push(request);
+      const cseq = /^CSeq: (\d+)/im.exec(request)?.[1] ?? '0';
+      socket.write(answer(request, cseq));
+    });
+  }).listen(0, '127.0.0.1');
+  servers.add(server);
+  await once(server, 'listening');
+
+  return { port: (server.address() as AddressInfo).port, heard };
+}
+
+async function pull(sourceUri: string): Promise<{ room: TestRoom; inspect(): Inspection }> {
+  const room = new TestRoom(systemClock);
+  const kind = rtspKind({ entry, hangMs: 10_000 });
+  const prepared = await kind.prepare({ sourceUri }, { roomId: 'kitchen', videoCodec: 'h264' });
+  const started = prepared.start(room.host) as RtspComponent;
+  components.add(started);
+
+  return { room, inspect: () => started.inspect() as Inspection };
+}
+
+const reply = (status: string, cseq: string, rest = ''): string => `RTSP/1.0 ${status}\r\nCSeq: ${cseq}\r\n${rest}\r\n`;
+const described = (sdp: string, cseq: string): string =>
+  reply('200 OK', cseq, `Content-Type: application/sdp\r\nContent-Length: ${sdp.length}\r\n`) + sdp;
+const session = 'v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n';
+
+pulling('a source that is no camera [needs node-av]', () => {
+  test('is lost: it redirects to files and other protocols, which are never opened', async () => {
+    const web = await serve(() => 'HTTP/1.1 200 OK\r\n\r\n#EXTM3U\n');
+    for (const target of [
+      'file:///etc/passwd',
+      `http://127.0.0.1:${web.port}/list.m3u8`,
+      'concat:/etc/passwd|/etc/group',
+      'unix:///var/run/docker.sock',
+    ]) {
+      const { port } = await serve((_request, cseq) => reply('302 Moved', cseq, `Location: ${target}\r\n`));
+      const { room, inspect } = await pull(`rtsp://127.0.0.1:${port}/`);
+      await until(() => inspect().state === 'waiting', 20_000);
+      expect(room.reports).toEqual([]);
+    }
+    expect(web.heard.filter((request) => request.startsWith('GET'))).toEqual([]);
+  }, 60_000);
+
+  test('may redirect to another address of its protocol', async () => {
+    const other = await serve((_request, cseq) => reply('404 Not Found', cseq));
+    const location = `Location: rtsp://127.0.0.1:${other.port}/moved\r\n`;
+    const { port } = await serve((_request, cseq) => reply('302 Moved', cseq, location));
+    const { inspect } = await pull(`rtsp://127.0.0.1:${port}/`);
+    await until(() => inspect().state === 'waiting', 20_000);
+    expect(inspect().lostReason).toContain('404');
+    expect(other.heard[0]).toContain('/moved');
+  }, 60_000);
+
+  test('is lost or refused, whatever it answers', async () => {
+    const garbage = Buffer.alloc(100_000, 0x24);
+    const answers = [
+      () => garbage,
+      () => 'HTTP/1.1 400 Bad Request\r\n\r\n',
+      (_request: string, cseq: string) => reply('200 OK', cseq, `Content-Length: 2147483647\r\n`),
+      (_request: string, cseq: string) => reply('401 Unauthorized', cseq, 'WWW-Authenticate: Digest realm="x"\r\n'),
+      (_request: string, cseq: string) => described(`${session}m=video 0 RTP/AVP 96\r\n`.repeat(500), cseq),
+      (_request: string, cseq: string) =>
+        described(
+          `${session}m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n` +
+            `a=fmtp:96 sprop-parameter-sets=${'A'.repeat(10_000)}\r\na=control:file:///etc/passwd\r\n`,
+          cseq,
+        ),
+      (_request: string, cseq: string) => described(`${session}a=control:rtsp://[::`, cseq),
+    ];
+    await Promise.all(
+      answers.map(async (answer) => {
+        const { port } = await serve(answer);
+        const { room, inspect } = await pull(`rtsp://127.0.0.1:${port}/`);
+        await until(() => ['waiting', 'failed'].includes(inspect().state), 40_000);
+        expect(room.deeds).toEqual([]);
+      }),
+    );
+  }, 60_000);
+
+  test('sees the password, and neither the command line nor the environment of the process shows it', async () => {
+    const { port, heard } = await serve((_request, cseq) =>
+      reply('401 Unauthorized', cseq, 'WWW-Authenticate: Basic realm="x"\r\n'),
+    );
+    const { inspect } = await pull(`rtsp://admin:hunter2@127.0.0.1:${port}/`);
+    const { processId } = inspect();
+    const shown = ['cmdline', 'environ'].map((file) => readFileSync(`/proc/${processId}/${file}`, 'latin1'));
+    expect(shown[0]).toContain('puller-main');
+    expect(shown.join('')).not.toMatch(/hunter2|admin/);
+    await until(() => inspect().state === 'waiting', 20_000);
+    expect(heard.join('')).toContain(Buffer.from('admin:hunter2').toString('base64'));
+    expect(JSON.stringify(inspect())).not.toMatch(/hunter2|admin/);
+  }, 60_000);
+});
+
+describe('what the native library is asked for', () => {
+  const input = (uri: string) => pullerInput(parseSourceUri(uri)!, 20_000);
+
+  test('names its format and protocols for each scheme, none of which reaches a file', () => {
+    const asked = ['rtsp://c/', 'rtsps://c/', 'srt://c:1', 'rtmp://c/a', 'rtmps://c/a'].map(input);
+    expect(asked.map(({ format, options }) => [format, options['protocol_whitelist']])).toEqual([
+      ['rtsp', 'rtsp,tcp,udp,rtp'],
+      ['rtsp', 'rtsps,tls,tcp,udp,rtp'],
+      ['mpegts', 'srt'],
+      ['flv', 'rtmp,tcp'],
+      ['flv', 'rtmps,tls,tcp'],
+    ]);
+  });
+
+  test('prefers TCP, unless the address decides', () => {
+    expect(input('rtsp://c/').options).toMatchObject({ rtsp_transport: 'tcp+udp', rtsp_flags: 'prefer_tcp' });
+    expect(input('rtsp://c/?a=b&udp').options).toMatchObject({
+      rtsp_transport: 'udp',
+      min_port: '20000',
+      max_port: '20003',
+    });
+    expect(input('rtsp://c/?tcp').options).toMatchObject({ rtsp_transport: 'tcp' });
+  });
+
+  test('has room for four ports', () => {
+    expect(pullerInput(parseSourceUri('rtsp://c/')!, 65_535).options).toMatchObject({
+      min_port: '65532',
+      max_port: '65535',
+    });
+  });
+});

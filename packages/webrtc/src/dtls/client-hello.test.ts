@@ -40,7 +40,7 @@ describe('a ClientHello', () => {
       supportedVersions: [0xfefc, 0xfefd],
       extendedMasterSecret: true,
       secureRenegotiation: false,
-      pointFormats: true,
+      pointFormats: [0],
     });
   });
 
@@ -58,6 +58,17 @@ describe('a ClientHello', () => {
       srtpProfiles: undefined,
       secureRenegotiation: true,
     });
+  });
+
+  test('with two extensions of one type is none', () => {
+    const groups = [10, vector(2, u16(29))] as const;
+    expect(readClientHello(hello([groups]))).toBeDefined();
+    expect(readClientHello(hello([groups, groups]))).toBeUndefined();
+  });
+
+  test('of a renegotiation is none', () => {
+    expect(readClientHello(hello([[0xff01, vector(1)]]))).toMatchObject({ secureRenegotiation: true });
+    expect(readClientHello(hello([[0xff01, vector(1, Buffer.alloc(12))]]))).toBeUndefined();
   });
 
   test('cut anywhere, or with something behind it, is none', () => {

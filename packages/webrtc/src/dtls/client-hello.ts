@@ -28,12 +28,15 @@ export interface ClientHello {
   extendedMasterSecret: boolean;
   /** RFC 5746: by the extension or by the signalling cipher suite. */
   secureRenegotiation: boolean;
-  pointFormats: boolean;
+  /** RFC 8422 section 5.1.2; 0 = uncompressed. */
+  pointFormats: readonly number[] | undefined;
 }
 
 const RANDOM_BYTES = 32;
 /** TLS_EMPTY_RENEGOTIATION_INFO_SCSV (RFC 5746 section 3.3). */
 const RENEGOTIATION_SUITE = 0x00ff;
+/** A vector of no bytes. */
+const NO_RENEGOTIATION = Buffer.of(0);
 
 /** Reads the body of a ClientHello; returns undefined when it is malformed. */
 export function readClientHello(body: Buffer): ClientHello | undefined {
@@ -50,11 +53,17 @@ export function readClientHello(body: Buffer): ClientHello | undefined {
     while (!list.isAtEnd) {
       const type = list.number(2);
       const data = list.vector(2);
-      if (!extensions.has(type)) extensions.set(type, data);
+      // RFC 5246 section 7.4.1.4.
+      if (extensions.has(type)) return undefined;
+      extensions.set(type, data);
     }
     if (list.overrun) return undefined;
   }
   if (reader.overrun || !reader.isAtEnd) return undefined;
+  const renegotiation = extensions.get(Extension.renegotiationInfo);
+  // RFC 5746 section 3.6: not empty in a renegotiation only, which does not exist here.
+  if (renegotiation !== undefined && !renegotiation.equals(NO_RENEGOTIATION)) return undefined;
+  const points = extensions.get(Extension.pointFormats);
 
   const list = (type: number, lengthBytes: 1 | 2) => {
     const data = extensions.get(type);
@@ -70,7 +79,7 @@ export function readClientHello(body: Buffer): ClientHello | undefined {
     srtpProfiles: list(Extension.useSrtp, 2),
     supportedVersions: list(Extension.supportedVersions, 1),
     extendedMasterSecret: extensions.has(Extension.extendedMasterSecret),
-    secureRenegotiation: extensions.has(Extension.renegotiationInfo) || cipherSuites.includes(RENEGOTIATION_SUITE),
-    pointFormats: extensions.has(Extension.pointFormats),
+    secureRenegotiation: renegotiation !== undefined || cipherSuites.includes(RENEGOTIATION_SUITE),
+    pointFormats: points && [...new WireReader(points).vector(1)],
   };
 }

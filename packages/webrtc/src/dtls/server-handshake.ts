@@ -22,6 +22,7 @@ const SRTP_PROFILE = 1;
 const CIPHER_SUITE = 0xc02b;
 const NO_COMPRESSION = 0;
 const NAMED_CURVE = 3;
+const UNCOMPRESSED = 0;
 const ECDSA_SHA256 = 0x0403;
 /** Signatures that clients may prove their keys with: SHA-256, SHA-384 and SHA-512, each with ECDSA and RSA. */
 const CLIENT_SIGNATURES = [0x0403, 0x0503, 0x0603, 0x0401, 0x0501, 0x0601];
@@ -200,8 +201,7 @@ export class ServerHandshake {
     const extension = (type: number, data: Buffer) => extensions.push(u16(type), vector(2, data));
     if (hello.secureRenegotiation) extension(Extension.renegotiationInfo, vector(1));
     if (hello.extendedMasterSecret) extension(Extension.extendedMasterSecret, Buffer.alloc(0));
-    // Uncompressed points only.
-    if (hello.pointFormats) extension(Extension.pointFormats, vector(1, u8(0)));
+    if (hello.pointFormats !== undefined) extension(Extension.pointFormats, vector(1, u8(UNCOMPRESSED)));
     // The profile, and no master key identifier.
     extension(Extension.useSrtp, Buffer.concat([vector(2, u16(SRTP_PROFILE)), vector(1)]));
     return Buffer.concat([
@@ -232,6 +232,7 @@ function objectionTo(hello: ClientHello): string | undefined {
   }
   if (hello.signatureAlgorithms?.includes(ECDSA_SHA256) === false)
     return 'the client does not support ECDSA with SHA-256';
+  if (hello.pointFormats?.includes(UNCOMPRESSED) === false) return 'the client does not support uncompressed points';
   if (hello.srtpProfiles?.includes(SRTP_PROFILE) !== true) {
     return 'the client does not support SRTP_AES128_CM_HMAC_SHA1_80';
   }

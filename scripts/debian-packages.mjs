@@ -11,6 +11,7 @@ import { pathToFileURL } from 'node:url';
  */
 const packages = {
   chromium: { program: 'chromium', why: 'calls in a browser' },
+  'firefox-esr': { program: 'firefox-esr', why: 'calls with a browser of another engine' },
   'erlang-base': { program: 'erl', why: 'the original on the other end of links' },
   'erlang-dev': { program: 'erlc', why: 'Erlang programs and erl_call' },
   elixir: { program: 'elixir', why: 'an Elixir node in the cluster' },

@@ -31,6 +31,10 @@ export function findChromium(): string | undefined {
   return findProgram('chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable');
 }
 
+export function findFirefox(): string | undefined {
+  return findProgram('firefox-esr', 'firefox');
+}
+
 function resolves(module: string): boolean {
   try {
     createRequire(import.meta.url).resolve(module);
@@ -56,6 +60,7 @@ const checks = {
   /** An RTSP server and its encoders. */
   cameras: () => spawnSync('/usr/bin/python3', ['-c', CAMERA_PARTS]).status === 0,
   chromium: () => findChromium() !== undefined,
+  firefox: () => findFirefox() !== undefined,
   erlang: () => installed('erl'),
   ffmpeg: () => installed('ffmpeg', 'ffprobe'),
   /** podman as root, and what it needs to make and run images. */

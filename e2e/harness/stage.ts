@@ -57,6 +57,10 @@ export class Stage {
     return this.#browser;
   }
 
+  urlOf(sdk: Sdk): string {
+    return this.#pages?.urlOf(sdk) ?? '';
+  }
+
   get api(): Api {
     return new Api(this.node.url);
   }
@@ -88,7 +92,7 @@ export class Stage {
   async seat({ id, token }: NewPeer, name: string, sdk: Sdk = this.#options.sdk ?? 'jellyfish'): Promise<Peer> {
     const page = this.#idle.pop() ?? (await this.#newReportingPage());
     const peer = new Peer(name, id, token, this.node.host, page);
-    await page.goto(this.#pages?.urlOf(sdk) ?? '');
+    await page.goto(this.urlOf(sdk));
     this.#owner.set(page, peer);
     this.#onStage.add(peer);
     return peer;

@@ -31,7 +31,11 @@ export class FrameWatcher {
   constructor(track: MediaStreamTrack, listener: FrameListener) {
     this.#listener = listener;
     this.#clone = track.clone();
-    void this.#read(new MediaStreamTrackProcessor({ track: this.#clone }).readable.getReader());
+    if ('MediaStreamTrackProcessor' in globalThis) {
+      void this.#read(new MediaStreamTrackProcessor({ track: this.#clone }).readable.getReader());
+    } else {
+      this.#play();
+    }
   }
 
   async #read(reader: ReadableStreamDefaultReader<VideoFrame>): Promise<void> {
@@ -41,6 +45,22 @@ export class FrameWatcher {
       this.#take(value);
       value.close();
     }
+  }
+
+  /** Reads frames from a video element, where a browser has nothing better. */
+  #play(): void {
+    const video = document.createElement('video');
+    Object.assign(video, { muted: true, srcObject: new MediaStream([this.#clone]) });
+    document.body.append(video);
+    const next = (): void => {
+      if (this.#clone.readyState === 'ended') return video.remove();
+      const frame = new VideoFrame(video);
+      this.#take(frame);
+      frame.close();
+      video.requestVideoFrameCallback(next);
+    };
+    video.requestVideoFrameCallback(next);
+    void video.play();
   }
 
   #take(frame: VideoFrame): void {

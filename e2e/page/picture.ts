@@ -1,7 +1,7 @@
 // Generated media: a moving picture of one colour and a plain tone. No camera, no microphone, no permission.
 import { colours, type Colour, type PictureOptions, type ToneOptions } from './driver-api.js';
 
-// Chromium's breakout box; not in the DOM library.
+// Chromium's breakout box; not in the DOM library, and not in Firefox.
 declare class MediaStreamTrackGenerator extends MediaStreamTrack {
   constructor(init: { kind: 'video' | 'audio' });
   readonly writable: WritableStream<VideoFrame>;
@@ -18,12 +18,11 @@ export interface Source {
  */
 export function createPicture(options: PictureOptions): Source {
   const { colour, width = 320, height = 240, fps = 10, noisy = false } = options;
-  const canvas = new OffscreenCanvas(width, height);
-  const context = canvas.getContext('2d', { willReadFrequently: true });
+  const { canvas, track, show } =
+    'MediaStreamTrackGenerator' in globalThis ? written(width, height) : captured(width, height);
+  const context = canvas.getContext('2d', { willReadFrequently: true }) as OffscreenCanvasRenderingContext2D | null;
   if (!context) throw new Error('no 2d canvas');
   const noise = noisy ? context.createImageData(width, Math.floor(height / 2)) : undefined;
-  const track = new MediaStreamTrackGenerator({ kind: 'video' });
-  const writer = track.writable.getWriter();
   const fill = `rgb(${colours[colour].join(' ')})`;
 
   let frame = 0;
@@ -41,10 +40,34 @@ export function createPicture(options: PictureOptions): Source {
       context.fillRect((frame * 13) % width, Math.floor(height * 0.7), Math.ceil(width / 10), Math.floor(height * 0.2));
     }
     frame += 1;
-    writer.write(new VideoFrame(canvas, { timestamp: performance.now() * 1000 })).catch(() => clearInterval(timer));
+    show().catch(() => clearInterval(timer));
   }, 1000 / fps);
 
   return { track, stream: new MediaStream([track]) };
+}
+
+interface Painted {
+  canvas: OffscreenCanvas | HTMLCanvasElement;
+  track: MediaStreamTrack;
+  /** Sends what is painted as a frame. */
+  show: () => Promise<void>;
+}
+
+function written(width: number, height: number): Painted {
+  const canvas = new OffscreenCanvas(width, height);
+  const track = new MediaStreamTrackGenerator({ kind: 'video' });
+  const writer = track.writable.getWriter();
+
+  return { canvas, track, show: () => writer.write(new VideoFrame(canvas, { timestamp: performance.now() * 1000 })) };
+}
+
+function captured(width: number, height: number): Painted {
+  const canvas = Object.assign(document.createElement('canvas'), { width, height });
+  canvas.getContext('2d', { willReadFrequently: true });
+  const [track] = canvas.captureStream().getVideoTracks();
+  if (!track) throw new Error('no video track');
+
+  return { canvas, track, show: async () => undefined };
 }
 
 let audio: AudioContext | undefined;

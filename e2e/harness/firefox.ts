@@ -1,0 +1,162 @@
+// Starts Firefox and drives its pages by WebDriver BiDi (https://w3c.github.io/webdriver-bidi/): the commands that a peer needs.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Page } from 'playwright-core';
+import { WebSocket } from 'ws';
+import type { PageEvent } from '../page/driver-api.js';
+import { findFirefox } from './needs.js';
+
+const START_TIMEOUT_MS = 30_000;
+
+/** Lets pages play sound unasked and use addresses of this machine, and keeps the browser from calling home. */
+const PREFERENCES: Readonly<Record<string, unknown>> = {
+  'media.autoplay.default': 0,
+  'media.autoplay.blocking_policy': 0,
+  'media.peerconnection.ice.loopback': true,
+  'media.peerconnection.ice.obfuscate_host_addresses': false,
+  // A sound card of its own, for machines without one.
+  'media.cubeb.force_mock_context': true,
+  'app.update.enabled': false,
+  'browser.shell.checkDefaultBrowser': false,
+  'datareporting.policy.dataSubmissionEnabled': false,
+  'network.captive-portal-service.enabled': false,
+  'network.connectivity-service.enabled': false,
+  'services.settings.server': 'data:,#remote-settings-dummy/v1',
+  'toolkit.telemetry.enabled': false,
+};
+
+interface Message {
+  id?: number;
+  type: 'success' | 'error' | 'event';
+  // oxlint-disable-next-line typescript/no-explicit-any -- JSON of another program
+  result?: any;
+  message?: string;
+  method?: string;
+  // oxlint-disable-next-line typescript/no-explicit-any -- JSON of another program
+  params?: any;
+}
+
+/** Receives what a page reports. */
+export interface PageListener {
+  take(event: PageEvent): void;
+  takeConsole(line: string): void;
+}
+
+export class Firefox {
+  readonly #program: ChildProcess;
+  readonly #socket: WebSocket;
+  readonly #profile: string;
+  readonly #calls = new Map<number, { resolve: (result: Message['result']) => void; reject: (error: Error) => void }>();
+  readonly #listeners = new Map<string, PageListener>();
+  #lastCall = 0;
+
+  private constructor(program: ChildProcess, socket: WebSocket, profile: string) {
+    this.#program = program;
+    this.#socket = socket;
+    this.#profile = profile;
+    socket.on('message', (data: Buffer) => this.#receive(JSON.parse(data.toString()) as Message));
+  }
+
+  /** Starts a headless browser with a profile of its own. */
+  static async launch(): Promise<Firefox> {
+    const path = findFirefox();
+    if (path === undefined) throw new Error('no Firefox on this machine: sudo apt-get install firefox-esr');
+    const profile = mkdtempSync(join(tmpdir(), 'bloom-firefox-'));
+    const lines = Object.entries(PREFERENCES).map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`);
+    writeFileSync(join(profile, 'user.js'), lines.join('\n'));
+    const program = spawn(path, ['--headless', '--no-remote', '--profile', profile, '--remote-debugging-port=0'], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, HOME: profile, MOZ_HEADLESS: '1' },
+    });
+    try {
+      const socket = new WebSocket(`${await addressOf(program)}/session`);
+      await once(socket, 'open');
+      const browser = new Firefox(program, socket, profile);
+      await browser.#call('session.new', { capabilities: {} });
+      await browser.#call('session.subscribe', { events: ['script.message', 'log.entryAdded'] });
+      return browser;
+    } catch (error) {
+      program.kill('SIGKILL');
+      rmSync(profile, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  /** Opens a page; `listener` receives what it reports. The result does what `Peer` needs of a page. */
+  async open(url: string, listener: PageListener): Promise<Page> {
+    const { context } = await this.#call('browsingContext.create', { type: 'window' });
+    this.#listeners.set(context, listener);
+    await this.#call('script.addPreloadScript', {
+      functionDeclaration:
+        '(report) => { window.reportToTest = (event) => Promise.resolve(report(JSON.stringify(event))); }',
+      arguments: [{ type: 'channel', value: { channel: 'report' } }],
+      contexts: [context],
+    });
+    await this.#call('browsingContext.navigate', { context, url, wait: 'complete' });
+
+    return {
+      evaluate: (run: unknown, argument: unknown) => this.#evaluate(context, String(run), argument),
+      waitForTimeout: (ms: number) => delay(ms),
+    } as unknown as Page;
+  }
+
+  async close(): Promise<void> {
+    const ended = once(this.#program, 'exit');
+    this.#socket.terminate();
+    this.#program.kill('SIGKILL');
+    await ended;
+    rmSync(this.#profile, { recursive: true, force: true, maxRetries: 10 });
+  }
+
+  async #evaluate(context: string, run: string, argument: unknown): Promise<unknown> {
+    const { result, exceptionDetails } = await this.#call('script.callFunction', {
+      functionDeclaration: `async (text) => JSON.stringify((await (${run})(JSON.parse(text))) ?? null)`,
+      arguments: [{ type: 'string', value: JSON.stringify(argument ?? null) }],
+      target: { context },
+      awaitPromise: true,
+    });
+    if (exceptionDetails !== undefined) throw new Error(exceptionDetails.text);
+    return JSON.parse(result.value);
+  }
+
+  #call(method: string, params: unknown): Promise<Message['result']> {
+    const id = ++this.#lastCall;
+    return new Promise((resolve, reject) => {
+      this.#calls.set(id, { resolve, reject });
+      this.#socket.send(JSON.stringify({ id, method, params }));
+    });
+  }
+
+  #receive({ id, type, result, message, method, params }: Message): void {
+    if (id !== undefined) {
+      const call = this.#calls.get(id);
+      this.#calls.delete(id);
+      if (type === 'success') call?.resolve(result);
+      else call?.reject(new Error(message));
+      return;
+    }
+    const listener = this.#listeners.get(params?.source?.context);
+    if (method === 'script.message') listener?.take(JSON.parse(params.data.value) as PageEvent);
+    if (method === 'log.entryAdded') {
+      const uncaught = params.type === 'javascript' ? 'uncaught ' : '';
+      listener?.takeConsole(`${params.level}: ${uncaught}${params.text}`);
+    }
+  }
+}
+
+/** Returns the address that the program prints when it is ready. */
+async function addressOf(program: ChildProcess): Promise<string> {
+  let said = '';
+  const timeout = AbortSignal.timeout(START_TIMEOUT_MS);
+  while (program.stderr !== null) {
+    const [chunk] = (await once(program.stderr, 'data', { signal: timeout })) as [Buffer];
+    said += chunk.toString();
+    const address = /WebDriver BiDi listening on (ws:\/\/\S+)/.exec(said)?.[1];
+    if (address !== undefined) return address;
+  }
+  throw new Error('Firefox was started without a pipe');
+}

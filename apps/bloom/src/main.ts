@@ -10,6 +10,7 @@ import {
   type Settings,
 } from '@bloom/config';
 import { createLogger, logWarnings, type Log } from '@bloom/log';
+import { withMediaAddress } from './media-address.js';
 import type { RunningNode } from './node.js';
 import { ClusterError, firstFault, withOwnName } from './own-name.js';
 import {
@@ -51,7 +52,9 @@ async function main(): Promise<void> {
   logWarnings(log);
   endOnFaults(log);
   // Before the start: without a handler, a signal during it ends the process silently, or not at all in a container.
-  closeOnSignals(log, async () => (await starting).node.close());
+  const reload = async (): Promise<void> => (await starting).node.certificate?.reload();
+  const close = async (): Promise<void> => (await starting).node.close();
+  closeOnSignals(log, { close, ...(loaded.settings.http.tls === null ? {} : { reload }) });
   for (const { variable, message } of loaded.warnings) log.warn(message, { variable });
 
   const starting = start(loaded.settings, log);
@@ -60,12 +63,14 @@ async function main(): Promise<void> {
     logWelcome(log, { settings, ...node });
   } catch (error) {
     log.error('node.start_failed', { error });
-    exit(error instanceof ClusterError && error.code === 'HOST_UNRESOLVABLE' ? BAD_CONFIG : FAILED);
+    const isSetting =
+      error instanceof ConfigError || (error instanceof ClusterError && error.code === 'HOST_UNRESOLVABLE');
+    exit(isSetting ? BAD_CONFIG : FAILED);
   }
 }
 
 async function start(configured: Settings, log: Log): Promise<{ settings: Settings; node: RunningNode }> {
-  const settings = await withOwnName(configured, log);
+  const settings = await withMediaAddress(await withOwnName(configured, log), log);
   // Loaded late: wrong settings are reported without waiting for the node's modules.
   const { startNode, stuckThreads } = await import('./node.js');
   watchStuckThreads(stuckThreads);

@@ -2,20 +2,33 @@ import type { Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import { createMediaEngine, type EngineStats, type MediaEngine } from '@bloom/sfu';
+import type { Certificate } from './certificate.js';
+
+export interface EngineParts {
+  settings: Settings;
+  workers: number;
+  /** undefined without HTTPS. */
+  certificate: Certificate | undefined;
+  log: Log;
+}
 
 /** Starts the media plane. Without WebRTC it serves components only, on loopback. */
-export function openEngine({ webrtc }: Settings, workers: number, log: Log): Promise<MediaEngine> {
+export function openEngine({ settings, workers, certificate, log }: EngineParts): Promise<MediaEngine> {
+  const { webrtc } = settings;
   if (webrtc === null) {
     const portRange = { min: 0, max: 0 };
     return createMediaEngine({ listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange, workers, log });
   }
-  const { turnListenIp, turnIp, turnPortRange, turnTcpPort } = webrtc;
+  const { turnListenIp, turnIp, turnPortRange, turnTcpPort, turnTlsPort, turnTlsHost: host } = webrtc;
 
   return createMediaEngine({
     listenIp: turnListenIp,
     announcedIp: turnIp,
     portRange: turnPortRange,
     ...(turnTcpPort === null ? {} : { tcpPort: turnTcpPort }),
+    ...(turnTlsPort === null || certificate === undefined
+      ? {}
+      : { tls: { port: turnTlsPort, host, context: () => certificate.context } }),
     workers,
     log,
   });

@@ -10,6 +10,7 @@ import { LocalRooms, Rooms, type ComponentKind } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import { createPeerSession } from '@bloom/signaling';
 import { sleep } from '@bloom/time';
+import { Certificate } from './certificate.js';
 import { Closing } from './closing.js';
 import { joinCluster, type Cluster } from './cluster.js';
 import { builtInKinds, openPhones, openRecordings } from './components.js';
@@ -50,6 +51,8 @@ export interface RunningNode {
   readonly rooms: LocalRooms;
   /** undefined without `JF_DIST_ENABLED`. */
   readonly cluster: Cluster | undefined;
+  /** undefined without HTTPS. */
+  readonly certificate: Certificate | undefined;
   /** True when `GET /` serves the page to try Bloom with. */
   readonly hasPage: boolean;
   /**
@@ -82,7 +85,9 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const metricsServer = await startMetricsServer({ metrics, ip, port });
   closing.onClose('metrics listener', () => metricsServer.close());
 
-  const engine = await startMedia(options, closing);
+  const certificate = settings.http.tls === null ? undefined : new Certificate({ tls: settings.http.tls, log });
+  closing.onClose('certificate', () => certificate?.close());
+  const engine = await startMedia(options, certificate, closing);
   const system = createActorSystem({ log });
   closing.onClose('actors', () => system.close());
 
@@ -168,6 +173,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     onStep: ({ requestId, what, ranMs }) => system.note(requestId, 'http', what, ranMs),
     closing,
   });
+  certificate?.onChange((tls) => listener.setTls(tls));
   local.undrain();
   started = true;
   closing.onClose('rooms', () => endRooms(local, settings, log));
@@ -177,6 +183,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     metricsUrl: metricsServer.url,
     rooms: local,
     cluster,
+    certificate,
     hasPage: page !== undefined,
     close: () => closing.run(),
   };
@@ -184,13 +191,14 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
 
 async function startMedia(
   { settings, log, mediaInProcess = false }: NodeOptions,
+  certificate: Certificate | undefined,
   closing: Closing,
 ): Promise<MediaEngine> {
   // This thread is idle while the media workers start.
   const warm = mediaInProcess
     ? undefined
     : warmUpRooms().catch((error: unknown) => log.warn('node.warm_up_failed', { error }));
-  const engine = await openEngine(settings, mediaInProcess ? 0 : settings.mediaWorkers, log);
+  const engine = await openEngine({ settings, workers: mediaInProcess ? 0 : settings.mediaWorkers, certificate, log });
   closing.onClose('media engine', () => engine.close());
   await warm;
 

@@ -55,8 +55,14 @@ export function endOnFaults(log: Log): void {
  */
 const ONE_SIGNAL_MS = 500;
 
+export interface SignalActions {
+  close: () => Promise<void>;
+  /** On SIGHUP, which otherwise closes. */
+  reload?: () => Promise<void>;
+}
+
 /** Closes in order on the first signal and exits with 0; exits at once on the second. */
-export function closeOnSignals(log: Log, close: () => Promise<void>): void {
+export function closeOnSignals(log: Log, { close, reload }: SignalActions): void {
   let first: { signal: NodeJS.Signals; at: number } | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
     const at = performance.now();
@@ -72,5 +78,8 @@ export function closeOnSignals(log: Log, close: () => Promise<void>): void {
       exit(0);
     });
   };
-  for (const signal of SIGNALS) process.on(signal, onSignal);
+  for (const signal of SIGNALS) {
+    if (signal === 'SIGHUP' && reload !== undefined) process.on(signal, () => void reload());
+    else process.on(signal, onSignal);
+  }
 }

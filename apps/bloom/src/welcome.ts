@@ -19,6 +19,7 @@ export function logWelcome(log: Log, { settings, url, metricsUrl, hasPage }: Wel
     log.info(`WebRTC: clients reach ${webrtc.turnIp}, UDP ports ${min}-${max}`, {
       listenIp: webrtc.turnListenIp,
       tcpPort: webrtc.turnTcpPort ?? 'off',
+      tlsPort: webrtc.turnTlsPort ?? 'off',
       workers: settings.mediaWorkers,
     });
   }

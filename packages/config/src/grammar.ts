@@ -38,6 +38,17 @@ export const ip: Grammar<string> = {
   parse: (text) => (isIP(text) === 0 ? undefined : text),
 };
 
+const HOST_NAME =
+  /^(?=.{1,253}$)(?!.*\.\d+$)[0-9a-z_](?:[0-9a-z_-]*[0-9a-z_])?(?:\.[0-9a-z_](?:[0-9a-z_-]*[0-9a-z_])?)*$/i;
+
+/** An address of this instance, a name that leads to it, or `auto`. */
+export const mediaAddress: Grammar<string> = {
+  name: 'ip, host name or `auto`',
+  expected: 'an IPv4 or IPv6 address, a host name, or `auto`',
+  emptyIsUnset: false,
+  parse: (text) => (isIP(text) === 0 && !HOST_NAME.test(text) ? undefined : text),
+};
+
 /** Returns a grammar of decimal digits only: no sign, blanks or trailing junk. */
 export function integer(min: number, max: number, unit = ''): Grammar<number> {
   const range = max === MAX_DELAY_MS || max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `${min}..${max}`;
@@ -73,6 +84,25 @@ export const portRange: Grammar<PortRange> = {
 };
 
 export const text: Grammar<string> = { name: 'text', expected: 'a text', emptyIsUnset: true, parse: (value) => value };
+
+/** `host[:port]`, IPv6 in brackets. */
+export function hostAndPort(defaultPort: number): Grammar<{ host: string; port: number }> {
+  return {
+    name: 'host',
+    expected: '`host[:port]`, IPv6 in brackets',
+    emptyIsUnset: true,
+    parse: (value) => {
+      const match = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s/]+))(?::(\d{1,5}))?$/i.exec(value);
+      const [, v6, name, digits] = match ?? [];
+      const host = v6 ?? name;
+      const chosen = digits === undefined ? defaultPort : port.parse(digits);
+      if (host === undefined || chosen === undefined) return undefined;
+      if (v6 === undefined ? isIP(host) === 0 && !HOST_NAME.test(host) : isIP(v6) !== 6) return undefined;
+
+      return { host, port: chosen };
+    },
+  };
+}
 
 /** A text that must not be empty: leaving it out is a decision, an empty one an accident. */
 export const nonEmptyText: Grammar<string> = {

@@ -13,4 +13,5 @@ export type {
   Settings,
   WebrtcSettings,
 } from './settings.js';
+export { loadTls, type TlsSettings } from './tls.js';
 export type { Profile } from './variables.js';

@@ -70,7 +70,10 @@ describe('without any variable', () => {
         turnIp: '127.0.0.1',
         turnListenIp: '127.0.0.1',
         turnPortRange: { min: 50_000, max: 59_999 },
+        turnTlsHost: '127.0.0.1',
         turnTcpPort: null,
+        turnTlsPort: null,
+        stunServer: null,
       },
       mediaWorkers: 6,
       sip: null,
@@ -136,7 +139,7 @@ describe('grammars', () => {
     rejects('JF_S3_PATH_PREFIX', ['../a', 'a/../b', '.', 'a/..']);
   });
 
-  test.each(['JF_IP', 'JF_METRICS_IP', 'JF_WEBRTC_TURN_IP', 'JF_WEBRTC_TURN_LISTEN_IP'])(
+  test.each(['JF_IP', 'JF_METRICS_IP', 'JF_WEBRTC_TURN_LISTEN_IP'])(
     '%s is a literal address of either family, no host name, not empty',
     (name) => {
       for (const value of ['0.0.0.0', '10.1.2.3', '::', '2001:db8::1'])
@@ -175,6 +178,45 @@ describe('grammars', () => {
       rejects(name, ['', '0', '-25', 'abcd', '1.5', '5s']);
     },
   );
+
+  test('JF_WEBRTC_TURN_IP is an address, a host name, or asked of a STUN server', () => {
+    const webrtc = (env: Record<string, string>) => settings(env).webrtc;
+    expect(webrtc({ JF_WEBRTC_TURN_IP: '2001:db8::1' })?.turnIp).toBe('2001:db8::1');
+    expect(webrtc({ JF_WEBRTC_TURN_IP: 'media.example.com', JF_HOST: 'example.com' })).toMatchObject({
+      turnIp: 'media.example.com',
+      turnTlsHost: 'media.example.com',
+    });
+    const auto = { JF_WEBRTC_TURN_IP: 'auto', JF_HOST: 'example.com:8080/media' };
+    expect(webrtc({ ...auto, JF_STUN_SERVER: 'stun.example.com' })).toMatchObject({
+      turnIp: 'auto',
+      turnTlsHost: 'example.com',
+      stunServer: { host: 'stun.example.com', port: 3478 },
+    });
+    expect(webrtc({ JF_STUN_SERVER: '[2001:db8::1]:19302' })?.stunServer).toEqual({
+      host: '2001:db8::1',
+      port: 19_302,
+    });
+    expect(failure(auto).message).toMatch(/JF_STUN_SERVER is not set/);
+    rejects('JF_WEBRTC_TURN_IP', [
+      '',
+      '1.2.3',
+      '1.2.3.4.5',
+      '256.1.1.1',
+      'a b',
+      'a..b',
+      '-a',
+      'http://a',
+      ':::1',
+      'a:1',
+    ]);
+    rejects('JF_STUN_SERVER', ['a:0', 'a:65536', 'a:', ':1', '[a]:1', '1.2.3:1', 'stun:a:1', 'a/b']);
+  });
+
+  test('TURN over TLS needs the certificate of the HTTPS listener', () => {
+    const { variable, message } = failure({ JF_WEBRTC_TURN_TLS_PORT: '443' });
+    expect([variable, message]).toEqual(['JF_SSL_KEY_PATH', expect.stringContaining('JF_WEBRTC_TURN_TLS_PORT=443')]);
+    rejects('JF_WEBRTC_TURN_TLS_PORT', ['', '0', '65536', 'x']);
+  });
 
   test.each(['JF_WEBHOOK_RETRIES', 'JF_DRAIN_TIMEOUT'])('%s is an integer of at least 0', (name) => {
     expect(() => load({ [name]: '0' })).not.toThrow();

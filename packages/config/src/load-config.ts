@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { isIPv6 } from 'node:net';
+import { isIP, isIPv6 } from 'node:net';
 import { resolve } from 'node:path';
 import { DEFAULT_COOKIE, loadCluster } from './cluster.js';
 import { ConfigError } from './errors.js';
@@ -15,7 +15,7 @@ import type {
 } from './settings.js';
 import { loadTls } from './tls.js';
 import { VARIABLES, type Profile, type VariableKey } from './variables.js';
-import { deploymentWarnings } from './warnings.js';
+import { deploymentWarnings, hostOf } from './warnings.js';
 
 /** Properties of the machine that the loader needs. */
 export interface World {
@@ -69,7 +69,7 @@ export function loadConfig(env: Environment, world: World): LoadedConfig {
     resourcesPath: resolve(world.cwd, reader.get('resourcesBasePath')),
     http,
     logging: { structured: reader.get('structuredLogging'), level: loadLevel(reader, warnings) },
-    webrtc: reader.get('webrtcUsed') ? loadWebrtc(reader) : null,
+    webrtc: reader.get('webrtcUsed') ? loadWebrtc(reader, http) : null,
     mediaWorkers: loadWorkers(reader, world),
     sip: reader.get('sipUsed') ? loadSip(reader) : null,
     recording: loadRecording(reader),
@@ -137,9 +137,28 @@ function loadLevel(reader: Reader, warnings: ConfigWarning[]): Settings['logging
   return 'info';
 }
 
-function loadWebrtc(reader: Reader): WebrtcSettings {
+function loadWebrtc(reader: Reader, http: HttpSettings): WebrtcSettings {
+  const turnIp = reader.get('turnIp');
+  const stunServer = reader.read('stunServer') ?? null;
+  if (turnIp === 'auto' && stunServer === null) {
+    throw new ConfigError(
+      'JF_STUN_SERVER',
+      'JF_STUN_SERVER is not set: JF_WEBRTC_TURN_IP=auto asks it for the address',
+    );
+  }
+  const turnTlsPort = reader.read('turnTlsPort') ?? null;
+  if (turnTlsPort !== null && http.tls === null) {
+    throw new ConfigError(
+      'JF_SSL_KEY_PATH',
+      `JF_SSL_KEY_PATH and JF_SSL_CERT_PATH are not set: JF_WEBRTC_TURN_TLS_PORT=${turnTlsPort} needs a certificate`,
+    );
+  }
+
   return {
-    turnIp: reader.get('turnIp'),
+    turnIp,
+    turnTlsHost: turnIp === 'auto' || isIP(turnIp) !== 0 ? hostOf(http.host) : turnIp,
+    stunServer,
+    turnTlsPort,
     turnListenIp: reader.get('turnListenIp'),
     turnPortRange: reader.get('turnPortRange'),
     turnTcpPort: reader.read('turnTcpPort') ?? null,

@@ -1,5 +1,6 @@
 import type { OriginRule } from './check-origin.js';
 import type { PortRange } from './grammar.js';
+import type { TlsSettings } from './tls.js';
 import type { Profile } from './variables.js';
 
 /** The effective settings of a node. Addresses are literal IPs, times carry their unit in the name. */
@@ -37,15 +38,20 @@ export interface HttpSettings {
   checkOrigin: OriginRule;
   publicMediaFiles: boolean;
   /** PEM; null = plain HTTP. */
-  tls: { key: Buffer; cert: Buffer } | null;
+  tls: TlsSettings | null;
 }
 
 export interface WebrtcSettings {
-  /** Advertised to clients. */
+  /** Advertised to clients. A host name or `auto` is replaced by the address before the node starts. */
   turnIp: string;
+  /** The name that clients check the certificate of TURN over TLS against; an address without one. */
+  turnTlsHost: string;
   turnListenIp: string;
   turnPortRange: PortRange;
   turnTcpPort: number | null;
+  turnTlsPort: number | null;
+  /** `JF_STUN_SERVER` */
+  stunServer: { host: string; port: number } | null;
 }
 
 export interface S3Credentials {

@@ -52,7 +52,12 @@ function failure(keyPath?: string, certPath?: string): ConfigError {
 
 test('neither file means plain HTTP, both mean HTTPS', () => {
   expect(load()).toBeNull();
-  expect(load('/key', '/cert')).toEqual({ key: Buffer.from(KEY), cert: Buffer.from(CERT) });
+  expect(load('/key', '/cert')).toEqual({
+    key: Buffer.from(KEY),
+    cert: Buffer.from(CERT),
+    keyPath: '/key',
+    certPath: '/cert',
+  });
 });
 
 describe('the start fails', () => {

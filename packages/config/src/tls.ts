@@ -1,14 +1,22 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { ConfigError } from './errors.js';
 
-export interface TlsFiles {
+interface TlsFiles {
   keyPath: string | undefined;
   certPath: string | undefined;
   readFile: (path: string) => Buffer;
 }
 
+/** Key and certificate as PEM, and the absolute paths of their files. */
+export interface TlsSettings {
+  key: Buffer;
+  cert: Buffer;
+  keyPath: string;
+  certPath: string;
+}
+
 /** Loads key and certificate, checked to be readable, well-formed and matching. */
-export function loadTls({ keyPath, certPath, readFile }: TlsFiles): { key: Buffer; cert: Buffer } | null {
+export function loadTls({ keyPath, certPath, readFile }: TlsFiles): TlsSettings | null {
   if (keyPath === undefined && certPath === undefined) return null;
   if (keyPath === undefined || certPath === undefined) {
     const [set, missing] =
@@ -31,7 +39,7 @@ export function loadTls({ keyPath, certPath, readFile }: TlsFiles): { key: Buffe
     );
   }
 
-  return { key, cert };
+  return { key, cert, keyPath, certPath };
 }
 
 function readPem(variable: string, path: string, readFile: (path: string) => Buffer): Buffer {

@@ -1,12 +1,14 @@
 import { originRule } from './check-origin.js';
 import {
   bool,
+  hostAndPort,
   httpUrl,
   integer,
   ip,
   keyPrefix,
   listOf,
   MAX_DELAY_MS,
+  mediaAddress,
   nodeName,
   nonEmptyText,
   oneOf,
@@ -161,9 +163,16 @@ export const VARIABLES = {
   turnIp: variable({
     name: 'JF_WEBRTC_TURN_IP',
     section: 'Media',
-    grammar: ip,
+    grammar: mediaAddress,
     fallback: '127.0.0.1',
-    doc: 'Media address, as given to clients.',
+    doc: 'Media address, as given to clients. A host name is resolved at the start. `auto`: the address that `JF_STUN_SERVER` sees.',
+  }),
+  stunServer: variable({
+    name: 'JF_STUN_SERVER',
+    section: 'Media',
+    grammar: hostAndPort(3478),
+    fallback: null,
+    doc: 'STUN server that is asked for the public address of this instance with `JF_WEBRTC_TURN_IP=auto`, and for nothing else.',
   }),
   turnListenIp: variable({
     name: 'JF_WEBRTC_TURN_LISTEN_IP',
@@ -185,6 +194,13 @@ export const VARIABLES = {
     grammar: port,
     fallback: null,
     doc: 'TCP port for media of clients that cannot use UDP; unset: off.',
+  }),
+  turnTlsPort: variable({
+    name: 'JF_WEBRTC_TURN_TLS_PORT',
+    section: 'Media',
+    grammar: port,
+    fallback: null,
+    doc: 'TLS port for media of clients behind a firewall that passes nothing else, best 443; unset: off. Uses `JF_SSL_KEY_PATH` and `JF_SSL_CERT_PATH`. Clients check the certificate against `JF_WEBRTC_TURN_IP` when that is a host name, else against the host of `JF_HOST`.',
   }),
   mediaWorkers: variable({
     name: 'JF_MEDIA_WORKERS',

@@ -42,7 +42,7 @@ export function deploymentWarnings(settings: Settings, reader: Reader): ConfigWa
 }
 
 /** Returns the host of `host[:port][/path]`, IPv6 without brackets. */
-function hostOf(publicHost: string): string {
+export function hostOf(publicHost: string): string {
   return /^(?:\[([^\]]+)\]|([^:/]+))/.exec(publicHost)?.slice(1).find(Boolean) ?? publicHost;
 }
 

@@ -2,6 +2,7 @@ import { createServer as createHttpServer, type IncomingMessage, type Server, ST
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { Server as TlsServer } from 'node:tls';
 import { originAllowed, type OriginRule } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { HttpApi } from './app.js';
@@ -44,6 +45,8 @@ export interface HttpListener {
   readonly port: number;
   /** `http(s)://<ip>:<port>` */
   readonly url: string;
+  /** Changes the certificate of new connections. Without effect on a plain listener. */
+  setTls(tls: { key: Buffer; cert: Buffer }): void;
   /** Lets responses in progress finish for `graceMs`, then ends every connection, websockets included. Idempotent. */
   close(options?: { graceMs?: number }): Promise<void>;
 }
@@ -67,7 +70,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   const server =
     tls === null
       ? createHttpServer(TIME_LIMITS)
-      : createHttpsServer({ ...tls, ...TIME_LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS });
+      : createHttpsServer({ key: tls.key, cert: tls.cert, ...TIME_LIMITS, handshakeTimeout: HEADERS_TIMEOUT_MS });
   const connections = new Connections(server, options.log, options.maxConnections);
   server.on('request', (request, response) => {
     // The parser finishes its buffer even if the limit on pipelined requests has ended the connection.
@@ -94,6 +97,9 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   return {
     port: bound.port,
     url: `${tls === null ? 'http' : 'https'}://${host}:${bound.port}`,
+    setTls: ({ key, cert }) => {
+      if (server instanceof TlsServer) server.setSecureContext({ key, cert });
+    },
     close: ({ graceMs = 0 } = {}) => {
       closed ??= close(server, connections, graceMs);
       return closed;

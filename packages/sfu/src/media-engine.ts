@@ -103,6 +103,8 @@ export interface MediaEndpoint {
   port: number;
   /** TURN over TCP port, when configured. */
   tcpPort?: number;
+  /** TURN over TLS, when configured. The host is the name in the certificate. */
+  tls?: { host: string; port: number };
   /** SHA-256 fingerprint of the engine's certificate. */
   fingerprint: { algorithm: 'sha-256'; value: string };
 }

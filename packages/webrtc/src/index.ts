@@ -21,4 +21,5 @@ export { type AgreedExtensions, chooseExtensions, EXTENSION_URIS } from './sdp/e
 export { type OfferedMedia } from './sdp/offer.js';
 export { parseOffer } from './sdp/parse-offer.js';
 export { asReceived } from './warm-up/as-received.js';
+export { bindingAddress, bindingRequest } from './stun/binding.js';
 export { warmUpJoins } from './warm-up/warm-up-joins.js';

@@ -1,8 +1,18 @@
 import { randomBytes } from 'node:crypto';
+import type { SecureContext } from 'node:tls';
 import { type Log, silentLog } from '@bloom/log';
 import { createCertificate, type DtlsCertificate, type RelayRoute, TcpAcceptor } from '@bloom/webrtc';
 import type { MediaEngine } from '../media-engine.js';
 import { MediaWorkers } from './media-workers.js';
+
+export interface TurnTlsOptions {
+  /** 0 lets the system choose. */
+  port: number;
+  /** Name in the certificate, announced to clients. */
+  host: string;
+  /** Returns the certificate of a new connection. */
+  context: () => SecureContext;
+}
 
 export interface MediaEngineOptions {
   /** Address the UDP and TCP sockets bind to (`JF_WEBRTC_TURN_LISTEN_IP`). */
@@ -13,6 +23,8 @@ export interface MediaEngineOptions {
   portRange: { min: number; max: number };
   /** Relay over TCP (`JF_WEBRTC_TURN_TCP_PORT`); absent = none, 0 lets the system choose. */
   tcpPort?: number;
+  /** Relay over TLS (`JF_WEBRTC_TURN_TLS_PORT`); absent = none. */
+  tls?: TurnTlsOptions;
   /** Shared by all transports; a new one when absent. */
   certificate?: DtlsCertificate;
   log?: Log;
@@ -27,16 +39,27 @@ export interface MediaEngineOptions {
  * `BAD_ADDRESS`).
  */
 export async function createMediaEngine(options: MediaEngineOptions): Promise<MediaEngine> {
-  const { listenIp, announcedIp, portRange, tcpPort, workers = 0, workerEntry, log = silentLog } = options;
+  const { listenIp, announcedIp, portRange, tcpPort, tls, workers = 0, workerEntry, log = silentLog } = options;
   const certificate = options.certificate ?? (await createCertificate());
   const nonceSecret = randomBytes(32);
 
   let engine: MediaWorkers | undefined;
   const route = (username: string): RelayRoute | undefined => engine?.relayRoute(username);
-  const tcp =
-    tcpPort === undefined
+  const listen = (port: number | undefined, context?: () => SecureContext): Promise<TcpAcceptor> | undefined =>
+    port === undefined
       ? undefined
-      : await TcpAcceptor.listen({ listenAddress: listenIp, port: tcpPort, nonceSecret, route });
+      : TcpAcceptor.listen({
+          listenAddress: listenIp,
+          port,
+          nonceSecret,
+          route,
+          ...(context === undefined ? {} : { tls: context }),
+        });
+  const tcp = await listen(tcpPort);
+  const secure = await listen(tls?.port, tls?.context)?.catch(async (error: unknown) => {
+    await tcp?.close();
+    throw error;
+  });
 
   return (engine = await MediaWorkers.start({
     workers,
@@ -45,9 +68,10 @@ export async function createMediaEngine(options: MediaEngineOptions): Promise<Me
       address: announcedIp,
       fingerprint: certificate.fingerprint,
       ...(tcp === undefined ? {} : { tcpPort: tcp.port }),
+      ...(tls === undefined || secure === undefined ? {} : { tls: { host: tls.host, port: secure.port } }),
     },
     log,
-    ...(tcp === undefined ? {} : { tcp }),
+    acceptors: [tcp, secure].filter((acceptor) => acceptor !== undefined),
     ...(workerEntry === undefined ? {} : { entry: workerEntry }),
   }));
 }

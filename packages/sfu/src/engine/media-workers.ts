@@ -32,8 +32,8 @@ export interface MediaWorkersOptions {
   settings: WorkerSettings;
   endpoint: Omit<MediaEndpoint, 'port'>;
   log: Log;
-  /** TCP listener of the relay; closed with the engine. */
-  tcp?: TcpAcceptor;
+  /** TCP and TLS listeners of the relay; closed with the engine. */
+  acceptors?: readonly TcpAcceptor[];
   /** The compiled `worker-main.js`; default: the one beside this file. */
   entry?: URL;
   /** Silence after which a worker counts as hung, ms. */
@@ -129,7 +129,7 @@ export class MediaWorkers implements MediaEngine {
     this.#closed = true;
     for (const timer of this.#restarts) clearTimeout(timer);
     this.#restarts.clear();
-    await this.#options.tcp?.close();
+    await Promise.all((this.#options.acceptors ?? []).map((acceptor) => acceptor.close()));
     await Promise.all(this.#workers.map((worker) => worker.close()));
   }
 

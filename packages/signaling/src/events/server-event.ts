@@ -53,6 +53,9 @@ export const serverEvent = {
       integratedTurnServers: [
         { ...server, serverPort: media.port, transport: 'udp' },
         ...(media.tcpPort === undefined ? [] : [{ ...server, serverPort: media.tcpPort, transport: 'tcp' }]),
+        ...(media.tls === undefined
+          ? []
+          : [{ ...server, serverAddr: media.tls.host, serverPort: media.tls.port, transport: 'tls' }]),
       ],
     });
   },

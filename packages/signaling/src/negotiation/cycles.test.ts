@@ -55,6 +55,7 @@ describe('a cycle', () => {
       address: '192.0.2.1',
       port: 50_000,
       tcpPort: 3478,
+      tls: { host: 'media.example.com', port: 443 },
       fingerprint: { algorithm: 'sha-256', value: '' },
     } as const;
     const client = new ScriptedClient({ endpoint }).join();
@@ -66,6 +67,7 @@ describe('a cycle', () => {
       integratedTurnServers: [
         { ...server, serverPort: 50_000, transport: 'udp' },
         { ...server, serverPort: 3478, transport: 'tcp' },
+        { ...server, serverAddr: 'media.example.com', serverPort: 443, transport: 'tls' },
       ],
     });
   });

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { createCertificate } from '../dtls/certificate.js';
 import { MessageClass } from '../stun/constants.js';
 import {
   Closers,
@@ -15,7 +17,7 @@ import {
 } from '../testing/port-fixture.js';
 import { TestClient } from '../testing/test-client.js';
 import type { MediaPort } from '../transport/api.js';
-import { TcpAcceptor } from './tcp-acceptor.js';
+import { TcpAcceptor, type TcpAcceptorOptions } from './tcp-acceptor.js';
 
 const closers = new Closers();
 afterEach(() => closers.closeAll());
@@ -26,7 +28,7 @@ interface Setup {
   recorded: Recorded;
 }
 
-async function setUp(limits: { maxConnections?: number; maxPerNetwork?: number } = {}): Promise<Setup> {
+async function setUp(limits: Partial<TcpAcceptorOptions> = {}): Promise<Setup> {
   const nonceSecret = randomBytes(32);
   const port = await startPort(closers, { nonceSecret });
   const acceptor = await TcpAcceptor.listen({
@@ -54,6 +56,18 @@ async function silent({ acceptor }: Setup, localAddress: string): Promise<Socket
 
 async function tcpClient({ port, acceptor }: Setup): Promise<TestClient> {
   const client = await TestClient.openTcp(acceptor.port, port, await clientCertificate());
+  closers.add(() => client.close());
+  return client;
+}
+
+async function setUpTls(limits: Partial<TcpAcceptorOptions> = {}): Promise<Setup> {
+  const { keyPem: key, certPem: cert } = await clientCertificate();
+  const context = createSecureContext({ key, cert });
+  return await setUp({ tls: () => context, ...limits });
+}
+
+async function tlsClient({ port, acceptor }: Setup): Promise<TestClient> {
+  const client = await TestClient.openTls(acceptor.port, port, await clientCertificate());
   closers.add(() => client.close());
   return client;
 }
@@ -159,6 +173,87 @@ describe('TURN over TCP', () => {
     await expect(again).rejects.toMatchObject({
       code: 'NO_FREE_PORT',
       message: expect.stringMatching(/JF_WEBRTC_TURN_TCP_PORT.*EADDRINUSE/),
+    });
+  });
+});
+
+describe('TURN over TLS', () => {
+  test('carries ICE, DTLS and media both ways', async () => {
+    const setup = await setUpTls();
+    const client = await tlsClient(setup);
+    const { recorded, acceptor } = setup;
+    expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
+    await client.permit();
+    await client.bindChannel();
+    await client.check(credentials(1));
+    await client.handshake();
+    await recorded.until('dtls');
+    for (let round = 1; round <= 3; round++) await exchangeMedia(recorded, client, round);
+    expect(recorded.transport.pathState).toMatchObject({ relayed: true, protocol: 'tcp' });
+    await client.close();
+    while (acceptor.connections > 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(setup.port.stats().allocations).toBe(0);
+  });
+
+  test('connections without a TLS handshake share the limit of their network, and end for a newer one', async () => {
+    const setup = await setUpTls({ maxPerNetwork: 3 });
+    const strangers = [];
+    for (let i = 0; i < 3; i++) strangers.push(await silent(setup, '127.0.0.1'));
+    while (setup.acceptor.connections < 3) await new Promise((resolve) => setImmediate(resolve));
+    const ended = once(strangers[0] as Socket, 'close');
+    const client = await tlsClient(setup);
+    expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
+    await ended;
+    expect([strangers[1]?.closed, strangers[2]?.closed, setup.acceptor.connections]).toEqual([false, false, 3]);
+  });
+
+  test('TLS handshakes are limited per source', async () => {
+    const setup = await setUpTls({ clock: () => 0 });
+    for (let i = 0; i < 200; i++) (await silent(setup, '127.0.0.2')).destroy();
+    const refused = await silent(setup, '127.0.0.2');
+    await once(refused, 'close');
+    await tlsClient(setup);
+  });
+
+  test('an HTTP request is hung up on', async () => {
+    const { acceptor } = await setUpTls();
+    await hungUp(acceptor.port, Buffer.from('GET / HTTP/1.1\r\n\r\n'));
+    while (acceptor.connections > 0) await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  test('half a TLS handshake ends after its time', async () => {
+    let now = 0;
+    const { acceptor } = await setUpTls({ clock: () => now });
+    const ended = hungUp(acceptor.port, Buffer.from('160301ff00', 'hex'));
+    while (acceptor.connections === 0) await new Promise((resolve) => setImmediate(resolve));
+    now = 10_000;
+    await ended;
+    expect(acceptor.connections).toBe(0);
+  });
+
+  test('a new certificate serves the connections after it', async () => {
+    const certificates = [await clientCertificate(), await createCertificate()] as const;
+    const contexts = certificates.map(({ keyPem: key, certPem: cert }) => createSecureContext({ key, cert }));
+    let current = contexts[0] as SecureContext;
+    const { acceptor } = await setUp({ tls: () => current });
+    const fingerprint = async (): Promise<string> => {
+      const socket = connectTls({ port: acceptor.port, host: '127.0.0.1', rejectUnauthorized: false });
+      closers.add(async () => void socket.destroy());
+      await once(socket, 'secureConnect');
+      return socket.getPeerCertificate().fingerprint256;
+    };
+    expect(await fingerprint()).toBe(certificates[0].fingerprint.value);
+    current = contexts[1] as SecureContext;
+    expect(await fingerprint()).toBe(certificates[1].fingerprint.value);
+  });
+
+  test('a taken port names its variable', async () => {
+    const { acceptor } = await setUp();
+    const { keyPem: key, certPem: cert } = await clientCertificate();
+    const options = { listenAddress: '127.0.0.1', port: acceptor.port, nonceSecret: randomBytes(32) };
+    const tls = (): SecureContext => createSecureContext({ key, cert });
+    await expect(TcpAcceptor.listen({ ...options, tls, route: () => undefined })).rejects.toMatchObject({
+      message: expect.stringMatching(/TLS relay port .*JF_WEBRTC_TURN_TLS_PORT.*EADDRINUSE/),
     });
   });
 });

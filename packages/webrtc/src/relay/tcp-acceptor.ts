@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { once } from 'node:events';
+import { TLSSocket, type SecureContext } from 'node:tls';
 import { ConnectionShares } from '@bloom/net';
 import { WebrtcError } from '../errors.js';
 import { Attribute, MessageClass, Method, StunError } from '../stun/constants.js';
@@ -17,6 +18,8 @@ export interface TcpAcceptorOptions {
   nonceSecret: Buffer;
   /** Returns the route of a relay user; undefined for an unknown one. */
   route(username: string): RelayRoute | undefined;
+  /** Returns the certificate of each new connection: TURN over TLS. Absent: plain TCP. */
+  tls?: () => SecureContext;
   clock?: () => number;
   maxConnections?: number;
   maxPerNetwork?: number;
@@ -38,7 +41,7 @@ interface Connection {
 }
 
 /**
- * The TCP port of the relay (RFC 8656 section 3.1). It cuts the stream into frames and answers the first Allocate with
+ * The TCP or TLS port of the relay (RFC 8656 section 3.1). It cuts the stream into frames and answers the first Allocate with
  * the challenge; once a client names its user, all its frames go to that user's route.
  */
 export class TcpAcceptor {
@@ -79,9 +82,11 @@ export class TcpAcceptor {
       server.listen(options.port, options.listenAddress);
       await listening;
     } catch (error) {
-      const where = `${options.listenAddress}:${options.port} (JF_WEBRTC_TURN_LISTEN_IP, JF_WEBRTC_TURN_TCP_PORT)`;
+      const kind = options.tls === undefined ? 'TCP' : 'TLS';
+      const variables = `JF_WEBRTC_TURN_LISTEN_IP, JF_WEBRTC_TURN_${kind}_PORT`;
+      const where = `${options.listenAddress}:${options.port} (${variables})`;
       const { message } = error as Error;
-      throw new WebrtcError('NO_FREE_PORT', `the TCP relay port ${where} cannot be bound: ${message}`, {
+      throw new WebrtcError('NO_FREE_PORT', `the ${kind} relay port ${where} cannot be bound: ${message}`, {
         cause: error,
       });
     }
@@ -108,7 +113,9 @@ export class TcpAcceptor {
     await ended;
   }
 
-  #accept(socket: Socket): void {
+  #accept(tcp: Socket): void {
+    const socket = this.#secured(tcp);
+    if (socket === undefined) return;
     const connection: Connection = { socket, since: this.#clock(), stream: undefined };
     if (!this.#shares.add(connection, socket.remoteAddress ?? '')) {
       socket.destroy();
@@ -131,6 +138,18 @@ export class TcpAcceptor {
       }
       if (frames.broken) socket.destroy();
     });
+  }
+
+  /** Returns the stream of frames on a connection; undefined when its source begins too many TLS handshakes. */
+  #secured(tcp: Socket): Socket | undefined {
+    const { tls } = this.#options;
+    if (tls === undefined) return tcp;
+    if (!this.#limiter.take(tcp.remoteAddress ?? '', this.#clock())) {
+      tcp.destroy();
+      return undefined;
+    }
+
+    return new TLSSocket(tcp, { isServer: true, secureContext: tls() });
   }
 
   /** Handles a frame of a client whose user is not known yet. */

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls, TLSSocket } from 'node:tls';
 import { addressBytes } from '@bloom/net';
 import { DtlsClient, HashAlgorithm, SignatureAlgorithm, SrtcpSession, SrtpSession } from 'werift';
 import { createCertificate, type DtlsCertificate } from '../dtls/certificate.js';
@@ -42,9 +43,9 @@ async function udpWire(server: { address: string; port: number }): Promise<Wire>
   return wire;
 }
 
-async function tcpWire(port: number): Promise<Wire> {
-  const socket = connect(port, '127.0.0.1');
-  await once(socket, 'connect');
+async function tcpWire(port: number, dial: (port: number, host: string) => Socket): Promise<Wire> {
+  const socket = dial(port, '127.0.0.1');
+  await once(socket, socket instanceof TLSSocket ? 'secureConnect' : 'connect');
   const frames = new StreamFrames();
   const wire: Wire = {
     local: { address: socket.localAddress ?? '', port: socket.localPort ?? 0 },
@@ -116,7 +117,17 @@ export class TestClient {
     server: { address: string; port: number },
     certificate: DtlsCertificate,
   ): Promise<TestClient> {
-    return new TestClient(await tcpWire(tcpPort), certificate, server);
+    return new TestClient(await tcpWire(tcpPort, connect), certificate, server);
+  }
+
+  /** As `openTcp`, over TLS. */
+  static async openTls(
+    tlsPort: number,
+    server: { address: string; port: number },
+    certificate: DtlsCertificate,
+  ): Promise<TestClient> {
+    const dial = (port: number, host: string): Socket => connectTls({ port, host, rejectUnauthorized: false });
+    return new TestClient(await tcpWire(tlsPort, dial), certificate, server);
   }
 
   /** Goes on from a new address, as a client does that restarts ICE; what comes to the old one is still taken. */

@@ -1,0 +1,67 @@
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from '@jest/globals';
+import { loadConfig, type Settings } from '@bloom/config';
+import { silentLog } from '@bloom/log';
+import { withMediaAddress } from './media-address.js';
+
+const servers: Socket[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
+});
+
+function settings(env: Record<string, string>): Settings {
+  const world = { cwd: '/', hostname: 'host', cores: 1, randomBytes: (size: number) => Buffer.alloc(size) };
+  return loadConfig({ NODE_ENV: 'test', ...env }, world).settings;
+}
+
+async function address(env: Record<string, string>): Promise<string | undefined> {
+  return (await withMediaAddress(settings(env), silentLog)).webrtc?.turnIp;
+}
+
+/** A STUN server that loses the first request and sees 203.0.113.9 (RFC 8489 section 14.2). */
+async function stunServer(): Promise<number> {
+  const server = createSocket('udp4');
+  servers.push(server);
+  let requests = 0;
+  server.on('message', (request, { port, address: from }) => {
+    requests += 1;
+    if (requests === 1) {
+      server.send('garbage', port, from);
+      return;
+    }
+    const answer = Buffer.from('0101000c2112a442000000000000000000000000002000080001000000000000', 'hex');
+    request.copy(answer, 8, 8, 20);
+    const seen = [203, 0, 113, 9];
+    seen.forEach((byte, i) => (answer[28 + i] = byte ^ (answer[4 + i] as number)));
+    server.send(answer, port, from);
+  });
+  server.bind(0, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+test('an address stays as it is', async () => {
+  expect(await address({ JF_WEBRTC_TURN_IP: '203.0.113.7' })).toBe('203.0.113.7');
+  expect(await address({ JF_WEBRTC_USED: 'false', JF_WEBRTC_TURN_IP: 'auto' })).toBeUndefined();
+});
+
+test('a host name is resolved', async () => {
+  expect(await address({ JF_WEBRTC_TURN_IP: 'localhost' })).toBe('127.0.0.1');
+  await expect(address({ JF_WEBRTC_TURN_IP: 'nowhere.invalid' })).rejects.toMatchObject({
+    variable: 'JF_WEBRTC_TURN_IP',
+    message: 'the host name "nowhere.invalid" of JF_WEBRTC_TURN_IP has no IPv4 address',
+  });
+});
+
+test('auto is the address that the STUN server sees', async () => {
+  const port = await stunServer();
+  expect(await address({ JF_WEBRTC_TURN_IP: 'auto', JF_STUN_SERVER: `localhost:${port}` })).toBe('203.0.113.9');
+});
+
+test('a STUN server without address fails the start', async () => {
+  await expect(address({ JF_WEBRTC_TURN_IP: 'auto', JF_STUN_SERVER: 'nowhere.invalid' })).rejects.toMatchObject({
+    variable: 'JF_STUN_SERVER',
+  });
+});

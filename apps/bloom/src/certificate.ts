@@ -32,7 +32,7 @@ export class Certificate {
     }
   }
 
-  /** For new connections. */
+  /** The certificate of new connections. */
   get context(): SecureContext {
     return this.#context;
   }

@@ -28,6 +28,7 @@ const packages = {
   'aardvark-dns': { program: 'aardvark-dns', why: 'names in these networks' },
   iptables: { program: 'iptables', why: 'published ports of the containers' },
   debootstrap: { program: 'debootstrap', why: 'makes their base image' },
+  prometheus: { program: 'promtool', why: 'checking the alert rules' },
   tcpdump: { program: 'tcpdump', why: 'reading captured packets' },
   'gir1.2-gst-rtsp-server-1.0': { why: 'cameras' },
   'python3-gi': { why: 'the program of the cameras' },

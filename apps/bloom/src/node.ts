@@ -21,7 +21,9 @@ import { metricsReport } from './metrics-report.js';
 import { nodeControl } from './node-control.js';
 import { registerNodeFunctions } from './node-functions.js';
 import { pageFiles } from './page.js';
+import { collectQuality, countMeasure } from './quality.js';
 import { localRecordings, servedFiles } from './served-files.js';
+import { VERSION } from './version.js';
 import { warmUpRooms } from './warm-up.js';
 
 export { stuckThreads } from '@bloom/sfu';
@@ -85,6 +87,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const metricsServer = await startMetricsServer({ metrics, ip, port });
   closing.onClose('metrics listener', () => metricsServer.close());
 
+  metrics.quality.buildInfo({ version: VERSION, commit: settings.gitCommit });
   const certificate = settings.http.tls === null ? undefined : new Certificate({ tls: settings.http.tls, log });
   closing.onClose('certificate', () => certificate?.close());
   const engine = await startMedia(options, certificate, closing);
@@ -108,6 +111,8 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     cluster: () => cluster,
   });
 
+  const { resourcesPath } = settings;
+  collectQuality({ metrics, engine, rooms: local, system, webhooks, resourcesPath });
   const serverSocket = new ServerSocket({ bus, token: settings.http.apiToken, log, metrics });
   closing.onClose('intervals', startIntervals({ settings, metrics, traffic: new MediaTraffic(engine, metrics) }));
   const reporter = new MetricsReporter({
@@ -250,6 +255,7 @@ function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService; reco
       if (type === 'roomDeleted' || type === 'roomCrashed') hls.roomEnded(roomId);
       metrics.load(local.load());
     },
+    measure: (measure) => countMeasure(metrics, measure),
     log,
     address: settings.http.host,
     secretKeyBase: settings.http.secretKeyBase,

@@ -73,6 +73,8 @@ export interface ActorSystem extends Sender {
   /** Ends an actor and its children after its current message. The actor itself must not await it. */
   stop(ref: AnyRef): Promise<void>;
   list(options: ListOptions): ActorInfo[];
+  /** Number of messages in the fullest mailbox. */
+  longestQueue(): number;
   info(ref: AnyRef): ActorInfo | undefined;
   details(ref: AnyRef): ActorDetails | undefined;
   /** Returns the living actor of that path. */
@@ -317,6 +319,13 @@ export class LocalActorSystem implements ActorSystem, CellHost {
     }
 
     return lines;
+  }
+
+  longestQueue(): number {
+    let longest = 0;
+    for (const { turns } of this.#cells.values()) longest = Math.max(longest, turns.mailbox.size);
+
+    return longest;
   }
 
   info(ref: AnyRef): ActorInfo | undefined {

@@ -28,7 +28,7 @@ export interface HttpApiOptions {
   health: () => HealthReport | Promise<HealthReport>;
   node: NodeControl;
   log: Log;
-  metrics: Pick<Metrics, 'httpReceived' | 'httpSent'>;
+  metrics: Pick<Metrics, 'httpReceived' | 'httpSent'> & { quality: Pick<Metrics['quality'], 'httpRoute'> };
   settings: {
     /** `JF_SERVER_API_TOKEN` */
     apiToken: string;
@@ -65,7 +65,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
     return [
       ...(open ? [] : [guard(authenticate)]),
       ...(route.body !== undefined ? [parseBody] : []),
-      run(route, operations[route.id], options.onStep),
+      run(route, operations[route.id], options),
     ];
   };
 
@@ -115,12 +115,16 @@ const parseBody: RequestHandler = (request, response, next) => {
   });
 };
 
-function run(route: Route, operation: Operation, onStep: OnStep | undefined): RequestHandler {
+function run(route: Route, operation: Operation, { onStep, metrics }: HttpApiOptions): RequestHandler {
+  const measure = metrics.quality.httpRoute(route.id);
+
   return async (request, response) => {
+    const startedAt = performance.now();
     if (onStep !== undefined) reportSteps(route, request, response, onStep);
     const gone = new AbortController();
     response.once('close', () => {
       if (!response.writableFinished) gone.abort();
+      measure((performance.now() - startedAt) / 1_000);
     });
 
     const answer = await operation({

@@ -1,4 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { Metrics } from './metrics.js';
 
@@ -6,27 +8,79 @@ function read(path: string): string {
   return readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 }
 
-/** Names of the series that the endpoint serves once everything has happened. */
+/** Names of the series that the endpoint serves once everything has happened, without the parts of histograms. */
 async function servedNames(): Promise<Set<string>> {
   const metrics = new Metrics({ tickSeconds: 10 });
   metrics.roomCreated('r');
   metrics.nodeUp('n');
   metrics.roomPlaced('n');
   metrics.reservationRefused('n');
+  metrics.quality.httpRoute('r')(1);
+  metrics.quality.componentCrashed('hls');
+  metrics.quality.buildInfo({ version: '1', commit: 'dev' });
+  metrics.quality.peer({ lossIn: 0, lossOut: 0 });
+  metrics.quality.figures({
+    workersBusy: [0],
+    workerRestarts: 0,
+    webhookBacklog: 0,
+    longestMailbox: 0,
+    disk: { freeBytes: 1, sizeBytes: 2 },
+  });
   const lines = (await metrics.expose()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
 
-  return new Set(lines.map((line) => /^\w+/.exec(line)?.[0] ?? ''));
+  return new Set(lines.map((line) => nameOf(/^\w+/.exec(line)?.[0] ?? '')));
 }
 
 const NAMES = /\b(?:bloom|process|nodejs)_[a-z0-9_]+/g;
+const DASHBOARDS = ['overview', 'room', 'node'];
+const HISTOGRAM_PARTS = /(?<=^bloom_(?:peer|http|join).*)_(?:bucket|count|sum)$/;
 
-test('the dashboard for Grafana uses series that are served, and all of ours', async () => {
+/** `bloom_join_seconds_bucket` and `bloom_join_seconds_count` are one series here. */
+function nameOf(series: string): string {
+  return series.replace(HISTOGRAM_PARTS, '');
+}
+
+function expressionsOf(dashboard: string): string[] {
+  const { panels } = JSON.parse(read(`deploy/grafana/${dashboard}.json`)) as {
+    panels: { targets: { expr: string }[] }[];
+  };
+
+  return panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+}
+
+test('the dashboards for Grafana use series that are served, and all of ours', async () => {
   const served = await servedNames();
-  const { panels } = JSON.parse(read('deploy/grafana/overview.json')) as { panels: { targets: { expr: string }[] }[] };
-  const used = new Set(panels.flatMap(({ targets }) => targets.flatMap(({ expr }) => expr.match(NAMES) ?? [])));
+  const used = new Set(DASHBOARDS.flatMap(expressionsOf).flatMap((expr) => (expr.match(NAMES) ?? []).map(nameOf)));
 
   expect([...used].filter((name) => !served.has(name))).toEqual([]);
   expect([...served].filter((name) => name.startsWith('bloom_') && !used.has(name))).toEqual([]);
+});
+
+test('the alerts use series that are served, and each has its page of the runbooks', async () => {
+  const served = await servedNames();
+  const rules = read('deploy/prometheus/alerts.yml');
+  const pages = [...rules.matchAll(/runbook: (\S+)/g)].map(([, page = '']) => page);
+  const used = (rules.match(NAMES) ?? []).map(nameOf);
+
+  expect(used.filter((name) => !served.has(name))).toEqual([]);
+  expect(rules.match(/- alert:/g)).toHaveLength(pages.length);
+  expect(pages.filter((page) => !existsSync(new URL(`../../../${page}`, import.meta.url)))).toEqual([]);
+  const written = readdirSync(new URL('../../../docs/runbooks', import.meta.url)).filter(
+    (name) => name !== 'README.md',
+  );
+  expect(written.map((name) => `docs/runbooks/${name}`).toSorted()).toEqual(pages.toSorted());
+});
+
+const promtool = spawnSync('promtool', ['--version']).status === 0;
+(promtool ? test : test.skip)('the alerts answer to what they are for, and to nothing else [needs promtool]', () => {
+  const cwd = fileURLToPath(new URL('../../../deploy/prometheus', import.meta.url));
+  for (const command of [
+    ['check', 'rules', 'alerts.yml'],
+    ['test', 'rules', 'alerts.test.yml'],
+  ]) {
+    const { status, stdout, stderr } = spawnSync('promtool', command, { cwd, encoding: 'utf8' });
+    expect([status, `${stdout}${stderr}`]).toEqual([0, expect.stringContaining('SUCCESS')]);
+  }
 });
 
 test('docs/reference/metrics.md lists the series that are served, all of ours and no other', async () => {

@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
+import { QualitySeries } from './quality-series.js';
 import { RoomSeries } from './room-series.js';
 
 export interface MetricsOptions {
@@ -45,6 +46,9 @@ export class Metrics {
   readonly #webhookDrops: Counter;
   readonly #slowSubscribers: Counter;
   readonly #abandonedUploads: Counter;
+  /** Quality of calls, and figures of the node. */
+  readonly quality: QualitySeries;
+  readonly #beforeScrape: (() => Promise<void>)[] = [];
   #nodeState: () => NodeState = () => ({ ready: false, draining: false });
 
   constructor(options: MetricsOptions) {
@@ -90,6 +94,7 @@ export class Metrics {
     );
     this.#abandonedUploads = counter('bloom_recording_uploads_abandoned_total', 'Recording uploads given up');
 
+    this.quality = new QualitySeries(this.#registry);
     const nodeGauge = (key: keyof NodeState, help: string): Gauge => {
       const value = (): number => Number(this.#nodeState()[key]);
       return new Gauge({
@@ -206,9 +211,15 @@ export class Metrics {
     this.#rooms.tick();
   }
 
+  /** Adds work that brings series up to date; it runs for each scrape, and must end in time. */
+  beforeScrape(collect: () => Promise<void>): void {
+    this.#beforeScrape.push(collect);
+  }
+
   /** Returns the Prometheus text format. */
-  expose(): Promise<string> {
-    return this.#registry.metrics();
+  async expose(): Promise<string> {
+    await Promise.all(this.#beforeScrape.map((collect) => collect()));
+    return await this.#registry.metrics();
   }
 
   get contentType(): string {

@@ -257,6 +257,10 @@ export type ProfileAction = 'cpu' | 'heap' | 'stop' | 'cancel';
 export interface MediaEngine {
   /** False while no media worker is up: a room would have to wait for one. */
   readonly takesRooms: boolean;
+  /** Media workers that ended and were replaced. */
+  readonly workerRestarts: number;
+  /** Returns the share of time that each media worker was busy since the last call, 0 to 1; none without worker threads. */
+  workersBusy(): number[];
   /** Opens a room on the least busy worker, where it stays as a whole. */
   openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom>;
   stats(): Promise<EngineStats>;

@@ -55,6 +55,7 @@ export class TestApi {
         node: { notReady: () => undefined, drain: () => 0, undrain: () => ({ draining: false, rooms: 0 }) },
         log: silentLog,
         metrics: {
+          quality: { httpRoute: () => () => undefined },
           httpReceived: (bytes) => {
             this.traffic.received += bytes;
           },

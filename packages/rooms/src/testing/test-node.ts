@@ -25,6 +25,7 @@ export class TestMedia implements MediaEngine {
   openMs = 0;
   rejectNegotiations = false;
   readonly takesRooms = true;
+  readonly workerRestarts = 0;
   /** Counters of every transport at its end. */
   lastStats: TransportStats | undefined;
   /** Transports are numbered from 1, over all rooms. */
@@ -92,6 +93,10 @@ export class TestMedia implements MediaEngine {
       packetsForwarded: 0,
       dropped: {},
     };
+  }
+
+  workersBusy(): number[] {
+    return [];
   }
 
   async profileWorker(): Promise<undefined> {}

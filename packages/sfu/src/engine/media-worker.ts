@@ -18,6 +18,8 @@ export interface MediaWorker extends RelayRoute {
   stats(): Promise<EngineStats>;
   /** Absent where there is no thread to profile. */
   profile?(action: ProfileAction): Promise<string | undefined>;
+  /** Returns the share of time that the thread was busy since the last call, 0 to 1. Absent where there is no thread. */
+  busyShare?(): number;
   /** Ends the thread at once, as if it had died by itself. Absent where there is none. */
   kill?(reason: string): Promise<void>;
   /** Idempotent. */

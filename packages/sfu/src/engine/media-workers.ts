@@ -56,6 +56,7 @@ export class MediaWorkers implements MediaEngine {
   /** Totals of workers that are gone: counters never fall. */
   readonly #lost: EngineStats & { dropped: Record<string, number> } = emptyStats();
   #lastRoom = 0;
+  #replaced = 0;
   #restartMs = RESTART_MS;
   #closed = false;
 
@@ -105,6 +106,14 @@ export class MediaWorkers implements MediaEngine {
 
   get takesRooms(): boolean {
     return !this.#closed && this.#leastBusy() !== undefined;
+  }
+
+  get workerRestarts(): number {
+    return this.#replaced;
+  }
+
+  workersBusy(): number[] {
+    return this.#workers.flatMap((worker) => worker.busyShare?.() ?? []);
   }
 
   relayRoute(username: string): RelayRoute | undefined {
@@ -186,6 +195,7 @@ export class MediaWorkers implements MediaEngine {
     if (worker.lastStats !== undefined) add(this.#lost, { ...worker.lastStats, rooms: 0, transports: 0 });
     if (this.#closed) return;
     this.#options.log.error('media.worker_gone', { reason, port: worker.port, replacedInMs: this.#restartMs });
+    this.#replaced += 1;
     if (lifeMs >= SHORT_LIFE_MS) this.#restartMs = RESTART_MS;
     const timer = setTimeout(() => {
       this.#restarts.delete(timer);

@@ -1,3 +1,4 @@
+import type { EventLoopUtilization } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
 import type { Log } from '@bloom/log';
 import type { RelayStream, RelayStreamOptions } from '@bloom/webrtc';
@@ -73,6 +74,8 @@ export class ThreadWorker implements MediaWorker {
   /** Resolves when the thread is gone or given up. */
   readonly #ended: Promise<void>;
   readonly #watchdog: NodeJS.Timeout;
+  /** At the last call of `busyShare`. */
+  #loop: EventLoopUtilization | undefined;
   readonly #started: Pending = { resolve: () => undefined, reject: () => undefined };
   #resolveEnded: () => void = () => undefined;
   /** Calls and relayed streams share it. */
@@ -148,6 +151,15 @@ export class ThreadWorker implements MediaWorker {
 
   async profile(action: ProfileAction): Promise<string | undefined> {
     return (await this.#call({ type: 'profile', action })) as string | undefined;
+  }
+
+  busyShare(): number {
+    const { performance } = this.#thread;
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, this.#loop);
+    this.#loop = now;
+
+    return utilization;
   }
 
   attachStream(client: RelayStreamOptions): RelayStream {

@@ -1,0 +1,149 @@
+/** The figures of the media plane and the node that Prometheus scrapes. Collected when it asks, never per packet. */
+import { statfs } from 'node:fs/promises';
+import type { ActorSystem } from '@bloom/actors';
+import type { Metrics, NodeFigures, PeerQuality, Repairs } from '@bloom/metrics';
+import type { LocalRooms, RoomMeasure } from '@bloom/rooms';
+import type { MediaEngine, RoomMediaStats, StreamStats, TransportStats } from '@bloom/sfu';
+import { inTime } from '@bloom/time';
+
+/** A room whose worker is silent for longer is left out of a scrape. */
+const STATS_TIMEOUT_MS = 1_000;
+
+/** Counters of one direction of a peer, over its streams. */
+interface Totals {
+  packets: number;
+  lost: number;
+  nacks: number;
+  plis: number;
+}
+
+type Seen = Map<string, { in: Totals; out: Totals }>;
+
+/** Compares the counters of each peer with those of the look before. */
+export class PeerQualities {
+  #before: Seen = new Map();
+
+  look(rooms: readonly RoomMediaStats[]): { peers: PeerQuality[]; repairs: Repairs } {
+    const seen: Seen = new Map();
+    const peers: PeerQuality[] = [];
+    const repairs: Repairs = { nacks: { in: 0, out: 0 }, plis: { in: 0, out: 0 } };
+    for (const { roomId, transports } of rooms) {
+      for (const transport of transports) {
+        const key = `${roomId}/${transport.peerId}`;
+        const now = { in: totalsOf(transport.inbound), out: totalsOf(transport.outbound) };
+        seen.set(key, now);
+        const before = this.#before.get(key) ?? { in: totalsOf([]), out: totalsOf([]) };
+        const grown = { in: growth(now.in, before.in), out: growth(now.out, before.out) };
+        for (const direction of ['in', 'out'] as const) {
+          repairs.nacks[direction] += grown[direction].nacks;
+          repairs.plis[direction] += grown[direction].plis;
+        }
+        if (transport.dtlsState === 'connected') peers.push(qualityOf(transport, grown));
+      }
+    }
+    this.#before = seen;
+
+    return { peers, repairs };
+  }
+}
+
+function totalsOf(streams: readonly StreamStats[]): Totals {
+  const sum = { packets: 0, lost: 0, nacks: 0, plis: 0 };
+  for (const { packets, lost, nacks, plis } of streams) {
+    sum.packets += packets;
+    sum.lost += lost;
+    sum.nacks += nacks;
+    sum.plis += plis;
+  }
+
+  return sum;
+}
+
+/** A stream that ended takes its counters along: the sum may fall. */
+function growth(now: Totals, before: Totals): Totals {
+  const grown = (key: keyof Totals): number => Math.max(0, now[key] - before[key]);
+
+  return { packets: grown('packets'), lost: grown('lost'), nacks: grown('nacks'), plis: grown('plis') };
+}
+
+function qualityOf(transport: TransportStats, grown: { in: Totals; out: Totals }): PeerQuality {
+  const { inbound, outbound, estimationBps } = transport;
+  const trips = outbound.flatMap(({ roundTripMs }) => (roundTripMs === undefined ? [] : [roundTripMs]));
+  const jitters = inbound.filter(({ active }) => active).map(({ jitterMs }) => jitterMs);
+
+  return {
+    // Packets received are counted without those lost, packets sent with them.
+    ...share('lossIn', grown.in.lost, grown.in.packets + grown.in.lost),
+    ...share('lossOut', grown.out.lost, grown.out.packets),
+    ...(trips.length === 0 ? {} : { roundTripSeconds: Math.max(...trips) / 1_000 }),
+    ...(jitters.length === 0 ? {} : { jitterSeconds: Math.max(...jitters) / 1_000 }),
+    ...(estimationBps === undefined ? {} : { estimateBps: estimationBps }),
+  };
+}
+
+function share(key: 'lossIn' | 'lossOut', part: number, whole: number): PeerQuality {
+  return whole === 0 ? {} : { [key]: Math.min(1, part / whole) };
+}
+
+/** Counts what rooms measure about joins and components. */
+export function countMeasure({ quality }: Metrics, measure: RoomMeasure): void {
+  switch (measure.type) {
+    case 'join':
+      return quality.joined(measure.outcome, measure.seconds);
+    case 'connectFailure':
+      return quality.connectFailed(measure.cause);
+    case 'componentCrashed':
+      return quality.componentCrashed(measure.kind);
+  }
+}
+
+export interface QualityParts {
+  metrics: Metrics;
+  engine: MediaEngine;
+  rooms: LocalRooms;
+  system: ActorSystem;
+  webhooks: { readonly pending: number };
+  resourcesPath: string;
+}
+
+/** Collects everything before each scrape. */
+export function collectQuality(parts: QualityParts): void {
+  const { metrics, engine, rooms, system, webhooks, resourcesPath } = parts;
+  const peers = new PeerQualities();
+
+  metrics.beforeScrape(async () => {
+    const [media, disk] = await Promise.all([mediaOf(rooms), diskOf(resourcesPath)]);
+    const { peers: qualities, repairs } = peers.look(media);
+    for (const quality of qualities) metrics.quality.peer(quality);
+    metrics.quality.repairs(repairs);
+    metrics.quality.figures({
+      workersBusy: engine.workersBusy(),
+      workerRestarts: engine.workerRestarts,
+      webhookBacklog: webhooks.pending,
+      longestMailbox: system.longestQueue(),
+      disk,
+    });
+  });
+}
+
+async function mediaOf(rooms: LocalRooms): Promise<RoomMediaStats[]> {
+  const asked = rooms.views().flatMap(({ id }) => rooms.media(id) ?? []);
+  const answers = await Promise.all(
+    asked.map((media) =>
+      inTime(
+        media.stats().catch(() => undefined),
+        { timeoutMs: STATS_TIMEOUT_MS, late: () => undefined },
+      ),
+    ),
+  );
+
+  return answers.filter((stats) => stats !== undefined);
+}
+
+async function diskOf(path: string): Promise<NodeFigures['disk']> {
+  const found = await statfs(path).catch(() => undefined);
+
+  return found === undefined
+    ? undefined
+    : { freeBytes: found.bavail * found.bsize, sizeBytes: found.blocks * found.bsize };
+}

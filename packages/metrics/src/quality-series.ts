@@ -1,0 +1,154 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+
+/** What one peer experienced since it was looked at before; absent values are unknown. */
+export interface PeerQuality {
+  /** Share of packets lost on the way from the peer, 0 to 1. */
+  lossIn?: number;
+  /** Share of packets lost on the way to the peer, 0 to 1. */
+  lossOut?: number;
+  roundTripSeconds?: number;
+  jitterSeconds?: number;
+  /** What the peer can receive, bits per second. */
+  estimateBps?: number;
+}
+
+/** Requests for repair since the last look: `in` were sent to publishers, `out` came from receivers. */
+export interface Repairs {
+  nacks: { in: number; out: number };
+  plis: { in: number; out: number };
+}
+
+/** Figures of the process and its surroundings at the time of a scrape. */
+export interface NodeFigures {
+  /** Share of time that each media worker was busy since the last look, 0 to 1; the first worker is number 1. */
+  workersBusy: readonly number[];
+  workerRestarts: number;
+  webhookBacklog: number;
+  /** Messages in the fullest mailbox. */
+  longestMailbox: number;
+  /** The file system below the resources; undefined when it cannot be read. */
+  disk: { freeBytes: number; sizeBytes: number } | undefined;
+}
+
+export interface BuildInfo {
+  version: string;
+  commit: string;
+}
+
+const SECONDS = [0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 30];
+
+/** Series about the quality of calls and the health of a node. Nothing here has a label per peer or room. */
+export class QualitySeries {
+  readonly #joins: Counter<'outcome'>;
+  readonly #timeToMedia: Histogram;
+  readonly #connectFailures: Counter<'cause'>;
+  readonly #componentCrashes: Counter<'kind'>;
+  readonly #loss: Histogram<'direction'>;
+  readonly #roundTrip: Histogram;
+  readonly #jitter: Histogram;
+  readonly #estimate: Histogram;
+  readonly #nacks: Counter<'direction'>;
+  readonly #plis: Counter<'direction'>;
+  readonly #workerBusy: Gauge<'worker'>;
+  readonly #workerRestarts: Counter;
+  readonly #webhookBacklog: Gauge;
+  readonly #longestMailbox: Gauge;
+  readonly #diskFree: Gauge;
+  readonly #diskSize: Gauge;
+  readonly #httpDuration: Histogram<'route'>;
+  readonly #build: Gauge<'version' | 'commit' | 'node'>;
+  #restarts = 0;
+
+  constructor(registry: Registry) {
+    const registers = [registry];
+    const counter = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+      new Counter<L>({ name, help, registers, labelNames });
+    const gauge = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+      new Gauge<L>({ name, help, registers, labelNames });
+    const histogram = <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
+      new Histogram<L>({ name, help, buckets, registers, labelNames });
+
+    this.#joins = counter('bloom_joins_total', 'Connections of peers by outcome', 'outcome');
+    this.#timeToMedia = histogram('bloom_join_seconds', 'Time from the websocket until media could flow', SECONDS);
+    this.#connectFailures = counter('bloom_ice_failures_total', 'Media paths that failed, by cause', 'cause');
+    this.#componentCrashes = counter('bloom_component_crashes_total', 'Components that crashed', 'kind');
+    const lossBuckets = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
+    this.#loss = histogram('bloom_peer_loss_ratio', 'Share of packets lost between scrapes', lossBuckets, 'direction');
+    const trips = [0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6];
+    this.#roundTrip = histogram('bloom_peer_round_trip_seconds', 'Round trip to each peer at a scrape', trips);
+    const jitters = [0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2];
+    this.#jitter = histogram('bloom_peer_jitter_seconds', 'Highest jitter of each publisher at a scrape', jitters);
+    const rates = [100e3, 250e3, 500e3, 1e6, 2e6, 4e6, 8e6, 16e6];
+    this.#estimate = histogram('bloom_peer_estimate_bps', 'Estimated bandwidth to each peer at a scrape', rates);
+    this.#nacks = counter('bloom_nacks_total', 'Requests to send lost packets again', 'direction');
+    this.#plis = counter('bloom_plis_total', 'Requests for a key frame', 'direction');
+    this.#workerBusy = gauge('bloom_media_worker_busy_ratio', 'Share of time that a media worker works', 'worker');
+    this.#workerRestarts = counter('bloom_media_worker_restarts_total', 'Media workers that were replaced');
+    this.#webhookBacklog = gauge('bloom_webhook_backlog', 'Webhook events that wait or are being sent');
+    this.#longestMailbox = gauge('bloom_longest_mailbox', 'Messages in the fullest mailbox of an actor');
+    this.#diskFree = gauge('bloom_disk_free_bytes', 'Free bytes of the file system below the resources');
+    this.#diskSize = gauge('bloom_disk_size_bytes', 'Size of the file system below the resources');
+    const httpBuckets = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5];
+    this.#httpDuration = histogram('bloom_http_request_seconds', 'Duration of HTTP requests', httpBuckets, 'route');
+    this.#build = gauge('bloom_build_info', '1; its labels name the build', 'version', 'commit', 'node');
+
+    for (const outcome of ['media', 'left', 'failed']) this.#joins.inc({ outcome }, 0);
+    for (const cause of ['no_checks', 'not_nominated', 'dtls', 'silent']) this.#connectFailures.inc({ cause }, 0);
+    for (const direction of ['in', 'out']) {
+      this.#nacks.inc({ direction }, 0);
+      this.#plis.inc({ direction }, 0);
+    }
+  }
+
+  buildInfo({ version, commit }: BuildInfo): void {
+    this.#build.set({ version, commit, node: process.versions.node }, 1);
+  }
+
+  joined(outcome: 'media' | 'left' | 'failed', seconds: number): void {
+    this.#joins.inc({ outcome });
+    if (outcome === 'media') this.#timeToMedia.observe(seconds);
+  }
+
+  connectFailed(cause: string): void {
+    this.#connectFailures.inc({ cause });
+  }
+
+  componentCrashed(kind: string): void {
+    this.#componentCrashes.inc({ kind });
+  }
+
+  /** Adds one peer to the histograms over peers. */
+  peer({ lossIn, lossOut, roundTripSeconds, jitterSeconds, estimateBps }: PeerQuality): void {
+    if (lossIn !== undefined) this.#loss.observe({ direction: 'in' }, lossIn);
+    if (lossOut !== undefined) this.#loss.observe({ direction: 'out' }, lossOut);
+    if (roundTripSeconds !== undefined) this.#roundTrip.observe(roundTripSeconds);
+    if (jitterSeconds !== undefined) this.#jitter.observe(jitterSeconds);
+    if (estimateBps !== undefined) this.#estimate.observe(estimateBps);
+  }
+
+  repairs({ nacks, plis }: Repairs): void {
+    for (const direction of ['in', 'out'] as const) {
+      this.#nacks.inc({ direction }, nacks[direction]);
+      this.#plis.inc({ direction }, plis[direction]);
+    }
+  }
+
+  figures({ workersBusy, workerRestarts, webhookBacklog, longestMailbox, disk }: NodeFigures): void {
+    this.#workerBusy.reset();
+    for (const [i, busy] of workersBusy.entries()) this.#workerBusy.set({ worker: String(i + 1) }, busy);
+    this.#workerRestarts.inc(Math.max(0, workerRestarts - this.#restarts));
+    this.#restarts = workerRestarts;
+    this.#webhookBacklog.set(webhookBacklog);
+    this.#longestMailbox.set(longestMailbox);
+    if (disk === undefined) return;
+    this.#diskFree.set(disk.freeBytes);
+    this.#diskSize.set(disk.sizeBytes);
+  }
+
+  /** Returns the function that counts a request of this route; call it once per route. */
+  httpRoute(route: string): (seconds: number) => void {
+    const histogram = this.#httpDuration.labels({ route });
+
+    return (seconds) => histogram.observe(seconds);
+  }
+}

@@ -10,10 +10,12 @@ const PAGES = { 'errors.md': errorsPage, 'log-events.md': logEventsPage };
 const EVENT = /'([a-z0-9_]+(?:\.[a-z0-9_]+)+)'/g;
 const LEVELS = { debug: 'debug', info: 'info', warn: 'warning', error: 'error' };
 
+/** Not part of a node: what their users see is in their own documents. */
+const OUTSIDE = new Set(['client', 'dashboard', 'react', 'server-sdk']);
+
 const sources = () =>
   [...readModules().values()].filter(
-    ({ path, group, name }) =>
-      !isForTests(path) && (group === 'packages' || group === 'apps') && name !== 'dashboard' && name !== 'server-sdk',
+    ({ path, group, name }) => !isForTests(path) && (group === 'packages' || group === 'apps') && !OUTSIDE.has(name),
   );
 
 /** The sentences of a doc comment in one line. */

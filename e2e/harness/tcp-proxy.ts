@@ -1,6 +1,7 @@
 // Stands between a page and the node, so that a test can take the wire away in the two ways networks do.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 
 export interface TcpProxy {
   /** host:port to connect to. */
@@ -12,13 +13,15 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-export async function startProxy(target: string): Promise<TcpProxy> {
+/** `secure`: the proxy speaks TLS to the target, whose certificate it does not check. */
+export async function startProxy(target: string, { secure = false } = {}): Promise<TcpProxy> {
   const [host = '', port = ''] = target.split(':');
   const pairs = new Set<[near: Socket, far: Socket]>();
   const abandoned = new Set<Socket>();
 
   const server = createServer((near) => {
-    const far = connect(Number(port), host);
+    const to = { host, port: Number(port) };
+    const far = secure ? connectTls({ ...to, rejectUnauthorized: false }) : connect(to);
     const pair: [Socket, Socket] = [near, far];
     pairs.add(pair);
     near.on('error', () => {});
@@ -39,7 +42,9 @@ export async function startProxy(target: string): Promise<TcpProxy> {
   const cut = (): void => {
     for (const [near, far] of pairs) {
       near.resetAndDestroy();
-      far.resetAndDestroy();
+      // TLS over a socket cannot be reset.
+      if (secure) far.destroy();
+      else far.resetAndDestroy();
     }
   };
 

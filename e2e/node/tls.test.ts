@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
@@ -7,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
 import WebSocket from 'ws';
+import { makeCertificate } from '../harness/certificate.js';
 import { describeWith } from '../harness/needs.js';
 import { PeerConnection } from './support/peer-socket.js';
 import { type Node, startProgram } from './support/program.js';
@@ -20,11 +20,7 @@ describeWith(['openssl'], 'a node with key and certificate', () => {
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'bloom-tls-'));
-    const files = { key: join(folder, 'key.pem'), cert: join(folder, 'cert.pem') };
-    const request =
-      'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost ' +
-      `-addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout ${files.key} -out ${files.cert}`;
-    execFileSync('openssl', request.split(' '), { stdio: 'pipe' });
+    const files = makeCertificate(folder);
     ca = readFileSync(files.cert);
     node = await startProgram({ JF_SSL_KEY_PATH: files.key, JF_SSL_CERT_PATH: files.cert });
   });
@@ -78,5 +74,18 @@ describeWith(['openssl'], 'a node with key and certificate', () => {
     const plain = new WebSocket(`ws://${url}`);
     const [error] = await once(plain, 'error');
     expect((error as NodeJS.ErrnoException).message).toMatch(/hang up|reset|closed/i);
+  });
+
+  test('shows a renewed certificate after SIGHUP, and goes on with its connections', async () => {
+    const socket = new WebSocket(`wss://127.0.0.1:${node.port}/socket/server/websocket`, { ca });
+    await once(socket, 'open');
+    ca = readFileSync(makeCertificate(folder).cert);
+    await expect(call('GET', '/health')).rejects.toThrow(/self-signed/);
+    node.child.kill('SIGHUP');
+    await node.says('tls.reloaded');
+    expect((await call('GET', '/health')).status).toBe(200);
+    socket.send(encodeServerMessage({ type: 'authRequest', token: 'development' }));
+    await once(socket, 'message');
+    socket.terminate();
   });
 });

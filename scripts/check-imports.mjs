@@ -17,7 +17,9 @@ const LAYERS = [
   ['rooms'],
   ['sip'],
   ['components', 'files'],
-  ['http-api', 'signaling', 'notifications', 'inspection'],
+  ['signaling'],
+  ['whip'],
+  ['http-api', 'notifications', 'inspection'],
 ];
 const LAYER_OF = new Map(LAYERS.flatMap((names, level) => names.map((name) => [name, level])));
 

@@ -50,7 +50,13 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
     node,
     log,
     metrics,
-    settings: { apiToken: http.apiToken, publicMediaFiles: http.publicMediaFiles, profile, version: VERSION },
+    settings: {
+      apiToken: http.apiToken,
+      publicMediaFiles: http.publicMediaFiles,
+      profile,
+      version: VERSION,
+    },
+    publicHost: http.host,
     ...(page === undefined ? {} : { fallback: page }),
   });
   const peerSockets = createPeerSocketServer({ rooms, log });

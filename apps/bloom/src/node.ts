@@ -9,6 +9,7 @@ import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Web
 import { LocalRooms, Rooms, type ComponentKind } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
 import { createPeerSession } from '@bloom/signaling';
+import { createHttpSession } from '@bloom/whip';
 import { sleep } from '@bloom/time';
 import { Certificate } from './certificate.js';
 import { Closing } from './closing.js';
@@ -244,7 +245,7 @@ function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService; reco
   const local = new LocalRooms({
     system,
     engine,
-    createSession: createPeerSession,
+    createSession: (client) => (client.client === 'http' ? createHttpSession(client) : createPeerSession(client)),
     events: (notification, { webhookUrl, requestId }) => {
       const { type, roomId } = notification;
       if (type === 'roomCreated' && webhookUrl !== null) webhooks.register(roomId, webhookUrl);

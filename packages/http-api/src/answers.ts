@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sendFile } from './file-answer.js';
-import type { Answer } from './operations.js';
+import type { Answer } from './operation.js';
 import { sendJson } from './transport.js';
 
 /** Sends the answer of an operation. Node leaves out the body for HEAD. */
@@ -8,6 +8,15 @@ export async function sendAnswer(request: IncomingMessage, response: ServerRespo
   if ('file' in answer) {
     if (answer.noStore === true) response.setHeader('cache-control', 'no-store');
     return sendFile(request, response, answer.file);
+  }
+  if ('sdp' in answer) {
+    response.writeHead(answer.status, {
+      ...answer.headers,
+      'content-type': answer.type,
+      'content-length': Buffer.byteLength(answer.sdp),
+    });
+    response.end(answer.sdp);
+    return;
   }
   if ('json' in answer) return sendJson(response, answer.status, answer.json);
   if ('text' in answer) {

@@ -3,15 +3,17 @@ import type { LiveStreams, RecordingStore } from '@bloom/files';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import type { RoomService } from '@bloom/rooms';
+import { WhipService } from '@bloom/whip';
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
 import { sendAnswer } from './answers.js';
-import { createAuthenticator } from './auth.js';
+import { bearerToken, createAuthenticator } from './auth.js';
 import { directRoute } from './direct-route.js';
 import { docsPage } from './docs-page.js';
 import { HttpError, toHttpError } from './errors.js';
 import { createOpenApiDocument } from './openapi.js';
-import { createOperations, type NodeControl, type Operation } from './operations.js';
-import { MAX_BODY_BYTES, type Route, ROUTES } from './routes.js';
+import type { Operation, SdpType } from './operation.js';
+import { createOperations, type NodeControl } from './operations.js';
+import { MAX_BODY_BYTES, MAX_SDP_BYTES, type Route, ROUTES } from './routes.js';
 import type { HealthReport } from './schemas/service.js';
 import { type OnStep, requestIdIn, reportSteps } from './steps.js';
 import { noLiveStreams } from './stream-request.js';
@@ -39,6 +41,8 @@ export interface HttpApiOptions {
     /** Version of Bloom, semver. */
     version: string;
   };
+  /** `JF_HOST` */
+  publicHost: string;
   fallback?: Fallback;
   /** Called for requests that act on a room. */
   onStep?: OnStep;
@@ -52,7 +56,13 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   const { settings, metrics, log, fallback } = options;
   const app = express();
   const authenticate = createAuthenticator(settings.apiToken);
-  const operations = createOperations({ ...options, streams: options.streams ?? noLiveStreams });
+  const whip = new WhipService(options.rooms);
+  const authenticatePeer = (request: IncomingMessage) => whip.peerOf(bearerToken(request));
+  const operations = createOperations({
+    ...options,
+    streams: options.streams ?? noLiveStreams,
+    whip,
+  });
 
   app.disable('x-powered-by');
   app.disable('etag');
@@ -63,7 +73,8 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
     const open = route.auth === 'none' || (route.auth === 'file' && settings.publicMediaFiles);
 
     return [
-      ...(open ? [] : [guard(authenticate)]),
+      ...(open ? [] : [guard(route.auth === 'peer' ? authenticatePeer : authenticate)]),
+      ...(route.textBody === undefined ? [] : [parseText(route.textBody)]),
       ...(route.body !== undefined ? [parseBody] : []),
       run(route, operations[route.id], options),
     ];
@@ -71,6 +82,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
 
   app.use(...always);
   for (const route of ROUTES) app[route.method](route.path, ...stepsOf(route));
+  for (const path of SESSION_PATHS) app.all(path, wrongMethod(path));
   if (settings.profile === 'development') serveDescription(app, settings);
   if (fallback !== undefined) app.use(fallback);
 
@@ -91,7 +103,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   };
 }
 
-function guard(authenticate: (request: IncomingMessage) => void): RequestHandler {
+function guard(authenticate: (request: IncomingMessage) => unknown): RequestHandler {
   return (request, _response, next) => {
     authenticate(request);
     next();
@@ -115,6 +127,32 @@ const parseBody: RequestHandler = (request, response, next) => {
   });
 };
 
+/** Reads a body of this type and refuses others. */
+function parseText(type: SdpType): RequestHandler {
+  const read = express.text({ limit: MAX_SDP_BYTES, type, defaultCharset: 'utf-8' });
+
+  return (request, response, next) => {
+    if (request.is(type) !== type) throw new HttpError(415, `The content type has to be ${type}`);
+    read(request, response, (error?: unknown) => {
+      if (error === undefined) next();
+      else if (statusOf(error) === 413) next(new HttpError(413, `Request body exceeds ${MAX_SDP_BYTES} bytes`));
+      else next(new HttpError(400, 'Request body cannot be read'));
+    });
+  };
+}
+
+const SESSION_PATHS = [...new Set(ROUTES.filter(({ auth }) => auth === 'peer').map(({ path }) => path))];
+
+/** Answers the methods that a WHIP or WHEP resource does not have (RFC 9725 section 4.1); the rest of the API answers 404. */
+function wrongMethod(path: string): RequestHandler {
+  const allowed = ROUTES.filter((route) => route.path === path).map(({ method }) => method.toUpperCase());
+
+  return (request, response) => {
+    response.setHeader('allow', [...allowed, 'OPTIONS'].join(', '));
+    throw new HttpError(405, `${request.method} is not allowed here`);
+  };
+}
+
 function run(route: Route, operation: Operation, { onStep, metrics }: HttpApiOptions): RequestHandler {
   const measure = metrics.quality.httpRoute(route.id);
 
@@ -133,9 +171,21 @@ function run(route: Route, operation: Operation, { onStep, metrics }: HttpApiOpt
       body: route.body === undefined ? {} : objectOf(request.body),
       signal: gone.signal,
       requestId: requestIdIn(response),
+      secure: isSecure(request),
+      token: route.auth === 'peer' ? bearerToken(request) : '',
+      text: typeof request.body === 'string' ? request.body : '',
+      ifMatch: request.headers['if-match'],
     });
     await sendAnswer(request, response, answer);
   };
+}
+
+/** Returns whether the client speaks TLS with us, or with a proxy that says so. */
+function isSecure({ socket, headers }: IncomingMessage): boolean {
+  const forwarded = headers['x-forwarded-proto'];
+  if (typeof forwarded === 'string') return forwarded.split(',', 1)[0]?.trim().toLowerCase() === 'https';
+
+  return 'encrypted' in socket;
 }
 
 function pathParameters(request: Request): Record<string, string> {

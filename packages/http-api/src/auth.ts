@@ -15,16 +15,24 @@ export function createAuthenticator(token: string): (request: IncomingMessage) =
   const isToken = (given: Buffer): boolean => given.length === expected.length && timingSafeEqual(given, expected);
 
   return (request) => {
-    const header = request.headers.authorization;
-
-    if (header === undefined || !header.startsWith(SCHEME) || isRepeated(request.rawHeaders)) {
-      throw new HttpError(401, 'Missing token: exactly one header "Authorization: Bearer <token>" is required');
-    }
-    const given = header.slice(SCHEME.length);
+    const given = bearerToken(request);
     // Node shows each byte as a character. Beyond ASCII most clients send UTF-8, browsers Latin-1 where they can.
     if (!isToken(Buffer.from(given, 'latin1')) && !isToken(Buffer.from(given)))
       throw new HttpError(401, 'Invalid token');
   };
+}
+
+/**
+ * Returns the token of a request with exactly one header `Authorization: Bearer <token>`.
+ * @throws HttpError 401 for others
+ */
+export function bearerToken(request: IncomingMessage): string {
+  const header = request.headers.authorization;
+  if (header === undefined || !header.startsWith(SCHEME) || isRepeated(request.rawHeaders)) {
+    throw new HttpError(401, 'Missing token: exactly one header "Authorization: Bearer <token>" is required');
+  }
+
+  return header.slice(SCHEME.length);
 }
 
 /** Node reports the first of several such headers. */

@@ -1,5 +1,6 @@
 import { MediaFileError, type MediaFileErrorCode } from '@bloom/files';
 import { RoomError, type RoomErrorCode } from '@bloom/rooms';
+import { WhipError, type WhipErrorCode } from '@bloom/whip';
 
 /** An error response with its message. */
 export class HttpError extends Error {
@@ -22,6 +23,8 @@ const ROOM_STATUS: Readonly<Record<RoomErrorCode, number>> = {
   ROOM_FAILED: 400,
   PEER_NOT_FOUND: 404,
   TRACK_NOT_FOUND: 404,
+  PEER_CONNECTED: 409,
+  SESSION_NOT_FOUND: 404,
   PEER_LIMIT: 503,
   PEER_TYPE_DISABLED: 400,
   COMPONENT_NOT_FOUND: 404,
@@ -40,6 +43,14 @@ const ROOM_STATUS: Readonly<Record<RoomErrorCode, number>> = {
   DRAINING: 503,
 };
 
+const WHIP_STATUS: Readonly<Record<WhipErrorCode, number>> = {
+  INVALID_OFFER: 400,
+  INVALID_FRAGMENT: 400,
+  NO_CODEC: 406,
+  UNAUTHORIZED: 401,
+  STALE: 412,
+};
+
 const FILE_STATUS: Readonly<Record<MediaFileErrorCode, number>> = {
   INVALID_NAME: 400,
   NOT_FOUND: 404,
@@ -52,6 +63,7 @@ const FILE_STATUS: Readonly<Record<MediaFileErrorCode, number>> = {
 export function toHttpError(error: unknown): HttpError | undefined {
   if (error instanceof HttpError) return error;
   if (error instanceof RoomError) return new HttpError(ROOM_STATUS[error.code], error.message, { cause: error });
+  if (error instanceof WhipError) return new HttpError(WHIP_STATUS[error.code], error.message, { cause: error });
   if (error instanceof MediaFileError) return new HttpError(FILE_STATUS[error.code], error.message, { cause: error });
 
   return undefined;

@@ -1,6 +1,6 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
-import { type AnswerBody, MAX_BODY_BYTES, type Route, ROUTES } from './routes.js';
+import { type AnswerBody, MAX_BODY_BYTES, MAX_SDP_BYTES, type Route, ROUTES } from './routes.js';
 import { ErrorBody } from './schemas/common.js';
 
 export interface OpenApiOptions {
@@ -16,12 +16,13 @@ export type OpenApiDocument = ReturnType<OpenApiGeneratorV31['generateDocument']
 type Responses = RouteConfig['responses'];
 
 function isSecured(route: Route, publicMediaFiles: boolean): boolean {
-  return route.auth === 'token' || (route.auth === 'file' && !publicMediaFiles);
+  return route.auth === 'token' || route.auth === 'peer' || (route.auth === 'file' && !publicMediaFiles);
 }
 
 function responseOf(description: string, body: AnswerBody): Responses[string] {
   if (body === 'empty') return { description };
   if (body === 'text') return { description, content: { 'text/plain': { schema: z.string() } } };
+  if (typeof body === 'string' && body !== 'file') return { description, content: { [body]: { schema: z.string() } } };
   if (body === 'file') {
     const schema = { type: 'string', format: 'binary' } as const;
     return { description, content: { 'application/vnd.apple.mpegurl': { schema }, 'video/mp4': { schema } } };
@@ -42,6 +43,10 @@ function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
   if (route.body !== undefined) {
     responses['413'] = responseOf(`The body has more than ${MAX_BODY_BYTES} bytes`, ErrorBody);
   }
+  if (route.textBody !== undefined) {
+    responses['413'] = responseOf(`The body has more than ${MAX_SDP_BYTES} bytes`, ErrorBody);
+    responses['415'] = responseOf(`The body is not ${route.textBody}`, ErrorBody);
+  }
   if (secured) responses['401'] = responseOf('The token is missing or wrong', ErrorBody);
 
   return {
@@ -54,6 +59,7 @@ function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
     request: {
       ...(params.length === 0 ? {} : { params: stringParameters(params) }),
       ...(route.query === undefined ? {} : { query: queryParameters(route.query) }),
+      ...(route.textBody === undefined ? {} : { body: { content: { [route.textBody]: { schema: z.string() } } } }),
       ...(route.body === undefined ? {} : { body: { content: { 'application/json': { schema: route.body } } } }),
     },
     responses,

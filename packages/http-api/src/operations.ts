@@ -1,7 +1,9 @@
-import type { LiveStreams, RecordingStore, ServedFile } from '@bloom/files';
+import type { LiveStreams, RecordingStore } from '@bloom/files';
 import { structureFault, type RoomChanges, type RoomConfig, type RoomService } from '@bloom/rooms';
+import type { WhipService } from '@bloom/whip';
 import type { z } from 'zod';
 import { HttpError, missingComponentIs400 } from './errors.js';
+import { type Answer, type Operation, param } from './operation.js';
 import type { OperationId } from './routes.js';
 import { AddComponentRequest, DialRequest, SubscribeRequest } from './schemas/component.js';
 import {
@@ -14,28 +16,7 @@ import {
 import { RoomConfigRequest, UpdateRoomRequest } from './schemas/room.js';
 import { DrainRequest, type HealthReport, type NotReadyReason } from './schemas/service.js';
 import { streamRequest } from './stream-request.js';
-
-/** A request after routing, authentication and parsing. */
-export interface Call {
-  /** Decoded path parameters. */
-  params: Readonly<Record<string, string>>;
-  query: URLSearchParams;
-  /** The JSON object of the body; empty for anything else. */
-  body: Readonly<Record<string, unknown>>;
-  /** Aborted when the client is gone. */
-  signal: AbortSignal;
-  /** The `x-request-id` of the response. */
-  requestId: string;
-}
-
-export type Answer =
-  | { status: 200 | 201 | 202; json: unknown }
-  | { status: 201; text: string }
-  | { status: 503; json: unknown }
-  | { status: 204 }
-  | { status: 200; file: ServedFile; noStore?: boolean };
-
-export type Operation = (call: Call) => Promise<Answer>;
+import { whipOperations } from './whip-operations.js';
 
 /** What operators ask of this instance alone. */
 export interface NodeControl {
@@ -52,6 +33,9 @@ export interface OperationOptions {
   streams: LiveStreams;
   health: () => HealthReport | Promise<HealthReport>;
   node: NodeControl;
+  whip: WhipService;
+  /** `JF_HOST` */
+  publicHost: string;
 }
 
 const DONE: Answer = { status: 204 };
@@ -108,6 +92,8 @@ export function createOperations({
   streams,
   health,
   node,
+  whip,
+  publicHost,
 }: OperationOptions): Record<OperationId, Operation> {
   return {
     create_room: async ({ body, requestId }) => {
@@ -140,11 +126,14 @@ export function createOperations({
       return DONE;
     },
 
-    add_peer: async ({ params, body, requestId }) => {
+    add_peer: async ({ params, body, requestId, secure }) => {
       const { options } = checked(AddPeerRequest, body);
-      const { peer, token, websocketUrl } = await rooms.addPeer(param(params, 'room_id'), options ?? {}, requestId);
+      const added = await rooms.addPeer(param(params, 'room_id'), options ?? {}, requestId);
+      const { peer, token, websocketUrl, address } = added;
+      const base = `${secure ? 'https' : 'http'}://${address}`;
+      const urls = { peer_websocket_url: websocketUrl, whip_url: `${base}/whip`, whep_url: `${base}/whep` };
 
-      return { status: 201, json: { data: { peer, token, peer_websocket_url: websocketUrl } } };
+      return { status: 201, json: { data: { peer, token, ...urls } } };
     },
 
     update_peer: async ({ params, body, requestId }) => {
@@ -252,6 +241,8 @@ export function createOperations({
       return { status: 200, file: await streams.open(request), noStore: request.fileName.endsWith('.m3u8') };
     },
 
+    ...whipOperations(whip, publicHost),
+
     healthcheck: async () => ({ status: 200, json: { data: await health() } }),
 
     node_live: async () => ({ status: 200, json: { status: 'UP' } }),
@@ -272,11 +263,4 @@ export function createOperations({
 
     undrain_node: async () => ({ status: 200, json: { data: node.undrain() } }),
   };
-}
-
-function param(params: Readonly<Record<string, string>>, name: string): string {
-  const value = params[name];
-  if (value === undefined) throw new TypeError(`the route has no parameter "${name}"`);
-
-  return value;
 }

@@ -36,6 +36,8 @@ describe('peers', () => {
         peer: { id: expect.any(String), type: 'webrtc', status: 'disconnected', tracks: [], metadata: null },
         token: expect.any(String),
         peer_websocket_url: 'media.example:4000/path/socket/peer/websocket',
+        whip_url: 'http://media.example:4000/path/whip',
+        whep_url: 'http://media.example:4000/path/whep',
       },
     });
   });

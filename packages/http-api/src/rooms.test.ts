@@ -217,6 +217,8 @@ describe('errors of the rooms', () => {
     ROOM_FAILED: 400,
     PEER_NOT_FOUND: 404,
     TRACK_NOT_FOUND: 404,
+    PEER_CONNECTED: 409,
+    SESSION_NOT_FOUND: 404,
     PEER_LIMIT: 503,
     PEER_TYPE_DISABLED: 400,
     COMPONENT_NOT_FOUND: 404,
@@ -237,9 +239,10 @@ describe('errors of the rooms', () => {
 
   test.each(Object.entries(expected) as [RoomErrorCode, number][])('%s is %d', async (code, status) => {
     api.rooms.fail(code, 'the text for the client');
-    const answer = await api.call('POST', '/room/r1/component', { body: { type: 'hls' } });
+    const headers = { 'content-type': 'application/json' };
+    const answer = await api.raw('POST', '/room/r1/component', { headers, body: '{"type": "hls"}' });
 
-    expect([answer.status, answer.body]).toEqual([status, { errors: 'the text for the client' }]);
+    expect([answer.status, JSON.parse(answer.body)]).toEqual([status, { errors: 'the text for the client' }]);
   });
 
   test('anything else is a fault of ours: 500, and a line in the log', async () => {

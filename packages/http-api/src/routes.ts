@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { SdpType } from './operation.js';
 import { ErrorBody } from './schemas/common.js';
 import { AddComponentDocument, ComponentDetails, DialRequest, SubscribeRequest } from './schemas/component.js';
 import {
@@ -17,6 +18,9 @@ import { DrainRequest, DrainResponse, HealthResponse, NotReady, RecordingListing
 
 /** Limit of a request body. */
 export const MAX_BODY_BYTES = 8_000_000;
+
+/** Limit of an SDP offer or fragment. */
+export const MAX_SDP_BYTES = 64 * 1024;
 
 export type OperationId =
   | 'create_room'
@@ -39,26 +43,37 @@ export type OperationId =
   | 'delete_recording'
   | 'get_recording_content'
   | 'get_hls_content'
+  | 'post_whip'
+  | 'patch_whip'
+  | 'delete_whip'
+  | 'post_whep'
+  | 'patch_whep'
+  | 'delete_whep'
   | 'healthcheck'
   | 'node_live'
   | 'node_ready'
   | 'drain_node'
   | 'undrain_node';
 
-/** Body of a response: empty, a text, a file or JSON of this shape. */
-export type AnswerBody = 'empty' | 'text' | 'file' | z.ZodType;
+/** Body of a response: empty, a text, a file, SDP or JSON of this shape. */
+export type AnswerBody = 'empty' | 'text' | 'file' | SdpType | z.ZodType;
 
 export interface Route {
   readonly id: OperationId;
   readonly method: 'get' | 'post' | 'patch' | 'delete';
   /** Express path; parameters are `:name`. */
   readonly path: string;
-  /** `file`: demands the token unless `JF_PUBLIC_MEDIA_FILES` opens the files. `none`: for probes. */
-  readonly auth: 'token' | 'file' | 'none';
-  readonly tag: 'room' | 'hls' | 'recording' | 'sip' | 'health';
+  /**
+   * `file`: demands the token unless `JF_PUBLIC_MEDIA_FILES` opens the files. `peer`: demands the token of a peer. `none`: for
+   * probes.
+   */
+  readonly auth: 'token' | 'file' | 'peer' | 'none';
+  readonly tag: 'room' | 'hls' | 'recording' | 'sip' | 'whip' | 'health';
   readonly summary: string;
   /** JSON body as documented. */
   readonly body?: z.ZodType;
+  /** Body that is taken as text; others are refused with 415. */
+  readonly textBody?: SdpType;
   /** Query parameters with their descriptions. */
   readonly query?: Readonly<Record<string, string>>;
   readonly answers: Readonly<Record<number, { description: string; body: AnswerBody }>>;
@@ -74,6 +89,58 @@ const file = {
 } as const;
 const unsatisfiable = { 416: { description: 'The range lies outside the file', body: 'empty' } } as const;
 const scope = { scope: '`cluster` for those of every instance; otherwise those of this instance' };
+
+const SDP = 'application/sdp';
+const FRAGMENT = 'application/trickle-ice-sdpfrag';
+
+/** The routes of one protocol: its endpoint and its sessions. */
+function sessionRoutes(name: 'whip' | 'whep', summary: string, query?: Route['query']): Route[] {
+  const session = { path: `/${name}/:session_id`, auth: 'peer', tag: 'whip' } as const;
+
+  return [
+    {
+      id: `post_${name}`,
+      method: 'post',
+      path: `/${name}`,
+      auth: 'peer',
+      tag: 'whip',
+      summary,
+      textBody: SDP,
+      ...(query === undefined ? {} : { query }),
+      answers: {
+        201: { description: 'The answer; `location` names the session, `link` the relay', body: SDP },
+        400: { description: 'The SDP offer is not usable', body: ErrorBody },
+        ...notFound,
+        406: { description: 'The SDP offer has no codec that the room allows', body: ErrorBody },
+        409: { description: 'The peer is connected by websocket', body: ErrorBody },
+        ...unavailable,
+      },
+    },
+    {
+      ...session,
+      id: `patch_${name}`,
+      method: 'patch',
+      summary: 'Takes candidates, and restarts ICE',
+      textBody: FRAGMENT,
+      answers: {
+        200: { description: 'ICE restarts: the credentials of the server', body: FRAGMENT },
+        204: { description: 'Nothing to do: the server learns addresses from connectivity checks', body: 'empty' },
+        400: { description: 'The SDP fragment is not usable', body: ErrorBody },
+        ...notFound,
+        412: { description: '`If-Match` names former credentials', body: ErrorBody },
+        428: { description: '`If-Match` is missing', body: ErrorBody },
+        ...unavailable,
+      },
+    },
+    {
+      ...session,
+      id: `delete_${name}`,
+      method: 'delete',
+      summary: 'Ends the session: its peer is disconnected',
+      answers: { 200: { description: 'Ended', body: 'empty' }, ...notFound, ...unavailable },
+    },
+  ];
+}
 
 /** Every route, as served by express, described by OpenAPI and walked through by the tests. */
 export const ROUTES: readonly Route[] = [
@@ -309,6 +376,11 @@ export const ROUTES: readonly Route[] = [
       503: { description: 'What was waited for did not come, or the instance cannot be reached', body: ErrorBody },
     },
   },
+  ...sessionRoutes('whip', 'Publishes by WHIP (RFC 9725)'),
+  ...sessionRoutes('whep', 'Watches by WHEP; by default whoever speaks', {
+    peer: 'Watch this peer or component',
+    track: 'Watch this track',
+  }),
   {
     id: 'healthcheck',
     method: 'get',

@@ -21,7 +21,7 @@ export function requestIdIn(response: ServerResponse): string {
 
 /** Reports requests that act on a room; files, lists and health would be reported all the time. */
 export function reportSteps(route: Route, request: Request, response: ServerResponse, onStep: OnStep): void {
-  if (route.tag !== 'room' && route.tag !== 'sip') return;
+  if (route.tag !== 'room' && route.tag !== 'sip' && route.tag !== 'whip') return;
   const requestId = requestIdIn(response);
   const startedAt = performance.now();
 

@@ -8,6 +8,8 @@ import type { RequestHandler } from 'express';
 const CORS_METHODS = 'GET, POST, PUT, PATCH, DELETE, OPTIONS';
 const CORS_HEADERS =
   'Authorization, Content-Type, Accept, Origin, User-Agent, Cache-Control, Range, X-Requested-With, X-Request-Id, If-Modified-Since, Keep-Alive, DNT';
+/** WHIP and WHEP. */
+const SESSION_PATH = /^\/wh[ie]p(?:\/|$)/;
 /** Seconds that a browser may keep the answer to a preflight. */
 const CORS_MAX_AGE = '1728000';
 
@@ -42,7 +44,9 @@ export const cors: RequestHandler = (request, response, next) => {
   }
 
   response.setHeader('access-control-allow-methods', CORS_METHODS);
-  response.setHeader('access-control-allow-headers', CORS_HEADERS);
+  const isSession = SESSION_PATH.test(pathOf(request));
+  response.setHeader('access-control-allow-headers', isSession ? `${CORS_HEADERS}, If-Match` : CORS_HEADERS);
+  if (isSession) response.setHeader('accept-post', 'application/sdp');
   response.setHeader('access-control-max-age', CORS_MAX_AGE);
   response.writeHead(204).end();
 };

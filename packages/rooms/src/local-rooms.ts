@@ -8,6 +8,7 @@ import { DrainOrder } from './drain-order.js';
 import { refusals, unwrap } from './outcome.js';
 import { issuePeerToken } from './peer/credentials.js';
 import type { SocketRef } from './peer/peer-messages.js';
+import { RequestSessions } from './peer/request-sessions.js';
 import type { CreatePeerSession } from './peer/peer-session.js';
 import type { ComponentKind, ComponentKinds } from './room/component-kind.js';
 import { roomBehaviour, roomMailbox, type RoomState } from './room/room-actor.js';
@@ -112,7 +113,7 @@ const owner: Behaviour<OwnerProtocol, null> = {
 /** The rooms that live on this node. */
 export class LocalRooms {
   readonly address: string;
-  /** Actors of the websockets that are attached to rooms of this node. */
+  /** Actors of the websockets and sessions that are attached to rooms of this node. */
   readonly sockets = new Set<SocketRef>();
   readonly drainOrder: DrainOrder;
   readonly #options: LocalRoomsOptions;
@@ -122,6 +123,7 @@ export class LocalRooms {
   readonly #kinds: ComponentKinds;
   readonly #clock: Clock;
   readonly #newId: () => string;
+  readonly #sessions: RequestSessions;
   readonly #entries = new Map<string, Entry>();
   #subscriptions = 0;
   #draining: 'no' | 'until undrained' | 'permanently' = 'no';
@@ -136,6 +138,7 @@ export class LocalRooms {
     this.#clock = options.clock ?? systemClock;
     this.drainOrder = new DrainOrder({ rooms: this, log, clock: this.#clock });
     this.#newId = options.newId ?? (() => randomUUID());
+    this.#sessions = new RequestSessions({ system, clock: this.#clock, sockets: this.sockets });
     this.#owner = system.spawn(owner, { name: 'rooms' });
     system.register('rooms', this.#owner);
   }
@@ -286,7 +289,9 @@ export class LocalRooms {
       admit: (peerId, ttl) => ({
         token: issuePeerToken({ roomId, peerId, ttl }, this.#clock.wall(), { secretKeyBase }),
         websocketUrl: `${this.address}/socket/peer/websocket`,
+        address: this.address,
       }),
+      sessions: this.#sessions,
       created: (machine, ref) => {
         entry.machine = machine;
         entry.ref = ref;

@@ -112,6 +112,8 @@ export interface AddedPeer {
   peer: PeerView;
   token: string;
   websocketUrl: string;
+  /** `JF_HOST` of the node that owns the room. */
+  address: string;
 }
 
 /** A failure that the caller can act on; faces map `code` to a status or close reason in one table. */
@@ -126,6 +128,10 @@ export type RoomErrorCode =
   | 'PEER_NOT_FOUND'
   /** The peer publishes no such track. */
   | 'TRACK_NOT_FOUND'
+  /** Another client is connected as this peer. */
+  | 'PEER_CONNECTED'
+  /** The session of a WHIP or WHEP client does not exist, or has ended. */
+  | 'SESSION_NOT_FOUND'
   /** The room has as many peers as it may. */
   | 'PEER_LIMIT'
   /** The server runs without WebRTC. */
@@ -169,6 +175,13 @@ export class RoomError extends Error {
   ) {
     super(message, options);
   }
+}
+
+/** A session of a client that sends requests, and the peer it belongs to. */
+export interface SessionAddress {
+  roomId: string;
+  peerId: string;
+  sessionId: string;
 }
 
 /** Why a peer websocket was not accepted; the close reason that the client SDKs compare. */
@@ -237,4 +250,15 @@ export interface RoomService {
   hangUp(roomId: string, componentId: string, requestId?: string): Promise<void>;
   /** Checks the token and marks the peer connected; the socket sends `authenticated` when this resolves with a peer. */
   attachPeer(token: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal>;
+  /** Returns the peer that a token was issued for, whether or not it still exists. */
+  readToken(token: string): { roomId: string; peerId: string } | 'invalid token' | 'expired token';
+  /**
+   * Connects a peer by a client that sends requests instead of holding a websocket, and returns the answer to its first
+   * request. The session lives on the node of the room.
+   */
+  openSession(session: SessionAddress, request: string, requestId: string): Promise<string>;
+  /** Returns the answer to a further request of the client. */
+  askSession(session: SessionAddress, request: string, requestId: string): Promise<string>;
+  /** Disconnects the peer. */
+  closeSession(session: SessionAddress, requestId: string): Promise<void>;
 }

@@ -24,6 +24,7 @@ import {
   type RoomMessage,
   type RoomService,
   type RoomView,
+  type SessionAddress,
   type TrackAddress,
   type TrackView,
 } from './room-service.js';
@@ -140,8 +141,8 @@ export class Rooms implements RoomService {
   }
 
   async attachPeer(token: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal> {
-    const { system, local, log, secretKeyBase, clock = systemClock } = this.#options;
-    const claim = verifyPeerToken(token, clock.wall(), { secretKeyBase });
+    const { system, local, log } = this.#options;
+    const claim = this.readToken(token);
     if (typeof claim === 'string') {
       log.info('peer.refused', { reason: claim });
       return claim;
@@ -161,6 +162,7 @@ export class Rooms implements RoomService {
         this.#call(roomId, room, () => sender.call(room.ref, { type: 'attach', ...request }, REQUEST_TIMEOUT_MS)),
       peerId,
       socket,
+      client: 'sdk',
       requestId,
       // A room of another node outlives this node: closing must not wait for its sockets.
       ...(room.node === undefined ? { sockets: local.sockets } : {}),
@@ -168,6 +170,24 @@ export class Rooms implements RoomService {
     if (typeof attached === 'string') log.info('peer.refused', { roomId, peerId, reason: attached });
 
     return attached;
+  }
+
+  readToken(token: string): { roomId: string; peerId: string } | 'invalid token' | 'expired token' {
+    const { secretKeyBase, clock = systemClock } = this.#options;
+
+    return verifyPeerToken(token, clock.wall(), { secretKeyBase });
+  }
+
+  openSession(session: SessionAddress, request: string, requestId: string): Promise<string> {
+    return this.ask(session.roomId, { type: 'openSession', ...session, request, requestId }, requestId);
+  }
+
+  askSession(session: SessionAddress, request: string, requestId: string): Promise<string> {
+    return this.ask(session.roomId, { type: 'askSession', ...session, request }, requestId);
+  }
+
+  async closeSession(session: SessionAddress, requestId: string): Promise<void> {
+    await this.ask(session.roomId, { type: 'closeSession', ...session }, requestId);
   }
 
   /**

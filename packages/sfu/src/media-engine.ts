@@ -48,7 +48,10 @@ export interface InboundTrack {
   bitratesBps: Partial<Record<Variant, number>>;
 }
 
-/** One m-line from the server to the client. Its SSRCs belong to the track in it: the next track gets others. */
+/**
+ * One m-line from the server to the client. A track that comes with a new SSRC is a new stream. One that comes with the SSRC of
+ * the former track continues its stream, from its first keyframe on.
+ */
 export interface OutboundSlot {
   mid: string;
   kind: TrackKind;

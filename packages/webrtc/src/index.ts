@@ -15,10 +15,10 @@ export {
   type TransportParameters,
 } from './transport/api.js';
 export { openMediaPort } from './transport/open-media-port.js';
-export { type AnswerMedia, writeAnswer } from './sdp/answer.js';
+export { type AnswerMedia, hostCandidate, writeAnswer } from './sdp/answer.js';
 export { type ChosenCodec, choosePublishedCodec, chooseReceivedCodec } from './sdp/codecs.js';
 export { type AgreedExtensions, chooseExtensions, EXTENSION_URIS } from './sdp/extensions.js';
-export { type OfferedMedia } from './sdp/offer.js';
+export type { OfferedMedia, SdpOffer } from './sdp/offer.js';
 export { parseOffer } from './sdp/parse-offer.js';
 export { asReceived } from './warm-up/as-received.js';
 export { bindingAddress, bindingRequest } from './stun/binding.js';

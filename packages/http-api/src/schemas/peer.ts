@@ -50,6 +50,8 @@ export const PeerCreated = z
         description: 'Address of the websocket, without scheme',
         examples: ['localhost:5002/socket/peer/websocket'],
       }),
+      whip_url: z.string().meta({ description: 'Where the client may publish by WHIP instead, with the token' }),
+      whep_url: z.string().meta({ description: 'Where the client may watch by WHEP instead, with the token' }),
     }),
   })
   .meta({ id: 'PeerDetailsResponse', description: 'The new peer and how it connects' });

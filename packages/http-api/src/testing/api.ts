@@ -63,6 +63,7 @@ export class TestApi {
             this.traffic.sent += bytes;
           },
         },
+        publicHost: this.rooms.address,
         ...options,
         rooms: this.rooms,
         settings,

@@ -1,5 +1,6 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import {
+  type AddedPeer,
   type AttachRefusal,
   type ComponentType,
   type ComponentView,
@@ -10,11 +11,15 @@ import {
   RoomError,
   type RoomErrorCode,
   type RoomMessage,
+  type PeerSession,
   type RoomService,
+  type SessionAddress,
+  type SessionInput,
   type RoomView,
   type TrackAddress,
   type TrackView,
 } from '@bloom/rooms';
+import { createHttpSession } from '@bloom/whip';
 
 function peerless(room: RoomView): RoomView {
   return structuredClone(room);
@@ -33,6 +38,7 @@ export class MemoryRooms implements RoomService {
   /** Ids of the requests that created or deleted something. */
   readonly requests: string[] = [];
   readonly #rooms = new Map<string, RoomView>();
+  readonly #sessions = new Map<string, (request: string) => string>();
   #failure: Error | undefined;
 
   fail(error: RoomErrorCode | Error, message = 'it failed'): void {
@@ -66,7 +72,7 @@ export class MemoryRooms implements RoomService {
     this.#rooms.delete(roomId);
   }
 
-  async addPeer(roomId: string, options: unknown): Promise<{ peer: PeerView; token: string; websocketUrl: string }> {
+  async addPeer(roomId: string, options: unknown): Promise<AddedPeer> {
     const room = this.#room(roomId);
     if (room.peers.length >= (room.config.maxPeers ?? Number.POSITIVE_INFINITY)) {
       throw new RoomError('PEER_LIMIT', `Reached peer limit in room ${roomId}`);
@@ -75,7 +81,9 @@ export class MemoryRooms implements RoomService {
     const peer: PeerView = { id: randomUUID(), type: 'webrtc', status: 'disconnected', tracks: [], metadata: null };
     room.peers.push(peer);
 
-    return { peer, token: `token of ${peer.id}`, websocketUrl: `${this.address}/socket/peer/websocket` };
+    const websocketUrl = `${this.address}/socket/peer/websocket`;
+
+    return { peer, token: `token of ${roomId} ${peer.id}`, websocketUrl, address: this.address };
   }
 
   async updateRoom(roomId: string, changes: RoomChanges): Promise<RoomView> {
@@ -174,6 +182,44 @@ export class MemoryRooms implements RoomService {
     return 'invalid token';
   }
 
+  readToken(token: string): { roomId: string; peerId: string } | 'invalid token' {
+    const [, roomId, peerId] = /^token of (\S+) (\S+)$/.exec(token) ?? [];
+
+    return roomId === undefined || peerId === undefined ? 'invalid token' : { roomId, peerId };
+  }
+
+  /** Media plane and room of these sessions agree to everything at once. */
+  async openSession({ roomId, peerId, sessionId }: SessionAddress, request: string): Promise<string> {
+    const { config } = this.#room(roomId);
+    this.#peer(roomId, peerId);
+    const session = createHttpSession({
+      peerId,
+      client: 'http',
+      videoCodec: config.videoCodec,
+      enableSimulcast: true,
+      publishes: ['audio', 'video'],
+      endpoint: { address: '192.0.2.1', port: 50_000, fingerprint: { algorithm: 'sha-256', value: 'AB:CD' } },
+      relay: { username: '1:ann', password: 'secret' },
+      randomBytes: (n) => randomBytes(n),
+    });
+    this.#sessions.set(sessionId, (text) => answerOf(session, [{ type: 'clientEvent', text }]));
+
+    return this.askSession({ roomId, peerId, sessionId }, request);
+  }
+
+  async askSession({ sessionId }: SessionAddress, request: string): Promise<string> {
+    const ask = this.#sessions.get(sessionId);
+    if (ask === undefined) throw new RoomError('SESSION_NOT_FOUND', `Session ${sessionId} does not exist`);
+
+    return ask(request);
+  }
+
+  async closeSession(session: SessionAddress): Promise<void> {
+    if (!this.#sessions.delete(session.sessionId)) {
+      throw new RoomError('SESSION_NOT_FOUND', `Session ${session.sessionId} does not exist`);
+    }
+  }
+
   #sip(roomId: string, componentId: string): void {
     if (this.#component(this.#room(roomId), componentId).type !== 'sip') {
       throw new RoomError('NOT_A_SIP_COMPONENT', `Component ${componentId} is not a SIP component`);
@@ -243,4 +289,15 @@ function propertiesOf(type: ComponentType, options: Record<string, unknown>): Re
   if (type === 'sip') return { registrarCredentials: { address: 'sip.example', username: 'u', password: 'p' } };
 
   return { subscribeMode };
+}
+
+function answerOf(session: PeerSession, inputs: SessionInput[]): string {
+  for (let input = inputs.shift(); input !== undefined; input = inputs.shift()) {
+    for (const action of session.handle(input)) {
+      if (action.type === 'send') return action.text;
+      if (action.type === 'join') inputs.push({ type: 'joined', endpoints: [] });
+      if (action.type === 'negotiate') inputs.push({ type: 'negotiated', generation: action.negotiation.generation });
+    }
+  }
+  throw new Error('the session did not answer');
 }

@@ -2,6 +2,7 @@ import { ActorError, newRequestId, type ActorSystem, type Sender } from '@bloom/
 import type { AttachedPeer, AttachRefusal, PeerSocket } from '../room-service.js';
 import { INTERNAL_ERROR } from './close-reason.js';
 import type { AttachAnswer, AttachRequest, SocketRef } from './peer-messages.js';
+import type { ClientKind } from './peer-session.js';
 import { socketBehaviour } from './socket-actor.js';
 
 /** Time for the present socket of a peer to show life before a new one replaces it. */
@@ -15,7 +16,8 @@ export interface AttachOptions {
   attach: (sender: Sender, request: AttachRequest) => Promise<AttachAnswer>;
   peerId: string;
   socket: PeerSocket;
-  /** Holds the actor of the websocket while it lives. */
+  client: ClientKind;
+  /** Holds the actor of the socket while it lives. */
   sockets?: Set<SocketRef>;
   /** Id of the attachment; every later message of the client has its own. */
   requestId: string;
@@ -30,6 +32,7 @@ export async function attachSocket({
   attach,
   peerId,
   socket,
+  client,
   sockets,
   requestId,
 }: AttachOptions): Promise<AttachedPeer | AttachRefusal> {
@@ -41,7 +44,7 @@ export async function attachSocket({
   }
 
   try {
-    const answer = await claim((request) => attach(sender, request), { sender, peerId, socket: ref });
+    const answer = await claim((request) => attach(sender, request), { sender, peerId, socket: ref, client });
     if (typeof answer === 'string') {
       void system.stop(ref);
       return answer;
@@ -76,12 +79,12 @@ type Attached = Extract<AttachAnswer, { result: 'attached' }>;
 
 async function claim(
   attach: (request: AttachRequest) => Promise<AttachAnswer>,
-  { sender, peerId, socket }: { sender: Sender; peerId: string; socket: SocketRef },
+  { sender, ...request }: { sender: Sender; peerId: string; socket: SocketRef; client: ClientKind },
 ): Promise<Attached | AttachRefusal> {
   let replaces: SocketRef | null = null;
 
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const answer: AttachAnswer = await attach({ peerId, socket, replaces });
+    const answer: AttachAnswer = await attach({ ...request, replaces });
     if (answer.result === 'attached') return answer;
     if (answer.result === 'refused') return answer.reason;
     if (await isAlive(sender, answer.by)) return 'peer already connected';

@@ -3,7 +3,14 @@ import type { MediaRoom, RelayCredentials, TrackKind } from '@bloom/sfu';
 import type { VideoCodec } from '../room-service.js';
 import { MetadataGate, TICK_MS } from './metadata-gate.js';
 import type { PeerProtocol, SocketRef } from './peer-messages.js';
-import type { CreatePeerSession, PeerRequest, PeerSession, SessionAction, SessionInput } from './peer-session.js';
+import type {
+  ClientKind,
+  CreatePeerSession,
+  PeerRequest,
+  PeerSession,
+  SessionAction,
+  SessionInput,
+} from './peer-session.js';
 
 export interface PeerActorOptions {
   peerId: string;
@@ -54,13 +61,13 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
       publishes: ['audio', 'video'],
     }),
     handlers: {
-      attached: (state, { connection, socket }, context) => {
+      attached: (state, { connection: { number, socket, client } }, context) => {
         endConnection(state, context);
         options.media.openTransport(options.peerId, options.relay);
         state.connection = {
-          number: connection,
+          number,
           socket,
-          session: newSession(options, state),
+          session: newSession(options, state, client),
           timers: new Set(),
           transport: 0,
         };
@@ -140,9 +147,10 @@ function request(options: PeerActorOptions, state: PeerState, context: Context, 
   keepTicking(state, context);
 }
 
-function newSession(options: PeerActorOptions, { publishes }: PeerState): PeerSession {
+function newSession(options: PeerActorOptions, { publishes }: PeerState, client: ClientKind): PeerSession {
   return options.createSession({
     peerId: options.peerId,
+    client,
     videoCodec: options.videoCodec,
     enableSimulcast: options.enableSimulcast,
     publishes,

@@ -2,9 +2,12 @@
 import type { ActorRef } from '@bloom/actors';
 import type { AttachRefusal, RoomMessage, SocketEnd } from '../room-service.js';
 import type { TrackKind } from '@bloom/sfu';
-import type { SessionInput, SessionTimer } from './peer-session.js';
+import type { ClientKind, SessionInput, SessionTimer } from './peer-session.js';
 
-/** The actor in front of one accepted websocket, on the node that accepted it. */
+/**
+ * The actor in front of one client: of a websocket on the node that accepted it, of a session of requests on the node of the
+ * room.
+ */
 export type SocketProtocol = {
   send: (message: { text: string }) => void;
   close: (message: { code: number; reason: string }) => void;
@@ -16,9 +19,16 @@ export type SocketProtocol = {
 };
 export type SocketRef = ActorRef<SocketProtocol>;
 
+/** A client that speaks for a peer. Connections of a room are numbered. */
+export interface PeerConnection {
+  number: number;
+  socket: SocketRef;
+  client: ClientKind;
+}
+
 export type PeerProtocol = {
   /** A socket has authenticated for this peer. Connections are numbered, so that messages of a former one are ignored. */
-  attached: (message: { connection: number; socket: SocketRef }) => void;
+  attached: (message: { connection: PeerConnection }) => void;
   detached: (message: object) => void;
   clientEvent: (message: { socket: SocketRef; text: string }) => void;
   /** Replaces the kinds of tracks that the client may publish. */
@@ -39,6 +49,7 @@ export type PeerRef = ActorRef<PeerProtocol>;
 export interface AttachRequest {
   peerId: string;
   socket: SocketRef;
+  client: ClientKind;
   /** The socket that turned out to be dead and may be replaced. */
   replaces: SocketRef | null;
 }

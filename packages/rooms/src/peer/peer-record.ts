@@ -1,6 +1,6 @@
 import type { TrackInfo } from '@bloom/protocol';
 import type { PeerPermissions, PeerView, TrackView } from '../room-service.js';
-import type { PeerRef, SocketRef } from './peer-messages.js';
+import type { PeerConnection, PeerRef } from './peer-messages.js';
 import type { Endpoint, EndpointTrack } from './peer-session.js';
 import { defaultPermissions } from './permissions.js';
 
@@ -9,9 +9,11 @@ export interface PeerRecord {
   readonly id: string;
   readonly ref: PeerRef;
   /** Its socket, while it has one. */
-  connection: { number: number; socket: SocketRef } | undefined;
+  connection: PeerConnection | undefined;
   /** Its client has sent `connect`: it is visible to the others. */
   joined: boolean;
+  /** The others do not see it although it has joined: it only watches. */
+  hidden: boolean;
   /** Metadata of its client. Survives disconnects, as do the two below. */
   metadata: unknown;
   /** Metadata of the backend; null = none. */
@@ -41,6 +43,7 @@ export function newPeer({
     ref,
     connection: undefined,
     joined: false,
+    hidden: false,
     metadata: null,
     serverMetadata: metadata,
     permissions,

@@ -42,7 +42,7 @@ export interface Endpoint {
 }
 
 export type SessionInput =
-  /** JSON text of one media event, as the client sent it; any garbage. */
+  /** JSON text of one media event, as the client sent it; any garbage. For `http` the text of one request. */
   | { type: 'clientEvent'; text: string }
   /**
    * The room's answer to the action `join`: all other endpoints, at this moment. Every `join` has exactly one answer, even
@@ -75,12 +75,17 @@ export type SessionInput =
   | { type: 'roomMessage'; message: RoomMessage }
   | { type: 'timer'; name: SessionTimer };
 
-export type SessionTimer = 'offer' | 'ice' | 'retry';
+export type SessionTimer = 'offer' | 'ice' | 'retry' | 'hold';
 
 /** What a session asks of the room. */
 export type PeerRequest =
   /** The client sent `connect`: make it visible; the room answers with the input `joined`. */
-  | { type: 'join'; metadata: unknown }
+  | {
+      type: 'join';
+      metadata: unknown;
+      /** The other participants do not see it: it only watches. */
+      hidden?: boolean;
+    }
   /** The client sent `disconnect`: as a socket loss, but the socket stays and may `connect` again. */
   | { type: 'leave' }
   | { type: 'setMetadata'; metadata: unknown }
@@ -111,8 +116,12 @@ export interface PeerSession {
   descriptions(): { offer?: string; answer?: string };
 }
 
+/** `sdk` speaks in media events over a websocket, `http` in requests (WHIP and WHEP). */
+export type ClientKind = 'sdk' | 'http';
+
 export interface PeerSessionOptions {
   peerId: string;
+  client: ClientKind;
   /** Codec enforced in the room. */
   videoCodec: VideoCodec | null;
   enableSimulcast: boolean;

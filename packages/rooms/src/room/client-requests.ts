@@ -21,7 +21,7 @@ export class ClientRequests {
   handle(peer: PeerRecord, request: Exclude<PeerRequest, { type: 'fail' }>): void {
     switch (request.type) {
       case 'join':
-        return this.#join(peer, request.metadata);
+        return this.#join(peer, request);
       case 'leave':
         if (!peer.joined) return undefined;
         this.#endpoints.clearTracks(peer);
@@ -45,17 +45,19 @@ export class ClientRequests {
     if (!peer.joined) return;
     peer.joined = false;
     this.#endpoints.changed(peer);
+    if (peer.hidden) return;
     this.#endpoints.sendToOthers(peer.id, { type: 'endpointRemoved', endpointId: peer.id });
   }
 
-  #join(peer: PeerRecord, metadata: unknown): void {
+  #join(peer: PeerRecord, { metadata, hidden = false }: PeerRequest & { type: 'join' }): void {
     if (peer.joined) return;
     peer.joined = true;
+    peer.hidden = hidden;
     peer.metadata = metadata;
     this.#journal.joined(peer.id, shownMetadata(peer));
     this.#endpoints.changed(peer);
     this.#world.sendToPeer(peer.ref, { type: 'joined', endpoints: this.#endpoints.visibleTo(peer) });
-    this.#endpoints.sendToOthers(peer.id, { type: 'endpointAdded', endpoint: peerEndpoint(peer) });
+    if (!hidden) this.#endpoints.sendToOthers(peer.id, { type: 'endpointAdded', endpoint: peerEndpoint(peer) });
     const { roomId } = this.#endpoints;
     this.#world.notify({ type: 'peerMetadataUpdated', roomId, peerId: peer.id, metadata: shownMetadata(peer) });
   }

@@ -62,7 +62,7 @@ export class Endpoints {
   /** Returns all endpoints but this peer's own, as it may see them. */
   visibleTo(peer: PeerRecord): Endpoint[] {
     const endpoints = [...this.peers.values()]
-      .filter((other) => other !== peer && other.joined)
+      .filter((other) => other !== peer && other.joined && !other.hidden)
       .map(peerEndpoint)
       .concat(this.components.endpoints());
 
@@ -89,7 +89,8 @@ export class Endpoints {
   metadataChanged(peer: PeerRecord, before: unknown): void {
     const metadata = shownMetadata(peer);
     if (isDeepStrictEqual(before, metadata)) return;
-    if (peer.joined) this.sendToOthers(peer.id, { type: 'endpointUpdated', endpointId: peer.id, metadata });
+    if (peer.joined && !peer.hidden)
+      this.sendToOthers(peer.id, { type: 'endpointUpdated', endpointId: peer.id, metadata });
     this.#world.notify({ type: 'peerMetadataUpdated', roomId: this.roomId, peerId: peer.id, metadata });
   }
 

@@ -1,15 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import type { ActorContext, ActorRef, Behaviour } from '@bloom/actors';
+import { later, type ActorContext, type ActorRef, type Behaviour } from '@bloom/actors';
 import type { MediaRoom } from '@bloom/sfu';
 import type { Notification } from '@bloom/protocol';
 import { done, refusals } from '../outcome.js';
 import { relayCredentials } from '../peer/credentials.js';
+import type { RequestSessions } from '../peer/request-sessions.js';
 import { mayPublish } from '../peer/permissions.js';
 import { peerBehaviour } from '../peer/peer-actor.js';
 import type { SocketWatch } from '../peer/peer-messages.js';
 import { PeerTraffic } from '../peer/peer-traffic.js';
 import type { CreatePeerSession } from '../peer/peer-session.js';
-import type { NamedConfig } from '../room-service.js';
+import type { AddedPeer, NamedConfig } from '../room-service.js';
 import { createComponent, withComponent } from './component-calls.js';
 import type { ComponentKinds } from './component-kind.js';
 import { inspectRoom } from './room-inspection.js';
@@ -28,7 +29,9 @@ export interface RoomActorOptions {
   /** Signs the peers' relay credentials. */
   relaySecret: string;
   /** Issues a token for a new peer. */
-  admit: (peerId: string, ttl: number) => { token: string; websocketUrl: string };
+  admit: (peerId: string, ttl: number) => Pick<AddedPeer, 'token' | 'websocketUrl' | 'address'>;
+  /** Sessions of this node. */
+  sessions: RequestSessions;
   /** Called before the machine announces anything. */
   created: (machine: RoomMachine, room: RoomRef) => void;
   /** `requestId` names the request that caused the notification. */
@@ -90,6 +93,10 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
         const answer = machine.attach(request);
         return answer.result === 'attached' ? { ...answer, room: self as ActorRef<SocketWatch> } : answer;
       },
+      openSession: (_state, { roomId, peerId, sessionId, request, requestId }, context) =>
+        later(options.sessions.open(context.self, { roomId, peerId, sessionId }, { request, requestId })),
+      askSession: (_state, { request, ...session }) => later(options.sessions.ask(session, request)),
+      closeSession: (_state, session) => options.sessions.close(session),
       addComponent: ({ machine, context: life }, { kind, options: given }, context) =>
         createComponent({ machine, kinds: options.componentKinds, context, life, ...options }, kind, given),
       removeComponent: ({ machine }, { componentId }) => machine.removeComponent(componentId),
@@ -168,8 +175,8 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
       return ref;
     },
     endPeer: (peer) => context.end(peer),
-    attachPeer: (peer, connection, socket) => {
-      context.cast(peer, { type: 'attached', connection, socket });
+    attachPeer: (peer, connection) => {
+      context.cast(peer, { type: 'attached', connection });
     },
     detachPeer: (peer) => {
       context.cast(peer, { type: 'detached' });

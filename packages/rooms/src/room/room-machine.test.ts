@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog, type Log } from '@bloom/log';
-import type { PeerRef, SocketRef } from '../peer/peer-messages.js';
+import type { PeerConnection, PeerRef, SocketRef } from '../peer/peer-messages.js';
 import { defaultRoomConfig, type RoomConfig } from '../room-service.js';
 import { videoTrack } from '../testing/index.js';
 import { RoomMachine } from './room-machine.js';
@@ -28,8 +28,8 @@ class RecordedWorld implements RoomWorld {
     this.effects.push(`end ${key}`);
   }
 
-  attachPeer({ key }: PeerRef, connection: number, socket: SocketRef): void {
-    this.effects.push(`attach ${key} ${connection} ${socket.key}`);
+  attachPeer({ key }: PeerRef, { number, socket }: PeerConnection): void {
+    this.effects.push(`attach ${key} ${number} ${socket.key}`);
   }
 
   detachPeer({ key }: PeerRef): void {
@@ -118,7 +118,7 @@ function open(config: Partial<RoomConfig> = {}): void {
 
 function join(peerId: string): void {
   machine.addPeer({});
-  machine.attach({ peerId, socket: socket(`s-${peerId}`), replaces: null });
+  machine.attach({ peerId, socket: socket(`s-${peerId}`), client: 'sdk', replaces: null });
   machine.fromPeer(peerId, connectionOf(peerId), { type: 'join', metadata: null });
 }
 
@@ -187,12 +187,12 @@ describe('a peer', () => {
   test('is replaced on another socket only when its own was named as dead', () => {
     join('p1');
     world.read();
-    expect(machine.attach({ peerId: 'p1', socket: socket('new'), replaces: null })).toEqual({
+    expect(machine.attach({ peerId: 'p1', socket: socket('new'), client: 'sdk', replaces: null })).toEqual({
       result: 'occupied',
       by: socket('s-p1'),
     });
     expect(world.read()).toEqual([]);
-    machine.attach({ peerId: 'p1', socket: socket('new'), replaces: socket('s-p1') });
+    machine.attach({ peerId: 'p1', socket: socket('new'), client: 'sdk', replaces: socket('s-p1') });
     expect(world.read()).toEqual([
       'close s-p1 1000 Replaced by a new connection',
       'notify peerDisconnected',
@@ -206,7 +206,7 @@ describe('a peer', () => {
 
   test('does not act on requests and losses of a former connection', () => {
     join('p1');
-    machine.attach({ peerId: 'p1', socket: socket('new'), replaces: socket('s-p1') });
+    machine.attach({ peerId: 'p1', socket: socket('new'), client: 'sdk', replaces: socket('s-p1') });
     world.read();
     machine.fromPeer('p1', 1, { type: 'publish', tracks: [videoTrack('t1')] });
     machine.socketDown('p1', socket('s-p1'));

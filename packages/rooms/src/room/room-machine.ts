@@ -157,7 +157,7 @@ export class RoomMachine {
     return done(null);
   }
 
-  attach({ peerId, socket, replaces }: AttachRequest): AttachAnswer {
+  attach({ peerId, socket, client, replaces }: AttachRequest): AttachAnswer {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer === undefined) return { result: 'refused', reason: 'peer not found' };
 
@@ -168,11 +168,11 @@ export class RoomMachine {
       this.#disconnect(peer, 'replaced');
     }
 
-    peer.connection = { number: ++this.#connections, socket };
+    peer.connection = { number: ++this.#connections, socket, client };
     this.#world.clearTimer({ peerId });
     this.#world.clearTimer('peerless');
     this.#world.watchSocket(peerId, socket);
-    this.#world.attachPeer(peer.ref, peer.connection.number, socket);
+    this.#world.attachPeer(peer.ref, peer.connection);
     this.#journal.attached(peerId);
     this.#endpoints.changed(peer);
     this.#world.notify({ type: 'peerConnected', roomId: this.roomId, peerId });
@@ -238,11 +238,20 @@ export class RoomMachine {
       case 'transportFailed':
         return this.crashPeer(event.peerId, event.reason);
       case 'transportSilent':
-        return this.#journal.silent(event.peerId);
+        return this.#transportSilent(event.peerId);
       case 'roomFailed':
         this.#world.log.warn('room.media_failed', { reason: event.reason });
         return this.crash();
     }
+  }
+
+  /** A client with a websocket shows there that it lives; any other is lost with its media path. */
+  #transportSilent(peerId: string): void {
+    this.#journal.silent(peerId);
+    const peer = this.#endpoints.peers.get(peerId);
+    if (peer?.connection?.client !== 'http') return;
+    this.#world.closeSocket(peer.connection.socket, 1000, 'No sign of life');
+    this.#disconnect(peer, 'silent');
   }
 
   /** The peerless timer has fired. */

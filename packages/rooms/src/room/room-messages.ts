@@ -13,6 +13,7 @@ import type {
   RoomChanges,
   RoomMessage,
   RoomView,
+  SessionAddress,
   TrackAddress,
   TrackView,
 } from '../room-service.js';
@@ -35,6 +36,9 @@ export type RoomCalls = {
   removeComponent: (message: { componentId: string }) => Outcome<null>;
   subscribeComponent: (message: { componentId: string; origins: readonly string[] }) => Outcome<null>;
   dial: (message: { componentId: string; phoneNumber: string }) => Outcome<null>;
+  openSession: (message: SessionAddress & { request: string; requestId: string }) => Outcome<string>;
+  askSession: (message: SessionAddress & { request: string }) => Outcome<string>;
+  closeSession: (message: SessionAddress) => Outcome<null>;
   hangUp: (message: { componentId: string }) => Outcome<null>;
 };
 

@@ -1,7 +1,7 @@
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import type { MediaRoomEvent } from '@bloom/sfu';
-import type { PeerRef, SocketRef } from '../peer/peer-messages.js';
+import type { PeerConnection, PeerRef, SocketRef } from '../peer/peer-messages.js';
 import type { PeerRecord } from '../peer/peer-record.js';
 import type { Traffic } from '../peer/peer-traffic.js';
 import type { SessionInput } from '../peer/peer-session.js';
@@ -17,7 +17,7 @@ export interface RoomWorld {
   startPeer(peerId: string, options: { enableSimulcast: boolean }): PeerRef;
   /** Ends the actor; its ending is not a fault. */
   endPeer(peer: PeerRef): void;
-  attachPeer(peer: PeerRef, connection: number, socket: SocketRef): void;
+  attachPeer(peer: PeerRef, connection: PeerConnection): void;
   detachPeer(peer: PeerRef): void;
   sendToPeer(peer: PeerRef, input: SessionInput): void;
   /** Reports the end of the socket as `socketDown`. */

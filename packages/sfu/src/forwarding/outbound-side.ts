@@ -47,6 +47,8 @@ export class OutboundSide implements SlotReceiver {
   readonly #options: OutboundSideOptions;
   roundTripMs = DEFAULT_ROUND_TRIP_MS;
   readonly slots = new Map<string, OutboundTrack>();
+  /** By mid: what replaces the slot once it has a picture to begin with. */
+  readonly #successors = new Map<string, OutboundTrack>();
   readonly #bySsrc = new Map<number, OutboundTrack>();
   readonly #numberings = new Map<number, SlotNumbering>();
   readonly #earlyTargets = new Map<string, Variant>();
@@ -78,21 +80,27 @@ export class OutboundSide implements SlotReceiver {
     return this.#estimator?.estimateBps;
   }
 
-  /** Replaces all slots by those of the answer. New ones wait for `goLive`; missing ones stop at once. */
+  /**
+   * Replaces all slots by those of the answer. New ones wait for `goLive`; missing ones stop at once. Another track on the SSRC
+   * of a slot takes over with its first keyframe, and the present one flows until then.
+   */
   negotiate(negotiated: readonly OutboundSlot[], generation: number): void {
     const outbound = this.#receives ? negotiated : [];
     const wanted = new Map(outbound.map((params) => [params.mid, params]));
     for (const [mid, slot] of this.slots) {
       const params = wanted.get(mid);
-      if (params === undefined || !isSameSlot(slot.params, params)) this.#remove(mid, slot);
+      if (params === undefined || params.ssrc !== slot.params.ssrc) this.#remove(mid, slot);
     }
     for (const params of outbound) {
       const existing = this.slots.get(params.mid);
-      if (existing !== undefined) {
+      if (existing === undefined) {
+        this.#add(params, generation);
+      } else if (isSameSlot(existing.params, params)) {
+        this.#dropSuccessor(params.mid);
         existing.update(params);
-        continue;
+      } else {
+        this.#succeed(existing, params, generation);
       }
-      this.#add(params, generation);
     }
     const numbered = outbound.some(
       ({ codec, extensions }) => extensions.transportCc !== undefined && codec.feedback.includes('transport-cc'),
@@ -115,12 +123,57 @@ export class OutboundSide implements SlotReceiver {
       this.#forgetOldNumberings();
     }
     const slot = new OutboundTrack(this.#context, { params, receiver: this, numbering, generation });
-    this.slots.set(params.mid, slot);
-    this.#bySsrc.set(params.ssrc, slot);
-    this.#bySsrc.set(params.rtxSsrc, slot);
-    const target = this.#earlyTargets.get(params.trackId);
+    this.#show(slot);
+    this.#takeTarget(slot);
+  }
+
+  #show(slot: OutboundTrack): void {
+    const { mid, ssrc, rtxSsrc } = slot.params;
+    this.slots.set(mid, slot);
+    this.#bySsrc.set(ssrc, slot);
+    this.#bySsrc.set(rtxSsrc, slot);
+  }
+
+  /** Numbers, timestamps and picture ids continue, so the receiver sees one stream. */
+  #succeed(slot: OutboundTrack, params: OutboundSlot, generation: number): void {
+    const pending = this.#successors.get(params.mid);
+    if (pending !== undefined && isSameSlot(pending.params, params)) return pending.update(params);
+    this.#dropSuccessor(params.mid);
+    const successor = new OutboundTrack(this.#context, {
+      params,
+      receiver: this,
+      numbering: slot.numbering,
+      generation,
+      onBegin: () => this.#takeOver(successor),
+    });
+    this.#successors.set(params.mid, successor);
+    this.#takeTarget(successor);
+  }
+
+  #takeOver(successor: OutboundTrack): void {
+    const { mid } = successor.params;
+    if (this.#successors.get(mid) !== successor) return;
+    this.#successors.delete(mid);
+    const former = this.slots.get(mid);
+    if (former !== undefined) {
+      former.detach();
+      this.#options.slotGone(former);
+    }
+    this.#show(successor);
+  }
+
+  #dropSuccessor(mid: string): void {
+    const successor = this.#successors.get(mid);
+    if (successor === undefined) return;
+    this.#successors.delete(mid);
+    successor.detach();
+    this.#options.slotGone(successor);
+  }
+
+  #takeTarget(slot: OutboundTrack): void {
+    const target = this.#earlyTargets.get(slot.trackId);
     if (target !== undefined) slot.selection.setTarget(target);
-    this.#earlyTargets.delete(params.trackId);
+    this.#earlyTargets.delete(slot.trackId);
   }
 
   /** Forgets the numbering of the oldest former slots: their SSRCs may come back, but only so many are kept. */
@@ -132,6 +185,7 @@ export class OutboundSide implements SlotReceiver {
   }
 
   #remove(mid: string, slot: OutboundTrack): void {
+    this.#dropSuccessor(mid);
     this.slots.delete(mid);
     this.#bySsrc.delete(slot.params.ssrc);
     this.#bySsrc.delete(slot.params.rtxSsrc);
@@ -141,15 +195,19 @@ export class OutboundSide implements SlotReceiver {
 
   /** Starts the slots of this generation: its cycle has ended and keys are agreed. */
   goLive(generation: number): void {
-    for (const slot of this.slots.values()) {
+    for (const slot of this.#all()) {
       if (slot.live || slot.generation > generation) continue;
       slot.goLive();
       this.#options.slotLive(slot);
     }
   }
 
+  #all(): OutboundTrack[] {
+    return [...this.slots.values(), ...this.#successors.values()];
+  }
+
   setTarget(trackId: string, variant: Variant): void {
-    for (const slot of this.slots.values()) {
+    for (const slot of this.#all()) {
       if (slot.trackId !== trackId) continue;
       if (slot.track?.simulcast === false) return;
       slot.selection.setTarget(variant);
@@ -322,7 +380,7 @@ export class OutboundSide implements SlotReceiver {
 
   /** Stops all slots after a failure of the transport; they may still be negotiated away. */
   stop(): void {
-    for (const slot of this.slots.values()) {
+    for (const slot of this.#all()) {
       slot.detach();
       this.#options.slotGone(slot);
     }
@@ -331,6 +389,7 @@ export class OutboundSide implements SlotReceiver {
   close(): void {
     this.stop();
     this.slots.clear();
+    this.#successors.clear();
     this.#bySsrc.clear();
     this.#numberings.clear();
     this.#earlyTargets.clear();

@@ -35,6 +35,8 @@ interface OutboundTrackOptions {
   numbering: SlotNumbering;
   /** Cycle that introduced the slot; it flows once that cycle has ended. */
   generation: number;
+  /** Called before the first packet. */
+  onBegin?: () => void;
 }
 
 /** One track on its way to one client: the sending half of the packet path. */
@@ -58,6 +60,7 @@ export class OutboundTrack implements TrackSubscriber {
   #known = false;
   #fullHeader!: OutboundHeader;
   #plainHeader!: OutboundHeader;
+  readonly #onBegin: (() => void) | undefined;
   readonly #isVp8: boolean;
   #firstMediaMs = -1;
   reportDueMs = 0;
@@ -83,6 +86,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.numbering = options.numbering;
     this.generation = options.generation;
     this.params = options.params;
+    this.#onBegin = options.onBegin;
     this.#isVp8 = options.params.codec.name === 'vp8';
     this.#repair = new SlotRepair(context, {
       receiver: this.receiver,
@@ -177,6 +181,7 @@ export class OutboundTrack implements TrackSubscriber {
   /** Begins with this packet, the first of a keyframe; the caller forwards it next. */
   switchTo(stream: InboundStream, view: RtpView, vp8: Vp8Descriptor, sequence: number, nowMs: number): void {
     if (!this.selection.keyframe(stream.variant)) return;
+    if (this.#firstMediaMs < 0) this.#onBegin?.();
     this.source?.removeSubscriber(this);
     this.source = stream;
     this.numbering.mapper.switchTo(sequence, view.timestamp, nowMs);

@@ -1,8 +1,6 @@
 import type { Endpoint, EndpointTrack, RoomMessage } from '@bloom/rooms';
 import type { MediaEndpoint, RelayCredentials, SwitchReason, TrackKind, Variant } from '@bloom/sfu';
-
-/** Priority of the one host candidate: type 126, local preference 65535, component 1 (RFC 8445 section 5.1.2.1). */
-const HOST_PRIORITY = 2_130_706_431;
+import { hostCandidate } from '@bloom/webrtc';
 
 /** Encoders of media events for the client, as JSON text. */
 export const serverEvent = {
@@ -65,9 +63,9 @@ export const serverEvent = {
   },
 
   /** The only candidate of the server; it belongs to the credentials of the preceding answer. */
-  candidate({ address, port }: MediaEndpoint): string {
+  candidate(endpoint: MediaEndpoint): string {
     return custom('candidate', {
-      candidate: `candidate:1 1 UDP ${HOST_PRIORITY} ${address} ${port} typ host`,
+      candidate: hostCandidate(endpoint),
       sdpMLineIndex: 0,
       sdpMid: null,
       usernameFragment: null,

@@ -55,6 +55,7 @@ export class ScriptedClient {
     this.session = createPeerSession({
       peerId: 'me',
       videoCodec: null,
+      client: 'sdk',
       enableSimulcast: true,
       publishes: ['audio', 'video'],
       endpoint: { address: '192.0.2.1', port: 50_000, fingerprint: { algorithm: 'sha-256', value: FINGERPRINT } },

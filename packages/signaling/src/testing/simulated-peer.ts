@@ -47,6 +47,7 @@ export class SimulatedPeer {
     this.session = createPeerSession({
       peerId: options.id,
       videoCodec: null,
+      client: 'sdk',
       enableSimulcast: true,
       publishes: ['audio', 'video'],
       endpoint: {

@@ -2,6 +2,9 @@ import type { ChosenCodec } from './codecs.js';
 import { type AgreedExtensions, EXTENSION_URIS } from './extensions.js';
 import type { OfferedMedia, SdpOffer } from './offer.js';
 
+/** Priority of the one host candidate: type 126, local preference 65535, component 1 (RFC 8445 section 5.1.2.1). */
+const HOST_PRIORITY = 2_130_706_431;
+
 /** Role of one offered m-line in the answer. */
 export type AnswerRole =
   /** Keeps the m-line without media; never with port 0, which would make a browser drop the transceiver. */
@@ -15,6 +18,8 @@ export interface AnswerMedia {
   role: AnswerRole;
   /** null only for an inactive m-line without a codec that we know; one of the offered codecs is echoed then. */
   codec: ChosenCodec | null;
+  /** Further codecs that we may send later, without another answer. */
+  moreCodecs?: readonly ChosenCodec[];
   extensions: AgreedExtensions;
 }
 
@@ -26,6 +31,8 @@ export interface AnswerOptions {
   version: number;
   ice: { ufrag: string; pwd: string };
   fingerprint: { algorithm: string; value: string };
+  /** The only candidate, for clients that are not sent it otherwise. */
+  candidate?: { address: string; port: number };
   /** One per offered m-line, in the same order; ignored where the m-line is refused. */
   media: readonly AnswerMedia[];
 }
@@ -61,19 +68,28 @@ function refuse(media: OfferedMedia): string[] {
   ];
 }
 
-function section(media: OfferedMedia, answer: AnswerMedia, { ice, fingerprint }: AnswerOptions): string[] {
-  const { codec, role } = answer;
+/** Returns the value of a candidate attribute (RFC 8839 section 5.1). */
+export function hostCandidate({ address, port }: { address: string; port: number }): string {
+  return `candidate:1 1 UDP ${HOST_PRIORITY} ${address} ${port} typ host`;
+}
+
+function section(media: OfferedMedia, answer: AnswerMedia, { ice, fingerprint, candidate }: AnswerOptions): string[] {
+  const { role } = answer;
+  const codecs = answer.codec === null ? [] : [answer.codec, ...(answer.moreCodecs ?? [])];
   const fallback = media.codecs[0];
   const formats =
-    codec === null
+    codecs.length === 0
       ? [fallback?.payloadType ?? media.formats[0]]
-      : [codec.payloadType, ...(codec.rtxPayloadType === undefined ? [] : [codec.rtxPayloadType])];
+      : codecs.flatMap(({ payloadType, rtxPayloadType }) =>
+          rtxPayloadType === undefined ? [payloadType] : [payloadType, rtxPayloadType],
+        );
   return [
     `m=${media.type} 9 ${media.protocol} ${formats.join(' ')}`,
     'c=IN IP4 0.0.0.0',
     `a=ice-ufrag:${ice.ufrag}`,
     `a=ice-pwd:${ice.pwd}`,
     'a=ice-options:trickle',
+    ...(candidate === undefined ? [] : [`a=${hostCandidate(candidate)}`, 'a=end-of-candidates']),
     `a=fingerprint:${fingerprint.algorithm} ${fingerprint.value}`,
     'a=setup:passive',
     `a=mid:${media.mid}`,
@@ -82,9 +98,9 @@ function section(media: OfferedMedia, answer: AnswerMedia, { ice, fingerprint }:
     ...(role.type === 'send' ? [`a=msid:${role.streamId} ${role.trackId}`] : []),
     'a=rtcp-mux',
     ...(media.kind === 'video' ? ['a=rtcp-rsize'] : []),
-    ...(codec === null ? echoedCodecLines(fallback) : codecLines(codec)),
+    ...(codecs.length === 0 ? echoedCodecLines(fallback) : codecs.flatMap(codecLines)),
     ...(role.type === 'receive' ? simulcastLines(role.rids) : []),
-    ...(role.type === 'send' ? sourceLines(role, codec?.rtxPayloadType !== undefined) : []),
+    ...(role.type === 'send' ? sourceLines(role, codecs[0]?.rtxPayloadType !== undefined) : []),
   ];
 }
 

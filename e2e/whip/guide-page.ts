@@ -1,0 +1,119 @@
+// Pages that speak WHIP and WHEP with the code of the guide, as a reader would copy it.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { repository } from '../harness/repository.js';
+
+function guideCode(): string {
+  const guide = readFileSync(join(repository, 'docs', 'guide', 'whip.md'), 'utf8');
+  const block = /```js\n([\s\S]*?)```/.exec(guide)?.[1];
+  if (block === undefined) throw new Error('docs/guide/whip.md has no block of code for a page');
+  return block;
+}
+
+/** Helpers of the test around the code of the guide; they run in the page. */
+const helpers = String.raw`
+  const clock = () => performance.timeOrigin + performance.now();
+  function picture(colour) {
+    const canvas = Object.assign(document.createElement('canvas'), { width: 640, height: 360 });
+    const context = canvas.getContext('2d');
+    let frame = 0;
+    setInterval(() => {
+      context.fillStyle = colour;
+      context.fillRect(0, 0, 640, 360);
+      context.fillStyle = 'white';
+      context.fillRect((frame++ * 8) % 640, 340, 20, 20);
+    }, 40);
+    return canvas.captureStream(25).getVideoTracks()[0];
+  }
+  function tone(loud) {
+    const audio = new AudioContext();
+    const oscillator = audio.createOscillator();
+    window.gain = audio.createGain();
+    window.gain.gain.value = loud ? 0.5 : 0;
+    const out = audio.createMediaStreamDestination();
+    oscillator.connect(window.gain).connect(out);
+    oscillator.start();
+    return out.stream.getAudioTracks()[0];
+  }
+  async function startPublishing(colour, loud, url, token) {
+    window.began = clock();
+    window.whip = await publish(new MediaStream([picture(colour), tone(loud)]), url, token);
+    return window.whip.session.pathname;
+  }
+  async function startWatching(url, token) {
+    window.began = clock();
+    const video = document.body.appendChild(Object.assign(document.createElement('video'), { autoplay: true, muted: true }));
+    window.frames = [];
+    const note = (now) => {
+      const canvas = (window.reader ??= Object.assign(document.createElement('canvas'), { width: 4, height: 4 }));
+      const context = canvas.getContext('2d', { willReadFrequently: true });
+      context.drawImage(video, 0, 0, 4, 4);
+      const [r, g, b] = context.getImageData(1, 1, 1, 1).data;
+      const colour = r > 120 && g < 100 && b < 100 ? 'red' : b > 120 && r < 100 ? 'blue' : g > 80 && r < 100 ? 'green' : r + ',' + g + ',' + b;
+      window.frames.push({ at: performance.timeOrigin + now, colour });
+      video.requestVideoFrameCallback(note);
+    };
+    video.requestVideoFrameCallback(note);
+    window.whep = await watch(video, url, token);
+    return window.whep.session.pathname;
+  }
+`;
+
+export interface SeenFrame {
+  /** Milliseconds since the epoch. */
+  at: number;
+  colour: string;
+}
+
+export class GuidePage {
+  readonly page: Page;
+
+  private constructor(page: Page) {
+    this.page = page;
+  }
+
+  static async open(browser: Browser): Promise<GuidePage> {
+    const page = await browser.newPage();
+    await page.addScriptTag({ content: `${guideCode()}\n${helpers}` });
+    return new GuidePage(page);
+  }
+
+  /** Returns the path of the session. */
+  publish(colour: string, url: string, token: string, { loud = false } = {}): Promise<string> {
+    return this.page.evaluate(
+      `startPublishing(${JSON.stringify(colour)}, ${loud}, ${JSON.stringify(url)}, ${JSON.stringify(token)})`,
+    );
+  }
+
+  watch(url: string, token: string): Promise<string> {
+    return this.page.evaluate(`startWatching(${JSON.stringify(url)}, ${JSON.stringify(token)})`);
+  }
+
+  async setLoud(loud: boolean): Promise<void> {
+    await this.page.evaluate(`window.gain.gain.value = ${loud ? 0.5 : 0}`);
+  }
+
+  /** Resolves with the first frame of this colour, counted from the frame `from`. */
+  async sees(colour: string, from = 0): Promise<SeenFrame> {
+    const frame = await this.page.waitForFunction(
+      `window.frames.slice(${from}).find((frame) => frame.colour === ${JSON.stringify(colour)})`,
+      undefined,
+      { timeout: 20_000 },
+    );
+    return (await frame.jsonValue()) as SeenFrame;
+  }
+
+  frames(): Promise<SeenFrame[]> {
+    return this.page.evaluate('window.frames');
+  }
+
+  /** Time of the last request to publish or to watch, in milliseconds since the epoch. */
+  began(): Promise<number> {
+    return this.page.evaluate('window.began');
+  }
+
+  async close(): Promise<void> {
+    await this.page.close();
+  }
+}

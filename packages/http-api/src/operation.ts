@@ -1,0 +1,41 @@
+import type { ServedFile } from '@bloom/files';
+
+export type SdpType = 'application/sdp' | 'application/trickle-ice-sdpfrag';
+
+/** A request after routing, authentication and parsing. */
+export interface Call {
+  /** Decoded path parameters. */
+  params: Readonly<Record<string, string>>;
+  query: URLSearchParams;
+  /** The JSON object of the body; empty for anything else. */
+  body: Readonly<Record<string, unknown>>;
+  /** Aborted when the client is gone. */
+  signal: AbortSignal;
+  /** The `x-request-id` of the response. */
+  requestId: string;
+  /** The request came by TLS, here or at a proxy. */
+  secure: boolean;
+  /** The bearer token, where the route demands that of a peer; empty for others. */
+  token: string;
+  /** Body of a route with a text body. */
+  text: string;
+  /** `if-match` */
+  ifMatch: string | undefined;
+}
+
+export type Answer =
+  | { status: 200 | 201 | 202; json: unknown }
+  | { status: 201; text: string }
+  | { status: 503; json: unknown }
+  | { status: 200 | 204 }
+  | { status: 200 | 201; sdp: string; type: SdpType; headers: Readonly<Record<string, string>> }
+  | { status: 200; file: ServedFile; noStore?: boolean };
+
+export type Operation = (call: Call) => Promise<Answer>;
+
+export function param(params: Readonly<Record<string, string>>, name: string): string {
+  const value = params[name];
+  if (value === undefined) throw new TypeError(`the route has no parameter "${name}"`);
+
+  return value;
+}

@@ -1,0 +1,174 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { TestApi } from './testing/api.js';
+
+const FINGERPRINT = Array.from({ length: 32 }, () => 'AB').join(':');
+const OFFER = [
+  'v=0',
+  'o=- 1 1 IN IP4 127.0.0.1',
+  's=-',
+  't=0 0',
+  'a=group:BUNDLE 0 1',
+  'm=audio 9 UDP/TLS/RTP/SAVPF 111',
+  'a=mid:0',
+  'a=sendonly',
+  'a=ice-ufrag:abcd',
+  'a=ice-pwd:0123456789012345678901',
+  `a=fingerprint:sha-256 ${FINGERPRINT}`,
+  'a=setup:actpass',
+  'a=rtpmap:111 opus/48000/2',
+  'm=video 9 UDP/TLS/RTP/SAVPF 96',
+  'a=mid:1',
+  'a=sendonly',
+  'a=rtpmap:96 VP8/90000',
+  '',
+].join('\r\n');
+const WATCH = OFFER.replaceAll('a=sendonly', 'a=recvonly');
+const RESTART = 'a=ice-ufrag:efgh\r\na=ice-pwd:abcdefabcdefabcdefabcd\r\nm=audio 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:0\r\n';
+
+let api: TestApi;
+let token: string;
+
+beforeAll(async () => {
+  api = await TestApi.start();
+});
+afterAll(() => api.close());
+beforeEach(async () => {
+  const room = (await api.call('POST', '/room', { body: {} })).body.data.room.id;
+  token = (await api.call('POST', `/room/${room}/peer`, { body: { type: 'webrtc' } })).body.data.token;
+});
+
+interface Given {
+  body?: string;
+  type?: string;
+  bearer?: string | null;
+  headers?: Record<string, string>;
+}
+
+function send(method: string, path: string, given: Given = {}) {
+  const { body, type = 'application/sdp', bearer = token, headers = {} } = given;
+  return api.raw(method, path, {
+    headers: {
+      authorization: bearer === null ? '' : `Bearer ${bearer}`,
+      ...(body === undefined ? {} : { 'content-type': type }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body }),
+  });
+}
+
+async function opened(path = '/whip', body = OFFER): Promise<string> {
+  const { status, headers } = await send('POST', path, { body });
+  expect(status).toBe(201);
+  return String(headers['location']).replace('/path', '');
+}
+
+function fragment(path: string, ifMatch: string | undefined, body = RESTART) {
+  const type = 'application/trickle-ice-sdpfrag';
+  return send('PATCH', path, { body, type, headers: ifMatch === undefined ? {} : { 'if-match': ifMatch } });
+}
+
+test('a new peer gets the addresses of WHIP and WHEP, with the scheme that its client needs', async () => {
+  const room = (await api.call('POST', '/room', { body: {} })).body.data.room.id;
+  const add = (headers: Record<string, string>) =>
+    api.call('POST', `/room/${room}/peer`, { body: { type: 'webrtc' }, headers });
+  expect((await add({})).body.data).toMatchObject({
+    peer_websocket_url: 'media.example:4000/path/socket/peer/websocket',
+    whip_url: 'http://media.example:4000/path/whip',
+    whep_url: 'http://media.example:4000/path/whep',
+  });
+  expect((await add({ 'x-forwarded-proto': 'https' })).body.data.whip_url).toBe('https://media.example:4000/path/whip');
+});
+
+describe.each([
+  ['/whip', OFFER],
+  ['/whep', WATCH],
+])('POST %s', (path, offer) => {
+  test('answers with session, entity tag and relay', async () => {
+    const { status, headers, body } = await send('POST', path, { body: offer });
+    expect(status).toBe(201);
+    expect(headers).toMatchObject({
+      'content-type': 'application/sdp',
+      etag: '"1"',
+      'access-control-expose-headers': 'location, link, etag',
+      'access-control-allow-origin': '*',
+      link:
+        '<turn:192.0.2.1:50000?transport=udp>; rel="ice-server"; username="1:ann"; credential="secret"; ' +
+        'credential-type="password"',
+    });
+    expect(headers['location']).toMatch(new RegExp(`^/path${path}/[0-9a-f-]{36}$`));
+    expect(body).toContain('a=candidate:1 1 UDP 2130706431 192.0.2.1 50000 typ host\r\na=end-of-candidates\r\n');
+    expect(body).toContain('a=ice-lite');
+  });
+
+  test.each([
+    ['a missing token', { bearer: null }, 401, /Missing token/],
+    ['a wrong token', { bearer: 'wrong' }, 401, /Invalid token/],
+    ['another content type', { type: 'text/plain' }, 415, /application\/sdp/],
+    ['garbage', { body: 'v=0\r\nhello' }, 400, /SDP offer is not usable/],
+    ['too long a body', { body: 'x'.repeat(64 * 1024 + 1) }, 413, /65536 bytes/],
+    ['no known codec', { body: offer.replace('VP8', 'AV1').replace('opus', 'G722') }, 406, /The room allows .* has:/],
+  ] as const)('refuses %s', async (_what, given, status, sentence) => {
+    const answer = await send('POST', path, { body: offer, ...given });
+    expect(answer.status).toBe(status);
+    expect(JSON.parse(answer.body)).toEqual({ errors: expect.stringMatching(sentence) });
+  });
+
+  test('refuses the other direction with a sentence', async () => {
+    const { status, body } = await send('POST', path, { body: offer === OFFER ? WATCH : OFFER });
+    expect([status, JSON.parse(body).errors]).toEqual([400, expect.stringMatching(/no audio or video m-line that/)]);
+  });
+
+  test.each(['GET', 'HEAD', 'PUT'])('answers %s with 405 and what is allowed', async (method) => {
+    expect(await send(method, path)).toMatchObject({ status: 405, headers: { allow: 'POST, OPTIONS' } });
+    expect(await send(method, `${path}/1`)).toMatchObject({
+      status: 405,
+      headers: { allow: 'PATCH, DELETE, OPTIONS' },
+    });
+  });
+
+  test('answers a preflight', async () => {
+    const { status, headers } = await send('OPTIONS', path, { bearer: null });
+    expect(status).toBe(204);
+    expect(headers['accept-post']).toBe('application/sdp');
+    expect(headers['access-control-allow-headers']).toMatch(/, If-Match$/);
+  });
+});
+
+describe('a session', () => {
+  test('takes candidates, which it does not need', async () => {
+    expect(await fragment(await opened(), '"1"', 'a=candidate:1 1 udp 1 192.0.2.2 9 typ host\r\n')).toMatchObject({
+      status: 204,
+      body: '',
+    });
+  });
+
+  test.each(['"*"', '*', '"1"'])('restarts ICE with If-Match %s', async (ifMatch) => {
+    const session = await opened('/whep', WATCH);
+    const { status, headers, body } = await fragment(session, ifMatch);
+    expect([status, headers['content-type'], headers['etag']]).toEqual([200, 'application/trickle-ice-sdpfrag', '"2"']);
+    expect(body).toMatch(/^a=ice-lite\r\n.*a=ice-ufrag:\S{8}\r\na=ice-pwd:\S{24}\r\n/s);
+    expect((await fragment(session, '"1"')).status).toBe(412);
+    expect((await fragment(session, '"2"')).status).toBe(204);
+  });
+
+  test('requires If-Match, a fragment that parses and the content type', async () => {
+    const session = await opened();
+    expect((await fragment(session, undefined)).status).toBe(428);
+    expect((await fragment(session, '*', 'a=ice-ufrag:abcd')).status).toBe(400);
+    expect((await send('PATCH', session, { body: RESTART, headers: { 'if-match': '*' } })).status).toBe(415);
+  });
+
+  test('ends with DELETE', async () => {
+    const session = await opened();
+    expect((await send('DELETE', session, { bearer: 'wrong' })).status).toBe(401);
+    expect(await send('DELETE', session)).toMatchObject({ status: 200, body: '' });
+    expect((await send('DELETE', session)).status).toBe(404);
+    expect((await fragment(session, '*')).status).toBe(404);
+  });
+});
+
+test('a viewer names one source', async () => {
+  await opened('/whep?peer=ann', WATCH);
+  await opened('/whep?track=t1', WATCH);
+  expect((await send('POST', '/whep?peer=ann&track=t1', { body: WATCH })).status).toBe(400);
+});

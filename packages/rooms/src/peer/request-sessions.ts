@@ -1,0 +1,154 @@
+import type { ActorSystem } from '@bloom/actors';
+import { Timer, type Clock } from '@bloom/time';
+import { done, refusals, refused, type Outcome } from '../outcome.js';
+import type { AttachedPeer, PeerSocket, SessionAddress, SocketEnd } from '../room-service.js';
+import type { RoomRef } from '../room/room-messages.js';
+import { attachSocket } from './attach.js';
+import type { SocketRef } from './peer-messages.js';
+
+/** Time for a session to answer a request: less than callers wait for the room. */
+const ANSWER_TIMEOUT_MS = 3_000;
+/** Time for the room to attach a session. */
+const ATTACH_TIMEOUT_MS = 3_000;
+
+export interface RequestSessionsOptions {
+  system: ActorSystem;
+  clock: Clock;
+  /** Holds the actors of the sessions while they live. */
+  sockets: Set<SocketRef>;
+}
+
+/**
+ * Sessions of clients that send requests instead of holding a websocket (WHIP and WHEP), on the node of their room: a node that
+ * forwards their requests may go without ending them.
+ */
+export class RequestSessions {
+  readonly #options: RequestSessionsOptions;
+  readonly #sessions = new Map<string, RequestSession>();
+
+  constructor(options: RequestSessionsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Connects a peer with its first request, and returns the answer. A session that the peer has already ends: a client that
+   * has crashed must be able to start over at once.
+   */
+  async open(
+    room: RoomRef,
+    { roomId, peerId, sessionId }: SessionAddress,
+    { request, requestId }: { request: string; requestId: string },
+  ): Promise<Outcome<string>> {
+    const { system, clock, sockets } = this.#options;
+    for (const session of this.#sessions.values()) if (session.isOf(roomId, peerId)) session.end('closed_by_server');
+
+    const session = new RequestSession({ roomId, peerId, clock, onEnd: () => this.#sessions.delete(sessionId) });
+    const attached = await attachSocket({
+      system,
+      attach: (sender, message) => sender.call(room, { type: 'attach', ...message }, ATTACH_TIMEOUT_MS),
+      peerId,
+      socket: session,
+      client: 'http',
+      sockets,
+      requestId,
+    });
+    if (attached === 'peer already connected') return refusals.peerConnected(peerId);
+    if (typeof attached === 'string') {
+      return attached === 'peer not found' ? refusals.peerNotFound(peerId) : refusals.roomNotFound(roomId);
+    }
+    this.#sessions.set(sessionId, session);
+    session.attached(attached);
+
+    return session.ask(request);
+  }
+
+  async ask(address: SessionAddress, request: string): Promise<Outcome<string>> {
+    return this.#find(address)?.ask(request) ?? refusals.sessionNotFound(address.sessionId);
+  }
+
+  /** Ends a session as the loss of a websocket does. */
+  close(address: SessionAddress): Outcome<null> {
+    const session = this.#find(address);
+    if (session === undefined) return refusals.sessionNotFound(address.sessionId);
+    session.end('closed_by_client');
+
+    return done(null);
+  }
+
+  #find({ roomId, peerId, sessionId }: SessionAddress): RequestSession | undefined {
+    const session = this.#sessions.get(sessionId);
+
+    return session?.isOf(roomId, peerId) === true ? session : undefined;
+  }
+}
+
+interface RequestSessionOptions {
+  roomId: string;
+  peerId: string;
+  clock: Clock;
+  onEnd: () => void;
+}
+
+/** One session: to the room it is a socket whose client answers every ping. */
+class RequestSession implements PeerSocket {
+  readonly #options: RequestSessionOptions;
+  #peer: AttachedPeer | undefined;
+  #ended = false;
+  /** Requests whose answers are to come, in this order. */
+  readonly #waiting: ((outcome: Outcome<string>) => void)[] = [];
+
+  constructor(options: RequestSessionOptions) {
+    this.#options = options;
+  }
+
+  isOf(roomId: string, peerId: string): boolean {
+    return this.#options.roomId === roomId && this.#options.peerId === peerId;
+  }
+
+  attached(peer: AttachedPeer): void {
+    this.#peer = peer;
+    // The room may have closed it meanwhile.
+    if (this.#ended) this.end('closed_by_server');
+  }
+
+  ask(request: string): Promise<Outcome<string>> {
+    if (this.#ended) return Promise.resolve(this.#gone());
+
+    return new Promise((resolve) => {
+      const timer = new Timer(this.#options.clock);
+      this.#waiting.push((outcome) => {
+        timer.stop();
+        resolve(outcome);
+      });
+      // A late answer would be taken for that of the next request: the client starts over.
+      timer.start(ANSWER_TIMEOUT_MS, () => this.end('closed_by_server'));
+      this.#peer?.receive(request);
+    });
+  }
+
+  send(text: string): void {
+    this.#waiting.shift()?.(done(text));
+  }
+
+  close(): void {
+    this.end('closed_by_server');
+  }
+
+  async ping(): Promise<boolean> {
+    return !this.#ended;
+  }
+
+  /** Idempotent. */
+  end(end: SocketEnd): void {
+    this.#peer?.detach(end);
+    this.#peer = undefined;
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#options.onEnd();
+    for (const answer of this.#waiting.splice(0)) answer(this.#gone());
+  }
+
+  #gone(): Outcome<string> {
+    return refused('PEER_NOT_FOUND', `The session of peer ${this.#options.peerId} has ended`);
+  }
+}

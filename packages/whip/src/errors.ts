@@ -1,0 +1,24 @@
+export type WhipErrorCode =
+  /** The offer cannot be parsed, or its m-lines do not fit. */
+  | 'INVALID_OFFER'
+  /** The offer has no codec that the room allows. */
+  | 'NO_CODEC'
+  /** The SDP fragment cannot be parsed. */
+  | 'INVALID_FRAGMENT'
+  /** The token of the peer is wrong or has expired. */
+  | 'UNAUTHORIZED'
+  /** The entity tag names former ICE credentials. */
+  | 'STALE';
+
+/** A request of a WHIP or WHEP client that is refused. */
+export class WhipError extends Error {
+  override readonly name = 'WhipError';
+  constructor(
+    readonly code: WhipErrorCode,
+    /** A sentence; sent to the client. */
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}

@@ -1,0 +1,192 @@
+import type {
+  CreatePeerSession,
+  Endpoint,
+  PeerSession,
+  PeerSessionOptions,
+  SessionAction,
+  SessionInput,
+} from '@bloom/rooms';
+import { Identifiers } from '@bloom/signaling';
+import { type SdpOffer, writeAnswer } from '@bloom/webrtc';
+import { WhipError } from './errors.js';
+import { acceptOffer } from './offer.js';
+import { Publisher } from './publisher.js';
+import type { Role } from './role.js';
+import { writeFragment } from './sdp-fragment.js';
+import type { SessionAnswer, SessionRequest, SessionRole } from './session-message.js';
+import { Viewer } from './viewer.js';
+
+/** Creates the sans-IO machine that serves one WHIP or WHEP client. Its requests and answers are those of `session-message`. */
+export const createHttpSession: CreatePeerSession = (options) => new HttpSession(options);
+
+interface OpenSession {
+  offer: SdpOffer;
+  wanted: SessionRole;
+  sdpSessionId: string;
+  ice: { localUfrag: string; localPwd: string; remoteUfrag: string; remotePwd: string };
+  /** Number of the ICE credentials, which is the entity tag. */
+  iceGeneration: number;
+  /** Undefined until the room has let the client in. */
+  role: Role | undefined;
+}
+
+class HttpSession implements PeerSession {
+  readonly #options: PeerSessionOptions;
+  readonly #identifiers: Identifiers;
+  #publishes: PeerSessionOptions['publishes'];
+  #open: OpenSession | undefined;
+  #generation = 0;
+  /** Answers that wait for the media plane, by generation. */
+  readonly #pending = new Map<number, () => SessionAnswer>();
+  #actions: SessionAction[] = [];
+  #descriptions: { offer?: string; answer?: string } = {};
+
+  constructor(options: PeerSessionOptions) {
+    this.#options = options;
+    this.#publishes = options.publishes;
+    this.#identifiers = new Identifiers(options.randomBytes);
+  }
+
+  handle(input: SessionInput): readonly SessionAction[] {
+    this.#actions = [];
+    this.#handle(input);
+    return this.#actions;
+  }
+
+  descriptions(): { offer?: string; answer?: string } {
+    return this.#descriptions;
+  }
+
+  #handle(input: SessionInput): void {
+    switch (input.type) {
+      case 'clientEvent':
+        return this.#request(JSON.parse(input.text) as SessionRequest);
+      case 'joined':
+        return this.#joined(input.endpoints);
+      case 'negotiated': {
+        const answer = this.#pending.get(input.generation);
+        this.#pending.delete(input.generation);
+        return answer === undefined ? undefined : this.#answer(answer());
+      }
+      case 'setPublishes':
+        this.#publishes = input.kinds;
+        break;
+    }
+    if (this.#open?.role?.handle(input) === true) this.#negotiate(this.#open, this.#open.role);
+  }
+
+  #request(request: SessionRequest): void {
+    if (request.type === 'offer') return this.#offer(request.sdp, request.role);
+
+    return this.#update(request);
+  }
+
+  #offer(sdp: string, wanted: SessionRole): void {
+    this.#descriptions = { offer: sdp };
+    try {
+      const offer = acceptOffer(sdp, wanted.type, this.#options);
+      const { iceUfrag: remoteUfrag, icePwd: remotePwd } = offer.transport;
+      this.#open = {
+        offer,
+        wanted,
+        sdpSessionId: this.#identifiers.sessionId(),
+        ice: { ...this.#newCredentials(), remoteUfrag, remotePwd },
+        iceGeneration: 1,
+        role: undefined,
+      };
+    } catch (error) {
+      if (!(error instanceof WhipError)) throw error;
+      const code = error.code === 'NO_CODEC' ? 'NO_CODEC' : 'INVALID_OFFER';
+      return this.#answer({ type: 'refused', code, reason: error.message });
+    }
+    return this.#act({ type: 'join', metadata: null, ...(wanted.type === 'watch' ? { hidden: true } : {}) });
+  }
+
+  #joined(present: readonly Endpoint[]): void {
+    const open = this.#open;
+    if (open === undefined || open.role !== undefined) return;
+    const { offer, wanted } = open;
+    const options = { ...this.#options, publishes: this.#publishes };
+    const role =
+      wanted.type === 'publish'
+        ? new Publisher(offer, options, this.#identifiers)
+        : new Viewer({ offer, source: wanted.source, present }, options, this.#identifiers);
+    open.role = role;
+    this.#negotiate(open, role, () => this.#firstAnswer(open, role));
+  }
+
+  #update({ etag, ice }: SessionRequest & { type: 'update' }): void {
+    const open = this.#open;
+    const role = open?.role;
+    if (open === undefined || role === undefined) return this.#answer({ type: 'stale', etag: '' });
+    const current = String(open.iceGeneration);
+    if (etag !== null && etag !== current) return this.#answer({ type: 'stale', etag: current });
+    const unchanged = ice === null || (ice.ufrag === open.ice.remoteUfrag && ice.pwd === open.ice.remotePwd);
+    if (unchanged) return this.#answer({ type: 'unchanged' });
+
+    // RFC 8445 section 9: new credentials of the client are a restart, which needs new ones of ours.
+    open.ice = { ...this.#newCredentials(), remoteUfrag: ice.ufrag, remotePwd: ice.pwd };
+    open.iceGeneration += 1;
+    return this.#negotiate(open, role, () => restarted(open, this.#options.endpoint));
+  }
+
+  /** Shows the media plane the present state; `answer` is sent when it has been applied. */
+  #negotiate(open: OpenSession, role: Role, answer?: () => SessionAnswer): void {
+    const { inbound, outbound, requests, targets, holdMs } = role.negotiate();
+    this.#generation += 1;
+    const generation = this.#generation;
+    if (answer !== undefined) this.#pending.set(generation, answer);
+    for (const target of targets) this.#act({ type: 'setTargetVariant', ...target });
+    const { fingerprint } = open.offer.transport;
+    this.#act({ type: 'negotiate', negotiation: { generation, ice: open.ice, fingerprint, inbound, outbound } });
+    // The media plane first: no track may be announced that it does not know.
+    for (const request of requests) this.#act(request);
+    if (holdMs > 0) this.#act({ type: 'setTimer', name: 'hold', ms: holdMs });
+  }
+
+  #firstAnswer({ offer, sdpSessionId, ice, iceGeneration }: OpenSession, role: Role): SessionAnswer {
+    const { endpoint, relay } = this.#options;
+    const sdp = writeAnswer({
+      offer,
+      sessionId: sdpSessionId,
+      version: 1,
+      ice: { ufrag: ice.localUfrag, pwd: ice.localPwd },
+      fingerprint: endpoint.fingerprint,
+      candidate: endpoint,
+      media: role.answer(),
+    });
+    this.#descriptions = { ...this.#descriptions, answer: sdp };
+    const { address, port, tcpPort = null } = endpoint;
+
+    return { type: 'answer', sdp, etag: String(iceGeneration), iceServer: { address, port, tcpPort, ...relay } };
+  }
+
+  #newCredentials(): { localUfrag: string; localPwd: string } {
+    const { ufrag, pwd } = this.#identifiers.iceCredentials();
+
+    return { localUfrag: ufrag, localPwd: pwd };
+  }
+
+  #answer(answer: SessionAnswer): void {
+    this.#act({ type: 'send', text: JSON.stringify(answer) });
+  }
+
+  #act(action: SessionAction): void {
+    this.#actions.push(action);
+  }
+}
+
+function restarted(
+  { offer, ice, iceGeneration }: OpenSession,
+  endpoint: PeerSessionOptions['endpoint'],
+): SessionAnswer {
+  const bundled = offer.media.filter(({ refused }) => !refused);
+  const fragment = writeFragment({
+    ice: { ufrag: ice.localUfrag, pwd: ice.localPwd },
+    endpoint,
+    media: bundled[0]!,
+    mids: bundled.map(({ mid }) => mid),
+  });
+
+  return { type: 'restarted', fragment, etag: String(iceGeneration) };
+}

@@ -1,0 +1,38 @@
+import type { VideoCodec } from '@bloom/rooms';
+
+/** What a viewer watches: a peer or component, a track, or the participant who speaks. */
+export type WatchedSource =
+  | { type: 'endpoint'; endpointId: string }
+  | { type: 'track'; trackId: string }
+  | { type: 'speaker' };
+
+/** What a client wants with its offer. */
+export type SessionRole = { type: 'publish' } | { type: 'watch'; source: WatchedSource };
+
+/** Requests to the session of a client, as JSON. They come from nodes of the cluster, never from a client itself. */
+export type SessionRequest =
+  | { type: 'offer'; role: SessionRole; sdp: string }
+  /** `etag` null = any (RFC 9725 section 4.3.3); `ice` null = candidates only. */
+  | { type: 'update'; etag: string | null; ice: { ufrag: string; pwd: string } | null };
+
+export interface IceServer {
+  address: string;
+  port: number;
+  /** null = the relay has no TCP port. */
+  tcpPort: number | null;
+  username: string;
+  password: string;
+}
+
+/** Answers of a session, as JSON: one to each request, in order. */
+export type SessionAnswer =
+  | { type: 'answer'; sdp: string; etag: string; iceServer: IceServer }
+  | { type: 'unchanged' }
+  | { type: 'restarted'; fragment: string; etag: string }
+  | { type: 'stale'; etag: string }
+  | { type: 'refused'; code: 'INVALID_OFFER' | 'NO_CODEC'; reason: string };
+
+/** What a room allows. */
+export interface RoomRules {
+  videoCodec: VideoCodec | null;
+}

@@ -1,0 +1,128 @@
+import type { Endpoint, EndpointTrack, PeerSessionOptions, SessionInput } from '@bloom/rooms';
+import type { OutboundSlot, TrackKind } from '@bloom/sfu';
+import { type Identifiers, toNegotiatedCodec } from '@bloom/signaling';
+import {
+  type AgreedExtensions,
+  type AnswerMedia,
+  type ChosenCodec,
+  chooseExtensions,
+  type OfferedMedia,
+  type SdpOffer,
+} from '@bloom/webrtc';
+import { watchableCodecs, watchedLines } from './offer.js';
+import { inactive } from './publisher.js';
+import type { Negotiated, Role } from './role.js';
+import type { WatchedSource } from './session-message.js';
+import { HOLD_MS } from './speaker-choice.js';
+import { type ShownTracks, WatchedRoom } from './watched-room.js';
+
+/** One m-line to the viewer. It keeps its SSRC whatever track it shows, so that the client sees one stream. */
+interface ViewerSlot {
+  readonly line: OfferedMedia;
+  readonly kind: TrackKind;
+  readonly codecs: readonly ChosenCodec[];
+  readonly extensions: AgreedExtensions;
+  readonly ssrc: number;
+  readonly rtxSsrc: number;
+  readonly msidTrackId: string;
+}
+
+/** A client that watches. Its answer holds for every track that its slots will ever show. */
+export class Viewer implements Role {
+  readonly #media: readonly OfferedMedia[];
+  readonly #room: WatchedRoom;
+  readonly #slots: ReadonlyMap<string, ViewerSlot>;
+  readonly #streamId: string;
+  readonly #cname: string;
+  #shown: ShownTracks = {};
+  #hold = false;
+
+  constructor(
+    { offer, source, present }: { offer: SdpOffer; source: WatchedSource; present: readonly Endpoint[] },
+    { videoCodec }: PeerSessionOptions,
+    identifiers: Identifiers,
+  ) {
+    this.#media = offer.media;
+    this.#streamId = identifiers.token();
+    this.#cname = identifiers.token();
+    const slots: [string, ViewerSlot][] = [];
+    for (const [kind, line] of watchedLines(offer.media)) {
+      const codecs = watchableCodecs(line, { videoCodec });
+      if (codecs.length === 0) continue;
+      const taken = new Set<number>();
+      slots.push([
+        line.mid,
+        {
+          line,
+          kind,
+          codecs,
+          extensions: chooseExtensions(line, { audioLevel: true }),
+          ssrc: identifiers.ssrc(taken),
+          rtxSsrc: identifiers.ssrc(taken),
+          msidTrackId: identifiers.token(),
+        },
+      ]);
+    }
+    this.#slots = new Map(slots);
+    this.#room = new WatchedRoom(source, present);
+    this.#choose();
+  }
+
+  handle(input: SessionInput): boolean {
+    return this.#room.handle(input) && this.#choose();
+  }
+
+  negotiate(): Negotiated {
+    const outbound: OutboundSlot[] = [];
+    const holdMs = this.#hold ? HOLD_MS : 0;
+    this.#hold = false;
+    for (const slot of this.#slots.values()) {
+      const track = this.#shown[slot.kind];
+      const codec = track === undefined ? undefined : slot.codecs.find(({ name }) => name === track.codec);
+      if (track === undefined || codec === undefined) continue;
+      const { ssrc, rtxSsrc, kind, extensions } = slot;
+      const { trackId } = track;
+      const { mid } = slot.line;
+      const cname = this.#cname;
+      outbound.push({ mid, kind, ssrc, rtxSsrc, codec: toNegotiatedCodec(codec), extensions, trackId, cname });
+    }
+    const targets = Object.values(this.#shown)
+      .filter(({ encodings }) => encodings.length > 0)
+      .map(
+        ({ trackId, encodings }) => ({ trackId, variant: encodings.includes('h') ? 'h' : encodings.at(-1)! }) as const,
+      );
+
+    return { inbound: [], outbound, requests: [], targets, holdMs };
+  }
+
+  answer(): AnswerMedia[] {
+    return this.#media.map((line): AnswerMedia => {
+      const slot = this.#slots.get(line.mid);
+      if (slot === undefined) return inactive(line);
+      const { codecs, extensions, ssrc, rtxSsrc, msidTrackId } = slot;
+      const [codec = null, ...moreCodecs] = preferred(codecs, this.#shown[slot.kind]);
+
+      return {
+        role: { type: 'send', ssrc, rtxSsrc, cname: this.#cname, streamId: this.#streamId, trackId: msidTrackId },
+        codec,
+        moreCodecs,
+        extensions,
+      };
+    });
+  }
+
+  /** Returns whether other tracks are shown than before. */
+  #choose(): boolean {
+    const { tracks, hold } = this.#room.shown();
+    const before = this.#shown;
+    this.#shown = tracks;
+    this.#hold ||= hold;
+
+    return before.audio?.trackId !== tracks.audio?.trackId || before.video?.trackId !== tracks.video?.trackId || hold;
+  }
+}
+
+/** Returns the codecs, that of the track first: some clients configure a decoder before any packet. */
+function preferred(codecs: readonly ChosenCodec[], track: EndpointTrack | undefined): ChosenCodec[] {
+  return codecs.toSorted((a, b) => Number(b.name === track?.codec) - Number(a.name === track?.codec));
+}

@@ -1,0 +1,85 @@
+import type { Endpoint, EndpointTrack, SessionInput } from '@bloom/rooms';
+import type { TrackKind } from '@bloom/sfu';
+import type { WatchedSource } from './session-message.js';
+import { SpeakerChoice } from './speaker-choice.js';
+
+/** The tracks that a viewer is shown now. */
+export type ShownTracks = Partial<Record<TrackKind, EndpointTrack>>;
+
+/** The room as one viewer sees it, and which of its tracks the viewer is shown. */
+export class WatchedRoom {
+  readonly #source: WatchedSource;
+  readonly #endpoints = new Map<string, Map<string, EndpointTrack>>();
+  readonly #speaker = new SpeakerChoice();
+
+  constructor(source: WatchedSource, present: readonly Endpoint[]) {
+    this.#source = source;
+    for (const endpoint of present) this.#add(endpoint);
+  }
+
+  /** Takes news of the room; returns whether the shown tracks may have changed. */
+  handle(input: SessionInput): boolean {
+    switch (input.type) {
+      case 'endpointAdded':
+        this.#add(input.endpoint);
+        return input.endpoint.tracks.length > 0;
+      case 'endpointRemoved':
+        this.#speaker.gone(input.endpointId);
+        return this.#endpoints.delete(input.endpointId);
+      case 'tracksAdded':
+        for (const track of input.tracks) this.#endpoints.get(input.endpointId)?.set(track.trackId, track);
+        return true;
+      case 'tracksRemoved':
+        for (const trackId of input.trackIds) this.#endpoints.get(input.endpointId)?.delete(trackId);
+        return true;
+      case 'voiceActivity': {
+        const owner = [...this.#endpoints].find(([, tracks]) => tracks.has(input.trackId));
+        if (owner !== undefined) this.#speaker.voice(owner[0], input.status);
+        return owner !== undefined && this.#source.type === 'speaker';
+      }
+      case 'timer':
+        this.#speaker.released();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Returns the tracks to show; `hold`: they are not to change for `HOLD_MS`. */
+  shown(): { tracks: ShownTracks; hold: boolean } {
+    const source = this.#source;
+    if (source.type === 'endpoint') return { tracks: this.#tracksOf(source.endpointId), hold: false };
+    if (source.type === 'track') return { tracks: this.#track(source.trackId), hold: false };
+    const { current, changed } = this.#speaker.choose(this.#candidates());
+
+    return { tracks: current === undefined ? {} : this.#tracksOf(current), hold: changed };
+  }
+
+  #add({ id, tracks }: Endpoint): void {
+    this.#endpoints.set(id, new Map(tracks.map((track) => [track.trackId, track])));
+  }
+
+  /** Returns the participants with a picture; those with sound only if there are no others. */
+  #candidates(): string[] {
+    const ids = [...this.#endpoints.keys()];
+    const visible = ids.filter((id) => this.#tracksOf(id).video !== undefined);
+
+    return visible.length > 0 ? visible : ids.filter((id) => this.#tracksOf(id).audio !== undefined);
+  }
+
+  #tracksOf(endpointId: string): ShownTracks {
+    const shown: ShownTracks = {};
+    for (const track of this.#endpoints.get(endpointId)?.values() ?? []) shown[track.kind] ??= track;
+
+    return shown;
+  }
+
+  #track(trackId: string): ShownTracks {
+    for (const tracks of this.#endpoints.values()) {
+      const track = tracks.get(trackId);
+      if (track !== undefined) return { [track.kind]: track };
+    }
+
+    return {};
+  }
+}

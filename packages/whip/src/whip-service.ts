@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import type { RoomService } from '@bloom/rooms';
+import { WhipError } from './errors.js';
+import { acceptOffer } from './offer.js';
+import { parseFragment } from './sdp-fragment.js';
+import type { IceServer, SessionAnswer, SessionRequest, SessionRole } from './session-message.js';
+
+export interface OpenedSession {
+  sessionId: string;
+  sdp: string;
+  /** Names the ICE credentials. */
+  etag: string;
+  iceServer: IceServer;
+}
+
+/** What a request carries besides its body. */
+export interface SessionCaller {
+  /** The token of the peer. */
+  token: string;
+  requestId: string;
+}
+
+/** WHIP and WHEP without HTTP, for the rooms of any node of the cluster. */
+export class WhipService {
+  readonly #rooms: RoomService;
+
+  constructor(rooms: RoomService) {
+    this.#rooms = rooms;
+  }
+
+  /**
+   * Connects a peer by its offer.
+   * @throws WhipError UNAUTHORIZED, INVALID_OFFER or NO_CODEC
+   * @throws RoomError PEER_CONNECTED, PEER_NOT_FOUND, ROOM_NOT_FOUND or OWNER_UNREACHABLE
+   */
+  async open({ token, requestId }: SessionCaller, role: SessionRole, sdp: string): Promise<OpenedSession> {
+    const { roomId, peerId } = this.peerOf(token);
+    // Checked before the peer connects: a bad offer must not notify anyone.
+    const { config } = await this.#rooms.getRoom(roomId, requestId);
+    acceptOffer(sdp, role.type, config);
+    const session = { roomId, peerId, sessionId: randomUUID() };
+    const request: SessionRequest = { type: 'offer', role, sdp };
+    const answer = parsed(await this.#rooms.openSession(session, JSON.stringify(request), requestId));
+    if (answer.type === 'answer') return { sessionId: session.sessionId, ...answer };
+
+    await this.#rooms.closeSession(session, requestId);
+    if (answer.type === 'refused') throw new WhipError(answer.code, answer.reason);
+    throw new Error(`a session answered ${answer.type} to an offer`);
+  }
+
+  /**
+   * Takes an SDP fragment: candidates are ignored, new credentials restart ICE.
+   * @param etag entity tag of the credentials that the client knows; null = any
+   * @returns the server's fragment after a restart, undefined when there is nothing to say
+   * @throws WhipError UNAUTHORIZED, INVALID_FRAGMENT or STALE
+   * @throws RoomError SESSION_NOT_FOUND, ROOM_NOT_FOUND or OWNER_UNREACHABLE
+   */
+  async update(
+    { token, requestId }: SessionCaller,
+    sessionId: string,
+    { etag, fragment }: { etag: string | null; fragment: string },
+  ): Promise<{ fragment: string; etag: string } | undefined> {
+    const session = { ...this.peerOf(token), sessionId };
+    const request: SessionRequest = { type: 'update', etag, ice: parseFragment(fragment) };
+    const answer = parsed(await this.#rooms.askSession(session, JSON.stringify(request), requestId));
+    if (answer.type === 'stale') throw new WhipError('STALE', `The entity tag is not "${answer.etag}"`);
+
+    return answer.type === 'restarted' ? { fragment: answer.fragment, etag: answer.etag } : undefined;
+  }
+
+  /**
+   * Ends a session: its peer is disconnected.
+   * @throws WhipError UNAUTHORIZED
+   * @throws RoomError SESSION_NOT_FOUND, ROOM_NOT_FOUND or OWNER_UNREACHABLE
+   */
+  async close({ token, requestId }: SessionCaller, sessionId: string): Promise<void> {
+    await this.#rooms.closeSession({ ...this.peerOf(token), sessionId }, requestId);
+  }
+
+  /**
+   * Returns the peer that a token was issued for, whether or not it still exists.
+   * @throws WhipError UNAUTHORIZED
+   */
+  peerOf(token: string): { roomId: string; peerId: string } {
+    const claim = this.#rooms.readToken(token);
+    if (claim === 'expired token') throw new WhipError('UNAUTHORIZED', 'Expired token');
+    if (claim === 'invalid token') throw new WhipError('UNAUTHORIZED', 'Invalid token');
+
+    return claim;
+  }
+}
+
+function parsed(text: string): SessionAnswer {
+  return JSON.parse(text) as SessionAnswer;
+}

@@ -181,6 +181,9 @@ describe('limits and garbage', () => {
     );
     const bytes = Buffer.concat([nested.subarray(0, -1), from('6b 0002 0809')]);
     expect((decode(bytes) as Term[]).slice(-3)).toEqual([7, 8, 9]);
+    const empty = Buffer.concat([from('83'), Buffer.alloc(5 * levels, from('6c00000000')), from('6a')]);
+    expect(decode(empty, { maxTerms: levels + 1 })).toEqual([]);
+    expect(() => decode(empty, { maxTerms: levels })).toThrow('limit of 20000 terms');
     expect(() => decode(nested, { maxTerms: levels })).toThrow(
       expect.objectContaining({ code: 'TERM_LIMIT_EXCEEDED' }),
     );

@@ -216,6 +216,16 @@ test('an authenticated socket is pinged, and one that stays silent is ended', as
   expect((await client.closed).code).toBe(1006);
 });
 
+test('an event larger than the buffer reaches a subscriber that has read everything before it', async () => {
+  await socket.close();
+  http.close();
+  await start({ maxBufferedBytes: 1_000 });
+  const client = await subscribed('serverNotification');
+  const event = { type: 'peerMetadataUpdated', roomId: 'r', peerId: 'p', metadata: 'x'.repeat(100_000) } as const;
+  bus.publish(event);
+  expect(await client.next()).toEqual(event);
+});
+
 test('a subscriber that does not read is closed when its buffer is full, the others get everything', async () => {
   await socket.close();
   http.close();

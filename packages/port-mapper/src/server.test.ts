@@ -114,6 +114,14 @@ describe('the server', () => {
     expect(registry.size).toBe(0);
   });
 
+  test('refuses a registration whose extra bytes end before their length says', () => {
+    const registry = new Registry(1_000, () => 0.5);
+    const request = alive2Request({ ...entry('x'), extra: Buffer.alloc(0) });
+    request.writeUInt16BE(5, request.length - 2);
+    const conversation = new Conversation(registry, { connection: 1, local: true, port: 4369 }, true);
+    expect([conversation.data(request), registry.size]).toEqual([{ close: true }, 0]);
+  });
+
   test('distinguishes a running mapper from another program on its port', async () => {
     const { port } = await start();
     await expect(PortMapperServer.start({ ...options, port })).rejects.toMatchObject({ code: 'PORT_MAPPER_RUNNING' });

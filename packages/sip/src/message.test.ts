@@ -81,9 +81,18 @@ describe('a message', () => {
     ['white space inside the request URI', 'INVITE sip:user@example.com; lr SIP/2.0\r\n\r\n'],
     ['a status beyond 699', 'SIP/2.0 4294967301 better not break the receiver\r\n\r\n'],
     ['a line that is no header field', 'OPTIONS sip:a@b SIP/2.0\r\nnonsense\r\n\r\n'],
+    ['256 header fields', `OPTIONS sip:a@b SIP/2.0\r\n${'a: b\r\n'.repeat(256)}\r\n`],
+    ['a line of 8,193 characters', `OPTIONS sip:a@b SIP/2.0\r\nSubject: ${'x'.repeat(8_184)}\r\n\r\n`],
     ['no end of the header section', 'OPTIONS sip:a@b SIP/2.0\r\nTo: x\r\n'],
   ])('with %s is refused', (_, text) => {
     expect(() => parseMessage(Buffer.from(text))).toThrow(expect.objectContaining({ code: 'SIP_MALFORMED' }));
+  });
+
+  test.each([
+    ['255 header fields', `OPTIONS sip:a@b SIP/2.0\r\n${'a: b\r\n'.repeat(255)}\r\n`],
+    ['a line of 8,192 characters', `OPTIONS sip:a@b SIP/2.0\r\nSubject: ${'x'.repeat(8_183)}\r\n\r\n`],
+  ])('with %s is accepted', (_, text) => {
+    expect(parseMessage(Buffer.from(text)).kind).toBe('request');
   });
 
   test.each(Object.getOwnPropertyNames(Object.prototype))('a header field called %s is one like any other', (name) => {

@@ -72,6 +72,12 @@ describe('secrets', () => {
     }
   });
 
+  test('are not shown in part behind one so long that nothing else fills the text', () => {
+    const long = `a=ice-pwd:${'p'.repeat(4_400)} `;
+    const text = `${long}${'x'.repeat(1_000 + 4_096 - long.length - 5)}${KNOWN}${'y'.repeat(5_000)}`;
+    expect(redactor.text(text, 1_000)).not.toContain('know');
+  });
+
   test('are looked for in no more than is shown, so that nobody can make it long', () => {
     const hostile = 'eyJ-'.repeat(16_384);
     // A hundred times the whole of it would take minutes.

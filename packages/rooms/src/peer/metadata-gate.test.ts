@@ -96,11 +96,18 @@ describe('a flood of updates', () => {
     expect(gate.needsTick).toBe(false);
   });
 
-  test('does not outlive the membership or the track', () => {
+  test('does not outlive the track', () => {
     const gate = new MetadataGate();
     while (gate.admit(setMetadata(text(60_000))) !== undefined);
     gate.admit(setTrackMetadata('t1', 1));
     gate.admit({ type: 'unpublish', trackIds: ['t1'] });
+    expect(ticks(gate, 60)).toEqual([setMetadata(text(60_000))]);
+  });
+
+  test('does not outlive the membership', () => {
+    const gate = new MetadataGate();
+    while (gate.admit(setMetadata(text(60_000))) !== undefined);
+    gate.admit(setTrackMetadata('t1', 1));
     gate.admit({ type: 'leave' });
     expect(ticks(gate, 60)).toEqual([]);
   });

@@ -101,8 +101,8 @@ export class MetadataGate {
     }
 
     this.#setBytes(key, bytes);
+    // Nothing is deferred then: `tick` ends when the tokens do, or the deferred updates.
     if (this.#tokens > 0) {
-      this.#deferred.delete(key);
       this.#spend(bytes);
       return true;
     }

@@ -52,6 +52,17 @@ describe('media events of a client', () => {
     ).toMatchObject({ bitrates: { h: 1e9 } });
   });
 
+  test('a bitrate beyond all numbers is none', () => {
+    const endless = custom('sdpOffer', OFFER).replace('"t":5', '"t":1e999');
+    expect(parseClientEvent(endless)).toMatchObject({ bitrates: new Map([['u', { l: 1 }]]) });
+  });
+
+  test('a track id has at most 1,024 characters', () => {
+    const longest = 't'.repeat(1_024);
+    const offer = { ...OFFER, midToTrackId: { '0': longest, '1': `${longest}t` } };
+    expect(parseClientEvent(custom('sdpOffer', offer))).toMatchObject({ midToTrackId: new Map([['0', longest]]) });
+  });
+
   test.each(['sdpOffer', 'trackIdToTrackMetadata', 'midToTrackId'])('an offer without %s is invalid', (key) => {
     expect(parseClientEvent(custom('sdpOffer', { ...OFFER, [key]: undefined })).type).toBe('invalid');
   });

@@ -25,3 +25,10 @@ test('an event of 1 MiB counts as 257', () => {
   for (let i = 0; i < 3; i++) expect(rate.count(1024 * 1024)).toBe(0);
   expect(rate.count(1024 * 1024)).toBe(((4 * 257 - 1_000) * 1_000) / 200);
 });
+
+test('an hour of silence allows no larger burst', () => {
+  clock.advance(3_600_000);
+  let passed = 0;
+  while (rate.count(100) === 0) passed++;
+  expect(passed).toBe(1_000);
+});

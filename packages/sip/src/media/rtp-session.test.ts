@@ -117,6 +117,16 @@ describe('an RTP session', () => {
     },
   );
 
+  test('another port of the same host is heard only after two seconds of silence', () => {
+    const { rtp, receive } = session();
+    const other = { ...phone, port: 5_000 };
+    receive(1, frame(1));
+    receive(2, frame(2), { from: other, at: 1_999 });
+    expect([rtp.destination, rtp.stats().refused]).toEqual([phone, 1]);
+    receive(3, frame(3), { from: other, at: 2_000 });
+    expect([rtp.destination, rtp.stats().refused]).toEqual([other, 1]);
+  });
+
   test('knows the described host in any spelling', () => {
     const { rtp, receive } = session({ remote: { address: '2001:DB8:0::20', port: 4000 } });
     receive(1, frame(1), { from: { address: '2001:db8::20', port: 4000 } });

@@ -194,6 +194,34 @@ describe('a handshake', () => {
     }
   });
 
+  test('answers eight new hellos at once, and one each second after that', async () => {
+    const pair = new Pair({ toServer: (datagram) => (datagram[13] === 1 ? [datagram] : []) });
+    pair.client.connect().catch(() => undefined);
+    while (pair.sent.length < 1) await settle();
+    pair.stopClient();
+    const flight = pair.sent.length;
+    const hello = pair.received[0] as Buffer;
+    const flights = (count: number, afterMs: number): number => {
+      for (let i = 0; i < count; i++) {
+        const other = Buffer.from(hello);
+        // In the random of the client.
+        other.writeUInt32BE(pair.sent.length * 100 + i, 40);
+        pair.session.receive(other, pair.nowMs + afterMs);
+      }
+      return pair.sent.length / flight;
+    };
+    expect([flights(20, 10), flights(5, 1_009), flights(5, 1_010), flights(5, 2_010)]).toEqual([8, 8, 9, 10]);
+  });
+
+  test('goes on after an alert in the clear, which anybody can send', async () => {
+    const pair = new Pair({ toServer: (datagram) => (datagram[13] === 1 ? [datagram] : []) });
+    pair.client.connect().catch(() => undefined);
+    while (pair.sent.length < 1) await settle();
+    pair.stopClient();
+    pair.session.receive(plainRecord(21, 9, Buffer.of(2, 40)), pair.nowMs);
+    expect([pair.session.state, pair.failure]).toEqual(['connecting', undefined]);
+  });
+
   test('answers a Finished that is replayed many times in one datagram with one flight', async () => {
     const pair = await new Pair().run();
     const finished = pair.received.find((datagram) => datagram.readUInt16BE(3) === 1);

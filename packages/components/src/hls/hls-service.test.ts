@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { silentLog } from '@bloom/log';
 import type { ComponentHost } from '@bloom/rooms';
 import { systemClock } from '@bloom/time';
+import { until } from '@bloom/time/testing';
 import { TestRoom } from '../testing/room.js';
 import type { HlsComponent } from './hls-component.js';
 import { HlsService, type HlsServiceOptions } from './hls-service.js';
@@ -82,11 +83,9 @@ class Stage {
   }
 
   async playlist(): Promise<string> {
-    for (;;) {
-      const master = await this.file('index.m3u8').catch(() => undefined);
-      if (master !== undefined) return this.file(master.trim().split('\n').at(-1)!);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+    let master: string | undefined;
+    await until(async () => (master = await this.file('index.m3u8').catch(() => undefined)) !== undefined, 15_000);
+    return this.file(master!.trim().split('\n').at(-1)!);
   }
 
   async end(): Promise<void> {
@@ -192,7 +191,7 @@ withCompositor('a stream [needs node-av]', () => {
     await stage.start({ persistent: true });
     stage.speak();
     await stage.playlist();
-    while (!existsSync(join(former, 'main.m3u8'))) await new Promise((resolve) => setTimeout(resolve, 10));
+    await until(() => existsSync(join(former, 'main.m3u8')));
     expect(stage.service.isLive('kitchen')).toBe(true);
     await stage.end();
     expect(stage.begun).toEqual(['kitchen']);
@@ -212,7 +211,7 @@ withCompositor('a stream [needs node-av]', () => {
     await stage.start({ persistent: true });
     stage.speak();
     await stage.playlist();
-    while (!stage.service.isLive('kitchen')) await new Promise((resolve) => setTimeout(resolve, 10));
+    await until(() => stage.service.isLive('kitchen'));
     await stage.end();
     expect(stage.service.isLive('kitchen')).toBe(false);
     const text = await readFile(join(stage.path, 'recordings', 'kitchen', 'main.m3u8'), 'utf8');
@@ -314,11 +313,11 @@ test('the place of a stream is given up when nothing is left in it, not before',
   const stage = await stageWith({ nativeInstalled: () => true });
   const place = join(stage.path, 'temporary_hls', 'kitchen');
   await stage.start();
-  while (!existsSync(place)) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => existsSync(place));
   await Promise.all(Array.from({ length: 500 }, (_, i) => writeFile(join(place, `segment-${i}`), '')));
 
   stage.service.roomEnded('kitchen');
-  while (stage.service.holds('kitchen')) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => !stage.service.holds('kitchen'));
   expect(existsSync(place)).toBe(false);
   await stage.service.settled();
 });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { fuzzRuns } from '@bloom/time/testing';
+import { fuzzRuns, until } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { issuePeerToken } from '../peer/credentials.js';
 import type { RoomRef } from '../room/room-messages.js';
@@ -270,25 +270,18 @@ describe('a cluster', () => {
     expect(all.unreachable).toEqual([]);
   });
 
-  test('a frozen node delays one creation by its second, gets no room, and is asked again once it answers', async () => {
+  test('a frozen node is noticed by one creation, gets no room, and is asked again once it answers', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     cluster.freeze('b');
-    const times: number[] = [];
-    for (let i = 0; i < 4; i += 1) {
-      const from = Date.now();
-      await create('a');
-      times.push(Date.now() - from);
-    }
-    expect(times[0]).toBeLessThan(1200);
-    for (const time of times.slice(1)) expect(time).toBeLessThan(200);
+    await create('a');
+    expect(cluster.node('a').cluster.silentMembers.list()).toEqual(['b']);
+    for (let i = 0; i < 3; i += 1) await create('a');
     expect(cluster.node('b').local.views().length).toBe(0);
     cluster.thaw('b');
-    const deadline = Date.now() + 2000;
-    while (cluster.node('b').local.views().length === 0 && Date.now() < deadline) await create('a');
-    expect(cluster.node('b').local.views().length).toBeGreaterThan(0);
+    await until(async () => (await create('a')) && cluster.node('b').local.views().length > 0);
   });
 
-  test('calls that need a frozen node fail within 1.2 s, and every later one at once', async () => {
+  test('calls that need a frozen node fail, and the first one tells the others', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     cluster.node('a').local.forwardedTracks = 1;
     cluster.node('c').local.forwardedTracks = 1;
@@ -306,9 +299,8 @@ describe('a cluster', () => {
       () => rooms.listRooms('cluster'),
     ];
     for (const [i, call] of calls.entries()) {
-      const from = performance.now();
       const outcome = await call().catch((error: unknown) => error);
-      expect(performance.now() - from).toBeLessThan(i === 0 ? 1_200 : 100);
+      expect(cluster.node('a').cluster.silentMembers.list()).toEqual(['b']);
       if (i < 4) {
         const verb = i === 2 ? 'may live' : 'lives';
         const message = expect.stringContaining(`${verb} on b`) as unknown;
@@ -317,8 +309,7 @@ describe('a cluster', () => {
     }
     cluster.thaw('b');
     await cluster.settled();
-    const until = performance.now() + 2_000;
-    while (cluster.node('a').cluster.silentMembers.has('b') && performance.now() < until) await cluster.settled();
+    await until(() => !cluster.node('a').cluster.silentMembers.has('b'));
     await expect(rooms.getRoom('nowhere')).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
   });
 
@@ -338,7 +329,7 @@ describe('a cluster', () => {
     cluster.node('b').media.openMs = 1300;
     const { room } = await create('a');
     const news = () => cluster.nodes.flatMap((node) => node.news.map((line) => `${node.name} ${line}`));
-    while (news().length < 3) await new Promise((done) => setTimeout(done, 10));
+    await until(() => news().length >= 3);
     expect(news().filter((line) => line.endsWith(room.id))).toEqual([`a roomCreated ${room.id}`]);
     await cluster.settled();
     expect(cluster.nodes.flatMap(({ conflicts }) => conflicts)).toEqual([]);
@@ -351,9 +342,7 @@ describe('a cluster', () => {
     expect(answers.map(({ address }) => address)).not.toContain('b:80');
     expect(cluster.node('a').cluster.decisions.at(-1)?.verdicts.get('b')).toBe('left out');
     cluster.node('b').media.openMs = 0;
-    const deadline = Date.now() + 6_000;
-    while (cluster.node('b').local.views().length < 2 && Date.now() < deadline) await create('a');
-    expect(cluster.node('b').local.views().length).toBeGreaterThan(1);
+    await until(async () => (await create('a')) && cluster.node('b').local.views().length > 1);
   });
 
   test('a node that is alone has the whole time for a creation, and is asked again when that was not enough', async () => {

@@ -23,6 +23,7 @@ const streams = {
   '/mute': `( ${h264} )`,
   /** Refuses RTP over TCP. */
   '/udp': `( ${h264} )`,
+  '/sound': `( ${tone} ! audio/x-raw,rate=48000 ! opusenc ! rtpopuspay name=pay0 pt=97 )`,
   '/h265': `( ${raw} ! x265enc tune=zerolatency speed-preset=ultrafast ! rtph265pay name=pay0 pt=96 )`,
 } as const;
 

@@ -73,6 +73,12 @@ browserSuite('Cameras', { needs: ['cameras', 'node-av'] }, (stage) => {
     expect(bound.map((port) => Number.parseInt(port, 16))).toEqual(expect.arrayContaining([rtpPort, rtpPort + 1]));
   });
 
+  test('an intercom without picture is heard', async () => {
+    const { ann, room } = await watched(camera.url('/sound'));
+    const { audio } = await published(room, 1);
+    await ann.sounds(audio, 440);
+  });
+
   test('its picture is seen within half a second, through 100 ms of jitter', async () => {
     const jitter = await startJitter(camera.port, 100);
     try {

@@ -138,6 +138,32 @@ pulling('a source that is no camera [needs node-av]', () => {
   }, 60_000);
 });
 
+pulling('a source that is left [needs node-av]', () => {
+  test('gets a TEARDOWN, since cameras have few sessions', async () => {
+    const sdp = `${session}m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:0\r\n`;
+    // RTP in the connection of RTSP: slices that are no key pictures.
+    const packet = Buffer.from('2400000f80e00001000000000000000141e112', 'hex');
+    const { port, heard } = await serve((request, cseq) => {
+      if (request.startsWith('DESCRIBE')) return described(sdp, cseq);
+      const setup = 'Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\nSession: 1\r\n';
+      return reply('200 OK', cseq, request.startsWith('SETUP') ? setup : 'Session: 1\r\n');
+    });
+    const sending = setInterval(() => {
+      packet.writeUInt16BE(packet.readUInt16BE(6) + 1, 6);
+      packet.writeUInt32BE(packet.readUInt32BE(8) + 1_800, 8);
+      if (heard.some((request) => request.startsWith('PLAY'))) for (const socket of sockets) socket.write(packet);
+    }, 20);
+    try {
+      await pull(`rtsp://127.0.0.1:${port}/`);
+      await until(() => heard.some((request) => request.startsWith('PLAY')), 20_000);
+      await Promise.all([...components].map((component) => component.close()));
+      await until(() => heard.at(-1)?.startsWith('TEARDOWN '));
+    } finally {
+      clearInterval(sending);
+    }
+  }, 60_000);
+});
+
 describe('what the native library is asked for', () => {
   const input = (uri: string) => pullerInput(parseSourceUri(uri)!, 20_000);
 

@@ -18,7 +18,7 @@ export interface RtspComponentOptions {
   clock: Clock;
 }
 
-const END_MS = 1_000;
+const END_MS = 1_500;
 /** Connections start at most this often, whatever the delay: each is a process. */
 const MIN_PERIOD_MS = 1_000;
 /** The heap holds frames on their way only, and its collector needs no threads. */
@@ -67,7 +67,7 @@ export class RtspComponent implements Component {
   }
 
   #connect(): void {
-    const { entry, hangMs, input, clock } = this.#options;
+    const { entry, hangMs, input, shown, clock } = this.#options;
     this.#state = 'connecting';
     this.#connections += 1;
     this.#startedAtMs = clock.now();
@@ -79,7 +79,9 @@ export class RtspComponent implements Component {
         if (process === this.#process) this.#receive(message);
       },
       onCrash: (reason) => {
-        if (process === this.#process) this.#lose(`the process of the connection is gone: ${reason}`);
+        // Its last words may contain the address.
+        const words = reason.replaceAll(input.uri, shown);
+        if (process === this.#process) this.#lose(`the process of the connection is gone: ${words}`);
       },
     });
     this.#process = process;

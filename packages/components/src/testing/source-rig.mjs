@@ -15,6 +15,9 @@ process.on('disconnect', () => process.exit(0));
 process.on('message', ({ type, input }) => {
   if (type === 'end') process.exit(0);
   const path = input.uri.split('/').at(-1);
-  if (path === 'crash') process.abort();
+  if (path === 'crash') {
+    process.stderr.write(`cannot read ${input.uri}`);
+    process.abort();
+  }
   for (const message of paths[path]) process.send(message);
 });

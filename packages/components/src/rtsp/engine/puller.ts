@@ -1,5 +1,5 @@
 import { toAnnexB } from '@bloom/rtp';
-import { type Clock, Timer } from '@bloom/time';
+import { type Clock, inTime, Timer } from '@bloom/time';
 import type { BitStreamFilterContext, FormatContext, Packet, Stream } from 'node-av/lib';
 import { check } from '../../av/codecs.js';
 import type { Native } from '../../av/native.js';
@@ -16,6 +16,8 @@ const STALL_MS = 5_000;
 /** Time until the first key picture: cameras send one every few seconds. */
 const PICTURE_MS = 20_000;
 const CHECK_MS = 1_000;
+/** Time for the next packet of a source that is left. */
+const LEAVE_MS = 300;
 /** Frames within this time are released together. */
 const RELEASE_MS = 10;
 
@@ -44,6 +46,7 @@ export class Puller {
   #releaseAtMs = 0;
   readonly #checks: Timer;
   readonly #pictures = new AccessUnits();
+  #running: Promise<void> = Promise.resolve();
   #format: FormatContext | undefined;
   #streams: Stream[] = [];
   /** Indices of the chosen streams. */
@@ -72,7 +75,13 @@ export class Puller {
   }
 
   /** Resolves when the source has ended or `end` was called; the reason has been sent. */
-  async run({ uri, format, options }: PullerInput): Promise<void> {
+  run(input: PullerInput): Promise<void> {
+    this.#running = this.#run(input);
+
+    return this.#running;
+  }
+
+  async #run({ uri, format, options }: PullerInput): Promise<void> {
     const { lib } = this.#native;
     this.#openedAtMs = this.#clock.now();
     this.#checks.repeat(CHECK_MS, () => this.#check());
@@ -100,13 +109,16 @@ export class Puller {
     }
   }
 
-  /** Leaves the source, which then knows that it is not watched any more. */
+  /** Leaves the source in order, since cameras have few sessions. One that is silent is not waited for. */
   async end(): Promise<void> {
     this.#ended = true;
     this.#release.stop();
     this.#checks.stop();
-    this.#format?.interrupt();
-    await this.#format?.closeInput();
+    // A source that is being read must not be closed. `closeInput` would interrupt it before it has sent its farewell.
+    const isRead = this.#running.then(() => true);
+    if (await inTime(isRead, { timeoutMs: LEAVE_MS, late: () => false, clock: this.#clock }))
+      this.#format?.freeContext();
+    else this.#format?.interrupt();
   }
 
   #lose(reason: string): void {

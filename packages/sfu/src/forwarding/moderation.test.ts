@@ -170,6 +170,9 @@ describe('permissions', () => {
     expect(sent()).toEqual([0xaaaa0001, 0xaaaa0001, 0xbbbb0001]);
     permit('pub', { video: false });
     expect(sent()).toEqual([0xbbbb0001]);
+    permit('pub', {});
+    world.negotiate('pub', { inbound: [inboundVideo('cam'), inboundAudio('mic')] });
+    expect(sent()).toEqual([0xaaaa0001, 0xaaaa0001, 0xbbbb0001]);
     permit('pub', { audio: false, video: false });
     expect(sent()).toEqual([]);
     publisher = world.join('pub', { inbound: [inboundVideo('cam'), inboundAudio('mic')] });

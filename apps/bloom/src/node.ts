@@ -83,7 +83,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
 
 async function start(options: NodeOptions, closing: Closing): Promise<RunningNode> {
   const { settings, log } = options;
-  const metrics = new Metrics({ tickSeconds: settings.metrics.roomIntervalMs / 1_000 });
+  const { roomIntervalMs, compat } = settings.metrics;
+  const metrics = new Metrics({ tickSeconds: roomIntervalMs / 1_000, compat });
   const { ip, port } = settings.metrics;
   const metricsServer = await startMetricsServer({ metrics, ip, port });
   closing.onClose('metrics listener', () => metricsServer.close());

@@ -78,7 +78,7 @@ describe('without any variable', () => {
       mediaWorkers: 6,
       sip: null,
       recording: { enabled: true, s3: null, s3PathPrefix: null, s3Endpoint: null },
-      metrics: { ip: '127.0.0.1', port: 9568, webrtcIntervalMs: 1000, roomIntervalMs: 10_000 },
+      metrics: { ip: '127.0.0.1', port: 9568, webrtcIntervalMs: 1000, roomIntervalMs: 10_000, compat: false },
       webhooks: { retries: 0, secret: null },
       cluster: null,
       drainTimeout: 0,

@@ -78,6 +78,7 @@ export function loadConfig(env: Environment, world: World): LoadedConfig {
       port: reader.get('metricsPort'),
       webrtcIntervalMs: reader.get('webrtcMetricsInterval'),
       roomIntervalMs: reader.get('roomMetricsInterval'),
+      compat: reader.get('metricsCompat'),
     },
     webhooks: { retries: reader.get('webhookRetries'), secret: reader.read('webhookSecret') ?? null },
     cluster: loadCluster({ reader, hostname: world.hostname, warnings }),

@@ -17,7 +17,7 @@ export interface Settings {
   /** null = disabled. */
   sip: { ip: string } | null;
   recording: RecordingSettings;
-  metrics: { ip: string; port: number; webrtcIntervalMs: number; roomIntervalMs: number };
+  metrics: { ip: string; port: number; webrtcIntervalMs: number; roomIntervalMs: number; compat: boolean };
   webhooks: { retries: number; secret: string | null };
   /** null = `JF_DIST_ENABLED=false`. */
   cluster: ClusterSettings | null;

@@ -306,6 +306,13 @@ export const VARIABLES = {
     fallback: '10000',
     doc: 'Period in which the time counters of rooms advance.',
   }),
+  metricsCompat: variable({
+    name: 'JF_METRICS_COMPAT',
+    section: 'Metrics and webhooks',
+    grammar: bool,
+    fallback: 'false',
+    doc: 'Serves the series of the Jellyfish media server under their old names too, `jellyfish_*`.',
+  }),
   webhookRetries: variable({
     name: 'JF_WEBHOOK_RETRIES',
     section: 'Metrics and webhooks',

@@ -210,3 +210,27 @@ describe('the listener', () => {
     await new Promise<void>((resolve) => taken.close(() => resolve()));
   });
 });
+
+test('the old names are served on demand, with the same values', async () => {
+  const metrics = new Metrics({ tickSeconds: 10, processMetrics: false, compat: true });
+  metrics.roomCreated('r1');
+  metrics.peerAdded('r1');
+  const lines = (await metrics.expose()).split('\n');
+  const old = lines.filter((line) => line.startsWith('jellyfish_'));
+
+  expect(old).toEqual([
+    'jellyfish_rooms 1',
+    'jellyfish_room_peers{room_id="r1"} 1',
+    'jellyfish_room_peer_time_total_seconds{room_id="r1"} 0',
+    'jellyfish_room_duration_seconds{room_id="r1"} 0',
+    'jellyfish_room_peer_connects_total{room_id="r1"} 0',
+    'jellyfish_room_peer_disconnects_total{room_id="r1"} 0',
+    'jellyfish_room_peer_crashes_total{room_id="r1"} 0',
+    'jellyfish_traffic_ingress_webrtc_total_bytes 0',
+    'jellyfish_traffic_egress_webrtc_total_bytes 0',
+    'jellyfish_traffic_ingress_http_total_bytes 0',
+    'jellyfish_traffic_egress_http_total_bytes 0',
+  ]);
+  expect(lines).toContain('# TYPE jellyfish_rooms gauge');
+  expect(await new Metrics({ tickSeconds: 10 }).expose()).not.toContain('jellyfish_');
+});

@@ -5,6 +5,8 @@ import { RoomSeries } from './room-series.js';
 export interface MetricsOptions {
   /** Seconds per tick of the time counters (`JF_ROOM_METRICS_INTERVAL_MS` / 1000). */
   tickSeconds: number;
+  /** Adds the series of the Jellyfish media server under their old names (`JF_METRICS_COMPAT`). Default false. */
+  compat?: boolean;
   /** Memory, event-loop lag, garbage collection of the process. Default true. */
   processMetrics?: boolean;
   /** Monotonic clock, ms. Default: that of the process. */
@@ -29,6 +31,7 @@ export interface NodeState {
  */
 export class Metrics {
   readonly #registry = new Registry();
+  readonly #compat: boolean;
   readonly #rooms: RoomSeries;
   readonly #ingressWebrtc: Counter;
   readonly #egressWebrtc: Counter;
@@ -52,6 +55,7 @@ export class Metrics {
   #nodeState: () => NodeState = () => ({ ready: false, draining: false });
 
   constructor(options: MetricsOptions) {
+    this.#compat = options.compat ?? false;
     const registers = [this.#registry];
     const counter = (name: string, help: string) => new Counter({ name, help, registers });
     const nodeCounter = (name: string, help: string) => new Counter({ name, help, registers, labelNames: ['node'] });
@@ -219,7 +223,9 @@ export class Metrics {
   /** Returns the Prometheus text format. */
   async expose(): Promise<string> {
     await Promise.all(this.#beforeScrape.map((collect) => collect()));
-    return await this.#registry.metrics();
+    const text = await this.#registry.metrics();
+
+    return this.#compat ? text + jellyfishSeries(text) : text;
   }
 
   get contentType(): string {
@@ -230,4 +236,13 @@ export class Metrics {
   names(): string[] {
     return this.#registry.getMetricsAsArray().map((metric) => metric.name);
   }
+}
+
+/** Series that the Jellyfish media server has as well, with `jellyfish` in place of `bloom`. */
+const OLD_SERIES = /^(?:# (?:HELP|TYPE) )?bloom_(?:rooms|room_(?!id_)|traffic_)/;
+
+function jellyfishSeries(text: string): string {
+  const lines = text.split('\n').filter((line) => OLD_SERIES.test(line));
+
+  return `${lines.map((line) => line.replace('bloom_', 'jellyfish_')).join('\n')}\n`;
 }

@@ -85,6 +85,11 @@ describe('media workers', () => {
     closers.push(async () => clearInterval(playing));
     await engine.killWorkerOf('doomed', 'killed by a test');
     expect(events).toEqual([{ type: 'roomFailed', reason: 'killed by a test' }]);
+    expect([engine.workerRestarts, engine.takesRooms]).toEqual([1, true]);
+    for (const busy of [...engine.workersBusy(), ...engine.workersBusy()]) {
+      expect(busy).toBeGreaterThanOrEqual(0);
+      expect(busy).toBeLessThanOrEqual(1);
+    }
     doomed.closeTransport('nobody');
     await expect(doomed.stats()).rejects.toMatchObject({ code: 'CLOSED' });
     await doomed.close();

@@ -154,12 +154,14 @@ export class ThreadWorker implements MediaWorker {
   }
 
   busyShare(): number {
-    const { performance } = this.#thread;
-    const now = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(now, this.#loop);
+    const now = this.#thread.performance.eventLoopUtilization();
+    const { active, idle } = this.#loop ?? { active: 0, idle: 0 };
     this.#loop = now;
+    const busyMs = now.active - active;
+    const lastedMs = busyMs + now.idle - idle;
 
-    return utilization;
+    // The two clocks are read one after the other: over a short time they may disagree.
+    return lastedMs <= 0 ? 0 : Math.min(1, Math.max(0, busyMs / lastedMs));
   }
 
   attachStream(client: RelayStreamOptions): RelayStream {

@@ -1,6 +1,7 @@
 /**
  * `npm run bench:dist -- [--rounds 5] [--mesh 20] [--skip-mesh]`: our node-to-node transport beside real Erlang, in one
- * run with rounds interleaved. Prints medians, ratios and whether they reach what we ask of ourselves.
+ * run with rounds interleaved. Prints medians, ratios and whether they reach what we ask of ourselves; ends with
+ * status 1 when one is missed.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
@@ -10,6 +11,7 @@ import { parseArgs } from 'node:util';
 import { decode, encode } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
+import { judge, provenance } from '../report.js';
 import { Driver, KIB, TERM_100 } from './driver.js';
 import { compile, Erlang } from './erlang.js';
 import { rate, roomMap } from './room.js';
@@ -244,21 +246,17 @@ const LINES: Line[] = [
 ];
 
 const figure = (value: number): string => (value >= 1_000 ? Math.round(value).toLocaleString('en') : value.toFixed(1));
+console.log(`\n${provenance()}`);
 console.log('\n| measure | ours | Erlang | ours / Erlang | must | aim | |\n|---|---|---|---|---|---|---|');
 for (const { what, ours: key, erl, better, must, aim, absolute } of LINES) {
   if (!samples.has(key)) continue;
   const value = median(key);
   const other = erl === undefined ? Number.NaN : median(erl);
   const judged = absolute === true ? value : value / other;
-  const reaches = (bar: number): boolean => (better === 'less' ? judged <= bar : judged >= bar);
   const verdict =
     must === undefined || aim === undefined
       ? ''
-      : reaches(aim)
-        ? 'aim reached'
-        : reaches(must)
-          ? 'must reached'
-          : 'MISSED';
+      : judge(judged, { must, aim, ...(better === undefined ? {} : { better }) });
   const bar = (limit: number | undefined): string =>
     limit === undefined ? '' : `${better === 'less' ? '<=' : '>='} ${figure(limit)}${absolute === true ? '' : 'x'}`;
   console.log(
@@ -266,4 +264,4 @@ for (const { what, ours: key, erl, better, must, aim, absolute } of LINES) {
   );
 }
 await mapper.close();
-process.exit(0);
+process.exit();

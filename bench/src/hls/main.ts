@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { address, startBenchNode, token, type BenchNode } from '../http/node.js';
 import { latencyText, type Result, summary, table } from '../http/result.js';
+import { provenance } from '../report.js';
 import { cpuMicros, rss } from '../sfu/process.js';
 import { compositorOf, makeSources, streamedRoom } from './stream.js';
 import { type Seen, Viewer } from './viewer.js';
@@ -140,6 +141,7 @@ for (const name of values.only.split(',')) {
 }
 
 const machine = `${cores} cores, viewers ${pinned ? 'on one of them' : 'anywhere'}; other load at the start ${load.toFixed(1)}`;
-console.log(`\n${table(results)}\n\n${machine}`);
-if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ machine, results }, null, 2)}\n`);
+console.log(`\n${provenance()}\n\n${table(results)}\n\n${machine}`);
+if (values.json !== undefined)
+  writeFileSync(values.json, `${JSON.stringify({ provenance: provenance(), machine, results }, null, 2)}\n`);
 if (results.some(({ met }) => !met)) process.exitCode = 1;

@@ -8,6 +8,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
+import { provenance } from '../report.js';
 import { measureCreations } from './creations.js';
 import { measureListing } from './listing.js';
 import { measureMixed } from './mixed.js';
@@ -70,6 +71,7 @@ for (const name of values.cluster === undefined ? values.only.split(',') : []) {
 }
 
 const machine = `${cores} cores, node ${pinned ? 'on one of them' : 'not pinned to one'}; other load at the start ${load.toFixed(1)}`;
-console.log(`\n${table(results)}\n\n${machine}`);
-if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ machine, results }, null, 2)}\n`);
+console.log(`\n${provenance()}\n\n${table(results)}\n\n${machine}`);
+if (values.json !== undefined)
+  writeFileSync(values.json, `${JSON.stringify({ provenance: provenance(), machine, results }, null, 2)}\n`);
 if (results.some(({ met }) => !met)) process.exitCode = 1;

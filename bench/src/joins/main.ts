@@ -3,7 +3,7 @@
  * [--main path/to/another/main.js]`: CPU of the server for one subscriber's join (HTTP request, websocket, negotiation, ICE,
  * DTLS), by thread, from the first join of a process on, or after `--visitors` have come and gone. What those already there
  * cost by being there is measured before and after each step and taken off. A room takes `--room` subscribers beside its
- * publisher, then the next one is opened.
+ * publisher, then the next one is opened. Ends with status 1 when joins after visitors cost more than promised.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,6 +11,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { connection, Publisher } from '../sfu/client.js';
 import { enterPrivateNetwork } from '../sfu/private-network.js';
+import { median } from '../sfu/measure.js';
+import { printTable, printVerdict } from '../report.js';
 import { comeAndGo, sleep } from '../load/rooms.js';
 import { bloom } from '../sfu/servers/bloom.js';
 import { difference, scaled, sum, type ThreadCpu, threadCpu } from './thread-cpu.js';
@@ -59,6 +61,7 @@ async function openRoom(): Promise<void> {
 
 const step = Number(values.step);
 const rows: Record<string, string>[] = [];
+const costs: number[] = [];
 try {
   if (Number(values.visitors) > 0) {
     await openRoom();
@@ -87,6 +90,7 @@ try {
     const rest = scaled(sum(restBefore, restAfter), 0.5);
     const cost = scaled(difference(spent, scaled(rest, elapsedMs)), 1 / count / 1000);
     const digits = (value: number) => value.toFixed(1);
+    costs.push(cost.main + cost.workers + cost.helpers);
     rows.push({
       joins: `${to - count + 1}-${to}`,
       'ms CPU': digits(cost.main + cost.workers + cost.helpers),
@@ -104,5 +108,7 @@ try {
   await server.close();
   rmSync(names, { recursive: true, force: true });
 }
-console.table(rows);
-process.exit(0);
+printTable(`CPU of one join, after ${values.visitors} visitors`, rows);
+if (Number(values.visitors) > 0)
+  printVerdict('CPU of a join, median of the steps', median(costs), { must: 10, aim: 4 }, ' ms');
+process.exit();

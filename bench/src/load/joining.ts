@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { printTable, printVerdict } from '../report.js';
 import { quantile } from '../sfu/measure.js';
 import { bloom } from '../sfu/servers/bloom.js';
 import { figuresAt, row } from './figures.js';
@@ -33,17 +34,20 @@ export async function joining(shape: Shape, nodeFlags: string[], packetsPerSecon
     crowd.postMessage('stop');
     const rate = (await answer)[0] / elapsedSeconds;
     await crowd.terminate();
-    console.table([
+    printTable(`latency at ${packetsPerSecondOut} packets/s out, alone and with joins`, [
       { load: 'media alone', ...row(steady) },
       { load: `and ${rate.toFixed(1)} joins/s`, ...row(busy) },
     ]);
+    printVerdict('added latency alone, p50', steady.p50Ms, { must: 0.6, aim: 0.4 }, ' ms');
+    printVerdict('added latency alone, p99', steady.p99Ms, { must: 5, aim: 2 }, ' ms');
     readdirSync(folder).forEach((name, thread) => {
       const p99s = (lines()[thread] ?? []).map((line) => Number(line.split(' ')[0]));
       const ms = (values: number[], q: number) => quantile(values, q).toFixed(1);
       const [alone, crowded] = [p99s.slice(1, before[thread]), p99s.slice(before[thread])];
       console.log(
-        `${name}: p99 of the event-loop delay ${ms(alone, 0.5)} ms alone, ${ms(crowded, 0.5)} ms (worst 5 s: ${ms(crowded, 1)}) with joins`,
+        `${name}: p99 of the event-loop delay, medians of 5 s each: ${ms(alone, 0.5)} ms alone; worst with joins ${ms(crowded, 1)} ms`,
       );
+      printVerdict(`${name}: the same median with joins`, quantile(crowded, 0.5), { must: 15, aim: 6 }, ' ms');
     });
   } finally {
     await rooms.close();

@@ -1,3 +1,4 @@
+import { printVerdict, provenance } from '../report.js';
 import { rss } from '../sfu/process.js';
 import { bloom, type BloomServer } from '../sfu/servers/bloom.js';
 import { HeapReports } from './heap-reports.js';
@@ -51,6 +52,7 @@ class Measured {
 /** Measures the memory of an idle peer and the remains of a thousand that have left, each in its own process. */
 export async function memory(shape: Shape, nodeFlags: string[], joins: number): Promise<void> {
   const crowd = 100;
+  console.log(provenance());
   const idle = new Measured(shape, nodeFlags);
   try {
     // No peer has left before, because its memory would be reused. So compiled code counts for these peers too.
@@ -58,8 +60,9 @@ export async function memory(shape: Shape, nodeFlags: string[], joins: number): 
     const before = await idle.read();
     for (let i = 0; i < crowd; i += 1) await rooms.join();
     const after = await idle.read();
-    const each = (key: keyof Reading) => (((after[key] - before[key]) * 1024) / crowd).toFixed(0);
-    console.log(`one idle peer of ${crowd}: ${each('rssMiB')} KiB of RSS, ${each('heapMiB')} KiB of heaps and buffers`);
+    const each = (key: keyof Reading) => ((after[key] - before[key]) * 1024) / crowd;
+    console.log(`one idle peer of ${crowd}: ${each('heapMiB').toFixed(0)} KiB of heaps and buffers`);
+    printVerdict('the same, resident memory', each('rssMiB'), { must: 450, aim: 250 }, ' KiB');
   } finally {
     await idle.close();
   }
@@ -70,11 +73,11 @@ export async function memory(shape: Shape, nodeFlags: string[], joins: number): 
     const before = await coming.read();
     await coming.comeAndGo(joins);
     const after = await coming.read();
-    const growth = ((after.heapMiB / before.heapMiB - 1) * 100).toFixed(1);
     console.log(
-      `heaps and buffers after ${joins} joins and leaves: ${before.heapMiB.toFixed(1)} -> ${after.heapMiB.toFixed(1)} MiB, ${growth} %; ` +
+      `heaps and buffers after ${joins} joins and leaves: ${before.heapMiB.toFixed(1)} -> ${after.heapMiB.toFixed(1)} MiB; ` +
         `RSS ${before.rssMiB.toFixed(0)} -> ${after.rssMiB.toFixed(0)} MiB`,
     );
+    printVerdict('growth of heaps and buffers', (after.heapMiB / before.heapMiB - 1) * 100, { must: 5, aim: 1 }, ' %');
   } finally {
     await coming.close();
   }

@@ -1,3 +1,4 @@
+import { printTable } from '../report.js';
 import { bloom } from '../sfu/servers/bloom.js';
 import { figuresAt, row } from './figures.js';
 import { Rooms, type Shape } from './rooms.js';
@@ -22,5 +23,5 @@ export async function scale(base: Shape, nodeFlags: string[]): Promise<void> {
       await server.close();
     }
   }
-  console.table(rows);
+  printTable(`the same ${out} packets/s out of one media worker`, rows);
 }

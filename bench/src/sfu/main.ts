@@ -2,7 +2,7 @@
  * `npm run bench:sfu -- [--against janus,werift,floor] [--subscribers 50] [--pps 1000] [--bytes 1200] [--kind video]
  * [--rounds 3] [--workers 1] [--also path/to/another/main.js] [--node-flags="..."] [--json file]`: CPU cost per forwarded
  * packet, all servers in one run, rounds interleaved. `--also` puts another build of Bloom beside this one; the flags are
- * those of Bloom's process.
+ * those of Bloom's process. Ends with status 1 when a target is missed, a server fails or a packet is invalid.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -11,6 +11,7 @@ import type { Load, Measurement } from './measure.js';
 import { floorName, floorUnavailable, measureFloor } from './floor.js';
 import { measure, median } from './measure.js';
 import { enterPrivateNetwork } from './private-network.js';
+import { printTable, printVerdict, provenance, type Target } from '../report.js';
 import { bloom } from './servers/bloom.js';
 import { janus } from './servers/janus.js';
 import { naive } from './servers/naive.js';
@@ -79,6 +80,7 @@ for (let round = 1; round <= Number(values.rounds); round += 1) {
     try {
       all.push(await measure(kind, load, (text) => progress(`round ${round}: ${text}`)));
     } catch (error) {
+      process.exitCode = 1;
       console.error(`\n*** ${kind.name} failed: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
@@ -133,19 +135,37 @@ const rows = kinds.map((kind) => {
     ),
   };
 });
-console.log(
+printTable(
   `1 publisher -> ${load.subscribers} subscribers, ${load.bytes} B ${load.kind}, ${load.rate} packets/s in; medians of ${values.rounds} interleaved rounds`,
+  rows,
 );
-console.table(rows);
 const cost = (name: string) => median(all.filter((m) => m.server === name).map((m) => m.microsPerPacket));
 const own = kinds[0]?.name ?? '';
-for (const kind of kinds.slice(1)) {
-  console.log(`${own} / ${kind.name}: ${digits(cost(own) / cost(kind.name), 2)}x CPU per packet`);
+/** Ratios of CPU per packet promised for 50 subscribers and 1,000 packets/s in, by kind and bytes. */
+const TARGETS: Readonly<Record<string, Readonly<Record<string, Target>>>> = {
+  'video 1200': {
+    [janus(1).name]: { must: 1, aim: 0.8 },
+    [janus(0).name]: { must: 0.6, aim: 0.4 },
+    [floorName]: { must: 2.8, aim: 2.2 },
+  },
+  'audio 100': { [janus(1).name]: { must: 0.9, aim: 0.6 } },
+};
+const targets = load.subscribers === 50 && load.rate === 1000 ? TARGETS[`${load.kind} ${load.bytes}`] : undefined;
+function compare(other: string, ratio: number): void {
+  const what = `${own} / ${other}, CPU per packet`;
+  const target = values.without.includes('bloom') ? undefined : targets?.[other];
+  if (target === undefined) console.log(`${what}: ${digits(ratio, 2)}x`);
+  else printVerdict(what, ratio, target, 'x');
 }
+for (const kind of kinds.slice(1)) compare(kind.name, cost(own) / cost(kind.name));
 if (withFloor) {
   console.log(`${floorName}: ${digits(median(floors), 2)} us/packet`);
-  console.log(`${own} / ${floorName}: ${digits(cost(own) / median(floors), 2)}x CPU per packet`);
+  compare(floorName, cost(own) / median(floors));
 }
-if (values.json)
-  writeFileSync(values.json, `${JSON.stringify({ load, measurements: all, floorMicrosPerPacket: floors }, null, 2)}\n`);
-process.exit(0);
+if (all.some(({ invalid }) => invalid > 0)) process.exitCode = 1;
+if (values.json !== undefined)
+  writeFileSync(
+    values.json,
+    `${JSON.stringify({ provenance: provenance(), load, measurements: all, floorMicrosPerPacket: floors }, null, 2)}\n`,
+  );
+process.exit();

@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { HeapReports } from '../load/heap-reports.js';
 import { connection, Publisher } from '../sfu/client.js';
+import { provenance } from '../report.js';
 import { median, quantile } from '../sfu/measure.js';
 import { enterPrivateNetwork } from '../sfu/private-network.js';
 import { cpuMicros, rss } from '../sfu/process.js';
@@ -93,6 +94,7 @@ try {
   const threads = delaysIn(folder);
   const idleP99Ms = delaysIn(idleFolder)[0]?.p99Ms ?? Number.NaN;
   const result = {
+    provenance: provenance(),
     minutes,
     cores: median(shares.slice(warmUp)),
     delivered,

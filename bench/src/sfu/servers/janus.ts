@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
@@ -12,51 +11,34 @@ import { ServerProcess } from '../process.js';
 import type { ServerKind } from './server.js';
 import { gathered } from './server.js';
 
-const port = 18_188;
+/** Settings that the package installs, and the port of the websockets in them. */
+const shipped = '/etc/janus/janus.jcfg';
+const port = 8188;
 const room = 1;
 
-function findLibrary(): string | undefined {
-  try {
-    const files = execFileSync('dpkg', ['-L', 'janus'], { encoding: 'utf8' }).split('\n');
-    return files.find((file) => file.endsWith('/janus/plugins'))?.replace(/\/plugins$/, '');
-  } catch {
-    return undefined;
-  }
-}
-
-/** Debian's Janus with its videoroom plugin. `eventLoops`: 0 = a thread per peer, as it ships. */
+/**
+ * Debian's Janus with its videoroom plugin and the configuration that the package installs; the network namespace keeps its
+ * ports apart. `eventLoops`: 0 = a thread per peer, as it ships; more adds that one setting.
+ */
 export function janus(eventLoops: number): ServerKind {
   const name = eventLoops === 0 ? 'janus' : `janus (event_loops=${eventLoops})`;
   return {
     name,
-    unavailable: () => (findLibrary() ? undefined : 'janus is not installed: sudo apt-get install janus'),
+    unavailable: () => (existsSync(shipped) ? undefined : 'janus is not installed: sudo apt-get install janus'),
     async start(kind) {
       const folder = mkdtempSync(join(tmpdir(), 'bloom-bench-janus-'));
-      const base = findLibrary();
-      mkdirSync(join(folder, 'none'));
+      const settings = readFileSync(shipped, 'utf8');
+      const config = join(folder, 'janus.jcfg');
       writeFileSync(
-        join(folder, 'janus.jcfg'),
-        `general: { configs_folder = "${folder}", plugins_folder = "${base}/plugins", transports_folder = "${base}/transports",
-           events_folder = "${folder}/none", loggers_folder = "${folder}/none", debug_level = 2, admin_secret = "x"${eventLoops > 0 ? `, event_loops = ${eventLoops}` : ''} }
-         certificates: { }
-         media: { ipv6 = false, min_nack_queue = 500, rtp_port_range = "20000-29999" }
-         nat: { ice_enforce_list = "eth0", full_trickle = false }
-         plugins: { disable = "libjanus_audiobridge.so,libjanus_duktape.so,libjanus_echotest.so,libjanus_lua.so,libjanus_nosip.so,libjanus_recordplay.so,libjanus_sip.so,libjanus_streaming.so,libjanus_textroom.so,libjanus_videocall.so,libjanus_voicemail.so" }
-         transports: { disable = "libjanus_http.so,libjanus_mqtt.so,libjanus_nanomsg.so,libjanus_pfunix.so,libjanus_rabbitmq.so" }
-        `,
+        config,
+        eventLoops === 0 ? settings : settings.replace('general: {', `general: {\n\tevent_loops = ${eventLoops}`),
       );
-      writeFileSync(
-        join(folder, 'janus.transport.websockets.jcfg'),
-        `general: { json = "compact", ws = true, ws_port = ${port}, ws_ip = "${address}", wss = false }\nadmin: { admin_ws = false }\n`,
-      );
-      writeFileSync(join(folder, 'janus.plugin.videoroom.jcfg'), 'general: { admin_key = "bench" }\n');
-      const server = new ServerProcess('janus', ['-F', folder, '-C', join(folder, 'janus.jcfg')]);
+      const server = new ServerProcess('janus', ['-C', config]);
       const api = await JanusApi.open(server);
       const admin = await api.attach();
       await admin.request({
         request: 'create',
         room,
-        admin_key: 'bench',
         publishers: 4,
         bitrate: 0,
         videocodec: 'vp8',

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -33,7 +34,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test('the package holds the bundles, their types, and what people read', () => {
-  const declarations = ['client', 'errors', 'index', 'notifications', 'types'];
+  const declarations = ['client', 'errors', 'index', 'notifications', 'reconnecting', 'types'];
   expect(files).toEqual(
     [
       'LICENSE',
@@ -48,6 +49,12 @@ test('the package holds the bundles, their types, and what people read', () => {
     const text = readFileSync(join(folder, installed, file), 'utf8');
     expect(text).not.toMatch(/sourceMappingURL|from '@bloom\/protocol'|from "@bloom\/protocol"/);
   }
+});
+
+test('the bundle stays small: at most 30 kB, 8 kB compressed', () => {
+  const bundle = readFileSync(join(folder, installed, 'dist/index.js'));
+  expect(bundle.length).toBeLessThan(30_000);
+  expect(gzipSync(bundle).length).toBeLessThan(8_000);
 });
 
 test('runs as a module and in CommonJS', () => {

@@ -178,3 +178,52 @@ describe('no answer', () => {
     server = await serve(() => undefined);
   });
 });
+
+describe('several nodes', () => {
+  /** Two nodes, of which the first one answers nothing any more. */
+  async function pair(): Promise<{ client: BloomClient; gone: TestServer; asked: string[] }> {
+    const asked: string[] = [];
+    const gone = await serve(({ method = '' }, response) => {
+      asked.push(`a ${method}`);
+      response.destroy();
+    });
+    server = await serve(({ method = '' }, response) => {
+      asked.push(`b ${method}`);
+      json(200, { data: [] })(response);
+    });
+
+    return { client: new BloomClient({ url: [gone.url, server.url], token: 't' }), gone, asked };
+  }
+
+  test('a question goes to the next node when one does not answer, and stays there', async () => {
+    const { client, gone, asked } = await pair();
+    expect(await client.listRooms()).toEqual([]);
+    await client.deleteRoom('r');
+    expect(asked).toEqual(['a GET', 'b GET', 'b DELETE']);
+    await gone.close();
+  });
+
+  test('a change that a node may have made is not made again, and the next call asks another node', async () => {
+    const { client, gone, asked } = await pair();
+    await expect(client.createRoom()).rejects.toThrow(BloomConnectionError);
+    await client.listRooms();
+    expect(asked).toEqual(['a POST', 'b GET']);
+    await gone.close();
+  });
+
+  test('a change goes to the next node when one cannot be reached', async () => {
+    const { client, gone, asked } = await pair();
+    await gone.close();
+    await client.deleteRoom('r');
+    expect(asked).toEqual(['b DELETE']);
+  });
+
+  test('all unreachable is the failure of the last one; none at all is a mistake', async () => {
+    const { client, gone } = await pair();
+    await gone.close();
+    await server.close();
+    await expect(client.listRooms()).rejects.toThrow(/ECONNREFUSED/);
+    expect(() => new BloomClient({ url: [], token: 't' })).toThrow(TypeError);
+    server = await serve(() => undefined);
+  });
+});

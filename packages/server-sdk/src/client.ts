@@ -1,6 +1,7 @@
 import { BloomApiError, BloomConnectionError } from './errors.js';
 import type { NotificationStreamOptions } from './notifications.js';
 import { metricsReports, notificationStream } from './notifications.js';
+import { reconnecting } from './reconnecting.js';
 import type {
   Component,
   ComponentOptions,
@@ -14,15 +15,19 @@ import type {
   RoomChanges,
   RoomMessage,
   RoomOptions,
+  RoomSnapshot,
   Track,
 } from './types.js';
 
 export interface BloomClientOptions {
-  /** Base URL of any node of the cluster, for example `https://media.example.com`. A path is kept. */
-  url: string;
+  /**
+   * Base URL of any node of the cluster, for example `https://media.example.com`, or several. A path is kept. One node is
+   * asked; when it cannot be reached, the next one.
+   */
+  url: string | readonly string[];
   /** The server's `JF_SERVER_API_TOKEN`. */
   token: string;
-  /** Time limit of one call; default 5,000 ms. */
+  /** Time limit of one call to one node; default 5,000 ms. */
   timeoutMs?: number;
 }
 
@@ -45,14 +50,18 @@ export interface CreatedPeer {
  * with `BloomConnectionError` when it does not answer, and with `TypeError` for an id that is empty or a dot segment.
  */
 export class BloomClient {
-  readonly #base: URL;
+  readonly #bases: readonly URL[];
+  /** Index of the node that is asked. */
+  #asked = 0;
   readonly #token: string;
   /** The UTF-8 bytes of the token as Latin-1 text, which is what headers take. */
   readonly #tokenBytes: string;
   readonly #timeoutMs: number;
 
+  /** @throws TypeError for a URL that is none, and without any */
   constructor(options: BloomClientOptions) {
-    this.#base = new URL(options.url.endsWith('/') ? options.url : `${options.url}/`);
+    this.#bases = [options.url].flat().map((url) => new URL(url.endsWith('/') ? url : `${url}/`));
+    if (this.#bases.length === 0) throw new TypeError('url needs at least one address');
     this.#token = options.token;
     this.#tokenBytes = Buffer.from(options.token).toString('latin1');
     this.#timeoutMs = options.timeoutMs ?? 5000;
@@ -157,13 +166,44 @@ export class BloomClient {
    * wrong token, and `BloomConnectionError` when the connection is lost: events are not repeated, so list the rooms anew and
    * iterate again.
    */
-  notifications(options: NotificationStreamOptions = {}): AsyncIterableIterator<Notification> {
-    return notificationStream(this.#socketUrl(), this.#token, options);
+  notifications(options?: NotificationStreamOptions & { reconnect?: false }): AsyncIterableIterator<Notification>;
+  /**
+   * With `reconnect`, a lost connection is made again, to the next node where there are several. Each connection begins with a
+   * `snapshot` of the rooms of all nodes. Events follow; those that happened while the rooms were listed may be in it already.
+   */
+  notifications(
+    options: NotificationStreamOptions & { reconnect: true },
+  ): AsyncIterableIterator<Notification | RoomSnapshot>;
+  notifications({
+    reconnect = false,
+    ...options
+  }: NotificationStreamOptions & { reconnect?: boolean } = {}): AsyncIterableIterator<Notification | RoomSnapshot> {
+    if (!reconnect) return notificationStream(this.#socketUrl(), this.#token, options);
+    let opened: URL | undefined;
+
+    return reconnecting({
+      ...options,
+      listRooms: () => this.listRooms('cluster'),
+      open: (each) => {
+        if (opened !== undefined) this.#leave(opened);
+        opened = this.#base;
+        return notificationStream(this.#socketUrl(), this.#token, each);
+      },
+    });
   }
 
   /** One report of each node per second: the JSON of docs/reference/metrics.md. */
   metrics(options: NotificationStreamOptions = {}): AsyncIterableIterator<Record<string, unknown>> {
     return metricsReports(this.#socketUrl(), this.#token, options);
+  }
+
+  get #base(): URL {
+    return this.#bases[this.#asked] as URL;
+  }
+
+  /** Turns to the next node, unless another call has done so. */
+  #leave(base: URL): void {
+    if (this.#base === base) this.#asked = (this.#asked + 1) % this.#bases.length;
   }
 
   #socketUrl(): URL {
@@ -173,7 +213,21 @@ export class BloomClient {
   }
 
   async #call<T>(method: string, path: string[], body?: unknown, query?: Record<string, string>): Promise<T> {
-    const url = new URL(path.map(segment).join('/'), this.#base);
+    for (let left = this.#bases.length; ; left -= 1) {
+      const base = this.#base;
+      try {
+        return await this.#callNode<T>(base, { method, path, body, query });
+      } catch (error) {
+        if (!(error instanceof BloomConnectionError)) throw error;
+        this.#leave(base);
+        // A node that has received a change may have made it.
+        if (left <= 1 || !(method === 'GET' || wasNotSent(error))) throw error;
+      }
+    }
+  }
+
+  async #callNode<T>(base: URL, { method, path, body, query }: Call): Promise<T> {
+    const url = new URL(path.map(segment).join('/'), base);
     for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value);
     let response: Response;
     let text: string;
@@ -201,6 +255,29 @@ export class BloomClient {
     }
     return (json as { data?: T } | undefined)?.data as T;
   }
+}
+
+interface Call {
+  method: string;
+  path: string[];
+  body: unknown;
+  query: Record<string, string> | undefined;
+}
+
+/** Codes of failures before a request leaves. */
+const NOT_SENT: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+function wasNotSent(error: BloomConnectionError): boolean {
+  const cause = error.cause as { cause?: { code?: unknown } } | undefined;
+
+  return NOT_SENT.has(cause?.cause?.code);
 }
 
 /** URLs resolve dot segments, encoded or not: the id `..` would address what is above it, such as the room of a peer. */

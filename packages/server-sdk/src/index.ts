@@ -1,5 +1,5 @@
 export type { BloomClientOptions, CreatedPeer, CreatedRoom } from './client.js';
 export { BloomClient } from './client.js';
 export { BloomApiError, BloomConnectionError, BloomMessageError } from './errors.js';
-export { type NotificationStreamOptions, parseWebhook } from './notifications.js';
+export { type NotificationStreamOptions, parseWebhook, type WebhookOptions } from './notifications.js';
 export type * from './types.js';

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { decodeServerMessage, encodeServerMessage, type ServerMessage } from '@bloom/protocol';
 import type { WebSocket } from 'ws';
@@ -241,6 +242,18 @@ describe('the body of a webhook', () => {
     const bytes = created('a');
     const body = kind === 'Buffer' ? Buffer.from(bytes) : new Uint8Array(bytes).buffer;
     expect(parseWebhook(body)).toEqual({ type: 'roomCreated', roomId: 'a' });
+  });
+
+  test('is checked against its signature', async () => {
+    server = await serve(() => undefined);
+    const body = Buffer.from(created('a'));
+    const secret = 'key';
+    const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+    expect(parseWebhook(body, { secret, signature })).toEqual({ type: 'roomCreated', roomId: 'a' });
+    for (const wrong of [undefined, null, '', [signature], signature.slice(0, -1), signature.toUpperCase()])
+      expect(() => parseWebhook(body, { secret, signature: wrong })).toThrow(BloomMessageError);
+    expect(() => parseWebhook(body, { secret: 'other', signature })).toThrow(/signature/);
+    expect(() => parseWebhook(created('b'), { secret, signature })).toThrow(/signature/);
   });
 
   test('of a newer server is undefined, and of a stranger an error of its own', async () => {

@@ -15,6 +15,12 @@ export interface RoomOptions {
   peerDisconnectedTimeout?: number;
 }
 
+/** All rooms as a connection begins, from `notifications({ reconnect: true })`. */
+export interface RoomSnapshot {
+  type: 'snapshot';
+  rooms: Room[];
+}
+
 export interface RoomConfig {
   roomId: string;
   maxPeers: number | null;

@@ -1,0 +1,115 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { encodeServerMessage } from '@bloom/protocol';
+import type { WebSocket } from 'ws';
+import { BloomClient } from './client.js';
+import { serve, subscribing, type TestServer } from './testing/server.js';
+import type { Notification, RoomSnapshot } from './types.js';
+
+const servers: TestServer[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close();
+});
+
+/** A node whose only room has its name. */
+async function node(name: string, onSocket: (socket: WebSocket) => void, status = 200): Promise<TestServer> {
+  const room = { id: name, config: {}, components: [], peers: [] };
+  const server = await serve((_request, response) => {
+    response.writeHead(status, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(status === 200 ? { data: [room] } : { errors: 'busy' }));
+  }, onSocket);
+  servers.push(server);
+
+  return server;
+}
+
+const created = (roomId: string) => encodeServerMessage({ type: 'roomCreated', roomId });
+
+function label(item: Notification | RoomSnapshot): string {
+  return item.type === 'snapshot' ? `snapshot ${item.rooms.map(({ id }) => id).join()}` : `${item.type} ${item.roomId}`;
+}
+
+async function take(client: BloomClient, count: number): Promise<string[]> {
+  const taken: string[] = [];
+  for await (const item of client.notifications({ reconnect: true })) if (taken.push(label(item)) === count) break;
+
+  return taken;
+}
+
+test('a lost connection is made again, and each begins with all rooms', async () => {
+  let connections = 0;
+  const { url } = await node(
+    'a',
+    subscribing((socket) => {
+      connections += 1;
+      socket.send(created(`${connections}`));
+      if (connections === 1) socket.close(1001, 'Server stopped');
+    }),
+  );
+  expect(await take(new BloomClient({ url, token: 't' }), 4)).toEqual([
+    'snapshot a',
+    'roomCreated 1',
+    'snapshot a',
+    'roomCreated 2',
+  ]);
+});
+
+test('the next node is asked when one is lost', async () => {
+  const first = await node(
+    'a',
+    subscribing(() => undefined),
+  );
+  const second = await node(
+    'b',
+    subscribing((socket) => socket.send(created('y'))),
+  );
+  const client = new BloomClient({ url: [first.url, second.url], token: 't' });
+  const items = client.notifications({ reconnect: true });
+  expect((await items.next()).value).toMatchObject({ rooms: [{ id: 'a' }] });
+  servers.splice(servers.indexOf(first), 1);
+  await first.close();
+  expect((await items.next()).value).toMatchObject({ rooms: [{ id: 'b' }] });
+  expect((await items.next()).value).toEqual({ type: 'roomCreated', roomId: 'y' });
+  await items.return?.();
+});
+
+test('a wrong token ends the stream at once, and so does a refused list of rooms', async () => {
+  const wrong = await node('a', (socket) => socket.close(1000, 'invalid token'));
+  await expect(take(new BloomClient({ url: wrong.url, token: 't' }), 1)).rejects.toMatchObject({ status: 401 });
+  const refusing = await node(
+    'a',
+    subscribing(() => undefined),
+    403,
+  );
+  await expect(take(new BloomClient({ url: refusing.url, token: 't' }), 1)).rejects.toMatchObject({ status: 403 });
+});
+
+test('a busy node is tried again', async () => {
+  let subscriptions = 0;
+  const busy = await node(
+    'a',
+    subscribing(() => (subscriptions += 1)),
+    503,
+  );
+  const other = await node(
+    'b',
+    subscribing(() => (subscriptions += 1)),
+  );
+  expect(await take(new BloomClient({ url: [busy.url, other.url], token: 't' }), 1)).toEqual(['snapshot b']);
+  expect(subscriptions).toBe(2);
+});
+
+test('the signal ends it without an error, while it is connected and between two attempts', async () => {
+  const { url } = await node(
+    'a',
+    subscribing(() => undefined),
+  );
+  for (const target of [url, 'http://127.0.0.1:9']) {
+    const abort = new AbortController();
+    const client = new BloomClient({ url: target, token: 't' });
+    const items = client.notifications({ reconnect: true, signal: abort.signal });
+    if (target === url) expect((await items.next()).value).toMatchObject({ type: 'snapshot' });
+    const waiting = items.next();
+    abort.abort();
+    expect(await waiting).toEqual({ done: true, value: undefined });
+  }
+});

@@ -1,0 +1,69 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { BloomApiError, BloomConnectionError } from './errors.js';
+import type { NotificationStreamOptions } from './notifications.js';
+import type { Notification, Room, RoomSnapshot } from './types.js';
+
+/** Waits between attempts double from the first to the last, each shortened by up to half, so that clients spread. */
+const FIRST_WAIT_MS = 250;
+const LAST_WAIT_MS = 10_000;
+
+export interface ReconnectingOptions extends NotificationStreamOptions {
+  /** Opens one stream, of another node each time where there are several. */
+  open(options: NotificationStreamOptions): AsyncIterableIterator<Notification>;
+  listRooms(): Promise<Room[]>;
+}
+
+/**
+ * Resolves to a snapshot of the rooms after each connection, then to what happened since the connection was made.
+ * @throws BloomApiError 4xx, such as 401 for a wrong token
+ */
+export async function* reconnecting(
+  options: ReconnectingOptions,
+): AsyncGenerator<Notification | RoomSnapshot, void, undefined> {
+  const { open, listRooms, signal, onSubscribed, silenceMs } = options;
+  for (let failures = 0; signal?.aborted !== true; failures += 1) {
+    const connection = new AbortController();
+    const stop = (): void => connection.abort();
+    signal?.addEventListener('abort', stop, { once: true });
+    try {
+      let confirm: () => void = () => {};
+      const confirmed = new Promise<void>((resolve) => (confirm = resolve));
+      const events = open({
+        signal: connection.signal,
+        ...(silenceMs === undefined ? {} : { silenceMs }),
+        onSubscribed: () => {
+          confirm();
+          onSubscribed?.();
+        },
+      });
+      // Subscribes before the rooms are listed: what changes in between is in the stream.
+      let next = events.next();
+      next.catch(() => {});
+      await Promise.race([confirmed, next]);
+      if (connection.signal.aborted) return;
+      yield { type: 'snapshot', rooms: await listRooms() };
+      failures = 0;
+      for (;;) {
+        const result = await next;
+        if (result.done === true) return;
+        yield result.value;
+        next = events.next();
+      }
+    } catch (error) {
+      if (!isPassing(error)) throw error;
+      await delay(waitMs(failures), undefined, { signal }).catch(() => {});
+    } finally {
+      signal?.removeEventListener('abort', stop);
+      connection.abort();
+    }
+  }
+}
+
+/** True for failures that another attempt, or another node, may not have. */
+function isPassing(error: unknown): boolean {
+  return error instanceof BloomConnectionError || (error instanceof BloomApiError && error.status >= 500);
+}
+
+function waitMs(failures: number): number {
+  return Math.min(LAST_WAIT_MS, FIRST_WAIT_MS * 2 ** failures) * (1 - Math.random() / 2);
+}

@@ -124,12 +124,12 @@ export class ContainerNode extends ClusterNode {
   /** Runs a new container, in place of an earlier one, with the files of that one. */
   async start(): Promise<void> {
     await this.#container?.remove();
-    const { network, alias, values } = this.deployment;
+    const { network, alias, values, env: further } = this.deployment;
     const env = Object.entries(environmentOf(this.service)).map(([name, value]) => [name, interpolate(value, values)]);
     // The API of a node behind a proxy is not published: these tests ask it directly.
     const ports = new Set([...this.service.ports, `${this.service.port}:${this.service.port}`]);
     this.#container = await Container.run({
-      env: Object.fromEntries(env) as Record<string, string>,
+      env: { ...(Object.fromEntries(env) as Record<string, string>), ...further },
       options: [
         `--hostname=${this.name}`,
         `--network=${network}`,
@@ -182,6 +182,8 @@ interface DeployedNetwork {
   readonly alias: string | undefined;
   /** For the `${NAME}` of the settings. */
   readonly values: Readonly<Record<string, string>>;
+  /** Settings beyond those of the deployment. */
+  readonly env: Readonly<Record<string, string>>;
 }
 
 /** The nodes of a shipped deployment. */
@@ -197,7 +199,7 @@ export class ContainerCluster extends Cluster<ContainerNode> {
     return ownAddress();
   }
 
-  static async start({ services, alias }: Deployment): Promise<ContainerCluster> {
+  static async start({ services, alias }: Deployment, env: Record<string, string> = {}): Promise<ContainerCluster> {
     const address = ownAddress();
     const values = {
       BLOOM_HOST: address,
@@ -209,7 +211,7 @@ export class ContainerCluster extends Cluster<ContainerNode> {
     };
     const network = names();
     await podman('network', 'create', network);
-    const nodes = services.map((service) => new ContainerNode(service, { network, alias, values }));
+    const nodes = services.map((service) => new ContainerNode(service, { network, alias, values, env }));
     const cluster = new ContainerCluster(nodes, network);
     try {
       await Promise.all(nodes.map((node) => node.start()));

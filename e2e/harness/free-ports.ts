@@ -1,37 +1,50 @@
-// Ports that were free a moment ago. Nodes bind fixed numbers, so a test must choose them.
+// Ports for nodes, which bind fixed numbers. They lie below the range that the system gives to programs without a wish, so
+// that no connection takes one between the choice and the bind, and a process never chooses the same one twice.
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 
-export async function freeTcpPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
+/** Numbers of each protocol: 10,000 to 29,999. */
+const FIRST = 10_000;
+const COUNT = 20_000;
+/** Processes side by side begin at different places. */
+const START = (process.pid * 997) % COUNT;
 
-async function udpIsFree(port: number): Promise<boolean> {
-  const socket = createSocket('udp4');
+let tcpPorts = 0;
+let udpPorts = 0;
+
+const tcpIsFree = (port: number): Promise<boolean> => binds(createServer().listen(port));
+const udpIsFree = (port: number): Promise<boolean> => binds(createSocket('udp4').bind(port));
+
+async function binds(socket: ReturnType<typeof createServer> | ReturnType<typeof createSocket>): Promise<boolean> {
   try {
-    socket.bind(port);
     await once(socket, 'listening');
-    return true;
   } catch {
     return false;
-  } finally {
-    socket.close();
   }
+  const closed = once(socket, 'close');
+  socket.close();
+  await closed;
+  return true;
 }
 
-/** First of `count` free UDP ports in a row, away from the range that programs get by default. */
+export async function freeTcpPort(): Promise<number> {
+  while (tcpPorts < COUNT) {
+    const port = FIRST + ((START + tcpPorts++) % COUNT);
+    if (await tcpIsFree(port)) return port;
+  }
+  throw new Error(`no free TCP port from ${FIRST} to ${FIRST + COUNT - 1}`);
+}
+
+/** Returns the first and the last of `count` free UDP ports in a row. */
 export async function freeUdpRange(count: number): Promise<{ first: number; last: number }> {
-  for (let attempt = 0; attempt < 50; attempt += 1) {
-    const first = 20_000 + Math.floor(Math.random() * 10_000);
+  for (; udpPorts < COUNT; udpPorts += count) {
+    const first = FIRST + ((START + udpPorts) % (COUNT - count));
     const ports = Array.from({ length: count }, (_, i) => first + i);
     const free = await Promise.all(ports.map(udpIsFree));
-    if (free.every(Boolean)) return { first, last: first + count - 1 };
+    if (!free.every(Boolean)) continue;
+    udpPorts += count;
+    return { first, last: first + count - 1 };
   }
-  throw new Error(`no ${count} free UDP ports in a row after 50 attempts`);
+  throw new Error(`no ${count} free UDP ports in a row from ${FIRST} to ${FIRST + COUNT - 1}`);
 }

@@ -72,7 +72,15 @@ export class Rooms implements RoomService {
   }
 
   async getRoom(roomId: string, requestId?: string): Promise<RoomView> {
-    return this.#options.local.view(roomId) ?? this.ask(roomId, { type: 'getRoom' }, requestId);
+    const { local, cluster } = this.#options;
+    const own = local.view(roomId);
+    if (own !== undefined) return own;
+
+    const { node } = await this.#find(roomId, requestId);
+    // Without a view a room of this node is still being created.
+    return cluster === undefined || node === undefined
+      ? this.ask(roomId, { type: 'getRoom' }, requestId)
+      : cluster.view(roomId, node, requestId);
   }
 
   updateRoom(roomId: string, changes: RoomChanges, requestId?: string): Promise<RoomView> {

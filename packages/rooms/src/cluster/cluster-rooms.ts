@@ -15,6 +15,7 @@ import { Placement, type PlacementDecision } from './placement.js';
 import { SilentMembers } from './silent-members.js';
 
 const LIST_TIMEOUT_MS = 2000;
+const VIEW_TIMEOUT_MS = 4000;
 /** Time for a home to decide about an id before the next home is asked. */
 const CLAIM_TIMEOUT_MS = 500;
 const LOOKUP_TIMEOUT_MS = 1000;
@@ -192,6 +193,20 @@ export class ClusterRooms {
       );
     }
     return unwrap(refusals.roomNotFound(roomId));
+  }
+
+  /**
+   * Returns the last known state of a room that `locate` has found on another node.
+   * @throws RoomError `ROOM_NOT_FOUND`, or `OWNER_UNREACHABLE` when the node does not answer
+   */
+  async view(roomId: string, node: string, requestId?: string): Promise<RoomView> {
+    const view = await this.silentMembers
+      .guard(node, () => this.#port.call(node, { type: 'viewRoom', roomId }, { timeoutMs: VIEW_TIMEOUT_MS, requestId }))
+      .catch((error: unknown) => {
+        this.#options.log.warn('cluster.forward_failed', { node, roomId, call: 'viewRoom', requestId, error });
+        throw ownerUnreachable(roomId, node, error);
+      });
+    return view ?? unwrap(refusals.roomNotFound(roomId));
   }
 
   #announce(change: { created: OwnedRoom } | { removed: string }, requestId: string | undefined): void {

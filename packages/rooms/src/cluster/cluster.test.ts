@@ -270,6 +270,18 @@ describe('a cluster', () => {
     expect(all.unreachable).toEqual([]);
   });
 
+  test('a room that is stuck is shown as it was last, by any node', async () => {
+    cluster = new TestCluster(['a', 'b']);
+    cluster.node('b').local.forwardedTracks = 1;
+    await create('a', 'kitchen');
+    await cluster.settled();
+    const { system, local } = cluster.node('a');
+    system.suspend(local.roomRef('kitchen')!);
+    for (const { rooms } of cluster.nodes) {
+      expect(await rooms.getRoom('kitchen')).toMatchObject({ id: 'kitchen', peers: [] });
+    }
+  });
+
   test('a frozen node is noticed by one creation, gets no room, and is asked again once it answers', async () => {
     cluster = new TestCluster(['a', 'b', 'c']);
     cluster.freeze('b');

@@ -8,7 +8,10 @@ import type { NodeProtocol } from './node-messages.js';
 import { Reservations } from './reservations.js';
 
 /** The rooms of this node, as far as other nodes ask for them. */
-export type OwnRooms = Pick<LocalRooms, 'load' | 'draining' | 'views' | 'roomRef' | 'createRoom' | 'deleteRoom'>;
+export type OwnRooms = Pick<
+  LocalRooms,
+  'load' | 'draining' | 'view' | 'views' | 'roomRef' | 'createRoom' | 'deleteRoom'
+>;
 
 export interface NodeActorOptions {
   rooms: OwnRooms;
@@ -80,6 +83,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       announce: (_state, message) => options.onAnnounce(message.node, message),
       roomRef: (_state, { roomId }) => rooms.roomRef(roomId) ?? null,
       listRooms: () => rooms.views(),
+      viewRoom: (_state, { roomId }) => rooms.view(roomId) ?? null,
     },
     inspect: ({ reservations, creations }) => ({
       load: reservations.load(),

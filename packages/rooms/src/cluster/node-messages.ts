@@ -28,4 +28,6 @@ export type NodeProtocol = {
   /** Returns the actor of a room of this node, or null. */
   roomRef: (message: { roomId: string }) => RoomRef | null;
   listRooms: (message: object) => readonly RoomView[];
+  /** Returns the last known state of a room of this node, or null. The room itself is not asked: it may be stuck. */
+  viewRoom: (message: { roomId: string }) => RoomView | null;
 };

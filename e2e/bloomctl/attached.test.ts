@@ -234,17 +234,31 @@ describe('a change', () => {
   });
 
   test('of the log level, and a drain, end by themselves', async () => {
-    await trio.run(['log-level', 'b', 'debug', '--for', '1s', '--yes']);
-    await trio.run(['drain', 'b', '--deadline', '1s', '--yes']);
+    await trio.run(['log-level', 'b', 'debug', '--for', '5s', '--yes']);
+    await trio.run(['drain', 'b', '--deadline', '5s', '--yes']);
     expect((await faultsOf('b')).map(({ kind }) => kind).toSorted()).toEqual(['drain', 'log-level']);
     expect((await trio.document('nodes')).nodes.map(({ state }: { state: string }) => state)).toContain('draining');
-    await until('both are over', async () => (await faultsOf('b')).length === 0, { limitMs: 5_000 });
+    await until('both are over', async () => (await faultsOf('b')).length === 0, { limitMs: 20_000 });
     expect((await trio.document('nodes')).nodes.map(({ state }: { state: string }) => state)).toEqual([
       'up',
       'up',
       'up',
     ]);
   });
+});
+
+test('drain --wait returns when the last room has ended', async () => {
+  const local = async (): Promise<string[]> => {
+    const { data } = (await (await trio.request('b', 'GET', '/room')).json()) as { data: { id: string }[] };
+    return data.map(({ id }) => id);
+  };
+  while ((await local()).length === 0) expect((await trio.request('b', 'POST', '/room')).status).toBe(201);
+  const drained = trio.run(['drain', 'b', '--wait', '--yes']);
+  await until('b drains', async () => (await faultsOf('b')).some(({ kind }) => kind === 'drain'));
+  for (const id of await local()) expect((await trio.request('a', 'DELETE', `/room/${id}`)).status).toBe(204);
+  const { code, out } = await drained;
+  expect([code, out]).toEqual([0, expect.stringMatching(/takes no new rooms: no deadline, [1-9]/)]);
+  expect((await trio.run(['undrain', 'b', '--yes'])).code).toBe(0);
 });
 
 describe('a request', () => {

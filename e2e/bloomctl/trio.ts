@@ -115,6 +115,8 @@ export class Trio {
       env: {
         PATH: process.env['PATH'] ?? '',
         HOME: this.folder,
+        // Not the sockets of the user: these tests are about ports and cookies.
+        XDG_RUNTIME_DIR: this.folder,
         ERL_EPMD_PORT: String(this.mapperPort),
         BLOOM_NODE: this.name('a'),
         BLOOM_COOKIE: secrets.cookie,

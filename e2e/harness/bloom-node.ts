@@ -52,7 +52,7 @@ export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
   const [port, metricsPort, udp] = [await freeTcpPort(), await freeTcpPort(), await freeUdpRange(8)];
   const folder = mkdtempSync(join(tmpdir(), 'bloom-e2e-'));
   const logFile = join(folder, 'node.log');
-  const inherited = Object.entries(process.env).filter(([name]) => !/^(JF|FJ)_|^NODE_/.test(name));
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(JF|FJ)_|^NODE_|^XDG_RUNTIME_DIR$/.test(name));
 
   const child = spawn(process.execPath, ['--enable-source-maps', ...(options.nodeFlags ?? []), main], {
     cwd: folder,

@@ -9,9 +9,10 @@ import { createServer } from 'node:tls';
 import { afterEach, expect, test } from '@jest/globals';
 import { until } from '../cluster/until.js';
 import { freeTcpPort } from '../harness/free-ports.js';
-import { testWith } from '../harness/needs.js';
+import { describeWith, testWith } from '../harness/needs.js';
 import { repository } from '../harness/repository.js';
 import { browserSuite } from '../harness/stage.js';
+import { startPair } from '../hls/pair.js';
 import { addComponent } from '../recordings/parts.js';
 import { Camera } from './camera.js';
 
@@ -28,6 +29,31 @@ const encoded = (sound: string, ...video: string[]): string[] => [
   '-c:a',
   sound,
 ];
+
+describeWith(['ffmpeg', 'node-av'], 'An encoder in a room of another node', () => {
+  test('is added, seen and removed through the node that was asked', async () => {
+    const port = await freeTcpPort();
+    const args = ['-v', 'error', ...encoded('aac'), '-f', 'mpegts', `srt://127.0.0.1:${port}?mode=listener`];
+    const encoder = spawn('ffmpeg', args, { stdio: 'ignore' });
+    const pair = await startPair();
+    try {
+      const { api } = pair.one;
+      const room = await pair.roomOnTwo();
+      const component = await addComponent(api, room, 'rtsp', {
+        sourceUri: `srt://127.0.0.1:${port}`,
+        reconnectDelay: 500,
+      });
+      const tracks = async (): Promise<Track[]> => (await api.room(room)).components[0].tracks;
+      await until('both tracks', async () => (await tracks()).length === 2);
+      const path = `/room/${room}/component/${component}`;
+      expect((await api.request('DELETE', path)).status).toBe(204);
+      expect((await api.room(room)).components).toEqual([]);
+    } finally {
+      encoder.kill('SIGKILL');
+      await pair.stop();
+    }
+  }, 120_000);
+});
 
 browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
   const programs: ChildProcess[] = [];

@@ -19,7 +19,7 @@ const CHECK_MS = 1_000;
 /** Time for the next packet of a source that is left. */
 const LEAVE_MS = 300;
 /** Frames within this time are released together. */
-const RELEASE_MS = 10;
+const RELEASE_MS = 20;
 
 interface Frame {
   kind: 'audio' | 'video';
@@ -49,11 +49,13 @@ export class Puller {
   #running: Promise<void> = Promise.resolve();
   #format: FormatContext | undefined;
   #streams: Stream[] = [];
+  /** Duration of a tick of each stream, ms. Asking the library for every packet would cost more than the packet. */
+  #msPerTick: number[] = [];
   /** Indices of the chosen streams. */
   #video: number | undefined;
   #audio: number | undefined;
   #annexB: BitStreamFilterContext | undefined;
-  #sound: OpusSound | undefined;
+  #sound: OpusSound | 'opus' | undefined;
   #soundRefused = false;
   /** True once a picture has come, or when the source has none. */
   #hasPicture = false;
@@ -146,19 +148,19 @@ export class Puller {
 
   #receive(source: FormatContext, packet: Packet): void {
     if (source.nbStreams !== this.#streams.length || this.#video === undefined) this.#choose(source);
-    const stream = this.#streams[packet.streamIndex];
-    if (stream === undefined) return;
-    const { num, den } = stream.timeBase;
-    const isTimed = packet.pts !== this.#native.constants.AV_NOPTS_VALUE;
-    const ptsMs = isTimed ? (Number(packet.pts) * 1_000 * num) / den : undefined;
-    if (stream.index === this.#video) this.#receivePicture(packet, ptsMs);
-    else if (stream.index === this.#audio) this.#receiveSound(packet, ptsMs);
+    const { streamIndex, pts } = packet;
+    const msPerTick = this.#msPerTick[streamIndex];
+    if (msPerTick === undefined) return;
+    const ptsMs = pts === this.#native.constants.AV_NOPTS_VALUE ? undefined : Number(pts) * msPerTick;
+    if (streamIndex === this.#video) this.#receivePicture(packet, ptsMs);
+    else if (streamIndex === this.#audio) this.#receiveSound(packet, ptsMs);
   }
 
   /** Picks the first H.264 stream and the first stream of sound. */
   #choose(source: FormatContext): void {
     const { lib, constants } = this.#native;
     this.#streams = source.streams;
+    this.#msPerTick = this.#streams.map(({ timeBase: { num, den } }) => (1_000 * num) / den);
     const ofType = (type: number): Stream[] => this.#streams.filter(({ codecpar }) => codecpar.codecType === type);
     const videos = ofType(constants.AVMEDIA_TYPE_VIDEO);
     this.#audio ??= ofType(constants.AVMEDIA_TYPE_AUDIO)[0]?.index;
@@ -207,20 +209,24 @@ export class Puller {
   #receiveSound(packet: Packet, ptsMs: number | undefined): void {
     const { data } = packet;
     if (!this.#hasPicture || this.#soundRefused || data === null) return;
-    // Some containers name the codec correctly only with the first packets, so the decoder waits for the first picture too.
-    const { codecpar } = this.#streams[packet.streamIndex]!;
     try {
-      if (codecpar.codecId === this.#native.constants.AV_CODEC_ID_OPUS) {
-        this.#push(AUDIO, ptsMs, { kind: 'audio', data: Buffer.from(data) });
-        return;
-      }
-      this.#sound ??= OpusSound.open(this.#native, codecpar);
-      this.#sound.convert(packet, ptsMs, (opus, opusMs) => this.#push(AUDIO, opusMs, { kind: 'audio', data: opus }));
+      this.#sound ??= this.#openSound(packet.streamIndex);
+      if (this.#sound === 'opus') this.#push(AUDIO, ptsMs, { kind: 'audio', data: Buffer.from(data) });
+      else
+        this.#sound.convert(packet, ptsMs, (opus, opusMs) => this.#push(AUDIO, opusMs, { kind: 'audio', data: opus }));
     } catch (error) {
       if (!(error instanceof ComponentError)) throw error;
       this.#soundRefused = true;
       this.#send({ type: 'noSound', reason: error.message });
     }
+  }
+
+  /** Some containers name the codec correctly only with the first packets, so it is called after the first picture. */
+  #openSound(stream: number): OpusSound | 'opus' {
+    const { codecpar } = this.#streams[stream]!;
+    if (codecpar.codecId === this.#native.constants.AV_CODEC_ID_OPUS) return 'opus';
+
+    return OpusSound.open(this.#native, codecpar);
   }
 
   #push(stream: number, ptsMs: number | undefined, frame: Frame): void {

@@ -1,27 +1,73 @@
 /** Both ends of the load: werift peer connections with real ICE, DTLS and SRTP, one UDP socket each. */
 import type { Socket } from 'node:dgram';
-import { MediaStreamTrack, RTCPeerConnection, RTCRtpCodecParameters, RtpHeader, RtpPacket } from 'werift';
+import type { RtcpPacket } from 'werift';
+import {
+  MediaStreamTrack,
+  RTCPeerConnection,
+  RTCRtpCodecParameters,
+  RtpHeader,
+  RtpPacket,
+  useAbsSendTime,
+  useAudioLevelIndication,
+  useSdesMid,
+  useTransportWideCC,
+} from 'werift';
 import { address } from './private-network.js';
 
 export type Kind = 'audio' | 'video';
 
-const codecs = {
-  video: new RTCRtpCodecParameters({
-    mimeType: 'video/VP8',
-    clockRate: 90_000,
-    payloadType: 96,
-    rtcpFeedback: [{ type: 'nack' }, { type: 'nack', parameter: 'pli' }, { type: 'ccm', parameter: 'fir' }],
-  }),
-  audio: new RTCRtpCodecParameters({ mimeType: 'audio/opus', clockRate: 48_000, channels: 2, payloadType: 111 }),
-};
-
+/** Offers what Chromium does of what an SFU uses: transport-wide feedback, RTX and the header extensions. */
 export function connection(): RTCPeerConnection {
+  const feedback = [{ type: 'transport-cc' }];
+  const repair = [{ type: 'nack' }, { type: 'nack', parameter: 'pli' }, { type: 'ccm', parameter: 'fir' }];
+  const extensions = () => [useSdesMid(), useTransportWideCC(), useAbsSendTime()];
   return new RTCPeerConnection({
     iceServers: [],
     iceUseIpv6: false,
     iceInterfaceAddresses: { udp4: address },
-    codecs: { video: [codecs.video], audio: [codecs.audio] },
+    codecs: {
+      video: [
+        new RTCRtpCodecParameters({
+          mimeType: 'video/VP8',
+          clockRate: 90_000,
+          payloadType: 96,
+          rtcpFeedback: [...repair, ...feedback],
+        }),
+        new RTCRtpCodecParameters({ mimeType: 'video/rtx', clockRate: 90_000, payloadType: 97, parameters: 'apt=96' }),
+      ],
+      audio: [
+        new RTCRtpCodecParameters({
+          mimeType: 'audio/opus',
+          clockRate: 48_000,
+          channels: 2,
+          payloadType: 111,
+          rtcpFeedback: feedback,
+        }),
+      ],
+    },
+    headerExtensions: { audio: [...extensions(), useAudioLevelIndication()], video: extensions() },
   });
+}
+
+/** What a connection has negotiated for its received track; 0 = nothing. */
+export interface Negotiated {
+  rtxPayloadType: number;
+  transportCcId: number;
+}
+
+export function negotiatedBy(pc: RTCPeerConnection): Negotiated {
+  const [transceiver] = pc.getTransceivers();
+  const uri = useTransportWideCC().uri;
+  return {
+    rtxPayloadType: transceiver?.codecs.find(({ name }) => name.toLowerCase() === 'rtx')?.payloadType ?? 0,
+    transportCcId: transceiver?.headerExtensions.find((extension) => extension.uri === uri)?.id ?? 0,
+  };
+}
+
+/** Sends one compound of RTCP, encrypted by werift's own session. */
+export function sendRtcp(pc: RTCPeerConnection, compound: Buffer): void {
+  const [transport] = pc.dtlsTransports;
+  void transport?.sendRtcp([{ serialize: () => compound } as unknown as RtcpPacket]);
 }
 
 export function connected(pc: RTCPeerConnection, what: string): Promise<void> {
@@ -104,7 +150,7 @@ export class Publisher {
 
   constructor(
     readonly kind: Kind,
-    /** Size of the datagram without the SRTP tag. */
+    /** Size of the datagram without header extensions and SRTP tag. */
     readonly bytes: number,
   ) {
     this.track = new MediaStreamTrack({ kind });

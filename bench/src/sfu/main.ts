@@ -112,6 +112,8 @@ const rows = kinds.map((kind) => {
       2,
     ),
     'delivered %': digits(of((m) => m.delivered) * 100, 2),
+    repairs: of((m) => m.undelivered.repairs),
+    'copies, padding': of((m) => m.undelivered.others),
     'p50 ms': digits(
       of((m) => m.latencyMs.p50),
       2,

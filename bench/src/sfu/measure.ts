@@ -9,7 +9,7 @@ export interface Load {
   subscribers: number;
   /** Packets per second into the server. */
   rate: number;
-  /** Bytes of a datagram without the SRTP tag. */
+  /** Bytes of a datagram without header extensions and SRTP tag. */
   bytes: number;
   /** Measured windows of one run, and how long each is. */
   windows: number;
@@ -26,6 +26,8 @@ export interface Measurement {
   packetsPerSecond: number;
   /** Share of packets that arrived, 0..1. */
   delivered: number;
+  /** Retransmissions, copies and padding that arrived: no deliveries. */
+  undelivered: { repairs: number; others: number };
   invalid: number;
   latencyMs: { p50: number; p99: number };
   /**
@@ -119,6 +121,7 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
       cores: median(shares),
       packetsPerSecond: (arrived / elapsedMs) * 1000,
       delivered: Math.min(1, arrived / wanted),
+      undelivered: { repairs: sink.repairs, others: sink.others },
       invalid: sink.invalid,
       latencyMs: { p50: quantile(sink.latencies, 0.5) / 1000, p99: quantile(sink.latencies, 0.99) / 1000 },
       joinCpuMs,

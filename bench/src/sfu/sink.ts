@@ -4,8 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { RtcpWriter, TransportCcRecorder } from '@bloom/rtp';
 import type { RTCPeerConnection } from 'werift';
-import { decrypt, remoteOf, stampOf, transportOf } from './client.js';
+import { decrypt, negotiatedBy, remoteOf, sendRtcp, stampOf, transportOf } from './client.js';
 
 const native = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'native');
 const folder = mkdtempSync(join(tmpdir(), 'bloom-bench-'));
@@ -27,15 +28,27 @@ const sample = 50;
 /** Socket index and receive time before each datagram that the sink passes on. */
 const headBytes = 12;
 
-/** Counts packets at subscribers in a C program, and checks a sample of them here. */
+/** Bytes of a report of arrivals before the first, and of each. */
+const arrivalsHeadBytes = 8;
+const arrivalBytes = 16;
+const feedbackSsrc = 1;
+
+/** Counts packets at subscribers in a C program, checks a sample of them here, and sends the transport-wide feedback of all. */
 export class Sink {
+  /** Deliveries: each packet of the publisher once, however many copies came. */
   packets = 0;
   bytes = 0;
+  /** Packets that came as a retransmission. */
+  repairs = 0;
+  /** Copies of a delivery, and padding. */
+  others = 0;
   invalid = 0;
   /** Microseconds from the publisher's stamp to the kernel's receive stamp, of the sampled packets. */
   latencies: number[] = [];
   readonly #child: ChildProcess;
   readonly #receivers: RTCPeerConnection[];
+  readonly #recorders: TransportCcRecorder[];
+  readonly #writer = new RtcpWriter();
   #pending = Buffer.alloc(0);
 
   constructor(receivers: RTCPeerConnection[]) {
@@ -47,7 +60,11 @@ export class Sink {
       handle.recvStop();
       return handle.fd;
     });
-    this.#child = spawn(buildNative('sink'), ['3', String(handles.length), String(sample)], {
+    this.#recorders = receivers.map(() => new TransportCcRecorder({ senderSsrc: feedbackSsrc }));
+    const negotiated = receivers.map((pc) => negotiatedBy(pc));
+    const pairs = negotiated.flatMap(({ rtxPayloadType, transportCcId }) => [rtxPayloadType, transportCcId]);
+    const args = [3, handles.length, sample, ...pairs];
+    this.#child = spawn(buildNative('sink'), args.map(String), {
       stdio: ['pipe', 'pipe', 'inherit', ...handles],
     });
     this.#child.stdout?.on('data', (data: Buffer) => this.#read(data));
@@ -82,6 +99,12 @@ export class Sink {
     if (type === 2) {
       this.packets = Number(body.readBigUInt64LE(0));
       this.bytes = Number(body.readBigUInt64LE(8));
+      this.repairs = Number(body.readBigUInt64LE(16));
+      this.others = Number(body.readBigUInt64LE(24));
+      return;
+    }
+    if (type === 3) {
+      this.#sendFeedback(body);
       return;
     }
     const pc = this.#receivers[body.readUInt32LE(0)];
@@ -101,5 +124,20 @@ export class Sink {
     }
     // STUN, DTLS and RTCP go to werift.
     transportOf(pc).onData(datagram, remoteOf(pc));
+  }
+
+  /** Reports the arrivals of one socket to the server. */
+  #sendFeedback(arrivals: Buffer): void {
+    const index = arrivals.readUInt32LE(0);
+    const [pc, recorder] = [this.#receivers[index], this.#recorders[index]];
+    if (pc === undefined || recorder === undefined) return;
+    let receivedMs = 0;
+    for (let at = arrivalsHeadBytes; at + arrivalBytes <= arrivals.length; at += arrivalBytes) {
+      receivedMs = Number(arrivals.readBigUInt64LE(at)) / 1000;
+      recorder.record(Number(arrivals.readBigUInt64LE(at + 8)), receivedMs);
+    }
+    while (recorder.write(this.#writer.reset(), arrivals.readUInt32LE(4), receivedMs)) {
+      sendRtcp(pc, Buffer.from(this.#writer.bytes()));
+    }
   }
 }

@@ -33,6 +33,8 @@ export interface AnswerOptions {
   fingerprint: { algorithm: string; value: string };
   /** The only candidate, for clients that are not sent it otherwise. */
   candidate?: { address: string; port: number };
+  /** Leaves out what is the default anyway: some clients parse no attributes of extensions. */
+  omitDefaults?: boolean;
   /** One per offered m-line, in the same order; ignored where the m-line is refused. */
   media: readonly AnswerMedia[];
 }
@@ -73,7 +75,8 @@ export function hostCandidate({ address, port }: { address: string; port: number
   return `candidate:1 1 UDP ${HOST_PRIORITY} ${address} ${port} typ host`;
 }
 
-function section(media: OfferedMedia, answer: AnswerMedia, { ice, fingerprint, candidate }: AnswerOptions): string[] {
+function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOptions): string[] {
+  const { ice, fingerprint, candidate, omitDefaults = false } = options;
   const { role } = answer;
   const codecs = answer.codec === null ? [] : [answer.codec, ...(answer.moreCodecs ?? [])];
   const fallback = media.codecs[0];
@@ -93,7 +96,7 @@ function section(media: OfferedMedia, answer: AnswerMedia, { ice, fingerprint, c
     `a=fingerprint:${fingerprint.algorithm} ${fingerprint.value}`,
     'a=setup:passive',
     `a=mid:${media.mid}`,
-    ...extensionLines(answer.extensions),
+    ...extensionLines(answer.extensions, omitDefaults),
     directionLine(role),
     ...(role.type === 'send' ? [`a=msid:${role.streamId} ${role.trackId}`] : []),
     'a=rtcp-mux',
@@ -109,10 +112,12 @@ function directionLine(role: AnswerRole): string {
   return role.type === 'send' ? 'a=sendonly' : 'a=inactive';
 }
 
-function extensionLines(extensions: AgreedExtensions): string[] {
+function extensionLines(extensions: AgreedExtensions, omitDefaults: boolean): string[] {
+  // RFC 6464 section 4.
+  const vad = omitDefaults ? '' : ' vad=on';
   return (Object.keys(EXTENSION_URIS) as (keyof AgreedExtensions)[])
     .filter((name) => extensions[name] !== undefined)
-    .map((name) => `a=extmap:${extensions[name]} ${EXTENSION_URIS[name]}${name === 'audioLevel' ? ' vad=on' : ''}`);
+    .map((name) => `a=extmap:${extensions[name]} ${EXTENSION_URIS[name]}${name === 'audioLevel' ? vad : ''}`);
 }
 
 function codecLines(codec: ChosenCodec): string[] {

@@ -1,0 +1,240 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Endpoint, EndpointTrack, PeerSession, SessionAction, SessionInput } from '@bloom/rooms';
+import type { TransportNegotiation } from '@bloom/sfu';
+import { fuzzRuns } from '@bloom/time/testing';
+import fc from 'fast-check';
+import { WhipError } from './errors.js';
+import { createHttpSession } from './http-session.js';
+import { acceptOffer } from './offer.js';
+import type { SessionAnswer, SessionRequest, SessionRole, WatchedSource } from './session-message.js';
+import { offers } from './testing/offers.js';
+
+let byte = 0;
+let session: PeerSession;
+let actions: SessionAction[];
+
+beforeEach(() => start());
+
+function start(over: { videoCodec?: 'h264' | 'vp8'; enableSimulcast?: boolean } = {}): void {
+  actions = [];
+  session = createHttpSession({
+    peerId: 'ann',
+    client: 'http',
+    videoCodec: null,
+    enableSimulcast: true,
+    publishes: ['audio', 'video'],
+    endpoint: { address: '192.0.2.1', port: 50_000, fingerprint: { algorithm: 'sha-256', value: 'AB:CD' } },
+    relay: { username: '1:ann', password: 'secret' },
+    randomBytes: (n) => Uint8Array.from({ length: n }, () => (byte = (byte * 5 + 77) & 0xff)),
+    ...over,
+  });
+}
+
+/** Feeds an input, and the end of each negotiation that it causes. */
+function feed(input: SessionInput): void {
+  const caused = session.handle(input);
+  actions.push(...caused);
+  for (const action of caused) {
+    if (action.type === 'negotiate') feed({ type: 'negotiated', generation: action.negotiation.generation });
+  }
+}
+
+const request = (text: SessionRequest) => feed({ type: 'clientEvent', text: JSON.stringify(text) });
+
+function open(role: SessionRole, sdp: string, endpoints: readonly Endpoint[] = []): string {
+  request({ type: 'offer', role, sdp });
+  feed({ type: 'joined', endpoints });
+  const answer = answers().at(-1);
+  return answer?.type === 'answer' ? answer.sdp : JSON.stringify(answer);
+}
+
+const watch = (source: WatchedSource, endpoints: readonly Endpoint[], sdp: string = offers.viewer) =>
+  open({ type: 'watch', source }, sdp, endpoints);
+
+const answers = () =>
+  actions.flatMap((action) => (action.type === 'send' ? [JSON.parse(action.text) as SessionAnswer] : []));
+const negotiations = () =>
+  actions.flatMap((action): TransportNegotiation[] => (action.type === 'negotiate' ? [action.negotiation] : []));
+/** Ids of the tracks on the m-lines, by mid. */
+const shown = () =>
+  Object.fromEntries(
+    negotiations()
+      .at(-1)!
+      .outbound.map(({ mid, trackId }) => [mid, trackId]),
+  );
+
+function track(trackId: string, kind: 'audio' | 'video', over: Partial<EndpointTrack> = {}): EndpointTrack {
+  const codec = kind === 'audio' ? 'opus' : 'vp8';
+  return { trackId, kind, codec, metadata: null, encodings: [], disabledEncodings: [], ...over };
+}
+
+const participant = (id: string): Endpoint => ({
+  id,
+  type: 'webrtc',
+  metadata: null,
+  tracks: [track(`${id}:a`, 'audio'), track(`${id}:v`, 'video')],
+});
+
+describe('a publisher', () => {
+  test.each(['chromium', 'obs', 'simulcast', 'foreignRids'] as const)('publishes the offer of %s', (name) => {
+    const answer = open({ type: 'publish' }, offers[name]);
+    expect(answer.match(/^a=recvonly/gm)).toHaveLength(2);
+    expect(answer).toContain('a=candidate:1 1 UDP 2130706431 192.0.2.1 50000 typ host');
+    const published = actions.find(({ type }) => type === 'publish');
+    expect(published).toMatchObject({ tracks: [{ kind: 'audio' }, { kind: 'video' }] });
+    expect(negotiations()[0]?.inbound.map(({ rids }) => rids.join())).toEqual([
+      '',
+      name === 'simulcast' ? 'l,m,h' : '',
+    ]);
+    // The media plane first: no track may be announced that it does not know.
+    expect(actions.map(({ type }) => type)).toEqual(['join', 'negotiate', 'publish', 'send']);
+  });
+
+  test('is answered extensions without attributes, which aiortc does not parse', () => {
+    expect(open({ type: 'publish' }, offers.chromium)).toMatch(
+      /^a=extmap:1 urn:ietf:params:rtp-hdrext:ssrc-audio-level\r$/m,
+    );
+  });
+
+  test('sends one encoding where the peer may not send simulcast', () => {
+    start({ enableSimulcast: false });
+    expect(open({ type: 'publish' }, offers.simulcast)).not.toContain('a=simulcast');
+  });
+
+  test('is refused without a codec that the room allows', () => {
+    start({ videoCodec: 'vp8' });
+    request({ type: 'offer', role: { type: 'publish' }, sdp: offers.obs });
+    expect(answers()).toEqual([
+      { type: 'refused', code: 'NO_CODEC', reason: expect.stringMatching(/VP8 for video.*H264/) },
+    ]);
+  });
+
+  test('loses a track with its permission and gets it back with it', () => {
+    open({ type: 'publish' }, offers.chromium);
+    actions = [];
+    feed({ type: 'setPublishes', kinds: ['audio'] });
+    expect(actions).toMatchObject([{ type: 'negotiate' }, { type: 'unpublish', trackIds: [expect.any(String)] }]);
+    expect(negotiations()[0]?.inbound.map(({ kind }) => kind)).toEqual(['audio']);
+    actions = [];
+    feed({ type: 'setPublishes', kinds: ['audio', 'video'] });
+    expect(actions).toMatchObject([{ type: 'negotiate' }, { type: 'publish', tracks: [{ kind: 'video' }] }]);
+  });
+
+  test('restarts ICE with new credentials of both sides, and keeps its tracks', () => {
+    open({ type: 'publish' }, offers.chromium);
+    const [before] = negotiations();
+    request({ type: 'update', etag: null, ice: { ufrag: 'new1', pwd: 'x'.repeat(22) } });
+    const [, after] = negotiations();
+    expect(after).toMatchObject({ generation: 2, ice: { remoteUfrag: 'new1' }, inbound: before!.inbound });
+    expect(after!.ice.localUfrag).not.toBe(before!.ice.localUfrag);
+    expect(answers().at(-1)).toEqual({
+      type: 'restarted',
+      etag: '2',
+      fragment: expect.stringContaining(`a=ice-ufrag:${after!.ice.localUfrag}\r\n`),
+    });
+    request({ type: 'update', etag: '1', ice: null });
+    request({ type: 'update', etag: '2', ice: { ufrag: 'new1', pwd: 'x'.repeat(22) } });
+    expect(answers().slice(-2)).toEqual([{ type: 'stale', etag: '2' }, { type: 'unchanged' }]);
+  });
+});
+
+describe('a viewer', () => {
+  test('joins unseen, and may come before its source', () => {
+    const answer = watch({ type: 'endpoint', endpointId: 'bob' }, []);
+    expect(actions[0]).toEqual({ type: 'join', metadata: null, hidden: true });
+    expect(answer.match(/^a=sendonly/gm)).toHaveLength(2);
+    expect(shown()).toEqual({});
+    feed({ type: 'endpointAdded', endpoint: participant('bob') });
+    expect(shown()).toEqual({ 0: 'bob:a', 1: 'bob:v' });
+    feed({ type: 'endpointRemoved', endpointId: 'bob' });
+    expect(shown()).toEqual({});
+  });
+
+  test('is answered every codec of the room, that of its source first', () => {
+    const h264 = { ...participant('bob'), tracks: [track('v', 'video', { codec: 'h264' })] };
+    const answer = watch({ type: 'endpoint', endpointId: 'bob' }, [h264]);
+    expect(answer).toContain('m=video 9 UDP/TLS/RTP/SAVPF 102 103 96 97\r\n');
+    expect(negotiations()[0]?.outbound[0]?.codec).toMatchObject({ name: 'h264', payloadType: 102 });
+    start({ videoCodec: 'vp8' });
+    expect(watch({ type: 'speaker' }, [])).toContain('m=video 9 UDP/TLS/RTP/SAVPF 96 97\r\n');
+  });
+
+  test('watches one track', () => {
+    watch({ type: 'track', trackId: 'bob:v' }, [participant('ann'), participant('bob')]);
+    expect(shown()).toEqual({ 1: 'bob:v' });
+  });
+
+  test('gets the best variant that fits', () => {
+    const bob = { ...participant('bob'), tracks: [track('v', 'video', { encodings: ['l', 'm', 'h'] })] };
+    watch({ type: 'endpoint', endpointId: 'bob' }, [bob], offers.pictureOnly);
+    expect(actions).toContainEqual({ type: 'setTargetVariant', trackId: 'v', variant: 'h' });
+  });
+
+  test('follows who speaks on the same SSRCs, at most every 2 s', () => {
+    watch({ type: 'speaker' }, [participant('ann'), participant('bob')]);
+    expect(shown()).toEqual({ 0: 'ann:a', 1: 'ann:v' });
+    expect(actions).toContainEqual({ type: 'setTimer', name: 'hold', ms: 2_000 });
+    const ssrcs = () =>
+      negotiations()
+        .at(-1)!
+        .outbound.map(({ ssrc }) => ssrc);
+    const before = ssrcs();
+    feed({ type: 'voiceActivity', trackId: 'bob:a', status: 'speech' });
+    expect(negotiations()).toHaveLength(1);
+    feed({ type: 'timer', name: 'hold' });
+    expect(shown()).toEqual({ 0: 'bob:a', 1: 'bob:v' });
+    expect(ssrcs()).toEqual(before);
+    // The credentials stay: nothing is signalled to the client.
+    expect(negotiations()[1]?.ice).toEqual(negotiations()[0]?.ice);
+    expect(answers()).toHaveLength(1);
+  });
+});
+
+describe('an offer', () => {
+  test.each([
+    ['two cameras', offers.chromium.replace('m=audio 9', 'm=video 9'), /2 video m-lines/],
+    ['nothing to send', offers.viewer, /no audio or video m-line that sends/],
+    ['a secret in its error', offers.chromium.replace('a=ice-pwd:0', 'a=ice-pwd:'), /hidden/],
+  ])('with %s is refused', (_what, sdp, sentence) => {
+    expect(() => acceptOffer(sdp, 'publish', { videoCodec: null })).toThrow(sentence);
+  });
+
+  test('that is mutated is answered or refused, never a fault', () => {
+    const lines = fc.constantFrom(...Object.values(offers)).chain((sdp) => {
+      const all = sdp.split('\r\n');
+      const at = fc.nat(all.length - 1);
+      const change = fc.oneof(
+        fc.record({ how: fc.constant('drop' as const), at, to: at }),
+        fc.record({ how: fc.constant('copy' as const), at, to: at }),
+        fc.record({ how: fc.constant('cut' as const), at, to: fc.nat(40) }),
+        fc.record({ how: fc.constant('write' as const), at, to: fc.string({ unit: 'binary', maxLength: 12 }) }),
+      );
+      return fc.array(change, { maxLength: 6 }).map((changes) => {
+        const mutated = [...all];
+        for (const { how, at: index, to } of changes) {
+          const line = mutated[index] ?? '';
+          if (how === 'drop') mutated.splice(index, 1);
+          else if (how === 'copy') mutated.splice(to as number, 0, line);
+          else if (how === 'cut') mutated[index] = line.slice(0, to as number);
+          else mutated[index] = line.slice(0, 10) + String(to) + line.slice(10);
+        }
+        return mutated.join('\r\n');
+      });
+    });
+    fc.assert(
+      fc.property(lines, fc.constantFrom('publish' as const, 'watch' as const), (sdp, type) => {
+        start();
+        open(type === 'publish' ? { type } : { type, source: { type: 'speaker' } }, sdp, [participant('bob')]);
+        const answer = answers().at(-1);
+        if (answer?.type === 'answer') expect(answer.sdp).toMatch(/^v=0\r\n/);
+        else expect(answer).toMatchObject({ type: 'refused' });
+        try {
+          acceptOffer(sdp, type, { videoCodec: null });
+        } catch (error) {
+          expect(error).toBeInstanceOf(WhipError);
+        }
+      }),
+      { numRuns: fuzzRuns(2_000) },
+    );
+  });
+});

@@ -29,6 +29,8 @@ const packages = {
   iptables: { program: 'iptables', why: 'published ports of the containers' },
   debootstrap: { program: 'debootstrap', why: 'makes their base image' },
   prometheus: { program: 'promtool', why: 'checking the alert rules' },
+  'python3-aiortc': { why: 'WHIP and WHEP by another hand' },
+  'python3-aiohttp': { why: 'the HTTP of that' },
   tcpdump: { program: 'tcpdump', why: 'reading captured packets' },
   'gir1.2-gst-rtsp-server-1.0': { why: 'cameras' },
   'python3-gi': { why: 'the program of the cameras' },

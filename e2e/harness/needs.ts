@@ -69,6 +69,8 @@ const checks = {
   'network namespaces': () => labUnavailable() === undefined,
   /** The optional compositor of streams. */
   'node-av': () => resolves('node-av/lib'),
+  /** A WebRTC client in Python, from Debian. */
+  aiortc: () => spawnSync('/usr/bin/python3', ['-c', 'import aiortc, aiohttp']).status === 0,
   openssl: () => installed('openssl'),
   phones: () => installed('kamailio', 'baresip', 'sipp'),
   /** As root only. */

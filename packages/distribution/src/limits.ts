@@ -15,7 +15,7 @@ export interface NodeLimits extends LinkLimits {
   readonly maxConnections: number;
   /** Bytes of incomplete frames of all connections. Default 256 MiB. */
   readonly maxBufferedBytes: number;
-  /** Monitors and links per connection. Default 1,000,000. */
+  /** Monitors and links of all connections; each has its share of them for itself. Default 1,000,000. */
   readonly maxSignals: number;
   /** How long the event loop stays awake for the answer to a query; 0 never. Default 0.2 ms. */
   readonly busyWaitMs: number;

@@ -87,7 +87,15 @@ export class Connections {
         },
       },
     });
-    const signals = new Signals({ link, table, self, maxEntries: limits.maxSignals, guard });
+    const signals = new Signals({
+      link,
+      table,
+      self,
+      maxEntries: limits.maxSignals,
+      share: Math.floor(limits.maxSignals / limits.maxConnections),
+      total: () => this.#totalSignals(),
+      guard,
+    });
     const connection: Connection = { link, signals };
     this.#byNode.set(node, connection);
     socket.on('data', (bytes) => link.receive(bytes));
@@ -99,5 +107,11 @@ export class Connections {
     if (rest.length > 0) link.receive(rest);
     socket.resume();
     if (socket.destroyed) link.lost('the connection was closed');
+  }
+
+  #totalSignals(): number {
+    let total = 0;
+    for (const { signals } of this.#byNode.values()) total += signals.size;
+    return total;
   }
 }

@@ -6,7 +6,7 @@ import { Signals } from './signals.js';
 const local = new Pid('a@h', 101, 0, 7);
 const remote = new Pid('b@h', 101, 0, 8);
 
-function signalsTo(sent: number[]): Signals {
+function signalsTo(sent: number[], others = () => 0): Signals {
   const link = {
     remote: { name: 'b@h' },
     signal: (put: (writer: TermWriter, exitPayload: boolean) => void) => {
@@ -17,13 +17,16 @@ function signalsTo(sent: number[]): Signals {
     },
   } as unknown as Link;
 
-  return new Signals({
+  const signals: Signals = new Signals({
     link,
     table: { whereIs: () => local, deliver: () => {}, down: () => {}, exit: () => {} },
     self: { name: 'a@h', creation: 7 },
     maxEntries: 10,
+    share: 4,
+    total: () => signals.size + others(),
     guard: (_, run) => run(),
   });
+  return signals;
 }
 
 test('a monitor that is asked for again and again is one', () => {
@@ -34,4 +37,27 @@ test('a monitor that is asked for again and again is one', () => {
   expect(signals.size).toBe(1);
   signals.exited(local, atom('normal'));
   expect(sent).toEqual([28]);
+});
+
+test('a connection has its share of the monitors, and more of them while the others leave some', () => {
+  const watch = (signals: Signals, count: number): number => {
+    for (let i = 0; i < count; i++) {
+      const ref = new Ref('b@h', 8, [1, 2, i]);
+      signals.control({ op: 'monitor', from: remote, to: local, ref }, undefined);
+    }
+    return signals.size;
+  };
+  expect(watch(signalsTo([]), 20)).toBe(10);
+  expect(
+    watch(
+      signalsTo([], () => 3),
+      20,
+    ),
+  ).toBe(7);
+  expect(
+    watch(
+      signalsTo([], () => 1_000),
+      20,
+    ),
+  ).toBe(4);
 });

@@ -31,8 +31,12 @@ export interface SignalOptions {
   readonly table: ProcessTable;
   /** Our own node. */
   readonly self: { readonly name: string; readonly creation: number };
-  /** Monitors and links at once. */
+  /** Monitors and links of all connections at once. */
   readonly maxEntries: number;
+  /** Monitors and links that this connection may have, however many the others have. */
+  readonly share: number;
+  /** Returns the number of monitors and links of all connections. */
+  readonly total: () => number;
   /** Runs a part of the process table and logs its exceptions. */
   readonly guard: (what: string, run: () => void) => void;
 }
@@ -278,7 +282,8 @@ export class Signals {
   // --- the entries
 
   get #full(): boolean {
-    return this.size >= this.#options.maxEntries;
+    const { share, total, maxEntries } = this.#options;
+    return this.size >= share && total() >= maxEntries;
   }
 
   #add(entry: Entry): void {

@@ -1,4 +1,5 @@
 import {
+  COMPONENT_TYPES,
   FileOptionsDocument,
   HlsOptions,
   RecordingOptions,
@@ -9,9 +10,6 @@ import {
 import { z } from 'zod';
 import { Track } from './common.js';
 import { INVALID_STRUCTURE } from './peer.js';
-
-/** Kinds that a request may name; the rooms refuse those that this instance does not offer. */
-const COMPONENT_TYPES = ['hls', 'rtsp', 'file', 'sip', 'recording'] as const;
 
 /** Body of `POST /room/:id/component` as checked here; the rooms check the options after their own checks. */
 export const AddComponentRequest = z.object({

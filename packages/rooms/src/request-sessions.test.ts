@@ -1,0 +1,114 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { defaultRoomConfig, type SessionAddress } from './room-service.js';
+import { testNode, TestSocket, type TestNode } from './testing/index.js';
+
+let node: TestNode;
+
+beforeEach(async () => {
+  node = testNode();
+  await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
+});
+afterEach(() => node.close());
+
+const JOIN = JSON.stringify([{ type: 'join', metadata: null }]);
+const WATCH = JSON.stringify([{ type: 'join', metadata: null, hidden: true }]);
+const say = (text: string): string => JSON.stringify([{ type: 'send', text }]);
+
+async function newPeer(): Promise<{ session: SessionAddress; token: string }> {
+  const { peer, token } = await node.rooms.addPeer('kitchen', {});
+  return { session: { roomId: 'kitchen', peerId: peer.id, sessionId: `session of ${peer.id}` }, token };
+}
+
+/** Opens a session whose answer is the room's answer to its request to join. */
+async function opened(request = JOIN) {
+  const added = await newPeer();
+  const answer = JSON.parse(await node.rooms.openSession(added.session, request, 'request-1'));
+  expect(answer.type).toBe('joined');
+  return added;
+}
+
+const status = async () => (await node.rooms.getRoom('kitchen')).peers.map((peer) => peer.status);
+
+describe('a session of requests', () => {
+  test('connects its peer, answers each request in order, and disconnects with its end', async () => {
+    const { session } = await opened();
+    expect(await status()).toEqual(['connected']);
+    const answers = ['one', 'two'].map((text) => node.rooms.askSession(session, say(text), 'request-2'));
+    expect(await Promise.all(answers)).toEqual(['one', 'two']);
+
+    await node.rooms.closeSession(session, 'request-3');
+    await node.system.idle();
+    expect(await status()).toEqual(['disconnected']);
+    expect(node.news().slice(-4)).toEqual([
+      'peerAdded p1',
+      'peerConnected p1',
+      'peerMetadataUpdated p1',
+      'peerDisconnected p1',
+    ]);
+    await expect(node.rooms.askSession(session, say('three'), 'request-4')).rejects.toMatchObject({
+      code: 'SESSION_NOT_FOUND',
+    });
+  });
+
+  test('belongs to one peer', async () => {
+    const { session } = await opened();
+    const { peerId } = (await newPeer()).session;
+    await expect(node.rooms.closeSession({ ...session, peerId }, 'request-2')).rejects.toMatchObject({
+      code: 'SESSION_NOT_FOUND',
+    });
+  });
+
+  test('is refused while a websocket of the peer lives, and the other way round', async () => {
+    const ann = await node.join('kitchen');
+    const session = { roomId: 'kitchen', peerId: ann.id, sessionId: 's' };
+    await expect(node.rooms.openSession(session, JOIN, 'request-1')).rejects.toMatchObject({ code: 'PEER_CONNECTED' });
+
+    const { token } = await opened();
+    expect(await node.rooms.attachPeer(token, new TestSocket())).toBe('peer already connected');
+  });
+
+  test('gives way to the next session of its peer', async () => {
+    const { session } = await opened();
+    const next = { ...session, sessionId: 'next' };
+    await node.rooms.openSession(next, JOIN, 'request-2');
+    expect(await node.rooms.askSession(next, say('here'), 'request-3')).toBe('here');
+    await expect(node.rooms.askSession(session, say('here'), 'request-4')).rejects.toMatchObject({
+      code: 'SESSION_NOT_FOUND',
+    });
+    expect(await status()).toEqual(['connected']);
+  });
+
+  test('ends when its media path falls silent, which a websocket survives', async () => {
+    const { session } = await opened();
+    const bob = await node.join('kitchen');
+    for (const peerId of [session.peerId, bob.id]) {
+      node.media.emit.get('kitchen')?.({ type: 'transportSilent', peerId });
+    }
+    await node.system.idle();
+    expect(await status()).toEqual(['disconnected', 'connected']);
+  });
+
+  test('ends when it does not answer in time', async () => {
+    const { session } = await opened();
+    const answer = node.rooms.askSession(session, '[]', 'request-2');
+    const refused = expect(answer).rejects.toMatchObject({ code: 'PEER_NOT_FOUND' });
+    await node.system.idle();
+    await node.advance(3);
+    await refused;
+    expect(await status()).toEqual(['disconnected']);
+  });
+});
+
+test('a viewer is unseen by the others, and sees them', async () => {
+  const bob = await node.join('kitchen');
+  const { session } = await opened(WATCH);
+  const carl = await node.join('kitchen');
+  expect(bob.socket.sent).not.toContainEqual(expect.objectContaining({ endpoint: { id: session.peerId } }));
+  expect(carl.socket.sent[0]).toMatchObject({ type: 'joined', endpoints: [{ id: bob.id }] });
+  await node.rooms.closeSession(session, 'request-2');
+  await node.system.idle();
+  const named = [...bob.socket.sent, ...carl.socket.sent].filter((sent) =>
+    JSON.stringify(sent).includes(session.peerId),
+  );
+  expect(named).toEqual([]);
+});

@@ -135,6 +135,9 @@ export function stampOf(payload: Buffer): number {
   return payload.readDoubleLE(payload.length - stampBytes);
 }
 
+/** Voice at -30 dBov (RFC 6464 section 3), under the id that a publisher's own offer gives it: werift counts from 1. */
+const AUDIO_LEVEL = { id: 4, payload: Buffer.of(0x80 | 30) };
+
 /** Sends a steady stream; every packet singly, on a 1 ms tick. */
 export class Publisher {
   readonly track: MediaStreamTrack;
@@ -200,6 +203,8 @@ export class Publisher {
           timestamp: ((video ? 3000 : 960) * this.#frames) >>> 0,
           ssrc: 1,
           marker: video ? last : false,
+          extension: !video,
+          extensions: video ? [] : [AUDIO_LEVEL],
         }),
         payload,
       ),

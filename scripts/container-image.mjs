@@ -2,7 +2,7 @@
 // Dockerfile names is made from Debian's archive and the npm package of Node.js, once per machine. Run by the tests;
 // `node scripts/container-image.mjs` builds them by itself. Everything is kept in one folder of the user's cache.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -123,7 +123,9 @@ export function freshContainers() {
     .map((line) => line.split(' ')[1] ?? '');
   const left = mounts.filter((path) => path.startsWith(`${RUN_ROOT}/`) || path.startsWith(`${cache}/`));
   for (const path of left.toReversed()) succeeds('umount', '--lazy', path);
-  rmSync(RUN_ROOT, { recursive: true, force: true });
+  // Not the folder itself, which may be a mount.
+  mkdirSync(RUN_ROOT, { recursive: true });
+  for (const name of readdirSync(RUN_ROOT)) rmSync(join(RUN_ROOT, name), { recursive: true, force: true });
   podman('rm', '--all', '--force', '--time', '0');
 }
 

@@ -29,9 +29,6 @@ const plans = plan(files.e2e, JSON.parse(readFileSync(join(root, 'e2e', 'suites.
   lastMs,
 });
 if (plans.length > 0) reportMissing();
-// Here, because the namespaces of the tests reach no registry: there every layer comes from the cache.
-if (plans.some(({ file }) => file.startsWith('e2e/containers/')) && containersUnavailable() === undefined)
-  buildImages();
 
 const seed = own.seed ?? (own.nightly ? randomInt(2 ** 31) : seedOfCommit(commit()));
 const workspace = new Workspace();
@@ -51,6 +48,7 @@ if (!workspace.isolated)
   console.warn('*** No namespaces here (they need root on Linux): end-to-end files run one by one.');
 
 await runUnitTests();
+makeImages();
 await runEndToEnd();
 workspace.close();
 writeFileSync(timesFile, JSON.stringify({ ...lastMs, ...results.durations }));
@@ -99,6 +97,16 @@ async function runUnitTests() {
     onOutput: (chunk) => process.stderr.write(chunk),
   });
   collect('unit tests', run);
+}
+
+/** Makes the container images here: the namespaces of the tests reach no registry, and take every layer from the cache. */
+function makeImages() {
+  if (!plans.some(({ file }) => file.startsWith('e2e/containers/')) || containersUnavailable() !== undefined) return;
+  try {
+    buildImages();
+  } catch (error) {
+    results.fail('container images', error.message);
+  }
 }
 
 async function runFile({ file, secondTry }) {

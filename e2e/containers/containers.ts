@@ -214,7 +214,8 @@ export class ContainerCluster extends Cluster<ContainerNode> {
     const nodes = services.map((service) => new ContainerNode(service, { network, alias, values, env }));
     const cluster = new ContainerCluster(nodes, network);
     try {
-      await Promise.all(nodes.map((node) => node.start()));
+      // One by one: two networks that start the name server at the same moment get in each other's way.
+      for (const node of nodes) await node.start();
       await Promise.all(nodes.map(({ container }) => container.healthy()));
       if (nodes.length > 1) await cluster.complete();
     } catch (error) {

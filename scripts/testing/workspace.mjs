@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const PREFIX = 'bloom-test-';
-/** Bound by `ip netns`: each jest process sees an empty one of its own. */
-const NAMESPACE_FOLDERS = ['/run/netns', '/etc/netns'];
+/** Bound by `ip netns`, or with ids of processes in files of podman: each jest process sees an empty one of its own. */
+const NAMESPACE_FOLDERS = ['/run/netns', '/etc/netns', '/run/containers', '/run/bloom-containers'];
 
 /**
  * The first process of the namespaces. It stays until the program ends to reap orphans: tests check that processes are

@@ -72,6 +72,10 @@ export class Peer {
 
   #mirror(event: PageEvent): void {
     switch (event.type) {
+      case 'joined':
+        // Tracks of the others keep their ids, but their frames come over another connection.
+        this.tracks.clear();
+        return;
       case 'trackAdded':
       case 'trackReady':
       case 'trackUpdated':

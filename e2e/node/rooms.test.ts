@@ -156,6 +156,8 @@ describe('peers', () => {
         peer: { id: expect.stringMatching(uuid), type: 'webrtc', status: 'disconnected', tracks: [], metadata: null },
         token: expect.any(String),
         peer_websocket_url: 'media.example:4443/some/path/socket/peer/websocket',
+        whip_url: 'http://media.example:4443/some/path/whip',
+        whep_url: 'http://media.example:4443/some/path/whep',
       });
     }
     await api.call('DELETE', `/room/${room}`);

@@ -150,6 +150,8 @@ export function buildImages(names = Object.keys(IMAGES)) {
         root,
       );
     }
+    // Every change of the tree leaves gigabytes of layers; those of today are the cache.
+    podman('image', 'prune', '--force', '--filter', 'until=24h');
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

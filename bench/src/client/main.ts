@@ -84,7 +84,13 @@ const host = `127.0.0.1:${node.port}`;
 const executablePath = process.env['BLOOM_CHROMIUM'] ?? '/usr/bin/chromium';
 const browser = await chromium.launch({
   executablePath,
-  args: ['--no-sandbox', '--disable-gpu', '--disable-background-timer-throttling', '--disable-renderer-backgrounding'],
+  args: [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-background-networking',
+    '--disable-background-timer-throttling',
+    '--disable-renderer-backgrounding',
+  ],
 });
 
 async function post(path: string, body: unknown): Promise<{ data: { token: string } }> {

@@ -191,6 +191,12 @@ export class RoomClient extends Emitter<ClientEvents> {
 
   #open(): void {
     const { url, token } = this.#options as ConnectOptions;
+    this.#socket = new PeerSocket(absolute(url), token, {
+      authenticated: () => this.#socket?.send(encodeEvent('connect', { metadata: this.#metadata })),
+      received: (message) => this.#received(message),
+      closed: (code, reason) => this.#closed(code, reason),
+    });
+    // After the socket: the first connection of a page takes tens of milliseconds, in which the network goes on.
     this.#media = new MediaConnection(
       {
         send: (type, data) => this.#socket?.send(encodeCustom(type, data)),
@@ -200,11 +206,6 @@ export class RoomClient extends Emitter<ClientEvents> {
       },
       () => this.#selfId,
     );
-    this.#socket = new PeerSocket(absolute(url), token, {
-      authenticated: () => this.#socket?.send(encodeEvent('connect', { metadata: this.#metadata })),
-      received: (message) => this.#received(message),
-      closed: (code, reason) => this.#closed(code, reason),
-    });
   }
 
   #received(message: Received): void {

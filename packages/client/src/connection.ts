@@ -131,7 +131,9 @@ export class MediaConnection {
     const connection = this.#connection;
     this.#requested = false;
     if (!this.#configured) {
-      const iceServers = integratedTurnServers.map(iceServerOf);
+      // The relay over UDP is at the very address that the direct path leads to. It is no help where that is blocked, and Chromium
+      // gives all datagrams from the address of a relay to the relay: the direct path would never come up.
+      const iceServers = integratedTurnServers.filter(({ transport }) => transport !== 'udp').map(iceServerOf);
       connection.setConfiguration({ ...connection.getConfiguration(), iceServers });
       this.#configured = true;
     }

@@ -64,6 +64,8 @@ test('no request whatever is answered with anything but what is described, and n
     let at = 0;
     const path = template.replaceAll(/\{\w+\}/g, () => parts[at++] ?? 'x');
     if (operation.id === 'delete_room' && rooms.includes(parts[0] ?? '')) continue;
+    // A draining node takes no rooms, which would leave the rest without any.
+    if (operation.id === 'drain_node') continue;
     const answer = await api.call(method, `${path}${query}`, method === 'POST' ? given : undefined);
     statuses.add(answer.status);
   }

@@ -8,7 +8,8 @@ import { repository } from '../../harness/repository.js';
 
 type Operation = {
   readonly operationId: string;
-  readonly security?: unknown;
+  /** One alternative of one scheme. */
+  readonly security?: readonly [Readonly<Record<string, unknown>>];
   readonly responses: Readonly<Record<string, { content?: Readonly<Record<string, { schema: object }>> }>>;
 };
 
@@ -28,7 +29,7 @@ export const operations = Object.entries(openApi.paths).flatMap(([template, meth
     method: method.toUpperCase(),
     template,
     path: template.replaceAll(/\{\w+\}/g, 'nobody'),
-    secured: operation.security !== undefined,
+    scheme: Object.keys(operation.security?.[0] ?? {})[0],
   })),
 );
 

@@ -13,10 +13,17 @@ export interface OpenApiOptions {
 /** An OpenAPI 3.1 document as plain JSON. */
 export type OpenApiDocument = ReturnType<OpenApiGeneratorV31['generateDocument']>;
 
+const SCHEMES = {
+  authorization: { type: 'http', scheme: 'bearer', description: 'The API token, `JF_SERVER_API_TOKEN`' },
+  peer_token: { type: 'http', scheme: 'bearer', description: 'The token that a peer was given' },
+} as const;
+
 type Responses = RouteConfig['responses'];
 
-function isSecured(route: Route, publicMediaFiles: boolean): boolean {
-  return route.auth === 'token' || route.auth === 'peer' || (route.auth === 'file' && !publicMediaFiles);
+/** Returns the name of the security scheme that a route demands. */
+function schemeOf({ auth }: Route, publicMediaFiles: boolean): keyof typeof SCHEMES | undefined {
+  if (auth === 'peer') return 'peer_token';
+  return auth === 'token' || (auth === 'file' && !publicMediaFiles) ? 'authorization' : undefined;
 }
 
 function responseOf(description: string, body: AnswerBody): Responses[string] {
@@ -32,7 +39,7 @@ function responseOf(description: string, body: AnswerBody): Responses[string] {
 }
 
 function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
-  const secured = isSecured(route, publicMediaFiles);
+  const scheme = schemeOf(route, publicMediaFiles);
   const params = [...route.path.matchAll(/:(\w+)/g)].map((match) => match[1] ?? '');
   const responses: Responses = {};
 
@@ -47,7 +54,7 @@ function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
     responses['413'] = responseOf(`The body has more than ${MAX_SDP_BYTES} bytes`, ErrorBody);
     responses['415'] = responseOf(`The body is not ${route.textBody}`, ErrorBody);
   }
-  if (secured) responses['401'] = responseOf('The token is missing or wrong', ErrorBody);
+  if (scheme !== undefined) responses['401'] = responseOf('The token is missing or wrong', ErrorBody);
 
   return {
     method: route.method,
@@ -55,7 +62,7 @@ function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
     operationId: route.id,
     tags: [route.tag],
     summary: route.summary,
-    ...(secured ? { security: [{ authorization: [] }] } : {}),
+    ...(scheme === undefined ? {} : { security: [{ [scheme]: [] }] }),
     request: {
       ...(params.length === 0 ? {} : { params: stringParameters(params) }),
       ...(route.query === undefined ? {} : { query: queryParameters(route.query) }),
@@ -82,7 +89,7 @@ function queryParameters(query: Readonly<Record<string, string>>) {
 export function createOpenApiDocument({ version, publicMediaFiles }: OpenApiOptions): OpenApiDocument {
   const registry = new OpenAPIRegistry();
 
-  registry.registerComponent('securitySchemes', 'authorization', { type: 'http', scheme: 'bearer' });
+  for (const [name, scheme] of Object.entries(SCHEMES)) registry.registerComponent('securitySchemes', name, scheme);
   for (const route of ROUTES) registry.registerPath(operationOf(route, publicMediaFiles));
 
   return new OpenApiGeneratorV31(registry.definitions).generateDocument({

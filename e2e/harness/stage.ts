@@ -28,6 +28,8 @@ export class Stage {
   readonly #owner = new WeakMap<Page, Peer>();
   readonly #onStage = new Set<Peer>();
   readonly #rooms = new Set<string>();
+  /** Uncaught errors of pages without a peer. */
+  #errors: string[] = [];
 
   constructor(options: StageOptions) {
     this.#options = options;
@@ -65,9 +67,11 @@ export class Stage {
     return new Api(this.node.url);
   }
 
-  /** Opens an empty page with a profile of its own. */
+  /** Opens an empty page with a profile of its own, whose errors fail the test. */
   async newPage(): Promise<Page> {
-    return (await this.browser.newContext()).newPage();
+    const page = await (await this.browser.newContext()).newPage();
+    page.on('pageerror', (error) => this.#errors.push(`${String(error)} ${error.stack ?? ''}`));
+    return page;
   }
 
   /** Opens a page that no driver reports of. */
@@ -131,6 +135,8 @@ export class Stage {
   async clear(keep: ReadonlySet<Peer> = new Set()): Promise<string[]> {
     const leaving = [...this.#onStage].filter((peer) => !keep.has(peer));
     const complaints = leaving.flatMap((peer) => peer.complaints().map((line) => `${peer.name}: ${line}`));
+    complaints.push(...this.#errors);
+    this.#errors = [];
     for (const peer of leaving) {
       this.#onStage.delete(peer);
       this.#owner.delete(peer.page);

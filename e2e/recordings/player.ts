@@ -50,10 +50,16 @@ export async function playFile(browser: Browser, path: string, looks: readonly L
           video.pause();
           const advanced = video.currentTime - from;
           const pixels: number[][] = [];
+          let shownAt = NaN;
           for (const { at, x, y } of wanted) {
-            const seeked = event('seeked');
-            video.currentTime = at;
-            await seeked;
+            if (at !== shownAt) {
+              // A picture is drawn as it is shown, which may be after it was found.
+              const shown = new Promise((resolve) => video.requestVideoFrameCallback(resolve));
+              const seeked = event('seeked');
+              video.currentTime = at;
+              await Promise.all([seeked, shown]);
+              shownAt = at;
+            }
             const canvas = new OffscreenCanvas(video.videoWidth, video.videoHeight);
             const context = canvas.getContext('2d');
             context?.drawImage(video, 0, 0);

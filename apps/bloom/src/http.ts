@@ -1,7 +1,8 @@
-/** The public listener of a node: the HTTP API, both websockets and the page to try it with. */
+/** The public listener of a node: the HTTP API, both websockets and the dashboard. */
 import {
   createHttpApi,
   startHttpListener,
+  type ClusterView,
   type Fallback,
   type HealthReport,
   type HttpListener,
@@ -33,6 +34,7 @@ export interface ListenerParts {
   files: ServedFiles;
   health: () => HealthReport;
   node: NodeControl;
+  cluster: ClusterView;
   page: Fallback | undefined;
   onStep: OnStep;
   closing: Closing;
@@ -40,7 +42,7 @@ export interface ListenerParts {
 
 /** @throws HttpListenError */
 export async function openListener(parts: ListenerParts): Promise<HttpListener> {
-  const { settings, log, metrics, serverSocket, rooms, files, health, node, page, onStep, closing } = parts;
+  const { settings, log, metrics, serverSocket, rooms, files, health, node, cluster, page, onStep, closing } = parts;
   const { http, profile } = settings;
   const handler = createHttpApi({
     rooms,
@@ -48,6 +50,7 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
     onStep,
     health,
     node,
+    cluster,
     log,
     metrics,
     settings: {

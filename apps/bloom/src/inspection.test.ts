@@ -55,8 +55,40 @@ test('a node without a cluster answers the tools of its user, and listens on no 
   await node.dispose();
 });
 
-test('a node that answers no tools opens no socket', async () => {
+test('the HTTP API shows the node, its log without secrets, the placement of a room and the rates of a peer', async () => {
+  const lines = createLogger({ sink: () => {} });
+  const node = await startTestNode({ JF_SERVER_API_TOKEN: 'a-token-of-the-api' }, { log: lines });
+  const roomId = await node.createRoom();
+  const peer = await node.addPeer(roomId);
+  lines.warn('test.line', { said: 'a-token-of-the-api' });
+
+  const { body: cluster } = await node.request('GET', '/cluster');
+  const { asked } = cluster.data;
+  expect(cluster.data).toMatchObject({
+    nodes: [{ name: asked, state: 'up', rooms: 1, peers: 1 }],
+    links: [],
+    unreachable: [],
+    verdict: 'whole',
+  });
+  const { body: log } = await node.request('GET', '/cluster/logs?level=warning&match=test.line');
+  expect(log.data).toMatchObject([{ node: asked, level: 'warning', event: 'test.line' }]);
+  expect(JSON.stringify(log)).not.toContain('a-token-of-the-api');
+  const { body: placement } = await node.request('GET', '/cluster/placement');
+  expect(placement.data).toMatchObject({ room: null, chosen: asked, nodes: [{ rooms: 1 }] });
+  const { body: stats } = await node.request('GET', `/room/${roomId}/peer/${peer.id}/stats`);
+  expect(stats.data).toMatchObject({ id: peer.id, node: asked, status: 'disconnected', inbound: [] });
+
+  expect((await node.request('GET', `/room/${roomId}/peer/none/stats`)).status).toBe(404);
+  expect((await node.request('GET', '/cluster/logs?node=none@host')).status).toBe(404);
+  expect((await node.request('POST', `/node/drain?node=${asked}`)).body.data).toEqual({ draining: true, rooms: 1 });
+  expect((await node.request('DELETE', `/node/drain?node=${asked}`)).body.data).toEqual({ draining: false, rooms: 1 });
+  await node.dispose();
+});
+
+test('a node that answers no tools opens no socket and shows nothing', async () => {
   const node = await startTestNode({ JF_INSPECTION: 'off' });
+  const { status, body } = await node.request('GET', '/cluster');
+  expect([status, body.errors]).toEqual([503, expect.stringContaining('JF_INSPECTION=off')]);
   expect(existsSync(join(node.settings.resourcesPath, 'run'))).toBe(false);
   await node.dispose();
 });

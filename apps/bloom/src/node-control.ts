@@ -1,16 +1,19 @@
 import type { NodeControl } from '@bloom/http-api';
 import type { LocalRooms } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
+import type { Ask } from './cluster-view.js';
 
 export interface NodeControlOptions {
   rooms: LocalRooms;
   engine: Pick<MediaEngine, 'takesRooms'>;
   /** False until the node is completely open. */
   started: () => boolean;
+  /** Asks the other nodes. */
+  ask: Ask;
 }
 
 /** Adapts the rooms and the media plane to what operators ask of a node. */
-export function nodeControl({ rooms, engine, started }: NodeControlOptions): NodeControl {
+export function nodeControl({ rooms, engine, started, ask }: NodeControlOptions): NodeControl {
   const by = 'HTTP API';
 
   return {
@@ -19,11 +22,17 @@ export function nodeControl({ rooms, engine, started }: NodeControlOptions): Nod
       if (rooms.draining) return 'draining';
       return engine.takesRooms ? undefined : 'no_media_worker';
     },
-    drain: (deadlineMs) => {
+    drain: async (node, deadlineMs) => {
+      if (node !== null) return (await ask('drain', { deadlineMs }, node)).rooms;
       rooms.drainOrder.give(by, deadlineMs);
       return rooms.load().rooms;
     },
-    undrain: () => {
+    undrain: async (node) => {
+      if (node !== null) {
+        await ask('undrain', {}, node);
+        const { state, rooms: left } = await ask('node', {}, node);
+        return { draining: state === 'draining', rooms: left };
+      }
       rooms.drainOrder.withdraw(by);
       // A node that is closing drains on.
       return { draining: rooms.draining, rooms: rooms.load().rooms };

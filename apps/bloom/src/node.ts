@@ -3,6 +3,7 @@ import { HlsService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import type { Resolve4 } from '@bloom/discovery';
 import type { LocalRecordings } from '@bloom/files';
+import type { Inspection } from '@bloom/inspection';
 import type { Log } from '@bloom/log';
 import { Metrics, startMetricsServer } from '@bloom/metrics';
 import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
@@ -13,6 +14,7 @@ import { createHttpSession } from '@bloom/whip';
 import { sleep } from '@bloom/time';
 import { Certificate } from './certificate.js';
 import { Closing } from './closing.js';
+import { asking, clusterView } from './cluster-view.js';
 import { joinCluster, type Cluster } from './cluster.js';
 import { builtInKinds, openPhones, openRecordings } from './components.js';
 import { healthOf, openListener } from './http.js';
@@ -56,7 +58,7 @@ export interface RunningNode {
   readonly cluster: Cluster | undefined;
   /** undefined without HTTPS. */
   readonly certificate: Certificate | undefined;
-  /** True when `GET /` serves the page to try Bloom with. */
+  /** True when `GET /` serves the dashboard. */
   readonly hasPage: boolean;
   /**
    * Refuses new rooms, waits up to the drain timeout for the running ones, ends the rest as `DELETE` does, sends what is
@@ -127,7 +129,9 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   closing.onClose('metrics reporter', () => reporter.close());
 
   let started = false;
-  const control = nodeControl({ rooms: local, engine, started: () => started });
+  let inspection: Inspection | undefined;
+  const ask = asking(() => inspection);
+  const control = nodeControl({ rooms: local, engine, started: () => started, ask });
   metrics.readNode(() => ({ ready: control.notReady() === undefined, draining: local.draining }));
   const health = healthOf(settings, () => cluster, local);
   if (settings.cluster !== null) {
@@ -154,13 +158,13 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   closing.onClose('tools', () => alone?.remote.close());
   const reached = cluster ?? alone;
   if (reached !== undefined) {
-    const inspection = await openInspection({ settings, system, reached, rooms: local, engine, log });
+    inspection = await openInspection({ settings, system, reached, rooms: local, engine, log });
     closing.onClose('inspection', () => inspection?.close());
   }
 
   const files = servedFiles({ system, log, hls, recordings, cluster });
   closing.onClose('files', () => files.close());
-  const page = settings.profile === 'development' ? pageFiles() : undefined;
+  const page = settings.dashboard ? pageFiles() : undefined;
   const listener = await openListener({
     settings,
     log,
@@ -176,6 +180,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     files,
     health,
     node: control,
+    cluster: clusterView(ask),
     page,
     onStep: ({ requestId, what, ranMs }) => system.note(requestId, 'http', what, ranMs),
     closing,

@@ -7,9 +7,37 @@ import express from 'express';
 /** The built page: apps/dashboard/dist beside this app. */
 const FOLDER = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), 'dashboard', 'dist');
 
-/** Returns the handler that serves the page to try Bloom with, undefined when it has not been built. */
+/**
+ * The page runs its own scripts only, and in no frame. It talks to any host: the rooms of a cluster are on several. React and the
+ * player set style attributes; hls.js makes its worker and its media source from blobs.
+ */
+const POLICY = [
+  "default-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data: blob:",
+  "media-src 'self' blob:",
+  "worker-src 'self' blob:",
+  'connect-src *',
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join('; ');
+
+/** Returns the handler that serves the dashboard, undefined when it has not been built. */
 export function pageFiles(): Fallback | undefined {
   if (!existsSync(join(FOLDER, 'index.html'))) return undefined;
   // Paths without a file fall through to the API.
-  return express.static(FOLDER, { fallthrough: true, redirect: false, dotfiles: 'ignore' }) as unknown as Fallback;
+  return express.static(FOLDER, {
+    fallthrough: true,
+    redirect: false,
+    dotfiles: 'ignore',
+    setHeaders: (response, path) => {
+      // Built files have the hash of their content in their name.
+      const isBuilt = path.startsWith(join(FOLDER, 'assets'));
+      response.setHeader('cache-control', isBuilt ? 'public, max-age=31536000, immutable' : 'no-cache');
+      response.setHeader('content-security-policy', POLICY);
+      response.setHeader('referrer-policy', 'no-referrer');
+      response.setHeader('x-content-type-options', 'nosniff');
+    },
+  }) as unknown as Fallback;
 }

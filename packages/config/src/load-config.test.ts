@@ -83,6 +83,7 @@ describe('without any variable', () => {
       cluster: null,
       drainTimeout: 0,
       inspection: 'full',
+      dashboard: true,
       runtimePath: null,
     });
     expect(load().warnings).toEqual([]);
@@ -226,8 +227,10 @@ describe('grammars', () => {
   test('JF_INSPECTION is one of its three words', () => {
     expect(settings({ JF_INSPECTION: 'read' }).inspection).toBe('read');
     expect(settings({ JF_INSPECTION: '' }).inspection).toBe('full');
-    const production = { NODE_ENV: 'production', JF_SERVER_API_TOKEN: 'x' };
     expect(settings(production).inspection).toBe('read');
+    expect(
+      [settings(production), settings({ ...production, JF_DASHBOARD: 'true' })].map(({ dashboard }) => dashboard),
+    ).toEqual([false, true]);
     expect(settings({ ...production, JF_INSPECTION: 'full' }).inspection).toBe('full');
     expect(settings({ XDG_RUNTIME_DIR: '/run/user/7' }).runtimePath).toBe('/run/user/7');
     rejects('JF_INSPECTION', ['FULL', 'yes']);

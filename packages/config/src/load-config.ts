@@ -84,6 +84,7 @@ export function loadConfig(env: Environment, world: World): LoadedConfig {
     cluster: loadCluster({ reader, hostname: world.hostname, warnings }),
     drainTimeout: reader.get('drainTimeout'),
     inspection: reader.get('inspection'),
+    dashboard: reader.get('dashboard'),
     runtimePath: reader.read('runtimePath') ?? null,
   };
 

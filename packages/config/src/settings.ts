@@ -24,6 +24,7 @@ export interface Settings {
   /** Seconds. */
   drainTimeout: number;
   inspection: 'full' | 'read' | 'off';
+  dashboard: boolean;
   /** `XDG_RUNTIME_DIR`. */
   runtimePath: string | null;
 }

@@ -441,6 +441,13 @@ export const VARIABLES = {
     fallback: { production: 'read', development: 'full', test: 'full' },
     doc: 'What `bloomctl` and Erlang shells may ask of this node. `full`: everything, faults on purpose (`kill`, `suspend`, `link cut`, `drain`) included; a holder of the cookie could do as much to any Erlang cluster. `read`: nothing that changes anything. `off`: no inspection.',
   }),
+  dashboard: variable({
+    name: 'JF_DASHBOARD',
+    section: 'Operation',
+    grammar: bool,
+    fallback: { production: 'false', development: 'true', test: 'false' },
+    doc: 'Serves the dashboard at `/` (guide/dashboard.md). Who opens it signs in with `JF_SERVER_API_TOKEN`.',
+  }),
   runtimePath: variable({
     name: 'XDG_RUNTIME_DIR',
     section: 'Operation',

@@ -7,6 +7,7 @@ import { WhipService } from '@bloom/whip';
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
 import { sendAnswer } from './answers.js';
 import { bearerToken, createAuthenticator } from './auth.js';
+import type { ClusterView } from './cluster-operations.js';
 import { directRoute } from './direct-route.js';
 import { docsPage } from './docs-page.js';
 import { HttpError, toHttpError } from './errors.js';
@@ -29,6 +30,7 @@ export interface HttpApiOptions {
   streams?: LiveStreams;
   health: () => HealthReport | Promise<HealthReport>;
   node: NodeControl;
+  cluster: ClusterView;
   log: Log;
   metrics: Pick<Metrics, 'httpReceived' | 'httpSent'> & { quality: Pick<Metrics['quality'], 'httpRoute'> };
   settings: {

@@ -1,4 +1,6 @@
 export { createHttpApi, type Fallback, type HttpApi, type HttpApiOptions } from './app.js';
+export type { ClusterView } from './cluster-operations.js';
+export { HttpError } from './errors.js';
 export {
   HttpListenError,
   startHttpListener,

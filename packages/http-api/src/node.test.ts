@@ -7,7 +7,12 @@ afterEach(() => api.close());
 
 const start = async (node: Partial<NodeControl> = {}): Promise<void> => {
   api = await TestApi.start({
-    node: { notReady: () => undefined, drain: () => 3, undrain: () => ({ draining: false, rooms: 3 }), ...node },
+    node: {
+      notReady: () => undefined,
+      drain: async () => 3,
+      undrain: async () => ({ draining: false, rooms: 3 }),
+      ...node,
+    },
   });
 };
 
@@ -33,12 +38,17 @@ describe('probes', () => {
 
 describe('draining', () => {
   test('starts and ends, with the number of rooms left', async () => {
-    const orders: (number | null)[] = [];
-    await start({ drain: (deadlineMs) => orders.push(deadlineMs) });
+    const orders: unknown[] = [];
+    await start({ drain: async (...order) => orders.push(order) });
     const started = await api.call('POST', '/node/drain', { body: { deadline: 60 } });
     expect([started.status, started.body]).toEqual([200, { data: { draining: true, rooms: 1 } }]);
     await api.call('POST', '/node/drain');
-    expect(orders).toEqual([60_000, null]);
+    await api.call('POST', '/node/drain?node=bloom@b');
+    expect(orders).toEqual([
+      [null, 60_000],
+      [null, null],
+      ['bloom@b', null],
+    ]);
     const ended = await api.call('DELETE', '/node/drain');
     expect([ended.status, ended.body]).toEqual([200, { data: { draining: false, rooms: 3 } }]);
   });

@@ -2,6 +2,7 @@ import type { LiveStreams, RecordingStore } from '@bloom/files';
 import { structureFault, type RoomChanges, type RoomConfig, type RoomService } from '@bloom/rooms';
 import type { WhipService } from '@bloom/whip';
 import type { z } from 'zod';
+import { clusterOperations, type ClusterView, nodeOf } from './cluster-operations.js';
 import { HttpError, missingComponentIs400 } from './errors.js';
 import { type Answer, type Operation, param } from './operation.js';
 import type { OperationId } from './routes.js';
@@ -18,13 +19,14 @@ import { DrainRequest, type HealthReport, type NotReadyReason } from './schemas/
 import { streamRequest } from './stream-request.js';
 import { whipOperations } from './whip-operations.js';
 
-/** What operators ask of this instance alone. */
+/** What operators ask of an instance. */
 export interface NodeControl {
-  /** Returns why the instance takes no new rooms; undefined when it does. */
+  /** Returns why this instance takes no new rooms; undefined when it does. */
   notReady(): NotReadyReason | undefined;
-  /** Returns the number of rooms left. */
-  drain(deadlineMs: number | null): number;
-  undrain(): { draining: boolean; rooms: number };
+  /** Returns the number of rooms left on an instance, null for this one. @throws HttpError */
+  drain(node: string | null, deadlineMs: number | null): Promise<number>;
+  /** @throws HttpError */
+  undrain(node: string | null): Promise<{ draining: boolean; rooms: number }>;
 }
 
 export interface OperationOptions {
@@ -33,6 +35,7 @@ export interface OperationOptions {
   streams: LiveStreams;
   health: () => HealthReport | Promise<HealthReport>;
   node: NodeControl;
+  cluster: ClusterView;
   whip: WhipService;
   /** `JF_HOST` */
   publicHost: string;
@@ -92,6 +95,7 @@ export function createOperations({
   streams,
   health,
   node,
+  cluster,
   whip,
   publicHost,
 }: OperationOptions): Record<OperationId, Operation> {
@@ -255,12 +259,15 @@ export function createOperations({
         : { status: 503, json: { status: 'DOWN', reason } };
     },
 
-    drain_node: async ({ body }) => {
-      const { deadline = null } = checked(DrainRequest, body);
+    drain_node: async (call) => {
+      const { deadline = null } = checked(DrainRequest, call.body);
+      const rooms = await node.drain(nodeOf(call), deadline && deadline * 1_000);
 
-      return { status: 200, json: { data: { draining: true, rooms: node.drain(deadline && deadline * 1_000) } } };
+      return { status: 200, json: { data: { draining: true, rooms } } };
     },
 
-    undrain_node: async () => ({ status: 200, json: { data: node.undrain() } }),
+    undrain_node: async (call) => ({ status: 200, json: { data: await node.undrain(nodeOf(call)) } }),
+
+    ...clusterOperations(cluster),
   };
 }

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { SdpType } from './operation.js';
+import { ClusterResponse, LogListing, PeerStatsResponse, PlacementResponse } from './schemas/cluster.js';
 import { ErrorBody } from './schemas/common.js';
 import { AddComponentDocument, ComponentDetails, DialRequest, SubscribeRequest } from './schemas/component.js';
 import {
@@ -53,7 +54,11 @@ export type OperationId =
   | 'node_live'
   | 'node_ready'
   | 'drain_node'
-  | 'undrain_node';
+  | 'undrain_node'
+  | 'get_cluster'
+  | 'get_placement'
+  | 'get_logs'
+  | 'get_peer_stats';
 
 /** Body of a response: empty, a text, a file, SDP or JSON of this shape. */
 export type AnswerBody = 'empty' | 'text' | 'file' | SdpType | z.ZodType;
@@ -68,7 +73,7 @@ export interface Route {
    * probes.
    */
   readonly auth: 'token' | 'file' | 'peer' | 'none';
-  readonly tag: 'room' | 'hls' | 'recording' | 'sip' | 'whip' | 'health';
+  readonly tag: 'room' | 'hls' | 'recording' | 'sip' | 'whip' | 'health' | 'cluster';
   readonly summary: string;
   /** JSON body as documented. */
   readonly body?: z.ZodType;
@@ -88,6 +93,11 @@ const file = {
   206: { description: 'The range asked for', body: 'file' },
 } as const;
 const unsatisfiable = { 416: { description: 'The range lies outside the file', body: 'empty' } } as const;
+const unseen = {
+  403: { description: 'The instance runs with `JF_INSPECTION=read`', body: ErrorBody },
+  503: { description: 'The instance cannot be reached, or runs with `JF_INSPECTION=off`', body: ErrorBody },
+};
+const node = { node: 'Name of an instance; default: the asked one' };
 const scope = { scope: '`cluster` for those of every instance; otherwise those of this instance' };
 
 const SDP = 'application/sdp';
@@ -414,9 +424,15 @@ export const ROUTES: readonly Route[] = [
     path: '/node/drain',
     auth: 'token',
     tag: 'health',
-    summary: 'Keeps new rooms away from this instance; those it has go on',
+    summary: 'Keeps new rooms away from an instance; those it has go on',
     body: DrainRequest,
-    answers: { 200: { description: 'The instance drains', body: DrainResponse }, ...badRequest },
+    query: node,
+    answers: {
+      200: { description: 'The instance drains', body: DrainResponse },
+      ...badRequest,
+      ...notFound,
+      ...unseen,
+    },
   },
   {
     id: 'undrain_node',
@@ -424,7 +440,56 @@ export const ROUTES: readonly Route[] = [
     path: '/node/drain',
     auth: 'token',
     tag: 'health',
-    summary: 'Lets this instance take new rooms again',
-    answers: { 200: { description: 'The order is withdrawn', body: DrainResponse } },
+    summary: 'Lets an instance take new rooms again',
+    query: node,
+    answers: {
+      200: { description: 'The order is withdrawn', body: DrainResponse },
+      ...badRequest,
+      ...notFound,
+      ...unseen,
+    },
+  },
+  {
+    id: 'get_cluster',
+    method: 'get',
+    path: '/cluster',
+    auth: 'token',
+    tag: 'cluster',
+    summary: 'Shows the instances, their load and their links',
+    answers: { 200: { description: 'The cluster', body: ClusterResponse }, ...unseen },
+  },
+  {
+    id: 'get_placement',
+    method: 'get',
+    path: '/cluster/placement',
+    auth: 'token',
+    tag: 'cluster',
+    summary: 'Shows why a room is on its instance, or where the next one would go',
+    query: { room: 'Id of a room; default: one that would be created now' },
+    answers: { 200: { description: 'The decision', body: PlacementResponse }, ...badRequest, ...notFound, ...unseen },
+  },
+  {
+    id: 'get_logs',
+    method: 'get',
+    path: '/cluster/logs',
+    auth: 'token',
+    tag: 'cluster',
+    summary: 'Shows the last lines of the log of an instance',
+    query: {
+      ...node,
+      level: 'Least severity: `debug`, `info`, `warning` or `error`; default `debug`',
+      match: 'Only lines with this text',
+      limit: 'Most lines, up to 1000; default 200',
+    },
+    answers: { 200: { description: 'Lines', body: LogListing }, ...badRequest, ...notFound, ...unseen },
+  },
+  {
+    id: 'get_peer_stats',
+    method: 'get',
+    path: '/room/:room_id/peer/:peer_id/stats',
+    auth: 'token',
+    tag: 'cluster',
+    summary: 'Measures for a second what a peer sends and receives',
+    answers: { 200: { description: 'Rates', body: PeerStatsResponse }, ...notFound, ...unseen },
   },
 ];

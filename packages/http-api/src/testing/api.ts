@@ -5,6 +5,7 @@ import { LocalRecordings } from '@bloom/files';
 import { silentLog } from '@bloom/log';
 import request from 'supertest';
 import { createHttpApi, type HttpApiOptions } from '../app.js';
+import { HttpError } from '../errors.js';
 import { createOpenApiDocument } from '../openapi.js';
 import { Conformance } from './conforms.js';
 import { MemoryRooms } from './memory-rooms.js';
@@ -24,6 +25,10 @@ export interface RawAnswer {
   headers: IncomingHttpHeaders;
   body: string;
 }
+
+const unseen = async (): Promise<never> => {
+  throw new HttpError(503, 'This instance answers no questions');
+};
 
 /** The API on a local port, with rooms in memory. */
 export class TestApi {
@@ -52,7 +57,8 @@ export class TestApi {
           gitCommit: 'dev',
           distribution: { enabled: false, nodeStatus: 'DOWN', nodesInCluster: 0 },
         }),
-        node: { notReady: () => undefined, drain: () => 0, undrain: () => ({ draining: false, rooms: 0 }) },
+        node: { notReady: () => undefined, drain: async () => 0, undrain: async () => ({ draining: false, rooms: 0 }) },
+        cluster: { report: unseen, placement: unseen, logs: unseen, peerStats: unseen },
         log: silentLog,
         metrics: {
           quality: { httpRoute: () => () => undefined },

@@ -1,0 +1,184 @@
+import { z } from 'zod';
+import { shown } from './common.js';
+
+const count = z.int().min(0);
+const epochMs = z.number().meta({ description: 'Milliseconds since the epoch' });
+
+const Unreachable = z.strictObject({ name: z.string(), reason: z.string() });
+
+const ClusterNode = z
+  .strictObject({
+    name: z.string().meta({ examples: ['bloom@10.0.0.1'] }),
+    state: z.enum(['up', 'draining']),
+    version: z.string(),
+    uptime: z.number().meta({ description: 'Seconds since the start' }),
+    rooms: count,
+    peers: count,
+    forwardedTracks: count.meta({ description: 'Tracks times their subscribers: what placement goes by' }),
+    cpu: z.number().meta({ description: 'Busy cores: 0.5 is half a core' }),
+    loopP99Ms: z.number().meta({ description: '99th percentile of the delay of the event loop' }),
+    drainDeadline: epochMs.nullable().meta({ description: 'When a draining instance takes rooms again by itself' }),
+  })
+  .meta({ id: 'ClusterNode', description: 'One instance and its load' });
+
+const ClusterLink = z
+  .strictObject({
+    from: z.string(),
+    to: z.string(),
+    state: z.enum(['up', 'connecting', 'down', 'cut']),
+    since: epochMs.nullable(),
+    lastError: z.string().nullable(),
+  })
+  .meta({ id: 'ClusterLink', description: 'A connection between two instances as one of them sees it' });
+
+const Cluster = z
+  .strictObject({
+    asked: z.string().meta({ description: 'The instance that answers' }),
+    nodes: z.array(ClusterNode),
+    links: z.array(ClusterLink),
+    unreachable: z.array(Unreachable).meta({ description: 'Instances that did not answer, and why' }),
+    verdict: z.enum(['whole', 'partial', 'split']).meta({
+      description:
+        '`partial`: some links are missing, yet every instance reaches every other through others. `split`: there are separate groups',
+    }),
+    missing: z.array(z.array(z.string())).meta({ description: 'Pairs of instances without a link' }),
+  })
+  .meta({ id: 'Cluster', description: 'The instances of the cluster and what connects them' });
+export type ClusterReport = z.infer<typeof Cluster>;
+
+export const ClusterResponse = z
+  .strictObject({ data: Cluster })
+  .meta({ id: 'ClusterResponse', description: 'The cluster as the asked instance sees it' });
+
+const PlacementSample = z.strictObject({
+  node: z.string(),
+  rooms: count.nullable(),
+  forwardedTracks: count.nullable(),
+  draining: z.boolean().nullable(),
+  answeredInMs: z.number(),
+  failure: z.string().nullable().meta({ description: 'Why the instance is no candidate' }),
+  verdict: z.string().meta({ description: 'What became of it, in a few words' }),
+});
+
+const PlacementDecision = z
+  .strictObject({
+    room: z.string().nullable(),
+    at: epochMs,
+    asked: z.string().meta({ description: 'The instance that decided' }),
+    chosen: z.string().nullable().meta({ description: 'null when no instance could take the room' }),
+    policy: z.string(),
+    nodes: z.array(PlacementSample),
+    conflicts: z.array(z.string()).meta({ description: 'Instances that refused because they had become busier' }),
+  })
+  .meta({ id: 'PlacementDecision', description: 'Why a room is where it is' });
+export type PlacementReport = z.infer<typeof PlacementDecision>;
+
+export const PlacementResponse = z
+  .strictObject({ data: PlacementDecision })
+  .meta({ id: 'PlacementResponse', description: 'A decision of placement' });
+
+const LogLevel = z.enum(['debug', 'info', 'warning', 'error']);
+
+const LogLine = z
+  .strictObject({
+    at: epochMs,
+    node: z.string(),
+    level: LogLevel,
+    event: z.string(),
+    fields: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'LogLine', description: 'One line of a log, without secrets' });
+export type LogLine = z.infer<typeof LogLine>;
+
+export const LogListing = z
+  .strictObject({ data: z.array(LogLine) })
+  .meta({ id: 'LogListingResponse', description: 'The last lines of a log, oldest first' });
+
+const MAX_LINES = 1_000;
+const level = {
+  error: ({ input }: { input?: unknown }) => `Expected level to be debug, info, warning or error, got: ${shown(input)}`,
+};
+const lines = {
+  error: ({ input }: { input?: unknown }) =>
+    `Expected limit to be a number from 1 to ${MAX_LINES}, got: ${shown(input)}`,
+};
+const text = (name: string, max: number) => {
+  const error = () => `Expected ${name} to have 1 to ${max} characters`;
+  return z.string().min(1, { error }).max(max, { error });
+};
+
+/** The query of a request for log lines, and of others that name an instance. */
+export const LogQuery = z.object({
+  node: text('node', 255).nullable(),
+  level: z.enum(['debug', 'info', 'warning', 'error'], level).nullable(),
+  match: text('match', 200).nullable(),
+  limit: z
+    .string()
+    .regex(/^(?:[1-9]\d{0,2}|1000)$/, lines)
+    .transform(Number)
+    .nullable(),
+});
+export type LogQuery = z.infer<typeof LogQuery>;
+
+export const NodeQuery = LogQuery.pick({ node: true });
+
+const variant = z.enum(['l', 'm', 'h']);
+const rates = {
+  bps: z.number(),
+  packetsPerS: z.number(),
+  loss: z.number().meta({ description: 'Share of packets lost, 0 to 1' }),
+  nackPerS: z.number(),
+  pliPerS: z.number(),
+};
+
+const PeerStats = z
+  .strictObject({
+    id: z.string(),
+    node: z.string().meta({ description: 'The instance with the room' }),
+    status: z.enum(['connected', 'disconnected']),
+    sampledMs: z.number().meta({ description: 'Time over which the rates were taken' }),
+    transport: z
+      .strictObject({
+        ice: z.enum(['new', 'connected', 'silent']),
+        dtls: z.enum(['new', 'connecting', 'connected', 'failed']),
+        protocol: z.enum(['udp', 'tcp']),
+        remote: z.string().nullable().meta({ description: 'Address of the client' }),
+        estimationBps: z.number().nullable().meta({ description: 'What the client can receive' }),
+        usedBps: z.number().meta({ description: 'What is sent to it' }),
+      })
+      .nullable()
+      .meta({ description: 'null without media' }),
+    inbound: z
+      .array(
+        z.strictObject({
+          track: z.string(),
+          kind: z.enum(['audio', 'video']),
+          codec: z.string(),
+          variant,
+          active: z.boolean(),
+          ...rates,
+          jitterMs: z.number(),
+        }),
+      )
+      .meta({ description: 'What the peer sends, one per encoding' }),
+    outbound: z
+      .array(
+        z.strictObject({
+          track: z.string(),
+          from: z.string().nullable().meta({ description: 'Id of the publishing peer or component' }),
+          kind: z.enum(['audio', 'video']).nullable(),
+          variant: variant.nullable().meta({ description: 'The encoding that is sent' }),
+          target: variant.nullable().meta({ description: 'The encoding that is wanted' }),
+          reason: z.string().meta({ description: 'Why the two differ' }),
+          ...rates,
+          roundTripMs: z.number().nullable(),
+        }),
+      )
+      .meta({ description: 'What is sent to the peer, one per track' }),
+  })
+  .meta({ id: 'PeerStats', description: 'What a peer sends and receives per second' });
+export type PeerStats = z.infer<typeof PeerStats>;
+
+export const PeerStatsResponse = z
+  .strictObject({ data: PeerStats })
+  .meta({ id: 'PeerStatsResponse', description: 'Rates of a peer' });

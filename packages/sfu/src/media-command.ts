@@ -20,6 +20,7 @@ export type MediaCommand =
   | { type: 'negotiate'; peerId: string; negotiation: TransportNegotiation }
   | { type: 'closeTransport'; peerId: string }
   | { type: 'setTargetVariant'; peerId: string; trackId: string; variant: Variant }
+  | { type: 'setTrackPaused'; peerId: string; trackId: string; paused: boolean }
   | { type: 'setTrackBitrates'; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
   | { type: 'setTrackMuted'; trackId: string; muted: boolean }
   | { type: 'setPermissions'; peerId: string; permissions: MediaPermissions }

@@ -148,6 +148,8 @@ export interface OutboundTrackStats extends StreamStats {
   /** Variant that flows now; absent before the first media. */
   variant?: Variant;
   target?: Variant;
+  /** Set while the subscriber has paused the track. */
+  paused?: true;
   reason: SwitchReason;
   paddingPackets: number;
   paddingBytes: number;
@@ -229,6 +231,8 @@ export interface MediaRoom {
    */
   isCurrent(event: MediaRoomEvent): boolean;
   setTargetVariant(peerId: string, trackId: string, variant: Variant): void;
+  /** Stops a track on its way to this subscriber, or lets it flow again, a picture from its next keyframe on. */
+  setTrackPaused(peerId: string, trackId: string, paused: boolean): void;
   setTrackBitrates(trackId: string, bitratesBps: Partial<Record<Variant, number>>): void;
   setTrackMuted(trackId: string, muted: boolean): void;
   /**

@@ -103,3 +103,8 @@ test('a stream that began in between counts from nothing, and one without media 
   const still = peerRates({ view, peer: 'bob', before: after, after, ms: 1_000 });
   expect(still.outbound[0]).toMatchObject({ bps: 0, loss: 0 });
 });
+
+test('a track that the subscriber has paused gives that as the reason for its silence', () => {
+  const paused = { ...after, transports: [transport('bob', { outbound: [outbound({ paused: true })] })] };
+  expect(peerRates({ view, peer: 'bob', before, after: paused, ms: 500 }).outbound[0]?.reason).toBe('paused');
+});

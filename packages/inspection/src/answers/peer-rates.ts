@@ -70,7 +70,7 @@ export function peerRates({ view, peer, before, after, ms }: PeerRatesOptions): 
       codec: published[0]?.codec ?? null,
       variant: stream.variant ?? null,
       target: stream.target ?? null,
-      reason: stream.reason,
+      reason: stream.paused === true ? 'paused' : stream.reason,
       ...rates(stream, earlier),
       retransmittedPerS: perS(stream.retransmitted, earlier?.retransmitted),
       roundTripMs: stream.roundTripMs ?? null,

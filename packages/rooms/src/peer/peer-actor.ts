@@ -198,6 +198,8 @@ function carryOut(
       return negotiate(options, connection, context, action);
     case 'setTargetVariant':
       return media.setTargetVariant(peerId, action.trackId, action.variant);
+    case 'setTrackPaused':
+      return media.setTrackPaused(peerId, action.trackId, action.paused);
     case 'setTrackBitrates':
       return media.setTrackBitrates(action.trackId, action.bitratesBps);
     case 'setTrackMuted':

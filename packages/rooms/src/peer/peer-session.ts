@@ -102,6 +102,7 @@ export type SessionAction =
   | { type: 'send'; text: string }
   | { type: 'negotiate'; negotiation: TransportNegotiation }
   | { type: 'setTargetVariant'; trackId: string; variant: Variant }
+  | { type: 'setTrackPaused'; trackId: string; paused: boolean }
   | { type: 'setTrackBitrates'; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
   | { type: 'setTrackMuted'; trackId: string; muted: boolean }
   /** Starts or restarts a timer; it comes back as the input `timer`. */

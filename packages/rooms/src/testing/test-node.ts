@@ -61,6 +61,7 @@ export class TestMedia implements MediaEngine {
         return this.lastStats;
       },
       setTargetVariant: (peerId, trackId, variant) => say(`target ${peerId} ${trackId} ${variant}`),
+      setTrackPaused: (peerId, trackId, paused) => say(`paused ${peerId} ${trackId} ${paused}`),
       setTrackBitrates: (trackId) => say(`bitrates ${trackId}`),
       setTrackMuted: (trackId, muted) => say(`muted ${trackId} ${muted}`),
       setPermissions: (peerId, { audio, video, subscribe }) =>

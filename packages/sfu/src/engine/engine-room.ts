@@ -115,6 +115,10 @@ export class EngineRoom implements MediaRoom {
     this.#port.post({ type: 'setTargetVariant', peerId, trackId, variant });
   }
 
+  setTrackPaused(peerId: string, trackId: string, paused: boolean): void {
+    this.#port.post({ type: 'setTrackPaused', peerId, trackId, paused });
+  }
+
   setTrackBitrates(trackId: string, bitratesBps: Partial<Record<Variant, number>>): void {
     this.#port.post({ type: 'setTrackBitrates', trackId, bitratesBps });
   }

@@ -125,6 +125,76 @@ describe('a blocked track', () => {
   });
 });
 
+describe('a track that a subscriber has paused', () => {
+  const pause = (paused: boolean, peerId = 'sub'): void =>
+    void world.apply({ type: 'setTrackPaused', peerId, trackId: 'cam', paused });
+
+  test('stops for this subscriber alone, and returns with a keyframe and without a gap', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const other = world.join('other', { outbound: [videoSlot('cam')] });
+    const source = camera(0x101);
+    sendAll(publisher, source.vp8Frame({ key: true }));
+    world.advance(300);
+
+    pause(true);
+    pause(true, 'nobody');
+    const asked = plis(publisher);
+    for (let i = 0; i < 20; i++) {
+      sendAll(publisher, source.vp8Frame({ key: i % 5 === 0 }));
+      world.advance(100);
+    }
+    expect([viewer.packets.length, other.packets.length, plis(publisher)]).toEqual([2, 42, asked]);
+    const [stats] = world.stats().transports.filter(({ peerId }) => peerId === 'sub');
+    expect(stats?.outbound[0]).toMatchObject({ trackId: 'cam', paused: true });
+
+    pause(false);
+    expect(plis(publisher)).toBe(asked + 1);
+    sendAll(publisher, source.vp8Frame());
+    expect(viewer.packets).toHaveLength(2);
+    sendAll(publisher, source.vp8Frame({ key: true }));
+    expect(viewer.packets).toHaveLength(4);
+    expect(viewer.packets[2]!.sequence).toBe((viewer.packets[1]!.sequence + 1) & 0xffff);
+    expect(world.stats().transports.find(({ peerId }) => peerId === 'sub')?.outbound[0]).not.toHaveProperty('paused');
+  });
+
+  test('returns in the variant chosen meanwhile, and no keyframe of another is asked for', () => {
+    const publisher = world.join('pub', { inbound: [inboundSimulcast('cam')] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const sources = (['l', 'm', 'h'] as const).map((rid, i) => camera(0x30 + i, { rid }));
+    const play = (key: boolean): void => {
+      for (const source of sources) sendAll(publisher, source.vp8Frame({ key }));
+      world.advance(100);
+    };
+    play(true);
+    const before = viewer.packets.length;
+    pause(true);
+    const asked = plis(publisher);
+    world.setTargetVariant('sub', 'cam', 'h');
+    for (let i = 0; i < 5; i++) play(i === 3);
+    expect([viewer.packets.length, plis(publisher)]).toEqual([before, asked]);
+    pause(false);
+    play(false);
+    expect([viewer.packets.length, plis(publisher)]).toEqual([before, asked + 1]);
+    play(true);
+    expect(viewer.packets).toHaveLength(before + 2);
+    expect(world.stats().transports.find(({ peerId }) => peerId === 'sub')?.outbound[0]?.variant).toBe('h');
+  });
+
+  test('of sound is silent at once, and heard again with the next packet', () => {
+    const publisher = world.join('pub', { inbound: [inboundAudio('cam')] });
+    const listener = world.join('sub', { outbound: [audioSlot('cam')] });
+    const source = microphone();
+    sendAll(publisher, source.opusFrame());
+    pause(true);
+    sendAll(publisher, source.opusFrame());
+    expect(listener.packets).toHaveLength(1);
+    pause(false);
+    sendAll(publisher, source.opusFrame());
+    expect(listener.packets).toHaveLength(2);
+  });
+});
+
 describe('a track that was removed', () => {
   test('ends at once and cannot return under its id', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });

@@ -217,6 +217,11 @@ export class OutboundSide implements SlotReceiver {
     if (this.#earlyTargets.size < MAX_EARLY_TARGETS) this.#earlyTargets.set(trackId, variant);
   }
 
+  /** Stops a track that has a slot, or lets it flow again. A track that comes to a slot later is not paused. */
+  setPaused(trackId: string, paused: boolean): void {
+    for (const slot of this.#all()) if (slot.trackId === trackId) slot.setPaused(paused);
+  }
+
   // --- SlotReceiver
 
   nextTransportSequence(wanted: boolean): number {
@@ -348,6 +353,7 @@ export class OutboundSide implements SlotReceiver {
     let fixedBps = 0;
     for (const slot of this.slots.values()) {
       slot.measure(intervalMs);
+      if (slot.selection.paused) continue;
       if (slot.track?.simulcast) slots.push(allocationSlot(slot, nowMs));
       else fixedBps += slot.sendingBps;
     }

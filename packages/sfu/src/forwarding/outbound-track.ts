@@ -168,10 +168,18 @@ export class OutboundTrack implements TrackSubscriber {
     this.selectionChanged();
   }
 
+  /** Stops at once, or resumes with the next keyframe. */
+  setPaused(paused: boolean): void {
+    if (paused === this.selection.paused) return;
+    this.selection.paused = paused;
+    if (paused && this.source !== undefined) this.sourceReplaced(this.source);
+    else this.selectionChanged();
+  }
+
   /** To be called after anything that may have changed the selection. */
   selectionChanged(): void {
-    const { queued } = this.selection;
-    if (queued !== undefined) this.track?.requestKeyframe(queued, this.#context.world.now());
+    const { awaited } = this.selection;
+    if (awaited !== undefined) this.track?.requestKeyframe(awaited, this.#context.world.now());
   }
 
   fault(error: unknown): void {
@@ -276,12 +284,13 @@ export class OutboundTrack implements TrackSubscriber {
 
   /** Sends one padding packet of a probe. Returns the bytes sent, 0 when the slot cannot. */
   sendPadding(nowMs: number): number {
-    return this.live ? this.#repair.sendPadding(nowMs) : 0;
+    return this.live && !this.selection.paused ? this.#repair.sendPadding(nowMs) : 0;
   }
 
   /** Requests a keyframe of the stream that flows, or of the one that is awaited. */
   keyframeWanted(nowMs: number): void {
     this.plis++;
+    if (this.selection.paused) return;
     const grace = Math.min(KEYFRAME_GRACE_MAX_MS, this.receiver.roundTripMs + KEYFRAME_GRACE_MS);
     if (nowMs - this.#lastKeyframeMs < grace) return;
     const { wanted } = this.selection;
@@ -334,6 +343,7 @@ export class OutboundTrack implements TrackSubscriber {
       plis: this.plis,
       ...(selection.current === undefined ? {} : { variant: selection.current }),
       ...(this.isSimulcast ? { target: selection.target } : {}),
+      ...(selection.paused ? { paused: true } : {}),
       reason: wireReason(selection.reason),
       paddingPackets: this.#repair.paddingPackets,
       paddingBytes: this.#repair.paddingBytes,

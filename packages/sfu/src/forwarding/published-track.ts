@@ -197,7 +197,7 @@ export class PublishedTrack {
   #switchWaiting(stream: InboundStream, sequence: number, nowMs: number): void {
     const { view, vp8 } = this.#context;
     for (const slot of this.slots) {
-      if (slot.selection.queued !== stream.variant) continue;
+      if (slot.selection.awaited !== stream.variant) continue;
       try {
         slot.switchTo(stream, view, vp8, sequence, nowMs);
       } catch (error) {
@@ -306,7 +306,7 @@ export class PublishedTrack {
   /** Repeats requests that were given up while the publisher was away: subscribers still wait for its keyframe. */
   #askAnew(stream: InboundStream): void {
     stream.keyframes.cancel();
-    for (const slot of this.slots) if (slot.selection.queued === stream.variant) slot.selectionChanged();
+    for (const slot of this.slots) if (slot.selection.awaited === stream.variant) slot.selectionChanged();
   }
 
   /** Runs the timers of the track. Called about every 20 ms. */

@@ -55,6 +55,8 @@ export class ForwardingRoom {
         return this.#closeTransport(command.peerId);
       case 'setTargetVariant':
         return this.#transports.get(command.peerId)?.outbound.setTarget(command.trackId, command.variant);
+      case 'setTrackPaused':
+        return this.#transports.get(command.peerId)?.outbound.setPaused(command.trackId, command.paused);
       case 'setTrackBitrates':
         return this.#tracks.get(command.trackId)?.setBitrates(command.bitratesBps);
       case 'setTrackMuted':

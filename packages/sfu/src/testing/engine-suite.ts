@@ -315,6 +315,9 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
         protocol: 'udp',
         outbound: [{ trackId: 'cam', variant: 'h', target: 'h', reason: 'other' }],
       });
+      room.setTrackPaused('sub', 'cam', true);
+      const paused = (await room.stats()).transports.find(({ peerId }) => peerId === 'sub');
+      expect(paused?.outbound).toMatchObject([{ trackId: 'cam', paused: true }]);
     });
 
     test('rooms do not see each other', async () => {

@@ -17,6 +17,8 @@ export class VariantSelection {
   /** Why the queued variant was chosen, or the current one when none is queued. */
   reason: SelectionReason = 'first_media';
   target: Variant = 'm';
+  /** True while the subscriber wants nothing of the track. The selection goes on, to be right when it resumes. */
+  paused = false;
 
   #allocationBps = Number.POSITIVE_INFINITY;
   #bitrates: PerVariant<number>;
@@ -35,6 +37,11 @@ export class VariantSelection {
 
   fits(variant: Variant): boolean {
     return this.#bitrates[variant] * FIT_MARGIN <= this.#allocationBps;
+  }
+
+  /** Variant that flows from its next keyframe on. */
+  get awaited(): Variant | undefined {
+    return this.paused ? undefined : this.queued;
   }
 
   /** Variant that flows or is about to. */

@@ -89,6 +89,7 @@ describe('media events of a client', () => {
       'updateTrackMetadata',
       'trackVariantBitrates',
       'muteTrack',
+      'setTrackPaused',
       'candidate',
     ];
     const key = fc.constantFrom('type', 'data', 'trackId', 'sdpOffer', 'midToTrackId', 'trackIdToTrackMetadata', 'sdp');

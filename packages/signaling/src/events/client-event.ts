@@ -20,7 +20,8 @@ export interface SdpOfferEvent {
 }
 
 export type ClientEvent =
-  | { type: 'connect'; metadata: unknown }
+  /** `features`: additions to the protocol that the client knows, any strings. */
+  | { type: 'connect'; metadata: unknown; features: readonly unknown[] }
   | { type: 'disconnect' }
   | { type: 'updateEndpointMetadata'; metadata: unknown }
   | { type: 'updateTrackMetadata'; trackId: string; metadata: unknown }
@@ -29,6 +30,7 @@ export type ClientEvent =
   | { type: 'renegotiateTracks' }
   | SdpOfferEvent
   | { type: 'setTargetTrackVariant'; trackId: string; variant: Variant }
+  | { type: 'setTrackPaused'; trackId: string; paused: boolean }
   | { type: 'trackVariantBitrates'; trackId: string; bitrates: Bitrates }
   /** Valid, but without effect: candidates (the server is ICE-lite), priorities, preferred sizes. */
   | { type: 'noted' }
@@ -54,8 +56,10 @@ export function parseClientEvent(text: string): ClientEvent {
 function parsePlain(type: string, data: unknown): ClientEvent | undefined {
   const fields = isRecord(data) ? data : {};
   switch (type) {
-    case 'connect':
-      return { type, metadata: fields['metadata'] ?? null };
+    case 'connect': {
+      const { metadata = null, features } = fields;
+      return { type, metadata, features: Array.isArray(features) ? features : [] };
+    }
     case 'disconnect':
       return { type };
     case 'updateEndpointMetadata':
@@ -94,6 +98,11 @@ function parseCustom({ type, data }: Record<string, unknown>): ClientEvent {
       const { trackId, variant } = fields;
       if (!isTrackId(trackId) || !isVariant(variant)) return invalid('a target without its track or variant');
       return { type, trackId, variant };
+    }
+    case 'setTrackPaused': {
+      const { trackId, paused } = fields;
+      if (!isTrackId(trackId) || typeof paused !== 'boolean') return invalid('a pause without its track or state');
+      return { type, trackId, paused };
     }
     case 'trackVariantBitrates': {
       const { trackId, variantBitrates } = fields;

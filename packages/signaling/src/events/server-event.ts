@@ -4,9 +4,11 @@ import { hostCandidate } from '@bloom/webrtc';
 
 /** Encoders of media events for the client, as JSON text. */
 export const serverEvent = {
-  connected(id: string, others: readonly Endpoint[]): string {
+  /** `features`: the additions to the protocol that both sides know. Without any the event is that of Jellyfish. */
+  connected(id: string, others: readonly Endpoint[], features: readonly string[] = []): string {
     return plain('connected', {
       id,
+      ...(features.length > 0 ? { features } : {}),
       otherEndpoints: others.map((endpoint) => ({
         id: endpoint.id,
         type: endpoint.type,

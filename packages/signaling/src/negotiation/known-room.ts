@@ -22,12 +22,12 @@ export class KnownRoom {
   }
 
   /** Sends the answer to `connect`. Its tracks are announced again with the first cycle. */
-  join(ownId: string, present: readonly Endpoint[]): void {
+  join(ownId: string, present: readonly Endpoint[], features: readonly string[]): void {
     let others = present;
-    let connected = serverEvent.connected(ownId, others);
+    let connected = serverEvent.connected(ownId, others, features);
     if (connected.length > MAX_CONNECTED_LENGTH) {
       others = boundedMetadata(present);
-      connected = serverEvent.connected(ownId, others);
+      connected = serverEvent.connected(ownId, others, features);
     }
     for (const { id, type, metadata, tracks } of others) {
       const endpoint = new RemoteEndpoint(id, type, metadata, true);

@@ -14,6 +14,8 @@ export class RemoteTrack {
   gone = false;
   /** The target variant that the client requested before it had the track. */
   target: Variant | undefined;
+  /** True while the client wants nothing of the track. */
+  paused = false;
   voice: 'speech' | 'silence' | undefined;
   metadata: unknown;
   readonly disabled: Set<Variant>;

@@ -300,6 +300,57 @@ describe('events about media', () => {
   });
 });
 
+describe('additions to the protocol', () => {
+  const inRoom = (data: unknown): ScriptedClient => {
+    const client = new ScriptedClient();
+    client.event('connect', data);
+    client.input({ type: 'joined', endpoints: [someone] });
+    return client;
+  };
+
+  test.each([
+    ['those that both sides know', ['new', 'pause', 7], ['pause']],
+    ['none to a client that names none', undefined, undefined],
+    ['none to a client that names others', ['new'], undefined],
+    ['none to a client that names no list', 'pause', undefined],
+  ])('connected names %s', (_what, named, agreed) => {
+    const sent: string[] = [];
+    const client = new ScriptedClient();
+    client.event('connect', { metadata: null, features: named });
+    for (const action of client.session.handle({ type: 'joined', endpoints: [] })) {
+      if (action.type === 'send') sent.push(action.text);
+    }
+    expect(JSON.parse(sent[0] ?? '')).toEqual({
+      type: 'connected',
+      data: { id: 'me', otherEndpoints: [], ...(agreed === undefined ? {} : { features: agreed }) },
+    });
+  });
+
+  test('a track that is paused before its answer is paused with it, and once', async () => {
+    const client = inRoom({ features: ['pause'] });
+    client.asked();
+    for (let n = 0; n < 2; n++) client.custom('setTrackPaused', { trackId: 'a:v', paused: true });
+    expect(client.asked()).toEqual([]);
+    await client.cycle();
+    expect(client.asked().slice(1)).toEqual([{ type: 'setTrackPaused', trackId: 'a:v', paused: true }]);
+    for (let n = 0; n < 2; n++) client.custom('setTrackPaused', { trackId: 'a:v', paused: false });
+    expect(client.asked()).toEqual([{ type: 'setTrackPaused', trackId: 'a:v', paused: false }]);
+  });
+
+  test.each([
+    ['an unknown track', { trackId: 'x', paused: true }],
+    ['a track without its state', { trackId: 'a:v' }],
+    ['a track with another state', { trackId: 'a:v', paused: 1 }],
+    ['no track', { paused: true }],
+  ])('a pause of %s is ignored', async (_what, data) => {
+    const client = inRoom({ features: ['pause'] });
+    await client.cycle();
+    client.asked();
+    client.custom('setTrackPaused', data);
+    expect(client.asked().map((action) => action.type)).toEqual(['warn']);
+  });
+});
+
 describe('what a client sends', () => {
   test.each([
     '',

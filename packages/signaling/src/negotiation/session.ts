@@ -22,6 +22,9 @@ import { Slots } from './slots.js';
 /** Creates the sans-IO machine that serves one client; see `PeerSession`. */
 export const createPeerSession: CreatePeerSession = (options) => new Session(options);
 
+/** Additions to the protocol of Jellyfish. A client uses those that `connected` names; it names those that `connect` named. */
+const FEATURES: readonly string[] = ['pause'];
+
 /** `new`: no `connect` yet, or left. `joining`: waiting for the room. `failed`: all further input is ignored. */
 type Phase = 'new' | 'joining' | 'joined' | 'failed';
 
@@ -32,6 +35,8 @@ interface Membership {
   publications: Publications;
   cycles: Cycles;
   metadata: unknown;
+  /** Additions to the protocol that both sides know. */
+  features: readonly string[];
   ice: { localUfrag: string; localPwd: string; remoteUfrag: string } | undefined;
   sdpSessionId: string;
   cname: string;
@@ -133,6 +138,7 @@ class Session implements PeerSession {
     if (event.type === 'connect') {
       if (this.#phase !== 'new') return this.#ignore('a second connect');
       this.#membership = this.#createMembership(event.metadata, this.#membership.cycles.generation);
+      this.#membership.features = FEATURES.filter((feature) => event.features.includes(feature));
       this.#phase = 'joining';
       this.#pendingJoins += 1;
       return this.#act({ type: 'join', metadata: event.metadata });
@@ -187,6 +193,14 @@ class Session implements PeerSession {
         track.target = event.variant;
         return track.stage === 'answered' ? this.#setTarget(track) : undefined;
       }
+      case 'setTrackPaused': {
+        const track = others.findTrack(event.trackId);
+        if (track === undefined || track.stage === 'pending')
+          return this.#ignore('a pause of a track that is not there');
+        if (track.paused === event.paused) return undefined;
+        track.paused = event.paused;
+        return track.stage === 'answered' ? this.#setPaused(track) : undefined;
+      }
       case 'renegotiateTracks':
         if (this.#phase !== 'joined') return this.#ignore('renegotiateTracks before connected');
         return cycles.request();
@@ -202,10 +216,11 @@ class Session implements PeerSession {
     if (this.#pendingJoins > 0) this.#pendingJoins -= 1;
     if (this.#phase !== 'joining' || this.#pendingJoins > 0) return;
     this.#phase = 'joined';
-    const { others, cycles } = this.#membership;
+    const { others, cycles, features } = this.#membership;
     others.join(
       this.#options.peerId,
       endpoints.filter((endpoint) => endpoint.id !== this.#options.peerId),
+      features,
     );
     cycles.consider();
   }
@@ -324,12 +339,17 @@ class Session implements PeerSession {
       } else if (isNew) {
         this.#membership.others.sendChanges(track);
         this.#setTarget(track);
+        if (track.paused) this.#setPaused(track);
       }
     }
   }
 
   #setTarget({ trackId, target }: RemoteTrack): void {
     if (target !== undefined) this.#act({ type: 'setTargetVariant', trackId, variant: target });
+  }
+
+  #setPaused({ trackId, paused }: RemoteTrack): void {
+    this.#act({ type: 'setTrackPaused', trackId, paused });
   }
 
   #createMembership(metadata: unknown, lastGeneration: number): Membership {
@@ -354,6 +374,7 @@ class Session implements PeerSession {
         lastGeneration,
       ),
       metadata,
+      features: [],
       ice: undefined,
       sdpSessionId: identifiers.sessionId(),
       cname: identifiers.token(),

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { NewPeer } from '../harness/api.js';
 import { promise } from '../harness/measurements.js';
@@ -52,133 +52,165 @@ const playing =
   (tracks: SeenTrack[]): boolean =>
     tracks.some((track) => track.colour === colour && track.frames > 3);
 
-browserSuite('Our own client', {}, (stage) => {
-  test('two people see each other, with an SDK of Jellyfish in the same room', async () => {
-    const { room, ann, bob } = await call(stage);
-    const eve = await stage.peer(room, 'eve');
-    await eve.join();
+describe.each([['Chromium', false]])('Our own client in %s', (browser, firefox) => {
+  browserSuite('a call', { firefox }, (stage) => {
+    test('two people see each other, with an SDK of Jellyfish in the same room', async () => {
+      const { room, ann, bob } = await call(stage);
+      const eve = await stage.peer(room, 'eve');
+      await eve.join();
 
-    await ann.page.evaluate(() => window.application.publish({ colour: 'red' }, { metadata: { name: 'camera' } }));
-    await ann.page.evaluate(() => window.application.publishTone());
-    await bob.page.evaluate(() => window.application.publish({ colour: 'blue' }, { simulcast: false }));
-    const green = await eve.addVideo({ colour: 'green' });
+      await ann.page.evaluate(() => window.application.publish({ colour: 'red' }, { metadata: { name: 'camera' } }));
+      await ann.page.evaluate(() => window.application.publishTone());
+      await bob.page.evaluate(() => window.application.publish({ colour: 'blue' }, { simulcast: false }));
+      const green = await eve.addVideo({ colour: 'green' });
 
-    await bob.sees(playing('red'));
-    await ann.sees(playing('blue'));
-    await Promise.all([ann.sees(playing('green')), bob.sees(playing('green'))]);
-    const red = (await bob.sees(playing('red'))).find(({ colour }) => colour === 'red');
-    expect(red).toMatchObject({ peerId: ann.id, metadata: { name: 'camera' } });
-    await eve.plays(red?.id ?? '', 'red');
-    expect(green).toContain(eve.id);
-
-    const peers = await ann.page.evaluate(() => window.application.client.peers.map(({ metadata }) => metadata));
-    expect(peers).toEqual([{ name: 'bob' }, { name: 'eve' }]);
-    await bob.page.evaluate(() => window.application.client.setMetadata({ name: 'Robert' }));
-    await ann.log(`peerUpdated ${bob.id}`);
-  });
-
-  test('a muted camera goes out and comes back, and the track stays', async () => {
-    const { ann, bob } = await call(stage);
-    await ann.page.evaluate(() => window.application.publish({ colour: 'red' }, {}, true));
-    const [before] = await bob.sees(playing('red'));
-    expect(await ann.page.evaluate(() => window.application.devices())).toBe(1);
-
-    await ann.page.evaluate(() => window.application.local(0).mute());
-    expect(await ann.page.evaluate(() => window.application.devices())).toBe(0);
-    await bob.page.evaluate(() => window.application.resetPauses());
-    await bob.sees(([track]) => (track?.pauseMs ?? 0) > 500);
-
-    await ann.page.evaluate(() => window.application.local(0).unmute());
-    expect(await ann.page.evaluate(() => window.application.devices())).toBe(1);
-    const frames = (await bob.sees(playing('red')))[0]?.frames ?? 0;
-    const [after] = await bob.sees(([track]) => (track?.frames ?? 0) > frames + 5);
-    expect(after?.id).toBe(before?.id);
-  });
-
-  test('the quality follows the size of the element', async () => {
-    const { ann, bob } = await call(stage);
-    await ann.page.evaluate(() => window.application.publish({ colour: 'red', width: 1280, height: 720, fps: 15 }));
-    await bob.sees(playing('red'));
-    for (const [height, width] of [
-      [150, 320],
-      [700, 1280],
-      [300, 640],
-      [0, 320],
-    ] as const) {
-      await bob.page.evaluate((size) => window.application.show(size), height);
-      // A variant that stood still on a busy machine counts as inactive for ten seconds.
-      await bob.sees(([track]) => track?.width === width, 30_000);
-    }
-  });
-
-  test('a track that is unpublished disappears, and another takes its place', async () => {
-    const { ann, bob } = await call(stage);
-    for (const colour of ['red', 'green', 'yellow'] as const) {
-      const index = await ann.page.evaluate((one) => window.application.publish({ colour: one }), colour);
-      await bob.sees(playing(colour));
-      await ann.page.evaluate((which) => window.application.local(which).unpublish(), index);
-      await bob.sees((tracks) => tracks.length === 0);
-    }
-  });
-
-  test('a call outlives its socket, and the others stay on the screen meanwhile', async () => {
-    const proxy = await startProxy(stage.node.host);
-    try {
-      const { ann, bob } = await call(stage, proxy.host);
-      await ann.page.evaluate(() => window.application.publish({ colour: 'red' }));
-      await bob.page.evaluate(() => window.application.publish({ colour: 'blue' }));
-      await Promise.all([bob.sees(playing('red')), ann.sees(playing('blue'))]);
-      const frames = (await bob.sees(playing('red')))[0]?.frames ?? 0;
-
-      const begun = Date.now();
-      proxy.cut();
-      await bob.log('reconnecting');
-      expect(await bob.page.evaluate(() => window.application.client.peers.length)).toBe(1);
-      await bob.page.waitForFunction(() => window.application.log.filter((line) => line === 'connected').length === 2);
-      await bob.sees(([track]) => (track?.firstFrameAt ?? 0) > begun && track?.colour === 'red');
+      await bob.sees(playing('red'));
       await ann.sees(playing('blue'));
-      promise('pause after a cut socket', Date.now() - begun, 4_000);
-      expect(frames).toBeGreaterThan(0);
-      const log = await bob.page.evaluate(() => window.application.log);
-      expect(log.filter((line) => line.startsWith('peerLeft') || line.startsWith('trackRemoved'))).toEqual([]);
-    } finally {
-      await proxy.close();
-    }
-  });
+      await Promise.all([ann.sees(playing('green')), bob.sees(playing('green'))]);
+      const red = (await bob.sees(playing('red'))).find(({ colour }) => colour === 'red');
+      expect(red).toMatchObject({ peerId: ann.id, metadata: { name: 'camera' } });
+      await eve.plays(red?.id ?? '', 'red');
+      expect(green).toContain(eve.id);
 
-  test('the backend mutes, forbids and writes, and the client knows', async () => {
-    const { room, ann, bob } = await call(stage);
-    const path = `/room/${room}/peer/${ann.id}`;
-    await ann.page.evaluate(() => window.application.publish({ colour: 'red' }));
-    const [red] = await bob.sees(playing('red'));
+      const peers = await ann.page.evaluate(() => window.application.client.peers.map(({ metadata }) => metadata));
+      expect(peers).toEqual([{ name: 'bob' }, { name: 'eve' }]);
+      await bob.page.evaluate(() => window.application.client.setMetadata({ name: 'Robert' }));
+      await ann.log(`peerUpdated ${bob.id}`);
+    });
 
-    await stage.api.request('PATCH', `${path}/track/${red?.id}`, { muted: true });
-    await ann.page.waitForFunction(() => window.application.local(0).mutedByServer);
-    await bob.page.evaluate(() => window.application.resetPauses());
-    await bob.sees(([track]) => (track?.pauseMs ?? 0) > 500);
+    test('a muted camera goes out and comes back, and the track stays', async () => {
+      const { ann, bob } = await call(stage);
+      await ann.page.evaluate(() => window.application.publish({ colour: 'red' }, {}, true));
+      const [before] = await bob.sees(playing('red'));
+      expect(await ann.page.evaluate(() => window.application.devices())).toBe(1);
 
-    await stage.api.request('PATCH', path, { permissions: { publish: ['audio'] } });
-    await bob.sees((tracks) => tracks.length === 0);
-    await ann.log('unpublished video');
-    const again = ann.page.evaluate(() => window.application.publish({ colour: 'green' }));
-    await expect(again).rejects.toThrow('the server accepts no video from this peer');
+      await ann.page.evaluate(() => window.application.local(0).mute());
+      expect(await ann.page.evaluate(() => window.application.devices())).toBe(0);
+      await bob.page.evaluate(() => window.application.resetPauses());
+      await bob.sees(([track]) => (track?.pauseMs ?? 0) > 500);
 
-    await stage.api.request('POST', `/room/${room}/message`, { to: [ann.id], topic: 'note', data: { text: 'hello' } });
-    await ann.log('message note {"text":"hello"}');
-  });
+      await ann.page.evaluate(() => window.application.local(0).unmute());
+      expect(await ann.page.evaluate(() => window.application.devices())).toBe(1);
+      const frames = (await bob.sees(playing('red')))[0]?.frames ?? 0;
+      const [after] = await bob.sees(([track]) => (track?.frames ?? 0) > frames + 5);
+      expect(after?.id).toBe(before?.id);
+    });
 
-  test('the server ends a call with a reason, and no attempt follows', async () => {
-    const { room, ann, bob } = await call(stage);
-    await stage.api.deletePeer(room, ann.id);
-    await ann.log('ended REMOVED: the server closed the connection: Peer removed');
-    await stage.api.deleteRoom(room);
-    await bob.log('ended ROOM_ENDED: the server closed the connection: Room stopped');
-    expect(await bob.page.evaluate(() => window.application.client.state)).toBe('ended');
+    test('the quality follows the size of the element', async () => {
+      const { ann, bob } = await call(stage);
+      await ann.page.evaluate(() => window.application.publish({ colour: 'red', width: 1280, height: 720, fps: 15 }));
+      await bob.sees(playing('red'));
+      for (const [height, width] of [
+        [150, 320],
+        [700, 1280],
+        [300, 640],
+      ] as const) {
+        await bob.page.evaluate((size) => window.application.show(size), height);
+        // A variant that stood still on a busy machine counts as inactive for ten seconds.
+        await bob.sees(([track]) => track?.width === width, 30_000);
+      }
+    });
 
-    const page = await stage.page('client');
-    const wrong = { url: stage.node.host, token: 'wrong' };
-    expect(await page.evaluate((options) => window.application.connect(options), wrong)).toBe('REJECTED');
-    const nowhere = { url: '127.0.0.1:9', token: 'wrong' };
-    expect(await page.evaluate((options) => window.application.connect(options), nowhere)).toBe('UNREACHABLE');
+    test('a picture off the screen costs nothing, and is back at once', async () => {
+      const { ann, bob } = await call(stage);
+      await ann.page.evaluate(() => window.application.publish({ colour: 'red', fps: 30 }));
+      await bob.page.evaluate(() => window.application.publish({ colour: 'blue', fps: 30 }, { simulcast: false }));
+      for (const [person, colour] of [
+        [bob, 'red'],
+        [ann, 'blue'],
+      ] as const) {
+        await person.sees(playing(colour));
+        await person.page.evaluate(() => window.application.show(300));
+        const frames = (await person.sees(playing(colour)))[0]?.frames ?? 0;
+        await person.sees(([track]) => (track?.frames ?? 0) > frames + 30);
+        const stopped = await person.page.evaluate(() => {
+          window.application.show(0);
+          return window.application.silentAfter();
+        });
+        promise(`bytes of a picture off the screen, ${browser}`, stopped, 500);
+        const back = await person.page.evaluate(() => {
+          window.application.show(300);
+          return window.application.movesAfter();
+        });
+        promise(`a picture back on the screen, ${browser}`, back, 500);
+      }
+    });
+
+    test('a track that is unpublished disappears, and another takes its place', async () => {
+      const { ann, bob } = await call(stage);
+      for (const colour of ['red', 'green', 'yellow'] as const) {
+        const index = await ann.page.evaluate((one) => window.application.publish({ colour: one }), colour);
+        await bob.sees(playing(colour));
+        await ann.page.evaluate((which) => window.application.local(which).unpublish(), index);
+        await bob.sees((tracks) => tracks.length === 0);
+      }
+    });
+
+    test('a call outlives its socket, and the others stay on the screen meanwhile', async () => {
+      const proxy = await startProxy(stage.node.host);
+      try {
+        const { ann, bob } = await call(stage, proxy.host);
+        await ann.page.evaluate(() => window.application.publish({ colour: 'red' }));
+        await bob.page.evaluate(() => window.application.publish({ colour: 'blue' }));
+        await Promise.all([bob.sees(playing('red')), ann.sees(playing('blue'))]);
+        const frames = (await bob.sees(playing('red')))[0]?.frames ?? 0;
+
+        const begun = Date.now();
+        proxy.cut();
+        await bob.log('reconnecting');
+        expect(await bob.page.evaluate(() => window.application.client.peers.length)).toBe(1);
+        await bob.page.waitForFunction(
+          () => window.application.log.filter((line) => line === 'connected').length === 2,
+        );
+        await bob.sees(([track]) => (track?.firstFrameAt ?? 0) > begun && track?.colour === 'red');
+        await ann.sees(playing('blue'));
+        promise(`pause after a cut socket, ${browser}`, Date.now() - begun, 4_000);
+        expect(frames).toBeGreaterThan(0);
+        const log = await bob.page.evaluate(() => window.application.log);
+        expect(log.filter((line) => line.startsWith('peerLeft') || line.startsWith('trackRemoved'))).toEqual([]);
+      } finally {
+        await proxy.close();
+      }
+    });
+
+    test('the backend mutes, forbids and writes, and the client knows', async () => {
+      const { room, ann, bob } = await call(stage);
+      const path = `/room/${room}/peer/${ann.id}`;
+      await ann.page.evaluate(() => window.application.publish({ colour: 'red' }));
+      const [red] = await bob.sees(playing('red'));
+
+      await stage.api.request('PATCH', `${path}/track/${red?.id}`, { muted: true });
+      await ann.page.waitForFunction(() => window.application.local(0).mutedByServer);
+      await bob.page.evaluate(() => window.application.resetPauses());
+      await bob.sees(([track]) => (track?.pauseMs ?? 0) > 500);
+
+      await stage.api.request('PATCH', path, { permissions: { publish: ['audio'] } });
+      await bob.sees((tracks) => tracks.length === 0);
+      await ann.log('unpublished video');
+      const again = ann.page.evaluate(() => window.application.publish({ colour: 'green' }));
+      await expect(again).rejects.toThrow('the server accepts no video from this peer');
+
+      await stage.api.request('POST', `/room/${room}/message`, {
+        to: [ann.id],
+        topic: 'note',
+        data: { text: 'hello' },
+      });
+      await ann.log('message note {"text":"hello"}');
+    });
+
+    test('the server ends a call with a reason, and no attempt follows', async () => {
+      const { room, ann, bob } = await call(stage);
+      await stage.api.deletePeer(room, ann.id);
+      await ann.log('ended REMOVED: the server closed the connection: Peer removed');
+      await stage.api.deleteRoom(room);
+      await bob.log('ended ROOM_ENDED: the server closed the connection: Room stopped');
+      expect(await bob.page.evaluate(() => window.application.client.state)).toBe('ended');
+
+      const page = await stage.page('client');
+      const wrong = { url: stage.node.host, token: 'wrong' };
+      expect(await page.evaluate((options) => window.application.connect(options), wrong)).toBe('REJECTED');
+      const nowhere = { url: '127.0.0.1:9', token: 'wrong' };
+      expect(await page.evaluate((options) => window.application.connect(options), nowhere)).toBe('UNREACHABLE');
+    });
   });
 });

@@ -87,13 +87,35 @@ const application = {
     for (const { watcher } of watchers.values()) watcher.resetGap();
   },
 
+  /** Returns how long bytes of the first video still come, in milliseconds, until none came for half a second. */
+  async silentAfter(): Promise<number> {
+    const begun = now();
+    let [last, seen] = [begun, -1];
+    while (now() - last < 500) {
+      const { tracks } = await client.stats();
+      const bytes = tracks.find(({ kind, direction }) => kind === 'video' && direction === 'received')?.bytes ?? 0;
+      if (bytes !== seen) last = now();
+      seen = bytes;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    return last - begun;
+  },
+  /** Returns how long it takes until the first video moves, in milliseconds. */
+  async movesAfter(): Promise<number> {
+    const begun = now();
+    const [watched] = watchers.values();
+    await watched?.watcher.after(1);
+    return now() - begun;
+  },
+
   /** Shows the first video in an element of this height; 0 moves it off the screen. */
   show(height: number): void {
-    let element = document.querySelector('video');
+    let element = document.querySelector<HTMLVideoElement>('#shown');
     if (element === null) {
       const [track] = client.peers.flatMap(({ tracks }) => tracks).filter(({ media }) => media?.kind === 'video');
       element = document.createElement('video');
       Object.assign(element, {
+        id: 'shown',
         muted: true,
         autoplay: true,
         srcObject: new MediaStream([track?.media as MediaStreamTrack]),

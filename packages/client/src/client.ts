@@ -3,11 +3,11 @@ import { MediaConnection } from './connection.js';
 import { Emitter } from './emitter.js';
 import { RoomClientError, errorOfClose } from './errors.js';
 import { LocalTrack, type PublishOptions } from './local-track.js';
-import { type Shown, shownHeight, type Size, variantFor, watchSize } from './quality.js';
 import { type RemoteChange, type RemotePeer, RemotePeers, type RemoteTrack } from './remote.js';
 import { encodeCustom, encodeEvent, type Received, type Variant } from './signaling.js';
 import { PeerSocket } from './socket.js';
 import { readStats, type CallStats } from './stats.js';
+import { Viewing } from './viewing.js';
 import { watchForWakeUp } from './wake-up.js';
 
 /** `reconnecting`: the peers and their last pictures stay as they were. */
@@ -46,24 +46,26 @@ export interface ClientEvents {
   bandwidth: [bps: number];
 }
 
-interface Watched {
-  readonly element: HTMLElement;
-  size: Size;
-}
-
 /** The answer to a request that proves the server to be alive must come in this time. */
 const PROBE_MS = 3_000;
 /** A server that does not know yet that the old connection is dead refuses the new one so long. */
 const STALE_SESSION_ATTEMPTS = 5;
+/** Additions to the protocol that this client uses where the server knows them (docs/reference/peer-signaling.md). */
+const FEATURES = ['pause'];
 
 /** One participant of one room. */
 export class RoomClient extends Emitter<ClientEvents> {
   readonly #remote = new RemotePeers();
-  readonly #watched = new Map<string, Set<Watched>>();
-  readonly #targets = new Map<string, Variant>();
+  readonly #viewing = new Viewing({
+    track: (id) => this.track(id),
+    pauses: () => this.#features.includes('pause'),
+    send: (type, data) => this.#socket?.send(encodeCustom(type, data)),
+  });
   #state: ClientState = 'idle';
   #options: ConnectOptions | undefined;
   #metadata: unknown = null;
+  /** Additions to the protocol that the server knows as well. */
+  #features: readonly string[] = [];
   #selfId = '';
   #localTracks: readonly LocalTrack[] = [];
   #socket: PeerSocket | undefined;
@@ -151,34 +153,21 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   /**
-   * Chooses the quality of a simulcast track by the size of the element that shows it, until the returned function is
-   * called. With several elements the largest counts.
+   * Chooses the quality of a track by the size of the element that shows it, until the returned function is called. With
+   * several elements the largest counts. A picture that no element shows on the screen is paused.
    */
   watch(trackId: string, element: HTMLElement): () => void {
-    const watched: Watched = { element, size: { width: 0, height: 0 } };
-    const all = this.#watched.get(trackId) ?? new Set();
-    this.#watched.set(trackId, all.add(watched));
-    const adjust = (): void => this.#adjust(trackId);
-    const stop = watchSize(element, (size) => {
-      watched.size = size;
-      adjust();
-    });
-    // The first picture tells its shape.
-    element.addEventListener('resize', adjust);
-    return () => {
-      stop();
-      element.removeEventListener('resize', adjust);
-      all.delete(watched);
-      if (all.size === 0) this.#watched.delete(trackId);
-      else adjust();
-    };
+    return this.#viewing.watch(trackId, element);
   }
 
   /** Chooses the variant of a simulcast track that the server aims at. */
   setVariant(trackId: string, variant: Variant): void {
-    if (this.#targets.get(trackId) === variant) return;
-    this.#targets.set(trackId, variant);
-    this.#sendTarget(trackId);
+    this.#viewing.setVariant(trackId, variant);
+  }
+
+  /** Stops a track of another on its way to this client, or lets it come again. Watched elements do so by themselves. */
+  setPaused(trackId: string, paused: boolean): void {
+    this.#viewing.setPaused(trackId, paused);
   }
 
   /** Returns the counters of each track that is sent or received. */
@@ -192,7 +181,7 @@ export class RoomClient extends Emitter<ClientEvents> {
   #open(): void {
     const { url, token } = this.#options as ConnectOptions;
     this.#socket = new PeerSocket(absolute(url), token, {
-      authenticated: () => this.#socket?.send(encodeEvent('connect', { metadata: this.#metadata })),
+      authenticated: () => this.#socket?.send(encodeEvent('connect', { metadata: this.#metadata, features: FEATURES })),
       received: (message) => this.#received(message),
       closed: (code, reason) => this.#closed(code, reason),
     });
@@ -219,7 +208,7 @@ export class RoomClient extends Emitter<ClientEvents> {
         return this.#media?.offerData(message.data);
       case 'sdpAnswer':
         this.#media?.answer(message.data.sdp, message.data.midToTrackId);
-        for (const trackId of Object.values(message.data.midToTrackId)) this.#sendTarget(trackId);
+        for (const trackId of Object.values(message.data.midToTrackId)) this.#viewing.repeat(trackId);
         return undefined;
       case 'candidate':
         return this.#media?.candidate(message.data);
@@ -230,7 +219,8 @@ export class RoomClient extends Emitter<ClientEvents> {
       case 'trackMutedByServer':
         return this.#localTracks.find(({ id }) => id === message.data.trackId)?.setMutedByServer(message.data.muted);
       case 'connected': {
-        const { id } = message.data;
+        const { id, features = [] } = message.data;
+        this.#features = features;
         this.#apply(this.#remote.apply(message));
         return this.#connected(id);
       }
@@ -290,28 +280,6 @@ export class RoomClient extends Emitter<ClientEvents> {
     return this.#media?.restart();
   }
 
-  #adjust(trackId: string): void {
-    const track = this.#remote.find(trackId);
-    if (track === undefined || track.variants.length < 2) return;
-    const shown = [...(this.#watched.get(trackId) ?? [])].map(({ element, size }): Shown => {
-      const { videoWidth = 0, videoHeight = 0 } = element instanceof HTMLVideoElement ? element : {};
-      if (videoWidth === 0) return { height: size.height };
-      const cover = getComputedStyle(element).objectFit === 'cover';
-      const height = shownHeight(size, { width: videoWidth, height: videoHeight }, cover);
-      return {
-        height,
-        ...(track.variant === null ? {} : { received: { height: videoHeight, variant: track.variant } }),
-      };
-    });
-    const variant = variantFor(shown, track.variants);
-    if (variant !== undefined) this.setVariant(trackId, variant);
-  }
-
-  #sendTarget(trackId: string): void {
-    const variant = this.#targets.get(trackId);
-    if (variant !== undefined) this.#socket?.send(encodeCustom('setTargetTrackVariant', { trackId, variant }));
-  }
-
   #apply(changes: readonly RemoteChange[]): void {
     for (const change of changes) {
       if ('peer' in change) {
@@ -319,10 +287,7 @@ export class RoomClient extends Emitter<ClientEvents> {
         continue;
       }
       const { type, track } = change;
-      if (type === 'trackRemoved') {
-        this.#targets.delete(track.id);
-        this.#watched.delete(track.id);
-      }
+      if (type === 'trackRemoved') this.#viewing.forget(track.id);
       this.emit(type, track);
     }
     if (changes.length > 0) this.emit('changed');

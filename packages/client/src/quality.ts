@@ -23,6 +23,9 @@ export function variantFor(shown: readonly Shown[], variants: readonly Variant[]
   return ordered.find((variant) => (full / SCALE[variant]) * STRETCH >= wanted) ?? ordered.at(-1);
 }
 
+/** A picture in a window of its own is seen, wherever its element is. */
+const WINDOW_EVENTS = ['enterpictureinpicture', 'leavepictureinpicture'];
+
 export interface Size {
   readonly width: number;
   readonly height: number;
@@ -36,9 +39,10 @@ export function shownHeight(element: Size, picture: Size, cover: boolean): numbe
 
 /** Watches the size of an element. Calls `changed` with it in device pixels; it is empty while the element is off the screen. */
 export function watchSize(element: Element, changed: (size: Size) => void): () => void {
-  let visible = true;
+  let onScreen = true;
   let size: Size = { width: element.clientWidth, height: element.clientHeight };
   const report = (): void => {
+    const visible = onScreen || document.pictureInPictureElement === element;
     const scale = visible ? devicePixelRatio : 0;
     changed({ width: size.width * scale, height: size.height * scale });
   };
@@ -47,13 +51,15 @@ export function watchSize(element: Element, changed: (size: Size) => void): () =
     report();
   });
   const visibility = new IntersectionObserver((entries) => {
-    visible = entries.at(-1)?.isIntersecting ?? visible;
+    onScreen = entries.at(-1)?.isIntersecting ?? onScreen;
     report();
   });
   sizes.observe(element);
   visibility.observe(element);
+  for (const event of WINDOW_EVENTS) element.addEventListener(event, report);
   return () => {
     sizes.disconnect();
     visibility.disconnect();
+    for (const event of WINDOW_EVENTS) element.removeEventListener(event, report);
   };
 }

@@ -39,7 +39,7 @@ interface OfEndpoint {
 
 /** Events of the server, with `custom` unwrapped. */
 export type ServerEvent =
-  | Event<'connected', { id: string; otherEndpoints: readonly WireEndpoint[] }>
+  | Event<'connected', { id: string; otherEndpoints: readonly WireEndpoint[]; features?: readonly string[] }>
   | Event<'endpointAdded', WireEndpoint>
   | Event<'endpointUpdated', { id: string; metadata: unknown }>
   | Event<'endpointRemoved', { id: string }>

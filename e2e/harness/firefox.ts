@@ -11,6 +11,8 @@ import type { PageEvent } from '../page/driver-api.js';
 import { findFirefox } from './needs.js';
 
 const START_TIMEOUT_MS = 30_000;
+const WAIT_TIMEOUT_MS = 30_000;
+const POLL_MS = 50;
 
 /** Lets pages play sound unasked and use addresses of this machine, and keeps the browser from calling home. */
 const PREFERENCES: Readonly<Record<string, unknown>> = {
@@ -86,7 +88,7 @@ export class Firefox {
     }
   }
 
-  /** Opens a page; `listener` receives what it reports. The result does what `Peer` needs of a page. */
+  /** Opens a page; `listener` receives what it reports. The result has those methods of a page that tests in Firefox use. */
   async open(url: string, listener: PageListener): Promise<Page> {
     const { context } = await this.#call('browsingContext.create', { type: 'window' });
     this.#listeners.set(context, listener);
@@ -98,9 +100,22 @@ export class Firefox {
     });
     await this.#call('browsingContext.navigate', { context, url, wait: 'complete' });
 
+    const evaluate = (run: unknown, argument: unknown): Promise<unknown> =>
+      this.#evaluate(context, String(run), argument);
     return {
-      evaluate: (run: unknown, argument: unknown) => this.#evaluate(context, String(run), argument),
+      evaluate,
       waitForTimeout: (ms: number) => delay(ms),
+      waitForFunction: async (run: unknown, argument: unknown, { timeout = WAIT_TIMEOUT_MS } = {}) => {
+        const deadline = Date.now() + timeout;
+        while (!(await evaluate(run, argument))) {
+          if (Date.now() > deadline) throw new Error(`not true within ${timeout} ms: ${String(run)}`);
+          await delay(POLL_MS);
+        }
+      },
+      close: async () => {
+        this.#listeners.delete(context);
+        await this.#call('browsingContext.close', { context });
+      },
     } as unknown as Page;
   }
 
@@ -114,13 +129,13 @@ export class Firefox {
 
   async #evaluate(context: string, run: string, argument: unknown): Promise<unknown> {
     const { result, exceptionDetails } = await this.#call('script.callFunction', {
-      functionDeclaration: `async (text) => JSON.stringify((await (${run})(JSON.parse(text))) ?? null)`,
+      functionDeclaration: `async (text) => JSON.stringify(await (${run})(JSON.parse(text)))`,
       arguments: [{ type: 'string', value: JSON.stringify(argument ?? null) }],
       target: { context },
       awaitPromise: true,
     });
     if (exceptionDetails !== undefined) throw new Error(exceptionDetails.text);
-    return JSON.parse(result.value);
+    return result.type === 'undefined' ? undefined : JSON.parse(result.value);
   }
 
   #call(method: string, params: unknown): Promise<Message['result']> {

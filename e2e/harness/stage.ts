@@ -5,6 +5,7 @@ import type { PageEvent } from '../page/driver-api.js';
 import { Api, type NewPeer, type RoomOptions } from './api.js';
 import { type BloomNode, type NodeOptions, startNode } from './bloom-node.js';
 import { launchChromium } from './chromium.js';
+import { Firefox } from './firefox.js';
 import { printMeasurements } from './measurements.js';
 import { describeWith, type Need } from './needs.js';
 import { type PageName, type PageServer, type Sdk, servePages } from './pages.js';
@@ -17,12 +18,16 @@ export interface StageOptions {
   readonly node?: NodeOptions | (() => Promise<BloomNode>);
   readonly browserFlags?: readonly string[];
   readonly sdk?: Sdk;
+  /** Runs the pages of `Stage.page` in Firefox; all others stay in Chromium. */
+  readonly firefox?: boolean;
 }
 
 export class Stage {
   readonly #options: StageOptions;
   #node: BloomNode | undefined;
   #browser: Browser | undefined;
+  #firefox: Firefox | undefined;
+  readonly #firefoxPages: Page[] = [];
   #pages: PageServer | undefined;
   readonly #idle: Page[] = [];
   readonly #owner = new WeakMap<Page, Peer>();
@@ -41,10 +46,12 @@ export class Stage {
       launchChromium(this.#options.browserFlags),
       servePages(),
     ]);
+    if (this.#options.firefox === true) this.#firefox = await Firefox.launch();
   }
 
   async close(): Promise<void> {
     await this.#browser?.close();
+    await this.#firefox?.close();
     await this.#pages?.close();
     await this.#node?.stop();
   }
@@ -76,8 +83,15 @@ export class Stage {
 
   /** Opens a page that no driver reports of. */
   async page(name: PageName): Promise<Page> {
+    const url = this.#pages?.urlOf(name) ?? '';
+    if (this.#firefox !== undefined) {
+      const takeConsole = (line: string): void => void (line.includes('uncaught') && this.#errors.push(line));
+      const page = await this.#firefox.open(url, { take: () => undefined, takeConsole });
+      this.#firefoxPages.push(page);
+      return page;
+    }
     const page = await this.newPage();
-    await page.goto(this.#pages?.urlOf(name) ?? '');
+    await page.goto(url);
     return page;
   }
 
@@ -147,6 +161,7 @@ export class Stage {
         this.#idle.push(page);
       }),
     );
+    await Promise.all(this.#firefoxPages.splice(0).map((page) => page.close()));
     if (keep.size === 0) {
       await Promise.all([...this.#rooms].map((id) => this.api.request('DELETE', `/room/${id}`)));
       this.#rooms.clear();
@@ -161,7 +176,8 @@ export function browserSuite(
   options: StageOptions,
   body: (stage: Stage, lasting: Set<Peer>) => void,
 ): void {
-  describeWith(['chromium', ...(options.needs ?? [])], title, () => {
+  const browsers: Need[] = options.firefox === true ? ['chromium', 'firefox'] : ['chromium'];
+  describeWith([...browsers, ...(options.needs ?? [])], title, () => {
     const stage = new Stage(options);
     /** Peers that outlive the test that has brought them in. */
     const lasting = new Set<Peer>();

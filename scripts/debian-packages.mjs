@@ -35,7 +35,9 @@ const packages = {
   'gir1.2-gst-rtsp-server-1.0': { why: 'cameras' },
   'python3-gi': { why: 'the program of the cameras' },
   'gstreamer1.0-plugins-bad': { why: 'RTP, G.711, H.265 and AAC of the cameras' },
-  'gstreamer1.0-plugins-ugly': { why: 'H.264 of the cameras' },
+  'gir1.2-gst-plugins-bad-1.0': { why: 'WebRTC of GStreamer, for WHIP and WHEP' },
+  'gstreamer1.0-nice': { why: 'the ICE of that' },
+  'gstreamer1.0-plugins-ugly': { why: 'H.264 of the cameras and of GStreamer' },
 };
 
 /** Not for the tests: what the benchmarks compare with. */

@@ -55,6 +55,16 @@ parts = ["x264enc", "x265enc", "voaacenc", "alawenc", "opusenc", "rtph264pay"]
 assert all(Gst.ElementFactory.find(part) for part in parts)
 `;
 
+const WEBRTC_PARTS = `
+import gi
+gi.require_version("Gst", "1.0")
+gi.require_version("GstWebRTC", "1.0")
+from gi.repository import Gst, GstWebRTC
+Gst.init(None)
+parts = ["webrtcbin", "nicesrc", "x264enc", "opusenc", "rtph264pay", "vp8dec"]
+assert all(Gst.ElementFactory.find(part) for part in parts)
+`;
+
 const checks = {
   nightly: () => nightly,
   /** An RTSP server and its encoders. */
@@ -71,6 +81,8 @@ const checks = {
   'node-av': () => resolves('node-av/lib'),
   /** A WebRTC client in Python, from Debian. */
   aiortc: () => spawnSync('/usr/bin/python3', ['-c', 'import aiortc, aiohttp']).status === 0,
+  /** The WebRTC element of GStreamer. */
+  webrtcbin: () => spawnSync('/usr/bin/python3', ['-c', WEBRTC_PARTS]).status === 0,
   openssl: () => installed('openssl'),
   phones: () => installed('kamailio', 'baresip', 'sipp'),
   /** As root only. */

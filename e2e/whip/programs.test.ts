@@ -1,47 +1,23 @@
 // Programs that others wrote, unmodified, beside a page with the code of the guide.
 import { spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import { promise } from '../harness/measurements.js';
 import { repository } from '../harness/repository.js';
+import { testWith } from '../harness/needs.js';
 import { browserSuite, type Stage } from '../harness/stage.js';
 import { GuidePage } from './guide-page.js';
+import { Program } from './program.js';
 
-/** A program that ends with its standard input. */
-async function aiortc(role: 'publish' | 'watch', url: string, token: string) {
-  const child = spawn('/usr/bin/python3', [join(repository, 'e2e', 'whip', 'aiortc_client.py'), role, url, token]);
-  const lines: string[] = [];
-  const waiting = new Set<() => void>();
-  const wake = (): void => {
-    for (const look of waiting) look();
-  };
-  for (const stream of [child.stdout, child.stderr]) {
-    createInterface({ input: stream }).on('line', (line) => {
-      lines.push(line);
-      wake();
-    });
-  }
-  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
+const stillBoundMs = 400;
+const python = '/usr/bin/python3';
 
-  return {
-    /** Resolves with the first line of this form. */
-    prints: (form: RegExp): Promise<string> =>
-      new Promise((resolve, reject) => {
-        const look = (): void => {
-          const line = lines.find((one) => form.test(one));
-          if (line === undefined) return;
-          waiting.delete(look);
-          resolve(line);
-        };
-        waiting.add(look);
-        look();
-        void ended.then(() => reject(new Error(`the program ended without ${String(form)}:\n${lines.join('\n')}`)));
-      }),
-    async end(): Promise<void> {
-      child.stdin.end();
-      await ended;
-    },
-  };
+/** A room with two peers that have not connected yet. */
+async function pair(stage: Stage) {
+  const room = await stage.room();
+  const [ann, eve] = [await stage.api.addPeer(room), await stage.api.addPeer(room)];
+  return { room, ann, eve, whip: `${stage.node.url}/whip`, whep: `${stage.node.url}/whep` };
 }
 
 async function statusOf(stage: Stage, room: string, id: string): Promise<string> {
@@ -49,37 +25,115 @@ async function statusOf(stage: Stage, room: string, id: string): Promise<string>
   return peers.find((peer: { id: string }) => peer.id === id).status;
 }
 
-browserSuite('Programs by WHIP and WHEP', { needs: ['aiortc'] }, (stage) => {
-  test('aiortc publishes, and a page shows its picture', async () => {
-    const room = await stage.room();
-    const [ann, eve] = [await stage.api.addPeer(room), await stage.api.addPeer(room)];
-    const program = await aiortc('publish', `${stage.node.url}/whip`, ann.token);
+const publishers = [
+  // Its picture is green.
+  ['aiortc', 'aiortc_client.py', 'green'],
+  ['GStreamer', 'gstreamer_client.py', 'blue'],
+] as const;
+
+browserSuite('Programs by WHIP and WHEP', {}, (stage) => {
+  for (const [name, file, colour] of publishers) {
+    testWith(
+      [name === 'aiortc' ? 'aiortc' : 'webrtcbin'],
+      `${name} publishes, and a page shows its picture`,
+      async () => {
+        const { room, ann, eve, whip, whep } = await pair(stage);
+        const program = new Program(python, file, ['publish', whip, ann.token]);
+        await program.prints(/^answered/);
+        const page = await GuidePage.open(stage.browser);
+        await page.watch(`${whep}?peer=${ann.id}`, eve.token);
+        await page.sees(colour);
+        const { tracks } = (await stage.api.room(room)).peers[0];
+        expect(tracks.map(({ type }: { type: string }) => type).toSorted()).toEqual(['audio', 'video']);
+
+        await program.end();
+        expect(await statusOf(stage, room, ann.id)).toBe('disconnected');
+        await page.close();
+      },
+    );
+  }
+
+  testWith(['aiortc'], 'aiortc watches what a page publishes', async () => {
+    const { room, ann, eve, whip, whep } = await pair(stage);
+    const program = new Program(python, 'aiortc_client.py', ['watch', whep, eve.token]);
     await program.prints(/^answered/);
     const page = await GuidePage.open(stage.browser);
-    await page.watch(`${stage.node.url}/whep?peer=${ann.id}`, eve.token);
-    // Its picture is green.
-    await page.sees('green');
-    expect((await stage.api.room(room)).peers[0].tracks.map(({ type }: { type: string }) => type)).toEqual([
-      'audio',
-      'video',
-    ]);
-
-    await program.end();
-    expect(await statusOf(stage, room, ann.id)).toBe('disconnected');
-    await page.close();
-  });
-
-  test('aiortc watches what a page publishes', async () => {
-    const room = await stage.room();
-    const [ann, eve] = [await stage.api.addPeer(room), await stage.api.addPeer(room)];
-    const program = await aiortc('watch', `${stage.node.url}/whep`, eve.token);
-    await program.prints(/^answered/);
-    const page = await GuidePage.open(stage.browser);
-    await page.publish('red', `${stage.node.url}/whip`, ann.token);
+    await page.publish('red', whip, ann.token);
     expect(await program.prints(/^frame/)).toBe('frame 640 360');
 
     await program.end();
     expect(await statusOf(stage, room, eve.id)).toBe('disconnected');
     await page.close();
   });
+
+  testWith(['webrtcbin'], 'GStreamer follows who speaks, and the picture never stands still', async () => {
+    const { room, eve, whip, whep } = await pair(stage);
+    const publish = async (colour: string): Promise<GuidePage> => {
+      const page = await GuidePage.open(stage.browser);
+      await page.publish(colour, whip, (await stage.api.addPeer(room)).token);
+      return page;
+    };
+    const [red, blue] = [await publish('red'), await publish('blue')];
+    const program = new Program(python, 'gstreamer_client.py', ['watch', whep, eve.token]);
+    const frame = { red: /^frame \d+ 2\d\d \d?\d \d?\d$/, blue: /^frame \d+ \d?\d \d?\d 2\d\d$/ };
+    await program.prints(frame.red);
+
+    for (const [speaker, silent, colour] of [
+      [blue, red, 'blue'],
+      [red, blue, 'red'],
+    ] as const) {
+      const seen = program.lines.length;
+      await silent.setLoud(false);
+      await speaker.setLoud(true);
+      await program.prints(frame[colour], seen);
+    }
+    const times = program.lines.flatMap((line) => (line.startsWith('frame') ? [Number(line.split(' ')[1])] : []));
+    promise('longest time without a new picture', longestGap(times), stillBoundMs);
+
+    await program.end();
+    await Promise.all([red, blue].map((page) => page.close()));
+  });
+
+  testWith(
+    ['ffmpeg', 'node-av'],
+    'FFmpeg publishes with the line of the guide, and a page shows its picture',
+    async () => {
+      const { room, ann, eve, whip, whep } = await pair(stage);
+      const [encoding, muxing] = guideLine({ WHIP_URL: whip, TOKEN: ann.token });
+      // The encoders are those of Debian's FFmpeg, which has no WHIP yet; the muxer is that of FFmpeg 8.
+      const source = '-v error -re -f lavfi -i color=0xC81E1E:s=320x240:r=25 -f lavfi -i sine=f=440'.split(' ');
+      const encoder = spawn('ffmpeg', [...source, ...encoding, '-f', 'nut', 'pipe:1'], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      const program = new Program(process.execPath, 'ffmpeg_whip.mjs', muxing, encoder.stdout);
+      try {
+        await program.prints(/^answered/);
+        const page = await GuidePage.open(stage.browser);
+        await page.watch(`${whep}?peer=${ann.id}`, eve.token);
+        await page.sees('red');
+        expect((await stage.api.room(room)).peers[0].tracks).toHaveLength(2);
+        await page.close();
+      } finally {
+        encoder.kill('SIGKILL');
+        await program.end();
+      }
+      expect(await statusOf(stage, room, ann.id)).toBe('disconnected');
+    },
+  );
 });
+
+function longestGap(times: readonly number[]): number {
+  return Math.max(...times.slice(1).map((at, index) => at - times[index]!));
+}
+
+/** Returns the options of the guide's command, of the encoders and of the muxer. */
+function guideLine(values: Readonly<Record<string, string>>): [encoding: string[], muxing: string[]] {
+  const guide = readFileSync(join(repository, 'docs', 'guide', 'whip.md'), 'utf8');
+  const command = /^ffmpeg .*?[^\\]$/ms.exec(guide)?.[0] ?? '';
+  const words = command.replaceAll('\\\n', ' ').replaceAll('"', '').split(/\s+/);
+  const filled = words.map((word) => values[word.slice(1)] ?? word);
+  const [first, format] = [filled.indexOf('-c:v'), filled.indexOf('-f')];
+  expect(filled.slice(format, format + 2)).toEqual(['-f', 'whip']);
+
+  return [filled.slice(first, format), filled.slice(format + 2)];
+}

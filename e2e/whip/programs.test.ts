@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
+import { expect } from '@jest/globals';
 import { promise } from '../harness/measurements.js';
 import { repository } from '../harness/repository.js';
 import { testWith } from '../harness/needs.js';

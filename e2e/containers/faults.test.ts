@@ -1,5 +1,4 @@
-// What happens to containers: killed, paused, cut off from their network, upgraded. Nightly, and passes only by itself: in
-// the network namespace of a whole run the call on node 1 stops when the container of node 2 is killed; why is not known.
+// What happens to containers: killed, paused, cut off from their network, upgraded.
 import { beforeEach, expect, test } from '@jest/globals';
 import { deployments } from '../../scripts/deployments.mjs';
 import { until } from '../cluster/until.js';
@@ -29,7 +28,7 @@ const start = async () => {
   };
 };
 
-browserSuite('Containers of a cluster', { node: start, needs: ['nightly', 'containers'] }, (stage) => {
+browserSuite('Containers of a cluster', { node: start, needs: ['containers'] }, (stage) => {
   beforeEach(() => cluster.deleteAllRooms());
 
   async function roomOn(node: ContainerNode): Promise<string> {

@@ -25,6 +25,8 @@ export class Api {
     const answer = await fetch(`${this.url}${path}`, {
       method,
       headers: {
+        // Nodes are killed and cut off: a kept connection to one would be silent for minutes.
+        connection: 'close',
         authorization: `Bearer ${apiToken}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },

@@ -14,6 +14,7 @@ const steps = [
   ['lint', [bin('oxlint', 'bin', 'oxlint'), '--deny-warnings']],
   ['imports', [join(root, 'scripts', 'check-imports.mjs')]],
   ['style', [join(root, 'scripts', 'check-style.mjs')]],
+  ['mutants match the sources', [join(root, 'scripts', 'mutants.mjs'), '--check']],
   ['format', [bin('@biomejs', 'biome', 'bin', 'biome'), 'format', '--diagnostic-level=error']],
 ];
 // Projects with libraries of their own (the browser's) stand outside the build.

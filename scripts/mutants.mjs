@@ -1,6 +1,7 @@
 // `npm run test:mutants`: breaks the riskiest code on purpose, one place at a time, and runs the tests that should notice.
 // scripts/mutants/*.json lists the places. A mutant that no test notices has SURVIVED; one that nobody could notice says
-// why in `equivalent`. Arguments: patterns of ids or files; `--sample N` takes every Nth.
+// why in `equivalent`. Arguments: patterns of ids or files; `--sample N` takes every Nth; `--check` only tells whether all
+// places are still there.
 import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './setup.mjs';
@@ -23,6 +24,7 @@ if (broken.length > 0) {
   console.error(`These mutations do not match the sources any more; mend scripts/mutants:\n${broken.join('\n')}`);
   process.exit(1);
 }
+if (args.includes('--check')) process.exit(0);
 const chosen = all
   .filter(({ id, file }) => args.length === 0 || args.some((pattern) => new RegExp(pattern).test(`${id} ${file}`)))
   .filter((_, i) => i % every === 0);

@@ -103,7 +103,8 @@ describe('nodes of ours', () => {
     for (let round = 0; round < 2; round++) {
       for (const cut of proxies) cut.sever();
       await until(() => all.every(({ node }) => node.nodes().length === 1));
-      await new Promise((resolve) => setTimeout(resolve, 700));
+      // Each side has tried the other again in vain.
+      await until(() => proxies.every(({ refused }) => refused > 0));
       for (const cut of proxies) cut.heal();
       await until(() => all.every(({ node }) => node.nodes().length === 3), 15_000);
       expectAlternating(all);
@@ -175,7 +176,9 @@ describe('nodes of ours', () => {
     expect(here.exits).toMatchObject([{ reason: atom('noconnection'), linked: true }]);
     await expect(a.monitor(there.pid)).resolves.toEqual({ down: atom('noconnection') });
     expect(a.node.send(there.pid, 1, { from: here.pid })).toBe('no_connection');
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    // A second exit would come before an answer over a new connection does.
+    await a.node.connect(b.node.name);
+    await a.node.ping(b.node.name);
     expect([here.exits.length, there.exits.length]).toEqual([1, 1]);
   });
 
@@ -354,6 +357,8 @@ test('a lost port mapper is noticed, and calls go on meanwhile', async () => {
 });
 
 interface Cut {
+  /** Connections refused since it was severed. */
+  readonly refused: number;
   sever(): void;
   heal(): void;
 }
@@ -362,8 +367,10 @@ interface Cut {
 async function proxy(node: DistributionNode, otherMapper: number): Promise<Cut> {
   const sockets = new Set<Socket>();
   let severed = false;
+  let refused = 0;
   const server: Server = createServer((from) => {
     if (severed) {
+      refused += 1;
       from.destroy();
       return;
     }
@@ -391,6 +398,7 @@ async function proxy(node: DistributionNode, otherMapper: number): Promise<Cut> 
   });
   const sever = (): void => {
     severed = true;
+    refused = 0;
     for (const socket of sockets) socket.destroy();
   };
   cleanUps.push(async () => {
@@ -399,6 +407,9 @@ async function proxy(node: DistributionNode, otherMapper: number): Promise<Cut> 
     await new Promise((resolve) => server.close(resolve));
   });
   return {
+    get refused() {
+      return refused;
+    },
     sever,
     heal: () => {
       severed = false;

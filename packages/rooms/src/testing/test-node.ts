@@ -21,8 +21,7 @@ export class TestMedia implements MediaEngine {
   readonly commands: string[] = [];
   readonly emit = new Map<string, (event: MediaRoomEvent) => void>();
   failNextRoom = false;
-  /** How long opening a room takes. */
-  openMs = 0;
+  #gate: Promise<void> | undefined;
   rejectNegotiations = false;
   readonly takesRooms = true;
   readonly workerRestarts = 0;
@@ -31,12 +30,24 @@ export class TestMedia implements MediaEngine {
   /** Transports are numbered from 1, over all rooms. */
   lastTransport = 0;
 
+  /** Keeps rooms from opening until the returned function is called. */
+  holdRooms(): () => void {
+    let open: (() => void) | undefined;
+    this.#gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    return () => {
+      this.#gate = undefined;
+      open?.();
+    };
+  }
+
   async openRoom(roomId: string, onEvent: (event: MediaRoomEvent) => void): Promise<MediaRoom> {
     if (this.failNextRoom) {
       this.failNextRoom = false;
       throw new Error('no worker');
     }
-    if (this.openMs > 0) await new Promise((resolve) => setTimeout(resolve, this.openMs));
+    if (this.#gate !== undefined) await this.#gate;
     const say = (command: string): void => void this.commands.push(`${roomId}: ${command}`);
     const transports = new Map<string, number>();
     this.emit.set(roomId, onEvent);

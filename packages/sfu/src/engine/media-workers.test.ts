@@ -188,7 +188,7 @@ describe('media workers', () => {
   }, 60_000);
 
   test('a room waits for the replacement of the only worker', async () => {
-    const engine = await start(1);
+    const engine = await start(1, { replacementMs: 20_000 });
     await engine.openRoom('doomed', () => undefined);
     await engine.killWorkerOf('doomed', 'killed by a test');
     const room = await engine.openRoom('next', () => undefined);

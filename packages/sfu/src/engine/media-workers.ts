@@ -22,8 +22,8 @@ const RESTART_MAX_MS = 30_000;
 const SHORT_LIFE_MS = 10_000;
 /** A start that takes this long is logged, repeatedly, ms. */
 const SLOW_START_MS = 10_000;
-/** How long a room waits for a worker when none is up: a replacement takes a second or two, ms. */
-const REPLACEMENT_MS = 4000;
+/** A replacement takes a second or two, ms. */
+const DEFAULT_REPLACEMENT_MS = 4000;
 const REPLACEMENT_POLL_MS = 25;
 
 export interface MediaWorkersOptions {
@@ -43,6 +43,8 @@ export interface MediaWorkersOptions {
   startMs?: number;
   /** Time limit of a worker's termination, ms. */
   terminateMs?: number;
+  /** How long a room waits for a worker when none is up, ms. */
+  replacementMs?: number;
 }
 
 /** The media plane. A room lives whole on one worker; a worker that dies takes only its own rooms with it. */
@@ -207,7 +209,7 @@ export class MediaWorkers implements MediaEngine {
 
   /** Resolves with the first worker that comes up. */
   async #replacement(roomId: string): Promise<MediaWorker> {
-    const until = performance.now() + REPLACEMENT_MS;
+    const until = performance.now() + (this.#options.replacementMs ?? DEFAULT_REPLACEMENT_MS);
     while (!this.#closed && performance.now() < until) {
       await new Promise((resolve) => setTimeout(resolve, REPLACEMENT_POLL_MS));
       const worker = this.#leastBusy();

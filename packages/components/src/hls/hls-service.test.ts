@@ -257,7 +257,8 @@ withCompositor('the compositor [needs node-av]', () => {
     stage.speak();
     await stage.playlist();
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.kill(stage.component.pid!, signal);
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    const before = await stage.playlist();
+    await until(async () => (await stage.playlist()) !== before);
     expect(stage.room.reports).toEqual([]);
     await stage.end();
     expect(() => process.kill(stage.component.pid!, 0)).toThrow('ESRCH');
@@ -268,15 +269,6 @@ withCompositor('the compositor [needs node-av]', () => {
     await stage.start();
     process.kill(stage.component.pid!, 'SIGSTOP');
     expect(await stage.room.until('crashed')).toMatchObject({ reason: expect.stringContaining('2500 ms') });
-  });
-
-  test('is not the one that hung when the server stood still', async () => {
-    const stage = await stageWith({ hangMs: 2_500 });
-    await stage.start();
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000);
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
-    expect(stage.room.reports).toEqual([]);
   });
 });
 

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import { type Clock, systemClock, Timer } from '@bloom/time';
 
 export interface ForkedProcessOptions<Received> {
   /** The built entry of the process. */
@@ -6,6 +7,7 @@ export interface ForkedProcessOptions<Received> {
   nodeFlags?: readonly string[];
   /** A process that sends nothing for this long hangs, and is killed; absent: it may be silent. */
   hangMs?: number;
+  clock?: Clock;
   /** Kills it when aborted. */
   signal?: AbortSignal;
   onMessage(message: Received): void;
@@ -23,14 +25,16 @@ export class ForkedProcess<Sent extends object, Received> {
   readonly closed: Promise<void>;
   readonly #child: ChildProcess;
   readonly #onCrash: (reason: string) => void;
-  #watchdog: NodeJS.Timeout | undefined;
+  readonly #watchdog: Timer;
   #errorText = '';
   #ending = false;
   /** Looks in a row that found no sign of life. */
   #silentLooks = 0;
 
-  constructor({ entry, nodeFlags = [], hangMs, signal, onMessage, onCrash }: ForkedProcessOptions<Received>) {
+  constructor(options: ForkedProcessOptions<Received>) {
+    const { entry, nodeFlags = [], hangMs, signal, onMessage, onCrash } = options;
     this.#onCrash = onCrash;
+    this.#watchdog = new Timer(options.clock ?? systemClock);
     this.#child = fork(entry, {
       serialization: 'advanced',
       // The process reads what strangers send: it gets nothing of the server's environment.
@@ -53,7 +57,7 @@ export class ForkedProcess<Sent extends object, Received> {
         if (this.#child.pid === undefined) resolve();
       });
       this.#child.once('close', (code, killedBy) => {
-        clearInterval(this.#watchdog);
+        this.#watchdog.stop();
         const words = this.#errorText.trim();
         this.#crash(`it ended with ${killedBy ?? `code ${code}`}${words === '' ? '' : `: ${words}`}`);
         resolve();
@@ -91,13 +95,12 @@ export class ForkedProcess<Sent extends object, Received> {
 
   /** Counts looks, not time: after a pause of this process itself, a look finds what has come meanwhile. */
   #watch(hangMs: number): void {
-    this.#watchdog = setInterval(() => {
+    this.#watchdog.repeat(hangMs / LOOKS, () => {
       this.#silentLooks += 1;
       if (this.#silentLooks <= LOOKS) return;
       this.#crash(`it has sent nothing for ${hangMs} ms`);
       this.kill();
-    }, hangMs / LOOKS);
-    this.#watchdog.unref();
+    });
   }
 
   #crash(reason: string): void {

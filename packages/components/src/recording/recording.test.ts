@@ -8,6 +8,7 @@ import { silentLog } from '@bloom/log';
 import { opusSamples, toAnnexB } from '@bloom/rtp';
 import type { ReceivedTrack } from '@bloom/rooms';
 import type { TappedFrame } from '@bloom/sfu';
+import { until } from '@bloom/time/testing';
 import { h264Frames, opusFrames } from '../file/frames.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
 import { idr, LeapingClock, opusPacket, picture, PPS, SPS, TestRoom } from '../testing/room.js';
@@ -60,9 +61,7 @@ async function record(...tracks: ReceivedTrack[]): Promise<Recording> {
     finished: (part) => parts.push(part),
   });
   recorder.receive(tracks);
-  while (!tracks.every(({ track }) => room.taps.has(track.trackId))) {
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+  await until(() => tracks.every(({ track }) => room.taps.has(track.trackId)));
   return { recorder, parts };
 }
 

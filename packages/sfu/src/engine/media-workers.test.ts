@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs';
+import { setEnvironmentData } from 'node:worker_threads';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createCertificate } from '@bloom/webrtc';
 import { silentLog, type Log } from '@bloom/log';
+import { ManualClock, until } from '@bloom/time/testing';
 import { randomBytes } from 'node:crypto';
 import type { MediaRoomEvent } from '../media-engine.js';
 import { inboundVideo, SyntheticSource, videoSlot } from '../testing/synthetic-media.js';
@@ -130,17 +132,21 @@ describe('media workers', () => {
   test('a worker that hangs is taken for dead', async () => {
     const entry = entryOf(`
       import { parentPort } from 'node:worker_threads';
-      parentPort.on('message', (message) => {
-        if (message.type === 'openRoom') {
-          parentPort.postMessage({ type: 'reply', call: message.call });
-          setImmediate(() => { for (;;); });
-        }
+      parentPort.on('message', ({ type, call }) => {
+        if (type === 'openRoom') parentPort.postMessage({ type: 'reply', call });
+        if (type === 'stats') for (;;);
       });
       parentPort.postMessage({ type: 'ready', port: 1 });
     `);
-    const engine = await start(1, { entry, hangMs: 500 });
-    const failed = await new Promise<MediaRoomEvent>((resolve) => void engine.openRoom('stuck', resolve));
-    expect(failed).toEqual({ type: 'roomFailed', reason: 'the media worker did not answer' });
+    const clock = new ManualClock();
+    const engine = await start(1, { entry, clock, hangMs: 2_000 });
+    const events: MediaRoomEvent[] = [];
+    await engine.openRoom('stuck', (event) => events.push(event));
+    clock.advance(2_000);
+    expect(events).toEqual([]);
+    clock.advance(1_000);
+    await until(() => events.length > 0);
+    expect(events).toEqual([{ type: 'roomFailed', reason: 'the media worker did not answer' }]);
   });
 
   test('a worker is not the one that hung when the main thread stood still', async () => {
@@ -148,17 +154,20 @@ describe('media workers', () => {
       import { parentPort } from 'node:worker_threads';
       parentPort.on('message', ({ type, call }) => {
         if (type === 'close') parentPort.close();
-        else setTimeout(() => parentPort.postMessage({ type: 'reply', call }), type === 'stats' ? 300 : 0);
+        else parentPort.postMessage({ type: 'reply', call });
       });
       parentPort.postMessage({ type: 'ready', port: 1 });
     `);
-    const engine = await start(1, { entry, hangMs: 2000 });
+    const clock = new ManualClock();
+    const engine = await start(1, { entry, clock, hangMs: 2_000 });
     const events: MediaRoomEvent[] = [];
     await engine.openRoom('room', (event) => events.push(event));
     // In the middle of the watchdog's question, for longer than it waits.
-    await new Promise((resolve) => setTimeout(resolve, 1100));
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    clock.advance(1_000);
+    clock.leap(60_000);
+    // Answers come in the order of the questions.
+    await engine.stats();
+    clock.advance(2_000);
     expect(events).toEqual([]);
   });
 
@@ -218,17 +227,29 @@ describe('media workers', () => {
 
   test('a worker that does not become ready is spoken of while it is waited for', async () => {
     const entry = entryOf(`
-      import { parentPort } from 'node:worker_threads';
-      setTimeout(() => parentPort.postMessage({ type: 'ready', port: 1 }), 400);
+      import { getEnvironmentData, parentPort } from 'node:worker_threads';
+      Atomics.wait(getEnvironmentData('may be ready'), 0, 0);
+      parentPort.postMessage({ type: 'ready', port: 1 });
       parentPort.on('message', () => {});
     `);
     const said: unknown[] = [];
     const log: Log = { ...silentLog, warn: (event, fields) => void said.push([event, fields]) };
-    await start(1, { entry, log, slowStartMs: 150 });
-    expect(said[0]).toEqual(['media.workers_starting', { ready: 0, workers: 1, waitedMs: expect.any(Number) }]);
-    const saidAtReady = said.length;
-    await new Promise((resolve) => setTimeout(resolve, 400));
-    expect(said).toHaveLength(saidAtReady);
+    const clock = new ManualClock();
+    const gate = new Int32Array(new SharedArrayBuffer(4));
+    setEnvironmentData('may be ready', gate);
+    const starting = start(1, { entry, log, clock });
+    await until(() => clock.pending > 0);
+    clock.advance(20_000);
+    const line = { ready: 0, workers: 1 };
+    expect(said).toEqual([
+      ['media.workers_starting', { ...line, waitedMs: 10_000 }],
+      ['media.workers_starting', { ...line, waitedMs: 20_000 }],
+    ]);
+    Atomics.store(gate, 0, 1);
+    Atomics.notify(gate, 0);
+    await starting;
+    clock.advance(10_000);
+    expect(said).toHaveLength(2);
   });
 
   test('a port that cannot be bound is reported as such', async () => {

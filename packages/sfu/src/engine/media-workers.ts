@@ -1,4 +1,5 @@
 import type { Log } from '@bloom/log';
+import { type Clock, systemClock, Timer } from '@bloom/time';
 import type { RelayRoute, TcpAcceptor } from '@bloom/webrtc';
 import type {
   EngineStats,
@@ -36,9 +37,9 @@ export interface MediaWorkersOptions {
   acceptors?: readonly TcpAcceptor[];
   /** The compiled `worker-main.js`; default: the one beside this file. */
   entry?: URL;
+  clock?: Clock;
   /** Silence after which a worker counts as hung, ms. */
   hangMs?: number;
-  slowStartMs?: number;
   /** Time limit of a worker's start, ms. */
   startMs?: number;
   /** Time limit of a worker's termination, ms. */
@@ -50,6 +51,7 @@ export interface MediaWorkersOptions {
 /** The media plane. A room lives whole on one worker; a worker that dies takes only its own rooms with it. */
 export class MediaWorkers implements MediaEngine {
   readonly #options: MediaWorkersOptions;
+  readonly #clock: Clock;
   readonly #workers: MediaWorker[] = [];
   readonly #roomIds = new Set<string>();
   /** Worker of each relay user. */
@@ -64,6 +66,7 @@ export class MediaWorkers implements MediaEngine {
 
   private constructor(options: MediaWorkersOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? systemClock;
   }
 
   /** Resolves when all workers are warm; rejects with the first one's error when one cannot start. */
@@ -158,33 +161,36 @@ export class MediaWorkers implements MediaEngine {
   }
 
   async #startThreads(): Promise<void> {
-    const { workers, log, slowStartMs } = this.#options;
+    const { workers, log } = this.#options;
     const started = Array.from({ length: workers }, () => this.#startThread());
-    const startedMs = performance.now();
+    const startedMs = this.#clock.now();
     // A node that does not come up has to say what it waits for.
-    const slow = setInterval(() => {
+    const slow = new Timer(this.#clock);
+    slow.repeat(SLOW_START_MS, () => {
       const ready = started.filter(({ port }) => port > 0).length;
-      const waitedMs = Math.round(performance.now() - startedMs);
+      const waitedMs = Math.round(this.#clock.now() - startedMs);
       log.warn('media.workers_starting', { ready, workers, waitedMs });
-    }, slowStartMs ?? SLOW_START_MS);
+    });
     try {
       await Promise.all(started.map((worker) => worker.ready));
     } finally {
-      clearInterval(slow);
+      slow.stop();
     }
   }
 
   #startThread(): ThreadWorker {
     const { settings, log, hangMs, startMs, terminateMs } = this.#options;
-    const startedMs = performance.now();
+    const clock = this.#clock;
+    const startedMs = clock.now();
     const worker: ThreadWorker = new ThreadWorker({
       entry: this.#options.entry ?? new URL('./worker-main.js', import.meta.url),
       settings,
       log,
+      clock,
       ...(hangMs === undefined ? {} : { hangMs }),
       ...(startMs === undefined ? {} : { startMs }),
       ...(terminateMs === undefined ? {} : { terminateMs }),
-      onExit: (reason) => this.#threadGone(worker, performance.now() - startedMs, reason),
+      onExit: (reason) => this.#threadGone(worker, clock.now() - startedMs, reason),
     });
     this.#workers.push(worker);
     return worker;

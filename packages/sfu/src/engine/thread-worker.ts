@@ -1,6 +1,7 @@
 import type { EventLoopUtilization } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
 import type { Log } from '@bloom/log';
+import { type Clock, Timer } from '@bloom/time';
 import type { RelayStream, RelayStreamOptions } from '@bloom/webrtc';
 import type { MediaAnswer, MediaCall } from '../media-command.js';
 import type { EngineStats, ProfileAction } from '../media-engine.js';
@@ -35,6 +36,7 @@ interface ThreadWorkerOptions {
   entry: URL;
   settings: WorkerSettings;
   log: Log;
+  clock: Clock;
   hangMs?: number;
   /** Time limit of a start, ms. */
   startMs?: number;
@@ -73,7 +75,7 @@ export class ThreadWorker implements MediaWorker {
   readonly #relays = new Map<number, RelayStreamOptions>();
   /** Resolves when the thread is gone or given up. */
   readonly #ended: Promise<void>;
-  readonly #watchdog: NodeJS.Timeout;
+  readonly #watchdog: Timer;
   /** At the last call of `busyShare`. */
   #loop: EventLoopUtilization | undefined;
   readonly #started: Pending = { resolve: () => undefined, reject: () => undefined };
@@ -115,8 +117,8 @@ export class ThreadWorker implements MediaWorker {
       if (this.#stuck) stuck -= 1;
       this.#end();
     });
-    this.#watchdog = setInterval(() => this.#watch(), PING_INTERVAL_MS);
-    this.#watchdog.unref();
+    this.#watchdog = new Timer(options.clock);
+    this.#watchdog.repeat(PING_INTERVAL_MS, () => this.#watch());
   }
 
   get alive(): boolean {
@@ -197,7 +199,7 @@ export class ThreadWorker implements MediaWorker {
 
   /** Resolves when the thread has ended or is given up. */
   async #terminate(): Promise<void> {
-    clearInterval(this.#watchdog);
+    this.#watchdog.stop();
     void this.#thread.terminate();
     const overdue = setTimeout(() => {
       this.#stuck = true;
@@ -292,7 +294,7 @@ export class ThreadWorker implements MediaWorker {
     if (this.#gone) return;
     this.#gone = true;
     this.#resolveEnded();
-    clearInterval(this.#watchdog);
+    this.#watchdog.stop();
     const error = new MediaError('CLOSED', this.#reason);
     this.#started.reject(new MediaError('WORKER_FAILED', this.#reason));
     for (const { reject } of this.#calls.values()) reject(error);

@@ -51,7 +51,14 @@ export class ManualClock implements Clock {
     this.#now = end;
   }
 
-  /** The same, awaiting `settle` after each timer and at the end; an actor system's `idle`, for example. */
+  /** Lets `ms` milliseconds pass as a pause of the whole process does: every timer that fell due runs once, afterwards. */
+  leap(ms: number): void {
+    this.#now += ms;
+    const due = [...this.#pending].filter(({ at }) => at <= this.#now).toSorted((a, b) => a.at - b.at);
+    for (const timer of due) if (this.#pending.delete(timer)) timer.run();
+  }
+
+  /** As `advance`, awaiting `settle` after each timer and at the end; an actor system's `idle`, for example. */
   async advanceAsync(ms: number, settle: () => Promise<void> = async () => {}): Promise<void> {
     const end = this.#now + ms;
     while (this.#runNext(end)) await settle();

@@ -39,6 +39,22 @@ describe('a call', () => {
     expect(request?.headers).toMatchObject({ authorization: 'Bearer the-token', 'content-type': 'application/json' });
   });
 
+  test('gives every address at which a new peer may connect', async () => {
+    const peer = { id: 'p', type: 'webrtc', status: 'disconnected', tracks: [], metadata: null };
+    const client = await clientOf(
+      json(201, {
+        data: { peer, token: 't', peer_websocket_url: 'h/ws', whip_url: 'http://h/whip', whep_url: 'http://h/whep' },
+      }),
+    );
+    expect(await client.addPeer('r')).toEqual({
+      peer,
+      token: 't',
+      websocketUrl: 'h/ws',
+      whipUrl: 'http://h/whip',
+      whepUrl: 'http://h/whep',
+    });
+  });
+
   test('carries a token beyond Latin-1 as UTF-8', async () => {
     const client = await clientOf(json(200, { data: [] }), { token: 'ключ' });
     await client.listRooms();

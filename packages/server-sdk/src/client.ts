@@ -43,6 +43,10 @@ export interface CreatedPeer {
   token: string;
   /** Where the client connects, without a scheme. */
   websocketUrl: string;
+  /** Where a client without an SDK publishes by WHIP, with the same token. */
+  whipUrl: string;
+  /** Where a client without an SDK watches by WHEP, with the same token. */
+  whepUrl: string;
 }
 
 /**
@@ -90,15 +94,11 @@ export class BloomClient {
   }
 
   async addPeer(roomId: string, options: PeerOptions = {}): Promise<CreatedPeer> {
-    const data = await this.#call<{ peer: Peer; token: string; peer_websocket_url: string }>(
-      'POST',
-      ['room', roomId, 'peer'],
-      {
-        type: 'webrtc',
-        options,
-      },
-    );
-    return { peer: data.peer, token: data.token, websocketUrl: data.peer_websocket_url };
+    const { peer, token, ...urls } = await this.#call<AddedPeer>('POST', ['room', roomId, 'peer'], {
+      type: 'webrtc',
+      options,
+    });
+    return { peer, token, websocketUrl: urls.peer_websocket_url, whipUrl: urls.whip_url, whepUrl: urls.whep_url };
   }
 
   /** Changes metadata and permissions, in force at once. */
@@ -255,6 +255,15 @@ export class BloomClient {
     }
     return (json as { data?: T } | undefined)?.data as T;
   }
+}
+
+/** Answer of `POST /room/{room_id}/peer`. */
+interface AddedPeer {
+  peer: Peer;
+  token: string;
+  peer_websocket_url: string;
+  whip_url: string;
+  whep_url: string;
 }
 
 interface Call {

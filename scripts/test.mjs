@@ -8,6 +8,7 @@ import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { buildImages, containersUnavailable } from './container-image.mjs';
 import { ensurePackages } from './debian-packages.mjs';
+import { installExamples } from './install-examples.mjs';
 import { root, setUp } from './setup.mjs';
 import { parseArguments, seedOfCommit, usage } from './testing/arguments.mjs';
 import { Jest } from './testing/jest.mjs';
@@ -49,6 +50,7 @@ if (!workspace.isolated)
 
 await runUnitTests();
 makeImages();
+provideExamples();
 await runEndToEnd();
 workspace.close();
 writeFileSync(timesFile, JSON.stringify({ ...lastMs, ...results.durations }));
@@ -106,6 +108,19 @@ function makeImages() {
     buildImages();
   } catch (error) {
     results.fail('container images', error.message);
+  }
+}
+
+/** Installs the examples here, for the same reason. Without a registry their tests are skipped, and say so. */
+function provideExamples() {
+  if (!plans.some(({ file }) => file === 'e2e/client/examples.test.ts')) return;
+  const folder = join(workspace.folder, 'examples');
+  try {
+    installExamples(folder);
+    jest.env.BLOOM_EXAMPLES = folder;
+  } catch (error) {
+    jest.env.BLOOM_EXAMPLES = '';
+    console.warn(`\n*** The examples cannot be installed, so their tests will be SKIPPED: ${error.message}\n`);
   }
 }
 

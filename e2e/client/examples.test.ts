@@ -1,105 +1,217 @@
-// The examples, as somebody runs them who has installed the published packages.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+// The examples, as somebody runs them who has installed the published packages: from their tarballs, each in a folder of its own.
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { BloomClient } from '@bloom/server-sdk';
 import type { Page } from 'playwright-core';
+import { installExamples } from '../../scripts/install-examples.mjs';
 import { apiToken } from '../harness/bloom-node.js';
-import { repository } from '../harness/repository.js';
+import { testWith } from '../harness/needs.js';
 import { browserSuite } from '../harness/stage.js';
 
+const BUILD_LIMIT_MS = 300_000;
+const WEBHOOK_SECRET = 'only the node and the receiver know it';
+/** Where scripts/test.mjs has installed them: the namespaces of the tests reach no registry. */
+const installed = process.env['BLOOM_EXAMPLES'];
 let folder: string;
+
+interface Example {
+  child: ChildProcess;
+  /** Where it can be opened. */
+  url: string;
+  output(): string;
+}
+
 const running: ChildProcess[] = [];
 
-function install(packed: string, name: string): void {
-  const target = join(folder, 'node_modules', '@bloom', name);
-  mkdirSync(target, { recursive: true });
-  const pack = ['pack', '--json', '--silent', '--ignore-scripts', '--pack-destination', packed];
-  const out = execFileSync('npm', pack, { cwd: join(repository, 'packages', name), encoding: 'utf8' });
-  const [{ filename }] = JSON.parse(out.slice(out.indexOf('['))) as [{ filename: string }];
-  execFileSync('tar', ['-xzf', join(packed, filename), '--strip-components=1', '-C', target]);
-}
-
-/** Copies a package: a link would find its own dependencies beside the original. */
-function copy(name: string, from = `node_modules/${name}`): void {
-  cpSync(join(repository, from), join(folder, 'node_modules', name), { recursive: true, dereference: true });
-}
-
-/** Starts an example from a folder of its own. Returns where it can be opened. */
-async function start(example: string, env: Record<string, string>): Promise<string> {
-  const home = join(folder, example);
-  cpSync(join(repository, 'examples', example), home, { recursive: true });
-  const child = spawn(process.execPath, ['server.mjs'], {
-    cwd: home,
-    env: { ...process.env, PORT: '0', BLOOM_TOKEN: apiToken, ...env },
+/** Starts an example by the command of its README. Resolves when it prints its address. */
+async function start(example: string, env: Record<string, string>): Promise<Example> {
+  const child = spawn('npm', ['start'], {
+    cwd: join(folder, example),
+    env: { ...process.env, PORT: '0', NEXT_TELEMETRY_DISABLED: '1', BLOOM_TOKEN: apiToken, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    // A group, so that what npm starts ends as well.
+    detached: true,
   });
   running.push(child);
   let output = '';
-  child.stderr.on('data', (text: Buffer) => (output += String(text)));
   return new Promise((resolve, reject) => {
-    child.stdout.on('data', (text: Buffer) => {
-      const [url] = /http:\S+/.exec((output += String(text))) ?? [];
-      if (url !== undefined) resolve(url);
-    });
+    const onData = (text: Buffer): void => {
+      const [url] = /http:\/\/(?:127\.0\.0\.1|localhost):\d+/.exec((output += String(text))) ?? [];
+      if (url !== undefined) resolve({ child, url, output: () => output });
+    };
+    child.stdout.on('data', onData);
+    child.stderr.on('data', onData);
     child.once('exit', (code) => reject(new Error(`${example} ended with ${code}:\n${output}`)));
   });
 }
 
-async function plays(page: Page): Promise<void> {
-  await page.waitForFunction(() => (document.querySelector<HTMLVideoElement>('figure video')?.videoWidth ?? 0) > 0);
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  process.kill(-(child.pid as number), 'SIGKILL');
+  await ended;
 }
+
+/** Resolves when a video of the page moves. */
+async function plays(page: Page, selector = 'video'): Promise<void> {
+  await page.waitForFunction((one) => {
+    const video = document.querySelector<HTMLVideoElement>(one);
+    return (video?.videoWidth ?? 0) > 0 && (video?.currentTime ?? 0) > 0;
+  }, selector);
+}
+
+const press = (page: Page, name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click();
 
 const browserFlags = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
 
-browserSuite('Examples', { browserFlags }, (stage) => {
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'bloom-examples-'));
-    for (const name of ['client', 'react', 'server-sdk']) install(folder, name);
-    for (const name of ['ws', '@bufbuild/protobuf', 'loose-envify', 'js-tokens']) copy(name);
-    symlinkSync(join(repository, 'node_modules', 'esbuild'), join(folder, 'node_modules', 'esbuild'));
-  });
-  afterEach(async () => {
-    for (const child of running.splice(0)) {
-      if (child.exitCode !== null) continue;
-      const ended = once(child, 'exit');
-      child.kill();
-      await ended;
-    }
-    for (const name of ['react', 'react-dom', 'scheduler'])
-      rmSync(join(folder, 'node_modules', name), { recursive: true, force: true });
-  });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+browserSuite(
+  'Examples',
+  { browserFlags, needs: ['installed examples'], node: { env: { JF_WEBHOOK_SECRET: WEBHOOK_SECRET } } },
+  (stage) => {
+    const open = async (url: string): Promise<Page> => {
+      const page = await stage.newPage();
+      await page.goto(url);
+      return page;
+    };
+    const started = (example: string, env: Record<string, string> = {}): Promise<Example> =>
+      start(example, { BLOOM_URL: stage.node.url, ...env });
 
-  test.each([
-    ['19', 'node_modules', ''],
-    ['18', 'e2e/node_modules', '-18'],
-  ])('a call with React %s', async (version, place, suffix) => {
-    copy('react', `node_modules/react${suffix}`);
-    copy('react-dom', `${place}/react-dom${suffix}`);
-    copy('scheduler', `${place}/scheduler`);
-    const { version: installed } = JSON.parse(readFileSync(join(folder, 'node_modules/react/package.json'), 'utf8'));
-    expect(installed.split('.')[0]).toBe(version);
-    const url = await start('react-call', { BLOOM_URL: stage.node.url });
-    const [ann, bob] = [await stage.newPage(), await stage.newPage()];
-    await ann.goto(`${url}?name=Ann`);
-    await bob.goto(`${url}?name=Bob`);
-    await ann.getByText('Bob').waitFor();
-    await bob.getByText('Ann').waitFor();
+    beforeAll(() => {
+      folder = installed ?? mkdtempSync(join(tmpdir(), 'bloom-examples-'));
+      if (installed === undefined) installExamples(folder);
+    }, BUILD_LIMIT_MS);
+    afterEach(async () => {
+      for (const child of running.splice(0)) await stop(child);
+      for (const context of stage.browser.contexts()) await context.close();
+    });
+    afterAll(() => {
+      if (installed === undefined) rmSync(folder, { recursive: true, force: true });
+    });
 
-    await ann.getByRole('button', { name: 'Start camera' }).click();
-    await plays(bob);
-    await ann.getByRole('button', { name: 'Stop camera' }).click();
-    await ann.getByRole('button', { name: 'Start camera' }).waitFor();
-    await ann.getByRole('button', { name: 'Start camera' }).click();
-    await ann.getByRole('button', { name: 'Unmute' }).click();
-    await bob.waitForFunction(() => document.querySelector('audio')?.srcObject !== undefined);
+    test.each(['plain-page', 'python-backend'])('%s: two tabs see and hear each other', async (example) => {
+      const { url } = await started(example);
+      const [ann, bob] = [await open(url), await open(url)];
+      await press(ann, 'Join');
+      await press(bob, 'Join');
+      await plays(ann);
+      await plays(bob);
+      await ann.waitForFunction(() => document.querySelector('audio')?.srcObject !== undefined);
+      expect(await ann.getByRole('status').textContent()).toBe('connected, others here: 1');
 
-    await bob.close();
-    await ann.getByText('Bob').waitFor({ state: 'detached' });
-    expect(await ann.getByRole('status').textContent()).toBe('connected');
-    await ann.close();
-  });
-});
+      await bob.close();
+      await ann.locator('video').waitFor({ state: 'detached' });
+    });
+
+    test.each([
+      ['19', 'react-call'],
+      ['18', 'react-call-18'],
+    ])('a call with React %s', async (version, example) => {
+      const { version: found } = JSON.parse(
+        readFileSync(join(folder, example, 'node_modules/react/package.json'), 'utf8'),
+      );
+      expect(found.split('.')[0]).toBe(version);
+      const { url } = await started(example);
+      const [ann, bob] = [await open(`${url}?name=Ann`), await open(`${url}?name=Bob`)];
+      await ann.getByText('Bob').waitFor();
+      await bob.getByText('Ann').waitFor();
+
+      await press(ann, 'Start camera');
+      await plays(bob, 'figure video');
+      await press(ann, 'Stop camera');
+      await press(ann, 'Start camera');
+      await press(ann, 'Unmute');
+      await bob.waitForFunction(() => document.querySelector('audio')?.srcObject !== undefined);
+
+      await bob.close();
+      await ann.getByText('Bob').waitFor({ state: 'detached' });
+      expect(await ann.getByRole('status').textContent()).toBe('connected');
+    });
+
+    test(
+      'nextjs: the server component, the server action and the call',
+      async () => {
+        const { url } = await started('nextjs');
+        const ann = await open(url);
+        await ann.getByText('In the room when this page was made: 0').waitFor();
+        await ann.getByLabel('Your name').fill('Ann');
+        await press(ann, 'Join');
+        await press(ann, 'Start camera');
+        const bob = await open(url);
+        await bob.getByText('In the room when this page was made: 1').waitFor();
+        await bob.getByLabel('Your name').fill('Bob');
+        await press(bob, 'Join');
+        await bob.getByText('Ann').waitFor();
+        await plays(bob, 'figure video');
+      },
+      BUILD_LIMIT_MS,
+    );
+
+    test('express-backend: the first person moderates', async () => {
+      const { url } = await started('express-backend');
+      const join = async (name: string): Promise<Page> => {
+        const page = await open(url);
+        await page.getByLabel('Your name').fill(name);
+        await press(page, 'Join');
+        await press(page, 'Start camera');
+        return page;
+      };
+      expect((await fetch(`${url}/seat`, { method: 'POST' })).status).toBe(401);
+      const ann = await join('Ann');
+      const bob = await join('Bob');
+      await plays(bob);
+      await bob.getByText('the server accepts no video').waitFor();
+      expect(await bob.getByRole('button', { name: 'Remove' }).count()).toBe(0);
+      const refused = await bob.evaluate(async () => (await fetch('/peers/any', { method: 'DELETE' })).status);
+      expect(refused).toBe(403);
+
+      await press(ann, 'Allow video');
+      await press(bob, 'Start camera');
+      await plays(ann);
+      await press(ann, 'Remove');
+      await bob.getByText('The moderator has removed you').waitFor();
+    });
+
+    test('webhook-receiver: signed events are printed, others refused', async () => {
+      const { url, child, output } = await started('webhook-receiver', { BLOOM_WEBHOOK_SECRET: WEBHOOK_SECRET });
+      while (!output().includes('roomDeleted')) await once(child.stdout!, 'data');
+      expect([...output().matchAll(/^(room\w+|peer\w+)/gm)].map(([type]) => type)).toEqual([
+        'roomCreated',
+        'peerAdded',
+        'peerDeleted',
+        'roomDeleted',
+      ]);
+      expect((await fetch(url, { method: 'POST', body: 'made up' })).status).toBe(400);
+    });
+
+    testWith(['node-av'], 'record-and-mix: the call is one movie after its end', async () => {
+      const { url } = await started('record-and-mix');
+      const page = await open(url);
+      const events = new BloomClient({ url: stage.node.url, token: apiToken }).notifications({
+        onSubscribed: () => void press(page, 'Join'),
+      });
+      for await (const { type } of events) if (type === 'hlsPlayable') break;
+      await press(page, 'End the call');
+      await page.waitForFunction(() => (document.querySelector('video')?.duration ?? 0) > 1);
+    });
+
+    testWith(['node-av'], 'stream-to-page: watched by WHEP and by HLS', async () => {
+      const { url } = await started('stream-to-page');
+      const [speaker, whep, hls] = [await open(url), await open(url), await open(url)];
+      await press(speaker, 'Speak');
+      await press(whep, 'Watch by WHEP');
+      await press(hls, 'Watch by HLS');
+      await plays(whep);
+      await plays(hls);
+      const outside = await hls.evaluate(async () => {
+        const { url: stream } = await (await fetch('/stream', { method: 'POST' })).json();
+        const answer = await fetch(`${stream.replace('index.m3u8', '')}%2e%2e/%2e%2e/room`);
+        return answer.headers.get('content-type');
+      });
+      expect(outside).toBe('text/html');
+    });
+  },
+);

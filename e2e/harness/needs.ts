@@ -83,6 +83,8 @@ const checks = {
   aiortc: () => spawnSync('/usr/bin/python3', ['-c', 'import aiortc, aiohttp']).status === 0,
   /** The WebRTC element of GStreamer. */
   webrtcbin: () => spawnSync('/usr/bin/python3', ['-c', WEBRTC_PARTS]).status === 0,
+  /** scripts/test.mjs says so with an empty path when it could not install them. */
+  'installed examples': () => process.env['BLOOM_EXAMPLES'] !== '',
   openssl: () => installed('openssl'),
   phones: () => installed('kamailio', 'baresip', 'sipp'),
   /** As root only. */

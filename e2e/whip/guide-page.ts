@@ -37,12 +37,25 @@ const helpers = String.raw`
     return out.stream.getAudioTracks()[0];
   }
   async function startPublishing(colour, loud, url, token) {
-    window.began = clock();
     window.whip = await publish(new MediaStream([picture(colour), tone(loud)]), url, token);
     return window.whip.session.pathname;
   }
+  const statistics = async (type) => [...(await (window.whip ?? window.whep).connection.getStats()).values()].filter((one) => one.type === type);
+  async function selectedPair() {
+    for (;;) {
+      const [transport] = await statistics('transport');
+      const pairs = await statistics('candidate-pair');
+      const pair = pairs.find(({ id, state }) => id === transport.selectedCandidatePairId && state === 'succeeded');
+      const [near] = (await statistics('local-candidate')).filter(({ id }) => id === pair?.localCandidateId);
+      const [far] = (await statistics('remote-candidate')).filter(({ id }) => id === pair?.remoteCandidateId);
+      if (near !== undefined && far !== undefined) {
+        const { dtlsState } = transport;
+        return { ufrag: near.usernameFragment, nearPort: near.port, farPort: far.port, dtlsState };
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
   async function startWatching(url, token) {
-    window.began = clock();
     const video = document.body.appendChild(Object.assign(document.createElement('video'), { autoplay: true, muted: true }));
     window.frames = [];
     const note = (now) => {
@@ -90,6 +103,16 @@ export class GuidePage {
     return this.page.evaluate(`startWatching(${JSON.stringify(url)}, ${JSON.stringify(token)})`);
   }
 
+  /** The path of the media: ICE user fragments and ports of both sides. */
+  selectedPair(): Promise<{ ufrag: string; nearPort: number; farPort: number; dtlsState: string }> {
+    return this.page.evaluate('selectedPair()');
+  }
+
+  /** Restarts ICE; resolves with the time of the request. */
+  restart(): Promise<number> {
+    return this.page.evaluate('(async () => { const at = clock(); await window.whip.restart(); return at; })()');
+  }
+
   async setLoud(loud: boolean): Promise<void> {
     await this.page.evaluate(`window.gain.gain.value = ${loud ? 0.5 : 0}`);
   }
@@ -108,9 +131,11 @@ export class GuidePage {
     return this.page.evaluate('window.frames');
   }
 
-  /** Time of the last request to publish or to watch, in milliseconds since the epoch. */
-  began(): Promise<number> {
-    return this.page.evaluate('window.began');
+  /** Time of the POST, in milliseconds since the epoch. */
+  posted(): Promise<number> {
+    return this.page.evaluate(
+      `performance.timeOrigin + performance.getEntriesByType('resource').find(({ name }) => /wh[ie]p/.test(name)).startTime`,
+    );
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { NewPeer } from '../harness/api.js';
+import { nodeForFirefox } from '../harness/firefox.js';
 import { promise } from '../harness/measurements.js';
 import { browserSuite, type Stage } from '../harness/stage.js';
 import { startProxy } from '../harness/tcp-proxy.js';
@@ -52,8 +53,11 @@ const playing =
   (tracks: SeenTrack[]): boolean =>
     tracks.some((track) => track.colour === colour && track.frames > 3);
 
-describe.each([['Chromium', false]])('Our own client in %s', (browser, firefox) => {
-  browserSuite('a call', { firefox }, (stage) => {
+describe.each([
+  ['Chromium', false],
+  ['Firefox', true],
+])('Our own client in %s', (browser, firefox) => {
+  browserSuite('a call', firefox ? { firefox, node: { env: nodeForFirefox() } } : {}, (stage) => {
     test('two people see each other, with an SDK of Jellyfish in the same room', async () => {
       const { room, ann, bob } = await call(stage);
       const eve = await stage.peer(room, 'eve');

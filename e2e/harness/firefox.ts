@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
@@ -30,6 +30,16 @@ const PREFERENCES: Readonly<Record<string, unknown>> = {
   'services.settings.server': 'data:,#remote-settings-dummy/v1',
   'toolkit.telemetry.enabled': false,
 };
+
+/**
+ * Returns the settings of a node whose direct path Firefox uses: it leaves the loopback interface out, and pairs no address of
+ * another one with it. A machine without any other interface keeps to the loopback.
+ */
+export function nodeForFirefox(): Record<string, string> {
+  const own = Object.values(networkInterfaces()).flat();
+  const address = own.find((one) => one?.internal === false && one.family === 'IPv4')?.address ?? '127.0.0.1';
+  return { JF_WEBRTC_TURN_IP: address, JF_WEBRTC_TURN_LISTEN_IP: address };
+}
 
 interface Message {
   id?: number;

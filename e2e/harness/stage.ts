@@ -85,7 +85,10 @@ export class Stage {
   async page(name: PageName): Promise<Page> {
     const url = this.#pages?.urlOf(name) ?? '';
     if (this.#firefox !== undefined) {
-      const takeConsole = (line: string): void => void (line.includes('uncaught') && this.#errors.push(line));
+      // Firefox reports a lost connection in the same way, but without the name of an error.
+      const takeConsole = (line: string): void => {
+        if (/uncaught \w*(Error|Exception)\b/.test(line)) this.#errors.push(line);
+      };
       const page = await this.#firefox.open(url, { take: () => undefined, takeConsole });
       this.#firefoxPages.push(page);
       return page;

@@ -51,6 +51,8 @@ export class FrameWatcher {
   #play(): void {
     const video = document.createElement('video');
     Object.assign(video, { muted: true, srcObject: new MediaStream([this.#clone]) });
+    // Out of the way of what the page shows.
+    video.style.cssText = 'position: fixed; right: 0; bottom: 0; width: 16px';
     document.body.append(video);
     const next = (): void => {
       if (this.#clone.readyState === 'ended') return video.remove();

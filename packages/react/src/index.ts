@@ -1,3 +1,5 @@
+'use client'; // everything here runs in the browser, also where a server component imports it
+
 export { useDevices } from './devices.js';
 export { type MediaControl, type MediaSource, useLocalMedia } from './local-media.js';
 export { AudioRenderer, type AudioRendererProps, VideoTile, type VideoTileProps } from './media.js';

@@ -1,4 +1,5 @@
 export type * from './media-engine.js';
+export { emptyEngineStats } from './media-engine.js';
 export type { FeedFrame, MediaFeed, MediaTap, TapOptions, TappedFrame, TrackKind } from './media-frames.js';
 export { MediaError } from './media-error.js';
 export { ThreadProfile } from './engine/thread-profile.js';

@@ -212,6 +212,22 @@ export interface EngineStats {
   dropped: Readonly<Record<string, number>>;
 }
 
+/** Totals that are being added up. */
+export type EngineTotals = EngineStats & { dropped: Record<string, number> };
+
+export function emptyEngineStats(): EngineTotals {
+  return {
+    rooms: 0,
+    transports: 0,
+    bytesReceived: 0,
+    bytesSent: 0,
+    packetsReceived: 0,
+    packetsSent: 0,
+    packetsForwarded: 0,
+    dropped: {},
+  };
+}
+
 /**
  * The media of one room. Calls are commands and run in order; a call for a peer or track that is gone lost a race and is
  * ignored, except where a promise is returned, which rejects with `MediaError` code `NO_TRANSPORT`.

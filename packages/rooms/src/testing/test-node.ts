@@ -3,7 +3,15 @@ import { createActorSystem, type ActorSystem } from '@bloom/actors';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
-import type { MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation, TransportStats } from '@bloom/sfu';
+import {
+  emptyEngineStats,
+  MediaError,
+  type MediaEngine,
+  type MediaRoom,
+  type MediaRoomEvent,
+  type TransportNegotiation,
+  type TransportStats,
+} from '@bloom/sfu';
 import { LocalRooms, type RoomsLoad } from '../local-rooms.js';
 import type {
   CreatePeerSession,
@@ -23,12 +31,18 @@ export class TestMedia implements MediaEngine {
   failNextRoom = false;
   #gate: Promise<void> | undefined;
   rejectNegotiations = false;
-  readonly takesRooms = true;
   readonly workerRestarts = 0;
-  /** Counters of every transport at its end. */
+  /** Counters of every transport at its end, in place of those of an idle one. */
   lastStats: TransportStats | undefined;
   /** Transports are numbered from 1, over all rooms. */
   lastTransport = 0;
+  /** Numbers of the transports by peer, by open room. */
+  readonly #rooms = new Map<string, Map<string, number>>();
+  #closed = false;
+
+  get takesRooms(): boolean {
+    return !this.#closed;
+  }
 
   /** Keeps rooms from opening until the returned function is called. */
   holdRooms(): () => void {
@@ -47,9 +61,12 @@ export class TestMedia implements MediaEngine {
       this.failNextRoom = false;
       throw new Error('no worker');
     }
+    if (this.#closed) throw new MediaError('CLOSED', 'the media engine is closed');
+    if (this.#rooms.has(roomId)) throw new MediaError('EXISTS', `the room ${roomId} is open already`);
+    const transports = new Map<string, number>();
+    this.#rooms.set(roomId, transports);
     if (this.#gate !== undefined) await this.#gate;
     const say = (command: string): void => void this.commands.push(`${roomId}: ${command}`);
-    const transports = new Map<string, number>();
     this.emit.set(roomId, onEvent);
     say('open');
 
@@ -64,12 +81,11 @@ export class TestMedia implements MediaEngine {
         event.transport === undefined || !('peerId' in event) || transports.get(event.peerId ?? '') === event.transport,
       negotiate: async (peerId, { generation }) => {
         say(`negotiate ${peerId} ${generation}`);
-        if (this.rejectNegotiations) throw new Error('no transport');
+        if (this.rejectNegotiations || !transports.has(peerId)) throw new MediaError('NO_TRANSPORT', peerId);
       },
       closeTransport: async (peerId) => {
-        transports.delete(peerId);
         say(`closeTransport ${peerId}`);
-        return this.lastStats;
+        return transports.delete(peerId) ? (this.lastStats ?? idleTransport(peerId)) : undefined;
       },
       setTargetVariant: (peerId, trackId, variant) => say(`target ${peerId} ${trackId} ${variant}`),
       setTrackPaused: (peerId, trackId, paused) => say(`paused ${peerId} ${trackId} ${paused}`),
@@ -85,9 +101,11 @@ export class TestMedia implements MediaEngine {
         requestKeyFrame: () => undefined,
         close: async () => say(`closeTap ${trackId}`),
       }),
-      stats: async () => ({ roomId, transports: [] }),
+      stats: async () => ({ roomId, transports: [...transports.keys()].map((peerId) => idleTransport(peerId)) }),
       capturePackets: async () => undefined,
       close: async () => {
+        if (this.#rooms.get(roomId) === transports) this.#rooms.delete(roomId);
+        transports.clear();
         this.emit.delete(roomId);
         say('close');
       },
@@ -95,16 +113,8 @@ export class TestMedia implements MediaEngine {
   }
 
   async stats(): ReturnType<MediaEngine['stats']> {
-    return {
-      rooms: 0,
-      transports: 0,
-      bytesReceived: 0,
-      bytesSent: 0,
-      packetsReceived: 0,
-      packetsSent: 0,
-      packetsForwarded: 0,
-      dropped: {},
-    };
+    const transports = [...this.#rooms.values()].reduce((sum, { size }) => sum + size, 0);
+    return { ...emptyEngineStats(), rooms: this.#rooms.size, transports };
   }
 
   workersBusy(): number[] {
@@ -113,7 +123,26 @@ export class TestMedia implements MediaEngine {
 
   async profileWorker(): Promise<undefined> {}
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.#closed = true;
+  }
+}
+
+function idleTransport(peerId: string): TransportStats {
+  return {
+    peerId,
+    iceState: 'new',
+    dtlsState: 'new',
+    protocol: 'udp',
+    bytesReceived: 0,
+    bytesSent: 0,
+    packetsReceived: 0,
+    packetsSent: 0,
+    bindingRequestsReceived: 0,
+    bindingResponsesSent: 0,
+    inbound: [],
+    outbound: [],
+  };
 }
 
 /** A session whose client sends the actions themselves, as JSON; all other inputs are sent to the client. */

@@ -1,6 +1,8 @@
 import { createMediaEngine } from './create-media-engine.js';
+import { describeEngineContract } from '../testing/engine-contract.js';
 import { describeEngine } from '../testing/engine-suite.js';
 
-describeEngine('the engine in this thread', () =>
-  createMediaEngine({ listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange: { min: 0, max: 0 }, tcpPort: 0 }),
-);
+const LOCAL = { listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange: { min: 0, max: 0 }, tcpPort: 0 };
+
+describeEngine('the engine in this thread', () => createMediaEngine(LOCAL));
+describeEngineContract('one thread', () => createMediaEngine(LOCAL));

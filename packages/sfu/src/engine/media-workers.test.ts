@@ -9,6 +9,7 @@ import type { MediaRoomEvent } from '../media-engine.js';
 import { inboundVideo, SyntheticSource, videoSlot } from '../testing/synthetic-media.js';
 import { WireClient } from '../testing/wire-client.js';
 import { createMediaEngine } from './create-media-engine.js';
+import { describeEngineContract } from '../testing/engine-contract.js';
 import { describeEngine } from '../testing/engine-suite.js';
 import { MediaWorkers, type MediaWorkersOptions } from './media-workers.js';
 import { stuckThreads } from './thread-worker.js';
@@ -22,6 +23,8 @@ const LOCAL = { listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange: { mi
 describeEngine('the engine on two worker threads', () =>
   createMediaEngine({ ...LOCAL, tcpPort: 0, workers: 2, workerEntry }),
 );
+
+describeEngineContract('worker threads', () => createMediaEngine({ ...LOCAL, workers: 1, workerEntry }));
 
 describe('media workers', () => {
   const closers: (() => Promise<unknown>)[] = [];

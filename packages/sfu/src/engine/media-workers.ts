@@ -1,13 +1,15 @@
 import type { Log } from '@bloom/log';
 import { type Clock, systemClock, Timer } from '@bloom/time';
 import type { RelayRoute, TcpAcceptor } from '@bloom/webrtc';
-import type {
-  EngineStats,
-  MediaEndpoint,
-  MediaEngine,
-  MediaRoom,
-  MediaRoomEvent,
-  ProfileAction,
+import {
+  emptyEngineStats,
+  type EngineStats,
+  type EngineTotals,
+  type MediaEndpoint,
+  type MediaEngine,
+  type MediaRoom,
+  type MediaRoomEvent,
+  type ProfileAction,
 } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
 import { EngineRoom } from './engine-room.js';
@@ -58,7 +60,7 @@ export class MediaWorkers implements MediaEngine {
   readonly #users = new Map<string, MediaWorker>();
   readonly #restarts = new Set<NodeJS.Timeout>();
   /** Totals of workers that are gone: counters never fall. */
-  readonly #lost: EngineStats & { dropped: Record<string, number> } = emptyStats();
+  readonly #lost: EngineTotals = emptyEngineStats();
   #lastRoom = 0;
   #replaced = 0;
   #restartMs = RESTART_MS;
@@ -126,7 +128,7 @@ export class MediaWorkers implements MediaEngine {
   }
 
   async stats(): Promise<EngineStats> {
-    const total = emptyStats();
+    const total = emptyEngineStats();
     add(total, this.#lost);
     const answers = await Promise.all(this.#workers.map((worker) => worker.stats().catch(() => worker.lastStats)));
     for (const stats of answers) if (stats !== undefined) add(total, stats);
@@ -245,20 +247,7 @@ function transportsOf(worker: MediaWorker): number {
   return count;
 }
 
-function emptyStats(): EngineStats & { dropped: Record<string, number> } {
-  return {
-    rooms: 0,
-    transports: 0,
-    bytesReceived: 0,
-    bytesSent: 0,
-    packetsReceived: 0,
-    packetsSent: 0,
-    packetsForwarded: 0,
-    dropped: {},
-  };
-}
-
-function add(total: EngineStats & { dropped: Record<string, number> }, stats: EngineStats): void {
+function add(total: EngineTotals, stats: EngineStats): void {
   total.rooms += stats.rooms;
   total.transports += stats.transports;
   total.bytesReceived += stats.bytesReceived;

@@ -1,0 +1,118 @@
+/** What the control plane relies on, without any packet; run on the real engine and on what stands in for it in tests. */
+import { afterEach, describe, expect, test } from '@jest/globals';
+import type { MediaEngine, MediaRoom, MediaRoomEvent, TransportNegotiation } from '../media-engine.js';
+
+const relay = (password: string) => ({ username: `1900000000:${password}`, password });
+
+const NEGOTIATION: TransportNegotiation = {
+  generation: 1,
+  ice: { localUfrag: 'abcd', localPwd: 'p'.repeat(24), remoteUfrag: 'efgh', remotePwd: 'q'.repeat(24) },
+  fingerprint: { algorithm: 'sha-256', value: Array.from({ length: 32 }, () => 'AB').join(':') },
+  inbound: [],
+  outbound: [],
+};
+
+export function describeEngineContract(name: string, open: () => Promise<MediaEngine>): void {
+  describe(`the contract of a media engine: ${name}`, () => {
+    let engine: MediaEngine | undefined;
+    afterEach(() => engine?.close());
+
+    async function start(): Promise<MediaEngine> {
+      engine = await open();
+      return engine;
+    }
+    const openRoom = async (roomId: string): Promise<MediaRoom> => (await start()).openRoom(roomId, () => undefined);
+    const event = (peerId: string, transport: number): MediaRoomEvent => ({ type: 'dtlsConnected', peerId, transport });
+
+    test('an id has one open room, and is free again once that is closed', async () => {
+      const room = await openRoom('kitchen');
+      expect(room.roomId).toBe('kitchen');
+      await expect(engine?.openRoom('kitchen', () => undefined)).rejects.toMatchObject({ code: 'EXISTS' });
+      await Promise.all([room.close(), room.close()]);
+      expect(await engine?.openRoom('kitchen', () => undefined)).toMatchObject({ roomId: 'kitchen' });
+    });
+
+    test('a closed engine takes no rooms', async () => {
+      await openRoom('kitchen');
+      expect(engine?.takesRooms).toBe(true);
+      await engine?.close();
+      expect(engine?.takesRooms).toBe(false);
+      await expect(engine?.openRoom('hall', () => undefined)).rejects.toMatchObject({ code: 'CLOSED' });
+    });
+
+    test('only a peer with a transport negotiates', async () => {
+      const room = await openRoom('kitchen');
+      await expect(room.negotiate('ann', NEGOTIATION)).rejects.toMatchObject({ code: 'NO_TRANSPORT' });
+      room.openTransport('ann', relay('a'));
+      await expect(room.negotiate('ann', NEGOTIATION)).resolves.toBeUndefined();
+      await room.closeTransport('ann');
+      await expect(room.negotiate('ann', NEGOTIATION)).rejects.toMatchObject({ code: 'NO_TRANSPORT' });
+    });
+
+    test('the end of a transport brings its last counters, once', async () => {
+      const room = await openRoom('kitchen');
+      expect(await room.closeTransport('ann')).toBeUndefined();
+      room.openTransport('ann', relay('a'));
+      expect(await room.closeTransport('ann')).toMatchObject({
+        peerId: 'ann',
+        bytesReceived: 0,
+        packetsSent: 0,
+        inbound: [],
+        outbound: [],
+      });
+      expect(await room.closeTransport('ann')).toBeUndefined();
+    });
+
+    test('events are current for the transport of their number until it is replaced or closed', async () => {
+      const room = await openRoom('kitchen');
+      const current = (peerId: string): number[] => [1, 2, 3, 4].filter((n) => room.isCurrent(event(peerId, n)));
+      expect(current('ann')).toEqual([]);
+      room.openTransport('ann', relay('a'));
+      room.openTransport('bob', relay('b'));
+      expect([current('ann'), current('bob')]).toEqual([[1], [2]]);
+      room.openTransport('ann', relay('c'));
+      expect([current('ann'), current('bob')]).toEqual([[3], [2]]);
+      await room.closeTransport('ann');
+      expect([current('ann'), current('bob')]).toEqual([[], [2]]);
+      expect(room.isCurrent({ type: 'dtlsConnected', peerId: 'ann' })).toBe(true);
+      expect(room.isCurrent({ type: 'roomFailed', reason: 'x' })).toBe(true);
+    });
+
+    test('rooms and transports are counted while they are open', async () => {
+      const room = await openRoom('kitchen');
+      room.openTransport('ann', relay('a'));
+      room.openTransport('bob', relay('b'));
+      await room.closeTransport('bob');
+      const { roomId, transports } = await room.stats();
+      expect([roomId, transports.map(({ peerId }) => peerId)]).toEqual(['kitchen', ['ann']]);
+      expect(await engine?.stats()).toMatchObject({ rooms: 1, transports: 1, packetsForwarded: 0 });
+      await room.close();
+      expect(await engine?.stats()).toMatchObject({ rooms: 0, transports: 0 });
+    });
+
+    test('commands for peers and tracks that are gone are ignored', async () => {
+      const room = await openRoom('kitchen');
+      room.setTargetVariant('ann', 'cam', 'h');
+      room.setTrackPaused('ann', 'cam', true);
+      room.setTrackBitrates('cam', { h: 1 });
+      room.setTrackMuted('cam', true);
+      room.setPermissions('ann', { audio: false, video: false, subscribe: false });
+      room.setTrackBlocked('ann', 'cam', true);
+      room.removeTrack('ann', 'cam');
+      expect(await room.capturePackets('ann')).toBeUndefined();
+      expect((await room.stats()).transports).toEqual([]);
+    });
+
+    test('components publish and receive tracks by their ids, and may close them twice', async () => {
+      const room = await openRoom('kitchen');
+      const feed = room.openFeed({ trackId: 'film', endpointId: 'file', kind: 'audio', codec: 'opus' });
+      const tap = room.openTap({ trackId: 'film', onFrame: () => undefined });
+      expect([feed.trackId, tap.trackId]).toEqual(['film', 'film']);
+      tap.requestKeyFrame();
+      feed.close();
+      feed.close();
+      await Promise.all([tap.close(), tap.close()]);
+      expect((await room.stats()).transports).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,1 @@
+export { describeEngineContract } from './engine-contract.js';

@@ -4,6 +4,7 @@ import {
   chooseExtensions,
   choosePublishedCodec,
   chooseReceivedCodec,
+  formatParameters,
   type OfferedMedia,
   parseOffer,
   type SdpOffer,
@@ -99,10 +100,17 @@ export function publishableLine(line: OfferedMedia, { enableSimulcast }: { enabl
 function noCodec({ kind, codecs }: OfferedMedia, videoCodec: RoomRules['videoCodec']): WhipError {
   const allowed = kind === 'audio' ? 'Opus' : { vp8: 'VP8', h264: 'constrained baseline H.264' }[videoCodec ?? 'vp8'];
   const both = kind === 'video' && videoCodec === null ? ' or constrained baseline H.264' : '';
-  const offered = [...new Set(codecs.map(({ encodingName }) => encodingName))].join(', ') || 'none';
+  const offered = [...new Set(codecs.filter(({ name }) => name !== 'rtx').map(described))].join(', ') || 'none';
 
   return new WhipError(
     'NO_CODEC',
     `The room allows ${allowed}${both} for ${kind}, the SDP offer has: ${offered.slice(0, 200)}`,
   );
+}
+
+/** Returns the name of the codec, of H.264 with its profile, which may be why it is refused. */
+function described({ name, encodingName, parameters }: OfferedMedia['codecs'][number]): string {
+  if (name !== 'h264') return encodingName;
+
+  return `${encodingName} with profile-level-id ${formatParameters(parameters).get('profile-level-id') ?? 'missing'}`;
 }

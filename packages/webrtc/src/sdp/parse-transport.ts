@@ -55,7 +55,9 @@ export class TransportParser {
     if (iceUfrag === undefined || icePwd === undefined) return invalidSdp('the offer has no ICE credentials');
     if (fingerprint === undefined) return invalidSdp('the offer has no certificate fingerprint that is accepted');
     if (setup !== 'actpass' && setup !== 'active') {
-      return invalidSdp(`the offerer has to be able to be the DTLS client, a=setup is ${setup ?? 'missing'}`);
+      return invalidSdp(
+        `the offerer has to be able to be the DTLS client: a=setup is ${setup ?? 'missing'}, not actpass or active`,
+      );
     }
     return { iceUfrag, icePwd, fingerprint, setup };
   }

@@ -43,7 +43,7 @@ export interface ListenerParts {
 /** @throws HttpListenError */
 export async function openListener(parts: ListenerParts): Promise<HttpListener> {
   const { settings, log, metrics, serverSocket, rooms, files, health, node, cluster, page, onStep, closing } = parts;
-  const { http, profile } = settings;
+  const { http } = settings;
   const handler = createHttpApi({
     rooms,
     ...files,
@@ -56,7 +56,7 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
     settings: {
       apiToken: http.apiToken,
       publicMediaFiles: http.publicMediaFiles,
-      profile,
+      describe: settings.profile === 'development' || settings.dashboard,
       version: VERSION,
     },
     publicHost: http.host,

@@ -446,7 +446,7 @@ export const VARIABLES = {
     section: 'Operation',
     grammar: bool,
     fallback: { production: 'false', development: 'true', test: 'false' },
-    doc: 'Serves the dashboard at `/` (guide/dashboard.md). Who opens it signs in with `JF_SERVER_API_TOKEN`.',
+    doc: 'Serves the dashboard at `/` (guide/dashboard.md), and the description of the API at `/docs`. Who opens them signs in with `JF_SERVER_API_TOKEN`.',
   }),
   runtimePath: variable({
     name: 'XDG_RUNTIME_DIR',

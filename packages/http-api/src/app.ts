@@ -9,7 +9,7 @@ import { sendAnswer } from './answers.js';
 import { bearerToken, createAuthenticator } from './auth.js';
 import type { ClusterView } from './cluster-operations.js';
 import { directRoute } from './direct-route.js';
-import { docsPage } from './docs-page.js';
+import { serveDocsPage } from './docs-page.js';
 import { HttpError, toHttpError } from './errors.js';
 import { createOpenApiDocument } from './openapi.js';
 import type { Operation, SdpType } from './operation.js';
@@ -38,8 +38,8 @@ export interface HttpApiOptions {
     apiToken: string;
     /** `JF_PUBLIC_MEDIA_FILES` */
     publicMediaFiles: boolean;
-    /** The description and its page are served in the development profile only. */
-    profile: 'production' | 'development' | 'test';
+    /** Serves `/openapi.json` and `/docs`, without a token. */
+    describe: boolean;
     /** Version of Bloom, semver. */
     version: string;
   };
@@ -85,7 +85,7 @@ export function createHttpApi(options: HttpApiOptions): HttpApi {
   app.use(...always);
   for (const route of ROUTES) app[route.method](route.path, ...stepsOf(route));
   for (const path of SESSION_PATHS) app.all(path, wrongMethod(path));
-  if (settings.profile === 'development') serveDescription(app, settings);
+  if (settings.describe) serveDescription(app, settings);
   if (fallback !== undefined) app.use(fallback);
 
   app.use(unknownRoute);
@@ -203,12 +203,9 @@ function objectOf(body: unknown): Readonly<Record<string, unknown>> {
 
 function serveDescription(app: express.Express, settings: HttpApiOptions['settings']): void {
   const document = createOpenApiDocument(settings);
-  const page = docsPage(document);
 
   app.get('/openapi.json', (_request, response) => sendJson(response, 200, document));
-  app.get('/docs', (_request, response) => {
-    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(page);
-  });
+  serveDocsPage(app);
 }
 
 /** Answers unknown routes, and known paths with another method: never 405. */

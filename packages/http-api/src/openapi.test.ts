@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { BODY_EXAMPLES } from './body-examples.js';
 import { createOpenApiDocument } from './openapi.js';
 import { openApiFile } from './openapi-file.js';
 import { ROUTES } from './routes.js';
@@ -48,6 +49,16 @@ describe('the document', () => {
     expect(securedOperations(true).toSorted()).toEqual(all.filter((id) => !files.includes(id)).toSorted());
   });
 
+  test('has examples for every JSON body, which the API accepts', () => {
+    const bodies = ROUTES.flatMap(({ id, body }) => (body === undefined ? [] : [{ id, body }]));
+    expect(Object.keys(BODY_EXAMPLES).toSorted()).toEqual(bodies.map(({ id }) => id).toSorted());
+    for (const { id, body } of bodies) {
+      for (const [name, example] of Object.entries(BODY_EXAMPLES[id] ?? {})) {
+        expect([id, name, body.safeParse(example).error]).toEqual([id, name, undefined]);
+      }
+    }
+  });
+
   test('names the properties of components by their kind', () => {
     const { components } = createOpenApiDocument({ version: '1.0.0', publicMediaFiles: false });
     const names = Object.keys(components?.schemas ?? {});
@@ -57,14 +68,14 @@ describe('the document', () => {
   });
 });
 
-describe('in the development profile', () => {
+describe('a described API', () => {
   let api: TestApi;
 
   afterEach(() => api.close());
 
   test('the document and its page are served without token', async () => {
     api = await TestApi.start({
-      settings: { apiToken: TOKEN, publicMediaFiles: false, profile: 'development', version: '9.8.7' },
+      settings: { apiToken: TOKEN, publicMediaFiles: false, describe: true, version: '9.8.7' },
     });
 
     const document = await api.raw('GET', '/openapi.json', { headers: { authorization: [] } });
@@ -74,16 +85,22 @@ describe('in the development profile', () => {
     );
 
     const page = await api.raw('GET', '/docs', { headers: { authorization: [] } });
-    expect(page.status).toBe(200);
-    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
-    for (const route of ROUTES) expect(page.body).toContain(`<section id="${route.id}">`);
-    expect(/<script|src=|href="http/.test(page.body)).toBe(false);
+    expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    const files = [...page.body.matchAll(/(?:src|href)="(?!data:)([^"]+)"/g)].map(([, file]) => `/${file}`);
+    expect(files).toEqual(['/docs/swagger-ui.css', '/openapi.json', '/docs/swagger-ui-bundle.js', '/docs/start.js']);
+    for (const file of files) {
+      const { status, headers } = await api.raw('GET', file, { headers: { authorization: [] } });
+      expect([file, status]).toEqual([file, 200]);
+      if (file !== '/openapi.json') expect(headers['content-security-policy']).toContain("default-src 'none'");
+    }
   });
 
-  test.each(['production', 'test'] as const)('they are not in the %s profile', async (profile) => {
-    api = await TestApi.start({ settings: { apiToken: TOKEN, publicMediaFiles: false, profile, version: '1.0.0' } });
+  test('they are not there otherwise', async () => {
+    api = await TestApi.start();
 
-    for (const path of ['/openapi.json', '/docs']) expect((await api.raw('GET', path)).status).toBe(404);
+    for (const path of ['/openapi.json', '/docs', '/docs/start.js']) {
+      expect((await api.raw('GET', path)).status).toBe(404);
+    }
   });
 
   test('what is no route is offered to the fallback before it is 404', async () => {

@@ -1,5 +1,6 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
+import { BODY_EXAMPLES } from './body-examples.js';
 import { type AnswerBody, MAX_BODY_BYTES, MAX_SDP_BYTES, type Route, ROUTES } from './routes.js';
 import { ErrorBody } from './schemas/common.js';
 
@@ -67,10 +68,18 @@ function operationOf(route: Route, publicMediaFiles: boolean): RouteConfig {
       ...(params.length === 0 ? {} : { params: stringParameters(params) }),
       ...(route.query === undefined ? {} : { query: queryParameters(route.query) }),
       ...(route.textBody === undefined ? {} : { body: { content: { [route.textBody]: { schema: z.string() } } } }),
-      ...(route.body === undefined ? {} : { body: { content: { 'application/json': { schema: route.body } } } }),
+      ...(route.body === undefined
+        ? {}
+        : { body: { content: { 'application/json': jsonBody(route.id, route.body) } } }),
     },
     responses,
   };
+}
+
+function jsonBody(id: Route['id'], schema: z.ZodType) {
+  const examples = Object.entries(BODY_EXAMPLES[id] ?? {}).map(([name, value]) => [name, { value }]);
+
+  return { schema, examples: Object.fromEntries(examples) };
 }
 
 function stringParameters(names: readonly string[]) {

@@ -51,7 +51,7 @@ describe('authentication', () => {
 
   test('a token beyond ASCII is the same in UTF-8 and, as browsers send it, in Latin-1', async () => {
     await api.close();
-    const settings = { publicMediaFiles: false, profile: 'production', version: '1.0.0' } as const;
+    const settings = { publicMediaFiles: false, describe: false, version: '1.0.0' } as const;
     api = await TestApi.start({ settings: { ...settings, apiToken: 'schlüssel' } });
     const asUtf8 = Buffer.from('schlüssel').toString('latin1');
     for (const token of [asUtf8, 'schlüssel']) {
@@ -70,7 +70,7 @@ describe('authentication', () => {
   test('with public media files the two file routes need none, everything else does', async () => {
     await api.close();
     api = await TestApi.start({
-      settings: { apiToken: TOKEN, publicMediaFiles: true, profile: 'production', version: '1.0.0' },
+      settings: { apiToken: TOKEN, publicMediaFiles: true, describe: false, version: '1.0.0' },
     });
 
     for (const route of ROUTES.filter(({ auth }) => auth !== 'none')) {

@@ -42,7 +42,7 @@ export class TestApi {
     const settings = {
       apiToken: TOKEN,
       publicMediaFiles: false,
-      profile: 'test',
+      describe: false,
       version: '1.2.3',
       ...options.settings,
     } as const;

@@ -157,6 +157,14 @@ describe('the log of a room', () => {
     expect(measures).toEqual([{ type: 'componentCrashed', kind: 'hls' }]);
   });
 
+  test('warns of B-frames, and names the setting', async () => {
+    await room();
+    const ann = await node.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1')] });
+    node.media.emit.get('kitchen')?.({ type: 'bFrames', trackId: 't1' });
+    expect((await lines()).at(-1)).toMatch(/^room\.track_b_frames peer_id=p1 track_id=t1 fix=.*bframes=0/);
+  });
+
   test('has no line for each track, except with the level debug', async () => {
     await room();
     const ann = await node.join('kitchen');

@@ -94,6 +94,8 @@ type RoomNews =
   | { type: 'encodingSwitched'; peerId: string; trackId: string; variant: Variant; reason: SwitchReason }
   /** The state of an audio track changed; with `peerId` the present state, for this new subscriber only. */
   | { type: 'voiceActivity'; trackId: string; status: 'speech' | 'silence'; peerId?: string }
+  /** The H.264 track has B-frames, which receivers show in the wrong order; reported once. */
+  | { type: 'bFrames'; trackId: string }
   /** Estimate of what this client can receive, bits per second; at most once a second and only on a change over 5 %. */
   | { type: 'bandwidthEstimation'; peerId: string; estimationBps: number }
   /** The worker of the room is gone: everything in it is lost. */

@@ -154,6 +154,17 @@ describe('an RTSP component', () => {
     expect(inspect().state).toBe('playing');
   });
 
+  test('warns of options without effect, unless they have their defaults', async () => {
+    await start('stream', { keepAliveInterval: 15_000, pierceNat: true });
+    expect(logged.filter(([event]) => event === 'rtsp.option_without_effect')).toEqual([]);
+    await component.close();
+    await start('stream', { keepAliveInterval: 5_000, pierceNat: false });
+    expect(logged.filter(([event]) => event === 'rtsp.option_without_effect')).toEqual([
+      ['rtsp.option_without_effect', { option: 'keepAliveInterval', value: 5_000 }],
+      ['rtsp.option_without_effect', { option: 'pierceNat', value: false }],
+    ]);
+  });
+
   test('logs a source that stays away once, and nothing of its credentials', async () => {
     await start('crash');
     for (let connection = 1; connection <= 3; connection++) {

@@ -27,18 +27,28 @@ export function rtspKind({ entry, hangMs, clock = systemClock }: RtspKindOptions
       if (uri === undefined) throw new RoomError('INVALID_OPTIONS', 'Invalid request body structure');
       const rtpPort = parsed.rtpPort ?? DEFAULTS.rtpPort;
       const reconnectDelay = parsed.reconnectDelay ?? DEFAULTS.reconnectDelay;
+      const keepAliveInterval = parsed.keepAliveInterval ?? DEFAULTS.keepAliveInterval;
+      const pierceNat = parsed.pierceNat ?? DEFAULTS.pierceNat;
 
       return {
         properties: {
           sourceUri: uri.shown,
           rtpPort,
           reconnectDelay,
-          keepAliveInterval: parsed.keepAliveInterval ?? DEFAULTS.keepAliveInterval,
-          pierceNat: parsed.pierceNat ?? DEFAULTS.pierceNat,
+          keepAliveInterval,
+          pierceNat,
         },
         subscribeMode: null,
-        start: (host) =>
-          new RtspComponent({
+        start: (host) => {
+          // The native library decides both by itself.
+          if (keepAliveInterval !== DEFAULTS.keepAliveInterval) {
+            host.log.warn('rtsp.option_without_effect', { option: 'keepAliveInterval', value: keepAliveInterval });
+          }
+          if (pierceNat !== DEFAULTS.pierceNat) {
+            host.log.warn('rtsp.option_without_effect', { option: 'pierceNat', value: pierceNat });
+          }
+
+          return new RtspComponent({
             host,
             input: pullerInput(uri, rtpPort),
             shown: uri.shown,
@@ -46,7 +56,8 @@ export function rtspKind({ entry, hangMs, clock = systemClock }: RtspKindOptions
             entry: entry ?? new URL('./engine/puller-main.js', import.meta.url),
             hangMs: hangMs ?? DEFAULT_HANG_MS,
             clock,
-          }),
+          });
+        },
       };
     },
   };

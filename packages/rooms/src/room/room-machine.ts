@@ -235,6 +235,11 @@ export class RoomMachine {
           ? this.#endpoints.sendToOthers(this.#endpoints.ownerOf(trackId), input)
           : this.#endpoints.sendIfJoined(peerId, input);
       }
+      case 'bFrames': {
+        const { trackId } = event;
+        const fix = 'set B-frames of its encoder to 0 (x264: bframes=0 or tune=zerolatency)';
+        return this.#world.log.warn('room.track_b_frames', { peerId: this.#endpoints.ownerOf(trackId), trackId, fix });
+      }
       case 'transportFailed':
         return this.crashPeer(event.peerId, event.reason);
       case 'transportSilent':

@@ -140,6 +140,31 @@ describe('a track without simulcast', () => {
     expect(viewer.packets[1]!.payload).toEqual(Buffer.concat([Buffer.from([0x65]), Buffer.alloc(99, 0x01)]));
   });
 
+  describe('in H.264', () => {
+    /** Sends pictures with these timestamps, in units of 40 ms; returns the events about B-frames. */
+    function order(...pictures: number[]): readonly object[] {
+      const publisher = world.join('pub', { inbound: [inboundVideo('cam', { codec: H264 })] });
+      const camera = source(0x101, { payloadType: 102, firstTimestamp: 0xffff_ff00 });
+      let before = 0;
+      for (const at of pictures) {
+        sendAll(publisher, camera.h264Frame({ key: at === 0, elapsedMs: (at - before) * 40 }));
+        before = at;
+      }
+      return world.events.filter(({ type }) => type === 'bFrames');
+    }
+
+    test('with B-frames is reported once', () => {
+      expect(order(0, 3, 1, 2, 6, 4, 5, 9, 7, 8, 12, 10, 11, 15, 13, 14)).toEqual([
+        expect.objectContaining({ type: 'bFrames', trackId: 'cam' }),
+      ]);
+    });
+
+    test('with pictures in order, or a clock that is set, has no B-frames', () => {
+      expect(order(...Array.from({ length: 50 }, (_, i) => i))).toEqual([]);
+      expect(order(1_000, 500, 1_000, 500, 1_000, 500, 1_000, 500)).toEqual([]);
+    });
+  });
+
   test('padding of the publisher leaves no hole', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });

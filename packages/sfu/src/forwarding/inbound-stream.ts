@@ -5,6 +5,7 @@ import {
   type RtpView,
   SenderClock,
   SequenceUnwrapper,
+  timestampDelta,
   type Vp8Descriptor,
 } from '@bloom/rtp';
 import { KeyframeRequests } from './keyframe-requests.js';
@@ -25,6 +26,11 @@ const RATE_SMOOTHING = 0.25;
 
 /** Packets to search back from a slice. Parameter sets come first in a picture: a slice this deep in one starts nothing. */
 const MAX_LOOK_BACK = 32;
+
+/** Pictures that must come behind a later one before a stream counts as one with B-frames. */
+const REORDERED_PICTURES = 3;
+/** Farthest that a B-frame goes back, in units of 90 kHz; a clock that is set goes farther. */
+const MAX_REORDER = 90_000;
 
 interface InboundStreamOptions {
   variant: Variant;
@@ -79,6 +85,8 @@ export class InboundStream {
   readonly #storedPackets: number;
   readonly #rate = new SmoothedRate(RATE_SMOOTHING);
 
+  #lastTimestamp = -1;
+  #reordered = 0;
   lastKeyframeTimestamp = -1;
   markers = 0;
   keyframeCount = 0;
@@ -123,6 +131,19 @@ export class InboundStream {
       if (this.store.buffer.readUInt32BE(this.store.start + 4) !== timestamp) return false;
     }
     return true;
+  }
+
+  /**
+   * Notes the timestamp of the newest video packet. Returns true once, when pictures have been sent in another order than they are
+   * shown: WebRTC receivers show them as they come.
+   */
+  hasBFrames(timestamp: number): boolean {
+    const behind = this.#lastTimestamp < 0 ? 0 : timestampDelta(timestamp, this.#lastTimestamp);
+    this.#lastTimestamp = timestamp;
+    if (behind <= 0 || behind > MAX_REORDER) return false;
+    this.#reordered += 1;
+
+    return this.#reordered === REORDERED_PICTURES;
   }
 
   addSubscriber(slot: TrackSubscriber): void {

@@ -43,6 +43,7 @@ export class PublishedTrack {
   #firstMediaMs = -1;
   #measuredAtMs = -1;
   #settled = false;
+  #bFramesReported = false;
   #nextStreamId = 0;
   readonly #restored = { ssrc: 0, payloadType: 0 };
 
@@ -148,6 +149,8 @@ export class PublishedTrack {
       audioLevel = view.audioLevel(this.params.extensions.audioLevel);
       if (audioLevel >= 0 && this.#voice.level(audioLevel, nowMs)) this.#voiceChanged();
     }
+    if (this.#isH264 && sequence === stream.unwrapper.newest && stream.hasBFrames(view.timestamp))
+      this.#reportBFrames();
     const startsKeyframe = this.#isVp8
       ? vp8.isKeyFrameStart
       : !this.#isH264 || this.#startsH264Keyframe(stream, sequence, nowMs);
@@ -214,6 +217,12 @@ export class PublishedTrack {
       slot.selection.variantActive(stream.variant);
       slot.selectionChanged();
     }
+  }
+
+  #reportBFrames(): void {
+    if (this.#bFramesReported) return;
+    this.#bFramesReported = true;
+    this.owner.emit({ type: 'bFrames', trackId: this.trackId });
   }
 
   #voiceChanged(): void {

@@ -1,57 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
-import type { NewPeer } from '../harness/api.js';
 import { nodeForFirefox } from '../harness/firefox.js';
 import { promise } from '../harness/measurements.js';
 import { browserSuite, type Stage } from '../harness/stage.js';
 import { startProxy } from '../harness/tcp-proxy.js';
-import type { SeenTrack } from '../page/client.js';
+import { Person, playing } from './person.js';
 
-class Person {
-  constructor(
-    readonly page: Page,
-    readonly id: string,
-  ) {}
-
-  async sees(check: (tracks: SeenTrack[]) => boolean, timeoutMs = 10_000): Promise<SeenTrack[]> {
-    const deadline = Date.now() + timeoutMs;
-    for (;;) {
-      const tracks = await this.page.evaluate(() => window.application.tracks());
-      if (check(tracks)) return tracks;
-      if (Date.now() > deadline) {
-        const { log, client } = await this.page.evaluate(async () => ({
-          log: window.application.log,
-          client: { state: window.application.client.state, ...(await window.application.client.stats()) },
-        }));
-        throw new Error(`not seen within ${timeoutMs} ms: ${JSON.stringify({ tracks, log, client })}`);
-      }
-      await this.page.waitForTimeout(50);
-    }
-  }
-
-  async log(line: string, timeoutMs = 10_000): Promise<void> {
-    await this.page.waitForFunction((wanted) => window.application.log.includes(wanted), line, { timeout: timeoutMs });
-  }
-}
-
-async function join(stage: Stage, { id, token }: NewPeer, metadata: unknown, host = stage.node.host): Promise<Person> {
-  const page = await stage.page('client');
-  const options = { url: host, token, metadata };
-  expect(await page.evaluate((all) => window.application.connect(all), options)).toBeUndefined();
-  return new Person(page, id);
-}
-
-async function call(stage: Stage, host?: string): Promise<{ room: string; ann: Person; bob: Person }> {
+async function call(stage: Stage, host = stage.node.host): Promise<{ room: string; ann: Person; bob: Person }> {
   const room = await stage.room();
-  const ann = await join(stage, await stage.api.addPeer(room), { name: 'ann' });
-  const bob = await join(stage, await stage.api.addPeer(room), { name: 'bob' }, host);
+  const ann = await Person.join(await stage.page('client'), await stage.api.addPeer(room), stage.node.host, 'ann');
+  const bob = await Person.join(await stage.page('client'), await stage.api.addPeer(room), host, 'bob');
   return { room, ann, bob };
 }
-
-const playing =
-  (colour: string) =>
-  (tracks: SeenTrack[]): boolean =>
-    tracks.some((track) => track.colour === colour && track.frames > 3);
 
 describe.each([
   ['Chromium', false],

@@ -49,7 +49,8 @@ async function waitUntilHealthy(url: string, child: ChildProcess, log: () => str
 export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
   const main = join(repository, 'apps', 'bloom', 'dist', 'main.js');
   if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npx tsc -b\``);
-  const [port, metricsPort, udp] = [await freeTcpPort(), await freeTcpPort(), await freeUdpRange(8)];
+  const port = Number(options.env?.['JF_PORT'] ?? (await freeTcpPort()));
+  const [metricsPort, udp] = [await freeTcpPort(), await freeUdpRange(8)];
   const folder = mkdtempSync(join(tmpdir(), 'bloom-e2e-'));
   const logFile = join(folder, 'node.log');
   const inherited = Object.entries(process.env).filter(([name]) => !/^(JF|FJ)_|^NODE_|^XDG_RUNTIME_DIR$/.test(name));

@@ -39,18 +39,18 @@ export interface PageServer {
   close(): Promise<void>;
 }
 
-export async function servePages(): Promise<PageServer> {
+export async function servePages(address = '127.0.0.1'): Promise<PageServer> {
   const files = bundle();
   const server = createServer((request, response) => {
     const file = files.get(request.url ?? '');
     if (!file) return void response.writeHead(404).end();
     response.setHeader('content-type', request.url?.endsWith('.js') ? 'text/javascript' : 'text/html; charset=utf-8');
     response.end(file);
-  }).listen(0, '127.0.0.1');
+  }).listen(0, address);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
-    urlOf: (page) => `http://127.0.0.1:${port}/${page}`,
+    urlOf: (page) => `http://${address}:${port}/${page}`,
     close: async () => {
       server.closeAllConnections();
       server.close();

@@ -18,6 +18,8 @@ export interface StageOptions {
   readonly node?: NodeOptions | (() => Promise<BloomNode>);
   readonly browserFlags?: readonly string[];
   readonly sdk?: Sdk;
+  /** Address that the pages are served at; the loopback by default. */
+  readonly pagesAt?: string;
   /** Runs the pages of `Stage.page` in Firefox; all others stay in Chromium. */
   readonly firefox?: boolean;
 }
@@ -44,7 +46,7 @@ export class Stage {
     [this.#node, this.#browser, this.#pages] = await Promise.all([
       typeof this.#options.node === 'function' ? this.#options.node() : startNode(this.#options.node),
       launchChromium(this.#options.browserFlags),
-      servePages(),
+      servePages(this.#options.pagesAt),
     ]);
     if (this.#options.firefox === true) this.#firefox = await Firefox.launch();
   }
@@ -66,8 +68,8 @@ export class Stage {
     return this.#browser;
   }
 
-  urlOf(sdk: Sdk): string {
-    return this.#pages?.urlOf(sdk) ?? '';
+  urlOf(page: PageName): string {
+    return this.#pages?.urlOf(page) ?? '';
   }
 
   get api(): Api {

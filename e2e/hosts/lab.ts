@@ -66,6 +66,20 @@ export class Host {
     ip('link', 'set', this.#cable, 'up');
   }
 
+  /** Moves the host to another network: its link goes down, and comes back with another address. */
+  moveTo(address: string): void {
+    const inside = (...args: string[]): string => ip('-n', this.#namespace, ...args);
+    inside('link', 'set', 'eth0', 'down');
+    inside('addr', 'flush', 'dev', 'eth0');
+    inside('addr', 'add', `${address}/24`, 'dev', 'eth0');
+    inside('link', 'set', 'eth0', 'up');
+  }
+
+  /** Command that runs a program on this host. */
+  commandOf(program: string): readonly string[] {
+    return ['ip', 'netns', 'exec', this.#namespace, program];
+  }
+
   /** Every process of this host, those that outlive their parent included. */
   pids(): number[] {
     return ip('netns', 'pids', this.#namespace).split('\n').filter(Boolean).map(Number);

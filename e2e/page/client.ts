@@ -1,5 +1,12 @@
 // A page of an application that uses @bloom/client. Tests call `window.application`.
-import { RoomClient, type LocalTrack, type PublishOptions } from '@bloom/client';
+import {
+  type ConnectOptions,
+  RoomClient,
+  type LocalTrack,
+  type PublishOptions,
+  type RoomClientErrorCode,
+  type Seat,
+} from '@bloom/client';
 import type { PictureOptions } from './driver-api.js';
 import { FrameWatcher } from './frame-watcher.js';
 import { createPicture, createTone } from './picture.js';
@@ -17,7 +24,16 @@ export interface SeenTrack {
   readonly pauseMs: number;
 }
 
+/** How the picture of the only other person moves, whatever connection it came over. */
+export interface Standstill {
+  /** Longest pause between two frames since `resetPauses`, in milliseconds. */
+  readonly longestMs: number;
+  readonly sinceLastMs: number;
+}
+
 const client = new RoomClient();
+let lastFrameAt = performance.now();
+let longestMs = 0;
 const watchers = new Map<string, { watcher: FrameWatcher; firstFrameAt: number | null }>();
 const published: LocalTrack[] = [];
 const opened: MediaStreamTrack[] = [];
@@ -43,17 +59,26 @@ client.on('trackReady', ({ id, media }) => {
     first: () => (seen.firstFrameAt = now()),
     size: () => undefined,
     colour: () => undefined,
+    frame: () => {
+      longestMs = Math.max(longestMs, performance.now() - lastFrameAt);
+      lastFrameAt = performance.now();
+    },
   });
   watchers.set(id, Object.assign(seen, { watcher }));
 });
+
+function renewal(): Pick<ConnectOptions, 'renew'> {
+  const { renew } = window;
+  return renew === undefined ? {} : { renew: ({ code }) => renew(code) };
+}
 
 const application = {
   client,
   log,
 
-  /** Returns the error's code, or undefined. */
-  connect: (options: Parameters<RoomClient['connect']>[0]) =>
-    client.connect(options).then(
+  /** Returns the error's code, or undefined. A lost seat is renewed by the test, where it offers that. */
+  connect: (options: Seat & { metadata?: unknown }) =>
+    client.connect({ ...options, ...renewal() }).then(
       () => undefined,
       (error: { code: string }) => error.code,
     ),
@@ -83,7 +108,9 @@ const application = {
         return { id, peerId, metadata, variant, frames, width, colour, firstFrameAt, pauseMs: maxGapMs };
       }),
     ),
+  standstill: (): Standstill => ({ longestMs, sinceLastMs: performance.now() - lastFrameAt }),
   resetPauses: () => {
+    longestMs = 0;
     for (const { watcher } of watchers.values()) watcher.resetGap();
   },
 
@@ -132,6 +159,8 @@ export type Application = typeof application;
 declare global {
   interface Window {
     application: Application;
+    /** Asks the test for another seat. */
+    renew?: (code: RoomClientErrorCode) => Promise<Seat | null>;
   }
 }
 

@@ -11,6 +11,7 @@ export interface FrameListener {
   first(width: number, height: number): void;
   size(width: number, height: number): void;
   colour(colour: Colour): void;
+  frame?(): void;
 }
 
 const colourIntervalMs = 150;
@@ -68,6 +69,7 @@ export class FrameWatcher {
   #take(frame: VideoFrame): void {
     const now = performance.now();
     this.#frames += 1;
+    this.#listener.frame?.();
     if (this.#frames > 1) this.#maxGapMs = Math.max(this.#maxGapMs, now - this.#lastAt);
     this.#lastAt = now;
     const { displayWidth: width, displayHeight: height } = frame;

@@ -13,10 +13,19 @@ import { watchForWakeUp } from './wake-up.js';
 /** `reconnecting`: the peers and their last pictures stay as they were. */
 export type ClientState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'ended';
 
-export interface ConnectOptions {
+/** A place in a room, as the backend gets it for a new peer. */
+export interface Seat {
   /** The `peer_websocket_url` of the peer's answer, or `host:port`; with `ws://` or `wss://`, or the page's own choice. */
   readonly url: string;
   readonly token: string;
+}
+
+export interface ConnectOptions extends Seat {
+  /**
+   * Asks the backend for another seat when the present one is lost: its node was restarted or is out of reach, its token has
+   * expired, the peer or the room was removed. Null ends the call for `reason`. A rejection is tried again.
+   */
+  readonly renew?: (reason: RoomClientError) => Promise<Seat | null>;
   /** Shown to the others, any JSON. */
   readonly metadata?: unknown;
   readonly reconnect?: ReconnectOptions;
@@ -48,8 +57,12 @@ export interface ClientEvents {
 
 /** The answer to a request that proves the server to be alive must come in this time. */
 const PROBE_MS = 3_000;
+/** The same after sleep and on another network, where the socket is most likely dead. */
+const SUSPECT_PROBE_MS = 1_500;
 /** A server that does not know yet that the old connection is dead refuses the new one so long. */
 const STALE_SESSION_ATTEMPTS = 5;
+/** Attempts after which a node counts as gone, so that a seat on another one is asked for: about 3 s. */
+const UNREACHABLE_ATTEMPTS = 3;
 /** Additions to the protocol that this client uses where the server knows them (docs/reference/peer-signaling.md). */
 const FEATURES = ['pause'];
 
@@ -63,6 +76,9 @@ export class RoomClient extends Emitter<ClientEvents> {
   });
   #state: ClientState = 'idle';
   #options: ConnectOptions | undefined;
+  #seat: Seat = { url: '', token: '' };
+  /** Why the present seat is lost. */
+  #lost: RoomClientError | undefined;
   #metadata: unknown = null;
   /** Additions to the protocol that the server knows as well. */
   #features: readonly string[] = [];
@@ -71,6 +87,8 @@ export class RoomClient extends Emitter<ClientEvents> {
   #socket: PeerSocket | undefined;
   #media: MediaConnection | undefined;
   #attempt = 0;
+  /** Seats refused since the last connection: their pauses grow by themselves, since the server does answer. */
+  #refusals = 0;
   #everConnected = false;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #probeTimer: ReturnType<typeof setTimeout> | undefined;
@@ -103,10 +121,12 @@ export class RoomClient extends Emitter<ClientEvents> {
   connect(options: ConnectOptions): Promise<void> {
     if (this.#state !== 'idle' && this.#state !== 'ended') throw new Error(`connect while ${this.#state}`);
     this.#options = options;
+    this.#seat = options;
+    this.#lost = undefined;
     this.#metadata = options.metadata ?? null;
     this.#attempt = 0;
     this.#everConnected = false;
-    this.#stopWatching = watchForWakeUp(() => this.#probe());
+    this.#stopWatching = watchForWakeUp(() => this.#probe(SUSPECT_PROBE_MS));
     this.#setState('connecting');
     return new Promise((resolve, reject) => {
       this.#started = { resolve, reject };
@@ -179,7 +199,7 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   #open(): void {
-    const { url, token } = this.#options as ConnectOptions;
+    const { url, token } = this.#seat;
     this.#socket = new PeerSocket(absolute(url), token, {
       authenticated: () => this.#socket?.send(encodeEvent('connect', { metadata: this.#metadata, features: FEATURES })),
       received: (message) => this.#received(message),
@@ -232,6 +252,7 @@ export class RoomClient extends Emitter<ClientEvents> {
   #connected(id: string): void {
     this.#selfId = id;
     this.#attempt = 0;
+    this.#refusals = 0;
     this.#everConnected = true;
     for (const track of this.#localTracks) {
       // A refusal is reported by an event; a further lost connection leads here again.
@@ -247,10 +268,21 @@ export class RoomClient extends Emitter<ClientEvents> {
     const error = errorOfClose(code, reason, this.#everConnected);
     // The server may not have noticed yet that the connection before this one is dead.
     const stale = error?.code === 'ALREADY_CONNECTED' && this.#everConnected && this.#attempt < STALE_SESSION_ATTEMPTS;
-    if (error !== undefined && !stale) return this.#end(error);
+    if (error !== undefined && !stale) return this.#seatLost(error);
     if (!this.#everConnected) {
-      return this.#end(new RoomClientError('UNREACHABLE', `no answer from ${this.#options?.url}; is the server up?`));
+      return this.#end(new RoomClientError('UNREACHABLE', `no answer from ${this.#seat.url}; is the server up?`));
     }
+    if (this.#attempt >= UNREACHABLE_ATTEMPTS && this.#options?.renew !== undefined) {
+      this.#lost = new RoomClientError('UNREACHABLE', `no answer from ${this.#seat.url} in ${this.#attempt} attempts`);
+    }
+    return this.#reconnect();
+  }
+
+  #seatLost(reason: RoomClientError): void {
+    if (!this.#everConnected || this.#options?.renew === undefined) return this.#end(reason);
+    this.#lost = reason;
+    this.#attempt = this.#refusals;
+    this.#refusals += 1;
     return this.#reconnect();
   }
 
@@ -263,20 +295,46 @@ export class RoomClient extends Emitter<ClientEvents> {
       );
     }
     this.#attempt += 1;
-    this.#retryTimer = setTimeout(() => this.#open(), delayMs);
+    this.#retryTimer = setTimeout(() => this.#return(), delayMs);
     this.#setState('reconnecting');
     return this.emit('reconnecting', this.#attempt, delayMs);
   }
 
+  /** Opens the next session, with another seat where the present one is lost. */
+  #return(): void {
+    const reason = this.#lost;
+    const { renew } = this.#options ?? {};
+    if (reason === undefined || renew === undefined) return this.#open();
+    // Much may happen while the backend thinks: `leave`, another `connect`, a network that is back.
+    const isCurrent = (): boolean => this.#lost === reason && this.#state === 'reconnecting';
+    renew(reason).then(
+      (seat) => {
+        if (!isCurrent()) return;
+        if (seat === null) return this.#end(reason);
+        this.#seat = seat;
+        this.#lost = undefined;
+        this.#open();
+      },
+      () => {
+        if (isCurrent()) this.#reconnect();
+        // Where the backend is out of reach as well, the way to both is more likely lost than the seat.
+        if (reason.code === 'UNREACHABLE') this.#lost = undefined;
+      },
+    );
+  }
+
   /** Finds out whether the server is there: a new path is asked for, and no answer means a dead socket. */
-  #probe(): void {
+  #probe(answerMs = PROBE_MS): void {
     if (this.#state === 'reconnecting') {
+      // A seat that was refused is being renewed, or will be after the pause.
+      if (this.#lost !== undefined && this.#lost.code !== 'UNREACHABLE') return undefined;
+      this.#lost = undefined;
       clearTimeout(this.#retryTimer);
       this.#closeSession();
       return this.#open();
     }
     if (this.#state !== 'connected' || this.#probeTimer !== undefined) return undefined;
-    this.#probeTimer = setTimeout(() => this.#socket?.drop(), PROBE_MS);
+    this.#probeTimer = setTimeout(() => this.#socket?.drop(), answerMs);
     return this.#media?.restart();
   }
 

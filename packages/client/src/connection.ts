@@ -166,7 +166,7 @@ export class MediaConnection {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const { track, resolve, reject } of waiting) {
-      const id = `${this.#selfId()}:${crypto.randomUUID()}`;
+      const id = `${this.#selfId()}:${uniqueName()}`;
       const transceiver = this.#connection.addTransceiver(track.media ?? track.kind, track.init);
       this.#publications.set(track, { track, id, transceiver, resolve, reject, accepted: false });
       await track.bind(id, transceiver.sender);
@@ -210,6 +210,12 @@ function iceServerOf({ serverAddr, serverPort, transport, username, password }: 
       ? `turns:${address}:${serverPort}?transport=tcp`
       : `turn:${address}:${serverPort}?transport=${transport}`;
   return { urls, username, credential: password };
+}
+
+/** Unique among the tracks of a peer. `crypto.randomUUID` is missing in React Native and on pages that came over plain HTTP. */
+function uniqueName(): string {
+  const random = (): string => Math.floor(Math.random() * 2 ** 48).toString(36);
+  return `${random()}${random()}`;
 }
 
 function left(): RoomClientError {

@@ -1,5 +1,5 @@
 export { reconnectDelayMs, type ReconnectOptions } from './backoff.js';
-export { RoomClient, type ClientEvents, type ClientState, type ConnectOptions } from './client.js';
+export { RoomClient, type ClientEvents, type ClientState, type ConnectOptions, type Seat } from './client.js';
 export {
   DeviceError,
   listDevices,

@@ -19,11 +19,12 @@ export function openEngine({ settings, workers, certificate, log }: EngineParts)
     const portRange = { min: 0, max: 0 };
     return createMediaEngine({ listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange, workers, log });
   }
-  const { turnListenIp, turnIp, turnPortRange, turnTcpPort, turnTlsPort, turnTlsHost: host } = webrtc;
+  const { turnListenIp, turnIp, second, turnPortRange, turnTcpPort, turnTlsPort, turnTlsHost: host } = webrtc;
 
   return createMediaEngine({
     listenIp: turnListenIp,
     announcedIp: turnIp,
+    ...(second === null ? {} : { second: { listenIp: second.turnListenIp, announcedIp: second.turnIp } }),
     portRange: turnPortRange,
     ...(turnTcpPort === null ? {} : { tcpPort: turnTcpPort }),
     ...(turnTlsPort === null || certificate === undefined

@@ -16,8 +16,10 @@ export function logWelcome(log: Log, { settings, url, metricsUrl, hasPage }: Wel
   if (webrtc === null) log.info('WebRTC is off: JF_WEBRTC_USED=false');
   else {
     const { min, max } = webrtc.turnPortRange;
-    log.info(`WebRTC: clients reach ${webrtc.turnIp}, UDP ports ${min}-${max}`, {
-      listenIp: webrtc.turnListenIp,
+    const { turnIp, turnListenIp, second } = webrtc;
+    const reached = second === null ? turnIp : `${turnIp} and ${second.turnIp}`;
+    log.info(`WebRTC: clients reach ${reached}, UDP ports ${min}-${max}`, {
+      listenIp: second === null ? turnListenIp : `${turnListenIp} ${second.turnListenIp}`,
       tcpPort: webrtc.turnTcpPort ?? 'off',
       tlsPort: webrtc.turnTlsPort ?? 'off',
       workers: settings.mediaWorkers,

@@ -204,7 +204,8 @@ export class MediaConnection {
 }
 
 function iceServerOf({ serverAddr, serverPort, transport, username, password }: TurnServer): RTCIceServer {
-  const address = serverAddr.includes(':') ? `[${serverAddr}]` : serverAddr;
+  // Servers write IPv6 in brackets; earlier ones did not.
+  const address = /^[^[].*:/.test(serverAddr) ? `[${serverAddr}]` : serverAddr;
   const urls =
     transport === 'tls'
       ? `turns:${address}:${serverPort}?transport=tcp`

@@ -38,15 +38,28 @@ export const ip: Grammar<string> = {
   parse: (text) => (isIP(text) === 0 ? undefined : text),
 };
 
+/** One address, or one of each family, separated by a space. */
+export const ipOfEachFamily: Grammar<readonly string[]> = {
+  name: 'ip, or IPv4 and IPv6',
+  expected: 'a literal IPv4 or IPv6 address, or one of each, separated by a space',
+  emptyIsUnset: false,
+  parse: (text) => {
+    const addresses = text.split(' ');
+    const families = addresses.map((address) => isIP(address));
+
+    return families.includes(0) || new Set(families).size < families.length ? undefined : addresses;
+  },
+};
+
 const HOST_NAME =
   /^(?=.{1,253}$)(?!.*\.\d+$)[0-9a-z_](?:[0-9a-z_-]*[0-9a-z_])?(?:\.[0-9a-z_](?:[0-9a-z_-]*[0-9a-z_])?)*$/i;
 
 /** An address of this instance, a name that leads to it, or `auto`. */
-export const mediaAddress: Grammar<string> = {
-  name: 'ip, host name or `auto`',
-  expected: 'an IPv4 or IPv6 address, a host name, or `auto`',
+export const mediaAddress: Grammar<readonly string[]> = {
+  name: 'ip, IPv4 and IPv6, host name or `auto`',
+  expected: 'an IPv4 or IPv6 address or one of each, a host name, or `auto`',
   emptyIsUnset: false,
-  parse: (text) => (isIP(text) === 0 && !HOST_NAME.test(text) ? undefined : text),
+  parse: (text) => ipOfEachFamily.parse(text) ?? (HOST_NAME.test(text) ? [text] : undefined),
 };
 
 /** Returns a grammar of decimal digits only: no sign, blanks or trailing junk. */

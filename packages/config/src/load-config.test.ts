@@ -69,6 +69,7 @@ describe('without any variable', () => {
       webrtc: {
         turnIp: '127.0.0.1',
         turnListenIp: '127.0.0.1',
+        second: null,
         turnPortRange: { min: 50_000, max: 59_999 },
         turnTlsHost: '127.0.0.1',
         turnTcpPort: null,
@@ -211,6 +212,28 @@ describe('grammars', () => {
       'a:1',
     ]);
     rejects('JF_STUN_SERVER', ['a:0', 'a:65536', 'a:', ':1', '[a]:1', '1.2.3:1', 'stun:a:1', 'a/b']);
+  });
+
+  test('media is on IPv4 and IPv6 when both addresses have one of each family, in any order', () => {
+    expect(
+      settings({ JF_WEBRTC_TURN_IP: '192.0.2.1 2001:db8::1', JF_WEBRTC_TURN_LISTEN_IP: ':: 0.0.0.0' }).webrtc,
+    ).toMatchObject({
+      turnIp: '192.0.2.1',
+      turnListenIp: '0.0.0.0',
+      second: { turnIp: '2001:db8::1', turnListenIp: '::' },
+    });
+    for (const [variable, env] of [
+      ['JF_WEBRTC_TURN_LISTEN_IP', { JF_WEBRTC_TURN_IP: '192.0.2.1 2001:db8::1', JF_WEBRTC_TURN_LISTEN_IP: '::' }],
+      ['JF_WEBRTC_TURN_IP', { JF_WEBRTC_TURN_LISTEN_IP: '0.0.0.0 ::' }],
+    ] as const) {
+      const error = failure(env);
+      expect([error.variable, error.message]).toEqual([
+        variable,
+        expect.stringContaining(`${variable} has one address`),
+      ]);
+    }
+    const twice = ['1.2.3.4 5.6.7.8', '::1 ::2', '1.2.3.4  ::1', '1.2.3.4 media.example.com', '1.2.3.4 ::1 ::2'];
+    for (const name of ['JF_WEBRTC_TURN_IP', 'JF_WEBRTC_TURN_LISTEN_IP']) rejects(name, twice);
   });
 
   test('TURN over TLS needs the certificate of the HTTPS listener', () => {

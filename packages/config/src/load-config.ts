@@ -17,6 +17,8 @@ import { loadTls } from './tls.js';
 import { VARIABLES, type Profile, type VariableKey } from './variables.js';
 import { deploymentWarnings, hostOf } from './warnings.js';
 
+const TURN_ADDRESSES = ['JF_WEBRTC_TURN_IP', 'JF_WEBRTC_TURN_LISTEN_IP'] as const;
+
 /** Properties of the machine that the loader needs. */
 export interface World {
   /** Working directory, absolute. */
@@ -140,7 +142,8 @@ function loadLevel(reader: Reader, warnings: ConfigWarning[]): Settings['logging
 }
 
 function loadWebrtc(reader: Reader, http: HttpSettings): WebrtcSettings {
-  const turnIp = reader.get('turnIp');
+  const { first, second } = loadMediaAddresses(reader.get('turnIp'), reader.get('turnListenIp'));
+  const { turnIp } = first;
   const stunServer = reader.read('stunServer') ?? null;
   if (turnIp === 'auto' && stunServer === null) {
     throw new ConfigError(
@@ -157,13 +160,39 @@ function loadWebrtc(reader: Reader, http: HttpSettings): WebrtcSettings {
   }
 
   return {
-    turnIp,
+    ...first,
+    second,
     turnTlsHost: turnIp === 'auto' || isIP(turnIp) !== 0 ? hostOf(http.host) : turnIp,
     stunServer,
     turnTlsPort,
-    turnListenIp: reader.get('turnListenIp'),
     turnPortRange: reader.get('turnPortRange'),
     turnTcpPort: reader.read('turnTcpPort') ?? null,
+  };
+}
+
+interface MediaAddresses {
+  first: { turnIp: string; turnListenIp: string };
+  second: WebrtcSettings['second'];
+}
+
+/** Pairs what is announced with what is listened to, by family. @throws ConfigError when a family has only one of them */
+function loadMediaAddresses(announced: readonly string[], listen: readonly string[]): MediaAddresses {
+  const [turnIp = '', other] = announced;
+  const [turnListenIp = '', otherListen] = listen;
+  if (other === undefined && otherListen === undefined) return { first: { turnIp, turnListenIp }, second: null };
+  if (other === undefined || otherListen === undefined) {
+    const [announcing, listening] = TURN_ADDRESSES;
+    const [one, both] = other === undefined ? [announcing, listening] : [listening, announcing];
+    throw new ConfigError(
+      one,
+      `${one} has one address and ${both} has two: media on IPv4 and IPv6 needs an address of each family in both`,
+    );
+  }
+  const same = isIP(turnIp) === isIP(turnListenIp);
+
+  return {
+    first: { turnIp, turnListenIp: same ? turnListenIp : otherListen },
+    second: { turnIp: other, turnListenIp: same ? otherListen : turnListenIp },
   };
 }
 

@@ -48,6 +48,8 @@ export interface WebrtcSettings {
   /** The name that clients check the certificate of TURN over TLS against; an address without one. */
   turnTlsHost: string;
   turnListenIp: string;
+  /** The same of the other family, where both variables have one. */
+  second: { turnIp: string; turnListenIp: string } | null;
   turnPortRange: PortRange;
   turnTcpPort: number | null;
   turnTlsPort: number | null;

@@ -5,6 +5,7 @@ import {
   httpUrl,
   integer,
   ip,
+  ipOfEachFamily,
   keyPrefix,
   listOf,
   MAX_DELAY_MS,
@@ -165,7 +166,7 @@ export const VARIABLES = {
     section: 'Media',
     grammar: mediaAddress,
     fallback: '127.0.0.1',
-    doc: 'Media address, as given to clients. A host name is resolved at the start. `auto`: the address that `JF_STUN_SERVER` sees.',
+    doc: 'Media address, as given to clients; one of each family, separated by a space, for media on IPv4 and IPv6. A host name is resolved at the start. `auto`: the address that `JF_STUN_SERVER` sees.',
   }),
   stunServer: variable({
     name: 'JF_STUN_SERVER',
@@ -177,9 +178,9 @@ export const VARIABLES = {
   turnListenIp: variable({
     name: 'JF_WEBRTC_TURN_LISTEN_IP',
     section: 'Media',
-    grammar: ip,
+    grammar: ipOfEachFamily,
     fallback: '127.0.0.1',
-    doc: 'Address that the media sockets bind to.',
+    doc: 'Address that the media sockets bind to; one of each family (`0.0.0.0 ::`) where `JF_WEBRTC_TURN_IP` has one of each.',
   }),
   turnPortRange: variable({
     name: 'JF_WEBRTC_TURN_PORT_RANGE',

@@ -73,12 +73,15 @@ function headersOf(path: string, { sessionId, etag, iceServer }: OpenedSession):
 }
 
 /** Returns the relay as RFC 9725 section 4.6 writes it. */
-function iceLinks({ address, port, tcpPort, username, password }: IceServer): string {
-  const host = address.includes(':') ? `[${address}]` : address;
-  const urls = [
-    `turn:${host}:${port}?transport=udp`,
-    ...(tcpPort === null ? [] : [`turn:${host}:${tcpPort}?transport=tcp`]),
-  ];
+function iceLinks({ address, secondAddress, port, tcpPort, username, password }: IceServer): string {
+  const urls = (secondAddress === undefined ? [address] : [address, secondAddress]).flatMap((each) => {
+    const host = each.includes(':') ? `[${each}]` : each;
+
+    return [
+      `turn:${host}:${port}?transport=udp`,
+      ...(tcpPort === null ? [] : [`turn:${host}:${tcpPort}?transport=tcp`]),
+    ];
+  });
 
   return urls
     .map(

@@ -105,6 +105,8 @@ type RoomNews =
 export interface MediaEndpoint {
   /** Advertised address (`JF_WEBRTC_TURN_IP`). */
   address: string;
+  /** The address of the other family, where there is one. */
+  secondAddress?: string;
   port: number;
   /** TURN over TCP port, when configured. */
   tcpPort?: number;

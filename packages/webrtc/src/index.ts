@@ -15,7 +15,7 @@ export {
   type TransportParameters,
 } from './transport/api.js';
 export { openMediaPort } from './transport/open-media-port.js';
-export { type AnswerMedia, hostCandidate, writeAnswer } from './sdp/answer.js';
+export { type AnswerMedia, hostCandidates, writeAnswer } from './sdp/answer.js';
 export { type ChosenCodec, choosePublishedCodec, chooseReceivedCodec, formatParameters } from './sdp/codecs.js';
 export { type AgreedExtensions, chooseExtensions, EXTENSION_URIS } from './sdp/extensions.js';
 export type { OfferedMedia, SdpOffer } from './sdp/offer.js';

@@ -157,9 +157,10 @@ class HttpSession implements PeerSession {
       media: role.answer(),
     });
     this.#descriptions = { ...this.#descriptions, answer: sdp };
-    const { address, port, tcpPort = null } = endpoint;
+    const { address, secondAddress, port, tcpPort = null } = endpoint;
+    const iceServer = { address, ...(secondAddress === undefined ? {} : { secondAddress }), port, tcpPort, ...relay };
 
-    return { type: 'answer', sdp, etag: String(iceGeneration), iceServer: { address, port, tcpPort, ...relay } };
+    return { type: 'answer', sdp, etag: String(iceGeneration), iceServer };
   }
 
   #newCredentials(): { localUfrag: string; localPwd: string } {

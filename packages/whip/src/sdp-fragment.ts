@@ -1,4 +1,4 @@
-import { hostCandidate } from '@bloom/webrtc';
+import { hostCandidates } from '@bloom/webrtc';
 import { WhipError } from './errors.js';
 
 const MAX_LENGTH = 64 * 1024;
@@ -35,7 +35,7 @@ export function parseFragment(text: string): { ufrag: string; pwd: string } | nu
 
 export interface FragmentOptions {
   ice: { ufrag: string; pwd: string };
-  endpoint: { address: string; port: number };
+  endpoint: { address: string; secondAddress?: string; port: number };
   /** The m-line that stands for the bundle. */
   media: { type: string; protocol: string; mid: string; formats: readonly string[] };
   mids: readonly string[];
@@ -51,7 +51,7 @@ export function writeFragment({ ice, endpoint, media, mids }: FragmentOptions): 
     `a=mid:${media.mid}`,
     `a=ice-ufrag:${ice.ufrag}`,
     `a=ice-pwd:${ice.pwd}`,
-    `a=${hostCandidate(endpoint)}`,
+    ...hostCandidates(endpoint).map((candidate) => `a=${candidate}`),
     'a=end-of-candidates',
     '',
   ].join('\r\n');

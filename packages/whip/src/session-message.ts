@@ -17,6 +17,8 @@ export type SessionRequest =
 
 export interface IceServer {
   address: string;
+  /** The address of the other family, where there is one. */
+  secondAddress?: string;
   port: number;
   /** null = the relay has no TCP port. */
   tcpPort: number | null;

@@ -19,6 +19,8 @@ export interface MediaEngineOptions {
   listenIp: string;
   /** Address clients reach us at (`JF_WEBRTC_TURN_IP`). */
   announcedIp: string;
+  /** The same of the other family, for media on IPv4 and IPv6. */
+  second?: { listenIp: string; announcedIp: string };
   /** UDP ports, one per worker out of the range (`JF_WEBRTC_TURN_PORT_RANGE`); `0..0` lets the system choose. */
   portRange: { min: number; max: number };
   /** Relay over TCP (`JF_WEBRTC_TURN_TCP_PORT`); absent = none, 0 lets the system choose. */
@@ -39,39 +41,59 @@ export interface MediaEngineOptions {
  * `BAD_ADDRESS`).
  */
 export async function createMediaEngine(options: MediaEngineOptions): Promise<MediaEngine> {
-  const { listenIp, announcedIp, portRange, tcpPort, tls, workers = 0, workerEntry, log = silentLog } = options;
+  const { listenIp, announcedIp, second, portRange, tcpPort, tls, workers = 0, workerEntry, log = silentLog } = options;
   const certificate = options.certificate ?? (await createCertificate());
   const nonceSecret = randomBytes(32);
 
   let engine: MediaWorkers | undefined;
   const route = (username: string): RelayRoute | undefined => engine?.relayRoute(username);
-  const listen = (port: number | undefined, context?: () => SecureContext): Promise<TcpAcceptor> | undefined =>
-    port === undefined
-      ? undefined
-      : TcpAcceptor.listen({
-          listenAddress: listenIp,
-          port,
-          nonceSecret,
-          route,
-          ...(context === undefined ? {} : { tls: context }),
-        });
-  const tcp = await listen(tcpPort);
-  const secure = await listen(tls?.port, tls?.context)?.catch(async (error: unknown) => {
-    await tcp?.close();
+  const acceptors: TcpAcceptor[] = [];
+  /** Listens on each family, and returns the port. */
+  const listen = async (port: number, context?: () => SecureContext): Promise<number> => {
+    let bound = port;
+    for (const listenAddress of second === undefined ? [listenIp] : [listenIp, second.listenIp]) {
+      const acceptor = await TcpAcceptor.listen({
+        listenAddress,
+        ipv6Only: second !== undefined,
+        port: bound,
+        nonceSecret,
+        route,
+        ...(context === undefined ? {} : { tls: context }),
+      });
+      acceptors.push(acceptor);
+      bound = acceptor.port;
+    }
+    return bound;
+  };
+  let ports: { tcpPort?: number; tls?: { host: string; port: number } };
+  try {
+    ports = {
+      ...(tcpPort === undefined ? {} : { tcpPort: await listen(tcpPort) }),
+      ...(tls === undefined ? {} : { tls: { host: tls.host, port: await listen(tls.port, tls.context) } }),
+    };
+  } catch (error) {
+    await Promise.all(acceptors.map((acceptor) => acceptor.close()));
     throw error;
-  });
+  }
 
   return (engine = await MediaWorkers.start({
     workers,
-    settings: { listenIp, announcedIp, portRange, certificate, nonceSecret },
+    settings: {
+      listenIp,
+      ...(second === undefined ? {} : { secondListenIp: second.listenIp }),
+      announcedIp,
+      portRange,
+      certificate,
+      nonceSecret,
+    },
     endpoint: {
       address: announcedIp,
+      ...(second === undefined ? {} : { secondAddress: second.announcedIp }),
       fingerprint: certificate.fingerprint,
-      ...(tcp === undefined ? {} : { tcpPort: tcp.port }),
-      ...(tls === undefined || secure === undefined ? {} : { tls: { host: tls.host, port: secure.port } }),
+      ...ports,
     },
     log,
-    acceptors: [tcp, secure].filter((acceptor) => acceptor !== undefined),
+    acceptors,
     ...(workerEntry === undefined ? {} : { entry: workerEntry }),
   }));
 }

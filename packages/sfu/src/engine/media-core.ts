@@ -13,6 +13,8 @@ const TICK_MS = 20;
 interface MediaCoreOptions {
   /** Address the UDP socket binds to. */
   listenIp: string;
+  /** An address of the other family. */
+  secondListenIp?: string;
   /** Address clients reach us at. */
   announcedIp: string;
   /** The first free port is taken; `0..0` lets the system choose. */
@@ -41,6 +43,7 @@ export class MediaCore {
     const sealer = createPacketSealer();
     const port = await openMediaPort({
       listenAddress: options.listenIp,
+      ...(options.secondListenIp === undefined ? {} : { secondListenAddress: options.secondListenIp }),
       advertisedAddress: options.announcedIp,
       portRange: options.portRange,
       certificate: options.certificate,

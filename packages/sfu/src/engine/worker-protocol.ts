@@ -8,6 +8,7 @@ import { MediaError, type MediaErrorCode } from '../media-error.js';
 /** Settings of a worker at its start. */
 export interface WorkerSettings {
   listenIp: string;
+  secondListenIp?: string;
   announcedIp: string;
   portRange: { min: number; max: number };
   certificate: DtlsCertificate;

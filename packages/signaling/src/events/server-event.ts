@@ -1,6 +1,6 @@
 import type { Endpoint, EndpointTrack, RoomMessage } from '@bloom/rooms';
 import type { MediaEndpoint, RelayCredentials, SwitchReason, TrackKind, Variant } from '@bloom/sfu';
-import { hostCandidate } from '@bloom/webrtc';
+import { hostCandidates } from '@bloom/webrtc';
 
 /** Encoders of media events for the client, as JSON text. */
 export const serverEvent = {
@@ -47,31 +47,24 @@ export const serverEvent = {
   },
 
   offerData(tracksTypes: Readonly<Record<TrackKind, number>>, media: MediaEndpoint, relay: RelayCredentials): string {
-    const server = { serverAddr: media.address, username: relay.username, password: relay.password };
-    return custom('offerData', {
-      tracksTypes,
-      integratedTurnServers: [
-        { ...server, serverPort: media.port, transport: 'udp' },
-        ...(media.tcpPort === undefined ? [] : [{ ...server, serverPort: media.tcpPort, transport: 'tcp' }]),
-        ...(media.tls === undefined
-          ? []
-          : [{ ...server, serverAddr: media.tls.host, serverPort: media.tls.port, transport: 'tls' }]),
-      ],
-    });
+    const { address, secondAddress, port, tcpPort, tls } = media;
+    const servers = (secondAddress === undefined ? [address] : [address, secondAddress]).flatMap((each) => [
+      turnServer(each, port, 'udp', relay),
+      ...(tcpPort === undefined ? [] : [turnServer(each, tcpPort, 'tcp', relay)]),
+    ]);
+    if (tls !== undefined) servers.push(turnServer(tls.host, tls.port, 'tls', relay));
+    return custom('offerData', { tracksTypes, integratedTurnServers: servers });
   },
 
   sdpAnswer(sdp: string, midToTrackId: ReadonlyMap<string, string>): string {
     return custom('sdpAnswer', { type: 'answer', sdp, midToTrackId: toObject(midToTrackId) });
   },
 
-  /** The only candidate of the server; it belongs to the credentials of the preceding answer. */
-  candidate(endpoint: MediaEndpoint): string {
-    return custom('candidate', {
-      candidate: hostCandidate(endpoint),
-      sdpMLineIndex: 0,
-      sdpMid: null,
-      usernameFragment: null,
-    });
+  /** The candidates of the server, one event each; they belong to the credentials of the preceding answer. */
+  candidates(endpoint: MediaEndpoint): string[] {
+    return hostCandidates(endpoint).map((candidate) =>
+      custom('candidate', { candidate, sdpMLineIndex: 0, sdpMid: null, usernameFragment: null }),
+    );
   },
 
   encodingSwitched(endpointId: string, trackId: string, encoding: Variant, reason: SwitchReason): string {
@@ -112,6 +105,11 @@ function tracksOf(tracks: readonly EndpointTrack[]) {
       ]),
     ),
   };
+}
+
+/** Published SDKs put the address into a URL as it is: IPv6 has its brackets (RFC 7065 section 3.1). */
+function turnServer(address: string, serverPort: number, transport: string, { username, password }: RelayCredentials) {
+  return { serverAddr: address.includes(':') ? `[${address}]` : address, username, password, serverPort, transport };
 }
 
 /** Ids are chosen by clients: no key may reach a prototype. */

@@ -72,6 +72,27 @@ describe('a cycle', () => {
     });
   });
 
+  test('names the servers and candidates of both families, IPv6 in brackets', async () => {
+    const fingerprint = { algorithm: 'sha-256', value: '' } as const;
+    const endpoint = { address: '192.0.2.1', secondAddress: '2001:db8::1', port: 50_000, tcpPort: 3478, fingerprint };
+    const client = new ScriptedClient({ endpoint }).join(someone);
+    const servers = client
+      .takeEvents()
+      .flatMap(({ data }) => (data as { integratedTurnServers?: [] }).integratedTurnServers ?? []);
+    expect(servers.map(({ serverAddr, serverPort, transport }) => `${serverAddr}:${serverPort} ${transport}`)).toEqual([
+      '192.0.2.1:50000 udp',
+      '192.0.2.1:3478 tcp',
+      '[2001:db8::1]:50000 udp',
+      '[2001:db8::1]:3478 tcp',
+    ]);
+    await client.cycle();
+    const candidates = client.takeEvents().filter(({ type }) => type === 'candidate');
+    expect(candidates.map(({ data }) => (data as { candidate: string }).candidate)).toEqual([
+      'candidate:1 1 UDP 2130706431 192.0.2.1 50000 typ host',
+      'candidate:2 1 UDP 2130706175 2001:db8::1 50000 typ host',
+    ]);
+  });
+
   test('is answered only when the media plane is ready', async () => {
     const client = new ScriptedClient().join(someone);
     client.heard();

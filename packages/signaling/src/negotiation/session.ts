@@ -306,7 +306,7 @@ class Session implements PeerSession {
     });
     this.#descriptions = { ...this.#descriptions, answer: sdp };
     this.#send(serverEvent.sdpAnswer(sdp, this.#midToTrackId(offer.plan)));
-    this.#send(serverEvent.candidate(this.#options.endpoint));
+    for (const candidate of serverEvent.candidates(this.#options.endpoint)) this.#send(candidate);
     this.#settleSlots(offer.plan);
     cycles.answered({ incomplete: [...slots].some((slot) => slot.mid === undefined) });
   }

@@ -14,6 +14,8 @@ import { StreamFrames } from './stream-frames.js';
 export interface TcpAcceptorOptions {
   listenAddress: string;
   port: number;
+  /** Leaves IPv4 to another listener with the port, where the address is `::`. */
+  ipv6Only?: boolean;
   /** The secret of the media ports, so that they accept a challenge from here. */
   nonceSecret: Buffer;
   /** Returns the route of a relay user; undefined for an unknown one. */
@@ -79,7 +81,8 @@ export class TcpAcceptor {
     const server = createServer({ noDelay: true, keepAlive: true });
     try {
       const listening = once(server, 'listening');
-      server.listen(options.port, options.listenAddress);
+      const { port, listenAddress: host, ipv6Only = false } = options;
+      server.listen({ port, host, ipv6Only });
       await listening;
     } catch (error) {
       const kind = options.tls === undefined ? 'TCP' : 'TLS';

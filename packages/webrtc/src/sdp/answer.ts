@@ -2,8 +2,10 @@ import type { ChosenCodec } from './codecs.js';
 import { type AgreedExtensions, EXTENSION_URIS } from './extensions.js';
 import type { OfferedMedia, SdpOffer } from './offer.js';
 
-/** Priority of the one host candidate: type 126, local preference 65535, component 1 (RFC 8445 section 5.1.2.1). */
+/** Priority of the first host candidate: type 126, local preference 65535, component 1 (RFC 8445 section 5.1.2.1). */
 const HOST_PRIORITY = 2_130_706_431;
+/** One less of the local preference (RFC 8445 section 5.1.2.1). */
+const LOCAL_PREFERENCE_STEP = 256;
 
 /** Role of one offered m-line in the answer. */
 export type AnswerRole =
@@ -31,8 +33,8 @@ export interface AnswerOptions {
   version: number;
   ice: { ufrag: string; pwd: string };
   fingerprint: { algorithm: string; value: string };
-  /** The only candidate, for clients that are not sent it otherwise. */
-  candidate?: { address: string; port: number };
+  /** The candidates, for clients that are not sent them otherwise. */
+  candidate?: HostAddresses;
   /** Leaves out what is the default anyway: some clients parse no attributes of extensions. */
   omitDefaults?: boolean;
   /** One per offered m-line, in the same order; ignored where the m-line is refused. */
@@ -70,9 +72,19 @@ function refuse(media: OfferedMedia): string[] {
   ];
 }
 
-/** Returns the value of a candidate attribute (RFC 8839 section 5.1). */
-export function hostCandidate({ address, port }: { address: string; port: number }): string {
-  return `candidate:1 1 UDP ${HOST_PRIORITY} ${address} ${port} typ host`;
+/** Where clients reach the server. */
+interface HostAddresses {
+  address: string;
+  /** The address of the other family. */
+  secondAddress?: string;
+  port: number;
+}
+
+/** Returns the values of the candidate attributes, the preferred one first (RFC 8839 section 5.1). */
+export function hostCandidates({ address, secondAddress, port }: HostAddresses): string[] {
+  const first = `candidate:1 1 UDP ${HOST_PRIORITY} ${address} ${port} typ host`;
+  if (secondAddress === undefined) return [first];
+  return [first, `candidate:2 1 UDP ${HOST_PRIORITY - LOCAL_PREFERENCE_STEP} ${secondAddress} ${port} typ host`];
 }
 
 function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOptions): string[] {
@@ -92,7 +104,9 @@ function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOption
     `a=ice-ufrag:${ice.ufrag}`,
     `a=ice-pwd:${ice.pwd}`,
     'a=ice-options:trickle',
-    ...(candidate === undefined ? [] : [`a=${hostCandidate(candidate)}`, 'a=end-of-candidates']),
+    ...(candidate === undefined
+      ? []
+      : [...hostCandidates(candidate).map((each) => `a=${each}`), 'a=end-of-candidates']),
     `a=fingerprint:${fingerprint.algorithm} ${fingerprint.value}`,
     'a=setup:passive',
     `a=mid:${media.mid}`,

@@ -61,7 +61,7 @@ export async function startPort(closers: Closers, options: Partial<MediaPortOpti
   return port;
 }
 
-export async function startClient(closers: Closers, port: MediaPort): Promise<TestClient> {
+export async function startClient(closers: Closers, port: Pick<MediaPort, 'address' | 'port'>): Promise<TestClient> {
   const client = await TestClient.open(port, await clientCertificate());
   closers.add(() => client.close());
   return client;

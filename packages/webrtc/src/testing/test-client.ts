@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect, isIPv6, type Socket } from 'node:net';
 import { connect as connectTls, TLSSocket } from 'node:tls';
 import { addressBytes } from '@bloom/net';
 import { DtlsClient, HashAlgorithm, SignatureAlgorithm, SrtcpSession, SrtpSession } from 'werift';
@@ -26,7 +26,7 @@ interface Wire {
 }
 
 async function udpWire(server: { address: string; port: number }): Promise<Wire> {
-  const socket = createSocket('udp4');
+  const socket = createSocket(isIPv6(server.address) ? 'udp6' : 'udp4');
   socket.connect(server.port, server.address);
   await once(socket, 'connect');
   const wire: Wire = {

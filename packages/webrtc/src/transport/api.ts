@@ -118,9 +118,11 @@ export interface PeerTransport {
 export interface MediaPortOptions {
   /** Address the UDP socket binds to (`JF_WEBRTC_TURN_LISTEN_IP`). */
   listenAddress: string;
+  /** An address of the other family that has the same port. The first one is IPv4 or IPv6 only then. */
+  secondListenAddress?: string;
   /** The first free port of the range is taken; `0..0` lets the system choose. */
   portRange: { min: number; max: number };
-  /** Address clients reach us at (`JF_WEBRTC_TURN_IP`). */
+  /** Address clients reach us at (`JF_WEBRTC_TURN_IP`), also that of all relay allocations. */
   advertisedAddress: string;
   certificate: DtlsCertificate;
   /** Shared by all ports of an engine, so that a challenge of another thread is valid here; 32 bytes. Random by default. */

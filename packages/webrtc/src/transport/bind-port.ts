@@ -13,45 +13,69 @@ const LOCK_PAUSE_MS = 5;
 /** Attempts for a port of the system's choice: another process may take it first. */
 const RANDOM_ATTEMPTS = 10;
 
+/** The addresses of one port: usually one, or one of each family. */
+type PortAddresses = readonly [first: string, second?: string | undefined];
+
 /**
- * Binds the first free UDP port of the range. Rejects with `WebrtcError` `NO_FREE_PORT` or `BAD_ADDRESS`.
+ * Binds the first UDP port of the range that is free on all addresses: one socket each. Rejects with `WebrtcError`
+ * `NO_FREE_PORT` or `BAD_ADDRESS`.
  *
  * Where ports are shared, the socket allows others on its number, so a second port of ours would find it free as well.
  * Therefore a socket that shares nothing tests the number first, under a lock until the real socket is bound.
  */
-export async function bindFirstFree(address: string, { min, max }: { min: number; max: number }): Promise<Socket> {
+export async function bindFirstFree(
+  addresses: PortAddresses,
+  { min, max }: { min: number; max: number },
+): Promise<[first: Socket, second?: Socket]> {
   for (let port = min; port <= max; port++) {
-    const socket = port === 0 ? await bindRandom(address) : await bindOne(address, port);
-    if (socket !== undefined) return socket;
+    const sockets = port === 0 ? await bindRandom(addresses) : await bindAll(addresses, port);
+    if (sockets !== undefined) return sockets;
   }
+  const where = addresses.filter((address) => address !== undefined).join(' and ');
   throw new WebrtcError(
     'NO_FREE_PORT',
-    `every UDP port of ${min}-${max} on ${address} is taken (JF_WEBRTC_TURN_PORT_RANGE, JF_WEBRTC_TURN_LISTEN_IP)`,
+    `every UDP port of ${min}-${max} on ${where} is taken (JF_WEBRTC_TURN_PORT_RANGE, JF_WEBRTC_TURN_LISTEN_IP)`,
   );
 }
 
-async function bindRandom(address: string): Promise<Socket | undefined> {
-  if (!SHARES_PORTS) return bind(address, 0, false);
+/** Binds a port of the system's choice: tested first, because another process or address may have it. */
+async function bindRandom(addresses: PortAddresses): Promise<[Socket, Socket?] | undefined> {
   for (let attempt = 0; attempt < RANDOM_ATTEMPTS; attempt++) {
-    const probe = await bind(address, 0, false);
+    const probe = await bind(addresses[0], { port: 0, shared: false });
     if (probe === undefined) return undefined;
     const { port } = probe.address();
     probe.close();
-    const socket = await bindOne(address, port);
-    if (socket !== undefined) return socket;
+    const sockets = await bindAll(addresses, port);
+    if (sockets !== undefined) return sockets;
   }
   return undefined;
 }
 
-async function bindOne(address: string, port: number): Promise<Socket | undefined> {
-  if (!SHARES_PORTS) return bind(address, port, false);
+async function bindAll([first, second]: PortAddresses, port: number): Promise<[Socket, Socket?] | undefined> {
+  if (second === undefined) {
+    const only = await bindOne(first, port, false);
+    return only === undefined ? undefined : [only];
+  }
+  const one = await bindOne(first, port, true);
+  if (one === undefined) return undefined;
+  const other = await bindOne(second, port, true).catch((error: unknown) => {
+    one.close();
+    throw error;
+  });
+  if (other !== undefined) return [one, other];
+  one.close();
+  return undefined;
+}
+
+async function bindOne(address: string, port: number, ipv6Only: boolean): Promise<Socket | undefined> {
+  if (!SHARES_PORTS) return bind(address, { port, shared: false, ipv6Only });
   const lock = await lockPort(port);
   if (lock === undefined) return undefined;
   try {
-    const probe = await bind(address, port, false);
+    const probe = await bind(address, { port, shared: false, ipv6Only });
     if (probe === undefined) return undefined;
     probe.close();
-    return await bind(address, port, true);
+    return await bind(address, { port, shared: true, ipv6Only });
   } finally {
     lock.close();
   }
@@ -73,8 +97,11 @@ async function lockPort(port: number): Promise<Server | undefined> {
 }
 
 /** Returns undefined when the port is taken. */
-async function bind(address: string, port: number, shared: boolean): Promise<Socket | undefined> {
-  const socket = portSocket({ address, shared });
+async function bind(
+  address: string,
+  { port, shared, ipv6Only = false }: { port: number; shared: boolean; ipv6Only?: boolean },
+): Promise<Socket | undefined> {
+  const socket = portSocket({ address, shared, ipv6Only });
   try {
     // Listened for before, because with our lookup binding ends within the call.
     const listening = once(socket, 'listening');

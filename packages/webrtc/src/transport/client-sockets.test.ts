@@ -20,7 +20,7 @@ afterEach(() => closers.closeAll());
 const onLinux = SHARES_PORTS ? describe : describe.skip;
 
 async function bound(address = '127.0.0.1', range = { min: 0, max: 0 }): Promise<Socket> {
-  const socket = await bindFirstFree(address, range);
+  const [socket] = await bindFirstFree([address], range);
   closers.add(async () => void socket.close());
   return socket;
 }
@@ -28,8 +28,8 @@ async function bound(address = '127.0.0.1', range = { min: 0, max: 0 }): Promise
 describe('the port', () => {
   test('belongs to one client, although the sockets share their number', async () => {
     const { port } = (await bound()).address();
-    await expect(bindFirstFree('127.0.0.1', { min: port, max: port })).rejects.toThrow(WebrtcError);
-    await expect(bindFirstFree('0.0.0.0', { min: port, max: port })).rejects.toThrow(`UDP port of ${port}-${port}`);
+    await expect(bindFirstFree(['127.0.0.1'], { min: port, max: port })).rejects.toThrow(WebrtcError);
+    await expect(bindFirstFree(['0.0.0.0'], { min: port, max: port })).rejects.toThrow(`UDP port of ${port}-${port}`);
   });
 
   test('is a different one for each of many who ask at once', async () => {
@@ -39,12 +39,28 @@ describe('the port', () => {
     expect(new Set(sockets.map((socket) => socket.address().port)).size).toBe(8);
   });
 
+  test('is the same on both families, and free on both', async () => {
+    const sockets = await bindFirstFree(['127.0.0.1', '::1'], { min: 0, max: 0 });
+    const [first, second] = sockets;
+    for (const each of sockets) closers.add(async () => void each?.close());
+    expect(second?.address()).toMatchObject({ address: '::1', port: first.address().port });
+
+    const other = createSocket('udp6').bind(0, '::1');
+    await once(other, 'listening');
+    closers.add(async () => void other.close());
+    const { port } = other.address();
+    const taken = bindFirstFree(['127.0.0.1', '::1'], { min: port, max: port });
+    await expect(taken).rejects.toThrow(`UDP port of ${port}-${port} on 127.0.0.1 and ::1`);
+  });
+
   test('that a program holds for itself alone is passed over', async () => {
     const other = createSocket('udp4').bind(0, '127.0.0.1');
     await once(other, 'listening');
     closers.add(async () => void other.close());
     const { port } = other.address();
-    await expect(bindFirstFree('127.0.0.1', { min: port, max: port })).rejects.toMatchObject({ code: 'NO_FREE_PORT' });
+    await expect(bindFirstFree(['127.0.0.1'], { min: port, max: port })).rejects.toMatchObject({
+      code: 'NO_FREE_PORT',
+    });
   });
 });
 
@@ -59,7 +75,7 @@ onLinux('sockets of single clients [needs linux]', () => {
     };
     listener.on('message', onMessage);
     const { port } = listener.address();
-    const sockets = new ClientSockets({ address: '127.0.0.1', port, max, onMessage, onBusy: () => undefined });
+    const sockets = new ClientSockets({ addressFor: () => '127.0.0.1', port, max, onMessage, onBusy: () => undefined });
     closers.add(async () => sockets.close());
     const until = async (line: string): Promise<void> => {
       while (!received.includes(line)) await new Promise<void>((resolve) => (wake = resolve));

@@ -11,13 +11,18 @@ interface PortSocketOptions {
   address: string;
   /** Lets several sockets have the number; all of them must set it. */
   shared: boolean;
+  /** Leaves IPv4 to another socket with the number, where the address is `::`. */
+  ipv6Only?: boolean;
 }
 
 /** An unbound socket with the port's settings. */
-export function portSocket({ address, shared }: PortSocketOptions): Socket {
+export function portSocket({ address, shared, ipv6Only = false }: PortSocketOptions): Socket {
+  const isV6 = isIPv6(address);
   return createSocket({
-    type: isIPv6(address) ? 'udp6' : 'udp4',
+    type: isV6 ? 'udp6' : 'udp4',
     reuseAddr: shared,
+    // The option is an error on an IPv4 socket.
+    ipv6Only: isV6 && ipv6Only,
     recvBufferSize: SOCKET_BUFFER_BYTES,
     sendBufferSize: SOCKET_BUFFER_BYTES,
     // Addresses are literals: without this every send would wait for the next tick, after its buffer was reused.
@@ -26,7 +31,9 @@ export function portSocket({ address, shared }: PortSocketOptions): Socket {
 }
 
 interface ClientSocketsOptions {
-  address: string;
+  /** Returns the address to listen on for this client. */
+  addressFor(client: string): string;
+  ipv6Only?: boolean;
   port: number;
   /** Bound on the sockets: the kernel's search for the receiver of a datagram grows with them. */
   max: number;
@@ -53,13 +60,14 @@ export class ClientSockets {
   /** Returns undefined when there are too many or the system refuses: the common socket serves the client then. */
   connect(port: number, address: string): UdpConnection | undefined {
     if (this.#open.size >= this.#options.max || performance.now() < this.#refusedUntilMs) return undefined;
-    const socket = portSocket({ address: this.#options.address, shared: true });
+    const own = this.#options.addressFor(address);
+    const socket = portSocket({ address: own, shared: true, ipv6Only: this.#options.ipv6Only ?? false });
     // ICMP errors of a client that is gone surface here; ICE notices its silence.
     socket.on('error', () => undefined);
     socket.on('message', this.#options.onMessage);
     try {
       // With our lookup both end within the call.
-      socket.bind({ port: this.#options.port, address: this.#options.address, exclusive: true });
+      socket.bind({ port: this.#options.port, address: own, exclusive: true });
       socket.connect(port, address);
       socket.remoteAddress();
     } catch {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { addressText } from '@bloom/net';
+import { addressBytes, addressText } from '@bloom/net';
 import { createCertificate } from '../dtls/certificate.js';
 import { WebrtcError } from '../errors.js';
 import { createPacketSealer, type SrtpSendSession } from '../index.js';
@@ -66,6 +66,22 @@ describe('media over loopback', () => {
     expect(recorded.events.slice(0, 2)).toEqual(['ice 1', 'dtls']);
     expect(recorded.transport.pathState).toMatchObject({ ice: 'connected', dtls: 'connected', relayed: false });
     expect(recorded.transport.counters).toMatchObject({ bindingRequestsReceived: 1, bindingResponsesSent: 1 });
+  });
+
+  test('a port on both families serves clients of either', async () => {
+    const port = await startPort(closers, { secondListenAddress: '::1' });
+    for (const [index, address] of ['127.0.0.1', '::1'].entries()) {
+      const recorded = openRecorded(port, {}, { ...user, username: `1790000000:${address}` });
+      const client = await startClient(closers, { address, port: port.port });
+      const { fingerprint } = await clientCertificate();
+      recorded.transport.negotiate({ generation: 1, ice: credentials(index + 1), fingerprint });
+      const answer = await client.check(credentials(index + 1));
+      expect(answer.xorAddress(Attribute.xorMappedAddress)?.bytes).toEqual(addressBytes(address));
+      await client.handshake();
+      await recorded.until('dtls');
+      await exchangeMedia(recorded, client, 1);
+      expect(recorded.transport.pathState).toMatchObject({ ice: 'connected', remoteAddress: address });
+    }
   });
 
   test.each(['send', 'channel'] as const)('a relayed client (%s) gets the same', async (mode) => {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:dgram';
 import { once } from 'node:events';
+import { isIPv6 } from 'node:net';
 import { addressBytes } from '@bloom/net';
 import { WebrtcError } from '../errors.js';
 import { Nonces } from '../relay/nonces.js';
@@ -21,7 +22,11 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
   if (advertisedBytes === undefined) {
     throw new WebrtcError('BAD_ADDRESS', `the advertised address ${options.advertisedAddress} is not an IP address`);
   }
-  const socket = await bindFirstFree(options.listenAddress, options.portRange);
+  const { listenAddress, secondListenAddress } = options;
+  const [socket, second] = await bindFirstFree([listenAddress, secondListenAddress], options.portRange);
+  const isFirstV6 = isIPv6(listenAddress);
+  /** True for a client of the second address. Literals: only those of IPv6 have a colon. */
+  const isSecond = (client: string): boolean => second !== undefined && client.includes(':') !== isFirstV6;
   const { port } = socket.address();
   let closed = false;
   /** Sockets with sends that the kernel has not taken yet. */
@@ -42,7 +47,8 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
     }
   };
   const clients = new ClientSockets({
-    address: options.listenAddress,
+    addressFor: (client) => (isSecond(client) ? (secondListenAddress ?? listenAddress) : listenAddress),
+    ipv6Only: second !== undefined,
     port,
     max: SHARES_PORTS ? (options.maxClientSockets ?? MAX_CLIENT_SOCKETS) : 0,
     onMessage,
@@ -57,9 +63,10 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
     sockets: {
       send: (datagram, toPort, address) => {
         if (closed) return true;
-        socket.send(datagram, toPort, address);
-        if (socket.getSendQueueCount() === 0) return true;
-        busy.add(socket);
+        const own = second !== undefined && isSecond(address) ? second : socket;
+        own.send(datagram, toPort, address);
+        if (own.getSendQueueCount() === 0) return true;
+        busy.add(own);
         return false;
       },
       connect: (toPort, address) => clients.connect(toPort, address),
@@ -67,9 +74,12 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
     nextTurn: (run) => void setImmediate(run),
     onSlotKept: (slot) => kept.add(slot),
   });
-  socket.on('message', onMessage);
-  // ICMP errors of single clients surface here on some systems; the port itself stays usable.
-  socket.on('error', () => undefined);
+  const sockets = second === undefined ? [socket] : [socket, second];
+  for (const each of sockets) {
+    each.on('message', onMessage);
+    // ICMP errors of single clients surface here on some systems; the port itself stays usable.
+    each.on('error', () => undefined);
+  }
   const timer = setInterval(() => core.tick(), TICK_MS);
   timer.unref();
 
@@ -89,9 +99,9 @@ export async function openMediaPort(options: MediaPortOptions): Promise<MediaPor
       closed = true;
       clearInterval(timer);
       clients.close();
-      const ended = once(socket, 'close');
-      socket.close();
-      await ended;
+      const ended = sockets.map((each) => once(each, 'close'));
+      for (const each of sockets) each.close();
+      await Promise.all(ended);
     },
   };
 }

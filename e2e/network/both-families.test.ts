@@ -1,0 +1,41 @@
+// Media on IPv4 and IPv6 at once. Browsers use IPv6 only where an interface besides loopback has it, so the test makes one.
+import { execFileSync } from 'node:child_process';
+import { test } from '@jest/globals';
+import { startNode } from '../harness/bloom-node.js';
+import { freeTcpPort } from '../harness/free-ports.js';
+import { browserSuite } from '../harness/stage.js';
+import { callOver } from './relays.js';
+
+const CABLE = 'bloom-v6';
+const ADDRESS = 'fd0b:100::1';
+/** Chromium's test for IPv6: its own address on the way there. Nothing is sent to it. */
+const FAR_AWAY = '2001:4860:4860::8888';
+const BOTH = `127.0.0.1 ${ADDRESS}`;
+
+const ip = (...args: string[]): unknown => execFileSync('ip', args);
+
+let tcpPort = 0;
+
+async function nodeOnBothFamilies() {
+  ip('link', 'add', CABLE, 'type', 'veth', 'peer', 'name', `${CABLE}-end`);
+  for (const end of [CABLE, `${CABLE}-end`]) ip('link', 'set', end, 'up');
+  ip('address', 'add', `${ADDRESS}/64`, 'dev', CABLE, 'nodad');
+  ip('-6', 'route', 'replace', FAR_AWAY, 'dev', CABLE);
+  tcpPort = await freeTcpPort();
+  const node = await startNode({
+    env: { JF_WEBRTC_TURN_IP: BOTH, JF_WEBRTC_TURN_LISTEN_IP: BOTH, JF_WEBRTC_TURN_TCP_PORT: String(tcpPort) },
+  });
+  const stop = async (): Promise<void> => {
+    await node.stop();
+    ip('link', 'delete', CABLE);
+  };
+
+  return { ...node, stop };
+}
+
+browserSuite('Media on both families', { node: nodeOnBothFamilies, needs: ['network namespaces'] }, (stage) => {
+  test.each(['127.0.0.1', `[${ADDRESS}]`])('carries a call of people who reach %s only', async (address) => {
+    await callOver(stage, [address, 'transport=udp'], `udp turn:${address}:`);
+    await callOver(stage, [address, 'transport=tcp'], `tcp turn:${address}:${tcpPort}`);
+  });
+});

@@ -1,44 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { ConfigError } from './errors.js';
-import { loadConfig, secretValues, type World } from './load-config.js';
-import type { Environment } from './reader.js';
-
-const world: World = {
-  cwd: '/srv/app',
-  hostname: 'media1.example.com',
-  cores: 6,
-  randomBytes: (n) => Buffer.alloc(n, 7),
-  readFile: () => {
-    throw new Error('ENOENT: no such file');
-  },
-};
-
-function load(env: Environment = {}) {
-  return loadConfig(env, world);
-}
-
-function settings(env: Environment = {}) {
-  return load(env).settings;
-}
-
-function failure(env: Environment): ConfigError {
-  try {
-    load(env);
-  } catch (error) {
-    if (error instanceof ConfigError) return error;
-    throw error;
-  }
-  throw new Error(`${JSON.stringify(env)} was accepted`);
-}
-
-/** The start fails, and the message names the variable and the offending value. */
-function rejects(name: string, values: readonly string[], others: Environment = {}): void {
-  for (const value of values) {
-    const error = failure({ ...others, [name]: value });
-    expect(error.variable).toBe(name);
-    expect(error.message).toContain(`${name}=${JSON.stringify(value)}`);
-  }
-}
+import { secretValues } from './load-config.js';
+import { failure, load, rejects, settings } from './testing/loading.js';
 
 const production = { NODE_ENV: 'production', JF_SERVER_API_TOKEN: 'token-of-the-api' };
 const distributed = { JF_DIST_ENABLED: 'true', JF_DIST_NODES: 'bloom@other' };
@@ -180,61 +142,6 @@ describe('grammars', () => {
       rejects(name, ['', '0', '-25', 'abcd', '1.5', '5s']);
     },
   );
-
-  test('JF_WEBRTC_TURN_IP is an address, a host name, or asked of a STUN server', () => {
-    const webrtc = (env: Record<string, string>) => settings(env).webrtc;
-    expect(webrtc({ JF_WEBRTC_TURN_IP: '2001:db8::1' })?.turnIp).toBe('2001:db8::1');
-    expect(webrtc({ JF_WEBRTC_TURN_IP: 'media.example.com', JF_HOST: 'example.com' })).toMatchObject({
-      turnIp: 'media.example.com',
-      turnTlsHost: 'media.example.com',
-    });
-    const auto = { JF_WEBRTC_TURN_IP: 'auto', JF_HOST: 'example.com:8080/media' };
-    expect(webrtc({ ...auto, JF_STUN_SERVER: 'stun.example.com' })).toMatchObject({
-      turnIp: 'auto',
-      turnTlsHost: 'example.com',
-      stunServer: { host: 'stun.example.com', port: 3478 },
-    });
-    expect(webrtc({ JF_STUN_SERVER: '[2001:db8::1]:19302' })?.stunServer).toEqual({
-      host: '2001:db8::1',
-      port: 19_302,
-    });
-    expect(failure(auto).message).toMatch(/JF_STUN_SERVER is not set/);
-    rejects('JF_WEBRTC_TURN_IP', [
-      '',
-      '1.2.3',
-      '1.2.3.4.5',
-      '256.1.1.1',
-      'a b',
-      'a..b',
-      '-a',
-      'http://a',
-      ':::1',
-      'a:1',
-    ]);
-    rejects('JF_STUN_SERVER', ['a:0', 'a:65536', 'a:', ':1', '[a]:1', '1.2.3:1', 'stun:a:1', 'a/b']);
-  });
-
-  test('media is on IPv4 and IPv6 when both addresses have one of each family, in any order', () => {
-    expect(
-      settings({ JF_WEBRTC_TURN_IP: '192.0.2.1 2001:db8::1', JF_WEBRTC_TURN_LISTEN_IP: ':: 0.0.0.0' }).webrtc,
-    ).toMatchObject({
-      turnIp: '192.0.2.1',
-      turnListenIp: '0.0.0.0',
-      second: { turnIp: '2001:db8::1', turnListenIp: '::' },
-    });
-    for (const [variable, env] of [
-      ['JF_WEBRTC_TURN_LISTEN_IP', { JF_WEBRTC_TURN_IP: '192.0.2.1 2001:db8::1', JF_WEBRTC_TURN_LISTEN_IP: '::' }],
-      ['JF_WEBRTC_TURN_IP', { JF_WEBRTC_TURN_LISTEN_IP: '0.0.0.0 ::' }],
-    ] as const) {
-      const error = failure(env);
-      expect([error.variable, error.message]).toEqual([
-        variable,
-        expect.stringContaining(`${variable} has one address`),
-      ]);
-    }
-    const twice = ['1.2.3.4 5.6.7.8', '::1 ::2', '1.2.3.4  ::1', '1.2.3.4 media.example.com', '1.2.3.4 ::1 ::2'];
-    for (const name of ['JF_WEBRTC_TURN_IP', 'JF_WEBRTC_TURN_LISTEN_IP']) rejects(name, twice);
-  });
 
   test('TURN over TLS needs the certificate of the HTTPS listener', () => {
     const { variable, message } = failure({ JF_WEBRTC_TURN_TLS_PORT: '443' });

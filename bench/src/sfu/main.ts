@@ -1,8 +1,9 @@
 /**
- * `npm run bench:sfu -- [--against janus,werift,floor] [--subscribers 50] [--pps 1000] [--bytes 1200] [--kind video]
+ * `npm run bench:sfu -- [--against janus,werift,whip,floor] [--subscribers 50] [--pps 1000] [--bytes 1200] [--kind video]
  * [--rounds 3] [--workers 1] [--also path/to/another/main.js] [--node-flags="..."] [--json file]`: CPU cost per forwarded
- * packet, all servers in one run, rounds interleaved. `--also` puts another build of Bloom beside this one; the flags are
- * those of Bloom's process. Ends with status 1 when a target is missed, a server fails or a packet is invalid.
+ * packet, all servers in one run, rounds interleaved. `--also` puts another build of Bloom beside this one, `whip` Bloom with
+ * clients that connect by WHIP and WHEP; the flags are those of Bloom's process. Ends with status 1 when a target is missed, a
+ * server fails or a packet is invalid.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -36,12 +37,13 @@ const { values } = parseArgs({
 
 enterPrivateNetwork();
 
+const settings = { workers: Number(values.workers), nodeFlags: values['node-flags'].split(' ').filter(Boolean) };
 const known: Record<string, ServerKind[]> = {
   janus: [janus(1), janus(0)],
   werift: [naive()],
+  whip: [bloom({ ...settings, signalling: 'http' })],
 };
 let withFloor = false;
-const settings = { workers: Number(values.workers), nodeFlags: values['node-flags'].split(' ').filter(Boolean) };
 const kinds: ServerKind[] = values.without.includes('bloom') ? [] : [bloom(settings)];
 if (values.also !== undefined) kinds.push(bloom({ ...settings, main: values.also }));
 for (const name of values.against.split(',').filter(Boolean)) {

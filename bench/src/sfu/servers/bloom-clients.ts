@@ -8,11 +8,17 @@ import { gathered } from './server.js';
 
 export const token = 'development';
 
+/** How clients signal: as the SDK does, or by WHIP and WHEP. */
+export type Signalling = 'websocket' | 'http';
+
 /** Joins rooms of a node of Bloom, over its HTTP API and peer websockets. */
 export class BloomClients {
   readonly #sockets = new Set<WebSocket>();
 
-  constructor(readonly port: number) {}
+  constructor(
+    readonly port: number,
+    readonly signalling: Signalling = 'websocket',
+  ) {}
 
   async openRoom(): Promise<string> {
     return ((await this.#call('POST', '/room')).data as { room: { id: string } }).room.id;
@@ -22,6 +28,12 @@ export class BloomClients {
   async join(roomId: string, pc: RTCPeerConnection, publisher?: Publisher): Promise<() => Promise<void>> {
     const { data } = await this.#call('POST', `/room/${roomId}/peer`, { type: 'webrtc' });
     const added = data as { token: string; peer: { id: string } };
+    if (this.signalling === 'http') {
+      const url = `http://${address}:${this.port}/${publisher === undefined ? 'whep' : 'whip'}`;
+      await exchange(pc, { url, token: added.token, publisher });
+
+      return async () => void (await this.#call('DELETE', `/room/${roomId}/peer/${added.peer.id}`));
+    }
     const socket = new WebSocket(`ws://${address}:${this.port}/socket/peer/websocket`);
     this.#sockets.add(socket);
     await signal(pc, socket, added.token, publisher);
@@ -46,6 +58,26 @@ export class BloomClients {
 
     return response.status === 204 ? {} : ((await response.json()) as { data?: unknown });
   }
+}
+
+/** The client's half of WHIP and WHEP: one offer, one answer. */
+async function exchange(
+  pc: RTCPeerConnection,
+  { url, token, publisher }: { url: string; token: string; publisher: Publisher | undefined },
+): Promise<void> {
+  if (publisher === undefined) pc.addTransceiver('video', { direction: 'recvonly' });
+  else pc.addTransceiver(publisher.track, { direction: 'sendonly' });
+  await pc.setLocalDescription(await pc.createOffer());
+  await gathered(pc);
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/sdp' },
+    body: pc.localDescription?.sdp ?? '',
+  });
+  const sdp = await response.text();
+  if (response.status !== 201) throw new Error(`POST ${url}: ${response.status} ${sdp}`);
+  await pc.setRemoteDescription({ type: 'answer', sdp });
+  await connected(pc, publisher === undefined ? 'viewer' : 'publisher');
 }
 
 interface OfferData {

@@ -8,7 +8,7 @@ import type { RTCPeerConnection } from 'werift';
 import type { Kind } from '../client.js';
 import { address } from '../private-network.js';
 import { ServerProcess } from '../process.js';
-import { BloomClients, token } from './bloom-clients.js';
+import { BloomClients, type Signalling, token } from './bloom-clients.js';
 import type { Server, ServerKind } from './server.js';
 
 const main = join(dirname(fileURLToPath(import.meta.url)), '../../../../apps/bloom/dist/main.js');
@@ -28,6 +28,7 @@ export interface BloomOptions {
   nodeFlags: readonly string[];
   /** The compiled `main.js` of another build, to compare with. */
   main?: string;
+  signalling?: Signalling;
 }
 
 export interface BloomServer extends Server {
@@ -45,7 +46,9 @@ export interface BloomKind extends ServerKind {
 }
 
 export function bloom(options: BloomOptions): BloomKind {
-  const name = options.main === undefined ? 'bloom' : `bloom (${options.main})`;
+  const { signalling } = options;
+  const plain = signalling === 'http' ? 'bloom by WHIP and WHEP' : 'bloom';
+  const name = options.main === undefined ? plain : `${plain} (${options.main})`;
   return {
     name: options.workers === 1 ? name : `${name} (${options.workers} workers)`,
     unavailable: () => undefined,
@@ -67,7 +70,7 @@ export function bloom(options: BloomOptions): BloomKind {
         },
       });
       await server.until(async () => (await fetch(`http://${address}:${port}/health`)).status === 401);
-      const clients = new BloomClients(port);
+      const clients = new BloomClients(port, signalling);
       let roomId = await clients.openRoom();
 
       return {

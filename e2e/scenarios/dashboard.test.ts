@@ -8,7 +8,6 @@ interface Visit {
   readonly name: string;
   readonly source?: 'camera' | 'generated';
   readonly room?: string;
-  readonly token?: string;
 }
 
 /** Waits until it is on the page; says what is there instead when it does not come. */
@@ -39,7 +38,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     return context;
   }
 
-  async function open(context: BrowserContext, url = `${stage.node.url}/`): Promise<Page> {
+  async function open(context: BrowserContext, url = `${stage.node.url}/#/call`): Promise<Page> {
     const page = await context.newPage();
     page.setDefaultTimeout(15_000);
     page.on('pageerror', (error) => faults.push(`${String(error)} ${error.stack ?? ''}`));
@@ -50,13 +49,9 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     return page;
   }
 
-  async function join(page: Page, { name, source = 'generated', room, token }: Visit): Promise<void> {
+  async function join(page: Page, { name, source = 'generated', room }: Visit): Promise<void> {
     await page.getByLabel('Your name').fill(name);
     await page.getByLabel(source === 'generated' ? 'Generated' : 'Camera and microphone').check();
-    if (token !== undefined) {
-      await page.getByText('Server', { exact: true }).click();
-      await page.getByLabel('API token').fill(token);
-    }
     if (room !== undefined) {
       await page.getByLabel('A new room').check();
       await page.getByLabel('Name of the new room').fill(room);
@@ -139,7 +134,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     const bob = await open(context, ann.url());
     await join(bob, { name: 'Bob' });
     await sees(ann, 'Bob');
-    const inView = await ann.locator('header, figure, footer button').evaluateAll((elements) =>
+    const inView = await ann.locator('.bar, figure, .controls button').evaluateAll((elements) =>
       elements.every((element) => {
         const { top, left, bottom, right } = element.getBoundingClientRect();
         return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth;
@@ -183,15 +178,6 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     await sees(bob, 'Ann');
   });
 
-  test('a wrong token, and then the right one', async () => {
-    const page = await open(await visitor());
-    await join(page, { name: 'Ann', token: 'wrong' });
-    await shown(page.getByRole('alert').filter({ hasText: 'The API token is wrong' }));
-    await page.getByLabel('API token').fill('development');
-    await page.getByRole('button', { name: 'Join' }).click();
-    await connected(page);
-  });
-
   test('a full room is said to be full', async () => {
     const room = await stage.room({ maxPeers: 1 });
     await stage.api.addPeer(room);
@@ -204,7 +190,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     const room = await stage.room();
     const page = await open(await visitor(), `${stage.node.url}/#room=${room}`);
     let sockets = 0;
-    page.on('websocket', () => (sockets += 1));
+    page.on('websocket', (socket) => (sockets += socket.url().includes('/socket/peer/') ? 1 : 0));
     await join(page, { name: 'Ann' });
     await connected(page);
     const [peer] = (await stage.api.room(room)).peers;
@@ -219,7 +205,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
   test('a server that goes away is noticed in the call, and at the entrance afterwards', async () => {
     const node = await startNode();
     try {
-      const page = await open(await visitor(), `${node.url}/`);
+      const page = await open(await visitor(), `${node.url}/#/call`);
       await join(page, { name: 'Ann', room: 'lost' });
       await connected(page);
       await node.kill();

@@ -33,7 +33,7 @@ export function logWelcome(log: Log, { settings, url, metricsUrl, hasPage }: Wel
   log.info(`Metrics: ${metricsUrl}/metrics`);
   if (profile !== 'development') return;
 
-  if (hasPage) log.info(`Open ${url}/ in two tabs of a browser to be in a call`);
+  if (hasPage) log.info(`Open ${url}/ for the dashboard, ${url}/#/call in two tabs to be in a call`);
   else log.info('The page to try it is not built: npm run build -w apps/dashboard');
   const token = http.apiToken === 'development' ? 'development' : '$JF_SERVER_API_TOKEN';
   log.info(`Or create a room: curl -X POST -H "Authorization: Bearer ${token}" ${url}/room`);

@@ -1,53 +1,151 @@
-import { useState } from 'react';
-import { Api, type Seat } from './api.js';
-import { Call } from './call/call.js';
-import { inviteLink } from './invite.js';
-import { openLocalMedia } from './media/local-media.js';
+import { type FormEvent, useCallback, useEffect, useState } from 'react';
+import { Api } from './api.js';
+import { CallPage } from './call/call-page.js';
+import { Live } from './live/live.js';
 import { Problem } from './problem.js';
-import { Lobby, type JoinWish } from './views/lobby.js';
-import { Room } from './views/room.js';
+import { useRoute } from './router.js';
+import { type Session, SessionContext } from './session.js';
+import { Shell } from './shell.js';
+import { ClusterView } from './views/cluster.js';
+import { ComponentsView } from './views/components.js';
+import { Events } from './views/events.js';
+import { Logo } from './views/icons.js';
+import { Logs } from './views/logs.js';
+import { Notice } from './views/notice.js';
+import { People } from './views/people.js';
+import { PersonPage } from './views/room/person-page.js';
+import { RoomPage } from './views/room/room-page.js';
+import { Rooms } from './views/rooms.js';
+import { Watch } from './watch/watch.js';
 
-const base = new URL('.', location.href).href;
+/** The token of the development profile, which is public in the manual. */
+const DEVELOPMENT_TOKEN = 'development';
 
-/** Takes a seat in the room, creating the room if it does not exist (any more). */
-async function seatIn(api: Api, roomId: string, isNew: boolean): Promise<Seat> {
-  if (isNew) await api.openRoom(roomId);
-  try {
-    return await api.takeSeat(roomId);
-  } catch (error) {
-    if (!(error instanceof Problem) || error.code !== 'no-such-room') throw error;
-    await api.openRoom(roomId);
-    return api.takeSeat(roomId);
+/** The page: signs in, then shows what the address names. The token is kept in memory only. */
+export function App({ base }: { readonly base: string }) {
+  /** `null` while the token of the development profile is tried. */
+  const [session, setSession] = useState<Session | 'signed-out' | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+
+  const signIn = useCallback(
+    async (token: string): Promise<Problem | null> => {
+      const api = new Api(base, token);
+      try {
+        await api.health();
+        setSession({ api, live: new Live(api) });
+        return null;
+      } catch (error) {
+        if (error instanceof Problem) return error;
+        throw error;
+      }
+    },
+    [base],
+  );
+  useEffect(() => {
+    void signIn(DEVELOPMENT_TOKEN).then((refused) => {
+      if (refused === null) return;
+      setSession('signed-out');
+      if (refused.code !== 'wrong-token') setProblem(refused);
+    });
+  }, [signIn]);
+  useEffect(() => {
+    if (session === null || session === 'signed-out') return undefined;
+    session.live.open();
+    return () => session.live.close();
+  }, [session]);
+
+  if (session === null) return null;
+  if (session === 'signed-out') {
+    return <SignIn problem={problem} onToken={async (token) => setProblem(await signIn(token))} />;
+  }
+  return (
+    <SessionContext value={session}>
+      <Shell
+        onSignOut={() => {
+          setProblem(null);
+          setSession('signed-out');
+        }}
+      >
+        <View />
+      </Shell>
+    </SessionContext>
+  );
+}
+
+function View() {
+  const { view, roomId, peerId } = useRoute();
+  switch (view) {
+    case 'rooms':
+      if (roomId === undefined) return <Rooms />;
+      if (peerId === undefined) return <RoomPage key={roomId} roomId={roomId} />;
+      return <PersonPage key={peerId} roomId={roomId} peerId={peerId} />;
+    case 'people':
+      return <People />;
+    case 'components':
+      return <ComponentsView />;
+    case 'events':
+      return <Events />;
+    case 'cluster':
+      return <ClusterView />;
+    case 'logs':
+      return <Logs />;
+    case 'call':
+      return <CallPage invited={roomId} />;
+    case 'watch':
+      return <Watch roomId={roomId} />;
   }
 }
 
-export function App() {
-  const [call, setCall] = useState<Call | null>(null);
-  const [problem, setProblem] = useState<Problem | null>(null);
+interface SignInProps {
+  readonly problem: Problem | null;
+  readonly onToken: (token: string) => Promise<void>;
+}
 
-  async function join({ name, roomId, isNew, token, source }: JoinWish): Promise<void> {
-    setProblem(null);
-    const api = new Api(base, token);
-    try {
-      const seat = await seatIn(api, roomId, isNew);
-      const media = await openLocalMedia(source, name);
-      history.replaceState(null, '', inviteLink(location.href, roomId));
-      setCall(new Call(api, seat, media, name));
-    } catch (error) {
-      setProblem(
-        error instanceof Problem ? error : new Problem('refused', 'Joining failed', String((error as Error).message)),
-      );
-    }
+function SignIn({ problem, onToken }: SignInProps) {
+  const [busy, setBusy] = useState(false);
+  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
+    event.preventDefault();
+    setBusy(true);
+    await onToken(String(new FormData(event.currentTarget).get('token')));
+    setBusy(false);
   }
-
-  if (!call) return <Lobby base={base} problem={problem} onJoin={join} />;
+  useEffect(() => {
+    document.title = 'Sign in – Bloom';
+  }, []);
   return (
-    <Room
-      call={call}
-      onLeft={(why) => {
-        setCall(null);
-        setProblem(why);
-      }}
-    />
+    <main className="sign-in">
+      <div className="brand">
+        <Logo />
+        <div>
+          <h1>Bloom</h1>
+          <p>Sign in to look after this server.</p>
+        </div>
+      </div>
+      {problem !== null && (
+        <Notice kind="problem" title={problem.title}>
+          {problem.message}
+        </Notice>
+      )}
+      <form className="card" onSubmit={(event) => void submit(event)}>
+        <label className="field">
+          <span>API token</span>
+          <input
+            name="token"
+            type="password"
+            required
+            // oxlint-disable-next-line jsx-a11y/no-autofocus -- the only field of the page
+            autoFocus
+            autoComplete="current-password"
+            spellCheck={false}
+          />
+        </label>
+        <p className="hint">
+          The <code>JF_SERVER_API_TOKEN</code> of the server. This page keeps it until it is closed or reloaded.
+        </p>
+        <button type="submit" className="primary" disabled={busy}>
+          {busy ? 'Signing in …' : 'Sign in'}
+        </button>
+      </form>
+    </main>
   );
 }

@@ -5,7 +5,7 @@ import type { Problem } from '../problem.js';
 export type { Variant };
 
 export interface TrackMetadata {
-  readonly source: 'camera' | 'microphone' | 'generated';
+  readonly source: 'camera' | 'microphone' | 'generated' | 'screen';
   /** False while its owner has muted it. */
   readonly active: boolean;
 }
@@ -45,18 +45,65 @@ export interface CallView {
   readonly problem: Problem | null;
   /** Information that is no fault, such as a generated picture instead of the camera's. */
   readonly notice: string | null;
-  /** Who came or went last, for screen readers. */
+  /** What happened last, for screen readers. */
   readonly news: string;
+  readonly sharing: boolean;
+  readonly messages: readonly ChatMessage[];
 }
 
-/** Returns a name from metadata, which may contain anything. */
+export interface ChatMessage {
+  /** Rises by one with each message. */
+  readonly number: number;
+  readonly name: string;
+  readonly own: boolean;
+  readonly text: string;
+}
+
+const MAX_TEXT = 2_000;
+
+/** Returns the sender and the text of a message, which any program with the API token may have sent. */
+export function chatOf(data: unknown): { readonly from: string; readonly text: string } | undefined {
+  const { from, text } = fieldsOf(data);
+  return typeof from === 'string' && typeof text === 'string' ? { from, text: text.slice(0, MAX_TEXT) } : undefined;
+}
+
+/** Returns a sentence about what changed between two moments of a call, undefined when nothing worth one did. */
+export function newsOf(before: readonly RemotePeerView[], now: readonly RemotePeerView[]): string | undefined {
+  const known = new Map(before.map((peer) => [peer.id, peer]));
+  const sentences = now.flatMap((peer): string[] => {
+    const earlier = known.get(peer.id);
+    if (earlier === undefined) return [];
+    const tracks = new Map(earlier.tracks.map((track) => [track.id, track]));
+    const changes = peer.tracks.flatMap(({ id, kind, active, source }): string[] => {
+      const track = tracks.get(id);
+      if (track === undefined) return source === 'screen' && kind === 'video' ? ['shares a screen'] : [];
+      if (track.active === active) return [];
+      return [`turned the ${kind === 'audio' ? 'microphone' : 'camera'} ${active ? 'on' : 'off'}`];
+    });
+    const still = new Set(peer.tracks.map(({ id }) => id));
+    const ended = earlier.tracks.some(
+      ({ id, kind, source }) => source === 'screen' && kind === 'video' && !still.has(id),
+    );
+    return [...changes, ...(ended ? ['no longer shares a screen'] : [])].map((change) => `${peer.name} ${change}`);
+  });
+  return sentences.length === 0 ? undefined : sentences.join(', ');
+}
+
+/** Returns a name from metadata, which may contain anything; that of the backend first. */
 export function nameOf(metadata: unknown, peerId: string): string {
-  const { name } = (metadata ?? {}) as { name?: unknown };
-  return typeof name === 'string' && name.trim() !== '' ? name.trim().slice(0, 40) : `Guest ${peerId.slice(0, 4)}`;
+  const { name, server, peer } = fieldsOf(metadata);
+  for (const candidate of [fieldsOf(server)['name'], fieldsOf(peer)['name'], name]) {
+    if (typeof candidate === 'string' && candidate.trim() !== '') return candidate.trim().slice(0, 40);
+  }
+  return `Guest ${peerId.slice(0, 4)}`;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return (value ?? {}) as Readonly<Record<string, unknown>>;
 }
 
 export function trackMetadataOf(metadata: unknown): { source: TrackMetadata['source'] | null; active: boolean } {
   const { source, active } = (metadata ?? {}) as { source?: unknown; active?: unknown };
-  const known = source === 'camera' || source === 'microphone' || source === 'generated';
+  const known = source === 'camera' || source === 'microphone' || source === 'generated' || source === 'screen';
   return { source: known ? source : null, active: active !== false };
 }

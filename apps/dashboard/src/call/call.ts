@@ -1,11 +1,21 @@
 // One call: the client, the local media, and the view that React subscribes to.
-import { type LocalTrack, type RemotePeer, RoomClient, type RoomClientError } from '@bloom/client';
+import {
+  type DeviceKind,
+  type LocalTrack,
+  openDevice,
+  openScreen,
+  type RemotePeer,
+  RoomClient,
+  type RoomClientError,
+} from '@bloom/client';
 import type { Api, Seat } from '../api.js';
 import type { LocalMedia } from '../media/local-media.js';
 import { type Problem, problemOfEnd, serverUnreachable } from '../problem.js';
 import {
   type CallView,
+  chatOf,
   nameOf,
+  newsOf,
   type RemotePeerView,
   type RemoteTrackView,
   type TrackMetadata,
@@ -13,6 +23,9 @@ import {
   type Variant,
 } from './call-view.js';
 
+/** Topic of the messages between the pages of a room. */
+const CHAT = 'chat';
+const MAX_MESSAGES = 500;
 /** Attempts before the page gives up and shows the entrance again. */
 const MAX_ATTEMPTS = 5;
 
@@ -26,7 +39,9 @@ export class Call {
   #view: CallView;
   #video: LocalTrack | undefined;
   #audio: LocalTrack | undefined;
+  #screen: readonly LocalTrack[] = [];
   #everJoined = false;
+  #messages = 0;
 
   constructor(
     api: Api,
@@ -47,12 +62,15 @@ export class Call {
       problem: null,
       notice: media.notice,
       news: '',
+      sharing: false,
+      messages: [],
     };
     const client = this.#client;
     client.on('changed', () => this.#refresh());
     client.on('connected', () => (this.#everJoined = true));
     client.on('peerJoined', (peer) => this.#change({ news: `${nameOf(peer.metadata, peer.id)} joined` }));
     client.on('peerLeft', (peer) => this.#change({ news: `${nameOf(peer.metadata, peer.id)} left` }));
+    client.on('message', (topic, data) => this.#received(topic, data));
     client.on('ended', (reason) => this.#end(this.#problemOf(reason)));
     client
       .connect({ url: seat.socketUrl, token: seat.token, metadata: { name }, reconnect: { maxAttempts: MAX_ATTEMPTS } })
@@ -77,9 +95,12 @@ export class Call {
   #refresh(): void {
     const { state, peers } = this.#client;
     if (this.#view.phase === 'ended' || state === 'idle' || state === 'ended') return;
+    const views = peers.map((peer) => this.#peerView(peer));
+    const news = newsOf(this.#view.peers, views);
     this.#change({
+      ...(news === undefined ? {} : { news }),
       phase: state,
-      peers: peers.map((peer) => this.#peerView(peer)),
+      peers: views,
       ownPicture: this.#video?.media ?? this.media.video,
       cameraOn: this.#video?.muted !== true,
       microphoneOn: this.#audio?.muted !== true,
@@ -156,6 +177,64 @@ export class Call {
     }
   }
 
+  /** Uses another camera or microphone from now on. */
+  async useDevice(kind: DeviceKind, id: string): Promise<void> {
+    const track = kind === 'camera' ? this.#video : this.#audio;
+    if (track === undefined) return;
+    try {
+      const before = track.media;
+      await track.replace(await openDevice(kind, { id }));
+      before?.stop();
+      if (track.muted) await track.unmute();
+      track.setMetadata({ source: kind, active: true } satisfies TrackMetadata);
+    } catch (error) {
+      this.#change({ notice: `The ${kind} does not start: ${error instanceof Error ? error.message : String(error)}` });
+    }
+  }
+
+  /** Asks the person for a screen and shows it to the others. */
+  async shareScreen(): Promise<void> {
+    try {
+      const opened = await openScreen();
+      const metadata: TrackMetadata = { source: 'screen', active: true };
+      this.#screen = await Promise.all(
+        opened.map((media) => this.#client.publish(media, { metadata, simulcast: false })),
+      );
+      // The browser has a button of its own to stop it.
+      opened[0]?.addEventListener('ended', () => void this.stopScreen());
+      this.#change({ sharing: true, news: 'You share a screen' });
+    } catch (error) {
+      this.#change({ notice: `No screen is shared: ${error instanceof Error ? error.message : String(error)}` });
+    }
+  }
+
+  async stopScreen(): Promise<void> {
+    const shared = this.#screen;
+    this.#screen = [];
+    for (const track of shared) {
+      track.media?.stop();
+      await track.unpublish();
+    }
+    if (shared.length > 0) this.#change({ sharing: false, news: 'You no longer share a screen' });
+  }
+
+  /** Sends a text to all others in the room. @throws Problem */
+  async say(text: string): Promise<void> {
+    await this.#api.sendMessage(this.#seat.roomId, CHAT, { from: this.#client.id, text });
+  }
+
+  #received(topic: string, data: unknown): void {
+    const message = topic === CHAT ? chatOf(data) : undefined;
+    if (message === undefined) return;
+    const own = message.from === this.#client.id;
+    const name = own ? this.#view.name : (this.#view.peers.find(({ id }) => id === message.from)?.name ?? 'Someone');
+    const shown = { number: this.#messages++, name, own, text: message.text };
+    this.#change({
+      messages: [...this.#view.messages, shown].slice(-MAX_MESSAGES),
+      ...(own ? {} : { news: `${name} says: ${message.text}` }),
+    });
+  }
+
   dismiss(): void {
     this.#change({ notice: null, problem: null });
   }
@@ -170,7 +249,7 @@ export class Call {
   #end(problem: Problem | null): void {
     if (this.#view.phase === 'ended') return;
     removeEventListener('pagehide', this.leave);
-    for (const track of [this.#video, this.#audio]) track?.media?.stop();
+    for (const track of [this.#video, this.#audio, ...this.#screen]) track?.media?.stop();
     this.media.stop();
     this.#change({ phase: 'ended', problem, peers: [] });
   }

@@ -48,9 +48,37 @@ export const LinkIcon = () => (
   </Icon>
 );
 
-export const RefreshIcon = () => (
+export const ScreenIcon = ({ off = false }: { readonly off?: boolean }) => (
   <Icon>
-    <path d="M20 11a8 8 0 0 0-14.5-4M4 4v4h4M4 13a8 8 0 0 0 14.5 4M20 20v-4h-4" />
+    <rect x="3" y="4" width="18" height="13" rx="2" />
+    <path d="M8 21h8M12 17v4" />
+    {off && slash}
+  </Icon>
+);
+
+export const ChatIcon = () => (
+  <Icon>
+    <path d="M4 5h16v11H10l-4 4v-4H4z" />
+  </Icon>
+);
+
+export const SpeakerIcon = () => (
+  <Icon>
+    <rect x="3" y="4" width="18" height="11" rx="2" />
+    <path d="M4 20h4M10 20h4M16 20h4" />
+  </Icon>
+);
+
+export const GearIcon = () => (
+  <Icon>
+    <circle cx="12" cy="12" r="3.2" />
+    <path d="M12 3v3M12 18v3M3 12h3M18 12h3M5.6 5.6l2.2 2.2M16.2 16.2l2.2 2.2M18.4 5.6l-2.2 2.2M7.8 16.2l-2.2 2.2" />
+  </Icon>
+);
+
+export const MenuIcon = () => (
+  <Icon>
+    <path d="M4 7h16M4 12h16M4 17h16" />
   </Icon>
 );
 

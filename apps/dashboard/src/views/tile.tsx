@@ -68,11 +68,13 @@ function Sound({ track, onBlocked }: SoundProps) {
 export interface PeerTilesProps {
   readonly peer: RemotePeerView;
   readonly call: Call;
+  /** The track, or the peer without a picture, that is shown large; null where all are alike. */
+  readonly main: string | null;
   readonly onSoundBlocked: () => void;
 }
 
 /** One tile per video track of a peer, or one without a picture, and all of its audio. */
-export function PeerTiles({ peer, call, onSoundBlocked }: PeerTilesProps) {
+export function PeerTiles({ peer, call, main, onSoundBlocked }: PeerTilesProps) {
   const pictures = peer.tracks.filter((track) => track.kind === 'video');
   const sounds = peer.tracks.filter((track) => track.kind === 'audio');
   const muted = sounds.length > 0 && sounds.every((track) => !track.active);
@@ -82,8 +84,9 @@ export function PeerTiles({ peer, call, onSoundBlocked }: PeerTilesProps) {
       {(pictures.length === 0 ? [null] : pictures).map((track) => (
         <RemoteTile
           key={track?.id ?? peer.id}
-          name={peer.name}
+          name={track?.source === 'screen' ? `Screen of ${peer.name}` : peer.name}
           track={track}
+          isMain={main !== null && main === (track?.id ?? peer.id)}
           muted={muted}
           speaking={speaking}
           call={call}
@@ -99,6 +102,7 @@ export function PeerTiles({ peer, call, onSoundBlocked }: PeerTilesProps) {
 interface RemoteTileProps {
   readonly name: string;
   readonly track: RemoteTrackView | null;
+  readonly isMain: boolean;
   readonly muted: boolean;
   readonly speaking: boolean;
   readonly call: Call;
@@ -107,7 +111,7 @@ interface RemoteTileProps {
 /** Value of the choice that leaves the quality to the size of the tile. */
 const AUTOMATIC = '';
 
-function RemoteTile({ name, track, muted, speaking, call }: RemoteTileProps) {
+function RemoteTile({ name, track, isMain, muted, speaking, call }: RemoteTileProps) {
   const [size, setSize] = useState('');
   const visible = track?.active === true;
   const watched = visible && track.chosen === null ? track.id : undefined;
@@ -116,7 +120,7 @@ function RemoteTile({ name, track, muted, speaking, call }: RemoteTileProps) {
     [call, watched],
   );
   return (
-    <figure className={`tile ${speaking ? 'speaking' : ''}`} aria-label={name}>
+    <figure className={`tile ${speaking ? 'speaking' : ''} ${isMain ? 'main' : ''}`} aria-label={name}>
       {track && <Picture track={track.track} label={`Picture of ${name}`} onSize={setSize} watch={watch} />}
       {!visible && <Avatar name={name} />}
       <figcaption>

@@ -1,102 +1,104 @@
-import { useEffect, useRef, useState } from 'react';
-import { Api } from '../api.js';
-import { inviteLink } from '../invite.js';
-import { Problem } from '../problem.js';
-import { Logo } from '../views/icons.js';
-import { Notice } from '../views/notice.js';
-import { StreamPlayer } from './stream-player.js';
-import { latencyText } from './watched-room.js';
-import './watch.css';
+import { useState } from 'react';
+import { hashOf } from '../router.js';
+import { useLive, useSession } from '../session.js';
+import { Empty, Failure, Page } from '../ui/parts.js';
+import { useAction } from '../ui/use-action.js';
+import { latencyText } from './latency.js';
+import { StreamVideo } from './stream-video.js';
+import { WhepVideo } from './whep-video.js';
 
-export interface WatchProps {
-  readonly base: string;
-  readonly roomId: string;
+/** A room, for viewers: its stream, or the person who speaks. */
+export function Watch({ roomId }: { readonly roomId?: string | undefined }) {
+  return roomId === undefined ? <Choice /> : <WatchRoom key={roomId} roomId={roomId} />;
 }
 
-type Showing = 'looking' | 'nothing' | 'playing' | 'refused';
+/** The rooms to watch. */
+function Choice() {
+  const { rooms } = useLive();
+  const lively = rooms?.filter(({ peers, components }) => peers.length > 0 || components.length > 0);
+  return (
+    <Page title="Watch">
+      {lively === undefined && <p className="hint">Loading …</p>}
+      {lively?.length === 0 && (
+        <Empty title="There is nothing to watch">
+          <p>
+            As soon as someone is in a room, it is listed here. <a href={hashOf({ view: 'call' })}>Start a call</a>.
+          </p>
+        </Empty>
+      )}
+      <ul className="plain">
+        {lively?.map(({ id, peers, components }) => (
+          <li key={id} className="item">
+            <div className="item-head">
+              <h2>
+                <a href={hashOf({ view: 'watch', roomId: id })}>{id}</a>
+              </h2>
+              <span className="hint">
+                {peers.length === 1 ? '1 person' : `${peers.length} people`}
+                {components.some(({ type }) => type === 'hls') && ', streamed'}
+              </span>
+            </div>
+          </li>
+        ))}
+      </ul>
+    </Page>
+  );
+}
 
-/** The stream of a room, for viewers. */
-export function Watch({ base, roomId }: WatchProps) {
-  const video = useRef<HTMLVideoElement>(null);
-  const [token, setToken] = useState(() => sessionStorage.getItem('token') ?? 'development');
+type Showing = 'looking' | 'nothing' | 'playing';
+
+function WatchRoom({ roomId }: { readonly roomId: string }) {
+  const { api, live } = useSession();
+  const [by, setBy] = useState<'hls' | 'whep'>('hls');
   const [showing, setShowing] = useState<Showing>('looking');
   const [latencyMs, setLatencyMs] = useState<number | null>(null);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [start, setStart] = useState<'offered' | 'running' | 'done'>('offered');
+  const [started, setStarted] = useState(false);
+  const action = useAction();
 
-  useEffect(() => {
-    if (video.current === null) return;
-    const player = new StreamPlayer({
-      video: video.current,
-      url: new URL(`hls/${encodeURIComponent(roomId)}/index.m3u8`, base).href,
-      token,
-      onPlaying: () => setShowing('playing'),
-      onMissing: () => setShowing('nothing'),
-      onRefused: () => setShowing('refused'),
-    });
-    const timer = setInterval(() => setLatencyMs(player.latencyMs), 500);
-    return () => {
-      clearInterval(timer);
-      player.close();
-    };
-  }, [base, roomId, token]);
-
-  async function startStream(): Promise<void> {
-    setStart('running');
-    setProblem(null);
-    try {
-      await new Api(base, token).startStream(roomId);
-      setStart('done');
-    } catch (error) {
-      setStart('offered');
-      setProblem(error instanceof Problem ? error : new Problem('refused', 'The stream did not start', String(error)));
-    }
+  async function start(): Promise<void> {
+    setStarted(await action.run(() => api.startStream(roomId)));
+    live.touch(roomId);
   }
-
+  const state = showing === 'playing' ? latencyText(latencyMs) : showing === 'nothing' ? 'Nothing is streamed yet' : '';
   return (
-    <main className="watch">
-      <header className="brand">
-        <Logo />
-        <div>
-          <h1>{roomId}</h1>
-          <p role="status">
-            {showing === 'playing' ? latencyText(latencyMs) : showing === 'nothing' ? 'Nothing is streamed yet' : ''}
-          </p>
-        </div>
-      </header>
-
-      {problem && (
-        <Notice kind="problem" title={problem.title} onDismiss={() => setProblem(null)}>
-          {problem.message}
-        </Notice>
-      )}
-
-      {/* oxlint-disable-next-line jsx-a11y/media-has-caption -- a live call has none */}
-      <video ref={video} className="stream" muted autoPlay playsInline controls aria-label={`Stream of ${roomId}`} />
-
-      {showing === 'refused' && (
-        <label className="field">
-          <span>API token</span>
-          <input value={token} onChange={(e) => setToken(e.target.value)} spellCheck={false} autoComplete="off" />
+    <Page title={roomId} aside={<span role="status">{by === 'hls' ? state : 'the person who speaks, live'}</span>}>
+      <Failure action={action} />
+      <fieldset className="segments">
+        <legend className="unseen">How to watch</legend>
+        <label>
+          <input type="radio" name="by" checked={by === 'hls'} onChange={() => setBy('hls')} />
+          <span>Stream (HLS)</span>
         </label>
+        <label>
+          <input type="radio" name="by" checked={by === 'whep'} onChange={() => setBy('whep')} />
+          <span>Live (WHEP)</span>
+        </label>
+      </fieldset>
+      {by === 'whep' ? (
+        <WhepVideo roomId={roomId} label={`Speaker of ${roomId}`} />
+      ) : (
+        <StreamVideo
+          url={api.url('hls', roomId, 'index.m3u8').href}
+          label={`Stream of ${roomId}`}
+          onShowing={setShowing}
+          onLatency={setLatencyMs}
+        />
       )}
-      {showing === 'nothing' && (
-        <p className="watch-actions">
-          {start === 'done' ? (
+      {by === 'hls' && showing === 'nothing' && (
+        <p>
+          {started ? (
             <span className="hint">Started; it begins when somebody in the room shows something.</span>
           ) : (
-            <button type="button" className="primary" disabled={start === 'running'} onClick={() => void startStream()}>
-              {start === 'running' ? 'Starting …' : 'Start the stream'}
+            <button type="button" className="primary" disabled={action.busy} onClick={() => void start()}>
+              {action.busy ? 'Starting …' : 'Start the stream'}
             </button>
           )}
         </p>
       )}
       <p className="hint">
-        <a href={inviteLink(location.href, roomId)} target="_blank" rel="noreferrer">
-          Join the room
-        </a>{' '}
-        instead of watching it.
+        <a href={hashOf({ view: 'call', roomId })}>Join the room</a> instead of watching it, or{' '}
+        <a href={hashOf({ view: 'rooms', roomId })}>look after it</a>.
       </p>
-    </main>
+    </Page>
   );
 }

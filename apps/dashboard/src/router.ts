@@ -1,0 +1,64 @@
+// Addresses within the page, behind the `#`: they never reach a server's log.
+import { useSyncExternalStore } from 'react';
+
+export const VIEWS = ['rooms', 'people', 'components', 'events', 'cluster', 'logs', 'call', 'watch'] as const;
+export type ViewName = (typeof VIEWS)[number];
+
+export interface Route {
+  readonly view: ViewName;
+  /** The room that it shows, calls or watches. */
+  readonly roomId?: string;
+  /** A person of the room. */
+  readonly peerId?: string;
+}
+
+const ID = /^[A-Za-z0-9-]+$/;
+
+/** Returns what an address shows: `#/rooms/<id>/people/<id>`, or the short `#room=<id>` and `#watch=<id>` of links to send. */
+export function routeOf(hash: string): Route {
+  const text = hash.replace(/^#/, '');
+  const short = new URLSearchParams(text);
+  for (const [name, view] of [
+    ['room', 'call'],
+    ['watch', 'watch'],
+  ] as const) {
+    const roomId = short.get(name);
+    if (roomId !== null) return ID.test(roomId) ? { view, roomId } : { view };
+  }
+  const [, name = '', roomId = '', , peerId = ''] = text.split('/');
+  const view = VIEWS.find((one) => one === name) ?? 'rooms';
+  if (view !== 'rooms' || !ID.test(roomId)) return { view };
+  return ID.test(peerId) ? { view, roomId, peerId } : { view, roomId };
+}
+
+/** Returns the address of a route. */
+export function hashOf({ view, roomId, peerId }: Route): string {
+  if (roomId !== undefined && view === 'call') return `#room=${roomId}`;
+  if (roomId !== undefined && view === 'watch') return `#watch=${roomId}`;
+  return [
+    '#',
+    view,
+    ...(roomId === undefined ? [] : [roomId]),
+    ...(peerId === undefined ? [] : ['people', peerId]),
+  ].join('/');
+}
+
+/** Returns the address that invites to a room, from the address of this page. */
+export function inviteLink(pageAddress: string, roomId: string): string {
+  const url = new URL(pageAddress);
+  url.hash = hashOf({ view: 'call', roomId });
+  return url.href;
+}
+
+export function go(route: Route): void {
+  location.hash = hashOf(route);
+}
+
+function subscribe(changed: () => void): () => void {
+  addEventListener('hashchange', changed);
+  return () => removeEventListener('hashchange', changed);
+}
+
+export function useRoute(): Route {
+  return routeOf(useSyncExternalStore(subscribe, () => location.hash));
+}

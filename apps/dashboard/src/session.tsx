@@ -1,0 +1,22 @@
+import { createContext, useContext, useSyncExternalStore } from 'react';
+import type { Api } from './api.js';
+import type { Live, LiveView } from './live/live.js';
+
+export interface Session {
+  readonly api: Api;
+  readonly live: Live;
+}
+
+export const SessionContext = createContext<Session | null>(null);
+
+/** @throws Error before someone has signed in */
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (session === null) throw new Error('nobody has signed in');
+  return session;
+}
+
+export function useLive(): LiveView {
+  const { live } = useSession();
+  return useSyncExternalStore(live.subscribe, live.view);
+}

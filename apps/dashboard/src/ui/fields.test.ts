@@ -1,0 +1,27 @@
+import { expect, test } from '@jest/globals';
+import { type Field, optionsOf } from './fields.js';
+
+const FIELDS: readonly Field[] = [
+  { name: 'maxPeers', label: '', kind: 'number' },
+  { name: 'lowLatency', label: '', kind: 'boolean' },
+  { name: 's3.bucket', label: '' },
+  { name: 's3.region', label: '' },
+];
+
+function form(values: Record<string, string>): FormData {
+  const data = new FormData();
+  for (const [name, value] of Object.entries(values)) data.set(name, value);
+  return data;
+}
+
+test('what is filled in becomes options of their type, nested by their path', () => {
+  expect(optionsOf(FIELDS, form({ maxPeers: '4', lowLatency: 'on', 's3.bucket': ' b ', 's3.region': 'eu' }))).toEqual({
+    maxPeers: 4,
+    lowLatency: true,
+    s3: { bucket: 'b', region: 'eu' },
+  });
+});
+
+test('what is empty is left to the server', () => {
+  expect(optionsOf(FIELDS, form({ maxPeers: ' ', 's3.bucket': '' }))).toEqual({});
+});

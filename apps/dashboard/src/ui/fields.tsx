@@ -1,0 +1,86 @@
+import { useId } from 'react';
+
+/** One option of a request: a field of a form. */
+export interface Field {
+  /** Path in the JSON, such as `s3.bucket`. */
+  readonly name: string;
+  readonly label: string;
+  readonly kind?: 'text' | 'number' | 'url' | 'boolean' | 'password';
+  /** Values to choose from; '' leaves the choice to the server. */
+  readonly options?: readonly string[];
+  readonly hint?: string;
+  readonly required?: boolean;
+  readonly pattern?: string;
+  readonly initial?: string;
+}
+
+export function Fields({ fields }: { readonly fields: readonly Field[] }) {
+  return fields.map((field) => <FieldInput key={field.name} field={field} />);
+}
+
+function FieldInput({ field }: { readonly field: Field }) {
+  const { name, label, kind = 'text', options, hint, required = false, pattern, initial } = field;
+  const id = useId();
+  const described = hint === undefined ? {} : { 'aria-describedby': `${id}-hint` };
+  if (kind === 'boolean') {
+    return (
+      <label className="check">
+        <input type="checkbox" name={name} defaultChecked={initial === 'true'} {...described} />
+        <span>{label}</span>
+        {hint !== undefined && (
+          <span className="hint" id={`${id}-hint`}>
+            {hint}
+          </span>
+        )}
+      </label>
+    );
+  }
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {options === undefined ? (
+        <input
+          id={id}
+          name={name}
+          type={kind}
+          required={required}
+          pattern={pattern}
+          min={kind === 'number' ? 0 : undefined}
+          defaultValue={initial}
+          autoComplete="off"
+          spellCheck={false}
+          {...described}
+        />
+      ) : (
+        <select id={id} name={name} defaultValue={initial} {...described}>
+          {options.map((option) => (
+            <option key={option} value={option}>
+              {option === '' ? 'default' : option}
+            </option>
+          ))}
+        </select>
+      )}
+      {hint !== undefined && (
+        <span className="hint" id={`${id}-hint`}>
+          {hint}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** Returns the options that a person filled in; what is empty is left to the server. */
+export function optionsOf(fields: readonly Field[], form: FormData): Record<string, unknown> {
+  const options: Record<string, unknown> = {};
+  for (const { name, kind } of fields) {
+    const given = form.get(name);
+    const text = typeof given === 'string' ? given.trim() : '';
+    if (text === '') continue;
+    const path = name.split('.');
+    const last = path.pop() as string;
+    let at = options;
+    for (const part of path) at = (at[part] ??= {}) as Record<string, unknown>;
+    at[last] = kind === 'boolean' ? true : kind === 'number' ? Number(text) : text;
+  }
+  return options;
+}

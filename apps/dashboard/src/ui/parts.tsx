@@ -1,0 +1,114 @@
+// Small parts that several views share.
+import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { Notice } from '../views/notice.js';
+import type { Action } from './use-action.js';
+
+export interface PageProps {
+  readonly title: string;
+  /** What stands beside the title: a count, a state. */
+  readonly aside?: ReactNode;
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+  /** Fills the window, with lists that scroll by themselves. */
+  readonly full?: boolean;
+}
+
+/** The frame of a view. The title takes the focus, so that screen readers begin there. */
+export function Page({ title, aside, actions, children, full = false }: PageProps) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} – Bloom`;
+    heading.current?.focus();
+  }, [title]);
+  return (
+    <main className={full ? 'page full' : 'page'}>
+      <header className="page-head">
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+        {aside !== undefined && <span className="hint">{aside}</span>}
+        {actions !== undefined && <div className="page-actions">{actions}</div>}
+      </header>
+      {children}
+    </main>
+  );
+}
+
+export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <p className="empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** Why the last action failed. */
+export function Failure({ action: { problem, dismiss } }: { readonly action: Action }) {
+  return (
+    problem && (
+      <Notice kind="problem" title={problem.title} onDismiss={dismiss}>
+        {problem.message}
+      </Notice>
+    )
+  );
+}
+
+export function Badge({ tone, children }: { readonly tone?: 'good' | 'warn' | 'bad'; readonly children: ReactNode }) {
+  return <span className={tone === undefined ? 'badge' : `badge ${tone}`}>{children}</span>;
+}
+
+/** A value to copy into another program. */
+export function Copy({ label, value }: { readonly label: string; readonly value: string }) {
+  const [copied, setCopied] = useState(false);
+  async function copy(): Promise<void> {
+    // Without a secure page there is no clipboard; the field is selected for the hand then.
+    await navigator.clipboard?.writeText(value).then(
+      () => setCopied(true),
+      () => undefined,
+    );
+  }
+  return (
+    <div className="field">
+      <label>
+        <span>{label}</span>
+        <input readOnly value={value} onFocus={({ currentTarget }) => currentTarget.select()} />
+      </label>
+      <button type="button" onClick={() => void copy()}>
+        Copy <span className="unseen">{label}</span>
+      </button>
+      <span role="status" className="hint">
+        {copied ? 'Copied' : ''}
+      </span>
+    </div>
+  );
+}
+
+export interface DialogProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}
+
+/** A modal dialog: Escape closes it, and the focus goes back to where it was. */
+export function Dialog({ title, onClose, children }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return (
+    <dialog ref={dialog} aria-label={title} onClose={onClose}>
+      <div className="dialog-head">
+        <h2>{title}</h2>
+        <button type="button" className="quiet" onClick={onClose}>
+          Close
+        </button>
+      </div>
+      {children}
+    </dialog>
+  );
+}

@@ -1,0 +1,32 @@
+import { useCallback, useState } from 'react';
+import { Problem } from '../problem.js';
+
+export interface Action {
+  readonly busy: boolean;
+  readonly problem: Problem | null;
+  readonly dismiss: () => void;
+  /** Resolves to true when the work was done. One at a time. */
+  readonly run: (work: () => Promise<unknown>) => Promise<boolean>;
+}
+
+/** Returns the state of what a person does with a button or a form: whether it is under way, and why it failed. */
+export function useAction(): Action {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const run = useCallback(async (work: () => Promise<unknown>) => {
+    setBusy(true);
+    setProblem(null);
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      setProblem(
+        error instanceof Problem ? error : new Problem('refused', 'That failed', String((error as Error).message)),
+      );
+      return false;
+    } finally {
+      setBusy(false);
+    }
+  }, []);
+  return { busy, problem, dismiss: useCallback(() => setProblem(null), []), run };
+}

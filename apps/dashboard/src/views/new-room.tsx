@@ -1,0 +1,57 @@
+import type { RoomOptions } from '@bloom/server-sdk';
+import { useSession } from '../session.js';
+import { type Field, Fields, optionsOf } from '../ui/fields.js';
+import { Dialog, Failure } from '../ui/parts.js';
+import { useAction } from '../ui/use-action.js';
+
+const FIELDS: readonly Field[] = [
+  {
+    name: 'roomId',
+    label: 'Name',
+    hint: 'Letters, digits and hyphens; empty: a random one',
+    pattern: '[A-Za-z0-9\\-]+',
+  },
+  { name: 'maxPeers', label: 'Most people', kind: 'number', hint: 'Empty: no limit' },
+  { name: 'videoCodec', label: 'Video codec', options: ['', 'h264', 'vp8'], hint: 'Streams and recordings need h264' },
+  {
+    name: 'peerlessPurgeTimeout',
+    label: 'Remove when empty',
+    kind: 'number',
+    hint: 'After this many seconds; empty: never',
+  },
+  {
+    name: 'peerDisconnectedTimeout',
+    label: 'Remove people who lost their connection',
+    kind: 'number',
+    hint: 'After this many seconds; empty: never',
+  },
+  { name: 'webhookUrl', label: 'Webhook', kind: 'url', hint: 'Address that hears of each event of the room' },
+];
+
+/** Calls `onClose` with the id of the room that was created. */
+export function NewRoom({ onClose }: { readonly onClose: (created?: string) => void }) {
+  const { api } = useSession();
+  const action = useAction();
+  async function create(form: HTMLFormElement): Promise<void> {
+    let id: string | undefined;
+    const options = optionsOf(FIELDS, new FormData(form)) as RoomOptions;
+    if (await action.run(async () => (id = (await api.createRoom(options)).id))) onClose(id);
+  }
+  return (
+    <Dialog title="New room" onClose={() => onClose()}>
+      <Failure action={action} />
+      <form
+        className="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void create(event.currentTarget);
+        }}
+      >
+        <Fields fields={FIELDS} />
+        <button type="submit" className="primary" disabled={action.busy}>
+          Create
+        </button>
+      </form>
+    </Dialog>
+  );
+}

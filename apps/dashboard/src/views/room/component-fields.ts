@@ -1,0 +1,66 @@
+// The options of each kind of component (docs/reference/http-api.md#components).
+import type { ComponentType } from '@bloom/server-sdk';
+import type { Field } from '../../ui/fields.js';
+
+const MODE: Field = {
+  name: 'subscribeMode',
+  label: 'Subscribe',
+  options: ['auto', 'manual'],
+  hint: 'auto: to everything in the room',
+};
+
+/** Object storage below `at`. */
+const storage = (at: string): readonly Field[] => [
+  { name: `${at}.bucket`, label: 'S3 bucket', hint: 'All four, or none for the storage of the server' },
+  { name: `${at}.region`, label: 'S3 region' },
+  { name: `${at}.accessKeyId`, label: 'S3 access key id' },
+  { name: `${at}.secretAccessKey`, label: 'S3 secret access key', kind: 'password' },
+];
+
+export const COMPONENTS: Readonly<
+  Record<ComponentType, { readonly title: string; readonly h264: boolean; readonly fields: readonly Field[] }>
+> = {
+  hls: {
+    title: 'HLS stream',
+    h264: true,
+    fields: [
+      { name: 'lowLatency', label: 'Low latency', kind: 'boolean', initial: 'true' },
+      { name: 'persistent', label: 'Keep as a recording', kind: 'boolean' },
+      { name: 'targetWindowDuration', label: 'Seconds in the playlist', kind: 'number', hint: 'Empty: everything' },
+      MODE,
+      ...storage('s3'),
+    ],
+  },
+  recording: {
+    title: 'Recording',
+    h264: true,
+    fields: [{ name: 'pathPrefix', label: 'Path prefix' }, MODE, ...storage('credentials')],
+  },
+  rtsp: {
+    title: 'Camera (RTSP, SRT, RTMP)',
+    h264: true,
+    fields: [
+      { name: 'sourceUri', label: 'Address', required: true, hint: 'rtsp://, rtsps://, srt://, rtmp:// or rtmps://' },
+      { name: 'rtpPort', label: 'RTP port', kind: 'number' },
+      { name: 'reconnectDelay', label: 'Reconnect after (ms)', kind: 'number' },
+      { name: 'keepAliveInterval', label: 'Keep alive every (ms)', kind: 'number' },
+    ],
+  },
+  file: {
+    title: 'File',
+    h264: false,
+    fields: [
+      { name: 'filePath', label: 'Path', required: true, hint: 'Below file_component_sources; .h264 or .ogg' },
+      { name: 'framerate', label: 'Frames per second', kind: 'number', hint: 'Video only; default 30' },
+    ],
+  },
+  sip: {
+    title: 'Phone (SIP)',
+    h264: false,
+    fields: [
+      { name: 'registrarCredentials.address', label: 'Provider', required: true },
+      { name: 'registrarCredentials.username', label: 'User name', required: true },
+      { name: 'registrarCredentials.password', label: 'Password', required: true, kind: 'password' },
+    ],
+  },
+};

@@ -1,0 +1,114 @@
+import { useEffect, useState } from 'react';
+import type { PeerStats } from '../../api-types.js';
+import { useSession } from '../../session.js';
+import { bitrate, Chart, milliseconds, percent } from '../../ui/chart.js';
+import { usePolled } from '../../ui/use-polled.js';
+
+/** Samples in a chart, one per second or so: the server measures for a second. */
+const SAMPLES = 60;
+const PAUSE_MS = 200;
+/** Why a lower variant than the wanted one is sent. */
+const REASONS: Readonly<Record<string, string>> = {
+  low_bandwidth: 'the connection carries no more',
+  encoding_inactive: 'the sender sends no better one',
+};
+const VARIANTS = { l: 'low', m: 'medium', h: 'high' } as const;
+
+/** Bit rates, losses and round trips of a person as they go on. */
+export function PersonMedia({ roomId, peerId }: { readonly roomId: string; readonly peerId: string }) {
+  const { api } = useSession();
+  const { value, problem } = usePolled(() => api.peerStats(roomId, peerId), {
+    key: `${roomId}/${peerId}`,
+    pauseMs: PAUSE_MS,
+  });
+  const [history, setHistory] = useState<readonly PeerStats[]>([]);
+  useEffect(() => {
+    if (value !== undefined) setHistory((before) => [...before, value].slice(-SAMPLES));
+  }, [value]);
+
+  const chart = (label: string, read: (stats: PeerStats) => number, text: (value: number) => string, least: number) => (
+    <Chart key={label} label={label} values={history.map(read)} length={SAMPLES} text={text} least={least} />
+  );
+  const transport = value?.transport;
+  return (
+    <section className="card">
+      <h2>Connection</h2>
+      {problem !== null && <p className="hint">{problem.message}</p>}
+      {value === undefined && problem === null && <p className="hint">Measuring …</p>}
+      {value !== undefined && (transport === null || transport === undefined) && (
+        <p className="hint">There is no media connection yet.</p>
+      )}
+      {value !== undefined && transport !== null && transport !== undefined && (
+        <>
+          <div className="charts">
+            {chart('Sends', (stats) => sum(stats.inbound), bitrate, 1e5)}
+            {chart('Receives', (stats) => stats.transport?.usedBps ?? 0, bitrate, 1e5)}
+            {chart('Lost on the way here', (stats) => worstLoss(stats.inbound), percent, 0.05)}
+            {chart('Lost on the way there', (stats) => worstLoss(stats.outbound), percent, 0.05)}
+            {chart('Round trip', roundTrip, milliseconds, 50)}
+            {chart('Can receive', (stats) => stats.transport?.estimationBps ?? 0, bitrate, 1e5)}
+          </div>
+          <p className="hint">
+            {transport.protocol.toUpperCase()} from {transport.remote ?? 'an unknown address'}, ICE {transport.ice},
+            DTLS {transport.dtls}, on {value.node}
+          </p>
+          <Streams stats={value} />
+        </>
+      )}
+    </section>
+  );
+}
+
+function Streams({ stats: { inbound, outbound } }: { readonly stats: PeerStats }) {
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls sideways on narrow screens
+    <div className="scroll" role="region" aria-label="Streams" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Stream</th>
+            <th scope="col">Quality</th>
+            <th scope="col">Bit rate</th>
+            <th scope="col">Loss</th>
+            <th scope="col">Remark</th>
+          </tr>
+        </thead>
+        <tbody>
+          {inbound.map(({ track, variant, kind, codec, bps, loss, active, jitterMs }) => (
+            <tr key={`in ${track} ${variant}`}>
+              <th scope="row">sends {kind}</th>
+              <td>
+                {codec}
+                {kind === 'video' && `, ${VARIANTS[variant]}`}
+              </td>
+              <td>{bitrate(bps)}</td>
+              <td>{percent(loss)}</td>
+              <td>{active ? `jitter ${milliseconds(jitterMs)}` : 'paused'}</td>
+            </tr>
+          ))}
+          {outbound.map(({ track, kind, variant, bps, loss, reason, roundTripMs }) => (
+            <tr key={`out ${track}`}>
+              <th scope="row">receives {kind}</th>
+              <td>{variant === null ? '–' : VARIANTS[variant]}</td>
+              <td>{bitrate(bps)}</td>
+              <td>{percent(loss)}</td>
+              <td>{REASONS[reason] ?? (roundTripMs === null ? '' : `round trip ${milliseconds(roundTripMs)}`)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function sum(streams: readonly { readonly bps: number }[]): number {
+  return streams.reduce((total, { bps }) => total + bps, 0);
+}
+
+function worstLoss(streams: readonly { readonly loss: number }[]): number {
+  return Math.max(0, ...streams.map(({ loss }) => loss));
+}
+
+function roundTrip({ outbound }: PeerStats): number {
+  return Math.max(0, ...outbound.map(({ roundTripMs }) => roundTripMs ?? 0));
+}

@@ -1,0 +1,46 @@
+import { useEffect, useRef, useState } from 'react';
+import { useSession } from '../session.js';
+import { StreamPlayer } from './stream-player.js';
+
+export interface StreamVideoProps {
+  /** URL of `index.m3u8`. */
+  readonly url: string;
+  readonly label: string;
+  /** Called when the picture begins, and when there is nothing to play. */
+  readonly onShowing?: (showing: 'nothing' | 'playing') => void;
+  readonly onLatency?: (latencyMs: number | null) => void;
+}
+
+const LATENCY_EVERY_MS = 500;
+
+/** A stream or a recording by HLS. */
+export function StreamVideo({ url, label, onShowing, onLatency }: StreamVideoProps) {
+  const { api } = useSession();
+  const video = useRef<HTMLVideoElement>(null);
+  const [refused, setRefused] = useState(false);
+  const report = useRef({ onShowing, onLatency });
+  report.current = { onShowing, onLatency };
+  useEffect(() => {
+    if (video.current === null) return undefined;
+    const player = new StreamPlayer({
+      video: video.current,
+      url,
+      token: api.token,
+      onPlaying: () => report.current.onShowing?.('playing'),
+      onMissing: () => report.current.onShowing?.('nothing'),
+      onRefused: () => setRefused(true),
+    });
+    const timer = setInterval(() => report.current.onLatency?.(player.latencyMs), LATENCY_EVERY_MS);
+    return () => {
+      clearInterval(timer);
+      player.close();
+    };
+  }, [api, url]);
+  return (
+    <>
+      {refused && <p className="hint">The server refused the token.</p>}
+      {/* oxlint-disable-next-line jsx-a11y/media-has-caption -- a live call has none */}
+      <video ref={video} className="stream" muted autoPlay playsInline controls aria-label={label} />
+    </>
+  );
+}

@@ -1,0 +1,45 @@
+import { useEffect, useRef, useState } from 'react';
+import { Problem } from '../problem.js';
+import { useSession } from '../session.js';
+import { Notice } from '../views/notice.js';
+import { WhepPlayer } from './whep-player.js';
+
+export interface WhepVideoProps {
+  readonly roomId: string;
+  readonly peer?: string;
+  readonly track?: string;
+  readonly label: string;
+}
+
+/** A picture of a room, as long as it is on the page. */
+export function WhepVideo({ roomId, peer, track, label }: WhepVideoProps) {
+  const { api } = useSession();
+  const video = useRef<HTMLVideoElement>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  useEffect(() => {
+    const what = { ...(peer === undefined ? {} : { peer }), ...(track === undefined ? {} : { track }) };
+    const player = new WhepPlayer({ api, roomId, what });
+    if (video.current !== null) video.current.srcObject = player.stream;
+    setProblem(null);
+    player.open().catch((error: unknown) => {
+      setProblem(error instanceof Problem ? error : new Problem('refused', 'No picture', String(error)));
+    });
+    const leave = (): void => player.close();
+    addEventListener('pagehide', leave);
+    return () => {
+      removeEventListener('pagehide', leave);
+      leave();
+    };
+  }, [api, roomId, peer, track]);
+  return (
+    <>
+      {problem !== null && (
+        <Notice kind="problem" title={problem.title}>
+          {problem.message}
+        </Notice>
+      )}
+      {/* oxlint-disable-next-line jsx-a11y/media-has-caption -- a live call has none */}
+      <video ref={video} className="stream" muted autoPlay playsInline controls aria-label={label} />
+    </>
+  );
+}

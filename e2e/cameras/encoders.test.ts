@@ -132,14 +132,14 @@ browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
     expect(stage.node.log()).toMatch(/component\.crashed.*B frames/);
   });
 
-  testWith(['cameras', 'openssl'], 'a camera behind TLS, with a certificate of its own', async () => {
+  /** Runs `use` with the port of a TLS server before this one, which has a certificate of its own making. */
+  async function behindTls(port: number, use: (port: number) => Promise<void>): Promise<void> {
     const folder = mkdtempSync(join(tmpdir(), 'bloom-camera-'));
     const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
     const request = `req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=camera -keyout ${key} -out ${cert}`;
     execFileSync('openssl', request.split(' '), { stdio: 'pipe' });
-    const camera = await Camera.start();
     const server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (near) => {
-      const far = connect(camera.port, '127.0.0.1');
+      const far = connect(port, '127.0.0.1');
       for (const [one, other] of [
         [near, far],
         [far, near],
@@ -151,11 +151,25 @@ browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     try {
-      await seenAndHeard(`rtsps://127.0.0.1:${(server.address() as AddressInfo).port}/opus`);
+      await use((server.address() as AddressInfo).port);
     } finally {
       server.close();
-      await camera.kill();
       rmSync(folder, { recursive: true, force: true });
     }
+  }
+
+  testWith(['cameras', 'openssl'], 'a camera behind TLS, with a certificate of its own', async () => {
+    const camera = await Camera.start();
+    try {
+      await behindTls(camera.port, (port) => seenAndHeard(`rtsps://127.0.0.1:${port}/opus`));
+    } finally {
+      await camera.kill();
+    }
+  });
+
+  testWith(['openssl'], 'a server of RTMP behind TLS', async () => {
+    const port = await freeTcpPort();
+    ffmpeg(...encoded('aac'), '-f', 'flv', '-listen', '1', `rtmp://127.0.0.1:${port}/live/yard`);
+    await behindTls(port, (tls) => seenAndHeard(`rtmps://127.0.0.1:${tls}/live/yard`));
   });
 });

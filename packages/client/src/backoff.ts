@@ -1,3 +1,4 @@
+/** How a client returns after a lost connection. */
 export interface ReconnectOptions {
   /** Longest pause before the first attempt, in milliseconds. Doubled for each further one. */
   readonly firstDelayMs?: number;

@@ -20,6 +20,7 @@ export interface Seat {
   readonly token: string;
 }
 
+/** Options of `connect`. */
 export interface ConnectOptions extends Seat {
   /**
    * Asks the backend for another seat when the present one is lost: its node was restarted or is out of reach, its token has
@@ -31,6 +32,7 @@ export interface ConnectOptions extends Seat {
   readonly reconnect?: ReconnectOptions;
 }
 
+/** Events of `RoomClient` with their arguments. */
 export interface ClientEvents {
   /** Anything of `state`, `peers` or `localTracks` changed. */
   changed: [];

@@ -10,6 +10,7 @@ export type DeviceErrorCode =
   | 'INSECURE_PAGE'
   | 'FAILED';
 
+/** Reason why a device or the screen could not be opened. */
 export class DeviceError extends Error {
   override readonly name = 'DeviceError';
 
@@ -22,8 +23,10 @@ export class DeviceError extends Error {
   }
 }
 
+/** Kind of a device. */
 export type DeviceKind = 'camera' | 'microphone';
 
+/** Camera or microphone of the machine. */
 export interface Device {
   readonly id: string;
   readonly kind: DeviceKind;

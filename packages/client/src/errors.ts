@@ -1,3 +1,4 @@
+/** Why a call could not begin, or ended. */
 export type RoomClientErrorCode =
   /** The server refused the token: wrong, expired, or its room or peer does not exist (any more). */
   | 'REJECTED'

@@ -1,5 +1,6 @@
 import { VARIANTS, type Variant } from './signaling.js';
 
+/** Options of `publish`. */
 export interface PublishOptions {
   /** Shown to the others, any JSON. */
   readonly metadata?: unknown;

@@ -1,3 +1,4 @@
+/** Counters of a track that is sent or received. */
 export interface TrackStats {
   /** Id of the local or remote track. */
   readonly trackId: string;
@@ -15,6 +16,7 @@ export interface TrackStats {
   readonly frozenMs: number;
 }
 
+/** Counters of a call. */
 export interface CallStats {
   readonly roundTripMs: number | null;
   readonly tracks: readonly TrackStats[];

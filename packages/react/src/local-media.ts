@@ -2,8 +2,10 @@ import { DeviceError, type DeviceKind, type LocalTrack, openDevice, openScreen }
 import { useCallback, useState } from 'react';
 import { useLocalTracks, useRoomClient } from './room.js';
 
+/** What a participant may publish. */
 export type MediaSource = DeviceKind | 'screen';
 
+/** Controls of a camera, a microphone or the shared screen. */
 export interface MediaControl {
   /** Published, also while it is off; undefined before it was on for the first time. */
   readonly track: LocalTrack | undefined;
@@ -16,6 +18,7 @@ export interface MediaControl {
   readonly turnOn: (deviceId?: string) => Promise<void>;
   /** Stops sending, and the device with it. */
   readonly turnOff: () => Promise<void>;
+  /** Turns it off when it is on, and on otherwise. */
   readonly toggle: () => Promise<void>;
 }
 

@@ -2,6 +2,7 @@ import type { LocalTrack, RemoteTrack } from '@bloom/client';
 import { type ComponentProps, type ReactElement, useEffect, useRef } from 'react';
 import { useRoomClient, useTracks } from './room.js';
 
+/** Props of `VideoTile`: those of `<video>`, and the track. */
 export interface VideoTileProps extends ComponentProps<'video'> {
   /** A track of another participant, or an own one as a preview. */
   readonly track: RemoteTrack | LocalTrack;
@@ -25,6 +26,7 @@ export function VideoTile({ track, ...props }: VideoTileProps): ReactElement {
   return <video ref={element} autoPlay muted playsInline {...props} />;
 }
 
+/** Props of `AudioRenderer`. */
 export interface AudioRendererProps {
   /** The browser plays no sound before the person has touched the page: show a button, and call `play` when it is pressed. */
   readonly onBlocked?: (play: () => void) => void;

@@ -18,6 +18,7 @@ import {
   useSyncExternalStore,
 } from 'react';
 
+/** Room as `useRoom` shows it. */
 export interface Room {
   readonly client: RoomClient;
   readonly state: ClientState;

@@ -19,6 +19,7 @@ import type {
   Track,
 } from './types.js';
 
+/** Options of `BloomClient`. */
 export interface BloomClientOptions {
   /**
    * Base URL of any node of the cluster, for example `https://media.example.com`, or several. A path is kept. One node is
@@ -31,12 +32,14 @@ export interface BloomClientOptions {
   timeoutMs?: number;
 }
 
+/** New room, and the node that owns it. */
 export interface CreatedRoom {
   room: Room;
   /** `host[:port][/path]` of the node that owns the room. Every node answers for it, this one without a detour. */
   address: string;
 }
 
+/** New peer, and how its client connects. */
 export interface CreatedPeer {
   peer: Peer;
   /** Opens the client's peer websocket; valid for 24 hours, or the `ttl`. */
@@ -71,6 +74,7 @@ export class BloomClient {
     this.#timeoutMs = options.timeoutMs ?? 5000;
   }
 
+  /** Creates a room on the least loaded node of the cluster. 400 for an id that is taken, 503 when no node takes rooms. */
   async createRoom(options: RoomOptions = {}): Promise<CreatedRoom> {
     const data = await this.#call<{ room: Room; service_address: string }>('POST', ['room'], options);
     return { room: data.room, address: data.service_address };
@@ -81,18 +85,22 @@ export class BloomClient {
     return this.#call('GET', ['room'], undefined, scope === 'cluster' ? { scope } : undefined);
   }
 
+  /** Returns the room with its peers, components and tracks. */
   getRoom(roomId: string): Promise<Room> {
     return this.#call('GET', ['room', roomId]);
   }
 
+  /** Changes the configuration of a room, in force at once. Resolves with the room. */
   updateRoom(roomId: string, changes: RoomChanges): Promise<Room> {
     return this.#call('PATCH', ['room', roomId], changes);
   }
 
+  /** Removes a room with everything in it; clients are disconnected. */
   deleteRoom(roomId: string): Promise<void> {
     return this.#call('DELETE', ['room', roomId]);
   }
 
+  /** Adds a peer. Its client connects with the token. 503 when the room is full. */
   async addPeer(roomId: string, options: PeerOptions = {}): Promise<CreatedPeer> {
     const { peer, token, ...urls } = await this.#call<AddedPeer>('POST', ['room', roomId, 'peer'], {
       type: 'webrtc',
@@ -127,10 +135,12 @@ export class BloomClient {
     return delivered;
   }
 
+  /** Adds a component. 400 for options that are not valid, or a kind that the node does not run. */
   addComponent<T extends ComponentType>(roomId: string, type: T, options: ComponentOptions[T]): Promise<Component<T>> {
     return this.#call('POST', ['room', roomId, 'component'], { type, options });
   }
 
+  /** Removes a component with its tracks. A recording or a stream is completed. */
   deleteComponent(roomId: string, componentId: string): Promise<void> {
     return this.#call('DELETE', ['room', roomId, 'component', componentId]);
   }
@@ -140,10 +150,12 @@ export class BloomClient {
     return this.#call('POST', ['room', roomId, 'component', componentId, 'subscribe'], { origins });
   }
 
+  /** Calls a phone number by a SIP component. Resolves when the call is scheduled. */
   dial(roomId: string, componentId: string, phoneNumber: string): Promise<void> {
     return this.#call('POST', ['sip', roomId, componentId, 'call'], { phoneNumber });
   }
 
+  /** Ends the call of a SIP component. */
   hangUp(roomId: string, componentId: string): Promise<void> {
     return this.#call('DELETE', ['sip', roomId, componentId, 'call']);
   }
@@ -153,10 +165,12 @@ export class BloomClient {
     return this.#call('GET', ['recording'], undefined, scope === 'cluster' ? { scope } : undefined);
   }
 
+  /** Removes a finished stream from every node. 503 when a node did not answer, which may have it still. */
   deleteRecording(recordingId: string): Promise<void> {
     return this.#call('DELETE', ['recording', recordingId]);
   }
 
+  /** Returns the state of the node that is asked. */
   health(): Promise<Health> {
     return this.#call('GET', ['health']);
   }

@@ -4,6 +4,7 @@ import WebSocket from 'ws';
 import { BloomApiError, BloomConnectionError, BloomMessageError } from './errors.js';
 import type { Notification } from './types.js';
 
+/** Options of `notifications` and `metrics`. */
 export interface NotificationStreamOptions {
   signal?: AbortSignal;
   /** Called when the server has confirmed the subscription: everything that happens from then on is in the stream. */
@@ -38,6 +39,7 @@ export function metricsReports(
   );
 }
 
+/** What the signature of a webhook is checked with. */
 export interface WebhookOptions {
   /** The server's `JF_WEBHOOK_SECRET`. */
   secret: string;

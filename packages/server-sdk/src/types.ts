@@ -1,5 +1,6 @@
-/** The shapes of the HTTP API (docs/reference/http-api.md). */
+// The shapes of the HTTP API (docs/reference/http-api.md).
 
+/** Options of a new room. */
 export interface RoomOptions {
   /** Letters, digits and hyphens; generated when absent. */
   roomId?: string;
@@ -21,6 +22,7 @@ export interface RoomSnapshot {
   rooms: Room[];
 }
 
+/** Configuration of a room; null = not set. */
 export interface RoomConfig {
   roomId: string;
   maxPeers: number | null;
@@ -41,6 +43,7 @@ export interface RoomChanges {
   metadata?: unknown;
 }
 
+/** Track of a peer or a component. */
 export interface Track {
   id: string;
   type: 'audio' | 'video';
@@ -49,6 +52,7 @@ export interface Track {
   muted?: boolean;
 }
 
+/** Participant of a room. */
 export interface Peer {
   id: string;
   type: 'webrtc';
@@ -73,6 +77,7 @@ export interface PeerPermissions {
   metadata: boolean;
 }
 
+/** Options of a new peer. */
 export interface PeerOptions {
   /** Default true. */
   enableSimulcast?: boolean;
@@ -101,6 +106,7 @@ export interface RoomMessage {
   to?: readonly string[];
 }
 
+/** Bucket of an S3-compatible store, and the key to write to it. */
 export interface S3Credentials {
   accessKeyId: string;
   secretAccessKey: string;
@@ -144,6 +150,7 @@ export interface ComponentOptions {
   };
 }
 
+/** Kind of a component. */
 export type ComponentType = keyof ComponentOptions;
 
 /** What each kind of component shows of itself. */
@@ -176,6 +183,7 @@ export type Component<T extends ComponentType = ComponentType> = {
   [K in T]: { id: string; type: K; properties: ComponentProperties[K]; tracks: Track[] };
 }[T];
 
+/** Room with everything in it. */
 export interface Room {
   id: string;
   config: RoomConfig;
@@ -183,6 +191,7 @@ export interface Room {
   peers: Peer[];
 }
 
+/** State of the node that was asked. */
 export interface Health {
   status: 'UP';
   /** Seconds. */

@@ -175,6 +175,7 @@ describe('permissions', () => {
         }
         expect((await peers())[0]).toEqual(honest);
         await node.rooms.removePeer('kitchen', liar.id);
+        node.forget();
       }),
       { numRuns: fuzzRuns(60) },
     );

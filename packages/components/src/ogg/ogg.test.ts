@@ -38,7 +38,9 @@ describe('Ogg', () => {
       fc.property(
         fc.array(fc.integer({ min: 2, max: 1275 }), { minLength: 1, maxLength: 60 }),
         fc.integer({ min: 1, max: 3000 }),
-        (sizes, piece) => {
+        (all, piece) => {
+          // Reads of a byte each are tried on a few packets only.
+          const sizes = all.slice(0, piece);
           const packets = sizes.map((size, i) => opusPacket(i, size));
           const reader = new OpusPackets();
           const read = inPieces(file(packets), piece).flatMap((bytes) => reader.push(bytes));

@@ -218,6 +218,8 @@ export interface TestNode {
   requestIds: (string | undefined)[];
   /** The load of the rooms at each notification. */
   loads: RoomsLoad[];
+  /** Drops what was recorded so far, in a test of thousands of rounds. */
+  forget: () => void;
   advance: (seconds: number) => Promise<void>;
   connect: (token: string, socket?: TestSocket) => Promise<Omit<TestPeer, 'id'>>;
   /** Adds a peer, connects its socket, joins; ids are p1, p2, ... */
@@ -298,6 +300,10 @@ export function testNode(
       const fresh = notifications.slice(read).map(describe);
       read = notifications.length;
       return fresh;
+    },
+    forget: () => {
+      for (const records of [notifications, webhookUrls, requestIds, loads, media.commands]) records.length = 0;
+      read = 0;
     },
     advance: (seconds) => clock.advanceAsync(seconds * 1_000, () => system.idle()),
     connect,

@@ -107,6 +107,13 @@ function eventsOf({ text }, areas) {
     const [literal, event] = match;
     if (!areas.has(event.split('.')[0])) continue;
     const before = text.slice(Math.max(0, match.index - 160), match.index);
+    // A line that the log writes about itself.
+    const [, own] = /level: '(\w+)', event: $/.exec(before) ?? [];
+    if (own !== undefined) {
+      const start = text.indexOf('{', match.index);
+      found.push({ event, levels: [own], fields: fieldsAt(text, start) });
+      continue;
+    }
     const [, method, chosen] = /(?:\.#?(debug|info|warn|error)|\.log\[([^\]]*)\])\([^;{}]*$/.exec(before) ?? [];
     const methods =
       method === undefined ? [...(chosen ?? 'error').matchAll(/debug|info|warn|error/g)].map(String) : [method];
@@ -126,7 +133,7 @@ function logEventsPage(page) {
   const modules = sources();
   const areas = new Set(
     modules.flatMap(({ text }) =>
-      [...text.matchAll(/\.#?(?:debug|info|warn|error)\(\s*'([a-z0-9_]+)\./g)].map(([, area]) => area),
+      [...text.matchAll(/(?:\.#?(?:debug|info|warn|error)\(\s*|event: )'([a-z0-9_]+)\./g)].map(([, area]) => area),
     ),
   );
   const events = new Map();

@@ -440,7 +440,7 @@ export const VARIABLES = {
     section: 'Operation',
     grammar: oneOf('full', 'read', 'off'),
     fallback: { production: 'read', development: 'full', test: 'full' },
-    doc: 'What `bloomctl` and Erlang shells may ask of this node. `full`: everything, faults on purpose (`kill`, `suspend`, `link cut`, `drain`) included; a holder of the cookie could do as much to any Erlang cluster. `read`: nothing that changes anything. `off`: no inspection.',
+    doc: 'What `bloomctl` and Erlang shells may ask of this node. `full`: everything, faults on purpose (`kill`, `suspend`, `link cut`) and log levels included; a holder of the cookie could do as much to any Erlang cluster. `read`: looking, and `drain`. `off`: no inspection.',
   }),
   dashboard: variable({
     name: 'JF_DASHBOARD',

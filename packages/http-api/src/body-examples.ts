@@ -35,7 +35,7 @@ export const BODY_EXAMPLES: { readonly [K in OperationId]?: Readonly<Record<stri
     'a camera': { type: 'rtsp', options: { sourceUri: 'rtsp://user:password@camera.example.com/stream' } },
     'a phone': {
       type: 'sip',
-      options: { registrarCredentials: { address: 'sip.example.com', username: 'bloom', password: '...' } },
+      options: { registrarCredentials: { address: 'registrar.example.com', username: 'bloom', password: '...' } },
     },
   },
   subscribe_to: { 'one peer': { origins: ['4a1c1164-5fb7-425d-89d7-24cdb8fff1cf'] } },

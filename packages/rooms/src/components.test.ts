@@ -45,6 +45,7 @@ beforeEach(async () => {
   node = testNode({
     componentKinds: [
       kind('file'),
+      kind('recording', { missingPackage: () => 'a codec', requiresH264: true, limitPerRoom: 0 }),
       kind(
         'hls',
         { requiresH264: true, limitPerRoom: 1 },
@@ -74,6 +75,10 @@ describe('creating a component', () => {
     await expect(add('any', 'rtsp', 'garbage')).rejects.toMatchObject({
       code: 'COMPONENT_TYPE_DISABLED',
       message: 'Components of type rtsp are disabled',
+    });
+    await expect(add('any', 'recording', 'garbage')).rejects.toMatchObject({
+      code: 'COMPONENT_TYPE_DISABLED',
+      message: 'Components of type recording need a codec, which is not installed',
     });
     await add('kitchen', 'hls', options);
     await expect(add('any', 'hls', 'garbage')).rejects.toMatchObject({

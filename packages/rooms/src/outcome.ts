@@ -34,6 +34,8 @@ export const refusals = {
   invalidOptions: () => refused('INVALID_OPTIONS', 'Invalid request body structure'),
   componentNotFound: (id: string) => refused('COMPONENT_NOT_FOUND', `Component ${id} does not exist`),
   componentsDisabled: (type: string) => refused('COMPONENT_TYPE_DISABLED', `Components of type ${type} are disabled`),
+  componentsNeed: (type: string, name: string) =>
+    refused('COMPONENT_TYPE_DISABLED', `Components of type ${type} need ${name}, which is not installed`),
   componentFailed: (type: string) => refused('ROOM_FAILED', `Cannot add component of type ${type} - unexpected error`),
   componentLimit: (type: string, roomId: string) =>
     refused('COMPONENT_LIMIT', `Reached ${type} components limit for component in room ${roomId}`),

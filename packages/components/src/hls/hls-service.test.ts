@@ -315,9 +315,8 @@ test('the place of a stream is given up when nothing is left in it, not before',
 });
 
 test('a compositor that is not installed is a clear refusal', async () => {
-  const stage = await stageWith({ nativeInstalled: () => false });
-  await expect(stage.start()).rejects.toMatchObject({
-    code: 'COMPONENT_TYPE_DISABLED',
-    message: 'Components of type hls need node-av, which is not installed',
-  });
+  const missing = await stageWith({ nativeInstalled: () => false });
+  expect(missing.service.kind.missingPackage?.()).toBe('node-av');
+  const installed = await stageWith({ nativeInstalled: () => true });
+  expect(installed.service.kind.missingPackage?.()).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '@bloom/log';
-import { type ComponentHost, type ComponentKind, HlsOptions, parseOptions, RoomError } from '@bloom/rooms';
+import { type ComponentHost, type ComponentKind, HlsOptions, parseOptions } from '@bloom/rooms';
 import { systemClock, Timer } from '@bloom/time';
 import { nativeInstalled } from '../av/native.js';
 import type { S3Target } from '../s3/object-store.js';
@@ -79,13 +79,11 @@ export class HlsService {
     this.#options = options;
     this.kind = {
       type: 'hls',
+      missingPackage: () => ((options.nativeInstalled ?? nativeInstalled)() ? undefined : 'node-av'),
       requiresH264: true,
       limitPerRoom: 1,
       prepare: async (given) => {
         const parsed = parseOptions(HlsOptions, given);
-        if (!(options.nativeInstalled ?? nativeInstalled)()) {
-          throw new RoomError('COMPONENT_TYPE_DISABLED', 'Components of type hls need node-av, which is not installed');
-        }
         const properties = {
           playable: false,
           lowLatency: parsed.lowLatency ?? false,

@@ -107,7 +107,6 @@ export const requests = {
     }),
   },
   drain: {
-    changes: true,
     request: z.object({
       /** When the node takes rooms again by itself; null: on `undrain` only. */
       deadlineMs: z
@@ -121,7 +120,6 @@ export const requests = {
     answer: drainState,
   },
   undrain: {
-    changes: true,
     request: z.object({}),
     answer: z.object({ /** False when the node was not draining. */ wasDraining: z.boolean() }),
   },

@@ -10,7 +10,7 @@ interface Spec {
 /** A request with one answer. */
 export interface RequestSpec extends Spec {
   readonly answer: z.ZodType;
-  /** Leaves a trace in the node (fault injection, draining, log level): refused with `JF_INSPECTION=read`. */
+  /** Injects a fault or changes the log level: refused with `JF_INSPECTION=read`. */
   readonly changes?: true;
 }
 

@@ -27,6 +27,8 @@ export async function createComponent(
   const { roomId, videoCodec } = config;
   const kind = kinds.get(type);
   if (kind === undefined) return refusals.componentsDisabled(type);
+  const missing = kind.missingPackage?.();
+  if (missing !== undefined) return refusals.componentsNeed(type, missing);
   if (kind.requiresH264 && videoCodec !== 'h264') return refusals.incompatibleCodec(roomId);
   if (kind.limitPerRoom !== null && machine.components.count(type) >= kind.limitPerRoom)
     return refusals.componentLimit(type, roomId);

@@ -6,6 +6,8 @@ import type { ComponentType, VideoCodec } from '../room-service.js';
 /** One kind of server-side component. A node has the kinds that its configuration enables; all others are disabled. */
 export interface ComponentKind {
   readonly type: ComponentType;
+  /** Returns the optional package that this kind needs and that is not installed; undefined when it can be used. */
+  missingPackage?(): string | undefined;
   /** Only in rooms that enforce h264. */
   readonly requiresH264: boolean;
   /** Maximum number of components of this kind in a room; null = unlimited. */

@@ -154,8 +154,8 @@ describe('notifications', () => {
   });
 
   describe('of a silent server', () => {
-    beforeEach(() => jest.useFakeTimers({ doNotFake: [...REAL_TIMERS] }));
-    afterEach(() => jest.useRealTimers());
+    beforeEach(() => void jest.useFakeTimers({ doNotFake: [...REAL_TIMERS] }));
+    afterEach(() => void jest.useRealTimers());
 
     test('fail, whether it was silent from the start or fell silent; pings are a sign of life', async () => {
       let socket: WebSocket | undefined;

@@ -1,6 +1,10 @@
 // A page of an application that uses @bloom/client. Tests call `window.application`.
 import {
   type ConnectOptions,
+  type DeviceError,
+  type DeviceKind,
+  listDevices,
+  openDevice,
   RoomClient,
   type LocalTrack,
   type PublishOptions,
@@ -96,6 +100,19 @@ const application = {
     return published.push(await client.publish(createTone({ kind: 'tone', hz: 440 }).track)) - 1;
   },
   local: (index: number): LocalTrack => published[index] as LocalTrack,
+  /** Reports the end of the device that is open now, as a browser does when it is unplugged. */
+  unplug: (): void => void opened.at(-1)?.dispatchEvent(new Event('ended')),
+  /** Opens a device of the machine. Returns which one, or why there is none. */
+  openDevice: (kind: DeviceKind, id?: string): Promise<string> =>
+    openDevice(kind, id === undefined ? {} : { id }).then(
+      (media) => {
+        media.stop();
+        return media.getSettings().deviceId ?? '';
+      },
+      ({ code }: DeviceError) => code,
+    ),
+  listDevices,
+
   /** Devices that are open now. */
   devices: (): number => opened.filter(({ readyState }) => readyState === 'live').length,
 

@@ -400,7 +400,7 @@ function isRefusal(error: unknown): boolean {
 /** Completes the address that the HTTP API answers, which has neither scheme nor always a path. */
 function absolute(url: string): string {
   const secure = globalThis.location?.protocol === 'https:';
-  const full = new URL(/^wss?:\/\//.test(url) ? url : `${secure ? 'wss' : 'ws'}://${url}`);
-  if (full.pathname === '/') full.pathname = '/socket/peer/websocket';
-  return full.href;
+  const full = /^wss?:\/\//.test(url) ? url : `${secure ? 'wss' : 'ws'}://${url}`;
+  // Not `new URL`, of which React Native has the constructor only.
+  return /^wss?:\/\/[^/]+\/?$/.test(full) ? `${full.replace(/\/$/, '')}/socket/peer/websocket` : full;
 }

@@ -29,6 +29,7 @@ interface Deferred {
 
 /** Time for ICE to recover by itself from `disconnected` before it is restarted. */
 const DISCONNECTED_MS = 2_000;
+const CONFIGURATION: RTCConfiguration = { bundlePolicy: 'max-bundle' };
 
 /**
  * The media of one session. The server asks for offers, this side makes them, one at a time. The WebRTC connection is made
@@ -37,7 +38,7 @@ const DISCONNECTED_MS = 2_000;
 export class MediaConnection {
   readonly #hooks: ConnectionHooks;
   readonly #selfId: () => string;
-  readonly #connection = new RTCPeerConnection({ bundlePolicy: 'max-bundle' });
+  readonly #connection = new RTCPeerConnection(CONFIGURATION);
   readonly #publications = new Map<LocalTrack, Publication>();
   #waiting: Deferred[] = [];
   #midToTrackId: Readonly<Record<string, string>> = {};
@@ -134,7 +135,7 @@ export class MediaConnection {
       // The relay over UDP is at the very address that the direct path leads to. It is no help where that is blocked, and Chromium
       // gives all datagrams from the address of a relay to the relay: the direct path would never come up.
       const iceServers = integratedTurnServers.filter(({ transport }) => transport !== 'udp').map(iceServerOf);
-      connection.setConfiguration({ ...connection.getConfiguration(), iceServers });
+      connection.setConfiguration({ ...CONFIGURATION, iceServers });
       this.#configured = true;
     }
     // An offer that was never answered: the server has given up on it.
@@ -198,7 +199,11 @@ export class MediaConnection {
     this.#queue = this.#queue
       .then(() => (this.#closed ? undefined : step()))
       .catch((error: unknown) => {
-        if (!this.#closed) reportError(error);
+        if (this.#closed) return;
+        // As uncaught: `reportError` would say the same, but is missing in React Native.
+        setTimeout(() => {
+          throw error;
+        });
       });
   }
 }

@@ -70,13 +70,19 @@ export async function openDevice(
   kind: DeviceKind,
   { id, constraints = {} }: { id?: string; constraints?: MediaTrackConstraints } = {},
 ): Promise<MediaStreamTrack> {
+  const openOne = (which: MediaTrackConstraints): Promise<MediaStream> => {
+    const wanted = { ...(kind === 'camera' ? CAMERA : {}), ...constraints, ...which };
+    return open(kind, (devices) => devices.getUserMedia(kind === 'camera' ? { video: wanted } : { audio: wanted }));
+  };
   const remembered = id ?? stored(kind);
-  const which: MediaTrackConstraints =
-    remembered === undefined ? {} : { deviceId: { [id ? 'exact' : 'ideal']: remembered } };
-  const wanted = { ...(kind === 'camera' ? CAMERA : {}), ...constraints, ...which };
-  const stream = await open(kind, (devices) =>
-    devices.getUserMedia(kind === 'camera' ? { video: wanted } : { audio: wanted }),
-  );
+  // Chromium prefers the system's choice to an id that is only `ideal`.
+  const stream =
+    remembered === undefined
+      ? await openOne({})
+      : await openOne({ deviceId: { exact: remembered } }).catch((error: unknown) => {
+          if (id === undefined && error instanceof DeviceError && error.code === 'NOT_FOUND') return openOne({});
+          throw error;
+        });
   if (id !== undefined) store(kind, id);
   return stream.getTracks()[0] as MediaStreamTrack;
 }

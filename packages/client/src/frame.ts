@@ -27,7 +27,10 @@ export function decodeFrame(frame: ArrayBuffer): PeerMessage {
 }
 
 function textOf(message: Uint8Array): string {
-  return new TextDecoder().decode(new Map(readFields(message)).get(TEXT));
+  const text = new Map(readFields(message)).get(TEXT) ?? new Uint8Array();
+  if (typeof TextDecoder === 'function') return new TextDecoder().decode(text);
+  // Older engines of React Native have a `TextEncoder` only.
+  return decodeURIComponent(Array.from(text, (byte) => `%${byte.toString(16).padStart(2, '0')}`).join(''));
 }
 
 function field(number: number, value: Uint8Array): Uint8Array<ArrayBuffer> {

@@ -51,6 +51,7 @@ export class LocalTrack {
     this.#metadata = options.metadata ?? null;
     this.#options = options;
     this.#host = host;
+    this.#follow(media);
   }
 
   /** The id by which others know the track; undefined while it is not published. A reconnection changes it. */
@@ -102,7 +103,10 @@ export class LocalTrack {
   unmute(): Promise<void> {
     return this.#enqueue(async () => {
       if (!this.#muted) return;
-      this.#media ??= (await this.#options.reopen?.()) ?? null;
+      if (this.#media === null || this.#media.readyState === 'ended') {
+        this.#media = (await this.#options.reopen?.()) ?? this.#media;
+        if (this.#media !== null) this.#follow(this.#media);
+      }
       await this.#binding?.sender.replaceTrack(this.#media);
       this.#muted = false;
       this.#sendEvent('unmuteTrack');
@@ -115,6 +119,7 @@ export class LocalTrack {
     return this.#enqueue(async () => {
       if (!this.#muted) await this.#binding?.sender.replaceTrack(media);
       this.#media = media;
+      this.#follow(media);
       this.#host.localTrackChanged();
     });
   }
@@ -167,6 +172,13 @@ export class LocalTrack {
   setMutedByServer(muted: boolean): void {
     this.#mutedByServer = muted;
     this.#host.localTrackChanged();
+  }
+
+  /** Mutes the track when its device is unplugged or its permission withdrawn: the others see that, not a frozen picture. */
+  #follow(media: MediaStreamTrack): void {
+    media.addEventListener('ended', () => {
+      if (this.#media === media) void this.mute();
+    });
   }
 
   #sendEvent(event: 'updateTrackMetadata' | 'muteTrack' | 'unmuteTrack', data: object = {}): void {

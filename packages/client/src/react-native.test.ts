@@ -1,0 +1,69 @@
+// The package in a world like that of React Native with react-native-webrtc: JavaScript, timers, WebSocket and WebRTC, but no
+// document, no elements, no storage, no URL, no crypto.
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createContext, runInContext } from 'node:vm';
+import { expect, test } from '@jest/globals';
+import { decodePeerMessage, encodePeerMessage } from '@bloom/protocol';
+import { build } from 'esbuild';
+import { WebSocket, WebSocketServer } from 'ws';
+import type * as Client from './index.js';
+
+/** Has no `getConfiguration`, as that of react-native-webrtc. */
+class PeerConnection extends EventTarget {
+  close(): void {}
+}
+
+async function load(): Promise<typeof Client> {
+  const entry = new URL('index.ts', import.meta.url).pathname;
+  const { outputFiles } = await build({
+    entryPoints: [entry],
+    bundle: true,
+    write: false,
+    format: 'iife',
+    globalName: 'bloom',
+  });
+  const world = createContext({
+    setTimeout,
+    clearTimeout,
+    setInterval,
+    clearInterval,
+    console,
+    WebSocket,
+    TextEncoder,
+    RTCPeerConnection: PeerConnection,
+    navigator: { product: 'ReactNative' },
+  });
+  runInContext(outputFiles[0]?.text ?? '', world);
+  return runInContext('bloom', world) as typeof Client;
+}
+
+test('loads and joins a room without a browser', async () => {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
+  await once(server, 'listening');
+  const paths: (string | undefined)[] = [];
+  server.on('connection', (socket, { url }) => {
+    paths.push(url);
+    socket.on('message', (data: Buffer) => {
+      const message = decodePeerMessage(data);
+      if (message.type === 'authRequest') return socket.send(encodePeerMessage({ type: 'authenticated' }));
+      const otherEndpoints = [{ id: 'bob', type: 'webrtc', metadata: { name: 'Bjørn 🌸' }, tracks: {} }];
+      const connected = JSON.stringify({ type: 'connected', data: { id: 'ann', otherEndpoints } });
+      return socket.send(encodePeerMessage({ type: 'mediaEvent', data: connected }));
+    });
+  });
+  const { port } = server.address() as AddressInfo;
+  const { RoomClient } = await load();
+  const client = new RoomClient();
+  try {
+    await client.connect({ url: `127.0.0.1:${port}`, token: 'secret' });
+    expect(client.id).toBe('ann');
+    expect(client.peers.map(({ metadata }) => metadata)).toEqual([{ name: 'Bjørn 🌸' }]);
+    expect(paths).toEqual(['/socket/peer/websocket']);
+  } finally {
+    client.leave();
+    for (const socket of server.clients) socket.terminate();
+    server.close();
+    await once(server, 'close');
+  }
+});

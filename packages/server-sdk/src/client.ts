@@ -1,3 +1,12 @@
+import type {
+  Cluster,
+  Draining,
+  DrainOptions,
+  LogLine,
+  LogOptions,
+  PeerStats,
+  PlacementDecision,
+} from './cluster-types.js';
 import { BloomApiError, BloomConnectionError } from './errors.js';
 import type { NotificationStreamOptions } from './notifications.js';
 import { metricsReports, notificationStream } from './notifications.js';
@@ -82,7 +91,7 @@ export class BloomClient {
 
   /** Rooms of the asked node, or of every reachable node with `cluster`. */
   listRooms(scope: 'local' | 'cluster' = 'local'): Promise<Room[]> {
-    return this.#call('GET', ['room'], undefined, scope === 'cluster' ? { scope } : undefined);
+    return this.#call('GET', ['room'], undefined, { scope: scope === 'cluster' ? scope : undefined });
   }
 
   /** Returns the room with its peers, components and tracks. */
@@ -162,12 +171,42 @@ export class BloomClient {
 
   /** Ids of the finished persistent HLS streams on the asked node, or on every reachable node with `cluster`. */
   listRecordings(scope: 'local' | 'cluster' = 'local'): Promise<string[]> {
-    return this.#call('GET', ['recording'], undefined, scope === 'cluster' ? { scope } : undefined);
+    return this.#call('GET', ['recording'], undefined, { scope: scope === 'cluster' ? scope : undefined });
   }
 
   /** Removes a finished stream from every node. 503 when a node did not answer, which may have it still. */
   deleteRecording(recordingId: string): Promise<void> {
     return this.#call('DELETE', ['recording', recordingId]);
+  }
+
+  /** Returns the nodes of the cluster, their load and their links. */
+  cluster(): Promise<Cluster> {
+    return this.#call('GET', ['cluster']);
+  }
+
+  /** Returns why a room is on its node; without a room, where the next one would go. */
+  placement(roomId?: string): Promise<PlacementDecision> {
+    return this.#call('GET', ['cluster', 'placement'], undefined, { room: roomId });
+  }
+
+  /** Returns the last lines of the log of a node, oldest first. */
+  logs({ limit, ...options }: LogOptions = {}): Promise<LogLine[]> {
+    return this.#call('GET', ['cluster', 'logs'], undefined, { ...options, limit: limit?.toString() });
+  }
+
+  /** Measures for a second what a peer sends and receives. */
+  peerStats(roomId: string, peerId: string): Promise<PeerStats> {
+    return this.#call('GET', ['room', roomId, 'peer', peerId, 'stats']);
+  }
+
+  /** Keeps new rooms away from a node; those it has go on. */
+  drain({ node, ...options }: DrainOptions = {}): Promise<Draining> {
+    return this.#call('POST', ['node', 'drain'], options, { node });
+  }
+
+  /** Lets a node take new rooms again. */
+  undrain({ node }: Pick<DrainOptions, 'node'> = {}): Promise<Draining> {
+    return this.#call('DELETE', ['node', 'drain'], undefined, { node });
   }
 
   /** Returns the state of the node that is asked. */
@@ -226,7 +265,7 @@ export class BloomClient {
     return url;
   }
 
-  async #call<T>(method: string, path: string[], body?: unknown, query?: Record<string, string>): Promise<T> {
+  async #call<T>(method: string, path: string[], body?: unknown, query: Query = {}): Promise<T> {
     for (let left = this.#bases.length; ; left -= 1) {
       const base = this.#base;
       try {
@@ -242,7 +281,7 @@ export class BloomClient {
 
   async #callNode<T>(base: URL, { method, path, body, query }: Call): Promise<T> {
     const url = new URL(path.map(segment).join('/'), base);
-    for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value);
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
     let response: Response;
     let text: string;
     try {
@@ -280,11 +319,14 @@ interface AddedPeer {
   whep_url: string;
 }
 
+/** Parameters without a value are left out. */
+type Query = Readonly<Record<string, string | undefined>>;
+
 interface Call {
   method: string;
   path: string[];
   body: unknown;
-  query: Record<string, string> | undefined;
+  query: Query;
 }
 
 /** Codes of failures before a request leaves. */

@@ -1,5 +1,6 @@
 export type { BloomClientOptions, CreatedPeer, CreatedRoom } from './client.js';
 export { BloomClient } from './client.js';
+export type * from './cluster-types.js';
 export { BloomApiError, BloomConnectionError, BloomMessageError } from './errors.js';
 export { type NotificationStreamOptions, parseWebhook, type WebhookOptions } from './notifications.js';
 export type * from './types.js';

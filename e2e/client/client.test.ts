@@ -61,17 +61,16 @@ describe.each([
 
     test('the quality follows the size of the element', async () => {
       const { ann, bob } = await call(stage);
-      // Chromium sends the large variants once its own estimate allows: 1.25 Mbit/s for 720 lines, 450 kbit/s for 360. A machine
-      // that stands still in the first second of sending looks like a narrow link, from which the estimate grows by 8 % a second.
-      await ann.page.evaluate(() => window.application.publish({ colour: 'red', width: 640, height: 360, fps: 15 }));
+      await ann.page.evaluate(() => window.application.publish({ colour: 'red', width: 1280, height: 720, fps: 15 }));
       await bob.sees(playing('red'));
       for (const [height, width] of [
-        [80, 160],
-        [350, 640],
         [150, 320],
+        [700, 1280],
+        [300, 640],
       ] as const) {
         await bob.page.evaluate((size) => window.application.show(size), height);
-        // A variant that Chromium had suspended counts as inactive for ten seconds more.
+        // Chromium sends 720 lines once its own estimate reaches 1.25 Mbit/s. A machine that stands still in the first second looks
+        // like a narrow link, from which it grows by 8 % a second; then the variant counts as inactive for ten seconds more.
         await bob.sees(([track]) => track?.width === width, 30_000);
       }
     });

@@ -1,4 +1,6 @@
-"""Publishes by WHIP or watches by WHEP with GStreamer's webrtcbin: gstreamer_client.py publish|watch <url> <token>.
+"""Publishes by WHIP or watches by WHEP with GStreamer's webrtcbin: gstreamer_client.py publish|b-frames|watch <url> <token>.
+
+`b-frames` publishes main profile with B-frames as constrained baseline, as OBS does when it is set so.
 
 Prints `answered`; a viewer prints `frame <Unix ms> <red> <green> <blue>` for each picture. Ends with its standard input.
 """
@@ -15,11 +17,18 @@ gi.require_version("GstWebRTC", "1.0")
 gi.require_version("GstSdp", "1.0")
 from gi.repository import GLib, Gst, GstSdp, GstWebRTC  # noqa: E402
 
+ENCODER = """
+ x264enc tune=zerolatency speed-preset=ultrafast key-int-max=50 bitrate=500 ! video/x-h264,profile=constrained-baseline !
+ rtph264pay config-interval=-1 aggregate-mode=zero-latency !
+"""
+B_FRAMES = """
+ x264enc speed-preset=ultrafast bframes=2 b-adapt=false rc-lookahead=0 key-int-max=50 ! video/x-h264,profile=main !
+ rtph264pay config-interval=-1 ! capssetter caps=application/x-rtp,profile-level-id=(string)42e01f !
+"""
 PUBLISHED = """
 webrtcbin name=peer bundle-policy=max-bundle
 videotestsrc is-live=true pattern=solid-color foreground-color=0xff1e1ec8 ! video/x-raw,width=320,height=240,framerate=25/1 !
- x264enc tune=zerolatency speed-preset=ultrafast key-int-max=50 bitrate=500 ! video/x-h264,profile=constrained-baseline !
- rtph264pay config-interval=-1 aggregate-mode=zero-latency !
+ %s
  application/x-rtp,media=video,encoding-name=H264,payload=96 ! peer.
 audiotestsrc is-live=true freq=440 ! audioconvert ! audioresample ! opusenc ! rtpopuspay !
  application/x-rtp,media=audio,encoding-name=OPUS,payload=97 ! peer.
@@ -54,7 +63,7 @@ def show(sink):
 def main(role, url, token):
     Gst.init(None)
     watched = "webrtcbin name=peer bundle-policy=max-bundle latency=50 fakesrc num-buffers=0 ! fakesink"
-    pipeline = Gst.parse_launch(PUBLISHED if role == "publish" else watched)
+    pipeline = Gst.parse_launch(watched if role == "watch" else PUBLISHED % (B_FRAMES if role == "b-frames" else ENCODER))
     peer = pipeline.get_by_name("peer")
     # Left alone, it leaves loopback out.
     ice = peer.get_property("ice-agent")
@@ -84,7 +93,7 @@ def main(role, url, token):
         chain.sync_state_with_parent()
         pad.link(chain.get_static_pad("sink"))
 
-    if role == "publish":
+    if role != "watch":
         for transceiver in (peer.emit("get-transceiver", i) for i in range(2)):
             transceiver.set_property("direction", GstWebRTC.WebRTCRTPTransceiverDirection.SENDONLY)
     else:

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
+import { until } from '../cluster/until.js';
 import { promise } from '../harness/measurements.js';
 import { repository } from '../harness/repository.js';
 import { testWith } from '../harness/needs.js';
@@ -52,6 +53,14 @@ browserSuite('Programs by WHIP and WHEP', {}, (stage) => {
       },
     );
   }
+
+  testWith(['webrtcbin'], 'an encoder with B-frames is logged, with the setting to change', async () => {
+    const { ann, whip } = await pair(stage);
+    const program = new Program(python, 'gstreamer_client.py', ['b-frames', whip, ann.token]);
+    await program.prints(/^answered/);
+    await until('the warning', () => /room\.track_b_frames.*bframes=0/.test(stage.node.log()));
+    await program.end();
+  });
 
   testWith(['aiortc'], 'aiortc watches what a page publishes', async () => {
     const { room, ann, eve, whip, whep } = await pair(stage);

@@ -8,6 +8,7 @@ import { offers } from './offers.js';
 import { relay } from './relay.js';
 import { sockets } from './sockets.js';
 import { transport } from './transport.js';
+import { whip } from './whip.js';
 
 /** All of them, to draw from. */
 export const attacks: readonly Attack[] = [
@@ -20,4 +21,5 @@ export const attacks: readonly Attack[] = [
   relay,
   sockets,
   transport,
+  whip,
 ].flat();

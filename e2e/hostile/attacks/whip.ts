@@ -1,0 +1,122 @@
+import { expect } from '@jest/globals';
+import type { Attack, Ground } from '../harness/attack.js';
+import { many } from '../harness/raw-socket.js';
+
+const DURATION_MS = 3_000;
+
+const OFFER = [
+  'v=0',
+  'o=- 1 1 IN IP4 127.0.0.1',
+  's=-',
+  't=0 0',
+  'a=group:BUNDLE 0 1',
+  'm=audio 9 UDP/TLS/RTP/SAVPF 111',
+  'a=mid:0',
+  'a=sendonly',
+  'a=ice-ufrag:abcd',
+  'a=ice-pwd:0123456789012345678901',
+  `a=fingerprint:sha-256 ${Array.from({ length: 32 }, () => 'AB').join(':')}`,
+  'a=setup:actpass',
+  'a=rtpmap:111 opus/48000/2',
+  'm=video 9 UDP/TLS/RTP/SAVPF 96',
+  'a=mid:1',
+  'a=sendonly',
+  'a=rtpmap:96 VP8/90000',
+  '',
+].join('\r\n');
+
+const credentials = (at: number): string => `a=ice-ufrag:u${at}aaa\r\na=ice-pwd:${String(at).padEnd(24, 'p')}\r\n`;
+
+/** What a client may send in place of an offer or a fragment; each is one way. */
+const BODIES: readonly string[] = [
+  '',
+  '__proto__',
+  'a=\0',
+  OFFER.repeat(20),
+  OFFER.replace('a=mid:1', 'a=mid:0'),
+  OFFER.replace(/^a=fingerprint:.*$/m, 'a=fingerprint:sha-256 00'),
+  `${OFFER}${'a=x\r\n'.repeat(11_000)}`,
+  `${OFFER}${'m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=sendonly\r\n'.repeat(900)}`,
+  'a'.repeat(1_000_000),
+  `a=ice-ufrag:${'u'.repeat(60_000)}\r\na=ice-pwd:${'p'.repeat(4_000)}\r\n`,
+];
+
+interface Request {
+  readonly token: string;
+  readonly body?: string;
+  readonly type?: string;
+}
+
+async function send(ground: Ground, method: string, path: string, request: Request): Promise<Response> {
+  const { token, body, type = 'application/sdp' } = request;
+  const answer = await fetch(`${ground.url}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { 'content-type': type, 'if-match': '*' }),
+    },
+    ...(body === undefined ? {} : { body }),
+  });
+  await answer.arrayBuffer();
+  return answer;
+}
+
+/** Returns the path of a new session. */
+async function open(ground: Ground, token: string): Promise<string> {
+  const answer = await send(ground, 'POST', '/whip', { token, body: OFFER });
+  expect(answer.status).toBe(201);
+  return `/whip/${answer.headers.get('location')?.split('/').at(-1)}`;
+}
+
+export const whip: readonly Attack[] = [
+  {
+    title: 'a WHIP session that restarts ICE without a pause',
+    async run(ground) {
+      const token = await ground.newToken();
+      const path = await open(ground, token);
+      const type = 'application/trickle-ice-sdpfrag';
+      const until = performance.now() + DURATION_MS;
+      let restarts = 0;
+      await many(16, async () => {
+        while (performance.now() < until) {
+          restarts += 1;
+          await send(ground, 'PATCH', path, { token, type, body: credentials(restarts) });
+        }
+      });
+      expect((await send(ground, 'DELETE', path, { token })).status).toBe(200);
+    },
+  },
+  {
+    title: 'WHIP sessions that are opened and closed without a pause',
+    async run(ground) {
+      const until = performance.now() + DURATION_MS;
+      await many(4, async () => {
+        const token = await ground.newToken();
+        while (performance.now() < until) await send(ground, 'DELETE', await open(ground, token), { token });
+      });
+    },
+  },
+  {
+    title: 'WHIP offers and fragments that are broken or huge',
+    async run(ground) {
+      const token = await ground.newToken();
+      const path = await open(ground, token);
+      const rival = await ground.newToken();
+      const type = 'application/trickle-ice-sdpfrag';
+      for (const body of BODIES) {
+        for (const answer of [
+          await send(ground, 'POST', '/whip', { token: rival, body }),
+          await send(ground, 'POST', '/whep?track=__proto__', { token: rival, body }),
+          await send(ground, 'PATCH', path, { token, type, body }),
+        ]) {
+          // A fragment without credentials has nothing to say.
+          expect([204, 400, 406, 413]).toContain(answer.status);
+        }
+      }
+      for (const method of ['PATCH', 'DELETE']) {
+        const answer = await send(ground, method, path, { token: rival, type, body: credentials(1) });
+        expect(answer.status).toBe(404);
+      }
+    },
+  },
+];

@@ -87,8 +87,8 @@ describe('permissions', () => {
     await update(ann.id, { permissions: { subscribe: false, publish: null } });
     expect((await peers())[0]?.permissions).toEqual({ publish: ['audio'], subscribe: false, metadata: true });
     expect(media()).toEqual([
-      `permissions ${ann.id} audio true video false subscribe true`,
-      `permissions ${ann.id} audio true video false subscribe false`,
+      `permissions ${ann.id} audio true video false data false subscribe true`,
+      `permissions ${ann.id} audio true video false data false subscribe false`,
     ]);
     expect(heard(ann)).toEqual([
       { type: 'setPublishes', kinds: ['audio'] },
@@ -116,7 +116,7 @@ describe('permissions', () => {
     expect((await peers())[0]?.permissions?.publish).toBe(false);
     media();
     await node.rooms.removePeer('kitchen', ann.id);
-    expect(media()).toContain(`permissions ${ann.id} audio true video true subscribe true`);
+    expect(media()).toContain(`permissions ${ann.id} audio true video true data true subscribe true`);
   });
 
   test('to subscribe hide the tracks of the others, and show them again', async () => {

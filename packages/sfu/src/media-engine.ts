@@ -75,7 +75,12 @@ export interface TransportNegotiation {
   inbound: readonly InboundTrack[];
   /** Slots that are live in this answer. New ones start to flow when the cycle has ended (ICE nominated). */
   outbound: readonly OutboundSlot[];
+  /** Present when the client has data channels. */
+  data?: true;
 }
+
+/** Why a data channel was closed by the server; the wire string of `dataChannelClosed.reason`. */
+export type DataCloseReason = 'too_large' | 'too_many' | 'bad_label' | 'backlog' | 'protocol';
 
 /** Why a subscriber's variant changed; the wire string of `encodingSwitched.reason`. */
 export type SwitchReason = 'low_bandwidth' | 'encoding_inactive' | 'other';
@@ -98,6 +103,10 @@ type RoomNews =
   | { type: 'bFrames'; trackId: string }
   /** Estimate of what this client can receive, bits per second; at most once a second and only on a change over 5 %. */
   | { type: 'bandwidthEstimation'; peerId: string; estimationBps: number }
+  /** The server has closed a channel of this client because of a limit. */
+  | { type: 'dataChannelClosed'; peerId: string; label: string; reason: DataCloseReason }
+  /** The client takes, or no longer takes, messages of the backend on a data channel. */
+  | { type: 'messageChannel'; peerId: string; open: boolean }
   /** The worker of the room is gone: everything in it is lost. */
   | { type: 'roomFailed'; reason: string };
 
@@ -125,6 +134,8 @@ export interface RelayCredentials {
 export interface MediaPermissions {
   audio: boolean;
   video: boolean;
+  /** Messages on data channels. */
+  data: boolean;
   subscribe: boolean;
 }
 
@@ -264,6 +275,8 @@ export interface MediaRoom {
   setTrackBlocked(peerId: string, trackId: string, blocked: boolean): void;
   /** Removes a track of the peer's present transport, which cannot publish under this id again. */
   removeTrack(peerId: string, trackId: string): void;
+  /** Sends a message of the backend to a client that reported `messageChannel`; dropped when the channel is gone. */
+  sendMessage(peerId: string, text: string): void;
   /** Publishes a track of a component. An id that is taken keeps its first owner. */
   openFeed(options: FeedOptions): MediaFeed;
   /** Delivers a track to a component. */

@@ -1,3 +1,5 @@
+export { DataLink } from './data/data-link.js';
+export { type ChannelKind, type ChannelName, isReliable } from './data/dcep.js';
 export { createPacketSealer } from './srtp/create-sealer.js';
 export { type PacketSealer, type SealStream } from './srtp/packet-sealer.js';
 export { SrtpReceiveSession } from './srtp/receive-session.js';

@@ -1,4 +1,5 @@
 import type { TrackInfo } from '@bloom/protocol';
+import type { MediaRoomEvent } from '@bloom/sfu';
 import type { PeerPermissions, PeerView, TrackView } from '../room-service.js';
 import type { PeerConnection, PeerRef } from './peer-messages.js';
 import type { Endpoint, EndpointTrack } from './peer-session.js';
@@ -23,6 +24,8 @@ export interface PeerRecord {
   /** Tracks that the backend has muted (true) or unmuted (false). */
   readonly moderated: Map<string, boolean>;
   readonly tracks: Map<string, EndpointTrack>;
+  /** The report of its present transport that messages of the backend reach its client on a data channel. */
+  messageChannel: MediaRoomEvent | undefined;
   view: PeerView | undefined;
 }
 
@@ -49,6 +52,7 @@ export function newPeer({
     permissions,
     moderated: new Map(),
     tracks: new Map(),
+    messageChannel: undefined,
     view: undefined,
   };
 }

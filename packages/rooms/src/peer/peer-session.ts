@@ -6,6 +6,7 @@
  * between the session, the room actor, the media room, the websocket and its timers.
  */
 import type {
+  DataCloseReason,
   MediaEndpoint,
   RelayCredentials,
   TransportNegotiation,
@@ -71,6 +72,8 @@ export type SessionInput =
   | { type: 'trackMutedByServer'; trackId: string; muted: boolean }
   /** The backend has removed a track of this client, which it may not publish again under this id. */
   | { type: 'trackRemovedByServer'; trackId: string }
+  /** The server has closed a data channel of this client. */
+  | { type: 'dataChannelClosed'; label: string; reason: DataCloseReason }
   /** A message of the backend for the client. */
   | { type: 'roomMessage'; message: RoomMessage }
   | { type: 'timer'; name: SessionTimer };

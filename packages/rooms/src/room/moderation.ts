@@ -76,7 +76,11 @@ export class Moderation {
     if (missing !== undefined) return refusals.peerNotFound(missing);
 
     const receivers = [...peers.values()].filter(({ id, joined }) => joined && (to?.includes(id) ?? true));
-    for (const { ref } of receivers) this.#world.deliver(ref, { topic, data });
+    for (const peer of receivers) {
+      const channel = peer.messageChannel;
+      const over = channel !== undefined && this.#world.isCurrent(channel) ? 'data' : 'websocket';
+      this.#world.deliver(peer, { topic, data }, over);
+    }
 
     return done({ delivered: receivers.length });
   }

@@ -197,14 +197,16 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
       media.setPermissions(id, {
         audio: kinds.includes('audio'),
         video: kinds.includes('video'),
+        data: mayPublish(permissions, 'data'),
         subscribe: permissions.subscribe,
       });
       context.cast(ref, { type: 'setPublishes', kinds });
     },
     setTrackBlocked: (peerId, trackId, blocked) => media.setTrackBlocked(peerId, trackId, blocked),
     removeTrack: (peerId, trackId) => media.removeTrack(peerId, trackId),
-    deliver: (peer, message) => {
-      context.cast(peer, { type: 'deliver', message });
+    deliver: ({ id, ref }, message, over) => {
+      if (over === 'data') media.sendMessage(id, JSON.stringify(message));
+      else context.cast(ref, { type: 'deliver', message });
     },
     isCurrent: (event) => media.isCurrent(event),
     endComponent: ({ id, running }) => {

@@ -64,8 +64,8 @@ class RecordedWorld implements RoomWorld {
     this.effects.push(`removeTrack ${peerId} ${trackId}`);
   }
 
-  deliver({ key }: PeerRef, { topic }: { topic: string }): void {
-    this.effects.push(`deliver ${key} ${topic}`);
+  deliver({ id }: { id: string }, { topic }: { topic: string }, over: string): void {
+    this.effects.push(`deliver ${id} ${topic} ${over}`);
   }
 
   isCurrent(): boolean {

@@ -227,6 +227,15 @@ export class RoomMachine {
           type: 'bandwidthEstimation',
           estimationBps: event.estimationBps,
         });
+      case 'dataChannelClosed': {
+        const { peerId, label, reason } = event;
+        return this.#endpoints.sendIfJoined(peerId, { type: 'dataChannelClosed', label, reason });
+      }
+      case 'messageChannel': {
+        const peer = this.#endpoints.peers.get(event.peerId);
+        if (peer !== undefined) peer.messageChannel = event.open ? event : undefined;
+        return undefined;
+      }
       case 'voiceActivity': {
         const { trackId, status, peerId } = event;
         const input = { type: 'voiceActivity', trackId, status } as const;

@@ -30,8 +30,8 @@ export interface RoomWorld {
   setTrackBlocked(peerId: string, trackId: string, blocked: boolean): void;
   /** Ends a track in the media plane. */
   removeTrack(peerId: string, trackId: string): void;
-  /** Delivers a message of the backend to the client of this peer. */
-  deliver(peer: PeerRef, message: RoomMessage): void;
+  /** Delivers a message of the backend to the client of this peer, on its data channel or its websocket. */
+  deliver(peer: PeerRecord, message: RoomMessage, over: 'data' | 'websocket'): void;
   /** Returns false for an event of a transport that the peer no longer has. */
   isCurrent(event: MediaRoomEvent): boolean;
   /** Ends what the component started, and what it receives. */

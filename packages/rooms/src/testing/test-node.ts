@@ -91,9 +91,10 @@ export class TestMedia implements MediaEngine {
       setTrackPaused: (peerId, trackId, paused) => say(`paused ${peerId} ${trackId} ${paused}`),
       setTrackBitrates: (trackId) => say(`bitrates ${trackId}`),
       setTrackMuted: (trackId, muted) => say(`muted ${trackId} ${muted}`),
-      setPermissions: (peerId, { audio, video, subscribe }) =>
-        say(`permissions ${peerId} audio ${audio} video ${video} subscribe ${subscribe}`),
+      setPermissions: (peerId, { audio, video, data, subscribe }) =>
+        say(`permissions ${peerId} audio ${audio} video ${video} data ${data} subscribe ${subscribe}`),
       setTrackBlocked: (peerId, trackId, blocked) => say(`blocked ${peerId} ${trackId} ${blocked}`),
+      sendMessage: (peerId, text) => say(`message ${peerId} ${text}`),
       removeTrack: (peerId, trackId) => say(`removeTrack ${peerId} ${trackId}`),
       openFeed: ({ trackId }) => ({ trackId, send: () => undefined, close: () => say(`closeFeed ${trackId}`) }),
       openTap: ({ trackId }) => ({

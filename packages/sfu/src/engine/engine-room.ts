@@ -139,6 +139,10 @@ export class EngineRoom implements MediaRoom {
     this.#port.post({ type: 'removeTrack', peerId, trackId });
   }
 
+  sendMessage(peerId: string, text: string): void {
+    this.#port.post({ type: 'sendMessage', peerId, text });
+  }
+
   openFeed({ onKeyFrameWanted, ...options }: FeedOptions): MediaFeed {
     const port = this.#port;
     const feed = this.#newNumber();

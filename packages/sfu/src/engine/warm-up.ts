@@ -113,6 +113,8 @@ function idleTransport(id: string, sendSession: SrtpSendSession): PeerTransport 
     negotiate: () => undefined,
     sendRtp: () => true,
     sendRtcp: () => true,
+    sendData: () => true,
+    inTurn: () => false,
     close: () => undefined,
   };
 }

@@ -30,7 +30,13 @@ type ForwardingDrop =
   | 'malformed_media'
   /** Frames that a component did not consume in time, or fed faster than a room takes them. */
   | 'tap_overrun'
-  | 'feed_overrun';
+  | 'feed_overrun'
+  /** SCTP packets that cannot be read, and messages on data channels with a broken header. */
+  | 'data_malformed'
+  /** Messages on data channels: more than a second's worth, without permission, for a client that reads too slowly. */
+  | 'data_rate'
+  | 'data_denied'
+  | 'data_backlog';
 
 /**
  * Shared by all rooms of one worker: the environment, counters, and the scratch objects that keep the packet path free of
@@ -38,6 +44,8 @@ type ForwardingDrop =
  */
 export class MediaContext {
   packetsForwarded = 0;
+  /** Messages of data channels: taken from clients, and copies queued for receivers. */
+  readonly dataMessages = { received: 0, sent: 0 };
   readonly dropped: Record<ForwardingDrop, number> = {
     unknown_ssrc: 0,
     unexpected_payload: 0,
@@ -45,6 +53,10 @@ export class MediaContext {
     malformed_media: 0,
     tap_overrun: 0,
     feed_overrun: 0,
+    data_malformed: 0,
+    data_rate: 0,
+    data_denied: 0,
+    data_backlog: 0,
   };
 
   /** The packet being received. */

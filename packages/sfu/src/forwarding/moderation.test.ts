@@ -223,7 +223,7 @@ describe('permissions', () => {
     void world.apply({
       type: 'setPermissions',
       peerId,
-      permissions: { audio: true, video: true, subscribe: true, ...over },
+      permissions: { audio: true, video: true, data: true, subscribe: true, ...over },
     });
 
   test('end the tracks of a kind, also of transports to come, until they are granted again', () => {
@@ -309,7 +309,7 @@ test('nothing of a client that lies gets through, whatever it negotiates and sen
           liar.connect();
         } else if (action.do === 'permit') {
           permitted = { audio: action.audio, video: action.video };
-          world.apply({ type: 'setPermissions', peerId: 'pub', permissions: { ...permitted, subscribe: true } });
+          world.apply({ type: 'setPermissions', peerId: 'pub', permissions: { ...permitted, data: true, subscribe: true } });
         } else if (action.do === 'block') {
           block(action.trackId, action.blocked);
           if (action.blocked) blocked.add(action.trackId);

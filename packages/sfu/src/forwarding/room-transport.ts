@@ -8,6 +8,8 @@ import type {
   TransportNegotiation,
   TransportStats,
 } from '../media-engine.js';
+import type { DataRouter } from '../data/data-router.js';
+import { DataSide } from '../data/data-side.js';
 import type { MediaContext } from './context.js';
 import { InboundSide } from './inbound-side.js';
 import { OutboundSide } from './outbound-side.js';
@@ -19,6 +21,7 @@ interface RoomTransportOptions {
   peerId: string;
   relay: RelayCredentials;
   permissions: MediaPermissions;
+  data: DataRouter;
   emit(event: MediaRoomEvent): void;
   slotLive(slot: OutboundTrack): void;
   slotGone(slot: OutboundTrack): void;
@@ -37,6 +40,8 @@ export class RoomTransport {
   #closed = false;
   #pendingFault: unknown;
   #packets: PacketCapture | undefined;
+  #data: DataSide | undefined;
+  #permissions: MediaPermissions;
 
   constructor(context: MediaContext, options: RoomTransportOptions) {
     this.#context = context;
@@ -58,6 +63,7 @@ export class RoomTransport {
       slotLive: options.slotLive,
       slotGone: options.slotGone,
     });
+    this.#permissions = options.permissions;
     this.setPermissions(options.permissions);
     this.#wire = context.port.openTransport({
       id: peerId,
@@ -77,8 +83,14 @@ export class RoomTransport {
         },
         onFailed: (reason) => this.#fail(reason),
         onSilent: () => emit({ type: 'transportSilent', peerId }),
+        onData: (plain) => this.#data?.receive(plain),
       },
     });
+  }
+
+  /** Reports an event of this transport. */
+  emit(event: MediaRoomEvent): void {
+    this.#options.emit(event);
   }
 
   get peerId(): string {
@@ -86,16 +98,29 @@ export class RoomTransport {
   }
 
   negotiate(negotiation: TransportNegotiation): { added: PublishedTrack[]; removed: PublishedTrack[] } {
-    const { generation, ice, fingerprint, inbound, outbound } = negotiation;
+    const { generation, ice, fingerprint, inbound, outbound, data } = negotiation;
     this.#wire.negotiate({ generation, ice, fingerprint });
+    if (data === true) this.#data ??= this.#openData();
     this.outbound.negotiate(outbound, generation);
     return this.inbound.negotiate(inbound);
   }
 
   /** Returns the tracks that the client may not publish any more; the caller closes them. */
-  setPermissions({ audio, video, subscribe }: MediaPermissions): PublishedTrack[] {
+  setPermissions(permissions: MediaPermissions): PublishedTrack[] {
+    const { audio, video, data, subscribe } = permissions;
+    this.#permissions = permissions;
+    this.#options.data.permit(this.peerId, { send: data, receive: subscribe });
     this.outbound.setReceives(subscribe);
     return this.inbound.setAccepted({ audio, video });
+  }
+
+  #openData(): DataSide {
+    return new DataSide(this.#context, {
+      peerId: this.peerId,
+      wire: this.#wire,
+      router: this.#options.data,
+      permissions: () => ({ send: this.#permissions.data, receive: this.#permissions.subscribe }),
+    });
   }
 
   #cycleEnded(): void {
@@ -136,6 +161,7 @@ export class RoomTransport {
     if (this.#failed || this.#closed) return;
     this.#failed = true;
     this.outbound.stop();
+    this.#data?.close();
     this.#options.emit({ type: 'transportFailed', peerId: this.peerId, reason });
   }
 
@@ -181,6 +207,7 @@ export class RoomTransport {
     this.#closed = true;
     this.outbound.close();
     const tracks = this.inbound.close();
+    this.#data?.close();
     this.#wire.close();
     return tracks;
   }

@@ -1,6 +1,7 @@
 import type { MediaAnswer, MediaCommand, RoomReport } from '../media-command.js';
 import type {
   MediaPermissions,
+  MediaRoomEvent,
   RelayCredentials,
   RoomMediaStats,
   TransportNegotiation,
@@ -8,6 +9,7 @@ import type {
 } from '../media-engine.js';
 import { MediaError } from '../media-error.js';
 import type { FeedOptions } from '../media-frames.js';
+import { DataRouter } from '../data/data-router.js';
 import type { MediaContext } from './context.js';
 import { FrameFeed } from './frame-feed.js';
 import { FrameTap } from './frame-tap.js';
@@ -15,7 +17,7 @@ import type { OutboundTrack } from './outbound-track.js';
 import type { PublishedTrack } from './published-track.js';
 import { RoomTransport } from './room-transport.js';
 
-const EVERYTHING: MediaPermissions = { audio: true, video: true, subscribe: true };
+const EVERYTHING: MediaPermissions = { audio: true, video: true, data: true, subscribe: true };
 
 /** The media of one room on one worker: which slot gets which track. */
 export class ForwardingRoom {
@@ -30,11 +32,22 @@ export class ForwardingRoom {
   readonly #slots = new Map<string, Set<OutboundTrack>>();
   readonly #feeds = new Map<number, FrameFeed>();
   readonly #taps = new Map<number, FrameTap>();
+  readonly #data: DataRouter;
 
   constructor(context: MediaContext, roomId: string, report: (report: RoomReport) => void) {
     this.#context = context;
     this.roomId = roomId;
     this.#report = report;
+    this.#data = new DataRouter(
+      {
+        channelClosed: (peerId, label, reason) => {
+          context.world.log.warn('data.channel_closed', { roomId, peerId, reason });
+          this.#emitData({ type: 'dataChannelClosed', peerId, label, reason });
+        },
+        messageChannel: (peerId, open) => this.#emitData({ type: 'messageChannel', peerId, open }),
+      },
+      context,
+    );
   }
 
   transport(peerId: string): RoomTransport | undefined {
@@ -81,6 +94,8 @@ export class ForwardingRoom {
         return this.#taps.get(command.tap)?.requestKeyFrame();
       case 'closeTap':
         return this.#closeTap(command.tap);
+      case 'sendMessage':
+        return void this.#data.fromBackend(command.peerId, command.text);
       case 'capturePackets':
         return this.#transports.get(command.peerId)?.capturePackets(command.end);
       case 'stats':
@@ -108,6 +123,7 @@ export class ForwardingRoom {
         peerId,
         relay,
         permissions: this.#permissions.get(peerId) ?? EVERYTHING,
+        data: this.#data,
         // Voice activity belongs to the track, not to the transport it is heard on.
         emit: (event) =>
           this.#report({
@@ -146,8 +162,8 @@ export class ForwardingRoom {
   }
 
   #setPermissions(peerId: string, permissions: MediaPermissions): void {
-    const { audio, video, subscribe } = permissions;
-    if (audio && video && subscribe) this.#permissions.delete(peerId);
+    const { audio, video, data, subscribe } = permissions;
+    if (audio && video && data && subscribe) this.#permissions.delete(peerId);
     else this.#permissions.set(peerId, permissions);
     this.#unpublishAll(this.#transports.get(peerId)?.setPermissions(permissions));
   }
@@ -204,6 +220,10 @@ export class ForwardingRoom {
   #unpublish(track: PublishedTrack): void {
     if (this.#tracks.get(track.trackId) === track) this.#tracks.delete(track.trackId);
     track.close();
+  }
+
+  #emitData(event: MediaRoomEvent & { peerId: string }): void {
+    this.#transports.get(event.peerId)?.emit(event);
   }
 
   #slotLive(slot: OutboundTrack): void {

@@ -136,9 +136,9 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       room.setTrackBlocked('pub', 'mic', true);
       await play();
       room.setTrackBlocked('pub', 'mic', false);
-      room.setPermissions('pub', { audio: false, video: true, subscribe: true });
+      room.setPermissions('pub', { audio: false, video: true, data: true, subscribe: true });
       await play();
-      room.setPermissions('pub', { audio: true, video: true, subscribe: true });
+      room.setPermissions('pub', { audio: true, video: true, data: true, subscribe: true });
       room.removeTrack('pub', 'mic');
       await publisher.cycle({ inbound: [inboundAudio('mic'), inboundVideo('cam')] });
       await play();

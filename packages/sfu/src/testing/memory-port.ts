@@ -104,6 +104,15 @@ export class MemoryPeer implements PeerTransport {
     return true;
   }
 
+  sendData(): boolean {
+    throw new Error('data channels are tested with their link');
+  }
+
+  inTurn(step: () => void): boolean {
+    step();
+    return true;
+  }
+
   close(): void {
     this.closed = true;
   }

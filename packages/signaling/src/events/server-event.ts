@@ -1,5 +1,5 @@
 import type { Endpoint, EndpointTrack, RoomMessage } from '@bloom/rooms';
-import type { MediaEndpoint, RelayCredentials, SwitchReason, TrackKind, Variant } from '@bloom/sfu';
+import type { DataCloseReason, MediaEndpoint, RelayCredentials, SwitchReason, TrackKind, Variant } from '@bloom/sfu';
 import { hostCandidates } from '@bloom/webrtc';
 
 /** Encoders of media events for the client, as JSON text. */
@@ -77,6 +77,10 @@ export const serverEvent = {
 
   trackMutedByServer(trackId: string, muted: boolean): string {
     return custom('trackMutedByServer', { trackId, muted });
+  },
+
+  dataChannelClosed(label: string, reason: DataCloseReason): string {
+    return custom('dataChannelClosed', { label, reason });
   },
 
   roomMessage({ topic, data }: RoomMessage): string {

@@ -23,7 +23,7 @@ import { Slots } from './slots.js';
 export const createPeerSession: CreatePeerSession = (options) => new Session(options);
 
 /** Additions to the protocol of Jellyfish. A client uses those that `connected` names; it names those that `connect` named. */
-const FEATURES: readonly string[] = ['pause'];
+const FEATURES: readonly string[] = ['pause', 'data'];
 
 /** `new`: no `connect` yet, or left. `joining`: waiting for the room. `failed`: all further input is ignored. */
 type Phase = 'new' | 'joining' | 'joined' | 'failed';
@@ -120,6 +120,8 @@ class Session implements PeerSession {
         this.#act({ type: 'unpublish', trackIds: [input.trackId] });
         // The client learns it from an answer with an inactive m-line.
         return cycles.request();
+      case 'dataChannelClosed':
+        return this.#send(serverEvent.dataChannelClosed(input.label, input.reason));
       case 'roomMessage':
         return this.#send(serverEvent.roomMessage(input.message));
       case 'negotiated':
@@ -276,6 +278,7 @@ class Session implements PeerSession {
           fingerprint,
           inbound: [...publications].map((publication) => publication.inbound),
           outbound: plan.outbound,
+          ...(parsed.media.some(({ isData }) => isData) ? { data: true } : {}),
         },
       });
       if (accepted.removed.length > 0) this.#act({ type: 'unpublish', trackIds: accepted.removed });
@@ -302,6 +305,7 @@ class Session implements PeerSession {
       version: cycles.generation,
       ice: { ufrag: ice.localUfrag, pwd: ice.localPwd },
       fingerprint: this.#options.endpoint.fingerprint,
+      data: true,
       media: offer.plan.media.map((media) => answerMedia(media, cname)),
     });
     this.#descriptions = { ...this.#descriptions, answer: sdp };

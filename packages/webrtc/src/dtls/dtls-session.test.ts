@@ -38,6 +38,7 @@ class Pair {
   failure: string | undefined;
   closedByClient = 0;
   nowMs = 1_000;
+  readonly data: Buffer[] = [];
   #stopped = false;
   readonly #ended: Promise<void>;
 
@@ -72,6 +73,7 @@ class Pair {
         this.failure = reason;
         end();
       },
+      onData: (plain) => this.data.push(plain),
       onClosed: () => {
         this.closedByClient++;
       },
@@ -375,6 +377,7 @@ describe('garbage', () => {
         onConnected: () => connected++,
         onFailed: () => undefined,
         onClosed: () => undefined,
+        onData: () => undefined,
       });
     let session = fresh();
     let runs = 0;

@@ -3,6 +3,7 @@ import { type DtlsCertificate, identityOf } from './certificate.js';
 import { type Fingerprint, holdsCertificateKey, matchesFingerprint } from './client-proof.js';
 import { HandshakeAssembler, type HandshakeFragment, HandshakeType, readFragments } from './handshake-messages.js';
 import type { SrtpKeyMaterial } from './key-schedule.js';
+import { ReplayWindow } from '../srtp/replay-window.js';
 import { ContentType, type DtlsRecord, readRecords } from './records.js';
 import { type FlightRecord, ServerHandshake } from './server-handshake.js';
 
@@ -34,6 +35,8 @@ interface DtlsSessionEvents {
   onFailed(reason: string): void;
   /** Called when the client has closed the session (close_notify). */
   onClosed(): void;
+  /** Takes the plaintext of one record of application data; each record once. */
+  onData(plain: Buffer): void;
 }
 
 /**
@@ -58,6 +61,8 @@ export class DtlsSession {
   #repeatedMs = Number.NEGATIVE_INFINITY;
   /** A Finished that overtook the messages before it. */
   #early: DtlsRecord | undefined;
+  /** Numbers of the records of application data, RFC 6347 section 4.1.2.6. */
+  #received: ReplayWindow | undefined;
   /** The last problem that was not fatal; explains a handshake that times out. */
   #problem: string | undefined;
   #nowMs = 0;
@@ -97,6 +102,13 @@ export class DtlsSession {
       dropped ??= reason;
     }
     return dropped;
+  }
+
+  /** Sends one record of application data, at most 16 KiB. Returns false when there is no association. */
+  send(plain: Buffer): boolean {
+    if (this.#state !== 'connected') return false;
+    this.#events.send(this.#server.sealData(plain));
+    return true;
   }
 
   /** Repeats an unanswered flight and ends a handshake that takes too long. Call it several times a second. */
@@ -224,6 +236,7 @@ export class DtlsSession {
   #encrypted(record: DtlsRecord): DropReason | undefined {
     if (record.epoch !== 1) return 'dtls_unexpected';
     if (record.type === ContentType.handshake) return this.#encryptedHandshake(record);
+    if (record.type === ContentType.applicationData) return this.#data(record);
     if (record.type !== ContentType.alert || this.#state !== 'connected') return 'dtls_unexpected';
     const alert = this.#server.open(record);
     if (alert === undefined || alert.length !== 2) return 'unauthenticated';
@@ -233,6 +246,17 @@ export class DtlsSession {
     } else if (alert[0] === ALERT_FATAL) {
       this.#fail(`the client ended DTLS with alert ${alert[1]}`);
     }
+    return undefined;
+  }
+
+  #data(record: DtlsRecord): DropReason | undefined {
+    if (this.#state !== 'connected') return 'dtls_unexpected';
+    const received = (this.#received ??= new ReplayWindow());
+    if (!received.isFresh(record.sequence)) return 'replayed';
+    const plain = this.#server.open(record);
+    if (plain === undefined) return 'unauthenticated';
+    received.accept(record.sequence);
+    this.#events.onData(plain);
     return undefined;
   }
 

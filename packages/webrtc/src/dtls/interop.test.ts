@@ -115,6 +115,7 @@ async function connect(program: Program, { args = [], fingerprint, lost = [] }: 
         outcome.failure = reason;
         client.kill();
       },
+      onData: () => undefined,
       onClosed: () => done(),
     });
     session.expectFingerprint({ algorithm: 'sha-256', value: fingerprint });

@@ -177,6 +177,11 @@ export class ServerHandshake {
     return this.#seal(ContentType.alert, Buffer.of(level, description));
   }
 
+  /** Returns one encrypted record of application data. */
+  sealData(plain: Buffer): Buffer {
+    return this.#seal(ContentType.applicationData, plain);
+  }
+
   get #randoms(): { client: Buffer; server: Buffer } {
     return { client: this.#hello?.random ?? Buffer.alloc(0), server: this.#serverRandom };
   }

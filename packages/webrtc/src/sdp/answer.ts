@@ -7,6 +7,9 @@ const HOST_PRIORITY = 2_130_706_431;
 /** One less of the local preference (RFC 8445 section 5.1.2.1). */
 const LOCAL_PREFERENCE_STEP = 256;
 
+/** A message of 64 KiB with the longest header on a data channel. */
+const MAX_FRAME_BYTES = 70 * 1_024;
+
 /** Role of one offered m-line in the answer. */
 export type AnswerRole =
   /** Keeps the m-line without media; never with port 0, which would make a browser drop the transceiver. */
@@ -37,6 +40,8 @@ export interface AnswerOptions {
   candidate?: HostAddresses;
   /** Leaves out what is the default anyway: some clients parse no attributes of extensions. */
   omitDefaults?: boolean;
+  /** Accepts the m-line of data channels. */
+  data?: boolean;
   /** One per offered m-line, in the same order; ignored where the m-line is refused. */
   media: readonly AnswerMedia[];
 }
@@ -44,7 +49,8 @@ export interface AnswerOptions {
 /** Returns the text of an answer, with CRLF line ends: m-lines, order and mids of the offer, one ICE-lite transport. */
 export function writeAnswer(options: AnswerOptions): string {
   const { offer } = options;
-  const bundled = offer.media.filter((media) => !media.refused).map((media) => media.mid);
+  const isAccepted = (media: OfferedMedia): boolean => options.data === true && media.isData;
+  const bundled = offer.media.filter((media) => !media.refused || isAccepted(media)).map((media) => media.mid);
   const lines = [
     'v=0',
     `o=- ${options.sessionId} ${options.version} IN IP4 127.0.0.1`,
@@ -57,6 +63,7 @@ export function writeAnswer(options: AnswerOptions): string {
   ];
   offer.media.forEach((media, index) => {
     const answer = options.media[index];
+    if (isAccepted(media)) return void lines.push(...dataSection(media, options));
     lines.push(...(media.refused || answer === undefined ? refuse(media) : section(media, answer, options)));
   });
   return `${lines.join('\r\n')}\r\n`;
@@ -88,7 +95,7 @@ export function hostCandidates({ address, secondAddress, port }: HostAddresses):
 }
 
 function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOptions): string[] {
-  const { ice, fingerprint, candidate, omitDefaults = false } = options;
+  const { omitDefaults = false } = options;
   const { role } = answer;
   const codecs = answer.codec === null ? [] : [answer.codec, ...(answer.moreCodecs ?? [])];
   const fallback = media.codecs[0];
@@ -100,6 +107,29 @@ function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOption
         );
   return [
     `m=${media.type} 9 ${media.protocol} ${formats.join(' ')}`,
+    ...transportLines(media, options),
+    ...extensionLines(answer.extensions, omitDefaults),
+    directionLine(role),
+    ...(role.type === 'send' ? [`a=msid:${role.streamId} ${role.trackId}`] : []),
+    'a=rtcp-mux',
+    ...(media.kind === 'video' ? ['a=rtcp-rsize'] : []),
+    ...(codecs.length === 0 ? echoedCodecLines(fallback) : codecs.flatMap(codecLines)),
+    ...(role.type === 'receive' ? simulcastLines(role.rids) : []),
+    ...(role.type === 'send' ? sourceLines(role, codecs[0]?.rtxPayloadType !== undefined) : []),
+  ];
+}
+
+function dataSection(media: OfferedMedia, options: AnswerOptions): string[] {
+  return [
+    `m=application 9 ${media.protocol} webrtc-datachannel`,
+    ...transportLines(media, options),
+    'a=sctp-port:5000',
+    `a=max-message-size:${MAX_FRAME_BYTES}`,
+  ];
+}
+
+function transportLines({ mid }: OfferedMedia, { ice, fingerprint, candidate }: AnswerOptions): string[] {
+  return [
     'c=IN IP4 0.0.0.0',
     `a=ice-ufrag:${ice.ufrag}`,
     `a=ice-pwd:${ice.pwd}`,
@@ -109,15 +139,7 @@ function section(media: OfferedMedia, answer: AnswerMedia, options: AnswerOption
       : [...hostCandidates(candidate).map((each) => `a=${each}`), 'a=end-of-candidates']),
     `a=fingerprint:${fingerprint.algorithm} ${fingerprint.value}`,
     'a=setup:passive',
-    `a=mid:${media.mid}`,
-    ...extensionLines(answer.extensions, omitDefaults),
-    directionLine(role),
-    ...(role.type === 'send' ? [`a=msid:${role.streamId} ${role.trackId}`] : []),
-    'a=rtcp-mux',
-    ...(media.kind === 'video' ? ['a=rtcp-rsize'] : []),
-    ...(codecs.length === 0 ? echoedCodecLines(fallback) : codecs.flatMap(codecLines)),
-    ...(role.type === 'receive' ? simulcastLines(role.rids) : []),
-    ...(role.type === 'send' ? sourceLines(role, codecs[0]?.rtxPayloadType !== undefined) : []),
+    `a=mid:${mid}`,
   ];
 }
 

@@ -32,10 +32,12 @@ export interface OfferedSource {
 export interface OfferedMedia {
   /** Unique within the offer. */
   mid: string;
-  /** `other`: neither audio nor video (data channels); such an m-line is refused. */
+  /** `other`: neither audio nor video. */
   kind: 'audio' | 'video' | 'other';
-  /** The m-line is refused by the offerer itself, or has a transport of its own that we do not open. */
+  /** No media: refused by the offerer itself, with a transport of its own that we do not open, or neither audio nor video. */
   refused: boolean;
+  /** Data channels over the bundled transport (RFC 8841), which the answer may accept. */
+  isData: boolean;
   /** Media type, transport protocol and formats of the m-line as offered, to be echoed. */
   type: string;
   protocol: string;

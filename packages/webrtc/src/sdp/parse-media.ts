@@ -1,6 +1,9 @@
 import type { Direction, OfferedCodec, OfferedExtension, OfferedMedia, OfferedSource, SdpLimits } from './offer.js';
 import { TransportParser } from './parse-transport.js';
 
+/** The one that all clients use; it names no real port. */
+const SCTP_PORT = 5_000;
+
 type Fail = (what: string) => never;
 
 interface RtpMap {
@@ -25,6 +28,7 @@ export class MediaParser {
   #bundleOnly = false;
   #streamId: string | undefined;
   #simulcast: string[] | undefined;
+  #sctpPort: number | undefined;
   readonly #rtpmaps = new Map<string, RtpMap>();
   readonly #parameters = new Map<string, string>();
   readonly #feedback = new Map<string, Set<string>>();
@@ -113,6 +117,9 @@ export class MediaParser {
         this.#within(this.#rtxOf.size, fail);
         break;
       }
+      case 'sctp-port':
+        this.#sctpPort ??= Number(value.trim());
+        break;
       default:
         this.transport.attribute(name, value, fail);
     }
@@ -122,10 +129,12 @@ export class MediaParser {
     const kind = this.#type === 'audio' || this.#type === 'video' ? this.#type : 'other';
     const rtx = new Set(this.#rtxOf.values());
     const rids = this.#simulcast === undefined ? [...this.#rids] : this.#simulcast.filter((rid) => this.#rids.has(rid));
+    const usable = bundled && (this.#port !== 0 || this.#bundleOnly);
     return {
       mid: this.#mid ?? '',
       kind,
-      refused: kind === 'other' || !bundled || (this.#port === 0 && !this.#bundleOnly),
+      refused: kind === 'other' || !usable,
+      isData: usable && this.#isData(),
       type: this.#type,
       protocol: this.#protocol,
       formats: this.#formats,
@@ -141,6 +150,11 @@ export class MediaParser {
         }),
       ...(this.#streamId === undefined || this.#streamId === '-' ? {} : { streamId: this.#streamId }),
     };
+  }
+
+  #isData(): boolean {
+    const isSctp = this.#type === 'application' && this.#protocol === 'UDP/DTLS/SCTP';
+    return isSctp && this.#formats[0] === 'webrtc-datachannel' && this.#sctpPort === SCTP_PORT;
   }
 
   #codecs(): OfferedCodec[] {

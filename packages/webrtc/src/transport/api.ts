@@ -79,6 +79,8 @@ export interface PeerTransportHandlers {
   onSilent(): void;
   /** Called when checks resume. */
   onActive?(): void;
+  /** Takes the plaintext of one DTLS record with data, off the packet path. Without it such records are dropped. */
+  onData?(plain: Buffer): void;
 }
 
 /** Takes one packet, `buffer[start, end)`. It must read it at once and must not throw. */
@@ -111,6 +113,10 @@ export interface PeerTransport {
   sendRtp(packet: Buffer): boolean;
   /** Seals and sends one RTCP compound. Returns false when it was dropped because there is no SRTP or no path yet. */
   sendRtcp(compound: Buffer): boolean;
+  /** Sends one DTLS record with data, at most 1,280 bytes. Returns false when there is no DTLS association. */
+  sendData(plain: Buffer): boolean;
+  /** Does a step of the work of data channels in a later turn of the event loop. Returns false when too many wait. */
+  inTurn(step: () => void): boolean;
   /** Sends close_notify and frees allocations, timers and table entries. Idempotent. */
   close(): void;
 }

@@ -14,15 +14,19 @@ import type { TransportAddress } from '../stun/address.js';
 import { Attribute, Method } from '../stun/constants.js';
 import { StunMessage } from '../stun/message.js';
 import type { MediaPortStats, PeerTransport, PeerTransportOptions } from './api.js';
-import { HandshakeQueue } from './handshake-queue.js';
 import { type Source, SourceTable } from './source-table.js';
 import { Transport, type TransportHost } from './transport.js';
+import { TurnQueue } from './turn-queue.js';
 import { UdpFlow, type UdpSockets } from './udp-flow.js';
 
 /** Challenges that one network may draw: enough for an office behind one address that joins at once. */
 const CHALLENGE_BURST = 1_000;
 const CHALLENGES_PER_SECOND = 200;
 const SWEEP_MS = 1_000;
+/** Waiting DTLS datagrams of handshakes; clients repeat what is dropped. One step takes up to a millisecond. */
+const HANDSHAKES = { maxWaiting: 512, perTurn: 1 };
+/** Waiting steps of data channels. A step takes some 50 microseconds. */
+const DATA = { maxWaiting: 16_384, perTurn: 8 };
 /** Time limit for the allocation of a relayed connection, which has named a user but not proven the password. */
 const UNALLOCATED_MS = 10_000;
 
@@ -34,7 +38,7 @@ interface MediaPortCoreOptions {
   clock: () => number;
   sockets: UdpSockets;
   onSlotKept: (slot: number) => void;
-  /** Runs a function in the next turn of the event loop, to do handshakes in steps. */
+  /** Runs a function in the next turn of the event loop, to do handshakes and data channels in steps. */
   nextTurn?: (run: () => void) => void;
   limits?: Partial<RelayLimits>;
 }
@@ -58,6 +62,7 @@ export class MediaPortCore {
 
   constructor(options: MediaPortCoreOptions) {
     this.#options = options;
+    const nextTurn = options.nextTurn && ((run: () => void) => options.nextTurn?.(() => this.#guard(run)));
     this.#relay = new RelayFront({
       relayed: options.advertised,
       nonces: options.nonces,
@@ -68,7 +73,8 @@ export class MediaPortCore {
     this.#host = {
       relay: this.#relay,
       certificate: options.certificate,
-      handshakes: new HandshakeQueue(options.nextTurn && ((run) => options.nextTurn?.(() => this.#guard(run)))),
+      handshakes: new TurnQueue({ ...HANDSHAKES, nextTurn }),
+      data: new TurnQueue({ ...DATA, nextTurn }),
       drops: this.#drops,
       relayed: options.advertised,
       clock: options.clock,
@@ -232,7 +238,7 @@ export class MediaPortCore {
     return { flow, allocation: undefined, direct: undefined };
   }
 
-  /** Contains a fault in one step of a handshake, which must not end the worker and all its rooms. */
+  /** Contains a fault in one step of a handshake or a data channel, which must not end the worker and all its rooms. */
   #guard(run: () => void): void {
     try {
       run();

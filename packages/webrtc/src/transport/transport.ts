@@ -18,23 +18,28 @@ import type {
   TransportCounters,
   TransportParameters,
 } from './api.js';
-import type { HandshakeQueue } from './handshake-queue.js';
 import { DirectPath, type MediaPath, RelayPath, sendPacket } from './media-path.js';
 import { Counters, PathSink } from './path-sink.js';
 import type { DirectOwner, Source } from './source-table.js';
+import type { TurnQueue } from './turn-queue.js';
 
 /** Direct sources remembered per transport; the longest unchecked one makes room. */
 const MAX_DIRECT_PATHS = 16;
 const DIRECT_PATH_LIFETIME_MS = 60_000;
 /** Datagrams of one client in the port's shared queue of handshakes: a flight has at most five. */
 const MAX_WAITING_DTLS = 16;
+/** Datagrams with data of one client in the port's shared queue. */
+const MAX_WAITING_DATA = 128;
+/** First byte of a DTLS record of application data. */
+const APPLICATION_DATA = 23;
 
 /** The port of a transport, as the transport uses it. */
 export interface TransportHost {
   readonly relay: RelayFront;
   readonly ufrags: UfragRegistry;
   readonly certificate: DtlsCertificate;
-  readonly handshakes: HandshakeQueue;
+  readonly handshakes: TurnQueue;
+  readonly data: TurnQueue;
   readonly drops: DropCounters;
   /** Our advertised address: the source of all relayed packets. */
   readonly relayed: TransportAddress;
@@ -63,6 +68,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   /** Path of the last DTLS datagram; used until a pair is nominated. */
   #dtlsPath: MediaPath | undefined;
   #waitingDtls = 0;
+  #waitingData = 0;
   /** Packets from the client at the last sweep, and when their number last rose. */
   #receivedBefore = 0;
   #receivedAtMs = 0;
@@ -86,6 +92,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
         this.#usable = false;
         this.#use(undefined);
       },
+      onData: (plain) => this.#guard(() => this.#handlers.onData?.(plain)),
     });
   }
 
@@ -127,6 +134,14 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
 
   sendRtcp(compound: Buffer): boolean {
     return this.#seal(compound, SRTCP_OVERHEAD, (session, buffer, start, end) => session.sealRtcp(buffer, start, end));
+  }
+
+  sendData(plain: Buffer): boolean {
+    return !this.#closed && this.#dtls.send(plain);
+  }
+
+  inTurn(step: () => void): boolean {
+    return this.#host.data.add(step);
   }
 
   close(): void {
@@ -274,6 +289,7 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
   }
 
   #queueDtls(path: MediaPath, packet: Buffer, nowMs: number): boolean {
+    if (packet[0] === APPLICATION_DATA && this.#handlers.onData !== undefined) return this.#queueData(packet, nowMs);
     if (this.#waitingDtls >= MAX_WAITING_DTLS) return false;
     this.#waitingDtls++;
     const isQueued = this.#host.handshakes.add(() => {
@@ -281,6 +297,18 @@ export class Transport implements PeerTransport, RelayOwner, DirectOwner {
       this.#receiveDtls(path, packet, nowMs);
     });
     if (!isQueued) this.#waitingDtls--;
+    return isQueued;
+  }
+
+  #queueData(packet: Buffer, nowMs: number): boolean {
+    if (this.#waitingData >= MAX_WAITING_DATA) return false;
+    this.#waitingData++;
+    const isQueued = this.#host.data.add(() => {
+      this.#waitingData--;
+      const reason = this.#closed ? undefined : this.#dtls.receive(packet, nowMs);
+      if (reason !== undefined) this.#host.drops[reason]++;
+    });
+    if (!isQueued) this.#waitingData--;
     return isQueued;
   }
 

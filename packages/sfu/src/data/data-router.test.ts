@@ -1,0 +1,299 @@
+import fc from 'fast-check';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
+import type { ChannelName } from '@bloom/webrtc';
+import { DataRouter, type OutgoingMessage } from './data-router.js';
+import { readClientFrame } from './frame.js';
+
+const ALL = { send: true, receive: true };
+const chat: ChannelName = { label: 'chat', protocol: '', kind: { ordered: true } };
+
+/** One client of the room: what the router did to its channels. */
+class Client {
+  readonly got: { label: string; sender: string; text: string; message: OutgoingMessage }[] = [];
+  readonly open = new Map<number, string>();
+  takes = true;
+  #nextOurs = 1;
+  #nextOwn = 0;
+
+  constructor(
+    readonly id: string,
+    readonly room: Room,
+  ) {
+    room.router.join(
+      id,
+      {
+        open: ({ label }) => {
+          const stream = this.#nextOurs;
+          this.#nextOurs += 2;
+          this.open.set(stream, label);
+          return stream;
+        },
+        close: (stream) => void this.open.delete(stream),
+        send: (message) => {
+          const { frame, stream } = message;
+          const length = frame[0] ?? 0;
+          const sender = frame.toString('latin1', 1, 1 + length);
+          const label = this.open.get(stream) ?? 'closed';
+          if (this.takes) this.got.push({ label, sender, text: frame.toString('utf8', 1 + length), message });
+          return this.takes;
+        },
+      },
+      ALL,
+    );
+  }
+
+  opens(channel: ChannelName = chat): number {
+    const stream = this.#nextOwn;
+    this.#nextOwn += 2;
+    this.open.set(stream, channel.label);
+    this.room.router.opened(this.id, stream, channel);
+    return stream;
+  }
+
+  closes(stream: number): void {
+    this.open.delete(stream);
+    this.room.router.closed(this.id, stream);
+  }
+
+  says(stream: number, text: string, to: readonly string[] = []): void {
+    const header = String.fromCharCode(to.length) + to.map((id) => String.fromCharCode(id.length) + id).join('');
+    this.sends(stream, Buffer.from(header + text));
+  }
+
+  sends(stream: number, frame: Buffer): void {
+    this.room.router.message(this.id, stream, true, frame, this.room.nowMs);
+  }
+
+  get heard(): string[] {
+    return this.got.splice(0).map(({ label, sender, text }) => `${label} ${sender}: ${text}`);
+  }
+
+  get labels(): string[] {
+    return [...this.open.values()];
+  }
+}
+
+class Room {
+  nowMs = 1_000_000;
+  readonly events: string[] = [];
+  readonly counters = {
+    dataMessages: { received: 0, sent: 0 },
+    dropped: { data_rate: 0, data_denied: 0, data_malformed: 0 },
+  };
+  readonly router = new DataRouter(
+    {
+      channelClosed: (peerId, label, reason) => this.events.push(`${peerId} ${label} ${reason}`),
+      messageChannel: (peerId, open) => this.events.push(`${peerId} messages ${open}`),
+    },
+    this.counters,
+  );
+}
+
+let room: Room;
+let [ann, bob, eve]: Client[] = [];
+beforeEach(() => {
+  room = new Room();
+  [ann, bob, eve] = ['ann', 'bob', 'eve'].map((id) => new Client(id, room));
+});
+
+describe('the channels of a room', () => {
+  test('a label is opened towards everybody, also those who join later', () => {
+    ann!.opens();
+    const kim = new Client('kim', room);
+    expect([bob!.labels, eve!.labels, kim.labels]).toEqual([['chat'], ['chat'], ['chat']]);
+    expect(ann!.labels).toEqual(['chat']);
+  });
+
+  test('it is closed with the last client that opened it, and only what we opened', () => {
+    const [hers, his] = [ann!.opens(), bob!.opens()];
+    ann!.closes(hers);
+    expect([ann!.labels, bob!.labels, eve!.labels]).toEqual([[], ['chat', 'chat'], ['chat']]);
+    bob!.closes(his);
+    expect([bob!.labels, eve!.labels]).toEqual([[], []]);
+  });
+
+  test('leaving closes as well', () => {
+    ann!.opens();
+    room.router.leave('ann');
+    expect(bob!.labels).toEqual([]);
+  });
+
+  test('a client that closes what we opened is not asked again until it opens the label', () => {
+    ann!.opens();
+    bob!.closes(1);
+    eve!.opens();
+    expect(bob!.labels).toEqual([]);
+    bob!.closes(bob!.opens());
+    room.router.leave('ann');
+    room.router.leave('eve');
+    ann = new Client('ann', room);
+    ann.opens();
+    expect(bob!.labels).toEqual(['chat']);
+  });
+
+  test('the second channel of a label replaces the first', () => {
+    ann!.opens();
+    ann!.opens();
+    expect(ann!.labels).toEqual(['chat']);
+    expect(room.events).toEqual([]);
+  });
+
+  test.each([
+    ['an empty label', '', 'bad_label'],
+    ['a label of 65 bytes', 'é'.repeat(33), 'bad_label'],
+  ])('%s is refused', (_, label, reason) => {
+    ann!.opens({ ...chat, label });
+    expect(room.events).toEqual([`ann ${label} ${reason}`]);
+    expect([ann!.labels, bob!.labels]).toEqual([[], []]);
+  });
+
+  test('a client opens at most 16, all clients at most 64 labels', () => {
+    for (let n = 0; n < 17; n++) ann!.opens({ ...chat, label: `ann-${n}` });
+    expect(room.events).toEqual(['ann ann-16 too_many']);
+    const names = ['b', 'c', 'd', 'e'];
+    for (const name of names) {
+      const client = new Client(name, room);
+      for (let n = 0; n < 16; n++) client.opens({ ...chat, label: `${name}-${n}` });
+    }
+    expect(room.events.length).toBe(1 + 16);
+    expect(room.events.at(-1)).toBe('e e-15 too_many');
+  });
+});
+
+describe('messages', () => {
+  test('go to all others, with the id of their sender, in the kind of their channel', () => {
+    const kind = { ordered: false, maxRetransmits: 0 };
+    const stream = ann!.opens({ ...chat, kind });
+    bob!.opens();
+    ann!.says(stream, 'grüße');
+    expect([bob!.got[0]?.message, eve!.got[0]?.message]).toMatchObject([
+      { kind, reliable: false, isText: true, stream: 0 },
+      { kind, reliable: false, isText: true, stream: 1 },
+    ]);
+    expect([ann!.heard, bob!.heard, eve!.heard]).toEqual([[], ['chat ann: grüße'], ['chat ann: grüße']]);
+    expect(room.counters.dataMessages).toEqual({ received: 1, sent: 2 });
+  });
+
+  test('go to listed receivers alone; unknown ones and the sender are skipped', () => {
+    const stream = ann!.opens();
+    ann!.says(stream, 'psst', ['eve', 'nobody', 'ann', 'eve']);
+    expect([ann!.heard, bob!.heard, eve!.heard]).toEqual([[], [], ['chat ann: psst']]);
+  });
+
+  test('come back on the channel that we opened', () => {
+    ann!.opens();
+    bob!.says(1, 'hello');
+    expect(ann!.heard).toEqual(['chat bob: hello']);
+  });
+
+  test('are limited to 1,000 per second and sender', () => {
+    const stream = ann!.opens();
+    for (let n = 0; n < 1_200; n++) ann!.says(stream, `${n}`);
+    expect(bob!.got.length).toBe(1_000);
+    room.nowMs += 100;
+    for (let n = 0; n < 200; n++) ann!.says(stream, `${n}`);
+    expect([bob!.got.length, room.counters.dropped.data_rate]).toEqual([1_100, 300]);
+    bob!.says(1, 'not limited by others');
+    expect(ann!.got.length).toBe(1);
+  });
+
+  test('of 64 KiB pass, one byte more closes the channel', () => {
+    const stream = ann!.opens();
+    ann!.sends(stream, Buffer.alloc(1 + 64 * 1024));
+    expect(bob!.got.length).toBe(1);
+    ann!.sends(stream, Buffer.alloc(2 + 64 * 1024));
+    expect([bob!.got.length, ann!.labels, room.events]).toEqual([1, [], ['ann chat too_large']]);
+  });
+
+  test('with a broken header are dropped', () => {
+    const stream = ann!.opens();
+    for (const bytes of [[], [128], [1], [1, 5, 65], [2, 1, 65]]) ann!.sends(stream, Buffer.from(bytes));
+    expect([bob!.got.length, room.counters.dropped.data_malformed]).toEqual([0, 5]);
+  });
+
+  test('that do not fit close the channel of that receiver alone', () => {
+    const stream = ann!.opens();
+    bob!.takes = false;
+    ann!.says(stream, 'hello');
+    expect([bob!.labels, eve!.labels, room.events]).toEqual([[], ['chat'], ['bob chat backlog']]);
+  });
+
+  test('of the backend reach those that opened their label, and nobody can send on it', () => {
+    const stream = ann!.opens({ ...chat, label: 'roomMessage' });
+    expect([bob!.labels, room.events]).toEqual([[], ['ann messages true']]);
+    expect([room.router.fromBackend('ann', '{}'), room.router.fromBackend('bob', '{}')]).toEqual([true, false]);
+    expect(ann!.heard).toEqual(['roomMessage : {}']);
+    bob!.opens({ ...chat, label: 'roomMessage' });
+    ann!.says(stream, 'forged', ['bob']);
+    expect([bob!.heard, room.counters.dropped.data_denied]).toEqual([[], 1]);
+    ann!.closes(stream);
+    expect(room.router.fromBackend('ann', '{}')).toBe(false);
+  });
+});
+
+describe('permissions', () => {
+  test('hold from the next message on', () => {
+    const stream = ann!.opens();
+    room.router.permit('ann', { send: false, receive: true });
+    ann!.says(stream, 'refused');
+    bob!.says(1, 'heard');
+    room.router.permit('bob', { send: true, receive: false });
+    room.router.permit('ann', ALL);
+    ann!.says(stream, 'not for bob', ['bob', 'eve']);
+    expect([ann!.heard, bob!.heard, eve!.heard]).toEqual([
+      ['chat bob: heard'],
+      [],
+      ['chat bob: heard', 'chat ann: not for bob'],
+    ]);
+    expect(room.counters.dropped.data_denied).toBe(1);
+  });
+
+  test('a client that lies gets nothing through, whatever it sends', () => {
+    const ids = ['ann', 'bob', 'eve'] as const;
+    const step = fc.oneof(
+      fc.record({ do: fc.constant('permit' as const), send: fc.boolean(), receive: fc.boolean() }),
+      fc.record({ do: fc.constant('open' as const), label: fc.constantFrom('chat', 'roomMessage', 'game', '') }),
+      fc.record({ do: fc.constant('close' as const), stream: fc.nat(8) }),
+      fc.record({
+        do: fc.constant('send' as const),
+        stream: fc.nat(8),
+        frame: fc.oneof(
+          fc.uint8Array({ maxLength: 40 }),
+          fc.constantFrom('\u0000x', '\u0003bobforged', '\u0001\u0003evex', '\u0000\u0003bobx').map((text) => Buffer.from(text)),
+        ),
+      }),
+      fc.record({ do: fc.constant('leave' as const) }),
+    );
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.constantFrom(...ids), step), { maxLength: 60 }), (steps) => {
+        const world = new Room();
+        const clients = new Map(ids.map((id) => [id as string, new Client(id, world)]));
+        const may = new Map<string, typeof ALL>(ids.map((id) => [id, ALL]));
+        for (const [id, action] of steps) {
+          const client = clients.get(id)!;
+          if (action.do === 'permit') {
+            may.set(id, { send: action.send, receive: action.receive });
+            world.router.permit(id, action);
+          } else if (action.do === 'open') client.opens({ ...chat, label: action.label });
+          else if (action.do === 'close') client.closes(action.stream);
+          else if (action.do === 'leave') {
+            clients.set(id, new Client(id, world));
+            may.set(id, ALL);
+          } else client.sends(action.stream, Buffer.from(action.frame));
+
+          for (const [to, { got }] of clients) {
+            for (const { sender, label } of got.splice(0)) {
+              if (action.do !== 'send') throw new Error(`${to} got a message without one sent`);
+              const wanted = readClientFrame(Buffer.from(action.frame))?.receivers;
+              expect([sender, label === 'closed' || label === 'roomMessage']).toEqual([id, false]);
+              expect([may.get(id)?.send, may.get(to)?.receive, to === id]).toEqual([true, true, false]);
+              expect(wanted?.has(to) ?? true).toBe(true);
+            }
+          }
+        }
+      }),
+      { numRuns: fuzzRuns(300) },
+    );
+  });
+});

@@ -1,0 +1,251 @@
+import { type ChannelKind, type ChannelName, isReliable } from '@bloom/webrtc';
+import type { DataCloseReason } from '../media-engine.js';
+import { MAX_MESSAGE_BYTES, readClientFrame, senderHeader } from './frame.js';
+
+/** Label of the messages of the backend. */
+const BACKEND_LABEL = 'roomMessage';
+const MAX_OWN_CHANNELS = 16;
+const MAX_LABELS = 64;
+/** Messages of one sender: at once, and per second. */
+const RATE = 1_000;
+
+export interface OutgoingMessage {
+  stream: number;
+  isText: boolean;
+  reliable: boolean;
+  /** Shared by all receivers. */
+  frame: Buffer;
+  kind: ChannelKind;
+}
+
+/** The data channels of one client, as the router uses them. */
+export interface DataPort {
+  /** Opens a channel and returns its stream; undefined when there is none left. */
+  open(channel: ChannelName): number | undefined;
+  close(stream: number): void;
+  /** Returns false when a reliable message does not fit into what may wait for the client. */
+  send(message: OutgoingMessage): boolean;
+}
+
+export interface DataRouterEvents {
+  channelClosed(peerId: string, label: string, reason: DataCloseReason): void;
+  /** Reports whether messages of the backend reach this client on a data channel. */
+  messageChannel(peerId: string, open: boolean): void;
+}
+
+export interface DataCounters {
+  dataMessages: { received: number; sent: number };
+  dropped: { data_rate: number; data_denied: number; data_malformed: number };
+}
+
+interface Member {
+  peerId: string;
+  port: DataPort;
+  header: Buffer;
+  maySend: boolean;
+  mayReceive: boolean;
+  /** Channels by label: the one that the client opened, and ours. */
+  labels: Map<string, { own?: number; ours?: number }>;
+  streams: Map<number, { channel: ChannelName; isOwn: boolean }>;
+  /** Labels of ours that the client has closed. */
+  declined: Set<string>;
+  tokens: number;
+  countedAtMs: number;
+}
+
+/** Which message of a data channel goes to whom in one room. It knows no sockets and no clock. */
+export class DataRouter {
+  readonly #events: DataRouterEvents;
+  readonly #members = new Map<string, Member>();
+  /** Labels that clients have opened, with the number of their channels. */
+  readonly #labels = new Map<string, { channel: ChannelName; openers: number }>();
+  readonly #counters: DataCounters;
+
+  constructor(events: DataRouterEvents, counters: DataCounters) {
+    this.#events = events;
+    this.#counters = counters;
+  }
+
+  /** Adds a client whose channels can be opened from now on. */
+  join(peerId: string, port: DataPort, { send, receive }: { send: boolean; receive: boolean }): void {
+    this.leave(peerId);
+    const member: Member = {
+      peerId,
+      port,
+      header: senderHeader(peerId),
+      maySend: send,
+      mayReceive: receive,
+      labels: new Map(),
+      streams: new Map(),
+      declined: new Set(),
+      tokens: RATE,
+      countedAtMs: 0,
+    };
+    this.#members.set(peerId, member);
+    for (const { channel } of this.#labels.values()) this.#offer(member, channel);
+  }
+
+  /** Removes a client. Idempotent. */
+  leave(peerId: string): void {
+    const member = this.#members.get(peerId);
+    if (member === undefined) return;
+    this.#members.delete(peerId);
+    for (const { channel, isOwn } of member.streams.values()) if (isOwn) this.#ownClosed(member, channel.label);
+  }
+
+  /** Takes effect with the next message. */
+  permit(peerId: string, { send, receive }: { send: boolean; receive: boolean }): void {
+    const member = this.#members.get(peerId);
+    if (member === undefined) return;
+    member.maySend = send;
+    member.mayReceive = receive;
+  }
+
+  /** The client has opened a channel. */
+  opened(peerId: string, stream: number, channel: ChannelName): void {
+    const member = this.#members.get(peerId);
+    if (member === undefined) return;
+    const { label } = channel;
+    const own = member.labels.get(label)?.own;
+    if (own !== undefined) this.#close(member, own);
+    const refusal = this.#refusal(member, label);
+    if (refusal !== undefined) {
+      member.port.close(stream);
+      return this.#events.channelClosed(peerId, label, refusal);
+    }
+    member.streams.set(stream, { channel, isOwn: true });
+    member.labels.set(label, { ...member.labels.get(label), own: stream });
+    member.declined.delete(label);
+    if (label === BACKEND_LABEL) return this.#events.messageChannel(peerId, true);
+    const known = this.#labels.get(label);
+    if (known !== undefined) known.openers++;
+    else this.#labels.set(label, { channel, openers: 1 });
+    for (const other of this.#members.values()) if (other !== member) this.#offer(other, channel);
+  }
+
+  /** The client has closed a channel. */
+  closed(peerId: string, stream: number): void {
+    const member = this.#members.get(peerId);
+    const known = member?.streams.get(stream);
+    if (member === undefined || known === undefined) return;
+    if (!known.isOwn) member.declined.add(known.channel.label);
+    this.#forget(member, stream);
+  }
+
+  /** Takes one message of a client. */
+  message(peerId: string, stream: number, isText: boolean, frame: Buffer, nowMs: number): void {
+    const sender = this.#members.get(peerId);
+    const known = sender?.streams.get(stream);
+    if (sender === undefined || known === undefined) return;
+    const { dropped, dataMessages } = this.#counters;
+    if (!this.#spend(sender, nowMs)) return void dropped.data_rate++;
+    const { label, kind } = known.channel;
+    if (!sender.maySend || label === BACKEND_LABEL) return void dropped.data_denied++;
+    const content = readClientFrame(frame);
+    if (content === undefined) return void dropped.data_malformed++;
+    if (content.message.length > MAX_MESSAGE_BYTES) return this.#punish(sender, stream, 'too_large');
+
+    dataMessages.received++;
+    const outgoing = Buffer.concat([sender.header, content.message]);
+    const reliable = isReliable(kind);
+    for (const receiver of this.#receivers(sender, content.receivers)) {
+      const to = receiver.labels.get(label);
+      const target = to?.own ?? to?.ours;
+      if (target === undefined || !receiver.mayReceive) continue;
+      this.#deliver(receiver, { stream: target, isText, reliable, frame: outgoing, kind });
+    }
+  }
+
+  /** Sends a message of the backend. Returns false when this client has no channel for them. */
+  fromBackend(peerId: string, text: string): boolean {
+    const member = this.#members.get(peerId);
+    const stream = member?.labels.get(BACKEND_LABEL)?.own;
+    if (member === undefined || stream === undefined) return false;
+    const frame = Buffer.concat([senderHeader(''), Buffer.from(text)]);
+    this.#deliver(member, { stream, isText: true, reliable: true, frame, kind: { ordered: true } });
+    return true;
+  }
+
+  /** Returns the channels of a client. */
+  channels(peerId: string): { label: string; openedByClient: boolean; kind: ChannelKind }[] {
+    const streams = this.#members.get(peerId)?.streams.values() ?? [];
+    return [...streams].map(({ channel: { label, kind }, isOwn }) => ({ label, openedByClient: isOwn, kind }));
+  }
+
+  #refusal(member: Member, label: string): DataCloseReason | undefined {
+    const bytes = Buffer.byteLength(label);
+    if (bytes === 0 || bytes > 64) return 'bad_label';
+    let own = 0;
+    for (const { isOwn } of member.streams.values()) if (isOwn) own++;
+    const isNew = label !== BACKEND_LABEL && !this.#labels.has(label);
+    return own >= MAX_OWN_CHANNELS || (isNew && this.#labels.size >= MAX_LABELS) ? 'too_many' : undefined;
+  }
+
+  #receivers(sender: Member, ids: ReadonlySet<string> | undefined): Member[] {
+    if (ids === undefined) return [...this.#members.values()].filter((member) => member !== sender);
+    return [...ids].flatMap((id) => this.#members.get(id) ?? []).filter((member) => member !== sender);
+  }
+
+  #deliver(receiver: Member, message: OutgoingMessage): void {
+    if (receiver.port.send(message)) this.#counters.dataMessages.sent++;
+    else this.#punish(receiver, message.stream, 'backlog');
+  }
+
+  /** Opens a channel towards a client that lacks the label. */
+  #offer(member: Member, channel: ChannelName): void {
+    const { label } = channel;
+    if (member.labels.has(label) || member.declined.has(label)) return;
+    const stream = member.port.open(channel);
+    if (stream === undefined) return;
+    member.streams.set(stream, { channel, isOwn: false });
+    member.labels.set(label, { ours: stream });
+  }
+
+  #punish(member: Member, stream: number, reason: DataCloseReason): void {
+    const label = member.streams.get(stream)?.channel.label ?? '';
+    // A channel of ours is not opened again towards this client.
+    if (member.streams.get(stream)?.isOwn === false) member.declined.add(label);
+    this.#close(member, stream);
+    this.#events.channelClosed(member.peerId, label, reason);
+  }
+
+  #close(member: Member, stream: number): void {
+    member.port.close(stream);
+    this.#forget(member, stream);
+  }
+
+  #forget(member: Member, stream: number): void {
+    const known = member.streams.get(stream);
+    if (known === undefined) return;
+    member.streams.delete(stream);
+    const { label } = known.channel;
+    const { own, ours } = member.labels.get(label) ?? {};
+    const left = known.isOwn ? ours : own;
+    if (left === undefined) member.labels.delete(label);
+    else member.labels.set(label, known.isOwn ? { ours: left } : { own: left });
+    if (known.isOwn) this.#ownClosed(member, label);
+  }
+
+  /** A channel that a client opened is gone; with the last one of its label go those that we opened. */
+  #ownClosed(member: Member, label: string): void {
+    if (label === BACKEND_LABEL) return this.#events.messageChannel(member.peerId, false);
+    const known = this.#labels.get(label);
+    if (known === undefined || --known.openers > 0) return;
+    this.#labels.delete(label);
+    for (const other of this.#members.values()) {
+      other.declined.delete(label);
+      const ours = other.labels.get(label)?.ours;
+      if (ours !== undefined) this.#close(other, ours);
+    }
+  }
+
+  /** A bucket of tokens that is full after a second. */
+  #spend(member: Member, nowMs: number): boolean {
+    const refill = ((nowMs - member.countedAtMs) * RATE) / 1_000;
+    member.tokens = Math.min(RATE, member.tokens + Math.max(0, refill));
+    member.countedAtMs = nowMs;
+    if (member.tokens < 1) return false;
+    member.tokens--;
+    return true;
+  }
+}

@@ -1,0 +1,51 @@
+import { DataLink, type PeerTransport } from '@bloom/webrtc';
+import type { MediaContext } from '../forwarding/context.js';
+import type { DataRouter } from './data-router.js';
+
+interface DataSideOptions {
+  peerId: string;
+  wire: Pick<PeerTransport, 'sendData' | 'inTurn'>;
+  router: DataRouter;
+  permissions: () => { send: boolean; receive: boolean };
+}
+
+/** Data channels of one peer: carries between its SCTP association and the router of the room. */
+export class DataSide {
+  readonly #context: MediaContext;
+  readonly #options: DataSideOptions;
+  readonly #link: DataLink;
+
+  constructor(context: MediaContext, options: DataSideOptions) {
+    this.#context = context;
+    this.#options = options;
+    const { peerId, router, wire } = options;
+    const link: DataLink = new DataLink({
+      send: (packet) => void wire.sendData(packet),
+      inTurn: (step) => wire.inTurn(step),
+      onUp: () => router.join(peerId, link, options.permissions()),
+      onOpened: (stream, channel) => router.opened(peerId, stream, channel),
+      onMessage: (stream, isText, frame) => router.message(peerId, stream, isText, frame, context.world.now()),
+      onClosed: (stream) => router.closed(peerId, stream),
+      onDropped: (messages) => (context.dropped.data_backlog += messages),
+      onDown: () => {
+        router.leave(peerId);
+        context.world.log.warn('data.association_ended', { peerId });
+      },
+    });
+    this.#link = link;
+  }
+
+  /** Takes the plaintext of a DTLS record: one SCTP packet. */
+  receive(packet: Buffer): void {
+    if (!this.#link.receive(packet)) this.#context.dropped.data_malformed++;
+  }
+
+  get waitingBytes(): number {
+    return this.#link.waitingBytes;
+  }
+
+  close(): void {
+    this.#options.router.leave(this.#options.peerId);
+    this.#link.end();
+  }
+}

@@ -1,0 +1,146 @@
+import { SCTP } from 'werift-sctp';
+import type { ChannelKind } from './dcep.js';
+import { isSafePacket, MAX_GAP_SPAN, MAX_STREAMS } from './sctp-packet.js';
+import { mendSctp, type SctpInternals } from './mended-sctp.js';
+
+/** Bytes that the client may send beyond what we have read. */
+const RECEIVE_WINDOW = 256 * 1024;
+/** Fragments of incomplete messages, whose objects outweigh their bytes. */
+const MAX_FRAGMENTS = 2_048;
+const SCTP_PORT = 5_000;
+
+export interface AssociationHandlers {
+  /** Sends one SCTP packet of at most 1,228 bytes, or 4 KiB for a SACK. */
+  send(packet: Buffer): void;
+  onUp(): void;
+  /** Takes one message, which may be a view. */
+  onMessage(stream: number, protocol: number, data: Buffer): void;
+  /** Called for each direction of streams that were reset, ours and the client's (RFC 6525). */
+  onReset(streams: readonly number[]): void;
+  /** Called when there is room for further messages. */
+  onRoom(): void;
+  /** Called when the association has ended by itself; at most once. */
+  onDown(): void;
+}
+
+/**
+ * One SCTP association of werift over DTLS (RFC 8261), bounded: packets are checked before werift sees them, it holds at most one
+ * message beyond what the congestion window admits, and no input makes it throw. The client begins.
+ */
+export class Association {
+  readonly #handlers: AssociationHandlers;
+  readonly #sctp: SCTP;
+  readonly #internals: SctpInternals;
+  #up = false;
+  #ended = false;
+
+  constructor(handlers: AssociationHandlers) {
+    this.#handlers = handlers;
+    const transport = {
+      send: (packet: Buffer): Promise<void> => {
+        if (!this.#ended) handlers.send(packet);
+        return DONE;
+      },
+      close: () => undefined,
+    };
+    const sctp = SCTP.server(transport, SCTP_PORT);
+    this.#sctp = sctp;
+    this.#internals = mendSctp(sctp, RECEIVE_WINDOW);
+    sctp._inboundStreamsMax = MAX_STREAMS;
+    sctp._outboundStreamsCount = MAX_STREAMS;
+    sctp.onReceive.subscribe((stream, protocol, data) => this.#guard(() => handlers.onMessage(stream, protocol, data)));
+    sctp.onReconfigStreams.subscribe((streams) => {
+      // werift resets a stream again when the client's own reset crosses ours, which would close the next channel on it.
+      sctp.reconfigQueue = sctp.reconfigQueue.filter((stream) => !this.#isResetting(stream));
+      this.#guard(() => handlers.onReset(streams));
+    });
+    sctp.stateChanged.connected.subscribe(() => this.#connected());
+    sctp.stateChanged.closed.subscribe(() => this.#end());
+    sctp.flush.subscribe(() => {
+      if (this.hasRoom) this.#guard(() => handlers.onRoom());
+    });
+    void sctp.start(SCTP_PORT);
+  }
+
+  get isUp(): boolean {
+    return this.#up && !this.#ended;
+  }
+
+  /** True while a message may be given to werift, which searches all that wait for each packet it sends. */
+  get hasRoom(): boolean {
+    return this.isUp && this.#sctp.outboundQueue.length === 0 && this.#internals.sentQueue.length < MAX_GAP_SPAN / 2;
+  }
+
+  /** Takes one SCTP packet. Returns false when it was dropped. */
+  receive(packet: Buffer): boolean {
+    if (this.#ended || !isSafePacket(packet, this.#up)) return false;
+    // A checksum that is wrong, or a field that werift cannot read. DTLS has authenticated it, so the client is to blame.
+    this.#internals.handleData(packet).catch(() => undefined);
+    if (this.#internals.advertisedRwnd < 0 || this.#fragments() > MAX_FRAGMENTS) {
+      this.#fail();
+      return false;
+    }
+    return true;
+  }
+
+  send(stream: number, protocol: number, data: Buffer, { ordered, maxRetransmits, maxLifetimeMs }: ChannelKind): void {
+    const expiry = maxLifetimeMs === undefined ? undefined : (Date.now() + maxLifetimeMs) / 1_000;
+    this.#sctp.send(stream, protocol, data, { ordered, maxRetransmits, expiry }).catch(() => undefined);
+  }
+
+  /** Resets the stream: the channel on it is closed (RFC 8831 section 6.7). */
+  reset(stream: number): void {
+    if (!this.isUp || this.#isResetting(stream) || this.#sctp.reconfigQueue.includes(stream)) return;
+    this.#sctp.reconfigQueue.push(stream);
+    this.#sctp.transmitReconfigRequest().catch(() => undefined);
+  }
+
+  /** Aborts the association. Idempotent. */
+  close(): void {
+    if (this.#ended) return;
+    this.#sctp.stop().catch(() => undefined);
+    this.#ended = true;
+  }
+
+  #isResetting(stream: number): boolean {
+    return this.#sctp.reconfigRequest?.streams.includes(stream) === true;
+  }
+
+  #connected(): void {
+    // A repeated COOKIE ECHO connects once more.
+    if (this.#up || this.#ended) return;
+    this.#up = true;
+    this.#guard(() => this.#handlers.onUp());
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#guard(() => this.#handlers.onDown());
+  }
+
+  #fragments(): number {
+    let fragments = 0;
+    for (const stream in this.#internals.inboundStreams) {
+      fragments += this.#internals.inboundStreams[stream]?.reassembly.length ?? 0;
+    }
+    return fragments;
+  }
+
+  /** Keeps a fault of ours out of werift's state, where it would end in the middle of a packet. */
+  #guard(call: () => void): void {
+    try {
+      call();
+    } catch {
+      this.#fail();
+    }
+  }
+
+  #fail(): void {
+    if (this.#ended) return;
+    this.close();
+    this.#handlers.onDown();
+  }
+}
+
+const DONE = Promise.resolve();

@@ -1,0 +1,143 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { DataClient } from '../testing/data-client.js';
+import { DataLink } from './data-link.js';
+import type { ChannelKind, ChannelName } from './dcep.js';
+
+const RELIABLE: ChannelKind = { ordered: true };
+const ends: (() => void)[] = [];
+afterEach(() => ends.splice(0).forEach((end) => end()));
+
+/** A link and a client; `lossy` decides which packets towards the client are lost. */
+class Pair {
+  readonly opened: { stream: number; channel: ChannelName }[] = [];
+  readonly received: { stream: number; isText: boolean; message: string }[] = [];
+  readonly closed: number[] = [];
+  downs = 0;
+  packets = 0;
+  readonly client: DataClient;
+  readonly link: DataLink;
+
+  constructor(lost: (packet: Buffer, number: number) => boolean = () => false) {
+    this.client = new DataClient((packet) => setImmediate(() => this.link.receive(Buffer.from(packet))));
+    this.link = new DataLink({
+      send: (packet) => {
+        if (!lost(packet, ++this.packets)) setImmediate(() => this.client.receive(Buffer.from(packet)));
+      },
+      inTurn: (step) => {
+        setImmediate(step);
+        return true;
+      },
+      onUp: () => this.client.onChange(),
+      onOpened: (stream, channel) => this.opened.push({ stream, channel }),
+      onMessage: (stream, isText, message) => {
+        this.received.push({ stream, isText, message: message.toString() });
+        this.client.onChange();
+      },
+      onClosed: (stream) => {
+        this.closed.push(stream);
+        this.client.onChange();
+      },
+      onDropped: () => undefined,
+      onDown: () => {
+        this.downs++;
+        this.client.onChange();
+      },
+    });
+    ends.push(() => {
+      this.link.end();
+      void this.client.end();
+    });
+  }
+
+  async connected(): Promise<this> {
+    await this.client.connect();
+    await this.client.until(() => this.link.isUp);
+    return this;
+  }
+}
+
+describe('the data channels of one client', () => {
+  test('opens what the client opens and gets its messages', async () => {
+    const { client, received, opened } = await new Pair().connected();
+    const kind = { ordered: false, maxRetransmits: 0 };
+    client.open(0, { label: 'chat', protocol: 'v1', kind });
+    client.send(0, 'text');
+    client.send(0, Buffer.from('bytes'));
+    await client.until(() => received.length === 2);
+    expect(opened).toEqual([{ stream: 0, channel: { label: 'chat', protocol: 'v1', kind } }]);
+    expect(received).toEqual([
+      { stream: 0, isText: true, message: 'text' },
+      { stream: 0, isText: false, message: 'bytes' },
+    ]);
+    await client.until(() => client.confirmed.has(0));
+  });
+
+  test('opens channels on odd streams and sends on them before they are confirmed', async () => {
+    const { client, link } = await new Pair().connected();
+    const streams = [1, 2].map((n) => link.open({ label: `l${n}`, protocol: '', kind: RELIABLE }));
+    expect(streams).toEqual([1, 3]);
+    link.send({ stream: 3, isText: true, reliable: true, frame: Buffer.from('early'), kind: RELIABLE });
+    await client.until(() => client.messages.length === 1);
+    expect([...client.opened.keys()]).toEqual([1, 3]);
+    expect(client.messages[0]).toEqual({ stream: 3, text: true, data: Buffer.from('early') });
+  });
+
+  test('sends a message of 64 KiB in pieces and takes one', async () => {
+    const { client, link, received } = await new Pair().connected();
+    const stream = link.open({ label: 'big', protocol: '', kind: RELIABLE }) as number;
+    const frame = Buffer.alloc(64 * 1024, 'x');
+    link.send({ stream, isText: false, reliable: true, frame, kind: RELIABLE });
+    await client.until(() => client.messages.length === 1);
+    expect(client.messages[0]?.data.equals(frame)).toBe(true);
+    client.send(stream, frame);
+    await client.until(() => received.length === 1);
+    expect(received[0]?.message.length).toBe(frame.length);
+  });
+
+  test('closes a channel, and notices when the client does; the stream can be used again', async () => {
+    const { client, link, closed, opened } = await new Pair().connected();
+    client.open(0, { label: 'a' });
+    client.open(2, { label: 'b' });
+    await client.until(() => client.confirmed.size === 2);
+    client.close(0);
+    await client.until(() => closed.length === 1 && client.reset.length >= 2);
+    expect(closed).toEqual([0]);
+    client.confirmed.clear();
+    client.open(0, { label: 'again' });
+    await client.until(() => client.confirmed.has(0));
+    expect(opened.map(({ channel }) => channel.label)).toEqual(['a', 'b', 'again']);
+    link.close(2);
+    await client.until(() => client.reset.includes(2));
+    expect(closed).toEqual([0]);
+    expect(link.channels).toBe(1);
+  });
+
+  test('refuses a channel on a stream of ours, and one that it cannot read', async () => {
+    const { client, opened } = await new Pair().connected();
+    client.open(7, { label: 'odd' });
+    client.open(2, { label: 'x'.repeat(65) });
+    await client.until(() => client.reset.includes(7) && client.reset.includes(2));
+    expect(opened).toEqual([]);
+  });
+
+  test('reports the end of the association once, and takes nothing any more', async () => {
+    const pair = await new Pair().connected();
+    await pair.client.end();
+    await pair.client.until(() => pair.downs === 1);
+    expect(pair.link.isUp).toBe(false);
+    expect(pair.link.receive(Buffer.alloc(100))).toBe(false);
+    expect(pair.downs).toBe(1);
+  });
+
+  test('loses no reliable message when a fiftieth of the packets is lost', async () => {
+    const { client, link } = await new Pair((_packet, number) => number % 50 === 13).connected();
+    const stream = link.open({ label: 'r', protocol: '', kind: RELIABLE }) as number;
+    for (let n = 0; n < 500; n++) {
+      link.send({ stream, isText: true, reliable: true, frame: Buffer.from(`${n}`), kind: RELIABLE });
+    }
+    await client.until(() => client.messages.length === 500);
+    expect(client.messages.map(({ data }) => Number(data.toString()))).toEqual(
+      Array.from({ length: 500 }, (_, n) => n),
+    );
+  });
+});

@@ -1,0 +1,200 @@
+import { Association } from './association.js';
+import { type ChannelKind, type ChannelName, readControl, writeAck, writeOpen } from './dcep.js';
+import { MAX_STREAMS } from './sctp-packet.js';
+import { type QueuedMessage, SendQueue } from './send-queue.js';
+
+/** Payload protocol identifiers (RFC 8831 section 8). */
+const Ppid = { dcep: 50, text: 51, binary: 53 } as const;
+const RELIABLE: ChannelKind = { ordered: true };
+
+interface OutMessage extends QueuedMessage {
+  isText: boolean;
+  kind: ChannelKind;
+}
+
+interface Channel {
+  /** False until the client has acknowledged it: messages are sent in order after the announcement. */
+  confirmed: boolean;
+}
+
+export interface DataLinkHandlers {
+  /** Sends one SCTP packet. */
+  send(packet: Buffer): void;
+  /** Runs a step in a later turn of the event loop. Returns false when too many wait. */
+  inTurn(step: () => void): boolean;
+  /** Called when channels can be opened. */
+  onUp(): void;
+  /** Called for a channel that the client opens. It refuses it by `close`. */
+  onOpened(stream: number, channel: ChannelName): void;
+  onMessage(stream: number, isText: boolean, message: Buffer): void;
+  /** Called when the client has closed a channel. */
+  onClosed(stream: number): void;
+  /** Called when lossy messages were dropped because the client reads too slowly. */
+  onDropped(messages: number): void;
+  /** Called at most once, when the association has ended by itself: all channels are closed. */
+  onDown(): void;
+}
+
+/**
+ * The data channels of one client (RFC 8831, RFC 8832), each known by its stream. We are the DTLS server, so the streams that we
+ * open are odd.
+ */
+export class DataLink {
+  readonly #handlers: DataLinkHandlers;
+  readonly #association: Association;
+  readonly #channels = new Map<number, Channel>();
+  /** Streams of closed channels, with the directions that are still to be reset. */
+  readonly #closing = new Map<number, number>();
+  readonly #queue = new SendQueue<OutMessage>();
+  #nextStream = 1;
+  #isPumping = false;
+
+  constructor(handlers: DataLinkHandlers) {
+    this.#handlers = handlers;
+    this.#association = new Association({
+      send: (packet) => handlers.send(packet),
+      onUp: () => handlers.onUp(),
+      onMessage: (stream, protocol, data) => this.#received(stream, protocol, data),
+      onReset: (streams) => {
+        for (const stream of streams) this.#wasReset(stream);
+      },
+      onRoom: () => this.#pumpLater(),
+      onDown: () => {
+        this.#channels.clear();
+        handlers.onDown();
+      },
+    });
+  }
+
+  get isUp(): boolean {
+    return this.#association.isUp;
+  }
+
+  get channels(): number {
+    return this.#channels.size;
+  }
+
+  get waitingBytes(): number {
+    return this.#queue.bytes;
+  }
+
+  /** Takes one SCTP packet. Returns false when it was dropped. */
+  receive(packet: Buffer): boolean {
+    return this.#association.receive(packet);
+  }
+
+  /** Opens a channel and returns its stream; undefined when there is none left. */
+  open(channel: ChannelName): number | undefined {
+    const stream = this.isUp ? this.#freeStream() : undefined;
+    if (stream === undefined) return undefined;
+    this.#channels.set(stream, { confirmed: false });
+    this.#association.send(stream, Ppid.dcep, writeOpen(channel), RELIABLE);
+    return stream;
+  }
+
+  close(stream: number): void {
+    if (!this.#channels.delete(stream)) return;
+    this.#queue.forget(stream);
+    this.#closing.set(stream, 2);
+    this.#association.reset(stream);
+  }
+
+  /** Sends a message, of at least one byte. Returns false when it is reliable and does not fit: the channel must be closed. */
+  send(message: OutMessage): boolean {
+    if (!this.#channels.has(message.stream)) return true;
+    const before = this.#queue.dropped;
+    const isQueued = this.#queue.push(message);
+    if (this.#queue.dropped > before) this.#handlers.onDropped(this.#queue.dropped - before);
+    this.#pumpLater();
+    return isQueued;
+  }
+
+  /** Ends the association without further calls of the handlers. Idempotent. */
+  end(): void {
+    this.#channels.clear();
+    this.#association.close();
+  }
+
+  #received(stream: number, protocol: number, data: Buffer): void {
+    if (protocol === Ppid.dcep) return this.#control(stream, data);
+    if (!this.#channels.has(stream)) return;
+    // Empty messages have identifiers of their own, and no header.
+    if (protocol === Ppid.text || protocol === Ppid.binary) {
+      this.#handlers.onMessage(stream, protocol === Ppid.text, data);
+    } else {
+      this.#handlers.onMessage(stream, false, EMPTY);
+    }
+  }
+
+  #control(stream: number, data: Buffer): void {
+    const message = readControl(data);
+    const channel = this.#channels.get(stream);
+    if (message.type === 'ack') {
+      if (channel !== undefined) channel.confirmed = true;
+    } else if (message.type === 'invalid') {
+      if (channel === undefined) this.#refuse(stream);
+    } else if (channel === undefined) {
+      if ((stream & 1) !== 0) return this.#refuse(stream);
+      this.#closing.delete(stream);
+      this.#channels.set(stream, { confirmed: true });
+      this.#association.send(stream, Ppid.dcep, writeAck(), RELIABLE);
+      this.#handlers.onOpened(stream, message.channel);
+    }
+  }
+
+  #refuse(stream: number): void {
+    this.#closing.set(stream, 2);
+    this.#association.reset(stream);
+  }
+
+  #wasReset(stream: number): void {
+    const left = this.#closing.get(stream);
+    if (left !== undefined) {
+      if (left > 1) this.#closing.set(stream, left - 1);
+      else this.#closing.delete(stream);
+    }
+    if (!this.#channels.delete(stream)) return;
+    this.#queue.forget(stream);
+    // The other direction follows: werift answers a reset with its own.
+    this.#closing.set(stream, 1);
+    this.#association.reset(stream);
+    this.#handlers.onClosed(stream);
+  }
+
+  #freeStream(): number | undefined {
+    for (let tried = 0; tried < MAX_STREAMS / 2; tried++) {
+      const stream = this.#nextStream;
+      this.#nextStream = (stream + 2) % MAX_STREAMS;
+      if (!this.#channels.has(stream) && !this.#closing.has(stream)) return stream;
+    }
+    return undefined;
+  }
+
+  /** One step per message, so that a message for a crowd is spread over turns. */
+  #pumpLater(): void {
+    if (this.#isPumping || this.#queue.length === 0 || !this.#association.hasRoom) return;
+    this.#isPumping = true;
+    const isQueued = this.#handlers.inTurn(() => {
+      this.#isPumping = false;
+      this.#pump();
+    });
+    if (!isQueued) this.#isPumping = false;
+  }
+
+  #pump(): void {
+    if (!this.#association.hasRoom) return;
+    const message = this.#queue.shift();
+    if (message === undefined) return;
+    const { stream, isText, frame, kind } = message;
+    const isConfirmed = this.#channels.get(stream)?.confirmed === true;
+    this.#association.send(
+      stream,
+      isText ? Ppid.text : Ppid.binary,
+      frame,
+      isConfirmed ? kind : { ...kind, ordered: true },
+    );
+    this.#pumpLater();
+  }
+}
+
+const EMPTY = Buffer.alloc(0);

@@ -1,0 +1,141 @@
+import type { SCTP } from 'werift-sctp';
+
+const LAST_FRAGMENT = 0x01;
+const FIRST_FRAGMENT = 0x02;
+/** Duplicates that one SACK reports. */
+const MAX_DUPLICATES = 16;
+/** Messages received ahead of a missing one. */
+const MAX_AHEAD = 1_024;
+
+type Chunk = SCTP['outboundQueue'][number];
+
+interface ForwardTsn {
+  cumulativeTsn: number;
+  streams: [stream: number, sequence: number][];
+}
+
+/** What we use of werift's association beyond its interface. */
+export interface SctpInternals {
+  advertisedRwnd: number;
+  inboundStreams: Record<number, { reassembly: unknown[] } | undefined>;
+  lastReceivedTsn: number;
+  sackDuplicates: number[];
+  sackMisOrdered: Set<number>;
+  sentQueue: Chunk[];
+  outboundQueue: Chunk[];
+  lastSackedTsn: number;
+  advancedPeerAckTsn: number;
+  forwardTsnChunk: ForwardTsn | undefined;
+  handleData(packet: Buffer): Promise<void>;
+  receiveDataChunk(chunk: Chunk): void;
+  markReceived(tsn: number): boolean;
+  maybeAbandon(chunk: Chunk): boolean;
+  updateAdvancedPeerAckPoint(): void;
+  flightSizeDecrease(chunk: Chunk): void;
+}
+
+/**
+ * Replaces the methods of one association of werift-sctp 0.0.11 that are wrong, and returns its internals. Each has a test in
+ * `mended-sctp.test.ts` which fails without it; the faults are described in `docs/decisions/17-data-channels.md`.
+ */
+export function mendSctp(sctp: SCTP, receiveWindow: number): SctpInternals {
+  const internals = sctp as unknown as SctpInternals;
+  internals.advertisedRwnd = receiveWindow;
+  internals.markReceived = (tsn) => markReceived(internals, tsn);
+  internals.maybeAbandon = (chunk) => abandonIfDue(internals, chunk);
+  boundReceiving(internals);
+  repeatForwardTsn(internals);
+
+  return internals;
+}
+
+/** Sorts and copies nothing. werift compares the numbers as text, so that it never gets past 10^9 when packets are reordered. */
+function markReceived(internals: SctpInternals, tsn: number): boolean {
+  const { sackMisOrdered, sackDuplicates } = internals;
+  if (!isAfter(tsn, internals.lastReceivedTsn) || sackMisOrdered.has(tsn)) {
+    if (sackDuplicates.length < MAX_DUPLICATES) sackDuplicates.push(tsn);
+    return true;
+  }
+  sackMisOrdered.add(tsn);
+  for (let next = following(internals.lastReceivedTsn); sackMisOrdered.delete(next); next = following(next)) {
+    internals.lastReceivedTsn = next;
+  }
+  return false;
+}
+
+/** Drops what is too far ahead: the client repeats it, and a SACK that names it all must fit into a packet. */
+function boundReceiving(internals: SctpInternals): void {
+  const receive = internals.receiveDataChunk.bind(internals);
+  internals.receiveDataChunk = (chunk) => {
+    const isNext = chunk.tsn === following(internals.lastReceivedTsn);
+    if (!isNext && internals.sackMisOrdered.size >= MAX_AHEAD) return;
+    receive(chunk);
+  };
+}
+
+/**
+ * Abandons the message of this chunk when its limit is reached (RFC 3758 section 3.5). werift abandons the oldest message in
+ * flight instead, which may be a reliable one, never gives up with zero retransmissions, and leaves the rest of a message to be sent.
+ */
+function abandonIfDue(internals: SctpInternals, chunk: Chunk): boolean {
+  if (chunk.abandoned) return true;
+  const isSpent = chunk.maxRetransmits !== undefined && chunk.sentCount > chunk.maxRetransmits;
+  const isLate = chunk.expiry !== undefined && chunk.expiry < Date.now() / 1_000;
+  if (!isSpent && !isLate) return false;
+
+  const { sentQueue, outboundQueue } = internals;
+  const at = sentQueue.indexOf(chunk);
+  let first = at;
+  while (first > 0 && (sentQueue[first]!.flags & FIRST_FRAGMENT) === 0) first--;
+  let last = at;
+  while (last < sentQueue.length - 1 && (sentQueue[last]!.flags & LAST_FRAGMENT) === 0) last++;
+  for (let index = first; index <= last; index++) {
+    const each = sentQueue[index]!;
+    // The caller takes the chunk itself out of the flight.
+    if (each !== chunk && !each.acked && !each.retransmit) internals.flightSizeDecrease(each);
+    giveUp(each);
+  }
+  while (last === sentQueue.length - 1 && (sentQueue[last]!.flags & LAST_FRAGMENT) === 0 && outboundQueue.length > 0) {
+    const rest = outboundQueue.shift()!;
+    giveUp(rest);
+    sentQueue.push(rest);
+    last++;
+  }
+  return true;
+}
+
+function giveUp(chunk: Chunk): void {
+  chunk.abandoned = true;
+  chunk.retransmit = false;
+  // Counts as acknowledged, and never as missing again.
+  chunk.acked = true;
+  chunk.misses = Number.NEGATIVE_INFINITY;
+}
+
+/** Sends FORWARD TSN until the client has it (RFC 3758 section 3.5, A5): werift sends it once, and a lost one stops the channel. */
+function repeatForwardTsn(internals: SctpInternals): void {
+  const update = internals.updateAdvancedPeerAckPoint.bind(internals);
+  let last: ForwardTsn | undefined;
+  internals.updateAdvancedPeerAckPoint = () => {
+    update();
+    if (!isAfter(internals.advancedPeerAckTsn, internals.lastSackedTsn)) {
+      last = undefined;
+      return;
+    }
+    const fresh = internals.forwardTsnChunk;
+    if (fresh !== undefined && fresh !== last) {
+      fresh.streams = [...new Map([...(last?.streams ?? []), ...fresh.streams])];
+      last = fresh;
+    }
+    internals.forwardTsnChunk = last;
+  };
+}
+
+function following(tsn: number): number {
+  return (tsn + 1) >>> 0;
+}
+
+/** Serial number arithmetic (RFC 1982). */
+function isAfter(a: number, b: number): boolean {
+  return a !== b && (a - b) >>> 0 < 0x8000_0000;
+}

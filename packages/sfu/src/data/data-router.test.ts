@@ -260,7 +260,9 @@ describe('permissions', () => {
         stream: fc.nat(8),
         frame: fc.oneof(
           fc.uint8Array({ maxLength: 40 }),
-          fc.constantFrom('\u0000x', '\u0003bobforged', '\u0001\u0003evex', '\u0000\u0003bobx').map((text) => Buffer.from(text)),
+          fc
+            .constantFrom('\u0000x', '\u0003bobforged', '\u0001\u0003evex', '\u0000\u0003bobx')
+            .map((text) => Buffer.from(text)),
         ),
       }),
       fc.record({ do: fc.constant('leave' as const) }),

@@ -309,7 +309,11 @@ test('nothing of a client that lies gets through, whatever it negotiates and sen
           liar.connect();
         } else if (action.do === 'permit') {
           permitted = { audio: action.audio, video: action.video };
-          world.apply({ type: 'setPermissions', peerId: 'pub', permissions: { ...permitted, data: true, subscribe: true } });
+          world.apply({
+            type: 'setPermissions',
+            peerId: 'pub',
+            permissions: { ...permitted, data: true, subscribe: true },
+          });
         } else if (action.do === 'block') {
           block(action.trackId, action.blocked);
           if (action.blocked) blocked.add(action.trackId);

@@ -65,9 +65,14 @@ export class PeerConnection {
     for (;;) {
       const found = this.received.find((event) => event.type === type);
       if (found !== undefined) return found;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
+      await this.changed();
     }
+  }
+
+  /** Resolves with the next event that comes. */
+  changed(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
   }
 }

@@ -96,7 +96,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       room.setTrackPaused('ann', 'cam', true);
       room.setTrackBitrates('cam', { h: 1 });
       room.setTrackMuted('cam', true);
-      room.setPermissions('ann', { audio: false, video: false, subscribe: false });
+      room.setPermissions('ann', { audio: false, video: false, data: false, subscribe: false });
       room.setTrackBlocked('ann', 'cam', true);
       room.removeTrack('ann', 'cam');
       expect(await room.capturePackets('ann')).toBeUndefined();

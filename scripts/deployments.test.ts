@@ -50,6 +50,18 @@ test.each(Object.entries(deployments))(
   },
 );
 
+const docker = spawnSync('docker-compose', ['version']).status === 0;
+(docker ? test.each : test.skip.each)(Object.keys(deployments))(
+  `docker-compose takes the file of %s${docker ? '' : ' [needs docker-compose]'}`,
+  (name) => {
+    const { status, stderr } = spawnSync('docker-compose', ['-f', join(root, 'deploy', fileOf(name)), 'config', '-q'], {
+      encoding: 'utf8',
+      env: { ...process.env, ...answers },
+    });
+    expect([status, stderr]).toEqual([0, '']);
+  },
+);
+
 test('a must that is not set is named, as compose does', () => {
   expect(() => interpolate('${BLOOM_DOMAIN:?is a name}', {})).toThrow('BLOOM_DOMAIN is not set: it is a name');
 });
@@ -97,4 +109,11 @@ const systemd = spawnSync('systemd-analyze', ['--version']).status === 0;
     encoding: 'utf8',
   });
   expect(stderr.split('\n').filter((line) => line.includes('bloom.service'))).toEqual([]);
+});
+
+(systemd ? test : test.skip)(`the systemd unit is hardened${systemd ? '' : ' [needs systemd-analyze]'}`, () => {
+  // Exposure in tenths, as systemd counts it: 100 without any hardening.
+  const rating = ['security', '--offline=true', '--threshold=20', join(root, 'deploy/systemd/bloom.service')];
+  const { status, stdout } = spawnSync('systemd-analyze', rating, { encoding: 'utf8' });
+  expect([status, stdout.split('\n').findLast((line) => line !== '')]).toEqual([0, expect.stringContaining('OK')]);
 });

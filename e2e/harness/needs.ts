@@ -69,6 +69,9 @@ const checks = {
   nightly: () => nightly,
   /** An RTSP server and its encoders. */
   cameras: () => spawnSync('/usr/bin/python3', ['-c', CAMERA_PARTS]).status === 0,
+  /** The proxy in front of the deployment with one node. */
+  caddy: () => installed('caddy'),
+  prometheus: () => installed('prometheus'),
   chromium: () => findChromium() !== undefined,
   firefox: () => findFirefox() !== undefined,
   erlang: () => installed('erl'),

@@ -1,6 +1,6 @@
 // Stands between a page and the node, so that a test can take the wire away in the two ways networks do.
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
 export interface TcpProxy {
@@ -21,7 +21,9 @@ export async function startProxy(target: string, { secure = false } = {}): Promi
 
   const server = createServer((near) => {
     const to = { host, port: Number(port) };
-    const far = secure ? connectTls({ ...to, rejectUnauthorized: false }) : connect(to);
+    const far = secure
+      ? connectTls({ ...to, ...(isIP(host) === 0 ? { servername: host } : {}), rejectUnauthorized: false })
+      : connect(to);
     const pair: [Socket, Socket] = [near, far];
     pairs.add(pair);
     near.on('error', () => {});

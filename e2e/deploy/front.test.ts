@@ -1,0 +1,130 @@
+// What the deployment with one node has around it, as Debian ships it: Caddy in front, Prometheus beside. Only addresses differ from
+// the files in deploy/, and times that a test would wait for.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from '@jest/globals';
+import { until } from '../cluster/until.js';
+import { type BloomNode, startNode } from '../harness/bloom-node.js';
+import { freeTcpPort } from '../harness/free-ports.js';
+import { repository } from '../harness/repository.js';
+import { browserSuite } from '../harness/stage.js';
+import { startProxy } from '../harness/tcp-proxy.js';
+
+const shipped = (path: string): string => join(repository, 'deploy', path);
+const folder = mkdtempSync(join(tmpdir(), 'bloom-front-'));
+const running: ChildProcess[] = [];
+afterAll(async () => {
+  for (const child of running) {
+    const ended = once(child, 'exit');
+    if (child.kill('SIGKILL')) await ended;
+  }
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Starts a program with its files in the folder of this test; returns its output so far. */
+function run(program: string, args: readonly string[]): () => string {
+  const child = spawn(program, args, {
+    cwd: folder,
+    env: { PATH: process.env['PATH'] ?? '', HOME: folder },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  running.push(child);
+  return () => text;
+}
+
+/** Replaces every one of the texts. @throws Error for one that is not there */
+function replaced(text: string, changes: readonly (readonly [from: string, to: string])[]): string {
+  return changes.reduce((result, [from, to]) => {
+    if (!result.includes(from)) throw new Error(`${from} is not in the file any more`);
+    return result.replaceAll(from, to);
+  }, text);
+}
+
+let metricsPort = 0;
+
+/** A node that is reached through Caddy only, and a proxy that takes TLS off again for the pages. */
+async function nodeBehindCaddy(): Promise<BloomNode> {
+  const tlsPort = await freeTcpPort();
+  metricsPort = await freeTcpPort();
+  const proxy = await startProxy(`localhost:${tlsPort}`, { secure: true });
+  const host = proxy.host.replace('127.0.0.1', 'localhost');
+  const node = await startNode({
+    env: {
+      JF_HOST: host,
+      JF_METRICS_PORT: String(metricsPort),
+      JF_CHECK_ORIGIN: '//127.0.0.1',
+    },
+  });
+  const site = replaced(readFileSync(shipped('Caddyfile'), 'utf8'), [
+    ['{$BLOOM_DOMAIN}', `https://localhost:${tlsPort}`],
+    ['bloom:8080', new URL(node.url).host],
+    // Newer than the Caddy of Debian 12.
+    ['stream_close_delay 1h', ''],
+  ]);
+  writeFileSync(
+    join(folder, 'Caddyfile'),
+    `{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n\tservers {\n\t\tprotocols h1 h2\n\t}\n}\n${site}`,
+  );
+  const output = run('caddy', ['run', '--config', 'Caddyfile']);
+  const health = async (): Promise<boolean> => (await fetch(`http://${host}/health/ready`)).status === 200;
+  await until('Caddy passes requests on', health, { limitMs: 20_000, detail: output });
+
+  return {
+    ...node,
+    url: `http://${host}`,
+    host,
+    stop: async () => {
+      await node.stop();
+      await proxy.close();
+    },
+  };
+}
+
+browserSuite('A node behind Caddy', { node: nodeBehindCaddy, needs: ['caddy', 'prometheus'] }, (stage) => {
+  test('carries a call', async () => {
+    const { ann, bob } = await stage.call(['ann', 'bob']);
+    const [red, blue] = [await ann.addVideo({ colour: 'red' }), await bob.addVideo({ colour: 'blue' })];
+    await Promise.all([bob.plays(red, 'red'), ann.plays(blue, 'blue')]);
+  });
+
+  test('is scraped by Prometheus, whose alerts are all evaluated', async () => {
+    const port = await freeTcpPort();
+    copyFileSync(shipped('prometheus/alerts.yml'), join(folder, 'alerts.yml'));
+    const config = replaced(readFileSync(shipped('prometheus/prometheus.yml'), 'utf8'), [
+      ['bloom:9568', `127.0.0.1:${metricsPort}`],
+      ['_interval: 15s', '_interval: 1s'],
+    ]);
+    writeFileSync(join(folder, 'prometheus.yml'), config);
+    const output = run('prometheus', [
+      '--config.file=prometheus.yml',
+      '--storage.tsdb.path=data',
+      `--web.listen-address=127.0.0.1:${port}`,
+    ]);
+    const ask = async (path: string) =>
+      (await (await fetch(`http://127.0.0.1:${port}/api/v1/${path}`)).json()) as Answer;
+    await until(
+      'it has scraped the node',
+      async () => (await ask('query?query=bloom_node_ready')).data.result?.[0]?.value[1] === '1',
+      { detail: output },
+    );
+    // The health of a rule that was not evaluated yet is unknown.
+    const rules = await until('all alerts were evaluated', async () => {
+      const found = (await ask('rules')).data.groups?.flatMap((group) => group.rules) ?? [];
+      return found.length > 0 && found.every(({ health }) => health !== 'unknown') && found;
+    });
+    expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
+    expect(rules.filter(({ state }) => state === 'firing')).toEqual([]);
+  });
+});
+
+interface Answer {
+  data: {
+    result?: { value: [number, string] }[];
+    groups?: { rules: { name: string; health: string; state: string }[] }[];
+  };
+}

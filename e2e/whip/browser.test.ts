@@ -92,4 +92,30 @@ browserSuite('WHIP and WHEP in a browser', {}, (stage) => {
     expect(report.soundBytes).toBeGreaterThan(0);
     await Promise.all([ann.page.close(), watcher.close()]);
   });
+
+  test('the dashboard shows what OBS needs, and plays the room live', async () => {
+    const room = await stage.room();
+    const dashboard = await stage.newPage();
+    await dashboard.goto(`${stage.node.url}/#/rooms/${room}`);
+    await dashboard.getByRole('button', { name: 'Publish from OBS' }).click();
+    await dashboard.getByRole('button', { name: 'Get an address and a token' }).click();
+    const [url, token] = await Promise.all([
+      dashboard.getByRole('textbox', { name: 'Server' }).inputValue(),
+      dashboard.getByRole('textbox', { name: 'Bearer token' }).inputValue(),
+    ]);
+    const obs = await GuidePage.open(stage.browser);
+    await obs.publish('red', url, token);
+
+    await dashboard.goto(`${stage.node.url}/#watch=${room}`);
+    await dashboard.getByRole('radio', { name: 'Live (WHEP)' }).check();
+    await dashboard.waitForFunction(() => {
+      const video = document.querySelector('video');
+      if (video === null || video.videoWidth === 0) return false;
+      const context = Object.assign(document.createElement('canvas'), { width: 4, height: 4 }).getContext('2d')!;
+      context.drawImage(video, 0, 0, 4, 4);
+      const [r = 0, g = 0, b = 0] = context.getImageData(1, 1, 1, 1).data;
+      return r > 120 && g < 100 && b < 100;
+    });
+    await Promise.all([obs.close(), dashboard.context().close()]);
+  });
 });

@@ -1,4 +1,4 @@
-// `node scripts/install-examples.mjs <folder>`: every example, installed there as by somebody who has only the published packages. These are
+// `node scripts/install-examples.mjs <folder> [example ...]`: examples, all by default, installed there as by somebody who has only the published packages. These are
 // packed from this checkout; the rest comes from the registry, or the cache of npm. Tests run the examples from there.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -27,16 +27,18 @@ function packPackages(folder) {
 }
 
 /**
- * Installs every example into a folder of its own below `target`.
+ * Installs examples, all by default, into folders of their own below `target`.
  * @throws Error when npm fails, such as without a network
  */
-export function installExamples(target) {
+export function installExamples(target, chosen = []) {
   const packed = packPackages(join(target, '.packed'));
   const names = readdirSync(join(root, 'examples')).filter((name) =>
     existsSync(join(root, 'examples', name, 'package.json')),
   );
   const copies = [...names.map((name) => ({ example: name, folder: name, versions: [] })), ...VARIANTS];
-  for (const { example, folder, versions } of copies) {
+  const wanted = copies.filter(({ folder }) => chosen.length === 0 || chosen.includes(folder));
+  if (wanted.length === 0) throw new Error(`no such example: ${chosen.join(' ')}; there are ${names.join(', ')}`);
+  for (const { example, folder, versions } of wanted) {
     const home = join(target, folder);
     rmSync(home, { recursive: true, force: true });
     const skipped = /[/\\](node_modules|\.next|package-lock\.json)$/;
@@ -52,10 +54,15 @@ export function installExamples(target) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [target] = process.argv.slice(2);
+  const [target, ...chosen] = process.argv.slice(2);
   if (target === undefined) {
-    console.error('Usage: node scripts/install-examples.mjs <folder>');
+    console.error('Usage: node scripts/install-examples.mjs <folder> [example ...]');
     process.exit(64);
   }
-  installExamples(resolve(target));
+  try {
+    installExamples(resolve(target), chosen);
+  } catch (error) {
+    console.error(error.message);
+    process.exit(1);
+  }
 }

@@ -8,7 +8,12 @@ export default defineConfig({
   // Relative paths: the node may sit below a path of somebody else's host.
   base: './',
   plugins: [react()],
-  build: { target: 'es2022', chunkSizeWarningLimit: 700 },
+  build: {
+    target: 'es2022',
+    chunkSizeWarningLimit: 700,
+    // Says of slow machines that plugins are slow.
+    rolldownOptions: { checks: { pluginTimings: false } },
+  },
   server: {
     proxy: {
       '/room': node,

@@ -167,6 +167,40 @@ describe('a running node', () => {
     await node.request('DELETE', `/room/${roomId}`);
   });
 
+  test('is shown by the HTTP API of another node, which drains it only where it may', async () => {
+    const other = await start('west', { JF_DIST_NODES: 'watched@127.0.0.1', JF_INSPECTION: 'read' });
+    try {
+      await other.cluster?.node.connect('watched@127.0.0.1');
+      const roomId = await node.createRoom();
+      const peer = await node.addPeer(roomId);
+      const { body: cluster } = await other.request('GET', '/cluster');
+      expect(cluster.data).toMatchObject({
+        asked: 'west@127.0.0.1',
+        nodes: [{ name: 'watched@127.0.0.1' }, { name: 'west@127.0.0.1' }],
+        links: [
+          { from: 'watched@127.0.0.1', to: 'west@127.0.0.1', state: 'up' },
+          { from: 'west@127.0.0.1', to: 'watched@127.0.0.1', state: 'up' },
+        ],
+        verdict: 'whole',
+      });
+      const { body: placement } = await other.request('GET', `/cluster/placement?room=${roomId}`);
+      expect(placement.data).toMatchObject({ asked: 'watched@127.0.0.1', room: roomId });
+      const { body: log } = await other.request('GET', '/cluster/logs?node=watched@127.0.0.1&limit=1');
+      expect(log.data).toMatchObject([{ node: 'watched@127.0.0.1' }]);
+      const stats = await other.request('GET', `/room/${roomId}/peer/${peer.id}/stats`);
+      expect([stats.status, stats.body.data?.id]).toEqual([200, peer.id]);
+
+      const drained = await node.request('POST', '/node/drain?node=west@127.0.0.1');
+      expect([drained.status, drained.body.errors]).toEqual([403, expect.stringContaining('JF_INSPECTION=read')]);
+      expect((await other.request('POST', '/node/drain?node=watched@127.0.0.1')).status).toBe(200);
+      const lifted = await other.request('DELETE', '/node/drain?node=watched@127.0.0.1');
+      expect(lifted.body.data).toMatchObject({ draining: false });
+      await node.request('DELETE', `/room/${roomId}`);
+    } finally {
+      await other.dispose();
+    }
+  });
+
   test('keeps quiet when it is told to', async () => {
     const quiet = await start('quiet', { JF_INSPECTION: 'off' });
     await expect(withTool('quiet@127.0.0.1', (client) => client.ask('hello', {}))).rejects.toMatchObject({

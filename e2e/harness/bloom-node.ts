@@ -36,7 +36,7 @@ async function waitUntilHealthy(url: string, child: ChildProcess, log: () => str
   while (Date.now() < deadline) {
     if (child.exitCode !== null) throw new Error(`the node ended with code ${child.exitCode} at start:\n${log()}`);
     try {
-      const answer = await fetch(`${url}/health`, { headers: { authorization: `Bearer ${apiToken}` } });
+      const answer = await fetch(`${url}/health/ready`);
       if (answer.status === 200) return;
     } catch {
       // not listening yet

@@ -56,6 +56,8 @@ export class Live {
   readonly view = (): LiveView => this.#view;
 
   open(): void {
+    // The list does not wait for the socket; when that is open, the list is asked for once more, so that nothing is missed.
+    void this.refresh();
     this.#connect();
     this.#refreshing = setInterval(() => {
       if (document.visibilityState === 'visible') void this.refresh();
@@ -127,7 +129,6 @@ export class Live {
       if (this.#socket !== socket) return;
       this.#change({ connected: false });
       this.#retry = setTimeout(() => this.#connect(), reconnectDelayMs(this.#attempt++));
-      if (this.#view.rooms === null) void this.refresh();
     });
   }
 
@@ -136,7 +137,6 @@ export class Live {
     if (frame.type === 'subscribed') {
       this.#attempt = 0;
       this.#change({ connected: true });
-      // From now on nothing is missed.
       void this.refresh();
       return undefined;
     }

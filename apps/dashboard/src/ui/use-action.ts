@@ -1,11 +1,11 @@
-import { useCallback, useState } from 'react';
+import { useCallback, useRef, useState } from 'react';
 import { Problem } from '../problem.js';
 
 export interface Action {
   readonly busy: boolean;
   readonly problem: Problem | null;
   readonly dismiss: () => void;
-  /** Resolves to true when the work was done. One at a time. */
+  /** Resolves to true when the work was done; does nothing while other work is under way. */
   readonly run: (work: () => Promise<unknown>) => Promise<boolean>;
 }
 
@@ -13,7 +13,11 @@ export interface Action {
 export function useAction(): Action {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
+  // A button stays enabled meanwhile: one that is disabled loses the focus of the keyboard.
+  const running = useRef(false);
   const run = useCallback(async (work: () => Promise<unknown>) => {
+    if (running.current) return false;
+    running.current = true;
     setBusy(true);
     setProblem(null);
     try {
@@ -25,6 +29,7 @@ export function useAction(): Action {
       );
       return false;
     } finally {
+      running.current = false;
       setBusy(false);
     }
   }, []);

@@ -97,7 +97,7 @@ function NodeCard({ node, asked }: { readonly node: ClusterNode; readonly asked:
       </dl>
       <button
         type="button"
-        disabled={action.busy}
+        aria-disabled={action.busy}
         onClick={() => void action.run(() => api.setDraining(asked ? '' : node.name, !draining))}
       >
         {draining ? 'Take new rooms again' : 'Drain: take no new rooms'}

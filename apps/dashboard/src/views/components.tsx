@@ -88,7 +88,7 @@ function Recordings() {
                 <button
                   type="button"
                   className="danger"
-                  disabled={action.busy}
+                  aria-disabled={action.busy}
                   onClick={() =>
                     void action
                       .run(() => api.removeRecording(id))

@@ -48,7 +48,7 @@ export function NewRoom({ onClose }: { readonly onClose: (created?: string) => v
         }}
       >
         <Fields fields={FIELDS} />
-        <button type="submit" className="primary" disabled={action.busy}>
+        <button type="submit" className="primary" aria-disabled={action.busy}>
           Create
         </button>
       </form>

@@ -89,7 +89,7 @@ function WatchRoom({ roomId }: { readonly roomId: string }) {
           {started ? (
             <span className="hint">Started; it begins when somebody in the room shows something.</span>
           ) : (
-            <button type="button" className="primary" disabled={action.busy} onClick={() => void start()}>
+            <button type="button" className="primary" aria-disabled={action.busy} onClick={() => void start()}>
               {action.busy ? 'Starting …' : 'Start the stream'}
             </button>
           )}

@@ -72,7 +72,7 @@ function Start({ room, onClose }: { readonly room: Room; readonly onClose: () =>
           </p>
         )}
         <Fields key={type} fields={fields} />
-        <button type="submit" className="primary" disabled={action.busy}>
+        <button type="submit" className="primary" aria-disabled={action.busy}>
           Start
         </button>
       </form>
@@ -105,14 +105,14 @@ function ComponentItem({ room, component }: { readonly room: Room; readonly comp
               Watch
             </a>
           )}
-          <button type="button" disabled={action.busy} onClick={() => act(() => api.removeComponent(room.id, id))}>
+          <button type="button" aria-disabled={action.busy} onClick={() => act(() => api.removeComponent(room.id, id))}>
             Stop <span className="unseen">{COMPONENTS[type].title}</span>
           </button>
         </span>
       </div>
       <Failure action={action} />
       <dl className="properties">
-        {Object.entries(properties).map(([name, value]) => (
+        {set(properties).map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd>{typeof value === 'object' ? JSON.stringify(value) : String(value)}</dd>
@@ -125,6 +125,11 @@ function ComponentItem({ room, component }: { readonly room: Room; readonly comp
       {type === 'sip' && <Phone room={room} component={component} action={action} act={act} />}
     </li>
   );
+}
+
+/** The properties that have a value. */
+function set(properties: Component['properties']): [string, unknown][] {
+  return Object.entries(properties).filter(([, value]) => value !== null);
 }
 
 interface ControlProps {
@@ -176,10 +181,10 @@ function Phone({ room, component, action, act }: ControlProps & { readonly actio
       }}
     >
       <input name="number" type="tel" required aria-label="Phone number" placeholder="+49 …" />
-      <button type="submit" disabled={action.busy}>
+      <button type="submit" aria-disabled={action.busy}>
         Call
       </button>
-      <button type="button" disabled={action.busy} onClick={() => act(() => api.hangUp(room.id, component.id))}>
+      <button type="button" aria-disabled={action.busy} onClick={() => act(() => api.hangUp(room.id, component.id))}>
         Hang up
       </button>
     </form>

@@ -1,5 +1,5 @@
 import type { Peer, PeerPermissions, Track } from '@bloom/server-sdk';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { nameOf } from '../../call/call-view.js';
 import { go, hashOf } from '../../router.js';
 import { useLive, useSession } from '../../session.js';
@@ -83,7 +83,7 @@ function Tracks({ roomId, peer, name }: { readonly roomId: string; readonly peer
                   {watched === track.id ? 'Hide' : track.type === 'video' ? 'Show' : 'Listen'}{' '}
                   <span className="unseen">{sourceOf(track)}</span>
                 </button>
-                <button type="button" disabled={action.busy} onClick={() => toggle(track)}>
+                <button type="button" aria-disabled={action.busy} onClick={() => toggle(track)}>
                   {track.muted === true ? 'Unmute' : 'Mute'} <span className="unseen">{sourceOf(track)}</span>
                 </button>
               </span>
@@ -104,22 +104,27 @@ function sourceOf({ metadata }: Track): string {
 }
 
 const KINDS = ['audio', 'video', 'data'] as const;
+const ALL: PeerPermissions = { publish: true, subscribe: true, metadata: true };
 
 function Permissions({ roomId, peer }: { readonly roomId: string; readonly peer: Peer }) {
   const { api, live } = useSession();
   const action = useAction();
-  const { publish, subscribe, metadata }: PeerPermissions = peer.permissions ?? {
-    publish: true,
-    subscribe: true,
-    metadata: true,
-  };
+  /** What was asked for, until the server shows it. */
+  const [asked, setAsked] = useState<Partial<PeerPermissions>>({});
+  const inForce = JSON.stringify(peer.permissions);
+  useEffect(() => setAsked({}), [inForce]);
+  const { publish, subscribe, metadata }: PeerPermissions = { ...ALL, ...peer.permissions, ...asked };
   const kinds = publish === true ? [...KINDS] : publish === false ? [] : publish;
   const change = (permissions: Partial<PeerPermissions>): void => {
-    void action.run(() => api.updatePeer(roomId, peer.id, { permissions })).then(() => live.touch(roomId));
+    const changes = { ...asked, ...permissions };
+    setAsked(changes);
+    void action
+      .run(() => api.updatePeer(roomId, peer.id, { permissions: changes }))
+      .then((done) => (done ? live.touch(roomId) : setAsked({})));
   };
   const box = (label: string, checked: boolean, permissions: Partial<PeerPermissions>) => (
     <label className="check" key={label}>
-      <input type="checkbox" checked={checked} disabled={action.busy} onChange={() => change(permissions)} />
+      <input type="checkbox" checked={checked} onChange={() => change(permissions)} />
       <span>{label}</span>
     </label>
   );
@@ -163,7 +168,7 @@ function Remove({ roomId, peerId, name, onClose }: PersonPageProps & { name: str
           <span>Reason, for the client</span>
           <input name="reason" maxLength={100} placeholder="Optional" />
         </label>
-        <button type="submit" className="danger" disabled={action.busy}>
+        <button type="submit" className="danger" aria-disabled={action.busy}>
           Remove from the room
         </button>
       </form>

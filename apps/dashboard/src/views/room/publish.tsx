@@ -32,7 +32,7 @@ export function Publish({ roomId, onClose }: { readonly roomId: string; readonly
             <span>Name that others see</span>
             <input value={name} required maxLength={40} onChange={({ target }) => setName(target.value)} />
           </label>
-          <button type="submit" className="primary" disabled={action.busy}>
+          <button type="submit" className="primary" aria-disabled={action.busy}>
             Get an address and a token
           </button>
         </form>

@@ -112,7 +112,7 @@ export function RoomPage({ roomId }: { readonly roomId: string }) {
           <button
             type="button"
             className="danger"
-            disabled={action.busy}
+            aria-disabled={action.busy}
             onClick={async () => {
               if (!(await action.run(() => api.deleteRoom(roomId)))) return;
               live.touch(roomId);
@@ -175,7 +175,7 @@ function Settings({ room, onClose }: { readonly room: Room; readonly onClose: ()
       >
         <Fields fields={fields} />
         <p className="hint">An empty field means no limit, or never.</p>
-        <button type="submit" className="primary" disabled={action.busy}>
+        <button type="submit" className="primary" aria-disabled={action.busy}>
           Save
         </button>
       </form>

@@ -1,0 +1,375 @@
+// The dashboard as an operator uses it: what each view shows and does, for eyes, for screen readers and by keyboard.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import axe from 'axe-core';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { startNode } from '../harness/bloom-node.js';
+import { promise } from '../harness/measurements.js';
+import { repository } from '../harness/repository.js';
+import { browserSuite } from '../harness/stage.js';
+
+/** With `BLOOM_IMAGES=1`, the pictures of docs/guide/dashboard.md are taken anew. */
+const wantsImages = process.env['BLOOM_IMAGES'] !== undefined;
+const IMAGES = join(repository, 'docs', 'images');
+
+const flags = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
+browserSuite('The dashboard', { browserFlags: flags }, (stage) => {
+  const pages: Page[] = [];
+  const faults: string[] = [];
+
+  afterEach(async () => {
+    await Promise.all(pages.splice(0).map((page) => page.context().close()));
+    expect(faults.splice(0)).toEqual([]);
+  });
+
+  async function open(hash: string, options: BrowserContextOptions = {}, url = stage.node.url): Promise<Page> {
+    // A colour half way between light and dark is no fault.
+    const fixed = { viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' } as const;
+    const context = await stage.browser.newContext({ ...fixed, ...options });
+    const page = await context.newPage();
+    pages.push(page);
+    page.setDefaultTimeout(30_000);
+    page.on('pageerror', (error) => faults.push(`${String(error)} ${error.stack ?? ''}`));
+    page.on('console', (message) => {
+      if (/content security policy/i.test(message.text())) faults.push(message.text());
+    });
+    await page.goto(`${url}/${hash}`);
+    return page;
+  }
+
+  /** Moves within the page, as its links do. */
+  async function visit(page: Page, hash: string): Promise<void> {
+    await page.evaluate((wanted) => {
+      location.hash = wanted;
+    }, hash);
+    await page.waitForFunction(() => document.activeElement?.tagName === 'H1');
+  }
+
+  async function enter(room: string, name: string): Promise<Page> {
+    const page = await open(`#room=${room}`);
+    await page.getByLabel('Your name').fill(name);
+    await page.getByLabel('Generated').check();
+    await page.getByRole('button', { name: 'Join' }).click();
+    await page.getByRole('status').filter({ hasText: 'Connected' }).waitFor();
+    return page;
+  }
+
+  /** What axe-core has to say against the page, in light and dark. */
+  async function complaints(page: Page): Promise<string[]> {
+    const found: string[] = [];
+    for (const colorScheme of ['dark', 'light'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await page.evaluate(axe.source);
+      const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
+      for (const { id, nodes } of violations) {
+        for (const { html, failureSummary } of nodes) found.push(`${colorScheme}: ${id}: ${html} ${failureSummary}`);
+      }
+    }
+    return found;
+  }
+
+  async function image(page: Page, name: string): Promise<void> {
+    if (!wantsImages) return;
+    mkdirSync(IMAGES, { recursive: true });
+    await page.screenshot({ path: join(IMAGES, `dashboard-${name}.png`) });
+  }
+
+  test('each view is free of faults that axe finds, in light and dark, and fits wide and narrow screens', async () => {
+    const room = await stage.room({ roomId: 'kitchen', videoCodec: 'h264' });
+    await stage.room({ roomId: 'all-hands', maxPeers: 50 });
+    const peer = await stage.api.addPeer(room, { metadata: { name: 'Cyanea' } });
+    await stage.api.request('POST', `/room/${room}/component`, { type: 'hls', options: { lowLatency: true } });
+    const views = {
+      rooms: '#/rooms',
+      room: '#/rooms/kitchen',
+      person: `#/rooms/${room}/people/${peer.id}`,
+      people: '#/people',
+      components: '#/components',
+      cluster: '#/cluster',
+      logs: '#/logs',
+      call: '#/call',
+      watch: '#/watch',
+      stream: '#watch=kitchen',
+      events: '#/events',
+    };
+    const found: string[] = [];
+    for (const width of [1280, 320]) {
+      const page = await open('#/rooms', { colorScheme: 'light', viewport: { width, height: 800 } });
+      await page.getByRole('link', { name: 'kitchen' }).waitFor();
+      for (const [name, hash] of Object.entries(views)) {
+        await visit(page, hash);
+        if (name === 'events') {
+          await page.getByText('live', { exact: true }).waitFor();
+          await stage.api.deleteRoom(await stage.api.createRoom({ roomId: 'for-an-event' }));
+          await page.getByText('roomDeleted').waitFor();
+        }
+        if (name === 'logs') await page.getByRole('table').waitFor();
+        if (name === 'cluster') await page.getByText('serves this page').waitFor();
+        if (width === 1280 && name !== 'person') await image(page, name);
+        for (const text of await complaints(page)) found.push(`${name}, ${width}: ${text}`);
+        const tooWide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        if (tooWide > 0) found.push(`${name}, ${width}: ${tooWide} px too wide`);
+      }
+    }
+    expect(found).toEqual([]);
+  }, 180_000);
+
+  test('the keyboard alone leads from the list of rooms to a person, and out of every dialog', async () => {
+    const room = await stage.room({ roomId: 'by-keyboard' });
+    await stage.api.addPeer(room, { metadata: { name: 'Velella' } });
+    const page = await open('#/rooms', { viewport: { width: 700, height: 700 } });
+    const link = page.getByRole('link', { name: 'by-keyboard' });
+    await link.waitFor();
+    const tabTo = async (name: string): Promise<void> => {
+      for (let presses = 0; presses < 40; presses += 1) {
+        const focused = await page.evaluate(() => {
+          const { activeElement: element } = document;
+          return element?.getAttribute('aria-label') ?? element?.textContent ?? '';
+        });
+        if (focused.trim() === name) return;
+        await page.keyboard.press('Tab');
+      }
+      throw new Error(`the Tab key does not lead to ${name}`);
+    };
+    const heading = (name: string): Promise<void> => page.getByRole('heading', { level: 1, name }).waitFor();
+
+    await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+    await tabTo('Menu');
+    await page.keyboard.press('Enter');
+    await tabTo('Cluster');
+    await page.keyboard.press('Enter');
+    await heading('Cluster');
+    await page.goBack();
+    await heading('Rooms');
+    await tabTo('New room');
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('New room');
+    await tabTo('by-keyboard');
+    await page.keyboard.press('Enter');
+    await heading('by-keyboard');
+    await tabTo('Velella');
+    await page.keyboard.press('Enter');
+    await heading('Velella');
+    expect(await page.title()).toBe('Velella – Bloom');
+  });
+
+  test('a room is created with its options, changed, and deleted', async () => {
+    const page = await open('#/rooms');
+    await page.getByRole('button', { name: 'New room' }).click();
+    await page.getByLabel('Name', { exact: true }).fill('with options');
+    await page.getByLabel('Most people').fill('4');
+    await page.getByLabel('Video codec').selectOption('h264');
+    await page.getByLabel('Remove when empty').fill('60');
+    await page.getByRole('button', { name: 'Create' }).click();
+    // Browsers check the name against the pattern: the dialog is still there.
+    await page.getByLabel('Name', { exact: true }).fill('with-options');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('heading', { level: 1, name: 'with-options' }).waitFor();
+    expect((await stage.api.room('with-options')).config).toMatchObject({
+      maxPeers: 4,
+      videoCodec: 'h264',
+      peerlessPurgeTimeout: 60,
+    });
+
+    await page.getByRole('button', { name: 'Settings' }).click();
+    await page.getByLabel('Most people').fill('');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('no limit of people').waitFor();
+    expect((await stage.api.room('with-options')).config).toMatchObject({ maxPeers: null, peerlessPurgeTimeout: 60 });
+
+    await page.getByRole('button', { name: 'Start a component' }).click();
+    await page.getByLabel('Kind').selectOption('File');
+    await page.getByLabel('Path').fill('missing.ogg');
+    await page.getByRole('button', { name: 'Start', exact: true }).click();
+    await page.getByRole('alert').waitFor();
+    await page.keyboard.press('Escape');
+
+    await page.getByRole('button', { name: 'Publish from OBS' }).click();
+    await page.getByRole('button', { name: 'Get an address' }).click();
+    expect(await page.getByLabel('Server').inputValue()).toBe(`${stage.node.url}/whip`);
+    const token = await page.getByLabel('Bearer token').inputValue();
+    const published = await fetch(`${stage.node.url}/whip`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/sdp' },
+      body: 'no offer',
+    });
+    // The token is good: what is wrong is the offer.
+    expect(published.status).toBe(400);
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: 'OBS' }).waitFor();
+
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('button', { name: 'Delete the room' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Rooms' }).waitFor();
+    expect((await stage.api.request('GET', '/room/with-options')).status).toBe(404);
+  });
+
+  test('a person is watched, measured, muted, restricted and removed with a reason', async () => {
+    const ann = await enter('moderated', 'Ann');
+    const operator = await open('#/people');
+    await operator.getByLabel('Filter people by name or room').fill('moderated');
+    await operator.getByRole('link', { name: 'Ann' }).click();
+    await operator.getByRole('heading', { level: 1, name: 'Ann' }).waitFor();
+    const video = operator.locator('li', { has: operator.getByRole('heading', { name: /^video/ }) });
+    await video.getByRole('button', { name: 'Show' }).click();
+    await operator
+      .getByLabel('video of Ann')
+      .evaluate((element) => new Promise((shown) => (element as HTMLVideoElement).requestVideoFrameCallback(shown)));
+    await operator.getByText(/^vp8, high$/).waitFor();
+    await operator.locator('.chart polyline').first().waitFor({ state: 'attached' });
+    expect(await complaints(operator)).toEqual([]);
+    await image(operator, 'person');
+
+    await video.getByRole('button', { name: 'Mute' }).click();
+    await operator.getByText('muted by the server').waitFor();
+    await operator.getByLabel('Publish audio').uncheck();
+    await operator.getByRole('heading', { name: /^audio/ }).waitFor({ state: 'detached' });
+    const { peers } = await stage.api.room('moderated');
+    const person = peers.find(({ metadata }: { metadata: { name?: string } | null }) => metadata?.name === 'Ann');
+    expect(person.permissions.publish).toEqual(['video', 'data']);
+    expect(person.tracks).toMatchObject([{ type: 'video', muted: true }]);
+
+    await operator.getByRole('button', { name: 'Remove' }).click();
+    await operator.getByLabel('Reason, for the client').fill('Out of turn');
+    await operator.getByRole('button', { name: 'Remove from the room' }).click();
+    await operator.getByRole('heading', { level: 1, name: 'moderated' }).waitFor();
+    await ann.getByRole('alert').filter({ hasText: 'Out of turn' }).waitFor();
+    await stage.api.deleteRoom('moderated');
+  });
+
+  test('a call has a chat, a shared screen that stands in front, and sentences for screen readers', async () => {
+    const ann = await enter('talk', 'Ann');
+    const bob = await enter('talk', 'Bob');
+    await ann.getByLabel('Picture of Bob', { exact: true }).waitFor();
+    await ann.getByRole('button', { name: 'Chat' }).click();
+    await ann.getByLabel('Message', { exact: true }).fill('Good morning');
+    await ann.keyboard.press('Enter');
+    await ann.locator('.messages li').filter({ hasText: 'Ann Good morning' }).waitFor();
+    await bob.getByText('Ann says: Good morning').waitFor({ state: 'attached' });
+    expect(await complaints(ann)).toEqual([]);
+    await image(ann, 'in-a-call');
+    await ann.getByRole('button', { name: 'Devices' }).click();
+    expect(await complaints(ann)).toEqual([]);
+
+    await bob.getByRole('button', { name: 'Mute' }).click();
+    await ann.getByText('Bob turned the microphone off').waitFor({ state: 'attached' });
+    await ann.getByRole('button', { name: 'Speaker view' }).click();
+    await bob.getByRole('button', { name: 'Share screen' }).click();
+    await ann.locator('figure.main', { has: ann.getByLabel('Picture of Screen of Bob', { exact: true }) }).waitFor();
+    await bob.getByRole('button', { name: 'Stop sharing' }).click();
+    await ann.getByText('Bob no longer shares a screen').waitFor({ state: 'attached' });
+    await ann.locator('figure.main', { has: ann.getByLabel('Picture of Bob', { exact: true }) }).waitFor();
+    await stage.api.deleteRoom('talk');
+  });
+
+  test('the node is drained and the log followed', async () => {
+    const page = await open('#/cluster');
+    await page.getByRole('button', { name: 'Drain: take no new rooms' }).click();
+    await page.getByText('draining', { exact: true }).waitFor();
+    expect((await stage.api.request('POST', '/room')).status).toBe(503);
+    await page.getByRole('button', { name: 'Take new rooms again' }).click();
+    await page.getByRole('button', { name: 'Drain: take no new rooms' }).waitFor();
+
+    await visit(page, '#/logs');
+    await page.getByLabel('Only lines with this text').fill('for-the-log');
+    await page.getByText('No line matches').waitFor();
+    await stage.room({ roomId: 'for-the-log' });
+    await page.getByRole('button', { name: 'room.created' }).click();
+    await page.getByRole('dialog').getByText('"for-the-log"').waitFor();
+  });
+
+  describe('in production', () => {
+    test('asks for the token, keeps it nowhere, and loads nothing from elsewhere', async () => {
+      const token = 'a-token-for-production';
+      const node = await startNode({
+        env: { NODE_ENV: 'production', JF_SERVER_API_TOKEN: token, JF_DASHBOARD: 'true', JF_CHECK_ORIGIN: ':conn' },
+      });
+      try {
+        const page = await open('', {}, node.url);
+        const foreign: string[] = [];
+        page.on('request', (request) => {
+          if (!request.url().startsWith(node.url)) foreign.push(request.url());
+        });
+        await page.getByLabel('API token').fill('wrong');
+        await page.getByRole('button', { name: 'Sign in' }).click();
+        await page.getByRole('alert').filter({ hasText: 'The API token is wrong' }).waitFor();
+        expect(await complaints(page)).toEqual([]);
+        await page.getByLabel('API token').fill(token);
+        await page.getByRole('button', { name: 'Sign in' }).click();
+        await page.getByText('No rooms yet').waitFor();
+        await page.getByText('Live', { exact: true }).waitFor();
+        const kept = await page.evaluate(() =>
+          JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
+        );
+        expect(kept).not.toContain(token);
+        expect(node.log()).not.toContain(token);
+        expect(foreign).toEqual([]);
+        await page.reload();
+        await page.getByLabel('API token').waitFor();
+      } finally {
+        await node.stop();
+      }
+    });
+  });
+
+  test('500 rooms with 5,000 people are listed without a stall', async () => {
+    const node = await startNode();
+    try {
+      const headers = { authorization: 'Bearer development', 'content-type': 'application/json' };
+      const post = async (path: string, body: unknown): Promise<void> => {
+        const answer = await fetch(`${node.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+        await answer.arrayBuffer();
+        expect(answer.status).toBe(201);
+      };
+      const number = (i: number): string => String(i).padStart(3, '0');
+      for (let from = 0; from < 500; from += 10) {
+        const rooms = Array.from({ length: 10 }, (_, i) => `room-${number(from + i)}`);
+        await Promise.all(rooms.map((roomId) => post('/room', { roomId })));
+        const peers = rooms.flatMap((roomId) =>
+          Array.from({ length: 10 }, (_, i) => ({ roomId, name: `${roomId}-${i}` })),
+        );
+        await Promise.all(
+          peers.map(({ roomId, name }) =>
+            post(`/room/${roomId}/peer`, { type: 'webrtc', options: { metadata: { name } } }),
+          ),
+        );
+      }
+
+      const page = await open('#/people', {}, node.url);
+      await page.getByText('5,000 people').waitFor();
+      promise(
+        'first paint',
+        await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? Infinity),
+        1_000,
+      );
+      const table = page.getByRole('table', { name: 'People' });
+      expect(await table.getAttribute('aria-rowcount')).toBe('5001');
+      // All of it is scrolled through; whatever is shown, few rows are in the page.
+      const { longest, rows } = await table.evaluate(async (element) => {
+        let [last, stall, most] = [performance.now(), 0, 0];
+        for (let step = 0; step <= 100; step += 1) {
+          element.scrollTop = (step / 100) * element.scrollHeight;
+          await new Promise(requestAnimationFrame);
+          stall = Math.max(stall, performance.now() - last);
+          last = performance.now();
+          most = Math.max(most, element.querySelectorAll('[role=row]').length);
+        }
+        return { longest: stall, rows: most };
+      });
+      expect(rows).toBeLessThan(60);
+      promise('longest frame while scrolling 5,000 people', longest, 1_000);
+      await page.getByRole('link', { name: 'room-499-9' }).waitFor();
+      await page.getByLabel('Filter people').fill('room-321-7');
+      await page.getByRole('link', { name: 'room-321-7' }).waitFor();
+      expect(await table.getAttribute('aria-rowcount')).toBe('2');
+      await visit(page, '#/rooms');
+      await page.getByText('500 rooms, 5,000 people').waitFor();
+    } finally {
+      await node.stop();
+    }
+  }, 180_000);
+});

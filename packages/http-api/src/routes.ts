@@ -94,7 +94,6 @@ const file = {
 } as const;
 const unsatisfiable = { 416: { description: 'The range lies outside the file', body: 'empty' } } as const;
 const unseen = {
-  403: { description: 'The instance runs with `JF_INSPECTION=read`', body: ErrorBody },
   503: { description: 'The instance cannot be reached, or runs with `JF_INSPECTION=off`', body: ErrorBody },
 };
 const node = { node: 'Name of an instance; default: the asked one' };

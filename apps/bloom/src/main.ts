@@ -71,11 +71,15 @@ async function main(): Promise<void> {
 
 async function start(configured: Settings, log: Log): Promise<{ settings: Settings; node: RunningNode }> {
   const settings = await withMediaAddress(await withOwnName(configured, log), log);
-  // Loaded late: wrong settings are reported without waiting for the node's modules.
+  // Loaded late: wrong settings are reported without waiting for the node's modules. The media workers start while those load.
+  const { openEngine } = await import('./media.js');
+  const media = openEngine({ settings, workers: settings.mediaWorkers, log });
+  // `startNode` reports a failure.
+  media.catch(() => undefined);
   const { startNode, stuckThreads } = await import('./node.js');
   watchStuckThreads(stuckThreads);
 
-  return { settings, node: await startNode({ settings, log }) };
+  return { settings, node: await startNode({ settings, log, media }) };
 }
 
 await main();

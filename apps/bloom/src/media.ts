@@ -2,26 +2,41 @@ import type { Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import { createMediaEngine, type EngineStats, type MediaEngine } from '@bloom/sfu';
-import type { Certificate } from './certificate.js';
+import { Certificate } from './certificate.js';
 
 export interface EngineParts {
   settings: Settings;
   workers: number;
-  /** undefined without HTTPS. */
-  certificate: Certificate | undefined;
   log: Log;
 }
 
+/** The media plane and what it shares with the HTTP listener. */
+export interface Media {
+  engine: MediaEngine;
+  /** undefined without HTTPS. */
+  certificate: Certificate | undefined;
+}
+
 /** Starts the media plane. Without WebRTC it serves components only, on loopback. */
-export function openEngine({ settings, workers, certificate, log }: EngineParts): Promise<MediaEngine> {
+export async function openEngine({ settings, workers, log }: EngineParts): Promise<Media> {
+  const certificate = settings.http.tls === null ? undefined : new Certificate({ tls: settings.http.tls, log });
+  try {
+    return { engine: await createMediaEngine(engineOptions({ settings, workers, log }, certificate)), certificate };
+  } catch (error) {
+    certificate?.close();
+    throw error;
+  }
+}
+
+function engineOptions({ settings, workers, log }: EngineParts, certificate: Certificate | undefined) {
   const { webrtc } = settings;
   if (webrtc === null) {
     const portRange = { min: 0, max: 0 };
-    return createMediaEngine({ listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange, workers, log });
+    return { listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange, workers, log };
   }
   const { turnListenIp, turnIp, second, turnPortRange, turnTcpPort, turnTlsPort, turnTlsHost: host } = webrtc;
 
-  return createMediaEngine({
+  return {
     listenIp: turnListenIp,
     announcedIp: turnIp,
     ...(second === null ? {} : { second: { listenIp: second.turnListenIp, announcedIp: second.turnIp } }),
@@ -32,7 +47,7 @@ export function openEngine({ settings, workers, certificate, log }: EngineParts)
       : { tls: { port: turnTlsPort, host, context: () => certificate.context } }),
     workers,
     log,
-  });
+  };
 }
 
 /** Adds the growth of the engine's totals to the traffic counters; a replaced worker starts at zero again. */

@@ -12,14 +12,14 @@ import type { MediaEngine } from '@bloom/sfu';
 import { createPeerSession } from '@bloom/signaling';
 import { createHttpSession } from '@bloom/whip';
 import { sleep } from '@bloom/time';
-import { Certificate } from './certificate.js';
+import type { Certificate } from './certificate.js';
 import { Closing } from './closing.js';
 import { asking, clusterView } from './cluster-view.js';
 import { joinCluster, type Cluster } from './cluster.js';
 import { builtInKinds, openPhones, openRecordings } from './components.js';
 import { healthOf, openListener } from './http.js';
 import { answerAlone, openInspection, openLocalSocket } from './inspection.js';
-import { MediaTraffic, openEngine } from './media.js';
+import { type Media, MediaTraffic, openEngine } from './media.js';
 import { metricsReport } from './metrics-report.js';
 import { nodeControl } from './node-control.js';
 import { registerNodeFunctions } from './node-functions.js';
@@ -42,6 +42,8 @@ export interface NodeOptions {
   log: Log;
   /** Kinds of components beyond the built-in ones. */
   componentKinds?: readonly ComponentKind[];
+  /** The media plane, when it was started before; closed with the node. */
+  media?: Promise<Media>;
   /** Keeps the media in this thread and ignores `JF_MEDIA_WORKERS`: workers run built code only. */
   mediaInProcess?: boolean;
   /** Default: the resolvers of the system. */
@@ -88,13 +90,23 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const { roomIntervalMs, compat } = settings.metrics;
   const metrics = new Metrics({ tickSeconds: roomIntervalMs / 1_000, compat });
   const { ip, port } = settings.metrics;
+  const workers = options.mediaInProcess === true ? 0 : settings.mediaWorkers;
+  const media = options.media ?? openEngine({ settings, workers, log });
+  // Registered at once: it may open while something else fails. Its own failure is reported where it is awaited.
+  closing.onClose('media engine', () =>
+    media.then(
+      async (opened) => {
+        opened.certificate?.close();
+        await opened.engine.close();
+      },
+      () => undefined,
+    ),
+  );
   const metricsServer = await startMetricsServer({ metrics, ip, port });
   closing.onClose('metrics listener', () => metricsServer.close());
 
   metrics.quality.buildInfo({ version: VERSION, commit: settings.gitCommit });
-  const certificate = settings.http.tls === null ? undefined : new Certificate({ tls: settings.http.tls, log });
-  closing.onClose('certificate', () => certificate?.close());
-  const engine = await startMedia(options, certificate, closing);
+  const { engine, certificate } = await warmMedia(options, media);
   const system = createActorSystem({ log });
   closing.onClose('actors', () => system.close());
 
@@ -201,20 +213,15 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   };
 }
 
-async function startMedia(
-  { settings, log, mediaInProcess = false }: NodeOptions,
-  certificate: Certificate | undefined,
-  closing: Closing,
-): Promise<MediaEngine> {
-  // This thread is idle while the media workers start.
+/** Waits for the media plane. The control plane warms up meanwhile. */
+async function warmMedia({ log, mediaInProcess = false }: NodeOptions, media: Promise<Media>): Promise<Media> {
   const warm = mediaInProcess
     ? undefined
     : warmUpRooms().catch((error: unknown) => log.warn('node.warm_up_failed', { error }));
-  const engine = await openEngine({ settings, workers: mediaInProcess ? 0 : settings.mediaWorkers, certificate, log });
-  closing.onClose('media engine', () => engine.close());
+  const opened = await media;
   await warm;
 
-  return engine;
+  return opened;
 }
 
 interface RoomParts {

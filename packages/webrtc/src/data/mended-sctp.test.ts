@@ -1,0 +1,110 @@
+import fc from 'fast-check';
+import { describe, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
+import { SCTP } from 'werift-sctp';
+import { mendSctp, type SctpInternals } from './mended-sctp.js';
+
+const LAST = 1;
+const FIRST = 2;
+const WHOLE = FIRST | LAST;
+type Chunk = SctpInternals['sentQueue'][number];
+
+/** An association that is up but sends nowhere. */
+function association(): SctpInternals {
+  const sctp = SCTP.server({ send: () => Promise.resolve(), close: () => undefined }, 5_000);
+  return mendSctp(sctp, 256 * 1024);
+}
+
+function sent(tsn: number, over: Partial<Chunk> = {}): Chunk {
+  return {
+    type: 0,
+    tsn,
+    flags: WHOLE,
+    streamId: 1,
+    streamSeqNum: tsn,
+    bookSize: 10,
+    sentCount: 1,
+    misses: 0,
+    acked: false,
+    abandoned: false,
+    retransmit: false,
+    ...over,
+  } as Chunk;
+}
+
+describe('giving up a message', () => {
+  test('takes the one whose limit is reached, not the oldest', () => {
+    const sctp = association();
+    sctp.sentQueue = [sent(1), sent(2, { maxRetransmits: 1, sentCount: 2 }), sent(3)];
+    expect(sctp.maybeAbandon(sctp.sentQueue[1]!)).toBe(true);
+    expect(sctp.sentQueue.map(({ abandoned }) => abandoned)).toEqual([false, true, false]);
+  });
+
+  test('happens after the first loss without retransmissions, and never to a reliable message', () => {
+    const sctp = association();
+    sctp.sentQueue = [sent(1, { maxRetransmits: 0 }), sent(2, { sentCount: 100 }), sent(3, { expiry: 1 })];
+    expect(sctp.sentQueue.map((chunk) => sctp.maybeAbandon(chunk))).toEqual([true, false, true]);
+  });
+
+  test('takes all fragments, also those that were not sent yet', () => {
+    const sctp = association();
+    const lossy = { maxRetransmits: 0 };
+    sctp.sentQueue = [sent(1, { ...lossy, flags: FIRST }), sent(2, { ...lossy, flags: 0 })];
+    sctp.outboundQueue = [sent(3, { flags: 0 }), sent(4, { flags: LAST }), sent(5)];
+    expect(sctp.maybeAbandon(sctp.sentQueue[1]!)).toBe(true);
+    expect(sctp.sentQueue.map(({ tsn, abandoned }) => [tsn, abandoned])).toEqual(
+      [1, 2, 3, 4].map((tsn) => [tsn, true]),
+    );
+    expect(sctp.outboundQueue.map(({ tsn }) => tsn)).toEqual([5]);
+  });
+});
+
+test('FORWARD TSN is repeated, with all its streams, until it is acknowledged', () => {
+  const sctp = association();
+  sctp.lastSackedTsn = 9;
+  sctp.advancedPeerAckTsn = 9;
+  sctp.sentQueue = [sent(10, { abandoned: true, streamId: 3 })];
+  sctp.updateAdvancedPeerAckPoint();
+  sctp.forwardTsnChunk = undefined;
+  sctp.sentQueue = [sent(11, { abandoned: true, streamId: 5 })];
+  sctp.updateAdvancedPeerAckPoint();
+  sctp.forwardTsnChunk = undefined;
+  sctp.updateAdvancedPeerAckPoint();
+  expect(sctp.forwardTsnChunk).toMatchObject({
+    cumulativeTsn: 11,
+    streams: [
+      [3, 10],
+      [5, 11],
+    ],
+  });
+  sctp.forwardTsnChunk = undefined;
+  sctp.lastSackedTsn = 11;
+  sctp.updateAdvancedPeerAckPoint();
+  expect(sctp.forwardTsnChunk).toBeUndefined();
+});
+
+describe('numbers of received messages', () => {
+  test.each([999_999_997, 0xffff_fffd, 7])('are acknowledged in any order, from %i on', (last) => {
+    fc.assert(
+      fc.property(fc.shuffledSubarray([1, 2, 3, 4, 5, 6, 7, 8], { minLength: 8 }), (order) => {
+        const sctp = association();
+        sctp.lastReceivedTsn = last;
+        for (const ahead of order) expect(sctp.markReceived((last + ahead) >>> 0)).toBe(false);
+        expect(sctp.markReceived((last + 3) >>> 0)).toBe(true);
+        expect([sctp.lastReceivedTsn, sctp.sackMisOrdered.size]).toEqual([(last + 8) >>> 0, 0]);
+      }),
+      { numRuns: fuzzRuns(50) },
+    );
+  });
+
+  test('far ahead of a missing one are not kept without bound', () => {
+    const sctp = association();
+    sctp.lastReceivedTsn = 0;
+    for (let tsn = 2; tsn < 3_000; tsn++) {
+      sctp.receiveDataChunk({ ...sent(tsn), userData: Buffer.alloc(1), protocol: 51 } as Chunk);
+    }
+    expect(sctp.sackMisOrdered.size).toBe(1_024);
+    for (let n = 0; n < 100; n++) sctp.markReceived(5);
+    expect(sctp.sackDuplicates.length).toBe(16);
+  });
+});

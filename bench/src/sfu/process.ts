@@ -26,9 +26,9 @@ export class ServerProcess {
     return this.#output;
   }
 
-  /** Resolves when `ready` does; rejects when the process ends or 15 s pass before. */
+  /** Resolves when `ready` does; rejects when the process ends or 60 s pass before. */
   async until(ready: () => Promise<boolean>): Promise<void> {
-    const deadline = Date.now() + 15_000;
+    const deadline = Date.now() + 60_000;
     while (Date.now() < deadline) {
       if (this.child.exitCode !== null) break;
       if (await ready().catch(() => false)) return;

@@ -162,6 +162,40 @@ describe.each([
       await ann.log('message note {"text":"hello"}');
     });
 
+    test('people write to each other, also to one alone and after a lost connection', async () => {
+      const proxy = await startProxy(stage.node.host);
+      try {
+        const { room, ann, bob } = await call(stage, proxy.host);
+        const carl = await Person.join(
+          await stage.page('client'),
+          await stage.api.addPeer(room),
+          stage.node.host,
+          'carl',
+        );
+        for (const { page } of [bob, carl]) await page.evaluate(() => window.application.client.openData('chat'));
+        await ann.page.evaluate(() => window.application.client.sendData('chat', 'hello'));
+        await bob.log(`data chat ${ann.id} hello`);
+        await carl.log(`data chat ${ann.id} hello`);
+
+        await ann.page.evaluate(
+          (to) => window.application.client.sendData('chat', Uint8Array.of(1, 2, 255), { to: [to] }),
+          bob.id,
+        );
+        await bob.log(`data chat ${ann.id} 1,2,255`);
+        await ann.page.evaluate(() => window.application.publish({ colour: 'red' }));
+        await bob.sees(playing('red'));
+
+        proxy.cut();
+        await bob.log('reconnecting');
+        await bob.page.evaluate(() => window.application.client.sendData('chat', 'back'));
+        await ann.log(`data chat ${bob.id} back`);
+        const log = await carl.page.evaluate(() => window.application.log.filter((line) => line.startsWith('data')));
+        expect(log).toEqual([`data chat ${ann.id} hello`, `data chat ${bob.id} back`]);
+      } finally {
+        await proxy.close();
+      }
+    });
+
     test('the server ends a call with a reason, and no attempt follows', async () => {
       const { room, ann, bob } = await call(stage);
       await stage.api.deletePeer(room, ann.id);

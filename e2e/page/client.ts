@@ -53,6 +53,7 @@ for (const event of ['connected', 'reconnecting', 'peerJoined', 'peerUpdated', '
   });
 }
 client.on('unpublished', ({ kind }) => log.push(`unpublished ${kind}`));
+client.on('data', ({ label, from, data }) => log.push(`data ${label} ${from} ${String(data)}`));
 client.on('message', (topic, data) => log.push(`message ${topic} ${JSON.stringify(data)}`));
 client.on('ended', ({ code, message }) => log.push(`ended ${code}: ${message}`));
 client.on('trackReady', ({ id, media }) => {

@@ -1,5 +1,6 @@
 import { type ReconnectOptions, reconnectDelayMs } from './backoff.js';
 import { MediaConnection } from './connection.js';
+import { Conversations, type DataMessage, type SendOptions } from './data.js';
 import { Emitter } from './emitter.js';
 import { RoomClientError, errorOfClose } from './errors.js';
 import { LocalTrack, type PublishOptions } from './local-track.js';
@@ -53,6 +54,10 @@ export interface ClientEvents {
   unpublished: [track: LocalTrack];
   /** A message of the backend to this client. */
   message: [topic: string, data: unknown];
+  /** A message of another client. */
+  data: [message: DataMessage];
+  /** The server has closed a conversation, with its reason (docs/reference/data-channels.md). The next message opens it again. */
+  dataClosed: [label: string, reason: string];
   /** What the server believes this client can receive, in bits per second. */
   bandwidth: [bps: number];
 }
@@ -66,7 +71,9 @@ const STALE_SESSION_ATTEMPTS = 5;
 /** Attempts after which a node counts as gone, so that a seat on another one is asked for: about 3 s. */
 const UNREACHABLE_ATTEMPTS = 3;
 /** Additions to the protocol that this client uses where the server knows them (docs/reference/peer-signaling.md). */
-const FEATURES = ['pause'];
+const FEATURES = ['pause', 'data'];
+
+const noData = (): RoomClientError => new RoomClientError('DATA_REFUSED', 'this server has no data channels');
 
 /** One participant of one room. */
 export class RoomClient extends Emitter<ClientEvents> {
@@ -75,6 +82,10 @@ export class RoomClient extends Emitter<ClientEvents> {
     track: (id) => this.track(id),
     pauses: () => this.#features.includes('pause'),
     send: (type, data) => this.#socket?.send(encodeCustom(type, data)),
+  });
+  readonly #conversations = new Conversations({
+    open: (label, options) => this.#openChannel(label, options),
+    received: (message) => this.emit('data', message),
   });
   #state: ClientState = 'idle';
   #options: ConnectOptions | undefined;
@@ -169,6 +180,26 @@ export class RoomClient extends Emitter<ClientEvents> {
     return track;
   }
 
+  /**
+   * Sends text or bytes, at most 64 KiB, to the other clients that take part in the conversation `label`. Resolves when the browser has
+   * it; while the connection is lost it waits. A label stays as reliable as it was opened, by its first message or by `openData`.
+   * @throws RoomClientError DATA_REFUSED; LEFT when the call ends before.
+   */
+  async sendData(label: string, data: string | Uint8Array, options: SendOptions = {}): Promise<void> {
+    this.#requireData();
+    return this.#conversations.send(label, data, options);
+  }
+
+  /**
+   * Takes part in a conversation, to receive what others send there as the event `data`. A client that does neither this nor `sendData`
+   * has no data channels.
+   * @throws RoomClientError DATA_REFUSED
+   */
+  openData(label: string, { reliable }: Pick<SendOptions, 'reliable'> = {}): void {
+    this.#requireData();
+    this.#conversations.open(label, reliable);
+  }
+
   /** Returns the other's track, or undefined. */
   track(id: string): RemoteTrack | undefined {
     return this.#remote.find(id);
@@ -213,6 +244,7 @@ export class RoomClient extends Emitter<ClientEvents> {
         send: (type, data) => this.#socket?.send(encodeCustom(type, data)),
         received: (trackId, media) => this.#apply(this.#remote.setMedia(trackId, media)),
         refused: (track) => this.#refused(track),
+        channelOpened: (channel) => this.#conversations.listen(channel),
         lost: () => this.#probe(),
       },
       () => this.#selfId,
@@ -238,6 +270,11 @@ export class RoomClient extends Emitter<ClientEvents> {
         return this.emit('bandwidth', message.data.estimation);
       case 'roomMessage':
         return this.emit('message', message.data.topic, message.data.data);
+      case 'dataChannelClosed': {
+        const { label, reason } = message.data;
+        this.#conversations.closed(label, reason);
+        return this.emit('dataClosed', label, reason);
+      }
       case 'trackMutedByServer':
         return this.#localTracks.find(({ id }) => id === message.data.trackId)?.setMutedByServer(message.data.muted);
       case 'connected': {
@@ -260,6 +297,8 @@ export class RoomClient extends Emitter<ClientEvents> {
       // A refusal is reported by an event; a further lost connection leads here again.
       this.#media?.publish(track).catch(() => undefined);
     }
+    if (this.#features.includes('data')) this.#conversations.connected();
+    else this.#conversations.clear(noData());
     this.#setState('connected');
     this.emit('connected');
     this.#started?.resolve();
@@ -340,6 +379,20 @@ export class RoomClient extends Emitter<ClientEvents> {
     return this.#media?.restart();
   }
 
+  #requireData(): void {
+    if (this.#state === 'idle' || this.#state === 'ended') throw new RoomClientError('DATA_REFUSED', 'not in a room');
+    if (this.#everConnected && !this.#features.includes('data')) {
+      throw noData();
+    }
+  }
+
+  #openChannel(label: string, options: RTCDataChannelInit): RTCDataChannel | undefined {
+    if (!this.#features.includes('data')) return undefined;
+    const channel = this.#media?.openChannel(label, options);
+    if (channel !== undefined) this.#conversations.listen(channel);
+    return channel;
+  }
+
   #apply(changes: readonly RemoteChange[]): void {
     for (const change of changes) {
       if ('peer' in change) {
@@ -367,6 +420,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#stopWatching?.();
     clearTimeout(this.#retryTimer);
     this.#closeSession();
+    this.#conversations.clear(reason);
     this.#setLocalTracks([]);
     this.#apply(this.#remote.clear());
     this.#setState('ended');

@@ -8,6 +8,8 @@ export interface ConnectionHooks {
   received(trackId: string, media: MediaStreamTrack): void;
   /** The server does not forward this track, or does so no longer. */
   refused(track: LocalTrack): void;
+  /** The server has opened a channel. */
+  channelOpened(channel: RTCDataChannel): void;
   /** The path to the server has failed, or is silent. */
   lost(): void;
 }
@@ -44,6 +46,7 @@ export class MediaConnection {
   #midToTrackId: Readonly<Record<string, string>> = {};
   #queue: Promise<void> = Promise.resolve();
   #configured = false;
+  #hasChannels = false;
   #requested = false;
   #restart = false;
   #closed = false;
@@ -56,6 +59,7 @@ export class MediaConnection {
       const trackId = this.#midToTrackId[transceiver.mid ?? ''];
       if (trackId !== undefined) this.#hooks.received(trackId, track);
     });
+    this.#connection.addEventListener('datachannel', ({ channel }) => this.#hooks.channelOpened(channel));
     this.#connection.addEventListener('connectionstatechange', () => this.#stateChanged());
   }
 
@@ -86,6 +90,14 @@ export class MediaConnection {
     track.unbind();
     this.#connection.removeTrack(publication.transceiver.sender);
     this.#request();
+  }
+
+  /** Opens a data channel. Only the first one needs an offer, which then has an m-line for all. */
+  openChannel(label: string, options: RTCDataChannelInit): RTCDataChannel {
+    const channel = this.#connection.createDataChannel(label, options);
+    if (!this.#hasChannels) this.#request();
+    this.#hasChannels = true;
+    return channel;
   }
 
   /** Looks for a new path: the network has changed, or the old path is silent. */

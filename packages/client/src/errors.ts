@@ -14,7 +14,9 @@ export type RoomClientErrorCode =
   /** The client left, or `leave` was called before the operation had ended. */
   | 'LEFT'
   /** The server accepted the offer without this track: its codec, or the peer's permissions. */
-  | 'PUBLISH_REFUSED';
+  | 'PUBLISH_REFUSED'
+  /** A message to other clients cannot be sent: its size, its label, or a server without data channels. */
+  | 'DATA_REFUSED';
 
 /** Everything that `@bloom/client` rejects with, or ends a call for. */
 export class RoomClientError extends Error {

@@ -1,5 +1,6 @@
 export { reconnectDelayMs, type ReconnectOptions } from './backoff.js';
 export { RoomClient, type ClientEvents, type ClientState, type ConnectOptions, type Seat } from './client.js';
+export type { DataMessage, SendOptions } from './data.js';
 export {
   DeviceError,
   listDevices,

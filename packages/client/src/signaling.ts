@@ -51,6 +51,7 @@ export type ServerEvent =
   | Event<'bandwidthEstimation', { estimation: number }>
   | Event<'trackMutedByServer', OfTrack & { muted: boolean }>
   | Event<'roomMessage', { topic: string; data: unknown }>
+  | Event<'dataChannelClosed', { label: string; reason: string }>
   | Event<'offerData', OfferData>
   | Event<'sdpAnswer', { sdp: string; midToTrackId: Readonly<Record<string, string>> }>
   | Event<'candidate', { candidate: string; sdpMLineIndex: number }>;

@@ -3,4 +3,5 @@
 export { useDevices } from './devices.js';
 export { type MediaControl, type MediaSource, useLocalMedia } from './local-media.js';
 export { AudioRenderer, type AudioRendererProps, VideoTile, type VideoTileProps } from './media.js';
+export { type Messages, type MessagesOptions, useMessages } from './messages.js';
 export { type Room, RoomProvider, useLocalTracks, usePeers, useRoom, useRoomClient, useTracks } from './room.js';

@@ -1,10 +1,16 @@
 import { expect, test } from '@jest/globals';
 import { renderToString } from 'react-dom/server';
 import { AudioRenderer } from './media.js';
+import { useMessages } from './messages.js';
 import { RoomProvider, usePeers, useRoom } from './room.js';
 
 function People() {
-  return <p>{usePeers().length} others</p>;
+  const { messages } = useMessages('chat');
+  return (
+    <p>
+      {usePeers().length} others, {messages.length} messages
+    </p>
+  );
 }
 
 function App() {
@@ -19,7 +25,7 @@ function App() {
 }
 
 test('a call renders on a server, where there is neither a browser nor a connection', () => {
-  expect(renderToString(<App />)).toBe('idle<p>0<!-- --> others</p>');
+  expect(renderToString(<App />)).toBe('idle<p>0<!-- --> others, <!-- -->0<!-- --> messages</p>');
 });
 
 test('a hook outside of a room says what is missing', () => {

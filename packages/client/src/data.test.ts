@@ -1,0 +1,188 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
+import fc from 'fast-check';
+import { Conversations, type DataMessage, decodeData, encodeData } from './data.js';
+import { RoomClientError } from './errors.js';
+
+/** Members of a browser's RTCDataChannel. */
+class Channel extends EventTarget {
+  readyState = 'connecting';
+  bufferedAmount = 0;
+  bufferedAmountLowThreshold = 0;
+  binaryType = 'blob';
+  readonly sent: unknown[] = [];
+
+  constructor(
+    readonly label: string,
+    readonly options: unknown,
+  ) {
+    super();
+  }
+
+  send(frame: string | Uint8Array): void {
+    this.sent.push(frame);
+    this.bufferedAmount += frame.length;
+  }
+
+  become(state: 'open' | 'closed'): void {
+    this.readyState = state;
+    this.dispatchEvent(new Event(state === 'open' ? 'open' : 'close'));
+  }
+
+  drain(): void {
+    this.bufferedAmount = 0;
+    this.dispatchEvent(new Event('bufferedamountlow'));
+  }
+
+  receive(data: unknown): void {
+    this.dispatchEvent(Object.assign(new Event('message'), { data }));
+  }
+}
+
+let channels: Channel[];
+let received: DataMessage[];
+let online: boolean;
+let conversations: Conversations;
+
+beforeEach(() => {
+  [channels, received, online] = [[], [], true];
+  conversations = new Conversations({
+    open: (label, options) => {
+      if (!online) return undefined;
+      const channel = new Channel(label, options);
+      channels.push(channel);
+      conversations.listen(channel as never);
+      return channel as never;
+    },
+    received: (message) => received.push(message),
+  });
+});
+
+test('the first message opens the channel of its label and is sent when that is open', async () => {
+  const sent = conversations.send('chat', 'hello');
+  expect(channels.map(({ label, options, sent: frames }) => ({ label, options, frames }))).toEqual([
+    { label: 'chat', options: { ordered: true }, frames: [] },
+  ]);
+  channels[0]?.become('open');
+  await sent;
+  await conversations.send('chat', 'Bob', { to: ['b0b'] });
+  expect(channels[0]?.sent).toEqual(['\0hello', '\x01\x03b0bBob']);
+  conversations.open('pointers', false);
+  expect(channels[1]?.options).toEqual({ ordered: false, maxRetransmits: 0 });
+});
+
+test('messages wait for a lost connection, and go on in order', async () => {
+  conversations.open('chat');
+  channels[0]?.become('open');
+  await conversations.send('chat', '1');
+  channels[0]?.become('closed');
+  const waiting = [conversations.send('chat', '2'), conversations.send('chat', '3')];
+  conversations.connected();
+  channels[1]?.become('open');
+  await Promise.all(waiting);
+  expect(channels.map(({ sent }) => sent)).toEqual([['\0' + '1'], ['\0' + '2', '\0' + '3']]);
+});
+
+test('what is opened before there is a connection begins with it', () => {
+  online = false;
+  conversations.open('chat');
+  expect(channels).toEqual([]);
+  online = true;
+  conversations.connected();
+  expect(channels.map(({ label }) => label)).toEqual(['chat']);
+});
+
+test('a browser that has not sent enough yet gets no more', async () => {
+  conversations.open('files');
+  const [channel] = channels;
+  channel?.become('open');
+  const parts = Array.from({ length: 6 }, () => conversations.send('files', new Uint8Array(60_000)));
+  await Promise.all(parts.slice(0, 5));
+  expect(channel?.sent).toHaveLength(5);
+  channel?.drain();
+  await parts[5];
+  expect(channel?.sent).toHaveLength(6);
+});
+
+test('a conversation that the server closed rejects what waits, and opens again with the next message', async () => {
+  const lost = conversations.send('chat', 'hello');
+  await Promise.resolve();
+  conversations.closed('chat', 'backlog');
+  await expect(lost).rejects.toMatchObject({ code: 'DATA_REFUSED', message: expect.stringContaining('backlog') });
+  conversations.open('chat');
+  expect(channels).toHaveLength(2);
+});
+
+test('a call that ends rejects what waits', async () => {
+  const lost = conversations.send('chat', 'hello');
+  await Promise.resolve();
+  conversations.clear(new RoomClientError('LEFT', 'the client left the room'));
+  await expect(lost).rejects.toMatchObject({ code: 'LEFT' });
+});
+
+test.each([
+  ['a message that is too large', 'chat', 'ü'.repeat(40_000), [], '80000 bytes'],
+  ['a receiver that is no peer', 'chat', 'x', ['Bjørn'], 'Bjørn'],
+  ['too many receivers', 'chat', 'x', Array<string>(128).fill('a'), '128 receivers'],
+  ['no label', '', 'x', [], '"" is no label'],
+  ['a label that is too long', 'ü'.repeat(33), 'x', [], 'is no label'],
+  ['the label of the backend', 'roomMessage', 'x', [], 'is no label'],
+])('%s is refused with a sentence', async (_what, label, data, to, words) => {
+  await expect(conversations.send(label, data, { to })).rejects.toMatchObject({
+    code: 'DATA_REFUSED',
+    message: expect.stringContaining(words),
+  });
+  expect(channels).toEqual([]);
+});
+
+test('messages are received with their sender, from channels of either side', () => {
+  conversations.open('chat');
+  channels[0]?.receive('\x03annhello');
+  const opened = new Channel('files', {});
+  conversations.listen(opened as never);
+  opened.receive(Uint8Array.of(1, 0x62, 7, 8).buffer);
+  opened.receive('\x05abc');
+  expect(received).toEqual([
+    { label: 'chat', from: 'ann', data: 'hello' },
+    { label: 'files', from: 'b', data: Uint8Array.of(7, 8) },
+  ]);
+});
+
+const id = fc.string({
+  unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
+  minLength: 1,
+  maxLength: 127,
+});
+
+test('text and bytes have the same header, whose receivers are read back', () => {
+  fc.assert(
+    fc.property(fc.array(id, { maxLength: 127 }), fc.string({ unit: 'binary' }), (to, text) => {
+      const bytes = encodeData(new TextEncoder().encode(text), to);
+      expect(bytes).toEqual(new TextEncoder().encode(encodeData(text, to) as string));
+      const frame = Buffer.from(bytes as Uint8Array);
+      let at = 1;
+      const ids = Array.from({ length: frame[0] ?? 0 }, () => {
+        const end = at + 1 + (frame[at] ?? 0);
+        const name = frame.toString('latin1', at + 1, end);
+        at = end;
+        return name;
+      });
+      expect(ids).toEqual(to);
+      expect(frame.subarray(at)).toEqual(Buffer.from(text));
+    }),
+    { numRuns: fuzzRuns(200) },
+  );
+});
+
+test('any frame is a message or none', () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.string({ unit: 'binary' })), (frame) => {
+      const length = typeof frame === 'string' ? frame.charCodeAt(0) : (frame[0] ?? Number.NaN);
+      const message = decodeData(typeof frame === 'string' ? frame : Uint8Array.from(frame).buffer);
+      if (!(1 + length <= frame.length)) return expect(message).toBeUndefined();
+      expect(message?.from).toHaveLength(length);
+      return expect(message?.data).toHaveLength(frame.length - 1 - length);
+    }),
+    { numRuns: fuzzRuns(1_000) },
+  );
+});

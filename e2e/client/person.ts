@@ -32,7 +32,11 @@ export class Person {
   }
 
   async log(line: string, timeoutMs = 10_000): Promise<void> {
-    await this.page.waitForFunction((wanted) => window.application.log.includes(wanted), line, { timeout: timeoutMs });
+    await this.#until(
+      () => this.page.evaluate((wanted) => window.application.log.includes(wanted), line),
+      (logged) => logged,
+      timeoutMs,
+    );
   }
 
   async #until<T>(read: () => Promise<T>, check: (value: T) => boolean, timeoutMs: number): Promise<T> {

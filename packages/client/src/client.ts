@@ -191,13 +191,13 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   /**
-   * Takes part in a conversation, to receive what others send there as the event `data`. A client that does neither this nor `sendData`
-   * has no data channels.
-   * @throws RoomClientError DATA_REFUSED
+   * Takes part in a conversation, to receive what others send there as the event `data`. Resolves when that has begun: earlier messages do
+   * not arrive. A client that does neither this nor `sendData` has no data channels.
+   * @throws RoomClientError DATA_REFUSED; LEFT when the call ends before.
    */
-  openData(label: string, { reliable }: Pick<SendOptions, 'reliable'> = {}): void {
+  async openData(label: string, { reliable }: Pick<SendOptions, 'reliable'> = {}): Promise<void> {
     this.#requireData();
-    this.#conversations.open(label, reliable);
+    return this.#conversations.open(label, reliable);
   }
 
   /** Returns the other's track, or undefined. */

@@ -67,13 +67,14 @@ test('the first message opens the channel of its label and is sent when that is 
   await sent;
   await conversations.send('chat', 'Bob', { to: ['b0b'] });
   expect(channels[0]?.sent).toEqual(['\0hello', '\x01\x03b0bBob']);
-  conversations.open('pointers', false);
+  void conversations.open('pointers', false);
   expect(channels[1]?.options).toEqual({ ordered: false, maxRetransmits: 0 });
 });
 
 test('messages wait for a lost connection, and go on in order', async () => {
-  conversations.open('chat');
+  const opened = conversations.open('chat');
   channels[0]?.become('open');
+  await opened;
   await conversations.send('chat', '1');
   channels[0]?.become('closed');
   const waiting = [conversations.send('chat', '2'), conversations.send('chat', '3')];
@@ -83,17 +84,19 @@ test('messages wait for a lost connection, and go on in order', async () => {
   expect(channels.map(({ sent }) => sent)).toEqual([['\0' + '1'], ['\0' + '2', '\0' + '3']]);
 });
 
-test('what is opened before there is a connection begins with it', () => {
+test('what is opened before there is a connection begins with it', async () => {
   online = false;
-  conversations.open('chat');
+  const opened = conversations.open('chat');
   expect(channels).toEqual([]);
   online = true;
   conversations.connected();
   expect(channels.map(({ label }) => label)).toEqual(['chat']);
+  channels[0]?.become('open');
+  await opened;
 });
 
 test('a browser that has not sent enough yet gets no more', async () => {
-  conversations.open('files');
+  void conversations.open('files');
   const [channel] = channels;
   channel?.become('open');
   const parts = Array.from({ length: 6 }, () => conversations.send('files', new Uint8Array(60_000)));
@@ -109,7 +112,7 @@ test('a conversation that the server closed rejects what waits, and opens again 
   await Promise.resolve();
   conversations.closed('chat', 'backlog');
   await expect(lost).rejects.toMatchObject({ code: 'DATA_REFUSED', message: expect.stringContaining('backlog') });
-  conversations.open('chat');
+  void conversations.open('chat');
   expect(channels).toHaveLength(2);
 });
 
@@ -136,7 +139,7 @@ test.each([
 });
 
 test('messages are received with their sender, from channels of either side', () => {
-  conversations.open('chat');
+  void conversations.open('chat');
   channels[0]?.receive('\x03annhello');
   const opened = new Channel('files', {});
   conversations.listen(opened as never);

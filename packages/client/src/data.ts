@@ -26,7 +26,8 @@ export interface DataHost {
 }
 
 interface Waiting {
-  readonly frame: string | Uint8Array<ArrayBuffer>;
+  /** Undefined where only the open channel is waited for. */
+  readonly frame?: string | Uint8Array<ArrayBuffer>;
   readonly resolve: () => void;
   readonly reject: (error: RoomClientError) => void;
 }
@@ -49,9 +50,10 @@ class Conversation {
 
   constructor(readonly options: RTCDataChannelInit) {}
 
-  send(frame: Waiting['frame']): Promise<void> {
+  /** Sends a frame, or resolves when one could be sent. */
+  send(frame?: string | Uint8Array<ArrayBuffer>): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ frame, resolve, reject });
+      this.#waiting.push({ ...(frame === undefined ? {} : { frame }), resolve, reject });
       this.#flush();
     });
   }
@@ -75,7 +77,7 @@ class Conversation {
       if (next === undefined) return;
       // The two overloads of `send` know no union.
       if (typeof next.frame === 'string') channel.send(next.frame);
-      else channel.send(next.frame);
+      else if (next.frame !== undefined) channel.send(next.frame);
       next.resolve();
     }
   }
@@ -90,9 +92,9 @@ export class Conversations {
     this.#host = host;
   }
 
-  /** Takes part in a conversation. Does nothing for one that is open. */
-  open(label: string, reliable = true): void {
-    this.#conversation(label, reliable);
+  /** Takes part in a conversation. Resolves when its messages arrive. */
+  async open(label: string, reliable = true): Promise<void> {
+    return this.#conversation(label, reliable).send();
   }
 
   async send(label: string, data: string | Uint8Array, { to = [], reliable = true }: SendOptions = {}): Promise<void> {

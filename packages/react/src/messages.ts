@@ -35,11 +35,10 @@ export function useMessages(label: string, { reliable = true, limit = 200 }: Mes
   useEffect(() => {
     const open = (): void => {
       setError(null);
-      try {
-        client.openData(label, { reliable });
-      } catch (failure) {
-        setError(failure as RoomClientError);
-      }
+      client.openData(label, { reliable }).catch((failure: RoomClientError) => {
+        // The end of the call is no news of the conversation.
+        if (failure.code !== 'LEFT') setError(failure);
+      });
     };
     const stops = [
       client.on('connected', open),

@@ -81,7 +81,7 @@ test('messages wait for a lost connection, and go on in order', async () => {
   conversations.connected();
   channels[1]?.become('open');
   await Promise.all(waiting);
-  expect(channels.map(({ sent }) => sent)).toEqual([['\0' + '1'], ['\0' + '2', '\0' + '3']]);
+  expect(channels.map(({ sent }) => sent)).toEqual([['\x001'], ['\x002', '\x003']]);
 });
 
 test('what is opened before there is a connection begins with it', async () => {

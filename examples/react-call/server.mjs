@@ -18,13 +18,21 @@ const script = bundle.outputFiles[0].text;
 const page =
   '<!doctype html><meta charset="utf-8"><title>Call</title><main id="call"></main><script type="module" src="/call.js"></script>';
 
-async function seat() {
+async function createRoom() {
   try {
     await bloom.createRoom({ roomId: ROOM });
   } catch (error) {
     // Somebody was here before: the room exists.
     if (!(error instanceof BloomApiError)) throw error;
   }
+}
+
+/** Two visitors at once share one request: the second would be refused before the room is there. */
+let creating;
+
+async function seat() {
+  creating ??= createRoom().finally(() => (creating = undefined));
+  await creating;
   const { token, websocketUrl } = await bloom.addPeer(ROOM);
   return { token, url: websocketUrl };
 }

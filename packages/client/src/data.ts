@@ -11,6 +11,7 @@ export interface DataMessage {
   readonly data: string | Uint8Array<ArrayBuffer>;
 }
 
+/** To whom a message goes, and whether it may be lost. */
 export interface SendOptions {
   /** Ids of the peers that receive it; all others in the room by default. */
   readonly to?: readonly string[];

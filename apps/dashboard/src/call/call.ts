@@ -156,7 +156,12 @@ export class Call {
 
   /** Chooses the quality by the size of the element, until the returned function is called. */
   watch(trackId: string, element: HTMLElement): () => void {
-    return this.#client.watch(trackId, element);
+    const stop = this.#client.watch(trackId, element);
+    return () => {
+      stop();
+      // A picture that no element is watched for is paused, unless the person chose its quality.
+      if (this.#chosen.has(trackId)) this.#client.setPaused(trackId, false);
+    };
   }
 
   setCamera(on: boolean): void {

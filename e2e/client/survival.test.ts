@@ -64,6 +64,8 @@ browserSuite('A call survives', {}, (stage) => {
         const page = await stage.newPage();
         await page.exposeFunction('renew', async (code: string) => {
           reasons.push(code);
+          // A start may take longer than the client waits before it asks for another node, and here there is none.
+          if (atItsAddress && code === 'UNREACHABLE') throw new Error('no other node');
           return seat();
         });
         await page.goto(stage.urlOf('client'));
@@ -88,7 +90,9 @@ browserSuite('A call survives', {}, (stage) => {
       });
       // The pauses between attempts grow to 10 s while a node is down.
       promise(`pause with a node ${title}, beyond the time it was down`, pause - downMs, 15_000);
-      expect(reasons.at(-1)).toBe(atItsAddress ? 'ROOM_ENDED' : 'UNREACHABLE');
+      // The first one back finds no room, the other one perhaps a new room that does not know its token.
+      const refused = reasons.filter((code) => code !== 'UNREACHABLE');
+      expect(refused[0]).toBe(atItsAddress ? 'ROOM_ENDED' : undefined);
       const names = await ann.page.evaluate(() => window.application.client.peers.map(({ metadata }) => metadata));
       expect(names).toEqual([{ name: 'bob' }]);
       for (const { page } of [ann, bob]) await page.close();

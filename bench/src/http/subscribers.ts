@@ -7,7 +7,8 @@ import { EventStream } from './event-stream.js';
 import { address, type BenchNode } from './node.js';
 import { latencyText, type Result, summary } from './result.js';
 
-const ROOMS = 20;
+/** Each peer stays below the 32 small updates a second above which a room merges them. */
+const ROOMS = 50;
 /** Subscribers whose events are timed too. */
 const TIMED = 5;
 /** Time for the last events to arrive. */

@@ -96,7 +96,8 @@ async function runUnitTests() {
     files: files.unit,
     options: [`--maxWorkers=${Math.max(2, availableParallelism() - 1)}`],
     timeLimitMs: (own.nightly ? 180 : 30) * MINUTE_MS,
-    onOutput: (chunk) => process.stderr.write(chunk),
+    // Jest would name every file once more.
+    onOutput: (chunk) => process.stderr.write(String(chunk).replace(/^Ran all test suites within paths .*\n?/m, '')),
   });
   collect('unit tests', run);
 }

@@ -42,8 +42,14 @@ export function install() {
   writeFileSync(stamp, wanted);
 }
 
-/** Size and time of every source below a folder: enough to know whether a build is still good. */
-function fingerprint(folder) {
+/**
+ * Returns a digest of what the page is built from, its own sources and those of the packages in it: size and time of every file,
+ * enough to know whether a build is still good.
+ */
+export function pageSources(folder) {
+  const page = join(folder, 'apps', 'dashboard');
+  const { devDependencies } = JSON.parse(readFileSync(join(page, 'package.json'), 'utf8'));
+  const packages = Object.keys(devDependencies).filter((name) => name.startsWith('@bloom/'));
   const seen = [];
   const walk = (dir) => {
     for (const entry of readdirSync(dir, { withFileTypes: true })) {
@@ -53,7 +59,8 @@ function fingerprint(folder) {
       else seen.push(`${path} ${statSync(path).size} ${statSync(path).mtimeMs}`);
     }
   };
-  walk(folder);
+  for (const one of [page, ...packages.map((name) => join(folder, 'packages', name.slice('@bloom/'.length), 'src'))])
+    walk(one);
   return digest(seen.toSorted().join('\n'));
 }
 
@@ -70,7 +77,7 @@ function build() {
   const page = join(root, 'apps', 'dashboard');
   if (!existsSync(join(page, 'index.html'))) return;
   const stamp = join(page, 'dist', '.built-from');
-  const wanted = fingerprint(page);
+  const wanted = pageSources(root);
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
   console.log('Building the page ...');
   run(process.execPath, [join(root, 'node_modules', 'vite', 'bin', 'vite.js'), 'build', '--logLevel', 'warn'], {

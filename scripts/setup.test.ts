@@ -1,8 +1,8 @@
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { projects, root } from './setup.mjs';
+import { pageSources, projects, root } from './setup.mjs';
 
 test('a checkout is built whole', () => {
   const all = projects(root);
@@ -21,6 +21,29 @@ test('an image is built of what .dockerignore lets through', () => {
     expect(projects(context)).toEqual(projects(root).filter((path: string) => path !== 'bench'));
   } finally {
     rmSync(context, { recursive: true, force: true });
+  }
+});
+
+test('the page is built again after a change in it or in a package that it contains', () => {
+  const checkout = mkdtempSync(join(tmpdir(), 'bloom-page-'));
+  const write = (path: string, text: string): void => {
+    mkdirSync(dirname(join(checkout, path)), { recursive: true });
+    writeFileSync(join(checkout, path), text);
+  };
+  try {
+    write('apps/dashboard/package.json', JSON.stringify({ devDependencies: { '@bloom/client': '0.1.0', vite: '8' } }));
+    write('packages/client/src/client.ts', 'export {};');
+    const before = pageSources(checkout);
+    write('apps/dashboard/dist/index.html', 'built');
+    write('packages/client/dist/index.js', 'built');
+    expect(pageSources(checkout)).toBe(before);
+    write('packages/client/src/client.ts', 'export const changed = true;');
+    const changed = pageSources(checkout);
+    expect(changed).not.toBe(before);
+    write('apps/dashboard/src/app.tsx', 'export {};');
+    expect(pageSources(checkout)).not.toBe(changed);
+  } finally {
+    rmSync(checkout, { recursive: true, force: true });
   }
 });
 

@@ -41,6 +41,10 @@ export function App({ base }: { readonly base: string }) {
     },
     [base],
   );
+  const signOut = useCallback((why: Problem | null): void => {
+    setProblem(why);
+    setSession('signed-out');
+  }, []);
   useEffect(() => {
     void signIn(DEVELOPMENT_TOKEN).then((refused) => {
       if (refused === null) return;
@@ -60,12 +64,7 @@ export function App({ base }: { readonly base: string }) {
   }
   return (
     <SessionContext value={session}>
-      <Shell
-        onSignOut={() => {
-          setProblem(null);
-          setSession('signed-out');
-        }}
-      >
+      <Shell onSignOut={signOut}>
         <View />
       </Shell>
     </SessionContext>

@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useState } from 'react';
+import type { Problem } from './problem.js';
 import { hashOf, useRoute, type ViewName, VIEWS } from './router.js';
 import { useLive } from './session.js';
 import { Logo, MenuIcon } from './views/icons.js';
@@ -16,15 +17,19 @@ const NAMES: Readonly<Record<ViewName, string>> = {
 
 export interface ShellProps {
   readonly children: ReactNode;
-  readonly onSignOut: () => void;
+  /** Called when the person signs out, or when the server no longer accepts the token. */
+  readonly onSignOut: (problem: Problem | null) => void;
 }
 
 /** The navigation around a view; on small screens behind a button. */
 export function Shell({ children, onSignOut }: ShellProps) {
   const route = useRoute();
-  const { connected } = useLive();
+  const { connected, problem } = useLive();
   const [open, setOpen] = useState(false);
   useEffect(() => setOpen(false), [route.view, route.roomId, route.peerId]);
+  useEffect(() => {
+    if (problem?.code === 'wrong-token') onSignOut(problem);
+  }, [problem, onSignOut]);
   return (
     <div className="shell">
       <header className="side">
@@ -53,7 +58,7 @@ export function Shell({ children, onSignOut }: ShellProps) {
             ))}
           </ul>
           <p className={connected ? 'link-state good' : 'link-state warn'}>{connected ? 'Live' : 'Connecting …'}</p>
-          <button type="button" className="quiet" onClick={onSignOut}>
+          <button type="button" className="quiet" onClick={() => onSignOut(null)}>
             Sign out
           </button>
         </nav>

@@ -115,9 +115,7 @@ export class Live {
   }
 
   #connect(): void {
-    const url = this.#api.url('socket', 'server', 'websocket');
-    url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
-    const socket = new WebSocket(url);
+    const socket = new WebSocket(this.#api.socketUrl('server'));
     this.#socket = socket;
     socket.binaryType = 'arraybuffer';
     socket.addEventListener('open', () => socket.send(authRequest(this.#api.token)));
@@ -128,6 +126,8 @@ export class Live {
     socket.addEventListener('close', () => {
       if (this.#socket !== socket) return;
       this.#change({ connected: false });
+      // Says why, and asks again with each attempt.
+      void this.refresh();
       this.#retry = setTimeout(() => this.#connect(), reconnectDelayMs(this.#attempt++));
     });
   }

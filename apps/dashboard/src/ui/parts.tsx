@@ -1,5 +1,7 @@
 // Small parts that several views share.
 import { type ReactNode, useEffect, useRef, useState } from 'react';
+import type { Problem } from '../problem.js';
+import { useLive } from '../session.js';
 import { Notice } from '../views/notice.js';
 import type { Action } from './use-action.js';
 
@@ -16,6 +18,7 @@ export interface PageProps {
 /** The frame of a view. The title takes the focus, so that screen readers begin there. */
 export function Page({ title, aside, actions, children, full = false }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
+  const { problem } = useLive();
   useEffect(() => {
     document.title = `${title} – Bloom`;
     heading.current?.focus();
@@ -29,8 +32,31 @@ export function Page({ title, aside, actions, children, full = false }: PageProp
         {aside !== undefined && <span className="hint">{aside}</span>}
         {actions !== undefined && <div className="page-actions">{actions}</div>}
       </header>
+      {problem !== null && (
+        <Notice kind="problem" title={problem.title}>
+          {problem.message} This page goes on as soon as it answers.
+        </Notice>
+      )}
       {children}
     </main>
+  );
+}
+
+/** Stands where the first answer will be; without an answer, the page says why. */
+export function Loading() {
+  const { problem } = useLive();
+  return problem === null && <p className="hint">Loading …</p>;
+}
+
+/** Why a question was not answered; the page itself says when nothing is. */
+export function Unanswered({ problem }: { readonly problem: Problem | null }) {
+  return (
+    problem !== null &&
+    problem.code !== 'server-unreachable' && (
+      <Notice kind="problem" title={problem.title}>
+        {problem.message}
+      </Notice>
+    )
   );
 }
 

@@ -1,6 +1,6 @@
 import type { Cluster, ClusterNode } from '../api-types.js';
 import { useSession } from '../session.js';
-import { Badge, Failure, Page } from '../ui/parts.js';
+import { Badge, Failure, Loading, Page, Unanswered } from '../ui/parts.js';
 import { useAction } from '../ui/use-action.js';
 import { usePolled } from '../ui/use-polled.js';
 import { Notice } from './notice.js';
@@ -35,12 +35,8 @@ export function ClusterView() {
         ))
       }
     >
-      {problem !== null && (
-        <Notice kind="problem" title={problem.title}>
-          {problem.message}
-        </Notice>
-      )}
-      {cluster === undefined && problem === null && <p className="hint">Loading …</p>}
+      <Unanswered problem={problem} />
+      {cluster === undefined && problem === null && <Loading />}
       {cluster?.unreachable.map(({ name, reason }) => (
         <Notice key={name} kind="problem" title={`${name} does not answer`}>
           {reason}

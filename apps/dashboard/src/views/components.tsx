@@ -2,7 +2,7 @@ import type { Component } from '@bloom/server-sdk';
 import { useState } from 'react';
 import { hashOf } from '../router.js';
 import { useLive, useSession } from '../session.js';
-import { Badge, Dialog, Empty, Failure, Page } from '../ui/parts.js';
+import { Badge, Dialog, Empty, Failure, Loading, Page } from '../ui/parts.js';
 import { useAction } from '../ui/use-action.js';
 import { usePolled } from '../ui/use-polled.js';
 import { type Column, VirtualTable } from '../ui/virtual-table.js';
@@ -43,7 +43,7 @@ export function ComponentsView() {
     <Page title="Components">
       <section className="card">
         <h2>Running</h2>
-        {running === undefined && <p className="hint">Loading …</p>}
+        {running === undefined && <Loading />}
         {running?.length === 0 && (
           <Empty title="No component is running">
             <p>Start one on the page of a room.</p>

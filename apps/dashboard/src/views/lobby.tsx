@@ -3,8 +3,7 @@ import { type FormEvent, useState } from 'react';
 import type { Wish } from '../media/local-media.js';
 import type { Problem } from '../problem.js';
 import { useLive } from '../session.js';
-import { Page } from '../ui/parts.js';
-import { Notice } from './notice.js';
+import { Page, Unanswered } from '../ui/parts.js';
 
 export interface JoinWish {
   readonly name: string;
@@ -62,11 +61,7 @@ export function Lobby({ invited, problem, onJoin }: LobbyProps) {
 
   return (
     <Page title="Call" aside="Open this page in two tabs and meet yourself.">
-      {problem !== null && (
-        <Notice kind="problem" title={problem.title}>
-          {problem.message}
-        </Notice>
-      )}
+      <Unanswered problem={problem} />
       <form className="card lobby" onSubmit={(event) => void submit(event)}>
         <label className="field">
           <span>Your name</span>

@@ -1,10 +1,9 @@
 import { useDeferredValue, useMemo, useState } from 'react';
 import type { LogLine } from '../api-types.js';
 import { useSession } from '../session.js';
-import { Badge, Dialog, Empty, Page } from '../ui/parts.js';
+import { Badge, Dialog, Empty, Page, Unanswered } from '../ui/parts.js';
 import { usePolled } from '../ui/use-polled.js';
 import { type Column, VirtualTable } from '../ui/virtual-table.js';
-import { Notice } from './notice.js';
 
 const TONES = { debug: undefined, info: undefined, warning: 'warn', error: 'bad' } as const;
 const columns = (open: (line: LogLine) => void): readonly Column<LogLine>[] => [
@@ -92,11 +91,7 @@ export function Logs() {
         </>
       }
     >
-      {problem !== null && (
-        <Notice kind="problem" title={problem.title}>
-          {problem.message}
-        </Notice>
-      )}
+      <Unanswered problem={problem} />
       {value?.length === 0 && <Empty title="No line matches" />}
       {value !== undefined && value.length > 0 && (
         <VirtualTable label="Log" rows={value} columns={all} keyOf={({ at }, i) => `${at} ${i}`} follow />

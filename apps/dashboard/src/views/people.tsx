@@ -3,7 +3,7 @@ import { useMemo, useState } from 'react';
 import { nameOf } from '../call/call-view.js';
 import { hashOf } from '../router.js';
 import { useLive } from '../session.js';
-import { Badge, Empty, Page } from '../ui/parts.js';
+import { Badge, Empty, Loading, Page } from '../ui/parts.js';
 import { type Column, VirtualTable } from '../ui/virtual-table.js';
 import { counted } from './rooms.js';
 import { Unreachable } from './unreachable.js';
@@ -77,7 +77,7 @@ export function People() {
       }
     >
       <Unreachable />
-      {rooms === null && <p className="hint">Loading …</p>}
+      {rooms === null && <Loading />}
       {rooms !== null && people.length === 0 && (
         <Empty title="Nobody is here">
           <p>

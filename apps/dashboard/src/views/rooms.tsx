@@ -2,7 +2,7 @@ import type { Room } from '@bloom/server-sdk';
 import { useMemo, useState } from 'react';
 import { hashOf } from '../router.js';
 import { useLive, useSession } from '../session.js';
-import { Badge, Empty, Page } from '../ui/parts.js';
+import { Badge, Empty, Loading, Page } from '../ui/parts.js';
 import { type Column, VirtualTable } from '../ui/virtual-table.js';
 import { NewRoom } from './new-room.js';
 import { Unreachable } from './unreachable.js';
@@ -43,7 +43,7 @@ const COLUMNS: readonly Column<Room>[] = [
 
 export function Rooms() {
   const { live } = useSession();
-  const { rooms, problem } = useLive();
+  const { rooms } = useLive();
   const [filter, setFilter] = useState('');
   const [adding, setAdding] = useState(false);
   const wanted = filter.trim().toLowerCase();
@@ -71,7 +71,7 @@ export function Rooms() {
       }
     >
       <Unreachable />
-      {rooms === null && problem === null && <p className="hint">Loading …</p>}
+      {rooms === null && <Loading />}
       {rooms !== null && rooms.length === 0 && (
         <Empty title="No rooms yet">
           <p>

@@ -1,21 +1,14 @@
 import { useLive } from '../session.js';
 import { Notice } from './notice.js';
 
-/** What is missing in the lists, and why. */
+/** The nodes whose rooms are missing in the lists. */
 export function Unreachable() {
-  const { problem, unreachable } = useLive();
+  const { unreachable } = useLive();
   return (
-    <>
-      {problem !== null && (
-        <Notice kind="problem" title={problem.title}>
-          {problem.message}
-        </Notice>
-      )}
-      {unreachable.length > 0 && (
-        <Notice kind="problem" title="Rooms are missing here">
-          {unreachable.join(' and ')} did not answer. Its calls may well go on; see the cluster.
-        </Notice>
-      )}
-    </>
+    unreachable.length > 0 && (
+      <Notice kind="problem" title="Rooms are missing here">
+        {unreachable.join(' and ')} did not answer. The calls there may well go on; see the cluster.
+      </Notice>
+    )
   );
 }

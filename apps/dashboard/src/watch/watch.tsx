@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { hashOf } from '../router.js';
 import { useLive, useSession } from '../session.js';
-import { Empty, Failure, Page } from '../ui/parts.js';
+import { Empty, Failure, Loading, Page } from '../ui/parts.js';
 import { useAction } from '../ui/use-action.js';
 import { latencyText } from './latency.js';
 import { StreamVideo } from './stream-video.js';
@@ -18,7 +18,7 @@ function Choice() {
   const lively = rooms?.filter(({ peers, components }) => peers.length > 0 || components.length > 0);
   return (
     <Page title="Watch">
-      {lively === undefined && <p className="hint">Loading …</p>}
+      {lively === undefined && <Loading />}
       {lively?.length === 0 && (
         <Empty title="There is nothing to watch">
           <p>

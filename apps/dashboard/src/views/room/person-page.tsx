@@ -3,9 +3,10 @@ import { useEffect, useState } from 'react';
 import { nameOf } from '../../call/call-view.js';
 import { go, hashOf } from '../../router.js';
 import { useLive, useSession } from '../../session.js';
-import { Badge, Dialog, Empty, Failure, Page } from '../../ui/parts.js';
+import { Badge, Dialog, Empty, Failure, Loading, Page } from '../../ui/parts.js';
 import { useAction } from '../../ui/use-action.js';
 import { WhepVideo } from '../../watch/whep-video.js';
+import { Unreachable } from '../unreachable.js';
 import { PersonMedia } from './person-media.js';
 
 export interface PersonPageProps {
@@ -23,7 +24,8 @@ export function PersonPage({ roomId, peerId }: PersonPageProps) {
     return (
       <Page title="Person">
         <p>{back}</p>
-        {rooms === null ? <p className="hint">Loading …</p> : <Empty title="This person is no longer in the room" />}
+        <Unreachable />
+        {rooms === null ? <Loading /> : <Empty title="This person is no longer in the room" />}
       </Page>
     );
   }

@@ -4,9 +4,10 @@ import { nameOf } from '../../call/call-view.js';
 import { go, hashOf } from '../../router.js';
 import { useLive, useSession } from '../../session.js';
 import { type Field, Fields } from '../../ui/fields.js';
-import { Badge, Dialog, Empty, Failure, Page } from '../../ui/parts.js';
+import { Badge, Dialog, Empty, Failure, Loading, Page } from '../../ui/parts.js';
 import { useAction } from '../../ui/use-action.js';
 import { type Column, VirtualTable } from '../../ui/virtual-table.js';
+import { Unreachable } from '../unreachable.js';
 import { Components } from './components.js';
 import { Placement } from './placement.js';
 import { Publish } from './publish.js';
@@ -40,7 +41,7 @@ const columns = (roomId: string): readonly Column<Peer>[] => [
 /** One room: who is in it, its components, why it is where it is. */
 export function RoomPage({ roomId }: { readonly roomId: string }) {
   const { api, live } = useSession();
-  const { rooms } = useLive();
+  const { rooms, unreachable } = useLive();
   const [open, setOpen] = useState<'delete' | 'settings' | 'publish' | null>(null);
   const action = useAction();
   const room = rooms?.find(({ id }) => id === roomId);
@@ -48,10 +49,11 @@ export function RoomPage({ roomId }: { readonly roomId: string }) {
   if (room === undefined) {
     return (
       <Page title={roomId}>
+        <Unreachable />
         {rooms === null ? (
-          <p className="hint">Loading …</p>
+          <Loading />
         ) : (
-          <Empty title="This room does not exist (any more)">
+          <Empty title={unreachable.length > 0 ? 'This room is not found now' : 'This room does not exist (any more)'}>
             <a href={hashOf({ view: 'rooms' })}>All rooms</a>
           </Empty>
         )}

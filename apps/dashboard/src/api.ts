@@ -41,8 +41,18 @@ export class Api {
     return this.#token;
   }
 
+  /** host[:port] of the node that serves this page. */
+  get host(): string {
+    return new URL(this.#base).host;
+  }
+
   url(...path: string[]): URL {
     return new URL(path.map(encodeURIComponent).join('/'), this.#base);
+  }
+
+  /** Returns the address of a websocket of the node that serves this page. */
+  socketUrl(of: 'peer' | 'server'): string {
+    return this.url('socket', of, 'websocket').href.replace(/^http/, 'ws');
   }
 
   async #answer(method: string, url: URL, body?: unknown): Promise<Json> {
@@ -57,7 +67,7 @@ export class Api {
     try {
       answer = await fetch(url, { ...init, headers: { authorization: `Bearer ${token}`, 'content-type': type } });
     } catch {
-      throw serverUnreachable(new URL(this.#base).host);
+      throw serverUnreachable(this.host);
     }
     const text = await answer.text();
     if (answer.ok) return text;
@@ -156,10 +166,6 @@ export class Api {
 
   muteTrack(roomId: string, peerId: string, trackId: string, muted: boolean): Promise<Track> {
     return this.#request('PATCH', ['room', roomId, 'peer', peerId, 'track', trackId], { muted });
-  }
-
-  sendMessage(roomId: string, topic: string, data: unknown): Promise<unknown> {
-    return this.#request('POST', ['room', roomId, 'message'], { topic, data });
   }
 
   addComponent(roomId: string, type: ComponentType, options: object): Promise<Component> {

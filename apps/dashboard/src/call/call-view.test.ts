@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { chatOf, nameOf, newsOf, type RemotePeerView, type RemoteTrackView, trackMetadataOf } from './call-view.js';
+import { nameOf, newsOf, type RemotePeerView, type RemoteTrackView, trackMetadataOf } from './call-view.js';
 
 describe('metadata that anybody may have written', () => {
   test('a name is trimmed and cut, and a stranger without one is a guest', () => {
@@ -56,9 +56,4 @@ describe('what a screen reader says about the others', () => {
     expect(newsOf([], ann(screen))).toBeUndefined();
     expect(newsOf(ann(track('m')), ann(track('m', { speaking: true })))).toBeUndefined();
   });
-});
-
-test('a message of the chat has a sender and a text of bounded length', () => {
-  expect(chatOf({ from: 'a', text: 'x'.repeat(3_000) })?.text).toHaveLength(2_000);
-  for (const data of [null, 'text', { text: 'x' }, { from: 1, text: 'x' }]) expect(chatOf(data)).toBeUndefined();
 });

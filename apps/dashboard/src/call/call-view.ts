@@ -42,10 +42,12 @@ export interface CallView {
   readonly ownPicture: MediaStreamTrack | null;
   readonly cameraOn: boolean;
   readonly microphoneOn: boolean;
+  /** What the server withholds from the others. */
+  readonly mutedByServer: readonly ('camera' | 'microphone')[];
   readonly problem: Problem | null;
   /** Information that is no fault, such as a generated picture instead of the camera's. */
   readonly notice: string | null;
-  /** What happened last, for screen readers. */
+  /** What happened last, in a sentence. */
   readonly news: string;
   readonly sharing: boolean;
   readonly messages: readonly ChatMessage[];
@@ -57,14 +59,6 @@ export interface ChatMessage {
   readonly name: string;
   readonly own: boolean;
   readonly text: string;
-}
-
-const MAX_TEXT = 2_000;
-
-/** Returns the sender and the text of a message, which any program with the API token may have sent. */
-export function chatOf(data: unknown): { readonly from: string; readonly text: string } | undefined {
-  const { from, text } = fieldsOf(data);
-  return typeof from === 'string' && typeof text === 'string' ? { from, text: text.slice(0, MAX_TEXT) } : undefined;
 }
 
 /** Returns a sentence about what changed between two moments of a call, undefined when nothing worth one did. */

@@ -13,7 +13,7 @@ import type { LocalMedia } from '../media/local-media.js';
 import { type Problem, problemOfEnd, serverUnreachable } from '../problem.js';
 import {
   type CallView,
-  chatOf,
+  type ChatMessage,
   nameOf,
   newsOf,
   type RemotePeerView,
@@ -23,11 +23,14 @@ import {
   type Variant,
 } from './call-view.js';
 
-/** Topic of the messages between the pages of a room. */
+/** Label of the messages between the pages of a room. */
 const CHAT = 'chat';
 const MAX_MESSAGES = 500;
+/** Characters of a message that are shown; any client of the room may have sent it. */
+const MAX_TEXT = 2_000;
 /** Attempts before the page gives up and shows the entrance again. */
 const MAX_ATTEMPTS = 5;
+const DEVICES = { video: 'camera', audio: 'microphone' } as const;
 
 export class Call {
   readonly #api: Api;
@@ -37,8 +40,9 @@ export class Call {
   /** What the person chose; the other tracks follow the size of their tile. */
   readonly #chosen = new Map<string, Variant>();
   #view: CallView;
-  #video: LocalTrack | undefined;
-  #audio: LocalTrack | undefined;
+  readonly #own: { video?: LocalTrack; audio?: LocalTrack } = {};
+  /** Kinds that the server no longer accepts; the person may try again. */
+  readonly #withdrawn = new Set<LocalTrack['kind']>();
   #screen: readonly LocalTrack[] = [];
   #everJoined = false;
   #messages = 0;
@@ -56,9 +60,10 @@ export class Call {
       roomId: seat.roomId,
       name,
       peers: [],
-      ownPicture: media.video,
+      ownPicture: media.video.track,
       cameraOn: true,
       microphoneOn: true,
+      mutedByServer: [],
       problem: null,
       notice: media.notice,
       news: '',
@@ -70,13 +75,27 @@ export class Call {
     client.on('connected', () => (this.#everJoined = true));
     client.on('peerJoined', (peer) => this.#change({ news: `${nameOf(peer.metadata, peer.id)} joined` }));
     client.on('peerLeft', (peer) => this.#change({ news: `${nameOf(peer.metadata, peer.id)} left` }));
-    client.on('message', (topic, data) => this.#received(topic, data));
+    client.on('data', ({ label, from, data }) => {
+      if (label === CHAT && typeof data === 'string') this.#received(from, data);
+    });
+    client.on('dataClosed', (_label, reason) => this.#change({ notice: `The server closed the chat: ${reason}` }));
+    client.on('unpublished', (track) => this.#refused(track));
     client.on('ended', (reason) => this.#end(this.#problemOf(reason)));
+    const { token } = seat;
     client
-      .connect({ url: seat.socketUrl, token: seat.token, metadata: { name }, reconnect: { maxAttempts: MAX_ATTEMPTS } })
-      // `ended` reports a failure.
-      .then(() => this.#publish())
-      .catch(() => undefined);
+      .connect({
+        // The node of the room may refuse websockets of this page, which is not its own (`JF_CHECK_ORIGIN`).
+        url: api.socketUrl('peer'),
+        token,
+        metadata: { name },
+        reconnect: { maxAttempts: MAX_ATTEMPTS },
+        renew: ({ code }) => Promise.resolve(code === 'UNREACHABLE' ? { url: seat.socketUrl, token } : null),
+      })
+      .then(() => Promise.all([this.#publish('video'), this.#publish('audio')]))
+      // After a connection that failed, `ended` has said so.
+      .catch((error: unknown) => this.#failed('A track could not be published', error));
+    // Without it no message arrives; `say` reports why there is no chat.
+    client.openData(CHAT).catch(() => undefined);
     addEventListener('pagehide', this.leave);
   }
 
@@ -101,24 +120,44 @@ export class Call {
       ...(news === undefined ? {} : { news }),
       phase: state,
       peers: views,
-      ownPicture: this.#video?.media ?? this.media.video,
-      cameraOn: this.#video?.muted !== true,
-      microphoneOn: this.#audio?.muted !== true,
+      ownPicture: this.#own.video?.media ?? this.media.video.track,
+      cameraOn: this.#isOn('video'),
+      microphoneOn: this.#isOn('audio'),
+      mutedByServer: [this.#own.audio, this.#own.video].flatMap((track) =>
+        track?.mutedByServer === true ? [DEVICES[track.kind]] : [],
+      ),
     });
   }
 
-  async #publish(): Promise<void> {
-    const { video, audio, videoKind, audioKind, reopenVideo, reopenAudio } = this.media;
-    try {
-      const options = { metadata: { source: videoKind, active: true }, simulcast: true };
-      this.#video = await this.#client.publish(video, { ...options, ...(reopenVideo ? { reopen: reopenVideo } : {}) });
-      this.#audio = await this.#client.publish(audio, {
-        metadata: { source: audioKind, active: true },
-        ...(reopenAudio ? { reopen: reopenAudio } : {}),
-      });
-    } catch (error) {
-      if (this.#view.phase !== 'ended') this.#change({ notice: `A track could not be published: ${String(error)}` });
-    }
+  #isOn(kind: LocalTrack['kind']): boolean {
+    return this.#own[kind]?.muted !== true && !this.#withdrawn.has(kind);
+  }
+
+  async #publish(kind: LocalTrack['kind']): Promise<void> {
+    const { track, source, reopen } = this.media[kind];
+    const media = track.readyState === 'live' ? track : ((await reopen?.()) ?? track);
+    const metadata: TrackMetadata = { source, active: true };
+    this.#own[kind] = await this.#client.publish(media, {
+      metadata,
+      simulcast: kind === 'video',
+      ...(reopen === undefined ? {} : { reopen }),
+    });
+    this.#withdrawn.delete(kind);
+    this.#refresh();
+  }
+
+  /** The server took the permission to publish away. */
+  #refused(track: LocalTrack): void {
+    if (this.#screen.includes(track)) return void this.stopScreen();
+    delete this.#own[track.kind];
+    this.#withdrawn.add(track.kind);
+    this.#change({ notice: `The server accepts no ${track.kind} from you any more.` });
+    return this.#refresh();
+  }
+
+  #failed(what: string, error: unknown): void {
+    if (this.#view.phase === 'ended') return;
+    this.#change({ notice: `${what}: ${error instanceof Error ? error.message : String(error)}` });
   }
 
   #peerView({ id, metadata, tracks }: RemotePeer): RemotePeerView {
@@ -164,27 +203,24 @@ export class Call {
     };
   }
 
-  setCamera(on: boolean): void {
-    void this.#setOn(this.#video, on, 'The camera does not start');
-  }
-
-  setMicrophone(on: boolean): void {
-    void this.#setOn(this.#audio, on, 'The microphone does not start');
-  }
-
-  async #setOn(track: LocalTrack | undefined, on: boolean, failure: string): Promise<void> {
-    if (track === undefined) return;
+  /** Turns the camera or the microphone on or off. */
+  async setOn(kind: LocalTrack['kind'], on: boolean): Promise<void> {
+    const track = this.#own[kind];
     try {
+      if (track === undefined) {
+        if (this.#withdrawn.has(kind)) await this.#publish(kind);
+        return;
+      }
       await (on ? track.unmute() : track.mute());
       track.setMetadata({ ...(track.metadata as TrackMetadata), active: on });
     } catch (error) {
-      this.#change({ notice: `${failure}: ${error instanceof Error ? error.message : String(error)}` });
+      this.#failed(`The ${DEVICES[kind]} does not start`, error);
     }
   }
 
   /** Uses another camera or microphone from now on. */
   async useDevice(kind: DeviceKind, id: string): Promise<void> {
-    const track = kind === 'camera' ? this.#video : this.#audio;
+    const track = this.#own[kind === 'camera' ? 'video' : 'audio'];
     if (track === undefined) return;
     try {
       const before = track.media;
@@ -193,7 +229,7 @@ export class Call {
       if (track.muted) await track.unmute();
       track.setMetadata({ source: kind, active: true } satisfies TrackMetadata);
     } catch (error) {
-      this.#change({ notice: `The ${kind} does not start: ${error instanceof Error ? error.message : String(error)}` });
+      this.#failed(`The ${kind} does not start`, error);
     }
   }
 
@@ -209,7 +245,7 @@ export class Call {
       opened[0]?.addEventListener('ended', () => void this.stopScreen());
       this.#change({ sharing: true, news: 'You share a screen' });
     } catch (error) {
-      this.#change({ notice: `No screen is shared: ${error instanceof Error ? error.message : String(error)}` });
+      this.#failed('No screen is shared', error);
     }
   }
 
@@ -223,21 +259,22 @@ export class Call {
     if (shared.length > 0) this.#change({ sharing: false, news: 'You no longer share a screen' });
   }
 
-  /** Sends a text to all others in the room. @throws Problem */
+  /** Sends a text to all others in the room. @throws RoomClientError */
   async say(text: string): Promise<void> {
-    await this.#api.sendMessage(this.#seat.roomId, CHAT, { from: this.#client.id, text });
+    await this.#client.sendData(CHAT, text);
+    this.#show({ name: this.#view.name, own: true, text });
   }
 
-  #received(topic: string, data: unknown): void {
-    const message = topic === CHAT ? chatOf(data) : undefined;
-    if (message === undefined) return;
-    const own = message.from === this.#client.id;
-    const name = own ? this.#view.name : (this.#view.peers.find(({ id }) => id === message.from)?.name ?? 'Someone');
-    const shown = { number: this.#messages++, name, own, text: message.text };
-    this.#change({
-      messages: [...this.#view.messages, shown].slice(-MAX_MESSAGES),
-      ...(own ? {} : { news: `${name} says: ${message.text}` }),
-    });
+  #received(from: string, data: string): void {
+    const name = this.#view.peers.find(({ id }) => id === from)?.name ?? 'Someone';
+    const text = data.slice(0, MAX_TEXT);
+    this.#show({ name, own: false, text });
+    this.#change({ news: `${name} says: ${text}` });
+  }
+
+  #show(message: Omit<ChatMessage, 'number'>): void {
+    const shown = { number: this.#messages++, ...message };
+    this.#change({ messages: [...this.#view.messages, shown].slice(-MAX_MESSAGES) });
   }
 
   dismiss(): void {
@@ -246,7 +283,7 @@ export class Call {
 
   #problemOf(reason: RoomClientError): Problem | null {
     if (reason.code === 'UNREACHABLE' && !this.#everJoined) {
-      return serverUnreachable(this.#seat.socketUrl.split('/')[0] ?? '');
+      return serverUnreachable(this.#api.host);
     }
     return problemOfEnd(reason);
   }
@@ -254,7 +291,7 @@ export class Call {
   #end(problem: Problem | null): void {
     if (this.#view.phase === 'ended') return;
     removeEventListener('pagehide', this.leave);
-    for (const track of [this.#video, this.#audio, ...this.#screen]) track?.media?.stop();
+    for (const track of [...Object.values(this.#own), ...this.#screen]) track.media?.stop();
     this.media.stop();
     this.#change({ phase: 'ended', problem, peers: [] });
   }

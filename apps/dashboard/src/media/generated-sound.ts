@@ -25,8 +25,9 @@ export function generatedSound(): MediaStreamTrack {
   void context.resume();
   const stop = track.stop.bind(track);
   track.stop = () => {
+    if (track.readyState === 'ended') return;
     stop();
-    if (context.state !== 'closed') void context.close();
+    void context.close();
   };
   return track;
 }

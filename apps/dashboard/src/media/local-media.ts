@@ -5,14 +5,17 @@ import { generatedSound } from './generated-sound.js';
 
 export type Wish = 'camera' | 'generated';
 
+/** A camera or a microphone, or what is generated in its place. */
+export interface LocalSource<Device extends string> {
+  readonly track: MediaStreamTrack;
+  readonly source: Device | 'generated';
+  /** Opens the device again after it was closed; absent where the media is generated. */
+  readonly reopen?: () => Promise<MediaStreamTrack>;
+}
+
 export interface LocalMedia {
-  readonly video: MediaStreamTrack;
-  readonly audio: MediaStreamTrack;
-  readonly videoKind: 'camera' | 'generated';
-  readonly audioKind: 'microphone' | 'generated';
-  /** Open the device again after it was closed; absent where the media is generated. */
-  readonly reopenVideo?: () => Promise<MediaStreamTrack>;
-  readonly reopenAudio?: () => Promise<MediaStreamTrack>;
+  readonly video: LocalSource<'camera'>;
+  readonly audio: LocalSource<'microphone'>;
   /** What was asked for and is not available, in a sentence; null when everything is. */
   readonly notice: string | null;
   stop(): void;
@@ -90,19 +93,25 @@ async function askForDevices(): Promise<Devices> {
 
 export async function openLocalMedia(wish: Wish, name: string): Promise<LocalMedia> {
   const devices: Devices = wish === 'camera' ? await askForDevices() : { videoReason: null, audioReason: null };
-  const video = devices.video ?? generatedPicture(name);
-  const audio = devices.audio ?? generatedSound();
+  const video: LocalMedia['video'] =
+    devices.video === undefined
+      ? { track: generatedPicture(name), source: 'generated' }
+      : {
+          track: devices.video,
+          source: 'camera',
+          reopen: () => openDevice('camera', { constraints: videoWish }),
+        };
+  const audio: LocalMedia['audio'] =
+    devices.audio === undefined
+      ? { track: generatedSound(), source: 'generated' }
+      : { track: devices.audio, source: 'microphone', reopen: () => openDevice('microphone') };
   return {
     video,
     audio,
-    videoKind: devices.video !== undefined ? 'camera' : 'generated',
-    audioKind: devices.audio !== undefined ? 'microphone' : 'generated',
-    ...(devices.video === undefined ? {} : { reopenVideo: () => openDevice('camera', { constraints: videoWish }) }),
-    ...(devices.audio === undefined ? {} : { reopenAudio: () => openDevice('microphone') }),
     notice: fallbackNotice(devices.videoReason, devices.audioReason),
     stop: () => {
-      video.stop();
-      audio.stop();
+      video.track.stop();
+      audio.track.stop();
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { DeviceKind } from '@bloom/client';
 import { useDevices } from '@bloom/react';
-import { type FormEvent, useEffect, useRef } from 'react';
+import { type FormEvent, type ReactNode, useEffect, useRef } from 'react';
 import type { Call } from '../call/call.js';
 import type { ChatMessage } from '../call/call-view.js';
 import { Failure } from '../ui/parts.js';
@@ -9,6 +9,33 @@ import { useAction } from '../ui/use-action.js';
 interface PanelProps {
   readonly call: Call;
   readonly onClose: () => void;
+}
+
+interface FrameProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}
+
+/** The frame of a panel beside the pictures. The focus goes back to where it was. */
+function Panel({ title, onClose, children }: FrameProps) {
+  useEffect(() => {
+    const before = document.activeElement;
+    return () => {
+      if (document.activeElement === document.body && before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return (
+    <aside className="panel" aria-label={title}>
+      <div className="card-head">
+        <h2>{title}</h2>
+        <button type="button" className="quiet" onClick={onClose}>
+          Close
+        </button>
+      </div>
+      {children}
+    </aside>
+  );
 }
 
 /** Messages between those who are here. */
@@ -28,13 +55,7 @@ export function Chat({ call, messages, onClose }: PanelProps & { readonly messag
     field?.focus();
   }
   return (
-    <aside className="panel" aria-label="Chat">
-      <div className="card-head">
-        <h2>Chat</h2>
-        <button type="button" className="quiet" onClick={onClose}>
-          Close
-        </button>
-      </div>
+    <Panel title="Chat" onClose={onClose}>
       {messages.length === 0 && <p className="hint">No messages yet. They are gone when you leave.</p>}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls */}
       <ol className="messages" ref={list} tabIndex={0} aria-label="Messages">
@@ -49,23 +70,17 @@ export function Chat({ call, messages, onClose }: PanelProps & { readonly messag
         <input ref={input} aria-label="Message" maxLength={2_000} autoComplete="off" />
         <button type="submit">Send</button>
       </form>
-    </aside>
+    </Panel>
   );
 }
 
 /** The camera and the microphone in use. */
 export function Devices({ call, onClose }: PanelProps) {
   return (
-    <aside className="panel" aria-label="Devices">
-      <div className="card-head">
-        <h2>Devices</h2>
-        <button type="button" className="quiet" onClick={onClose}>
-          Close
-        </button>
-      </div>
+    <Panel title="Devices" onClose={onClose}>
       <DeviceChoice call={call} kind="camera" label="Camera" current={call.view().ownPicture} />
       <DeviceChoice call={call} kind="microphone" label="Microphone" current={null} />
-    </aside>
+    </Panel>
   );
 }
 

@@ -68,9 +68,6 @@ export function CallRoom({ call, onLeft }: CallRoomProps) {
   const people = view.peers.length + 1;
   return (
     <main className="room">
-      <p className="unseen" aria-live="polite">
-        {view.news}
-      </p>
       <div className="bar">
         <h1 title={view.roomId} ref={heading} tabIndex={-1}>
           {view.roomId}
@@ -78,7 +75,10 @@ export function CallRoom({ call, onLeft }: CallRoomProps) {
         <span className={`pill ${view.phase}`} role="status">
           {phases[view.phase]}
         </span>
-        <span className="hint people">{people === 1 ? 'only you' : `${people} people`}</span>
+        <span className="hint">{people === 1 ? 'only you' : `${people} people`}</span>
+        <p className="hint caption" aria-live="polite">
+          {view.news}
+        </p>
         <button type="button" onClick={() => void copy()}>
           <LinkIcon /> Copy invite link
         </button>
@@ -94,6 +94,9 @@ export function CallRoom({ call, onLeft }: CallRoomProps) {
           <Notice kind="info" onDismiss={() => call.dismiss()}>
             {view.notice}
           </Notice>
+        )}
+        {view.mutedByServer.length > 0 && (
+          <Notice kind="info">The server has muted your {view.mutedByServer.join(' and your ')}.</Notice>
         )}
         {copied && (
           <Notice kind="info" onDismiss={() => setCopied(null)}>
@@ -136,11 +139,15 @@ export function CallRoom({ call, onLeft }: CallRoomProps) {
         <button
           type="button"
           className={view.microphoneOn ? '' : 'off'}
-          onClick={() => call.setMicrophone(!view.microphoneOn)}
+          onClick={() => void call.setOn('audio', !view.microphoneOn)}
         >
           <MicrophoneIcon off={!view.microphoneOn} /> {view.microphoneOn ? 'Mute' : 'Unmute'}
         </button>
-        <button type="button" className={view.cameraOn ? '' : 'off'} onClick={() => call.setCamera(!view.cameraOn)}>
+        <button
+          type="button"
+          className={view.cameraOn ? '' : 'off'}
+          onClick={() => void call.setOn('video', !view.cameraOn)}
+        >
           <CameraIcon off={!view.cameraOn} /> {view.cameraOn ? 'Stop picture' : 'Start picture'}
         </button>
         <button type="button" onClick={() => void (view.sharing ? call.stopScreen() : call.shareScreen())}>

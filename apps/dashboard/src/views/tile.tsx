@@ -156,7 +156,7 @@ export function OwnTile({ view, media }: { readonly view: CallView; readonly med
   return (
     <figure className="tile own" aria-label={`${view.name} (you)`}>
       {view.ownPicture && (
-        <Picture track={view.ownPicture} label="Your own picture" mirrored={media.videoKind === 'camera'} />
+        <Picture track={view.ownPicture} label="Your own picture" mirrored={media.video.source === 'camera'} />
       )}
       {!view.cameraOn && <Avatar name={view.name} />}
       <figcaption>
@@ -168,7 +168,7 @@ export function OwnTile({ view, media }: { readonly view: CallView; readonly med
             </span>
           )}
         </span>
-        <span className="size">{media.videoKind === 'generated' ? 'generated picture' : 'camera'}</span>
+        <span className="size">{media.video.source === 'generated' ? 'generated picture' : 'camera'}</span>
       </figcaption>
     </figure>
   );

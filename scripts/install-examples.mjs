@@ -1,14 +1,20 @@
-// `node scripts/install-examples.mjs <folder> [example ...]`: examples, all by default, installed there as by somebody who has only the published packages. These are
-// packed from this checkout; the rest comes from the registry, or the cache of npm. Tests run the examples from there.
+// `node scripts/install-examples.mjs <folder> [example ...]`: the examples and the dashboard, all by default, installed there as by
+// somebody who has only the published packages. These are packed from this checkout; the rest comes from the registry, or the cache of
+// npm. Tests run them from there.
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { root } from './setup.mjs';
 
 const PACKAGES = ['client', 'react', 'server-sdk'];
-/** Folders that get other versions than the newest. */
-const VARIANTS = [{ example: 'react-call', folder: 'react-call-18', versions: ['react@18', 'react-dom@18'] }];
+/** What is installed besides the examples: one of them with other versions than the newest, and the dashboard. */
+const OTHERS = [
+  { source: 'examples/react-call', folder: 'react-call-18', versions: ['react@18', 'react-dom@18'] },
+  { source: 'apps/dashboard', folder: 'dashboard/apps/dashboard', versions: [] },
+];
+/** What a checkout has beside the sources, and tests, which use packages that are not published. */
+const SKIPPED = /[/\\](node_modules|dist|\.next|package-lock\.json|[\w-]+\.test\.tsx?)$/;
 const QUIET = ['--no-audit', '--no-fund', '--no-progress', '--loglevel=error', '--prefer-offline'];
 const INSTALL_LIMIT_MS = 180_000;
 
@@ -26,8 +32,22 @@ function packPackages(folder) {
   );
 }
 
+/** Leaves only published packages of this workspace in a manifest. Returns the tarballs of those. */
+function usePublished(path, packed) {
+  const manifest = JSON.parse(readFileSync(path, 'utf8'));
+  const tarballs = [];
+  for (const dependencies of [manifest.dependencies, manifest.devDependencies ?? {}]) {
+    for (const name of Object.keys(dependencies).filter((one) => one.startsWith('@bloom/'))) {
+      if (packed[name] === undefined) delete dependencies[name];
+      else tarballs.push(packed[name]);
+    }
+  }
+  writeFileSync(path, JSON.stringify(manifest));
+  return tarballs;
+}
+
 /**
- * Installs examples, all by default, into folders of their own below `target`.
+ * Installs the examples and the dashboard, all by default, into folders of their own below `target`.
  * @throws Error when npm fails, such as without a network
  */
 export function installExamples(target, chosen = []) {
@@ -35,16 +55,16 @@ export function installExamples(target, chosen = []) {
   const names = readdirSync(join(root, 'examples')).filter((name) =>
     existsSync(join(root, 'examples', name, 'package.json')),
   );
-  const copies = [...names.map((name) => ({ example: name, folder: name, versions: [] })), ...VARIANTS];
+  const copies = [...names.map((name) => ({ source: `examples/${name}`, folder: name, versions: [] })), ...OTHERS];
   const wanted = copies.filter(({ folder }) => chosen.length === 0 || chosen.includes(folder));
   if (wanted.length === 0) throw new Error(`no such example: ${chosen.join(' ')}; there are ${names.join(', ')}`);
-  for (const { example, folder, versions } of wanted) {
+  // The compiler's settings that the dashboard extends.
+  cpSync(join(root, 'tsconfig.json'), join(target, 'dashboard', 'tsconfig.json'));
+  for (const { source, folder, versions } of wanted) {
     const home = join(target, folder);
     rmSync(home, { recursive: true, force: true });
-    const skipped = /[/\\](node_modules|\.next|package-lock\.json)$/;
-    cpSync(join(root, 'examples', example), home, { recursive: true, filter: (path) => !skipped.test(path) });
-    const { dependencies } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'));
-    const tarballs = Object.keys(dependencies).flatMap((name) => packed[name] ?? []);
+    cpSync(join(root, source), home, { recursive: true, filter: (path) => !SKIPPED.test(path) });
+    const tarballs = usePublished(join(home, 'package.json'), packed);
     execFileSync('npm', ['install', ...QUIET, ...tarballs, ...versions], {
       cwd: home,
       stdio: ['ignore', 'ignore', 'inherit'],

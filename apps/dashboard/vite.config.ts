@@ -1,8 +1,8 @@
 import react from '@vitejs/plugin-react';
-import { defineConfig } from 'vite';
+import { defineConfig, loadEnv } from 'vite';
 
-/** The node that `npm run dev` talks to; the built page is served by the node itself. */
-const node = 'http://127.0.0.1:5002';
+/** The node that `npm run dev` and `npm run preview` talk to; otherwise the built page is served by the node itself. */
+const { BLOOM_URL: node = 'http://127.0.0.1:5002' } = loadEnv('', '.', 'BLOOM_URL');
 
 export default defineConfig({
   // Relative paths: the node may sit below a path of somebody else's host.
@@ -16,9 +16,7 @@ export default defineConfig({
   },
   server: {
     proxy: {
-      '/room': node,
-      '/health': node,
-      '/hls': node,
+      '^/(cluster|health|hls|node|recording|room|sip|whep)': node,
       '/socket': { target: node, ws: true },
     },
   },

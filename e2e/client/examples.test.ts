@@ -1,5 +1,6 @@
-// The examples, as somebody runs them who has installed the published packages: from their tarballs, each in a folder of its own.
-import { type ChildProcess, spawn } from 'node:child_process';
+// The examples and the dashboard, as somebody runs them who has installed the published packages: from their tarballs, each in a folder
+// of its own.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,6 +11,7 @@ import type { Page } from 'playwright-core';
 import { installExamples } from '../../scripts/install-examples.mjs';
 import { apiToken } from '../harness/bloom-node.js';
 import { testWith } from '../harness/needs.js';
+import { repository } from '../harness/repository.js';
 import { browserSuite } from '../harness/stage.js';
 
 const BUILD_LIMIT_MS = 300_000;
@@ -28,8 +30,8 @@ interface Example {
 const running: ChildProcess[] = [];
 
 /** Starts an example by the command of its README. Resolves when it prints its address. */
-async function start(example: string, env: Record<string, string>): Promise<Example> {
-  const child = spawn('npm', ['start'], {
+async function start(example: string, env: Record<string, string>, command = ['start']): Promise<Example> {
+  const child = spawn('npm', command, {
     cwd: join(folder, example),
     env: { ...process.env, PORT: '0', NEXT_TELEMETRY_DISABLED: '1', BLOOM_TOKEN: apiToken, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -77,8 +79,8 @@ browserSuite(
       await page.goto(url);
       return page;
     };
-    const started = (example: string, env: Record<string, string> = {}): Promise<Example> =>
-      start(example, { BLOOM_URL: stage.node.url, ...env });
+    const started = (example: string, env: Record<string, string> = {}, command?: string[]): Promise<Example> =>
+      start(example, { BLOOM_URL: stage.node.url, ...env }, command);
 
     beforeAll(() => {
       folder = installed ?? mkdtempSync(join(tmpdir(), 'bloom-examples-'));
@@ -186,6 +188,23 @@ browserSuite(
       ]);
       expect((await fetch(url, { method: 'POST', body: 'made up' })).status).toBe(400);
     });
+
+    test(
+      'dashboard: compiled and built, it carries a call',
+      async () => {
+        const home = join(folder, 'dashboard', 'apps', 'dashboard');
+        execFileSync(process.execPath, [join(repository, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', home]);
+        execFileSync('npm', ['run', 'build'], { cwd: home, stdio: ['ignore', 'ignore', 'inherit'] });
+        const preview = ['run', 'preview', '--', '--host', '127.0.0.1', '--port', '0'];
+        const { url } = await started('dashboard/apps/dashboard', {}, preview);
+        const page = await open(`${url}/#/call`);
+        await page.getByLabel('Generated').check();
+        await press(page, 'Join');
+        await page.getByRole('status').filter({ hasText: 'Connected' }).waitFor();
+        await page.getByText('only you').waitFor();
+      },
+      BUILD_LIMIT_MS,
+    );
 
     testWith(['node-av'], 'record-and-mix: the call is one movie after its end', async () => {
       const { url } = await started('record-and-mix');

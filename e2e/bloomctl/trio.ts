@@ -156,7 +156,8 @@ export class Trio {
   }
 }
 
-function settings(label: Label, mapperPort: number): Record<string, string> {
+/** Returns the settings of a node of the trio. */
+export function settings(label: Label, mapperPort: number): Record<string, string> {
   return {
     JF_SERVER_API_TOKEN: apiToken,
     JF_SECRET_KEY_BASE: secrets.keyBase,

@@ -27,6 +27,7 @@ const PREFERENCES: Readonly<Record<string, unknown>> = {
   'datareporting.policy.dataSubmissionEnabled': false,
   'network.captive-portal-service.enabled': false,
   'network.connectivity-service.enabled': false,
+  'ui.prefersReducedMotion': 1,
   'services.settings.server': 'data:,#remote-settings-dummy/v1',
   'toolkit.telemetry.enabled': false,
 };
@@ -122,6 +123,8 @@ export class Firefox {
           await delay(POLL_MS);
         }
       },
+      setViewportSize: (viewport: { width: number; height: number }) =>
+        this.#call('browsingContext.setViewport', { context, viewport }),
       close: async () => {
         this.#listeners.delete(context);
         await this.#call('browsingContext.close', { context });

@@ -2,72 +2,21 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import axe from 'axe-core';
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
+import { complaints } from '../harness/axe.js';
 import { startNode } from '../harness/bloom-node.js';
 import { promise } from '../harness/measurements.js';
 import { repository } from '../harness/repository.js';
 import { browserSuite } from '../harness/stage.js';
+import { DashboardPages, dashboardFlags, moves, views, visit } from './dashboard-pages.js';
 
 /** With `BLOOM_IMAGES=1`, the pictures of docs/guide/dashboard.md are taken anew. */
 const wantsImages = process.env['BLOOM_IMAGES'] !== undefined;
 const IMAGES = join(repository, 'docs', 'images');
 
-const flags = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
-browserSuite('The dashboard', { browserFlags: flags }, (stage) => {
-  const pages: Page[] = [];
-  const faults: string[] = [];
-
-  afterEach(async () => {
-    await Promise.all(pages.splice(0).map((page) => page.context().close()));
-    expect(faults.splice(0)).toEqual([]);
-  });
-
-  async function open(hash: string, options: BrowserContextOptions = {}, url = stage.node.url): Promise<Page> {
-    // A colour half way between light and dark is no fault.
-    const fixed = { viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' } as const;
-    const context = await stage.browser.newContext({ ...fixed, ...options });
-    const page = await context.newPage();
-    pages.push(page);
-    page.setDefaultTimeout(30_000);
-    page.on('pageerror', (error) => faults.push(`${String(error)} ${error.stack ?? ''}`));
-    page.on('console', (message) => {
-      if (/content security policy/i.test(message.text())) faults.push(message.text());
-    });
-    await page.goto(`${url}/${hash}`);
-    return page;
-  }
-
-  /** Moves within the page, as its links do. */
-  async function visit(page: Page, hash: string): Promise<void> {
-    await page.evaluate((wanted) => {
-      location.hash = wanted;
-    }, hash);
-    await page.waitForFunction(() => document.activeElement?.tagName === 'H1');
-  }
-
-  async function enter(room: string, name: string): Promise<Page> {
-    const page = await open(`#room=${room}`);
-    await page.getByLabel('Your name').fill(name);
-    await page.getByLabel('Generated').check();
-    await page.getByRole('button', { name: 'Join' }).click();
-    await page.getByRole('status').filter({ hasText: 'Connected' }).waitFor();
-    return page;
-  }
-
-  /** What axe-core has to say against the page, in light and dark. */
-  async function complaints(page: Page): Promise<string[]> {
-    const found: string[] = [];
-    for (const colorScheme of ['dark', 'light'] as const) {
-      await page.emulateMedia({ colorScheme });
-      await page.evaluate(axe.source);
-      const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
-      for (const { id, nodes } of violations) {
-        for (const { html, failureSummary } of nodes) found.push(`${colorScheme}: ${id}: ${html} ${failureSummary}`);
-      }
-    }
-    return found;
-  }
+browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
+  const pages = new DashboardPages(stage);
+  afterEach(async () => expect(await pages.close()).toEqual([]));
 
   async function image(page: Page, name: string): Promise<void> {
     if (!wantsImages) return;
@@ -80,24 +29,12 @@ browserSuite('The dashboard', { browserFlags: flags }, (stage) => {
     await stage.room({ roomId: 'all-hands', maxPeers: 50 });
     const peer = await stage.api.addPeer(room, { metadata: { name: 'Cyanea' } });
     await stage.api.request('POST', `/room/${room}/component`, { type: 'hls', options: { lowLatency: true } });
-    const views = {
-      rooms: '#/rooms',
-      room: '#/rooms/kitchen',
-      person: `#/rooms/${room}/people/${peer.id}`,
-      people: '#/people',
-      components: '#/components',
-      cluster: '#/cluster',
-      logs: '#/logs',
-      call: '#/call',
-      watch: '#/watch',
-      stream: '#watch=kitchen',
-      events: '#/events',
-    };
+    const all = { ...views, person: `#/rooms/${room}/people/${peer.id}` };
     const found: string[] = [];
     for (const width of [1280, 320]) {
-      const page = await open('#/rooms', { colorScheme: 'light', viewport: { width, height: 800 } });
+      const page = await pages.open('#/rooms', { colorScheme: 'light', viewport: { width, height: 800 } });
       await page.getByRole('link', { name: 'kitchen' }).waitFor();
-      for (const [name, hash] of Object.entries(views)) {
+      for (const [name, hash] of Object.entries(all)) {
         await visit(page, hash);
         if (name === 'events') {
           await page.getByText('live', { exact: true }).waitFor();
@@ -115,50 +52,8 @@ browserSuite('The dashboard', { browserFlags: flags }, (stage) => {
     expect(found).toEqual([]);
   }, 180_000);
 
-  test('the keyboard alone leads from the list of rooms to a person, and out of every dialog', async () => {
-    const room = await stage.room({ roomId: 'by-keyboard' });
-    await stage.api.addPeer(room, { metadata: { name: 'Velella' } });
-    const page = await open('#/rooms', { viewport: { width: 700, height: 700 } });
-    const link = page.getByRole('link', { name: 'by-keyboard' });
-    await link.waitFor();
-    const tabTo = async (name: string): Promise<void> => {
-      for (let presses = 0; presses < 40; presses += 1) {
-        const focused = await page.evaluate(() => {
-          const { activeElement: element } = document;
-          return element?.getAttribute('aria-label') ?? element?.textContent ?? '';
-        });
-        if (focused.trim() === name) return;
-        await page.keyboard.press('Tab');
-      }
-      throw new Error(`the Tab key does not lead to ${name}`);
-    };
-    const heading = (name: string): Promise<void> => page.getByRole('heading', { level: 1, name }).waitFor();
-
-    await page.evaluate(() => (document.activeElement as HTMLElement).blur());
-    await tabTo('Menu');
-    await page.keyboard.press('Enter');
-    await tabTo('Cluster');
-    await page.keyboard.press('Enter');
-    await heading('Cluster');
-    await page.goBack();
-    await heading('Rooms');
-    await tabTo('New room');
-    await page.keyboard.press('Enter');
-    await page.getByRole('dialog').waitFor();
-    await page.keyboard.press('Escape');
-    await page.getByRole('dialog').waitFor({ state: 'detached' });
-    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('New room');
-    await tabTo('by-keyboard');
-    await page.keyboard.press('Enter');
-    await heading('by-keyboard');
-    await tabTo('Velella');
-    await page.keyboard.press('Enter');
-    await heading('Velella');
-    expect(await page.title()).toBe('Velella – Bloom');
-  });
-
   test('a room is created with its options, changed, and deleted', async () => {
-    const page = await open('#/rooms');
+    const page = await pages.open('#/rooms');
     await page.getByRole('button', { name: 'New room' }).click();
     await page.getByLabel('Name', { exact: true }).fill('with options');
     await page.getByLabel('Most people').fill('4');
@@ -209,16 +104,14 @@ browserSuite('The dashboard', { browserFlags: flags }, (stage) => {
   });
 
   test('a person is watched, measured, muted, restricted and removed with a reason', async () => {
-    const ann = await enter('moderated', 'Ann');
-    const operator = await open('#/people');
+    const ann = await pages.enter('moderated', 'Ann');
+    const operator = await pages.open('#/people');
     await operator.getByLabel('Filter people by name or room').fill('moderated');
     await operator.getByRole('link', { name: 'Ann' }).click();
     await operator.getByRole('heading', { level: 1, name: 'Ann' }).waitFor();
     const video = operator.locator('li', { has: operator.getByRole('heading', { name: /^video/ }) });
     await video.getByRole('button', { name: 'Show' }).click();
-    await operator
-      .getByLabel('video of Ann')
-      .evaluate((element) => new Promise((shown) => (element as HTMLVideoElement).requestVideoFrameCallback(shown)));
+    await moves(operator, 'video of Ann');
     await operator.getByText(/^vp8, high$/).waitFor();
     await operator.locator('.chart polyline').first().waitFor({ state: 'attached' });
     expect(await complaints(operator)).toEqual([]);
@@ -242,8 +135,8 @@ browserSuite('The dashboard', { browserFlags: flags }, (stage) => {
   });
 
   test('a call has a chat, a shared screen that stands in front, and sentences for screen readers', async () => {
-    const ann = await enter('talk', 'Ann');
-    const bob = await enter('talk', 'Bob');
+    const ann = await pages.enter('talk', 'Ann');
+    const bob = await pages.enter('talk', 'Bob');
     await ann.getByLabel('Picture of Bob', { exact: true }).waitFor();
     await ann.getByRole('button', { name: 'Chat' }).click();
     await ann.getByLabel('Message', { exact: true }).fill('Good morning');
@@ -267,7 +160,7 @@ browserSuite('The dashboard', { browserFlags: flags }, (stage) => {
   });
 
   test('the node is drained and the log followed', async () => {
-    const page = await open('#/cluster');
+    const page = await pages.open('#/cluster');
     await page.getByRole('button', { name: 'Drain: take no new rooms' }).click();
     await page.getByText('draining', { exact: true }).waitFor();
     expect((await stage.api.request('POST', '/room')).status).toBe(503);
@@ -289,7 +182,7 @@ browserSuite('The dashboard', { browserFlags: flags }, (stage) => {
         env: { NODE_ENV: 'production', JF_SERVER_API_TOKEN: token, JF_DASHBOARD: 'true', JF_CHECK_ORIGIN: ':conn' },
       });
       try {
-        const page = await open('', {}, node.url);
+        const page = await pages.open('', {}, node.url);
         const foreign: string[] = [];
         page.on('request', (request) => {
           if (!request.url().startsWith(node.url)) foreign.push(request.url());
@@ -339,7 +232,7 @@ browserSuite('The dashboard', { browserFlags: flags }, (stage) => {
         );
       }
 
-      const page = await open('#/people', {}, node.url);
+      const page = await pages.open('#/people', {}, node.url);
       await page.getByText('5,000 people').waitFor();
       promise(
         'first paint',

@@ -1,0 +1,152 @@
+// The dashboard without a mouse: one walk through what an operator and a caller do, with the Tab key and its companions.
+import { afterEach, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { until } from '../cluster/until.js';
+import { browserSuite } from '../harness/stage.js';
+import { DashboardPages, dashboardFlags } from './dashboard-pages.js';
+
+/** More than any view has places for the focus. */
+const MAX_PRESSES = 100;
+
+/** Presses Tab until the focus is on the element whose label or text begins with this. */
+async function tabTo(page: Page, wanted: string): Promise<void> {
+  const seen: string[] = [];
+  for (let presses = 0; presses < MAX_PRESSES; presses += 1) {
+    const name = await page.evaluate(() => {
+      const element = document.activeElement as HTMLInputElement | null;
+      const label = element?.labels?.[0]?.querySelector('span')?.textContent ?? element?.labels?.[0]?.textContent;
+      return (element?.getAttribute('aria-label') ?? label ?? element?.textContent ?? '').trim();
+    });
+    if (name.startsWith(wanted)) return;
+    seen.push(name.slice(0, 40));
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`the Tab key does not lead to ${wanted}, but to ${[...new Set(seen)].join(' | ')}`);
+}
+
+async function press(page: Page, wanted: string, key = 'Enter'): Promise<void> {
+  await tabTo(page, wanted);
+  await page.keyboard.press(key);
+}
+
+async function write(page: Page, wanted: string, text: string): Promise<void> {
+  await tabTo(page, wanted);
+  await page.keyboard.press('Control+A');
+  await page.keyboard.type(text);
+}
+
+browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (stage) => {
+  const pages = new DashboardPages(stage);
+  afterEach(async () => expect(await pages.close()).toEqual([]));
+  const heading = (page: Page, name: string): Promise<void> =>
+    page.getByRole('heading', { level: 1, name, exact: true }).waitFor();
+  const focused = (page: Page): Promise<string> =>
+    page.evaluate(() => document.activeElement?.textContent?.trim() ?? '');
+
+  test('a room is created, looked after and left', async () => {
+    const page = await pages.open('#/rooms');
+    await heading(page, 'Rooms');
+    await press(page, 'New room');
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(await focused(page)).toBe('New room');
+    await page.keyboard.press('Enter');
+    await write(page, 'Name', 'by-keyboard');
+    await press(page, 'Create');
+    await heading(page, 'by-keyboard');
+
+    await press(page, 'Start a component');
+    await tabTo(page, 'Kind');
+    await page.keyboard.type('File');
+    await write(page, 'Path', 'missing.ogg');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(await focused(page)).toBe('Start a component');
+
+    const { id } = await stage.api.addPeer('by-keyboard', { metadata: { name: 'Velella' } });
+    await page.getByRole('link', { name: 'Velella' }).waitFor();
+    await press(page, 'Velella');
+    await heading(page, 'Velella');
+    expect(await page.title()).toBe('Velella – Bloom');
+    await press(page, 'Publish audio', 'Space');
+    await until('Velella may send no sound', async () => {
+      const [peer] = (await stage.api.room('by-keyboard')).peers;
+      return peer.permissions?.publish?.join() === 'video,data';
+    });
+    await press(page, 'Remove');
+    await write(page, 'Reason', 'Good bye');
+    await page.keyboard.press('Enter');
+    await heading(page, 'by-keyboard');
+    expect((await stage.api.room('by-keyboard')).peers.map((peer: { id: string }) => peer.id)).not.toContain(id);
+    await stage.api.deleteRoom('by-keyboard');
+  });
+
+  test('the menu of a narrow screen leads to every view, and each is used', async () => {
+    const room = await stage.room({ roomId: 'kitchen' });
+    await stage.api.addPeer(room, { metadata: { name: 'Cyanea' } });
+    const page = await pages.open('#/rooms', { viewport: { width: 700, height: 700 } });
+    const go = async (view: string): Promise<void> => {
+      await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+      await press(page, 'Menu');
+      await press(page, view);
+      await heading(page, view);
+    };
+    await heading(page, 'Rooms');
+    await go('People');
+    await write(page, 'Filter people', 'nobody');
+    await page.getByText('Nobody matches').waitFor();
+    await go('Components');
+    await go('Events');
+    await press(page, 'Pause');
+    expect(await focused(page)).toBe('Go on');
+    await go('Cluster');
+    await press(page, 'Drain');
+    await page.getByText('draining', { exact: true }).waitFor();
+    await press(page, 'Take new rooms again');
+    await page.getByText('draining', { exact: true }).waitFor({ state: 'detached' });
+    await go('Logs');
+    await press(page, 'room.created');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await go('Watch');
+    await press(page, 'kitchen');
+    await heading(page, 'kitchen');
+    await page.goBack();
+    await heading(page, 'Watch');
+  });
+
+  test('a call is joined, used and left', async () => {
+    const page = await pages.open('#/call');
+    await heading(page, 'Call');
+    await write(page, 'Your name', 'Ann');
+    await write(page, 'Name of the new room', 'spoken');
+    await tabTo(page, 'Camera and microphone');
+    await page.keyboard.press('ArrowRight');
+    await press(page, 'Join');
+    await page.getByRole('status').filter({ hasText: 'Connected' }).waitFor();
+    // Screen readers and the Tab key begin where the call begins.
+    expect(await focused(page)).toBe('spoken');
+    for (const [button, then] of [
+      ['Mute', 'Unmute'],
+      ['Stop picture', 'Start picture'],
+      ['Speaker view', 'Grid view'],
+    ] as const) {
+      await press(page, button);
+      await page.getByRole('button', { name: then }).waitFor();
+      expect(await focused(page)).toBe(then);
+    }
+    await press(page, 'Chat');
+    // The field has the focus.
+    await page.keyboard.type('Good morning');
+    await page.keyboard.press('Enter');
+    await page.locator('.messages li').filter({ hasText: 'Ann Good morning' }).waitFor();
+    await press(page, 'Close');
+    expect(await focused(page)).toBe('Chat');
+    await press(page, 'Leave');
+    await heading(page, 'Call');
+    await stage.api.deleteRoom('spoken');
+  });
+});

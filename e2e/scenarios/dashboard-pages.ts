@@ -1,0 +1,76 @@
+// The dashboard in Chromium, opened as a person would.
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { Stage } from '../harness/stage.js';
+
+/** A camera and a microphone without a question, and a screen to share. */
+export const dashboardFlags = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
+
+/** Every view by its address; the room `kitchen` has to exist. */
+export const views = {
+  rooms: '#/rooms',
+  room: '#/rooms/kitchen',
+  people: '#/people',
+  components: '#/components',
+  events: '#/events',
+  cluster: '#/cluster',
+  logs: '#/logs',
+  call: '#/call',
+  watch: '#/watch',
+  stream: '#watch=kitchen',
+} as const;
+
+export class DashboardPages {
+  readonly #stage: Stage;
+  readonly #pages: Page[] = [];
+  readonly #faults: string[] = [];
+
+  constructor(stage: Stage) {
+    this.#stage = stage;
+  }
+
+  async open(hash: string, options: BrowserContextOptions = {}, url = this.#stage.node.url): Promise<Page> {
+    // A colour half way between light and dark is no fault.
+    const fixed = { viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' } as const;
+    const context = await this.#stage.browser.newContext({ ...fixed, ...options });
+    const page = await context.newPage();
+    this.#pages.push(page);
+    page.setDefaultTimeout(30_000);
+    page.on('pageerror', (error) => this.#faults.push(`${String(error)} ${error.stack ?? ''}`));
+    page.on('console', (message) => {
+      if (/content security policy/i.test(message.text())) this.#faults.push(message.text());
+    });
+    await page.goto(`${url}/${hash}`);
+    return page;
+  }
+
+  /** Opens the call in a room and joins with a generated picture. */
+  async enter(room: string, name: string, options: BrowserContextOptions = {}, url?: string): Promise<Page> {
+    const page = await this.open(`#room=${room}`, options, url);
+    await page.getByLabel('Your name').fill(name);
+    await page.getByLabel('Generated').check();
+    await page.getByRole('button', { name: 'Join' }).click();
+    await page.getByRole('status').filter({ hasText: 'Connected' }).waitFor();
+    return page;
+  }
+
+  /** Closes all pages. Returns what went wrong in them. */
+  async close(): Promise<string[]> {
+    await Promise.all(this.#pages.splice(0).map((page) => page.context().close()));
+    return this.#faults.splice(0);
+  }
+}
+
+/** Moves within the page, as its links do. */
+export async function visit(page: Page, hash: string): Promise<void> {
+  await page.evaluate((wanted) => {
+    location.hash = wanted;
+  }, hash);
+  await page.waitForFunction(() => document.activeElement?.tagName === 'H1');
+}
+
+/** Waits until the picture with this label moves. */
+export async function moves(page: Page, label: string): Promise<void> {
+  await page
+    .getByLabel(label, { exact: true })
+    .evaluate((element) => new Promise((shown) => (element as HTMLVideoElement).requestVideoFrameCallback(shown)));
+}

@@ -103,6 +103,57 @@ test('the chart gives its nodes settings that raise no warning, and waits for a 
   expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(Number(env.JF_DRAIN_TIMEOUT));
 });
 
+interface Panel {
+  id: number;
+  type: string;
+  title: string;
+  gridPos: { x: number; y: number; w: number; h: number };
+  datasource: { type: string; uid: string };
+  fieldConfig: object;
+  targets: { refId: string; expr: string; legendFormat?: string }[];
+}
+
+/** Columns of Grafana's grid. */
+const GRID = 24;
+
+test.each(['overview', 'room', 'node'])('the dashboard %s is one that Grafana shows', (name) => {
+  const { panels, templating, schemaVersion } = JSON.parse(read('grafana', `${name}.json`)) as {
+    panels: Panel[];
+    templating: { list: { name: string; type: string }[] };
+    schemaVersion: number;
+  };
+  expect(schemaVersion).toBeGreaterThanOrEqual(36);
+  expect(templating.list[0]).toMatchObject({ name: 'datasource', type: 'datasource', query: 'prometheus' });
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  const variables = new Set([...templating.list.map((variable) => variable.name), '__rate_interval']);
+  const taken = new Set<string>();
+  for (const { title, type, gridPos, datasource, targets, fieldConfig } of panels) {
+    expect(['stat', 'timeseries']).toContain(type);
+    expect(fieldConfig).toMatchObject({ defaults: {}, overrides: [] });
+    expect([title, datasource]).toEqual([title, { type: 'prometheus', uid: '${datasource}' }]);
+    expect(new Set(targets.map(({ refId }) => refId)).size).toBe(targets.length);
+    for (const [, used = ''] of JSON.stringify(targets).matchAll(/\$\{?(\w+)/g)) expect(variables).toContain(used);
+
+    expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(GRID);
+    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x += 1) {
+      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y += 1) {
+        expect([title, taken.has(`${x} ${y}`)]).toEqual([title, false]);
+        taken.add(`${x} ${y}`);
+      }
+    }
+  }
+});
+
+test('Grafana finds its dashboards and Prometheus where compose puts them', () => {
+  const { services } = parse(interpolate(read('compose.yml'), answers));
+  const { options } = parse(read('grafana/provisioning/dashboards/bloom.yml')).providers[0];
+  expect(services.grafana.volumes).toEqual(
+    expect.arrayContaining([`./grafana:${options.path}:ro`, './grafana/provisioning:/etc/grafana/provisioning:ro']),
+  );
+  const [datasource] = parse(read('grafana/provisioning/datasources/bloom.yml')).datasources;
+  expect(Object.keys(services)).toContain(new URL(datasource.url).hostname);
+});
+
 const systemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 (systemd ? test : test.skip)(`the systemd unit has no error${systemd ? '' : ' [needs systemd-analyze]'}`, () => {
   const { stderr } = spawnSync('systemd-analyze', ['verify', join(root, 'deploy/systemd/bloom.service')], {

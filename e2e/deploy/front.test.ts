@@ -119,12 +119,38 @@ browserSuite('A node behind Caddy', { node: nodeBehindCaddy, needs: ['caddy', 'p
     });
     expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
     expect(rules.filter(({ state }) => state === 'firing')).toEqual([]);
+
+    // The dashboards of Grafana ask the same server: each of their questions is understood, and has the labels of its legend.
+    for (const { title, expr, legendFormat = '' } of targetsOfDashboards()) {
+      const query = expr.replaceAll('$__rate_interval', '1m').replaceAll('$instance', '.*').replaceAll('$room', 'any');
+      const { status, error, data } = await ask(`query?query=${encodeURIComponent(query)}`);
+      expect([title, expr, status, error]).toEqual([title, expr, 'success', undefined]);
+      const labels = [...legendFormat.matchAll(/\{\{\s*(\w+)\s*\}\}/g)].map(([, label]) => label);
+      for (const { metric } of data.result ?? []) expect(Object.keys(metric)).toEqual(expect.arrayContaining(labels));
+    }
   });
 });
 
+interface Target {
+  title: string;
+  expr: string;
+  legendFormat?: string;
+}
+
+function targetsOfDashboards(): Target[] {
+  return ['overview', 'room', 'node'].flatMap((name) => {
+    const { panels } = JSON.parse(readFileSync(shipped(`grafana/${name}.json`), 'utf8')) as {
+      panels: { title: string; targets: Omit<Target, 'title'>[] }[];
+    };
+    return panels.flatMap(({ title, targets }) => targets.map((target) => ({ title, ...target })));
+  });
+}
+
 interface Answer {
+  status: string;
+  error?: string;
   data: {
-    result?: { value: [number, string] }[];
+    result?: { metric: Record<string, string>; value: [number, string] }[];
     groups?: { rules: { name: string; health: string; state: string }[] }[];
   };
 }

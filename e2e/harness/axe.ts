@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core';
 const LOAD = new Function(axe.source) as () => void;
 
 /** Returns a line for each element that breaks a rule, in each of the colour schemes. The page must not animate colours. */
-export async function complaints(
+export async function axeFindings(
   page: Page,
   schemes: readonly ('dark' | 'light')[] = ['dark', 'light'],
 ): Promise<string[]> {

@@ -1,5 +1,6 @@
 // The page of the API, as somebody uses it who evaluates a node in production.
 import { expect, test } from '@jest/globals';
+import { axeFindings } from '../harness/axe.js';
 import { apiToken } from '../harness/bloom-node.js';
 import { browserSuite } from '../harness/stage.js';
 
@@ -33,6 +34,7 @@ browserSuite('The page of the API', { node: { env } }, (stage) => {
     await create.locator('.live-responses-table').getByText('201').waitFor();
     expect(await stage.api.request('GET', '/room/standup')).toMatchObject({ status: 200 });
 
+    expect(await axeFindings(page, ['light'])).toEqual([]);
     expect(elsewhere).toEqual([]);
     expect(complaints).toEqual([]);
     await page.context().close();

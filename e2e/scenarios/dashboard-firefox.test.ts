@@ -1,7 +1,7 @@
 // The dashboard in Firefox: every view, and a call with Chromium.
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { complaints } from '../harness/axe.js';
+import { axeFindings } from '../harness/axe.js';
 import { Firefox, nodeForFirefox } from '../harness/firefox.js';
 import { browserSuite } from '../harness/stage.js';
 import { DashboardPages, dashboardFlags, moves, views } from './dashboard-pages.js';
@@ -66,7 +66,7 @@ browserSuite('The dashboard in Firefox', suite, (stage) => {
           location.hash = wanted;
         }, hash);
         await says(page, text);
-        for (const line of await complaints(page)) found.push(`${hash}, ${width}: ${line}`);
+        for (const line of await axeFindings(page)) found.push(`${hash}, ${width}: ${line}`);
         const tooWide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         if (tooWide > 0) found.push(`${hash}, ${width}: ${tooWide} px too wide`);
       }
@@ -105,7 +105,7 @@ browserSuite('The dashboard in Firefox', suite, (stage) => {
     await ann.keyboard.press('Enter');
     await says(fritz, 'Good morning');
     await press(fritz, 'Close');
-    expect(await complaints(fritz)).toEqual([]);
+    expect(await axeFindings(fritz)).toEqual([]);
 
     await press(fritz, 'Leave');
     await says(fritz, 'Your name');

@@ -6,7 +6,8 @@ import type { Express, Response } from 'express';
 const FOLDER = fileURLToPath(new URL('../dist/docs-page/', import.meta.url));
 
 const SCRIPT = 'application/javascript; charset=utf-8';
-const FILES = { 'swagger-ui-bundle.js': SCRIPT, 'swagger-ui.css': 'text/css; charset=utf-8' };
+const CSS = 'text/css; charset=utf-8';
+const FILES = { 'swagger-ui-bundle.js': SCRIPT, 'swagger-ui.css': CSS };
 
 /** The page and its files come from this node, and it talks to this node only. Swagger UI draws its icons from data URLs. */
 const SECURITY_HEADERS = {
@@ -24,22 +25,56 @@ const PAGE = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Bloom: HTTP API</title>
 <link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/page.css">
 <link rel="icon" href="data:,">
 </head>
 <body>
 <noscript>The description of the API is at <a href="openapi.json">openapi.json</a>.</noscript>
-<main id="api"></main>
+<div id="api"></div>
 <script src="docs/swagger-ui-bundle.js"></script>
 <script src="docs/start.js"></script>
 </body>
 </html>
 `;
 
-/** The token stays in the memory of the page. */
-const START = `SwaggerUIBundle({
+/** The colours of Swagger UI as dark, or as light, as WCAG 2.2 (1.4.3) asks for. */
+const STYLE = `.swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1264a8; }
+.swagger-ui .opblock.opblock-post .opblock-summary-method { background: #16733f; }
+.swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0c6b5d; }
+.swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #b3261e; }
+.swagger-ui .info .title small pre { background: none; color: inherit; }
+.swagger-ui .info .title small, .swagger-ui .info .title small.version-stamp { background: #3b4151; color: #fff; }
+.swagger-ui .info a, .swagger-ui .info .url { color: #1f5fa8; }
+.swagger-ui .btn.authorize, .swagger-ui .btn.authorize span { border-color: #16733f; color: #16733f; }
+.swagger-ui .btn.authorize svg { fill: #16733f; }
+.swagger-ui .btn.cancel { border-color: #b3261e; color: #b3261e; }
+.swagger-ui .btn.execute { background: #1f5fa8; border-color: #1f5fa8; }
+.swagger-ui .download-contents { background: #3b4151; }
+.swagger-ui .json-schema-2020-12-expand-deep-button { color: #3b4151; }
+.swagger-ui .microlight span[style*='rgb(211, 99, 99)'] { color: #ff9c9c !important; }
+`;
+
+/** What Swagger UI leaves out for screen readers and keyboards: selector, attribute, value. */
+const MENDED = [
+  ['.body-param__text', 'aria-label', 'Request body'],
+  ['.examples-select-element', 'aria-label', 'Example'],
+  ['pre.microlight', 'tabindex', '0'],
+  ['.information-container', 'role', 'banner'],
+  ['.filter-container', 'role', 'search'],
+  ['h3', 'aria-level', '2'],
+  ['h4', 'aria-level', '3'],
+  ['h5', 'aria-level', '4'],
+];
+
+/** The token stays in the memory of the page. Links to single operations would be links inside of buttons. */
+const START = `new MutationObserver(() => {
+  for (const [selector, name, value] of ${JSON.stringify(MENDED)}) {
+    for (const element of document.querySelectorAll(selector + ':not([' + name + '])')) element.setAttribute(name, value);
+  }
+}).observe(document.body, { childList: true, subtree: true });
+SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#api',
-  deepLinking: true,
   displayRequestDuration: true,
   filter: true,
   persistAuthorization: false,
@@ -57,6 +92,7 @@ export function serveDocsPage(app: Express): void {
 
   app.get('/docs', send('text/html; charset=utf-8', PAGE));
   app.get('/docs/start.js', send(SCRIPT, START));
+  app.get('/docs/page.css', send(CSS, STYLE));
   for (const [name, type] of Object.entries(FILES)) {
     // Every browser accepts gzip, and nothing else reads these files.
     const headers = { ...SECURITY_HEADERS, 'content-type': type, 'content-encoding': 'gzip' };

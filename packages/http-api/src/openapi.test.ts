@@ -87,7 +87,14 @@ describe('a described API', () => {
     const page = await api.raw('GET', '/docs', { headers: { authorization: [] } });
     expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
     const files = [...page.body.matchAll(/(?:src|href)="(?!data:)([^"]+)"/g)].map(([, file]) => `/${file}`);
-    expect(files).toEqual(['/docs/swagger-ui.css', '/openapi.json', '/docs/swagger-ui-bundle.js', '/docs/start.js']);
+    const own = [
+      '/docs/swagger-ui.css',
+      '/docs/page.css',
+      '/openapi.json',
+      '/docs/swagger-ui-bundle.js',
+      '/docs/start.js',
+    ];
+    expect(files).toEqual(own);
     for (const file of files) {
       const { status, headers } = await api.raw('GET', file, { headers: { authorization: [] } });
       expect([file, status]).toEqual([file, 200]);

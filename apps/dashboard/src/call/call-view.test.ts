@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { nameOf, newsOf, type RemotePeerView, type RemoteTrackView, trackMetadataOf } from './call-view.js';
+import { nameOf, nameOfPeer, newsOf, type RemotePeerView, type RemoteTrackView, trackMetadataOf } from './call-view.js';
 
 describe('metadata that anybody may have written', () => {
   test('a name is trimmed and cut, and a stranger without one is a guest', () => {
@@ -15,6 +15,12 @@ describe('metadata that anybody may have written', () => {
     expect(nameOf({ peer, server: { name: 'Dr. Ann' } }, 'abcdef')).toBe('Dr. Ann');
     expect(nameOf({ peer, server: { role: 'host' } }, 'abcdef')).toBe('Ann');
     expect(nameOf({ peer: null, server: null }, 'abcdef')).toBe('Guest abcd');
+  });
+
+  test('a component has the name of its kind', () => {
+    expect(nameOfPeer({ id: 'abcdef', type: 'webrtc', metadata: { peer: { name: 'Ann' } } })).toBe('Ann');
+    expect(nameOfPeer({ id: 'abcdef', type: 'file', metadata: null })).toBe('File');
+    expect(nameOfPeer({ id: 'abcdef', type: 'constructor', metadata: null })).toBe('constructor');
   });
 
   test('a track is active unless it says otherwise', () => {
@@ -38,7 +44,7 @@ describe('what a screen reader says about the others', () => {
     speaking: false,
     ...change,
   });
-  const ann = (...tracks: RemoteTrackView[]): RemotePeerView[] => [{ id: 'a', name: 'Ann', tracks }];
+  const ann = (...tracks: RemoteTrackView[]): RemotePeerView[] => [{ id: 'a', name: 'Ann', isPerson: true, tracks }];
   const screen = track('s', { kind: 'video', source: 'screen' });
 
   test('names devices that go off and on', () => {

@@ -1,6 +1,7 @@
 // What the page shows of a call: plain values, created again after each change.
-import type { Variant } from '@bloom/client';
+import type { RemotePeer, Variant } from '@bloom/client';
 import type { Problem } from '../problem.js';
+import { COMPONENTS } from '../views/room/component-fields.js';
 
 export type { Variant };
 
@@ -28,6 +29,8 @@ export interface RemoteTrackView {
 export interface RemotePeerView {
   readonly id: string;
   readonly name: string;
+  /** False for a component, such as a file that is played. */
+  readonly isPerson: boolean;
   readonly tracks: readonly RemoteTrackView[];
 }
 
@@ -90,6 +93,12 @@ export function nameOf(metadata: unknown, peerId: string): string {
     if (typeof candidate === 'string' && candidate.trim() !== '') return candidate.trim().slice(0, 40);
   }
   return `Guest ${peerId.slice(0, 4)}`;
+}
+
+/** Returns the name of a peer of the call: that of a person, or what a component is. */
+export function nameOfPeer({ id, type, metadata }: Pick<RemotePeer, 'id' | 'type' | 'metadata'>): string {
+  if (type === 'webrtc') return nameOf(metadata, id);
+  return Object.entries(COMPONENTS).find(([kind]) => kind === type)?.[1].title ?? type;
 }
 
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {

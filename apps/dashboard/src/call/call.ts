@@ -14,7 +14,7 @@ import { type Problem, problemOfEnd, serverUnreachable } from '../problem.js';
 import {
   type CallView,
   type ChatMessage,
-  nameOf,
+  nameOfPeer,
   newsOf,
   type RemotePeerView,
   type RemoteTrackView,
@@ -73,8 +73,8 @@ export class Call {
     const client = this.#client;
     client.on('changed', () => this.#refresh());
     client.on('connected', () => (this.#everJoined = true));
-    client.on('peerJoined', (peer) => this.#change({ news: `${nameOf(peer.metadata, peer.id)} joined` }));
-    client.on('peerLeft', (peer) => this.#change({ news: `${nameOf(peer.metadata, peer.id)} left` }));
+    client.on('peerJoined', (peer) => this.#change({ news: `${nameOfPeer(peer)} joined` }));
+    client.on('peerLeft', (peer) => this.#change({ news: `${nameOfPeer(peer)} left` }));
     client.on('data', ({ label, from, data }) => {
       if (label === CHAT && typeof data === 'string') this.#received(from, data);
     });
@@ -114,7 +114,9 @@ export class Call {
   #refresh(): void {
     const { state, peers } = this.#client;
     if (this.#view.phase === 'ended' || state === 'idle' || state === 'ended') return;
-    const views = peers.map((peer) => this.#peerView(peer));
+    // A stream or a recording of the room has nothing to show.
+    const shown = peers.filter(({ type, tracks }) => type === 'webrtc' || tracks.length > 0);
+    const views = shown.map((peer) => this.#peerView(peer));
     const news = newsOf(this.#view.peers, views);
     this.#change({
       ...(news === undefined ? {} : { news }),
@@ -160,11 +162,12 @@ export class Call {
     this.#change({ notice: `${what}: ${error instanceof Error ? error.message : String(error)}` });
   }
 
-  #peerView({ id, metadata, tracks }: RemotePeer): RemotePeerView {
+  #peerView(peer: RemotePeer): RemotePeerView {
     return {
-      id,
-      name: nameOf(metadata, id),
-      tracks: tracks.flatMap((track): RemoteTrackView[] => {
+      id: peer.id,
+      name: nameOfPeer(peer),
+      isPerson: peer.type === 'webrtc',
+      tracks: peer.tracks.flatMap((track): RemoteTrackView[] => {
         const { media, variants, variant, speaking } = track;
         if (media === null) return [];
         return [

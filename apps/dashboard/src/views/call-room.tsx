@@ -65,7 +65,7 @@ export function CallRoom({ call, onLeft }: CallRoomProps) {
   }
 
   const toggle = (name: 'chat' | 'devices'): void => setPanel(panel === name ? null : name);
-  const people = view.peers.length + 1;
+  const people = view.peers.filter(({ isPerson }) => isPerson).length + 1;
   return (
     <main className="room">
       <div className="bar">
@@ -114,7 +114,7 @@ export function CallRoom({ call, onLeft }: CallRoomProps) {
       </div>
 
       <div className="stage">
-        <div className={`grid ${layout}`} data-tiles={Math.min(people, 9)}>
+        <div className={`grid ${layout}`} data-tiles={Math.min(view.peers.length + 1, 9)}>
           {view.peers.map((peer) => (
             <PeerTiles
               key={peer.id}

@@ -24,6 +24,7 @@ const ROOM_STATUS: Readonly<Record<RoomErrorCode, number>> = {
   PEER_NOT_FOUND: 404,
   TRACK_NOT_FOUND: 404,
   PEER_CONNECTED: 409,
+  TOO_MANY_CONNECTIONS: 429,
   SESSION_NOT_FOUND: 404,
   PEER_LIMIT: 503,
   PEER_TYPE_DISABLED: 400,
@@ -49,6 +50,7 @@ const WHIP_STATUS: Readonly<Record<WhipErrorCode, number>> = {
   NO_CODEC: 406,
   UNAUTHORIZED: 401,
   STALE: 412,
+  TOO_MANY_RESTARTS: 429,
 };
 
 const FILE_STATUS: Readonly<Record<MediaFileErrorCode, number>> = {

@@ -218,6 +218,7 @@ describe('errors of the rooms', () => {
     PEER_NOT_FOUND: 404,
     TRACK_NOT_FOUND: 404,
     PEER_CONNECTED: 409,
+    TOO_MANY_CONNECTIONS: 429,
     SESSION_NOT_FOUND: 404,
     PEER_LIMIT: 503,
     PEER_TYPE_DISABLED: 400,

@@ -73,7 +73,7 @@ function headersOf(path: string, { sessionId, etag, iceServer }: OpenedSession):
 }
 
 /** Returns the relay as RFC 9725 section 4.6 writes it. */
-function iceLinks({ address, secondAddress, port, tcpPort, username, password }: IceServer): string {
+function iceLinks({ address, secondAddress, port, tcpPort, tls, username, password }: IceServer): string {
   const urls = (secondAddress === undefined ? [address] : [address, secondAddress]).flatMap((each) => {
     const host = each.includes(':') ? `[${each}]` : each;
 
@@ -82,6 +82,7 @@ function iceLinks({ address, secondAddress, port, tcpPort, username, password }:
       ...(tcpPort === null ? [] : [`turn:${host}:${tcpPort}?transport=tcp`]),
     ];
   });
+  if (tls !== undefined) urls.push(`turns:${tls.host}:${tls.port}?transport=tcp`);
 
   return urls
     .map(

@@ -91,9 +91,9 @@ describe.each([
       etag: '"1"',
       'access-control-expose-headers': 'location, link, etag',
       'access-control-allow-origin': '*',
-      link:
-        '<turn:192.0.2.1:50000?transport=udp>; rel="ice-server"; username="1:ann"; credential="secret"; ' +
-        'credential-type="password"',
+      link: ['turn:192.0.2.1:50000?transport=udp', 'turns:media.example.com:443?transport=tcp']
+        .map((url) => `<${url}>; rel="ice-server"; username="1:ann"; credential="secret"; credential-type="password"`)
+        .join(', '),
     });
     expect(headers['location']).toMatch(new RegExp(`^/path${path}/[0-9a-f-]{36}$`));
     expect(body).toContain('a=candidate:1 1 UDP 2130706431 192.0.2.1 50000 typ host\r\na=end-of-candidates\r\n');

@@ -27,6 +27,8 @@ export const refusals = {
   roomFailed: () => refused('ROOM_FAILED', 'Cannot add room - unexpected error'),
   peerNotFound: (peerId: string) => refused('PEER_NOT_FOUND', `Peer ${peerId} does not exist`),
   peerConnected: (peerId: string) => refused('PEER_CONNECTED', `Peer ${peerId} is connected already`),
+  tooManyConnections: (peerId: string) =>
+    refused('TOO_MANY_CONNECTIONS', `Peer ${peerId} connects too often; try again in a few seconds`),
   sessionNotFound: (id: string) => refused('SESSION_NOT_FOUND', `Session ${id} does not exist`),
   trackNotFound: (trackId: string) => refused('TRACK_NOT_FOUND', `Track ${trackId} does not exist`),
   peerLimit: (roomId: string) => refused('PEER_LIMIT', `Reached peer limit in room ${roomId}`),

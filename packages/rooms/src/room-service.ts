@@ -132,6 +132,8 @@ export type RoomErrorCode =
   | 'TRACK_NOT_FOUND'
   /** Another client is connected as this peer. */
   | 'PEER_CONNECTED'
+  /** The peer has connected too often in a short time. */
+  | 'TOO_MANY_CONNECTIONS'
   /** The session of a WHIP or WHEP client does not exist, or has ended. */
   | 'SESSION_NOT_FOUND'
   /** The room has as many peers as it may. */
@@ -192,7 +194,8 @@ export type AttachRefusal =
   | 'expired token'
   | 'room not found'
   | 'peer not found'
-  | 'peer already connected';
+  | 'peer already connected'
+  | 'too many connections';
 
 /** The rooms' side of a peer websocket: what the peer actor does with the socket. */
 export interface PeerSocket {

@@ -8,7 +8,9 @@ export type WhipErrorCode =
   /** The token of the peer is wrong or has expired. */
   | 'UNAUTHORIZED'
   /** The entity tag names former ICE credentials. */
-  | 'STALE';
+  | 'STALE'
+  /** ICE was restarted less than a second ago. */
+  | 'TOO_MANY_RESTARTS';
 
 /** A request of a WHIP or WHEP client that is refused. */
 export class WhipError extends Error {

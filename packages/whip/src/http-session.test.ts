@@ -117,6 +117,19 @@ describe('a publisher', () => {
     expect(actions).toMatchObject([{ type: 'negotiate' }, { type: 'publish', tracks: [{ kind: 'video' }] }]);
   });
 
+  test('restarts ICE once a second', () => {
+    open({ type: 'publish' }, offers.chromium);
+    const restart = (ufrag: string) => request({ type: 'update', etag: null, ice: { ufrag, pwd: 'x'.repeat(22) } });
+    restart('new1');
+    restart('new2');
+    expect(answers().at(-1)).toEqual({ type: 'tooManyRestarts' });
+    expect(negotiations()).toHaveLength(2);
+    expect(actions).toContainEqual({ type: 'setTimer', name: 'restart', ms: 1_000 });
+    feed({ type: 'timer', name: 'restart' });
+    restart('new2');
+    expect(answers().at(-1)).toMatchObject({ type: 'restarted', etag: '3' });
+  });
+
   test('restarts ICE with new credentials of both sides, and keeps its tracks', () => {
     open({ type: 'publish' }, offers.chromium);
     const [before] = negotiations();

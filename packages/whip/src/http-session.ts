@@ -30,12 +30,17 @@ interface OpenSession {
   role: Role | undefined;
 }
 
+/** Pause between two restarts of ICE, each of which is work for the media worker of everyone in the room. */
+const RESTART_PAUSE_MS = 1_000;
+
 class HttpSession implements PeerSession {
   readonly #options: PeerSessionOptions;
   readonly #identifiers: Identifiers;
   #publishes: PeerSessionOptions['publishes'];
   #open: OpenSession | undefined;
   #generation = 0;
+  /** ICE was restarted a moment ago. */
+  #restarted = false;
   /** Answers that wait for the media plane, by generation. */
   readonly #pending = new Map<number, () => SessionAnswer>();
   #actions: SessionAction[] = [];
@@ -68,6 +73,10 @@ class HttpSession implements PeerSession {
         this.#pending.delete(input.generation);
         return answer === undefined ? undefined : this.#answer(answer());
       }
+      case 'timer':
+        if (input.name !== 'restart') break;
+        this.#restarted = false;
+        return undefined;
       case 'setPublishes':
         this.#publishes = input.kinds;
         break;
@@ -124,6 +133,9 @@ class HttpSession implements PeerSession {
     const unchanged = ice === null || (ice.ufrag === open.ice.remoteUfrag && ice.pwd === open.ice.remotePwd);
     if (unchanged) return this.#answer({ type: 'unchanged' });
 
+    if (this.#restarted) return this.#answer({ type: 'tooManyRestarts' });
+    this.#restarted = true;
+    this.#act({ type: 'setTimer', name: 'restart', ms: RESTART_PAUSE_MS });
     // RFC 8445 section 9: new credentials of the client are a restart, which needs new ones of ours.
     open.ice = { ...this.#newCredentials(), remoteUfrag: ice.ufrag, remotePwd: ice.pwd };
     open.iceGeneration += 1;
@@ -157,8 +169,15 @@ class HttpSession implements PeerSession {
       media: role.answer(),
     });
     this.#descriptions = { ...this.#descriptions, answer: sdp };
-    const { address, secondAddress, port, tcpPort = null } = endpoint;
-    const iceServer = { address, ...(secondAddress === undefined ? {} : { secondAddress }), port, tcpPort, ...relay };
+    const { address, secondAddress, port, tcpPort = null, tls } = endpoint;
+    const iceServer = {
+      address,
+      ...(secondAddress === undefined ? {} : { secondAddress }),
+      port,
+      tcpPort,
+      ...(tls === undefined ? {} : { tls }),
+      ...relay,
+    };
 
     return { type: 'answer', sdp, etag: String(iceGeneration), iceServer };
   }

@@ -22,6 +22,8 @@ export interface IceServer {
   port: number;
   /** null = the relay has no TCP port. */
   tcpPort: number | null;
+  /** The relay over TLS, where there is one; the host is the name in its certificate. */
+  tls?: { host: string; port: number };
   username: string;
   password: string;
 }
@@ -32,6 +34,7 @@ export type SessionAnswer =
   | { type: 'unchanged' }
   | { type: 'restarted'; fragment: string; etag: string }
   | { type: 'stale'; etag: string }
+  | { type: 'tooManyRestarts' }
   | { type: 'refused'; code: 'INVALID_OFFER' | 'NO_CODEC'; reason: string };
 
 /** What a room allows. */

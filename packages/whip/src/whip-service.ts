@@ -31,7 +31,7 @@ export class WhipService {
   /**
    * Connects a peer by its offer.
    * @throws WhipError UNAUTHORIZED, INVALID_OFFER or NO_CODEC
-   * @throws RoomError PEER_CONNECTED, PEER_NOT_FOUND, ROOM_NOT_FOUND or OWNER_UNREACHABLE
+   * @throws RoomError PEER_CONNECTED, TOO_MANY_CONNECTIONS, PEER_NOT_FOUND, ROOM_NOT_FOUND or OWNER_UNREACHABLE
    */
   async open({ token, requestId }: SessionCaller, role: SessionRole, sdp: string): Promise<OpenedSession> {
     const { roomId, peerId } = this.peerOf(token);
@@ -52,7 +52,7 @@ export class WhipService {
    * Takes an SDP fragment: candidates are ignored, new credentials restart ICE.
    * @param etag entity tag of the credentials that the client knows; null = any
    * @returns the server's fragment after a restart, undefined when there is nothing to say
-   * @throws WhipError UNAUTHORIZED, INVALID_FRAGMENT or STALE
+   * @throws WhipError UNAUTHORIZED, INVALID_FRAGMENT, STALE or TOO_MANY_RESTARTS
    * @throws RoomError SESSION_NOT_FOUND, ROOM_NOT_FOUND or OWNER_UNREACHABLE
    */
   async update(
@@ -64,6 +64,9 @@ export class WhipService {
     const request: SessionRequest = { type: 'update', etag, ice: parseFragment(fragment) };
     const answer = parsed(await this.#rooms.askSession(session, JSON.stringify(request), requestId));
     if (answer.type === 'stale') throw new WhipError('STALE', `The entity tag is not "${answer.etag}"`);
+    if (answer.type === 'tooManyRestarts') {
+      throw new WhipError('TOO_MANY_RESTARTS', 'ICE was restarted less than a second ago; try again');
+    }
 
     return answer.type === 'restarted' ? { fragment: answer.fragment, etag: answer.etag } : undefined;
   }

@@ -198,7 +198,12 @@ export class MemoryRooms implements RoomService {
       videoCodec: config.videoCodec,
       enableSimulcast: true,
       publishes: ['audio', 'video'],
-      endpoint: { address: '192.0.2.1', port: 50_000, fingerprint: { algorithm: 'sha-256', value: 'AB:CD' } },
+      endpoint: {
+        address: '192.0.2.1',
+        port: 50_000,
+        tls: { host: 'media.example.com', port: 443 },
+        fingerprint: { algorithm: 'sha-256', value: 'AB:CD' },
+      },
       relay: { username: '1:ann', password: 'secret' },
       randomBytes: (n) => randomBytes(n),
     });

@@ -1,6 +1,7 @@
 import type { TrackInfo } from '@bloom/protocol';
 import type { MediaRoomEvent } from '@bloom/sfu';
 import type { PeerPermissions, PeerView, TrackView } from '../room-service.js';
+import { ConnectionRate } from './connection-rate.js';
 import type { PeerConnection, PeerRef } from './peer-messages.js';
 import type { Endpoint, EndpointTrack } from './peer-session.js';
 import { defaultPermissions } from './permissions.js';
@@ -11,6 +12,7 @@ export interface PeerRecord {
   readonly ref: PeerRef;
   /** Its socket, while it has one. */
   connection: PeerConnection | undefined;
+  readonly connectionRate: ConnectionRate;
   /** Its client has sent `connect`: it is visible to the others. */
   joined: boolean;
   /** The others do not see it although it has joined: it only watches. */
@@ -45,6 +47,7 @@ export function newPeer({
     id,
     ref,
     connection: undefined,
+    connectionRate: new ConnectionRate(),
     joined: false,
     hidden: false,
     metadata: null,

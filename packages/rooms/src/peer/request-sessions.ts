@@ -53,6 +53,7 @@ export class RequestSessions {
       requestId,
     });
     if (attached === 'peer already connected') return refusals.peerConnected(peerId);
+    if (attached === 'too many connections') return refusals.tooManyConnections(peerId);
     if (typeof attached === 'string') {
       return attached === 'peer not found' ? refusals.peerNotFound(peerId) : refusals.roomNotFound(roomId);
     }

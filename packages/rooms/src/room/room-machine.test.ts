@@ -92,8 +92,10 @@ class RecordedWorld implements RoomWorld {
 
   readonly log: Log = { ...silentLog, warn: (event) => void this.effects.push(`warn ${event}`) };
 
+  nowMs = 0;
+
   now(): number {
-    return 0;
+    return this.nowMs;
   }
 
   async traffic(): ReturnType<RoomWorld['traffic']> {
@@ -128,6 +130,38 @@ function connectionOf(peerId: string): number {
 }
 
 beforeEach(() => open());
+
+describe('a peer that connects over and over', () => {
+  const connect = (peerId: string) => {
+    const answer = machine.attach({ peerId, socket: socket('again'), client: 'sdk', replaces: null });
+    machine.socketDown(peerId, socket('again'));
+    return answer.result === 'refused' ? answer.reason : answer.result;
+  };
+
+  test('waits after 30 connections, one second for each further one, and others do not', () => {
+    machine.addPeer({});
+    machine.addPeer({});
+    for (let i = 0; i < 30; i++) expect(connect('p1')).toBe('attached');
+    expect(connect('p1')).toBe('too many connections');
+    expect(connect('p2')).toBe('attached');
+    world.nowMs = 999;
+    expect(connect('p1')).toBe('too many connections');
+    world.nowMs = 1_000;
+    expect(connect('p1')).toBe('attached');
+    expect(connect('p1')).toBe('too many connections');
+  });
+
+  test('keeps the connection that it has', () => {
+    machine.addPeer({});
+    for (let i = 0; i < 29; i++) connect('p1');
+    const [first, second] = [socket('first'), socket('second')];
+    machine.attach({ peerId: 'p1', socket: first, client: 'sdk', replaces: null });
+    world.read();
+    const answer = machine.attach({ peerId: 'p1', socket: second, client: 'sdk', replaces: first });
+    expect(answer).toEqual({ result: 'refused', reason: 'too many connections' });
+    expect(world.read()).toEqual([]);
+  });
+});
 
 describe('a room', () => {
   test('announces itself before anything else', () => {

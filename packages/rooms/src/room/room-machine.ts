@@ -161,9 +161,10 @@ export class RoomMachine {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer === undefined) return { result: 'refused', reason: 'peer not found' };
 
-    if (peer.connection !== undefined) {
-      const current = peer.connection.socket;
-      if (replaces?.key !== current.key) return { result: 'occupied', by: current };
+    const current = peer.connection?.socket;
+    if (current !== undefined && replaces?.key !== current.key) return { result: 'occupied', by: current };
+    if (!peer.connectionRate.take(this.#world.now())) return { result: 'refused', reason: 'too many connections' };
+    if (current !== undefined) {
       this.#world.closeSocket(current, 1000, 'Replaced by a new connection');
       this.#disconnect(peer, 'replaced');
     }

@@ -156,6 +156,13 @@ describe('authentication', () => {
     expect(client.frames).toEqual([]);
   });
 
+  test('a peer that connects too often may try again', async () => {
+    rooms.refusal = 'too many connections';
+    const client = await new Client().open();
+    client.token('bad');
+    expect(await client.closed).toBe('1013 too many connections');
+  });
+
   test('an empty token is asked about like any other', async () => {
     const client = await new Client().open();
     client.socket.send(Buffer.from([0x12, 0x00]));

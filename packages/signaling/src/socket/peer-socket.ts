@@ -171,7 +171,8 @@ class PeerConnection implements PeerSocket {
       (outcome) => {
         if (typeof outcome === 'string') {
           this.#log.debug('peer_socket.refused', { reason: outcome });
-          this.close(NORMAL, outcome);
+          // The only refusal that does not last.
+          this.close(outcome === 'too many connections' ? TRY_AGAIN : NORMAL, outcome);
         } else {
           this.#attached(outcome);
         }

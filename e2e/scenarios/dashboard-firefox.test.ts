@@ -121,5 +121,5 @@ browserSuite('The dashboard in Firefox', suite, (stage) => {
     await says(fritz, 'vp8, high');
     await fritz.close();
     await stage.api.deleteRoom('two-browsers');
-  });
+  }, 120_000);
 });

@@ -81,7 +81,7 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
     await heading(page, 'by-keyboard');
     expect((await stage.api.room('by-keyboard')).peers.map((peer: { id: string }) => peer.id)).not.toContain(id);
     await stage.api.deleteRoom('by-keyboard');
-  });
+  }, 120_000);
 
   test('the menu of a narrow screen leads to every view, and each is used', async () => {
     const room = await stage.room({ roomId: 'kitchen' });
@@ -116,7 +116,7 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
     await heading(page, 'kitchen');
     await page.goBack();
     await heading(page, 'Watch');
-  });
+  }, 120_000);
 
   test('a call is joined, used and left', async () => {
     const page = await pages.open('#/call');
@@ -148,5 +148,5 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
     await press(page, 'Leave');
     await heading(page, 'Call');
     await stage.api.deleteRoom('spoken');
-  });
+  }, 120_000);
 });

@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { until } from '../cluster/until.js';
 import { axeFindings } from '../harness/axe.js';
 import { startNode } from '../harness/bloom-node.js';
 import { promise } from '../harness/measurements.js';
@@ -94,7 +95,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
       await ann.getByRole('button', { name: 'Close' }).click();
     }
     await stage.api.deleteRoom('sizes');
-  });
+  }, 120_000);
 
   testWith(['node-av'], 'a stream of the room is no person in its call', async () => {
     const room = await stage.room({ videoCodec: 'h264' });
@@ -172,8 +173,22 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
 
     await video.getByRole('button', { name: 'Mute' }).click();
     await operator.getByText('muted by the server').waitFor();
+    await ann.getByText('The server has muted your camera').waitFor();
+    const sound = operator.getByRole('heading', { name: /^audio/ });
     await operator.getByLabel('Publish audio').uncheck();
-    await operator.getByRole('heading', { name: /^audio/ }).waitFor({ state: 'detached' });
+    await sound.waitFor({ state: 'detached' });
+    const refusal = ann.getByText('The server accepts no audio from you any more');
+    await refusal.waitFor();
+    await operator.getByLabel('Publish audio').check();
+    await until('the permission is back', async () => {
+      const [{ permissions }] = (await stage.api.room('moderated')).peers;
+      return permissions?.publish === undefined || permissions.publish === true;
+    });
+    await ann.getByRole('button', { name: 'Unmute' }).click();
+    await sound.waitFor();
+    await refusal.waitFor({ state: 'detached' });
+    await operator.getByLabel('Publish audio').uncheck();
+    await sound.waitFor({ state: 'detached' });
     const { peers } = await stage.api.room('moderated');
     const person = peers.find(({ metadata }: { metadata: { name?: string } | null }) => metadata?.name === 'Ann');
     expect(person.permissions.publish).toEqual(['video', 'data']);
@@ -185,7 +200,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     await operator.getByRole('heading', { level: 1, name: 'moderated' }).waitFor();
     await ann.getByRole('alert').filter({ hasText: 'Out of turn' }).waitFor();
     await stage.api.deleteRoom('moderated');
-  });
+  }, 120_000);
 
   test('a call has a chat, a shared screen that stands in front, and sentences for screen readers', async () => {
     const ann = await pages.enter('talk', 'Ann');
@@ -210,7 +225,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     await ann.getByText('Bob no longer shares a screen').waitFor({ state: 'attached' });
     await ann.locator('figure.main', { has: ann.getByLabel('Picture of Bob', { exact: true }) }).waitFor();
     await stage.api.deleteRoom('talk');
-  });
+  }, 120_000);
 
   test('the node is drained and the log followed', async () => {
     const page = await pages.open('#/cluster');

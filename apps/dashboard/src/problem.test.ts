@@ -11,6 +11,10 @@ describe('problems', () => {
     expect(problemOfAnswer(401, 'invalid token').message).toContain('JF_SERVER_API_TOKEN');
   });
 
+  test('a room with another codec says what streams need', () => {
+    expect(problemOfAnswer(400, 'Incompatible video codec enforced in room r').message).toContain('h264');
+  });
+
   test('an answer without a text still says something', () => {
     expect(problemOfAnswer(500, '').message).toContain('500');
   });

@@ -47,6 +47,13 @@ export function problemOfAnswer(status: number, errors: string): Problem {
       `${errors}. Choose another room, or wait until somebody leaves.`,
     );
   }
+  if (errors.startsWith('Incompatible video codec')) {
+    return new Problem(
+      'refused',
+      'This room cannot be streamed or recorded',
+      'That needs a room with the video codec h264, which is chosen as the room is created.',
+    );
+  }
   if (status === 404) return new Problem('no-such-room', 'The room is gone', errors);
   return new Problem('refused', 'The server refused', errors === '' ? `It answered with status ${status}.` : errors);
 }

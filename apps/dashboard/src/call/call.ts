@@ -144,7 +144,7 @@ export class Call {
       simulcast: kind === 'video',
       ...(reopen === undefined ? {} : { reopen }),
     });
-    this.#withdrawn.delete(kind);
+    if (this.#withdrawn.delete(kind)) this.#change({ notice: null });
     this.#refresh();
   }
 

@@ -28,6 +28,8 @@ const MAX_EVENTS = 1_000;
 const GATHER_MS = 250;
 /** With more changed rooms than this, the list of all is the smaller answer. */
 const MAX_SINGLE = 10;
+/** A few operators at most look at one node: they need not spare it as its clients do. */
+const MAX_RETRY_MS = 3_000;
 /** Some changes have no event, such as a component that another program adds. */
 const REFRESH_MS = 15_000;
 
@@ -128,7 +130,7 @@ export class Live {
       this.#change({ connected: false });
       // Says why, and asks again with each attempt.
       void this.refresh();
-      this.#retry = setTimeout(() => this.#connect(), reconnectDelayMs(this.#attempt++));
+      this.#retry = setTimeout(() => this.#connect(), reconnectDelayMs(this.#attempt++, { maxDelayMs: MAX_RETRY_MS }));
     });
   }
 

@@ -10,7 +10,11 @@ export interface Field {
   readonly options?: readonly string[];
   readonly hint?: string;
   readonly required?: boolean;
+  /** What a text has to look like, as the hint says in words. */
   readonly pattern?: string;
+  /** Least and greatest number; from 0 on by default. */
+  readonly min?: number;
+  readonly max?: number;
   readonly initial?: string;
 }
 
@@ -19,7 +23,7 @@ export function Fields({ fields }: { readonly fields: readonly Field[] }) {
 }
 
 function FieldInput({ field }: { readonly field: Field }) {
-  const { name, label, kind = 'text', options, hint, required = false, pattern, initial } = field;
+  const { name, label, kind = 'text', options, hint, required = false, pattern, min = 0, max, initial } = field;
   const id = useId();
   const described = hint === undefined ? {} : { 'aria-describedby': `${id}-hint` };
   if (kind === 'boolean') {
@@ -45,7 +49,8 @@ function FieldInput({ field }: { readonly field: Field }) {
           type={kind}
           required={required}
           pattern={pattern}
-          min={kind === 'number' ? 0 : undefined}
+          title={pattern === undefined ? undefined : hint}
+          {...(kind === 'number' ? { min, max } : {})}
           defaultValue={initial}
           autoComplete="off"
           spellCheck={false}

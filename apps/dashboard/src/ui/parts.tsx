@@ -71,11 +71,18 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
 
 /** Why the last action failed. */
 export function Failure({ action: { problem, dismiss } }: { readonly action: Action }) {
+  const box = useRef<HTMLDivElement>(null);
+  // The button is at the end of a form, which may be longer than the window.
+  useEffect(() => {
+    box.current?.scrollIntoView({ block: 'nearest' });
+  }, [problem]);
   return (
     problem && (
-      <Notice kind="problem" title={problem.title} onDismiss={dismiss}>
-        {problem.message}
-      </Notice>
+      <div ref={box}>
+        <Notice kind="problem" title={problem.title} onDismiss={dismiss}>
+          {problem.message}
+        </Notice>
+      </div>
     )
   );
 }
@@ -116,12 +123,13 @@ export interface DialogProps {
   readonly children: ReactNode;
 }
 
-/** A modal dialog: Escape closes it, and the focus goes back to where it was. */
+/** A modal dialog: it begins with its first field, Escape closes it, and the focus goes back to where it was. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
+    dialog.current?.querySelector<HTMLElement>('form :is(input, select)')?.focus();
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };

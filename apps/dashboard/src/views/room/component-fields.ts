@@ -17,16 +17,28 @@ const storage = (at: string): readonly Field[] => [
   { name: `${at}.secretAccessKey`, label: 'S3 secret access key', kind: 'password' },
 ];
 
-export const COMPONENTS: Readonly<
-  Record<ComponentType, { readonly title: string; readonly h264: boolean; readonly fields: readonly Field[] }>
-> = {
+interface Kind {
+  readonly title: string;
+  readonly h264: boolean;
+  /** What else the server needs. */
+  readonly note?: string;
+  readonly fields: readonly Field[];
+}
+
+export const COMPONENTS: Readonly<Record<ComponentType, Kind>> = {
   hls: {
     title: 'HLS stream',
     h264: true,
     fields: [
       { name: 'lowLatency', label: 'Low latency', kind: 'boolean', initial: 'true' },
       { name: 'persistent', label: 'Keep as a recording', kind: 'boolean' },
-      { name: 'targetWindowDuration', label: 'Seconds in the playlist', kind: 'number', hint: 'Empty: everything' },
+      {
+        name: 'targetWindowDuration',
+        label: 'Seconds in the playlist',
+        kind: 'number',
+        min: 1,
+        hint: 'Empty: everything',
+      },
       MODE,
       ...storage('s3'),
     ],
@@ -34,14 +46,21 @@ export const COMPONENTS: Readonly<
   recording: {
     title: 'Recording',
     h264: true,
+    note: 'Needs object storage: of the server (JF_S3_*), or entered here.',
     fields: [{ name: 'pathPrefix', label: 'Path prefix' }, MODE, ...storage('credentials')],
   },
   rtsp: {
     title: 'Camera (RTSP, SRT, RTMP)',
     h264: true,
     fields: [
-      { name: 'sourceUri', label: 'Address', required: true, hint: 'rtsp://, rtsps://, srt://, rtmp:// or rtmps://' },
-      { name: 'rtpPort', label: 'RTP port', kind: 'number' },
+      {
+        name: 'sourceUri',
+        label: 'Address',
+        required: true,
+        pattern: '(rtsps?|srt|rtmps?)://.+',
+        hint: 'rtsp://, rtsps://, srt://, rtmp:// or rtmps://',
+      },
+      { name: 'rtpPort', label: 'RTP port', kind: 'number', min: 1, max: 65_535 },
       { name: 'reconnectDelay', label: 'Reconnect after (ms)', kind: 'number' },
       { name: 'keepAliveInterval', label: 'Keep alive every (ms)', kind: 'number' },
     ],
@@ -50,13 +69,20 @@ export const COMPONENTS: Readonly<
     title: 'File',
     h264: false,
     fields: [
-      { name: 'filePath', label: 'Path', required: true, hint: 'Below file_component_sources; .h264 or .ogg' },
-      { name: 'framerate', label: 'Frames per second', kind: 'number', hint: 'Video only; default 30' },
+      {
+        name: 'filePath',
+        label: 'Path',
+        required: true,
+        pattern: '.+\\.(h264|ogg)',
+        hint: 'Below file_component_sources of the server; .h264 or .ogg',
+      },
+      { name: 'framerate', label: 'Frames per second', kind: 'number', min: 1, hint: 'Video only; default 30' },
     ],
   },
   sip: {
     title: 'Phone (SIP)',
     h264: false,
+    note: 'Needs JF_SIP_USED=true and JF_SIP_IP on the server.',
     fields: [
       { name: 'registrarCredentials.address', label: 'Provider', required: true },
       { name: 'registrarCredentials.username', label: 'User name', required: true },

@@ -40,7 +40,7 @@ function Start({ room, onClose }: { readonly room: Room; readonly onClose: () =>
   const action = useAction();
   const streamable = room.config.videoCodec === 'h264';
   const [type, setType] = useState<ComponentType>(streamable ? 'hls' : 'file');
-  const { fields, h264 } = COMPONENTS[type];
+  const { fields, h264, note } = COMPONENTS[type];
   async function start(form: FormData): Promise<void> {
     if (!(await action.run(() => api.addComponent(room.id, type, optionsOf(fields, form))))) return;
     live.touch(room.id);
@@ -71,6 +71,7 @@ function Start({ room, onClose }: { readonly room: Room; readonly onClose: () =>
             This kind needs a room with the video codec h264, which is chosen as the room is created.
           </p>
         )}
+        {note !== undefined && <p className="hint">{note}</p>}
         <Fields key={type} fields={fields} />
         <button type="submit" className="primary" aria-disabled={action.busy}>
           Start

@@ -148,12 +148,14 @@ function Settings({ room, onClose }: { readonly room: Room; readonly onClose: ()
       name: 'peerlessPurgeTimeout',
       label: 'Remove when empty, after seconds',
       kind: 'number',
+      min: 1,
       initial: String(peerlessPurgeTimeout ?? ''),
     },
     {
       name: 'peerDisconnectedTimeout',
       label: 'Remove people who lost their connection, after seconds',
       kind: 'number',
+      min: 1,
       initial: String(peerDisconnectedTimeout ?? ''),
     },
   ];

@@ -1,5 +1,5 @@
 # Two images of one build: `bloom`, the default, and `bloom-gpl` (docker build --target bloom-gpl) with the FFmpeg
-# libraries that HLS streams and mixed recordings need. These are GPL software: see NOTICE.
+# libraries that HLS streams and cameras need. These are GPL software: see NOTICE.
 FROM node:22-bookworm-slim AS manifests
 WORKDIR /build
 COPY . .
@@ -14,15 +14,15 @@ RUN node --input-type=module --eval "import { install } from './scripts/setup.mj
 
 FROM modules AS build
 COPY . .
-RUN node scripts/setup.mjs && mkdir /compiled \
-    && tar -c packages/*/dist packages/*/wasm apps/*/dist apps/*/bin | tar -x -C /compiled
+RUN node scripts/setup.mjs && node scripts/bundle-node.mjs && mkdir /compiled \
+    && tar -c --exclude=apps/bloomctl/dist/modules apps/*/dist apps/*/bin apps/wasm | tar -x -C /compiled
 
 FROM modules AS production-gpl
-RUN npm prune --omit=dev --no-audit && rm -rf scripts node_modules/.cache
+RUN npm prune --omit=dev --no-audit && rm -rf scripts node_modules/.cache node_modules/@bloom
 
 FROM modules AS production
 RUN npm pkg delete optionalDependencies.node-av --workspace @bloom/components \
-    && npm prune --omit=dev --no-audit && rm -rf scripts node_modules/.cache
+    && npm prune --omit=dev --no-audit && rm -rf scripts node_modules/.cache node_modules/@bloom
 
 FROM node:22-bookworm-slim AS runtime
 ARG JF_GIT_COMMIT=dev

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { IMAGES, podman } from '../../scripts/container-image.mjs';
+import { until } from '../cluster/until.js';
 import { apiToken } from '../harness/bloom-node.js';
 import { describeWith } from '../harness/needs.js';
 import { Container, type ContainerOptions, useContainers } from './containers.js';
@@ -55,6 +56,12 @@ describeWith(['containers'], 'the image', () => {
     expect(await container.exec('ls', 'LICENSE', 'NOTICE')).toBe('LICENSE\nNOTICE');
   });
 
+  test('names the lines of the sources in stack traces', async () => {
+    const container = await run({ env: { JF_PORT: '1', JF_METRICS_PORT: '1' }, options: ['--cap-drop', 'all'] });
+    await container.ended();
+    expect(container.log()).toMatch(/packages\/\w[\w-]*\/src\/[\w/-]+\.ts:\d+/);
+  });
+
   test('says what it is, and what it is licensed under', () => {
     type Inspected = [{ Config: { Labels: Record<string, string>; StopSignal: string } }];
     for (const [name, licenses] of [
@@ -80,6 +87,11 @@ describeWith(['containers'], 'the image', () => {
       await post(container, '/room', { roomId: 'stage', videoCodec: 'h264' });
       const answer = await post(container, '/room/stage/component', { type: 'hls', options: {} });
       expect([answer.status, answer.errors]).toEqual([status, errors]);
+      if (status !== 201) continue;
+      // The process of a camera has loaded the codecs once it has tried its source.
+      await post(container, '/room/stage/component', { type: 'rtsp', options: { sourceUri: 'rtsp://127.0.0.1:1/' } });
+      await until('the camera is tried', () => /rtsp\.lost.*Connection refused/.test(container.log()));
+      expect(container.log()).not.toContain('component.crashed');
     }
   });
 

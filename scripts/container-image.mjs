@@ -129,9 +129,13 @@ export function freshContainers() {
   podman('rm', '--all', '--force', '--time', '0');
 }
 
-/** Builds the named images with the real Dockerfile. Layers of an unchanged tree are taken from the cache. */
+/**
+ * Builds the named images with the real Dockerfile. Layers of an unchanged tree are taken from the cache. Returns the milliseconds that
+ * it took, without the base image.
+ */
 export function buildImages(names = Object.keys(IMAGES)) {
   if (!succeeds('podman', ...PODMAN_OPTIONS, 'image', 'exists', `docker.io/library/${base}`)) makeBase();
+  const began = performance.now();
   const folder = mkdtempSync(join(tmpdir(), 'bloom-image-'));
   try {
     for (const name of names) {
@@ -155,6 +159,7 @@ export function buildImages(names = Object.keys(IMAGES)) {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+  return performance.now() - began;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {

@@ -106,7 +106,7 @@ async function runUnitTests() {
 function makeImages() {
   if (!plans.some(({ file }) => file.startsWith('e2e/containers/')) || containersUnavailable() !== undefined) return;
   try {
-    buildImages();
+    results.containerImages(buildImages());
   } catch (error) {
     results.fail('container images', error.message);
   }

@@ -1,6 +1,9 @@
 // Adds up what jest reported and writes the summary. Pure: documents of jest in, lines out.
 
 const SLOWEST = 10;
+const CONTAINERS = 'e2e/containers/';
+/** What the tests in containers may take on two cores, their images included. */
+const CONTAINER_LIMIT_MINUTES = 8;
 /** More flaky tests than this fail the run: each is a bug of the product or of the test. */
 const MAX_FLAKY = 2;
 /** Skips that a strict run accepts: programs can be installed anywhere, but not every machine lets containers run in its own. */
@@ -19,6 +22,7 @@ export function counterexampleOf(message) {
   return found === null ? undefined : { seed: found[1], path: found[2] };
 }
 
+const timed = ({ name, ms }) => `${(ms / 1000).toFixed(1).padStart(6)} s  ${name}`;
 const quoted = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
 
@@ -29,6 +33,7 @@ export class Results {
   #flaky = [];
   #skipped = new Map();
   #files = [];
+  #imagesMs = 0;
 
   /** `strict`: only nightly tests, and those of containers, may be skipped. `filtered`: the caller has chosen tests by title. */
   constructor(options) {
@@ -72,6 +77,11 @@ export class Results {
     this.#failures.push(`${what}: ${why.trim().split('\n', 1)[0]}`);
   }
 
+  /** Adds the time that the images of the tests in containers took. */
+  containerImages(ms) {
+    this.#imagesMs = ms;
+  }
+
   get #forbiddenSkips() {
     if (!this.options.strict) return 0;
     return [...this.#skipped].reduce(
@@ -95,10 +105,13 @@ export class Results {
     const section = (title, entries) => lines.push('', `*** ${title}`, ...entries.map((entry) => `***   ${entry}`));
     const slowest = this.#files.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST);
     if (slowest.length > 1) {
-      section(
-        'Slowest files',
-        slowest.map(({ name, ms }) => `${(ms / 1000).toFixed(1).padStart(6)} s  ${name}`),
-      );
+      section('Slowest files', slowest.map(timed));
+    }
+    const containers = this.#files.filter(({ name }) => name.startsWith(CONTAINERS));
+    if (containers.length > 0) {
+      const parts = [{ name: 'images', ms: this.#imagesMs }, ...containers];
+      const minutes = parts.reduce((sum, { ms }) => sum + ms, 0) / 60_000;
+      section(`Containers: ${minutes.toFixed(1)} of ${CONTAINER_LIMIT_MINUTES} min`, parts.map(timed));
     }
     for (const [reason, titles] of this.#skipped) section(`SKIPPED, ${reason} (${titles.length})`, titles);
     if (this.#forbiddenSkips > 0) section('With CI=true only nightly tests and those of containers may be skipped', []);

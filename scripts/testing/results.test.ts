@@ -41,6 +41,24 @@ describe('the result of a run', () => {
     expect(all.ok).toBe(true);
   });
 
+  test('sums up the tests in containers, with their images and the time that they may take', () => {
+    const all = results([passed('one')]);
+    expect(all.lines().join('\n')).not.toContain('Containers');
+    all.containerImages(60_000);
+    for (const [name, endTime] of [
+      ['e2e/containers/image.test.ts', 30_000],
+      ['e2e/containers/faults.test.ts', 90_000],
+    ] as const)
+      all.add({ testResults: [{ name, status: 'passed', message: '', startTime: 0, endTime, assertionResults: [] }] });
+    expect(all.lines()).toEqual(
+      expect.arrayContaining([
+        '*** Containers: 3.0 of 8 min',
+        '***     60.0 s  images',
+        expect.stringContaining('90.0'),
+      ]),
+    );
+  });
+
   test('is a failure when nothing passed', () => {
     expect(results([]).ok).toBe(false);
   });

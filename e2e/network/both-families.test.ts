@@ -4,7 +4,7 @@ import { test } from '@jest/globals';
 import { startNode } from '../harness/bloom-node.js';
 import { freeTcpPort } from '../harness/free-ports.js';
 import { browserSuite } from '../harness/stage.js';
-import { callOver } from './relays.js';
+import { callDirectly, callOver } from './relays.js';
 
 const CABLE = 'bloom-v6';
 const ADDRESS = 'fd0b:100::1';
@@ -38,4 +38,6 @@ browserSuite('Media on both families', { node: nodeOnBothFamilies, needs: ['netw
     await callOver(stage, [address, 'transport=udp'], `udp turn:${address}:`);
     await callOver(stage, [address, 'transport=tcp'], `tcp turn:${address}:${tcpPort}`);
   });
+
+  test('carries a call without relays over IPv6 only', () => callDirectly(stage, ADDRESS));
 });

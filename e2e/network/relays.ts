@@ -1,4 +1,4 @@
-// Calls over chosen relays of the node.
+// Calls over chosen relays of the node, or past them.
 import { expect } from '@jest/globals';
 import type { Peer } from '../harness/peer.js';
 import type { Stage } from '../harness/stage.js';
@@ -18,21 +18,77 @@ async function restrictRelays(peer: Peer, parts: readonly string[]): Promise<voi
   }, parts);
 }
 
+/** Leaves the page no relay, and of the candidates of the node those with the address. */
+async function restrictToAddress(peer: Peer, address: string): Promise<void> {
+  await peer.page.evaluate((wanted) => {
+    const connections: RTCPeerConnection[] = [];
+    window.RTCPeerConnection = class extends RTCPeerConnection {
+      constructor(config?: RTCConfiguration) {
+        super({ ...config, iceServers: [], iceTransportPolicy: 'all' });
+        connections.push(this);
+      }
+      override async addIceCandidate(candidate?: RTCIceCandidateInit | null): Promise<void> {
+        if (candidate?.candidate?.includes(` ${wanted} `)) await super.addIceCandidate(candidate);
+      }
+      override setRemoteDescription({ type, sdp = '' }: RTCSessionDescriptionInit): Promise<void> {
+        const lines = sdp
+          .split('\r\n')
+          .filter((line) => !line.startsWith('a=candidate:') || line.includes(` ${wanted} `));
+        return super.setRemoteDescription({ type, sdp: lines.join('\r\n') });
+      }
+    };
+    Object.assign(window, { connections });
+  }, address);
+}
+
+/** A call of two without relays, each of whom uses only the candidates of the node with the address. */
+export async function callDirectly(stage: Stage, address: string): Promise<void> {
+  const { ann, bob } = await callOf(stage, (peer) => restrictToAddress(peer, address));
+  for (const peer of [ann, bob]) expect(await addressesInUse(peer)).toEqual([`host ${address}`]);
+}
+
 /** A call of two, each of whom uses only the relays whose URL has all parts; `relay` is how `relaysOf` starts. */
 export async function callOver(stage: Stage, parts: readonly string[], relay: string): Promise<void> {
-  const room = await stage.room();
-  const [ann, bob] = await Promise.all([stage.peer(room, 'ann'), stage.peer(room, 'bob')]);
-  await Promise.all([restrictRelays(ann, parts), restrictRelays(bob, parts)]);
-  await ann.join();
-  await bob.join();
-  const [red, blue] = [await ann.addVideo({ colour: 'red' }), await bob.addVideo({ colour: 'blue' })];
-  await Promise.all([bob.plays(red, 'red'), ann.plays(blue, 'blue')]);
-  await Promise.all([bob.call('awaitFrames', red, 30), ann.call('awaitFrames', blue, 30)]);
+  const { ann, bob } = await callOf(stage, (peer) => restrictRelays(peer, parts));
   for (const peer of [ann, bob]) {
     const used = await relaysOf(peer);
     expect(used.length).toBeGreaterThan(0);
     for (const each of used) expect(each).toContain(relay);
   }
+}
+
+/** Two people, prepared before they join, who see each other. */
+async function callOf(stage: Stage, prepare: (peer: Peer) => Promise<void>): Promise<{ ann: Peer; bob: Peer }> {
+  const room = await stage.room();
+  const [ann, bob] = await Promise.all([stage.peer(room, 'ann'), stage.peer(room, 'bob')]);
+  await Promise.all([prepare(ann), prepare(bob)]);
+  await ann.join();
+  await bob.join();
+  const [red, blue] = [await ann.addVideo({ colour: 'red' }), await bob.addVideo({ colour: 'blue' })];
+  await Promise.all([bob.plays(red, 'red'), ann.plays(blue, 'blue')]);
+  await Promise.all([bob.call('awaitFrames', red, 30), ann.call('awaitFrames', blue, 30)]);
+  return { ann, bob };
+}
+
+/** `<type> <address>` of the candidates of the node that pairs in use have, without duplicates. */
+function addressesInUse(peer: Peer): Promise<string[]> {
+  return peer.page.evaluate(async () => {
+    const { connections } = window as unknown as { connections: RTCPeerConnection[] };
+    const reports = await Promise.all(connections.map((connection) => connection.getStats()));
+    type Entry = {
+      type: string;
+      nominated?: boolean;
+      remoteCandidateId?: string;
+      candidateType?: string;
+      address?: string;
+    };
+    const used = reports.flatMap((report) =>
+      ([...report.values()] as Entry[])
+        .filter(({ type, nominated }) => type === 'candidate-pair' && nominated === true)
+        .map(({ remoteCandidateId = '' }) => report.get(remoteCandidateId) as Entry),
+    );
+    return [...new Set(used.map(({ candidateType, address }) => `${candidateType} ${address}`))];
+  });
 }
 
 /** `<protocol to the relay> <url of the relay>` of each relayed candidate. */

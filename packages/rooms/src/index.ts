@@ -8,20 +8,14 @@ export type {
   ReceivedTrack,
 } from './room/component-kind.js';
 export {
-  FileOptions,
-  FileOptionsDocument,
-  HlsOptions,
   MessageContent,
   parseOptions,
   PeerOptions,
   Permissions,
-  RecordingOptions,
-  RtspOptions,
   ServerMetadata,
-  SipOptions,
   structureFault,
-  SubscribeMode,
 } from './options.js';
+export { COMPONENT_SCHEMAS, COMPONENT_TYPES, type ComponentType, FileOptions } from './component-schemas.js';
 export type { DrainOrder } from './drain-order.js';
 export { LocalRooms, type ComponentState } from './local-rooms.js';
 export type { RoomMeasure } from './room/room-journal.js';

@@ -1,18 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
-import {
-  FileOptions,
-  HlsOptions,
-  parseOptions,
-  PeerOptions,
-  RecordingOptions,
-  sendableOptions,
-  SipOptions,
-} from './options.js';
+import { COMPONENT_SCHEMAS, FileOptions } from './component-schemas.js';
+import { parseOptions, PeerOptions, sendableOptions } from './options.js';
 import { RoomError } from './room-service.js';
 
 const invalid = { code: 'INVALID_OPTIONS', message: 'Invalid request body structure' };
+const HlsOptions = COMPONENT_SCHEMAS.hls.options;
+const RecordingOptions = COMPONENT_SCHEMAS.recording.options;
+const SipOptions = COMPONENT_SCHEMAS.sip.options;
 const s3 = { accessKeyId: 'a', secretAccessKey: 'b', region: 'c', bucket: 'd' };
 
 function failure(act: () => unknown): { code: string; message: string } {

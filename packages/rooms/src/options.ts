@@ -1,3 +1,5 @@
+// What peers may be created with (docs/reference/http-api.md). These schemas check the requests, and the published description of
+// the API is made from the same ones. Null means absent; unknown fields are ignored.
 import { z } from 'zod';
 import { MAX_METADATA_BYTES } from './peer/metadata-gate.js';
 import { done, refused, type Outcome } from './outcome.js';
@@ -7,10 +9,6 @@ import { type PeerPermissions, RoomError } from './room-service.js';
 
 const INVALID_STRUCTURE = 'Invalid request body structure';
 
-/**
- * What peers and components may be created with (docs/reference/http-api.md). These schemas check the requests, and the
- * published description of the API is made from the same ones. Null means absent; unknown fields are ignored.
- */
 /** Levels of arrays and objects in JSON of the backend. */
 const MAX_LEVELS = 100;
 /** Data of one message, as JSON in UTF-8. */
@@ -69,100 +67,6 @@ export const PeerOptions = z
       .meta({ description: 'Seconds for which the token is valid; default 86400' }),
   })
   .meta({ id: 'PeerOptionsWebRTC', description: 'Options of a WebRTC peer' });
-
-const S3CredentialsOption = z
-  .object({
-    accessKeyId: z.string(),
-    secretAccessKey: z.string(),
-    region: z.string(),
-    bucket: z.string(),
-  })
-  .meta({ id: 'S3Credentials', description: 'Where and as whom to upload' });
-
-export const SubscribeMode = z.enum(['auto', 'manual']).meta({
-  description: '`auto`: every track of the room; `manual`: those of the origins that are subscribed to',
-});
-
-const SipCredentials = z
-  .object({
-    address: z.string().meta({ description: 'Host or IPv4 address of the registrar, with an optional port' }),
-    username: z.string(),
-    password: z.string(),
-  })
-  .meta({ id: 'SIPCredentials', description: 'Registration at a SIP provider' });
-
-export const HlsOptions = z
-  .object({
-    lowLatency: z.boolean().nullish().meta({ description: 'Low-latency HLS; default false' }),
-    persistent: z.boolean().nullish().meta({ description: 'Keep the stream as a recording; default false' }),
-    subscribeMode: SubscribeMode.nullish(),
-    targetWindowDuration: z
-      .int()
-      .min(1)
-      .nullish()
-      .meta({ description: 'Seconds that the playlist covers; null = everything' }),
-    s3: S3CredentialsOption.nullish(),
-  })
-  .meta({ id: 'ComponentOptionsHLS', description: 'Options of an HLS component' });
-
-const invalidFramerate = { error: () => 'Invalid framerate passed' };
-
-const fileFields = z.object({
-  filePath: z.string().meta({ description: 'Path below `file_component_sources`', examples: ['video.h264'] }),
-  // Whether it is positive is checked once the file was found, which is the order that clients know.
-  framerate: z.int(invalidFramerate).nullish(),
-});
-
-export const FileOptions = fileFields;
-
-/** The documented schema, with the limit that is checked only once the file has been found. */
-export const FileOptionsDocument = fileFields
-  .extend({
-    framerate: z
-      .int(invalidFramerate)
-      .min(1, invalidFramerate)
-      .nullish()
-      .meta({ description: 'Frames per second of a video; default 30' }),
-  })
-  .meta({ id: 'ComponentOptionsFile', description: 'Options of a File component' });
-
-export const RtspOptions = z
-  .object({
-    sourceUri: z.string().meta({
-      description: 'Address with the scheme `rtsp`, `rtsps`, `srt`, `rtmp` or `rtmps`. Credentials are shown as `***`',
-      examples: ['rtsp://camera.example:554/stream1'],
-    }),
-    rtpPort: z
-      .int()
-      .min(1)
-      .max(65_535)
-      .nullish()
-      .meta({ description: 'Local port of RTP over UDP; default 20000. Unused over TCP' }),
-    reconnectDelay: z
-      .int()
-      .min(0)
-      .nullish()
-      .meta({ description: 'Milliseconds between a lost connection and the next one; default 15000' }),
-    keepAliveInterval: z
-      .int()
-      .min(0)
-      .nullish()
-      .meta({ description: 'Accepted; the session is kept alive twice in the time that the source demands' }),
-    pierceNat: z.boolean().nullish().meta({ description: 'Accepted; RTP over UDP always opens its way through NAT' }),
-  })
-  .meta({ id: 'ComponentOptionsRTSP', description: 'Options of an RTSP component' });
-
-export const SipOptions = z
-  .object({ registrarCredentials: SipCredentials })
-  .meta({ id: 'ComponentOptionsSIP', description: 'Options of a SIP component' });
-
-export const RecordingOptions = z
-  .object({
-    credentials: S3CredentialsOption.nullish(),
-    pathPrefix: z.string().nullish().meta({ description: 'Prefix of the object keys' }),
-    subscribeMode: SubscribeMode.nullish(),
-  })
-  .meta({ id: 'ComponentOptionsRecording', description: 'Options of a Recording component' });
 
 /**
  * The options as `schema` understands them, for `ComponentKind.prepare`.

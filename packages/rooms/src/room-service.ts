@@ -1,8 +1,7 @@
+import type { ComponentType } from './component-schemas.js';
+
 /** What the faces (HTTP, websockets) may ask of the rooms, whichever node of the cluster owns them. */
 
-/** Kinds that requests may name; a node refuses those that it does not offer. */
-export const COMPONENT_TYPES = ['hls', 'rtsp', 'file', 'sip', 'recording'] as const;
-export type ComponentType = (typeof COMPONENT_TYPES)[number];
 export type EndpointType = 'webrtc' | ComponentType;
 export type VideoCodec = 'h264' | 'vp8';
 

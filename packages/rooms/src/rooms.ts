@@ -2,6 +2,7 @@ import { ActorError, newRequestId, type ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import { systemClock, type Clock } from '@bloom/time';
 import type { ClusterRooms } from './cluster/cluster-rooms.js';
+import type { ComponentType } from './component-schemas.js';
 import type { LocalRooms } from './local-rooms.js';
 import { sendableOptions } from './options.js';
 import { ownerUnreachable, refusals, unwrap, type Outcome } from './outcome.js';
@@ -13,7 +14,6 @@ import {
   type AddedPeer,
   type AttachedPeer,
   type AttachRefusal,
-  type ComponentType,
   type ComponentView,
   type CreatedRoom,
   type PeerChanges,

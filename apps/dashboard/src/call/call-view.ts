@@ -1,7 +1,7 @@
 // What the page shows of a call: plain values, created again after each change.
 import type { RemotePeer, Variant } from '@bloom/client';
 import type { Problem } from '../problem.js';
-import { COMPONENTS } from '../views/room/component-fields.js';
+import { titleOf } from '../views/room/component-fields.js';
 
 export type { Variant };
 
@@ -98,7 +98,7 @@ export function nameOf(metadata: unknown, peerId: string): string {
 /** Returns the name of a peer of the call: that of a person, or what a component is. */
 export function nameOfPeer({ id, type, metadata }: Pick<RemotePeer, 'id' | 'type' | 'metadata'>): string {
   if (type === 'webrtc') return nameOf(metadata, id);
-  return Object.entries(COMPONENTS).find(([kind]) => kind === type)?.[1].title ?? type;
+  return titleOf(type);
 }
 
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {

@@ -7,7 +7,7 @@ import { useAction } from '../ui/use-action.js';
 import { usePolled } from '../ui/use-polled.js';
 import { type Column, VirtualTable } from '../ui/virtual-table.js';
 import { StreamVideo } from '../watch/stream-video.js';
-import { COMPONENTS } from './room/component-fields.js';
+import { titleOf } from './room/component-fields.js';
 
 interface Running {
   readonly roomId: string;
@@ -15,7 +15,7 @@ interface Running {
 }
 
 const COLUMNS: readonly Column<Running>[] = [
-  { title: 'Kind', width: 'minmax(4rem, 2fr)', cell: ({ component: { type } }) => COMPONENTS[type].title },
+  { title: 'Kind', width: 'minmax(4rem, 2fr)', cell: ({ component: { type } }) => titleOf(type) },
   {
     title: 'Room',
     width: 'minmax(4rem, 2fr)',

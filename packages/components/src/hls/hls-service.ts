@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '@bloom/log';
-import { type ComponentHost, type ComponentKind, HlsOptions, parseOptions } from '@bloom/rooms';
+import { COMPONENT_SCHEMAS, type ComponentHost, type ComponentKind, parseOptions } from '@bloom/rooms';
 import { systemClock, Timer } from '@bloom/time';
 import { nativeInstalled } from '../av/native.js';
 import type { S3Target } from '../s3/object-store.js';
@@ -83,7 +83,7 @@ export class HlsService {
       requiresH264: true,
       limitPerRoom: 1,
       prepare: async (given) => {
-        const parsed = parseOptions(HlsOptions, given);
+        const parsed = parseOptions(COMPONENT_SCHEMAS.hls.options, given);
         const properties = {
           playable: false,
           lowLatency: parsed.lowLatency ?? false,

@@ -1,6 +1,6 @@
 import {
+  COMPONENT_SCHEMAS,
   parseOptions,
-  RecordingOptions,
   RoomError,
   type Component,
   type ComponentHost,
@@ -27,7 +27,7 @@ export function recordingKind(options: RecordingKindOptions): ComponentKind {
     requiresH264: true,
     limitPerRoom: 1,
     prepare: async (given) => {
-      const asked = parseOptions(RecordingOptions, given);
+      const asked = parseOptions(COMPONENT_SCHEMAS.recording.options, given);
       const target = { ...credentialsOf(options.s3, asked.credentials ?? null), endpoint };
       const prefix = prefixOf(options.pathPrefix, asked.pathPrefix ?? null);
       const subscribeMode = asked.subscribeMode ?? 'auto';

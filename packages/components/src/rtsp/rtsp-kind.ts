@@ -1,4 +1,4 @@
-import { type ComponentKind, parseOptions, RoomError, RtspOptions } from '@bloom/rooms';
+import { COMPONENT_SCHEMAS, type ComponentKind, parseOptions, RoomError } from '@bloom/rooms';
 import { type Clock, systemClock } from '@bloom/time';
 import { pullerInput } from './puller-input.js';
 import { RtspComponent } from './rtsp-component.js';
@@ -22,7 +22,7 @@ export function rtspKind({ entry, hangMs, clock = systemClock }: RtspKindOptions
     requiresH264: true,
     limitPerRoom: null,
     prepare: async (given) => {
-      const parsed = parseOptions(RtspOptions, given);
+      const parsed = parseOptions(COMPONENT_SCHEMAS.rtsp.options, given);
       const uri = parseSourceUri(parsed.sourceUri);
       if (uri === undefined) throw new RoomError('INVALID_OPTIONS', 'Invalid request body structure');
       const rtpPort = parsed.rtpPort ?? DEFAULTS.rtpPort;

@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import { isIPv6 } from 'node:net';
-import { type ComponentHost, type ComponentKind, parseOptions, RoomError, SipOptions } from '@bloom/rooms';
+import { COMPONENT_SCHEMAS, type ComponentHost, type ComponentKind, parseOptions, RoomError } from '@bloom/rooms';
 import { checkCredentials, parseRegistrar, type RegistrarCredentials } from '@bloom/sip';
 import { type Clock, systemClock } from '@bloom/time';
 import { PhoneProcesses } from './phone-processes.js';
@@ -43,7 +43,7 @@ export class SipService {
       requiresH264: false,
       limitPerRoom: null,
       prepare: async (given) => {
-        const { address, username, password } = parseOptions(SipOptions, given).registrarCredentials;
+        const { address, username, password } = parseOptions(COMPONENT_SCHEMAS.sip.options, given).registrarCredentials;
         const credentials = { address, username, password };
         check(credentials);
 

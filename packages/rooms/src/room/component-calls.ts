@@ -1,7 +1,8 @@
 import type { ActorContext } from '@bloom/actors';
 import type { MediaRoom } from '@bloom/sfu';
 import { done, refusals, refused, type Outcome } from '../outcome.js';
-import { RoomError, type ComponentType, type ComponentView, type NamedConfig } from '../room-service.js';
+import type { ComponentType } from '../component-schemas.js';
+import { RoomError, type ComponentView, type NamedConfig } from '../room-service.js';
 import type { ComponentKinds, ComponentReport, PreparedComponent } from './component-kind.js';
 import type { ComponentRecord } from './component-table.js';
 import type { RoomMachine } from './room-machine.js';

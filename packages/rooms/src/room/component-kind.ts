@@ -1,7 +1,8 @@
 import type { Log } from '@bloom/log';
 import type { MediaRoom } from '@bloom/sfu';
 import type { EndpointTrack } from '../peer/peer-session.js';
-import type { ComponentType, VideoCodec } from '../room-service.js';
+import type { ComponentType } from '../component-schemas.js';
+import type { VideoCodec } from '../room-service.js';
 
 /** One kind of server-side component. A node has the kinds that its configuration enables; all others are disabled. */
 export interface ComponentKind {

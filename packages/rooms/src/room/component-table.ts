@@ -1,7 +1,8 @@
 import type { Component, ReceivedTrack } from './component-kind.js';
 import { trackInfo, type PeerRecord } from '../peer/peer-record.js';
 import type { Endpoint, EndpointTrack } from '../peer/peer-session.js';
-import type { ComponentType, ComponentView } from '../room-service.js';
+import type { ComponentType } from '../component-schemas.js';
+import type { ComponentView } from '../room-service.js';
 
 /** A room's record of one component. */
 export interface ComponentRecord {

@@ -1,12 +1,12 @@
 /** Messages of the room actor. Plain data and actor refs throughout, because calls come from other nodes too. */
 import type { ActorRef, Down, ReplyOf } from '@bloom/actors';
 import type { MediaRoomEvent } from '@bloom/sfu';
+import type { ComponentType } from '../component-schemas.js';
 import type { Outcome } from '../outcome.js';
 import type { AttachAnswer, AttachRequest, SocketWatch } from '../peer/peer-messages.js';
 import type { PeerRequest } from '../peer/peer-session.js';
 import type {
   AddedPeer,
-  ComponentType,
   ComponentView,
   PeerChanges,
   PeerView,

@@ -17,15 +17,19 @@ const storage = (at: string): readonly Field[] => [
   { name: `${at}.secretAccessKey`, label: 'S3 secret access key', kind: 'password' },
 ];
 
-interface Kind {
+/** How the dashboard starts a component. */
+interface ComponentForm {
   readonly title: string;
+  /** Only in rooms with the video codec h264. */
   readonly h264: boolean;
   /** What else the server needs. */
   readonly note?: string;
   readonly fields: readonly Field[];
 }
 
-export const COMPONENTS: Readonly<Record<ComponentType, Kind>> = {
+export type StartableType = keyof typeof FORMS;
+
+const FORMS = {
   hls: {
     title: 'HLS stream',
     h264: true,
@@ -89,4 +93,12 @@ export const COMPONENTS: Readonly<Record<ComponentType, Kind>> = {
       { name: 'registrarCredentials.password', label: 'Password', required: true, kind: 'password' },
     ],
   },
-};
+} satisfies Partial<Record<ComponentType, ComponentForm>>;
+
+/** The kinds that the dashboard can start. */
+export const COMPONENT_FORMS: Readonly<Record<StartableType, ComponentForm>> = FORMS;
+
+/** Returns what people call a kind of component; the type itself for one that the dashboard does not know. */
+export function titleOf(type: string): string {
+  return Object.entries(COMPONENT_FORMS).find(([kind]) => kind === type)?.[1].title ?? type;
+}

@@ -1,4 +1,4 @@
-import type { Component, ComponentType, Room } from '@bloom/server-sdk';
+import type { Component, Room } from '@bloom/server-sdk';
 import { useState } from 'react';
 import { nameOf } from '../../call/call-view.js';
 import { hashOf } from '../../router.js';
@@ -6,7 +6,7 @@ import { useSession } from '../../session.js';
 import { Fields, optionsOf } from '../../ui/fields.js';
 import { Badge, Dialog, Empty, Failure } from '../../ui/parts.js';
 import { type Action, useAction } from '../../ui/use-action.js';
-import { COMPONENTS } from './component-fields.js';
+import { COMPONENT_FORMS, type StartableType, titleOf } from './component-fields.js';
 
 /** The components of a room: start, stop, and what each kind can do. */
 export function Components({ room }: { readonly room: Room }) {
@@ -39,8 +39,8 @@ function Start({ room, onClose }: { readonly room: Room; readonly onClose: () =>
   const { api, live } = useSession();
   const action = useAction();
   const streamable = room.config.videoCodec === 'h264';
-  const [type, setType] = useState<ComponentType>(streamable ? 'hls' : 'file');
-  const { fields, h264, note } = COMPONENTS[type];
+  const [type, setType] = useState<StartableType>(streamable ? 'hls' : 'file');
+  const { fields, h264, note } = COMPONENT_FORMS[type];
   async function start(form: FormData): Promise<void> {
     if (!(await action.run(() => api.addComponent(room.id, type, optionsOf(fields, form))))) return;
     live.touch(room.id);
@@ -58,8 +58,8 @@ function Start({ room, onClose }: { readonly room: Room; readonly onClose: () =>
       >
         <label className="field">
           <span>Kind</span>
-          <select value={type} onChange={({ target }) => setType(target.value as ComponentType)}>
-            {Object.entries(COMPONENTS).map(([kind, { title }]) => (
+          <select value={type} onChange={({ target }) => setType(target.value as StartableType)}>
+            {Object.entries(COMPONENT_FORMS).map(([kind, { title }]) => (
               <option key={kind} value={kind}>
                 {title}
               </option>
@@ -92,7 +92,7 @@ function ComponentItem({ room, component }: { readonly room: Room; readonly comp
     <li className="item">
       <div className="item-head">
         <h3>
-          {COMPONENTS[type].title} <span className="hint">{id.slice(0, 8)}</span>
+          {titleOf(type)} <span className="hint">{id.slice(0, 8)}</span>
         </h3>
         {type === 'hls' && (
           <Badge tone={component.properties.playable ? 'good' : 'warn'}>
@@ -107,7 +107,7 @@ function ComponentItem({ room, component }: { readonly room: Room; readonly comp
             </a>
           )}
           <button type="button" aria-disabled={action.busy} onClick={() => act(() => api.removeComponent(room.id, id))}>
-            Stop <span className="unseen">{COMPONENTS[type].title}</span>
+            Stop <span className="unseen">{titleOf(type)}</span>
           </button>
         </span>
       </div>
@@ -144,9 +144,7 @@ function Subscribe({ room, component, act }: ControlProps) {
   const { api } = useSession();
   const origins = [
     ...room.peers.map(({ id, metadata }) => ({ id, name: nameOf(metadata, id) })),
-    ...room.components
-      .filter(({ id }) => id !== component.id)
-      .map(({ id, type }) => ({ id, name: COMPONENTS[type].title })),
+    ...room.components.filter(({ id }) => id !== component.id).map(({ id, type }) => ({ id, name: titleOf(type) })),
   ];
   if (origins.length === 0) return <p className="hint">There is nothing to subscribe to yet.</p>;
   return (

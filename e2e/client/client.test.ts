@@ -132,6 +132,10 @@ describe.each([
         expect(frames).toBeGreaterThan(0);
         const log = await bob.page.evaluate(() => window.application.log);
         expect(log.filter((line) => line.startsWith('peerLeft') || line.startsWith('trackRemoved'))).toEqual([]);
+        // The browser closed its old connection, which is no failure of it.
+        const lost = stage.node.log().match(new RegExp(`^.*peer_id=${bob.id} .*peer\\.lost .*$`, 'm'))?.[0];
+        expect(lost).toMatch(/why=connection_lost/);
+        expect(lost).not.toMatch(/failure=/);
       } finally {
         await proxy.close();
       }

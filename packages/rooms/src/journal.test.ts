@@ -207,6 +207,15 @@ describe('a join is measured', () => {
     ]);
   });
 
+  test('as left when the client closed the connection before its websocket', async () => {
+    await room();
+    const ann = await node.join('kitchen');
+    node.media.lastStats = { ...AT_END, outbound: [SLOT], iceState: 'connected', dtlsState: 'closed' };
+    await ann.detach();
+    await node.system.idle();
+    expect(measures).toEqual([{ type: 'join', outcome: 'left', seconds: 0 }]);
+  });
+
   test('as left when there was nothing to send or receive', async () => {
     await room();
     const ann = await node.join('kitchen');

@@ -130,7 +130,7 @@ export interface PeerStats {
   /** Null without media. */
   transport: {
     ice: 'new' | 'connected' | 'silent';
-    dtls: 'new' | 'connecting' | 'connected' | 'failed';
+    dtls: 'new' | 'connecting' | 'connected' | 'closed' | 'failed';
     protocol: 'udp' | 'tcp';
     /** Address of the client. */
     remote: string | null;

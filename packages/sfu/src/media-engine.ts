@@ -176,7 +176,8 @@ export interface OutboundTrackStats extends StreamStats {
 export interface TransportStats {
   peerId: string;
   iceState: 'new' | 'connected' | 'silent';
-  dtlsState: 'new' | 'connecting' | 'connected' | 'failed';
+  /** `closed`: by the client, after it was connected. */
+  dtlsState: 'new' | 'connecting' | 'connected' | 'closed' | 'failed';
   remoteAddress?: string;
   remotePort?: number;
   protocol: 'udp' | 'tcp';

@@ -140,7 +140,7 @@ const PeerStats = z
     transport: z
       .strictObject({
         ice: z.enum(['new', 'connected', 'silent']),
-        dtls: z.enum(['new', 'connecting', 'connected', 'failed']),
+        dtls: z.enum(['new', 'connecting', 'connected', 'closed', 'failed']),
         protocol: z.enum(['udp', 'tcp']),
         remote: z.string().nullable().meta({ description: 'Address of the client' }),
         estimationBps: z.number().nullable().meta({ description: 'What the client can receive' }),

@@ -126,7 +126,7 @@ export const requests = {
       transport: z
         .object({
           ice: z.enum(['new', 'connected', 'silent']),
-          dtls: z.enum(['new', 'connecting', 'connected', 'failed']),
+          dtls: z.enum(['new', 'connecting', 'connected', 'closed', 'failed']),
           protocol: z.enum(['udp', 'tcp']),
           local: z.string(),
           remote: z.string().nullable(),

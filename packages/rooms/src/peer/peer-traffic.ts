@@ -59,5 +59,5 @@ function failureOf({
   if (inbound.length + outbound.length === 0) return undefined;
   if (iceState === 'new') return bindingRequestsReceived === 0 ? 'no_checks' : 'not_nominated';
 
-  return dtlsState === 'connected' ? undefined : 'dtls';
+  return dtlsState === 'connected' || dtlsState === 'closed' ? undefined : 'dtls';
 }

@@ -171,7 +171,7 @@ export class RoomTransport {
     return {
       peerId: this.peerId,
       iceState: pathState.ice === 'closed' ? 'silent' : pathState.ice,
-      dtlsState: this.#failed || pathState.dtls === 'closed' ? 'failed' : pathState.dtls,
+      dtlsState: this.#failed ? 'failed' : pathState.dtls,
       ...(pathState.remoteAddress === undefined ? {} : { remoteAddress: pathState.remoteAddress }),
       ...(pathState.remotePort === undefined ? {} : { remotePort: pathState.remotePort }),
       protocol: pathState.protocol,

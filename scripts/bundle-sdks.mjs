@@ -1,5 +1,5 @@
 // Puts each published package and the parts of other packages that it uses into one file, with types: a published package depends on
-// nothing of this workspace. The server SDK is also bundled as CommonJS. Part of every build and of `npm pack`.
+// nothing of this workspace. The server SDK is also bundled as CommonJS, and for browsers. Part of every build and of `npm pack`.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,33 +7,48 @@ import { build } from 'esbuild';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-const sdks = [
-  { name: 'client', platform: 'browser', target: 'es2022', formats: { esm: 'index.js' } },
-  { name: 'react', platform: 'browser', target: 'es2022', formats: { esm: 'index.js' } },
-  { name: 'server-sdk', platform: 'node', target: 'node20', formats: { esm: 'index.js', cjs: 'index.cjs' } },
-];
+const browser = { entry: 'index.js', format: 'esm', platform: 'browser', target: 'es2022' };
+const node = { entry: 'index.js', format: 'esm', platform: 'node', target: 'node20' };
+const sdks = {
+  client: { 'index.js': browser },
+  react: { 'index.js': browser },
+  'server-sdk': {
+    'index.js': node,
+    'index.cjs': { ...node, format: 'cjs' },
+    'browser.js': { ...browser, entry: 'browser.js', plugins: [replace('socket.js', 'web-socket.js')] },
+  },
+};
 
-for (const { name, platform, target, formats } of sdks) {
+for (const [name, bundles] of Object.entries(sdks)) {
   const folder = join(root, 'packages', name);
   const dist = join(folder, 'dist');
   const types = join(dist, 'types');
   if (!existsSync(join(types, 'index.js'))) continue;
   const { dependencies = {}, peerDependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  for (const [format, file] of Object.entries(formats)) {
+  for (const [file, { entry, ...options }] of Object.entries(bundles)) {
     await build({
       absWorkingDir: root,
-      entryPoints: [join(types, 'index.js')],
+      entryPoints: [join(types, entry)],
       outfile: join(dist, file),
       bundle: true,
-      format,
-      platform,
-      target,
       external: Object.keys({ ...dependencies, ...peerDependencies }).flatMap((one) => [one, `${one}/*`]),
       logLevel: 'warning',
+      ...options,
     });
   }
-  if ('cjs' in formats) writeCommonJsTypes(types, join(dist, 'types-cjs'));
+  if ('index.cjs' in bundles) writeCommonJsTypes(types, join(dist, 'types-cjs'));
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
+}
+
+/** Puts a module of the package in the place of another one beside it. */
+function replace(module, other) {
+  return {
+    name: `${other} for ${module}`,
+    setup: ({ onResolve }) =>
+      onResolve({ filter: /^\.\// }, ({ path, resolveDir }) =>
+        path === `./${module}` ? { path: join(resolveDir, other) } : undefined,
+      ),
+  };
 }
 
 function writeCommonJsTypes(types, commonJsTypes) {

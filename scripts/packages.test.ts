@@ -13,7 +13,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const PACKAGES = [
   { name: 'client', bundles: ['index.js'], limit: 12_000 },
   { name: 'react', bundles: ['index.js'], limit: 3_000 },
-  { name: 'server-sdk', bundles: ['index.js', 'index.cjs'], limit: 8_000 },
+  { name: 'server-sdk', bundles: ['index.js', 'index.cjs', 'browser.js'], limit: 8_000 },
 ] as const;
 const READ_BY_PEOPLE = ['LICENSE', 'README.md', 'package.json'];
 
@@ -94,6 +94,18 @@ test('the server SDK runs as a module and in CommonJS', () => {
   writeFileSync(join(folder, 'use.mjs'), `import ${names} from '@bloom/server-sdk'; ${use}`);
   writeFileSync(join(folder, 'use.cjs'), `const ${names} = require('@bloom/server-sdk'); ${use}`);
   for (const file of ['use.mjs', 'use.cjs']) expect(run(process.execPath, [file])).toBe('function BloomApiError\n');
+});
+
+test.each([
+  ['a page', ['--platform=browser']],
+  ['an edge runtime', ['--platform=neutral', '--conditions=edge-light,worker']],
+])('the server SDK is bundled for %s, where nothing of Node is', (_runtime, options) => {
+  writeFileSync(
+    join(folder, 'bundled.mjs'),
+    `import { BloomClient } from '@bloom/server-sdk'; console.log(BloomClient);`,
+  );
+  const bundle = run(join(root, 'node_modules', 'esbuild', 'bin', 'esbuild'), ['--bundle', ...options, 'bundled.mjs']);
+  expect(/\bBuffer\b|does not work in the browser/.exec(bundle)).toBeNull();
 });
 
 test.each([

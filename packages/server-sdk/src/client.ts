@@ -79,7 +79,7 @@ export class BloomClient {
     this.#bases = [options.url].flat().map((url) => new URL(url.endsWith('/') ? url : `${url}/`));
     if (this.#bases.length === 0) throw new TypeError('url needs at least one address');
     this.#token = options.token;
-    this.#tokenBytes = Buffer.from(options.token).toString('latin1');
+    this.#tokenBytes = String.fromCharCode(...new TextEncoder().encode(options.token));
     this.#timeoutMs = options.timeoutMs ?? 5000;
   }
 

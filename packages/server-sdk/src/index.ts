@@ -1,6 +1,2 @@
-export type { BloomClientOptions, CreatedPeer, CreatedRoom } from './client.js';
-export { BloomClient } from './client.js';
-export type * from './cluster-types.js';
-export { BloomApiError, BloomConnectionError, BloomMessageError } from './errors.js';
-export { type NotificationStreamOptions, parseWebhook, type WebhookOptions } from './notifications.js';
-export type * from './types.js';
+export * from './browser.js';
+export { parseWebhook, type WebhookOptions } from './webhook.js';

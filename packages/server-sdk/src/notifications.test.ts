@@ -5,9 +5,9 @@ import { decodeServerMessage, encodeServerMessage, type ServerMessage } from '@b
 import { WebSocket } from 'ws';
 import { BloomClient } from './client.js';
 import { BloomApiError, BloomConnectionError, BloomMessageError } from './errors.js';
-import { parseWebhook } from './notifications.js';
 import { serve, subscribing, type TestServer } from './testing/server.js';
 import type { Notification } from './types.js';
+import { parseWebhook } from './webhook.js';
 
 let server: TestServer;
 

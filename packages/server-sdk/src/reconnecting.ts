@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { BloomApiError, BloomConnectionError } from './errors.js';
 import type { NotificationStreamOptions } from './notifications.js';
 import type { Notification, Room, RoomSnapshot } from './types.js';
@@ -51,7 +50,7 @@ export async function* reconnecting(
       }
     } catch (error) {
       if (!isPassing(error)) throw error;
-      await delay(waitMs(failures), undefined, { signal }).catch(() => {});
+      await delay(waitMs(failures), signal);
     } finally {
       signal?.removeEventListener('abort', stop);
       connection.abort();
@@ -66,4 +65,18 @@ function isPassing(error: unknown): boolean {
 
 function waitMs(failures: number): number {
   return Math.min(LAST_WAIT_MS, FIRST_WAIT_MS * 2 ** failures) * (1 - Math.random() / 2);
+}
+
+/** Resolves after `ms`, or when `signal` aborts. */
+function delay(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener('abort', end);
+    if (signal?.aborted === true) end();
+  });
 }

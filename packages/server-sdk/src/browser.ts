@@ -1,0 +1,7 @@
+// All that runs in browsers and edge runtimes as well. Signatures of webhooks need Node's cryptography.
+export type { BloomClientOptions, CreatedPeer, CreatedRoom } from './client.js';
+export { BloomClient } from './client.js';
+export type * from './cluster-types.js';
+export { BloomApiError, BloomConnectionError, BloomMessageError } from './errors.js';
+export type { NotificationStreamOptions } from './notifications.js';
+export type * from './types.js';

@@ -1,6 +1,7 @@
-import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
+import { collectDefaultMetrics, type Counter, Gauge, Registry } from 'prom-client';
 import { QualitySeries } from './quality-series.js';
 import { RoomSeries } from './room-series.js';
+import { seriesOf } from './series.js';
 
 export interface MetricsOptions {
   /** Seconds per tick of the time counters (`JF_ROOM_METRICS_INTERVAL_MS` / 1000). */
@@ -56,9 +57,7 @@ export class Metrics {
 
   constructor(options: MetricsOptions) {
     this.#compat = options.compat ?? false;
-    const registers = [this.#registry];
-    const counter = (name: string, help: string) => new Counter({ name, help, registers });
-    const nodeCounter = (name: string, help: string) => new Counter({ name, help, registers, labelNames: ['node'] });
+    const { counter, gauge } = seriesOf(this.#registry);
 
     this.#rooms = new RoomSeries({
       registry: this.#registry,
@@ -69,26 +68,19 @@ export class Metrics {
     this.#egressWebrtc = counter('bloom_traffic_egress_webrtc_total_bytes', 'Bytes of ICE payload sent');
     this.#ingressHttp = counter('bloom_traffic_ingress_http_total_bytes', 'Bytes of HTTP requests received');
     this.#egressHttp = counter('bloom_traffic_egress_http_total_bytes', 'Bytes of HTTP responses sent');
-    this.#linkUp = new Gauge({
-      name: 'bloom_cluster_link_up',
-      help: '1 while the link to that node is up',
-      labelNames: ['node'],
-      registers,
-    });
-    this.#nodeUps = nodeCounter('bloom_cluster_nodeup_total', 'Times that node joined');
-    this.#nodeDowns = nodeCounter('bloom_cluster_nodedown_total', 'Times that node was lost or left');
-    this.#loadTracks = new Gauge({
-      name: 'bloom_load_forwarded_tracks',
-      help: 'Track subscriptions of this instance, the first figure of placement',
-      registers,
-    });
-    this.#loadRooms = new Gauge({
-      name: 'bloom_load_rooms',
-      help: 'Rooms and reservations of this instance, the second figure of placement',
-      registers,
-    });
-    this.#placements = nodeCounter('bloom_placements_total', 'Rooms that this instance placed on that node');
-    this.#conflicts = nodeCounter('bloom_placement_conflicts_total', 'Reservations that node refused');
+    this.#linkUp = gauge('bloom_cluster_link_up', '1 while the link to that node is up', 'node');
+    this.#nodeUps = counter('bloom_cluster_nodeup_total', 'Times that node joined', 'node');
+    this.#nodeDowns = counter('bloom_cluster_nodedown_total', 'Times that node was lost or left', 'node');
+    this.#loadTracks = gauge(
+      'bloom_load_forwarded_tracks',
+      'Track subscriptions of this instance, the first figure of placement',
+    );
+    this.#loadRooms = gauge(
+      'bloom_load_rooms',
+      'Rooms and reservations of this instance, the second figure of placement',
+    );
+    this.#placements = counter('bloom_placements_total', 'Rooms that this instance placed on that node', 'node');
+    this.#conflicts = counter('bloom_placement_conflicts_total', 'Reservations that node refused', 'node');
     this.#idConflicts = counter('bloom_room_id_conflicts_total', 'Room ids found on two nodes after a split healed');
     this.#webhookFailures = counter('bloom_webhook_failures_total', 'Webhook events lost after their last attempt');
     this.#webhookDrops = counter('bloom_webhook_drops_total', 'Webhook events dropped from a full backlog');
@@ -104,7 +96,7 @@ export class Metrics {
       return new Gauge({
         name: `bloom_node_${key}`,
         help,
-        registers,
+        registers: [this.#registry],
         collect() {
           this.set(value());
         },

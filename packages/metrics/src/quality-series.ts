@@ -1,4 +1,5 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { seriesOf } from './series.js';
 
 /** What one peer experienced since it was looked at before; absent values are unknown. */
 export interface PeerQuality {
@@ -60,13 +61,7 @@ export class QualitySeries {
   #restarts = 0;
 
   constructor(registry: Registry) {
-    const registers = [registry];
-    const counter = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
-      new Counter<L>({ name, help, registers, labelNames });
-    const gauge = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
-      new Gauge<L>({ name, help, registers, labelNames });
-    const histogram = <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
-      new Histogram<L>({ name, help, buckets, registers, labelNames });
+    const { counter, gauge, histogram } = seriesOf(registry);
 
     this.#joins = counter('bloom_joins_total', 'Connections of peers by outcome', 'outcome');
     this.#timeToMedia = histogram('bloom_join_seconds', 'Time from the websocket until media could flow', SECONDS);

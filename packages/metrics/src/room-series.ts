@@ -1,4 +1,5 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+import type { Counter, Gauge, Registry } from 'prom-client';
+import { seriesOf } from './series.js';
 
 /** How long the zeros of a removed room are served, so that a scraper sees them. */
 const KEEP_REMOVED_MS = 5 * 60_000;
@@ -31,16 +32,11 @@ export class RoomSeries {
 
   constructor(options: RoomSeriesOptions) {
     this.#options = options;
-    const registers = [options.registry];
-    const counter = (name: string, help: string) => new Counter({ name, help, registers, labelNames: ['room_id'] });
+    const { counter: counterOf, gauge } = seriesOf(options.registry);
+    const counter = (name: string, help: string) => counterOf(name, help, 'room_id');
 
-    this.#roomCount = new Gauge({ name: 'bloom_rooms', help: 'Rooms on this instance', registers });
-    this.#peers = new Gauge({
-      name: 'bloom_room_peers',
-      help: 'Peers in the room, connected or not',
-      labelNames: ['room_id'],
-      registers,
-    });
+    this.#roomCount = gauge('bloom_rooms', 'Rooms on this instance');
+    this.#peers = gauge('bloom_room_peers', 'Peers in the room, connected or not', 'room_id');
     this.#peerTime = counter(
       'bloom_room_peer_time_total_seconds',
       'Seconds that peers spent in the room, all together',

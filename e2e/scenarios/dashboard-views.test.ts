@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core';
 import { until } from '../cluster/until.js';
 import { axeFindings } from '../harness/axe.js';
 import { startNode } from '../harness/bloom-node.js';
+import { freeTcpPort } from '../harness/free-ports.js';
 import { promise } from '../harness/measurements.js';
 import { testWith } from '../harness/needs.js';
 import { repository } from '../harness/repository.js';
@@ -274,7 +275,28 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
       } finally {
         await node.stop();
       }
-    });
+    }, 120_000);
+
+    test('leads back to the sign-in when the server has another token', async () => {
+      const env = { NODE_ENV: 'production', JF_DASHBOARD: 'true', JF_PORT: String(await freeTcpPort()) };
+      const first = await startNode({ env: { ...env, JF_SERVER_API_TOKEN: 'the-first-token' } });
+      const page = await pages.open('', {}, first.url);
+      try {
+        await page.getByLabel('API token').fill('the-first-token');
+        await page.getByRole('button', { name: 'Sign in' }).click();
+        await page.getByText('No rooms yet').waitFor();
+      } finally {
+        await first.stop();
+      }
+      await page.getByRole('alert').filter({ hasText: 'The server cannot be reached' }).waitFor();
+      const second = await startNode({ env: { ...env, JF_SERVER_API_TOKEN: 'the-second-token' } });
+      try {
+        await page.getByLabel('API token').waitFor();
+        await page.getByRole('alert').filter({ hasText: 'The API token is wrong' }).waitFor();
+      } finally {
+        await second.stop();
+      }
+    }, 180_000);
   });
 
   test('500 rooms with 5,000 people are listed without a stall', async () => {

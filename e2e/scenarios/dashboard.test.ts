@@ -80,7 +80,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
 
   async function width(page: Page, name: string, wanted: number): Promise<void> {
     // A variant that stood still on a busy machine counts as inactive for ten seconds.
-    await shown(page.getByRole('figure', { name }).getByText(`${wanted}×`), { timeout: 30_000 });
+    await shown(page.getByRole('figure', { name }).getByText(`${wanted}×`), { timeout: 60_000 });
   }
 
   test('two tabs meet in a call, hear of each other muting, choose variants, and part', async () => {
@@ -123,7 +123,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
     await shown(bob.getByRole('button', { name: 'Join' }));
     await shown(ann.getByText('only you'));
     expect(await ann.locator('[aria-live]').textContent()).toBe('Bob left');
-  }, 120_000);
+  }, 240_000);
 
   test('on a phone on its side, pictures are large and everything is in view', async () => {
     const context = await visitor();

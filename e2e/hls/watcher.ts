@@ -103,7 +103,7 @@ export class Watcher {
 
   async watch(url: string, token: string): Promise<void> {
     await this.page.evaluate(`window.watch(${JSON.stringify(url)}, ${JSON.stringify(token)})`);
-    await this.page.waitForFunction('window.state.started', undefined, { timeout: 15_000 }).catch(async (cause) => {
+    await this.page.waitForFunction('window.state.started', undefined, { timeout: 30_000 }).catch(async (cause) => {
       const state = await this.page.evaluate('JSON.stringify(window.state)');
       throw new Error(`the stream does not play: ${String(state)}`, { cause });
     });
@@ -114,7 +114,7 @@ export class Watcher {
   }
 
   /** Waits until the picture has this colour there; x and y from 0 to 1. */
-  async sees(colour: readonly number[], x: number, y: number, timeoutMs = 10_000): Promise<void> {
+  async sees(colour: readonly number[], x: number, y: number, timeoutMs = 30_000): Promise<void> {
     const deadline = Date.now() + timeoutMs;
     let found: number[] = [];
     do {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, expect } from '@jest/globals';
-import { promise } from '../harness/measurements.js';
+import { middle, promise } from '../harness/measurements.js';
 import { testWith } from '../harness/needs.js';
 import { browserSuite } from '../harness/stage.js';
 import { apart, beeps, decodedSeconds, flashes } from './analysis.js';
@@ -44,19 +44,23 @@ browserSuite(
         const { ann, bob, room } = await stage.call(['ann', 'bob'], { videoCodec: 'h264' });
         const { picture, sound } = await ann.addClapper();
         await Promise.all([bob.plays(picture), bob.ready(sound)]);
+        const askedAt = performance.now();
         const recording = await addComponent(stage.api, room, 'recording', { credentials });
-        const began = performance.now();
+        const beganAt = performance.now();
         await delay(8_000);
+        const shortestMs = performance.now() - beganAt;
         await stage.api.request('DELETE', `/room/${room}/component/${recording}`);
-        const lastedMs = performance.now() - began;
+        const longestMs = performance.now() - askedAt;
 
         const part = await finishedPart(resources, room);
         const measured = await apartInRecording(part);
         expect(measured.length).toBeGreaterThanOrEqual(4);
-        for (const { apartMs } of measured) promise('sound from picture', Math.abs(apartMs), BOUND_MS);
+        // Of a single flash a busy browser may be late.
+        promise('sound from picture', middle(measured.map(({ apartMs }) => Math.abs(apartMs))), BOUND_MS);
         for (const type of ['audio', 'video'] as const) {
           const endMs = await endOf(trackOf(part, type));
-          promise(`end of the ${type} from that of the recording`, Math.abs(endMs - lastedMs), 200);
+          const outsideMs = Math.max(shortestMs - endMs, endMs - longestMs, 0);
+          promise(`end of the ${type} from that of the recording`, outsideMs, 200);
         }
       },
     );

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeG711, encodeG711, FRAME_MS, FramePacer } from '@bloom/sip';
-import { printMeasurements, promise } from '../harness/measurements.js';
+import { middle, printMeasurements, promise } from '../harness/measurements.js';
 import { describeWith } from '../harness/needs.js';
 import type { Peer } from '../harness/peer.js';
 import { Stage } from '../harness/stage.js';
@@ -15,7 +15,6 @@ import { concat, frequencyOf, readWav, toneFrames, writeWav } from './tone.js';
 jest.setTimeout(60_000);
 
 const now = () => performance.timeOrigin + performance.now();
-const middle = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 const sleep = (ms: number) => new Promise((wait) => setTimeout(wait, ms));
 
 /** The telephone of a test: RTP with G.711, and the moments at which it says and hears something loud. */

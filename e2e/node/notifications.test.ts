@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { decodeServerMessage, encodeServerMessage, type ServerMessage } from '@bloom/protocol';
-import { BloomClient, BloomConnectionError, type Notification } from '@bloom/server-sdk';
+import { BloomClient, BloomConnectionError, parseWebhook, type Notification } from '@bloom/server-sdk';
 import WebSocket from 'ws';
 import { CheckedApi } from './support/checked-api.js';
 import { PeerConnection } from './support/peer-socket.js';
@@ -326,6 +326,8 @@ describe('webhooks', () => {
       expect(headers['authorization']).toBeUndefined();
       const signature = createHmac('sha256', secret).update(body).digest('hex');
       expect(headers['x-bloom-signature']).toBe(`sha256=${signature}`);
+      const timedSignature = headers['x-bloom-timed-signature'];
+      expect(parseWebhook(body, { secret, timedSignature })).toEqual({ type, roomId: room });
       expect(decodeServerMessage(body)).toEqual({ type, roomId: room });
     }
   });

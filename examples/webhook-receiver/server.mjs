@@ -10,8 +10,8 @@ const bloom = new BloomClient({ url: BLOOM_URL, token: BLOOM_TOKEN });
 
 const server = createServer(async (request, response) => {
   try {
-    const signature = request.headers['x-bloom-signature'];
-    const event = parseWebhook(await buffer(request), secret && { secret, signature });
+    const timedSignature = request.headers['x-bloom-timed-signature'];
+    const event = parseWebhook(await buffer(request), secret && { secret, timedSignature });
     if (event !== undefined) console.log(event.type, event);
     response.end(); // any 2xx: the node sends the next event
   } catch (error) {

@@ -327,7 +327,7 @@ export const VARIABLES = {
     grammar: text,
     fallback: null,
     secret: true,
-    doc: 'Adds `x-bloom-signature: sha256=<hex HMAC-SHA256 of the body>` to each webhook.',
+    doc: 'Signs each webhook: adds `x-bloom-signature: sha256=<hex HMAC-SHA256 of the body>`, and `x-bloom-timed-signature`, by which a receiver refuses replays.',
   }),
 
   distEnabled: variable({

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { Clock } from '@bloom/time';
 
 /** A webhook was not accepted: another status than 2xx, no connection, no answer in time. */
 export class WebhookError extends Error {
@@ -23,15 +24,23 @@ export interface WebhookPosterOptions {
   timeoutMs: number;
   /** Signs each body when not null. */
   secret: string | null;
+  clock: Pick<Clock, 'wall'>;
 }
 
-/** Returns `sha256=<hex HMAC-SHA256 of the body>`. */
-function signature(secret: string, body: Uint8Array): string {
-  return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+/**
+ * Returns the signatures of a request that is sent at `wallMs`: of the body alone, and of `<Unix seconds>.<body>`, by which a
+ * receiver can tell that the request is not the repetition of an old one.
+ */
+function signatures(secret: string, body: Uint8Array, wallMs: number): Record<string, string> {
+  const seconds = Math.floor(wallMs / 1_000);
+  const plain = createHmac('sha256', secret).update(body).digest('hex');
+  const timed = createHmac('sha256', secret).update(`${seconds}.`).update(body).digest('hex');
+
+  return { 'x-bloom-signature': `sha256=${plain}`, 'x-bloom-timed-signature': `t=${seconds},sha256=${timed}` };
 }
 
 /** Returns a function that posts over kept-alive connections, without following redirects or reading response bodies. */
-export function createWebhookPoster({ timeoutMs, secret }: WebhookPosterOptions): {
+export function createWebhookPoster({ timeoutMs, secret, clock }: WebhookPosterOptions): {
   post: PostWebhook;
   close: () => void;
 } {
@@ -51,7 +60,7 @@ export function createWebhookPoster({ timeoutMs, secret }: WebhookPosterOptions)
     const headers = {
       'content-type': 'application/x-protobuf',
       'content-length': body.byteLength,
-      ...(secret === null ? {} : { 'x-bloom-signature': signature(secret, body) }),
+      ...(secret === null ? {} : signatures(secret, body, clock.wall())),
     };
 
     try {

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger, silentLog } from '@bloom/log';
 import { Metrics } from '@bloom/metrics';
 import { decodeServerMessage, encodeNotification, type Notification } from '@bloom/protocol';
+import { systemClock } from '@bloom/time';
 import { NotificationBus } from './bus.js';
 import { createWebhookPoster } from './webhook-post.js';
 import { backOffMs, MAX_BACKLOG, MAX_BACKLOG_BYTES, WebhookQueue } from './webhook-queue.js';
@@ -105,6 +106,7 @@ describe('delivery', () => {
     expect(receiver.requests[0]?.path).toBe('/hook?x=1');
     expect(receiver.requests[0]?.headers['content-type']).toBe('application/x-protobuf');
     expect(receiver.requests[0]?.headers).not.toHaveProperty('x-bloom-signature');
+    expect(receiver.requests[0]?.headers).not.toHaveProperty('x-bloom-timed-signature');
     expect(receiver.requests[0]?.body.toString('hex')).toBe('52040a027231');
   });
 
@@ -132,6 +134,28 @@ describe('delivery', () => {
       .update(request?.body ?? '')
       .digest('hex');
     expect(request?.headers['x-bloom-signature']).toBe(`sha256=${expected}`);
+  });
+
+  test('each attempt is signed together with its time, in seconds', async () => {
+    let wallMs = 1_700_000_000_900;
+    receiver.answer = (_received, response) => {
+      wallMs += 500;
+      response.writeHead(receiver.requests.length > 1 ? 200 : 500).end();
+    };
+    start({ secret: 'shared-secret', clock: { wall: () => wallMs }, retries: 1, delay: async () => {} }).register(
+      'r1',
+      receiver.url,
+    );
+
+    bus.publish(added('r1', 'p1'));
+    await receiver.arrived(2);
+
+    expect(receiver.requests.map(({ headers }) => headers['x-bloom-timed-signature'])).toEqual(
+      ['1700000000', '1700000001'].map((seconds) => {
+        const body = receiver.requests[0]?.body ?? '';
+        return `t=${seconds},sha256=${createHmac('sha256', 'shared-secret').update(`${seconds}.`).update(body).digest('hex')}`;
+      }),
+    );
   });
 
   test('a slow receiver delays its own room only', async () => {
@@ -228,18 +252,20 @@ describe('failures', () => {
 
   test('what is sent, refused or given up leaves nothing at a signal that lives as long as the server', async () => {
     const { signal } = new AbortController();
-    const { post, close } = createWebhookPoster({ timeoutMs: 40, secret: null });
+    const patient = createWebhookPoster({ timeoutMs: 60_000, secret: null, clock: systemClock });
+    const impatient = createWebhookPoster({ timeoutMs: 40, secret: null, clock: systemClock });
     const answers = [200, 500, undefined];
     receiver.answer = (_received, response) => {
       const status = answers[receiver.requests.length - 1];
       if (status !== undefined) response.writeHead(status).end();
     };
     const body = encodeNotification(added('r1', '1'));
-    await post(receiver.url, body, signal);
-    await expect(post(receiver.url, body, signal)).rejects.toThrow('status 500');
-    await expect(post(receiver.url, body, signal)).rejects.toThrow('no answer within 40 ms');
+    await patient.post(receiver.url, body, signal);
+    await expect(patient.post(receiver.url, body, signal)).rejects.toThrow('status 500');
+    await expect(impatient.post(receiver.url, body, signal)).rejects.toThrow('no answer within 40 ms');
     expect(getEventListeners(signal, 'abort')).toEqual([]);
-    close();
+    patient.close();
+    impatient.close();
   });
 
   test('an endless answer does not hold up the next event', async () => {

@@ -1,6 +1,7 @@
 import { printableUrl, type Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import type { Notification } from '@bloom/protocol';
+import { systemClock, type Clock } from '@bloom/time';
 import type { NotificationBus } from './bus.js';
 import { createWebhookPoster, type PostWebhook } from './webhook-post.js';
 import { WebhookQueue } from './webhook-queue.js';
@@ -15,6 +16,8 @@ export interface WebhooksOptions {
   secret?: string | null;
   /** Milliseconds from the start of a request to the status of the response. Default 5,000. */
   timeoutMs?: number;
+  /** Dates the signatures; tests replace it. */
+  clock?: Pick<Clock, 'wall'>;
   /** Waits between two attempts; tests replace it. */
   delay?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
@@ -43,7 +46,8 @@ export class Webhooks {
 
   constructor(options: WebhooksOptions) {
     this.#options = options;
-    const poster = createWebhookPoster({ timeoutMs: options.timeoutMs ?? 5_000, secret: options.secret ?? null });
+    const { timeoutMs = 5_000, secret = null, clock = systemClock } = options;
+    const poster = createWebhookPoster({ timeoutMs, secret, clock });
     this.#post = poster.post;
     this.#closePoster = poster.close;
     this.#unsubscribe = options.bus.subscribe((envelope) => {

@@ -295,6 +295,33 @@ describe('the body of a webhook', () => {
     expect(() => parseWebhook(created('b'), { secret, signature })).toThrow(/signature/);
   });
 
+  test('is checked against its timed signature, which a replay cannot carry', async () => {
+    server = await serve(() => undefined);
+    const body = Buffer.from(created('a'));
+    const secret = 'key';
+    const signedAt = (seconds: number | string): string =>
+      `t=${seconds},sha256=${createHmac('sha256', secret).update(`${seconds}.`).update(body).digest('hex')}`;
+    const nowMs = 1_700_000_000_000;
+    const now = nowMs / 1_000;
+    for (const timedSignature of [now, now - 300, now + 300].map(signedAt))
+      expect(parseWebhook(body, { secret, timedSignature, nowMs })).toEqual({ type: 'roomCreated', roomId: 'a' });
+    expect(() => parseWebhook(body, { secret, timedSignature: signedAt(now - 301), nowMs })).toThrow(/301 s ago/);
+    expect(() => parseWebhook(body, { secret, timedSignature: signedAt(now + 301), nowMs })).toThrow(/301 s ahead/);
+    expect(() =>
+      parseWebhook(body, { secret, timedSignature: signedAt(now - 11), nowMs, toleranceSeconds: 10 }),
+    ).toThrow(BloomMessageError);
+
+    const plain = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+    const fresh = signedAt(now - 400).replace(/^t=\d+/, `t=${now}`);
+    const odd = ['', '0x6553f100', '1e9', 'undefined', '-1', '9'.repeat(13)].map(signedAt);
+    for (const timedSignature of [undefined, null, '', [signedAt(now)], plain, fresh, ...odd])
+      expect(() => parseWebhook(body, { secret, timedSignature, nowMs })).toThrow(BloomMessageError);
+    // Both headers, as a program without types may give them: the plain one does not make up for the missing one.
+    const both = { secret, signature: plain, timedSignature: undefined, nowMs } as never;
+    expect(() => parseWebhook(body, both)).toThrow(/signature/);
+    expect(() => parseWebhook(created('b'), { secret, timedSignature: signedAt(now), nowMs })).toThrow(/signature/);
+  });
+
   test('of a newer server is undefined, and of a stranger an error of its own', async () => {
     server = await serve(() => undefined);
     expect(parseWebhook(UNKNOWN)).toBeUndefined();

@@ -1,27 +1,41 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual, type Hmac } from 'node:crypto';
 import { ProtocolError } from '@bloom/protocol';
 import { BloomMessageError } from './errors.js';
 import { decodeNotification } from './notifications.js';
 import type { Notification } from './types.js';
 
-/** What the signature of a webhook is checked with. */
-export interface WebhookOptions {
+type Header = string | string[] | null | undefined;
+
+/** What the signature of a webhook is checked with. Give one of the signatures; the timed one refuses replays too. */
+export type WebhookOptions = {
   /** The server's `JF_WEBHOOK_SECRET`. */
   secret: string;
-  /** The header `x-bloom-signature` of the request. */
-  signature: string | string[] | null | undefined;
-}
+} & (
+  | {
+      /** The header `x-bloom-signature` of the request. */
+      signature: Header;
+    }
+  | {
+      /** The header `x-bloom-timed-signature` of the request. */
+      timedSignature: Header;
+      /** How far the time of the signature may be from that of this machine, either way; default 300 seconds. */
+      toleranceSeconds?: number;
+      /** Milliseconds since 1970; default `Date.now()`. */
+      nowMs?: number;
+    }
+);
+
+const DEFAULT_TOLERANCE_SECONDS = 300;
 
 /**
  * Decodes the body of a webhook request, and with options checks its signature first. Returns undefined for an event that only
  * a newer server knows: answer 200 to it.
- * @throws BloomMessageError for a body that is no notification, or that the signature does not fit
+ * @throws BloomMessageError for a body that is no notification, or that the signature does not fit, or for a signature whose time
+ * is too far away
  */
 export function parseWebhook(body: Uint8Array | ArrayBuffer, options?: WebhookOptions): Notification | undefined {
   const bytes = body instanceof Uint8Array ? body : new Uint8Array(body);
-  if (options !== undefined && !isSigned(bytes, options)) {
-    throw new BloomMessageError('the signature of the webhook is missing or wrong');
-  }
+  if (options !== undefined) checkSignature(bytes, options);
   try {
     return decodeNotification(bytes);
   } catch (cause) {
@@ -30,9 +44,27 @@ export function parseWebhook(body: Uint8Array | ArrayBuffer, options?: WebhookOp
   }
 }
 
-function isSigned(body: Uint8Array, { secret, signature }: WebhookOptions): boolean {
-  const expected = Buffer.from(`sha256=${createHmac('sha256', secret).update(body).digest('hex')}`);
-  const given = Buffer.from(typeof signature === 'string' ? signature : '');
+function checkSignature(body: Uint8Array, options: WebhookOptions): void {
+  const { secret } = options;
+  // A caller that names the timed signature requires it: a replay could leave it out.
+  if (!('timedSignature' in options)) {
+    return checkDigest(options.signature, 'sha256=', createHmac('sha256', secret).update(body));
+  }
+  const { timedSignature, toleranceSeconds = DEFAULT_TOLERANCE_SECONDS, nowMs = Date.now() } = options;
+  // No other spelling of the time has this signature.
+  const time = typeof timedSignature === 'string' ? /^t=(\d{1,12}),/.exec(timedSignature)?.[1] : undefined;
+  checkDigest(timedSignature, `t=${time},sha256=`, createHmac('sha256', secret).update(`${time}.`).update(body));
+  const ageSeconds = nowMs / 1_000 - Number(time);
+  // Refuses NaN as well.
+  if (!(Math.abs(ageSeconds) <= toleranceSeconds)) {
+    const away = `${Math.abs(Math.round(ageSeconds))} s ${ageSeconds > 0 ? 'ago' : 'ahead'}`;
+    throw new BloomMessageError(`the webhook was signed ${away}: it is a replay, or a clock is wrong`);
+  }
+}
 
-  return given.length === expected.length && timingSafeEqual(given, expected);
+function checkDigest(header: Header, prefix: string, digest: Hmac): void {
+  const expected = Buffer.from(`${prefix}${digest.digest('hex')}`);
+  const given = Buffer.from(typeof header === 'string' ? header : '');
+  if (given.length === expected.length && timingSafeEqual(given, expected)) return;
+  throw new BloomMessageError('the signature of the webhook is missing or wrong');
 }

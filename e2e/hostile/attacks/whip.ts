@@ -65,7 +65,11 @@ async function send(ground: Ground, method: string, path: string, request: Reque
 async function open(ground: Ground, token: string): Promise<string> {
   const answer = await send(ground, 'POST', '/whip', { token, body: OFFER });
   expect(answer.status).toBe(201);
-  return `/whip/${answer.headers.get('location')?.split('/').at(-1)}`;
+  return pathOf(answer);
+}
+
+function pathOf(opened: Response): string {
+  return `/whip/${opened.headers.get('location')?.split('/').at(-1)}`;
 }
 
 export const whip: readonly Attack[] = [
@@ -75,14 +79,19 @@ export const whip: readonly Attack[] = [
       const token = await ground.newToken();
       const path = await open(ground, token);
       const type = 'application/trickle-ice-sdpfrag';
-      const until = performance.now() + DURATION_MS;
+      const startedMs = performance.now();
+      let tried = 0;
       let restarts = 0;
       await many(16, async () => {
-        while (performance.now() < until) {
-          restarts += 1;
-          await send(ground, 'PATCH', path, { token, type, body: credentials(restarts) });
+        while (performance.now() < startedMs + DURATION_MS) {
+          tried += 1;
+          const { status } = await send(ground, 'PATCH', path, { token, type, body: credentials(tried) });
+          if (status === 200) restarts += 1;
+          else expect(status).toBe(429);
         }
       });
+      // One at once, then one per second.
+      expect(restarts).toBeLessThanOrEqual(1 + (performance.now() - startedMs) / 1_000);
       expect((await send(ground, 'DELETE', path, { token })).status).toBe(200);
     },
   },
@@ -92,7 +101,11 @@ export const whip: readonly Attack[] = [
       const until = performance.now() + DURATION_MS;
       await many(4, async () => {
         const token = await ground.newToken();
-        while (performance.now() < until) await send(ground, 'DELETE', await open(ground, token), { token });
+        while (performance.now() < until) {
+          const answer = await send(ground, 'POST', '/whip', { token, body: OFFER });
+          expect([201, 429]).toContain(answer.status);
+          if (answer.status === 201) await send(ground, 'DELETE', pathOf(answer), { token });
+        }
       });
     },
   },

@@ -13,6 +13,8 @@ class Client {
   readonly got: { label: string; sender: string; text: string; message: OutgoingMessage }[] = [];
   readonly open = new Map<number, string>();
   takes = true;
+  /** Channels that were opened towards it. */
+  offers = 0;
   #nextOurs = 1;
   #nextOwn = 0;
 
@@ -24,6 +26,7 @@ class Client {
       id,
       {
         open: ({ label }) => {
+          this.offers++;
           const stream = this.#nextOurs;
           this.#nextOurs += 2;
           this.open.set(stream, label);
@@ -47,7 +50,7 @@ class Client {
     const stream = this.#nextOwn;
     this.#nextOwn += 2;
     this.open.set(stream, channel.label);
-    this.room.router.opened(this.id, stream, channel);
+    this.room.router.opened(this.id, stream, channel, this.room.nowMs);
     return stream;
   }
 
@@ -158,6 +161,20 @@ describe('the channels of a room', () => {
     }
     expect(room.events.length).toBe(1 + 16);
     expect(room.events.at(-1)).toBe('e e-15 too_many');
+  });
+
+  test('a client opens 64 at once and 4 per second, however often it opens a label again', () => {
+    for (let n = 0; n < 1_000; n++) ann!.opens();
+    expect([bob!.offers, eve!.offers]).toEqual([64, 64]);
+    // The last one that was accepted stays, and whoever opens less is not affected.
+    expect([bob!.labels, ann!.labels]).toEqual([['chat'], ['chat']]);
+    eve!.opens({ ...chat, label: 'eve' });
+    expect(bob!.labels).toEqual(['chat', 'eve']);
+
+    room.nowMs += 500;
+    for (let n = 0; n < 1_000; n++) ann!.opens({ ...chat, label: '' });
+    expect(room.events).toEqual(['ann  bad_label', 'ann  bad_label']);
+    expect(room.counters.dropped.data_rate).toBe(936 + 998);
   });
 });
 

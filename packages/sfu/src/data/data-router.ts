@@ -1,5 +1,6 @@
 import { type ChannelKind, type ChannelName, isReliable } from '@bloom/webrtc';
 import type { DataCloseReason } from '../media-engine.js';
+import { Allowance } from './allowance.js';
 import { MAX_MESSAGE_BYTES, readClientFrame, senderHeader } from './frame.js';
 
 /** Label of the messages of the backend. */
@@ -8,6 +9,8 @@ const MAX_OWN_CHANNELS = 16;
 const MAX_LABELS = 64;
 /** Messages of one sender: at once, and per second. */
 const RATE = 1_000;
+/** Channels that one client opens. Each is opened towards everybody else in the room. */
+const OPENINGS = { burst: 64, perSecond: 4 };
 
 export interface OutgoingMessage {
   stream: number;
@@ -49,8 +52,8 @@ interface Member {
   streams: Map<number, { channel: ChannelName; isOwn: boolean }>;
   /** Labels of ours that the client has closed. */
   declined: Set<string>;
-  tokens: number;
-  countedAtMs: number;
+  readonly messages: Allowance;
+  readonly openings: Allowance;
 }
 
 /** Which message of a data channel goes to whom in one room. It knows no sockets and no clock. */
@@ -78,8 +81,8 @@ export class DataRouter {
       labels: new Map(),
       streams: new Map(),
       declined: new Set(),
-      tokens: RATE,
-      countedAtMs: 0,
+      messages: new Allowance(RATE, RATE),
+      openings: new Allowance(OPENINGS.burst, OPENINGS.perSecond),
     };
     this.#members.set(peerId, member);
     for (const { channel } of this.#labels.values()) this.#offer(member, channel);
@@ -102,9 +105,14 @@ export class DataRouter {
   }
 
   /** The client has opened a channel. */
-  opened(peerId: string, stream: number, channel: ChannelName): void {
+  opened(peerId: string, stream: number, channel: ChannelName, nowMs: number): void {
     const member = this.#members.get(peerId);
     if (member === undefined) return;
+    // Without a report: it would be a message to the room for each of them.
+    if (!member.openings.take(nowMs)) {
+      this.#counters.dropped.data_rate++;
+      return member.port.close(stream);
+    }
     const { label } = channel;
     const own = member.labels.get(label)?.own;
     if (own !== undefined) this.#close(member, own);
@@ -138,7 +146,7 @@ export class DataRouter {
     const known = sender?.streams.get(stream);
     if (sender === undefined || known === undefined) return;
     const { dropped, dataMessages } = this.#counters;
-    if (!this.#spend(sender, nowMs)) return void dropped.data_rate++;
+    if (!sender.messages.take(nowMs)) return void dropped.data_rate++;
     const { label, kind } = known.channel;
     if (!sender.maySend || label === BACKEND_LABEL) return void dropped.data_denied++;
     const content = readClientFrame(frame);
@@ -237,15 +245,5 @@ export class DataRouter {
       const ours = other.labels.get(label)?.ours;
       if (ours !== undefined) this.#close(other, ours);
     }
-  }
-
-  /** A bucket of tokens that is full after a second. */
-  #spend(member: Member, nowMs: number): boolean {
-    const refill = ((nowMs - member.countedAtMs) * RATE) / 1_000;
-    member.tokens = Math.min(RATE, member.tokens + Math.max(0, refill));
-    member.countedAtMs = nowMs;
-    if (member.tokens < 1) return false;
-    member.tokens--;
-    return true;
   }
 }

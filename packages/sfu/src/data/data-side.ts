@@ -23,7 +23,7 @@ export class DataSide {
       send: (packet) => void wire.sendData(packet),
       inTurn: (step) => wire.inTurn(step),
       onUp: () => router.join(peerId, link, options.permissions()),
-      onOpened: (stream, channel) => router.opened(peerId, stream, channel),
+      onOpened: (stream, channel) => router.opened(peerId, stream, channel, context.world.now()),
       onMessage: (stream, isText, frame) => router.message(peerId, stream, isText, frame, context.world.now()),
       onClosed: (stream) => router.closed(peerId, stream),
       onDropped: (messages) => (context.dropped.data_backlog += messages),

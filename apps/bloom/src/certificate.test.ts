@@ -52,6 +52,27 @@ test('a node shows a new certificate on its HTTPS listener and for TURN over TLS
   await node.dispose();
 });
 
+test('a client cannot make TURN over TLS repeat the handshake', async () => {
+  await write();
+  const turn = await freePort();
+  const node = await startTestNode({
+    JF_SSL_KEY_PATH: files.key,
+    JF_SSL_CERT_PATH: files.cert,
+    JF_WEBRTC_TURN_TLS_PORT: String(turn),
+    JF_HOST: 'media.example.com',
+  });
+  const client = connect({ port: turn, host: '127.0.0.1', rejectUnauthorized: false, maxVersion: 'TLSv1.2' });
+  await once(client, 'secureConnect');
+  const repeated = new Promise((resolve) => {
+    client.once('error', resolve);
+    client.renegotiate({ rejectUnauthorized: false }, (error) => resolve(error ?? 'repeated'));
+  });
+  const answer = await repeated;
+  client.destroy();
+  await node.dispose();
+  expect(answer).toMatchObject({ code: 'ERR_SSL_NO_RENEGOTIATION' });
+});
+
 function load(): TlsSettings {
   const tls = loadTls({ keyPath: files.key, certPath: files.cert, readFile: (path) => readFileSync(path) });
   if (tls === null) throw new Error('there are files');

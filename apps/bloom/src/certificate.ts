@@ -1,5 +1,5 @@
 /** The certificate of the HTTPS listener and of TURN over TLS. */
-import { X509Certificate } from 'node:crypto';
+import { constants, X509Certificate } from 'node:crypto';
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { loadTls, type TlsSettings } from '@bloom/config';
@@ -25,7 +25,7 @@ export class Certificate {
   constructor(options: CertificateOptions) {
     this.#options = options;
     this.#tls = options.tls;
-    this.#context = createSecureContext(options.tls);
+    this.#context = contextOf(options.tls);
     const { keyPath, certPath } = options.tls;
     for (const path of [keyPath, certPath]) {
       watchFile(path, { interval: options.pollMs ?? POLL_MS, persistent: false }, this.#changed);
@@ -48,7 +48,7 @@ export class Certificate {
     try {
       const tls = loadTls({ keyPath, certPath, readFile: (path) => readFileSync(path) });
       if (tls === null) return;
-      this.#context = createSecureContext(tls);
+      this.#context = contextOf(tls);
       this.#tls = tls;
     } catch (error) {
       log.warn('tls.reload_failed', { error });
@@ -62,4 +62,12 @@ export class Certificate {
     const { keyPath, certPath } = this.#tls;
     for (const path of [keyPath, certPath]) unwatchFile(path, this.#changed);
   }
+}
+
+/**
+ * Refuses renegotiation (TLS 1.2), each of which costs this thread a signature. Node.js limits it for connections of a `tls.Server`
+ * only, and those of TURN have none.
+ */
+function contextOf({ key, cert }: TlsSettings): SecureContext {
+  return createSecureContext({ key, cert, secureOptions: constants.SSL_OP_NO_RENEGOTIATION });
 }

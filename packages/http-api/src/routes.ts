@@ -23,48 +23,11 @@ export const MAX_BODY_BYTES = 8_000_000;
 /** Limit of an SDP offer or fragment. */
 export const MAX_SDP_BYTES = 64 * 1024;
 
-export type OperationId =
-  | 'create_room'
-  | 'get_all_rooms'
-  | 'get_room'
-  | 'update_room'
-  | 'delete_room'
-  | 'send_message'
-  | 'add_peer'
-  | 'update_peer'
-  | 'delete_peer'
-  | 'update_track'
-  | 'delete_track'
-  | 'add_component'
-  | 'delete_component'
-  | 'subscribe_to'
-  | 'dial'
-  | 'end_call'
-  | 'get_recordings'
-  | 'delete_recording'
-  | 'get_recording_content'
-  | 'get_hls_content'
-  | 'post_whip'
-  | 'patch_whip'
-  | 'delete_whip'
-  | 'post_whep'
-  | 'patch_whep'
-  | 'delete_whep'
-  | 'healthcheck'
-  | 'node_live'
-  | 'node_ready'
-  | 'drain_node'
-  | 'undrain_node'
-  | 'get_cluster'
-  | 'get_placement'
-  | 'get_logs'
-  | 'get_peer_stats';
-
 /** Body of a response: empty, a text, a file, SDP or JSON of this shape. */
 export type AnswerBody = 'empty' | 'text' | 'file' | SdpType | z.ZodType;
 
-export interface Route {
-  readonly id: OperationId;
+interface RouteOf<Id extends string> {
+  readonly id: Id;
   readonly method: 'get' | 'post' | 'patch' | 'delete';
   /** Express path; parameters are `:name`. */
   readonly path: string;
@@ -102,8 +65,17 @@ const scope = { scope: '`cluster` for those of every instance; otherwise those o
 const SDP = 'application/sdp';
 const FRAGMENT = 'application/trickle-ice-sdpfrag';
 
+/** Returns the routes, with their ids in the type. */
+function routesOf<Id extends string>(routes: readonly RouteOf<Id>[]): readonly RouteOf<Id>[] {
+  return routes;
+}
+
 /** The routes of one protocol: its endpoint and its sessions. */
-function sessionRoutes(name: 'whip' | 'whep', summary: string, query?: Route['query']): Route[] {
+function sessionRoutes<Name extends 'whip' | 'whep'>(
+  name: Name,
+  summary: string,
+  query?: RouteOf<string>['query'],
+): RouteOf<`${'post' | 'patch' | 'delete'}_${Name}`>[] {
   const session = { path: `/${name}/:session_id`, auth: 'peer', tag: 'whip' } as const;
 
   return [
@@ -154,7 +126,7 @@ function sessionRoutes(name: 'whip' | 'whep', summary: string, query?: Route['qu
 }
 
 /** Every route, as served by express, described by OpenAPI and walked through by the tests. */
-export const ROUTES: readonly Route[] = [
+export const ROUTES = routesOf([
   {
     id: 'create_room',
     method: 'post',
@@ -493,4 +465,7 @@ export const ROUTES: readonly Route[] = [
     summary: 'Measures for a second what a peer sends and receives',
     answers: { 200: { description: 'Rates', body: PeerStatsResponse }, ...notFound, ...unseen },
   },
-];
+]);
+
+export type Route = (typeof ROUTES)[number];
+export type OperationId = Route['id'];

@@ -297,6 +297,16 @@ describe('simulcast', () => {
     expectContiguous(viewer.packets);
   });
 
+  test('a publisher that stalled for a moment is soon seen by who comes then', () => {
+    play(30, { key: ['l', 'm', 'h'] });
+    world.advance(2_500);
+    const late = world.join('late', { outbound: [videoSlot('cam')] });
+    const resumedAt = world.nowMs;
+    while (late.packets.length === 0 && world.nowMs < resumedAt + 20_000) play(3, { key: ['l', 'm', 'h'] });
+    expect(world.nowMs - resumedAt).toBeLessThan(2_200);
+    expect(world.switches('late')).toEqual(['cam m other']);
+  });
+
   test('two tracks of one client with the same rids are distinguished by mid', () => {
     const second = { l: 0x2a, m: 0x2b, h: 0x2c };
     world.negotiate('pub', { inbound: [inboundSimulcast('cam'), inboundSimulcast('screen', { mid: '2' })] });

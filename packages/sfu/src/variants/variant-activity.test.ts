@@ -7,6 +7,18 @@ function send(activity: VariantActivity, variant: Variant, packets: number): voi
   for (let i = 0; i < packets; i++) activity.countPacket(variantIndex(variant));
 }
 
+/** Variants that have appeared, the first of which `check` keeps busy. */
+function appeared(...variants: Variant[]): VariantActivity {
+  const activity = new VariantActivity();
+  for (const variant of variants) activity.appear(variant, 0);
+  return activity;
+}
+
+function check(activity: VariantActivity, nowMs: number, busy: Variant = 'l'): { variant: Variant; active: boolean }[] {
+  send(activity, busy, 30);
+  return activity.check(nowMs);
+}
+
 describe('variant activity', () => {
   test('a variant that sent nothing is neither known nor active', () => {
     const activity = new VariantActivity();
@@ -40,62 +52,58 @@ describe('variant activity', () => {
   });
 
   test('an inactive variant resumes after ten good seconds in a row', () => {
-    const activity = new VariantActivity();
-    activity.appear('m', 0);
-    activity.check(1000);
+    const activity = appeared('l', 'm');
+    check(activity, 1000);
     for (let second = 2; second <= 10; second++) {
       send(activity, 'm', 5);
-      expect(activity.check(second * 1000)).toEqual([]);
+      expect(check(activity, second * 1000)).toEqual([]);
     }
     send(activity, 'm', 5);
-    expect(activity.check(11_000)).toEqual([{ variant: 'm', active: true }]);
+    expect(check(activity, 11_000)).toEqual([{ variant: 'm', active: true }]);
   });
 
   test('one poor second starts the ten seconds over', () => {
-    const activity = new VariantActivity();
-    activity.appear('m', 0);
-    activity.check(1000);
+    const activity = appeared('l', 'm');
+    check(activity, 1000);
     let second = 2;
     for (; second <= 10; second++) {
       send(activity, 'm', 30);
-      activity.check(second * 1000);
+      check(activity, second * 1000);
     }
     send(activity, 'm', 4);
-    expect(activity.check(second++ * 1000)).toEqual([]);
+    expect(check(activity, second++ * 1000)).toEqual([]);
     for (let i = 0; i < 9; i++) {
       send(activity, 'm', 30);
-      expect(activity.check(second++ * 1000)).toEqual([]);
+      expect(check(activity, second++ * 1000)).toEqual([]);
     }
     send(activity, 'm', 30);
-    expect(activity.check(second * 1000)).toEqual([{ variant: 'm', active: true }]);
+    expect(check(activity, second * 1000)).toEqual([{ variant: 'm', active: true }]);
   });
 
   test('a poor second right after one with a keyframe says nothing: the encoder may be saving up for what that cost', () => {
-    const activity = new VariantActivity();
-    activity.appear('h', 0);
+    const activity = appeared('l', 'h');
     activity.countKeyframe(variantIndex('h'));
     send(activity, 'h', 200);
-    expect(activity.check(1000)).toEqual([]);
-    expect(activity.check(2000)).toEqual([]);
+    expect(check(activity, 1000)).toEqual([]);
+    expect(check(activity, 2000)).toEqual([]);
     send(activity, 'h', 40);
-    expect(activity.check(3000)).toEqual([]);
-    expect(activity.check(4000)).toEqual([{ variant: 'h', active: false }]);
+    expect(check(activity, 3000)).toEqual([]);
+    expect(check(activity, 4000)).toEqual([{ variant: 'h', active: false }]);
   });
 
   test('a second poor one is not excused, and a keyframe within the excused one does not excuse the next', () => {
-    const activity = new VariantActivity();
-    for (const variant of ['l', 'h'] as const) activity.appear(variant, 0);
+    const activity = appeared('m', 'l', 'h');
     for (const variant of ['l', 'h'] as const) {
       activity.countKeyframe(variantIndex(variant));
       send(activity, variant, 200);
     }
-    activity.check(1000);
+    check(activity, 1000, 'm');
     activity.countKeyframe(variantIndex('l'));
     send(activity, 'l', 1);
-    expect(activity.check(2000)).toEqual([]);
+    expect(check(activity, 2000, 'm')).toEqual([]);
     activity.countKeyframe(variantIndex('l'));
     send(activity, 'l', 1);
-    expect(activity.check(3000)).toEqual([
+    expect(check(activity, 3000, 'm')).toEqual([
       { variant: 'l', active: false },
       { variant: 'h', active: false },
     ]);
@@ -125,14 +133,13 @@ describe('variant activity', () => {
   });
 
   test('an excused second neither counts among the ten that bring a variant back nor starts them over', () => {
-    const activity = new VariantActivity();
-    activity.appear('m', 0);
-    activity.check(1000);
+    const activity = appeared('l', 'm');
+    check(activity, 1000);
     const changes = [];
     for (let second = 2; second <= 12; second++) {
       if (second === 5) activity.countKeyframe(variantIndex('m'));
       send(activity, 'm', second === 6 ? 0 : 30);
-      changes.push(...activity.check(second * 1000).map(({ active }) => ({ second, active })));
+      changes.push(...check(activity, second * 1000).map(({ active }) => ({ second, active })));
     }
     expect(changes).toEqual([{ second: 12, active: true }]);
   });
@@ -146,9 +153,32 @@ describe('variant activity', () => {
     send(activity, 'm', 2);
     // The window began anew at 900, so nothing is judged at 1000 and the three packets of before do not help later.
     expect(activity.check(1000)).toEqual([]);
+    send(activity, 'h', 5);
     expect(activity.check(1900)).toEqual([
       { variant: 'l', active: false },
       { variant: 'm', active: false },
+    ]);
+  });
+
+  test('when all are poor, any packet keeps a variant active', () => {
+    const activity = new VariantActivity();
+    for (const variant of ['l', 'm', 'h'] as const) activity.appear(variant, 0);
+    send(activity, 'l', 1);
+    send(activity, 'm', 4);
+    expect(activity.check(1000)).toEqual([{ variant: 'h', active: false }]);
+  });
+
+  test('when none is active, the first good ones are so at once', () => {
+    const activity = new VariantActivity();
+    for (const variant of ['l', 'm', 'h'] as const) activity.appear(variant, 0);
+    expect(activity.check(1000)).toHaveLength(3);
+    expect(activity.check(2000)).toEqual([]);
+    send(activity, 'l', 5);
+    send(activity, 'm', 9);
+    send(activity, 'h', 4);
+    expect(activity.check(3000)).toEqual([
+      { variant: 'l', active: true },
+      { variant: 'm', active: true },
     ]);
   });
 });

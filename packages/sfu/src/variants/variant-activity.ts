@@ -3,9 +3,9 @@ import { VARIANTS, variantIndex } from './variants.js';
 
 /** Length of a window, ms. */
 const WINDOW_MS = 1000;
-/** A variant with fewer media packets in a window becomes inactive at once. */
+/** A variant with fewer media packets in a window becomes inactive at once, while there is another one. */
 const MIN_PACKETS = 5;
-/** Consecutive good windows that make an inactive variant active again. */
+/** Consecutive good windows that make an inactive variant active again, while there is another one. */
 const WINDOWS_TO_RESUME = 10;
 
 interface ActivityChange {
@@ -19,6 +19,10 @@ interface ActivityChange {
  *
  * A keyframe may take an encoder more than a second of its bitrate; it then skips frames to make up for it (libvpx does with
  * a noisy picture). One poor window right after a keyframe is therefore ignored.
+ *
+ * Both rules choose between variants, so they leave the best of what there is: when every variant is poor, any packet keeps
+ * one active, and when none is active, the first good ones are so at once. A publisher whose network or browser stalled for a
+ * second would otherwise stay invisible to newcomers for ten.
  */
 export class VariantActivity {
   readonly #packets = [0, 0, 0];
@@ -76,10 +80,12 @@ export class VariantActivity {
   check(nowMs: number): ActivityChange[] {
     if (nowMs - this.#windowStartMs < WINDOW_MS) return [];
     const changes: ActivityChange[] = [];
+    const least = Math.max(...this.#packets) < MIN_PACKETS ? 1 : MIN_PACKETS;
+    const windowsToResume = this.#active.includes(true) ? WINDOWS_TO_RESUME : 1;
     for (const variant of VARIANTS) {
       const index = variantIndex(variant);
       if (!this.#known[index]) continue;
-      const good = this.#packets[index]! >= MIN_PACKETS;
+      const good = this.#packets[index]! >= least;
       const excused = !good && this.#keyframesBefore[index]!;
       // Excuse one window only: a variant with a packet or two a second is not active.
       this.#keyframesBefore[index] = this.#keyframes[index]! && !excused;
@@ -88,7 +94,7 @@ export class VariantActivity {
       if (this.#active[index] && !good) {
         this.#active[index] = false;
         changes.push({ variant, active: false });
-      } else if (!this.#active[index] && this.#goodWindows[index]! >= WINDOWS_TO_RESUME) {
+      } else if (!this.#active[index] && this.#goodWindows[index]! >= windowsToResume) {
         this.#active[index] = true;
         changes.push({ variant, active: true });
       }

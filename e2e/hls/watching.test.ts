@@ -12,8 +12,6 @@ import { addStream, fetchFrom, hlsSuite, playable } from './support.js';
 import { Watcher } from './watcher.js';
 
 const watchedMs = nightly ? 60_000 : 20_000;
-/** What stalls by itself does so in each of them; what other programs of the machine hold up does not. */
-const WINDOWS = 3;
 const latencyBoundMs = 3_000;
 /** Beeps of the clapper follow its flashes by this. */
 const beepAfterMs = 500;
@@ -56,12 +54,9 @@ hlsSuite('Watching a room over HTTP', {}, (stage) => {
     await watcher.sees(colours.blue, 0.75, 0.4);
 
     // The steady state; what happened up to here is in a report of its own.
-    let last = await watcher.report();
-    for (let window = 0; window < WINDOWS; window++) {
-      await watcher.page.waitForTimeout(watchedMs);
-      last = await watcher.report();
-      if (last.stalls === 0 && last.worstLatencyMs <= latencyBoundMs) break;
-    }
+    await watcher.report();
+    await watcher.page.waitForTimeout(watchedMs);
+    const last = await watcher.report();
     expect(last.errors).toEqual([]);
     expect(last.stalls).toBe(0);
     expect(last.discontinuities).toBe(0);

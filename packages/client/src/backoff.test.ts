@@ -1,17 +1,41 @@
 import { expect, test } from '@jest/globals';
 import { reconnectDelayMs } from './backoff.js';
 
-test('the pause doubles up to its limit and never ends by default', () => {
-  const longest = [0, 1, 2, 3, 4, 5, 500].map((attempt) => reconnectDelayMs(attempt, {}, () => 1));
-  expect(longest).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
+const longest = (attempts: number[], outageMs: number, options = {}): (number | undefined)[] =>
+  attempts.map((attempt) => reconnectDelayMs(attempt, { ...options, outageMs }, () => 1));
+
+test('the pause doubles, up to 2 s while the outage is young and to 10 s later, and never ends by default', () => {
+  expect(longest([0, 1, 2, 3, 500], 29_999)).toEqual([500, 1_000, 2_000, 2_000, 2_000]);
+  expect(longest([0, 3, 4, 5, 500], 30_000)).toEqual([500, 4_000, 8_000, 10_000, 10_000]);
 });
 
-test('it is drawn from the upper half of its range', () => {
-  expect(reconnectDelayMs(1, {}, () => 0)).toBe(500);
-  expect(reconnectDelayMs(1, {}, () => 0.5)).toBe(750);
+test('it is drawn from its whole range', () => {
+  expect(reconnectDelayMs(1, {}, () => 0)).toBe(0);
+  expect(reconnectDelayMs(1, {}, () => 0.5)).toBe(500);
+});
+
+test('a thousand clients of a node that was down for 5 s return evenly, and after 0.7 s on average', () => {
+  // A generator with a fixed seed (Numerical Recipes), so that the test gives the same numbers on every run.
+  let state = 1;
+  const random = (): number => (state = (1_664_525 * state + 1_013_904_223) % 2 ** 32) / 2 ** 32;
+  const clients = 1_000;
+  const downMs = 5_000;
+  const waits = Array.from({ length: clients }, () => {
+    let atMs = 0;
+    for (let attempt = 0; atMs < downMs; attempt += 1)
+      atMs += reconnectDelayMs(attempt, { outageMs: atMs }, random) ?? 0;
+    return atMs - downMs;
+  });
+  expect(Math.max(...waits)).toBeLessThan(2_000);
+  expect(waits.reduce((sum, ms) => sum + ms, 0) / clients).toBeCloseTo(667, -2);
+  const busiest = Math.max(
+    ...Array.from({ length: 20 }, (_, n) => waits.filter((ms) => Math.floor(ms / 100) === n).length),
+  );
+  expect(busiest).toBeLessThan(150);
 });
 
 test('an application can limit the attempts and the pauses', () => {
   const options = { firstDelayMs: 10, maxDelayMs: 15, maxAttempts: 2 };
-  expect([0, 1, 2].map((attempt) => reconnectDelayMs(attempt, options, () => 1))).toEqual([10, 15, undefined]);
+  expect(longest([0, 1, 2], 0, options)).toEqual([10, 15, undefined]);
+  expect(longest([1], 60_000, options)).toEqual([15]);
 });

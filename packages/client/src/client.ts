@@ -67,9 +67,9 @@ const PROBE_MS = 3_000;
 /** The same after sleep and on another network, where the socket is most likely dead. */
 const SUSPECT_PROBE_MS = 1_500;
 /** A server that does not know yet that the old connection is dead refuses the new one so long. */
-const STALE_SESSION_ATTEMPTS = 5;
-/** Attempts after which a node counts as gone, so that a seat on another one is asked for: about 3 s. */
-const UNREACHABLE_ATTEMPTS = 3;
+const STALE_SESSION_MS = 15_000;
+/** A node that does not answer for so long counts as gone, so that a seat on another one is asked for. */
+const UNREACHABLE_MS = 3_000;
 /** Additions to the protocol that this client uses where the server knows them (docs/reference/peer-signaling.md). */
 const FEATURES = ['pause', 'data'];
 
@@ -100,6 +100,8 @@ export class RoomClient extends Emitter<ClientEvents> {
   #socket: PeerSocket | undefined;
   #media: MediaConnection | undefined;
   #attempt = 0;
+  /** When the connection was lost, or the network last gave a sign, as of `Date.now`. */
+  #outageSince = 0;
   /** Seats refused since the last connection: their pauses grow by themselves, since the server does answer. */
   #refusals = 0;
   #everConnected = false;
@@ -139,7 +141,12 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#metadata = options.metadata ?? null;
     this.#attempt = 0;
     this.#everConnected = false;
-    this.#stopWatching = watchForWakeUp(() => this.#probe(SUSPECT_PROBE_MS));
+    this.#stopWatching = watchForWakeUp({
+      suspect: () => this.#probe(SUSPECT_PROBE_MS),
+      shown: () => {
+        if (this.#state === 'reconnecting') this.#probe();
+      },
+    });
     this.#setState('connecting');
     return new Promise((resolve, reject) => {
       this.#started = { resolve, reject };
@@ -308,12 +315,12 @@ export class RoomClient extends Emitter<ClientEvents> {
   #closed(code: number, reason: string): void {
     const error = errorOfClose(code, reason, this.#everConnected);
     // The server may not have noticed yet that the connection before this one is dead.
-    const stale = error?.code === 'ALREADY_CONNECTED' && this.#everConnected && this.#attempt < STALE_SESSION_ATTEMPTS;
+    const stale = error?.code === 'ALREADY_CONNECTED' && this.#everConnected && this.#outageMs < STALE_SESSION_MS;
     if (error !== undefined && !stale) return this.#seatLost(error);
     if (!this.#everConnected) {
       return this.#end(new RoomClientError('UNREACHABLE', `no answer from ${this.#seat.url}; is the server up?`));
     }
-    if (this.#attempt >= UNREACHABLE_ATTEMPTS && this.#options?.renew !== undefined) {
+    if (this.#outageMs >= UNREACHABLE_MS && this.#options?.renew !== undefined) {
       this.#lost = new RoomClientError('UNREACHABLE', `no answer from ${this.#seat.url} in ${this.#attempt} attempts`);
     }
     return this.#reconnect();
@@ -329,16 +336,22 @@ export class RoomClient extends Emitter<ClientEvents> {
 
   #reconnect(): void {
     this.#closeSession();
-    const delayMs = reconnectDelayMs(this.#attempt, this.#options?.reconnect);
+    const delayMs = reconnectDelayMs(this.#attempt, { ...this.#options?.reconnect, outageMs: this.#outageMs });
     if (delayMs === undefined) {
       return this.#end(
         new RoomClientError('UNREACHABLE', `the connection was lost and ${this.#attempt} attempts failed`),
       );
     }
     this.#attempt += 1;
+    if (this.#state !== 'reconnecting') this.#outageSince = Date.now();
     this.#retryTimer = setTimeout(() => this.#return(), delayMs);
     this.#setState('reconnecting');
     return this.emit('reconnecting', this.#attempt, delayMs);
+  }
+
+  /** Time since the connection was lost, in milliseconds; 0 while it is there. */
+  get #outageMs(): number {
+    return this.#state === 'reconnecting' ? Date.now() - this.#outageSince : 0;
   }
 
   /** Opens the next session, with another seat where the present one is lost. */
@@ -370,6 +383,7 @@ export class RoomClient extends Emitter<ClientEvents> {
       // A seat that was refused is being renewed, or will be after the pause.
       if (this.#lost !== undefined && this.#lost.code !== 'UNREACHABLE') return undefined;
       this.#lost = undefined;
+      this.#outageSince = Date.now();
       clearTimeout(this.#retryTimer);
       this.#closeSession();
       return this.#open();

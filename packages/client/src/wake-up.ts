@@ -2,8 +2,15 @@ const TICK_MS = 2_000;
 /** A tick that is this late means that the machine slept, or that the page was frozen. */
 const SLEPT_MS = 10_000;
 
-/** Calls `suspect` when the path to the server may have changed: after sleep, or when the network comes back. */
-export function watchForWakeUp(suspect: () => void): () => void {
+export interface WakeUpHooks {
+  /** The path to the server may have changed: after sleep, or when the network comes back. */
+  suspect(): void;
+  /** The page is on the screen again. Its timers may have been slowed down meanwhile. */
+  shown(): void;
+}
+
+/** Watches until the returned function is called. */
+export function watchForWakeUp({ suspect, shown }: WakeUpHooks): () => void {
   let last = Date.now();
   const timer = setInterval(() => {
     const now = Date.now();
@@ -11,10 +18,16 @@ export function watchForWakeUp(suspect: () => void): () => void {
     last = now;
   }, TICK_MS);
   const network = (navigator as { connection?: EventTarget }).connection;
+  const page = globalThis.document as Document | undefined;
+  const changed = (): void => {
+    if (page?.visibilityState === 'visible') shown();
+  };
+  page?.addEventListener('visibilitychange', changed);
   globalThis.addEventListener?.('online', suspect);
   network?.addEventListener?.('change', suspect);
   return () => {
     clearInterval(timer);
+    page?.removeEventListener('visibilitychange', changed);
     globalThis.removeEventListener?.('online', suspect);
     network?.removeEventListener?.('change', suspect);
   };

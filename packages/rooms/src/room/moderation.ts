@@ -75,7 +75,8 @@ export class Moderation {
     const missing = to?.find((peerId) => !peers.has(peerId));
     if (missing !== undefined) return refusals.peerNotFound(missing);
 
-    const receivers = [...peers.values()].filter(({ id, joined }) => joined && (to?.includes(id) ?? true));
+    const wanted = to === null ? peers : new Set(to);
+    const receivers = [...peers.values()].filter(({ id, joined }) => joined && wanted.has(id));
     for (const peer of receivers) {
       const channel = peer.messageChannel;
       const over = channel !== undefined && this.#world.isCurrent(channel) ? 'data' : 'websocket';

@@ -40,6 +40,11 @@ export class DataSide {
     if (!this.#link.receive(packet)) this.#context.dropped.data_malformed++;
   }
 
+  /** Called every 20 ms. */
+  tick(): void {
+    this.#link.tick();
+  }
+
   get waitingBytes(): number {
     return this.#link.waitingBytes;
   }

@@ -150,6 +150,7 @@ export class RoomTransport {
       if (this.#pendingFault !== undefined) throw this.#pendingFault;
       this.inbound.tick(nowMs, this.outbound.roundTripMs);
       if (this.#dtlsUp) this.outbound.tick(nowMs);
+      this.#data?.tick();
       if (this.#packets?.isForgotten(nowMs) === true) this.#watchPackets(undefined);
     } catch (error) {
       this.#context.world.log.error('media.transport_fault', { peerId: this.peerId, error });

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { DataClient } from '../testing/data-client.js';
 import { DataLink } from './data-link.js';
@@ -14,6 +15,7 @@ class Pair {
   readonly closed: number[] = [];
   downs = 0;
   packets = 0;
+  hasTurns = true;
   readonly client: DataClient;
   readonly link: DataLink;
 
@@ -24,8 +26,8 @@ class Pair {
         if (!lost(packet, ++this.packets)) setImmediate(() => this.client.receive(Buffer.from(packet)));
       },
       inTurn: (step) => {
-        setImmediate(step);
-        return true;
+        if (this.hasTurns) setImmediate(step);
+        return this.hasTurns;
       },
       onUp: () => this.client.onChange(),
       onOpened: (stream, channel) => this.opened.push({ stream, channel }),
@@ -80,6 +82,22 @@ describe('the data channels of one client', () => {
     await client.until(() => client.messages.length === 1);
     expect([...client.opened.keys()]).toEqual([1, 3]);
     expect(client.messages[0]).toEqual({ stream: 3, text: true, data: Buffer.from('early') });
+  });
+
+  test('sends a message that found no turn on the next tick', async () => {
+    const pair = await new Pair().connected();
+    const { client, link } = pair;
+    const stream = link.open({ label: 'late', protocol: '', kind: RELIABLE }) as number;
+    await client.until(() => client.opened.size === 1);
+    pair.hasTurns = false;
+    link.send({ stream, isText: true, reliable: true, frame: Buffer.from('late'), kind: RELIABLE });
+    // Until all is acknowledged, since an acknowledgement would bring the message up again.
+    await setTimeout(300);
+    expect(client.messages).toEqual([]);
+    pair.hasTurns = true;
+    link.tick();
+    await client.until(() => client.messages.length === 1);
+    expect(link.waitingBytes).toBe(0);
   });
 
   test('sends a message of 64 KiB in pieces and takes one', async () => {

@@ -109,6 +109,11 @@ export class DataLink {
     return isQueued;
   }
 
+  /** Goes on with messages that found no turn, since nothing else may bring them up again. Called every 20 ms. */
+  tick(): void {
+    this.#pumpLater();
+  }
+
   /** Ends the association without further calls of the handlers. Idempotent. */
   end(): void {
     this.#channels.clear();

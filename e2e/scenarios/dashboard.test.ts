@@ -211,7 +211,7 @@ browserSuite('The page to try a call', { browserFlags: ['--use-fake-device-for-m
       await node.kill();
 
       await shown(page.getByRole('status').filter({ hasText: 'Reconnecting' }));
-      await shown(page.getByRole('alert').filter({ hasText: 'The connection was lost' }), { timeout: 30_000 });
+      await shown(page.getByRole('alert').filter({ hasText: 'The connection was lost' }), { timeout: 60_000 });
       await page.getByRole('button', { name: 'Join' }).click();
       await shown(page.getByRole('alert').filter({ hasText: 'The server cannot be reached' }));
     } finally {

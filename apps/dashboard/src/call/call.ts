@@ -28,8 +28,8 @@ const CHAT = 'chat';
 const MAX_MESSAGES = 500;
 /** Characters of a message that are shown; any client of the room may have sent it. */
 const MAX_TEXT = 2_000;
-/** Attempts before the page gives up and shows the entrance again. */
-const MAX_ATTEMPTS = 5;
+/** Attempts before the page gives up and shows the entrance again: about 20 s, long enough for a node to restart. */
+const MAX_ATTEMPTS = 20;
 const DEVICES = { video: 'camera', audio: 'microphone' } as const;
 
 export class Call {

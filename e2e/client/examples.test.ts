@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { BloomClient } from '@bloom/server-sdk';
 import type { Page } from 'playwright-core';
@@ -42,7 +43,8 @@ async function start(example: string, env: Record<string, string>, command = ['s
   let output = '';
   return new Promise((resolve, reject) => {
     const onData = (text: Buffer): void => {
-      const [url] = /http:\/\/(?:127\.0\.0\.1|localhost):\d+/.exec((output += String(text))) ?? [];
+      output += stripVTControlCharacters(String(text));
+      const [url] = /http:\/\/(?:127\.0\.0\.1|localhost):\d+/.exec(output) ?? [];
       if (url !== undefined) resolve({ child, url, output: () => output });
     };
     child.stdout.on('data', onData);

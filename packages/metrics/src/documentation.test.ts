@@ -22,6 +22,8 @@ async function servedNames(): Promise<Set<string>> {
   metrics.quality.figures({
     workersBusy: [0],
     workerRestarts: 0,
+    dataMessages: { in: 0, out: 0 },
+    mediaDrops: { malformed: 0 },
     webhookBacklog: 0,
     longestMailbox: 0,
     disk: { freeBytes: 1, sizeBytes: 2 },

@@ -24,6 +24,10 @@ export interface NodeFigures {
   /** Share of time that each media worker was busy since the last look, 0 to 1; the first worker is number 1. */
   workersBusy: readonly number[];
   workerRestarts: number;
+  /** Totals since the start of the node. */
+  dataMessages: { in: number; out: number };
+  /** Packets and messages that media workers dropped since the start of the node, by reason. */
+  mediaDrops: Readonly<Record<string, number>>;
   webhookBacklog: number;
   /** Messages in the fullest mailbox. */
   longestMailbox: number;
@@ -52,13 +56,15 @@ export class QualitySeries {
   readonly #plis: Counter<'direction'>;
   readonly #workerBusy: Gauge<'worker'>;
   readonly #workerRestarts: Counter;
+  readonly #dataMessages: Counter<'direction'>;
+  readonly #mediaDrops: Counter<'reason'>;
   readonly #webhookBacklog: Gauge;
   readonly #longestMailbox: Gauge;
   readonly #diskFree: Gauge;
   readonly #diskSize: Gauge;
   readonly #httpDuration: Histogram<'route'>;
   readonly #build: Gauge<'version' | 'commit' | 'node'>;
-  #restarts = 0;
+  readonly #seen = new Map<string, number>();
 
   constructor(registry: Registry) {
     const { counter, gauge, histogram } = seriesOf(registry);
@@ -79,6 +85,8 @@ export class QualitySeries {
     this.#plis = counter('bloom_plis_total', 'Requests for a key frame', 'direction');
     this.#workerBusy = gauge('bloom_media_worker_busy_ratio', 'Share of time that a media worker works', 'worker');
     this.#workerRestarts = counter('bloom_media_worker_restarts_total', 'Media workers that were replaced');
+    this.#dataMessages = counter('bloom_data_messages_total', 'Messages on data channels', 'direction');
+    this.#mediaDrops = counter('bloom_media_drops_total', 'Packets and messages dropped by media workers', 'reason');
     this.#webhookBacklog = gauge('bloom_webhook_backlog', 'Webhook events that wait or are being sent');
     this.#longestMailbox = gauge('bloom_longest_mailbox', 'Messages in the fullest mailbox of an actor');
     this.#diskFree = gauge('bloom_disk_free_bytes', 'Free bytes of the file system below the resources');
@@ -128,16 +136,29 @@ export class QualitySeries {
     }
   }
 
-  figures({ workersBusy, workerRestarts, webhookBacklog, longestMailbox, disk }: NodeFigures): void {
+  figures({ workersBusy, workerRestarts, dataMessages, mediaDrops, ...rest }: NodeFigures): void {
+    const { webhookBacklog, longestMailbox, disk } = rest;
     this.#workerBusy.reset();
     for (const [i, busy] of workersBusy.entries()) this.#workerBusy.set({ worker: String(i + 1) }, busy);
-    this.#workerRestarts.inc(Math.max(0, workerRestarts - this.#restarts));
-    this.#restarts = workerRestarts;
+    this.#workerRestarts.inc(this.#growth('restarts', workerRestarts));
+    for (const direction of ['in', 'out'] as const) {
+      this.#dataMessages.inc({ direction }, this.#growth(`data ${direction}`, dataMessages[direction]));
+    }
+    for (const [reason, count] of Object.entries(mediaDrops)) {
+      this.#mediaDrops.inc({ reason }, this.#growth(`dropped ${reason}`, count));
+    }
     this.#webhookBacklog.set(webhookBacklog);
     this.#longestMailbox.set(longestMailbox);
     if (disk === undefined) return;
     this.#diskFree.set(disk.freeBytes);
     this.#diskSize.set(disk.sizeBytes);
+  }
+
+  /** Returns by how much a total has grown since the last look. */
+  #growth(what: string, total: number): number {
+    const before = this.#seen.get(what) ?? 0;
+    this.#seen.set(what, Math.max(before, total));
+    return Math.max(0, total - before);
   }
 
   /** Returns the function that counts a request of this route; call it once per route. */

@@ -173,6 +173,15 @@ export interface OutboundTrackStats extends StreamStats {
   /** Packets counted by our sender reports. */
   rtcpPacketsSent: number;
 }
+/** One data channel of a peer. */
+export interface ChannelStats {
+  label: string;
+  openedBy: 'client' | 'server';
+  ordered: boolean;
+  /** At most one of these limits is there; a reliable channel has none. */
+  maxRetransmits?: number;
+  maxLifetimeMs?: number;
+}
 export interface TransportStats {
   peerId: string;
   iceState: 'new' | 'connected' | 'silent';
@@ -190,6 +199,8 @@ export interface TransportStats {
   estimationBps?: number;
   inbound: readonly InboundTrackStats[];
   outbound: readonly OutboundTrackStats[];
+  /** Present once the client has negotiated data channels. */
+  data?: { waitingBytes: number; channels: readonly ChannelStats[] };
 }
 export interface RoomMediaStats {
   roomId: string;
@@ -224,6 +235,9 @@ export interface EngineStats {
   packetsReceived: number;
   packetsSent: number;
   packetsForwarded: number;
+  /** Messages of clients on data channels, and their deliveries with those of the backend. */
+  dataMessagesReceived: number;
+  dataMessagesSent: number;
   /** Dropped datagrams by reason (`malformed`, `replayed`, `unauthenticated`, `unknown_source`, ...). */
   dropped: Readonly<Record<string, number>>;
 }
@@ -240,6 +254,8 @@ export function emptyEngineStats(): EngineTotals {
     packetsReceived: 0,
     packetsSent: 0,
     packetsForwarded: 0,
+    dataMessagesReceived: 0,
+    dataMessagesSent: 0,
     dropped: {},
   };
 }

@@ -86,6 +86,13 @@ export const peer: AnswerOf<'peer'> = {
     estimationBps: 610_000,
     usedBps: 444_000,
   },
+  data: {
+    waitingBytes: 12_288,
+    channels: [
+      { label: 'chat', openedBy: 'client', ordered: true },
+      { label: 'cursor', openedBy: 'server', ordered: false, maxRetransmits: 0 },
+    ],
+  },
   sampledMs: 1_000,
   inbound: [
     {

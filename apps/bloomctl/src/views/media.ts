@@ -157,12 +157,27 @@ function permissionsText({ publish, subscribe, metadata }: NonNullable<Peer['per
   ].join('; ');
 }
 
+/** `data channels: chat, cursor (unordered, 0 retransmissions, opened by the server); 12 kB wait` */
+function dataText({ waitingBytes, channels }: NonNullable<Peer['data']>): string {
+  const each = channels.map(({ label, openedBy, ordered, maxRetransmits, maxLifetimeMs }) => {
+    const notes = [
+      ...(ordered ? [] : ['unordered']),
+      ...(maxRetransmits === undefined ? [] : [counted(maxRetransmits, 'retransmission')]),
+      ...(maxLifetimeMs === undefined ? [] : [`for ${span(maxLifetimeMs)}`]),
+      ...(openedBy === 'client' ? [] : ['opened by the server']),
+    ];
+    return `${printable(label)}${notes.length === 0 ? '' : ` (${notes.join(', ')})`}`;
+  });
+  const waiting = waitingBytes === 0 ? [] : [`${size(waitingBytes)} wait`];
+  return `data channels: ${[each.length === 0 ? 'none' : each.join(', '), ...waiting].join('; ')}`;
+}
+
 function lossy(part: number): Cell {
   return { text: percent(part, 1), style: part >= 0.05 ? 'red' : part >= 0.01 ? 'yellow' : undefined };
 }
 
 export function peerView(peer: Peer, screen: Screen): string[] {
-  const { id, name, status, transport, inbound, outbound, permissions } = peer;
+  const { id, name, status, transport, inbound, outbound, permissions, data } = peer;
   const shownName = name === undefined || name === null ? '' : ` (${printable(name)})`;
   const ice =
     transport === null
@@ -201,6 +216,7 @@ export function peerView(peer: Peer, screen: Screen): string[] {
     ...(permissions === undefined ? [] : wrap(permissionsText(permissions), screen)),
     ...(sent.length === 0 ? ['receives nothing'] : table(OUTBOUND, sent, screen)),
     ...(received.length === 0 ? ['sends nothing'] : table(INBOUND, received, screen)),
+    ...(data === undefined ? [] : wrap(dataText(data), screen)),
     ...(transport === null ? [] : wrap(estimate(transport, outbound), screen)),
   ];
 }

@@ -162,6 +162,17 @@ export function mediaAnswers({ sources, redactor, inspector }: MediaAnswersOptio
                 estimationBps: transport.estimationBps ?? null,
                 usedBps: rates.usedBps,
               },
+        ...(transport?.data === undefined
+          ? {}
+          : {
+              data: {
+                waitingBytes: transport.data.waitingBytes,
+                channels: transport.data.channels.map((channel) => ({
+                  ...channel,
+                  label: redactor.text(channel.label),
+                })),
+              },
+            }),
         sampledMs: rates.sampledMs,
         inbound: rates.inbound,
         outbound: rates.outbound,

@@ -137,6 +137,22 @@ export const requests = {
           usedBps: z.number(),
         })
         .nullable(),
+      /** Present once the client has negotiated data channels. */
+      data: z
+        .object({
+          /** Bytes of messages that wait for the client. */
+          waitingBytes: count,
+          channels: z.array(
+            z.object({
+              label: z.string(),
+              openedBy: z.enum(['client', 'server']),
+              ordered: z.boolean(),
+              maxRetransmits: count.optional(),
+              maxLifetimeMs: ms.optional(),
+            }),
+          ),
+        })
+        .optional(),
       sampledMs: ms,
       /** Streams sent by the peer, one per encoding. */
       inbound: z.array(

@@ -108,6 +108,14 @@ describe('the channels of a room', () => {
     expect(ann!.labels).toEqual(['chat']);
   });
 
+  test('are listed with who opened them and how messages are sent', () => {
+    ann!.opens({ label: 'cursor', protocol: '', kind: { ordered: false, maxRetransmits: 0 } });
+    const cursor = { label: 'cursor', ordered: false, maxRetransmits: 0 };
+    expect(room.router.channels('ann')).toEqual([{ ...cursor, openedBy: 'client' }]);
+    expect(room.router.channels('bob')).toEqual([{ ...cursor, openedBy: 'server' }]);
+    expect(room.router.channels('nobody')).toEqual([]);
+  });
+
   test('it is closed with the last client that opened it, and only what we opened', () => {
     const [hers, his] = [ann!.opens(), bob!.opens()];
     ann!.closes(hers);

@@ -1,5 +1,5 @@
 import { type ChannelKind, type ChannelName, isReliable } from '@bloom/webrtc';
-import type { DataCloseReason } from '../media-engine.js';
+import type { ChannelStats, DataCloseReason } from '../media-engine.js';
 import { Allowance } from './allowance.js';
 import { MAX_MESSAGE_BYTES, readClientFrame, senderHeader } from './frame.js';
 
@@ -175,9 +175,13 @@ export class DataRouter {
   }
 
   /** Returns the channels of a client. */
-  channels(peerId: string): { label: string; openedByClient: boolean; kind: ChannelKind }[] {
+  channels(peerId: string): ChannelStats[] {
     const streams = this.#members.get(peerId)?.streams.values() ?? [];
-    return [...streams].map(({ channel: { label, kind }, isOwn }) => ({ label, openedByClient: isOwn, kind }));
+    return [...streams].map(({ channel: { label, kind }, isOwn }) => ({
+      label,
+      openedBy: isOwn ? 'client' : 'server',
+      ...kind,
+    }));
   }
 
   #refusal(member: Member, label: string): DataCloseReason | undefined {

@@ -1,5 +1,6 @@
 import { DataLink, type PeerTransport } from '@bloom/webrtc';
 import type { MediaContext } from '../forwarding/context.js';
+import type { TransportStats } from '../media-engine.js';
 import type { DataRouter } from './data-router.js';
 
 interface DataSideOptions {
@@ -45,8 +46,11 @@ export class DataSide {
     this.#link.tick();
   }
 
-  get waitingBytes(): number {
-    return this.#link.waitingBytes;
+  stats(): NonNullable<TransportStats['data']> {
+    return {
+      waitingBytes: this.#link.waitingBytes,
+      channels: this.#options.router.channels(this.#options.peerId),
+    };
   }
 
   close(): void {

@@ -97,6 +97,8 @@ export class MediaCore {
       packetsReceived: port.packetsReceived,
       packetsSent: port.packetsSent,
       packetsForwarded: this.#context.packetsForwarded,
+      dataMessagesReceived: this.#context.dataMessages.received,
+      dataMessagesSent: this.#context.dataMessages.sent,
       dropped: {
         ...port.dropped,
         ...this.#context.dropped,

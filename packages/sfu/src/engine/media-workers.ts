@@ -255,6 +255,8 @@ function add(total: EngineTotals, stats: EngineStats): void {
   total.packetsReceived += stats.packetsReceived;
   total.packetsSent += stats.packetsSent;
   total.packetsForwarded += stats.packetsForwarded;
+  total.dataMessagesReceived += stats.dataMessagesReceived;
+  total.dataMessagesSent += stats.dataMessagesSent;
   for (const [reason, count] of Object.entries(stats.dropped)) {
     total.dropped[reason] = (total.dropped[reason] ?? 0) + count;
   }

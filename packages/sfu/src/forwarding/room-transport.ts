@@ -185,6 +185,7 @@ export class RoomTransport {
       ...(estimationBps === undefined ? {} : { estimationBps }),
       inbound: this.inbound.stats(),
       outbound: this.outbound.stats(),
+      ...(this.#data === undefined ? {} : { data: this.#data.stats() }),
     };
   }
 

@@ -2,6 +2,7 @@ import { SCTP } from 'werift-sctp';
 import type { ChannelKind } from './dcep.js';
 import { isSafePacket, MAX_GAP_SPAN, MAX_STREAMS } from './sctp-packet.js';
 import { mendSctp, type SctpInternals } from './mended-sctp.js';
+import { receiveData, receiveSack, sendMessage, transmitQuickly, writeQuickly } from './sctp-fast-path.js';
 
 /** Bytes that the client may send beyond what we have read. */
 const RECEIVE_WINDOW = 256 * 1024;
@@ -10,7 +11,7 @@ const MAX_FRAGMENTS = 2_048;
 const SCTP_PORT = 5_000;
 
 export interface AssociationHandlers {
-  /** Sends one SCTP packet of at most 1,228 bytes, or 4 KiB for a SACK. */
+  /** Sends one SCTP packet of at most 1,228 bytes, or 4 KiB for a SACK. It is valid during the call. */
   send(packet: Buffer): void;
   onUp(): void;
   /** Takes one message, which may be a view. */
@@ -43,9 +44,14 @@ export class Association {
       },
       close: () => undefined,
     };
+    const onTransmitted = (): void => {
+      if (this.hasRoom) this.#guard(handlers.onRoom);
+    };
     const sctp = SCTP.server(transport, SCTP_PORT);
     this.#sctp = sctp;
     this.#internals = mendSctp(sctp, RECEIVE_WINDOW);
+    writeQuickly(this.#internals);
+    transmitQuickly(this.#internals, onTransmitted);
     sctp._inboundStreamsMax = MAX_STREAMS;
     sctp._outboundStreamsCount = MAX_STREAMS;
     sctp.onReceive.subscribe((stream, protocol, data) => this.#guard(() => handlers.onMessage(stream, protocol, data)));
@@ -56,9 +62,7 @@ export class Association {
     });
     sctp.stateChanged.connected.subscribe(() => this.#connected());
     sctp.stateChanged.closed.subscribe(() => this.#end());
-    sctp.flush.subscribe(() => {
-      if (this.hasRoom) this.#guard(() => handlers.onRoom());
-    });
+    sctp.flush.subscribe(onTransmitted);
     void sctp.start(SCTP_PORT);
   }
 
@@ -74,8 +78,11 @@ export class Association {
   /** Takes one SCTP packet. Returns false when it was dropped. */
   receive(packet: Buffer): boolean {
     if (this.#ended || !isSafePacket(packet, this.#up)) return false;
-    // A checksum that is wrong, or a field that werift cannot read. DTLS has authenticated it, so the client is to blame.
-    this.#internals.handleData(packet).catch(() => undefined);
+    if (receiveSack(this.#internals, packet)) return true;
+    if (!receiveData(this.#internals, packet)) {
+      // A checksum that is wrong, or a field that werift cannot read. DTLS has authenticated it, so the client is to blame.
+      this.#internals.handleData(packet).catch(() => undefined);
+    }
     if (this.#internals.advertisedRwnd < 0 || this.#fragments() > MAX_FRAGMENTS) {
       this.#fail();
       return false;
@@ -83,9 +90,8 @@ export class Association {
     return true;
   }
 
-  send(stream: number, protocol: number, data: Buffer, { ordered, maxRetransmits, maxLifetimeMs }: ChannelKind): void {
-    const expiry = maxLifetimeMs === undefined ? undefined : (Date.now() + maxLifetimeMs) / 1_000;
-    this.#sctp.send(stream, protocol, data, { ordered, maxRetransmits, expiry }).catch(() => undefined);
+  send(stream: number, protocol: number, data: Buffer, kind: ChannelKind): void {
+    sendMessage(this.#internals, stream, protocol, data, kind);
   }
 
   /** Resets the stream: the channel on it is closed (RFC 8831 section 6.7). */

@@ -23,7 +23,8 @@ class Pair {
     this.client = new DataClient((packet) => setImmediate(() => this.link.receive(Buffer.from(packet))));
     this.link = new DataLink({
       send: (packet) => {
-        if (!lost(packet, ++this.packets)) setImmediate(() => this.client.receive(Buffer.from(packet)));
+        const copy = Buffer.from(packet);
+        if (!lost(packet, ++this.packets)) setImmediate(() => this.client.receive(copy));
       },
       inTurn: (step) => {
         if (this.hasTurns) setImmediate(step);

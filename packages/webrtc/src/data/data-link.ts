@@ -18,7 +18,7 @@ interface Channel {
 }
 
 export interface DataLinkHandlers {
-  /** Sends one SCTP packet. */
+  /** Sends one SCTP packet, which is valid during the call. */
   send(packet: Buffer): void;
   /** Runs a step in a later turn of the event loop. Returns false when too many wait. */
   inTurn(step: () => void): boolean;

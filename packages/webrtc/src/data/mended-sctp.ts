@@ -7,7 +7,39 @@ const MAX_DUPLICATES = 16;
 /** Messages received ahead of a missing one. */
 const MAX_AHEAD = 1_024;
 
-type Chunk = SCTP['outboundQueue'][number];
+/** One DATA chunk that was received. */
+export interface DataChunk {
+  type: number;
+  flags: number;
+  tsn: number;
+  streamId: number;
+  streamSeqNum: number;
+  protocol: number;
+  userData: Buffer;
+}
+
+/** One DATA chunk that is, or will be, in flight. */
+export interface Chunk extends DataChunk {
+  /** Bytes that count in the windows. */
+  bookSize: number;
+  /** Time as of `Date.now`, in seconds. */
+  expiry: number | undefined;
+  maxRetransmits: number | undefined;
+  abandoned: boolean;
+  acked: boolean;
+  retransmit: boolean;
+  /** SACKs that report a later chunk but not this one. */
+  misses: number;
+  sentCount: number;
+  sentTime: number | undefined;
+}
+
+interface SackChunk {
+  cumulativeTsn: number;
+  advertisedRwnd: number;
+  gaps: [from: number, to: number][];
+  duplicates: number[];
+}
 
 interface ForwardTsn {
   cumulativeTsn: number;
@@ -16,6 +48,29 @@ interface ForwardTsn {
 
 /** What we use of werift's association beyond its interface. */
 export interface SctpInternals {
+  readonly state: string;
+  readonly isStopped: boolean;
+  /** Bytes sent and not acknowledged. */
+  flightSize: number;
+  /** Congestion window, and what the peer can take now; in bytes. */
+  readonly cwnd: number;
+  readonly peerRwnd: number;
+  /** True while packets are being sent. */
+  readonly transmitting: boolean;
+  /** Number of the chunk that ends fast recovery, during it. */
+  readonly fastRecoveryExit: number | undefined;
+  /** The timer for retransmissions, while it runs. */
+  readonly timer3Handle: unknown;
+  timer3Start(): void;
+  readonly transport: { send(packet: Buffer): Promise<void> };
+  readonly localPort: number;
+  readonly remotePort: number | undefined;
+  readonly localVerificationTag: number;
+  readonly remoteVerificationTag: number;
+  /** Number of the next chunk. */
+  localTsn: number;
+  /** Next number of each ordered stream. */
+  outboundStreamSeq: Record<number, number | undefined>;
   advertisedRwnd: number;
   inboundStreams: Record<number, { reassembly: unknown[] } | undefined>;
   lastReceivedTsn: number;
@@ -26,8 +81,18 @@ export interface SctpInternals {
   lastSackedTsn: number;
   advancedPeerAckTsn: number;
   forwardTsnChunk: ForwardTsn | undefined;
+  /** An acknowledgement is due, at once or with the next packet. */
+  sackNeeded: boolean;
+  sackImmediate: boolean;
+  /** Packets since the last acknowledgement. */
+  sackPacketCount: number;
   handleData(packet: Buffer): Promise<void>;
-  receiveDataChunk(chunk: Chunk): void;
+  scheduleSack(): Promise<void>;
+  sendChunk(chunk: { readonly type: number }): Promise<void>;
+  transmit(): Promise<void>;
+  receiveDataChunk(chunk: DataChunk): void;
+  receiveSackChunk(chunk: SackChunk): Promise<void>;
+  sendSack(): Promise<void>;
   markReceived(tsn: number): boolean;
   maybeAbandon(chunk: Chunk): boolean;
   updateAdvancedPeerAckPoint(): void;
@@ -45,7 +110,6 @@ export function mendSctp(sctp: SCTP, receiveWindow: number): SctpInternals {
   internals.maybeAbandon = (chunk) => abandonIfDue(internals, chunk);
   boundReceiving(internals);
   repeatForwardTsn(internals);
-
   return internals;
 }
 

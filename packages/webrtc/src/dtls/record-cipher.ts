@@ -5,23 +5,26 @@ import { DTLS_1_2, type DtlsRecord, RECORD_HEADER } from './records.js';
 const CIPHER = 'aes-128-gcm';
 const TAG_BYTES = 16;
 const EXPLICIT_NONCE_BYTES = 8;
+const IMPLICIT_NONCE_BYTES = 4;
+
+// One record is handled at a time, and OpenSSL copies both. They are filled byte by byte: `copy` leaves an object behind each time.
+const nonce = Buffer.alloc(IMPLICIT_NONCE_BYTES + EXPLICIT_NONCE_BYTES);
+const associated = Buffer.alloc(RECORD_HEADER);
 
 /** Returns one encrypted record of epoch 1 (RFC 5288 section 3); its sequence number makes the nonce unique. */
 export function sealRecord(keys: RecordKeys, type: number, sequence: number, plain: Buffer): Buffer {
   const length = EXPLICIT_NONCE_BYTES + plain.length + TAG_BYTES;
-  const record = Buffer.alloc(RECORD_HEADER + length);
+  const record = Buffer.allocUnsafe(RECORD_HEADER + length);
   record[0] = type;
   record.writeUInt16BE(DTLS_1_2, 1);
   record.writeUInt16BE(1, 3);
   record.writeUIntBE(sequence, 5, 6);
   record.writeUInt16BE(length, 11);
-  const explicit = record.subarray(3, 3 + EXPLICIT_NONCE_BYTES);
-  explicit.copy(record, RECORD_HEADER);
-  const cipher = createCipheriv(CIPHER, keys.key, Buffer.concat([keys.iv, explicit]));
+  for (let at = 0; at < EXPLICIT_NONCE_BYTES; at++) record[RECORD_HEADER + at] = record[3 + at]!;
+  const cipher = createCipheriv(CIPHER, keys.key, nonceOf(keys, record));
   cipher.setAAD(additionalData(record, plain.length));
-  const body = cipher.update(plain);
+  cipher.update(plain).copy(record, RECORD_HEADER + EXPLICIT_NONCE_BYTES);
   cipher.final();
-  body.copy(record, RECORD_HEADER + EXPLICIT_NONCE_BYTES);
   cipher.getAuthTag().copy(record, record.length - TAG_BYTES);
   return record;
 }
@@ -30,8 +33,7 @@ export function sealRecord(keys: RecordKeys, type: number, sequence: number, pla
 export function openRecord(keys: RecordKeys, { fragment, whole }: DtlsRecord): Buffer | undefined {
   const plainLength = fragment.length - EXPLICIT_NONCE_BYTES - TAG_BYTES;
   if (plainLength < 0) return undefined;
-  const nonce = Buffer.concat([keys.iv, fragment.subarray(0, EXPLICIT_NONCE_BYTES)]);
-  const decipher = createDecipheriv(CIPHER, keys.key, nonce, { authTagLength: TAG_BYTES });
+  const decipher = createDecipheriv(CIPHER, keys.key, nonceOf(keys, whole), { authTagLength: TAG_BYTES });
   decipher.setAAD(additionalData(whole, plainLength));
   decipher.setAuthTag(fragment.subarray(fragment.length - TAG_BYTES));
   const plain = decipher.update(fragment.subarray(EXPLICIT_NONCE_BYTES, fragment.length - TAG_BYTES));
@@ -43,11 +45,20 @@ export function openRecord(keys: RecordKeys, { fragment, whole }: DtlsRecord): B
   }
 }
 
-/** Epoch, number, type and version of the record, and the length of the plaintext (RFC 5246 section 6.2.3.3). */
+/** Part of the key, then the part that is sent with the record (RFC 5288 section 3). Valid until the next call. */
+function nonceOf(keys: RecordKeys, record: Buffer): Buffer {
+  for (let at = 0; at < IMPLICIT_NONCE_BYTES; at++) nonce[at] = keys.iv[at]!;
+  for (let at = 0; at < EXPLICIT_NONCE_BYTES; at++) nonce[IMPLICIT_NONCE_BYTES + at] = record[RECORD_HEADER + at]!;
+  return nonce;
+}
+
+/**
+ * Epoch, number, type and version of the record, and the length of the plaintext (RFC 5246 section 6.2.3.3). Valid until the next
+ * call.
+ */
 function additionalData(record: Buffer, plainLength: number): Buffer {
-  const data = Buffer.alloc(RECORD_HEADER);
-  record.copy(data, 0, 3, 11);
-  record.copy(data, 8, 0, 3);
-  data.writeUInt16BE(plainLength, 11);
-  return data;
+  for (let at = 0; at < 8; at++) associated[at] = record[3 + at]!;
+  for (let at = 0; at < 3; at++) associated[8 + at] = record[at]!;
+  associated.writeUInt16BE(plainLength, 11);
+  return associated;
 }

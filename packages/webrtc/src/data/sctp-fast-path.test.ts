@@ -1,0 +1,166 @@
+import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
+import { afterEach, expect, test } from '@jest/globals';
+import { fuzzRuns } from '@bloom/time/testing';
+import { SCTP } from 'werift-sctp';
+import type { SctpInternals } from './mended-sctp.js';
+import { receiveData, receiveSack, sendMessage, transmitQuickly, writeQuickly } from './sctp-fast-path.js';
+
+const ends: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+});
+
+const receive = (sctp: SctpInternals, packet: Buffer): boolean =>
+  receiveSack(sctp, packet) || receiveData(sctp, packet);
+
+interface End {
+  sctp: SctpInternals;
+  raw: SCTP;
+  /** What it has sent. */
+  packets: Buffer[];
+  receive(packet: Buffer): void;
+}
+
+/** An association that is up. */
+function association(localTsn: number, streamSeqNum: number): End {
+  const packets: Buffer[] = [];
+  const send = (packet: Buffer): Promise<void> => {
+    packets.push(Buffer.from(packet));
+    return Promise.resolve();
+  };
+  const raw = SCTP.server({ send, close: () => undefined }, 5_000);
+  const up = { state: 'connected', isClosed: false, isStopping: false, remotePort: 5_000, cwnd: 1e6 };
+  ends.push(() => raw.stop());
+  const sctp = Object.assign(raw as unknown as SctpInternals, up, { remoteVerificationTag: 0x8000_0001, localTsn });
+  sctp.outboundStreamSeq = { 7: streamSeqNum };
+  return { sctp, raw, packets, receive: (packet) => void sctp.handleData(packet) };
+}
+
+/** Makes two associations each other's. */
+function connect(a: End, b: End): void {
+  for (const [end, other] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    const lastReceivedTsn = (other.sctp.localTsn - 1) >>> 0;
+    Object.assign(end.sctp, { lastReceivedTsn, remoteVerificationTag: other.sctp.localVerificationTag, cwnd: 1e6 });
+    Object.assign(end.sctp, { lastSackedTsn: (end.sctp.localTsn - 1) >>> 0, outboundStreamSeq: {} });
+  }
+}
+
+const kind = fc.record({
+  ordered: fc.boolean(),
+  maxRetransmits: fc.option(fc.nat(3), { nil: undefined }),
+});
+
+test('a message leaves in the packets that werift makes of it, and the same state remains', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 4_000 }),
+      kind,
+      fc.constantFrom(1, 0xffff_fffe),
+      fc.constantFrom(0, 0xffff),
+      async (bytes, { ordered, maxRetransmits }, tsn, sequence) => {
+        const message = Buffer.from(Array.from({ length: bytes }, (_, at) => at % 251));
+        const limit = maxRetransmits === undefined ? {} : { maxRetransmits };
+        const theirs = association(tsn, sequence);
+        const ours = association(tsn, sequence);
+        writeQuickly(ours.sctp);
+        transmitQuickly(ours.sctp, () => undefined);
+        transmitQuickly(ours.sctp, () => undefined);
+        for (let n = 0; n < 2; n++) {
+          await theirs.raw.send(7, 53, message, { ordered, expiry: undefined, maxRetransmits });
+          sendMessage(ours.sctp, 7, 53, message, { ordered, ...limit });
+          await setImmediate();
+        }
+        expect(ours.packets).toEqual(theirs.packets);
+        expect(ours.sctp.outboundStreamSeq).toEqual(theirs.sctp.outboundStreamSeq);
+        expect(ours.sctp.localTsn).toBe(theirs.sctp.localTsn);
+        const inFlight = ours.sctp.sentQueue.map((chunk) => ({ ...chunk, sentTime: expect.any(Number) as unknown }));
+        expect(theirs.sctp.sentQueue).toMatchObject(inFlight);
+      },
+    ),
+    { numRuns: fuzzRuns(30) },
+  );
+});
+
+test('a message expires after its lifetime', () => {
+  const { sctp } = association(1, 0);
+  const before = Date.now() / 1_000;
+  sendMessage(sctp, 7, 53, Buffer.from('x'), { ordered: false, maxLifetimeMs: 500 });
+  expect(sctp.sentQueue[0]?.expiry).toBeGreaterThanOrEqual(before + 0.5);
+  expect(sctp.sentQueue[0]?.expiry).toBeLessThan(before + 5);
+});
+
+/** Resolves when both have handled everything; each packet arrives a moment after it was sent. */
+async function exchange(a: End, b: End): Promise<void> {
+  for (let quiet = 0; quiet < 3; quiet++) {
+    await setImmediate();
+    for (const [from, to] of [
+      [a, b],
+      [b, a],
+    ] as const) {
+      for (const packet of from.packets.splice(0)) {
+        quiet = 0;
+        to.receive(packet);
+      }
+    }
+  }
+}
+
+test('packets are received as by werift, whichever of the two ends is which', async () => {
+  const message = fc.record({ bytes: fc.integer({ min: 1, max: 3_000 }), kind });
+  await fc.assert(
+    fc.asyncProperty(fc.array(message, { maxLength: 10 }), fc.constantFrom(1, 0xffff_fff0), async (messages, tsn) => {
+      const [ours, theirs] = [association(tsn, 0), association(tsn, 0)];
+      writeQuickly(ours.sctp);
+      ours.receive = (packet) => {
+        if (!receive(ours.sctp, packet)) void ours.sctp.handleData(packet);
+      };
+      connect(ours, theirs);
+      const [heardByUs, heardByThem]: [number[], number[]] = [[], []];
+      ours.raw.onReceive.subscribe((_stream, _protocol, data) => heardByUs.push(data.length));
+      theirs.raw.onReceive.subscribe((_stream, _protocol, data) => heardByThem.push(data.length));
+      for (const {
+        bytes,
+        kind: { ordered, maxRetransmits: limit },
+      } of messages) {
+        const maxRetransmits = limit === undefined ? {} : { maxRetransmits: limit };
+        sendMessage(ours.sctp, 7, 53, Buffer.alloc(bytes), { ordered, ...maxRetransmits });
+        void theirs.raw.send(7, 53, Buffer.alloc(bytes), { ordered, expiry: undefined, maxRetransmits: limit });
+      }
+      await exchange(ours, theirs);
+      const sent = messages.map(({ bytes }) => bytes);
+      expect([heardByUs, heardByThem]).toEqual([sent, sent]);
+      for (const { sctp } of [ours, theirs]) {
+        expect([sctp.sentQueue.length, sctp.flightSize, sctp.sackNeeded]).toEqual([0, 0, false]);
+      }
+    }),
+    { numRuns: fuzzRuns(30) },
+  );
+});
+
+test('packets that are not intact, not for us or not simple are left to werift, unchanged', async () => {
+  const [server, client] = [association(1, 0), association(1, 0)];
+  connect(server, client);
+  await client.raw.send(7, 53, Buffer.from('abc'), { ordered: true, expiry: undefined, maxRetransmits: undefined });
+  Object.assign(client.sctp, { lastReceivedTsn: 0, sackNeeded: true, sackImmediate: true });
+  await client.sctp.scheduleSack();
+  await setImmediate();
+  const [data, sack] = client.packets as [Buffer, Buffer];
+  expect([data[12], sack[12]]).toEqual([0, 3]);
+  for (const packet of [data, sack]) {
+    for (let at = 0; at < packet.length; at++) {
+      const changed = Buffer.from(packet);
+      changed[at]! ^= 1;
+      const before = Buffer.from(changed);
+      expect(receive(server.sctp, changed)).toBe(false);
+      expect(changed).toEqual(before);
+    }
+    expect(receive(server.sctp, Buffer.concat([packet, packet.subarray(12)]))).toBe(false);
+    expect(receive(server.sctp, packet.subarray(0, -1))).toBe(false);
+    expect(receive(server.sctp, packet)).toBe(true);
+  }
+});

@@ -1,0 +1,197 @@
+/** The packets that nearly all traffic consists of, read and written without werift's objects: one message, and its acknowledgement. */
+import { crc32c } from 'werift-sctp/lib/common/src/crc.js';
+import type { ChannelKind } from './dcep.js';
+import type { Chunk, SctpInternals } from './mended-sctp.js';
+
+const DATA = 0;
+const SACK = 3;
+const UNORDERED = 0x04;
+const FIRST_FRAGMENT = 0x02;
+const LAST_FRAGMENT = 0x01;
+/** Bytes of a message that one packet carries. */
+const FRAGMENT_BYTES = 1_200;
+/** Packets sent in response to one event. */
+const MAX_BURST = 4;
+const COMMON_HEADER = 12;
+const DATA_HEADER = 16;
+/** Length of a SACK without gaps and duplicates. */
+const SACK_LENGTH = 16;
+const DONE = Promise.resolve();
+
+/**
+ * Queues a message, in fragments, and sends what the windows admit. werift's own `send` gives each fragment its twenty fields one by
+ * one and then waits for the whole queue, which takes longer than encrypting the message.
+ */
+export function sendMessage(
+  sctp: SctpInternals,
+  stream: number,
+  protocol: number,
+  data: Buffer,
+  { ordered, maxRetransmits, maxLifetimeMs }: ChannelKind,
+): void {
+  const sequence = ordered ? (sctp.outboundStreamSeq[stream] ?? 0) : 0;
+  const expiry = maxLifetimeMs === undefined ? undefined : (Date.now() + maxLifetimeMs) / 1_000;
+  for (let at = 0; at < data.length; at += FRAGMENT_BYTES) {
+    const userData = data.length <= FRAGMENT_BYTES ? data : data.subarray(at, at + FRAGMENT_BYTES);
+    const isLast = at + FRAGMENT_BYTES >= data.length;
+    sctp.outboundQueue.push({
+      type: DATA,
+      flags: (ordered ? 0 : UNORDERED) | (at === 0 ? FIRST_FRAGMENT : 0) | (isLast ? LAST_FRAGMENT : 0),
+      tsn: sctp.localTsn,
+      streamId: stream,
+      streamSeqNum: sequence,
+      protocol,
+      userData,
+      bookSize: userData.length,
+      expiry,
+      maxRetransmits,
+      abandoned: false,
+      acked: false,
+      retransmit: false,
+      misses: 0,
+      sentCount: 0,
+      sentTime: undefined,
+    });
+    sctp.localTsn = (sctp.localTsn + 1) >>> 0;
+  }
+  if (ordered) sctp.outboundStreamSeq[stream] = (sequence + 1) & 0xffff;
+  const transmitted = sctp.transmit();
+  if (transmitted !== DONE) transmitted.catch(() => undefined);
+}
+
+/**
+ * Writes packets with DATA, and acknowledgements of all that came, in one piece. werift copies a message four times for its packet.
+ * Other packets stay werift's.
+ */
+export function writeQuickly(sctp: SctpInternals): void {
+  const sendChunk = sctp.sendChunk.bind(sctp);
+  sctp.sendChunk = (chunk) => {
+    if (!isData(chunk)) return sendChunk(chunk);
+    return sctp.state === 'closed' ? DONE : sctp.transport.send(dataPacket(sctp, chunk));
+  };
+  const sendSack = sctp.sendSack.bind(sctp);
+  sctp.sendSack = () => {
+    if (sctp.sackMisOrdered.size > 0 || sctp.sackDuplicates.length > 0) return sendSack();
+    if (sctp.isStopped || !sctp.sackNeeded) return DONE;
+    sctp.sackNeeded = false;
+    sctp.sackImmediate = false;
+    sctp.sackPacketCount = 0;
+    return sctp.transport.send(sackPacket(sctp));
+  };
+}
+
+function isData(chunk: { readonly type: number }): chunk is Chunk {
+  return chunk.type === DATA;
+}
+
+/**
+ * Sends what waits and the windows admit, at once. werift's own way there takes several promises for each packet; it is left for
+ * everything that has to be sent again. `onTransmitted` is called instead of werift's event `flush`.
+ */
+export function transmitQuickly(sctp: SctpInternals, onTransmitted: () => void): void {
+  const transmit = sctp.transmit.bind(sctp);
+  sctp.transmit = () => {
+    const isSimple = !sctp.transmitting && sctp.forwardTsnChunk === undefined && sctp.fastRecoveryExit === undefined;
+    if (!isSimple || sctp.sentQueue.some(({ retransmit }) => retransmit)) return transmit();
+    if (sctp.isStopped) return DONE;
+    // A burst of at most four packets (RFC 9260 section 6.1).
+    const window = Math.min(sctp.flightSize + MAX_BURST * FRAGMENT_BYTES, sctp.cwnd);
+    while (sctp.outboundQueue.length > 0 && sctp.flightSize < window && sctp.peerRwnd > 0) {
+      const chunk = sctp.outboundQueue[0]!;
+      if (chunk.bookSize > sctp.peerRwnd && sctp.flightSize > 0) break;
+      sctp.outboundQueue.shift();
+      sctp.sentQueue.push(chunk);
+      sctp.flightSize += chunk.bookSize;
+      chunk.sentCount++;
+      chunk.sentTime = Date.now() / 1_000;
+      void sctp.transport.send(dataPacket(sctp, chunk));
+      if (sctp.timer3Handle === undefined) sctp.timer3Start();
+    }
+    onTransmitted();
+    return DONE;
+  };
+}
+
+/**
+ * Takes a packet that is a SACK without gaps and duplicates. Returns false for every other packet, among them those that are not for
+ * this association or have a wrong checksum.
+ */
+export function receiveSack(sctp: SctpInternals, packet: Buffer): boolean {
+  if (packet[12] !== SACK || packet.length !== COMMON_HEADER + SACK_LENGTH || packet.readUInt32BE(24) !== 0)
+    return false;
+  if (!isForUs(sctp, packet)) return false;
+  const [cumulativeTsn, advertisedRwnd] = [packet.readUInt32BE(16), packet.readUInt32BE(20)];
+  sctp.receiveSackChunk({ cumulativeTsn, advertisedRwnd, gaps: [], duplicates: [] }).catch(() => undefined);
+  return true;
+}
+
+/** Takes a packet with one DATA chunk. Returns false for every other packet, as `receiveSack` does. */
+export function receiveData(sctp: SctpInternals, packet: Buffer): boolean {
+  if (packet[12] !== DATA) return false;
+  const length = packet.readUInt16BE(14);
+  if (packet.length !== COMMON_HEADER + ((length + 3) & ~3) || !isForUs(sctp, packet)) return false;
+  sctp.receiveDataChunk({
+    type: DATA,
+    flags: packet[13]!,
+    tsn: packet.readUInt32BE(16),
+    streamId: packet.readUInt16BE(20),
+    streamSeqNum: packet.readUInt16BE(22),
+    protocol: packet.readUInt32BE(24),
+    userData: packet.subarray(COMMON_HEADER + DATA_HEADER, COMMON_HEADER + length),
+  });
+  // At once: werift delays no acknowledgement of DATA.
+  sctp.scheduleSack().catch(() => undefined);
+  return true;
+}
+
+function isForUs(sctp: SctpInternals, packet: Buffer): boolean {
+  if (packet.readUInt32BE(4) !== sctp.localVerificationTag) return false;
+  const checksum = packet.readUInt32LE(8);
+  packet.writeUInt32LE(0, 8);
+  const isIntact = crc32c(packet) === checksum;
+  packet.writeUInt32LE(checksum, 8);
+  return isIntact;
+}
+
+// Encrypted, and so copied, before the next one is written.
+const scratch = Buffer.alloc(COMMON_HEADER + DATA_HEADER + FRAGMENT_BYTES);
+
+/** Returns a packet with one DATA chunk (RFC 9260 section 3.3.1), which is valid until the next call. */
+function dataPacket(sctp: SctpInternals, { flags, tsn, streamId, streamSeqNum, protocol, userData }: Chunk): Buffer {
+  const length = DATA_HEADER + userData.length;
+  const packet = beginPacket(sctp, DATA, flags, length);
+  packet.writeUInt32BE(tsn, 16);
+  packet.writeUInt16BE(streamId, 20);
+  packet.writeUInt16BE(streamSeqNum, 22);
+  packet.writeUInt32BE(protocol, 24);
+  userData.copy(packet, COMMON_HEADER + DATA_HEADER);
+  packet.fill(0, COMMON_HEADER + length);
+  return withChecksum(packet);
+}
+
+/** Returns a packet with a SACK (RFC 9260 section 3.3.4), which is valid until the next call. */
+function sackPacket(sctp: SctpInternals): Buffer {
+  const packet = beginPacket(sctp, SACK, 0, SACK_LENGTH);
+  packet.writeUInt32BE(sctp.lastReceivedTsn, 16);
+  packet.writeUInt32BE(Math.max(0, sctp.advertisedRwnd), 20);
+  packet.writeUInt32BE(0, 24);
+  return withChecksum(packet);
+}
+
+/** Returns a packet with its common header (RFC 9260 section 3.1) and the header of its chunk, whose length is in bytes. */
+function beginPacket(sctp: SctpInternals, type: number, flags: number, length: number): Buffer {
+  const packet = scratch.subarray(0, COMMON_HEADER + ((length + 3) & ~3));
+  packet.writeUInt16BE(sctp.localPort, 0);
+  packet.writeUInt16BE(sctp.remotePort ?? 0, 2);
+  packet.writeUInt32BE(sctp.remoteVerificationTag, 4);
+  packet.writeUInt32LE(0, 8);
+  packet[12] = type;
+  packet[13] = flags;
+  packet.writeUInt16BE(length, 14);
+  return packet;
+}
+
+function withChecksum(packet: Buffer): Buffer {
+  packet.writeUInt32LE(crc32c(packet), 8);
+  return packet;
+}

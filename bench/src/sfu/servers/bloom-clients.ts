@@ -127,10 +127,8 @@ export async function signal(
       const body = event.data as unknown;
       if (event.type === 'connected') {
         ownId = (body as { id: string }).id;
-        if (publisher) {
-          pc.addTransceiver(publisher.track, { direction: 'sendonly' });
-          custom('renegotiateTracks');
-        }
+        if (publisher) pc.addTransceiver(publisher.track, { direction: 'sendonly' });
+        if (publisher || pc.sctpTransport) custom('renegotiateTracks');
       } else if (event.type === 'offerData') {
         offer(body as OfferData).catch(fail);
       } else if (event.type === 'sdpAnswer') {

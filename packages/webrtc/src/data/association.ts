@@ -8,6 +8,8 @@ import { receiveData, receiveSack, sendMessage, transmitQuickly, writeQuickly } 
 const RECEIVE_WINDOW = 256 * 1024;
 /** Fragments of incomplete messages, whose objects outweigh their bytes. */
 const MAX_FRAGMENTS = 2_048;
+/** Packets that are not acknowledged: those of messages, which `hasRoom` bounds, and confirmations of channels. */
+const MAX_KEPT = 3_072;
 const SCTP_PORT = 5_000;
 
 export interface AssociationHandlers {
@@ -77,7 +79,7 @@ export class Association {
 
   /** Takes one SCTP packet. Returns false when it was dropped. */
   receive(packet: Buffer): boolean {
-    if (this.#ended || !isSafePacket(packet, this.#up)) return false;
+    if (this.#ended || !this.#isSafe(packet)) return false;
     if (receiveSack(this.#internals, packet)) return true;
     if (!receiveData(this.#internals, packet)) {
       // A checksum that is wrong, or a field that werift cannot read. DTLS has authenticated it, so the client is to blame.
@@ -90,7 +92,9 @@ export class Association {
     return true;
   }
 
+  /** Sends a message, which a client that acknowledges nothing cannot have kept without end: its association ends. */
   send(stream: number, protocol: number, data: Buffer, kind: ChannelKind): void {
+    if (this.#sctp.outboundQueue.length + this.#internals.sentQueue.length > MAX_KEPT) return this.#fail();
     sendMessage(this.#internals, stream, protocol, data, kind);
   }
 
@@ -106,6 +110,10 @@ export class Association {
     if (this.#ended) return;
     this.#sctp.stop().catch(() => undefined);
     this.#ended = true;
+  }
+
+  #isSafe(packet: Buffer): boolean {
+    return isSafePacket(packet, { established: this.#up, nextTsn: this.#internals.localTsn });
   }
 
   #isResetting(stream: number): boolean {

@@ -1,3 +1,4 @@
+export { DataClient } from './data-client.js';
 export { TestClient } from './test-client.js';
 export { Attribute, MessageClass, Method } from '../stun/constants.js';
 export { StunWriter } from '../stun/writer.js';

@@ -1,5 +1,6 @@
 import type { Attack } from '../harness/attack.js';
 import { bitrates } from './bitrates.js';
+import { data } from './data.js';
 import { events } from './events.js';
 import { http } from './http.js';
 import { media } from './media.js';
@@ -13,6 +14,7 @@ import { whip } from './whip.js';
 /** All of them, to draw from. */
 export const attacks: readonly Attack[] = [
   bitrates,
+  data,
   events,
   http,
   media,

@@ -129,7 +129,7 @@ browserSuite('Encoders', { needs: ['ffmpeg', 'node-av'] }, (stage) => {
     const room = await stage.room({ videoCodec: 'h264' });
     await addComponent(stage.api, room, 'rtsp', { sourceUri: address, reconnectDelay: 500 });
     await until('the component is gone', async () => (await stage.api.room(room)).components.length === 0);
-    expect(stage.node.log()).toMatch(/component\.crashed.*B frames/);
+    await until('the log says why', () => /component\.crashed.*B frames/.test(stage.node.log()));
   });
 
   /** Runs `use` with the port of a TLS server before this one, which has a certificate of its own making. */

@@ -1,7 +1,7 @@
 import type { Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
-import { createMediaEngine, type EngineStats, type MediaEngine } from '@bloom/sfu';
+import { createMediaEngine, emptyEngineStats, type EngineStats, type MediaEngine } from '@bloom/sfu';
 import { Certificate } from './certificate.js';
 
 export interface EngineParts {
@@ -50,24 +50,34 @@ function engineOptions({ settings, workers, log }: EngineParts, certificate: Cer
   };
 }
 
-/** Adds the growth of the engine's totals to the traffic counters; a replaced worker starts at zero again. */
+/** Adds the growth of the engine's totals to the counters of traffic; a replaced worker starts at zero again. */
 export class MediaTraffic {
   readonly #engine: Pick<MediaEngine, 'stats'>;
-  readonly #metrics: Pick<Metrics, 'webrtcReceived' | 'webrtcSent'>;
-  #before: Pick<EngineStats, 'bytesReceived' | 'bytesSent'> = { bytesReceived: 0, bytesSent: 0 };
+  readonly #metrics: Pick<Metrics, 'webrtcReceived' | 'webrtcSent' | 'quality'>;
+  #before: EngineStats = emptyEngineStats();
 
-  constructor(engine: Pick<MediaEngine, 'stats'>, metrics: Pick<Metrics, 'webrtcReceived' | 'webrtcSent'>) {
+  constructor(engine: Pick<MediaEngine, 'stats'>, metrics: Pick<Metrics, 'webrtcReceived' | 'webrtcSent' | 'quality'>) {
     this.#engine = engine;
     this.#metrics = metrics;
   }
 
   async sample(): Promise<void> {
-    const stats = await this.#engine.stats().catch(() => undefined);
-    if (stats === undefined) return;
+    const now = await this.#engine.stats().catch(() => undefined);
+    if (now === undefined) return;
 
-    const { bytesReceived, bytesSent } = stats;
-    this.#metrics.webrtcReceived(Math.max(0, bytesReceived - this.#before.bytesReceived));
-    this.#metrics.webrtcSent(Math.max(0, bytesSent - this.#before.bytesSent));
-    this.#before = { bytesReceived, bytesSent };
+    const metrics = this.#metrics;
+    const before = this.#before;
+    metrics.webrtcReceived(growth(now.bytesReceived, before.bytesReceived));
+    metrics.webrtcSent(growth(now.bytesSent, before.bytesSent));
+    metrics.quality.dataMessages('in', growth(now.dataMessagesReceived, before.dataMessagesReceived));
+    metrics.quality.dataMessages('out', growth(now.dataMessagesSent, before.dataMessagesSent));
+    for (const [reason, count] of Object.entries(now.dropped)) {
+      metrics.quality.mediaDropped(reason, growth(count, before.dropped[reason] ?? 0));
+    }
+    this.#before = now;
   }
+}
+
+function growth(now: number, before: number): number {
+  return Math.max(0, now - before);
 }

@@ -112,15 +112,13 @@ export function collectQuality(parts: QualityParts): void {
   const peers = new PeerQualities();
 
   metrics.beforeScrape(async () => {
-    const [media, disk, totals] = await Promise.all([mediaOf(rooms), diskOf(resourcesPath), engine.stats()]);
+    const [media, disk] = await Promise.all([mediaOf(rooms), diskOf(resourcesPath)]);
     const { peers: qualities, repairs } = peers.look(media);
     for (const quality of qualities) metrics.quality.peer(quality);
     metrics.quality.repairs(repairs);
     metrics.quality.figures({
       workersBusy: engine.workersBusy(),
       workerRestarts: engine.workerRestarts,
-      dataMessages: { in: totals.dataMessagesReceived, out: totals.dataMessagesSent },
-      mediaDrops: totals.dropped,
       webhookBacklog: webhooks.pending,
       longestMailbox: system.longestQueue(),
       disk,

@@ -19,11 +19,11 @@ async function servedNames(): Promise<Set<string>> {
   metrics.quality.componentCrashed('hls');
   metrics.quality.buildInfo({ version: '1', commit: 'dev' });
   metrics.quality.peer({ lossIn: 0, lossOut: 0 });
+  metrics.quality.dataMessages('in', 1);
+  metrics.quality.mediaDropped('malformed', 1);
   metrics.quality.figures({
     workersBusy: [0],
     workerRestarts: 0,
-    dataMessages: { in: 0, out: 0 },
-    mediaDrops: { malformed: 0 },
     webhookBacklog: 0,
     longestMailbox: 0,
     disk: { freeBytes: 1, sizeBytes: 2 },

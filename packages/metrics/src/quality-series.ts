@@ -24,10 +24,6 @@ export interface NodeFigures {
   /** Share of time that each media worker was busy since the last look, 0 to 1; the first worker is number 1. */
   workersBusy: readonly number[];
   workerRestarts: number;
-  /** Totals since the start of the node. */
-  dataMessages: { in: number; out: number };
-  /** Packets and messages that media workers dropped since the start of the node, by reason. */
-  mediaDrops: Readonly<Record<string, number>>;
   webhookBacklog: number;
   /** Messages in the fullest mailbox. */
   longestMailbox: number;
@@ -64,7 +60,7 @@ export class QualitySeries {
   readonly #diskSize: Gauge;
   readonly #httpDuration: Histogram<'route'>;
   readonly #build: Gauge<'version' | 'commit' | 'node'>;
-  readonly #seen = new Map<string, number>();
+  #restarts = 0;
 
   constructor(registry: Registry) {
     const { counter, gauge, histogram } = seriesOf(registry);
@@ -136,29 +132,26 @@ export class QualitySeries {
     }
   }
 
-  figures({ workersBusy, workerRestarts, dataMessages, mediaDrops, ...rest }: NodeFigures): void {
-    const { webhookBacklog, longestMailbox, disk } = rest;
+  /** Counts messages on data channels: `in` from clients, `out` to each receiver. */
+  dataMessages(direction: 'in' | 'out', count: number): void {
+    this.#dataMessages.inc({ direction }, count);
+  }
+
+  /** Counts packets and messages that media workers dropped. */
+  mediaDropped(reason: string, count: number): void {
+    this.#mediaDrops.inc({ reason }, count);
+  }
+
+  figures({ workersBusy, workerRestarts, webhookBacklog, longestMailbox, disk }: NodeFigures): void {
     this.#workerBusy.reset();
     for (const [i, busy] of workersBusy.entries()) this.#workerBusy.set({ worker: String(i + 1) }, busy);
-    this.#workerRestarts.inc(this.#growth('restarts', workerRestarts));
-    for (const direction of ['in', 'out'] as const) {
-      this.#dataMessages.inc({ direction }, this.#growth(`data ${direction}`, dataMessages[direction]));
-    }
-    for (const [reason, count] of Object.entries(mediaDrops)) {
-      this.#mediaDrops.inc({ reason }, this.#growth(`dropped ${reason}`, count));
-    }
+    this.#workerRestarts.inc(Math.max(0, workerRestarts - this.#restarts));
+    this.#restarts = workerRestarts;
     this.#webhookBacklog.set(webhookBacklog);
     this.#longestMailbox.set(longestMailbox);
     if (disk === undefined) return;
     this.#diskFree.set(disk.freeBytes);
     this.#diskSize.set(disk.sizeBytes);
-  }
-
-  /** Returns by how much a total has grown since the last look. */
-  #growth(what: string, total: number): number {
-    const before = this.#seen.get(what) ?? 0;
-    this.#seen.set(what, Math.max(before, total));
-    return Math.max(0, total - before);
   }
 
   /** Returns the function that counts a request of this route; call it once per route. */

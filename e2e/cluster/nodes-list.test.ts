@@ -18,7 +18,7 @@ describeWith(['network namespaces'], 'two nodes with a list of names', () => {
     const [one, two] = [cluster.node(1), cluster.node(2)];
     await two.stop();
     await one.joined(1);
-    await until('the log says so', () => one.log().includes('disconnected from :"app@app2"'));
+    await one.says('disconnected from :"app@app2"');
     expect((await one.create()).address).toBe(one.address);
 
     two.start();
@@ -43,7 +43,7 @@ describeWith(['network namespaces'], 'two nodes with a list of names', () => {
     expect((await one.distribution())?.nodesInCluster).toBe(2);
     await one.api.deleteRoom(last);
     await one.joined(1);
-    await until('the log says so', () => one.log().includes('disconnected from :"app@app2" reason=leave'));
+    await one.says('disconnected from :"app@app2" reason=leave');
     expect((await one.api.request('GET', `/room/${last}`)).status).toBe(404);
     expect((await one.api.request('GET', '/room?scope=cluster')).body.unreachable).toEqual([]);
     await until('node 2 has ended', () => !two.runs);

@@ -35,8 +35,8 @@ async function shown(port: number): Promise<string> {
   return fingerprint256;
 }
 
-test('a node shows a new certificate on its HTTPS listener and for TURN over TLS', async () => {
-  const first = await write();
+/** Starts a node with the certificate, and TURN over TLS on the returned port. */
+async function withTls() {
   const turn = await freePort();
   const node = await startTestNode({
     JF_SSL_KEY_PATH: files.key,
@@ -44,6 +44,12 @@ test('a node shows a new certificate on its HTTPS listener and for TURN over TLS
     JF_WEBRTC_TURN_TLS_PORT: String(turn),
     JF_HOST: 'media.example.com',
   });
+  return { node, turn };
+}
+
+test('a node shows a new certificate on its HTTPS listener and for TURN over TLS', async () => {
+  const first = await write();
+  const { node, turn } = await withTls();
   const ports = [node.settings.http.port, turn];
   expect(await Promise.all(ports.map(shown))).toEqual(ports.map(() => first.fingerprint.value));
   const second = await write();
@@ -54,13 +60,7 @@ test('a node shows a new certificate on its HTTPS listener and for TURN over TLS
 
 test('a client cannot make TURN over TLS repeat the handshake', async () => {
   await write();
-  const turn = await freePort();
-  const node = await startTestNode({
-    JF_SSL_KEY_PATH: files.key,
-    JF_SSL_CERT_PATH: files.cert,
-    JF_WEBRTC_TURN_TLS_PORT: String(turn),
-    JF_HOST: 'media.example.com',
-  });
+  const { node, turn } = await withTls();
   const client = connect({ port: turn, host: '127.0.0.1', rejectUnauthorized: false, maxVersion: 'TLSv1.2' });
   await once(client, 'secureConnect');
   const repeated = new Promise((resolve) => {

@@ -2,7 +2,7 @@ import { SCTP } from 'werift-sctp';
 import type { ChannelKind } from './dcep.js';
 import { isSafePacket, MAX_GAP_SPAN, MAX_STREAMS } from './sctp-packet.js';
 import { mendSctp, type SctpInternals } from './mended-sctp.js';
-import { receiveData, receiveSack, sendMessage, transmitQuickly, writeQuickly } from './sctp-fast-path.js';
+import { DONE, receiveData, receiveSack, sendMessage, transmitQuickly, writeQuickly } from './sctp-fast-path.js';
 
 /** Bytes that the client may send beyond what we have read. */
 const RECEIVE_WINDOW = 256 * 1024;
@@ -47,7 +47,7 @@ export class Association {
       close: () => undefined,
     };
     const onTransmitted = (): void => {
-      if (this.hasRoom) this.#guard(handlers.onRoom);
+      if (this.hasRoom) this.#guard(() => handlers.onRoom());
     };
     const sctp = SCTP.server(transport, SCTP_PORT);
     this.#sctp = sctp;
@@ -92,7 +92,7 @@ export class Association {
     return true;
   }
 
-  /** Sends a message, which a client that acknowledges nothing cannot have kept without end: its association ends. */
+  /** Sends a message. Ends the association when too much waits for a client that acknowledges nothing. */
   send(stream: number, protocol: number, data: Buffer, kind: ChannelKind): void {
     if (this.#sctp.outboundQueue.length + this.#internals.sentQueue.length > MAX_KEPT) return this.#fail();
     sendMessage(this.#internals, stream, protocol, data, kind);
@@ -156,5 +156,3 @@ export class Association {
     this.#handlers.onDown();
   }
 }
-
-const DONE = Promise.resolve();

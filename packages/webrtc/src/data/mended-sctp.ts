@@ -1,7 +1,8 @@
 import type { SCTP } from 'werift-sctp';
 
-const LAST_FRAGMENT = 0x01;
-const FIRST_FRAGMENT = 0x02;
+/** Flags of a DATA chunk. */
+export const LAST_FRAGMENT = 0x01;
+export const FIRST_FRAGMENT = 0x02;
 /** Duplicates that one SACK reports. */
 const MAX_DUPLICATES = 16;
 /** Messages received ahead of a missing one. */
@@ -195,7 +196,8 @@ function repeatForwardTsn(internals: SctpInternals): void {
   };
 }
 
-function following(tsn: number): number {
+/** Returns the number after this one (RFC 1982). */
+export function following(tsn: number): number {
   return (tsn + 1) >>> 0;
 }
 

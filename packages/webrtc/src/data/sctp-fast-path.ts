@@ -1,22 +1,16 @@
 /** The packets that nearly all traffic consists of, read and written without werift's objects: one message, and its acknowledgement. */
 import { crc32c } from 'werift-sctp/lib/common/src/crc.js';
 import type { ChannelKind } from './dcep.js';
-import type { Chunk, SctpInternals } from './mended-sctp.js';
+import { type Chunk, FIRST_FRAGMENT, following, LAST_FRAGMENT, type SctpInternals } from './mended-sctp.js';
+import { DATA, DATA_HEADER, HEADER, SACK, SACK_HEADER } from './sctp-packet.js';
 
-const DATA = 0;
-const SACK = 3;
 const UNORDERED = 0x04;
-const FIRST_FRAGMENT = 0x02;
-const LAST_FRAGMENT = 0x01;
 /** Bytes of a message that one packet carries. */
 const FRAGMENT_BYTES = 1_200;
 /** Packets sent in response to one event. */
 const MAX_BURST = 4;
-const COMMON_HEADER = 12;
-const DATA_HEADER = 16;
-/** Length of a SACK without gaps and duplicates. */
-const SACK_LENGTH = 16;
-const DONE = Promise.resolve();
+/** Returned by what has already been done. */
+export const DONE = Promise.resolve();
 
 /**
  * Queues a message, in fragments, and sends what the windows admit. werift's own `send` gives each fragment its twenty fields one by
@@ -52,7 +46,7 @@ export function sendMessage(
       sentCount: 0,
       sentTime: undefined,
     });
-    sctp.localTsn = (sctp.localTsn + 1) >>> 0;
+    sctp.localTsn = following(sctp.localTsn);
   }
   if (ordered) sctp.outboundStreamSeq[stream] = (sequence + 1) & 0xffff;
   const transmitted = sctp.transmit();
@@ -117,8 +111,7 @@ export function transmitQuickly(sctp: SctpInternals, onTransmitted: () => void):
  * this association or have a wrong checksum.
  */
 export function receiveSack(sctp: SctpInternals, packet: Buffer): boolean {
-  if (packet[12] !== SACK || packet.length !== COMMON_HEADER + SACK_LENGTH || packet.readUInt32BE(24) !== 0)
-    return false;
+  if (packet[12] !== SACK || packet.length !== HEADER + SACK_HEADER || packet.readUInt32BE(24) !== 0) return false;
   if (!isForUs(sctp, packet)) return false;
   const [cumulativeTsn, advertisedRwnd] = [packet.readUInt32BE(16), packet.readUInt32BE(20)];
   sctp.receiveSackChunk({ cumulativeTsn, advertisedRwnd, gaps: [], duplicates: [] }).catch(() => undefined);
@@ -129,7 +122,7 @@ export function receiveSack(sctp: SctpInternals, packet: Buffer): boolean {
 export function receiveData(sctp: SctpInternals, packet: Buffer): boolean {
   if (packet[12] !== DATA) return false;
   const length = packet.readUInt16BE(14);
-  if (packet.length !== COMMON_HEADER + ((length + 3) & ~3) || !isForUs(sctp, packet)) return false;
+  if (packet.length !== HEADER + ((length + 3) & ~3) || !isForUs(sctp, packet)) return false;
   sctp.receiveDataChunk({
     type: DATA,
     flags: packet[13]!,
@@ -137,7 +130,7 @@ export function receiveData(sctp: SctpInternals, packet: Buffer): boolean {
     streamId: packet.readUInt16BE(20),
     streamSeqNum: packet.readUInt16BE(22),
     protocol: packet.readUInt32BE(24),
-    userData: packet.subarray(COMMON_HEADER + DATA_HEADER, COMMON_HEADER + length),
+    userData: packet.subarray(HEADER + DATA_HEADER, HEADER + length),
   });
   // At once: werift delays no acknowledgement of DATA.
   sctp.scheduleSack().catch(() => undefined);
@@ -154,7 +147,7 @@ function isForUs(sctp: SctpInternals, packet: Buffer): boolean {
 }
 
 // Encrypted, and so copied, before the next one is written.
-const scratch = Buffer.alloc(COMMON_HEADER + DATA_HEADER + FRAGMENT_BYTES);
+const scratch = Buffer.alloc(HEADER + DATA_HEADER + FRAGMENT_BYTES);
 
 /** Returns a packet with one DATA chunk (RFC 9260 section 3.3.1), which is valid until the next call. */
 function dataPacket(sctp: SctpInternals, { flags, tsn, streamId, streamSeqNum, protocol, userData }: Chunk): Buffer {
@@ -164,14 +157,14 @@ function dataPacket(sctp: SctpInternals, { flags, tsn, streamId, streamSeqNum, p
   packet.writeUInt16BE(streamId, 20);
   packet.writeUInt16BE(streamSeqNum, 22);
   packet.writeUInt32BE(protocol, 24);
-  userData.copy(packet, COMMON_HEADER + DATA_HEADER);
-  packet.fill(0, COMMON_HEADER + length);
+  userData.copy(packet, HEADER + DATA_HEADER);
+  packet.fill(0, HEADER + length);
   return withChecksum(packet);
 }
 
 /** Returns a packet with a SACK (RFC 9260 section 3.3.4), which is valid until the next call. */
 function sackPacket(sctp: SctpInternals): Buffer {
-  const packet = beginPacket(sctp, SACK, 0, SACK_LENGTH);
+  const packet = beginPacket(sctp, SACK, 0, SACK_HEADER);
   packet.writeUInt32BE(sctp.lastReceivedTsn, 16);
   packet.writeUInt32BE(Math.max(0, sctp.advertisedRwnd), 20);
   packet.writeUInt32BE(0, 24);
@@ -180,7 +173,7 @@ function sackPacket(sctp: SctpInternals): Buffer {
 
 /** Returns a packet with its common header (RFC 9260 section 3.1) and the header of its chunk, whose length is in bytes. */
 function beginPacket(sctp: SctpInternals, type: number, flags: number, length: number): Buffer {
-  const packet = scratch.subarray(0, COMMON_HEADER + ((length + 3) & ~3));
+  const packet = scratch.subarray(0, HEADER + ((length + 3) & ~3));
   packet.writeUInt16BE(sctp.localPort, 0);
   packet.writeUInt16BE(sctp.remotePort ?? 0, 2);
   packet.writeUInt32BE(sctp.remoteVerificationTag, 4);

@@ -1,7 +1,8 @@
-const HEADER = 12;
+/** Length of the common header of a packet, and of the beginning of its chunks. */
+export const HEADER = 12;
 const CHUNK_HEADER = 4;
-const DATA_HEADER = 16;
-const SACK_HEADER = 16;
+export const DATA_HEADER = 16;
+export const SACK_HEADER = 16;
 const FORWARD_TSN_HEADER = 8;
 /** Bytes of a packet. Those of clients fit into a datagram of their network. */
 const MAX_PACKET = 2_048;
@@ -9,10 +10,12 @@ const MAX_PACKET = 2_048;
 const MAX_CHUNKS = 64;
 const PARAMETER_HEADER = 4;
 const MAX_PARAMETERS = 32;
-const DATA = 0;
+/** Types of chunks. */
+export const DATA = 0;
 const INIT = 1;
-const SACK = 3;
+export const SACK = 3;
 const RECONFIG = 130;
+const FORWARD_TSN = 192;
 /** Where the parameters of a chunk begin: of INIT and INIT ACK; of HEARTBEAT, its ACK, ABORT, ERROR and RECONFIG. */
 const PARAMETERS_AT = new Map([
   ...[INIT, 2].map((type) => [type, 20] as const),
@@ -20,7 +23,6 @@ const PARAMETERS_AT = new Map([
 ]);
 /** Requests and responses of one RECONFIG (RFC 6525 section 3.1). */
 const MAX_REQUESTS = 2;
-const FORWARD_TSN = 192;
 /** Streams of one association, each way; browsers use no more. */
 export const MAX_STREAMS = 1_024;
 /** Messages in flight that one SACK may speak of. */
@@ -41,7 +43,6 @@ export interface PacketContext {
 export function isSafePacket(packet: Buffer, { established, nextTsn }: PacketContext): boolean {
   if (packet.length < HEADER + CHUNK_HEADER || packet.length > MAX_PACKET) return false;
   let chunks = 0;
-  let hasInit = false;
   const others: number[] = [];
   for (let at = HEADER; at < packet.length; ) {
     chunks++;
@@ -61,14 +62,11 @@ export function isSafePacket(packet: Buffer, { established, nextTsn }: PacketCon
     const parameters = PARAMETERS_AT.get(type);
     const most = type === RECONFIG ? MAX_REQUESTS : MAX_PARAMETERS;
     if (parameters !== undefined && !areSafeParameters(packet, at + parameters, end, most)) return false;
-    if (type === INIT) {
-      if (established) return false;
-      hasInit = true;
-    }
+    if (type === INIT && established) return false;
     // Padding to four bytes is not part of the length.
     at = end + ((4 - (length & 3)) & 3);
   }
-  return !hasInit || chunks === 1;
+  return !others.includes(INIT) || chunks === 1;
 }
 
 /** A SACK speaks of what we have sent, so that it costs no more than that. */

@@ -10,13 +10,12 @@ import { Rooms, sleep } from '../load/rooms.js';
 import { printTable, printVerdict } from '../report.js';
 import { median, quantile } from '../sfu/measure.js';
 import { enterPrivateNetwork } from '../sfu/private-network.js';
-import { cpuMicros } from '../sfu/process.js';
+import { cpuMicros, NODE_FLAGS } from '../sfu/process.js';
 import { bloom } from '../sfu/servers/bloom.js';
 import type { Heard, TalkersOptions } from './talkers.js';
 
 const PEERS = 10;
 const TURNS = 5;
-const NODE_FLAGS = ['--max-semi-space-size=64', '--single-threaded-gc'];
 
 const { values } = parseArgs({
   options: {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { ServerProcess } from '../sfu/process.js';
+import { ServerProcess, NODE_FLAGS } from '../sfu/process.js';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const main = join(here, '../../../apps/bloom/dist/main.js');
@@ -41,7 +41,7 @@ export async function startBenchNode(
 ): Promise<BenchNode> {
   const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-http-'));
   const [port, metricsPort] = [await freePort(), await freePort()];
-  const node = [process.execPath, '--max-semi-space-size=64', '--single-threaded-gc', ...flags, main];
+  const node = [process.execPath, ...NODE_FLAGS, ...flags, main];
   const [program = '', ...args] = core === undefined ? node : ['taskset', '-c', String(core), ...node];
   const server = new ServerProcess(program, args, {
     cwd: resources,

@@ -16,6 +16,7 @@ import { printTable, printVerdict } from '../report.js';
 import { comeAndGo, sleep } from '../load/rooms.js';
 import { bloom } from '../sfu/servers/bloom.js';
 import { difference, scaled, sum, type ThreadCpu, threadCpu } from './thread-cpu.js';
+import { NODE_FLAGS } from '../sfu/process.js';
 
 const { values } = parseArgs({
   options: {
@@ -23,7 +24,7 @@ const { values } = parseArgs({
     step: { type: 'string', default: '20' },
     room: { type: 'string', default: '50' },
     visitors: { type: 'string', default: '0' },
-    'node-flags': { type: 'string', default: '--max-semi-space-size=64 --single-threaded-gc' },
+    'node-flags': { type: 'string', default: NODE_FLAGS.join(' ') },
     main: { type: 'string' },
   },
 });

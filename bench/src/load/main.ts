@@ -11,6 +11,7 @@ import { joining } from './joining.js';
 import { memory } from './memory.js';
 import type { Shape } from './rooms.js';
 import { scale } from './scale.js';
+import { NODE_FLAGS } from '../sfu/process.js';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -21,7 +22,7 @@ const { values, positionals } = parseArgs({
     /** Packets per second out of the server. */
     pps: { type: 'string', default: '50000' },
     joins: { type: 'string', default: '1000' },
-    'node-flags': { type: 'string', default: '--max-semi-space-size=64 --single-threaded-gc' },
+    'node-flags': { type: 'string', default: NODE_FLAGS.join(' ') },
   },
 });
 enterPrivateNetwork();

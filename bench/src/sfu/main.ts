@@ -17,6 +17,7 @@ import { bloom } from './servers/bloom.js';
 import { janus } from './servers/janus.js';
 import { naive } from './servers/naive.js';
 import type { ServerKind } from './servers/server.js';
+import { NODE_FLAGS } from './process.js';
 
 const { values } = parseArgs({
   options: {
@@ -29,7 +30,7 @@ const { values } = parseArgs({
     windows: { type: 'string', default: '3' },
     workers: { type: 'string', default: '1' },
     also: { type: 'string' },
-    'node-flags': { type: 'string', default: '--max-semi-space-size=64 --single-threaded-gc' },
+    'node-flags': { type: 'string', default: NODE_FLAGS.join(' ') },
     without: { type: 'string', default: '' },
     json: { type: 'string' },
   },

@@ -3,6 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 
+/** What `npm start` and the image run Node with. */
+export const NODE_FLAGS = ['--max-semi-space-size=64', '--single-threaded-gc'] as const;
+
 /** A server under test: its whole output is kept, so that a failed start can be explained. */
 export class ServerProcess {
   readonly child: ChildProcess;

@@ -16,7 +16,7 @@ import { connection, Publisher } from '../sfu/client.js';
 import { provenance } from '../report.js';
 import { median, quantile } from '../sfu/measure.js';
 import { enterPrivateNetwork } from '../sfu/private-network.js';
-import { cpuMicros, rss } from '../sfu/process.js';
+import { cpuMicros, rss, NODE_FLAGS } from '../sfu/process.js';
 import { bloom } from '../sfu/servers/bloom.js';
 import { Sink } from '../sfu/sink.js';
 
@@ -49,7 +49,7 @@ const idle = spawn(process.execPath, [preloadFor(idleFolder), '-e', 'setInterval
 const reports = new HeapReports();
 const server = await bloom({
   workers: 1,
-  nodeFlags: ['--max-semi-space-size=64', '--single-threaded-gc', preloadFor(folder), ...reports.nodeFlags],
+  nodeFlags: [...NODE_FLAGS, preloadFor(folder), ...reports.nodeFlags],
 }).start('video');
 const publisher = new Publisher('video', 1200);
 const connections = [connection()];

@@ -1,17 +1,14 @@
 // What a call survives, and for how long its picture stands still.
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
+import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
 import { Api } from '../harness/api.js';
 import { type BloomNode, startNode } from '../harness/bloom-node.js';
-import { type Laptop, launchLaptop } from '../harness/chromium.js';
+import { nodeForFirefox } from '../harness/firefox.js';
 import { freeTcpPort } from '../harness/free-ports.js';
+import { type BrowserName, launchLaptop } from '../harness/laptop.js';
 import { promise } from '../harness/measurements.js';
 import { labUnavailable, Lab } from '../hosts/lab.js';
-import { browserSuite, type Stage } from '../harness/stage.js';
+import { browserSuite, type StageOptions } from '../harness/stage.js';
 import { Person, playing } from './person.js';
 
 /** Both publish, and see each other. */
@@ -33,95 +30,103 @@ async function standstill(ann: Person, bob: Person, event: () => unknown): Promi
   return longest;
 }
 
-async function openPage(stage: Stage, laptop: Laptop): Promise<Page> {
-  const page = await laptop.browser.newPage();
-  await page.goto(stage.urlOf('client'));
-  return page;
-}
+const BROWSERS: readonly BrowserName[] = ['Chromium', 'Firefox'];
+const inBrowser = (browser: BrowserName): StageOptions =>
+  browser === 'Firefox' ? { firefox: true, node: { env: nodeForFirefox() } } : {};
 
-browserSuite('A call survives', {}, (stage) => {
-  describe('a node', () => {
-    const nodes: BloomNode[] = [];
-    afterEach(() => Promise.all(nodes.splice(0).map((node) => node.stop())));
+describe.each(BROWSERS)('In %s', (browser) =>
+  browserSuite('A call survives', inBrowser(browser), (stage) => {
+    describe('a node', () => {
+      const nodes: BloomNode[] = [];
+      afterEach(() => Promise.all(nodes.splice(0).map((node) => node.stop())));
 
-    test.each([
-      ['restarted at its address', true],
-      ['that is gone, with another one in its place', false],
-    ])('%s', async (title, atItsAddress) => {
-      const env = { JF_PORT: String(await freeTcpPort()), JF_SECRET_KEY_BASE: 'e2e-secret-key-base' };
-      let node = await startNode({ env });
-      nodes.push(node);
-      const roomId = 'survivors';
-      /** What an application's backend does. */
-      const seat = async (): Promise<{ url: string; id: string; token: string }> => {
-        const api = new Api(node.url);
-        // A room that exists already is as good.
-        await api.request('POST', '/room', { roomId });
-        return { url: node.host, ...(await api.addPeer(roomId)) };
-      };
-      const reasons: string[] = [];
-      const enter = async (name: string): Promise<Person> => {
-        const page = await stage.newPage();
-        await page.exposeFunction('renew', async (code: string) => {
-          reasons.push(code);
-          // A start may take longer than the client waits before it asks for another node, and here there is none.
-          if (atItsAddress && code === 'UNREACHABLE') throw new Error('no other node');
-          return seat();
-        });
-        await page.goto(stage.urlOf('client'));
-        const { url, ...peer } = await seat();
-        return Person.join(page, peer, url, name);
-      };
-      const [ann, bob] = [await enter('ann'), await enter('bob')];
-      await seeEachOther(ann, bob);
-
-      const other = atItsAddress ? undefined : await startNode();
-      if (other !== undefined) nodes.push(other);
-      let downMs = 0;
-      const pause = await standstill(ann, bob, async () => {
-        await node.kill();
-        const begun = performance.now();
-        node = other ?? (await startNode({ env }));
-        downMs = performance.now() - begun;
+      test.each([
+        ['restarted at its address', true],
+        ['that is gone, with another one in its place', false],
+      ])('%s', async (title, atItsAddress) => {
+        const own = { JF_PORT: String(await freeTcpPort()), JF_SECRET_KEY_BASE: 'e2e-secret-key-base' };
+        const env = { ...nodeForFirefox(), ...own };
+        let node = await startNode({ env });
         nodes.push(node);
-        for (const { page } of [ann, bob]) {
-          await page.waitForFunction(() => window.application.log.filter((line) => line === 'connected').length === 2);
-        }
-      });
-      // Two pauses of at most 2 s, for the attempt that meets the node and for the new seat, or 3 s until a node counts as gone; the
-      // rest is the call itself on a slow machine.
-      promise(`pause with a node ${title}, beyond the time it was down`, pause - downMs, 10_000);
-      // The first one back finds no room, the other one perhaps a new room that does not know its token.
-      const refused = reasons.filter((code) => code !== 'UNREACHABLE');
-      expect(refused[0]).toBe(atItsAddress ? 'ROOM_ENDED' : undefined);
-      const names = await ann.page.evaluate(() => window.application.client.peers.map(({ metadata }) => metadata));
-      expect(names).toEqual([{ name: 'bob' }]);
-      for (const { page } of [ann, bob]) await page.close();
-    });
-  });
+        const roomId = 'survivors';
+        /** What an application's backend does. */
+        const seat = async (): Promise<{ url: string; id: string; token: string }> => {
+          const api = new Api(node.url);
+          // A room that exists already is as good.
+          await api.request('POST', '/room', { roomId });
+          return { url: node.host, ...(await api.addPeer(roomId)) };
+        };
+        const reasons: string[] = [];
+        const enter = async (name: string): Promise<Person> => {
+          const page = await stage.newPage();
+          await page.exposeFunction('renew', async (code: string) => {
+            reasons.push(code);
+            // A start may take longer than the client waits before it asks for another node, and here there is none.
+            if (atItsAddress && code === 'UNREACHABLE') throw new Error('no other node');
+            return seat();
+          });
+          await page.goto(stage.urlOf('client'));
+          const { url, ...peer } = await seat();
+          return Person.join(page, peer, url, name);
+        };
+        const [ann, bob] = [await enter('ann'), await enter('bob')];
+        await seeEachOther(ann, bob);
 
-  test('a laptop that sleeps for a minute', async () => {
-    const laptop = await launchLaptop();
-    try {
-      const room = await stage.room();
-      const host = stage.node.host;
-      const ann = await Person.join(await stage.page('client'), await stage.api.addPeer(room), host, 'ann');
-      const bob = await Person.join(await openPage(stage, laptop), await stage.api.addPeer(room), host, 'bob');
-      await seeEachOther(ann, bob);
-      const asleepMs = 60_000;
-      const pause = await standstill(ann, bob, async () => {
-        laptop.signal('SIGSTOP');
-        await delay(asleepMs);
-        laptop.signal('SIGCONT');
+        const other = atItsAddress ? undefined : await startNode({ env: nodeForFirefox() });
+        if (other !== undefined) nodes.push(other);
+        let downMs = 0;
+        const pause = await standstill(ann, bob, async () => {
+          await node.kill();
+          const begun = performance.now();
+          node = other ?? (await startNode({ env }));
+          downMs = performance.now() - begun;
+          nodes.push(node);
+          for (const { page } of [ann, bob]) {
+            await page.waitForFunction(
+              () => window.application.log.filter((line) => line === 'connected').length === 2,
+            );
+          }
+        });
+        // Two pauses of at most 2 s, for the attempt that meets the node and for the new seat, or 3 s until a node counts as gone; the
+        // rest is the call itself on a slow machine.
+        promise(`pause with a node ${title}, beyond the time it was down`, pause - downMs, 10_000);
+        // The first one back finds no room, the other one perhaps a new room that does not know its token.
+        const refused = reasons.filter((code) => code !== 'UNREACHABLE');
+        expect(refused[0]).toBe(atItsAddress ? 'ROOM_ENDED' : undefined);
+        const names = await ann.page.evaluate(() => window.application.client.peers.map(({ metadata }) => metadata));
+        expect(names).toEqual([{ name: 'bob' }]);
+        for (const { page } of [ann, bob]) await page.close();
       });
-      promise('pause after a minute of sleep', pause - asleepMs, 10_000);
-      expect(await ann.page.evaluate(() => window.application.client.state)).toBe('connected');
-      await ann.page.close();
-    } finally {
-      await laptop.close();
-    }
-  }, 180_000);
-});
+    });
+
+    test('a laptop that sleeps for a minute', async () => {
+      const laptop = await launchLaptop(browser);
+      try {
+        const room = await stage.room();
+        const host = stage.node.host;
+        const ann = await Person.join(await stage.page('client'), await stage.api.addPeer(room), host, 'ann');
+        const bob = await Person.join(
+          await laptop.open(stage.urlOf('client')),
+          await stage.api.addPeer(room),
+          host,
+          'bob',
+        );
+        await seeEachOther(ann, bob);
+        const asleepMs = 60_000;
+        const pause = await standstill(ann, bob, async () => {
+          laptop.signal('SIGSTOP');
+          await delay(asleepMs);
+          laptop.signal('SIGCONT');
+        });
+        promise('pause after a minute of sleep', pause - asleepMs, 10_000);
+        expect(await ann.page.evaluate(() => window.application.client.state)).toBe('connected');
+        await ann.page.close();
+      } finally {
+        await laptop.close();
+      }
+    }, 180_000);
+  }),
+);
 
 // The suite skips itself, loudly, where there are no namespaces.
 const lab = labUnavailable() === undefined ? await Lab.open() : undefined;
@@ -130,41 +135,32 @@ const own = lab?.ownAddress ?? '';
 browserSuite(
   'A call survives another network',
   {
-    needs: ['network namespaces'],
+    needs: ['network namespaces', 'firefox'],
     pagesAt: own,
     node: { env: { JF_IP: '0.0.0.0', JF_WEBRTC_TURN_IP: own, JF_WEBRTC_TURN_LISTEN_IP: own } },
   },
   (stage) => {
-    let folder: string;
-    let laptop: Laptop;
-    const host = lab?.addHost('laptop.lab.test');
-    beforeAll(async () => {
-      folder = mkdtempSync(join(tmpdir(), 'bloom-laptop-'));
-      laptop = await launchLaptop((program) => {
-        const script = join(folder, 'chromium');
-        // Pages from another address than the machine's own are no secure context, in which alone pictures can be made.
-        const origin = new URL(stage.urlOf('client')).origin;
-        const command = [...(host?.commandOf(program) ?? []), `--unsafely-treat-insecure-origin-as-secure=${origin}`];
-        writeFileSync(script, `#!/bin/sh\nexec ${command.map((word) => `'${word}'`).join(' ')} "$@"\n`);
-        chmodSync(script, 0o755);
-        return script;
-      });
-    });
-    afterAll(async () => {
-      await laptop?.close();
-      await lab?.close();
-      rmSync(folder, { recursive: true, force: true });
-    });
+    afterAll(() => lab?.close());
 
-    test('with another address', async () => {
-      const room = await stage.room();
-      const url = stage.node.host.replace('127.0.0.1', own);
-      const annPage = await openPage(stage, laptop);
-      const ann = await Person.join(annPage, await stage.api.addPeer(room), url, 'ann');
-      const bob = await Person.join(await openPage(stage, laptop), await stage.api.addPeer(room), url, 'bob');
-      await seeEachOther(ann, bob);
-      const pause = await standstill(ann, bob, () => host?.moveTo(own.replace(/\d+$/, '77')));
-      promise('pause with another network', pause, 10_000);
+    test.each(BROWSERS)('%s, with another address', async (browser) => {
+      const host = lab?.addHost(`${browser.toLowerCase()}.lab.test`);
+      if (host === undefined) throw new Error('the lab is not open');
+      const commandOf = (program: string): readonly string[] => host.commandOf(program);
+      const laptop = await launchLaptop(browser, { commandOf, trusted: new URL(stage.urlOf('client')) });
+      try {
+        const room = await stage.room();
+        const url = stage.node.host.replace('127.0.0.1', own);
+        const enter = async (name: string): Promise<Person> =>
+          Person.join(await laptop.open(stage.urlOf('client')), await stage.api.addPeer(room), url, name);
+        const [ann, bob] = [await enter('ann'), await enter('bob')];
+        await seeEachOther(ann, bob);
+        const pause = await standstill(ann, bob, () =>
+          host.moveTo(own.replace(/\d+$/, browser === 'Firefox' ? '78' : '77')),
+        );
+        promise(`pause with another network in ${browser}`, pause, 10_000);
+      } finally {
+        await laptop.close();
+      }
     });
   },
 );

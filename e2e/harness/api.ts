@@ -11,6 +11,8 @@ export interface RoomOptions {
   readonly roomId?: string;
   readonly maxPeers?: number;
   readonly videoCodec?: 'h264' | 'vp8';
+  readonly webhookUrl?: string;
+  readonly dataEvents?: readonly string[];
 }
 
 export interface NewPeer {

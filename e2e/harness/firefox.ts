@@ -53,10 +53,25 @@ interface Message {
   params?: any;
 }
 
+/** How a browser is started. */
+export interface FirefoxOptions {
+  /** Returns the command that runs a program where the browser is to run; on this machine by default. */
+  commandOf?: (program: string) => readonly string[];
+  preferences?: Readonly<Record<string, unknown>>;
+}
+
 /** Receives what a page reports. */
 export interface PageListener {
   take(event: PageEvent): void;
   takeConsole(line: string): void;
+}
+
+const DEAF: PageListener = { take: () => undefined, takeConsole: () => undefined };
+
+interface PageCall {
+  name: string;
+  call: number;
+  argument: unknown;
 }
 
 export class Firefox {
@@ -65,6 +80,8 @@ export class Firefox {
   readonly #profile: string;
   readonly #calls = new Map<number, { resolve: (result: Message['result']) => void; reject: (error: Error) => void }>();
   readonly #listeners = new Map<string, PageListener>();
+  /** What pages may call, by name and browsing context. */
+  readonly #functions = new Map<string, (argument: unknown) => unknown>();
   #lastCall = 0;
 
   private constructor(program: ChildProcess, socket: WebSocket, profile: string) {
@@ -75,18 +92,25 @@ export class Firefox {
   }
 
   /** Starts a headless browser with a profile of its own. */
-  static async launch(): Promise<Firefox> {
+  static async launch({ commandOf, preferences = {} }: FirefoxOptions = {}): Promise<Firefox> {
     const path = findFirefox();
     if (path === undefined) throw new Error('no Firefox on this machine: sudo apt-get install firefox-esr');
     const profile = mkdtempSync(join(tmpdir(), 'bloom-firefox-'));
-    const lines = Object.entries(PREFERENCES).map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`);
+    const lines = Object.entries({ ...PREFERENCES, ...preferences }).map(
+      ([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`,
+    );
     writeFileSync(join(profile, 'user.js'), lines.join('\n'));
-    const program = spawn(path, ['--headless', '--no-remote', '--profile', profile, '--remote-debugging-port=0'], {
+    const flags = ['--headless', '--no-remote', '--profile', profile, '--remote-debugging-port=0'];
+    const [command = path, ...rest] = commandOf?.(path) ?? [path];
+    const program = spawn(command, [...rest, ...flags], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: { ...process.env, HOME: profile, MOZ_HEADLESS: '1' },
     });
     try {
-      const socket = new WebSocket(`${await addressOf(program)}/session`);
+      const address = await addressOf(program);
+      const socket = new WebSocket(
+        commandOf === undefined ? `${address}/session` : await relay(commandOf, new URL(address), profile),
+      );
       await once(socket, 'open');
       const browser = new Firefox(program, socket, profile);
       await browser.#call('session.new', { capabilities: {} });
@@ -99,8 +123,12 @@ export class Firefox {
     }
   }
 
+  get pid(): number | undefined {
+    return this.#program.pid;
+  }
+
   /** Opens a page; `listener` receives what it reports. The result has those methods of a page that tests in Firefox use. */
-  async open(url: string, listener: PageListener): Promise<Page> {
+  async open(url: string, listener: PageListener = DEAF): Promise<Page> {
     const { context } = await this.#call('browsingContext.create', { type: 'window' });
     this.#listeners.set(context, listener);
     await this.#call('script.addPreloadScript', {
@@ -109,12 +137,16 @@ export class Firefox {
       arguments: [{ type: 'channel', value: { channel: 'report' } }],
       contexts: [context],
     });
-    await this.#call('browsingContext.navigate', { context, url, wait: 'complete' });
+    const goto = (to: string): Promise<unknown> =>
+      this.#call('browsingContext.navigate', { context, url: to, wait: 'complete' });
+    await goto(url);
 
     const evaluate = (run: unknown, argument: unknown): Promise<unknown> =>
       this.#evaluate(context, String(run), argument);
     return {
       evaluate,
+      goto,
+      exposeFunction: (name: string, run: (argument: unknown) => unknown) => this.#expose(context, name, run),
       waitForTimeout: (ms: number) => delay(ms),
       waitForFunction: async (run: unknown, argument: unknown, { timeout = WAIT_TIMEOUT_MS } = {}) => {
         const deadline = Date.now() + timeout;
@@ -126,8 +158,7 @@ export class Firefox {
       setViewportSize: (viewport: { width: number; height: number }) =>
         this.#call('browsingContext.setViewport', { context, viewport }),
       close: async () => {
-        this.#listeners.delete(context);
-        await this.#call('browsingContext.close', { context });
+        if (this.#listeners.delete(context)) await this.#call('browsingContext.close', { context });
       },
     } as unknown as Page;
   }
@@ -138,6 +169,33 @@ export class Firefox {
     this.#program.kill('SIGKILL');
     await ended;
     rmSync(this.#profile, { recursive: true, force: true, maxRetries: 10 });
+  }
+
+  /** Lets pages that are opened from now on call a function of the test. */
+  async #expose(context: string, name: string, run: (argument: unknown) => unknown): Promise<void> {
+    this.#functions.set(`${context} ${name}`, run);
+    await this.#call('script.addPreloadScript', {
+      functionDeclaration: `(call) => {
+        const calls = [];
+        window.${name} = (argument) =>
+          new Promise((resolve, reject) => {
+            call(JSON.stringify({ name: '${name}', call: calls.push({ resolve, reject }) - 1, argument }));
+          });
+        window.${name}.answer = ({ call, value, error }) =>
+          error === undefined ? calls[call].resolve(value) : calls[call].reject(new Error(error));
+      }`,
+      arguments: [{ type: 'channel', value: { channel: 'call' } }],
+      contexts: [context],
+    });
+  }
+
+  async #carryOut(context: string, { name, call, argument }: PageCall): Promise<void> {
+    const run = this.#functions.get(`${context} ${name}`);
+    const answer = await (async () => ({ call, value: await run?.(argument) }))().catch((error: unknown) => ({
+      call,
+      error: String(error),
+    }));
+    await this.#evaluate(context, `(answer) => window.${name}.answer(answer)`, answer);
   }
 
   async #evaluate(context: string, run: string, argument: unknown): Promise<unknown> {
@@ -168,7 +226,11 @@ export class Firefox {
       return;
     }
     const listener = this.#listeners.get(params?.source?.context);
-    if (method === 'script.message') listener?.take(JSON.parse(params.data.value) as PageEvent);
+    if (method === 'script.message') {
+      const value: unknown = JSON.parse(params.data.value);
+      if (params.channel === 'call') void this.#carryOut(params.source.context, value as PageCall);
+      else listener?.take(value as PageEvent);
+    }
     if (method === 'log.entryAdded') {
       const uncaught = params.type === 'javascript' ? 'uncaught ' : '';
       listener?.takeConsole(`${params.level}: ${uncaught}${params.text}`);
@@ -187,4 +249,24 @@ async function addressOf(program: ChildProcess): Promise<string> {
     if (address !== undefined) return address;
   }
   throw new Error('Firefox was started without a pipe');
+}
+
+/** Firefox listens on the loopback interface of its own host alone; a Unix socket leads there. Returns its address. */
+async function relay(
+  commandOf: NonNullable<FirefoxOptions['commandOf']>,
+  { port, hostname }: URL,
+  folder: string,
+): Promise<string> {
+  const path = join(folder, 'bidi');
+  const script = `const net = require('node:net');
+    net.createServer((from) => {
+      const to = net.connect(${port}, '${hostname}');
+      for (const end of [from, to]) end.on('error', () => process.exit());
+      from.pipe(to).pipe(from);
+      from.on('close', () => process.exit());
+    }).listen('${path}', () => console.log('ready'));`;
+  const [command = '', ...rest] = commandOf(process.execPath);
+  const program = spawn(command, [...rest, '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(program.stdout, 'data', { signal: AbortSignal.timeout(START_TIMEOUT_MS) });
+  return `ws+unix://${path}:/session`;
 }

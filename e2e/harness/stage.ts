@@ -20,7 +20,7 @@ export interface StageOptions {
   readonly sdk?: Sdk;
   /** Address that the pages are served at; the loopback by default. */
   readonly pagesAt?: string;
-  /** Runs the pages of `Stage.page` in Firefox; all others stay in Chromium. */
+  /** Runs the pages of `Stage.page` and `Stage.newPage` in Firefox; all others stay in Chromium. */
   readonly firefox?: boolean;
 }
 
@@ -76,8 +76,17 @@ export class Stage {
     return new Api(this.node.url);
   }
 
-  /** Opens an empty page with a profile of its own, whose errors fail the test. */
+  /** Opens an empty page, in Chromium with a profile of its own, whose errors fail the test. */
   async newPage(): Promise<Page> {
+    if (this.#firefox !== undefined) {
+      // Firefox reports a lost connection in the same way, but without the name of an error.
+      const takeConsole = (line: string): void => {
+        if (/uncaught \w*(Error|Exception)\b/.test(line)) this.#errors.push(line);
+      };
+      const opened = await this.#firefox.open('about:blank', { take: () => undefined, takeConsole });
+      this.#firefoxPages.push(opened);
+      return opened;
+    }
     const page = await (await this.browser.newContext()).newPage();
     page.on('pageerror', (error) => this.#errors.push(`${String(error)} ${error.stack ?? ''}`));
     return page;
@@ -85,18 +94,8 @@ export class Stage {
 
   /** Opens a page that no driver reports of. */
   async page(name: PageName): Promise<Page> {
-    const url = this.#pages?.urlOf(name) ?? '';
-    if (this.#firefox !== undefined) {
-      // Firefox reports a lost connection in the same way, but without the name of an error.
-      const takeConsole = (line: string): void => {
-        if (/uncaught \w*(Error|Exception)\b/.test(line)) this.#errors.push(line);
-      };
-      const page = await this.#firefox.open(url, { take: () => undefined, takeConsole });
-      this.#firefoxPages.push(page);
-      return page;
-    }
     const page = await this.newPage();
-    await page.goto(url);
+    await page.goto(this.urlOf(name));
     return page;
   }
 

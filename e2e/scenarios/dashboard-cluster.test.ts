@@ -1,11 +1,17 @@
 // The dashboard of a cluster: three nodes, each looked after through another.
 import { afterEach, expect, test } from '@jest/globals';
+import { BloomClient, type Notification } from '@bloom/server-sdk';
 import type { Page } from 'playwright-core';
 import { type Label, settings, Trio } from '../bloomctl/trio.js';
-import { startNode } from '../harness/bloom-node.js';
+import { apiToken, startNode } from '../harness/bloom-node.js';
 import { freeTcpPort } from '../harness/free-ports.js';
 import { browserSuite } from '../harness/stage.js';
 import { DashboardPages, dashboardFlags, moves, visit } from './dashboard-pages.js';
+
+async function firstDataMessage(events: AsyncIterable<Notification>): Promise<Notification | undefined> {
+  for await (const event of events) if (event.type === 'dataMessage') return event;
+  return undefined;
+}
 
 let trio: Trio;
 let portOfB: string;
@@ -43,9 +49,13 @@ browserSuite('The dashboard of a cluster', { browserFlags: dashboardFlags, node 
     await visit(page, '#/rooms');
     await page.getByRole('button', { name: 'New room' }).click();
     await page.getByLabel('Name', { exact: true }).fill('far-away');
+    await page.getByLabel('Data channels that the backend hears').fill('notes, chat');
     await page.getByRole('button', { name: 'Create' }).click();
     await page.getByText(`a@127.0.0.1 placed it on c@127.0.0.1`).waitFor();
 
+    const listening = new AbortController();
+    const backend = new BloomClient({ url: trio.nodes.b.url, token: apiToken });
+    const heard = firstDataMessage(backend.notifications({ dataEvents: true, signal: listening.signal }));
     // Two callers, each through a page of another node than that of the room.
     const ann = await pages.enter('far-away', 'Ann');
     const bob = await pages.enter('far-away', 'Bob', {}, trio.nodes.b.url);
@@ -54,6 +64,8 @@ browserSuite('The dashboard of a cluster', { browserFlags: dashboardFlags, node 
     await bob.getByLabel('Message', { exact: true }).fill('Hello over there');
     await bob.keyboard.press('Enter');
     await ann.getByText('Bob says: Hello over there').waitFor();
+    expect(await heard).toMatchObject({ roomId: 'far-away', label: 'chat', to: [] });
+    listening.abort();
 
     await page.getByRole('link', { name: 'Ann' }).click();
     await page.getByRole('heading', { level: 1, name: 'Ann' }).waitFor();

@@ -1,10 +1,13 @@
 // Data channels of clients in Chromium and Firefox, without any SDK.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { BloomClient } from '@bloom/server-sdk';
 import type { Page } from 'playwright-core';
+import { apiToken } from '../harness/bloom-node.js';
 import { DataPeer } from '../harness/data-peer.js';
 import { Firefox, nodeForFirefox } from '../harness/firefox.js';
 import { browserSuite } from '../harness/stage.js';
+import { receiveWebhooks } from '../node/support/webhook-receiver.js';
 
 const CHAT = { chat: {} };
 
@@ -107,6 +110,51 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
     expect(await ann.received(1)).toEqual([{ label: 'roomMessage', sender: '', message: JSON.stringify(send) }]);
     while (bob.custom('roomMessage').length === 0) await bob.socket.changed();
     expect([ann.custom('roomMessage'), bob.custom('roomMessage')]).toEqual([[], [send]]);
+  });
+
+  test('the backend hears the labels that the room names, by websocket and webhook, and no others', async () => {
+    const backend = await receiveWebhooks();
+    const room = await stage.room({ webhookUrl: backend.url, dataEvents: ['chat'] });
+    const bloom = new BloomClient({ url: stage.node.url, token: apiToken });
+    const ending = new AbortController();
+    const { signal } = ending;
+    let confirm: () => void = () => undefined;
+    const subscribed = new Promise<void>((resolve) => (confirm = resolve));
+    const events = bloom.notifications({ dataEvents: true, onSubscribed: () => confirm(), signal });
+    const old = bloom.notifications({ signal });
+    const [first, unwanted] = [events.next(), old.next()];
+    await subscribed;
+
+    const ann = await join(room, { channels: { chat: {}, private: {} } });
+    await ann.isOpen('private');
+    await ann.send('private', 'between us');
+    await ann.send('chat', 'grüße', ['nobody']);
+    await ann.sendBinary('chat', [0, 255, 7]);
+    const sent = { type: 'dataMessage', roomId: room, peerId: ann.id, label: 'chat' };
+    const heard = [
+      { ...sent, to: ['nobody'], data: 'grüße' },
+      { ...sent, to: [], data: Buffer.from([0, 255, 7]) },
+    ];
+    const got: unknown[] = [];
+    for (let next = await first; got.length < 2; next = await events.next()) {
+      if (next.value.type !== 'dataMessage') continue;
+      const { data } = next.value;
+      got.push({ ...next.value, data: typeof data === 'string' ? data : Buffer.from(data) });
+    }
+    expect(got).toEqual(heard);
+    while (backend.types().filter((type) => type === 'dataMessage').length < 2) await delay(10);
+
+    await stage.api.request('PATCH', `/room/${room}`, { dataEvents: null });
+    await ann.send('chat', 'unheard');
+    await ann.leave();
+    peers.splice(0);
+    const types = [(await unwanted).value.type];
+    while (types.at(-1) !== 'peerDisconnected') types.push((await old.next()).value.type);
+    expect(types).not.toContain('dataMessage');
+    await backend.until('peerDisconnected');
+    expect(backend.types().filter((type) => type === 'dataMessage').length).toBe(2);
+    ending.abort();
+    await backend.close();
   });
 
   test('a message that is too large closes its channel alone, with a reason', async () => {

@@ -11,7 +11,7 @@ import type { Metrics } from '@bloom/metrics';
 import type { NotificationBus } from '@bloom/notifications';
 import { ensureMapper } from '@bloom/port-mapper';
 import { ClusterRooms, createClusterPort, followMembers, type LocalRooms } from '@bloom/rooms';
-import { EventRelay } from './event-relay.js';
+import { EventRelay, type EventRelayOptions } from './event-relay.js';
 import { ClusterError, ownName } from './own-name.js';
 
 /** The stand-alone port mapper, which outlives this process. */
@@ -30,8 +30,8 @@ export interface ClusterOptions {
   bus: NotificationBus;
   metrics: Metrics;
   log: Log;
-  /** True while a client of this node subscribes to metrics reports. */
-  wantsMetrics: () => boolean;
+  /** True while a client of this node subscribes to events of this kind. */
+  wants: EventRelayOptions['wants'];
   /** Unix socket for tools on this machine; the cluster closes it. */
   localServer?: Server | undefined;
   /** Default: the resolvers of the system. */
@@ -87,7 +87,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     onReservationRefused: (node) => metrics.reservationRefused(node),
     onConflict: () => metrics.roomIdConflict(),
   });
-  const events = new EventRelay({ system, remote, self, bus, wantsMetrics: options.wantsMetrics });
+  const events = new EventRelay({ system, remote, self, bus, wants: options.wants });
 
   const starting = remote.start({
     name: self,

@@ -1,14 +1,20 @@
 import type { ActorRef, ActorSystem, Behaviour, RemoteActors } from '@bloom/actors';
-import type { NotificationBus } from '@bloom/notifications';
+import type { Interest, NotificationBus } from '@bloom/notifications';
 import type { Notification } from '@bloom/protocol';
 
 const EVENTS_ACTOR = 'events_node';
 const INTEREST_INTERVAL_MS = 500;
 
+/** Events that members get only while they have subscribers for them. */
+const KINDS = ['metrics', 'data'] as const;
+type Kind = (typeof KINDS)[number];
+
 type EventsProtocol = {
   notification: (message: { notification: Notification }) => void;
   metrics: (message: { report: unknown }) => void;
-  interest: (message: { node: string; metrics: boolean }) => void;
+  data: (message: { notification: Notification }) => void;
+  /** Nodes of earlier versions do not name `data`. */
+  interest: (message: { node: string; metrics: boolean; data?: boolean }) => void;
 };
 
 export interface EventRelayOptions {
@@ -17,22 +23,22 @@ export interface EventRelayOptions {
   /** The name of this node. */
   self: string;
   bus: NotificationBus;
-  /** True while a client of this node subscribes to metrics reports. */
-  wantsMetrics: () => boolean;
+  /** True while a client of this node subscribes to events of this kind. */
+  wants: (kind: keyof Interest) => boolean;
 }
 
 /**
  * Brings the events of every node to the subscribers of all: each node sends what arose on it to all members, once.
- * Metrics reports go only to members that declared interest.
+ * Metrics reports and messages of data channels go only to members that declared interest.
  */
 export class EventRelay {
   readonly #options: EventRelayOptions;
-  /** Members with subscribers for the metrics report of this node. */
-  readonly #interested = new Set<string>();
+  /** Members with subscribers for what arises on this node. */
+  readonly #interested: Record<Kind, Set<string>> = { metrics: new Set(), data: new Set() };
   readonly #refs = new Map<string, ActorRef<EventsProtocol>>();
   readonly #timer: NodeJS.Timeout;
   /** The interest that the members know of. */
-  #declared = false;
+  #declared: Record<Kind, boolean> = { metrics: false, data: false };
 
   constructor(options: EventRelayOptions) {
     this.#options = options;
@@ -44,9 +50,15 @@ export class EventRelay {
       handlers: {
         notification: (_state, { notification }) => bus.publish(notification, 'remote'),
         metrics: (_state, { report }) => bus.publishMetrics(report, 'remote'),
-        interest: (_state, { node, metrics }) => void (metrics ? interested.add(node) : interested.delete(node)),
+        data: (_state, { notification }) => bus.publish(notification, 'remote'),
+        interest: (_state, { node, ...wanted }) => {
+          for (const kind of KINDS) {
+            if (wanted[kind] === true) interested[kind].add(node);
+            else interested[kind].delete(node);
+          }
+        },
       },
-      inspect: () => ({ metricsWantedBy: [...interested] }),
+      inspect: () => ({ metricsWantedBy: [...interested.metrics], dataWantedBy: [...interested.data] }),
     };
     const actor = system.spawn(behaviour, { name: EVENTS_ACTOR, mailbox: { essential: ['notification', 'interest'] } });
     system.register(EVENTS_ACTOR, actor);
@@ -54,27 +66,28 @@ export class EventRelay {
     this.#timer.unref();
     bus.subscribe((envelope) => {
       if (envelope.source !== 'local') return;
-      if (envelope.kind === 'notification') {
-        const { notification } = envelope;
-        for (const node of this.#members()) system.cast(this.#actorOn(node), { type: 'notification', notification });
-      } else {
+      if (envelope.kind === 'metrics') {
         const { report } = envelope;
-        for (const node of interested) system.cast(this.#actorOn(node), { type: 'metrics', report });
+        for (const node of interested.metrics) system.cast(this.#actorOn(node), { type: 'metrics', report });
+      } else {
+        const { kind: type, notification } = envelope;
+        const receivers = type === 'data' ? interested.data : this.#members();
+        for (const node of receivers) system.cast(this.#actorOn(node), { type, notification });
       }
     });
   }
 
   /** True while a member has a subscriber for the metrics report of this node. */
   get metricsWanted(): boolean {
-    return this.#interested.size > 0;
+    return this.#interested.metrics.size > 0;
   }
 
   memberJoined(node: string): void {
-    if (this.#declared) this.#sendInterest(node, true);
+    if (KINDS.some((kind) => this.#declared[kind])) this.#sendInterest(node);
   }
 
   memberLeft(node: string): void {
-    this.#interested.delete(node);
+    for (const kind of KINDS) this.#interested[kind].delete(node);
     this.#refs.delete(node);
   }
 
@@ -87,14 +100,14 @@ export class EventRelay {
   }
 
   #declareInterest(): void {
-    const wanted = this.#options.wantsMetrics();
-    if (wanted === this.#declared) return;
-    this.#declared = wanted;
-    for (const node of this.#members()) this.#sendInterest(node, wanted);
+    const { wants } = this.#options;
+    if (KINDS.every((kind) => wants(kind) === this.#declared[kind])) return;
+    this.#declared = { metrics: wants('metrics'), data: wants('data') };
+    for (const node of this.#members()) this.#sendInterest(node);
   }
 
-  #sendInterest(node: string, metrics: boolean): void {
-    this.#options.system.cast(this.#actorOn(node), { type: 'interest', node: this.#options.self, metrics });
+  #sendInterest(node: string): void {
+    this.#options.system.cast(this.#actorOn(node), { type: 'interest', node: this.#options.self, ...this.#declared });
   }
 
   #actorOn(node: string): ActorRef<EventsProtocol> {

@@ -136,7 +136,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     log,
     intervalMs: settings.metrics.webrtcIntervalMs,
     report: async () => metricsReport(await local.reports()),
-    wanted: () => serverSocket.wantsMetrics || (cluster?.metricsWanted() ?? false),
+    wanted: () => serverSocket.wants('metrics') || (cluster?.metricsWanted() ?? false),
   });
   closing.onClose('metrics reporter', () => reporter.close());
 
@@ -158,7 +158,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
       bus,
       metrics,
       log,
-      wantsMetrics: () => serverSocket.wantsMetrics,
+      wants: (kind) => serverSocket.wants(kind),
       localServer,
       ...(options.resolve4 === undefined ? {} : { resolve4: options.resolve4 }),
     });

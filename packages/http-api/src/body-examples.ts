@@ -8,6 +8,7 @@ export const BODY_EXAMPLES: { readonly [K in OperationId]?: Readonly<Record<stri
     'with an id of your own': { roomId: 'standup', maxPeers: 8, peerlessPurgeTimeout: 600 },
     'for streams and recordings': { roomId: 'webinar', videoCodec: 'h264' },
     'with a webhook': { webhookUrl: 'https://backend.example.com/webhook' },
+    'with a chat that the backend hears': { dataEvents: ['chat'] },
   },
   update_room: {
     'a title': { metadata: { title: 'Daily standup' } },

@@ -64,6 +64,19 @@ describe('PATCH of a room', () => {
     expect(Object.keys((second as { data: { config: object } }).data.config)).not.toContain('metadata');
   });
 
+  test('data events are shown while there are any', async () => {
+    const configOf = async (dataEvents: unknown): Promise<object> => {
+      const [, body] = await call('PATCH', '/room/r1', { dataEvents });
+      return (body as { data: { config: object } }).data.config;
+    };
+    expect(await configOf(['chat'])).toMatchObject({ dataEvents: ['chat'] });
+    for (const none of [[], null]) expect(await configOf(none)).not.toHaveProperty('dataEvents');
+    const [, created] = await call('POST', '/room', { dataEvents: ['chat'] });
+    expect(created).toMatchObject({ data: { room: { config: { dataEvents: ['chat'] } } } });
+    const many = Array.from({ length: 17 }, (_, n) => `l${n}`);
+    expect((await call('PATCH', '/room/r1', { dataEvents: many }))[0]).toBe(400);
+  });
+
   test('refuses values as POST does', async () => {
     expect(await call('PATCH', '/room/r1', { maxPeers: -1 })).toEqual([
       400,

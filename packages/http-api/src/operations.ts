@@ -68,6 +68,7 @@ function roomChanges(body: unknown): RoomChanges {
 
 function roomConfig(body: unknown): RoomConfig {
   const given = checked(RoomConfigRequest, body);
+  const dataEvents = given.dataEvents ?? [];
 
   return {
     roomId: given.roomId ?? null,
@@ -76,6 +77,7 @@ function roomConfig(body: unknown): RoomConfig {
     webhookUrl: given.webhookUrl ?? null,
     peerlessPurgeTimeout: given.peerlessPurgeTimeout ?? null,
     peerDisconnectedTimeout: given.peerDisconnectedTimeout ?? null,
+    ...(dataEvents.length === 0 ? {} : { dataEvents }),
   };
 }
 

@@ -58,6 +58,8 @@ describe('POST /room', () => {
   const codec = (value: string) => `Expected videoCodec to be 'h264' or 'vp8', got: ${value}`;
   const webhook = (value: string) => `Expected webhookUrl to be valid URL, got: ${value}`;
   const purge = (value: string) => `Expected peerlessPurgeTimeout to be a positive integer, got: ${value}`;
+  const dataEvents = (value: string) =>
+    `Expected dataEvents to be a list of up to 16 labels of 1 to 64 bytes, without roomMessage, got: ${value}`;
   const disconnected = (value: string) => `Expected peerDisconnectedTimeout to be a positive integer, got: ${value}`;
 
   test.each<[string, unknown, string]>([
@@ -96,6 +98,11 @@ describe('POST /room', () => {
     ['peerDisconnectedTimeout', -5, disconnected('-5')],
     ['peerDisconnectedTimeout', '1', disconnected('1')],
     ['peerDisconnectedTimeout', false, disconnected('false')],
+    ['dataEvents', 'chat', dataEvents('chat')],
+    ['dataEvents', [''], dataEvents('')],
+    ['dataEvents', ['chat', 7], dataEvents('7')],
+    ['dataEvents', ['roomMessage'], dataEvents('roomMessage')],
+    ['dataEvents', ['ä'.repeat(33)], dataEvents('ä'.repeat(33))],
   ])('%s = %j is refused', async (field, value, message) => {
     const answer = await api.call('POST', '/room', { body: { [field]: value } });
 

@@ -49,6 +49,7 @@ export class Metrics {
   readonly #webhookFailures: Counter;
   readonly #webhookDrops: Counter;
   readonly #slowSubscribers: Counter;
+  readonly #dataEventsDropped: Counter;
   readonly #abandonedUploads: Counter;
   /** Quality of calls, and figures of the node. */
   readonly quality: QualitySeries;
@@ -87,6 +88,10 @@ export class Metrics {
     this.#slowSubscribers = counter(
       'bloom_slow_subscribers_total',
       'Server websockets closed because they did not keep up',
+    );
+    this.#dataEventsDropped = counter(
+      'bloom_data_events_dropped_total',
+      'Messages of data channels that a slow subscriber or webhook receiver did not get',
     );
     this.#abandonedUploads = counter('bloom_recording_uploads_abandoned_total', 'Recording uploads given up');
 
@@ -191,6 +196,10 @@ export class Metrics {
 
   slowSubscriberClosed(): void {
     this.#slowSubscribers.inc();
+  }
+
+  dataEventsDropped(events: number): void {
+    this.#dataEventsDropped.inc(events);
   }
 
   uploadAbandoned(): void {

@@ -6,13 +6,16 @@ export type Source = 'local' | 'remote';
 
 /** One event for all listeners. Its bytes (one `ServerMessage`) are encoded once, on first use. */
 export class NotificationEnvelope {
-  readonly kind = 'notification';
+  /** Messages of data channels have subscribers of their own, and are dropped before other events are. */
+  readonly kind: 'notification' | 'data';
   #encoded: Uint8Array | undefined;
 
   constructor(
     readonly notification: Notification,
     readonly source: Source,
-  ) {}
+  ) {
+    this.kind = notification.type === 'dataMessage' ? 'data' : 'notification';
+  }
 
   get bytes(): Uint8Array {
     this.#encoded ??= encodeNotification(this.notification);

@@ -35,22 +35,27 @@ test.each([
 describe('a batch', () => {
   const created = new NotificationEnvelope({ type: 'roomCreated', roomId: 'r' }, 'local');
   const report = new MetricsEnvelope({}, 'local');
+  const message = { type: 'dataMessage', roomId: 'r', peerId: 'p', label: 'chat', to: [], data: 'hi' } as const;
+  const said = new NotificationEnvelope({ ...message, to: [] }, 'local');
   const deleted = new NotificationEnvelope({ type: 'roomDeleted', roomId: 'r' }, 'local');
 
   test('gives each interest its frames in order, joined once', () => {
     const batch = new FrameBatch();
-    for (const envelope of [created, report, deleted]) batch.add(envelope);
-    expect(batch.byteLength).toBe(created.bytes.length + report.bytes.length + deleted.bytes.length + 6);
+    const envelopes = [created, report, said, deleted];
+    for (const envelope of envelopes) batch.add(envelope);
+    expect(batch.byteLength).toBe(envelopes.reduce((sum, { bytes }) => sum + bytes.length + 2, 0));
+    expect(batch.count('data')).toBe(1);
 
     const framesFor = batch.take();
-    const all = framesFor({ notifications: true, metrics: true });
-    expect(framesFor({ notifications: true, metrics: true })).toBe(all);
-    const hex = (...envelopes: { bytes: Uint8Array }[]) =>
-      envelopes.map(({ bytes }) => Buffer.from(bytes).toString('hex'));
-    expect(parse(all)).toEqual(hex(created, report, deleted));
-    expect(parse(framesFor({ notifications: true, metrics: false }))).toEqual(hex(created, deleted));
-    expect(parse(framesFor({ notifications: false, metrics: true }))).toEqual(hex(report));
-    expect(framesFor({ notifications: false, metrics: false })).toBeUndefined();
+    const all = framesFor({ notification: true, metrics: true, data: true });
+    expect(framesFor({ notification: true, metrics: true, data: true })).toBe(all);
+    const hex = (...wanted: { bytes: Uint8Array }[]) => wanted.map(({ bytes }) => Buffer.from(bytes).toString('hex'));
+    const none = { notification: false, metrics: false, data: false };
+    expect(parse(all)).toEqual(hex(created, report, said, deleted));
+    expect(parse(framesFor({ ...none, notification: true }))).toEqual(hex(created, deleted));
+    expect(parse(framesFor({ ...none, metrics: true }))).toEqual(hex(report));
+    expect(parse(framesFor({ ...none, data: true }))).toEqual(hex(said));
+    expect(framesFor(none)).toBeUndefined();
   });
 
   test('is empty after it was taken', () => {
@@ -59,6 +64,6 @@ describe('a batch', () => {
     batch.take();
 
     expect([batch.isEmpty, batch.byteLength]).toEqual([true, 0]);
-    expect(batch.take()({ notifications: true, metrics: true })).toBeUndefined();
+    expect(batch.take()({ notification: true, metrics: true, data: true })).toBeUndefined();
   });
 });

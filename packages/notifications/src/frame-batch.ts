@@ -23,8 +23,9 @@ export function binaryFrame(payload: Uint8Array): Buffer {
 
 /** The events a subscriber receives. */
 export interface Interest {
-  notifications: boolean;
+  notification: boolean;
   metrics: boolean;
+  data: boolean;
 }
 
 /**
@@ -43,6 +44,10 @@ export class FrameBatch {
     return this.#size;
   }
 
+  count(kind: Envelope['kind']): number {
+    return this.#frames.filter((frame) => frame.kind === kind).length;
+  }
+
   add(envelope: Envelope): void {
     const frame = binaryFrame(envelope.bytes);
     this.#frames.push({ kind: envelope.kind, frame });
@@ -55,10 +60,10 @@ export class FrameBatch {
     const joined = new Map<string, Buffer | undefined>();
     this.#size = 0;
 
-    return ({ notifications, metrics }) => {
-      const key = `${notifications}${metrics}`;
+    return (interest) => {
+      const key = `${interest.notification}${interest.metrics}${interest.data}`;
       if (!joined.has(key)) {
-        const wanted = frames.filter(({ kind }) => (kind === 'metrics' ? metrics : notifications));
+        const wanted = frames.filter(({ kind }) => interest[kind]);
         joined.set(key, wanted.length === 0 ? undefined : Buffer.concat(wanted.map(({ frame }) => frame)));
       }
 

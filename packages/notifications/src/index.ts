@@ -1,5 +1,6 @@
 export { NotificationBus, type Envelope, type EnvelopeListener, type Source } from './bus.js';
 export { countNotifications } from './count-notification.js';
+export type { Interest } from './frame-batch.js';
 export { MetricsReporter, type MetricsReporterOptions } from './metrics-reporter.js';
 export type { ReportNode } from './rates.js';
 export { ServerSocket, type ServerSocketOptions } from './server-socket.js';

@@ -4,7 +4,13 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { ManualClock } from '@bloom/time/testing';
 import { Metrics } from '@bloom/metrics';
-import { decodeServerMessage, encodeServerMessage, type ServerMessage, type SubscriptionType } from '@bloom/protocol';
+import {
+  type DataMessage,
+  decodeServerMessage,
+  encodeServerMessage,
+  type ServerMessage,
+  type SubscriptionType,
+} from '@bloom/protocol';
 import { WebSocket } from 'ws';
 import { NotificationBus } from './bus.js';
 import { BATCH_INTERVAL_MS, ServerSocket, type ServerSocketOptions } from './server-socket.js';
@@ -128,7 +134,7 @@ test('an event published before a subscription is not delivered to it, also when
   const late = await connected();
   late.send({ type: 'authRequest', token: TOKEN });
   await late.next();
-  expect(socket.wantsMetrics).toBe(false);
+  expect(socket.wants('metrics')).toBe(false);
 
   // The second event waits for the batch after the first one.
   const unheard = { type: 'roomCreated', roomId: 'unheard' } as const;
@@ -160,6 +166,60 @@ test('metrics reports go to metrics subscribers, both kinds to who wants both, n
   ];
   expect(both.received).toEqual([reports[0], { type: 'roomDeleted', roomId: 'r' }, reports[1]]);
   expect(metrics.received).toEqual(reports);
+});
+
+const said = (data: string): DataMessage => ({
+  type: 'dataMessage',
+  roomId: 'r',
+  peerId: 'p',
+  label: 'chat',
+  to: [],
+  data,
+});
+
+test('messages of data channels go to their subscribers alone, in order with other events', async () => {
+  const both = await subscribed('data', 'serverNotification');
+  const notifications = await subscribed('serverNotification');
+  expect([socket.wants('data'), socket.wants('metrics')]).toEqual([true, false]);
+
+  const events = [{ type: 'roomCreated', roomId: 'r' }, said('hi'), { type: 'roomDeleted', roomId: 'r' }] as const;
+  for (const event of events) bus.publish(event);
+  await both.settled();
+  await notifications.settled();
+
+  expect(both.received).toEqual(events);
+  expect(notifications.received).toEqual([events[0], events[2]]);
+});
+
+test('a subscriber that does not read loses messages of data channels, and keeps its connection and other events', async () => {
+  await socket.close();
+  http.close();
+  const clock = new ManualClock();
+  const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
+  await start({ clock, metrics });
+  const sleeper = await subscribed('serverNotification', 'data');
+  const underlying = Reflect.get(sleeper.socket, '_socket') as Socket;
+  underlying.pause();
+
+  // 32 MiB, four times what may wait for a subscriber.
+  for (let n = 0; n < 512; n += 1) {
+    bus.publish(said('x'.repeat(64 * 1024)));
+    clock.advance(BATCH_INTERVAL_MS);
+    await new Promise(setImmediate);
+  }
+  bus.publish({ type: 'roomDeleted', roomId: 'r' });
+  clock.advance(BATCH_INTERVAL_MS);
+  underlying.resume();
+  let messages = 0;
+  let last: unknown;
+  for (;;) {
+    last = await sleeper.next();
+    if ((last as ServerMessage).type !== 'dataMessage') break;
+    messages += 1;
+  }
+  expect(last).toEqual({ type: 'roomDeleted', roomId: 'r' });
+  expect(messages).toBeLessThan(512);
+  expect(await metrics.expose()).toContain(`bloom_data_events_dropped_total ${512 - messages}\n`);
 });
 
 describe('close codes', () => {

@@ -11,6 +11,8 @@ import { MAX_REQUEST_BYTES, ServerSession, type SessionAction } from './server-s
 
 /** Bytes that may wait for one subscriber before its socket is closed. */
 const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
+/** Beyond it a subscriber gets no messages of data channels: clients send those, and must not have it closed. */
+const MAX_BUFFERED_FOR_DATA = 1024 * 1024;
 /** A single event is sent at once; following ones wait at most this long, so that many events cost few writes. */
 export const BATCH_INTERVAL_MS = 20;
 const MAX_BATCH_BYTES = 256 * 1024;
@@ -23,7 +25,7 @@ export interface ServerSocketOptions {
   /** `JF_SERVER_API_TOKEN` */
   token: string;
   log: Log;
-  metrics?: Pick<Metrics, 'slowSubscriberClosed'>;
+  metrics?: Pick<Metrics, 'slowSubscriberClosed' | 'dataEventsDropped'>;
   /** Default `MAX_BUFFERED_BYTES`. */
   maxBufferedBytes?: number;
   clock?: Clock;
@@ -90,9 +92,9 @@ export class ServerSocket {
     return this.#subscribers.size;
   }
 
-  /** True when at least one subscriber wants metrics reports. */
-  get wantsMetrics(): boolean {
-    for (const { interest } of this.#subscribers) if (interest.metrics) return true;
+  /** True when at least one subscriber wants events of this kind. */
+  wants(kind: keyof Interest): boolean {
+    for (const { interest } of this.#subscribers) if (interest[kind]) return true;
 
     return false;
   }
@@ -129,7 +131,7 @@ export class ServerSocket {
       webSocket,
       connection,
       session: new ServerSession(this.#options.token, this.#clock.now()),
-      interest: { notifications: false, metrics: false },
+      interest: { notification: false, metrics: false, data: false },
       authenticated: this.#unauthenticated.add(connection, {
         address,
         isOpen: () => webSocket.readyState === webSocket.OPEN,
@@ -168,8 +170,7 @@ export class ServerSocket {
         case 'subscribe':
           // Events published before the subscription must not reach this subscriber.
           this.#flush();
-          if (action.eventType === 'metrics') subscriber.interest.metrics = true;
-          else subscriber.interest.notifications = true;
+          subscriber.interest[action.eventType === 'serverNotification' ? 'notification' : action.eventType] = true;
           this.#options.log.info('server_socket.subscribed', { socket: subscriber.id, events: action.eventType });
           break;
         case 'ping':
@@ -188,7 +189,7 @@ export class ServerSocket {
   }
 
   #deliver(envelope: Envelope): void {
-    if (this.#subscribers.size === 0) return;
+    if (!this.wants(envelope.kind)) return;
 
     this.#batch.add(envelope);
     if (this.#batch.byteLength >= MAX_BATCH_BYTES) this.#flush();
@@ -212,9 +213,13 @@ export class ServerSocket {
     if (this.#batch.isEmpty) return;
 
     this.#flushedAt = this.#clock.now();
+    const dataEvents = this.#batch.count('data');
     const framesFor = this.#batch.take();
     for (const subscriber of this.#subscribers) {
-      const frames = framesFor(subscriber.interest);
+      const { interest, connection } = subscriber;
+      const data = interest.data && connection.writableLength <= MAX_BUFFERED_FOR_DATA;
+      if (data !== interest.data) this.#options.metrics?.dataEventsDropped(dataEvents);
+      const frames = framesFor({ ...interest, data });
       if (frames !== undefined) this.#write(subscriber, frames);
     }
   }

@@ -6,6 +6,9 @@ import { WebhookError, type PostWebhook } from './webhook-post.js';
 /** Number of events, and their bytes, that may wait for one receiver. */
 export const MAX_BACKLOG = 1_000;
 export const MAX_BACKLOG_BYTES = 4 * 1024 * 1024;
+/** Beyond it no message of a data channel is added: clients send those, and must neither displace nor delay other events. */
+const MAX_DATA_BACKLOG = 50;
+const MAX_DATA_BACKLOG_BYTES = 1024 * 1024;
 
 const FIRST_BACK_OFF_MS = 500;
 const LONGEST_BACK_OFF_MS = 30_000;
@@ -43,6 +46,10 @@ export class WebhookQueue {
   /** Number of events that are waiting or being sent. */
   get size(): number {
     return this.#waiting.length + (this.#sending ? 1 : 0);
+  }
+
+  get hasRoomForData(): boolean {
+    return this.#waiting.length < MAX_DATA_BACKLOG && this.#waitingBytes < MAX_DATA_BACKLOG_BYTES;
   }
 
   /** Adds an event. A full backlog drops its oldest event: the latest ones, above all the end of the room, matter most. */

@@ -358,6 +358,38 @@ describe('the backlog', () => {
   });
 });
 
+test('messages of data channels stay below 50 and 1 MiB of the backlog: other events are neither lost nor late', async () => {
+  const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
+  const held: ServerResponse[] = [];
+  receiver.answer = (_received, response) => held.push(response);
+  const webhook = start({ metrics });
+  for (const roomId of ['r1', 'r2']) webhook.register(roomId, receiver.url);
+  const said = (roomId: string, data: string): Notification => ({
+    type: 'dataMessage',
+    roomId,
+    peerId: 'ann',
+    label: 'chat',
+    to: [],
+    data,
+  });
+
+  // One of them is being sent.
+  for (let n = 0; n < 60; n += 1) bus.publish(said('r1', 'x'));
+  expect(webhook.pending).toBe(51);
+  bus.publish(added('r1', 'p'));
+  expect(webhook.pending).toBe(52);
+  for (let n = 0; n < 40; n += 1) bus.publish(said('r2', 'x'.repeat(64 * 1024)));
+  expect(webhook.pending).toBe(52 + 17);
+  expect(await metrics.expose()).toContain('bloom_data_events_dropped_total 32\n');
+
+  await receiver.arrived(2);
+  receiver.answer = (_received, response) => response.end();
+  for (const response of held) response.end();
+  await webhook.close({ timeoutMs: 10_000 });
+  expect(receiver.messages.filter((message) => message !== 'dataMessage ann')).toEqual(['peerAdded p']);
+  expect(await metrics.expose()).toContain('bloom_webhook_drops_total 0\n');
+});
+
 describe('the backlog of one receiver', () => {
   test('holds 4 MiB, and as much again after an overflow', async () => {
     let answer: () => void = () => undefined;

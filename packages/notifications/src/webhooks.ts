@@ -9,7 +9,7 @@ import { WebhookQueue } from './webhook-queue.js';
 export interface WebhooksOptions {
   bus: NotificationBus;
   log: Log;
-  metrics?: Pick<Metrics, 'webhookFailed' | 'webhookDropped'>;
+  metrics?: Pick<Metrics, 'webhookFailed' | 'webhookDropped' | 'dataEventsDropped'>;
   /** `JF_WEBHOOK_RETRIES` */
   retries?: number;
   /** `JF_WEBHOOK_SECRET` */
@@ -51,7 +51,7 @@ export class Webhooks {
     this.#post = poster.post;
     this.#closePoster = poster.close;
     this.#unsubscribe = options.bus.subscribe((envelope) => {
-      if (envelope.kind === 'notification' && envelope.source === 'local') {
+      if (envelope.kind !== 'metrics' && envelope.source === 'local') {
         this.#route(envelope.notification, () => envelope.bytes);
       }
     });
@@ -117,6 +117,9 @@ export class Webhooks {
     const registration = this.#receiverOf(notification);
     if (registration === undefined) return;
 
+    if (notification.type === 'dataMessage' && !registration.queue.hasRoomForData) {
+      return this.#options.metrics?.dataEventsDropped(1);
+    }
     registration.queue.push(bytes());
     if (notification.type === 'roomDeleted' || notification.type === 'roomCrashed') {
       this.#end(notification.roomId, registration);

@@ -30,4 +30,17 @@ export type Notification =
   | { type: 'trackMetadataUpdated'; roomId: string; owner: TrackOwner; track: TrackInfo }
   | { type: 'hlsPlayable'; roomId: string; componentId: string }
   | { type: 'hlsUploaded'; roomId: string }
-  | { type: 'hlsUploadCrashed'; roomId: string };
+  | { type: 'hlsUploadCrashed'; roomId: string }
+  | DataMessage;
+
+/** A message that a client sent on a data channel whose label is in `dataEvents` of the room. */
+export interface DataMessage {
+  type: 'dataMessage';
+  roomId: string;
+  /** The sender. */
+  peerId: string;
+  label: string;
+  /** Ids of the receivers; empty when the message was for everybody. */
+  to: string[];
+  data: string | Uint8Array;
+}

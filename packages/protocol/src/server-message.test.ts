@@ -34,12 +34,16 @@ const catalogue: [number, Notification][] = [
   [19, { type: 'trackMetadataUpdated', roomId, owner: { peerId }, track: { ...track, metadata: null } }],
   [20, { type: 'peerAdded', roomId, peerId }],
   [21, { type: 'peerDeleted', roomId, peerId }],
+  [1000, { type: 'dataMessage', roomId, peerId, label: 'chat', to: [], data: 'grüße' }],
+  [1000, { type: 'dataMessage', roomId, peerId, label: 'chat', to: ['q', 's'], data: Uint8Array.of(0, 255) }],
+  [1000, { type: 'dataMessage', roomId, peerId, label: 'chat', to: [], data: '' }],
 ];
 const requests: [number, ServerMessage][] = [
   [6, { type: 'authenticated' }],
   [7, { type: 'authRequest', token: 'x' }],
   [8, { type: 'subscribeRequest', eventType: 'metrics' }],
   [9, { type: 'subscribeResponse', eventType: 'serverNotification' }],
+  [8, { type: 'subscribeRequest', eventType: 'data' }],
   [12, { type: 'metricsReport', metrics: {} }],
 ];
 

@@ -16,7 +16,7 @@ import { ProtocolError } from './protocol-error.js';
 const MAX_SERVER_MESSAGE_BYTES = 16 * 1024 * 1024;
 
 /** Subscriptions of the server websocket. */
-export type SubscriptionType = 'serverNotification' | 'metrics';
+export type SubscriptionType = 'serverNotification' | 'metrics' | 'data';
 
 export type ServerMessage =
   | Notification
@@ -102,6 +102,14 @@ function toContent(message: ServerMessage): NonNullable<ContentInit> {
       return { case: 'hlsUploaded', value: { roomId: message.roomId } };
     case 'hlsUploadCrashed':
       return { case: 'hlsUploadCrashed', value: { roomId: message.roomId } };
+    case 'dataMessage': {
+      const { roomId, peerId, label, to, data } = message;
+      const content =
+        typeof data === 'string'
+          ? ({ case: 'text', value: data } as const)
+          : ({ case: 'binary', value: Uint8Array.from(data) } as const);
+      return { case: 'dataMessage', value: { roomId, peerId, label, to, data: content } };
+    }
   }
 }
 
@@ -146,6 +154,10 @@ function fromContent(content: WireMessage['content']): ServerMessage | UnknownCo
       const { roomId, endpointInfo, track } = content.value;
       return { type: content.case, roomId, owner: fromOwner(endpointInfo), track: fromTrack(track) };
     }
+    case 'dataMessage': {
+      const { roomId, peerId, label, to, data } = content.value;
+      return { type: 'dataMessage', roomId, peerId, label, to, data: data.value ?? '' };
+    }
   }
 }
 
@@ -180,13 +192,19 @@ function fromTrack(track: WireTrack | undefined): TrackInfo {
   return { id: track.id, type, metadata: jsonValue(track.metadata) };
 }
 
+const EVENT_TYPES = {
+  serverNotification: EventType.SERVER_NOTIFICATION,
+  metrics: EventType.METRICS,
+  data: EventType.DATA,
+} as const satisfies Record<SubscriptionType, EventType>;
+
 function toEventType(type: SubscriptionType | null): EventType {
-  if (type === 'serverNotification') return EventType.SERVER_NOTIFICATION;
-  return type === 'metrics' ? EventType.METRICS : EventType.UNSPECIFIED;
+  return type === null ? EventType.UNSPECIFIED : EVENT_TYPES[type];
 }
 
 function fromEventType(type: EventType): SubscriptionType | null {
   if (type === EventType.SERVER_NOTIFICATION) return 'serverNotification';
+  if (type === EventType.DATA) return 'data';
   return type === EventType.METRICS ? 'metrics' : null;
 }
 

@@ -276,7 +276,7 @@ export class LocalRooms {
 
     entry.media = await engine.openRoom(roomId, (event) => {
       if (entry.ref === undefined) early.push(event);
-      else this.#system.cast(entry.ref, { type: 'fromMedia', event });
+      else this.#system.cast(entry.ref, { type: event.type === 'dataMessage' ? 'fromData' : 'fromMedia', event });
     });
     const behaviour = roomBehaviour({
       config,

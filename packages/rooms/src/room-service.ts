@@ -16,6 +16,8 @@ export interface RoomConfig {
   peerlessPurgeTimeout: number | null;
   /** Seconds; null = off. */
   peerDisconnectedTimeout: number | null;
+  /** Labels of data channels whose messages the backend receives; absent without any. */
+  dataEvents?: readonly string[];
 }
 
 /** The configuration of a room for which no option was given. */
@@ -31,8 +33,9 @@ export const defaultRoomConfig: RoomConfig = {
 /** The configuration of a room that exists. `metadata` is set by the backend, absent until then. */
 export type NamedConfig = RoomConfig & { roomId: string; metadata?: unknown };
 
-/** Absent fields stay as they are; null metadata removes it. */
+/** Absent fields stay as they are; null removes metadata and data events. */
 export type RoomChanges = Partial<Pick<RoomConfig, 'maxPeers' | 'peerlessPurgeTimeout' | 'peerDisconnectedTimeout'>> & {
+  dataEvents?: readonly string[] | null;
   metadata?: unknown;
 };
 

@@ -8,7 +8,7 @@ import type {
   PlacementDecision,
 } from './cluster-types.js';
 import { BloomApiError, BloomConnectionError } from './errors.js';
-import type { NotificationStreamOptions } from './notifications.js';
+import type { NotificationStreamOptions, StreamOptions } from './notifications.js';
 import { metricsReports, notificationStream } from './notifications.js';
 import { reconnecting } from './reconnecting.js';
 import type {
@@ -246,7 +246,7 @@ export class BloomClient {
   }
 
   /** One report of each node per second: the JSON of docs/reference/metrics.md. */
-  metrics(options: NotificationStreamOptions = {}): AsyncIterableIterator<Record<string, unknown>> {
+  metrics(options: StreamOptions = {}): AsyncIterableIterator<Record<string, unknown>> {
     return metricsReports(this.#socketUrl(), this.#token, options);
   }
 

@@ -85,6 +85,31 @@ describe('notifications', () => {
     expect(events).toEqual(sent.filter(({ type }) => type !== 'metricsReport'));
   });
 
+  test('include messages of data channels when asked, confirmed with both subscriptions', async () => {
+    const asked: unknown[] = [];
+    const said: ServerMessage = { type: 'dataMessage', roomId: 'r', peerId: 'p', label: 'chat', to: ['q'], data: 'hi' };
+    const client = await clientOf((socket) => {
+      socket.on('message', (data: Buffer) => {
+        const message = decodeServerMessage(data);
+        asked.push(message);
+        if (message.type === 'authRequest') return socket.send(encodeServerMessage({ type: 'authenticated' }));
+        if (message.type !== 'subscribeRequest') return undefined;
+        socket.send(encodeServerMessage({ ...message, type: 'subscribeResponse' }));
+        if (message.eventType === 'data') socket.send(encodeServerMessage(said));
+        return undefined;
+      });
+    });
+    let subscribed = 0;
+    const events = client.notifications({ dataEvents: true, onSubscribed: () => (subscribed += 1) });
+
+    expect(await take(events, 1)).toEqual([said]);
+    expect(asked.slice(1)).toEqual([
+      { type: 'subscribeRequest', eventType: 'serverNotification' },
+      { type: 'subscribeRequest', eventType: 'data' },
+    ]);
+    expect(subscribed).toBe(1);
+  });
+
   test('end when the loop is left, and so does the connection', async () => {
     let closed: Promise<unknown> = Promise.resolve();
     const client = await clientOf((socket) => {

@@ -3,8 +3,8 @@ import { BloomApiError, BloomConnectionError } from './errors.js';
 import { MAX_WAITING, openSocket } from './socket.js';
 import type { Notification } from './types.js';
 
-/** Options of `notifications` and `metrics`. */
-export interface NotificationStreamOptions {
+/** Options of `metrics`. */
+export interface StreamOptions {
   signal?: AbortSignal;
   /** Called when the server has confirmed the subscription: everything that happens from then on is in the stream. */
   onSubscribed?: () => void;
@@ -15,6 +15,12 @@ export interface NotificationStreamOptions {
   silenceMs?: number;
 }
 
+/** Options of `notifications`. */
+export interface NotificationStreamOptions extends StreamOptions {
+  /** Includes each `dataMessage`: what clients send on the data channels in `dataEvents` of their room. Default false. */
+  dataEvents?: boolean;
+}
+
 type Message = ReturnType<typeof decodeServerMessage>;
 
 /** Resolves to each notification in turn. @throws BloomApiError 401 for a wrong token @throws BloomConnectionError */
@@ -23,16 +29,17 @@ export function notificationStream(
   token: string,
   options: NotificationStreamOptions,
 ): AsyncIterableIterator<Notification> {
-  return stream(url, token, 'serverNotification', options, toNotification);
+  const types = ['serverNotification', ...(options.dataEvents === true ? ['data' as const] : [])] as const;
+  return stream(url, token, types, options, toNotification);
 }
 
 /** Resolves to each report in turn. @throws BloomApiError 401 for a wrong token @throws BloomConnectionError */
 export function metricsReports(
   url: URL,
   token: string,
-  options: NotificationStreamOptions,
+  options: StreamOptions,
 ): AsyncIterableIterator<Record<string, unknown>> {
-  return stream(url, token, 'metrics', options, (message) =>
+  return stream(url, token, ['metrics'], options, (message) =>
     message.type === 'metricsReport' ? (message.metrics as Record<string, unknown>) : undefined,
   );
 }
@@ -62,8 +69,8 @@ function toNotification(message: Message): Notification | undefined {
 async function* stream<T>(
   url: URL,
   token: string,
-  eventType: SubscriptionType,
-  options: NotificationStreamOptions,
+  eventTypes: readonly SubscriptionType[],
+  options: StreamOptions,
   read: (message: Message) => T | undefined,
 ): AsyncIterableIterator<T> {
   const waiting: T[] = [];
@@ -81,12 +88,17 @@ async function* stream<T>(
     wake();
   };
   let paused = false;
+  let confirmed = 0;
   const receive = (data: Uint8Array): void => {
     const message = decodeServerMessage(data);
     if (message.type === 'authenticated') {
-      return socket.send(encodeServerMessage({ type: 'subscribeRequest', eventType }));
+      for (const eventType of eventTypes) socket.send(encodeServerMessage({ type: 'subscribeRequest', eventType }));
+      return undefined;
     }
-    if (message.type === 'subscribeResponse') return options.onSubscribed?.();
+    if (message.type === 'subscribeResponse') {
+      confirmed += 1;
+      return confirmed === eventTypes.length ? options.onSubscribed?.() : undefined;
+    }
     const value = read(message);
     if (value === undefined) return undefined;
     waiting.push(value);

@@ -19,7 +19,7 @@ export interface ReconnectingOptions extends NotificationStreamOptions {
 export async function* reconnecting(
   options: ReconnectingOptions,
 ): AsyncGenerator<Notification | RoomSnapshot, void, undefined> {
-  const { open, listRooms, signal, onSubscribed, silenceMs } = options;
+  const { open, listRooms, signal, onSubscribed, silenceMs, dataEvents } = options;
   for (let failures = 0; signal?.aborted !== true; failures += 1) {
     const connection = new AbortController();
     const stop = (): void => connection.abort();
@@ -30,6 +30,7 @@ export async function* reconnecting(
       const events = open({
         signal: connection.signal,
         ...(silenceMs === undefined ? {} : { silenceMs }),
+        ...(dataEvents === undefined ? {} : { dataEvents }),
         onSubscribed: () => {
           confirm();
           onSubscribed?.();

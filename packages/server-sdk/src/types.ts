@@ -14,6 +14,8 @@ export interface RoomOptions {
   peerlessPurgeTimeout?: number;
   /** Seconds after which a disconnected peer is removed; never when absent. */
   peerDisconnectedTimeout?: number;
+  /** Labels of data channels whose messages come as `dataMessage`; none when absent. */
+  dataEvents?: readonly string[];
 }
 
 /** All rooms as a connection begins, from `notifications({ reconnect: true })`. */
@@ -30,6 +32,8 @@ export interface RoomConfig {
   webhookUrl: string | null;
   peerlessPurgeTimeout: number | null;
   peerDisconnectedTimeout: number | null;
+  /** Absent without any. */
+  dataEvents?: readonly string[];
   /** Set with `updateRoom`; absent until then. */
   metadata?: unknown;
 }
@@ -39,6 +43,7 @@ export interface RoomChanges {
   maxPeers?: number | null;
   peerlessPurgeTimeout?: number | null;
   peerDisconnectedTimeout?: number | null;
+  dataEvents?: readonly string[] | null;
   /** Any JSON value. */
   metadata?: unknown;
 }
@@ -211,4 +216,18 @@ export type Notification =
   | { type: 'peerCrashed'; roomId: string; peerId: string; reason: string }
   | { type: 'peerMetadataUpdated'; roomId: string; peerId: string; metadata: unknown }
   | { type: 'componentCrashed' | 'hlsPlayable'; roomId: string; componentId: string }
-  | { type: 'trackAdded' | 'trackRemoved' | 'trackMetadataUpdated'; roomId: string; owner: TrackOwner; track: Track };
+  | { type: 'trackAdded' | 'trackRemoved' | 'trackMetadataUpdated'; roomId: string; owner: TrackOwner; track: Track }
+  | DataMessage;
+
+/** What a client sent on a data channel whose label is in `dataEvents` of its room. */
+export interface DataMessage {
+  type: 'dataMessage';
+  roomId: string;
+  /** The sender. */
+  peerId: string;
+  label: string;
+  /** Ids of the receivers; empty when the message was for everybody. */
+  to: string[];
+  /** Text as a string, anything else as bytes. */
+  data: string | Uint8Array;
+}

@@ -26,6 +26,7 @@ export type MediaCommand =
   | { type: 'setPermissions'; peerId: string; permissions: MediaPermissions }
   | { type: 'setTrackBlocked'; peerId: string; trackId: string; blocked: boolean }
   | { type: 'removeTrack'; peerId: string; trackId: string }
+  | { type: 'setDataEvents'; labels: readonly string[] }
   | { type: 'sendMessage'; peerId: string; text: string }
   | { type: 'openFeed'; feed: number; options: Omit<FeedOptions, 'onKeyFrameWanted'> }
   | FeedFrameCommand

@@ -107,6 +107,8 @@ type RoomNews =
   | { type: 'dataChannelClosed'; peerId: string; label: string; reason: DataCloseReason }
   /** The client takes, or no longer takes, messages of the backend on a data channel. */
   | { type: 'messageChannel'; peerId: string; open: boolean }
+  /** The client has sent a message on a label of `setDataEvents`. `to` is empty for everybody. */
+  | { type: 'dataMessage'; peerId: string; label: string; to: string[]; data: string | Uint8Array }
   /** The worker of the room is gone: everything in it is lost. */
   | { type: 'roomFailed'; reason: string };
 
@@ -292,6 +294,8 @@ export interface MediaRoom {
   setTrackBlocked(peerId: string, trackId: string, blocked: boolean): void;
   /** Removes a track of the peer's present transport, which cannot publish under this id again. */
   removeTrack(peerId: string, trackId: string): void;
+  /** Sets the labels of data channels whose messages are reported as `dataMessage`; none at first. */
+  setDataEvents(labels: readonly string[]): void;
   /** Sends a message of the backend to a client that reported `messageChannel`; dropped when the channel is gone. */
   sendMessage(peerId: string, text: string): void;
   /** Publishes a track of a component. An id that is taken keeps its first owner. */

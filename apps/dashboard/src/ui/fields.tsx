@@ -5,7 +5,8 @@ export interface Field {
   /** Path in the JSON, such as `s3.bucket`. */
   readonly name: string;
   readonly label: string;
-  readonly kind?: 'text' | 'number' | 'url' | 'boolean' | 'password';
+  /** A list is written with commas. */
+  readonly kind?: 'text' | 'number' | 'url' | 'boolean' | 'password' | 'list';
   /** Values to choose from; '' leaves the choice to the server. */
   readonly options?: readonly string[];
   readonly hint?: string;
@@ -46,7 +47,7 @@ function FieldInput({ field }: { readonly field: Field }) {
         <input
           id={id}
           name={name}
-          type={kind}
+          type={kind === 'list' ? 'text' : kind}
           required={required}
           pattern={pattern}
           title={pattern === undefined ? undefined : hint}
@@ -77,15 +78,23 @@ function FieldInput({ field }: { readonly field: Field }) {
 /** Returns the options that a person filled in; what is empty is left to the server. */
 export function optionsOf(fields: readonly Field[], form: FormData): Record<string, unknown> {
   const options: Record<string, unknown> = {};
-  for (const { name, kind } of fields) {
-    const given = form.get(name);
-    const text = typeof given === 'string' ? given.trim() : '';
-    if (text === '') continue;
-    const path = name.split('.');
+  for (const field of fields) {
+    const value = valueOf(field, form);
+    if (value === null) continue;
+    const path = field.name.split('.');
     const last = path.pop() as string;
     let at = options;
     for (const part of path) at = (at[part] ??= {}) as Record<string, unknown>;
-    at[last] = kind === 'boolean' ? true : kind === 'number' ? Number(text) : text;
+    at[last] = value;
   }
   return options;
+}
+
+/** Returns what a person entered into a field; null when it is empty. */
+export function valueOf({ name, kind }: Field, form: FormData): true | number | string | string[] | null {
+  const given = form.get(name);
+  const text = typeof given === 'string' ? given.trim() : '';
+  if (text === '') return null;
+  if (kind === 'list') return text.split(',').map((item) => item.trim());
+  return kind === 'boolean' ? true : kind === 'number' ? Number(text) : text;
 }

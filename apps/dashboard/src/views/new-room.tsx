@@ -28,6 +28,12 @@ const FIELDS: readonly Field[] = [
     hint: 'After this many seconds; empty: never',
   },
   { name: 'webhookUrl', label: 'Webhook', kind: 'url', hint: 'Address that hears of each event of the room' },
+  {
+    name: 'dataEvents',
+    label: 'Data channels that the backend hears',
+    kind: 'list',
+    hint: 'Labels such as chat, with commas; their messages go to the webhook, and to subscribers that ask for them',
+  },
 ];
 
 /** Calls `onClose` with the id of the room that was created. */

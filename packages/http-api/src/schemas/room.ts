@@ -23,10 +23,18 @@ const videoCodec = expected("videoCodec to be 'h264' or 'vp8'");
 const webhookUrl = expected('webhookUrl to be valid URL');
 const peerlessPurgeTimeout = expected('peerlessPurgeTimeout to be a positive integer');
 const peerDisconnectedTimeout = expected('peerDisconnectedTimeout to be a positive integer');
+const dataEvents = expected('dataEvents to be a list of up to 16 labels of 1 to 64 bytes, without roomMessage');
 
 function isWebhookUrl(text: string): boolean {
   // The URL parser tolerates blanks and missing slashes; webhook addresses must not need that.
   return /^https?:\/\/[^\s/?#]\S*$/i.test(text) && URL.canParse(text);
+}
+
+/** `roomMessage` carries messages of the backend: clients do not send on it. */
+function isDataLabel(label: string): boolean {
+  const bytes = Buffer.byteLength(label);
+
+  return bytes > 0 && bytes <= 64 && label !== 'roomMessage';
 }
 
 /** Body of `POST /room`. The order of the fields is the order of the checks. */
@@ -62,6 +70,13 @@ export const RoomConfigRequest = z
       .min(1, peerDisconnectedTimeout)
       .nullish()
       .meta({ description: 'Seconds after which a disconnected peer is removed; null = never' }),
+    dataEvents: z
+      .array(z.string(dataEvents).refine(isDataLabel, dataEvents), dataEvents)
+      .max(16, dataEvents)
+      .nullish()
+      .meta({
+        description: 'Labels of data channels whose messages the backend receives as `dataMessage`; null = none',
+      }),
   })
   .meta({
     id: 'RoomConfigRequest',
@@ -73,6 +88,7 @@ export const UpdateRoomRequest = RoomConfigRequest.pick({
   maxPeers: true,
   peerlessPurgeTimeout: true,
   peerDisconnectedTimeout: true,
+  dataEvents: true,
 })
   .extend({ metadata: ServerMetadata.meta({ description: 'Any JSON value; null removes it' }).optional() })
   .meta({ id: 'UpdateRoomRequest', description: 'Changes of a room; fields that are left out stay as they are' });
@@ -85,6 +101,10 @@ const RoomConfig = z
     webhookUrl: z.string().nullable(),
     peerlessPurgeTimeout: z.int().min(1).nullable(),
     peerDisconnectedTimeout: z.int().min(1).nullable(),
+    dataEvents: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'Labels of data channels whose messages the backend receives; absent without any' }),
     metadata: Metadata.optional().meta({ description: 'Set by the backend; absent until then' }),
   })
   .meta({ id: 'RoomConfig', description: 'Configuration of the room; fields that are not set are null' });

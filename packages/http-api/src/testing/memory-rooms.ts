@@ -88,8 +88,12 @@ export class MemoryRooms implements RoomService {
 
   async updateRoom(roomId: string, changes: RoomChanges): Promise<RoomView> {
     const room = this.#room(roomId);
-    const { metadata, ...config } = { ...room.config, ...changes };
-    room.config = { ...config, ...(metadata === undefined || metadata === null ? {} : { metadata }) };
+    const { metadata, dataEvents, ...config } = { ...room.config, ...changes };
+    room.config = {
+      ...config,
+      ...(dataEvents === undefined || dataEvents === null || dataEvents.length === 0 ? {} : { dataEvents }),
+      ...(metadata === undefined || metadata === null ? {} : { metadata }),
+    };
 
     return room;
   }

@@ -123,6 +123,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       fromPeer: ({ machine }, { peerId, connection, request }) => machine.fromPeer(peerId, connection, request),
       fromComponent: ({ machine }, { componentId, report }) => machine.fromComponent(componentId, report),
       fromMedia: ({ machine }, { event }) => machine.fromMedia(event),
+      fromData: ({ machine }, { event }) => machine.fromMedia(event),
       socketDown: ({ machine }, { peerId, socket, end }) => machine.socketDown(peerId, socket, end),
       // After an orderly end the room has no record of the peer any more.
       peerDown: ({ machine }, { peerId }) => machine.crashPeer(peerId, ''),
@@ -204,6 +205,7 @@ function roomWorld(options: RoomActorOptions, context: Context, machine: () => R
     },
     setTrackBlocked: (peerId, trackId, blocked) => media.setTrackBlocked(peerId, trackId, blocked),
     removeTrack: (peerId, trackId) => media.removeTrack(peerId, trackId),
+    setDataEvents: (labels) => media.setDataEvents(labels),
     deliver: ({ id, ref }, message, over) => {
       if (over === 'data') media.sendMessage(id, JSON.stringify(message));
       else context.cast(ref, { type: 'deliver', message });

@@ -76,6 +76,10 @@ class RecordedWorld implements RoomWorld {
 
   routeTracks(): void {}
 
+  setDataEvents(labels: readonly string[]): void {
+    this.effects.push(`dataEvents ${labels.join(' ')}`);
+  }
+
   setTimer(timer: Parameters<RoomWorld['setTimer']>[0], ms: number): void {
     this.timers.set(JSON.stringify(timer), ms);
   }
@@ -304,6 +308,30 @@ describe('a change of the configuration', () => {
     join('p1');
     machine.update({ peerDisconnectedTimeout: 3, peerlessPurgeTimeout: 3 });
     expect(world.timers.size).toBe(0);
+  });
+});
+
+describe('messages of data channels for the backend', () => {
+  test('are asked for by label as the room starts and changes, and shown while there are any', () => {
+    open({ dataEvents: ['chat', 'game'] });
+    expect(world.read()).toEqual(['notify roomCreated', 'dataEvents chat game']);
+    machine.update({ maxPeers: 2 });
+    expect(world.read()).toEqual([]);
+    expect(machine.update({ dataEvents: ['poll'] })).toMatchObject({ value: { config: { dataEvents: ['poll'] } } });
+    for (const dataEvents of [null, []]) {
+      machine.update({ dataEvents: ['poll'] });
+      expect(machine.update({ dataEvents })).not.toHaveProperty('value.config.dataEvents');
+    }
+    const none = 'dataEvents ';
+    expect(world.read()).toEqual(['dataEvents poll', 'dataEvents poll', none, 'dataEvents poll', none]);
+  });
+
+  test('are notified', () => {
+    open();
+    join('p1');
+    world.read();
+    machine.fromMedia({ type: 'dataMessage', peerId: 'p1', label: 'chat', to: [], data: 'hi', transport: 1 });
+    expect(world.read()).toEqual(['notify dataMessage']);
   });
 });
 

@@ -100,14 +100,20 @@ export class RoomMachine {
 
   start(): void {
     this.#world.notify({ type: 'roomCreated', roomId: this.roomId });
+    if (this.#config.dataEvents !== undefined) this.#world.setDataEvents(this.#config.dataEvents);
     this.#restartPeerlessTimer();
   }
 
   /** Changes the configuration. Timers that are running start over if their time has changed. */
   update(changes: RoomChanges): Outcome<RoomView> {
     const { peerlessPurgeTimeout, peerDisconnectedTimeout } = this.#config;
-    const { metadata, ...config } = { ...this.#config, ...changes };
-    this.#config = { ...config, ...(metadata === undefined || metadata === null ? {} : { metadata }) };
+    const { metadata, dataEvents, ...config } = { ...this.#config, ...changes };
+    this.#config = {
+      ...config,
+      ...(dataEvents === undefined || dataEvents === null || dataEvents.length === 0 ? {} : { dataEvents }),
+      ...(metadata === undefined || metadata === null ? {} : { metadata }),
+    };
+    if (changes.dataEvents !== undefined) this.#world.setDataEvents(changes.dataEvents ?? []);
     if (this.#config.peerlessPurgeTimeout !== peerlessPurgeTimeout) {
       this.#world.clearTimer('peerless');
       this.#restartPeerlessTimer();
@@ -231,6 +237,10 @@ export class RoomMachine {
       case 'dataChannelClosed': {
         const { peerId, label, reason } = event;
         return this.#endpoints.sendIfJoined(peerId, { type: 'dataChannelClosed', label, reason });
+      }
+      case 'dataMessage': {
+        const { peerId, label, to, data } = event;
+        return this.#world.notify({ type: 'dataMessage', roomId: this.roomId, peerId, label, to, data });
       }
       case 'messageChannel': {
         const peer = this.#endpoints.peers.get(event.peerId);

@@ -50,6 +50,8 @@ export type RoomProtocol = RoomCalls & {
   fromPeer: (message: { peerId: string; connection: number; request: PeerRequest }) => void;
   fromComponent: (message: { componentId: string; report: ComponentReport }) => void;
   fromMedia: (message: { event: MediaRoomEvent }) => void;
+  /** A `dataMessage` event. It may be dropped when the mailbox is full. */
+  fromData: (message: { event: MediaRoomEvent }) => void;
   peerDown: (message: { peerId: string; down: Down }) => void;
   peerless: (message: object) => void;
   peerOverdue: (message: { peerId: string }) => void;

@@ -30,6 +30,7 @@ export interface RoomWorld {
   setTrackBlocked(peerId: string, trackId: string, blocked: boolean): void;
   /** Ends a track in the media plane. */
   removeTrack(peerId: string, trackId: string): void;
+  setDataEvents(labels: readonly string[]): void;
   /** Delivers a message of the backend to the client of this peer, on its data channel or its websocket. */
   deliver(peer: PeerRecord, message: RoomMessage, over: 'data' | 'websocket'): void;
   /** Returns false for an event of a transport that the peer no longer has. */

@@ -94,6 +94,7 @@ export class TestMedia implements MediaEngine {
       setPermissions: (peerId, { audio, video, data, subscribe }) =>
         say(`permissions ${peerId} audio ${audio} video ${video} data ${data} subscribe ${subscribe}`),
       setTrackBlocked: (peerId, trackId, blocked) => say(`blocked ${peerId} ${trackId} ${blocked}`),
+      setDataEvents: (labels) => say(`dataEvents ${labels.join(' ')}`),
       sendMessage: (peerId, text) => say(`message ${peerId} ${text}`),
       removeTrack: (peerId, trackId) => say(`removeTrack ${peerId} ${trackId}`),
       openFeed: ({ trackId }) => ({ trackId, send: () => undefined, close: () => say(`closeFeed ${trackId}`) }),

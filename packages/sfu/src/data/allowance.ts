@@ -11,13 +11,13 @@ export class Allowance {
     this.#left = burst;
   }
 
-  /** Takes one token; false when there is none left. */
-  take(nowMs: number): boolean {
+  /** Takes tokens; false when there are too few left. */
+  take(nowMs: number, tokens = 1): boolean {
     const refill = ((nowMs - this.#countedAtMs) * this.#perSecond) / 1_000;
     this.#left = Math.min(this.#burst, this.#left + Math.max(0, refill));
     this.#countedAtMs = nowMs;
-    if (this.#left < 1) return false;
-    this.#left--;
+    if (this.#left < tokens) return false;
+    this.#left -= tokens;
 
     return true;
   }

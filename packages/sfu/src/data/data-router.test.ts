@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import type { ChannelName } from '@bloom/webrtc';
-import { DataRouter, type OutgoingMessage } from './data-router.js';
+import { DataRouter, type DataRouterEvents, type OutgoingMessage } from './data-router.js';
 import { readClientFrame } from './frame.js';
 
 const ALL = { send: true, receive: true };
@@ -80,14 +80,16 @@ class Client {
 class Room {
   nowMs = 1_000_000;
   readonly events: string[] = [];
+  readonly heard: Parameters<DataRouterEvents['heard']>[] = [];
   readonly counters = {
     dataMessages: { received: 0, sent: 0 },
-    dropped: { data_rate: 0, data_denied: 0, data_malformed: 0 },
+    dropped: { data_rate: 0, data_denied: 0, data_malformed: 0, data_unheard: 0 },
   };
   readonly router = new DataRouter(
     {
       channelClosed: (peerId, label, reason) => this.events.push(`${peerId} ${label} ${reason}`),
       messageChannel: (peerId, open) => this.events.push(`${peerId} messages ${open}`),
+      heard: (...message) => this.heard.push(message),
     },
     this.counters,
   );
@@ -254,6 +256,64 @@ describe('messages', () => {
     expect([bob!.heard, room.counters.dropped.data_denied]).toEqual([[], 1]);
     ann!.closes(stream);
     expect(room.router.fromBackend('ann', '{}')).toBe(false);
+  });
+});
+
+describe('the backend', () => {
+  const toAll = (label: string, data: string | Uint8Array) => ({ label, to: [], data });
+
+  test('hears what is sent on the labels it named, also to nobody, and nothing else', () => {
+    const [chatting, gaming] = [ann!.opens(), ann!.opens({ ...chat, label: 'game' })];
+    ann!.says(chatting, 'before');
+    room.router.setDataEvents(['chat']);
+    ann!.says(chatting, 'grüße');
+    ann!.says(gaming, 'not this');
+    ann!.says(chatting, 'for bob', ['bob', 'nobody']);
+    room.router.message('ann', chatting, false, Buffer.from([0, 255, 7]), room.nowMs);
+    ann!.sends(chatting, Buffer.from([200]));
+    room.router.permit('ann', { send: false, receive: true });
+    ann!.says(chatting, 'denied');
+    room.router.permit('ann', ALL);
+    for (const id of ['bob', 'eve']) room.router.leave(id);
+    ann!.says(chatting, 'alone');
+    room.router.setDataEvents([]);
+    ann!.says(chatting, 'after');
+    expect(room.heard).toEqual([
+      ['ann', toAll('chat', 'grüße')],
+      ['ann', { label: 'chat', to: ['bob', 'nobody'], data: 'for bob' }],
+      ['ann', toAll('chat', Uint8Array.of(255, 7))],
+      ['ann', toAll('chat', 'alone')],
+    ]);
+  });
+
+  test('hears so many messages and bytes of one sender a second, and everybody else; clients receive all', () => {
+    room.router.setDataEvents(['chat']);
+    const [hers, his] = [ann!.opens(), bob!.opens()];
+    for (let n = 0; n < 300; n++) ann!.says(hers, 'x');
+    bob!.says(his, 'y');
+    expect(room.heard.length).toBe(201);
+    expect([bob!.got.length, room.counters.dropped.data_unheard]).toEqual([300, 100]);
+    room.nowMs += 1_000;
+    for (let n = 0; n < 300; n++) ann!.says(hers, 'x');
+    expect(room.heard.length).toBe(301);
+
+    room.nowMs += 60_000;
+    for (let n = 0; n < 10; n++) bob!.says(his, 'x'.repeat(64 * 1024));
+    expect(room.heard.length).toBe(309);
+    ann!.says(hers, 'still heard');
+    expect(room.heard.length).toBe(310);
+  });
+
+  test('hears a bounded number of messages and bytes of a room', () => {
+    room.router.setDataEvents(['chat']);
+    const crowd = Array.from({ length: 20 }, (_, n) => new Client(`p${n}`, room));
+    const streams = crowd.map((one) => one.opens());
+    for (const [n, one] of crowd.entries()) for (let m = 0; m < 150; m++) one.says(streams[n]!, 'x');
+    expect(room.heard.length).toBe(2_000);
+    room.nowMs += 60_000;
+    room.heard.length = 0;
+    for (const [n, one] of crowd.entries()) for (let m = 0; m < 8; m++) one.says(streams[n]!, 'x'.repeat(64 * 1024));
+    expect(room.heard.length).toBe(64);
   });
 });
 

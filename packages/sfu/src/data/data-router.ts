@@ -1,7 +1,7 @@
 import { type ChannelKind, type ChannelName, isReliable } from '@bloom/webrtc';
 import type { ChannelStats, DataCloseReason } from '../media-engine.js';
 import { Allowance } from './allowance.js';
-import { MAX_MESSAGE_BYTES, readClientFrame, senderHeader } from './frame.js';
+import { type ClientFrame, MAX_MESSAGE_BYTES, readClientFrame, senderHeader } from './frame.js';
 
 /** Label of the messages of the backend. */
 const BACKEND_LABEL = 'roomMessage';
@@ -11,6 +11,11 @@ const MAX_LABELS = 64;
 const RATE = 1_000;
 /** Channels that one client opens. Each is opened towards everybody else in the room. */
 const OPENINGS = { burst: 64, perSecond: 4 };
+/** What the backend hears of one sender, and of a room: at once, and per second. */
+const HEARD = {
+  sender: { messages: { burst: 200, perSecond: 100 }, bytes: { burst: 512 * 1024, perSecond: 128 * 1024 } },
+  room: { messages: { burst: 2_000, perSecond: 1_000 }, bytes: { burst: 4 * 1024 * 1024, perSecond: 1024 * 1024 } },
+};
 
 export interface OutgoingMessage {
   stream: number;
@@ -34,11 +39,13 @@ export interface DataRouterEvents {
   channelClosed(peerId: string, label: string, reason: DataCloseReason): void;
   /** Reports whether messages of the backend reach this client on a data channel. */
   messageChannel(peerId: string, open: boolean): void;
+  /** A client has sent a message on a label that the backend listens to. `to` is empty for everybody. */
+  heard(peerId: string, message: { label: string; to: string[]; data: string | Uint8Array }): void;
 }
 
 export interface DataCounters {
   dataMessages: { received: number; sent: number };
-  dropped: { data_rate: number; data_denied: number; data_malformed: number };
+  dropped: { data_rate: number; data_denied: number; data_malformed: number; data_unheard: number };
 }
 
 interface Member {
@@ -54,6 +61,21 @@ interface Member {
   declined: Set<string>;
   readonly messages: Allowance;
   readonly openings: Allowance;
+  readonly heard: HeardAllowance;
+}
+
+class HeardAllowance {
+  readonly #messages: Allowance;
+  readonly #bytes: Allowance;
+
+  constructor({ messages, bytes }: (typeof HEARD)['room']) {
+    this.#messages = new Allowance(messages.burst, messages.perSecond);
+    this.#bytes = new Allowance(bytes.burst, bytes.perSecond);
+  }
+
+  take(nowMs: number, bytes: number): boolean {
+    return this.#messages.take(nowMs) && this.#bytes.take(nowMs, bytes);
+  }
 }
 
 /** Which message of a data channel goes to whom in one room. It knows no sockets and no clock. */
@@ -63,6 +85,9 @@ export class DataRouter {
   /** Labels that clients have opened, with the number of their channels. */
   readonly #labels = new Map<string, { channel: ChannelName; openers: number }>();
   readonly #counters: DataCounters;
+  /** Labels that the backend listens to. */
+  #dataEvents: ReadonlySet<string> = new Set();
+  readonly #heard = new HeardAllowance(HEARD.room);
 
   constructor(events: DataRouterEvents, counters: DataCounters) {
     this.#events = events;
@@ -83,6 +108,7 @@ export class DataRouter {
       declined: new Set(),
       messages: new Allowance(RATE, RATE),
       openings: new Allowance(OPENINGS.burst, OPENINGS.perSecond),
+      heard: new HeardAllowance(HEARD.sender),
     };
     this.#members.set(peerId, member);
     for (const { channel } of this.#labels.values()) this.#offer(member, channel);
@@ -94,6 +120,11 @@ export class DataRouter {
     if (member === undefined) return;
     this.#members.delete(peerId);
     for (const { channel, isOwn } of member.streams.values()) if (isOwn) this.#ownClosed(member, channel.label);
+  }
+
+  /** Replaces the labels that the backend listens to, from the next message on. */
+  setDataEvents(labels: readonly string[]): void {
+    this.#dataEvents = new Set(labels);
   }
 
   /** Takes effect with the next message. */
@@ -154,6 +185,7 @@ export class DataRouter {
     if (content.message.length > MAX_MESSAGE_BYTES) return this.#punish(sender, stream, 'too_large');
 
     dataMessages.received++;
+    if (this.#dataEvents.has(label)) this.#hear(sender, label, { ...content, isText }, nowMs);
     const outgoing = Buffer.concat([sender.header, content.message]);
     const reliable = isReliable(kind);
     for (const receiver of this.#receivers(sender, content.receivers)) {
@@ -182,6 +214,18 @@ export class DataRouter {
       openedBy: isOwn ? 'client' : 'server',
       ...kind,
     }));
+  }
+
+  #hear(
+    sender: Member,
+    label: string,
+    { receivers, message, isText }: ClientFrame & { isText: boolean },
+    nowMs: number,
+  ) {
+    const isAllowed = sender.heard.take(nowMs, message.length) && this.#heard.take(nowMs, message.length);
+    if (!isAllowed) return void this.#counters.dropped.data_unheard++;
+    const data = isText ? message.toString() : Uint8Array.from(message);
+    this.#events.heard(sender.peerId, { label, to: [...(receivers ?? [])], data });
   }
 
   #refusal(member: Member, label: string): DataCloseReason | undefined {

@@ -139,6 +139,10 @@ export class EngineRoom implements MediaRoom {
     this.#port.post({ type: 'removeTrack', peerId, trackId });
   }
 
+  setDataEvents(labels: readonly string[]): void {
+    this.#port.post({ type: 'setDataEvents', labels });
+  }
+
   sendMessage(peerId: string, text: string): void {
     this.#port.post({ type: 'sendMessage', peerId, text });
   }

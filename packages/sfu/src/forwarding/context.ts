@@ -36,6 +36,7 @@ type ForwardingDrop =
   /** Messages on data channels: more than a second's worth, without permission, for a client that reads too slowly. */
   | 'data_rate'
   | 'data_denied'
+  | 'data_unheard'
   | 'data_backlog';
 
 /**
@@ -56,6 +57,7 @@ export class MediaContext {
     data_malformed: 0,
     data_rate: 0,
     data_denied: 0,
+    data_unheard: 0,
     data_backlog: 0,
   };
 

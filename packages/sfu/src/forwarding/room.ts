@@ -45,6 +45,7 @@ export class ForwardingRoom {
           this.#emitData({ type: 'dataChannelClosed', peerId, label, reason });
         },
         messageChannel: (peerId, open) => this.#emitData({ type: 'messageChannel', peerId, open }),
+        heard: (peerId, message) => this.#emitData({ type: 'dataMessage', peerId, ...message }),
       },
       context,
     );
@@ -94,6 +95,8 @@ export class ForwardingRoom {
         return this.#taps.get(command.tap)?.requestKeyFrame();
       case 'closeTap':
         return this.#closeTap(command.tap);
+      case 'setDataEvents':
+        return this.#data.setDataEvents(command.labels);
       case 'sendMessage':
         return void this.#data.fromBackend(command.peerId, command.text);
       case 'capturePackets':

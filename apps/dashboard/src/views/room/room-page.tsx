@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { nameOf } from '../../call/call-view.js';
 import { go, hashOf } from '../../router.js';
 import { useLive, useSession } from '../../session.js';
-import { type Field, Fields } from '../../ui/fields.js';
+import { type Field, Fields, valueOf } from '../../ui/fields.js';
 import { Badge, Dialog, Empty, Failure, Loading, Page } from '../../ui/parts.js';
 import { useAction } from '../../ui/use-action.js';
 import { type Column, VirtualTable } from '../../ui/virtual-table.js';
@@ -141,7 +141,7 @@ function summary({ config: { videoCodec, maxPeers, peerlessPurgeTimeout } }: Roo
 function Settings({ room, onClose }: { readonly room: Room; readonly onClose: () => void }) {
   const { api, live } = useSession();
   const action = useAction();
-  const { maxPeers, peerlessPurgeTimeout, peerDisconnectedTimeout } = room.config;
+  const { maxPeers, peerlessPurgeTimeout, peerDisconnectedTimeout, dataEvents } = room.config;
   const fields: readonly Field[] = [
     { name: 'maxPeers', label: 'Most people', kind: 'number', initial: String(maxPeers ?? '') },
     {
@@ -158,11 +158,15 @@ function Settings({ room, onClose }: { readonly room: Room; readonly onClose: ()
       min: 1,
       initial: String(peerDisconnectedTimeout ?? ''),
     },
+    {
+      name: 'dataEvents',
+      label: 'Data channels that the backend hears, with commas',
+      kind: 'list',
+      initial: (dataEvents ?? []).join(', '),
+    },
   ];
   async function save(form: FormData): Promise<void> {
-    const changes = Object.fromEntries(
-      fields.map(({ name }) => [name, form.get(name) === '' ? null : Number(form.get(name))]),
-    );
+    const changes = Object.fromEntries(fields.map((field) => [field.name, valueOf(field, form)]));
     if (!(await action.run(() => api.updateRoom(room.id, changes)))) return;
     live.touch(room.id);
     onClose();
@@ -178,7 +182,7 @@ function Settings({ room, onClose }: { readonly room: Room; readonly onClose: ()
         }}
       >
         <Fields fields={fields} />
-        <p className="hint">An empty field means no limit, or never.</p>
+        <p className="hint">An empty field means no limit, never, or none.</p>
         <button type="submit" className="primary" aria-disabled={action.busy}>
           Save
         </button>

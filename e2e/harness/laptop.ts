@@ -1,0 +1,92 @@
+// A browser by itself, whose machine a test may put to sleep or carry to another network.
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium, type Page } from 'playwright-core';
+import { launchOptions } from './chromium.js';
+import { Firefox } from './firefox.js';
+
+export type BrowserName = 'Chromium' | 'Firefox';
+
+export interface Laptop {
+  open(url: string): Promise<Page>;
+  /** Sends a signal to all processes of the browser. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void;
+  close(): Promise<void>;
+}
+
+/** Where a browser runs, if not on this machine, and which pages it trusts like those of the loopback interface. */
+export interface LaptopPlace {
+  /** Returns the command that runs a program there. */
+  commandOf(program: string): readonly string[];
+  /** Only in a secure context can pages make pictures. */
+  trusted: URL;
+}
+
+/** Starts a browser with a profile of its own. */
+export async function launchLaptop(browser: BrowserName, place?: LaptopPlace): Promise<Laptop> {
+  return browser === 'Chromium' ? launchChromiumLaptop(place) : launchFirefoxLaptop(place);
+}
+
+async function launchChromiumLaptop(place: LaptopPlace | undefined): Promise<Laptop> {
+  const folder = mkdtempSync(join(tmpdir(), 'bloom-laptop-'));
+  const { executablePath, ...options } = launchOptions([]);
+  const server = await chromium.launchServer({
+    ...options,
+    executablePath: place === undefined ? executablePath : writeScript(folder, executablePath, place),
+  });
+  const laptop = await chromium.connect(server.wsEndpoint());
+  return {
+    open: async (url) => {
+      const page = await laptop.newPage();
+      await page.goto(url);
+      return page;
+    },
+    signal: (name) => signalAll(server.process().pid, name),
+    close: async () => {
+      await server.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Playwright starts a program without a command in front of it. */
+function writeScript(folder: string, program: string, { commandOf, trusted }: LaptopPlace): string {
+  const command = [...commandOf(program), `--unsafely-treat-insecure-origin-as-secure=${trusted.origin}`];
+  const script = join(folder, 'chromium');
+  writeFileSync(script, `#!/bin/sh\nexec ${command.map((word) => `'${word}'`).join(' ')} "$@"\n`);
+  chmodSync(script, 0o755);
+  return script;
+}
+
+async function launchFirefoxLaptop(place: LaptopPlace | undefined): Promise<Laptop> {
+  const laptop = await Firefox.launch(
+    place && { commandOf: place.commandOf, preferences: { 'dom.securecontext.allowlist': place.trusted.hostname } },
+  );
+  return {
+    open: (url) => laptop.open(url),
+    signal: (name) => signalAll(laptop.pid, name),
+    close: () => laptop.close(),
+  };
+}
+
+function signalAll(root: number | undefined, name: NodeJS.Signals): void {
+  for (const pid of descendants(root ?? 0)) process.kill(pid, name);
+}
+
+/** Returns a process and all that it has started, directly or not (proc(5)). */
+function descendants(root: number): number[] {
+  const parents = readdirSync('/proc').flatMap((name): [pid: number, parent: number][] => {
+    if (!/^\d+$/.test(name)) return [];
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+      return [[Number(name), Number(stat.slice(stat.lastIndexOf(')') + 1).split(' ')[2])]];
+    } catch {
+      // It has ended meanwhile.
+      return [];
+    }
+  });
+  const found = [root];
+  for (const pid of found) found.push(...parents.flatMap(([child, parent]) => (parent === pid ? [child] : [])));
+  return found;
+}

@@ -1,9 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { expect } from '@jest/globals';
 import { crc32c } from 'werift-sctp/lib/common/src/crc.js';
+import { decodeServerMessage } from '@bloom/protocol';
 import { DataClient } from '@bloom/webrtc/testing';
+import { apiToken } from '../../harness/bloom-node.js';
 import type { Attack, Ground } from '../harness/attack.js';
+import { subscribe } from '../harness/backend.js';
+import { slowReader } from '../harness/slow-reader.js';
 
 const FLOOD_MS = 2_000;
+const BACKEND_BYTES_PER_S = 256 * 1024;
 const [DATA, SACK, HEARTBEAT, ERROR, RECONFIG, FORWARD_TSN] = [0, 3, 4, 9, 130, 192];
 
 /** What a participant with data channels sends beside the packets of an honest association. */
@@ -131,6 +137,34 @@ export const data: readonly Attack[] = [
         });
         return forger.forge(...opens);
       });
+    },
+  },
+  {
+    title: 'a flood of messages that the backend listens to over a slow line',
+    async run(ground) {
+      await ground.api('PATCH', `/room/${ground.room}`, { dataEvents: ['chat'] });
+      const line = await slowReader(ground.host, BACKEND_BYTES_PER_S);
+      const backend = await subscribe(`http://${line.host}`, apiToken, ['serverNotification', 'data']);
+      ground.after(async () => {
+        backend.terminate();
+        await line.close();
+        await ground.api('PATCH', `/room/${ground.room}`, { dataEvents: null });
+      });
+      const told: string[] = [];
+      backend.on('message', (bytes: Buffer) => told.push(decodeServerMessage(bytes).type));
+      const clients = await Promise.all([1, 2, 3, 4].map(async () => (await associated(ground)).client));
+      const message = Buffer.concat([Buffer.of(0), Buffer.alloc(16 * 1024, 'x')]);
+      for (let round = 0; round < FLOOD_MS / 20; round += 1) {
+        for (const client of clients) for (let n = 0; n < 2; n += 1) client.send(0, message);
+        await pause(20);
+      }
+      const created = await ground.api('POST', '/room', { roomId: 'after-the-flood' });
+      expect(created.status).toBe(201);
+      await ground.api('DELETE', '/room/after-the-flood');
+      const heardBy = performance.now() + 15_000;
+      while (!told.includes('roomDeleted') && performance.now() < heardBy) await pause(100);
+      expect([backend.readyState, told.includes('dataMessage')]).toEqual([backend.OPEN, true]);
+      expect(told.filter((type) => type.startsWith('room'))).toEqual(['roomCreated', 'roomDeleted']);
     },
   },
   {

@@ -164,13 +164,17 @@ describe('the channels of a room', () => {
   test('a client opens at most 16, all clients at most 64 labels', () => {
     for (let n = 0; n < 17; n++) ann!.opens({ ...chat, label: `ann-${n}` });
     expect(room.events).toEqual(['ann ann-16 too_many']);
-    const names = ['b', 'c', 'd', 'e'];
-    for (const name of names) {
+    const opened = ['b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => {
       const client = new Client(name, room);
       for (let n = 0; n < 16; n++) client.opens({ ...chat, label: `${name}-${n}` });
-    }
-    expect(room.events.length).toBe(1 + 16);
-    expect(room.events.at(-1)).toBe('e e-15 too_many');
+      return client.labels.filter((label) => label.startsWith(name)).length;
+    });
+    // The fewer are left, the fewer a client may open: the last one finds one as well.
+    expect(opened).toEqual([16, 16, 8, 4, 2, 1, 1]);
+    bob!.opens();
+    expect(room.events.at(-1)).toBe('bob chat too_many');
+    bob!.opens({ ...chat, label: 'ann-0' });
+    expect(bob!.labels).toContain('ann-0');
   });
 
   test('a client opens 64 at once and 4 per second, however often it opens a label again', () => {

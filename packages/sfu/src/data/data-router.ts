@@ -234,7 +234,9 @@ export class DataRouter {
     let own = 0;
     for (const { isOwn } of member.streams.values()) if (isOwn) own++;
     const isNew = label !== BACKEND_LABEL && !this.#labels.has(label);
-    return own >= MAX_OWN_CHANNELS || (isNew && this.#labels.size >= MAX_LABELS) ? 'too_many' : undefined;
+    // Nobody may have more than is left, so that a few clients cannot use up the labels of all.
+    const allowed = isNew ? Math.min(MAX_OWN_CHANNELS, MAX_LABELS - this.#labels.size) : MAX_OWN_CHANNELS;
+    return own >= allowed ? 'too_many' : undefined;
   }
 
   #receivers(sender: Member, ids: ReadonlySet<string> | undefined): Member[] {

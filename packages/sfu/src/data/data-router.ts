@@ -234,7 +234,7 @@ export class DataRouter {
     let own = 0;
     for (const { isOwn } of member.streams.values()) if (isOwn) own++;
     const isNew = label !== BACKEND_LABEL && !this.#labels.has(label);
-    // Nobody may have more than is left, so that a few clients cannot use up the labels of all.
+    // Otherwise a few clients could use up the labels of the room.
     const allowed = isNew ? Math.min(MAX_OWN_CHANNELS, MAX_LABELS - this.#labels.size) : MAX_OWN_CHANNELS;
     return own >= allowed ? 'too_many' : undefined;
   }

@@ -107,10 +107,11 @@ export class Firefox {
       env: { ...process.env, HOME: profile, MOZ_HEADLESS: '1' },
     });
     try {
-      const address = await addressOf(program);
-      const socket = new WebSocket(
-        commandOf === undefined ? `${address}/session` : await relay(commandOf, new URL(address), profile),
-      );
+      const { host, port } = new URL(await addressOf(program));
+      const path = commandOf === undefined ? undefined : await relay(commandOf, Number(port), profile);
+      const socket = new WebSocket(path === undefined ? `ws://${host}/session` : `ws+unix://${path}:/session`, {
+        headers: { host },
+      });
       await once(socket, 'open');
       const browser = new Firefox(program, socket, profile);
       await browser.#call('session.new', { capabilities: {} });
@@ -251,16 +252,16 @@ async function addressOf(program: ChildProcess): Promise<string> {
   throw new Error('Firefox was started without a pipe');
 }
 
-/** Firefox listens on the loopback interface of its own host alone; a Unix socket leads there. Returns its address. */
+/** Firefox listens on the loopback interface of its own host alone. Returns the path of a Unix socket that leads there. */
 async function relay(
   commandOf: NonNullable<FirefoxOptions['commandOf']>,
-  { port, hostname }: URL,
+  port: number,
   folder: string,
 ): Promise<string> {
   const path = join(folder, 'bidi');
   const script = `const net = require('node:net');
     net.createServer((from) => {
-      const to = net.connect(${port}, '${hostname}');
+      const to = net.connect(${port}, '127.0.0.1');
       for (const end of [from, to]) end.on('error', () => process.exit());
       from.pipe(to).pipe(from);
       from.on('close', () => process.exit());
@@ -268,5 +269,5 @@ async function relay(
   const [command = '', ...rest] = commandOf(process.execPath);
   const program = spawn(command, [...rest, '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   await once(program.stdout, 'data', { signal: AbortSignal.timeout(START_TIMEOUT_MS) });
-  return `ws+unix://${path}:/session`;
+  return path;
 }

@@ -1,7 +1,7 @@
 // Data channels of clients in Chromium and Firefox, without any SDK.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import { BloomClient } from '@bloom/server-sdk';
+import { BloomClient, type Notification } from '@bloom/server-sdk';
 import type { Page } from 'playwright-core';
 import { apiToken } from '../harness/bloom-node.js';
 import { DataPeer } from '../harness/data-peer.js';
@@ -136,10 +136,10 @@ browserSuite('Data channels', { needs: ['firefox'], node: { env: nodeForFirefox(
       { ...sent, to: [], data: Buffer.from([0, 255, 7]) },
     ];
     const got: unknown[] = [];
-    for (let next = await first; got.length < 2; next = await events.next()) {
-      if (next.value.type !== 'dataMessage') continue;
-      const { data } = next.value;
-      got.push({ ...next.value, data: typeof data === 'string' ? data : Buffer.from(data) });
+    for (let next = first; got.length < 2; next = events.next()) {
+      const event: Notification = (await next).value;
+      if (event.type !== 'dataMessage') continue;
+      got.push({ ...event, data: typeof event.data === 'string' ? event.data : Buffer.from(event.data) });
     }
     expect(got).toEqual(heard);
     while (backend.types().filter((type) => type === 'dataMessage').length < 2) await delay(10);

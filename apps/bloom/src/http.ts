@@ -75,8 +75,7 @@ export async function openListener(parts: ListenerParts): Promise<HttpListener> 
     checkOrigin: http.checkOrigin,
     publicHost: http.host,
     log,
-  }).catch(async (error: unknown) => {
-    await serverSocket.close();
+  }).catch((error: unknown) => {
     peerSockets.close();
     throw error;
   });

@@ -257,6 +257,23 @@ describe('close codes', () => {
   });
 });
 
+test('without connections no timer runs: a node whose start fails leaves none behind', async () => {
+  await socket.close();
+  http.close();
+  const clock = new ManualClock();
+  await start({ clock });
+  expect(clock.pending).toBe(0);
+  const [first, second] = [await subscribed('serverNotification'), await subscribed('metrics')];
+  expect(clock.pending).toBe(1);
+  first.socket.close();
+  await first.closed;
+  expect(clock.pending).toBe(1);
+  second.socket.close();
+  await second.closed;
+  while (socket.connections > 0) await new Promise(setImmediate);
+  expect(clock.pending).toBe(0);
+});
+
 test('an authenticated socket is pinged, and one that stays silent is ended', async () => {
   await socket.close();
   http.close();

@@ -78,7 +78,6 @@ export class ServerSocket {
     this.#flushTimer = new Timer(this.#clock);
     this.#sweeper = new Timer(this.#clock);
     this.#unsubscribe = options.bus.subscribe((envelope) => this.#deliver(envelope));
-    this.#sweeper.repeat(SWEEP_INTERVAL_MS, () => this.#sweep());
   }
 
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -140,6 +139,7 @@ export class ServerSocket {
     };
     this.#nextId += 1;
     this.#subscribers.add(subscriber);
+    if (!this.#sweeper.running) this.#sweeper.repeat(SWEEP_INTERVAL_MS, () => this.#sweep());
     this.#options.log.debug('server_socket.opened', { socket: subscriber.id });
 
     webSocket.on('message', (data: RawData, isBinary: boolean) => {
@@ -157,6 +157,7 @@ export class ServerSocket {
     });
     webSocket.on('close', (code) => {
       this.#subscribers.delete(subscriber);
+      if (this.#subscribers.size === 0) this.#sweeper.stop();
       this.#options.log.debug('server_socket.closed', { socket: subscriber.id, code });
     });
   }

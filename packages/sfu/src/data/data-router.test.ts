@@ -248,6 +248,11 @@ describe('messages', () => {
     bob!.takes = false;
     ann!.says(stream, 'hello');
     expect([bob!.labels, eve!.labels, room.events]).toEqual([[], ['chat'], ['bob chat backlog']]);
+    // Nor is it opened again towards that receiver, until it opens the label itself.
+    eve!.opens();
+    expect(bob!.labels).toEqual([]);
+    bob!.opens();
+    expect(bob!.labels).toEqual(['chat']);
   });
 
   test('of the backend reach those that opened their label, and nobody can send on it', () => {

@@ -25,6 +25,13 @@ test('refuses a message that is cut, too long or of an unknown kind, and throws 
   const open = writeOpen({ label: 'chat', protocol: 'v1', kind: { ordered: true } });
   const unknown = Buffer.from(open);
   unknown[1] = 0x03;
+  const longNames = [
+    { label: 'l'.repeat(65), protocol: '' },
+    { label: 'l', protocol: 'p'.repeat(65) },
+  ];
+  for (const names of longNames) {
+    expect(readControl(writeOpen({ ...names, kind: { ordered: true } }))).toEqual({ type: 'invalid' });
+  }
   for (const message of [open.subarray(0, -1), Buffer.concat([open, Buffer.of(0)]), unknown, Buffer.alloc(0)]) {
     expect(readControl(message)).toEqual({ type: 'invalid' });
   }

@@ -256,6 +256,9 @@ export class ThreadWorker implements MediaWorker {
       case 'relayFrame':
         this.#relays.get(message.stream)?.send(asBuffer(message.frame));
         return;
+      case 'relayAllocated':
+        this.#relays.get(message.stream)?.allocated();
+        return;
       case 'relayEnd': {
         const client = this.#relays.get(message.stream);
         this.#relays.delete(message.stream);

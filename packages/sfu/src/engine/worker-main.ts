@@ -107,6 +107,7 @@ function openRelay(core: MediaCore, stream: number, { address, port }: { address
       post({ type: 'relayFrame', stream, frame }, [frame.buffer]);
       return true;
     },
+    allocated: () => post({ type: 'relayAllocated', stream }),
     close: () => {
       streams.delete(stream);
       post({ type: 'relayEnd', stream });

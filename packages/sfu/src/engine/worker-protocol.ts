@@ -45,6 +45,7 @@ export type FromWorker =
   | { type: 'report'; room: number; report: RoomReport }
   | { type: 'log'; method: LogMethod; event: string; fields: LogFields }
   | { type: 'relayFrame'; stream: number; frame: Uint8Array }
+  | { type: 'relayAllocated'; stream: number }
   | { type: 'relayEnd'; stream: number };
 
 interface PlainError {

@@ -11,6 +11,8 @@ export interface RelayStreamOptions {
   port: number;
   /** Writes one frame. Returns false when the connection is so far behind that the frame was dropped. */
   send(frame: Buffer): boolean;
+  /** The client has an allocation: it knows the password of its user. */
+  allocated(): void;
   /** Ends the connection. */
   close(): void;
 }

@@ -149,6 +149,19 @@ describe('TURN over TCP', () => {
     expect(setup.acceptor.connections).toBe(8);
   });
 
+  test('connections that name a user without its password keep no client out', async () => {
+    const setup = await setUp({ maxPerNetwork: 3 });
+    const claimants = [];
+    for (let i = 0; i < 3; i++) {
+      const claimant = await tcpClient(setup);
+      expect((await claimant.allocate({ ...user, password: 'guess' })).errorCode).toBe(401);
+      claimants.push(claimant);
+    }
+    const client = await tcpClient(setup);
+    expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
+    expect(setup.acceptor.connections).toBe(3);
+  });
+
   test('one address fills its own share only, and never ends a connection that has a user', async () => {
     const setup = await setUp({ maxPerNetwork: 3 });
     const client = await tcpClient(setup);

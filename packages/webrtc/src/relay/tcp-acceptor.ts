@@ -50,7 +50,7 @@ export class TcpAcceptor {
   readonly #server: Server;
   readonly #options: TcpAcceptorOptions;
   readonly #connections = new Set<Connection>();
-  /** A client names its user within a round trip, so silent connections cannot keep others out. */
+  /** A client allocates within two round trips, so connections without an allocation cannot keep others out. */
   readonly #shares: ConnectionShares<Connection>;
   readonly #nonces: Nonces;
   readonly #limiter = new SourceLimiter({ burst: 200, perSecond: 50 });
@@ -179,10 +179,11 @@ export class TcpAcceptor {
       address: remoteAddress,
       port: remotePort,
       send: (bytes) => write(socket, bytes),
+      // Not before: whoever knows the name of a user could fill the port with connections of that user.
+      allocated: () => this.#shares.keep(connection),
       // Sends what was written, then ends, whether the client hangs up or not.
       close: () => socket.destroySoon(),
     });
-    this.#shares.keep(connection);
     connection.stream.receive(frame);
   }
 

@@ -143,6 +143,7 @@ describe('a relayed connection', () => {
       address: '198.51.100.9',
       port: 4000,
       send: (frame) => replies.push(frame) > 0,
+      allocated: () => undefined,
       close: () => closed++,
     });
     const writer = new StunWriter(Method.allocate, MessageClass.request, Buffer.alloc(12), 512);

@@ -54,7 +54,7 @@ export class MediaPortCore {
   readonly #sources = new SourceTable();
   readonly #relay: RelayFront;
   readonly #drops = createDropCounters();
-  readonly #streams = new Map<RelayClient, { close(): void; sinceMs: number }>();
+  readonly #streams = new Map<RelayClient, { options: RelayStreamOptions; sinceMs: number }>();
   readonly #host: Omit<TransportHost, 'ufrags'>;
   readonly #totals = { bytesReceived: 0, bytesSent: 0, packetsReceived: 0, packetsSent: 0 };
   readonly #connected = new Set<UdpFlow>();
@@ -137,7 +137,7 @@ export class MediaPortCore {
       },
     };
     const client: RelayClient = { flow, allocation: undefined };
-    this.#streams.set(client, { close: () => options.close(), sinceMs: this.#options.clock() });
+    this.#streams.set(client, { options, sinceMs: this.#options.clock() });
     return {
       receive: (frame) => {
         try {
@@ -256,12 +256,13 @@ export class MediaPortCore {
     if (client.flow instanceof UdpFlow) return this.#sourceChanged(client as Source);
     // A connection serves one allocation and ends with it.
     if (client.allocation === undefined) this.#endStream(client);
+    else this.#streams.get(client)?.options.allocated();
   }
 
   #endStream(client: RelayClient): void {
     const stream = this.#streams.get(client);
     this.#streams.delete(client);
-    stream?.close();
+    stream?.options.close();
   }
 
   #drop(reason: DropReason): void {

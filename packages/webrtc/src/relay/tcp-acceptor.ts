@@ -179,7 +179,7 @@ export class TcpAcceptor {
       address: remoteAddress,
       port: remotePort,
       send: (bytes) => write(socket, bytes),
-      // Not before: whoever knows the name of a user could fill the port with connections of that user.
+      // The name of a user alone proves nothing: other participants know it.
       allocated: () => this.#shares.keep(connection),
       // Sends what was written, then ends, whether the client hangs up or not.
       close: () => socket.destroySoon(),

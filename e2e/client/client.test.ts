@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals';
-import { nodeForFirefox } from '../harness/firefox.js';
 import { promise } from '../harness/measurements.js';
 import { browserSuite, type Stage } from '../harness/stage.js';
 import { startProxy } from '../harness/tcp-proxy.js';
@@ -16,7 +15,7 @@ describe.each([
   ['Chromium', false],
   ['Firefox', true],
 ])('Our own client in %s', (browser, firefox) => {
-  browserSuite('a call', firefox ? { firefox, node: { env: nodeForFirefox() } } : {}, (stage) => {
+  browserSuite('a call', { firefox }, (stage) => {
     test('two people see each other, with an SDK of Jellyfish in the same room', async () => {
       const { room, ann, bob } = await call(stage);
       const eve = await stage.peer(room, 'eve');

@@ -8,7 +8,7 @@ import { freeTcpPort } from '../harness/free-ports.js';
 import { type BrowserName, launchLaptop } from '../harness/laptop.js';
 import { promise } from '../harness/measurements.js';
 import { labUnavailable, Lab } from '../hosts/lab.js';
-import { browserSuite, type StageOptions } from '../harness/stage.js';
+import { browserSuite } from '../harness/stage.js';
 import { Person, playing } from './person.js';
 
 /** Both publish, and see each other. */
@@ -31,11 +31,9 @@ async function standstill(ann: Person, bob: Person, event: () => unknown): Promi
 }
 
 const BROWSERS: readonly BrowserName[] = ['Chromium', 'Firefox'];
-const inBrowser = (browser: BrowserName): StageOptions =>
-  browser === 'Firefox' ? { firefox: true, node: { env: nodeForFirefox() } } : {};
 
 describe.each(BROWSERS)('In %s', (browser) =>
-  browserSuite('A call survives', inBrowser(browser), (stage) => {
+  browserSuite('A call survives', { firefox: browser === 'Firefox' }, (stage) => {
     describe('a node', () => {
       const nodes: BloomNode[] = [];
       afterEach(() => Promise.all(nodes.splice(0).map((node) => node.stop())));

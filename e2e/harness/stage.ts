@@ -5,7 +5,7 @@ import type { PageEvent } from '../page/driver-api.js';
 import { Api, type NewPeer, type RoomOptions } from './api.js';
 import { type BloomNode, type NodeOptions, startNode } from './bloom-node.js';
 import { launchChromium } from './chromium.js';
-import { Firefox } from './firefox.js';
+import { Firefox, nodeForFirefox } from './firefox.js';
 import { printMeasurements } from './measurements.js';
 import { describeWith, type Need } from './needs.js';
 import { type PageName, type PageServer, type Sdk, servePages } from './pages.js';
@@ -43,12 +43,13 @@ export class Stage {
   }
 
   async open(): Promise<void> {
+    const { firefox = false, node = firefox ? { env: nodeForFirefox() } : {}, browserFlags, pagesAt } = this.#options;
     [this.#node, this.#browser, this.#pages] = await Promise.all([
-      typeof this.#options.node === 'function' ? this.#options.node() : startNode(this.#options.node),
-      launchChromium(this.#options.browserFlags),
-      servePages(this.#options.pagesAt),
+      typeof node === 'function' ? node() : startNode(node),
+      launchChromium(browserFlags),
+      servePages(pagesAt),
     ]);
-    if (this.#options.firefox === true) this.#firefox = await Firefox.launch();
+    if (firefox) this.#firefox = await Firefox.launch();
   }
 
   async close(): Promise<void> {

@@ -107,7 +107,7 @@ function toContent(message: ServerMessage): NonNullable<ContentInit> {
       const content =
         typeof data === 'string'
           ? ({ case: 'text', value: data } as const)
-          : ({ case: 'binary', value: Uint8Array.from(data) } as const);
+          : ({ case: 'binary', value: new Uint8Array(data) } as const);
       return { case: 'dataMessage', value: { roomId, peerId, label, to, data: content } };
     }
   }

@@ -224,7 +224,8 @@ export class DataRouter {
   ) {
     const isAllowed = sender.heard.take(nowMs, message.length) && this.#heard.take(nowMs, message.length);
     if (!isAllowed) return void this.#counters.dropped.data_unheard++;
-    const data = isText ? message.toString() : Uint8Array.from(message);
+    // A copy: a view would take the whole memory below it to the other thread.
+    const data = isText ? message.toString() : new Uint8Array(message);
     this.#events.heard(sender.peerId, { label, to: [...(receivers ?? [])], data });
   }
 

@@ -21,14 +21,14 @@ browserSuite('The page of the API', { node: { env } }, (stage) => {
 
     await page.goto(`${stage.node.url}/docs`);
     const create = page.locator('#operations-room-create_room');
-    await create.getByText('Creates a room on the least loaded instance').waitFor();
+    await create.getByText('Creates a room on the least loaded node').waitFor();
     await page.getByRole('button', { name: 'Authorize', exact: true }).click();
     const dialog = page.locator('.auth-container').filter({ hasText: 'JF_SERVER_API_TOKEN' });
     await dialog.locator('input').fill(apiToken);
     await dialog.getByRole('button', { name: 'Apply credentials' }).click();
     await page.locator('.modal-ux').getByRole('button', { name: 'Close' }).first().click();
 
-    await create.getByText('Creates a room on the least loaded instance').click();
+    await create.getByText('Creates a room on the least loaded node').click();
     expect(await create.locator('textarea').inputValue()).toContain('"roomId": "standup"');
     await create.getByRole('button', { name: 'Execute' }).click();
     await create.locator('.live-responses-table').getByText('201').waitFor();

@@ -1,4 +1,4 @@
-/** Answers the questions of the HTTP API about instances from their inspection. */
+/** Answers the questions of the HTTP API about nodes from their inspection. */
 import { HttpError, type ClusterView } from '@bloom/http-api';
 import {
   PROTOCOL_VERSION,
@@ -32,12 +32,12 @@ export type Ask = <K extends RequestKind>(
   node?: string | null,
 ) => Promise<AnswerOf<K>>;
 
-/** Returns how to ask the inspection of any instance; answers are HttpErrors where there is no answer. */
+/** Returns how to ask the inspection of any node; answers are HttpErrors where there is no answer. */
 export function asking(inspection: () => Inspection | undefined): Ask {
   return async (kind, fields, node = null) => {
     const opened = inspection();
     if (opened === undefined) {
-      throw new HttpError(503, 'This instance answers no questions: JF_INSPECTION=off, or no folder for its socket');
+      throw new HttpError(503, 'This node answers no questions: JF_INSPECTION=off, or no folder for its socket');
     }
     const request = { ...fields, kind };
     const reply = await opened.inspector.ask({

@@ -87,7 +87,7 @@ function loadNodes(reader: Reader, nodeName: string, warnings: ConfigWarning[]):
   if (nodes.length === 0) {
     warnings.push({
       variable: 'JF_DIST_NODES',
-      message: 'JF_DIST_NODES is empty on this instance; at least one instance of the cluster needs it',
+      message: 'JF_DIST_NODES is empty on this node; at least one node of the cluster needs it',
     });
   }
 

@@ -54,7 +54,7 @@ export const ipOfEachFamily: Grammar<readonly string[]> = {
 const HOST_NAME =
   /^(?=.{1,253}$)(?!.*\.\d+$)[0-9a-z_](?:[0-9a-z_-]*[0-9a-z_])?(?:\.[0-9a-z_](?:[0-9a-z_-]*[0-9a-z_])?)*$/i;
 
-/** An address of this instance, a name that leads to it, or `auto`. */
+/** An address of this node, a name that leads to it, or `auto`. */
 export const mediaAddress: Grammar<readonly string[]> = {
   name: 'ip, IPv4 and IPv6, host name or `auto`',
   expected: 'an IPv4 or IPv6 address or one of each, a host name, or `auto`',

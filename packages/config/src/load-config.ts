@@ -209,7 +209,7 @@ function loadWorkers(reader: Reader, world: World): number {
 function loadSip(reader: Reader): { ip: string } {
   const ip = reader.read('sipIp');
   if (ip === undefined) {
-    throw new ConfigError('JF_SIP_IP', 'JF_SIP_IP is not set: JF_SIP_USED=true needs the address of this instance');
+    throw new ConfigError('JF_SIP_IP', 'JF_SIP_IP is not set: JF_SIP_USED=true needs the address of this node');
   }
 
   return { ip };

@@ -76,7 +76,7 @@ export const VARIABLES = {
     grammar: publicHost,
     fallback: null,
     fallbackDoc: '`<JF_IP>:<JF_PORT>`',
-    doc: 'Address under which clients reach this instance, `host[:port][/path]` without scheme. It is given out as the location of a room and in front of `/socket/peer/websocket`, and is what `JF_CHECK_ORIGIN=true` compares with.',
+    doc: 'Address under which clients reach this node, `host[:port][/path]` without scheme. It is given out as the location of a room and in front of `/socket/peer/websocket`, and is what `JF_CHECK_ORIGIN=true` compares with.',
   }),
   serverApiToken: variable({
     name: 'JF_SERVER_API_TOKEN',
@@ -94,7 +94,7 @@ export const VARIABLES = {
     fallback: null,
     fallbackDoc: '48 random bytes, new at each start',
     secret: true,
-    doc: 'Key that signs the tokens of peers. Unset: tokens die with the process and are not valid on other instances, so give all instances of a cluster the same value.',
+    doc: 'Key that signs the tokens of peers. Unset: tokens die with the process and are not valid on other nodes, so give all nodes of a cluster the same value.',
   }),
   checkOrigin: variable({
     name: 'JF_CHECK_ORIGIN',
@@ -173,7 +173,7 @@ export const VARIABLES = {
     section: 'Media',
     grammar: hostAndPort(3478),
     fallback: null,
-    doc: 'STUN server that is asked for the public address of this instance with `JF_WEBRTC_TURN_IP=auto`, and for nothing else.',
+    doc: 'STUN server that is asked for the public address of this node with `JF_WEBRTC_TURN_IP=auto`, and for nothing else.',
   }),
   turnListenIp: variable({
     name: 'JF_WEBRTC_TURN_LISTEN_IP',
@@ -187,7 +187,7 @@ export const VARIABLES = {
     section: 'Media',
     grammar: portRange,
     fallback: '50000-59999',
-    doc: 'UDP ports of the media workers; each worker binds the first free one or more of them, so several instances of a machine share a range.',
+    doc: 'UDP ports of the media workers; each worker binds the first free one or more of them, so several nodes of a machine share a range.',
   }),
   turnTcpPort: variable({
     name: 'JF_WEBRTC_TURN_TCP_PORT',
@@ -223,7 +223,7 @@ export const VARIABLES = {
     section: 'Media',
     grammar: ip,
     fallback: null,
-    doc: 'Address of this instance in calls; required with `JF_SIP_USED=true`, else not read.',
+    doc: 'Address of this node in calls; required with `JF_SIP_USED=true`, else not read.',
   }),
   recordingUsed: variable({
     name: 'JF_RECORDING_USED',
@@ -276,7 +276,7 @@ export const VARIABLES = {
     grammar: httpUrl,
     fallback: null,
     fallbackDoc: 'AWS',
-    doc: 'Base URL of a compatible store, path style; used for every upload of the instance, those with credentials from the API included.',
+    doc: 'Base URL of a compatible store, path style; used for every upload of the node, those with credentials from the API included.',
   }),
 
   metricsIp: variable({
@@ -291,7 +291,7 @@ export const VARIABLES = {
     section: 'Metrics and webhooks',
     grammar: port,
     fallback: '9568',
-    doc: 'Port of `GET /metrics`, without authorization; must differ between instances of a machine.',
+    doc: 'Port of `GET /metrics`, without authorization; must differ between nodes of a machine.',
   }),
   webrtcMetricsInterval: variable({
     name: 'JF_WEBRTC_METRICS_INTERVAL_MS',
@@ -335,7 +335,7 @@ export const VARIABLES = {
     section: 'Cluster',
     grammar: text,
     fallback: 'false',
-    doc: '`true`, in any letter case, makes the instance a member of a cluster. Anything else is off, with a warning unless it is `false` or empty; of the variables below only `JF_DIST_MODE` is checked then.',
+    doc: '`true`, in any letter case, makes the node a member of a cluster. Anything else is off, with a warning unless it is `false` or empty; of the variables below only `JF_DIST_MODE` is checked then.',
   }),
   distMode: variable({
     name: 'JF_DIST_MODE',
@@ -357,7 +357,7 @@ export const VARIABLES = {
     grammar: nodeName,
     fallback: null,
     fallbackDoc: '`bloom@<hostname>`, with `sname` up to its first dot',
-    doc: 'Name of this node, `<nodename>@<hostname>`. With `DNS` the host name is resolved at start and all instances share the node name.',
+    doc: 'Name of this node, `<nodename>@<hostname>`. With `DNS` the host name is resolved at start and all nodes share the part before the `@`.',
   }),
   distNodes: variable({
     name: 'JF_DIST_NODES',
@@ -372,7 +372,7 @@ export const VARIABLES = {
     section: 'Cluster',
     grammar: text,
     fallback: null,
-    doc: 'DNS name under which the instances are registered; required with `DNS`.',
+    doc: 'DNS name under which the nodes are registered; required with `DNS`.',
   }),
   distPollingInterval: variable({
     name: 'JF_DIST_POLLING_INTERVAL',

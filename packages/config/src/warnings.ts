@@ -15,7 +15,7 @@ export function deploymentWarnings(settings: Settings, reader: Reader): ConfigWa
     if (isOpen && (isLocal(host) || isAny(host))) {
       warn(
         'JF_HOST',
-        `JF_HOST is ${http.host}: clients are sent there and cannot reach it, set the public address of this instance`,
+        `JF_HOST is ${http.host}: clients are sent there and cannot reach it, set the public address of this node`,
       );
     }
     if (webrtc !== null && (isLocal(webrtc.turnIp) || isAny(webrtc.turnIp)) && (isOpen || !isLocal(host))) {
@@ -27,7 +27,7 @@ export function deploymentWarnings(settings: Settings, reader: Reader): ConfigWa
     if (cluster !== null && !reader.isSet('secretKeyBase')) {
       warn(
         'JF_SECRET_KEY_BASE',
-        'JF_SECRET_KEY_BASE is random: the other instances refuse the peer tokens of this one, set one value for all',
+        'JF_SECRET_KEY_BASE is random: the other nodes refuse the peer tokens of this one, set one value for all',
       );
     }
   }

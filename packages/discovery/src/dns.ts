@@ -4,7 +4,7 @@ import { ResolveError } from './resolver.js';
 import type { DiscoveryWarning, Strategy } from './strategy.js';
 
 /**
- * Reports the A records of one DNS name, queried at the start and then at a steady interval. All instances share the part
+ * Reports the A records of one DNS name, queried at the start and then at a steady interval. All nodes share the part
  * before the `@`, so an address is enough to name one. DNS only adds: an error, an empty answer or a name that is missing
  * from one answer never removes a member.
  */

@@ -2,7 +2,7 @@ import type { Strategy } from './strategy.js';
 
 /**
  * Reports the names of a fixed list, once. They are seeds: the membership mesh retries missing ones for ever.
- * All instances may share one list, because each ignores its own name.
+ * All nodes may share one list, because each ignores its own name.
  */
 export function nodesList(options: { self: string; nodes: readonly string[] }): Strategy {
   let stopped = false;

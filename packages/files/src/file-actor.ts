@@ -40,10 +40,7 @@ export function fileBehaviour({
 }: FileActorOptions): Behaviour<Protocol, State> {
   const open = async (state: State, request: string, address: FileAddress, now: () => number) => {
     if (state.size >= maxOpen) {
-      throw new MediaFileError(
-        'TOO_BUSY',
-        `${address.fileName}: ${maxOpen} files are open for other instances already`,
-      );
+      throw new MediaFileError('TOO_BUSY', `${address.fileName}: ${maxOpen} files are open for other nodes already`);
     }
     const entry: Entry = { abort: new AbortController(), file: undefined, usedAt: now(), reading: 1 };
     state.set(request, entry);

@@ -10,13 +10,13 @@ import {
   type PlacementReport,
 } from './schemas/cluster.js';
 
-/** What operators may see of instances and of the media of a peer. The asked instance asks the others. */
+/** What operators may see of nodes and of the media of a peer. The asked node asks the others. */
 export interface ClusterView {
   /** @throws HttpError, as all others */
   report(): Promise<ClusterReport>;
   /** Returns why a room was placed where it is; for null, where the next one would go. */
   placement(roomId: string | null): Promise<PlacementReport>;
-  /** Returns the last lines of an instance, null for the asked one, oldest first. */
+  /** Returns the last lines of a node, null for the asked one, oldest first. */
   logs(query: LogQuery): Promise<LogLine[]>;
   peerStats(roomId: string, peerId: string): Promise<PeerStats>;
 }
@@ -35,7 +35,7 @@ export function clusterOperations(
   };
 }
 
-/** Returns the instance that a request names, null for the asked one. */
+/** Returns the node that a request names, null for the asked one. */
 export function nodeOf({ query }: Call): string | null {
   return queried(NodeQuery, query).node;
 }

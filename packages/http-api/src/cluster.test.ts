@@ -17,7 +17,7 @@ const start = async (cluster: Partial<ClusterView> = {}): Promise<void> => {
   });
 };
 
-describe('questions about instances', () => {
+describe('questions about nodes', () => {
   test.each(['/cluster', '/cluster/placement', '/cluster/logs', '/room/kitchen/peer/ann/stats'])(
     '%s demands the token',
     async (path) => {
@@ -59,8 +59,8 @@ describe('questions about instances', () => {
   });
 });
 
-describe('the log of an instance', () => {
-  test('is asked for by instance, severity, text and length', async () => {
+describe('the log of a node', () => {
+  test('is asked for by node, severity, text and length', async () => {
     const queries: LogQuery[] = [];
     const line = {
       at: 7,

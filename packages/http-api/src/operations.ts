@@ -19,11 +19,11 @@ import { DrainRequest, type HealthReport, type NotReadyReason } from './schemas/
 import { streamRequest } from './stream-request.js';
 import { whipOperations } from './whip-operations.js';
 
-/** What operators ask of an instance. */
+/** What operators ask of a node. */
 export interface NodeControl {
-  /** Returns why this instance takes no new rooms; undefined when it does. */
+  /** Returns why this node takes no new rooms; undefined when it does. */
   notReady(): NotReadyReason | undefined;
-  /** Returns the number of rooms left on an instance, null for this one. @throws HttpError */
+  /** Returns the number of rooms left on a node, null for this one. @throws HttpError */
   drain(node: string | null, deadlineMs: number | null): Promise<number>;
   /** @throws HttpError */
   undrain(node: string | null): Promise<{ draining: boolean; rooms: number }>;

@@ -170,7 +170,7 @@ describe('POST /room', () => {
 });
 
 describe('GET /room', () => {
-  test('lists the rooms of this instance', async () => {
+  test('lists the rooms of this node', async () => {
     expect((await api.call('GET', '/room')).body).toEqual({ data: [] });
     const { body } = await api.call('POST', '/room', { body: { roomId: 'r1' } });
     await api.call('POST', '/room');

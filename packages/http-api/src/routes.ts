@@ -49,7 +49,7 @@ interface RouteOf<Id extends string> {
 
 const badRequest = { 400: { description: 'Invalid request', body: ErrorBody } };
 const notFound = { 404: { description: 'Not found', body: ErrorBody } };
-const unavailable = { 503: { description: 'The instance that owns the room cannot be reached', body: ErrorBody } };
+const unavailable = { 503: { description: 'The node that owns the room cannot be reached', body: ErrorBody } };
 const deleted = { 204: { description: 'Done', body: 'empty' } } as const;
 const file = {
   200: { description: 'The file', body: 'file' },
@@ -57,10 +57,10 @@ const file = {
 } as const;
 const unsatisfiable = { 416: { description: 'The range lies outside the file', body: 'empty' } } as const;
 const unseen = {
-  503: { description: 'The instance cannot be reached, or runs with `JF_INSPECTION=off`', body: ErrorBody },
+  503: { description: 'The node cannot be reached, or runs with `JF_INSPECTION=off`', body: ErrorBody },
 };
-const node = { node: 'Name of an instance; default: the asked one' };
-const scope = { scope: '`cluster` for those of every instance; otherwise those of this instance' };
+const node = { node: 'Name of a node; default: the asked one' };
+const scope = { scope: '`cluster` for those of every node; otherwise those of this node' };
 
 const SDP = 'application/sdp';
 const FRAGMENT = 'application/trickle-ice-sdpfrag';
@@ -133,12 +133,12 @@ export const ROUTES = routesOf([
     path: '/room',
     auth: 'token',
     tag: 'room',
-    summary: 'Creates a room on the least loaded instance',
+    summary: 'Creates a room on the least loaded node',
     body: RoomConfigRequest,
     answers: {
       201: { description: 'Room created', body: RoomCreated },
       ...badRequest,
-      503: { description: 'No instance can take a room', body: ErrorBody },
+      503: { description: 'No node can take a room', body: ErrorBody },
     },
   },
   {
@@ -206,7 +206,7 @@ export const ROUTES = routesOf([
       201: { description: 'Peer added', body: PeerCreated },
       ...badRequest,
       ...notFound,
-      503: { description: 'The room is full, or its instance cannot be reached', body: ErrorBody },
+      503: { description: 'The room is full, or its node cannot be reached', body: ErrorBody },
     },
   },
   {
@@ -356,7 +356,7 @@ export const ROUTES = routesOf([
       ...unsatisfiable,
       ...badRequest,
       ...notFound,
-      503: { description: 'What was waited for did not come, or the instance cannot be reached', body: ErrorBody },
+      503: { description: 'What was waited for did not come, or the node cannot be reached', body: ErrorBody },
     },
   },
   ...sessionRoutes('whip', 'Publishes by WHIP (RFC 9725)'),
@@ -370,7 +370,7 @@ export const ROUTES = routesOf([
     path: '/health',
     auth: 'token',
     tag: 'health',
-    summary: 'State of this instance',
+    summary: 'State of this node',
     answers: { 200: { description: 'State', body: HealthResponse } },
   },
   {
@@ -379,7 +379,7 @@ export const ROUTES = routesOf([
     path: '/health/live',
     auth: 'none',
     tag: 'health',
-    summary: 'Whether this instance responds; for probes',
+    summary: 'Whether this node responds; for probes',
     answers: { 200: { description: 'It does', body: Up } },
   },
   {
@@ -388,7 +388,7 @@ export const ROUTES = routesOf([
     path: '/health/ready',
     auth: 'none',
     tag: 'health',
-    summary: 'Whether this instance takes new rooms; for probes',
+    summary: 'Whether this node takes new rooms; for probes',
     answers: { 200: { description: 'It does', body: Up }, 503: { description: 'It does not', body: NotReady } },
   },
   {
@@ -397,11 +397,11 @@ export const ROUTES = routesOf([
     path: '/node/drain',
     auth: 'token',
     tag: 'health',
-    summary: 'Keeps new rooms away from an instance; those it has go on',
+    summary: 'Keeps new rooms away from a node; those it has go on',
     body: DrainRequest,
     query: node,
     answers: {
-      200: { description: 'The instance drains', body: DrainResponse },
+      200: { description: 'The node drains', body: DrainResponse },
       ...badRequest,
       ...notFound,
       ...unseen,
@@ -413,7 +413,7 @@ export const ROUTES = routesOf([
     path: '/node/drain',
     auth: 'token',
     tag: 'health',
-    summary: 'Lets an instance take new rooms again',
+    summary: 'Lets a node take new rooms again',
     query: node,
     answers: {
       200: { description: 'The order is withdrawn', body: DrainResponse },
@@ -428,7 +428,7 @@ export const ROUTES = routesOf([
     path: '/cluster',
     auth: 'token',
     tag: 'cluster',
-    summary: 'Shows the instances, their load and their links',
+    summary: 'Shows the nodes, their load and their links',
     answers: { 200: { description: 'The cluster', body: ClusterResponse }, ...unseen },
   },
   {
@@ -437,7 +437,7 @@ export const ROUTES = routesOf([
     path: '/cluster/placement',
     auth: 'token',
     tag: 'cluster',
-    summary: 'Shows why a room is on its instance, or where the next one would go',
+    summary: 'Shows why a room is on its node, or where the next one would go',
     query: { room: 'Id of a room; default: one that would be created now' },
     answers: { 200: { description: 'The decision', body: PlacementResponse }, ...badRequest, ...notFound, ...unseen },
   },
@@ -447,7 +447,7 @@ export const ROUTES = routesOf([
     path: '/cluster/logs',
     auth: 'token',
     tag: 'cluster',
-    summary: 'Shows the last lines of the log of an instance',
+    summary: 'Shows the last lines of the log of a node',
     query: {
       ...node,
       level: 'Least severity: `debug`, `info`, `warning` or `error`; default `debug`',

@@ -7,7 +7,7 @@ import {
 } from '@bloom/files';
 import { HttpError } from './errors.js';
 
-/** The streams of an instance without HLS. */
+/** The streams of a node without HLS. */
 export const noLiveStreams: LiveStreams = {
   open: ({ fileName }) => Promise.reject(new MediaFileError('NOT_FOUND', `File not found: ${fileName}`)),
 };

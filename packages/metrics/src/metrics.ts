@@ -74,13 +74,14 @@ export class Metrics {
     this.#nodeDowns = counter('bloom_cluster_nodedown_total', 'Times that node was lost or left', 'node');
     this.#loadTracks = gauge(
       'bloom_load_forwarded_tracks',
-      'Track subscriptions of this instance, the first figure of placement',
+      'Track subscriptions of this node, the first figure of placement',
     );
-    this.#loadRooms = gauge(
-      'bloom_load_rooms',
-      'Rooms and reservations of this instance, the second figure of placement',
+    this.#loadRooms = gauge('bloom_load_rooms', 'Rooms and reservations of this node, the second figure of placement');
+    this.#placements = counter(
+      'bloom_placements_total',
+      'Rooms placed by this node, by the node that got them',
+      'node',
     );
-    this.#placements = counter('bloom_placements_total', 'Rooms that this instance placed on that node', 'node');
     this.#conflicts = counter('bloom_placement_conflicts_total', 'Reservations that node refused', 'node');
     this.#idConflicts = counter('bloom_room_id_conflicts_total', 'Room ids found on two nodes after a split healed');
     this.#webhookFailures = counter('bloom_webhook_failures_total', 'Webhook events lost after their last attempt');
@@ -107,8 +108,8 @@ export class Metrics {
         },
       });
     };
-    nodeGauge('ready', '1 while this instance takes new rooms');
-    nodeGauge('draining', '1 while this instance drains or ends');
+    nodeGauge('ready', '1 while this node takes new rooms');
+    nodeGauge('draining', '1 while this node drains or ends');
 
     if (options.processMetrics !== false) collectDefaultMetrics({ register: this.#registry });
   }

@@ -35,7 +35,7 @@ export class RoomSeries {
     const { counter: counterOf, gauge } = seriesOf(options.registry);
     const counter = (name: string, help: string) => counterOf(name, help, 'room_id');
 
-    this.#roomCount = gauge('bloom_rooms', 'Rooms on this instance');
+    this.#roomCount = gauge('bloom_rooms', 'Rooms on this node');
     this.#peers = gauge('bloom_room_peers', 'Peers in the room, connected or not', 'room_id');
     this.#peerTime = counter(
       'bloom_room_peer_time_total_seconds',

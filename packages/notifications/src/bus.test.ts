@@ -61,7 +61,7 @@ describe('the bus', () => {
   });
 });
 
-test('events keep the room metrics, those of other instances do not count', async () => {
+test('events keep the room metrics, those of other nodes do not count', async () => {
   const bus = new NotificationBus(silentLog);
   const metrics = new Metrics({ tickSeconds: 10, processMetrics: false });
   countNotifications(bus, metrics);

@@ -1,7 +1,7 @@
 import { encodeNotification, encodeServerMessage, type Notification } from '@bloom/protocol';
 import type { Log } from '@bloom/log';
 
-/** Where an event arose: on this instance, or on another member of the cluster that forwarded it. */
+/** Where an event arose: on this node, or on another member of the cluster that forwarded it. */
 export type Source = 'local' | 'remote';
 
 /** One event for all listeners. Its bytes (one `ServerMessage`) are encoded once, on first use. */
@@ -24,7 +24,7 @@ export class NotificationEnvelope {
   }
 }
 
-/** The metrics report of one instance (docs/reference/metrics.md), also encoded once. */
+/** The metrics report of one node (docs/reference/metrics.md), also encoded once. */
 export class MetricsEnvelope {
   readonly kind = 'metrics';
   #encoded: Uint8Array | undefined;
@@ -46,7 +46,7 @@ export type Envelope = NotificationEnvelope | MetricsEnvelope;
 export type EnvelopeListener = (envelope: Envelope) => void;
 
 /**
- * The event bus of an instance. Listeners receive every event in the order of `publish`, hence in order per room. An event
+ * The event bus of a node. Listeners receive every event in the order of `publish`, hence in order per room. An event
  * that a listener publishes follows the one being delivered.
  */
 export class NotificationBus {

@@ -30,7 +30,7 @@ function countNotification(metrics: RoomMetrics, notification: Notification): vo
 }
 
 /**
- * Updates the room metrics of this instance as its events are published. Use either this or the methods of `Metrics`, not
+ * Updates the room metrics of this node as its events are published. Use either this or the methods of `Metrics`, not
  * both.
  */
 export function countNotifications(bus: NotificationBus, metrics: RoomMetrics): () => void {

@@ -9,7 +9,7 @@ export interface MetricsReporterOptions {
   /** `JF_WEBRTC_METRICS_INTERVAL_MS` */
   intervalMs: number;
   /**
-   * Returns the plain counters of this instance, without rates: `room_id=<id>` -> `endpoint_id=<id>` -> values and
+   * Returns the plain counters of this node, without rates: `room_id=<id>` -> `endpoint_id=<id>` -> values and
    * `track_id=<id>` -> values; `{}` without connected peers. docs/reference/metrics.md lists the keys.
    */
   report: () => ReportNode | Promise<ReportNode>;
@@ -18,7 +18,7 @@ export interface MetricsReporterOptions {
   clock?: Clock;
 }
 
-/** Publishes the metrics report of this instance periodically. */
+/** Publishes the metrics report of this node periodically. */
 export class MetricsReporter {
   readonly #options: MetricsReporterOptions;
   readonly #clock: Clock;

@@ -110,7 +110,7 @@ describe('delivery', () => {
     expect(receiver.requests[0]?.body.toString('hex')).toBe('52040a027231');
   });
 
-  test('rooms without URL, events of other instances and metrics reports are not sent', async () => {
+  test('rooms without URL, events of other nodes and metrics reports are not sent', async () => {
     start().register('r1', receiver.url);
 
     bus.publish(added('r2', 'p'));

@@ -48,7 +48,7 @@ export const refusals = {
   subscribeModeAuto: (id: string) =>
     refused('SUBSCRIBE_MODE_AUTO', `Component ${id} option \`subscribe_mode\` is set to :auto`),
   notSip: (id: string) => refused('NOT_A_SIP_COMPONENT', `Component ${id} is not a SIP component`),
-  draining: () => refused('DRAINING', 'This instance is shutting down and takes no new rooms'),
+  draining: () => refused('DRAINING', 'This node is shutting down and takes no new rooms'),
 } as const;
 
 /** The owner of a room is known and cannot be reached: never a false 'not found'. */

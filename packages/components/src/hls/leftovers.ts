@@ -28,7 +28,7 @@ export const UPLOADING_MS = 600_000;
 
 /**
  * Cleans up after a process that was killed: removes temporary streams and completes the playlists of recordings. Several
- * instances may share a directory, so entries that change are left alone.
+ * nodes may share a directory, so entries that change are left alone.
  */
 export async function tidyLeftovers({ resourcesPath, isLive, now }: LeftoversOptions): Promise<Leftovers> {
   const found: Leftovers = { removed: [], ended: [], fresh: 0 };

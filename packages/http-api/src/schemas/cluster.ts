@@ -17,9 +17,9 @@ const ClusterNode = z
     forwardedTracks: count.meta({ description: 'Tracks times their subscribers: what placement goes by' }),
     cpu: z.number().meta({ description: 'Busy cores: 0.5 is half a core' }),
     loopP99Ms: z.number().meta({ description: '99th percentile of the delay of the event loop' }),
-    drainDeadline: epochMs.nullable().meta({ description: 'When a draining instance takes rooms again by itself' }),
+    drainDeadline: epochMs.nullable().meta({ description: 'When a draining node takes rooms again by itself' }),
   })
-  .meta({ id: 'ClusterNode', description: 'One instance and its load' });
+  .meta({ id: 'ClusterNode', description: 'One node and its load' });
 
 const ClusterLink = z
   .strictObject({
@@ -29,26 +29,26 @@ const ClusterLink = z
     since: epochMs.nullable(),
     lastError: z.string().nullable(),
   })
-  .meta({ id: 'ClusterLink', description: 'A connection between two instances as one of them sees it' });
+  .meta({ id: 'ClusterLink', description: 'A connection between two nodes as one of them sees it' });
 
 const Cluster = z
   .strictObject({
-    asked: z.string().meta({ description: 'The instance that answers' }),
+    asked: z.string().meta({ description: 'The node that answers' }),
     nodes: z.array(ClusterNode),
     links: z.array(ClusterLink),
-    unreachable: z.array(Unreachable).meta({ description: 'Instances that did not answer, and why' }),
+    unreachable: z.array(Unreachable).meta({ description: 'Nodes that did not answer, and why' }),
     verdict: z.enum(['whole', 'partial', 'split']).meta({
       description:
-        '`partial`: some links are missing, yet every instance reaches every other through others. `split`: there are separate groups',
+        '`partial`: some links are missing, yet every node reaches every other through others. `split`: there are separate groups',
     }),
-    missing: z.array(z.array(z.string())).meta({ description: 'Pairs of instances without a link' }),
+    missing: z.array(z.array(z.string())).meta({ description: 'Pairs of nodes without a link' }),
   })
-  .meta({ id: 'Cluster', description: 'The instances of the cluster and what connects them' });
+  .meta({ id: 'Cluster', description: 'The nodes of the cluster and what connects them' });
 export type ClusterReport = z.infer<typeof Cluster>;
 
 export const ClusterResponse = z
   .strictObject({ data: Cluster })
-  .meta({ id: 'ClusterResponse', description: 'The cluster as the asked instance sees it' });
+  .meta({ id: 'ClusterResponse', description: 'The cluster as the asked node sees it' });
 
 const PlacementSample = z.strictObject({
   node: z.string(),
@@ -56,7 +56,7 @@ const PlacementSample = z.strictObject({
   forwardedTracks: count.nullable(),
   draining: z.boolean().nullable(),
   answeredInMs: z.number(),
-  failure: z.string().nullable().meta({ description: 'Why the instance is no candidate' }),
+  failure: z.string().nullable().meta({ description: 'Why the node is no candidate' }),
   verdict: z.string().meta({ description: 'What became of it, in a few words' }),
 });
 
@@ -64,11 +64,11 @@ const PlacementDecision = z
   .strictObject({
     room: z.string().nullable(),
     at: epochMs,
-    asked: z.string().meta({ description: 'The instance that decided' }),
-    chosen: z.string().nullable().meta({ description: 'null when no instance could take the room' }),
+    asked: z.string().meta({ description: 'The node that decided' }),
+    chosen: z.string().nullable().meta({ description: 'null when no node could take the room' }),
     policy: z.string(),
     nodes: z.array(PlacementSample),
-    conflicts: z.array(z.string()).meta({ description: 'Instances that refused because they had become busier' }),
+    conflicts: z.array(z.string()).meta({ description: 'Nodes that refused because they had become busier' }),
   })
   .meta({ id: 'PlacementDecision', description: 'Why a room is where it is' });
 export type PlacementReport = z.infer<typeof PlacementDecision>;
@@ -107,7 +107,7 @@ const text = (name: string, max: number) => {
   return z.string().min(1, { error }).max(max, { error });
 };
 
-/** The query of a request for log lines, and of others that name an instance. */
+/** The query of a request for log lines, and of others that name a node. */
 export const LogQuery = z.object({
   node: text('node', 255).nullable(),
   level: z.enum(['debug', 'info', 'warning', 'error'], level).nullable(),
@@ -134,7 +134,7 @@ const rates = {
 const PeerStats = z
   .strictObject({
     id: z.string(),
-    node: z.string().meta({ description: 'The instance with the room' }),
+    node: z.string().meta({ description: 'The node with the room' }),
     status: z.enum(['connected', 'disconnected']),
     sampledMs: z.number().meta({ description: 'Time over which the rates were taken' }),
     transport: z

@@ -120,7 +120,7 @@ const Room = z
 
 const address = z
   .string()
-  .meta({ description: 'Address of the instance that got the room (`JF_HOST`)', examples: ['localhost:5002'] });
+  .meta({ description: 'Address of the node that got the room (`JF_HOST`)', examples: ['localhost:5002'] });
 
 export const RoomCreated = z
   .strictObject({

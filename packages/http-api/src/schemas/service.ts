@@ -3,27 +3,27 @@ import { shown } from './common.js';
 
 const Health = z
   .strictObject({
-    status: z.enum(['UP', 'DOWN']).meta({ description: 'Status of this instance' }),
+    status: z.enum(['UP', 'DOWN']).meta({ description: 'Status of this node' }),
     uptime: z.int().min(0).meta({ description: 'Seconds since the start' }),
     version: z.string().meta({ examples: ['1.0.0'] }),
     gitCommit: z.string().meta({ examples: ['dev'] }),
     draining: z
       .literal(true)
       .optional()
-      .meta({ description: 'Present while this instance takes no new rooms because it was asked to, or ends' }),
+      .meta({ description: 'Present while this node takes no new rooms because it was asked to, or ends' }),
     distribution: z.strictObject({
-      enabled: z.boolean().meta({ description: 'Whether this instance may be a member of a cluster' }),
+      enabled: z.boolean().meta({ description: 'Whether this node may be a member of a cluster' }),
       nodeStatus: z.enum(['UP', 'DOWN']),
       nodesInCluster: z.int().min(0).meta({ description: 'Members including this one; 0 without distribution' }),
     }),
   })
-  .meta({ id: 'HealthReport', description: 'State of this instance' });
+  .meta({ id: 'HealthReport', description: 'State of this node' });
 
 export type HealthReport = z.infer<typeof Health>;
 
 export const HealthResponse = z
   .strictObject({ data: Health })
-  .meta({ id: 'HealthResponse', description: 'State of this instance' });
+  .meta({ id: 'HealthResponse', description: 'State of this node' });
 
 export const RecordingListing = z
   .strictObject({
@@ -35,15 +35,15 @@ export const RecordingListing = z
   })
   .meta({ id: 'RecordingListResponse', description: 'Ids of recordings' });
 
-export const Up = z.strictObject({ status: z.literal('UP') }).meta({ id: 'Up', description: 'The instance is up' });
+export const Up = z.strictObject({ status: z.literal('UP') }).meta({ id: 'Up', description: 'The node is up' });
 
-/** Why an instance takes no new rooms. */
+/** Why a node takes no new rooms. */
 const NotReadyReason = z.enum(['starting', 'draining', 'no_media_worker']);
 export type NotReadyReason = z.infer<typeof NotReadyReason>;
 
 export const NotReady = z
   .strictObject({ status: z.literal('DOWN'), reason: NotReadyReason })
-  .meta({ id: 'NotReady', description: 'The instance takes no new rooms' });
+  .meta({ id: 'NotReady', description: 'The node takes no new rooms' });
 
 /** Seconds of a week. */
 const MAX_DEADLINE = 604_800;
@@ -59,7 +59,7 @@ export const DrainRequest = z
       .min(1, deadline)
       .max(MAX_DEADLINE, deadline)
       .nullish()
-      .meta({ description: 'Seconds after which the instance takes rooms again by itself; null = when asked to' }),
+      .meta({ description: 'Seconds after which the node takes rooms again by itself; null = when asked to' }),
   })
   .meta({ id: 'DrainRequest', description: 'An order to drain' });
 
@@ -67,7 +67,7 @@ export const DrainResponse = z
   .strictObject({
     data: z.strictObject({
       draining: z.boolean(),
-      rooms: z.int().min(0).meta({ description: 'Rooms that this instance still has' }),
+      rooms: z.int().min(0).meta({ description: 'Rooms that this node still has' }),
     }),
   })
-  .meta({ id: 'DrainResponse', description: 'Whether the instance drains' });
+  .meta({ id: 'DrainResponse', description: 'Whether the node drains' });

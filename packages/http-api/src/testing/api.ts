@@ -27,7 +27,7 @@ export interface RawAnswer {
 }
 
 const unseen = async (): Promise<never> => {
-  throw new HttpError(503, 'This instance answers no questions');
+  throw new HttpError(503, 'This node answers no questions');
 };
 
 /** The API on a local port, with rooms in memory. */

@@ -235,7 +235,7 @@ export class ClusterRooms {
       return unwrap(refusals.roomExists(roomId));
     }
     this.#unclaim(asked, { roomId, claimant }, requestId);
-    throw new RoomError('NO_NODE', `No instance could decide about the room id ${roomId} in time`);
+    throw new RoomError('NO_NODE', `No node could decide about the room id ${roomId} in time`);
   }
 
   #unclaim(

@@ -157,7 +157,7 @@ export class Placement {
     );
     const only = samples.size === 1 && reasons[0]?.endsWith('draining');
     if (only) return unwrap(refusals.draining());
-    throw new RoomError('NO_NODE', `No instance can take the room in time (${reasons.join(', ')})`);
+    throw new RoomError('NO_NODE', `No node can take the room in time (${reasons.join(', ')})`);
   }
 
   /**

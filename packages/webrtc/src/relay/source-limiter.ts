@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { networkOf } from '@bloom/net';
 
 interface SourceLimiterOptions {
@@ -7,6 +8,8 @@ interface SourceLimiterOptions {
   perSecond: number;
   /** Number of buckets; sources share them, so that memory stays constant. */
   buckets?: number;
+  /** 32 bits that decide which networks share a bucket; random by default, so that an attacker cannot choose its neighbours. */
+  seed?: number;
 }
 
 /** A token bucket per source network in constant memory. Guards the only answer a stranger gets. */
@@ -14,17 +17,19 @@ export class SourceLimiter {
   readonly #options: SourceLimiterOptions;
   readonly #tokens: Float64Array;
   readonly #touchedMs: Float64Array;
+  readonly #seed: number;
 
   constructor(options: SourceLimiterOptions) {
     this.#options = options;
     const buckets = options.buckets ?? 4096;
     this.#tokens = new Float64Array(buckets).fill(options.burst);
     this.#touchedMs = new Float64Array(buckets);
+    this.#seed = options.seed ?? randomInt(2 ** 32);
   }
 
   /** Takes one token of the source's network; false when it has none left. */
   take(address: string, nowMs: number): boolean {
-    const slot = hash(networkOf(address)) % this.#tokens.length;
+    const slot = hash(networkOf(address), this.#seed) % this.#tokens.length;
     const elapsedMs = Math.max(0, nowMs - (this.#touchedMs[slot] ?? 0));
     const tokens = Math.min(
       this.#options.burst,
@@ -36,9 +41,11 @@ export class SourceLimiter {
   }
 }
 
-/** FNV-1a. */
-function hash(text: string): number {
-  let value = 0x811c9dc5;
+/** FNV-1a that begins with a seed, then the last steps of MurmurHash3, which spread all its bits over the low ones. */
+function hash(text: string, seed: number): number {
+  let value = seed;
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
-  return value >>> 0;
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
+  return (value ^ (value >>> 16)) >>> 0;
 }

@@ -36,6 +36,7 @@ for (const { path, group, text } of readModules().values()) {
     /^(?:export )?const ([a-z]\w*) = (?:-?[\d_.]+(?: \* [\d_.]+)*|'[^']*');$/gm,
     ([, constant]) => `constant '${constant}' is not SCREAMING_SNAKE`,
   );
+  each(/\bmkdir(?:Sync)?\([^)]*\brecursive: true/g, () => 'a recursive mkdir may never end: use makeFolder');
   each(
     /\/\*\*\s+(?:\* )?((?:Of|That|As|For|Whether that)\b[^\n]*)/g,
     ([, start]) => `docstring starts with a fragment: '${start}'`,

@@ -1,9 +1,9 @@
 /** Connects `bloomctl` (docs/guide/debugging.md) to the parts of this node. */
 import { randomBytes } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
 import type { Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { connectActors, type ActorSystem, type RemoteActors } from '@bloom/actors';
+import { makeFolder } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import type { DistributionNode } from '@bloom/distribution';
 import { openLocalServer, startInspection, type Inspection } from '@bloom/inspection';
@@ -51,7 +51,7 @@ export async function openLocalSocket(settings: Settings, name: string, log: Log
   const uid = process.getuid?.();
   if (settings.inspection === 'off' || uid === undefined) return undefined;
   const { resourcesPath, runtimePath } = settings;
-  await mkdir(resourcesPath, { recursive: true }).catch(() => {});
+  await makeFolder(resourcesPath).catch(() => {});
   const opened = await openLocalServer(name, { runtimePath, resourcesPath, temporaryPath: tmpdir(), uid });
   if ('server' in opened) {
     log.debug('inspection.listening', { path: opened.path });

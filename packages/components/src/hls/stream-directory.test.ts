@@ -1,6 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  mkdtemp,
+  open as openFile,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tidyLeftovers, UPLOADING_MS } from './leftovers.js';
@@ -89,6 +100,16 @@ describe('the directory of a stream', () => {
     expect(failures).toHaveLength(1);
     expect(await readdir(directory.path)).toEqual([MEDIA_NAME]);
     expect(await readFile(join(directory.path, MEDIA_NAME), 'utf8')).toBe('head\n#EXT-X-ENDLIST\n');
+  });
+
+  test('of a volume that was deleted fails at once', async () => {
+    await mkdir(join(base, 'volume'));
+    const volume = await openFile(join(base, 'volume'));
+    await rmdir(join(base, 'volume'));
+    const directory = open(`/proc/self/fd/${volume.fd}/temporary_hls/kitchen`);
+    await directory.idle();
+    await volume.close();
+    expect(failures).toMatchObject([{ code: 'ENOENT' }]);
   });
 });
 

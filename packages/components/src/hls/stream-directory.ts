@@ -1,5 +1,6 @@
-import { appendFile, mkdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { appendFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makeFolder } from '../make-folder.js';
 import type { StreamFiles } from './live-stream.js';
 import { PLAYLIST_END } from './playlist.js';
 
@@ -39,7 +40,7 @@ export class StreamDirectory implements StreamFiles {
     if (makeWay !== undefined) return;
     this.#enqueue(async () => {
       await rm(path, { recursive: true, force: true });
-      await mkdir(path, { recursive: true });
+      await makeFolder(path);
     });
   }
 
@@ -86,7 +87,7 @@ export class StreamDirectory implements StreamFiles {
     }
     // A stream may wait long for its first track. Meanwhile another node that shares the disk may have removed an empty
     // directory.
-    await mkdir(this.path, { recursive: true });
+    await makeFolder(this.path);
     this.#begun = true;
   }
 

@@ -1,7 +1,8 @@
-import { mkdir, readdir, rm, rmdir, stat } from 'node:fs/promises';
+import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '@bloom/log';
 import { type Clock, sleep } from '@bloom/time';
+import { makeFolder } from '../make-folder.js';
 
 const GARBAGE_INTERVAL_MS = 600_000;
 /** A part that has not changed for this long is obsolete. */
@@ -47,7 +48,7 @@ export function startGarbageCollection(options: GarbageOptions): () => void {
   const { directory, log, clock } = options;
   const ending = new AbortController();
   const run = async (): Promise<void> => {
-    await mkdir(directory, { recursive: true }).catch((error: unknown) => {
+    await makeFolder(directory).catch((error: unknown) => {
       log.warn('recording.directory_failed', { directory, error });
     });
     for (;;) {

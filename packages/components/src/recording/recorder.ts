@@ -3,6 +3,7 @@ import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
 import type { Clock } from '@bloom/time';
+import { makeFolder } from '../make-folder.js';
 import { OriginClock } from './origin-clock.js';
 import { removeMark, writeMark, writeReport } from './part-mark.js';
 import { REPORT_FILE, type RecordingReport, type TrackReport } from './report.js';
@@ -175,7 +176,7 @@ export class Recorder implements Component {
       for (let atMs = this.#startedAtMs; ; atMs++) {
         const name = partName(atMs);
         const directory = join(room, name);
-        await mkdir(room, { recursive: true });
+        await makeFolder(room);
         try {
           await mkdir(directory);
           return { directory, name };

@@ -4,6 +4,7 @@ import { crc32c } from 'werift-sctp/lib/common/src/crc.js';
 import { decodeServerMessage } from '@bloom/protocol';
 import { DataClient } from '@bloom/webrtc/testing';
 import { apiToken } from '../../harness/bloom-node.js';
+import { flood } from '../harness/flood.js';
 import type { Attack, Ground } from '../harness/attack.js';
 import { subscribe } from '../harness/backend.js';
 import { slowReader } from '../harness/slow-reader.js';
@@ -56,6 +57,7 @@ async function associated(ground: Ground): Promise<Forger> {
   const { dtls } = await intruder.connectMedia();
   if (dtls === undefined) throw new Error('no DTLS');
   const client = new DataClient((packet) => void dtls.send(packet));
+  ground.after(() => client.end());
   dtls.onData.subscribe((packet) => client.receive(packet));
   await client.connect();
   client.open(0, { label: 'chat' });
@@ -74,13 +76,7 @@ async function associated(ground: Ground): Promise<Forger> {
   };
 }
 
-async function flood(step: () => Promise<void>): Promise<void> {
-  const until = performance.now() + FLOOD_MS;
-  while (performance.now() < until) {
-    for (let n = 0; n < 20; n += 1) await step();
-    await pause(2);
-  }
-}
+const FLOOD = { lastsMs: FLOOD_MS, perGroup: 20, pauseMs: 2 };
 
 /** Parameters of a chunk; a length that is not given is the right one. */
 const parameter = (type: number, body: Buffer, length = 4 + body.length): Buffer =>
@@ -105,7 +101,7 @@ export const data: readonly Attack[] = [
       const forger = await associated(ground);
       const { random, lastTsn } = { random: ground.random, lastTsn: forger.lastTsn };
       const many = (count: number, make: () => Buffer): Buffer[] => Array.from({ length: count }, make);
-      await flood(() =>
+      const step = (): Promise<void> =>
         random.pick([
           () =>
             forger.forge(
@@ -120,8 +116,8 @@ export const data: readonly Attack[] = [
               chunk(RECONFIG, 0, parameter(13, Buffer.concat([uint32(random.below(1e6), 1, 1), streams]))),
             );
           },
-        ])(),
-      );
+        ])();
+      await flood(step, FLOOD);
     },
   },
   {
@@ -136,7 +132,7 @@ export const data: readonly Attack[] = [
           return chunk(DATA, 3, uint32(tsn++), uint16(stream, 0), uint32(50), open);
         });
         return forger.forge(...opens);
-      });
+      }, FLOOD);
     },
   },
   {
@@ -179,7 +175,7 @@ export const data: readonly Attack[] = [
           chunk(random.pick(types), random.below(8), random.bytes(random.below(80))),
         );
         return forge(...chunks);
-      });
+      }, FLOOD);
     },
   },
 ];

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from '@jest/globals';
 import type { TestClient } from '@bloom/webrtc/testing';
 import { ExtensionProfiles } from 'werift';
+import { flood } from '../harness/flood.js';
 import type { Attack, Ground } from '../harness/attack.js';
 import { ssrcOf } from '../harness/offer.js';
 import { fir, nack, pli, remb, Rtcp, rtcp, transportCc, words } from '../harness/rtcp.js';
@@ -37,13 +38,9 @@ async function connected(ground: Ground): Promise<Connected> {
   return { wire, sender: new Sender(wire, ssrcOf(0)), sources: [...new Set(sources)] };
 }
 
-/** Seals and sends one compound after another, in small groups, until the time is up. */
+/** Seals and sends one compound after another. */
 async function controlFlood({ wire }: Connected, next: () => Buffer, perGroup = 10): Promise<void> {
-  const until = performance.now() + FLOOD_MS;
-  while (performance.now() < until) {
-    for (let at = 0; at < perGroup; at += 1) wire.sendPacket(wire.srtcp?.encrypt(next()) ?? Buffer.alloc(0));
-    await pause(10);
-  }
+  await flood(() => wire.sendPacket(wire.srtcp?.encrypt(next()) ?? Buffer.alloc(0)), { perGroup, pauseMs: 10 });
 }
 
 export const media: readonly Attack[] = [
@@ -123,8 +120,7 @@ export const media: readonly Attack[] = [
     async run(ground) {
       const { wire, sender } = await connected(ground);
       const { random } = ground;
-      const until = performance.now() + FLOOD_MS;
-      while (performance.now() < until) {
+      await flood(() => {
         const sealed = sender.send();
         for (let at = 0; at < 5; at += 1) wire.sendPacket(sealed);
         const changed = Buffer.from(sealed);
@@ -139,8 +135,7 @@ export const media: readonly Attack[] = [
           random.bytes(2 + random.below(1_000)),
         );
         sender.send({ payloadType: 97 }, random.bytes(random.pick([1, 2, 3, 500])));
-        await pause(5);
-      }
+      });
     },
   },
   {
@@ -156,9 +151,8 @@ export const media: readonly Attack[] = [
       const wire = await intruder.connectMedia();
       const voices = lines.map((_, mid) => new Sender(wire, ssrcOf(mid)));
       const before = bystander.seen('vadNotification');
-      const until = performance.now() + FLOOD_MS;
-      for (let round = 0; performance.now() < until; round += 1) {
-        const level = Buffer.from([round % 2 === 0 ? 0x80 : 0x7f]);
+      const speakOrNot = (group: number): void => {
+        const level = Buffer.from([group % 2 === 0 ? 0x80 : 0x7f]);
         const header = {
           payloadType: 111,
           extension: true,
@@ -166,8 +160,8 @@ export const media: readonly Attack[] = [
           extensions: [{ id: 1, payload: level }],
         };
         for (const voice of voices) voice.send(header, Buffer.alloc(60));
-        await pause(10);
-      }
+      };
+      await flood(speakOrNot, { lastsMs: FLOOD_MS, pauseMs: 10 });
       await pause(300);
       const perSecond = (bystander.seen('vadNotification') - before) / (FLOOD_MS / 1000);
       expect(perSecond).toBeLessThan(VOICES * MAX_VOICE_CHANGES_PER_S);
@@ -178,11 +172,7 @@ export const media: readonly Attack[] = [
     maxGapMs: 4_000,
     async run(ground) {
       const { sender } = await connected(ground);
-      const until = performance.now() + FLOOD_MS;
-      while (performance.now() < until) {
-        for (let at = 0; at < 35; at += 1) sender.send({}, Buffer.alloc(1_100));
-        await pause(5);
-      }
+      await flood(() => sender.send({}, Buffer.alloc(1_100)), { perGroup: 35 });
     },
   },
 ];

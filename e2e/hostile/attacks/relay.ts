@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from '@jest/globals';
+import { createCertificate } from '@bloom/webrtc';
 import { Attribute, MessageClass, Method, StunWriter, TestClient } from '@bloom/webrtc/testing';
+import { flood } from '../harness/flood.js';
 import type { Attack, Ground } from '../harness/attack.js';
 import { many, rawConnection } from '../harness/raw-socket.js';
-
-const FLOOD_MS = 3_000;
 
 interface RelayOfIntruder {
   readonly user: { username: string; password: string };
@@ -29,7 +29,7 @@ async function relayClient(ground: Ground, { server }: RelayOfIntruder): Promise
 
 /** The relay over TCP still serves a participant. */
 async function tcpWorks(ground: Ground, { user, server }: RelayOfIntruder): Promise<void> {
-  const client = await TestClient.openTcp(ground.relayTcpPort, server, (await TestClient.open(server)).certificate);
+  const client = await TestClient.openTcp(ground.relayTcpPort, server, await createCertificate());
   ground.after(() => client.close());
   expect((await client.allocate(user)).messageClass).toBe(MessageClass.success);
 }
@@ -76,9 +76,8 @@ export const relay: readonly Attack[] = [
         bytes: random.bytes(random.pick([4, 4, 4, 16])),
         port: random.below(65_536),
       });
-      const until = performance.now() + FLOOD_MS;
-      while (performance.now() < until) {
-        for (let at = 0; at < 20; at += 1) {
+      await flood(
+        () => {
           const method = random.pick([Method.createPermission, Method.channelBind, Method.send, Method.refresh]);
           const messageClass = method === Method.send ? MessageClass.indication : MessageClass.request;
           const writer = new StunWriter(method, messageClass, randomBytes(12), 1_024).xorAddress(
@@ -95,9 +94,9 @@ export const relay: readonly Attack[] = [
               .text(Attribute.nonce, client.nonce)
               .integrity(client.key);
           client.wire.send(writer.finish());
-        }
-        await pause(10);
-      }
+        },
+        { perGroup: 20, pauseMs: 10 },
+      );
       expect((await client.relayRequest(Method.refresh, (w) => w)).method).toBe(Method.refresh);
     },
   },
@@ -107,9 +106,8 @@ export const relay: readonly Attack[] = [
     async run(ground) {
       const participant = await credentials(ground);
       const client = await relayClient(ground, participant);
-      const until = performance.now() + FLOOD_MS;
-      while (performance.now() < until) {
-        for (let at = 0; at < 40; at += 1) {
+      await flood(
+        () =>
           client.wire.send(
             new StunWriter(Method.allocate, MessageClass.request, randomBytes(12), 1_024)
               .uint32(Attribute.requestedTransport, 17 << 24)
@@ -118,10 +116,9 @@ export const relay: readonly Attack[] = [
               .text(Attribute.nonce, ground.random.pick([client.nonce, 'n'.repeat(100)]))
               .integrity(Buffer.from('wrong'))
               .finish(),
-          );
-        }
-        await pause(5);
-      }
+          ),
+        { perGroup: 40 },
+      );
     },
   },
   {

@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from '@jest/globals';
 import { Attribute, MessageClass, Method, StunWriter, type TestClient } from '@bloom/webrtc/testing';
+import { flood } from '../harness/flood.js';
 import type { Attack, Ground } from '../harness/attack.js';
 import type { Intruder } from '../harness/intruder.js';
 import { ssrcOf } from '../harness/offer.js';
 import { countMedia, Sender } from '../harness/sender.js';
 
-const FLOOD_MS = 3_000;
 const HANDSHAKE = 22;
 /** Record header, handshake header, version. */
 const HELLO_RANDOM_AT = 13 + 12 + 2;
@@ -24,18 +24,17 @@ async function negotiated(ground: Ground): Promise<{ intruder: Intruder; wire: T
   return { intruder, wire: await intruder.wire() };
 }
 
-/** Sends one datagram after another in small groups until the time is up. */
-async function shower(wire: TestClient, durationMs: number, next: () => Buffer, perGroup = 40): Promise<number> {
-  const until = performance.now() + durationMs;
+/** Sends one datagram after another. Returns the number of bytes. */
+async function shower(wire: TestClient, next: () => Buffer, perGroup = 40): Promise<number> {
   let sent = 0;
-  while (performance.now() < until) {
-    for (let at = 0; at < perGroup; at += 1) {
+  await flood(
+    () => {
       const datagram = next();
       sent += datagram.length;
       wire.wire.send(datagram);
-    }
-    await pause(5);
-  }
+    },
+    { perGroup },
+  );
   return sent;
 }
 
@@ -114,7 +113,7 @@ export const transport: readonly Attack[] = [
         [0x90, 200],
         [255],
       ];
-      await shower(wire, FLOOD_MS, () =>
+      await shower(wire, () =>
         Buffer.concat([Buffer.from(ground.random.pick(starts)), ground.random.bytes(ground.random.below(1_400))]),
       );
     },
@@ -125,7 +124,7 @@ export const transport: readonly Attack[] = [
     async run(ground) {
       const { intruder, wire } = await negotiated(ground);
       const { localUfrag, localPwd, remoteUfrag } = intruder.ice;
-      await shower(wire, FLOOD_MS, () =>
+      await shower(wire, () =>
         ground.random.pick([
           () => check(`${localUfrag}:${remoteUfrag}`, 'wrong'),
           () => check('nobody:nobody', localPwd),
@@ -149,7 +148,7 @@ export const transport: readonly Attack[] = [
         received += datagram.length;
       };
       const bomb = record(HANDSHAKE, Buffer.concat(Array.from({ length: 110 }, () => fragment(1, 1, 0, 1))), 0, 50);
-      const sent = await shower(wire, FLOOD_MS, () => bomb, 2);
+      const sent = await shower(wire, () => bomb, 2);
       await pause(200);
       expect(received / sent).toBeLessThan(MAX_AMPLIFICATION);
     },
@@ -165,7 +164,7 @@ export const transport: readonly Attack[] = [
         randomBytes(32).copy(next, HELLO_RANDOM_AT);
         return next;
       };
-      await shower(wire, FLOOD_MS, hello);
+      await shower(wire, hello);
     },
   },
   {
@@ -175,7 +174,7 @@ export const transport: readonly Attack[] = [
       const { intruder, wire } = await negotiated(ground);
       await wire.check(intruder.ice);
       const { random } = ground;
-      await shower(wire, FLOOD_MS, () => {
+      await shower(wire, () => {
         const total = random.pick([0, 1, 1_000, 65_535, 0xffffff]);
         const body = random.bytes(random.below(800));
         const inside = fragment(random.below(25), total, random.below(65_536), random.below(total + 2), body);

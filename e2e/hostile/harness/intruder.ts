@@ -9,6 +9,8 @@ import WebSocket, { type ClientOptions } from 'ws';
 import { newCredentials, type OfferedLine, writeOffer } from './offer.js';
 
 const PATIENCE_MS = 10_000;
+/** A node that answers no check for this long refuses newcomers. */
+const CHECKS_MS = 5_000;
 const RECEIVED_AUDIO: OfferedLine = { kind: 'audio', direction: 'recvonly' };
 const RECEIVED_VIDEO: OfferedLine = { kind: 'video', direction: 'recvonly' };
 
@@ -208,7 +210,10 @@ export class Intruder {
   /** The UDP socket of this client, opened by the first call. It needs the port that the node has announced. */
   async wire(): Promise<TestClient> {
     if (this.#mediaPort === 0) await this.next('candidate');
-    this.#wire ??= await TestClient.open({ address: '127.0.0.1', port: this.#mediaPort }, this.#certificate);
+    if (this.#wire === undefined) {
+      this.#wire = await TestClient.open({ address: '127.0.0.1', port: this.#mediaPort }, this.#certificate);
+      this.#wire.patienceMs = CHECKS_MS;
+    }
     return this.#wire;
   }
 

@@ -65,6 +65,8 @@ async function tcpWire(port: number, dial: (port: number, host: string) => Socke
   return wire;
 }
 
+const REPEAT_MS = 1_000;
+
 /**
  * A client for tests: a UDP socket with a small TURN client, connectivity checks, werift's DTLS client and werift's SRTP.
  * Speaks to one port, straight or through its relay.
@@ -93,9 +95,12 @@ export class TestClient {
   user: RelayUser | undefined;
   /** How packets leave: straight, as Send indications, or in a channel. */
   mode: 'direct' | 'send' | 'channel' = 'direct';
+  /** How long a request waits for its answer. Beyond a second it is repeated, as clients do (RFC 8489 section 6.2.1). */
+  patienceMs = 1_000;
 
   /** Wires of before, still listened to. */
   readonly #old: Wire[] = [];
+  #closed = false;
 
   private constructor(
     public wire: Wire,
@@ -145,21 +150,31 @@ export class TestClient {
     };
   }
 
-  /** A request whose answer is awaited; rejects after a second. */
+  /** A request whose answer is awaited; rejects after `patienceMs`. */
   request(writer: StunWriter, transactionId: Buffer, wrap = false): Promise<StunMessage> {
     const message = writer.finish();
-    return new Promise((resolve, reject) => {
-      const id = transactionId.toString('hex');
-      const timer = setTimeout(() => {
-        this.#pending.delete(id);
-        reject(new Error('no answer'));
-      }, 1_000);
-      this.#pending.set(id, (answer) => {
-        clearTimeout(timer);
-        resolve(answer);
-      });
+    const send = (): void => {
+      if (this.#closed) return;
       if (wrap) this.sendPacket(message);
       else this.wire.send(message);
+    };
+    return new Promise((resolve, reject) => {
+      const id = transactionId.toString('hex');
+      const end = (): void => {
+        this.#pending.delete(id);
+        clearTimeout(timer);
+        clearInterval(repeat);
+      };
+      const timer = setTimeout(() => {
+        end();
+        reject(new Error('no answer'));
+      }, this.patienceMs);
+      const repeat = setInterval(send, REPEAT_MS);
+      this.#pending.set(id, (answer) => {
+        end();
+        resolve(answer);
+      });
+      send();
     });
   }
 
@@ -282,6 +297,7 @@ export class TestClient {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     // Lets werift's retransmission loop end at its next turn.
     if (this.dtls) this.dtls.dtls.flight = 255;
     for (const wire of new Set([this.wire, ...this.#old])) await wire.close();

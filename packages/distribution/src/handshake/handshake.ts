@@ -97,8 +97,9 @@ abstract class Machine {
       send.push(...step.send);
       if (step.up !== undefined || step.failed !== undefined) return { ...step, send };
     }
-    // At most one message is incomplete; a view would keep the whole chunk that it came with.
-    this.#received = Buffer.from(this.#received);
+    // At most one message is incomplete. A view would keep the whole chunk that it came with, and `Buffer.from` a piece of
+    // Node's pool, which is 64 KiB since Node 24.
+    this.#received = Buffer.from(new Uint8Array(this.#received).buffer);
     return send.length === 0 ? NOTHING : { send };
   }
 

@@ -35,8 +35,8 @@ export class StreamFrames {
       yield data.subarray(0, length);
       data = data.subarray(padded);
     }
-    // A copy: the rest must not keep a large chunk alive, nor change with it.
-    this.#rest = data.length === 0 ? EMPTY : Buffer.from(data);
+    // A copy: the rest must not keep a large chunk alive, nor change with it. Outside Node's pool for the same reason.
+    this.#rest = data.length === 0 ? EMPTY : Buffer.from(new Uint8Array(data).buffer);
   }
 }
 

@@ -302,7 +302,7 @@ describe('strangers', () => {
     const a = await start('a', port, { limits: { maxPending: 3, stepTimeoutMs: 400 } });
     const sockets: Socket[] = [];
     for (let i = 0; i < 5; i++) sockets.push(await dialTcp(a.node.port));
-    await until(() => sockets.filter((socket) => socket.destroyed).length === 2);
+    await until(() => sockets.filter((socket) => socket.destroyed).length >= 2);
     expect(sockets.slice(0, 2).every((socket) => socket.destroyed)).toBe(true);
     const b = await start('b', port);
     expect(await b.node.ping(a.node.name)).toBe(true);

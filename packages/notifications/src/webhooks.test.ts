@@ -216,7 +216,7 @@ describe('failures', () => {
     receiver.answer = (received, response) => {
       if (!received.message.endsWith('1')) response.end();
     };
-    start({ timeoutMs: 40 }).register('r1', receiver.url);
+    start({ timeoutMs: 400 }).register('r1', receiver.url);
 
     for (const event of events) bus.publish(added('r1', event));
     await receiver.arrived(3);

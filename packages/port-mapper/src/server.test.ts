@@ -58,15 +58,13 @@ async function register(port: number, name: string, changes: Partial<Parameters<
 
 describe('the server', () => {
   test('closes connections that stay silent, and keeps registered ones', async () => {
-    const { port } = await start({ idleMs: 30 });
-    const node = await register(port, 'quiet');
-    expect((await say(port, [])).closed).toBe(true);
-    expect((await say(port, [Buffer.from([0])])).closed).toBe(true);
+    // A registration must arrive before, also on a busy machine.
+    const server = await start({ idleMs: 500 });
+    const node = await register(server.port, 'quiet');
+    const silent = await Promise.all([say(server.port, []), say(server.port, [Buffer.from([0])])]);
+    expect(silent.map(({ closed }) => closed)).toEqual([true, true]);
     expect(node.registered).toBe(true);
-    expect(await lookUp({ host: '127.0.0.1', port }, 'quiet')).toMatchObject({
-      port: 9_000,
-      nodeType: NODE_TYPE.hidden,
-    });
+    expect(server.size).toBe(1);
   });
 
   test('closes connections above its limit', async () => {
@@ -134,7 +132,11 @@ describe('the server', () => {
     const { port } = await start({ maxConnections: 8 });
     for (let i = 0; i < 7; i++) await register(port, `n${i}`);
     await expect(register(port, 'late')).rejects.toMatchObject({ code: 'PORT_MAPPER_PROTOCOL' });
-    expect(await lookUp({ host: '127.0.0.1', port }, 'n0')).toMatchObject({ name: 'n0' });
+    expect(await lookUp({ host: '127.0.0.1', port }, 'n0')).toMatchObject({
+      name: 'n0',
+      port: 9_000,
+      nodeType: NODE_TYPE.hidden,
+    });
     expect((await names({ host: '127.0.0.1', port })).nodes).toHaveLength(7);
   });
 

@@ -42,6 +42,14 @@ function isAlive(pid) {
   }
 }
 
+/** Returns the folders of all runs on this machine. */
+function foldersOfRuns() {
+  return readdirSync(tmpdir()).flatMap((name) => {
+    const pid = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1];
+    return pid === undefined ? [] : [{ folder: join(tmpdir(), name), alive: isAlive(Number(pid)) }];
+  });
+}
+
 export class Workspace {
   #children = new Set();
   /** Folders of the system that did not exist before. */
@@ -50,7 +58,10 @@ export class Workspace {
   #runs = 0;
 
   constructor() {
-    Workspace.#sweep();
+    for (const { folder, alive } of foldersOfRuns()) {
+      // What a run left that was killed.
+      if (!alive) rmSync(folder, { recursive: true, force: true });
+    }
     this.folder = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
     this.isolated = process.platform === 'linux' && process.getuid?.() === 0 && this.#canIsolate();
     for (const [signal, number] of [
@@ -66,17 +77,11 @@ export class Workspace {
     process.once('exit', () => this.close());
   }
 
-  /** Removes what a run left that was killed. */
-  static #sweep() {
-    for (const name of readdirSync(tmpdir())) {
-      const pid = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1];
-      if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(tmpdir(), name), { recursive: true, force: true });
-    }
-  }
-
   #canIsolate() {
+    // Another run may have made the folders; the last one removes them.
+    const isAlone = foldersOfRuns().length === 1;
     for (const folder of NAMESPACE_FOLDERS) {
-      if (existsSync(folder)) continue;
+      if (isAlone && existsSync(folder)) continue;
       mkdirSync(folder, { recursive: true });
       this.#made.push(folder);
     }
@@ -126,6 +131,8 @@ export class Workspace {
     for (const child of this.#children) kill(child);
     // A program may write its last file while it is being killed.
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    // Linux takes a folder away from those that have mounted on it, too.
+    if (foldersOfRuns().some(({ alive }) => alive)) return;
     for (const folder of this.#made.toReversed()) {
       try {
         rmdirSync(folder);

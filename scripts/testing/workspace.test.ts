@@ -54,3 +54,20 @@ test('what a killed run left is removed by the next one', async () => {
   next.end('SIGTERM');
   await next.ended;
 });
+
+test('the first of two runs to end leaves the other its folders of the system, which the last one removes', () => {
+  const script = `
+    import { existsSync } from 'node:fs';
+    import { Workspace } from '${join(root, 'scripts', 'testing', 'workspace.mjs')}';
+    const [first, second] = [new Workspace(), new Workspace()];
+    first.close();
+    const { code } = await second.run('true', [], { timeLimitMs: 10_000 });
+    second.close();
+    process.stdout.write(JSON.stringify({ code, left: existsSync('/run/netns') }));`;
+  // As on a machine without any of these folders.
+  const bare =
+    process.getuid?.() === 0 ? ['unshare', '--mount', 'sh', '-c', 'mount -t tmpfs none /run; exec "$@"', 'sh'] : [];
+  const [program = '', ...args] = [...bare, process.execPath, '--input-type=module', '-e', script];
+  const run = spawnSync(program, args, { env: { ...process.env, TMPDIR: folder }, encoding: 'utf8' });
+  expect(JSON.parse(run.stdout)).toEqual({ code: 0, left: false });
+});

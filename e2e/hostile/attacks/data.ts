@@ -157,7 +157,8 @@ export const data: readonly Attack[] = [
       const created = await ground.api('POST', '/room', { roomId: 'after-the-flood' });
       expect(created.status).toBe(201);
       await ground.api('DELETE', '/room/after-the-flood');
-      const heardBy = performance.now() + 15_000;
+      // Up to 1 MiB in the node and as much as the system's buffers take is ahead of them on this line.
+      const heardBy = performance.now() + 60_000;
       while (!told.includes('roomDeleted') && performance.now() < heardBy) await pause(100);
       expect([backend.readyState, told.includes('dataMessage')]).toEqual([backend.OPEN, true]);
       expect(told.filter((type) => type.startsWith('room'))).toEqual(['roomCreated', 'roomDeleted']);

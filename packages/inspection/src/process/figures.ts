@@ -1,4 +1,4 @@
-import { monitorEventLoopDelay, performance, PerformanceObserver, type IntervalHistogram } from 'node:perf_hooks';
+import { createHistogram, performance, PerformanceObserver } from 'node:perf_hooks';
 
 /** Figures of the event loop and the CPU cover the last 5 to 10 s. */
 const WINDOW_MS = 5_000;
@@ -37,14 +37,17 @@ export interface Reading {
 
 /** Measures event loop and CPU from one reading to the next. */
 export class Meter {
-  readonly #delay: IntervalHistogram;
+  /** Intervals between samples in microseconds, up to an hour. */
+  readonly #intervals = createHistogram({ lowest: 1, highest: 3.6e9, figures: 3 });
+  readonly #sampler: NodeJS.Timeout;
+  #sampledAt = performance.now();
   #utilization = performance.eventLoopUtilization();
   #usage = process.cpuUsage();
   #since = performance.now();
 
   constructor(readonly resolution = FINE_RESOLUTION_MS) {
-    this.#delay = monitorEventLoopDelay({ resolution });
-    this.#delay.enable();
+    // Not `monitorEventLoopDelay`: after a reset it misses a delay that begins before its next sample.
+    this.#sampler = setInterval(() => this.#sample(), resolution).unref();
   }
 
   /** Time since the last reading. */
@@ -56,15 +59,15 @@ export class Meter {
   look(): Reading {
     const ms = Math.max(1, this.ageMs);
     const { user, system } = process.cpuUsage(this.#usage);
-    // The histogram holds intervals between samples: what exceeds the resolution is the delay.
-    const late = (nanoseconds: number): number => Math.max(0, round(nanoseconds / 1e6 - this.resolution));
+    // What exceeds the resolution is the delay.
+    const late = (microseconds: number): number => Math.max(0, round(microseconds / 1e3 - this.resolution));
 
     return {
       ms: round(ms),
       loop: {
-        p50Ms: late(this.#delay.percentile(50)),
-        p99Ms: late(this.#delay.percentile(99)),
-        maxMs: late(this.#delay.max),
+        p50Ms: late(this.#intervals.percentile(50)),
+        p99Ms: late(this.#intervals.percentile(99)),
+        maxMs: late(this.#intervals.max),
         utilization: round(performance.eventLoopUtilization(this.#utilization).utilization),
       },
       cpu: { user: round(user / 1e3 / ms), system: round(system / 1e3 / ms) },
@@ -73,7 +76,7 @@ export class Meter {
 
   read(): Reading {
     const reading = this.look();
-    this.#delay.reset();
+    this.#intervals.reset();
     this.#utilization = performance.eventLoopUtilization();
     this.#usage = process.cpuUsage();
     this.#since = performance.now();
@@ -82,7 +85,13 @@ export class Meter {
   }
 
   close(): void {
-    this.#delay.disable();
+    clearInterval(this.#sampler);
+  }
+
+  #sample(): void {
+    const now = performance.now();
+    this.#intervals.record(Math.max(1, Math.round((now - this.#sampledAt) * 1e3)));
+    this.#sampledAt = now;
   }
 }
 
@@ -97,7 +106,7 @@ export class ProcessFigures {
   #closed = false;
 
   constructor(windowMs = WINDOW_MS) {
-    // Wait one turn: the histogram learns of a delay after the timers that were late.
+    // Wait one turn: the meter may learn of a delay after the timers that were late.
     this.#timer = setInterval(() => setImmediate(() => this.#turn()), windowMs).unref();
   }
 

@@ -151,6 +151,35 @@ describe('endings', () => {
     expect(system.size).toBe(0);
   });
 
+  test('an actor outlives its children, those too that were ending before', async () => {
+    const ends: string[] = [];
+    let release: () => void = () => {};
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    const leaf: Behaviour<{ leave: (message: object) => void }, null> = {
+      kind: 'leaf',
+      init: () => null,
+      handlers: { leave: (_state, _message, context) => context.stop() },
+      onStop: async () => {
+        await gate;
+        ends.push('child');
+      },
+    };
+    const parent: Behaviour<{ child: (message: object) => ActorRef<{ leave: (message: object) => void }> }, null> = {
+      kind: 'parent',
+      init: () => null,
+      handlers: { child: (_state, _message, context) => context.spawn(leaf) },
+      onStop: () => void ends.push('parent'),
+    };
+    const ref = system.spawn(parent);
+    const child = await system.call(ref, { type: 'child' });
+    await system.call(child, { type: 'leave' });
+    const stopped = system.stop(ref);
+    await new Promise((resolve) => setImmediate(resolve));
+    release();
+    await stopped;
+    expect(ends).toEqual(['child', 'parent']);
+  });
+
   test('a handler that never ends delays its actor by the grace only', async () => {
     const ref = system.spawn(counter());
     void system.call(ref, { type: 'slow', until: new Promise<void>(() => {}) }).catch(() => {});

@@ -46,6 +46,8 @@ export interface CellHost extends TurnHost {
 /** One living actor: its state, its supervision, its children and its watchers. */
 export class Cell implements ContextOwner, TurnOwner {
   readonly children = new Map<string, Cell>();
+  /** Children that are ending; their names are free again. */
+  readonly #leaving = new Set<Cell>();
   /** Registered names of this actor. */
   readonly names = new Set<string>();
   /** Listeners notified of the end, and the path of each. */
@@ -374,12 +376,23 @@ export class Cell implements ContextOwner, TurnOwner {
     if (this.#stopped === undefined) {
       this.ending = error === undefined ? { reason } : { reason, error };
       this.turns.statusChanged();
-      this.parent?.children.delete(this.name);
+      this.parent?.letGo(this);
       for (const { reply } of this.turns.mailbox.drain()) reply?.reject(noProcess(this.ref));
       this.#stopped = this.#finish(this.ending);
     }
 
     return this.#stopped;
+  }
+
+  /** A child begins to end. */
+  letGo(child: Cell): void {
+    this.children.delete(child.name);
+    this.#leaving.add(child);
+  }
+
+  /** A child has ended. */
+  forget(child: Cell): void {
+    this.#leaving.delete(child);
   }
 
   /** Stops after the message in hand. */
@@ -401,7 +414,7 @@ export class Cell implements ContextOwner, TurnOwner {
   async #finish(end: { reason: StopReason; error?: unknown }): Promise<void> {
     this.#releaseOwned();
     if (this.turns.running !== undefined) await this.#withGrace(this.turns.running, 'handler');
-    await Promise.all([...this.children.values()].map((child) => child.stop()));
+    await Promise.all([...this.children.values(), ...this.#leaving].map((child) => child.stop()));
     try {
       const lastWords = this.behaviour.onStop?.(this.#state, end);
       if (lastWords instanceof Promise) await this.#withGrace(lastWords, 'onStop');
@@ -412,6 +425,7 @@ export class Cell implements ContextOwner, TurnOwner {
     this.#releaseOwned();
     this.turns.stop();
     this.host.gone(this);
+    this.parent?.forget(this);
     const down: Down = { ref: this.ref, ...end };
     for (const watcher of this.watchers.keys()) watcher(down);
     this.watchers.clear();

@@ -152,6 +152,30 @@ describe('the mesh', () => {
     expect(mesh.poll(61_000)).toContainEqual({ do: 'dial', node: 'b@h' });
   });
 
+  test('dials a learned node again that is lost before its hello, more and more rarely, for 10 minutes', () => {
+    const mesh = new Mesh({ self: 'a@h', tool: false, acceptable: () => true, random: () => 0.5 });
+    expect(mesh.learn(['b@h'], 0)).toEqual([{ do: 'dial', node: 'b@h' }]);
+    const dials: number[] = [];
+    for (let now = 0; now < 700_000; now += 10) {
+      const dialled = now === 0 || mesh.poll(now).some((action) => action.do === 'dial');
+      if (!dialled) continue;
+      dials.push(now);
+      mesh.connected('b@h', 1, true, true, now);
+      mesh.lost('b@h', 'connection_closed', now);
+    }
+    expect(dials.slice(0, 4)).toEqual([0, 500, 1_500, 3_500]);
+    expect(dials.length).toBeLessThan(50);
+    expect(dials.at(-1)).toBeGreaterThan(590_000);
+    expect(mesh.links([], 700_000)).toEqual([]);
+  });
+
+  test('forgets a node that only dialled and is gone before its hello', () => {
+    const mesh = new Mesh({ self: 'a@h', tool: false, acceptable: () => true, random: () => 0.5 });
+    mesh.connected('b@h', 1, false, true, 0);
+    mesh.lost('b@h', 'connection_closed', 5);
+    expect(mesh.links([], 5)).toEqual([]);
+  });
+
   test('is transitive: a node that joins one member joins all', () => {
     const world = new World();
     for (const node of ['a@h', 'b@h', 'c@h']) world.add(node);

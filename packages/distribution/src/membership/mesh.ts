@@ -54,6 +54,8 @@ export type LinkPlan = Omit<LinkState, 'cutForMs' | 'traffic'>;
 interface Known {
   readonly node: string;
   seed: boolean;
+  /** Learned from discovery or a member, or a member before: dialled again when it is lost. */
+  wanted: boolean;
   /** Time of the next dial; undefined when none is planned. */
   dialAt: number | undefined;
   dialling: boolean;
@@ -127,7 +129,6 @@ export class Mesh {
     this.#dialled(known);
     known.connection = { kind: undefined, since: now, creation, dialled };
     known.dialAt = undefined;
-    known.failures = 0;
     known.leaving = false;
     const first: MeshAction = mayBeOurs ? { do: 'send', node, message: this.#hello() } : this.#up(known, 'foreign');
     return [first, ...this.poll(now)];
@@ -138,13 +139,16 @@ export class Mesh {
     if (known?.connection === undefined) return [];
     const { kind } = known.connection;
     known.connection = undefined;
-    known.missingSince = now;
+    // A connection that ends before the node has said what it is counts as a failed attempt.
+    if (kind === undefined) known.failures += 1;
+    else known.missingSince = now;
     known.failure = { at: now, reason };
     const why = known.leaving && reason === 'connection_closed' ? 'leave' : reason;
     const actions: MeshAction[] = kind === undefined ? [] : [{ do: 'down', node, kind, reason: why }];
-    const retry = known.seed || (kind === 'member' && why !== 'leave' && why !== 'disconnect');
-    if (retry) known.dialAt = now + this.#delay(known);
-    else if (!known.seed) this.#known.delete(node);
+    if (why === 'leave' || why === 'disconnect' || kind === 'tool') known.wanted = false;
+    const isGivenUp = kind === undefined && now - known.missingSince > GIVE_UP_MS;
+    if (known.seed || (known.wanted && !isGivenUp)) known.dialAt = now + this.#delay(known);
+    else this.#known.delete(node);
     return [...actions, ...this.poll(now)];
   }
 
@@ -301,6 +305,8 @@ export class Mesh {
   #up(known: Known, kind: NodeKind): MeshAction {
     const connection = known.connection as NonNullable<Known['connection']>;
     connection.kind = kind;
+    known.failures = 0;
+    if (kind === 'member') known.wanted = true;
     return { do: 'up', node: known.node, kind, creation: connection.creation, dialled: connection.dialled };
   }
 
@@ -311,7 +317,9 @@ export class Mesh {
     if (before !== undefined && (before.connection !== undefined || before.dialling || before.dialAt !== undefined))
       return;
     const known = this.#remember(node, now);
-    if (known !== undefined) known.dialAt = now + this.#turn(node);
+    if (known === undefined) return;
+    known.wanted = true;
+    known.dialAt = now + this.#turn(node);
   }
 
   /** Pause before dialling: none for the lower name, so that two attempts do not collide. */
@@ -326,6 +334,7 @@ export class Mesh {
     const known: Known = {
       node,
       seed: false,
+      wanted: false,
       dialAt: undefined,
       dialling: false,
       failures: 0,

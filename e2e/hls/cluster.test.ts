@@ -1,7 +1,7 @@
 // Streams and recordings of a room, asked for at the node that does not own it.
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { BloomClient } from '@bloom/server-sdk';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { apiToken } from '../harness/bloom-node.js';
@@ -179,6 +179,25 @@ describeStreams('Streams through a node that does not own the room', () => {
     expect(await listed()).toEqual([renamed]);
     expect((await owner.api.request('DELETE', `/recording/${renamed}`)).status).toBe(204);
     expect(await listed()).toEqual([]);
+  });
+
+  test('a node that joins with a newer recording of an id has the older one set aside at once', async () => {
+    const joining = await startPair({}, async (alive, resources) => {
+      const folder = join(resources, 'recordings', 'show');
+      await mkdir(folder, { recursive: true });
+      const start = alive === 'one' ? '2024-01-01T00:00:00Z' : '2025-01-01T00:00:00Z';
+      await writeFile(
+        join(folder, 'main.m3u8'),
+        ['#EXTM3U', `#EXT-X-PROGRAM-DATE-TIME:${start}`, '#EXT-X-ENDLIST', ''].join('\n'),
+      );
+    });
+    try {
+      const recordings = join(joining.one.resources, 'recordings');
+      while ((await readdir(recordings)).includes('show')) await delay(50);
+      expect(await readdir(recordings)).toEqual(['show-20240101T000000Z']);
+    } finally {
+      await joining.stop();
+    }
   });
 
   testWith(

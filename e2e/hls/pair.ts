@@ -25,7 +25,11 @@ export interface Pair {
   stop(): Promise<void>;
 }
 
-export async function startPair(env: Readonly<Record<string, string>> = {}): Promise<Pair> {
+/** `prepare` fills the resources of a member before it starts. */
+export async function startPair(
+  env: Readonly<Record<string, string>> = {},
+  prepare: (alive: string, resources: string) => Promise<void> = async () => {},
+): Promise<Pair> {
   const port = String(await freeTcpPort());
   const main = join(repository, 'apps', 'port-mapper', 'dist', 'main.js');
   const mapper = spawn(process.execPath, [main], { env: { ERL_EPMD_PORT: port }, stdio: 'ignore' });
@@ -41,6 +45,7 @@ export async function startPair(env: Readonly<Record<string, string>> = {}): Pro
     for (const alive of ['one', 'two']) {
       const resources = join(folder, alive);
       await makeSources(resources);
+      await prepare(alive, resources);
       const name = `${alive}@127.0.0.1`;
       const node = await startNode({
         env: {

@@ -2,7 +2,7 @@ import { createActorSystem, type ActorSystem } from '@bloom/actors';
 import { HlsService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import type { Resolve4 } from '@bloom/discovery';
-import type { LocalRecordings } from '@bloom/files';
+import { type LocalRecordings, offerFiles } from '@bloom/files';
 import type { Inspection } from '@bloom/inspection';
 import type { Log } from '@bloom/log';
 import { Metrics, startMetricsServer } from '@bloom/metrics';
@@ -25,7 +25,7 @@ import { nodeControl } from './node-control.js';
 import { registerNodeFunctions } from './node-functions.js';
 import { pageFiles } from './page.js';
 import { collectQuality, countMeasure } from './quality.js';
-import { localRecordings, servedFiles } from './served-files.js';
+import { liveStreams, localRecordings, servedFiles } from './served-files.js';
 import { VERSION } from './version.js';
 import { warmUpRooms } from './warm-up.js';
 
@@ -146,11 +146,13 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const control = nodeControl({ rooms: local, engine, started: () => started, ask });
   metrics.readNode(() => ({ ready: control.notReady() === undefined, draining: local.draining }));
   const health = healthOf(settings, () => cluster, local);
+  const own = { streams: liveStreams(hls), recordings };
   if (settings.cluster !== null) {
     // Members place rooms on this node at once: accept none until the listener is up.
-    local.drain();
+    local.drain('starting');
     const localServer = await openLocalSocket(settings, settings.cluster.nodeName, log);
     closing.onClose('local socket', () => void localServer?.close());
+    offerFiles(system, own);
     const joined = await joinCluster({
       settings: settings.cluster,
       system,
@@ -174,7 +176,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     closing.onClose('inspection', () => inspection?.close());
   }
 
-  const files = servedFiles({ system, log, hls, recordings, cluster });
+  const files = servedFiles({ system, log, own, cluster });
   closing.onClose('files', () => files.close());
   const page = settings.dashboard ? pageFiles() : undefined;
   const listener = await openListener({
@@ -198,7 +200,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
     closing,
   });
   certificate?.onChange((tls) => listener.setTls(tls));
-  local.undrain();
+  local.undrain('starting');
   started = true;
   closing.onClose('rooms', () => endRooms(local, settings, log));
 
@@ -294,7 +296,7 @@ function startIntervals(parts: { settings: Settings; metrics: Metrics; traffic: 
 }
 
 async function endRooms(rooms: LocalRooms, { drainTimeout }: Settings, log: Log): Promise<void> {
-  rooms.drain(true);
+  rooms.drain('closing');
   const until = performance.now() + drainTimeout * 1_000;
   if (drainTimeout > 0 && rooms.load().rooms > 0) {
     log.info('node.draining', { rooms: rooms.load().rooms, timeoutSeconds: drainTimeout });

@@ -9,6 +9,7 @@ import {
   MediaFileError,
   openServedFile,
   type LiveStreams,
+  type OwnFiles,
   type RecordingStore,
 } from '@bloom/files';
 import type { Log } from '@bloom/log';
@@ -23,9 +24,7 @@ export interface ServedFiles {
 export interface ServedFilesOptions {
   system: ActorSystem;
   log: Log;
-  hls: HlsService;
-  /** Those of this node. */
-  recordings: LocalRecordings;
+  own: OwnFiles;
   cluster: Cluster | undefined;
 }
 
@@ -35,9 +34,8 @@ export function localRecordings({ resourcesPath }: Settings, isLive: (id: string
 }
 
 /** The streams and recordings that this node serves: its own and, in a cluster, those of every member. */
-export function servedFiles({ system, log, hls, recordings, cluster }: ServedFilesOptions): ServedFiles {
-  const streams = liveStreams(hls);
-  if (cluster === undefined) return { streams, recordings, close: () => undefined };
+export function servedFiles({ system, log, own, cluster }: ServedFilesOptions): ServedFiles {
+  if (cluster === undefined) return { ...own, close: () => undefined };
   const { rooms, remote, node } = cluster;
 
   return clusterFiles({
@@ -48,13 +46,12 @@ export function servedFiles({ system, log, hls, recordings, cluster }: ServedFil
     lostNodes: () => rooms.directory.unreachable(),
     guard: (member, call) => rooms.silentMembers.guard(member, call),
     log,
-    streams,
-    recordings,
+    own,
   });
 }
 
 /** Adapts the streams of this node to the HTTP API. */
-function liveStreams(hls: HlsService): LiveStreams {
+export function liveStreams(hls: HlsService): LiveStreams {
   return {
     open: async ({ roomId, fileName, blocking, signal }) => {
       const located = await hls.locate({ roomId, fileName, waitFor: blocking, signal }).catch((error: unknown) => {

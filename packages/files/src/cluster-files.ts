@@ -9,6 +9,12 @@ import { fileBehaviour } from './file-actor.js';
 import { FILES_ACTOR, type FilesProtocol } from './file-messages.js';
 import { type FilesPort, RemoteFiles } from './remote-files.js';
 
+/** What this node has itself. */
+export interface OwnFiles {
+  streams: LiveStreams;
+  recordings: LocalRecordings;
+}
+
 export interface ClusterFilesOptions {
   system: ActorSystem;
   remote: RemoteActors;
@@ -21,9 +27,7 @@ export interface ClusterFilesOptions {
   /** Calls a node, and fails as soon as it is known to be silent. */
   guard<T>(node: string, call: () => Promise<T>): Promise<T>;
   log: Log;
-  /** Streams and recordings of this node. */
-  streams: LiveStreams;
-  recordings: LocalRecordings;
+  own: OwnFiles;
 }
 
 export interface ClusterFiles {
@@ -33,17 +37,18 @@ export interface ClusterFiles {
   close(): void;
 }
 
-/**
- * Serves the files of this node to the other nodes, and theirs to the clients of this one. Called once this node has joined the
- * cluster.
- */
-export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
-  const { system, remote, self, ownerOf, lostNodes, guard, log, streams, recordings } = options;
+/** Serves the files of this node to the other nodes. Called before this node joins the cluster: members ask at once. */
+export function offerFiles(system: ActorSystem, own: OwnFiles): void {
   // Senders bound what is queued. Other nodes rely on close and read to release files, and on began to keep ids unique.
   const mailbox = { essential: ['began', 'close', 'read'] } as const;
-  const actor = system.spawn(fileBehaviour({ streams, recordings }), { name: FILES_ACTOR, mailbox });
+  const actor = system.spawn(fileBehaviour(own), { name: FILES_ACTOR, mailbox });
   system.register(FILES_ACTOR, actor);
+}
 
+/** Serves the files of all nodes to the clients of this one. Called once this node has joined the cluster. */
+export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
+  const { system, remote, self, ownerOf, lostNodes, guard, log, own } = options;
+  const { streams, recordings } = own;
   const port: FilesPort = {
     members: () => remote.node?.nodes('members') ?? [],
     call: (node, message, timeoutMs) =>

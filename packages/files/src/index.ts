@@ -1,4 +1,4 @@
-export { clusterFiles, type ClusterFilesOptions } from './cluster-files.js';
+export { clusterFiles, type ClusterFilesOptions, offerFiles, type OwnFiles } from './cluster-files.js';
 export { MediaFileError, type MediaFileErrorCode } from './errors.js';
 export { LocalRecordings, type LocalRecordingsOptions } from './local-recordings.js';
 export { BytesFile, leavesDirectory, openServedFile, type ByteRange, type ServedFile } from './served-file.js';

@@ -3,7 +3,7 @@ import { type Clock, Timer } from '@bloom/time';
 
 export interface DrainOrderOptions {
   /** The rooms that the order keeps from growing in number. */
-  rooms: { readonly draining: boolean; drain(): void; undrain(): void; load(): { rooms: number } };
+  rooms: { drain(): void; undrain(): void; isDraining(): boolean; count(): number };
   log: Log;
   clock: Clock;
 }
@@ -46,13 +46,13 @@ export class DrainOrder {
   /** Starts to drain, or replaces the deadline of the order in effect. */
   give(by: string, deadlineMs: number | null): void {
     const { rooms, log, clock } = this.#options;
-    const wasDraining = rooms.draining;
+    const wasDraining = rooms.isDraining();
     this.#timer.stop();
     if (deadlineMs !== null) this.#timer.start(deadlineMs, () => this.#over());
     const since = this.#current?.since ?? clock.wall();
     this.#current = { by, since, until: deadlineMs === null ? null : clock.wall() + deadlineMs };
     rooms.drain();
-    log.warn('node.drain_ordered', { by, deadlineMs, rooms: rooms.load().rooms });
+    log.warn('node.drain_ordered', { by, deadlineMs, rooms: rooms.count() });
     if (!wasDraining) this.#notify('draining', by);
   }
 
@@ -73,7 +73,7 @@ export class DrainOrder {
 
   #over(): void {
     const { log, rooms } = this.#options;
-    log.warn('node.drain_over', { by: this.#current?.by, rooms: rooms.load().rooms });
+    log.warn('node.drain_over', { by: this.#current?.by, rooms: rooms.count() });
     this.#end('deadline');
   }
 

@@ -89,6 +89,9 @@ export interface ComponentState {
   details: unknown;
 }
 
+/** Why this node takes no rooms: clients cannot reach it yet, an operator's order, or its end. */
+type DrainReason = 'starting' | 'ordered' | 'closing';
+
 interface Entry {
   ref: RoomRef | undefined;
   machine: RoomMachine | undefined;
@@ -126,7 +129,7 @@ export class LocalRooms {
   readonly #sessions: RequestSessions;
   readonly #entries = new Map<string, Entry>();
   #subscriptions = 0;
-  #draining: 'no' | 'until undrained' | 'permanently' = 'no';
+  readonly #drainedFor = new Set<DrainReason>();
 
   constructor(options: LocalRoomsOptions) {
     const { system, log, address, componentKinds = [] } = options;
@@ -136,7 +139,16 @@ export class LocalRooms {
     this.#log = log;
     this.#kinds = new Map(componentKinds.map((kind) => [kind.type, kind]));
     this.#clock = options.clock ?? systemClock;
-    this.drainOrder = new DrainOrder({ rooms: this, log, clock: this.#clock });
+    this.drainOrder = new DrainOrder({
+      rooms: {
+        drain: () => this.drain('ordered'),
+        undrain: () => this.undrain('ordered'),
+        isDraining: () => this.draining,
+        count: () => this.load().rooms,
+      },
+      log,
+      clock: this.#clock,
+    });
     this.#newId = options.newId ?? (() => randomUUID());
     this.#sessions = new RequestSessions({ system, clock: this.#clock, sockets: this.sockets });
     this.#owner = system.spawn(owner, { name: 'rooms' });
@@ -195,20 +207,18 @@ export class LocalRooms {
   }
 
   get draining(): boolean {
-    return this.#draining !== 'no';
+    return this.#drainedFor.size > 0;
   }
 
-  /** Refuses new rooms from now on; running rooms continue. `permanently`: `undrain` has no effect, the node is closing. */
-  drain(permanently = false): void {
-    if (permanently) {
-      this.#draining = 'permanently';
-      this.drainOrder.close();
-    } else if (!this.draining) this.#draining = 'until undrained';
+  /** Refuses new rooms until no reason is left; running rooms continue. */
+  drain(reason: DrainReason): void {
+    this.#drainedFor.add(reason);
+    if (reason === 'closing') this.drainOrder.close();
   }
 
-  /** Accepts new rooms again. */
-  undrain(): void {
-    if (this.#draining === 'until undrained') this.#draining = 'no';
+  /** Takes one reason back. */
+  undrain(reason: Exclude<DrainReason, 'closing'>): void {
+    this.#drainedFor.delete(reason);
   }
 
   media(roomId: string): MediaRoom | undefined {

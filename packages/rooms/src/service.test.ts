@@ -49,19 +49,37 @@ describe('creating rooms', () => {
     expect(node.news()).toEqual(['roomCreated']);
   });
 
+  test('an order to drain that comes while the node starts outlasts the start', async () => {
+    node.local.drain('starting');
+    node.local.drainOrder.give('bloomctl', null);
+    node.local.undrain('starting');
+    await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
+    node.local.drainOrder.withdraw('bloomctl');
+    await node.rooms.createRoom(defaultRoomConfig);
+  });
+
+  test('an order that ends while the node starts does not end the start', async () => {
+    node.local.drain('starting');
+    node.local.drainOrder.give('bloomctl', null);
+    node.local.drainOrder.withdraw('bloomctl');
+    await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
+    node.local.undrain('starting');
+    await node.rooms.createRoom(defaultRoomConfig);
+  });
+
   test('a draining node takes no new room and keeps its old ones until they are ended', async () => {
     await node.rooms.createRoom(kitchen);
     const ann = await node.join('kitchen');
-    node.local.drain();
+    node.local.drain('ordered');
     await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
     await ann.act({ type: 'setMetadata', metadata: 1 });
-    node.local.undrain();
+    node.local.undrain('ordered');
     await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
     await node.rooms.deleteRoom('hall');
     node.news();
     // The end of the node is no matter of opinion.
-    node.local.drain(true);
-    node.local.undrain();
+    node.local.drain('closing');
+    node.local.undrain('ordered');
     await expect(node.rooms.createRoom(defaultRoomConfig)).rejects.toMatchObject({ code: 'DRAINING' });
     await node.local.deleteAll();
 

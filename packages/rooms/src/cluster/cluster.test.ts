@@ -363,9 +363,9 @@ describe('a cluster', () => {
 
   test('a draining node gets no room, and says so when it is alone', async () => {
     cluster = new TestCluster(['a', 'b']);
-    cluster.node('a').local.drain();
+    cluster.node('a').local.drain('ordered');
     for (let i = 0; i < 3; i += 1) expect((await create('a')).address).toBe('b:80');
-    cluster.node('b').local.drain();
+    cluster.node('b').local.drain('ordered');
     await expect(create('a')).rejects.toMatchObject({ code: 'NO_NODE' });
     cluster.cut('a', 'b');
     await expect(create('a')).rejects.toMatchObject({ code: 'DRAINING' });

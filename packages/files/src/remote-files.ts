@@ -170,6 +170,7 @@ interface Pieces {
 class RemoteFile implements ServedFile {
   readonly #head: Buffer;
   readonly #pieces: Pieces;
+  #closed = false;
 
   constructor(
     readonly name: string,
@@ -190,20 +191,16 @@ class RemoteFile implements ServedFile {
   }
 
   stream(range: ByteRange): Readable {
-    const whole = async function* (file: RemoteFile): AsyncGenerator<Buffer> {
-      try {
-        yield* file.#parts(range);
-      } finally {
-        await file.close();
-      }
-    };
-
     // Reads one piece ahead of the client: in object mode a stream would read sixteen.
-    return Readable.from(whole(this), { objectMode: false, highWaterMark: CHUNK_BYTES });
+    const readable = Readable.from(this.#parts(range), { objectMode: false, highWaterMark: CHUNK_BYTES });
+
+    // A generator runs no `finally` when it is ended before its first piece.
+    return readable.once('close', () => void this.close());
   }
 
   close(): Promise<void> {
-    if (this.#head.length < this.size) this.#pieces.close();
+    if (this.#head.length < this.size && !this.#closed) this.#pieces.close();
+    this.#closed = true;
 
     return Promise.resolve();
   }

@@ -46,7 +46,7 @@ export class SharedFiles {
     }
     const loaded = await this.#wait(key, flight, signal);
     if ('bytes' in loaded) return new BytesFile(name, loaded.bytes);
-    if (loaded.taken) return open(signal);
+    if (loaded.taken || signal.aborted) return open(signal);
     loaded.taken = true;
 
     return loaded.file;
@@ -89,6 +89,10 @@ export class SharedFiles {
 
 async function load(open: (signal: AbortSignal) => Promise<ServedFile>, signal: AbortSignal): Promise<Loaded> {
   const file = await open(signal);
+  if (signal.aborted) {
+    await file.close();
+    throw signal.reason;
+  }
   if (file.size > MAX_BYTES) return { file, taken: false };
   try {
     return { bytes: file.size === 0 ? Buffer.alloc(0) : await file.read({ start: 0, end: file.size - 1 }) };

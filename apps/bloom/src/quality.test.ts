@@ -95,3 +95,14 @@ test('repairs of all peers are added up by direction', () => {
     plis: { in: 2, out: 6 },
   });
 });
+
+test('a room that did not answer once is compared with its last answer', () => {
+  const qualities = new PeerQualities();
+  const before = peer('ann', { outbound: [outbound({ packets: 1_000, lost: 500, nacks: 50 })] });
+  const after = peer('ann', { outbound: [outbound({ packets: 1_100, lost: 500, nacks: 53 })] });
+  look(qualities, before);
+  qualities.look([], ['kitchen']);
+  const { peers, repairs } = look(qualities, after);
+  expect(peers).toEqual([{ lossOut: 0 }]);
+  expect(repairs.nacks).toEqual({ in: 0, out: 3 });
+});

@@ -17,22 +17,26 @@ interface Totals {
   plis: number;
 }
 
-type Seen = Map<string, { in: Totals; out: Totals }>;
+/** By room and peer. */
+type Seen = Map<string, Map<string, { in: Totals; out: Totals }>>;
 
 /** Compares the counters of each peer with those of the look before. */
 export class PeerQualities {
   #before: Seen = new Map();
 
-  look(rooms: readonly RoomMediaStats[]): { peers: PeerQuality[]; repairs: Repairs } {
-    const seen: Seen = new Map();
+  /** `silent` are rooms that did not answer: their next counters are compared with those of the look before this one. */
+  look(rooms: readonly RoomMediaStats[], silent: readonly string[] = []): { peers: PeerQuality[]; repairs: Repairs } {
+    const seen: Seen = new Map(silent.map((roomId) => [roomId, this.#before.get(roomId) ?? new Map()]));
     const peers: PeerQuality[] = [];
     const repairs: Repairs = { nacks: { in: 0, out: 0 }, plis: { in: 0, out: 0 } };
     for (const { roomId, transports } of rooms) {
+      const known = this.#before.get(roomId);
+      const counted: NonNullable<typeof known> = new Map();
+      seen.set(roomId, counted);
       for (const transport of transports) {
-        const key = `${roomId}/${transport.peerId}`;
         const now = { in: totalsOf(transport.inbound), out: totalsOf(transport.outbound) };
-        seen.set(key, now);
-        const before = this.#before.get(key) ?? { in: totalsOf([]), out: totalsOf([]) };
+        counted.set(transport.peerId, now);
+        const before = known?.get(transport.peerId) ?? { in: totalsOf([]), out: totalsOf([]) };
         const grown = { in: growth(now.in, before.in), out: growth(now.out, before.out) };
         for (const direction of ['in', 'out'] as const) {
           repairs.nacks[direction] += grown[direction].nacks;
@@ -113,7 +117,7 @@ export function collectQuality(parts: QualityParts): void {
 
   metrics.beforeScrape(async () => {
     const [media, disk] = await Promise.all([mediaOf(rooms), diskOf(resourcesPath)]);
-    const { peers: qualities, repairs } = peers.look(media);
+    const { peers: qualities, repairs } = peers.look(media.answers, media.silent);
     for (const quality of qualities) metrics.quality.peer(quality);
     metrics.quality.repairs(repairs);
     metrics.quality.figures({
@@ -126,18 +130,21 @@ export function collectQuality(parts: QualityParts): void {
   });
 }
 
-async function mediaOf(rooms: LocalRooms): Promise<RoomMediaStats[]> {
-  const asked = rooms.views().flatMap(({ id }) => rooms.media(id) ?? []);
-  const answers = await Promise.all(
-    asked.map((media) =>
-      inTime(
-        media.stats().catch(() => undefined),
-        { timeoutMs: STATS_TIMEOUT_MS, late: () => undefined },
-      ),
-    ),
+async function mediaOf(rooms: LocalRooms): Promise<{ answers: RoomMediaStats[]; silent: string[] }> {
+  const answers: RoomMediaStats[] = [];
+  const silent: string[] = [];
+  await Promise.all(
+    rooms.views().map(async ({ id }) => {
+      const media = rooms.media(id);
+      if (media === undefined) return;
+      const asked = media.stats().catch(() => undefined);
+      const stats = await inTime(asked, { timeoutMs: STATS_TIMEOUT_MS, late: () => undefined });
+      if (stats === undefined) silent.push(id);
+      else answers.push(stats);
+    }),
   );
 
-  return answers.filter((stats) => stats !== undefined);
+  return { answers, silent };
 }
 
 async function diskOf(path: string): Promise<NodeFigures['disk']> {

@@ -115,12 +115,13 @@ export class Inspector {
       checkVersion(asking.v);
       if (!isActorRef(sink))
         throw new InspectionError('BAD_REQUEST', 'the subscription names no actor that takes the items');
+      const { kind, ...fields } = asking.request;
+      const node = asking.node ?? (await this.#elsewhere(kind, fields, asking)) ?? this.#self;
+      // Nothing may be awaited between these checks and the opening.
       if (this.#streams.has(stream)) throw new InspectionError('BAD_REQUEST', `the stream ${stream} is open already`);
       if (this.#streams.size >= MAX_STREAMS) {
         throw new InspectionError('BUSY', `${MAX_STREAMS} streams are open on ${this.#self} already`);
       }
-      const { kind, ...fields } = asking.request;
-      const node = asking.node ?? (await this.#elsewhere(kind, fields, asking)) ?? this.#self;
       if (node !== this.#self) return await this.#relay(node, asking, stream, sink as SinkRef);
 
       return this.#reply(kind, await this.#open(kind, fields, { asking, stream, sink: sink as SinkRef }));

@@ -33,7 +33,9 @@ export async function follow<K extends StreamKind>(context: Context, options: Fo
   const asker = await context.asker();
   const open: OpenStream[] = [];
   let items = 0;
+  let over = false;
   const stopAll = (): void => {
+    over = true;
     for (const stream of open) stream.stop();
   };
   const take = (item: ItemOf<K>, node: string): boolean => {
@@ -51,6 +53,8 @@ export async function follow<K extends StreamKind>(context: Context, options: Fo
       try {
         const stream = await asker.stream(kind, fields, { onItem: take, ...(node === undefined ? {} : { node }) });
         open.push(stream);
+        // The others had all items before this node answered.
+        if (over) stream.stop();
         void stream.ended.then((end) => interrupted || onEnd?.(end, stream.node));
         return [stream];
       } catch (error) {

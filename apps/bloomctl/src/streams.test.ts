@@ -7,6 +7,7 @@ import type { Asker } from './asker.js';
 import { saveStream } from './commands/save.js';
 import { printStream } from './commands/streams.js';
 import { Context } from './context.js';
+import { follow } from './following.js';
 import { runTop } from './top/run.js';
 import { logView } from './views/logs.js';
 import * as answers from './testing/answers.js';
@@ -54,6 +55,39 @@ describe('the streams of several nodes', () => {
     expect(printed.out).toContain('mailbox.high');
     expect(printed.err).toContain(`no more of ${B}`);
     expect(printed.err).not.toContain(A);
+  });
+
+  test('end together, also one that opens when the others have sent everything', async () => {
+    const stopped: string[] = [];
+    const asker: Partial<Asker> = {
+      asked: A,
+      stream: async (_kind, _fields, { node = A, onItem }): Promise<OpenStream> => {
+        if (node === A) onItem(line as never, node);
+        else await new Promise((resolve) => setTimeout(resolve, 20));
+        let finish: (end: StreamEnded) => void = () => {};
+        const ended = new Promise<StreamEnded>((resolve) => (finish = resolve));
+        const end = {
+          stream: node,
+          node,
+          reason: 'stopped',
+          message: null,
+          sent: 0,
+          dropped: 0,
+          costMs: null,
+        } as const;
+        if (node === A) finish(end);
+        const stop = (): void => {
+          stopped.push(node);
+          finish(end);
+        };
+        return { stream: node, node, limit: null, withinMs: null, ended, stop };
+      },
+    };
+    const { context } = contextOf({});
+    context.asker = () => Promise.resolve(asker as Asker);
+    const options = { kind: 'log-tail', fields: {}, nodes: [A, B], limit: 1, onItem: () => true } as const;
+    expect(await follow(context, options)).toMatchObject({ items: 1, exit: 0 });
+    expect(stopped).toContain(B);
   });
 
   test('are not asked for more frames of top than a node sends', async () => {

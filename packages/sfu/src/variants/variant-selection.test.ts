@@ -49,6 +49,26 @@ describe('the first variant', () => {
   });
 });
 
+describe('a variant that lost its source', () => {
+  test('awaits a keyframe, also when another was awaited meanwhile', () => {
+    const selection = flowing('h');
+    selection.sourceReplaced('h');
+    expect(selection.awaited).toBe('h');
+    selection.setTarget('m');
+    expect(selection.awaited).toBe('m');
+    selection.setTarget('h');
+    expect(selection.awaited).toBe('h');
+  });
+
+  test('awaits one when it is active again', () => {
+    const selection = flowing('h');
+    selection.sourceReplaced('h');
+    for (const each of ['l', 'm', 'h'] as const) selection.variantInactive(each);
+    selection.variantActive('h');
+    expect(selection.awaited).toBe('h');
+  });
+});
+
 describe('a variant that becomes inactive', () => {
   test('is replaced by the best active one that fits', () => {
     const selection = flowing('m');

@@ -138,13 +138,11 @@ export class VariantSelection {
   /** Restarts a variant that has a new source: it has to begin with a keyframe. */
   sourceReplaced(variant: Variant): void {
     if (this.current !== variant) return;
-    if (this.queued === undefined) {
-      this.queued = variant;
-      this.reason = 'automatic_selection';
-    } else {
-      // Nothing flows until the awaited variant does: the old one would need a keyframe as well.
-      this.current = undefined;
-    }
+    // Nothing flows until the awaited variant does: the old one would need a keyframe as well.
+    this.current = undefined;
+    if (this.queued !== undefined) return;
+    this.queued = variant;
+    this.reason = 'automatic_selection';
   }
 
   /** Records the start of a keyframe. Returns true when it is the awaited variant, which flows from this packet on. */

@@ -165,6 +165,37 @@ describe.each([
       await ann.log('message note {"text":"hello"}');
     });
 
+    test('what is done while the connection is lost waits for the next one', async () => {
+      const proxy = await startProxy(stage.node.host);
+      try {
+        const { ann, bob } = await call(stage, proxy.host);
+        await ann.page.evaluate(() => window.application.client.openData('notes'));
+        await bob.page.evaluate(() => window.application.publish({ colour: 'blue' }));
+        await ann.sees(playing('blue'));
+        const outcome = bob.page.evaluate(
+          () =>
+            new Promise<string>((resolve) => {
+              const { client, local } = window.application;
+              client.on('reconnecting', () => {
+                const all = [local(0).unpublish(), client.sendData('notes', 'meanwhile')];
+                Promise.all(all).then(
+                  () => resolve('done'),
+                  (error: unknown) => resolve(String(error)),
+                );
+              });
+            }),
+        );
+        // The function above runs before this one.
+        await bob.page.evaluate(() => undefined);
+        proxy.cut();
+        expect(await outcome).toBe('done');
+        await ann.log(`data notes ${bob.id} meanwhile`);
+        await ann.sees((tracks) => tracks.length === 0);
+      } finally {
+        await proxy.close();
+      }
+    });
+
     test('people write to each other, also to one alone and after a lost connection', async () => {
       const proxy = await startProxy(stage.node.host);
       try {

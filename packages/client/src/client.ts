@@ -448,6 +448,8 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#probeTimer = undefined;
     this.#socket?.close();
     this.#media?.close();
+    // What is called meanwhile waits for the next one: a closed connection throws.
+    this.#media = undefined;
   }
 
   #setLocalTracks(tracks: readonly LocalTrack[]): void {

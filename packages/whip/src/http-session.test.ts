@@ -209,3 +209,17 @@ describe('an offer', () => {
     expect(() => acceptOffer(sdp, 'publish', { videoCodec: null })).toThrow(sentence);
   });
 });
+
+test('requests are answered in order, also while a restart of ICE waits for the media plane', () => {
+  open({ type: 'publish' }, offers.chromium);
+  actions = [];
+  const ask = (message: SessionRequest): void => {
+    actions.push(...session.handle({ type: 'clientEvent', text: JSON.stringify(message) }));
+  };
+  ask({ type: 'update', etag: null, ice: { ufrag: 'fresh', pwd: 'p'.repeat(22) } });
+  ask({ type: 'update', etag: '1', ice: null });
+  expect(answers()).toEqual([]);
+  const generation = negotiations().at(-1)?.generation ?? 0;
+  actions.push(...session.handle({ type: 'negotiated', generation }));
+  expect(answers().map(({ type }) => type)).toEqual(['restarted', 'stale']);
+});

@@ -41,8 +41,8 @@ class HttpSession implements PeerSession {
   #generation = 0;
   /** ICE was restarted a moment ago. */
   #restarted = false;
-  /** Answers that wait for the media plane, by generation. */
-  readonly #pending = new Map<number, () => SessionAnswer>();
+  /** Answers in the order of the requests. Those with a generation wait for the media plane, and the others for them. */
+  #answers: { generation?: number; make: () => SessionAnswer }[] = [];
   #actions: SessionAction[] = [];
   #descriptions: { offer?: string; answer?: string } = {};
 
@@ -69,9 +69,10 @@ class HttpSession implements PeerSession {
       case 'joined':
         return this.#joined(input.endpoints);
       case 'negotiated': {
-        const answer = this.#pending.get(input.generation);
-        this.#pending.delete(input.generation);
-        return answer === undefined ? undefined : this.#answer(answer());
+        const answer = this.#answers.find(({ generation }) => generation === input.generation);
+        if (answer === undefined) return undefined;
+        delete answer.generation;
+        return this.#sendAnswers();
       }
       case 'timer':
         if (input.name !== 'restart') break;
@@ -147,7 +148,7 @@ class HttpSession implements PeerSession {
     const { inbound, outbound, requests, targets, holdMs } = role.negotiate();
     this.#generation += 1;
     const generation = this.#generation;
-    if (answer !== undefined) this.#pending.set(generation, answer);
+    if (answer !== undefined) this.#answers.push({ generation, make: answer });
     for (const target of targets) this.#act({ type: 'setTargetVariant', ...target });
     const { fingerprint } = open.offer.transport;
     this.#act({ type: 'negotiate', negotiation: { generation, ice: open.ice, fingerprint, inbound, outbound } });
@@ -189,7 +190,15 @@ class HttpSession implements PeerSession {
   }
 
   #answer(answer: SessionAnswer): void {
-    this.#act({ type: 'send', text: JSON.stringify(answer) });
+    this.#answers.push({ make: () => answer });
+    this.#sendAnswers();
+  }
+
+  #sendAnswers(): void {
+    const waits = this.#answers.findIndex(({ generation }) => generation !== undefined);
+    for (const { make } of this.#answers.splice(0, waits < 0 ? this.#answers.length : waits)) {
+      this.#act({ type: 'send', text: JSON.stringify(make()) });
+    }
   }
 
   #act(action: SessionAction): void {

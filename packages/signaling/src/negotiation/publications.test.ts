@@ -1,4 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import { parseOffer } from '@bloom/webrtc';
+import { Identifiers } from './identifiers.js';
+import { Publications } from './publications.js';
 import { audioTrack, peerEndpoint, ScriptedClient, videoTrack } from '../testing/scripted-client.js';
 
 /** Joined, and `offerData` is outstanding. */
@@ -429,4 +432,29 @@ test('reports have the last offer and the answer to it', async () => {
   const { offer, answer } = client.session.descriptions();
   expect(offer).toContain('a=sendonly');
   expect(answer).toContain('a=recvonly');
+});
+
+test('m-lines of former offers are forgotten', async () => {
+  const client = publisher();
+  client.publish('me:v', 'video');
+  const { sdp } = JSON.parse(await client.makeOffer()).data.data.sdpOffer;
+  const publications = new Publications({
+    videoCodec: null,
+    enableSimulcast: true,
+    mayPublish: () => true,
+    identifiers: new Identifiers((n) => Uint8Array.from({ length: n }, () => 7)),
+  });
+  const mids = Array.from({ length: 100 }, (_, at) => `m${at}`);
+  for (const mid of mids) {
+    const renamed = sdp
+      .replace(/^a=mid:.*\r$/gm, `a=mid:${mid}\r`)
+      .replace(/^a=group:.*\r$/gm, `a=group:BUNDLE ${mid}\r`);
+    const offer = { type: 'sdpOffer', sdp: '', metadata: new Map(), bitrates: new Map() } as const;
+    publications.accept(
+      parseOffer(renamed).media,
+      { ...offer, midToTrackId: new Map([[mid, `track of ${mid}`]]) },
+      { trackId: () => false, mid: () => false },
+    );
+  }
+  expect(mids.filter((mid) => publications.lastTrackId(mid) !== undefined)).toEqual(['m99']);
 });

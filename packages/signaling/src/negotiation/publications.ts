@@ -63,7 +63,7 @@ type Refusal = 'refused';
 export class Publications {
   readonly #rules: PublicationRules;
   #byMid = new Map<string, Publication>();
-  /** Every mid that the client has ever sent on, with its last track, for the map of mids. */
+  /** The mids of the last offer that the client has ever sent on, each with its last track, for the map of mids. */
   readonly #lastTrackIds = new Map<string, string>();
 
   /** Ids of tracks that the backend has removed. One per call of the backend; the connection ends them. */
@@ -159,6 +159,8 @@ export class Publications {
     }
 
     this.#byMid = after;
+    const mids = new Set(media.map(({ mid }) => mid));
+    for (const mid of this.#lastTrackIds.keys()) if (!mids.has(mid)) this.#lastTrackIds.delete(mid);
     return { media: plan, added, removed: [...known.keys()].filter((trackId) => !taken.has(trackId)), denied };
   }
 

@@ -21,8 +21,8 @@ export type MediaCommand =
   | { type: 'closeTransport'; peerId: string }
   | { type: 'setTargetVariant'; peerId: string; trackId: string; variant: Variant }
   | { type: 'setTrackPaused'; peerId: string; trackId: string; paused: boolean }
-  | { type: 'setTrackBitrates'; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
-  | { type: 'setTrackMuted'; trackId: string; muted: boolean }
+  | { type: 'setTrackBitrates'; peerId: string; trackId: string; bitratesBps: Partial<Record<Variant, number>> }
+  | { type: 'setTrackMuted'; peerId: string; trackId: string; muted: boolean }
   | { type: 'setPermissions'; peerId: string; permissions: MediaPermissions }
   | { type: 'setTrackBlocked'; peerId: string; trackId: string; blocked: boolean }
   | { type: 'removeTrack'; peerId: string; trackId: string }

@@ -283,8 +283,9 @@ export interface MediaRoom {
   setTargetVariant(peerId: string, trackId: string, variant: Variant): void;
   /** Stops a track on its way to this subscriber, or lets it flow again, a picture from its next keyframe on. */
   setTrackPaused(peerId: string, trackId: string, paused: boolean): void;
-  setTrackBitrates(trackId: string, bitratesBps: Partial<Record<Variant, number>>): void;
-  setTrackMuted(trackId: string, muted: boolean): void;
+  /** Both concern a track that this peer publishes. */
+  setTrackBitrates(peerId: string, trackId: string, bitratesBps: Partial<Record<Variant, number>>): void;
+  setTrackMuted(peerId: string, trackId: string, muted: boolean): void;
   /**
    * Takes effect with the next packet, on all transports of the peer from now on. Tracks that it may not publish any more are
    * removed; granted again, they return with the next negotiation. Everything is permitted until the first call.

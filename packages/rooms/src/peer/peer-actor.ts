@@ -72,7 +72,11 @@ export function peerBehaviour(options: PeerActorOptions): Behaviour<PeerProtocol
           transport: 0,
         };
       },
-      detached: (state, _message, context) => endConnection(state, context),
+      detached: (state, _message, context) => {
+        // The client may have left after the room closed the transport: there is a new one then.
+        if (state.connection !== undefined && state.connection.transport > 0) options.closeTransport();
+        endConnection(state, context);
+      },
       clientEvent: (state, { socket, text }, context) => {
         if (state.connection?.socket.key === socket.key) feed(options, state, context, { type: 'clientEvent', text });
       },
@@ -201,9 +205,9 @@ function carryOut(
     case 'setTrackPaused':
       return media.setTrackPaused(peerId, action.trackId, action.paused);
     case 'setTrackBitrates':
-      return media.setTrackBitrates(action.trackId, action.bitratesBps);
+      return media.setTrackBitrates(peerId, action.trackId, action.bitratesBps);
     case 'setTrackMuted':
-      return media.setTrackMuted(action.trackId, action.muted);
+      return media.setTrackMuted(peerId, action.trackId, action.muted);
     case 'setTimer':
       connection.timers.add(action.name);
       return context.setTimer(action.name, action.ms, {

@@ -26,6 +26,7 @@ export class ClientRequests {
         if (!peer.joined) return undefined;
         this.#endpoints.clearTracks(peer);
         this.leave(peer);
+        peer.leftOn = peer.connection?.number;
         return this.#journal.leftRoom(peer.id);
       case 'setMetadata':
         return this.#setMetadata(peer, request.metadata);
@@ -75,8 +76,14 @@ export class ClientRequests {
     // The session may not know yet that a permission was taken away.
     const permitted = tracks.filter(({ kind }) => mayPublish(permissionsOf(peer), kind));
     const fresh = permitted.filter(({ trackId }) => this.#endpoints.ownerOf(trackId) === undefined);
-    if (fresh.length < permitted.length) this.#world.log.warn('peer.track_id_taken', { peerId: peer.id });
     this.#endpoints.addTracks(peer, { peerId: peer.id }, fresh);
+    // Its session does not know the tracks that the peer may not receive.
+    for (const { trackId } of permitted) {
+      if (peer.tracks.has(trackId)) continue;
+      this.#world.log.warn('peer.track_id_taken', { peerId: peer.id });
+      this.#world.removeTrack(peer.id, trackId);
+      this.#world.sendToPeer(peer.ref, { type: 'trackRemovedByServer', trackId });
+    }
   }
 
   #setTrackMetadata(peer: PeerRecord, trackId: string, metadata: unknown): void {

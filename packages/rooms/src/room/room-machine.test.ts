@@ -277,7 +277,14 @@ describe('a peer', () => {
     join('p2');
     world.read();
     machine.fromPeer('p2', 2, { type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
-    expect(world.read()).toEqual(['warn peer.track_id_taken', 'send p1 tracksAdded', 'notify trackAdded']);
+    expect(world.read()).toEqual([
+      'send p1 tracksAdded',
+      'notify trackAdded',
+      'warn peer.track_id_taken',
+      // Its session and the media plane must not go on with it.
+      'removeTrack p2 t1',
+      'send p2 trackRemovedByServer',
+    ]);
   });
 });
 

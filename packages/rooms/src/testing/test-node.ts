@@ -89,8 +89,8 @@ export class TestMedia implements MediaEngine {
       },
       setTargetVariant: (peerId, trackId, variant) => say(`target ${peerId} ${trackId} ${variant}`),
       setTrackPaused: (peerId, trackId, paused) => say(`paused ${peerId} ${trackId} ${paused}`),
-      setTrackBitrates: (trackId) => say(`bitrates ${trackId}`),
-      setTrackMuted: (trackId, muted) => say(`muted ${trackId} ${muted}`),
+      setTrackBitrates: (_peerId, trackId) => say(`bitrates ${trackId}`),
+      setTrackMuted: (_peerId, trackId, muted) => say(`muted ${trackId} ${muted}`),
       setPermissions: (peerId, { audio, video, data, subscribe }) =>
         say(`permissions ${peerId} audio ${audio} video ${video} data ${data} subscribe ${subscribe}`),
       setTrackBlocked: (peerId, trackId, blocked) => say(`blocked ${peerId} ${trackId} ${blocked}`),

@@ -119,12 +119,12 @@ export class EngineRoom implements MediaRoom {
     this.#port.post({ type: 'setTrackPaused', peerId, trackId, paused });
   }
 
-  setTrackBitrates(trackId: string, bitratesBps: Partial<Record<Variant, number>>): void {
-    this.#port.post({ type: 'setTrackBitrates', trackId, bitratesBps });
+  setTrackBitrates(peerId: string, trackId: string, bitratesBps: Partial<Record<Variant, number>>): void {
+    this.#port.post({ type: 'setTrackBitrates', peerId, trackId, bitratesBps });
   }
 
-  setTrackMuted(trackId: string, muted: boolean): void {
-    this.#port.post({ type: 'setTrackMuted', trackId, muted });
+  setTrackMuted(peerId: string, trackId: string, muted: boolean): void {
+    this.#port.post({ type: 'setTrackMuted', peerId, trackId, muted });
   }
 
   setPermissions(peerId: string, permissions: MediaPermissions): void {

@@ -188,7 +188,12 @@ describe('what a publisher may send at first', () => {
 
   test('is what it has negotiated, with room above it, until its own estimate has had time; then there is no limit', () => {
     const publisher = world.join('pub', { inbound: [inboundSimulcast('cam'), inboundAudio('mic')] });
-    world.apply({ type: 'setTrackBitrates', trackId: 'cam', bitratesBps: { l: 150_000, m: 500_000, h: 2_500_000 } });
+    world.apply({
+      type: 'setTrackBitrates',
+      peerId: 'pub',
+      trackId: 'cam',
+      bitratesBps: { l: 150_000, m: 500_000, h: 2_500_000 },
+    });
     publisher.rtcp.length = 0;
     world.advance(2500);
     const first = allowances(publisher);

@@ -72,9 +72,9 @@ export class ForwardingRoom {
       case 'setTrackPaused':
         return this.#transports.get(command.peerId)?.outbound.setPaused(command.trackId, command.paused);
       case 'setTrackBitrates':
-        return this.#tracks.get(command.trackId)?.setBitrates(command.bitratesBps);
+        return this.#trackOf(command)?.setBitrates(command.bitratesBps);
       case 'setTrackMuted':
-        return this.#tracks.get(command.trackId)?.setMuted(command.muted, this.#context.world.now());
+        return this.#trackOf(command)?.setMuted(command.muted, this.#context.world.now());
       case 'setPermissions':
         return this.#setPermissions(command.peerId, command.permissions);
       case 'setTrackBlocked':
@@ -153,6 +153,11 @@ export class ForwardingRoom {
     const { added, removed } = transport.negotiate(negotiation);
     this.#unpublishAll(removed);
     for (const track of added) this.#publish(track);
+  }
+
+  /** Returns the track if that peer publishes it: one with the same id may be that of another. */
+  #trackOf({ peerId, trackId }: { peerId: string; trackId: string }): PublishedTrack | undefined {
+    return this.#transports.get(peerId)?.inbound.tracks.get(trackId);
   }
 
   #closeTransport(peerId: string): TransportStats | undefined {

@@ -94,8 +94,8 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       const room = await openRoom('kitchen');
       room.setTargetVariant('ann', 'cam', 'h');
       room.setTrackPaused('ann', 'cam', true);
-      room.setTrackBitrates('cam', { h: 1 });
-      room.setTrackMuted('cam', true);
+      room.setTrackBitrates('ann', 'cam', { h: 1 });
+      room.setTrackMuted('ann', 'cam', true);
       room.setPermissions('ann', { audio: false, video: false, data: false, subscribe: false });
       room.setTrackBlocked('ann', 'cam', true);
       room.removeTrack('ann', 'cam');

@@ -347,8 +347,8 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
       await publisher.cycle({ inbound: [inboundVideo('cam')] });
       room.closeTransport('pub');
       room.closeTransport('pub');
-      room.setTrackMuted('cam', true);
-      room.setTrackBitrates('cam', { h: 1 });
+      room.setTrackMuted('pub', 'cam', true);
+      room.setTrackBitrates('pub', 'cam', { h: 1 });
       await expect(publisher.negotiate()).rejects.toMatchObject({ code: 'NO_TRANSPORT' });
       await room.close();
       await room.close();

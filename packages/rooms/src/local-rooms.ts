@@ -159,7 +159,8 @@ export class LocalRooms {
     return { forwardedTracks: this.#subscriptions, rooms: this.#entries.size };
   }
 
-  async createRoom(config: RoomConfig, requestId?: string): Promise<CreatedRoom> {
+  /** `isWanted` is asked when the media plane is ready, before events tell of the room. */
+  async createRoom(config: RoomConfig, requestId?: string, isWanted = (): boolean => true): Promise<CreatedRoom> {
     if (this.draining) unwrap(refusals.draining());
     const roomId = config.roomId ?? this.#newId();
     if (this.#entries.has(roomId)) unwrap(refusals.roomExists(roomId));
@@ -169,10 +170,11 @@ export class LocalRooms {
     const entry: Entry = { ref: undefined, machine: undefined, media: undefined, subscriptions: 0 };
     this.#entries.set(roomId, entry);
     try {
-      await this.#start(entry, { ...config, roomId }, requestId);
+      await this.#start(entry, { ...config, roomId }, { requestId, isWanted });
     } catch (error) {
       this.#forget(roomId, entry);
       await entry.media?.close().catch(() => {});
+      if (error instanceof RoomError) throw error;
       log.error('room.start_failed', { roomId, error });
       throw new RoomError('ROOM_FAILED', refusals.roomFailed().message, { cause: error });
     }
@@ -279,7 +281,11 @@ export class LocalRooms {
     return { roomId, peers: await Promise.all(reports), media: await media.stats().catch(() => undefined) };
   }
 
-  async #start(entry: Entry, config: NamedConfig, requestId: string | undefined): Promise<void> {
+  async #start(
+    entry: Entry,
+    config: NamedConfig,
+    { requestId, isWanted }: { requestId: string | undefined; isWanted: () => boolean },
+  ): Promise<void> {
     const { engine, events, createSession, webrtcEnabled, secretKeyBase } = this.#options;
     const { roomId, webhookUrl } = config;
     const early: MediaRoomEvent[] = [];
@@ -288,6 +294,7 @@ export class LocalRooms {
       if (entry.ref === undefined) early.push(event);
       else this.#system.cast(entry.ref, { type: event.type === 'dataMessage' ? 'fromData' : 'fromMedia', event });
     });
+    if (!isWanted()) throw new RoomError('NO_NODE', 'The creation was withdrawn');
     const behaviour = roomBehaviour({
       config,
       media: entry.media,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultRoomConfig, type SessionAddress } from './room-service.js';
+import type { ComponentKind } from './room/component-kind.js';
 import { testNode, TestSocket, type TestNode } from './testing/index.js';
 
 let node: TestNode;
@@ -111,4 +112,32 @@ test('a viewer is unseen by the others, and sees them', async () => {
     JSON.stringify(sent).includes(session.peerId),
   );
   expect(named).toEqual([]);
+});
+
+test('a room that is busy is not said to be missing', async () => {
+  let prepared: () => void = () => undefined;
+  const slow: ComponentKind = {
+    type: 'file',
+    requiresH264: false,
+    limitPerRoom: null,
+    prepare: () =>
+      new Promise((resolve) => {
+        prepared = () =>
+          resolve({ properties: {}, subscribeMode: null, start: () => ({ close: async () => undefined }) });
+      }),
+  };
+  await node.close();
+  node = testNode({ componentKinds: [slow] });
+  await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
+  const { session } = await newPeer();
+  let code = '';
+  const opening = node.rooms
+    .openSession(session, JOIN, 'request-1')
+    .catch((error: { code: string }) => (code = error.code));
+  const adding = node.rooms.addComponent('kitchen', 'file', {});
+  for (let step = 0; step < 50 && code === ''; step += 1) await node.advance(0.1);
+  prepared();
+  await node.advance(0.1);
+  await Promise.all([opening, adding]);
+  expect(code).toBe('OWNER_UNREACHABLE');
 });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger, type Logger } from '@bloom/log';
 import type { Component, ComponentHost, ComponentKind } from './room/component-kind.js';
 import { defaultRoomConfig } from './room-service.js';
-import { testNode, videoTrack, type TestNode } from './testing/index.js';
+import { testNode, TestSocket, videoTrack, type TestNode } from './testing/index.js';
 
 let host: ComponentHost | undefined;
 const components: ComponentKind = {
@@ -146,5 +146,54 @@ describe('an inspected', () => {
     });
     const [socket] = node.system.list({ limit: 1, match: (path) => path.startsWith('/sockets/') });
     expect(socket && node.system.inspect(socket.ref)).toEqual({ state: { closed: false, bound: true } });
+  });
+});
+
+describe('a client that leaves on an open socket', () => {
+  beforeEach(() => node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' }));
+  const say = (...actions: object[]): string => JSON.stringify(actions);
+  const attach = async () => {
+    const { token, peer } = await node.rooms.addPeer('kitchen', {});
+    const socket = new TestSocket();
+    const attached = await node.rooms.attachPeer(token, socket);
+    if (typeof attached === 'string') throw new Error(attached);
+    await node.system.idle();
+    return { attached, socket, peer };
+  };
+
+  test('has no transport once its socket has closed, whatever it sent before', async () => {
+    const { attached } = await attach();
+    for (let at = 0; at < 600; at += 1) attached.receive('[]');
+    attached.receive(say({ type: 'leave' }));
+    attached.detach('closed_by_client');
+    await node.system.idle();
+    expect((await node.media.stats()).transports).toBe(0);
+  });
+
+  test('finds no track withheld that was muted while it left', async () => {
+    const { attached, peer } = await attach();
+    const publish = say({ type: 'join', metadata: null }, { type: 'publish', tracks: [videoTrack('t1')] });
+    attached.receive(publish);
+    await node.system.idle();
+    attached.receive(say({ type: 'leave' }));
+    await node.rooms.muteTrack('kitchen', { peerId: peer.id, trackId: 't1', muted: true });
+    await node.system.idle();
+    attached.receive(publish);
+    await node.system.idle();
+    const blocks = node.media.commands.filter((command) => command.includes('blocked'));
+    expect(blocks.at(-1)).toBe(`kitchen: blocked ${peer.id} t1 false`);
+  });
+
+  test('joins again as often as it may connect', async () => {
+    const watcher = await node.join('kitchen');
+    const { attached, socket } = await attach();
+    watcher.socket.sent.length = 0;
+    for (let at = 0; at < 500; at += 1) {
+      attached.receive(say({ type: 'join', metadata: null }));
+      attached.receive(say({ type: 'leave' }));
+    }
+    await node.system.idle();
+    expect(socket.closed).toBe('1013 too many connections');
+    expect(watcher.socket.sent.length).toBeLessThan(100);
   });
 });

@@ -345,9 +345,24 @@ describe('a cluster', () => {
     const { room } = await create('a');
     open();
     const news = () => cluster.nodes.flatMap((node) => node.news.map((line) => `${node.name} ${line}`));
-    await until(() => news().length >= 3);
-    expect(news().filter((line) => line.endsWith(room.id))).toEqual([`a roomCreated ${room.id}`]);
+    await until(() => cluster.node('b').local.load().rooms === 0);
     await cluster.settled();
+    expect(news()).toEqual([`a roomCreated ${room.id}`]);
+    expect(cluster.nodes.flatMap(({ conflicts }) => conflicts)).toEqual([]);
+  });
+
+  test('nor is one with a chosen id, which lives on another node by then', async () => {
+    cluster = new TestCluster(['a', 'b', 'c']);
+    cluster.node('a').local.forwardedTracks = 5;
+    cluster.node('c').local.forwardedTracks = 3;
+    const open = cluster.node('b').media.holdRooms();
+    const chosen = { ...defaultRoomConfig, roomId: 'kitchen' };
+    expect((await cluster.node('a').rooms.createRoom(chosen)).address).toBe('c:80');
+    open();
+    await until(() => cluster.node('b').local.load().rooms === 0);
+    await cluster.settled();
+    const news = cluster.nodes.flatMap((node) => node.news.map((line) => `${node.name} ${line}`));
+    expect(news).toEqual(['c roomCreated kitchen']);
     expect(cluster.nodes.flatMap(({ conflicts }) => conflicts)).toEqual([]);
   });
 

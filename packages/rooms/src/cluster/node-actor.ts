@@ -54,7 +54,10 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
     if (!inTime || state.creations.has(creation)) return refused('NO_NODE', 'The reservation has expired');
     const attempt: Attempt = { roomId: config.roomId, state: 'running', withdrawn: false, at: clock.wall() };
     state.creations.set(creation, attempt);
-    const outcome = await outcomeOf(rooms.createRoom(config, requestId), RoomError);
+    const outcome = await outcomeOf(
+      rooms.createRoom(config, requestId, () => !attempt.withdrawn),
+      RoomError,
+    );
     attempt.state = outcome.ok ? 'created' : 'failed';
     if (outcome.ok && attempt.withdrawn) await rooms.deleteRoom(attempt.roomId).catch(() => {});
     return outcome;

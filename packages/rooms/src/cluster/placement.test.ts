@@ -36,7 +36,7 @@ function nodeAmong(members: string[], ask: (type: string) => { tookMs: number; a
     while (outcome === undefined) await advance(10);
     return [outcome, Math.round((clock.now() - from) / 100) * 100];
   };
-  return { said, advance, create };
+  return { said, advance, create, placement, clock };
 }
 
 const IDLE = { forwardedTracks: 0, rooms: 0, draining: false };
@@ -70,4 +70,26 @@ test('a node that is alone has the whole time for a creation, and is asked again
   expect(await create()).toEqual(['NO_NODE', 4_000]);
   createMs = 0;
   expect((await create())[0]).toBe('a:80');
+});
+
+test('those behind a slow member have an answer in time as well, and cost nothing after it', async () => {
+  const answers: Record<string, unknown> = { load: IDLE, reserve: { granted: 'it' }, create: CREATED };
+  const { said, advance, placement, clock } = nodeAmong(['b'], (type) => ({
+    tookMs: type === 'load' ? 900 : 0,
+    answer: answers[type],
+  }));
+  const ends: { outcome: string; at: number }[] = [];
+  for (let request = 0; request < 20; request += 1) {
+    void placement.create({ ...defaultRoomConfig, roomId: null }).then(
+      () => ends.push({ outcome: 'created', at: clock.now() }),
+      ({ code }: { code: string }) => ends.push({ outcome: code, at: clock.now() }),
+    );
+  }
+  while (ends.length < 20) await advance(10);
+  expect(ends.map(({ outcome }) => outcome)).toEqual([
+    ...Array.from({ length: 4 }, () => 'created'),
+    ...Array.from({ length: 16 }, () => 'NO_NODE'),
+  ]);
+  expect(ends.at(-1)?.at).toBeLessThan(5_000);
+  expect(said.filter((type) => type === 'load')).toHaveLength(10);
 });

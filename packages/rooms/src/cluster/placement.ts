@@ -85,6 +85,10 @@ export class Placement {
     const { port, clock } = this.#options;
     const named = requestId === undefined ? {} : { requestId };
     const log = requestId === undefined ? this.#options.log : this.#options.log.child(named);
+    // The requests before this one took all its time: asking for loads would take that of those behind it.
+    if (deadline <= clock.now()) {
+      throw new RoomError('NO_NODE', 'No node can take the room in time (too many requests before it)');
+    }
     const samples = new Map(this.#withoutOverdue(await this.survey(requestId)).map((sample) => [sample.node, sample]));
     const conflicts: string[] = [];
     let config = withId(asked);

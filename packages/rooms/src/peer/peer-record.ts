@@ -13,6 +13,8 @@ export interface PeerRecord {
   /** Its socket, while it has one. */
   connection: PeerConnection | undefined;
   readonly connectionRate: ConnectionRate;
+  /** Number of the connection on which the client has left the room and may join again. */
+  leftOn: number | undefined;
   /** Its client has sent `connect`: it is visible to the others. */
   joined: boolean;
   /** The others do not see it although it has joined: it only watches. */
@@ -48,6 +50,7 @@ export function newPeer({
     ref,
     connection: undefined,
     connectionRate: new ConnectionRate(),
+    leftOn: undefined,
     joined: false,
     hidden: false,
     metadata: null,

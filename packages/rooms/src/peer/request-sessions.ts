@@ -1,4 +1,4 @@
-import type { ActorSystem } from '@bloom/actors';
+import { ActorError, type ActorSystem } from '@bloom/actors';
 import { Timer, type Clock } from '@bloom/time';
 import { done, refusals, refused, type Outcome } from '../outcome.js';
 import type { AttachedPeer, PeerSocket, SessionAddress, SocketEnd } from '../room-service.js';
@@ -51,7 +51,11 @@ export class RequestSessions {
       client: 'http',
       sockets,
       requestId,
+    }).catch((error: unknown) => {
+      if (!(error instanceof ActorError)) throw error;
+      return refused('OWNER_UNREACHABLE', `Room ${roomId} does not answer`);
     });
+    if (typeof attached === 'object' && 'ok' in attached) return attached;
     if (attached === 'peer already connected') return refusals.peerConnected(peerId);
     if (attached === 'too many connections') return refusals.tooManyConnections(peerId);
     if (typeof attached === 'string') {

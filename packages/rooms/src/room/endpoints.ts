@@ -127,7 +127,7 @@ export class Endpoints {
   clearTracks(peer: PeerRecord): void {
     const tracks = [...peer.tracks.values()];
     peer.tracks.clear();
-    peer.moderated.clear();
+    this.#unmute(peer, tracks);
     if (tracks.length > 0) this.changed(peer);
     this.notifyTracksRemoved({ peerId: peer.id }, tracks);
   }

@@ -197,8 +197,13 @@ export class RoomMachine {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer?.connection?.number !== connection) return;
 
-    if (request.type === 'fail') this.crashPeer(peerId, request.reason);
-    else this.#requests.handle(peer, request);
+    if (request.type === 'fail') return this.crashPeer(peerId, request.reason);
+    // Joining again on an open socket costs the room as much as another connection.
+    if (request.type === 'join' && peer.leftOn === connection && !peer.connectionRate.take(this.#world.now())) {
+      this.#world.closeSocket(peer.connection.socket, 1013, 'too many connections');
+      return this.#disconnect(peer, 'closed_by_server');
+    }
+    return this.#requests.handle(peer, request);
   }
 
   /** The peer's media endpoint is beyond repair; `reason` is empty when unknown. */

@@ -201,6 +201,26 @@ describe('loss between server and subscriber', () => {
     expect(stats).toMatchObject({ nacks: 51, retransmitted: 2 });
   });
 
+  test('what the budget of one tick leaves out is sent when it is asked for in the next', () => {
+    const world = new MemoryWorld();
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam')] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const source = new SyntheticSource({ ssrc: 0x101, payloadType: 96, mid: '1' });
+    for (const packet of source.vp8Frame({ key: true, packets: 160 })) publisher.send(packet);
+    const sent = viewer.packets.map(({ sequence }) => sequence);
+    const ssrc = viewer.packets[0]?.ssrc ?? 0;
+    const nack = (sequences: number[]): number => {
+      const before = viewer.packets.length;
+      const writer = new RtcpWriter();
+      writer.nack(1, ssrc, sequences);
+      viewer.sendControl(writer.bytes());
+      return viewer.packets.length - before;
+    };
+    expect(nack(sent.slice(0, 150))).toBe(100);
+    world.advance(20);
+    expect(nack(sent.slice(100, 150))).toBe(50);
+  });
+
   test('packets that were never sent are not made up', () => {
     const { viewer, before } = played();
     nack(viewer, 0xaaaa0001, [(before.at(-1)!.sequence + 5) & 0xffff]);

@@ -233,10 +233,12 @@ export class OutboundSide implements SlotReceiver {
     this.#probes.sent(bytes);
   }
 
-  spendRetransmission(): boolean {
-    if (this.#retransmissionsLeft === 0) return false;
+  get mayRetransmit(): boolean {
+    return this.#retransmissionsLeft > 0;
+  }
+
+  spendRetransmission(): void {
     this.#retransmissionsLeft--;
-    return true;
   }
 
   openStream(ssrc: number): SealStream | undefined {

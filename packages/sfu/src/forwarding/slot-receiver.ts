@@ -11,8 +11,9 @@ export interface SlotReceiver {
   packetSent(bytes: number, numbered: boolean, nowMs: number): void;
   openStream(ssrc: number): SealStream | undefined;
   closeStream(stream: SealStream): void;
-  /** Returns whether one more retransmission may go out now, and counts it. */
-  spendRetransmission(): boolean;
+  /** True while one more retransmission may go out in this tick. */
+  readonly mayRetransmit: boolean;
+  spendRetransmission(): void;
   fault(error: unknown): void;
   emit(event: MediaRoomEvent): void;
 }

@@ -56,8 +56,10 @@ export class SlotRepair {
     const receiver = this.#receiver;
     if (!history.find(sequence16)) return;
     const from = track.streamById(history.source);
-    if (from === undefined || !history.mayResend(nowMs, receiver.roundTripMs)) return;
-    if (!this.readStored(from, history.sourceSequence, nowMs) || !receiver.spendRetransmission()) return;
+    // In this order: a packet that the budget does not allow must not count as sent.
+    if (from === undefined || !receiver.mayRetransmit || !history.mayResend(nowMs, receiver.roundTripMs)) return;
+    if (!this.readStored(from, history.sourceSequence, nowMs)) return;
+    receiver.spendRetransmission();
     const view = context.storedView;
     const { rtx, again } = this.#headers;
     const stream = rtx === undefined ? media : this.#openRtxStream();

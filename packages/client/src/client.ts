@@ -304,9 +304,9 @@ export class RoomClient extends Emitter<ClientEvents> {
       // A refusal is reported by an event; a further lost connection leads here again.
       this.#media?.publish(track).catch(() => undefined);
     }
+    this.#setState('connected');
     if (this.#features.includes('data')) this.#conversations.connected();
     else this.#conversations.clear(noData());
-    this.#setState('connected');
     this.emit('connected');
     this.#started?.resolve();
     this.#started = undefined;
@@ -401,7 +401,8 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   #openChannel(label: string, options: RTCDataChannelInit): RTCDataChannel | undefined {
-    if (!this.#features.includes('data')) return undefined;
+    // What is asked of a socket that is not open yet gets lost.
+    if (this.#state !== 'connected' || !this.#features.includes('data')) return undefined;
     const channel = this.#media?.openChannel(label, options);
     if (channel !== undefined) this.#conversations.listen(channel);
     return channel;

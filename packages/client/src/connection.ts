@@ -176,9 +176,9 @@ export class MediaConnection {
   }
 
   async #addWaiting(): Promise<void> {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const { track, resolve, reject } of waiting) {
+    // One by one: those behind may be unpublished meanwhile.
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      const { track, resolve, reject } = next;
       const id = `${this.#selfId()}:${uniqueName()}`;
       const transceiver = this.#connection.addTransceiver(track.media ?? track.kind, track.init);
       this.#publications.set(track, { track, id, transceiver, resolve, reject, accepted: false });

@@ -1,0 +1,153 @@
+// What an application does while the connection is lost, in a world with as much of a browser as that takes.
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { decodePeerMessage, encodePeerMessage } from '@bloom/protocol';
+import { RoomClient } from './client.js';
+
+class FakeSocket extends EventTarget {
+  static readonly OPEN = 1;
+  readyState = 0;
+  binaryType = '';
+  readonly sent: string[] = [];
+  constructor() {
+    super();
+    sockets.push(this);
+  }
+  send(frame: Uint8Array): void {
+    const message = decodePeerMessage(Buffer.from(frame) as never) as { type: string; data?: string };
+    this.sent.push(message.type === 'mediaEvent' ? (message.data ?? '') : message.type);
+  }
+  close(): void {
+    this.readyState = 3;
+  }
+  deliver(message: object): void {
+    const bytes = new Uint8Array(encodePeerMessage(message as never));
+    this.dispatchEvent(
+      Object.assign(new Event('message'), {
+        data: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength),
+      }),
+    );
+  }
+  join(): void {
+    this.readyState = 1;
+    this.dispatchEvent(new Event('open'));
+    this.deliver({ type: 'authenticated' });
+    const data = { id: 'ann', otherEndpoints: [], features: ['pause', 'data'] };
+    this.deliver({ type: 'mediaEvent', data: JSON.stringify({ type: 'connected', data }) });
+  }
+  offerData(): void {
+    const data = { type: 'offerData', data: { tracksTypes: {}, integratedTurnServers: [] } };
+    this.deliver({ type: 'mediaEvent', data: JSON.stringify({ type: 'custom', data }) });
+  }
+  lose(): void {
+    this.readyState = 3;
+    this.dispatchEvent(Object.assign(new Event('close'), { code: 1006, reason: '' }));
+  }
+}
+
+class FakeConnection extends EventTarget {
+  closed = false;
+  signalingState = 'stable';
+  localDescription = { sdp: 'v=0' };
+  setConfiguration(): void {}
+  addTransceiver(): unknown {
+    return {
+      mid: '0',
+      direction: 'sendonly',
+      currentDirection: null,
+      sender: {},
+      receiver: { track: { kind: 'video' } },
+    };
+  }
+  getTransceivers(): unknown[] {
+    return [];
+  }
+  async createOffer(): Promise<object> {
+    return {};
+  }
+  async setLocalDescription(): Promise<void> {}
+  createDataChannel(label: string): EventTarget {
+    if (this.closed) throw new DOMException('closed', 'InvalidStateError');
+    return Object.assign(new EventTarget(), { label, readyState: 'connecting', bufferedAmount: 0 });
+  }
+  removeTrack(): void {
+    if (this.closed) throw new DOMException('closed', 'InvalidStateError');
+  }
+  close(): void {
+    this.closed = true;
+  }
+}
+
+const world = globalThis as unknown as Record<string, unknown>;
+let sockets: FakeSocket[];
+const before = world['WebSocket'];
+beforeEach(() => {
+  sockets = [];
+  world['WebSocket'] = FakeSocket;
+  world['RTCPeerConnection'] = FakeConnection;
+  world['navigator'] ??= {};
+});
+afterEach(() => {
+  world['WebSocket'] = before;
+  delete world['RTCPeerConnection'];
+});
+const until = async (done: () => boolean): Promise<void> => {
+  for (let i = 0; i < 300 && !done(); i++) await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(done()).toBe(true);
+};
+const camera = {
+  kind: 'video',
+  contentHint: '',
+  readyState: 'live',
+  addEventListener() {},
+} as unknown as Parameters<RoomClient['publish']>[0];
+
+async function joined(): Promise<RoomClient> {
+  const client = new RoomClient();
+  const connected = client.connect({ url: 'ws://node/socket/peer/websocket', token: 'secret' });
+  sockets[0]!.join();
+  await connected;
+  return client;
+}
+
+test('tracks are published again when a conversation begins during the reconnection', async () => {
+  const client = await joined();
+  client.publish(camera).catch(() => undefined);
+  sockets[0]!.lose();
+  await until(() => sockets.length === 2);
+  client.sendData('chat', 'hello').catch(() => undefined);
+  sockets[1]!.join();
+  expect(sockets[1]!.sent.filter((text) => text.includes('renegotiateTracks'))).toHaveLength(1);
+  client.leave();
+});
+
+test('a track that is unpublished while the connection is lost stays unpublished', async () => {
+  const client = await joined();
+  client.publish(camera).catch(() => undefined);
+  sockets[0]!.offerData();
+  await until(() => sockets[0]!.sent.some((text) => text.includes('sdpOffer')));
+  const [track] = client.localTracks;
+  sockets[0]!.lose();
+  expect(client.state).toBe('reconnecting');
+  let error: unknown;
+  try {
+    await track!.unpublish();
+  } catch (caught) {
+    error = caught;
+  }
+  expect([error, client.localTracks.length]).toEqual([undefined, 0]);
+  client.leave();
+});
+
+test('a message on a new label waits while the connection is lost', async () => {
+  const client = await joined();
+  sockets[0]!.lose();
+  const outcome = await Promise.race([
+    client.sendData('chat', 'hello').then(
+      () => 'sent',
+      (error: Error) => error.name,
+    ),
+    new Promise((resolve) => setTimeout(() => resolve('waits'), 20)),
+  ]);
+  expect(outcome).toBe('waits');
+  client.leave();
+});

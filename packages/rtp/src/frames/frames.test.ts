@@ -15,7 +15,8 @@ import {
   Vp8Depacketiser,
 } from '../index.js';
 
-const nal = (type: number, size: number, fill = type): Buffer =>
+/** The first bit after the header is set: a slice with it begins its picture. */
+const nal = (type: number, size: number, fill = 0x80 | type): Buffer =>
   Buffer.concat([Buffer.from([0x60 | type]), Buffer.alloc(size - 1, fill)]);
 const sps = nal(NalType.sps, 12);
 const pps = nal(NalType.pps, 5);
@@ -90,7 +91,7 @@ describe('H.264', () => {
         fc.array(fc.integer({ min: 2, max: 700 }), { minLength: 1, maxLength: 12 }),
         fc.integer({ min: 40, max: 1200 }),
         (sizes, maxBytes) => {
-          const nals = [sps, pps, ...sizes.map((size, i) => nal(NalType.idr, size, i))];
+          const nals = [sps, pps, ...sizes.map((size, i) => nal(NalType.idr, size, 0x80 | i))];
           const payloads = packetiseH264(nals, maxBytes);
           expect(payloads.every((p) => p.length <= maxBytes)).toBe(true);
           const depacketiser = new H264Depacketiser();
@@ -138,6 +139,18 @@ describe('H.264', () => {
     expect(depacketiser.needsKeyFrame).toBe(true);
     const healed = packets([nal(NalType.idr, 50)], 4, 21).map((p) => depacketiser.push(p));
     expect(healed.at(-1)?.key).toBe(true);
+  });
+
+  test('a key picture whose first slices are lost is no key picture', () => {
+    const depacketiser = new H264Depacketiser();
+    const slices = [nal(NalType.idr, 60), nal(NalType.idr, 60, 0x40), nal(NalType.idr, 60, 0x20)];
+    const complete = (timestamp: number, nals: readonly Buffer[]) =>
+      packets(nals, timestamp, timestamp * 10).map((p) => depacketiser.push(p));
+    expect(complete(1, [sps, pps, ...slices]).at(-1)?.nals).toHaveLength(5);
+    depacketiser.gap();
+    expect(complete(2, slices.slice(1))).toEqual([undefined, undefined]);
+    expect(depacketiser.needsKeyFrame).toBe(true);
+    expect(complete(3, slices).at(-1)?.nals).toHaveLength(5);
   });
 
   test('the end of a fragmented NAL unit without its start breaks the picture instead of inventing one', () => {

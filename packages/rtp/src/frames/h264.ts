@@ -18,6 +18,9 @@ const MAX_NALS = 4096;
 
 export const nalType = (nal: Buffer): number => (nal[0] ?? 0) & 0x1f;
 
+/** Whether `first_mb_in_slice` of this slice is 0, which a single set bit stands for (ITU-T H.264, 7.3.3 and 9.1). */
+const beginsPicture = (slice: Buffer): boolean => ((slice[1] ?? 0) & 0x80) !== 0;
+
 /** Joins NAL units with four-byte start codes (Annex B). */
 export function toAnnexB(nals: readonly Buffer[]): Buffer {
   const length = nals.reduce((sum, nal) => sum + 4 + nal.length, 0);
@@ -143,7 +146,8 @@ export class H264Depacketiser {
     const key = types.includes(NalType.idr);
     // Parameter sets alone are no picture; they stay remembered.
     if (!key && !types.includes(NalType.slice)) return undefined;
-    if (this.#waitsForKey && !key) return undefined;
+    // After a loss, a key picture without its first slices looks whole.
+    if (this.#waitsForKey && !nals.some((nal) => nalType(nal) === NalType.idr && beginsPicture(nal))) return undefined;
     if (key) {
       if (this.#sps === undefined || this.#pps === undefined) return undefined;
       if (!types.includes(NalType.pps)) nals.unshift(this.#pps);

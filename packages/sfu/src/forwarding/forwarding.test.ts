@@ -137,7 +137,7 @@ describe('a track without simulcast', () => {
     sendAll(publisher, camera.h264Frame());
     expect(viewer.packets.map(({ payload }) => payload[0])).toEqual([0x67, 0x65, 0x41]);
     expect(viewer.packets.map(({ payloadType }) => payloadType)).toEqual([45, 45, 45]);
-    expect(viewer.packets[1]!.payload).toEqual(Buffer.concat([Buffer.from([0x65]), Buffer.alloc(99, 0x01)]));
+    expect(viewer.packets[1]!.payload).toEqual(Buffer.concat([Buffer.from([0x65, 0x81]), Buffer.alloc(98, 0x01)]));
   });
 
   describe('in H.264', () => {

@@ -109,6 +109,8 @@ export class SyntheticSource {
     this.timestamp = (this.timestamp + Math.round(elapsedMs * 90)) >>> 0;
     const slice = Buffer.alloc(size, this.mark);
     slice[0] = key ? 0x65 : 0x41;
+    // It begins its picture.
+    slice[1] = 0x80 | this.mark;
     if (!key) return [this.packet(slice, true)];
     return [this.packet(Buffer.from([0x67, 0x42, 0xe0, 0x1f]), false), this.packet(slice, true)];
   }

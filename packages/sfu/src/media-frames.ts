@@ -59,7 +59,10 @@ export interface TapOptions {
    * frames are dropped up to the next key frame and reported as a gap.
    */
   onFrame(frame: TappedFrame): void | Promise<void>;
-  /** Called when frames are missing before the next one: packets were lost, or frames dropped because too many were held. */
+  /**
+   * Called when frames are missing before the next one: packets were lost, or frames dropped because too many were held.
+   * Video goes on with a key frame.
+   */
   onGap?(gap: TapGap): void;
   /** Called when the publisher withdrew the track, or the media plane is gone. */
   onEnded?(): void;

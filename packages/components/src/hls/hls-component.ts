@@ -111,7 +111,6 @@ export class HlsComponent implements Component {
 
         return this.#engine.send({ type: 'unit', unit: { track: trackId, codec, ...time, key, data } });
       },
-      onGap: () => void this.#engine.send({ type: 'gap', track: trackId }),
     });
   }
 

@@ -104,7 +104,10 @@ describe('a tap', () => {
     expect(plis(publisher)).toBeGreaterThanOrEqual(1);
     sendAll(publisher, source.vp8Frame({ key: true }));
     world.advance(20);
-    expect(cam.events.slice(1)).toMatchObject([{ type: 'gap', lostPackets: 2, droppedFrames: 0 }, { type: 'frame' }]);
+    expect(cam.events.slice(1)).toMatchObject([
+      { type: 'gap', lostPackets: 2, droppedFrames: 0 },
+      { type: 'frame', frame: { key: true } },
+    ]);
   });
 
   test('takes the highest variant that is alive, and time goes on when it changes', () => {
@@ -171,7 +174,10 @@ describe('a tap', () => {
     expect(plis(publisher)).toBeGreaterThan(0);
     sendAll(publisher, source.vp8Frame({ key: true }));
     world.advance(20);
-    expect(cam.events.slice(-2)).toMatchObject([{ type: 'gap', lostPackets: 0, droppedFrames: 11 }, { type: 'frame' }]);
+    expect(cam.events.slice(-2)).toMatchObject([
+      { type: 'gap', lostPackets: 0, droppedFrames: 11 },
+      { type: 'frame', frame: { key: true } },
+    ]);
     expect(world.context.dropped.tap_overrun).toBe(11);
   });
 
@@ -204,7 +210,7 @@ describe('a tap', () => {
 describe('a feed', () => {
   const sps = Buffer.from([0x67, 0x42, 0xe0, 0x1f]);
   const pps = Buffer.from([0x68, 0xce]);
-  const idr = (size: number): Buffer => Buffer.concat([Buffer.from([0x65]), Buffer.alloc(size, 0x77)]);
+  const idr = (size: number): Buffer => Buffer.concat([Buffer.from([0x65]), Buffer.alloc(size, 0xf7)]);
   const h264Slot = (): ReturnType<typeof videoSlot> => videoSlot('film', { codec: { ...H264, payloadType: 120 } });
 
   function feed(codec: 'h264' | 'opus'): { send(frame: FeedFrame): void; close(): void; wishes(): number } {

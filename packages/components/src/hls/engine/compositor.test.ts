@@ -255,17 +255,18 @@ composing('the canvas [needs node-av]', () => {
     expect([at(1.6, 0.1), at(1.6, 0.5), at(1.6, 0.9)]).toEqual(['black', 'blue', 'black']);
   });
 
-  test('waits for a key frame where frames are missing, keeps the last picture meanwhile, and asks again', async () => {
+  test('waits for a key frame at the start of a track, keeps its tile black meanwhile, and asks again', async () => {
     const [redFrames, blueFrames] = [await pictures('red.h264'), await pictures('blue.h264')];
-    // Half a second of red; then blue without its first frame: nothing to be decoded before its next key frame.
-    const switched = [...redFrames.slice(0, 15), ...blueFrames.slice(16, 60)];
-    const gap: Event = { atMs: 510, message: { type: 'gap', track: 'v' } };
-    const made = await compose(
-      [tracksAt(0, ['v', 'video', 'ann']), ...arrivals('v', switched, { codec: 'h264' }), gap],
-      2_100,
-    );
+    // Half a second of red; then blue without its first frame, as another track: it has nothing to decode before its next key frame.
+    const events = [
+      tracksAt(0, ['r', 'video', 'ann']),
+      ...arrivals('r', redFrames.slice(0, 15), { codec: 'h264' }),
+      tracksAt(500, ['b', 'video', 'ann']),
+      ...arrivals('b', blueFrames.slice(16, 60), { codec: 'h264' }),
+    ];
+    const made = await compose(events, 2_100);
     const { at } = await draw(made);
-    expect([at(0.5, 0.5), at(1, 0.5), at(1.6, 0.5)]).toEqual(['red', 'red', 'blue']);
+    expect([at(0.4, 0.5), at(1, 0.5), at(1.6, 0.5)]).toEqual(['red', 'black', 'blue']);
     const asked = made.filter(({ type }) => type === 'keyFrameWanted');
     expect(asked.length).toBeGreaterThanOrEqual(1);
     expect(asked.length).toBeLessThanOrEqual(3);

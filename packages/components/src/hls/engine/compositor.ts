@@ -91,10 +91,6 @@ export class Compositor {
     }
   }
 
-  gap(track: string): void {
-    this.#videos.get(track)?.gap(this.#options.clock.now());
-  }
-
   /** Makes the frames that are due. Returns the time until the next one, ms. */
   tick(): number {
     if (this.#nextFrameMs === undefined) return FRAME_MS;

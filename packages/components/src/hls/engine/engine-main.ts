@@ -28,7 +28,6 @@ async function main(): Promise<void> {
   handle = (message) => {
     if (message.type === 'unit') compositor.unit(message.unit);
     else if (message.type === 'tracks') compositor.setTracks(message.tracks);
-    else if (message.type === 'gap') compositor.gap(message.track);
     else {
       compositor.finish();
       // Ends once the parts have left.

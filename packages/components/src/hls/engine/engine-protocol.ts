@@ -22,8 +22,6 @@ export type ToEngine =
   /** Replaces the tracks to compose, in the order of their tiles. The first one starts the clock. */
   | { type: 'tracks'; tracks: EngineTrack[] }
   | { type: 'unit'; unit: EngineUnit }
-  /** Frames are missing before the next one of the track. */
-  | { type: 'gap'; track: string }
   /** Send the remaining parts, and end. */
   | { type: 'finish' };
 

@@ -41,11 +41,6 @@ export class VideoSource {
     this.#queue.push({ unit, dueMs });
   }
 
-  /** Frames are missing: nothing decodes correctly until the next key frame. */
-  gap(nowMs: number): void {
-    this.#needKey(nowMs);
-  }
-
   /** Whether it has something to show. */
   visible(nowMs: number): boolean {
     return this.#hasPicture && nowMs - this.#newestMs < STALE_MS;

@@ -15,12 +15,16 @@ const LAST_PICTURE_TICKS = VIDEO_TIMESCALE / 30;
 const SHORTEST_TICKS = VIDEO_TIMESCALE / 1_000;
 /** Limit of a sample's duration field: 13 hours of one picture. */
 const MAX_SAMPLE_TICKS = 0xffffffff;
-/** Opus silence of 20, 10, 5 and 2.5 ms, stereo CELT, as encoders produce it for digital silence. */
+/**
+ * Opus silence of 120, 20, 10, 5 and 2.5 ms, stereo CELT, as encoders produce it for digital silence. The longest, six frames
+ * in one packet (RFC 6716, 3.2.5), keeps hours of it cheap.
+ */
 const SILENCE = [
-  [960, 0xfc],
-  [480, 0xf4],
-  [240, 0xec],
-  [120, 0xe4],
+  [5_760, Buffer.from(`ff06${'fffe'.repeat(6)}`, 'hex')],
+  [960, Buffer.from('fcfffe', 'hex')],
+  [480, Buffer.from('f4fffe', 'hex')],
+  [240, Buffer.from('ecfffe', 'hex')],
+  [120, Buffer.from('e4fffe', 'hex')],
 ] as const;
 
 /**
@@ -81,9 +85,9 @@ export class OpusContainer implements TrackContainer {
   #silence(samples: number): Buffer {
     const pages: Buffer[] = [];
     let missing = samples;
-    for (const [size, toc] of SILENCE) {
+    for (const [size, packet] of SILENCE) {
       for (; missing >= size; missing -= size) {
-        const full = this.#writer.packet(Buffer.from([toc, 0xff, 0xfe]), size);
+        const full = this.#writer.packet(packet, size);
         if (full.length > 0) pages.push(full);
       }
     }

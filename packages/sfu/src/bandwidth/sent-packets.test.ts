@@ -36,15 +36,27 @@ describe('sent packets', () => {
 
   test('stay missing while the memory grows, and their places are clean for later ones', () => {
     const sent = new SentPackets();
-    sent.add(100, 0, 0);
-    sent.miss(0);
-    for (let i = 1; i < 20_000; i++) {
+    for (let i = 0; i < 20_000; i++) {
       sent.add(100, 0, i);
-      if (i === 600) expect([sent.take(0), sent.takenMissing]).toEqual([true, true]);
+      if (i === 2) sent.miss(1);
+      if (i === 600) expect([sent.take(1), sent.takenMissing]).toEqual([true, true]);
       if (i >= 1_000) sent.miss(i - 500);
     }
     // 16,384 are kept at most: this one has the place of a missing one.
     expect([sent.take(19_999), sent.takenMissing]).toEqual([true, false]);
+  });
+
+  test('that are acknowledged or missing make room, and one that is neither is kept', () => {
+    const sent = new SentPackets();
+    for (let i = 0; i < 100_000; i++) {
+      sent.add(100, 0, i);
+      if (i < 100) continue;
+      if (i % 50 === 0) sent.miss(i - 100);
+      else sent.take(i - 100);
+    }
+    expect(sent.size).toBe(512);
+    for (let i = 0; i < 1_000; i++) sent.add(100, 0, i);
+    expect([sent.unwrap(99_950 & 0xffff), sent.size]).toEqual([99_950, 2_048]);
   });
 
   test('that were never sent are unknown', () => {

@@ -2,8 +2,8 @@ const START_SIZE = 512;
 const MAX_SIZE = 16_384;
 
 /**
- * Packets sent on one transport, by transport-wide sequence number, until they are acknowledged. Grows with the rate, so that
- * an audio-only listener costs little.
+ * Packets sent on one transport, by transport-wide sequence number, until they are acknowledged or reported missing. Grows with
+ * the packets under way, so that most listeners cost little.
  */
 export class SentPackets {
   #size = START_SIZE;
@@ -21,11 +21,16 @@ export class SentPackets {
     return this.#next;
   }
 
+  /** Packets there is room for. */
+  get size(): number {
+    return this.#size;
+  }
+
   /** Records one packet and returns its unwrapped number. `probe` 0 = none. */
   add(bytes: number, probe: number, nowMs: number): number {
     const sequence = this.#next++;
     if (sequence - this.#oldest >= this.#size) {
-      if (this.#size < MAX_SIZE) this.#grow();
+      if (this.#size < MAX_SIZE && this.#isUnderWay(this.#oldest % this.#size)) this.#grow();
       else this.#oldest = sequence - this.#size + 1;
     }
     const slot = sequence % this.#size;
@@ -49,7 +54,7 @@ export class SentPackets {
   miss(sequence: number): boolean {
     if (sequence < this.#oldest || sequence >= this.#next) return false;
     const slot = sequence % this.#size;
-    if (this.#state[slot] === 0 || this.#missing[slot] === 1) return false;
+    if (!this.#isUnderWay(slot)) return false;
     this.#missing[slot] = 1;
     return true;
   }
@@ -73,6 +78,10 @@ export class SentPackets {
   takenProbe = 0;
   /** The packet had been reported missing. */
   takenMissing = false;
+
+  #isUnderWay(slot: number): boolean {
+    return this.#state[slot] !== 0 && this.#missing[slot] === 0;
+  }
 
   #grow(): void {
     const size = this.#size * 2;

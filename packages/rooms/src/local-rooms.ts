@@ -101,15 +101,20 @@ interface Entry {
 
 /** Supervises the rooms. It does nothing but start them, so that a fault in one room never affects another. */
 type OwnerProtocol = {
-  create: (message: { behaviour: Behaviour<RoomProtocol, RoomState>; roomId: string }) => RoomRef;
+  create: (message: {
+    behaviour: Behaviour<RoomProtocol, RoomState>;
+    roomId: string;
+    /** Whether the caller still waits for the room. */
+    isWanted: () => boolean;
+  }) => RoomRef | undefined;
 };
 
 const owner: Behaviour<OwnerProtocol, null> = {
   kind: 'rooms',
   init: () => null,
   handlers: {
-    create: (_state, { behaviour, roomId }, context) =>
-      context.spawn(behaviour, { name: roomId, mailbox: roomMailbox, logFields: { roomId } }),
+    create: (_state, { behaviour, roomId, isWanted }, context) =>
+      isWanted() ? context.spawn(behaviour, { name: roomId, mailbox: roomMailbox, logFields: { roomId } }) : undefined,
   },
 };
 
@@ -173,6 +178,7 @@ export class LocalRooms {
       await this.#start(entry, { ...config, roomId }, { requestId, isWanted });
     } catch (error) {
       this.#forget(roomId, entry);
+      if (entry.ref !== undefined) await this.#system.stop(entry.ref);
       await entry.media?.close().catch(() => {});
       if (error instanceof RoomError) throw error;
       log.error('room.start_failed', { roomId, error });
@@ -320,7 +326,8 @@ export class LocalRooms {
       ended: () => this.#forget(roomId, entry),
     });
     const sender = requestId === undefined ? this.#system : this.#system.forRequest(requestId, 'rooms');
-    await sender.call(this.#owner, { type: 'create', behaviour, roomId });
+    const isStillWanted = (): boolean => this.#entries.get(roomId) === entry;
+    await sender.call(this.#owner, { type: 'create', behaviour, roomId, isWanted: isStillWanted });
   }
 
   #setSubscriptions(entry: Entry, subscriptions: number): void {

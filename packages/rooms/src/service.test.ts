@@ -49,6 +49,21 @@ describe('creating rooms', () => {
     expect(node.news()).toEqual(['roomCreated']);
   });
 
+  test('a room whose start takes too long never begins, not even later', async () => {
+    const open = node.media.holdRooms();
+    const creation = node.rooms.createRoom(kitchen);
+    await node.system.idle();
+    open();
+    for (let i = 0; i < 10; i++) await undefined;
+    // The main thread was stuck, so the caller gives up before the room's turn comes.
+    node.clock.advance(6_000);
+    await expect(creation).rejects.toMatchObject({ code: 'ROOM_FAILED' });
+    await node.system.idle();
+
+    expect(node.news()).toEqual([]);
+    expect(node.media.commands.at(-1)).toBe('kitchen: close');
+  });
+
   test('an order to drain that comes while the node starts outlasts the start', async () => {
     node.local.drain('starting');
     node.local.drainOrder.give('bloomctl', null);

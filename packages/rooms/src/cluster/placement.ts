@@ -44,9 +44,18 @@ export interface PlacementOptions {
   onConflict?: (node: string) => void;
 }
 
+/** What the nodes answered, for all requests that waited when they were asked. */
+interface Survey {
+  /** Number of the last of these requests. */
+  lastRequest: number;
+  /** Nodes that are missing, because a room was placed on them or failed there, are asked again. */
+  samples: Map<string, LoadSample>;
+}
+
 /**
  * Places each new room: asks all nodes for their load, reserves on the least loaded one, creates. One room at a time, so
- * that a burst of creations on this node never competes with itself.
+ * that a burst of creations on this node never competes with itself; it shares the answers, so that a slow node delays it
+ * only once.
  */
 export class Placement {
   readonly #options: PlacementOptions;
@@ -54,6 +63,9 @@ export class Placement {
   /** Number of creations per node that were given up and have not ended. */
   readonly #overdue = new Map<string, number>();
   #queue: Promise<unknown> = Promise.resolve();
+  /** Number of requests so far. */
+  #requests = 0;
+  #survey: Survey = { lastRequest: 0, samples: new Map() };
 
   constructor(options: PlacementOptions) {
     this.#options = options;
@@ -70,7 +82,8 @@ export class Placement {
    */
   create(config: RoomConfig, requestId?: string, askedAt = this.#options.clock.now()): Promise<PlacedRoom> {
     const deadline = askedAt + DEADLINE_MS;
-    const turn = this.#queue.then(() => this.#place(config, deadline, requestId));
+    const request = ++this.#requests;
+    const turn = this.#queue.then(() => this.#place(config, { request, deadline, requestId }));
     this.#queue = turn.catch(() => {});
     return turn;
   }
@@ -81,7 +94,10 @@ export class Placement {
     return Promise.all([port.self, ...port.members()].map((node) => this.#ask(node, requestId)));
   }
 
-  async #place(asked: RoomConfig, deadline: number, requestId: string | undefined): Promise<PlacedRoom> {
+  async #place(
+    asked: RoomConfig,
+    { request, deadline, requestId }: { request: number; deadline: number; requestId: string | undefined },
+  ): Promise<PlacedRoom> {
     const { port, clock } = this.#options;
     const named = requestId === undefined ? {} : { requestId };
     const log = requestId === undefined ? this.#options.log : this.#options.log.child(named);
@@ -89,7 +105,12 @@ export class Placement {
     if (deadline <= clock.now()) {
       throw new RoomError('NO_NODE', 'No node can take the room in time (too many requests before it)');
     }
-    const samples = new Map(this.#withoutOverdue(await this.survey(requestId)).map((sample) => [sample.node, sample]));
+    const shared = await this.#samplesFor(request, requestId);
+    const samples = new Map(this.#withoutOverdue([...shared.values()]).map((sample) => [sample.node, sample]));
+    const update = (sample: LoadSample): void => {
+      samples.set(sample.node, sample);
+      shared.set(sample.node, sample);
+    };
     const conflicts: string[] = [];
     let config = withId(asked);
     const decide = (chosen?: string): void => {
@@ -109,6 +130,7 @@ export class Placement {
     };
     const fail = (node: string): void => {
       samples.set(node, { node, answeredInMs: 0, failure: 'unreachable' });
+      shared.delete(node);
     };
 
     // After the deadline the client has given up and would never learn of its room.
@@ -127,7 +149,7 @@ export class Placement {
       if ('refused' in reserved) {
         conflicts.push(node);
         this.#options.onConflict?.(node);
-        samples.set(node, { ...sample, answer: reserved.refused });
+        update({ ...sample, answer: reserved.refused });
         continue;
       }
 
@@ -146,10 +168,11 @@ export class Placement {
         continue;
       }
       if (!outcome.ok && outcome.code === 'DRAINING') {
-        samples.set(node, { ...sample, answer: { ...sample.answer, draining: true } });
+        update({ ...sample, answer: { ...sample.answer, draining: true } });
         continue;
       }
       decide(node);
+      shared.delete(node);
       if (samples.size > 1) log.info('placement.least_loaded', { roomId: config.roomId, node });
       this.#options.onPlaced?.(node);
       return { ...unwrap(outcome), node };
@@ -183,6 +206,17 @@ export class Placement {
     };
     creation.then(ended, ended);
     return undefined;
+  }
+
+  /** Returns what every node answered after this request had come. */
+  async #samplesFor(request: number, requestId: string | undefined): Promise<Map<string, LoadSample>> {
+    const { port } = this.#options;
+    if (this.#survey.lastRequest < request) this.#survey = { lastRequest: this.#requests, samples: new Map() };
+    const { samples } = this.#survey;
+    const missing = [port.self, ...port.members()].filter((node) => !samples.has(node));
+    const answers = await Promise.all(missing.map((node) => this.#ask(node, requestId)));
+    for (const sample of answers) samples.set(sample.node, sample);
+    return samples;
   }
 
   /** Nodes with overdue creations are candidates only when there are no others. */

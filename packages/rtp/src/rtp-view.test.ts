@@ -66,21 +66,6 @@ describe('a view on an RTP packet', () => {
     );
   });
 
-  test('shows werift what it rewrote', () => {
-    const view = new RtpView();
-    fc.assert(
-      fc.property(packets, fc.nat(0xffffffff), ({ made, bytes }, value) => {
-        view.parse(bytes);
-        view.rewrite({ ssrc: value, sequence: value & 0xffff, timestamp: ~value >>> 0, payloadType: value & 0x7f });
-        const { header } = RtpPacket.deSerialize(bytes);
-        expect([header.ssrc, header.sequenceNumber, header.timestamp]).toEqual([value, value & 0xffff, ~value >>> 0]);
-        expect([header.payloadType, header.marker]).toEqual([value & 0x7f, made.marker]);
-        expect([view.ssrc, view.sequence, view.payloadType]).toEqual([value, value & 0xffff, value & 0x7f]);
-      }),
-      { numRuns: fuzzRuns(500) },
-    );
-  });
-
   test('never throws on garbage, and what it accepts lies inside', () => {
     const view = new RtpView();
     const likely = fc

@@ -1,4 +1,4 @@
-import { readU16, readU32, writeU16, writeU32 } from './bytes.js';
+import { readU16, readU32 } from './bytes.js';
 
 const FIXED_HEADER = 12;
 const ONE_BYTE_PROFILE = 0xbede;
@@ -172,26 +172,5 @@ export class RtpView {
   audioLevel(id: number | undefined): number {
     if (id === undefined || !this.findExtension(id) || this.foundLength < 1) return -1;
     return this.buffer[this.foundStart]!;
-  }
-
-  /** Rewrites the fixed fields in place. */
-  rewrite(fields: { payloadType?: number; sequence?: number; timestamp?: number; ssrc?: number }): void {
-    const { buffer, start } = this;
-    if (fields.payloadType !== undefined) {
-      buffer[start + 1] = (buffer[start + 1]! & 0x80) | (fields.payloadType & 0x7f);
-      this.payloadType = fields.payloadType & 0x7f;
-    }
-    if (fields.sequence !== undefined) {
-      this.sequence = fields.sequence & 0xffff;
-      writeU16(buffer, start + 2, this.sequence);
-    }
-    if (fields.timestamp !== undefined) {
-      this.timestamp = fields.timestamp >>> 0;
-      writeU32(buffer, start + 4, this.timestamp);
-    }
-    if (fields.ssrc !== undefined) {
-      this.ssrc = fields.ssrc >>> 0;
-      writeU32(buffer, start + 8, this.ssrc);
-    }
   }
 }

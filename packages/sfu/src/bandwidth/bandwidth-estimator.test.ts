@@ -227,6 +227,22 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeLessThan(800_000);
   });
 
+  test('a link is judged anew after more than a minute without packets', () => {
+    // The queue is so long that nothing is lost.
+    const run = start(new Link(10_000_000, { queueMs: 60_000 }));
+    play(run, { bps: 300_000, seconds: 120 });
+    run.nowMs += 90_000;
+    run.link.capacityBps = 400_000;
+    play(run, { bps: 1_500_000, seconds: 5 });
+    expect(run.estimator.overused).toBe(true);
+    expect(run.estimator.estimateBps).toBeLessThan(400_000);
+    run.nowMs += 90_000;
+    run.link.capacityBps = 10_000_000;
+    play(run, { bps: 300_000, seconds: 10 });
+    expect(run.estimator.overused).toBe(false);
+    expect(run.estimator.estimateBps).toBeGreaterThan(300_000);
+  });
+
   test('a probe finds out that the link became wide', () => {
     const run = start(new Link(400_000));
     play(run, { bps: 1_500_000, seconds: 5 });

@@ -79,9 +79,9 @@ export class DelayTrend {
     const sendDelta = sentMs - this.#groupLastSent;
     if (sendDelta === 0) return true;
     const arrivalDelta = arrivalMs - this.#groupLastArrival;
-    return (
-      arrivalDelta <= BURST_MS && arrivalDelta < sendDelta && arrivalMs - this.#groupFirstArrival < LONGEST_BURST_MS
-    );
+    // The receiver's clock may have been set back: what comes then belongs to no group of before.
+    const lastedMs = Math.abs(arrivalMs - this.#groupFirstArrival);
+    return arrivalDelta <= BURST_MS && arrivalDelta < sendDelta && lastedMs < LONGEST_BURST_MS;
   }
 
   #startGroup(sentMs: number, arrivalMs: number): void {
@@ -100,6 +100,7 @@ export class DelayTrend {
     this.#overMs = 0;
     this.#overCount = 0;
     this.#previousTrend = 0;
+    this.#thresholdAtMs = -1;
     this.use = 'normal';
   }
 

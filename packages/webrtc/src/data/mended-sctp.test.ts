@@ -108,3 +108,49 @@ describe('numbers of received messages', () => {
     expect(sctp.sackDuplicates.length).toBe(16);
   });
 });
+
+describe('messages that waited for a lost one', () => {
+  /** Receives chunks, given by their numbers, and returns the messages that are delivered. */
+  function delivered(chunks: [tsn: number, over?: Partial<Chunk>][]): string[] {
+    const sctp = association();
+    sctp.lastReceivedTsn = 0;
+    const messages: string[] = [];
+    (sctp as unknown as SCTP).onReceive.subscribe((_stream, _protocol, data) => messages.push(data.toString()));
+    for (const [tsn, over] of chunks) {
+      const userData = Buffer.from(String(tsn));
+      sctp.receiveDataChunk({ ...sent(tsn), protocol: 51, userData, ...over } as Chunk);
+    }
+    return messages;
+  }
+
+  test('all follow it, although messages of other streams were sent between them', () => {
+    const of = (streamId: number, streamSeqNum: number) => ({ streamId, streamSeqNum });
+    expect(
+      delivered([
+        [2, of(3, 0)],
+        [3, of(1, 1)],
+        [4, of(3, 1)],
+        [5, of(1, 2)],
+        [1, of(1, 0)],
+      ]),
+    ).toEqual(['2', '4', '1', '3', '5']);
+  });
+
+  test('in no order do not wait for the rest of another one', () => {
+    const unordered = (flags: number) => ({ flags: flags | 4, streamSeqNum: 0 });
+    const chunks: [number, Partial<Chunk>][] = [
+      [1, unordered(FIRST)],
+      [3, unordered(WHOLE)],
+      [5, unordered(WHOLE)],
+    ];
+    expect(delivered(chunks)).toEqual(['3', '5']);
+    expect(delivered([...chunks, [2, unordered(LAST)]])).toEqual(['3', '5', '12']);
+    expect(
+      delivered([
+        [1, unordered(FIRST)],
+        [2, unordered(FIRST)],
+        [3, unordered(LAST)],
+      ]),
+    ).toEqual(['23']);
+  });
+});

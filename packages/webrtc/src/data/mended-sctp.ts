@@ -3,6 +3,7 @@ import type { SCTP } from 'werift-sctp';
 /** Flags of a DATA chunk. */
 export const LAST_FRAGMENT = 0x01;
 export const FIRST_FRAGMENT = 0x02;
+const UNORDERED = 0x04;
 /** Duplicates that one SACK reports. */
 const MAX_DUPLICATES = 16;
 /** Messages received ahead of a missing one. */
@@ -42,6 +43,15 @@ interface SackChunk {
   duplicates: number[];
 }
 
+/** What has arrived on one stream and is not delivered yet. */
+interface InboundStream {
+  /** In the order of their numbers. */
+  reassembly: DataChunk[];
+  /** Number of the next ordered message. */
+  streamSequenceNumber: number;
+  popMessages(): Iterable<[stream: number, protocol: number, message: Buffer]>;
+}
+
 interface ForwardTsn {
   cumulativeTsn: number;
   streams: [stream: number, sequence: number][];
@@ -73,7 +83,8 @@ export interface SctpInternals {
   /** Next number of each ordered stream. */
   outboundStreamSeq: Record<number, number | undefined>;
   advertisedRwnd: number;
-  inboundStreams: Record<number, { reassembly: unknown[] } | undefined>;
+  inboundStreams: Record<number, InboundStream | undefined>;
+  getInboundStream(stream: number): InboundStream;
   lastReceivedTsn: number;
   sackDuplicates: number[];
   sackMisOrdered: Set<number>;
@@ -110,6 +121,7 @@ export function mendSctp(sctp: SCTP, receiveWindow: number): SctpInternals {
   internals.markReceived = (tsn) => markReceived(internals, tsn);
   internals.maybeAbandon = (chunk) => abandonIfDue(internals, chunk);
   boundReceiving(internals);
+  deliverAll(internals);
   repeatForwardTsn(internals);
   return internals;
 }
@@ -136,6 +148,52 @@ function boundReceiving(internals: SctpInternals): void {
     if (!isNext && internals.sackMisOrdered.size >= MAX_AHEAD) return;
     receive(chunk);
   };
+}
+
+function deliverAll(internals: SctpInternals): void {
+  const get = internals.getInboundStream.bind(internals);
+  internals.getInboundStream = (number) => {
+    const known = internals.inboundStreams[number];
+    if (known !== undefined) return known;
+    const stream = get(number);
+    stream.popMessages = () => popMessages(stream);
+    return stream;
+  };
+}
+
+/**
+ * Takes out all messages that are complete and whose turn it is. werift stops behind a message when the next one was not sent right
+ * after it, but one of another stream, and passes over an unordered message behind the beginning of another one.
+ */
+function* popMessages(stream: InboundStream): Generator<[number, number, Buffer]> {
+  const { reassembly } = stream;
+  for (let at = 0; at < reassembly.length; ) {
+    const { flags, streamId, streamSeqNum, protocol } = reassembly[at]!;
+    const isOrdered = (flags & UNORDERED) === 0;
+    const count = chunksOfMessage(reassembly, at);
+    const behind = (stream.streamSequenceNumber - streamSeqNum) & 0xffff;
+    if (isOrdered && (count === 0 || behind >= 0x8000)) return;
+    if (count === 0) {
+      at++;
+      continue;
+    }
+    const message = Buffer.concat(reassembly.splice(at, count).map(({ userData }) => userData));
+    if (isOrdered && behind === 0) stream.streamSequenceNumber = (streamSeqNum + 1) & 0xffff;
+    yield [streamId, protocol, message];
+  }
+}
+
+/** Returns how many chunks the message that begins here consists of; 0 when it is not complete. */
+function chunksOfMessage(chunks: readonly DataChunk[], first: number): number {
+  if ((chunks[first]!.flags & FIRST_FRAGMENT) === 0) return 0;
+  for (let at = first; at < chunks.length; at++) {
+    const { flags, tsn } = chunks[at]!;
+    const isNext = tsn === (chunks[first]!.tsn + at - first) >>> 0;
+    // Two beginnings in a row: looking further from each of them would cost the square of their number.
+    if (!isNext || (at > first && (flags & FIRST_FRAGMENT) !== 0)) return 0;
+    if ((flags & LAST_FRAGMENT) !== 0) return at - first + 1;
+  }
+  return 0;
 }
 
 /**

@@ -52,6 +52,12 @@ interface InboundStream {
   popMessages(): Iterable<[stream: number, protocol: number, message: Buffer]>;
 }
 
+/** A request or response of a RECONFIG; `lastTsn` is only in a request to reset streams (RFC 6525 section 4.1). */
+interface ReconfigParameter {
+  readonly type: number;
+  readonly lastTsn?: number;
+}
+
 interface ForwardTsn {
   cumulativeTsn: number;
   streams: [stream: number, sequence: number][];
@@ -103,6 +109,7 @@ export interface SctpInternals {
   sendChunk(chunk: { readonly type: number }): Promise<void>;
   transmit(): Promise<void>;
   receiveDataChunk(chunk: DataChunk): void;
+  receiveReconfigParam(parameter: ReconfigParameter): Promise<void>;
   receiveSackChunk(chunk: SackChunk): Promise<void>;
   sendSack(): Promise<void>;
   markReceived(tsn: number): boolean;
@@ -122,6 +129,7 @@ export function mendSctp(sctp: SCTP, receiveWindow: number): SctpInternals {
   internals.maybeAbandon = (chunk) => abandonIfDue(internals, chunk);
   boundReceiving(internals);
   deliverAll(internals);
+  resetInOrder(internals);
   repeatForwardTsn(internals);
   return internals;
 }
@@ -194,6 +202,18 @@ function chunksOfMessage(chunks: readonly DataChunk[], first: number): number {
     if ((flags & LAST_FRAGMENT) !== 0) return at - first + 1;
   }
   return 0;
+}
+
+/**
+ * Leaves a reset that overtook messages of its streams unanswered, so that the client repeats it (RFC 6525 section 5.2.2). werift
+ * carries it out at once: the messages are lost, and one that comes later blocks the next channel on the stream.
+ */
+function resetInOrder(internals: SctpInternals): void {
+  const receive = internals.receiveReconfigParam.bind(internals);
+  internals.receiveReconfigParam = async (parameter) => {
+    const { lastTsn } = parameter;
+    if (lastTsn === undefined || !isAfter(lastTsn, internals.lastReceivedTsn)) await receive(parameter);
+  };
 }
 
 /**

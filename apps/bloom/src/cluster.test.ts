@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
+import { until } from '@bloom/time/testing';
 import { freePort, startTestNode } from './testing/test-node.js';
 
 describe('a node that joins a cluster', () => {
@@ -40,6 +41,20 @@ describe('a node that joins a cluster', () => {
     });
     await first.dispose();
     await holder.dispose();
+  });
+
+  test('leaves no lost link behind when it leaves in order', async () => {
+    const stays = await startTestNode(env('stays', ''));
+    const leaves = await startTestNode(env('leaves', 'stays@127.0.0.1'));
+    const links = async (): Promise<string[]> =>
+      (await (await fetch(`${stays.metricsUrl}/metrics`)).text()).match(/^bloom_cluster_link_up\{.*$/gm) ?? [];
+    await until(() => stays.cluster?.node.nodes().length === 1);
+    expect(await links()).toEqual(['bloom_cluster_link_up{node="leaves@127.0.0.1"} 1']);
+    await leaves.dispose();
+    await until(() => stays.cluster?.node.nodes().length === 0);
+    // A link that is 0 for two minutes is the alert of a split.
+    expect(await links()).toEqual([]);
+    await stays.dispose();
   });
 
   test('is given no room before its clients can reach it', async () => {

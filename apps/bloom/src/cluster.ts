@@ -117,7 +117,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     },
     nodedown: (event) => {
       if (event.kind !== 'member') return;
-      metrics.nodeDown(event.node);
+      metrics.nodeDown(event.node, event.reason === 'leave');
       events.memberLeft(event.node);
       // The only trace of its lost rooms: their events ended with it.
       if (event.reason !== 'leave') log.warn('cluster.node_lost', { node: event.node, reason: event.reason });

@@ -149,7 +149,9 @@ test('links, placements and load are counted per node', async () => {
 
   metrics.nodeUp('bloom@a');
   metrics.nodeUp('bloom@b');
-  metrics.nodeDown('bloom@b');
+  metrics.nodeDown('bloom@b', false);
+  metrics.nodeUp('bloom@c');
+  metrics.nodeDown('bloom@c', true);
   metrics.load({ forwardedTracks: 12, rooms: 3 });
   metrics.roomPlaced('bloom@a');
   metrics.reservationRefused('bloom@b');
@@ -157,7 +159,9 @@ test('links, placements and load are counted per node', async () => {
   const text = await metrics.expose();
   expect(text).toContain('bloom_cluster_link_up{node="bloom@a"} 1\n');
   expect(text).toContain('bloom_cluster_link_up{node="bloom@b"} 0\n');
+  expect(text).not.toContain('bloom_cluster_link_up{node="bloom@c"}');
   expect(text).toContain('bloom_cluster_nodedown_total{node="bloom@b"} 1\n');
+  expect(text).toContain('bloom_cluster_nodedown_total{node="bloom@c"} 1\n');
   expect(text).toContain('bloom_load_forwarded_tracks 12\n');
   expect(text).toContain('bloom_placements_total{node="bloom@a"} 1\n');
   expect(text).toContain('bloom_placement_conflicts_total{node="bloom@b"} 1\n');

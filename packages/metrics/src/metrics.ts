@@ -165,8 +165,10 @@ export class Metrics {
     this.#nodeDowns.inc({ node }, 0);
   }
 
-  nodeDown(node: string): void {
-    this.#linkUp.set({ node }, 0);
+  /** `inOrder`: it has left, and no link to it is missing. */
+  nodeDown(node: string, inOrder: boolean): void {
+    if (inOrder) this.#linkUp.remove({ node });
+    else this.#linkUp.set({ node }, 0);
     this.#nodeDowns.inc({ node });
   }
 

@@ -74,6 +74,8 @@ export function startDriver(ClientOfSdk: ClientClass): void {
   const sources: Source[] = [];
   const watchers = new Map<string, FrameWatcher>();
   const analysers = new Map<string, AnalyserNode>();
+  /** By track: an analyser works until its input is taken away, also when the track has ended. */
+  const inputs = new Map<string, MediaStreamAudioSourceNode>();
   const remote = new Map<string, Context>();
   let client: Client | undefined;
 
@@ -108,9 +110,9 @@ export function startDriver(ClientOfSdk: ClientClass): void {
   function watch(ctx: Context): void {
     const { track, trackId } = ctx;
     remote.set(trackId, ctx);
+    unwatch(trackId);
     if (!track) return;
     if (track.kind === 'video') {
-      watchers.get(trackId)?.close();
       watchers.set(
         trackId,
         new FrameWatcher(track, {
@@ -127,8 +129,16 @@ export function startDriver(ClientOfSdk: ClientClass): void {
     element.srcObject = new MediaStream([track]);
     void element.play();
     const analyser = new AnalyserNode(audioContext(), { fftSize: 4096, smoothingTimeConstant: 0 });
-    audioContext().createMediaStreamSource(element.srcObject).connect(analyser);
+    const input = audioContext().createMediaStreamSource(element.srcObject);
+    input.connect(analyser);
+    inputs.set(trackId, input);
     analysers.set(trackId, analyser);
+  }
+
+  function unwatch(trackId: string): void {
+    watchers.get(trackId)?.close();
+    inputs.get(trackId)?.disconnect();
+    inputs.delete(trackId);
   }
 
   function listen(to: Client): void {
@@ -158,7 +168,7 @@ export function startDriver(ClientOfSdk: ClientClass): void {
     });
     to.on('trackUpdated', (ctx) => report({ type: 'trackUpdated', track: describeTrack(ctx) }));
     to.on('trackRemoved', (ctx) => {
-      watchers.get(ctx.trackId)?.close();
+      unwatch(ctx.trackId);
       report({ type: 'trackRemoved', track: describeTrack(ctx) });
     });
     to.on('bandwidthEstimationChanged', (bps) => report({ type: 'bandwidthEstimation', bps: Number(bps) }));
@@ -175,7 +185,7 @@ export function startDriver(ClientOfSdk: ClientClass): void {
       });
     ofComponents('trackAdded', () => undefined);
     ofComponents('trackReady', watch);
-    ofComponents('trackRemoved', ({ trackId }) => watchers.get(trackId)?.close());
+    ofComponents('trackRemoved', ({ trackId }) => unwatch(trackId));
   }
 
   function addTrack(index: number, options: AddTrackOptions = {}): Promise<string> {

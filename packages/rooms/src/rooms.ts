@@ -78,9 +78,8 @@ export class Rooms implements RoomService {
 
     const { node } = await this.#find(roomId, requestId);
     // Without a view a room of this node is still being created.
-    return cluster === undefined || node === undefined
-      ? this.ask(roomId, { type: 'getRoom' }, requestId)
-      : cluster.view(roomId, node, requestId);
+    const view = node === undefined ? undefined : await cluster?.view(roomId, node, requestId);
+    return view ?? this.ask(roomId, { type: 'getRoom' }, requestId);
   }
 
   updateRoom(roomId: string, changes: RoomChanges, requestId?: string): Promise<RoomView> {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ActorSystem } from '@bloom/actors';
+import { ActorError, type ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import { systemClock, type Clock } from '@bloom/time';
@@ -196,17 +196,19 @@ export class ClusterRooms {
   }
 
   /**
-   * Returns the last known state of a room that `locate` has found on another node.
+   * Returns the last known state of a room that `locate` has found on another node; undefined when that node, of an earlier
+   * version, keeps none: the room itself knows.
    * @throws RoomError `ROOM_NOT_FOUND`, or `OWNER_UNREACHABLE` when the node does not answer
    */
-  async view(roomId: string, node: string, requestId?: string): Promise<RoomView> {
+  async view(roomId: string, node: string, requestId?: string): Promise<RoomView | undefined> {
     const view = await this.silentMembers
       .guard(node, () => this.#port.call(node, { type: 'viewRoom', roomId }, { timeoutMs: VIEW_TIMEOUT_MS, requestId }))
       .catch((error: unknown) => {
+        if (error instanceof ActorError && error.code === 'UNKNOWN_MESSAGE') return undefined;
         this.#options.log.warn('cluster.forward_failed', { node, roomId, call: 'viewRoom', requestId, error });
         throw ownerUnreachable(roomId, node, error);
       });
-    return view ?? unwrap(refusals.roomNotFound(roomId));
+    return view === null ? unwrap(refusals.roomNotFound(roomId)) : view;
   }
 
   #announce(change: { created: OwnedRoom } | { removed: string }, requestId: string | undefined): void {

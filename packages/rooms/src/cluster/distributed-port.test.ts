@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { connectActors, createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
+import { connectActors, createActorSystem, type ActorSystem, type Behaviour, type RemoteActors } from '@bloom/actors';
 import { DistributionNode } from '@bloom/distribution';
 import { TestWires } from '@bloom/distribution/testing';
 import { silentLog } from '@bloom/log';
@@ -11,6 +11,7 @@ import { Rooms } from '../rooms.js';
 import { scriptedSession, TestMedia, TestSocket } from '../testing/index.js';
 import { ClusterRooms } from './cluster-rooms.js';
 import { createClusterPort, followMembers } from './distributed-port.js';
+import { NODE_ACTOR, type NodeProtocol } from './node-messages.js';
 
 interface Member {
   name: string;
@@ -225,6 +226,23 @@ describe('rooms of a cluster over real connections', () => {
       await elsewhere.stop();
       await until(() => status() === 'disconnected');
     });
+  });
+
+  test('a room on a node of the version before is shown', async () => {
+    await a.rooms.createRoom({ ...defaultRoomConfig, roomId: 'old' });
+    const owner = members.find(({ local }) => local.views().length === 1) as Member;
+    const elsewhere = members.find((member) => member !== owner) as Member;
+    const before: Behaviour<Pick<NodeProtocol, 'load' | 'roomRef'>, null> = {
+      kind: 'rooms-node',
+      init: () => null,
+      handlers: {
+        load: () => ({ forwardedTracks: 0, rooms: 1, draining: true }),
+        roomRef: (_state, { roomId }) => owner.local.roomRef(roomId) ?? null,
+      },
+    };
+    owner.system.unregister(NODE_ACTOR);
+    owner.system.register(NODE_ACTOR, owner.system.spawn(before));
+    expect(await elsewhere.rooms.getRoom('old')).toMatchObject({ id: 'old' });
   });
 
   test('a node that stopped takes its rooms with it, and the others go on', async () => {

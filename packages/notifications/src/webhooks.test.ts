@@ -7,6 +7,7 @@ import { createLogger, silentLog } from '@bloom/log';
 import { Metrics } from '@bloom/metrics';
 import { decodeServerMessage, encodeNotification, type Notification } from '@bloom/protocol';
 import { systemClock } from '@bloom/time';
+import { until } from '@bloom/time/testing';
 import { NotificationBus } from './bus.js';
 import { createWebhookPoster } from './webhook-post.js';
 import { backOffMs, MAX_BACKLOG, MAX_BACKLOG_BYTES, WebhookQueue } from './webhook-queue.js';
@@ -431,6 +432,24 @@ describe('the end of a room', () => {
     await webhooks?.close({ timeoutMs: 1_000 });
 
     expect(receiver.messages.toSorted()).toEqual(['roomCrashed', 'roomDeleted']);
+  });
+
+  test('the events of the next room of that id come after it', async () => {
+    start();
+    let finish = (): void => undefined;
+    receiver.answer = (_received, response) => (finish = () => response.end());
+    webhooks?.register('r1', receiver.url);
+    bus.publish({ type: 'roomCreated', roomId: 'r1' });
+    bus.publish({ type: 'roomDeleted', roomId: 'r1' });
+    webhooks?.register('r1', receiver.url);
+    bus.publish({ type: 'roomCreated', roomId: 'r1' });
+    for (let count = 1; count <= 3; count += 1) {
+      await receiver.arrived(count);
+      finish();
+    }
+
+    expect(receiver.messages).toEqual(['roomCreated', 'roomDeleted', 'roomCreated']);
+    await until(() => webhooks?.pending === 0);
   });
 
   test('a pending upload keeps the URL until it has reported, also when the id is used again', async () => {

@@ -23,6 +23,7 @@ export interface WebhooksOptions {
 }
 
 interface Registration {
+  readonly url: string;
   readonly queue: WebhookQueue;
   /** Announced events that may follow the end of the room. */
   holds: number;
@@ -62,8 +63,16 @@ export class Webhooks {
     const replaced = this.#current.get(roomId);
     if (replaced !== undefined) this.#end(roomId, replaced);
 
+    // To the receiver, rooms of one id are one: the end of the last one must not overtake the beginning of the next.
+    const [last] = [...this.#leaving].find(([before, id]) => id === roomId && before.url === url) ?? [];
+    const queue = last?.queue ?? this.#newQueue(roomId, url);
+    this.#current.set(roomId, { url, queue, holds: 0, ended: false });
+  }
+
+  #newQueue(roomId: string, url: string): WebhookQueue {
     const { log, metrics, retries, delay } = this.#options;
-    const queue = new WebhookQueue({
+
+    return new WebhookQueue({
       url,
       post: this.#post,
       retries: retries ?? 0,
@@ -72,7 +81,6 @@ export class Webhooks {
       ...(metrics === undefined ? {} : { metrics }),
       ...(delay === undefined ? {} : { delay }),
     });
-    this.#current.set(roomId, { queue, holds: 0, ended: false });
   }
 
   /** Keeps the URL after the end of the room, for the report of an upload, until the returned function is called. */
@@ -93,24 +101,24 @@ export class Webhooks {
 
   /** Number of events that are waiting or being sent. */
   get pending(): number {
-    const registrations = [...this.#current.values(), ...this.#leaving.keys()];
-
-    return registrations.reduce((sum, { queue }) => sum + queue.size, 0);
+    return [...this.#queues()].reduce((sum, queue) => sum + queue.size, 0);
   }
 
   /** Sends pending events for `timeoutMs` at most; further events are ignored. */
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     this.#unsubscribe();
 
-    const registrations = [...this.#current.values(), ...this.#leaving.keys()];
     const overdue = setTimeout(() => this.#abort.abort(), timeoutMs);
-
-    await Promise.all(registrations.map(({ queue }) => queue.idle()));
+    await Promise.all([...this.#queues()].map((queue) => queue.idle()));
     clearTimeout(overdue);
     this.#abort.abort();
     this.#current.clear();
     this.#leaving.clear();
     this.#closePoster();
+  }
+
+  #queues(): Set<WebhookQueue> {
+    return new Set([...this.#current.values(), ...this.#leaving.keys()].map(({ queue }) => queue));
   }
 
   #route(notification: Notification, bytes: () => Uint8Array): void {

@@ -199,11 +199,13 @@ export class Outgoing implements Router {
         },
       });
       const ref = waiting.open({ node: target.node, ...waiter });
-      timer = system.clock.setTimeout(() => {
+      const late = (): void => {
         if (!waiting.close(ref)) return;
         counters.timeouts++;
         fail(callTimeout(target, what, timeoutMs));
-      }, timeoutMs);
+      };
+      // After a stalled event loop timers run before the sockets are read: the answer may be there already.
+      timer = system.clock.setTimeout(() => setImmediate(late), timeoutMs);
       try {
         begin(ref);
       } catch (error) {

@@ -54,6 +54,22 @@ const echo: Behaviour<EchoProtocol, EchoState> = {
   },
 };
 
+type StuckProtocol = { answerAndBlock: (message: { ms: number }) => string };
+
+/** Answers, and keeps the thread from reading the answer. */
+const stuck: Behaviour<StuckProtocol, null> = {
+  kind: 'stuck',
+  init: () => null,
+  handlers: {
+    answerAndBlock: (_state, { ms }) => {
+      const block = (): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+      // By then the answer has left, and nothing was read.
+      queueMicrotask(() => process.nextTick(() => process.nextTick(block)));
+      return 'answer';
+    },
+  },
+};
+
 describe('actors of several nodes', () => {
   let mapper: TestMapper;
   let a: TestNode;
@@ -94,6 +110,12 @@ describe('actors of several nodes', () => {
     expect(back).toMatchObject({ text: 'ä', list: [1, 2.5, null, true], big: 2n ** 70n });
     expect(Buffer.compare(back.bytes, value.bytes)).toBe(0);
     expect(a.remote.gauges.calls).toBe(0);
+  });
+
+  test('an answer that came while this node was stuck counts', async () => {
+    b.system.register('stuck', b.system.spawn(stuck));
+    const ref = a.remote.remote<StuckProtocol>(b.name, 'stuck');
+    expect(await a.system.call(ref, { type: 'answerAndBlock', ms: 300 }, 200)).toBe('answer');
   });
 
   test('casts arrive in the order they were sent', async () => {

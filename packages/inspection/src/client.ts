@@ -149,11 +149,18 @@ export class InspectionClient {
     if (this.#streams.has(stream)) this.#options.system.cast(this.#target, { type: 'unsubscribe', stream });
   }
 
-  #items(message: StreamItems): boolean {
-    const listening = this.#streams.get(message.stream);
+  #items({ stream, node, items, dropped }: StreamItems): boolean {
+    const listening = this.#streams.get(stream);
     if (listening === undefined) return false;
     listening.unheard = 0;
-    for (const item of message.items) if (listening.onItem(item as never, message.node) === false) return false;
+    try {
+      for (const item of items) if (listening.onItem(item as never, node) === false) return false;
+    } catch (error) {
+      // Thrown on, it would end this actor, and with it every other stream.
+      const { message } = error as Error;
+      this.#end({ stream, node, reason: 'failed', message, sent: 0, dropped, costMs: null });
+      return false;
+    }
 
     return true;
   }

@@ -59,6 +59,20 @@ describe('streams', () => {
     return { stream, items };
   };
 
+  test('an item that the tool cannot take ends the stream, and no other one', async () => {
+    const fields = { match: onA.path, limit: 2, type: 'say' };
+    const other = await collect('trace', fields);
+    const { ended } = await tool.client.stream('trace', fields, {
+      onItem: () => {
+        throw new Error('no such column');
+      },
+    });
+    await a.system.call(onA, { type: 'say', text: 'one' });
+    expect(await ended).toMatchObject({ reason: 'failed', message: 'no such column' });
+    await a.system.call(onA, { type: 'say', text: 'two' });
+    expect(await other.stream.ended).toMatchObject({ reason: 'limit', sent: 2 });
+  });
+
   describe.each([
     ['of the asked node', () => a, () => onA],
     ['of another node, through the asked one', () => b, () => onB],

@@ -52,8 +52,10 @@ export class EventRelay {
         metrics: (_state, { report }) => bus.publishMetrics(report, 'remote'),
         data: (_state, { notification }) => bus.publish(notification, 'remote'),
         interest: (_state, { node, ...wanted }) => {
+          // It may have gone since it sent this.
+          const isMember = this.#members().includes(node);
           for (const kind of KINDS) {
-            if (wanted[kind] === true) interested[kind].add(node);
+            if (isMember && wanted[kind] === true) interested[kind].add(node);
             else interested[kind].delete(node);
           }
         },

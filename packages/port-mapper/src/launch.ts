@@ -21,8 +21,8 @@ export interface DetachedMapper {
 export async function ensureMapper(mapper: DetachedMapper): Promise<'running' | 'started'> {
   if (await answers(mapper.port)) return 'running';
   startDetached(mapper);
-  const attempts = Math.ceil((mapper.timeoutMs ?? 5_000) / 50);
-  for (let attempt = 0; attempt < attempts; attempt++) {
+  const until = performance.now() + (mapper.timeoutMs ?? 5_000);
+  while (performance.now() < until) {
     await sleep(50);
     if (await answers(mapper.port)) return 'started';
   }

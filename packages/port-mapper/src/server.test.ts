@@ -4,7 +4,7 @@ import { silentLog } from '@bloom/log';
 import { fuzzRuns, ManualClock, until } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { Conversation } from './conversation.js';
-import { lookUp, names, PortMapperServer, Registration } from './index.js';
+import { ensureMapper, lookUp, names, PortMapperServer, Registration } from './index.js';
 import {
   alive2Request,
   namesRequest,
@@ -55,6 +55,17 @@ async function register(port: number, name: string, changes: Partial<Parameters<
   closers.push(() => registration.close());
   return registration;
 }
+
+test('a program that holds the port and says nothing is given up in time', async () => {
+  const mute = createServer(() => {});
+  await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
+  closers.push(() => mute.close());
+  const { port } = mute.address() as { port: number };
+  const from = performance.now();
+  const mapper = { program: '/dev/null', port, timeoutMs: 500 };
+  await expect(ensureMapper(mapper)).rejects.toMatchObject({ code: 'PORT_MAPPER_UNREACHABLE' });
+  expect(performance.now() - from).toBeLessThan(6_000);
+}, 30_000);
 
 describe('the server', () => {
   test('closes connections that stay silent, and keeps registered ones', async () => {

@@ -149,6 +149,19 @@ describe('the directory', () => {
     );
   });
 
+  test('reports a room on two nodes once, and again after one of the nodes had lost it', () => {
+    const directory = new Directory('a', { now: () => 0 });
+    directory.add('b', room('r', 1));
+    const conflict = { roomId: 'r', kept: 'b', shadowed: 'c' };
+    expect(directory.replace('c', [room('r', 2)])).toEqual([conflict]);
+    directory.lost('c');
+    expect(directory.replace('c', [room('r', 2)])).toEqual([]);
+    directory.replace('c', []);
+    expect(directory.replace('c', [room('r', 3)])).toEqual([conflict]);
+    directory.left('c');
+    expect(directory.replace('c', [room('r', 4)])).toEqual([conflict]);
+  });
+
   test('rooms of a lost node stay known as unreachable, those of one that left are over', () => {
     let now = 0;
     const directory = new Directory('a', { now: () => now });

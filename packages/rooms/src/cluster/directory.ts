@@ -64,6 +64,7 @@ export class Directory {
 
   /** Replaces the rooms of a member by its snapshot, sent when the link came up. Returns the conflicts that this reveals. */
   replace(node: string, rooms: readonly OwnedRoom[]): RoomConflict[] {
+    this.#forgetConflicts(node, new Set(rooms.map(({ roomId }) => roomId)));
     this.#nodes.set(node, { rooms: new Map(), reachable: true, lostAt: 0 });
     return rooms.map((room) => this.add(node, room)).filter((conflict) => conflict !== undefined);
   }
@@ -78,6 +79,7 @@ export class Directory {
 
   /** A node has left: its rooms have ended. */
   left(node: string): void {
+    this.#forgetConflicts(node, new Set());
     this.#nodes.delete(node);
   }
 
@@ -127,9 +129,17 @@ export class Directory {
       .map(({ node }) => node);
   }
 
+  /** Forgets those of rooms that the node no longer has: the same rooms may conflict again. */
+  #forgetConflicts(node: string, kept: ReadonlySet<string>): void {
+    for (const key of this.#conflicts) {
+      const [roomId = '', ...owners] = key.split('\0');
+      if (owners.includes(node) && !kept.has(roomId)) this.#conflicts.delete(key);
+    }
+  }
+
   #forgetExpired(): void {
     const before = this.#clock.now() - LOST_NODE_MEMORY_MS;
-    for (const [name, node] of this.#nodes) if (!node.reachable && node.lostAt < before) this.#nodes.delete(name);
+    for (const [name, node] of this.#nodes) if (!node.reachable && node.lostAt < before) this.left(name);
   }
 
   #node(name: string): Node {

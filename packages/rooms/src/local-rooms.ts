@@ -93,6 +93,8 @@ export interface ComponentState {
 type DrainReason = 'starting' | 'ordered' | 'closing';
 
 interface Entry {
+  /** Whether the caller still waits for the room; asked until it begins. */
+  isWanted: () => boolean;
   ref: RoomRef | undefined;
   machine: RoomMachine | undefined;
   media: MediaRoom | undefined;
@@ -168,14 +170,18 @@ export class LocalRooms {
   async createRoom(config: RoomConfig, requestId?: string, isWanted = (): boolean => true): Promise<CreatedRoom> {
     if (this.draining) unwrap(refusals.draining());
     const roomId = config.roomId ?? this.#newId();
-    if (this.#entries.has(roomId)) unwrap(refusals.roomExists(roomId));
+    const present = this.#entries.get(roomId);
+    if (present !== undefined) {
+      if (present.ref !== undefined || present.isWanted()) unwrap(refusals.roomExists(roomId));
+      throw new RoomError('NO_NODE', `An earlier creation of room ${roomId} was given up and has not ended`);
+    }
 
     const log = requestId === undefined ? this.#log : this.#log.child({ requestId });
     // Reserves the id before the first await: of two simultaneous creations one fails.
-    const entry: Entry = { ref: undefined, machine: undefined, media: undefined, subscriptions: 0 };
+    const entry: Entry = { isWanted, ref: undefined, machine: undefined, media: undefined, subscriptions: 0 };
     this.#entries.set(roomId, entry);
     try {
-      await this.#start(entry, { ...config, roomId }, { requestId, isWanted });
+      await this.#start(entry, { ...config, roomId }, requestId);
     } catch (error) {
       this.#forget(roomId, entry);
       if (entry.ref !== undefined) await this.#system.stop(entry.ref);
@@ -287,11 +293,7 @@ export class LocalRooms {
     return { roomId, peers: await Promise.all(reports), media: await media.stats().catch(() => undefined) };
   }
 
-  async #start(
-    entry: Entry,
-    config: NamedConfig,
-    { requestId, isWanted }: { requestId: string | undefined; isWanted: () => boolean },
-  ): Promise<void> {
+  async #start(entry: Entry, config: NamedConfig, requestId: string | undefined): Promise<void> {
     const { engine, events, createSession, webrtcEnabled, secretKeyBase } = this.#options;
     const { roomId, webhookUrl } = config;
     const early: MediaRoomEvent[] = [];
@@ -300,7 +302,7 @@ export class LocalRooms {
       if (entry.ref === undefined) early.push(event);
       else this.#system.cast(entry.ref, { type: event.type === 'dataMessage' ? 'fromData' : 'fromMedia', event });
     });
-    if (!isWanted()) throw new RoomError('NO_NODE', 'The creation was withdrawn');
+    if (!entry.isWanted()) throw new RoomError('NO_NODE', 'The creation was withdrawn');
     const behaviour = roomBehaviour({
       config,
       media: entry.media,

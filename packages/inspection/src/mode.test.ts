@@ -54,7 +54,7 @@ describe('a node', () => {
     const { client } = await toolOn(a);
     await client.ask('drain', {});
     expect(a.local.draining).toBe(true);
-    expect((await client.ask('undrain', {})).answer).toEqual({ wasDraining: true });
+    expect((await client.ask('undrain', {})).answer).toEqual({ wasDraining: true, draining: false });
     expect(a.local.draining).toBe(false);
   });
 

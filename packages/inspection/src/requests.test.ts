@@ -339,7 +339,9 @@ describe('requests', () => {
     expect((await ask('faults', {}, b.name)).answer.faults).toMatchObject([{ kind: 'drain', until: null }]);
     expect((await ask('undrain', {}, b.name)).answer.wasDraining).toBe(true);
     expect(b.local.draining).toBe(false);
-    expect((await ask('undrain', {}, b.name)).answer.wasDraining).toBe(false);
+    b.local.drain('starting');
+    expect((await ask('undrain', {}, b.name)).answer).toEqual({ wasDraining: false, draining: true });
+    b.local.undrain('starting');
     expect(b.node.events.last(4).map(({ event }) => event)).toEqual(['draining', 'undrained', 'draining', 'undrained']);
   });
 

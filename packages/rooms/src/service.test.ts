@@ -64,6 +64,18 @@ describe('creating rooms', () => {
     expect(node.media.commands.at(-1)).toBe('kitchen: close');
   });
 
+  test('an id whose creation was given up is not said to be taken while that has not ended', async () => {
+    const open = node.media.holdRooms();
+    let isWanted = true;
+    const given = node.local.createRoom(kitchen, undefined, () => isWanted);
+    await expect(node.rooms.createRoom(kitchen)).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
+    isWanted = false;
+    await expect(node.rooms.createRoom(kitchen)).rejects.toMatchObject({ code: 'NO_NODE' });
+    open();
+    await expect(given).rejects.toMatchObject({ code: 'NO_NODE' });
+    await node.rooms.createRoom(kitchen);
+  });
+
   test('an order to drain that comes while the node starts outlasts the start', async () => {
     node.local.drain('starting');
     node.local.drainOrder.give('bloomctl', null);

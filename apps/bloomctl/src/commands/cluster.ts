@@ -95,9 +95,13 @@ export function clusterCommands({ program, run }: Commands): void {
         const node = await context.fullName(name);
         await context.confirm(`${node} will take new rooms again`, yes);
         const { asked, answer } = await context.ask('undrain', {}, { node });
+        const { wasDraining, draining = false } = answer;
         context.output.answer('undrain', { asked, node, ...answer }, () => [
-          `${node} takes new rooms${answer.wasDraining ? ' again' : ', as it did before'}.`,
+          draining
+            ? `${node} takes no new rooms: it starts or ends.`
+            : `${node} takes new rooms${wasDraining ? ' again' : ', as it did before'}.`,
         ]);
+        return draining ? EXIT.no : EXIT.ok;
       }),
     );
 

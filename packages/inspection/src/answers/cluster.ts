@@ -109,7 +109,10 @@ export function clusterAnswers(options: ClusterAnswersOptions): Answers {
       sources.rooms.drainOrder.give(tool, deadlineMs);
       return drainState(sources.rooms, clock) as AnswerOf<'drain'>;
     },
-    undrain: (_fields, { tool }) => ({ wasDraining: sources.rooms.drainOrder.withdraw(tool) }),
+    undrain: (_fields, { tool }) => ({
+      wasDraining: sources.rooms.drainOrder.withdraw(tool),
+      draining: sources.rooms.draining,
+    }),
 
     'link-cut': ({ to, forMs }, { tool }) => {
       if (to === self) throw new InspectionError('BAD_REQUEST', `${self} has no link to itself`);

@@ -121,7 +121,12 @@ export const requests = {
   },
   undrain: {
     request: z.object({}),
-    answer: z.object({ /** False when the node was not draining. */ wasDraining: z.boolean() }),
+    answer: z.object({
+      /** False when there was no order to drain. */
+      wasDraining: z.boolean(),
+      /** It takes no rooms still: it starts or ends. Absent from nodes of 0.1.0. */
+      draining: z.boolean().optional(),
+    }),
   },
   'link-cut': {
     changes: true,

@@ -178,7 +178,8 @@ export function describeEngine(name: string, open: () => Promise<MediaEngine>): 
           frames.push(frame);
         },
       });
-      const key = [Buffer.from([0x67, 0x42, 0xe0, 0x1f]), Buffer.from([0x68, 0xce]), Buffer.alloc(3_000, 0x65)];
+      const slice = Buffer.concat([Buffer.from([0x65, 0x88]), Buffer.alloc(3_000, 0x01)]);
+      const key = [Buffer.from([0x67, 0x42, 0xe0, 0x1f]), Buffer.from([0x68, 0xce]), slice];
       feed.send({ timestamp: 0, data: toAnnexB(key) });
       feed.send({ timestamp: 3000, data: toAnnexB([Buffer.alloc(100, 0x41)]) });
       await viewer.until(() => viewer.rtp.filter(({ header }) => header.marker).length === 2);

@@ -28,6 +28,11 @@ function label(item: Notification | RoomSnapshot): string {
   return item.type === 'snapshot' ? `snapshot ${item.rooms.map(({ id }) => id).join()}` : `${item.type} ${item.roomId}`;
 }
 
+async function until(done: () => boolean): Promise<void> {
+  for (let i = 0; i < 100 && !done(); i++) await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(done()).toBe(true);
+}
+
 async function take(client: BloomClient, count: number): Promise<string[]> {
   const taken: string[] = [];
   for await (const item of client.notifications({ reconnect: true })) if (taken.push(label(item)) === count) break;
@@ -81,6 +86,22 @@ test('a wrong token ends the stream at once, and so does a refused list of rooms
     403,
   );
   await expect(take(new BloomClient({ url: refusing.url, token: 't' }), 1)).rejects.toMatchObject({ status: 403 });
+});
+
+test('a loop that is left after an event closes its connection, and so does an event before a failed list', async () => {
+  let open = 0;
+  const counting = subscribing((socket) => {
+    open += 1;
+    socket.once('close', () => (open -= 1));
+    socket.send(created('x'));
+  });
+  const { url } = await node('a', counting);
+  expect(await take(new BloomClient({ url, token: 't' }), 2)).toEqual(['snapshot a', 'roomCreated x']);
+  await until(() => open === 0);
+
+  const refusing = await node('a', counting, 403);
+  await expect(take(new BloomClient({ url: refusing.url, token: 't' }), 1)).rejects.toMatchObject({ status: 403 });
+  await until(() => open === 0);
 });
 
 test('a busy node is tried again', async () => {

@@ -24,10 +24,11 @@ export async function* reconnecting(
     const connection = new AbortController();
     const stop = (): void => connection.abort();
     signal?.addEventListener('abort', stop, { once: true });
+    let events: AsyncIterableIterator<Notification> | undefined;
     try {
       let confirm: () => void = () => {};
       const confirmed = new Promise<void>((resolve) => (confirm = resolve));
-      const events = open({
+      events = open({
         signal: connection.signal,
         ...(silenceMs === undefined ? {} : { silenceMs }),
         ...(dataEvents === undefined ? {} : { dataEvents }),
@@ -55,6 +56,8 @@ export async function* reconnecting(
     } finally {
       signal?.removeEventListener('abort', stop);
       connection.abort();
+      // A stream that rests between two events does not see the signal.
+      void events?.return?.();
     }
   }
 }

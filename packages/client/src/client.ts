@@ -239,6 +239,16 @@ export class RoomClient extends Emitter<ClientEvents> {
   }
 
   #open(): void {
+    try {
+      this.#openSession();
+    } catch (error) {
+      // No server was asked: the address is malformed, the page may not open it, or the browser has no WebRTC left.
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#end(new RoomClientError('UNREACHABLE', `the browser opens no connection to ${this.#seat.url}: ${reason}`));
+    }
+  }
+
+  #openSession(): void {
     const { url, token } = this.#seat;
     this.#socket = new PeerSocket(absolute(url), token, {
       authenticated: () => this.#socket?.send(encodeEvent('connect', { metadata: this.#metadata, features: FEATURES })),

@@ -151,3 +151,21 @@ test('a message on a new label waits while the connection is lost', async () => 
   expect(outcome).toBe('waits');
   client.leave();
 });
+
+test('a socket or connection that the browser refuses to open ends the call instead of leaving it half begun', async () => {
+  const refused = class {
+    constructor() {
+      throw new DOMException('an insecure WebSocket from a page over HTTPS', 'SecurityError');
+    }
+  };
+  world['WebSocket'] = refused;
+  const client = new RoomClient();
+  const options = { url: 'ws://node/socket/peer/websocket', token: 'secret' };
+  await expect(client.connect(options)).rejects.toMatchObject({ name: 'RoomClientError', code: 'UNREACHABLE' });
+  expect(client.state).toBe('ended');
+
+  world['WebSocket'] = FakeSocket;
+  world['RTCPeerConnection'] = refused;
+  await expect(client.connect(options)).rejects.toMatchObject({ name: 'RoomClientError', code: 'UNREACHABLE' });
+  expect([client.state, sockets[0]!.readyState]).toEqual(['ended', 3]);
+});

@@ -247,14 +247,18 @@ describe('a change', () => {
   });
 });
 
-test('drain --wait returns when the last room has ended', async () => {
+test('drain --wait returns when the last room has ended, also when an answer was late meanwhile', async () => {
   const local = async (): Promise<string[]> => {
     const { data } = (await (await trio.request('b', 'GET', '/room')).json()) as { data: { id: string }[] };
     return data.map(({ id }) => id);
   };
   while ((await local()).length === 0) expect((await trio.request('b', 'POST', '/room')).status).toBe(201);
-  const drained = trio.run(['drain', 'b', '--wait', '--yes']);
+  const drained = trio.run(['drain', 'b', '--wait', '--yes', '--timeout', '300ms']);
   await until('b drains', async () => (await faultsOf('b')).some(({ kind }) => kind === 'drain'));
+  process.kill(trio.nodes.b.pid, 'SIGSTOP');
+  // More than a second between two questions and the limit of an answer together.
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  process.kill(trio.nodes.b.pid, 'SIGCONT');
   for (const id of await local()) expect((await trio.request('a', 'DELETE', `/room/${id}`)).status).toBe(204);
   const { code, out } = await drained;
   expect([code, out]).toEqual([0, expect.stringMatching(/takes no new rooms: no deadline, [1-9]/)]);

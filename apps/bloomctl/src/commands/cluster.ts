@@ -10,14 +10,23 @@ import { printStream } from './streams.js';
 
 /** Time between two looks at a node that drains. */
 const POLL_MS = 1_000;
+/** A busy node may answer late. Without any answer for this long, the wait for it ends. */
+const SILENCE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
 /** Resolves when a draining node has no rooms left. @throws Failure when it takes rooms again meanwhile */
 async function untilEmpty(context: Context, node: string): Promise<void> {
+  let answeredAt = performance.now();
   for (;;) {
-    const { answer } = await context.ask('node', {}, { node });
-    if (answer.drain === null) throw new Failure(EXIT.no, `${node} takes rooms again: its drain has ended`);
-    if (answer.rooms === 0) return;
+    try {
+      const { answer } = await context.ask('node', {}, { node });
+      if (answer.drain === null) throw new Failure(EXIT.no, `${node} takes rooms again: its drain has ended`);
+      if (answer.rooms === 0) return;
+      answeredAt = performance.now();
+    } catch (error) {
+      const late = error instanceof Failure && error.exit === EXIT.timeout;
+      if (!late || performance.now() - answeredAt > SILENCE_MS) throw error;
+    }
     await sleep(POLL_MS);
   }
 }

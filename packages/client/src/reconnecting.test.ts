@@ -153,10 +153,8 @@ test('a message on a new label waits while the connection is lost', async () => 
 });
 
 test('a socket or connection that the browser refuses to open ends the call instead of leaving it half begun', async () => {
-  const refused = class {
-    constructor() {
-      throw new DOMException('an insecure WebSocket from a page over HTTPS', 'SecurityError');
-    }
+  const refused = function (): never {
+    throw new DOMException('an insecure WebSocket from a page over HTTPS', 'SecurityError');
   };
   world['WebSocket'] = refused;
   const client = new RoomClient();

@@ -135,8 +135,8 @@ export function createOperations({
     add_peer: async ({ params, body, requestId, secure }) => {
       const { options } = checked(AddPeerRequest, body);
       const added = await rooms.addPeer(param(params, 'room_id'), options ?? {}, requestId);
-      const { peer, token, websocketUrl, address } = added;
-      const base = `${secure ? 'https' : 'http'}://${address}`;
+      const { peer, token, websocketUrl } = added;
+      const base = `${secure ? 'https' : 'http'}://${websocketUrl.replace(/\/socket\/peer\/websocket$/, '')}`;
       const urls = { peer_websocket_url: websocketUrl, whip_url: `${base}/whip`, whep_url: `${base}/whep` };
 
       return { status: 201, json: { data: { peer, token, ...urls } } };

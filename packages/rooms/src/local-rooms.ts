@@ -314,7 +314,6 @@ export class LocalRooms {
       admit: (peerId, ttl) => ({
         token: issuePeerToken({ roomId, peerId, ttl }, this.#clock.wall(), { secretKeyBase }),
         websocketUrl: `${this.address}/socket/peer/websocket`,
-        address: this.address,
       }),
       sessions: this.#sessions,
       created: (machine, ref) => {

@@ -115,9 +115,8 @@ export interface CreatedRoom {
 export interface AddedPeer {
   peer: PeerView;
   token: string;
+  /** `JF_HOST` of the node that owns the room, followed by `/socket/peer/websocket`. */
   websocketUrl: string;
-  /** `JF_HOST` of the node that owns the room. */
-  address: string;
 }
 
 /** A failure that the caller can act on; faces map `code` to a status or close reason in one table. */

@@ -83,7 +83,7 @@ export class MemoryRooms implements RoomService {
 
     const websocketUrl = `${this.address}/socket/peer/websocket`;
 
-    return { peer, token: `token of ${roomId} ${peer.id}`, websocketUrl, address: this.address };
+    return { peer, token: `token of ${roomId} ${peer.id}`, websocketUrl };
   }
 
   async updateRoom(roomId: string, changes: RoomChanges): Promise<RoomView> {

@@ -29,7 +29,7 @@ export interface RoomActorOptions {
   /** Signs the peers' relay credentials. */
   relaySecret: string;
   /** Issues a token for a new peer. */
-  admit: (peerId: string, ttl: number) => Pick<AddedPeer, 'token' | 'websocketUrl' | 'address'>;
+  admit: (peerId: string, ttl: number) => Omit<AddedPeer, 'peer'>;
   /** Sessions of this node. */
   sessions: RequestSessions;
   /** Called before the machine announces anything. */

@@ -59,7 +59,7 @@ function errorsPage() {
     const owner = module.group === 'apps' ? `apps/${module.name}` : module.name;
     if (found.length > 0) byPackage.set(owner, [...(byPackage.get(owner) ?? []), ...found]);
   }
-  const withStatus = ['rooms', 'files'];
+  const withStatus = ['rooms', 'files', 'whip'];
   const sections = [...byPackage]
     .toSorted(([a], [b]) => a.localeCompare(b))
     .map(([owner, codes]) => {

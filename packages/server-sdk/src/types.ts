@@ -203,6 +203,8 @@ export interface Health {
   uptime: number;
   version: string;
   gitCommit: string;
+  /** Present while the node takes no new rooms, because it was asked to or because it ends. */
+  draining?: true;
   distribution: { enabled: boolean; nodeStatus: 'UP' | 'DOWN'; nodesInCluster: number };
 }
 

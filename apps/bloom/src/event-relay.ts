@@ -4,6 +4,8 @@ import type { Notification } from '@bloom/protocol';
 
 const EVENTS_ACTOR = 'events_node';
 const INTEREST_INTERVAL_MS = 500;
+/** Members are sent the interest anew this often: a full link drops messages, and its node would never send an event. */
+const RESTATE_INTERVAL_MS = 10_000;
 
 /** Events that members get only while they have subscribers for them. */
 const KINDS = ['metrics', 'data'] as const;
@@ -36,7 +38,7 @@ export class EventRelay {
   /** Members with subscribers for what arises on this node. */
   readonly #interested: Record<Kind, Set<string>> = { metrics: new Set(), data: new Set() };
   readonly #refs = new Map<string, ActorRef<EventsProtocol>>();
-  readonly #timer: NodeJS.Timeout;
+  readonly #timers: NodeJS.Timeout[];
   /** The interest that the members know of. */
   #declared: Record<Kind, boolean> = { metrics: false, data: false };
 
@@ -64,8 +66,10 @@ export class EventRelay {
     };
     const actor = system.spawn(behaviour, { name: EVENTS_ACTOR, mailbox: { essential: ['notification', 'interest'] } });
     system.register(EVENTS_ACTOR, actor);
-    this.#timer = setInterval(() => this.#declareInterest(), INTEREST_INTERVAL_MS);
-    this.#timer.unref();
+    this.#timers = [
+      setInterval(() => this.#declareInterest(), INTEREST_INTERVAL_MS).unref(),
+      setInterval(() => this.#restateInterest(), RESTATE_INTERVAL_MS).unref(),
+    ];
     bus.subscribe((envelope) => {
       if (envelope.source !== 'local') return;
       if (envelope.kind === 'metrics') {
@@ -85,7 +89,7 @@ export class EventRelay {
   }
 
   memberJoined(node: string): void {
-    if (KINDS.some((kind) => this.#declared[kind])) this.#sendInterest(node);
+    if (this.#isInterested) this.#sendInterest(node);
   }
 
   memberLeft(node: string): void {
@@ -94,7 +98,11 @@ export class EventRelay {
   }
 
   close(): void {
-    clearInterval(this.#timer);
+    for (const timer of this.#timers) clearInterval(timer);
+  }
+
+  get #isInterested(): boolean {
+    return KINDS.some((kind) => this.#declared[kind]);
   }
 
   #members(): string[] {
@@ -106,6 +114,10 @@ export class EventRelay {
     if (KINDS.every((kind) => wants(kind) === this.#declared[kind])) return;
     this.#declared = { metrics: wants('metrics'), data: wants('data') };
     for (const node of this.#members()) this.#sendInterest(node);
+  }
+
+  #restateInterest(): void {
+    if (this.#isInterested) for (const node of this.#members()) this.#sendInterest(node);
   }
 
   #sendInterest(node: string): void {

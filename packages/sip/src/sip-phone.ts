@@ -64,8 +64,6 @@ export interface PhoneCall {
   /** Resolves when the call has ended, for whatever reason; never rejects. */
   readonly ended: Promise<{ reason: EndReason; status: number | undefined; text: string }>;
   hangUp(): void;
-  /** @throws SipError SIP_STATE unless answered. */
-  hold(held: boolean): void;
   stats(): RtpStats;
 }
 
@@ -298,7 +296,6 @@ export class SipPhone {
       },
       ended,
       hangUp: () => call.hangUp(),
-      hold: (held) => call.hold(held),
       stats: () => media.stats(),
     };
     const call: Call = agent.dial({

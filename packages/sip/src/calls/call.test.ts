@@ -405,29 +405,6 @@ describe('a call', () => {
     expect(told).toEqual(['answered', 'ended']);
   });
 
-  test('holds and resumes by itself, waits out glare, and refuses theirs meanwhile', () => {
-    const { agent, call, invite, events } = answered();
-    call.hold(true);
-    const hold = agent.request('INVITE');
-    expect(hold.body.toString()).toContain('a=sendonly');
-    agent.receiveText(theirs(call, invite, { method: 'INVITE', sequence: 1, body: sdpAnswer() }), tcp);
-    expect(agent.titles()).toEqual(['491 INVITE']);
-    agent.answer(hold, 491);
-    expect(agent.titles()).toEqual(['ACK']);
-    agent.clock.advance(2099);
-    expect(agent.titles()).toEqual([]);
-    agent.clock.advance(1901);
-    const again = agent.request('INVITE');
-    agent.answer(again, 200, { headers: [contact], body: sdpAnswer({ direction: 'recvonly' }) });
-    expect(agent.titles()).toEqual(['ACK']);
-    expect(events.at(-1)).toMatchObject({ type: 'media', audio: { direction: 'sendonly' } });
-    call.hold(false);
-    agent.answer(agent.request('INVITE'), 481);
-    expect(agent.titles()).toEqual(['ACK', 'BYE']);
-    expect(events.at(-1)).toMatchObject({ type: 'ended', reason: 'remote_hung_up' });
-    expect(() => call.hold(true)).toThrow('a call that is ended cannot be held');
-  });
-
   test('lasts thirty minutes without a word and is still there', () => {
     const { agent, call, events } = answered();
     agent.clock.advance(30 * minutes);

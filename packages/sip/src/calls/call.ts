@@ -1,5 +1,5 @@
 import { type Clock, Timer } from '@bloom/time';
-import { isSipError, SipError } from '../errors.js';
+import { isSipError } from '../errors.js';
 import { SipHeaders } from '../headers.js';
 import type { CodecName } from '../media/codecs.js';
 import { AudioNegotiator, type NegotiatedAudio } from '../media/negotiation.js';
@@ -19,7 +19,6 @@ import { reasonOfStatus } from './end-reason.js';
 import type { ExchangeOutcome, ExchangePort } from './exchange.js';
 import { Exchange } from './exchange.js';
 import { addressOfRecord, numberUri } from './identity.js';
-import { Reinvite } from './reinvite.js';
 import { ALLOW } from './responses.js';
 
 export type CallEvent =
@@ -73,7 +72,6 @@ export class Call {
   readonly #invite: Exchange;
   readonly #acks = new Map<string, Acknowledged>();
   readonly #requests: DialogRequests;
-  readonly #reinvite: Reinvite;
   #sequence = 0;
   #lastInvite: SipRequest | undefined;
   #dialog: Dialog | undefined;
@@ -105,19 +103,9 @@ export class Call {
       onOutcome: (outcome) => this.#outcome(outcome),
       onSuccessAgain: (response, request) => this.successAgain(response, request),
     });
-    this.#reinvite = new Reinvite({
-      clock: options.clock,
-      randomness,
-      negotiator: this.#negotiator,
-      request: (method, body, onOutcome, onAgain) => this.#inDialog(method, { body, onOutcome, onAgain }),
-      acknowledge: (request, response) => this.#acknowledge(this.#dialog as Dialog, request, response),
-      onChange: (audio) => this.#mediaChanged(audio),
-      onGone: (reason) => this.#hangUp(reason),
-    });
     this.#requests = new DialogRequests({
       contact: options.contact,
       negotiator: this.#negotiator,
-      busy: () => this.#reinvite.busy,
       onChange: (audio) => this.#mediaChanged(audio),
       onTarget: (request) => this.#dialog?.refreshTarget(request),
       onBye: () => this.#end('remote_hung_up'),
@@ -142,18 +130,11 @@ export class Call {
     this.#hangUp(reason ?? (this.#state === 'answered' ? 'hung_up' : 'cancelled'));
   }
 
-  /** Puts the other side on hold, or resumes. @throws SipError SIP_STATE unless answered */
-  hold(held: boolean): void {
-    if (this.#state !== 'answered') throw new SipError('SIP_STATE', `a call that is ${this.#state} cannot be held`);
-    this.#reinvite.start(held ? 'sendonly' : 'sendrecv');
-  }
-
   /** Drops the call without notifying anyone. */
   close(): void {
     this.#state = 'ended';
     this.#settled = true;
     this.#timer.stop();
-    this.#reinvite.stop();
     this.#invite.abandon();
   }
 
@@ -307,7 +288,6 @@ export class Call {
     if (this.#state === 'ended') return;
     const { state } = this;
     this.#timer.stop();
-    this.#reinvite.stop();
     this.#end(reason, status, text);
     if (state === 'answered' && this.#dialog !== undefined) {
       this.#bye(this.#dialog);
@@ -357,35 +337,6 @@ export class Call {
     exchange.start();
   }
 
-  #inDialog(
-    method: string,
-    options: {
-      body: Buffer;
-      onOutcome: (outcome: ExchangeOutcome) => void;
-      onAgain: (response: SipResponse, request: SipRequest) => void;
-    },
-  ): void {
-    const dialog = this.#dialog as Dialog;
-    new Exchange({
-      port: this.#options,
-      authenticator: this.#authenticator,
-      hop: dialog.nextHop,
-      build: () => {
-        const request = dialog.request(method);
-        request.headers.set('Contact', `<${this.#options.contact()}>`);
-        request.headers.set('Allow', ALLOW);
-        request.headers.set('Content-Type', 'application/sdp');
-        request.body = options.body;
-        return request;
-      },
-      onOutcome: (outcome) => {
-        if ('response' in outcome && outcome.response.status < 300) dialog.refreshTarget(outcome.response);
-        options.onOutcome(outcome);
-      },
-      onSuccessAgain: options.onAgain,
-    }).start();
-  }
-
   #mediaChanged(audio: NegotiatedAudio): void {
     if (this.#state === 'ended') return;
     const held = audio.direction === 'recvonly' || audio.direction === 'inactive';
@@ -405,7 +356,6 @@ export class Call {
     const answered = this.#state === 'answered';
     this.#state = 'ended';
     this.#timer.stop();
-    this.#reinvite.stop();
     this.#emit({ type: 'ended', reason, status, text });
     if (answered && reason === 'remote_hung_up') this.#settle();
   }

@@ -8,8 +8,6 @@ import { ALLOW, answerTo, unsupported } from './responses.js';
 export interface DialogRequestsOptions {
   contact: () => string;
   negotiator: AudioNegotiator;
-  /** True while an offer of ours is pending: theirs has to wait (section 14.2). */
-  busy: () => boolean;
   onChange: (audio: NegotiatedAudio) => void;
   onTarget: (request: SipRequest) => void;
   onBye: () => void;
@@ -90,10 +88,6 @@ export class DialogRequests {
   }
 
   #answerInvite(request: SipRequest, transaction: InviteServer): void {
-    if (this.#options.busy()) {
-      transaction.respond(answerTo(request, 491, 'Request Pending'));
-      return;
-    }
     if (this.#invite?.transaction.open) {
       transaction.respond(answerTo(request, 500, 'Request Pending', { headers: [['Retry-After', '2']] }));
       return;
@@ -116,7 +110,7 @@ export class DialogRequests {
       transaction.respond(answerTo(request, 200, 'OK', { contact: this.#options.contact() }));
       return;
     }
-    if (this.#options.busy() || this.#invite?.transaction.open) {
+    if (this.#invite?.transaction.open) {
       transaction.respond(answerTo(request, 491, 'Request Pending'));
       return;
     }

@@ -57,7 +57,7 @@ export class Dialog {
     this.#check();
   }
 
-  /** Takes the remote target of a re-INVITE or UPDATE, or of its 2xx (section 12.2). */
+  /** Takes the remote target of a re-INVITE or UPDATE, or of the 2xx to our INVITE (section 12.2). */
   refreshTarget(message: SipRequest | SipResponse): void {
     this.#remoteTarget = contactOf(message) ?? this.#remoteTarget;
   }

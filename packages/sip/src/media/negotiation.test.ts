@@ -33,7 +33,7 @@ describe('an offer', () => {
         '',
       ].join('\r\n'),
     );
-    expect(ours.offer('sendonly').toString()).toMatch(/o=- 7 2 [^]*a=sendonly/);
+    expect(ours.offer().toString()).toContain('o=- 7 2 ');
   });
 
   test('is answered by the first codec that both have, with the numbers of the other side', () => {
@@ -71,14 +71,6 @@ describe('an offer', () => {
     const ours = negotiator();
     ours.offer();
     expect(ours.takeAnswer(description('m=audio 5000 RTP/AVP 0', `a=${theirs}`)).direction).toBe(expected);
-  });
-
-  test('that we made to hold stays a hold, whatever comes back', () => {
-    const ours = negotiator();
-    ours.offer('sendonly');
-    expect(ours.takeAnswer(description('m=audio 5000 RTP/AVP 0', 'a=recvonly')).direction).toBe('sendonly');
-    expect(ours.takeAnswer(description('m=audio 5000 RTP/AVP 0')).direction).toBe('sendonly');
-    expect(ours.takeAnswer(description('m=audio 5000 RTP/AVP 0', 'a=inactive')).direction).toBe('inactive');
   });
 
   test.each([

@@ -41,8 +41,6 @@ const mirrored: Readonly<Record<Direction, Direction>> = {
 export class AudioNegotiator {
   readonly #options: AudioNegotiatorOptions;
   #version = 0;
-  /** The wanted direction: `sendonly` while we hold. */
-  #wanted: Direction = 'sendrecv';
   #agreed: NegotiatedAudio | undefined;
 
   constructor(options: AudioNegotiatorOptions) {
@@ -53,12 +51,10 @@ export class AudioNegotiator {
     return this.#agreed;
   }
 
-  /** Returns a new offer; after the first agreement only the direction changes. */
-  offer(direction: Direction = this.#wanted): Buffer {
-    this.#wanted = direction;
+  offer(): Buffer {
     const formats = this.#options.codecs.map((name) => formatOf(codecs[name]));
     formats.push(eventFormat(TELEPHONE_EVENT_TYPE));
-    return this.#write([this.#audio(formats, direction)]);
+    return this.#write([this.#audio(formats, 'sendrecv')]);
   }
 
   /** Reads the answer to our offer. @throws SipError SDP_UNUSABLE */
@@ -109,7 +105,7 @@ export class AudioNegotiator {
       receiveTypes,
       remote: held ? undefined : { address: media.address as string, port: media.port },
       eventTypes: { receive: new Set(receive), send: events?.payloadType },
-      direction: both(this.#wanted, mirrored[theirs]),
+      direction: mirrored[theirs],
     };
   }
 
@@ -148,15 +144,6 @@ function audioOf(sdp: Sdp): { media: SdpMedia; index: number } {
   const media = sdp.media[index];
   if (media === undefined) throw new SipError('SDP_UNUSABLE', 'the session description has no audio over RTP');
   return { media, index };
-}
-
-/** Intersects two directions. */
-function both(a: Direction, b: Direction): Direction {
-  const can = (direction: Direction, what: 'send' | 'recv') => direction === 'sendrecv' || direction === `${what}only`;
-  const send = can(a, 'send') && can(b, 'send');
-  const receive = can(a, 'recv') && can(b, 'recv');
-  if (send) return receive ? 'sendrecv' : 'sendonly';
-  return receive ? 'recvonly' : 'inactive';
 }
 
 function formatOf(codec: Codec, payloadType = codec.payloadType): SdpFormat {

@@ -38,7 +38,7 @@ export abstract class ClientTransaction {
 
   abstract receive(response: SipResponse): void;
 
-  /** True until the final response. */
+  /** True while a failure of the transport means that no final response will come. */
   protected abstract readonly waiting: boolean;
 
   /** Returns the interval that follows `intervalMs` (timers A, E). */

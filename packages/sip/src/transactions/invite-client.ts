@@ -43,8 +43,9 @@ export class InviteClient extends ClientTransaction {
     this.options.onResponse(response);
   }
 
+  /** Over UDP nothing more is sent once the phone rings, so a failure concerns another message to the same server. */
   protected override get waiting(): boolean {
-    return this.#state === 'calling' || this.#state === 'proceeding';
+    return this.#state === 'calling' || (this.#state === 'proceeding' && this.options.reliable);
   }
 
   /** Timer A. */

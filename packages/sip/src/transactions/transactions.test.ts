@@ -145,6 +145,16 @@ describe('a client transaction', () => {
     expect(events).toEqual(['transport']);
   });
 
+  test('of INVITE that rings goes on when another message cannot be sent over UDP', () => {
+    const { start, respond, events, layer } = setUp();
+    const request = start('INVITE');
+    start('OPTIONS');
+    respond(request, 180);
+    layer.transportFailed(at('UDP'));
+    respond(request, 200);
+    expect(events).toEqual(['180', 'transport', '200']);
+  });
+
   test('takes no response of another branch, of another method, or with two Vias (17.1.3, 8.1.3.3)', () => {
     const { start, events, layer } = setUp();
     const request = start('OPTIONS');

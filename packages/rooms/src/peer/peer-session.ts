@@ -78,7 +78,7 @@ export type SessionInput =
   | { type: 'roomMessage'; message: RoomMessage }
   | { type: 'timer'; name: SessionTimer };
 
-export type SessionTimer = 'offer' | 'ice' | 'retry' | 'hold' | 'restart';
+export type SessionTimer = 'offer' | 'ice' | 'retry' | 'apply' | 'hold' | 'restart';
 
 /** What a session asks of the room. */
 export type PeerRequest =

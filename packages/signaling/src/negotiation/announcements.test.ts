@@ -35,6 +35,37 @@ describe('a removed track', () => {
     expect(client.heard().filter((event) => event.startsWith('tracksRemoved'))).toHaveLength(1);
   });
 
+  test('is spoken of once the client has had the time to apply the answer that named it', async () => {
+    const client = await receiving('a:v');
+    client.input({ type: 'tracksAdded', endpointId: 'a', tracks: [videoTrack('a:w')] });
+    await client.sendOffer();
+    client.input({ type: 'negotiated', generation: client.negotiation.generation });
+    // Chromium may begin the checks of a restart before the answer arrives.
+    client.input({ type: 'iceConnected', generation: client.negotiation.generation });
+    client.heard();
+    client.input(remove('a:w'));
+    expect(client.heard()).toEqual([]);
+    client.input({ type: 'timer', name: 'apply' });
+    expect(client.heard()).toEqual(['tracksRemoved a: a:w', 'offerData audio 0 video 2']);
+  });
+
+  test('is spoken of with the next cycle when the client has offered anew', async () => {
+    const client = await receiving('a:v');
+    const add = (trackId: string) =>
+      client.input({ type: 'tracksAdded', endpointId: 'a', tracks: [videoTrack(trackId)] });
+    add('a:w');
+    await client.sendOffer();
+    await client.negotiated();
+    client.input({ type: 'iceConnected', generation: client.negotiation.generation });
+    add('a:x');
+    client.input(remove('a:w'));
+    client.heard();
+    await client.sendOffer();
+    await client.negotiated();
+    client.input({ type: 'iceConnected', generation: client.negotiation.generation });
+    expect(client.heard().slice(-2)).toEqual(['tracksRemoved a: a:w', 'offerData audio 0 video 3']);
+  });
+
   test('that was announced but not answered is answered inactive, and removed in a further cycle', async () => {
     const client = joined('a:v', 'a:w');
     client.heard();

@@ -266,7 +266,7 @@ describe('the end of a cycle', () => {
     await client.sendOffer();
     client.timers();
     await client.negotiated();
-    expect(client.timers()).toEqual(['ice 5000']);
+    expect(client.timers()).toEqual(['apply 500', 'ice 5000']);
     client.heard();
     client.input({ type: 'timer', name: 'ice' });
     expect(client.heard()).toEqual(['offerData audio 0 video 1']);
@@ -366,7 +366,7 @@ describe('an offer', () => {
     client.heard();
     client.timers();
     client.input({ type: 'negotiated', generation: client.negotiation.generation });
-    expect(client.timers()).toEqual(['retry 10000', 'ice 5000']);
+    expect(client.timers()).toEqual(['apply 500', 'retry 10000', 'ice 5000']);
     client.connected();
     expect(client.heard()).toEqual(['sdpAnswer {"0":"a:a"}', 'candidate']);
     client.input({ type: 'timer', name: 'retry' });

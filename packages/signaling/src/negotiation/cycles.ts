@@ -132,7 +132,7 @@ export class Cycles {
 
   /** Stops all timers. The object must not be used afterwards. */
   close(): void {
-    for (const name of ['offer', 'ice', 'retry'] as const) this.#hooks.clearTimer(name);
+    for (const name of ['offer', 'ice', 'retry', 'apply'] as const) this.#hooks.clearTimer(name);
   }
 
   #endIfConnected(): void {

@@ -120,9 +120,9 @@ export class KnownRoom {
   /** Returns whether `announce()` would send anything, which a cycle has to follow. */
   needsCycle(): boolean {
     // Called for every session when an endpoint joins or leaves: must not allocate.
-    for (const endpoint of this.#departing) if (hasAnsweredRemoval(endpoint)) return true;
+    for (const endpoint of this.#departing) if (hasAnnounceableRemoval(endpoint)) return true;
     for (const endpoint of this.#endpoints.values()) {
-      if (hasAnsweredRemoval(endpoint)) return true;
+      if (hasAnnounceableRemoval(endpoint)) return true;
       if (!endpoint.visible) continue;
       for (const track of endpoint.tracks.values()) if (isAnnounceable(endpoint, track)) return true;
     }
@@ -131,7 +131,7 @@ export class KnownRoom {
 
   /**
    * Sends the blocking events: tracks removed, endpoints removed, tracks added, in this order. A removed track is named only
-   * when an answer has named it. Returns the announced tracks, which need slots before the `offerData` that must follow.
+   * when the client has applied the answer that named it. Returns the announced tracks, which need slots before the `offerData` that must follow.
    */
   announce(): RemoteTrack[] {
     for (const endpoint of [...this.#departing, ...this.#endpoints.values()]) this.#announceRemovals(endpoint);
@@ -153,7 +153,7 @@ export class KnownRoom {
   }
 
   #announceRemovals(endpoint: RemoteEndpoint): void {
-    const removed = [...endpoint.leaving].filter((track) => track.stage === 'answered');
+    const removed = [...endpoint.leaving].filter(({ applied }) => applied);
     if (removed.length === 0) return;
     for (const track of removed) endpoint.leaving.delete(track);
     this.#send(
@@ -188,8 +188,8 @@ function addedText(endpoint: Endpoint): string {
   return text;
 }
 
-function hasAnsweredRemoval(endpoint: RemoteEndpoint): boolean {
-  for (const track of endpoint.leaving) if (track.stage === 'answered') return true;
+function hasAnnounceableRemoval(endpoint: RemoteEndpoint): boolean {
+  for (const { applied } of endpoint.leaving) if (applied) return true;
   return false;
 }
 

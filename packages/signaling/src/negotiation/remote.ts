@@ -10,6 +10,8 @@ export type TrackStage = 'pending' | 'announced' | 'answered';
 /** A track of another endpoint, and what its client knows of it. */
 export class RemoteTrack {
   stage: TrackStage = 'pending';
+  /** The client has applied an answer that names the track: from then on it may learn of the track's removal. */
+  applied = false;
   /** Removed from the room; the client may not know yet. */
   gone = false;
   /** The target variant that the client requested before it had the track. */

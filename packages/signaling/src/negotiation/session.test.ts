@@ -122,7 +122,7 @@ describe('leaving without closing the socket', () => {
     const client = new ScriptedClient().join(someone);
     client.timers();
     client.event('disconnect');
-    expect(client.timers()).toEqual(['no offer', 'no ice', 'no retry']);
+    expect(client.timers()).toEqual(['no offer', 'no ice', 'no retry', 'no apply']);
   });
 
   test('allows a later connect, with nothing left over from before', async () => {

@@ -25,6 +25,13 @@ export const createPeerSession: CreatePeerSession = (options) => new Session(opt
 /** Additions to the protocol of Jellyfish. A client uses those that `connected` names; it names those that `connect` named. */
 const FEATURES: readonly string[] = ['pause', 'data'];
 
+/**
+ * Time for the client to apply an answer with new tracks, unless its next offer shows that it has. Nothing else does: Chromium
+ * may begin the checks of an ICE restart before the answer arrives. The published SDK throws an exception for a track that is
+ * removed meanwhile.
+ */
+const APPLY_MS = 500;
+
 /** `new`: no `connect` yet, or left. `joining`: waiting for the room. `failed`: all further input is ignored. */
 type Phase = 'new' | 'joining' | 'joined' | 'failed';
 
@@ -43,6 +50,8 @@ interface Membership {
   /** The offer being answered. */
   offer: { plan: OfferPlan; parsed: ReturnType<typeof parseOffer> } | undefined;
   offeredSsrcs: ReadonlySet<number>;
+  /** New tracks of the last answer, which the client may not have applied yet. */
+  applying: readonly RemoteTrack[];
 }
 
 class Session implements PeerSession {
@@ -131,7 +140,9 @@ class Session implements PeerSession {
       case 'dtlsConnected':
         return cycles.dtlsConnected();
       case 'timer':
-        return cycles.timer(input.name);
+        if (input.name !== 'apply') return cycles.timer(input.name);
+        this.#answerApplied();
+        return cycles.consider();
     }
   }
 
@@ -247,6 +258,7 @@ class Session implements PeerSession {
   #offer(event: SdpOfferEvent): void {
     const { publications, slots, others, cycles, ice: previous } = this.#membership;
     this.#descriptions = { offer: event.sdp };
+    this.#answerApplied();
     try {
       const parsed = parseOffer(event.sdp);
       const accepted = publications.accept(parsed.media, event, {
@@ -333,19 +345,29 @@ class Session implements PeerSession {
 
   /** The answer with these m-lines has been sent: the client knows their tracks, and dead slots become free. */
   #settleSlots(plan: OfferPlan): void {
+    const applying: RemoteTrack[] = [];
     for (const { slot } of plan.media) {
       const track = slot?.track;
       if (slot === undefined || track === undefined) continue;
       const isNew = track.stage !== 'answered';
       track.stage = 'answered';
       if (track.gone) {
+        track.applied = true;
         slot.track = undefined;
       } else if (isNew) {
+        applying.push(track);
         this.#membership.others.sendChanges(track);
         this.#setTarget(track);
         if (track.paused) this.#setPaused(track);
       }
     }
+    this.#membership.applying = applying;
+    if (applying.length > 0) this.#act({ type: 'setTimer', name: 'apply', ms: APPLY_MS });
+  }
+
+  #answerApplied(): void {
+    for (const track of this.#membership.applying) track.applied = true;
+    this.#membership.applying = [];
   }
 
   #setTarget({ trackId, target }: RemoteTrack): void {
@@ -384,6 +406,7 @@ class Session implements PeerSession {
       cname: identifiers.token(),
       offer: undefined,
       offeredSsrcs: new Set(),
+      applying: [],
     };
   }
 

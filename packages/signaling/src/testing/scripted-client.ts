@@ -167,7 +167,9 @@ export class ScriptedClient {
     await this.connection.setRemoteDescription({ type: 'answer', sdp: this.answer });
   }
 
+  /** The client has had the time to apply the answer, and its connection is established. */
   connected(): void {
+    this.input({ type: 'timer', name: 'apply' });
     this.input({ type: 'iceConnected', generation: this.negotiation.generation });
     this.input({ type: 'dtlsConnected' });
   }

@@ -152,7 +152,11 @@ export class SimulatedPeer {
         const { generation, ice, outbound } = action.negotiation;
         this.#generations.set(ice.localUfrag, generation);
         this.#outbound = outbound.map((slot) => slot.trackId);
-        return this.#later('media', () => this.#handle({ type: 'negotiated', generation }));
+        return this.#later('media', () => {
+          this.#handle({ type: 'negotiated', generation });
+          // Chromium may begin the checks of a restart before it has our answer.
+          if (this.#dtlsConnected && this.#options.choose(2) === 0) this.#handle({ type: 'iceConnected', generation });
+        });
       }
       case 'fail':
         return complain(`${id} failed: ${action.reason}`);
@@ -189,6 +193,7 @@ export class SimulatedPeer {
     return this.#later('media', () => {
       // The transport of an earlier membership is closed.
       if (membership !== this.#joins || membership !== this.#connects) return;
+      if (this.timers.delete('apply')) this.#handle({ type: 'timer', name: 'apply' });
       this.#handle({ type: 'iceConnected', generation });
       if (!this.#dtlsConnected) this.#handle({ type: 'dtlsConnected' });
       this.#dtlsConnected = true;

@@ -235,11 +235,6 @@ export class Metrics {
   get contentType(): string {
     return this.#registry.contentType;
   }
-
-  /** Returns the names of all series, to check dashboards. */
-  names(): string[] {
-    return this.#registry.getMetricsAsArray().map((metric) => metric.name);
-  }
 }
 
 /** Series that the Jellyfish media server has as well, with `jellyfish` in place of `bloom`. */

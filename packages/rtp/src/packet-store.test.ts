@@ -52,12 +52,10 @@ describe('the packet store', () => {
     expect(store.buffer.subarray(store.start, store.end)).toEqual(packet(4, 300));
   });
 
-  test('forgets packets that are too old, and everything when cleared', () => {
+  test('forgets packets that are too old', () => {
     const store = new PacketStore({ maxAgeMs: 500 });
     store.put(1, packet(1, 10), 0, 10, 1000);
     expect([store.find(1, 1500), store.find(1, 1501), store.find(2, 1000)]).toEqual([true, false, false]);
-    store.clear();
-    expect(store.find(1, 1000)).toBe(false);
   });
 
   test('keeps the newer of two packets that share an entry', () => {

@@ -73,8 +73,4 @@ export class PacketStore {
     this.end = this.start + this.#lengths[entry]!;
     return true;
   }
-
-  clear(): void {
-    this.#sequences.fill(-1);
-  }
 }

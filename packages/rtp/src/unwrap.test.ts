@@ -32,18 +32,12 @@ describe('unwrapping', () => {
     const first = unwrapper.unwrap(4_294_967_290);
     expect(unwrapper.unwrap(10) - first).toBe(16);
     expect(unwrapper.unwrap(4_294_967_280) - first).toBe(-10);
-    expect(unwrapper.newest - first).toBe(16);
-    unwrapper.reset();
-    expect(unwrapper.newest).toBe(-1);
   });
 
-  test('starts over after a reset, and never returns a negative number', () => {
+  test('never returns a negative number', () => {
     const unwrapper = new SequenceUnwrapper();
     unwrapper.unwrap(0);
     for (let i = 0; i < 10; i += 1) expect(unwrapper.peek((65_536 - i * 3000) % 65_536)).toBeGreaterThanOrEqual(0);
-    unwrapper.reset();
-    expect(unwrapper.newest).toBe(-1);
-    expect(unwrapper.unwrap(5)).toBe(65_541);
   });
 
   test('measures signed distances on the circles', () => {

@@ -33,19 +33,11 @@ export class SequenceUnwrapper {
     // Only a forged or very old packet lies a whole circle before the first one.
     return unwrapped < 0 ? unwrapped + 65536 : unwrapped;
   }
-
-  reset(): void {
-    this.#newest = -1;
-  }
 }
 
 /** Like SequenceUnwrapper, for 32-bit RTP timestamps; the first keeps its value plus 2^32. */
 export class TimestampUnwrapper {
   #newest = -1;
-
-  get newest(): number {
-    return this.#newest;
-  }
 
   unwrap(timestamp: number): number {
     if (this.#newest < 0) {
@@ -55,9 +47,5 @@ export class TimestampUnwrapper {
     const unwrapped = this.#newest + timestampDelta(this.#newest % 4294967296, timestamp);
     if (unwrapped > this.#newest) this.#newest = unwrapped;
     return unwrapped;
-  }
-
-  reset(): void {
-    this.#newest = -1;
   }
 }

@@ -104,11 +104,6 @@ export class SipPhone {
     this.#keepAlive = new Timer(this.#clock);
   }
 
-  /** SIP port; undefined until started. */
-  get port(): number | undefined {
-    return this.#transport?.port;
-  }
-
   /** State of the registration. Calls need not wait for it, but most providers expect that. */
   get registration(): RegistrationState {
     return this.#registration?.state ?? 'idle';

@@ -51,10 +51,6 @@ export class PhoneProcess {
     });
   }
 
-  get processId(): number | undefined {
-    return this.#process.pid;
-  }
-
   /** Number of calls in the process. */
   get calls(): number {
     return this.#channels.size;

@@ -137,10 +137,6 @@ export class Link {
     this.#writer = new TermWriter(IDLE_BYTES, options.limits.maxFrameBytes + BATCH_BYTES);
   }
 
-  get closed(): boolean {
-    return this.#over;
-  }
-
   /** Bytes that wait to be sent. */
   get pendingBytes(): number {
     return this.#writer.length + this.#wire.pendingBytes;

@@ -13,12 +13,6 @@ export class RefMap<T extends { readonly ref: Ref }> {
     return this.#fast.size + this.#rest.size;
   }
 
-  get(ref: Ref): T | undefined {
-    const found = this.#fast.get(numberOf(ref));
-    if (found !== undefined && isSame(found.ref, ref)) return found;
-    return this.#rest.size === 0 ? undefined : this.#rest.get(textOf(ref));
-  }
-
   /** Replaces the value of an equal reference. */
   set(value: T): void {
     const { ref } = value;

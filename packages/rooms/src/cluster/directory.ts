@@ -110,12 +110,6 @@ export class Directory {
     return this.#nodes.get(node)?.rooms.has(roomId) ?? false;
   }
 
-  get size(): number {
-    let size = 0;
-    for (const { rooms } of this.#nodes.values()) size += rooms.size;
-    return size;
-  }
-
   #ownersOf(roomId: string): string[] {
     const owners: { node: string; createdAt: number; reachable: boolean }[] = [];
     for (const [node, { rooms, reachable }] of this.#nodes) {

@@ -17,7 +17,7 @@ const ICE_TIMEOUT_MS = 5_000;
  * `offering`: waiting for the client's offer; `answering`: waiting for the media plane to apply it; `connecting`: answered,
  * waiting for ICE.
  */
-export type CycleState = 'idle' | 'offering' | 'answering' | 'connecting';
+type CycleState = 'idle' | 'offering' | 'answering' | 'connecting';
 
 export interface CycleHooks {
   /** Returns whether there is anything to negotiate apart from the client's own requests. */
@@ -49,10 +49,6 @@ export class Cycles {
     this.#hooks = hooks;
     this.#generation = lastGeneration;
     this.#first = lastGeneration + 1;
-  }
-
-  get state(): CycleState {
-    return this.#state;
   }
 
   /** Generation of the latest negotiation. */

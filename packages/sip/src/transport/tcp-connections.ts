@@ -35,10 +35,6 @@ export class TcpConnections {
     this.#options = options;
   }
 
-  get size(): number {
-    return this.#sockets.size;
-  }
-
   /** Sends over the connection to that hop, opening it if necessary. */
   send(message: SipMessage, target: Target): void {
     this.#write(writeMessage(message), target);

@@ -95,11 +95,6 @@ export class IceLiteAgent<P> {
     return this.#nominated?.path;
   }
 
-  /** Time of the last authentic check. */
-  get lastSeenMs(): number | undefined {
-    return this.#lastSeenMs;
-  }
-
   /**
    * Accepts checks for new credentials. The nominated generation stays valid until the new one is nominated. Returns true for
    * the credentials already nominated: the client did not restart, so the cycle needs no new nomination.

@@ -21,78 +21,36 @@ export interface LocalMedia {
   stop(): void;
 }
 
-/** Explains why a device cannot be used. */
-function reasonOf(error: unknown): string {
-  switch (error instanceof Error ? error.name : '') {
-    case 'NotAllowedError':
-    case 'SecurityError':
-      return 'the browser has no permission';
-    case 'NotFoundError':
-    case 'OverconstrainedError':
-      return 'none was found';
-    case 'NotReadableError':
-    case 'AbortError':
-      return 'another program has it';
-    case 'InsecureContext':
-      return 'browsers give them only to pages from localhost or over HTTPS';
-    default:
-      return 'the browser could not start it';
-  }
-}
-
-function fallbackNotice(camera: string | null, microphone: string | null): string | null {
-  if (camera !== null && camera === microphone) {
-    return `Camera and microphone cannot be used (${camera}), so the others see and hear a generated picture and sound.`;
-  }
-  const sentences = [];
-  if (camera !== null) sentences.push(`The camera cannot be used (${camera}), so the others see a generated picture.`);
-  if (microphone !== null) {
-    sentences.push(`The microphone cannot be used (${microphone}), so the others hear a generated sound.`);
-  }
-  return sentences.length === 0 ? null : sentences.join(' ');
-}
-
 const videoWish = { width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 24, max: 30 } };
 
 interface Devices {
   video?: MediaStreamTrack | undefined;
   audio?: MediaStreamTrack | undefined;
-  videoReason: string | null;
-  audioReason: string | null;
+  notice: string | null;
 }
 
-async function askForDevices(): Promise<Devices> {
-  // Absent on pages that are neither local nor encrypted.
-  if (!('mediaDevices' in navigator)) {
-    const reason = reasonOf(Object.assign(new Error(), { name: 'InsecureContext' }));
-    return { videoReason: reason, audioReason: reason };
-  }
+async function openDevices(): Promise<Devices> {
   try {
+    // Both at once: the person is asked one question.
     const both = await navigator.mediaDevices.getUserMedia({ video: videoWish, audio: true });
-    const [video, audio] = [both.getVideoTracks()[0], both.getAudioTracks()[0]];
-    return { video, audio, videoReason: null, audioReason: null };
+    return { video: both.getVideoTracks()[0], audio: both.getAudioTracks()[0], notice: null };
   } catch (error) {
     if (error instanceof Error && error.name === 'NotAllowedError') {
-      return { videoReason: reasonOf(error), audioReason: reasonOf(error) };
+      return {
+        notice: 'Camera and microphone cannot be used: the browser has no permission. They are generated instead.',
+      };
     }
   }
-  // One of the two is missing: use the other alone.
-  const devices: Devices = { videoReason: null, audioReason: null };
-  try {
-    devices.video = (await navigator.mediaDevices.getUserMedia({ video: videoWish })).getVideoTracks()[0];
-  } catch (error) {
-    devices.videoReason = reasonOf(error);
-  }
-  try {
-    devices.audio = (await navigator.mediaDevices.getUserMedia({ audio: true })).getAudioTracks()[0];
-  } catch (error) {
-    devices.audioReason = reasonOf(error);
-  }
-  return devices;
+  const opened = await Promise.allSettled([openDevice('camera', { constraints: videoWish }), openDevice('microphone')]);
+  const [video, audio] = opened.map((result) => (result.status === 'fulfilled' ? result.value : undefined));
+  const problems = opened.flatMap((result) => (result.status === 'rejected' ? [(result.reason as Error).message] : []));
+  const notice = problems.length === 0 ? null : `There is ${problems.join(', and ')}. It is generated instead.`;
+
+  return { video, audio, notice };
 }
 
 export async function openLocalMedia(wish: Wish, name: string): Promise<LocalMedia> {
-  const devices: Devices = wish === 'camera' ? await askForDevices() : { videoReason: null, audioReason: null };
+  const devices: Devices = wish === 'camera' ? await openDevices() : { notice: null };
   const video: LocalMedia['video'] =
     devices.video === undefined
       ? { track: generatedPicture(name), source: 'generated' }
@@ -108,7 +66,7 @@ export async function openLocalMedia(wish: Wish, name: string): Promise<LocalMed
   return {
     video,
     audio,
-    notice: fallbackNotice(devices.videoReason, devices.audioReason),
+    notice: devices.notice,
     stop: () => {
       video.track.stop();
       audio.track.stop();

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { RefMap } from './ref-map.js';
 
 const ref = fc
-  .tuple(fc.integer({ min: 1, max: 2 }), fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 5 }))
+  .tuple(fc.integer({ min: 1, max: 2 }), fc.array(fc.integer({ min: 0, max: 1 }), { minLength: 1, maxLength: 4 }))
   .map(([creation, words]) => new Ref('a@h', creation, words));
 
 describe('a map of references', () => {

@@ -1,18 +1,19 @@
 /**
- * `npm run bench:dist -- [--rounds 5] [--mesh 20] [--skip-mesh]`: our node-to-node transport beside real Erlang, in one
- * run with rounds interleaved. Prints medians, ratios and whether they reach what we ask of ourselves; ends with
- * status 1 when one is missed.
+ * `npm run bench:dist -- [--rounds 5] [--mesh 20] [--skip-mesh] [--also path/to/another/bench/dist/distribution]`: our
+ * node-to-node transport beside real Erlang, and beside another build of it with `--also`, in one run with rounds
+ * interleaved. Prints medians, ratios and whether they reach what we ask of ourselves; ends with status 1 when one is missed.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { decode, encode } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
 import { judge, provenance } from '../report.js';
-import { Driver, KIB, TERM_100 } from './driver.js';
+import * as thisDriver from './driver.js';
 import { compile, Erlang } from './erlang.js';
 import { rate, roomMap } from './room.js';
 
@@ -21,6 +22,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '5' },
     mesh: { type: 'string', default: '20' },
     'skip-mesh': { type: 'boolean', default: false },
+    also: { type: 'string' },
   },
 });
 const rounds = Number(values.rounds);
@@ -45,6 +47,23 @@ const erlang = async (name: string): Promise<Erlang> => {
   return node;
 };
 
+/** A build of the transport: this one, or the one that `--also` names. Terms belong to the codec of their build. */
+interface Build extends Pick<typeof thisDriver, 'Driver' | 'TERM_100' | 'KIB'> {
+  readonly label: 'ours' | 'also';
+  readonly folder: string;
+  readonly encode: typeof encode;
+  readonly decode: typeof decode;
+}
+
+const builds: Build[] = [{ label: 'ours', folder: import.meta.dirname, ...thisDriver, encode, decode }];
+if (values.also !== undefined) {
+  const folder = resolve(values.also);
+  const path = join(folder, 'driver.js');
+  const driver = (await import(path)) as typeof thisDriver;
+  const etf = (await import(createRequire(path).resolve('@bloom/etf'))) as Pick<Build, 'encode' | 'decode'>;
+  builds.push({ label: 'also', folder, ...driver, encode: etf.encode, decode: etf.decode });
+}
+
 interface Ours {
   readonly name: string;
   readonly child: ChildProcess;
@@ -52,9 +71,9 @@ interface Ours {
   heard(): Promise<string>;
 }
 
-const ours = async (name: string): Promise<Ours> => {
+const ours = async (name: string, { folder }: Build): Promise<Ours> => {
   const full = `${name}@127.0.0.1`;
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'ours.js'), full, String(mapper.port)], {
+  const child = spawn(process.execPath, [join(folder, 'ours.js'), full, String(mapper.port)], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   children.add(child);
@@ -86,39 +105,54 @@ const median = (what: string): number => {
 
 // --- two nodes of each kind
 
-const [a, b, peer] = [await erlang('erl_a'), await erlang('erl_b'), await ours('peer')];
-const driver = await Driver.start('driver@127.0.0.1', mapper.port);
-await driver.node.connect(peer.name);
-await driver.node.connect(b.name);
-
+const [a, b] = [await erlang('erl_a'), await erlang('erl_b')];
 const room = encode(roomMap());
-const roomTerm = decode(room);
 const bytes = `<<${[...room].join(',')}>>`;
+
+const pairs = await Promise.all(
+  builds.map(async (build) => {
+    const peer = await ours(`peer_${build.label}`, build);
+    const driver = await build.Driver.start(`driver_${build.label}@127.0.0.1`, mapper.port);
+    await driver.node.connect(peer.name);
+    await driver.node.connect(b.name);
+    return { build, peer, driver, roomTerm: build.decode(room) };
+  }),
+);
 
 for (let round = 0; round <= rounds; round++) {
   const keep = round === 0 ? (): void => {} : note;
+  // Each build goes first as often as the other.
+  const turns = round % 2 === 0 ? pairs : pairs.toReversed();
   const [p50, p99] = (await a.eval(`bench_dist:rtt('${b.name}', 5000)`)).slice(1, -1).split(',').map(Number);
   keep('erl rtt', p50 as number);
   keep('erl rtt p99', p99 as number);
-  const own = await driver.roundTrips(peer.name, 5_000);
-  keep('ours rtt', own.p50);
-  keep('ours rtt p99', own.p99);
-  keep('to erl rtt', (await driver.roundTrips(b.name, 5_000)).p50);
-  keep('from erl rtt', Number((await a.eval(`bench_dist:rtt('${peer.name}', 5000)`)).slice(1, -1).split(',')[0]));
+  for (const { build, driver, peer } of turns) {
+    const own = await driver.roundTrips(peer.name, 5_000);
+    keep(`${build.label} rtt`, own.p50);
+    keep(`${build.label} rtt p99`, own.p99);
+  }
+  for (const { build, driver, peer } of turns) {
+    keep(`${build.label} to erl rtt`, (await driver.roundTrips(b.name, 5_000)).p50);
+    const fromErlang = (await a.eval(`bench_dist:rtt('${peer.name}', 5000)`)).slice(1, -1).split(',');
+    keep(`${build.label} from erl rtt`, Number(fromErlang[0]));
+  }
   keep('erl term100', Number(await a.eval(`bench_dist:oneway('${b.name}', bench_dist:term100(), 200000)`)));
-  keep('ours term100', await driver.oneWay(peer.name, TERM_100, 200_000));
-  keep('to erl term100', await driver.oneWay(b.name, TERM_100, 200_000));
-  keep('from erl term100', Number(await a.eval(`bench_dist:oneway('${peer.name}', bench_dist:term100(), 200000)`)));
+  for (const { build, driver, peer } of turns)
+    keep(`${build.label} term100`, await driver.oneWay(peer.name, build.TERM_100, 200_000));
+  for (const { build, driver, peer } of turns) {
+    keep(`${build.label} to erl term100`, await driver.oneWay(b.name, build.TERM_100, 200_000));
+    const fromErlang = await a.eval(`bench_dist:oneway('${peer.name}', bench_dist:term100(), 200000)`);
+    keep(`${build.label} from erl term100`, Number(fromErlang));
+  }
   keep('erl kib', Number(await a.eval(`bench_dist:oneway('${b.name}', bench_dist:kib(), 100000)`)));
-  keep('ours kib', await driver.oneWay(peer.name, KIB, 100_000));
-  keep(
-    'ours encode',
-    rate(() => encode(roomTerm), 3_000),
-  );
-  keep(
-    'ours decode',
-    rate(() => decode(room), 3_000),
-  );
+  for (const { build, driver, peer } of turns)
+    keep(`${build.label} kib`, await driver.oneWay(peer.name, build.KIB, 100_000));
+  for (const { build, roomTerm } of turns) {
+    const encodes = rate(() => build.encode(roomTerm), 3_000);
+    const decodes = rate(() => build.decode(room), 3_000);
+    keep(`${build.label} encode`, encodes);
+    keep(`${build.label} decode`, decodes);
+  }
   keep('erl encode', Number(await a.eval(`bench_dist:encode(${bytes}, 20000)`)));
   keep('erl decode', Number(await a.eval(`bench_dist:decode(${bytes}, 20000)`)));
   process.stderr.write(`round ${round} of ${rounds}\n`);
@@ -127,20 +161,22 @@ for (let round = 0; round <= rounds; round++) {
 // --- the end of a node
 
 for (let round = 0; round < 5; round++) {
-  const victim = await ours(`victim${round}`);
-  await driver.node.connect(victim.name);
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  const down = new Promise<number>((resolve) => {
-    const end = driver.node.subscribe({
-      nodedown: () => {
-        end();
-        resolve(performance.now());
-      },
+  for (const { build, driver } of pairs) {
+    const victim = await ours(`victim_${build.label}${round}`, build);
+    await driver.node.connect(victim.name);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const down = new Promise<number>((resolve) => {
+      const end = driver.node.subscribe({
+        nodedown: () => {
+          end();
+          resolve(performance.now());
+        },
+      });
     });
-  });
-  const start = performance.now();
-  victim.child.kill('SIGKILL');
-  note('ours down', (await down) - start);
+    const start = performance.now();
+    victim.child.kill('SIGKILL');
+    note(`${build.label} down`, (await down) - start);
+  }
 
   const other = await erlang(`erl_victim${round}`);
   await a.eval(`{net_kernel:monitor_nodes(true), net_adm:ping('${other.name}')}`);
@@ -151,21 +187,25 @@ for (let round = 0; round < 5; round++) {
   note('erl down', (Number(await reported) - killed) / 1_000);
 }
 for (const node of [a, b]) node.kill();
-peer.child.kill();
-await driver.node.stop();
+for (const { peer, driver } of pairs) {
+  peer.child.kill();
+  await driver.node.stop();
+}
 
 // --- a full mesh of processes
 
 if (!values['skip-mesh']) {
   for (let round = 0; round < 3; round++) {
-    note('ours mesh', await meshOfOurs(round));
+    for (const build of builds) note(`${build.label} mesh`, await meshOfOurs(round, build));
     note('erl mesh', await meshOfErlang(round));
     process.stderr.write(`mesh ${round + 1} of 3\n`);
   }
 }
 
-async function meshOfOurs(round: number): Promise<number> {
-  const nodes = await Promise.all(Array.from({ length: meshSize }, (_, i) => ours(`m${round}_${i}`)));
+async function meshOfOurs(round: number, build: Build): Promise<number> {
+  const nodes = await Promise.all(
+    Array.from({ length: meshSize }, (_, i) => ours(`m${round}_${i}_${build.label}`, build)),
+  );
   const start = performance.now();
   const seed = nodes[0] as Ours;
   for (const { child } of nodes) child.stdin?.write(`seed ${seed.name} ${meshSize - 1}\n`);
@@ -189,7 +229,8 @@ async function meshOfErlang(round: number): Promise<number> {
 
 interface Line {
   readonly what: string;
-  readonly ours: string;
+  /** What the samples of a build are called, after its label; those of Erlang have the same name unless `erl` says another. */
+  readonly sample: string;
   readonly erl?: string;
   /** Ratio or figure that must be reached; `less` is better, or `more`. */
   readonly better?: 'less' | 'more';
@@ -200,18 +241,17 @@ interface Line {
 }
 
 const LINES: Line[] = [
-  { what: 'call round trip p50, us', ours: 'ours rtt', erl: 'erl rtt', better: 'less', must: 1.3, aim: 1 },
-  { what: 'call round trip p99, us', ours: 'ours rtt p99', erl: 'erl rtt p99' },
-  { what: 'call ours -> Erlang p50, us', ours: 'to erl rtt', erl: 'erl rtt' },
-  { what: 'call Erlang -> ours p50, us', ours: 'from erl rtt', erl: 'erl rtt' },
-  { what: 'one-way 100 B, msg/s', ours: 'ours term100', erl: 'erl term100', better: 'more', must: 1, aim: 2 },
-  { what: 'one-way 100 B ours -> Erlang, msg/s', ours: 'to erl term100', erl: 'erl term100' },
-  { what: 'one-way 100 B Erlang -> ours, msg/s', ours: 'from erl term100', erl: 'erl term100' },
-  { what: 'one-way 1 KiB, msg/s', ours: 'ours kib', erl: 'erl kib', better: 'more', must: 1.5, aim: 3 },
+  { what: 'call round trip p50, us', sample: 'rtt', better: 'less', must: 1.3, aim: 1 },
+  { what: 'call round trip p99, us', sample: 'rtt p99' },
+  { what: 'call ours -> Erlang p50, us', sample: 'to erl rtt', erl: 'rtt' },
+  { what: 'call Erlang -> ours p50, us', sample: 'from erl rtt', erl: 'rtt' },
+  { what: 'one-way 100 B, msg/s', sample: 'term100', better: 'more', must: 1, aim: 2 },
+  { what: 'one-way 100 B ours -> Erlang, msg/s', sample: 'to erl term100', erl: 'term100' },
+  { what: 'one-way 100 B Erlang -> ours, msg/s', sample: 'from erl term100', erl: 'term100' },
+  { what: 'one-way 1 KiB, msg/s', sample: 'kib', better: 'more', must: 1.5, aim: 3 },
   {
     what: `room map encode (${room.length} B), op/s`,
-    ours: 'ours encode',
-    erl: 'erl encode',
+    sample: 'encode',
     better: 'more',
     must: 30_000,
     aim: 60_000,
@@ -219,8 +259,7 @@ const LINES: Line[] = [
   },
   {
     what: 'room map decode, op/s',
-    ours: 'ours decode',
-    erl: 'erl decode',
+    sample: 'decode',
     better: 'more',
     must: 30_000,
     aim: 60_000,
@@ -228,8 +267,7 @@ const LINES: Line[] = [
   },
   {
     what: 'nodedown after kill -9, ms',
-    ours: 'ours down',
-    erl: 'erl down',
+    sample: 'down',
     better: 'less',
     must: 20,
     aim: 10,
@@ -237,8 +275,7 @@ const LINES: Line[] = [
   },
   {
     what: `full mesh of ${meshSize} processes, ms`,
-    ours: 'ours mesh',
-    erl: 'erl mesh',
+    sample: 'mesh',
     better: 'less',
     must: 1,
     aim: 0.5,
@@ -248,10 +285,10 @@ const LINES: Line[] = [
 const figure = (value: number): string => (value >= 1_000 ? Math.round(value).toLocaleString('en') : value.toFixed(1));
 console.log(`\n${provenance()}`);
 console.log('\n| measure | ours | Erlang | ours / Erlang | must | aim | |\n|---|---|---|---|---|---|---|');
-for (const { what, ours: key, erl, better, must, aim, absolute } of LINES) {
-  if (!samples.has(key)) continue;
-  const value = median(key);
-  const other = erl === undefined ? Number.NaN : median(erl);
+for (const { what, sample, erl, better, must, aim, absolute } of LINES) {
+  if (!samples.has(`ours ${sample}`)) continue;
+  const value = median(`ours ${sample}`);
+  const other = median(`erl ${erl ?? sample}`);
   const judged = absolute === true ? value : value / other;
   const verdict =
     must === undefined || aim === undefined
@@ -262,6 +299,14 @@ for (const { what, ours: key, erl, better, must, aim, absolute } of LINES) {
   console.log(
     `| ${what} | ${figure(value)} | ${figure(other)} | ${(value / other).toFixed(2)}x | ${bar(must)} | ${bar(aim)} | ${verdict} |`,
   );
+}
+if (values.also !== undefined) {
+  console.log('\n| measure | ours | the other build | ours / the other |\n|---|---|---|---|');
+  for (const { what, sample } of LINES) {
+    if (!samples.has(`ours ${sample}`)) continue;
+    const [value, other] = [median(`ours ${sample}`), median(`also ${sample}`)];
+    console.log(`| ${what} | ${figure(value)} | ${figure(other)} | ${(value / other).toFixed(2)}x |`);
+  }
 }
 await mapper.close();
 process.exit();

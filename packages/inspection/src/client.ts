@@ -131,6 +131,8 @@ export class InspectionClient {
 
       return { stream, node, limit, withinMs, ended, stop: () => this.#stop(stream) };
     } catch (error) {
+      // A node that was only late opens it all the same.
+      this.#stop(stream);
       this.#streams.delete(stream);
       throw error;
     }

@@ -202,6 +202,20 @@ describe('streams', () => {
     expect(await last.stream.ended).toMatchObject({ reason: 'complete' });
   });
 
+  test.each(['a', 'b'] as const)('a stream of %s that opens after its tool gave up ends', async (name) => {
+    const member = { a, b }[name];
+    const inspection = member.system.whereis('inspection')!;
+    member.system.suspend(inspection);
+    const asked = tool.client.stream(
+      'profile',
+      { what: 'cpu', forMs: 60_000 },
+      { node: member.name, timeoutMs: 1, onItem: () => {} },
+    );
+    await expect(asked).rejects.toMatchObject({ code: 'TIMEOUT' });
+    member.system.resume(inspection);
+    await member.system.idle();
+  });
+
   test('a capture begins with the header of a file, and ends with its time or the peer', async () => {
     const { room } = await b.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     const peer = await joinRoom(b, room.id);

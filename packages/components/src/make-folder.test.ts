@@ -20,7 +20,7 @@ test('a folder is made with its parents, and may be there already', async () => 
   await makeFolder(join(base, 'link'));
 });
 
-test('below a folder that was deleted while it is open nothing can be made, which is an error at once', async () => {
+test('below a folder that was deleted while it is open nothing can be made, which is an error', async () => {
   const deleted = mkdtempSync(join(base, 'deleted-'));
   const descriptor = openSync(deleted, 'r');
   try {
@@ -39,24 +39,24 @@ test('a file in the way is an error', async () => {
   await expect(makeFolder(join(base, 'dangling'))).rejects.toMatchObject({ code: 'EEXIST' });
 });
 
-test('many may make the same folder, while its parents are removed whenever they are empty', async () => {
-  const path = join(base, 'shared', 'room', 'part');
-  let ended = false;
-  const collect = async (): Promise<void> => {
-    while (!ended) {
-      for (const each of [join(path, '..'), join(path, '..', '..')]) await rmdir(each).catch(() => undefined);
-    }
-  };
-  const collector = collect();
-  const results = await Promise.all(
-    Array.from({ length: 50 }, (_, i) =>
-      makeFolder(`${path}-${i % 10}`).then(
-        () => 'made',
-        (error: NodeJS.ErrnoException) => error.code,
+test.each([1, 50])('%d may make a folder while its parents are removed whenever they are empty', async (makers) => {
+  for (let round = 0; round < 10; round += 1) {
+    const parent = join(base, `shared-${makers}-${round}`, 'room');
+    let ended = false;
+    const collect = async (): Promise<void> => {
+      while (!ended) for (const each of [parent, join(parent, '..')]) await rmdir(each).catch(() => undefined);
+    };
+    const collectors = [collect(), collect(), collect()];
+    const results = await Promise.all(
+      Array.from({ length: makers }, (_, i) =>
+        makeFolder(join(parent, `part-${i % 10}`)).then(
+          () => 'made',
+          (error: NodeJS.ErrnoException) => error.code,
+        ),
       ),
-    ),
-  );
-  ended = true;
-  await collector;
-  expect(results.filter((result) => result !== 'made')).toEqual([]);
+    );
+    ended = true;
+    await Promise.all(collectors);
+    expect(results.filter((result) => result !== 'made')).toEqual([]);
+  }
 });

@@ -1,8 +1,8 @@
-import { mkdir, stat } from 'node:fs/promises';
+import { lstat, mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Others may remove an empty folder between two steps. */
-const ATTEMPTS = 5;
+/** Steps of one call, all parents included. Others may remove an empty folder between two of them. */
+const MAX_STEPS = 1_000;
 
 /**
  * Creates a folder with its parents; succeeds if it is there. The recursive `mkdir` of Node never ends below a folder that was
@@ -12,24 +12,33 @@ const ATTEMPTS = 5;
  * @throws NodeJS.ErrnoException when the system refuses it
  */
 export async function makeFolder(path: string): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
+  await make(path, { left: MAX_STEPS });
+}
+
+async function make(path: string, steps: { left: number }): Promise<void> {
+  for (;;) {
+    steps.left--;
     try {
       await mkdir(path);
       return;
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
+      if (steps.left <= 0) throw error;
       const parent = dirname(path);
-      if (code === 'ENOENT' && parent !== path) await makeFolder(parent);
-      else if (await isFolder(path)) return;
-      else if (code !== 'EEXIST') throw error;
-      if (attempt === ATTEMPTS) throw error;
+      if (code === 'ENOENT' && parent !== path) await make(parent, steps);
+      else {
+        const found = await look(path);
+        if (found === 'folder') return;
+        // Gone already: it was removed after it had been in the way.
+        if (code !== 'EEXIST' || found === 'other') throw error;
+      }
     }
   }
 }
 
-async function isFolder(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
+async function look(path: string): Promise<'folder' | 'other' | 'nothing'> {
+  // A link that leads nowhere is in the way as well.
+  const found = await stat(path).catch(() => lstat(path).catch(() => undefined));
+  if (found === undefined) return 'nothing';
+  return found.isDirectory() ? 'folder' : 'other';
 }

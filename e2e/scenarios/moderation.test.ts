@@ -54,7 +54,9 @@ browserSuite('Moderation', { node: start }, (stage) => {
       Promise.all(trackIds.map(async (id) => (await peer.call('inbound', id))?.packetsReceived));
     const before = await packets();
     await delay(500);
-    expect(await packets()).toEqual(before);
+    // A track that the client drops meanwhile has no count any more.
+    const after = await packets();
+    expect(after.map((count, index) => count ?? before[index])).toEqual(before);
   }
 
   test('a muted picture and sound stop for the others though the client goes on, and return', async () => {

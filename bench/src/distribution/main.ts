@@ -121,7 +121,7 @@ const pairs = await Promise.all(
 
 for (let round = 0; round <= rounds; round++) {
   const keep = round === 0 ? (): void => {} : note;
-  // Each build goes first as often as the other.
+  // The builds take turns in going first.
   const turns = round % 2 === 0 ? pairs : pairs.toReversed();
   const [p50, p99] = (await a.eval(`bench_dist:rtt('${b.name}', 5000)`)).slice(1, -1).split(',').map(Number);
   keep('erl rtt', p50 as number);

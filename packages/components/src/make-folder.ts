@@ -25,13 +25,14 @@ async function make(path: string, steps: { left: number }): Promise<void> {
       const { code } = error as NodeJS.ErrnoException;
       if (steps.left <= 0) throw error;
       const parent = dirname(path);
-      if (code === 'ENOENT' && parent !== path) await make(parent, steps);
-      else {
-        const found = await look(path);
-        if (found === 'folder') return;
-        // Gone already: it was removed after it had been in the way.
-        if (code !== 'EEXIST' || found === 'other') throw error;
+      if (code === 'ENOENT' && parent !== path) {
+        await make(parent, steps);
+        continue;
       }
+      const found = await look(path);
+      if (found === 'folder') return;
+      // Otherwise it was in the way and has been removed since.
+      if (code !== 'EEXIST' || found === 'other') throw error;
     }
   }
 }

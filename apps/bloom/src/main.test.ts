@@ -38,6 +38,7 @@ beforeEach(async () => {
     JF_PORT: String(await freePort()),
     JF_METRICS_PORT: String(await freePort()),
     JF_WEBRTC_TURN_PORT_RANGE: '0-0',
+    JF_MEDIA_WORKERS: '1',
   };
 });
 afterEach(async () => {

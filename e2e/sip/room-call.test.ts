@@ -1,13 +1,13 @@
 // Calls of a real node: what the API promises, whatever the provider and the phones do.
-import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { Api } from '../harness/api.js';
 import { repository } from '../harness/repository.js';
 import { describeWith, testWith } from '../harness/needs.js';
-import { commandOf, cpuSeconds, descendants, PhoneLab, Rooms, until } from './phone-lab.js';
+import { commandOf, descendants, PhoneLab, Rooms, until } from './phone-lab.js';
 import { password } from './programs.js';
 import { answers, challengesForEver, hangsUp, holds, refuses, ringsUntilCancelled } from './scenarios.js';
 
@@ -16,7 +16,7 @@ const run = promisify(execFile);
 // Real programs on a busy machine.
 jest.setTimeout(60_000);
 
-describeWith(['network namespaces', 'phones', 'ffmpeg'], 'a room and the telephone', () => {
+describeWith(['network namespaces', 'phones'], 'a room and the telephone', () => {
   let phones: PhoneLab;
   let rooms: Rooms;
   /** Nodes that a test has for itself. */
@@ -267,47 +267,6 @@ describeWith(['network namespaces', 'phones', 'ffmpeg'], 'a room and the telepho
     await rooms.sdk.deleteComponent(room, id);
     const gone = await api.request('POST', `/sip/${room}/${id}/call`, { phoneNumber: '1' });
     expect([gone.status, gone.body.errors]).toEqual([400, `Component ${id} does not exist`]);
-  });
-
-  test('twenty calls in twenty rooms, each with sound both ways, cost less than half a core', async () => {
-    const other = await phones.sipp(answers, 20);
-    const own = await another({ JF_RESOURCES_BASE_PATH: join(phones.folder, 'resources') });
-    const sources = join(phones.folder, 'resources', 'file_component_sources');
-    mkdirSync(sources, { recursive: true });
-    const speech = ['-y', '-f', 'lavfi', '-i', 'sine=440:duration=60', '-c:a', 'libopus', join(sources, 'tone.ogg')];
-    execFileSync('ffmpeg', ['-v', 'error', ...speech]);
-    const parts = () => [own.node.pid, ...descendants(own.node.pid)];
-    /** Cores that the node and its processes use, one after the other. */
-    const measure = async (ms: number): Promise<number[]> => {
-      const all = parts();
-      const [before, startedAt] = [all.map(cpuSeconds), performance.now()];
-      await new Promise((wait) => setTimeout(wait, ms));
-      const seconds = (performance.now() - startedAt) / 1000;
-      return all.map((pid, at) => (cpuSeconds(pid) - (before[at] as number)) / seconds);
-    };
-    const calls = await Promise.all(
-      Array.from({ length: 20 }, async () => {
-        const room = await own.room();
-        await own.sdk.addComponent(room, 'file', { filePath: 'tone.ogg' });
-        const { id } = await own.phone(room, registrar);
-        return { room, id };
-      }),
-    );
-    await Promise.all(calls.map(({ room, id }) => own.sdk.dial(room, id, '200')));
-    for (const { id } of calls) await own.tells(id, 'trackAdded', 30_000);
-    await new Promise((wait) => setTimeout(wait, 3000));
-    const each = await measure(6000);
-    for (const { room, id } of calls) await own.sdk.hangUp(room, id);
-    expect(await other.exit()).toBe(0);
-    await until('no process to be left', () => parts().length === 1);
-    // What the rooms cost without the calls: the files go on playing.
-    const [files = 0] = await measure(3000);
-    const cores = each.reduce((sum, one) => sum + one, 0) - files;
-    const figures = each.map((one) => one.toFixed(3)).join(' ');
-    console.info(
-      `20 calls: ${cores.toFixed(2)} cores (the node and its processes ${figures}, less ${files.toFixed(3)} that go on playing files)`,
-    );
-    expect(cores).toBeLessThan(0.5);
   });
 
   test('the example of the guide calls, and ends when the other side hangs up', async () => {

@@ -1,0 +1,128 @@
+// The call of the dashboard: cameras, sizes of screens and pictures, and what people are told when something is in the way.
+import { afterEach, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { startNode } from '../harness/bloom-node.js';
+import { browserSuite } from '../harness/stage.js';
+import { connected, join, sees, shown, visitorFlags, Visitors } from './visitors.js';
+
+browserSuite('The call of the dashboard', { browserFlags: visitorFlags }, (stage) => {
+  const visitors = new Visitors(stage);
+
+  afterEach(async () => expect(await visitors.close()).toEqual([]));
+
+  async function width(page: Page, name: string, wanted: number): Promise<void> {
+    // A variant that stood still on a busy machine counts as inactive for ten seconds.
+    await shown(page.getByRole('figure', { name }).getByText(`${wanted}×`), { timeout: 60_000 });
+  }
+
+  test('the picture is as large as its tile needs, until a person chooses', async () => {
+    const context = await visitors.visitor();
+    const ann = await visitors.open(context);
+    await join(ann, { name: 'Ann', room: 'variants' });
+    await connected(ann);
+    const bob = await visitors.open(context, ann.url());
+    await join(bob, { name: 'Bob' });
+    await sees(bob, 'Ann');
+    // The tile is about 500 pixels wide: the middle variant is enough, until the person wants more.
+    await width(bob, 'Ann', 480);
+
+    await bob.getByLabel('Quality of the picture of Ann').selectOption('Low');
+    await width(bob, 'Ann', 240);
+    await bob.getByLabel('Quality of the picture of Ann').selectOption('High');
+    await width(bob, 'Ann', 960);
+  }, 240_000);
+
+  test('on a phone on its side, pictures are large and everything is in view', async () => {
+    const context = await visitors.visitor();
+    const ann = await visitors.open(context);
+    await ann.setViewportSize({ width: 667, height: 320 });
+    await join(ann, { name: 'Ann', room: 'on-its-side' });
+    await connected(ann);
+    const bob = await visitors.open(context, ann.url());
+    await join(bob, { name: 'Bob' });
+    await sees(ann, 'Bob');
+    const inView = await ann.locator('.bar, figure, .controls button').evaluateAll((elements) =>
+      elements.every((element) => {
+        const { top, left, bottom, right } = element.getBoundingClientRect();
+        return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth;
+      }),
+    );
+    expect(inView).toBe(true);
+    // 98 before; as wide as half of the screen lets a picture of 16:9 be.
+    const tile = await ann.getByRole('figure', { name: 'Bob' }).boundingBox();
+    expect(Math.min(tile?.height ?? 0, ((tile?.width ?? 0) * 9) / 16)).toBeGreaterThan(140);
+  });
+
+  test('a camera is used where there is one', async () => {
+    const ann = await visitors.open(await visitors.visitor({ camera: true }));
+    await join(ann, { name: 'Ann', source: 'camera', room: 'camera' });
+    await connected(ann);
+    await shown(ann.getByRole('figure', { name: 'Ann (you)' }).getByText('camera'));
+    expect(await ann.getByText('cannot be used').count()).toBe(0);
+
+    const bob = await visitors.open(await visitors.visitor(), ann.url());
+    await join(bob, { name: 'Bob' });
+    await sees(bob, 'Ann');
+    await sees(ann, 'Bob');
+
+    // The light of the camera goes out: the device is closed, not covered.
+    const own = ann.getByLabel('Your own picture');
+    await ann.getByRole('button', { name: 'Stop picture' }).click();
+    await shown(bob.getByRole('figure', { name: 'Ann' }).locator('.avatar'));
+    await shown(own.or(ann.getByRole('figure', { name: 'Ann (you)' }).locator('.avatar')).first());
+    await ann.getByRole('button', { name: 'Start picture' }).click();
+    await sees(bob, 'Ann');
+  });
+
+  test('a camera that is refused is replaced by a generated picture, and the page says so', async () => {
+    const ann = await visitors.open(await visitors.visitor());
+    await join(ann, { name: 'Ann', source: 'camera', room: 'refused' });
+    await shown(ann.getByText('Camera and microphone cannot be used'));
+    await connected(ann);
+
+    const bob = await visitors.open(await visitors.visitor(), ann.url());
+    await join(bob, { name: 'Bob' });
+    await sees(bob, 'Ann');
+  });
+
+  test('a full room is said to be full', async () => {
+    const room = await stage.room({ maxPeers: 1 });
+    await stage.api.addPeer(room);
+    const page = await visitors.open(await visitors.visitor(), `${stage.node.url}/#room=${room}`);
+    await join(page, { name: 'Ann' });
+    await shown(page.getByRole('alert').filter({ hasText: 'The room is full' }));
+  });
+
+  test('somebody who is removed is told so and is back at the entrance', async () => {
+    const room = await stage.room();
+    const page = await visitors.open(await visitors.visitor(), `${stage.node.url}/#room=${room}`);
+    let sockets = 0;
+    page.on('websocket', (socket) => (sockets += socket.url().includes('/socket/peer/') ? 1 : 0));
+    await join(page, { name: 'Ann' });
+    await connected(page);
+    const [peer] = (await stage.api.room(room)).peers;
+    await stage.api.deletePeer(room, peer.id);
+    await shown(page.getByRole('alert').filter({ hasText: 'You are no longer in the room' }));
+    await shown(page.getByRole('button', { name: 'Join' }));
+    // The SDK would come back after half a second, with a token that is no longer good.
+    await page.waitForTimeout(1_500);
+    expect(sockets).toBe(1);
+  });
+
+  test('a server that goes away is noticed in the call, and at the entrance afterwards', async () => {
+    const node = await startNode();
+    try {
+      const page = await visitors.open(await visitors.visitor(), `${node.url}/#/call`);
+      await join(page, { name: 'Ann', room: 'lost' });
+      await connected(page);
+      await node.kill();
+
+      await shown(page.getByRole('status').filter({ hasText: 'Reconnecting' }));
+      await shown(page.getByRole('alert').filter({ hasText: 'The connection was lost' }), { timeout: 60_000 });
+      await page.getByRole('button', { name: 'Join' }).click();
+      await shown(page.getByRole('alert').filter({ hasText: 'The server cannot be reached' }));
+    } finally {
+      await node.stop();
+    }
+  });
+});

@@ -6,6 +6,7 @@ import { encodePeerMessage } from '@bloom/protocol';
 import { BloomClient } from '@bloom/server-sdk';
 import { WebSocket } from 'ws';
 import type { Answer } from '../harness/api.js';
+import { middle } from '../harness/measurements.js';
 import { describeWith, nightly } from '../harness/needs.js';
 import { deployments, LabCluster, type LabNode } from './lab-cluster.js';
 import { until } from './until.js';
@@ -20,13 +21,11 @@ async function timed<T>(task: () => Promise<T>): Promise<{ result: T; ms: number
   return { result, ms: performance.now() - from };
 }
 
-/** What a request may take beyond a wait of the product: twice its longest time of six now, and 200 ms at least. */
-async function slackFor(task: () => Promise<unknown>): Promise<number> {
-  const usual: number[] = [];
-  for (let i = 0; i < 6; i += 1) usual.push((await timed(task)).ms);
-
-  return Math.max(200, 2 * Math.max(...usual));
-}
+/**
+ * How long a node waits for a member that does not answer. What takes longer has waited; what a machine that is busy with
+ * other tests takes besides is not looked at. The wait itself is tested where time is handed in (packages/rooms).
+ */
+const WAIT_MS = 1_000;
 
 /** How often a node has said that it met, or lost, the other. */
 function meetings(node: LabNode): { met: number; lost: number } {
@@ -98,10 +97,10 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
   }, 120_000);
   afterAll(() => cluster?.close());
 
-  test('O6: while it stands still, one creation waits 1.2 s at most, the others do not, and it gets no room', async () => {
+  test('O6: while it stands still, one creation waits for it, the others do not, and it gets no room', async () => {
     await cluster.deleteAllRooms();
     // Node 1 is the busier one from here on, so that every room would go to node 2 if it could.
-    const slack = await slackFor(() => one.create());
+    for (let i = 0; i < 6; i += 1) await one.create();
     for (const room of await two.rooms()) await two.api.deleteRoom(room);
 
     two.freeze();
@@ -109,8 +108,8 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
       const first = await timed(() => one.create());
       const next = await timed(() => one.create());
       expect([first.result.address, next.result.address]).toEqual([one.address, one.address]);
-      expect(first.ms).toBeLessThan(1_000 + slack);
-      expect(next.ms).toBeLessThan(slack);
+      expect(first.ms).toBeLessThan(2 * WAIT_MS);
+      expect(next.ms).toBeLessThan(WAIT_MS);
     } finally {
       two.thaw();
     }
@@ -120,18 +119,17 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
     expect(await two.rooms()).toHaveLength(1);
   }, 120_000);
 
-  test('while it stands still, requests for its rooms get 503 within 1.2 s, later ones at once', async () => {
+  test('while it stands still, the first request for its rooms waits, and all get 503', async () => {
     await cluster.deleteAllRooms();
     let room = await one.create();
     while (room.address !== two.address) room = await one.create();
     const { token } = await one.api.addPeer(room.id);
-    const slack = await slackFor(() => one.api.room(room.id));
 
     two.freeze();
     try {
       const { result, ms } = await timed(() => one.api.request('GET', `/room/${room.id}`));
       expect([result.status, JSON.stringify(result.body)]).toEqual([503, expect.stringContaining('app@app2')]);
-      expect(ms).toBeLessThan(1_100 + slack);
+      expect(ms).toBeLessThan(2 * WAIT_MS);
       for (const [method, path] of [
         ['GET', `/room/${room.id}`],
         ['DELETE', `/room/${room.id}`],
@@ -141,7 +139,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
         const body = method === 'POST' ? { type: 'webrtc', options: {} } : undefined;
         const later = await timed(() => one.api.request(method, path, body));
         expect(later.result.status).toBe(503);
-        expect(later.ms).toBeLessThan(slack);
+        expect(later.ms).toBeLessThan(WAIT_MS);
       }
       const socket = new WebSocket(`${one.url.replace('http', 'ws')}/socket/peer/websocket`);
       const closed = once(socket, 'close');
@@ -152,7 +150,7 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
         return `${code} ${reason.toString()}`;
       });
       expect(refused.result).toBe('1013 try again');
-      expect(refused.ms).toBeLessThan(slack);
+      expect(refused.ms).toBeLessThan(WAIT_MS);
     } finally {
       two.thaw();
     }
@@ -174,18 +172,16 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
       }
     };
 
-    await createFor(0.5);
-    const usual = Math.max(...(await Promise.all(pending.splice(0))).map(({ ms }) => ms));
-    const slack = Math.max(200, 2 * usual);
     two.freeze();
     try {
       await createFor(2.5);
       const answers = await Promise.all(pending.splice(0));
       expect(answers.filter(({ result }) => result.address !== one.address)).toEqual([]);
       // One waits for the node that stands still, and those that came meanwhile for that one.
-      expect(Math.max(...answers.map(({ ms }) => ms))).toBeLessThan(1_200 + slack);
+      expect(Math.max(...answers.map(({ ms }) => ms))).toBeLessThan(2 * WAIT_MS);
       const late = answers.slice(Math.ceil(answers.length * 0.7)).map(({ ms }) => ms);
-      expect(Math.max(...late)).toBeLessThan(200 + slack);
+      expect(Math.max(...late)).toBeLessThan(WAIT_MS);
+      expect(middle(late)).toBeLessThan(200);
     } finally {
       two.thaw();
     }
@@ -251,14 +247,13 @@ describeWith(['network namespaces'], 'a member that is lost', () => {
 
   test('O9: after kill -9 the survivor answers at once, and the node joins again when it is back', async () => {
     await cluster.deleteAllRooms();
-    const usual = await timed(() => one.create());
-    const rooms = [usual.result, await one.create()];
+    const rooms = [await one.create(), await one.create()];
     const far = rooms.find(({ address }) => address === two.address)?.id ?? 'none';
 
     await two.kill();
     const next = await timed(() => one.create());
     expect(next.result.address).toBe(one.address);
-    expect(next.ms).toBeLessThan(Math.max(300, 3 * usual.ms));
+    expect(next.ms).toBeLessThan(WAIT_MS);
     expect((await one.distribution())?.nodesInCluster).toBe(1);
     expect((await one.api.request('GET', `/room/${far}`)).status).toBe(503);
 

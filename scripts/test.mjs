@@ -1,5 +1,5 @@
-// `npm test`: the unit tests and one end-to-end proof of each promise. `npm run test:full`: the same, then all other
-// end-to-end files. Both set the checkout up first and end with `N passed, N failed`. e2e/suites.json says what each
+// `npm test`: the unit tests and one end-to-end proof of each promise. `npm run test:full`: the same, with all runs of the
+// property tests, then all other end-to-end files. Both set the checkout up first and end with `N passed, N failed`. e2e/suites.json says what each
 // end-to-end file is.
 import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -44,6 +44,8 @@ const jest = new Jest(workspace, {
     BLOOM_SEED: String(seed),
     ...(own.path === undefined ? {} : { BLOOM_PATH: own.path }),
     ...(own.nightly ? { BLOOM_NIGHTLY: '1' } : {}),
+    // Everybody waits for `npm test`; the gate runs every property as often as its test says.
+    ...(own.full || own.patterns.length > 0 ? {} : { BLOOM_FUZZ_SHARE: '0.25' }),
   },
 });
 const filtered = own.jest.some((option) => /^(-t|--testNamePattern)/.test(option));

@@ -8,6 +8,7 @@ import { streamRequest } from './stream-request.js';
 const { signal } = new AbortController();
 
 test('any name and query of a playlist give a file of the stream with whole numbers, or 400', () => {
+  const runs = fuzzRuns(2_000);
   const key = fc.constantFrom('_HLS_msn', '_HLS_msn', '_HLS_part', '_HLS_skip', '__proto__');
   const digits = fc
     .array(fc.constantFrom(...'0123456789'), { minLength: 1, maxLength: 20, size: 'max' })
@@ -37,7 +38,7 @@ test('any name and query of a playlist give a file of the stream with whole numb
         refused += 1;
       }
     }),
-    { numRuns: fuzzRuns(2_000) },
+    { numRuns: runs },
   );
-  expect(Math.min(taken, refused)).toBeGreaterThan(100);
+  expect(Math.min(taken, refused)).toBeGreaterThan(runs / 20);
 });

@@ -72,6 +72,7 @@ describe('whatever is asked', () => {
       { requiredKeys: ['v', 'tool', 'request'] },
     );
     const { inspector } = a.inspection!;
+    const runs = fuzzRuns(2_500);
     let answered = 0;
     await fc.assert(
       fc.asyncProperty(asking, async (message) => {
@@ -79,9 +80,9 @@ describe('whatever is asked', () => {
         expect(isAnswer(await inspector.subscribe(message as never))).toBe(false);
         inspector.unsubscribe(message.stream);
       }),
-      { numRuns: fuzzRuns(2_500) },
+      { numRuns: runs },
     );
-    expect(answered).toBeGreaterThan(50);
+    expect(answered).toBeGreaterThan(runs / 50);
     expect(inspector.openStreams).toBe(0);
   }, 60_000);
 

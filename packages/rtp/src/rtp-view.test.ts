@@ -67,6 +67,7 @@ describe('a view on an RTP packet', () => {
   });
 
   test('never throws on garbage, and what it accepts lies inside', () => {
+    const runs = fuzzRuns(12_000);
     const view = new RtpView();
     const likely = fc
       .tuple(
@@ -105,9 +106,9 @@ describe('a view on an RTP packet', () => {
           view.audioLevel(3);
         },
       ),
-      { numRuns: fuzzRuns(12_000) },
+      { numRuns: runs },
     );
-    expect(accepted).toBeGreaterThan(1000);
+    expect(accepted).toBeGreaterThan(runs / 12);
   });
 
   test('refuses a header cut short, another version, and impossible padding', () => {

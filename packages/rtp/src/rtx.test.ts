@@ -46,6 +46,7 @@ describe('a retransmission, RFC 4588', () => {
   });
 
   test('is restored or refused whatever it holds', () => {
+    const runs = fuzzRuns(10_000);
     const view = new RtpView();
     let restored = 0;
     fc.assert(
@@ -56,8 +57,8 @@ describe('a retransmission, RFC 4588', () => {
         restored += 1;
         expect([view.ssrc, view.payloadType, view.start]).toEqual([9, 5, 2]);
       }),
-      { numRuns: fuzzRuns(10_000) },
+      { numRuns: runs },
     );
-    expect(restored).toBeGreaterThan(1000);
+    expect(restored).toBeGreaterThan(runs / 10);
   });
 });

@@ -54,6 +54,7 @@ describe('a recorded MP4 file', () => {
   });
 
   test('that is garbage throws nothing but the documented error', () => {
+    const runs = fuzzRuns(10_000);
     const mutated = fc.array(fc.tuple(fc.nat(file.length - 1), fc.nat(255)), { maxLength: 6 }).map((changes) => {
       const bytes = Buffer.from(file);
       for (const [at, value] of changes) bytes[at] = value;
@@ -74,8 +75,8 @@ describe('a recorded MP4 file', () => {
           expect(error).toMatchObject({ code: 'BAD_MP4' });
         }
       }),
-      { numRuns: fuzzRuns(10_000) },
+      { numRuns: runs },
     );
-    expect(failures).toBeGreaterThan(100);
+    expect(failures).toBeGreaterThan(runs / 100);
   });
 });

@@ -42,6 +42,7 @@ describe('the VP8 payload descriptor', () => {
   });
 
   test('agrees with werift on whatever is complete, and is never read beyond the packet', () => {
+    const runs = fuzzRuns(12_000);
     const ours = new Vp8Descriptor();
     const target = Buffer.alloc(20);
     let complete = 0;
@@ -67,9 +68,9 @@ describe('the VP8 payload descriptor', () => {
         expect(ours.pictureId).toBe(theirs.pictureId ?? -1);
         expect((ours.first & 0x10) >>> 4).toBe(theirs.sBit);
       }),
-      { numRuns: fuzzRuns(12_000) },
+      { numRuns: runs },
     );
-    expect(complete).toBeGreaterThan(3000);
+    expect(complete).toBeGreaterThan(runs / 4);
   });
 });
 

@@ -24,6 +24,7 @@ function readAll(reader: RtcpReader, feedback: TransportCcFeedback): void {
 
 describe('walking a compound', () => {
   test('never throws on garbage, always ends, and stays inside', () => {
+    const runs = fuzzRuns(12_000);
     const reader = new RtcpReader();
     const feedback = new TransportCcFeedback();
     const packet = fc
@@ -58,9 +59,9 @@ describe('walking a compound', () => {
         if (reader.damaged) readAll(reader, feedback);
         walked += packets;
       }),
-      { numRuns: fuzzRuns(12_000) },
+      { numRuns: runs },
     );
-    expect(walked).toBeGreaterThan(5000);
+    expect(walked).toBeGreaterThan(runs / 4);
   });
 
   test('keeps what came before a damaged packet', () => {

@@ -235,6 +235,7 @@ describe('transport-wide feedback', () => {
   });
 
   test('of garbage is refused or read, never beyond its end and never with an exception', () => {
+    const runs = fuzzRuns(10_000);
     const reader = new RtcpReader();
     const feedback = new TransportCcFeedback();
     let read = 0;
@@ -251,8 +252,8 @@ describe('transport-wide feedback', () => {
         const arrivals = feedback.arrivalsMs.subarray(0, feedback.packetCount);
         expect(arrivals.filter((arrival) => !Number.isNaN(arrival)).length).toBe(feedback.received);
       }),
-      { numRuns: fuzzRuns(10_000) },
+      { numRuns: runs },
     );
-    expect(read).toBeGreaterThan(1000);
+    expect(read).toBeGreaterThan(runs / 12);
   });
 });

@@ -1,8 +1,13 @@
+/** Fewer say little. */
+const FEW = 500;
+
 /**
- * Returns the number of runs of a fuzz test: `BLOOM_FUZZ_RUNS`, or `usual` where it is not set. Long runs also need
- * `--testTimeout`.
+ * Returns the number of runs of a fuzz test: `BLOOM_FUZZ_RUNS`, or `usual` where it is not set, or the share of it that
+ * `BLOOM_FUZZ_SHARE` names: `npm test` runs a quarter, the gate all. Long runs also need `--testTimeout`.
  */
 export function fuzzRuns(usual: number): number {
   const wanted = Number(process.env['BLOOM_FUZZ_RUNS']);
-  return Number.isInteger(wanted) && wanted > 0 ? wanted : usual;
+  if (Number.isInteger(wanted) && wanted > 0) return wanted;
+  const share = Number(process.env['BLOOM_FUZZ_SHARE'] ?? 1);
+  return Math.max(Math.ceil(usual * share), Math.min(usual, FEW));
 }

@@ -200,6 +200,7 @@ describe('garbage', () => {
     });
 
   test('gives an offer or an INVALID_SDP and nothing else', () => {
+    const runs = fuzzRuns(10_000);
     let accepted = 0;
     fc.assert(
       fc.property(
@@ -212,9 +213,9 @@ describe('garbage', () => {
           }
         },
       ),
-      { numRuns: fuzzRuns(10_000) },
+      { numRuns: runs },
     );
     // Most damage is in lines that do not matter: the property is not satisfied by refusing everything.
-    expect(accepted).toBeGreaterThan(500);
+    expect(accepted).toBeGreaterThan(runs / 20);
   });
 });

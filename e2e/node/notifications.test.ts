@@ -225,7 +225,7 @@ describe('the peer websocket', () => {
 });
 
 /** Starts to read, and hands out what has come when the room is over. */
-function recordRoom(roomId: () => string): { subscribed: Promise<void>; events: Promise<Notification[]> } {
+function recordRoom(roomId: string): { subscribed: Promise<void>; events: Promise<Notification[]> } {
   let onSubscribed: () => void = () => undefined;
   const subscribed = new Promise<void>((resolve) => {
     onSubscribed = resolve;
@@ -233,7 +233,7 @@ function recordRoom(roomId: () => string): { subscribed: Promise<void>; events: 
   const read = async (): Promise<Notification[]> => {
     const events: Notification[] = [];
     for await (const event of sdk.notifications({ onSubscribed })) {
-      if (event.roomId !== roomId()) continue;
+      if (event.roomId !== roomId) continue;
       events.push(event);
       if (event.type === 'roomDeleted' || event.type === 'roomCrashed') break;
     }
@@ -244,10 +244,10 @@ function recordRoom(roomId: () => string): { subscribed: Promise<void>; events: 
 
 describe('the life of a room', () => {
   test('is told in the same order to the server SDK and to the webhook, with one PeerDisconnected per connection', async () => {
-    let room = '';
-    const record = recordRoom(() => room);
+    const room = 'life';
+    const record = recordRoom(room);
     await record.subscribed;
-    room = (await sdk.createRoom({ roomId: 'life', webhookUrl: `${receiver.url}/life` })).room.id;
+    await sdk.createRoom({ roomId: room, webhookUrl: `${receiver.url}/life` });
     const [ann, bob, carl] = [await sdk.addPeer(room), await sdk.addPeer(room), await sdk.addPeer(room)];
 
     const first = await PeerConnection.joined(node.url, ann.token, { name: 'Ann' });
@@ -287,10 +287,10 @@ describe('the life of a room', () => {
   });
 
   test('that a peer crashes in goes on without it', async () => {
-    let room = '';
-    const record = recordRoom(() => room);
+    const room = 'crash';
+    const record = recordRoom(room);
     await record.subscribed;
-    room = (await sdk.createRoom()).room.id;
+    await sdk.createRoom({ roomId: room });
     const ann = await sdk.addPeer(room);
     const client = await PeerConnection.joined(node.url, ann.token, null);
     client.send({ type: 'custom', data: { type: 'renegotiateTracks' } });

@@ -6,7 +6,8 @@ import { PeerConnection } from './support/peer-socket.js';
 import { type Node, startProgram } from './support/program.js';
 import { receiveWebhooks, type WebhookReceiver } from './support/webhook-receiver.js';
 
-jest.setTimeout(30_000);
+// All nodes start at the same moment, on the cores of one machine.
+jest.setTimeout(120_000);
 
 /** What the tests have started; they wait most of the time, so they run side by side. */
 const nodes: Node[] = [];

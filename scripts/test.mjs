@@ -1,6 +1,6 @@
 // `npm test`: the unit tests and one end-to-end proof of each promise. `npm run test:full`: the same, with all runs of the
-// property tests, then all other end-to-end files. Both set the checkout up first and end with `N passed, N failed`. e2e/suites.json says what each
-// end-to-end file is.
+// property tests, then all other end-to-end files. Both set the checkout up first and end with `N passed, N failed`.
+// e2e/suites.json says what each end-to-end file is.
 import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ const MINUTE_MS = 60_000;
 const LANES = 2;
 /**
  * A process of jest that holds more after a file is replaced: it keeps the modules of every file that it ran, and collecting
- * garbage around a gigabyte of them made files four times as slow.
+ * garbage around a gigabyte of them made CPU-bound files up to twice as slow.
  */
 const WORKER_MEMORY = '400MB';
 

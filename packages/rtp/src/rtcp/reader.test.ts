@@ -24,7 +24,8 @@ function readAll(reader: RtcpReader, feedback: TransportCcFeedback): void {
 
 describe('walking a compound', () => {
   test('never throws on garbage, always ends, and stays inside', () => {
-    const runs = fuzzRuns(12_000);
+    // By day too: the count at the end is too near to its bound for a quarter of them.
+    const runs = Math.max(12_000, fuzzRuns(12_000));
     const reader = new RtcpReader();
     const feedback = new TransportCcFeedback();
     const packet = fc
@@ -61,7 +62,7 @@ describe('walking a compound', () => {
       }),
       { numRuns: runs },
     );
-    expect(walked).toBeGreaterThan(runs / 4);
+    expect(walked).toBeGreaterThan((5 * runs) / 12);
   });
 
   test('keeps what came before a damaged packet', () => {

@@ -92,7 +92,9 @@ export interface InboundReport {
   readonly freezeCount: number;
   readonly packetsLost: number;
   readonly packetsReceived: number;
+  /** Seconds that all samples or frames waited in the browser's jitter buffer, and how many have left it. */
   readonly jitterBufferDelay: number;
+  readonly jitterBufferEmittedCount: number;
   readonly pliCount: number;
   readonly nackCount: number;
 }

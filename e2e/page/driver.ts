@@ -249,6 +249,7 @@ export function startDriver(ClientOfSdk: ClientClass): void {
       packetsLost: number('packetsLost'),
       packetsReceived: number('packetsReceived'),
       jitterBufferDelay: number('jitterBufferDelay'),
+      jitterBufferEmittedCount: number('jitterBufferEmittedCount'),
       pliCount: number('pliCount'),
       nackCount: number('nackCount'),
     };

@@ -21,6 +21,16 @@ export async function decodedSeconds(path: string): Promise<number> {
   return Number((await run('ffprobe', probe)).stdout);
 }
 
+/** Ms from the start of the file at which its frames begin. */
+export async function frameTimes(path: string): Promise<number[]> {
+  const probe = ['-v', 'error', '-show_entries', 'packet=pts_time', '-of', 'csv=p=0', path];
+  const { stdout } = await run('ffprobe', probe, large);
+  return stdout
+    .trim()
+    .split('\n')
+    .map((seconds) => Number(seconds) * 1_000);
+}
+
 /** Ms from the start of the file at which its picture turns from dark to bright. */
 export async function flashes(path: string): Promise<number[]> {
   const measure = 'signalstats,metadata=mode=print:key=lavfi.signalstats.YAVG:file=-';

@@ -14,8 +14,8 @@ RUN node --input-type=module --eval "import { install } from './scripts/setup.mj
 
 FROM modules AS build
 COPY . .
-RUN node scripts/setup.mjs && node scripts/bundle-node.mjs && mkdir /compiled \
-    && tar -c --exclude=apps/bloomctl/dist/modules apps/*/dist apps/*/bin apps/wasm | tar -x -C /compiled
+RUN node scripts/setup.mjs && mkdir /compiled \
+    && tar -c --exclude=apps/*/dist/modules apps/*/dist apps/*/bin | tar -x -C /compiled
 
 FROM modules AS production-gpl
 RUN npm prune --omit=dev --no-audit && rm -rf scripts node_modules/.cache node_modules/@bloom

@@ -49,7 +49,7 @@ export class LabNode extends ClusterNode {
   /** Starts the program; it may take a while until it answers. */
   start(env: Readonly<Record<string, string>> = {}): void {
     const main = join(repository, 'apps', 'bloom', 'dist', 'main.js');
-    if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npx tsc -b\``);
+    if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npm run build\``);
     const { address } = this.host;
     this.#folder ??= mkdtempSync(join(tmpdir(), 'bloom-cluster-'));
     const child = this.host.start(process.execPath, ['--enable-source-maps', main], {

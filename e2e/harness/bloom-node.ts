@@ -48,7 +48,7 @@ async function waitUntilHealthy(url: string, child: ChildProcess, log: () => str
 
 export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
   const main = join(repository, 'apps', 'bloom', 'dist', 'main.js');
-  if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npx tsc -b\``);
+  if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npm run build\``);
   const port = Number(options.env?.['JF_PORT'] ?? (await freeTcpPort()));
   const [metricsPort, udp] = [await freeTcpPort(), await freeUdpRange(8)];
   const folder = mkdtempSync(join(tmpdir(), 'bloom-e2e-'));

@@ -2,10 +2,14 @@
 // everything end to end) would test something else, and refuse (test-setup.mjs). `npm test` has built already.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import { isFresh, root } from '../bundling.mjs';
+
+const BUNDLES = ['apps/bloom/dist', 'apps/bloomctl/dist', 'apps/port-mapper/dist'];
 
 export default () => {
   if (process.env.BLOOM_TEST_RUN) return;
-  const compiler = join(import.meta.dirname, '..', '..', 'node_modules', 'typescript', 'bin', 'tsc');
-  const { stdout, status } = spawnSync(process.execPath, [compiler, '-b', '--dry'], { encoding: 'utf8' });
-  if (status !== 0 || /would (build|update)/i.test(stdout)) process.env.BLOOM_STALE_BUILD = '1';
+  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const { stdout, status } = spawnSync(process.execPath, [compiler, '-b', '--dry'], { cwd: root, encoding: 'utf8' });
+  const compiled = status === 0 && !/would (build|update)/i.test(stdout);
+  if (!compiled || !BUNDLES.every(isFresh)) process.env.BLOOM_STALE_BUILD = '1';
 };

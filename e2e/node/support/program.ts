@@ -23,7 +23,7 @@ export interface Program {
 
 export function runProgram(env: Readonly<Record<string, string>>, args: readonly string[] = []): Program {
   const main = join(repository, 'apps', 'bloom', 'dist', 'main.js');
-  if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npx tsc -b\``);
+  if (!existsSync(main)) throw new Error(`${main} is missing: build it with \`npm run build\``);
   const folder = mkdtempSync(join(tmpdir(), 'bloom-node-'));
   const child = spawn(process.execPath, [main, ...args], {
     cwd: folder,

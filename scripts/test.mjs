@@ -101,7 +101,8 @@ async function runUnitTests() {
   const run = await jest.run({
     project: 'unit',
     files: files.unit,
-    options: [`--maxWorkers=${Math.max(2, availableParallelism() - 1)}`, `--workerIdleMemoryLimit=${WORKER_MEMORY}`],
+    // One more than there are cores, because some wait for other programs.
+    options: [`--maxWorkers=${availableParallelism() + 1}`, `--workerIdleMemoryLimit=${WORKER_MEMORY}`],
     timeLimitMs: (own.nightly ? 180 : 30) * MINUTE_MS,
     // Jest would name every file once more.
     onOutput: (chunk) => process.stderr.write(String(chunk).replace(/^Ran all test suites within paths .*\n?/m, '')),

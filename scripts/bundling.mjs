@@ -19,7 +19,7 @@ function fingerprint(files) {
 /** What a bundle was made from is noted in its folder. */
 const stampOf = (outdir) => join(root, outdir, '.bundled-from');
 
-/** Returns whether the bundle in a folder, relative to the root, is there and made from the files as they are now. */
+/** Returns whether the bundle in a folder, relative to the root, is whole and made from the files as they are now. */
 export function isFresh(outdir) {
   if (!existsSync(stampOf(outdir))) return false;
   const { files, digest } = JSON.parse(readFileSync(stampOf(outdir), 'utf8'));
@@ -47,8 +47,13 @@ export async function bundle({ script, outdir, readFiles = [], ...options }) {
     logLevel: 'warning',
     ...options,
   });
-  const files = [...Object.keys(metafile.inputs).filter((file) => existsSync(join(root, file))), ...readFiles];
+  const outputs = Object.keys(metafile.outputs);
+  const files = [
+    ...Object.keys(metafile.inputs).filter((file) => existsSync(join(root, file))),
+    ...readFiles,
+    ...outputs,
+  ];
   for (const own of [script, import.meta.url]) files.push(relative(root, fileURLToPath(own)));
   writeFileSync(stampOf(outdir), JSON.stringify({ digest: fingerprint(files), files }));
-  return Object.keys(metafile.outputs);
+  return outputs;
 }

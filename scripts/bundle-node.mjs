@@ -38,9 +38,13 @@ const wasmBeside = {
   },
 };
 
-/** @throws Error for a file that bundled modules open beside themselves and that is not there */
-function checkReadFiles(file) {
-  for (const [, path] of readFileSync(file, 'utf8').matchAll(/new URL\("(\.[^"]+)", import\.meta\.url\)/g)) {
+/** @throws Error for what fails only once it is used: a missing file that modules open beside themselves, a package without names */
+function check(file) {
+  const code = readFileSync(file, 'utf8');
+  if (/^export default require_/m.test(code)) {
+    throw new Error(`${file} is a CommonJS package that is loaded with import(): its exports have no names there`);
+  }
+  for (const [, path] of code.matchAll(/new URL\("(\.[^"]+)", import\.meta\.url\)/g)) {
     const opened = join(dirname(file), path);
     if (!existsSync(opened)) throw new Error(`${file} opens ${opened}, which is not in the bundle: see PROGRAMS`);
   }
@@ -68,5 +72,5 @@ for (const [app, entryPoints] of Object.entries(PROGRAMS)) {
     external: EXTERNAL,
     plugins: [wasmBeside],
   });
-  for (const file of written.filter((name) => name.endsWith('.js'))) checkReadFiles(file);
+  for (const file of written.filter((name) => name.endsWith('.js'))) check(file);
 }

@@ -50,12 +50,10 @@ export async function openStore(
   { putTimeoutMs, idleTimeoutMs = IDLE_TIMEOUT_MS }: StoreOptions = {},
 ): Promise<ObjectStore> {
   const { accessKeyId, secretAccessKey, region, bucket: Bucket, endpoint } = target;
-  const [{ S3Client, HeadObjectCommand, DeleteObjectCommand, NotFound }, { Upload }] = await Promise.all([
-    import('@aws-sdk/client-s3'),
-    import('@aws-sdk/lib-storage'),
-  ]).catch((cause: unknown) => {
+  const library = await import('./client-library.js').catch((cause: unknown) => {
     throw new ComponentError('UPLOAD_FAILED', 'the S3 client library is not installed', { cause });
   });
+  const { S3Client, HeadObjectCommand, DeleteObjectCommand, NotFound, Upload } = library;
   const client = new S3Client({
     region,
     credentials: { accessKeyId, secretAccessKey },

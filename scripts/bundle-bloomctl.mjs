@@ -3,7 +3,8 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { bundle, isFresh, root } from './bundling.mjs';
+import { bundle, isFresh } from './bundling.mjs';
+import { root } from './setup.mjs';
 
 const dist = 'apps/bloomctl/dist';
 const entry = `${dist}/modules/main.js`;

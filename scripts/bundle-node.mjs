@@ -2,7 +2,8 @@
 // Part of every build; does nothing when nothing has changed.
 import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { bundle, isFresh, root } from './bundling.mjs';
+import { bundle, isFresh } from './bundling.mjs';
+import { root } from './setup.mjs';
 
 /** Programs by the app whose `dist` they go into, each at the path where the modules of that app look for it. */
 const PROGRAMS = {
@@ -40,6 +41,7 @@ const wasmBeside = {
 
 /** @throws Error for what fails only once it is used: a missing file that modules open beside themselves, a package without names */
 function check(file) {
+  if (!file.endsWith('.js')) return;
   const code = readFileSync(file, 'utf8');
   if (/^export default require_/m.test(code)) {
     throw new Error(`${file} is a CommonJS package that is loaded with import(): its exports have no names there`);
@@ -61,7 +63,7 @@ for (const [app, entryPoints] of Object.entries(PROGRAMS)) {
     cpSync(DOCS_PAGE, join(outdir, basename(DOCS_PAGE)), { recursive: true });
     copyFileSync(WASM, join(outdir, basename(WASM)));
   }
-  const written = await bundle({
+  await bundle({
     script: import.meta.url,
     outdir,
     entryPoints,
@@ -71,6 +73,6 @@ for (const [app, entryPoints] of Object.entries(PROGRAMS)) {
     sourcesContent: false,
     external: EXTERNAL,
     plugins: [wasmBeside],
+    check,
   });
-  for (const file of written.filter((name) => name.endsWith('.js'))) check(file);
 }

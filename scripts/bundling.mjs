@@ -1,10 +1,9 @@
 // Bundles programs of Node for starting fast, when something has changed since the last time.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-
-export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+import { root } from './setup.mjs';
 
 function fingerprint(files) {
   const seen = files.map((file) => {
@@ -27,10 +26,10 @@ export function isFresh(outdir) {
 }
 
 /**
- * Bundles into `outdir`. `readFiles` are files that the bundle is made from besides its modules. Returns the paths of the files
- * written, relative to the root.
+ * Bundles into `outdir`. `readFiles` are files that the bundle is made from besides its modules; `check` throws for a written
+ * file, given by its path relative to the root, with which the bundle is no good: the next build tries again.
  */
-export async function bundle({ script, outdir, readFiles = [], ...options }) {
+export async function bundle({ script, outdir, readFiles = [], check = () => {}, ...options }) {
   const { build } = await import('esbuild');
   const { metafile } = await build({
     absWorkingDir: root,
@@ -48,6 +47,7 @@ export async function bundle({ script, outdir, readFiles = [], ...options }) {
     ...options,
   });
   const outputs = Object.keys(metafile.outputs);
+  for (const file of outputs) check(file);
   const files = [
     ...Object.keys(metafile.inputs).filter((file) => existsSync(join(root, file))),
     ...readFiles,
@@ -55,5 +55,4 @@ export async function bundle({ script, outdir, readFiles = [], ...options }) {
   ];
   for (const own of [script, import.meta.url]) files.push(relative(root, fileURLToPath(own)));
   writeFileSync(stampOf(outdir), JSON.stringify({ digest: fingerprint(files), files }));
-  return outputs;
 }

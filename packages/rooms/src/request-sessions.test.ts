@@ -79,6 +79,21 @@ describe('a session of requests', () => {
     expect(await status()).toEqual(['connected']);
   });
 
+  test('gives way while it is still being opened', async () => {
+    const { session } = await newPeer();
+    const next = { ...session, sessionId: 'next' };
+    const openings = [session, next].map((each) => node.rooms.openSession(each, JOIN, 'request-1'));
+    expect(await Promise.allSettled(openings)).toMatchObject([
+      { status: 'rejected', reason: { code: 'PEER_NOT_FOUND' } },
+      { status: 'fulfilled' },
+    ]);
+    await expect(node.rooms.askSession(session, say('here'), 'request-2')).rejects.toMatchObject({
+      code: 'SESSION_NOT_FOUND',
+    });
+    expect(await node.rooms.askSession(next, say('here'), 'request-3')).toBe('here');
+    expect(await status()).toEqual(['connected']);
+  });
+
   test('ends when its media path falls silent, which a websocket survives', async () => {
     const { session } = await opened();
     const bob = await node.join('kitchen');

@@ -31,8 +31,8 @@ export class RequestSessions {
   }
 
   /**
-   * Connects a peer with its first request, and returns the answer. A session that the peer has already ends: a client that
-   * has crashed must be able to start over at once.
+   * Connects a peer with its first request, and returns the answer. A session that the peer has already ends, also one that
+   * is still being opened: a client that has crashed or given up must be able to start over at once.
    */
   async open(
     room: RoomRef,
@@ -43,6 +43,7 @@ export class RequestSessions {
     for (const session of this.#sessions.values()) if (session.isOf(roomId, peerId)) session.end('closed_by_server');
 
     const session = new RequestSession({ roomId, peerId, clock, onEnd: () => this.#sessions.delete(sessionId) });
+    this.#sessions.set(sessionId, session);
     const attached = await attachSocket({
       system,
       attach: (sender, message) => sender.call(room, { type: 'attach', ...message }, ATTACH_TIMEOUT_MS),
@@ -52,19 +53,19 @@ export class RequestSessions {
       sockets,
       requestId,
     }).catch((error: unknown) => {
+      session.end('closed_by_server');
       if (!(error instanceof ActorError)) throw error;
       return refused('OWNER_UNREACHABLE', `Room ${roomId} does not answer`);
     });
-    if (typeof attached === 'object' && 'ok' in attached) return attached;
+    if (typeof attached === 'object') {
+      if ('ok' in attached) return attached;
+      session.attached(attached);
+      return session.ask(request);
+    }
+    session.end('closed_by_server');
     if (attached === 'peer already connected') return refusals.peerConnected(peerId);
     if (attached === 'too many connections') return refusals.tooManyConnections(peerId);
-    if (typeof attached === 'string') {
-      return attached === 'peer not found' ? refusals.peerNotFound(peerId) : refusals.roomNotFound(roomId);
-    }
-    this.#sessions.set(sessionId, session);
-    session.attached(attached);
-
-    return session.ask(request);
+    return attached === 'peer not found' ? refusals.peerNotFound(peerId) : refusals.roomNotFound(roomId);
   }
 
   async ask(address: SessionAddress, request: string): Promise<Outcome<string>> {

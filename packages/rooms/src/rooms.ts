@@ -76,10 +76,11 @@ export class Rooms implements RoomService {
     const own = local.view(roomId);
     if (own !== undefined) return own;
 
-    const { node } = await this.#find(roomId, requestId);
-    // Without a view a room of this node is still being created.
-    const view = node === undefined ? undefined : await cluster?.view(roomId, node, requestId);
-    return view ?? this.ask(roomId, { type: 'getRoom' }, requestId);
+    return this.#reach(roomId, requestId, async (room) => {
+      // Without a view a room of this node is still being created.
+      const view = room.node === undefined ? undefined : await cluster?.view(roomId, room.node, requestId);
+      return view ?? this.#askAt(room, roomId, { type: 'getRoom' }, requestId);
+    });
   }
 
   updateRoom(roomId: string, changes: RoomChanges, requestId?: string): Promise<RoomView> {
@@ -155,25 +156,22 @@ export class Rooms implements RoomService {
       return claim;
     }
     const { roomId, peerId } = claim;
-    const room = await this.#find(roomId).catch(refusalOf);
-    if (typeof room === 'string') {
-      log.info('peer.refused', { roomId, peerId, reason: room });
-      return room;
-    }
-
     const requestId = newRequestId();
-    log.debug('peer.attaching', { room: room.ref.path, peerId, requestId });
-    const attached = await attachSocket({
-      system,
-      attach: (sender, request) =>
-        this.#call(roomId, room, () => sender.call(room.ref, { type: 'attach', ...request }, REQUEST_TIMEOUT_MS)),
-      peerId,
-      socket,
-      client: 'sdk',
-      requestId,
-      // A room of another node outlives this node: closing must not wait for its sockets.
-      ...(room.node === undefined ? { sockets: local.sockets } : {}),
-    });
+    const attached = await this.#reach<AttachedPeer | AttachRefusal>(roomId, undefined, async (room) => {
+      log.debug('peer.attaching', { room: room.ref.path, peerId, requestId });
+      const answer = await attachSocket({
+        system,
+        attach: (sender, request) =>
+          this.#call(roomId, room, () => sender.call(room.ref, { type: 'attach', ...request }, REQUEST_TIMEOUT_MS)),
+        peerId,
+        socket,
+        client: 'sdk',
+        requestId,
+        // A room of another node outlives this node: closing must not wait for its sockets.
+        ...(room.node === undefined ? { sockets: local.sockets } : {}),
+      });
+      return answer === 'room not found' ? unwrap(refusals.roomNotFound(roomId)) : answer;
+    }).catch(refusalOf);
     if (typeof attached === 'string') log.info('peer.refused', { roomId, peerId, reason: attached });
 
     return attached;
@@ -206,8 +204,16 @@ export class Rooms implements RoomService {
     message: { type: K } & Parameters<RoomCalls[K]>[0],
     requestId?: string,
   ): Promise<RoomAnswer<K>> {
+    return this.#reach(roomId, requestId, (room) => this.#askAt(room, roomId, message, requestId));
+  }
+
+  async #askAt<K extends keyof RoomCalls>(
+    room: FoundRoom,
+    roomId: string,
+    message: { type: K } & Parameters<RoomCalls[K]>[0],
+    requestId: string | undefined,
+  ): Promise<RoomAnswer<K>> {
     const { system, log } = this.#options;
-    const room = await this.#find(roomId, requestId);
     const { ref, node } = room;
     const sender = requestId === undefined ? system : system.forRequest(requestId, 'rooms');
     try {
@@ -237,10 +243,25 @@ export class Rooms implements RoomService {
     });
   }
 
-  async #find(roomId: string, requestId?: string): Promise<FoundRoom> {
+  /**
+   * Passes the room to `run`, and once more wherever else it is found when its node answers that it does not have it: a room that
+   * was deleted there and made again elsewhere may be announced before its end is.
+   */
+  async #reach<T>(roomId: string, requestId: string | undefined, run: (room: FoundRoom) => Promise<T>): Promise<T> {
+    const { cluster } = this.#options;
+    const room = await this.#find(roomId, requestId);
+    try {
+      return await run(room);
+    } catch (error) {
+      if (cluster === undefined || !isRoomNotFound(error)) throw error;
+      return run(await this.#find(roomId, requestId, room.node ?? cluster.self));
+    }
+  }
+
+  async #find(roomId: string, requestId: string | undefined, except?: string): Promise<FoundRoom> {
     const { system, local, cluster } = this.#options;
     if (cluster !== undefined) {
-      const { node, ref } = await cluster.locate(roomId);
+      const { node, ref } = await cluster.locate(roomId, except);
       if (requestId !== undefined) system.note(requestId, 'directory', `owner of ${roomId} is ${node}`);
       return node === cluster.self ? { ref } : { ref, node };
     }
@@ -249,8 +270,12 @@ export class Rooms implements RoomService {
   }
 }
 
+function isRoomNotFound(error: unknown): boolean {
+  return error instanceof RoomError && error.code === 'ROOM_NOT_FOUND';
+}
+
 /** SDKs treat 'room not found' as final, so every other failure rejects and lets them retry. */
 function refusalOf(error: unknown): 'room not found' {
-  if (error instanceof RoomError && error.code === 'ROOM_NOT_FOUND') return 'room not found';
+  if (isRoomNotFound(error)) return 'room not found';
   throw error;
 }

@@ -164,18 +164,19 @@ export class ClusterRooms {
   }
 
   /**
-   * Returns where a room lives.
+   * Returns where a room lives. `except` is a node that has just answered that it does not have it.
    * @throws RoomError `ROOM_NOT_FOUND` when every member denies having it; `OWNER_UNREACHABLE` when the owner is known but
    *   cut off, or when a member that may have it does not answer
    */
-  async locate(roomId: string): Promise<RoomPlace> {
-    const known = this.directory.find(roomId);
+  async locate(roomId: string, except?: string): Promise<RoomPlace> {
+    const known = this.directory.find(roomId, except);
     if (known?.reachable === true) return known;
 
     // The announcement may still be on its way: the owner itself knows.
     const unanswered: string[] = [];
+    const others = this.#port.members().filter((node) => node !== except);
     const answers = await Promise.all(
-      this.#port.members().map(async (node): Promise<RoomPlace | undefined> => {
+      others.map(async (node): Promise<RoomPlace | undefined> => {
         const ref = await this.#lookUp(node, roomId).catch(() => {
           if (this.#isMember(node)) unanswered.push(node);
           return null;

@@ -245,6 +245,25 @@ describe('a cluster', () => {
     expect((await create('c', id)).room.id).toBe(id);
   });
 
+  test('a room that was made again elsewhere is found, though the news of the end of the former one are still on their way', async () => {
+    cluster = new TestCluster(['a', 'b', 'c']);
+    cluster.node('a').local.forwardedTracks = 2;
+    cluster.node('c').local.forwardedTracks = 2;
+    expect((await create('a', 'kitchen')).address).toBe('b:80');
+    await cluster.settled();
+    cluster.hold('b', 'c');
+    await cluster.node('b').rooms.deleteRoom('kitchen');
+    cluster.node('b').local.forwardedTracks = 3;
+    expect((await create('a', 'kitchen')).address).toBe('a:80');
+    await cluster.settled();
+    const { rooms } = cluster.node('c');
+    expect((await rooms.getRoom('kitchen')).id).toBe('kitchen');
+    const { peer, token } = await rooms.addPeer('kitchen', {});
+    const socket = { send: () => {}, close: () => {}, ping: () => Promise.resolve(true) };
+    expect(await rooms.attachPeer(token, socket)).toBeInstanceOf(Object);
+    expect((await cluster.node('a').rooms.getRoom('kitchen')).peers).toMatchObject([{ id: peer.id }]);
+  });
+
   test('news of a node that is gone meanwhile do not bring its rooms back', async () => {
     cluster = new TestCluster(['a', 'b']);
     cluster.node('a').local.forwardedTracks = 1;

@@ -85,14 +85,14 @@ export class Directory {
 
   /**
    * Returns where a room lives: a reachable owner before an unreachable one, then the owner of the older room, then the
-   * lower name. This node always prefers its own room.
+   * lower name. This node always prefers its own room. `except` is a node that does not have it.
    */
-  find(roomId: string): (RoomPlace & { reachable: boolean }) | undefined {
+  find(roomId: string, except?: string): (RoomPlace & { reachable: boolean }) | undefined {
     this.#forgetExpired();
-    const own = this.#nodes.get(this.#self)?.rooms.get(roomId);
+    const own = this.#self === except ? undefined : this.#nodes.get(this.#self)?.rooms.get(roomId);
     if (own !== undefined) return { node: this.#self, ref: own.ref, reachable: true };
 
-    const [owner] = this.#ownersOf(roomId);
+    const owner = this.#ownersOf(roomId).find((node) => node !== except);
     const known = owner === undefined ? undefined : this.#nodes.get(owner);
     const room = known?.rooms.get(roomId);
     if (owner === undefined || known === undefined || room === undefined) return undefined;

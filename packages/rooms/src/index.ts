@@ -16,6 +16,7 @@ export {
   structureFault,
 } from './options.js';
 export { COMPONENT_SCHEMAS, COMPONENT_TYPES, type ComponentType, FileOptions } from './component-schemas.js';
+export { jsonEqual } from './json-equal.js';
 export type { DrainOrder } from './drain-order.js';
 export { LocalRooms, type ComponentState } from './local-rooms.js';
 export type { RoomMeasure } from './room/room-journal.js';

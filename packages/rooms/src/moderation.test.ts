@@ -66,6 +66,19 @@ describe('metadata of the backend', () => {
     expect(node.news()).toEqual([`peerMetadataUpdated ${ann.id}`, `peerMetadataUpdated ${ann.id}`]);
   });
 
+  test('that is the same changes nothing, whichever node it is given to', async () => {
+    const ann = await join({ metadata: { name: 'Ann', tags: [{ id: 1 }] } });
+    const bob = await join({});
+    heard(bob);
+    node.news();
+    const withoutPrototype = (fields: object): object => Object.assign(Object.create(null) as object, fields);
+    // As objects arrive from another node.
+    await update(ann.id, { metadata: withoutPrototype({ tags: [withoutPrototype({ id: 1 })], name: 'Ann' }) });
+    expect([heard(bob), node.news()]).toEqual([[], []]);
+    await update(ann.id, { metadata: withoutPrototype({ tags: [withoutPrototype({ id: 2 })], name: 'Ann' }) });
+    expect(node.news()).toEqual([`peerMetadataUpdated ${ann.id}`]);
+  });
+
   test('is all there is while the client may not set its own', async () => {
     const ann = await join({ permissions: { metadata: false } }, 'offensive');
     await ann.act({ type: 'setMetadata', metadata: 'more of it' });

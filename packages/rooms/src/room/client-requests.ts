@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util';
+import { jsonEqual } from '../json-equal.js';
 import { peerEndpoint, permissionsOf, shownMetadata, trackInfo, type PeerRecord } from '../peer/peer-record.js';
 import type { EndpointTrack, PeerRequest } from '../peer/peer-session.js';
 import { mayPublish } from '../peer/permissions.js';
@@ -64,7 +64,7 @@ export class ClientRequests {
   }
 
   #setMetadata(peer: PeerRecord, metadata: unknown): void {
-    if (!peer.joined || isDeepStrictEqual(peer.metadata, metadata)) return;
+    if (!peer.joined || jsonEqual(peer.metadata, metadata)) return;
     const shown = shownMetadata(peer);
     peer.metadata = metadata;
     this.#endpoints.changed(peer);
@@ -88,7 +88,7 @@ export class ClientRequests {
 
   #setTrackMetadata(peer: PeerRecord, trackId: string, metadata: unknown): void {
     const track = peer.tracks.get(trackId);
-    if (track === undefined || isDeepStrictEqual(track.metadata, metadata)) return;
+    if (track === undefined || jsonEqual(track.metadata, metadata)) return;
     const updated = { ...track, metadata };
     peer.tracks.set(trackId, updated);
     this.#endpoints.changed(peer);

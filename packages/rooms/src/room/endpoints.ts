@@ -1,5 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { TrackOwner } from '@bloom/protocol';
+import { jsonEqual } from '../json-equal.js';
 import { peerEndpoint, permissionsOf, shownMetadata, trackInfo, type PeerRecord } from '../peer/peer-record.js';
 import type { Endpoint, EndpointTrack, SessionInput } from '../peer/peer-session.js';
 import { ComponentTable, type ComponentRecord } from './component-table.js';
@@ -88,7 +88,7 @@ export class Endpoints {
   /** Announces the metadata of a peer if it differs from what was shown before. */
   metadataChanged(peer: PeerRecord, before: unknown): void {
     const metadata = shownMetadata(peer);
-    if (isDeepStrictEqual(before, metadata)) return;
+    if (jsonEqual(before, metadata)) return;
     if (peer.joined && !peer.hidden)
       this.sendToOthers(peer.id, { type: 'endpointUpdated', endpointId: peer.id, metadata });
     this.#world.notify({ type: 'peerMetadataUpdated', roomId: this.roomId, peerId: peer.id, metadata });

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { MAX_EVENT_LENGTH, parseClientEvent } from './client-event.js';
-import { jsonEqual, nestsDeeper } from './json.js';
+import { nestsDeeper } from './json.js';
 
 const custom = (type: string, data: unknown) => JSON.stringify({ type: 'custom', data: { type, data } });
 const OFFER = {
@@ -126,31 +126,3 @@ describe('the depth of JSON text', () => {
     expect(nestsDeeper(JSON.stringify(`\\"${'['.repeat(100)}`), 10)).toBe(false);
   });
 });
-
-describe('equality of JSON values', () => {
-  test('is that of their texts, whatever the order of keys', () => {
-    fc.assert(
-      fc.property(fc.jsonValue({ maxDepth: 3 }), fc.jsonValue({ maxDepth: 3 }), (a, b) => {
-        expect(jsonEqual(a, JSON.parse(JSON.stringify(a)))).toBe(true);
-        if (JSON.stringify(a) === JSON.stringify(b)) expect(jsonEqual(a, b)).toBe(true);
-        else if (jsonEqual(a, b)) expect(copy(a)).toEqual(copy(b));
-      }),
-      { numRuns: fuzzRuns(1000) },
-    );
-  });
-
-  test.each([
-    [[1], { 0: 1 }],
-    [null, {}],
-    [{ a: undefined }, { b: undefined }],
-    [[1, 2], [1]],
-    [1, '1'],
-  ])('tells %j from %j', (a, b) => {
-    expect(jsonEqual(a, b)).toBe(false);
-    expect(jsonEqual(b, a)).toBe(false);
-  });
-});
-
-function copy(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value));
-}

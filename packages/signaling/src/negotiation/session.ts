@@ -1,15 +1,15 @@
-import type {
-  CreatePeerSession,
-  Endpoint,
-  PeerSession,
-  PeerSessionOptions,
-  SessionAction,
-  SessionInput,
+import {
+  jsonEqual,
+  type CreatePeerSession,
+  type Endpoint,
+  type PeerSession,
+  type PeerSessionOptions,
+  type SessionAction,
+  type SessionInput,
 } from '@bloom/rooms';
 import type { TrackKind } from '@bloom/sfu';
 import { parseOffer, WebrtcError, writeAnswer } from '@bloom/webrtc';
 import { type ClientEvent, parseClientEvent, type SdpOfferEvent } from '../events/client-event.js';
-import { jsonEqual } from '../events/json.js';
 import { serverEvent } from '../events/server-event.js';
 import { Cycles } from './cycles.js';
 import { Identifiers } from './identifiers.js';

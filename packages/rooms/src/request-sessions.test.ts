@@ -68,6 +68,17 @@ describe('a session of requests', () => {
     expect(await node.rooms.attachPeer(token, new TestSocket())).toBe('peer already connected');
   });
 
+  test('receives no messages of the backend, and is not counted among those who do', async () => {
+    const { session } = await opened();
+    const ann = await node.join('kitchen');
+    const message = { topic: 'poll', data: 'Tea?' };
+    expect(await node.rooms.sendMessage('kitchen', message)).toEqual({ delivered: 1 });
+    expect(await node.rooms.sendMessage('kitchen', { ...message, to: [session.peerId] })).toEqual({ delivered: 0 });
+    await node.system.idle();
+    expect(ann.socket.sent.at(-1)).toEqual({ type: 'roomMessage', message });
+    expect(await node.rooms.askSession(session, say('here'), 'request-2')).toBe('here');
+  });
+
   test('gives way to the next session of its peer', async () => {
     const { session } = await opened();
     const next = { ...session, sessionId: 'next' };

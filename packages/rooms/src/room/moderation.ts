@@ -76,7 +76,10 @@ export class Moderation {
     if (missing !== undefined) return refusals.peerNotFound(missing);
 
     const wanted = to === null ? peers : new Set(to);
-    const receivers = [...peers.values()].filter(({ id, joined }) => joined && wanted.has(id));
+    // A client of WHIP or WHEP has neither a websocket nor a data channel.
+    const receivers = [...peers.values()].filter(
+      ({ id, joined, connection }) => joined && connection?.client === 'sdk' && wanted.has(id),
+    );
     for (const peer of receivers) {
       const channel = peer.messageChannel;
       const over = channel !== undefined && this.#world.isCurrent(channel) ? 'data' : 'websocket';

@@ -246,6 +246,7 @@ function openRooms(parts: RoomParts): { local: LocalRooms; hls: HlsService; reco
     resourcesPath: settings.resourcesPath,
     s3Endpoint: settings.recording.s3Endpoint,
     beginRecording: (id) => kept.begin(id),
+    endRecording: (id) => kept.end(id),
     notify: (notification) => bus.publish(notification),
     hold: (roomId) => webhooks.hold(roomId),
     log,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type ActorSystem, createActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { RoomError } from '@bloom/rooms';
-import { ManualClock } from '@bloom/time/testing';
+import { ManualClock, until } from '@bloom/time/testing';
 import { MediaFileError } from './errors.js';
 import type { LiveStreams, StreamRequest } from './stores.js';
 import { BytesFile, type ServedFile } from './served-file.js';
@@ -407,6 +407,31 @@ describe('recordings', () => {
     cluster.node('b').live.add('older');
     await cluster.recordings.compareWith('b');
     expect(await cluster.node('a').ids()).toEqual(['mine', 'newer', 'older-20260101T100000Z']);
+  });
+
+  test('make way for newer ones, too, when their node was killed and completes them at its next start', async () => {
+    const playlist = '#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:2026-01-01T10:00:00.000Z\nday 1\n';
+    await cluster.node('a').record('one', 'main.m3u8', playlist);
+    await cluster.node('b').finish('one', '2026-01-02T10:00:00.000Z', 'day 2');
+    // It may still grow: another process may be writing it.
+    await cluster.recordings.compareWith('b');
+    expect(await cluster.node('a').ids()).toEqual(['one']);
+
+    await cluster.node('a').record('one', 'main.m3u8', `${playlist}#EXT-X-ENDLIST\n`);
+    cluster.node('a').recordings.end('one');
+    while ((await cluster.node('a').ids()).includes('one')) await cluster.idle();
+    await cluster.recordings.remove('one');
+    expect(await fetch('one-20260101T100000Z', 'main.m3u8')).toContain('day 1');
+  });
+
+  test('that end while there is no newer one keep their id', async () => {
+    cluster.node('b').live.add('one');
+    await cluster.node('b').finish('one', '2026-01-01T10:00:00.000Z');
+    await cluster.node('a').finish('one', '2026-01-02T10:00:00.000Z');
+    cluster.node('a').recordings.end('one');
+    await until(() => cluster.calls.length === 2);
+    await cluster.idle();
+    expect(await cluster.node('a').ids()).toEqual(['one']);
   });
 
   test('are found anew when they have moved, and asked for once while they stay', async () => {

@@ -38,6 +38,10 @@ export class ClusterRecordings implements RecordingStore {
       this.#known.delete(id);
       options.remote.announce(id);
     });
+    // One in progress makes way for nothing: a newer one may have begun elsewhere meanwhile.
+    options.local.onEnd((id) => {
+      for (const node of options.remote.members()) void this.#compare(node, () => Promise.resolve([id]));
+    });
   }
 
   async list(scope: 'local' | 'cluster'): Promise<{ ids: string[]; unreachable: string[] }> {
@@ -86,10 +90,14 @@ export class ClusterRecordings implements RecordingStore {
 
   /** Called when a node joins, perhaps after it was cut off: sets own recordings aside that are older than its own. */
   async compareWith(node: string): Promise<void> {
-    const { local, remote, log } = this.#options;
     this.#known.clear();
+    await this.#compare(node, async () => (await this.#options.local.list()).ids);
+  }
+
+  async #compare(node: string, idsOf: () => Promise<string[]>): Promise<void> {
+    const { local, remote, log } = this.#options;
     try {
-      const { ids } = await local.list();
+      const ids = await idsOf();
       for (let at = 0; at < ids.length; at += COMPARED_AT_ONCE) {
         const shared = await remote.startsOf(node, ids.slice(at, at + COMPARED_AT_ONCE));
         const own = await local.startsOf(shared.map(({ id }) => id));

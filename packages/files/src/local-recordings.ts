@@ -19,6 +19,7 @@ const PLAYLIST_END = '#EXT-X-ENDLIST';
 export class LocalRecordings implements RecordingStore {
   readonly #options: LocalRecordingsOptions;
   #announce: (id: string) => void = () => undefined;
+  #ended: (id: string) => void = () => undefined;
 
   constructor(options: LocalRecordingsOptions) {
     this.#options = options;
@@ -87,6 +88,16 @@ export class LocalRecordings implements RecordingStore {
   /** Calls `announce` whenever a recording begins. */
   onBegin(announce: (id: string) => void): void {
     this.#announce = announce;
+  }
+
+  /** A recording is complete: its stream has ended, or the process that made it was killed. */
+  end(id: string): void {
+    this.#ended(id);
+  }
+
+  /** Calls `ended` whenever a recording is complete. */
+  onEnd(ended: (id: string) => void): void {
+    this.#ended = ended;
   }
 
   /** Renames a recording whose id is taken by a newer one to `<id>-<UTC start>`; does nothing when there is none. */

@@ -114,8 +114,12 @@ export class RemoteFiles {
     for (const node of this.#port.members()) this.#port.cast(node, { type: 'began', id });
   }
 
+  members(): readonly string[] {
+    return this.#port.members();
+  }
+
   isMember(node: string): boolean {
-    return this.#port.members().includes(node);
+    return this.members().includes(node);
   }
 
   async #read(node: string, request: string, start: number, length: number): Promise<Buffer> {

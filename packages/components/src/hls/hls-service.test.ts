@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { silentLog } from '@bloom/log';
 import type { ComponentHost } from '@bloom/rooms';
 import { systemClock } from '@bloom/time';
@@ -31,6 +31,7 @@ const credentials = { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER', region: 
 class Stage {
   readonly notified: string[] = [];
   readonly begun: string[] = [];
+  readonly ended: string[] = [];
   readonly room = new TestRoom(systemClock);
   service!: HlsService;
   component!: HlsComponent;
@@ -48,6 +49,7 @@ class Stage {
         const path = join(this.path, 'recordings', id);
         if (existsSync(path)) await rename(path, `${path}-aside`);
       },
+      endRecording: (id) => void this.ended.push(id),
       notify: ({ type }) => void this.notified.push(type),
       hold: () => {
         this.held += 1;
@@ -204,6 +206,7 @@ withCompositor('a stream [needs node-av]', () => {
     await stage.start({ persistent: true });
     await stage.end();
     expect(existsSync(join(stage.path, 'recordings'))).toBe(false);
+    expect(stage.ended).toEqual([]);
   });
 
   test('that is kept is a finished recording when the room is over', async () => {
@@ -214,6 +217,7 @@ withCompositor('a stream [needs node-av]', () => {
     await until(() => stage.service.isLive('kitchen'));
     await stage.end();
     expect(stage.service.isLive('kitchen')).toBe(false);
+    expect(stage.ended).toEqual(['kitchen']);
     const text = await readFile(join(stage.path, 'recordings', 'kitchen', 'main.m3u8'), 'utf8');
     expect(text.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
   });
@@ -299,6 +303,18 @@ withCompositor('an upload [needs node-av]', () => {
     expect(stage.notified).toEqual(['hlsUploadCrashed']);
     expect(existsSync(join(stage.path, 'temporary_hls', 'kitchen'))).toBe(false);
   });
+});
+
+test('a recording of a process that was killed is reported when it is completed', async () => {
+  const stage = await stageWith();
+  const playlist = join(stage.path, 'recordings', 'kitchen', 'main.m3u8');
+  await mkdir(dirname(playlist), { recursive: true });
+  await writeFile(playlist, '#EXTM3U\n');
+  await utimes(playlist, 1, 1);
+  const stopTidying = stage.service.tidy();
+  await until(() => stage.ended.length > 0);
+  stopTidying();
+  expect([stage.ended, await readFile(playlist, 'utf8')]).toEqual([['kitchen'], '#EXTM3U\n#EXT-X-ENDLIST\n']);
 });
 
 test('the place of a stream is given up when nothing is left in it, not before', async () => {

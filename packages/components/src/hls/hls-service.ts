@@ -20,6 +20,8 @@ export interface HlsServiceOptions {
   s3Endpoint: string | null;
   /** Makes way for a new recording of that id: an older one is kept under another id. */
   beginRecording(id: string): Promise<void>;
+  /** Called when a recording is complete: its room has ended, or the process that made it was killed. */
+  endRecording(id: string): void;
   /** Called when an upload has ended, after the end of its room. */
   notify(notification: { type: 'hlsUploaded' | 'hlsUploadCrashed'; roomId: string }): void;
   /** Keeps the room's webhook for `notify` until the returned function is called. */
@@ -149,7 +151,7 @@ export class HlsService {
    * ends this.
    */
   tidy(): () => void {
-    const { resourcesPath, log } = this.#options;
+    const { resourcesPath, endRecording, log } = this.#options;
     const timer = new Timer();
     let ended = false;
     const tidy = async (): Promise<void> => {
@@ -157,6 +159,7 @@ export class HlsService {
       const found = await tidyLeftovers({ resourcesPath, isLive, now: systemClock.wall() });
       const { removed, ended: finished } = found;
       if (removed.length > 0 || finished.length > 0) log.info('hls.tidied', { removed, ended: finished });
+      for (const id of finished) endRecording(id);
       if (found.fresh > 0 && !ended) timer.start(TIDY_AGAIN_MS, run);
     };
     const run = (): void => void tidy().catch((error: unknown) => log.warn('hls.tidy_failed', { error }));
@@ -257,6 +260,7 @@ export class HlsService {
       const taken = current() !== output && current()?.directory.path === directory.path;
       if (!persistent && !taken) await rm(directory.path, { recursive: true, force: true }).catch(() => undefined);
       if (current() === output) this.#outputs.delete(roomId);
+      if (isRecording(output)) this.#options.endRecording(roomId);
     }
   }
 

@@ -33,7 +33,8 @@ interface Attempt {
   roomId: string;
   state: 'running' | 'created' | 'failed';
   withdrawn: boolean;
-  at: number;
+  /** Monotonic milliseconds: setting the time of the machine must not make it forgotten. */
+  since: number;
 }
 
 /** How long after its start an attempt can be withdrawn. */
@@ -48,11 +49,12 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
     { creation, reservation, config }: { creation: string; reservation: string; config: NamedConfig },
     requestId: string | undefined,
   ): Promise<Outcome<CreatedRoom>> {
-    for (const [id, { at }] of state.creations) if (at < clock.wall() - CREATION_MEMORY_MS) state.creations.delete(id);
+    const before = clock.now() - CREATION_MEMORY_MS;
+    for (const [id, { since }] of state.creations) if (since < before) state.creations.delete(id);
     // From here on the room itself counts as load.
     const inTime = state.reservations.release(reservation);
     if (!inTime || state.creations.has(creation)) return refused('NO_NODE', 'The reservation has expired');
-    const attempt: Attempt = { roomId: config.roomId, state: 'running', withdrawn: false, at: clock.wall() };
+    const attempt: Attempt = { roomId: config.roomId, state: 'running', withdrawn: false, since: clock.now() };
     state.creations.set(creation, attempt);
     const outcome = await outcomeOf(
       rooms.createRoom(config, requestId, () => !attempt.withdrawn),
@@ -74,7 +76,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
         const attempt = state.creations.get(creation);
         if (attempt === undefined) {
           // The creation may still arrive: it is refused then.
-          state.creations.set(creation, { roomId: '', state: 'failed', withdrawn: true, at: clock.wall() });
+          state.creations.set(creation, { roomId: '', state: 'failed', withdrawn: true, since: clock.now() });
         } else {
           attempt.withdrawn = true;
           if (attempt.state === 'created') rooms.deleteRoom(attempt.roomId).catch(() => {});
@@ -92,11 +94,11 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       load: reservations.load(),
       reservations: reservations.size,
       draining: rooms.draining,
-      creations: Array.from(creations.values(), ({ roomId, state, withdrawn, at }) => ({
+      creations: Array.from(creations.values(), ({ roomId, state, withdrawn, since }) => ({
         roomId,
         state,
         withdrawn,
-        at,
+        ageMs: Math.round(clock.now() - since),
       })),
     }),
   };

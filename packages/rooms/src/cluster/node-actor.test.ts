@@ -1,0 +1,44 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { ActorRef } from '@bloom/actors';
+import { defaultRoomConfig } from '../room-service.js';
+import { testNode, type TestNode } from '../testing/index.js';
+import { nodeBehaviour } from './node-actor.js';
+import type { NodeProtocol } from './node-messages.js';
+
+let node: TestNode;
+let actor: ActorRef<NodeProtocol>;
+
+beforeEach(() => {
+  node = testNode();
+  const { local: rooms, clock } = node;
+  const ignore = (): void => undefined;
+  const claim = (): Promise<boolean> => Promise.resolve(true);
+  actor = node.system.spawn(
+    nodeBehaviour({ rooms, clock, claim, unclaim: ignore, onSnapshot: ignore, onAnnounce: ignore }),
+  );
+});
+afterEach(() => node.close());
+
+async function create(roomId: string) {
+  const { system, local } = node;
+  const { forwardedTracks } = local.load();
+  const reserved = await system.call(actor, { type: 'reserve', seen: { forwardedTracks, rooms: 9 } });
+  if (!('granted' in reserved)) throw new Error('the node is busier than it can be');
+  const config = { ...defaultRoomConfig, roomId };
+  const outcome = system.call(actor, { type: 'create', reservation: reserved.granted, creation: roomId, config });
+  await system.idle();
+
+  return { outcome };
+}
+
+test('a creation can be withdrawn after the time of the machine was set, when another one has come meanwhile', async () => {
+  const open = node.media.holdRooms();
+  const first = await create('first');
+  node.clock.jump(60_000);
+  const second = await create('second');
+  node.system.cast(actor, { type: 'withdraw', creation: 'first' });
+  await node.system.idle();
+  open();
+  expect([(await first.outcome).ok, (await second.outcome).ok]).toEqual([false, true]);
+  expect(node.local.views().map(({ id }) => id)).toEqual(['second']);
+});

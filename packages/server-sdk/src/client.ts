@@ -222,7 +222,8 @@ export class BloomClient {
   notifications(options?: NotificationStreamOptions & { reconnect?: false }): AsyncIterableIterator<Notification>;
   /**
    * With `reconnect`, a lost connection is made again, to the next node where there are several. Each connection begins with a
-   * `snapshot` of the rooms of all nodes. Events follow; those that happened while the rooms were listed may be in it already.
+   * `snapshot` of the rooms of all nodes but those in `unreachable`. Events follow; those that happened while the rooms were listed
+   * may be in it already.
    */
   notifications(
     options: NotificationStreamOptions & { reconnect: true },
@@ -236,7 +237,10 @@ export class BloomClient {
 
     return reconnecting({
       ...options,
-      listRooms: () => this.listRooms('cluster'),
+      listRooms: async () => {
+        const { data, unreachable = [] } = await this.#ask<Room[]>('GET', ['room'], undefined, { scope: 'cluster' });
+        return { rooms: data, unreachable };
+      },
       open: (each) => {
         if (opened !== undefined) this.#leave(opened);
         opened = this.#base;
@@ -265,7 +269,11 @@ export class BloomClient {
     return url;
   }
 
-  async #call<T>(method: string, path: string[], body?: unknown, query: Query = {}): Promise<T> {
+  async #call<T>(method: string, path: string[], body?: unknown, query?: Query): Promise<T> {
+    return (await this.#ask<T>(method, path, body, query)).data;
+  }
+
+  async #ask<T>(method: string, path: string[], body?: unknown, query: Query = {}): Promise<Answer<T>> {
     for (let left = this.#bases.length; ; left -= 1) {
       const base = this.#base;
       try {
@@ -279,7 +287,7 @@ export class BloomClient {
     }
   }
 
-  async #callNode<T>(base: URL, { method, path, body, query }: Call): Promise<T> {
+  async #callNode<T>(base: URL, { method, path, body, query }: Call): Promise<Answer<T>> {
     const url = new URL(path.map(segment).join('/'), base);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
     let response: Response;
@@ -306,8 +314,15 @@ export class BloomClient {
         response.headers.get('x-request-id') ?? undefined,
       );
     }
-    return (json as { data?: T } | undefined)?.data as T;
+    return (json ?? {}) as Answer<T>;
   }
+}
+
+/** Body of an answer; empty where nothing is returned. */
+interface Answer<T> {
+  data: T;
+  /** Nodes that are missing in a list of the cluster. */
+  unreachable?: string[];
 }
 
 /** Answer of `POST /room/{room_id}/peer`. */

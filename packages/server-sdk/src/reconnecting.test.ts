@@ -10,16 +10,21 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close();
 });
 
-/** A node whose only room has its name. */
-async function node(name: string, onSocket: (socket: WebSocket) => void, status = 200): Promise<TestServer> {
-  const room = { id: name, config: {}, components: [], peers: [] };
+/** A node that answers every request like this. */
+async function serving(answer: object, onSocket: (socket: WebSocket) => void, status = 200): Promise<TestServer> {
   const server = await serve((_request, response) => {
     response.writeHead(status, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(status === 200 ? { data: [room] } : { errors: 'busy' }));
+    response.end(JSON.stringify(answer));
   }, onSocket);
   servers.push(server);
 
   return server;
+}
+
+/** A node whose only room has its name. */
+function node(name: string, onSocket: (socket: WebSocket) => void, status = 200): Promise<TestServer> {
+  const room = { id: name, config: {}, components: [], peers: [] };
+  return serving(status === 200 ? { data: [room] } : { errors: 'busy' }, onSocket, status);
 }
 
 const created = (roomId: string) => encodeServerMessage({ type: 'roomCreated', roomId });
@@ -56,6 +61,19 @@ test('a lost connection is made again, and each begins with all rooms', async ()
     'snapshot a',
     'roomCreated 2',
   ]);
+});
+
+test('a snapshot names the nodes whose rooms are missing in it', async () => {
+  for (const unreachable of [undefined, ['app@c']]) {
+    const { url } = await serving(
+      { data: [], unreachable },
+      subscribing(() => undefined),
+    );
+    const items = new BloomClient({ url, token: 't' }).notifications({ reconnect: true });
+    const snapshot = { type: 'snapshot', rooms: [], unreachable: unreachable ?? [] };
+    expect((await items.next()).value).toEqual(snapshot);
+    await items.return?.();
+  }
 });
 
 test('the next node is asked when one is lost', async () => {

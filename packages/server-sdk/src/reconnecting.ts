@@ -1,6 +1,6 @@
 import { BloomApiError, BloomConnectionError } from './errors.js';
 import type { NotificationStreamOptions } from './notifications.js';
-import type { Notification, Room, RoomSnapshot } from './types.js';
+import type { Notification, RoomSnapshot } from './types.js';
 
 /** Waits between attempts double from the first to the last, each shortened by up to half, so that clients spread. */
 const FIRST_WAIT_MS = 250;
@@ -9,7 +9,7 @@ const LAST_WAIT_MS = 10_000;
 export interface ReconnectingOptions extends NotificationStreamOptions {
   /** Opens one stream, of another node each time where there are several. */
   open(options: NotificationStreamOptions): AsyncIterableIterator<Notification>;
-  listRooms(): Promise<Room[]>;
+  listRooms(): Promise<Pick<RoomSnapshot, 'rooms' | 'unreachable'>>;
 }
 
 /**
@@ -42,7 +42,7 @@ export async function* reconnecting(
       next.catch(() => {});
       await Promise.race([confirmed, next]);
       if (connection.signal.aborted) return;
-      yield { type: 'snapshot', rooms: await listRooms() };
+      yield { type: 'snapshot', ...(await listRooms()) };
       failures = 0;
       for (;;) {
         const result = await next;

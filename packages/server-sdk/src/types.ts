@@ -22,6 +22,8 @@ export interface RoomOptions {
 export interface RoomSnapshot {
   type: 'snapshot';
   rooms: Room[];
+  /** Nodes that did not answer: their rooms are missing, and may go on. */
+  unreachable: string[];
 }
 
 /** Configuration of a room; null = not set. */

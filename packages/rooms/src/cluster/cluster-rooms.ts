@@ -288,14 +288,19 @@ export class ClusterRooms {
   }
 
   #report(conflicts: readonly (RoomConflict | undefined)[]): void {
-    for (const conflict of conflicts) {
-      if (conflict === undefined) continue;
-      this.#options.log.warn('cluster.room_on_two_nodes', {
-        ...conflict,
-        hint: `the room on ${conflict.shadowed} is reachable there only; delete one of them`,
-      });
-      this.#options.onConflict?.(conflict);
-    }
+    for (const conflict of conflicts) if (conflict !== undefined) void this.#reportConfirmed(conflict);
+  }
+
+  /** One of the rooms may have ended before the other began, and the news of it be on their way here. */
+  async #reportConfirmed(conflict: RoomConflict): Promise<void> {
+    const { roomId, kept, shadowed } = conflict;
+    const both = await Promise.all([this.#has(kept, roomId), this.#has(shadowed, roomId)]);
+    if (both.includes(false)) return;
+    this.#options.log.warn('cluster.room_on_two_nodes', {
+      ...conflict,
+      hint: `the room on ${shadowed} is reachable there only; delete one of them`,
+    });
+    this.#options.onConflict?.(conflict);
   }
 }
 

@@ -262,6 +262,8 @@ describe('a cluster', () => {
     const socket = { send: () => {}, close: () => {}, ping: () => Promise.resolve(true) };
     expect(await rooms.attachPeer(token, socket)).toBeInstanceOf(Object);
     expect((await cluster.node('a').rooms.getRoom('kitchen')).peers).toMatchObject([{ id: peer.id }]);
+    // It lives on one node only.
+    expect(cluster.node('c').conflicts).toEqual([]);
   });
 
   test('news of a node that is gone meanwhile do not bring its rooms back', async () => {

@@ -182,12 +182,12 @@ function run(route: Route, operation: Operation, { onStep, metrics }: HttpApiOpt
   };
 }
 
-/** Returns whether the client speaks TLS with us, or with a proxy that says so. */
+/** Returns whether this listener speaks TLS, or a proxy says that it does so. */
 function isSecure({ socket, headers }: IncomingMessage): boolean {
+  if ('encrypted' in socket) return true;
   const forwarded = headers['x-forwarded-proto'];
-  if (typeof forwarded === 'string') return forwarded.split(',', 1)[0]?.trim().toLowerCase() === 'https';
 
-  return 'encrypted' in socket;
+  return typeof forwarded === 'string' && forwarded.split(',', 1)[0]?.trim().toLowerCase() === 'https';
 }
 
 function pathParameters(request: Request): Record<string, string> {

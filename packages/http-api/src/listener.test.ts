@@ -8,26 +8,7 @@ import type { OriginRule } from '@bloom/config';
 import { silentLog } from '@bloom/log';
 import { MAX_PIPELINED, MAX_UNSERVED_PER_NETWORK } from './connections.js';
 import { HttpListenError, type HttpListener, type HttpListenerOptions, startHttpListener } from './listener.js';
-
-// Made for this test, used nowhere: a self-signed certificate of localhost and its key.
-const KEY = `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg+9ETu9RyQoqD+hLL
-1xqG/6hGbrssIEfCn2ntrFssyb2hRANCAAS1l96jq/aUfQ7GLKxROexzLzItLIwp
-r6d1MxqoYhWRQObspGfCqwMYZUhuXFmZoe5ne2D5ZSaw/Aj0wl0T2i9f
------END PRIVATE KEY-----
-`;
-const CERT = `-----BEGIN CERTIFICATE-----
-MIIBmzCCAUGgAwIBAgIUQE9BF5JH687GXJDbTY8LhF18g7QwCgYIKoZIzj0EAwIw
-FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTExNTgyMloYDzIxMjYxMDI4
-MTE1ODIyWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
-PQMBBwNCAAS1l96jq/aUfQ7GLKxROexzLzItLIwpr6d1MxqoYhWRQObspGfCqwMY
-ZUhuXFmZoe5ne2D5ZSaw/Aj0wl0T2i9fo28wbTAdBgNVHQ4EFgQU9N0lq+iI9B6z
-CRRrnIh1DgF9/F8wHwYDVR0jBBgwFoAU9N0lq+iI9B6zCRRrnIh1DgF9/F8wDwYD
-VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
-zj0EAwIDSAAwRQIgF5Y89mwGuzy1lYs2YvbnZOfVJN7cVchY/LC7YuMcb3kCIQDe
-2q8XjAEUQ6AdZT2dqZp9OpBmV20ERdKxnDvp7+7i4Q==
------END CERTIFICATE-----
-`;
+import { CERT, KEY } from './testing/certificate.js';
 
 const PATH = '/socket/peer/websocket';
 let listener: HttpListener | undefined;

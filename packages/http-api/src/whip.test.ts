@@ -1,5 +1,8 @@
+import { request as httpsRequest } from 'node:https';
+import { defaultRoomConfig } from '@bloom/rooms';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { TestApi } from './testing/api.js';
+import { CERT, KEY } from './testing/certificate.js';
+import { TestApi, TOKEN } from './testing/api.js';
 
 const FINGERPRINT = Array.from({ length: 32 }, () => 'AB').join(':');
 const OFFER = [
@@ -77,6 +80,29 @@ test('a new peer gets the addresses of WHIP and WHEP, with the scheme that its c
     whep_url: 'http://media.example:4000/path/whep',
   });
   expect((await add({ 'x-forwarded-proto': 'https' })).body.data.whip_url).toBe('https://media.example:4000/path/whip');
+});
+
+test('a listener with TLS has addresses with TLS, whatever a proxy of the backend says', async () => {
+  const encrypted = await TestApi.start({}, { key: KEY, cert: CERT });
+  try {
+    const { room } = await encrypted.rooms.createRoom(defaultRoomConfig);
+    const answer = await new Promise<string>((resolve, reject) => {
+      const headers = {
+        authorization: `Bearer ${TOKEN}`,
+        'content-type': 'application/json',
+        'x-forwarded-proto': 'http',
+      };
+      const url = `https://127.0.0.1:${encrypted.port}/room/${room.id}/peer`;
+      httpsRequest(url, { method: 'POST', headers, ca: CERT, servername: 'localhost', agent: false }, (response) =>
+        response.on('data', (chunk: Buffer) => resolve(chunk.toString())),
+      )
+        .on('error', reject)
+        .end('{"type":"webrtc"}');
+    });
+    expect(JSON.parse(answer)).toMatchObject({ data: { whip_url: 'https://media.example:4000/path/whip' } });
+  } finally {
+    await encrypted.close();
+  }
 });
 
 describe.each([

@@ -1,4 +1,5 @@
 import { createServer, request as httpRequest, type IncomingHttpHeaders, type Server } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { expect } from '@jest/globals';
 import { LocalRecordings } from '@bloom/files';
@@ -37,7 +38,7 @@ export class TestApi {
   readonly #server: Server;
   readonly #conformance: Conformance;
 
-  private constructor(options: Partial<HttpApiOptions>) {
+  private constructor(options: Partial<HttpApiOptions>, tls?: { key: string; cert: string }) {
     this.rooms = options.rooms instanceof MemoryRooms ? options.rooms : new MemoryRooms();
     const settings = {
       apiToken: TOKEN,
@@ -47,38 +48,37 @@ export class TestApi {
       ...options.settings,
     } as const;
     this.#conformance = new Conformance(createOpenApiDocument(settings));
-    this.#server = createServer(
-      createHttpApi({
-        recordings: new LocalRecordings({ directory: '/nonexistent', isLive: () => false }),
-        health: () => ({
-          status: 'UP',
-          uptime: 12,
-          version: '1.2.3',
-          gitCommit: 'dev',
-          distribution: { enabled: false, nodeStatus: 'DOWN', nodesInCluster: 0 },
-        }),
-        node: { notReady: () => undefined, drain: async () => 0, undrain: async () => ({ draining: false, rooms: 0 }) },
-        cluster: { report: unseen, placement: unseen, logs: unseen, peerStats: unseen },
-        log: silentLog,
-        metrics: {
-          quality: { httpRoute: () => () => undefined },
-          httpReceived: (bytes) => {
-            this.traffic.received += bytes;
-          },
-          httpSent: (bytes) => {
-            this.traffic.sent += bytes;
-          },
-        },
-        publicHost: this.rooms.address,
-        ...options,
-        rooms: this.rooms,
-        settings,
+    const api = createHttpApi({
+      recordings: new LocalRecordings({ directory: '/nonexistent', isLive: () => false }),
+      health: () => ({
+        status: 'UP',
+        uptime: 12,
+        version: '1.2.3',
+        gitCommit: 'dev',
+        distribution: { enabled: false, nodeStatus: 'DOWN', nodesInCluster: 0 },
       }),
-    );
+      node: { notReady: () => undefined, drain: async () => 0, undrain: async () => ({ draining: false, rooms: 0 }) },
+      cluster: { report: unseen, placement: unseen, logs: unseen, peerStats: unseen },
+      log: silentLog,
+      metrics: {
+        quality: { httpRoute: () => () => undefined },
+        httpReceived: (bytes) => {
+          this.traffic.received += bytes;
+        },
+        httpSent: (bytes) => {
+          this.traffic.sent += bytes;
+        },
+      },
+      publicHost: this.rooms.address,
+      ...options,
+      rooms: this.rooms,
+      settings,
+    });
+    this.#server = tls === undefined ? createServer(api) : createHttpsServer(tls, api);
   }
 
-  static async start(options: Partial<HttpApiOptions> = {}): Promise<TestApi> {
-    const api = new TestApi(options);
+  static async start(options: Partial<HttpApiOptions> = {}, tls?: { key: string; cert: string }): Promise<TestApi> {
+    const api = new TestApi(options, tls);
     await new Promise<void>((resolve) => api.#server.listen(0, '127.0.0.1', () => resolve()));
 
     return api;

@@ -13,5 +13,6 @@ export interface ClusterPort {
     message: M,
     options: { timeoutMs: number; requestId?: string | undefined },
   ): Promise<Awaited<ReplyOf<NodeProtocol, M['type']>>>;
-  cast(node: string, message: MessageOf<NodeProtocol>, requestId?: string): void;
+  /** Returns false when the message was certainly not accepted, above all by a full link. */
+  cast(node: string, message: MessageOf<NodeProtocol>, requestId?: string): boolean;
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { ActorError, type ActorSystem } from '@bloom/actors';
+import { ActorError, type ActorSystem, type MessageOf } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
-import { systemClock, type Clock } from '@bloom/time';
+import { systemClock, Timer, type Clock } from '@bloom/time';
 import { ownerUnreachable, refusals, unwrap } from '../outcome.js';
 import type { RoomRef } from '../room/room-messages.js';
 import { RoomError, type CreatedRoom, type RoomConfig, type RoomView } from '../room-service.js';
@@ -10,7 +10,7 @@ import { Claims, homesOf } from './claims.js';
 import type { ClusterPort } from './cluster-port.js';
 import { Directory, type OwnedRoom, type RoomConflict, type RoomPlace } from './directory.js';
 import { nodeBehaviour, type OwnRooms } from './node-actor.js';
-import { NODE_ACTOR } from './node-messages.js';
+import { NODE_ACTOR, type NodeProtocol } from './node-messages.js';
 import { Placement, type PlacementDecision } from './placement.js';
 import { SilentMembers } from './silent-members.js';
 
@@ -19,6 +19,8 @@ const VIEW_TIMEOUT_MS = 4000;
 /** Time for a home to decide about an id before the next home is asked. */
 const CLAIM_TIMEOUT_MS = 500;
 const LOOKUP_TIMEOUT_MS = 1000;
+/** Time until a member whose link took no news of the rooms is sent all of them. */
+const CATCH_UP_MS = 1000;
 
 export interface ClusterRoomsOptions {
   system: ActorSystem;
@@ -41,6 +43,9 @@ export class ClusterRooms {
   readonly #claims: Claims;
   readonly #clock: Clock;
   readonly #owned = new Map<string, OwnedRoom>();
+  /** Members that do not know the rooms of this node as they are. */
+  readonly #behind = new Set<string>();
+  readonly #catchUp: Timer;
 
   constructor(options: ClusterRoomsOptions) {
     const { system, port, local, log, clock = systemClock } = options;
@@ -48,6 +53,7 @@ export class ClusterRooms {
     this.#options = options;
     this.#port = port;
     this.directory = new Directory(port.self, clock);
+    this.#catchUp = new Timer(clock);
     this.#claims = new Claims(clock);
     this.silentMembers = new SilentMembers({
       members: () => port.members(),
@@ -116,7 +122,7 @@ export class ClusterRooms {
 
   /** A member has a link: sends it the rooms of this node, as it does in turn. */
   memberUp(node: string): void {
-    this.#port.cast(node, { type: 'snapshot', node: this.self, rooms: [...this.#owned.values()] });
+    this.#tell(node, { type: 'snapshot', node: this.self, rooms: [...this.#owned.values()] });
   }
 
   memberDown(node: string, orderly: boolean): void {
@@ -214,7 +220,19 @@ export class ClusterRooms {
 
   #announce(change: { created: OwnedRoom } | { removed: string }, requestId: string | undefined): void {
     const message = { type: 'announce', node: this.self, ...change } as const;
-    for (const node of this.#port.members()) this.#port.cast(node, message, requestId);
+    for (const node of this.#port.members()) this.#tell(node, message, requestId);
+  }
+
+  /** A full link drops messages: its member is sent all rooms later, lest it takes an id for free or an ended room for living. */
+  #tell(node: string, news: MessageOf<NodeProtocol, 'snapshot' | 'announce'>, requestId?: string): void {
+    if (this.#port.cast(node, news, requestId)) return;
+    this.#behind.add(node);
+    if (this.#catchUp.running) return;
+    this.#catchUp.start(CATCH_UP_MS, () => {
+      const behind = [...this.#behind].filter((member) => this.#isMember(member));
+      this.#behind.clear();
+      for (const member of behind) this.memberUp(member);
+    });
   }
 
   /** Asks the homes of the id in their order; the first that answers decides. Returns those that hold the claim. */

@@ -9,6 +9,7 @@ import { LocalRooms } from '../local-rooms.js';
 import { defaultRoomConfig } from '../room-service.js';
 import { Rooms } from '../rooms.js';
 import { scriptedSession, TestMedia, TestSocket } from '../testing/index.js';
+import { homesOf } from './claims.js';
 import { ClusterRooms } from './cluster-rooms.js';
 import { createClusterPort, followMembers } from './distributed-port.js';
 import { NODE_ACTOR, type NodeProtocol } from './node-messages.js';
@@ -130,6 +131,22 @@ describe('rooms of a cluster over real connections', () => {
     expect(where(a, 'add')).toEqual([`null -> directory owner of ${roomId} is b@127.0.0.1`]);
     expect(where(b, 'add')).toEqual([`a@127.0.0.1 -> /rooms/${roomId} addPeer`]);
     expect(where(c, 'add')).toEqual([]);
+  });
+
+  test('what a full link did not take of the rooms of a node is made up for once it takes messages again', async () => {
+    const roomId = Array.from({ length: 99 }, (_, i) => `room-${i}`).find(
+      (id) => homesOf(id, [a.name, b.name, c.name])[0] === b.name,
+    ) as string;
+    const whileFull = async (act: () => Promise<unknown>): Promise<void> => {
+      a.wires.pendingBytes = 9 * 1024 * 1024;
+      await act();
+      a.wires.pendingBytes = undefined;
+    };
+    await whileFull(() => a.local.createRoom({ ...defaultRoomConfig, roomId }));
+    await until(() => [b, c].every(({ cluster }) => cluster.directory.find(roomId)?.node === a.name), 3_000);
+    await expect(b.rooms.createRoom({ ...defaultRoomConfig, roomId })).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
+    await whileFull(() => a.local.deleteRoom(roomId));
+    await until(() => [b, c].every(({ cluster }) => cluster.directory.find(roomId) === undefined), 3_000);
   });
 
   test('of two that ask two nodes for the same id at the same moment one gets it', async () => {

@@ -24,7 +24,7 @@ export function createClusterPort({ system, remote, self }: ClusterPortOptions):
     members: () => remote.node?.nodes('members') ?? [],
     call: (node, message, { timeoutMs, requestId }) =>
       senderFor(requestId).call<NodeProtocol, typeof message.type>(actorOf(node), message, timeoutMs) as never,
-    cast: (node, message, requestId) => void senderFor(requestId).cast<NodeProtocol>(actorOf(node), message),
+    cast: (node, message, requestId) => senderFor(requestId).cast<NodeProtocol>(actorOf(node), message),
   };
 }
 

@@ -198,8 +198,9 @@ export class TestCluster {
           this.node(node).system.call(NODE_ACTOR, travelled(message, self) as never, timeoutMs),
         ),
       cast: (node: string, message: object) => {
-        if (!this.#isLinked(self, node)) return;
+        if (!this.#isLinked(self, node)) return false;
         this.#deliver(self, node, () => this.node(node).system.cast(NODE_ACTOR, travelled(message, self) as never));
+        return true;
       },
     };
     return port as unknown as ClusterPort;

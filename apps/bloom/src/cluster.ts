@@ -87,7 +87,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     onReservationRefused: (node) => metrics.reservationRefused(node),
     onConflict: () => metrics.roomIdConflict(),
   });
-  const events = new EventRelay({ system, remote, self, bus, wants: options.wants });
+  const events = new EventRelay({ system, remote, self, bus, wants: options.wants, log });
 
   const starting = remote.start({
     name: self,

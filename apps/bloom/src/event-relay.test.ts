@@ -1,15 +1,19 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
+import { createActorSystem, type ActorRef, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
 import { NotificationBus } from '@bloom/notifications';
 import { EventRelay } from './event-relay.js';
 
 let system: ActorSystem;
 let members: string[];
+let member: ActorRef<MemberProtocol>;
 let relay: EventRelay;
+let bus: NotificationBus;
 let wanted: boolean;
 /** What arrived at the member. */
 let arrived: object[];
+
+type MemberProtocol = { interest: (message: object) => void; notification: (message: object) => void };
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance'] });
@@ -17,13 +21,14 @@ beforeEach(() => {
   arrived = [];
   system = createActorSystem({ log: silentLog });
   members = ['b@x'];
-  const member = system.spawn<{ interest: (message: object) => void }, null>({
-    kind: 'member',
-    init: () => null,
-    handlers: { interest: (_state, message) => void arrived.push(message) },
-  });
+  const arrives = (_state: null, message: object): void => void arrived.push(message);
+  member = system.spawn<MemberProtocol, null>(
+    { kind: 'member', init: () => null, handlers: { interest: arrives, notification: arrives } },
+    { mailbox: { limit: 2 } },
+  );
   const remote = { node: { nodes: () => members }, remote: () => member } as unknown as RemoteActors;
-  relay = new EventRelay({ system, remote, self: 'a@x', bus: new NotificationBus(silentLog), wants: () => wanted });
+  bus = new NotificationBus(silentLog);
+  relay = new EventRelay({ system, remote, self: 'a@x', bus, wants: () => wanted, log: silentLog });
 });
 afterEach(async () => {
   relay.close();
@@ -49,6 +54,43 @@ test('a member that goes while its interest waits for its turn is not', async ()
   relay.memberLeft('b@x');
   await system.idle();
   expect(relay.metricsWanted).toBe(false);
+});
+
+const created = (roomId: string) => expect.objectContaining({ notification: { type: 'roomCreated', roomId } });
+/** The member takes two messages, and no more until the returned function is called: as over a full link. */
+function fill(): () => void {
+  system.suspend(member);
+  return () => system.resume(member);
+}
+
+test('events that a full link does not take follow in order, before any later one', async () => {
+  const empty = fill();
+  for (const roomId of ['1', '2', '3', '4', '5']) bus.publish({ type: 'roomCreated', roomId });
+  empty();
+  await system.idle();
+  bus.publish({ type: 'roomCreated', roomId: '6' });
+  for (let i = 0; i < 3; i += 1) {
+    jest.advanceTimersByTime(250);
+    await system.idle();
+  }
+  expect(arrived).toEqual(['1', '2', '3', '4', '5', '6'].map(created));
+  bus.publish({ type: 'roomCreated', roomId: '7' });
+  await system.idle();
+  expect(arrived.at(-1)).toEqual(created('7'));
+});
+
+test('the oldest events are given up when 10,000 wait, and all of them when their member is gone', async () => {
+  const empty = fill();
+  for (let i = 0; i <= 10_002; i += 1) bus.publish({ type: 'roomCreated', roomId: `${i}` });
+  empty();
+  await system.idle();
+  jest.advanceTimersByTime(250);
+  await system.idle();
+  expect(arrived).toEqual(['0', '1', '3', '4'].map(created));
+  relay.memberLeft('b@x');
+  jest.advanceTimersByTime(1_000);
+  await system.idle();
+  expect(arrived).toHaveLength(4);
 });
 
 test('the interest is sent when it changes, and repeated while it lasts', async () => {

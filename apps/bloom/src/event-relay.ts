@@ -1,11 +1,17 @@
 import type { ActorRef, ActorSystem, Behaviour, RemoteActors } from '@bloom/actors';
+import type { Log } from '@bloom/log';
 import type { Interest, NotificationBus } from '@bloom/notifications';
 import type { Notification } from '@bloom/protocol';
+import { Timer } from '@bloom/time';
 
 const EVENTS_ACTOR = 'events_node';
 const INTEREST_INTERVAL_MS = 500;
 /** Members are sent the interest anew this often: a full link drops messages, and its node would never send an event. */
 const RESTATE_INTERVAL_MS = 10_000;
+/** Events that may wait for a member whose link is full, and their bytes. */
+const MAX_BACKLOG = 10_000;
+const MAX_BACKLOG_BYTES = 8 * 1024 * 1024;
+const CATCH_UP_MS = 250;
 
 /** Events that members get only while they have subscribers for them. */
 const KINDS = ['metrics', 'data'] as const;
@@ -19,6 +25,13 @@ type EventsProtocol = {
   interest: (message: { node: string; metrics: boolean; data?: boolean }) => void;
 };
 
+/** Events that a full link did not take, oldest first. */
+interface Backlog {
+  readonly waiting: { notification: Notification; bytes: number }[];
+  bytes: number;
+  dropped: number;
+}
+
 export interface EventRelayOptions {
   system: ActorSystem;
   remote: RemoteActors;
@@ -27,11 +40,12 @@ export interface EventRelayOptions {
   bus: NotificationBus;
   /** True while a client of this node subscribes to events of this kind. */
   wants: (kind: keyof Interest) => boolean;
+  log: Log;
 }
 
 /**
  * Brings the events of every node to the subscribers of all: each node sends what arose on it to all members, once.
- * Metrics reports and messages of data channels go only to members that declared interest.
+ * Metrics reports and messages of data channels go only to members that declared interest, and are lost where a link is full.
  */
 export class EventRelay {
   readonly #options: EventRelayOptions;
@@ -39,6 +53,9 @@ export class EventRelay {
   readonly #interested: Record<Kind, Set<string>> = { metrics: new Set(), data: new Set() };
   readonly #refs = new Map<string, ActorRef<EventsProtocol>>();
   readonly #timers: NodeJS.Timeout[];
+  /** By member. */
+  readonly #backlogs = new Map<string, Backlog>();
+  readonly #catchUp = new Timer();
   /** The interest that the members know of. */
   #declared: Record<Kind, boolean> = { metrics: false, data: false };
 
@@ -76,9 +93,10 @@ export class EventRelay {
         const { report } = envelope;
         for (const node of interested.metrics) system.cast(this.#actorOn(node), { type: 'metrics', report });
       } else {
-        const { kind: type, notification } = envelope;
-        const receivers = type === 'data' ? interested.data : this.#members();
-        for (const node of receivers) system.cast(this.#actorOn(node), { type, notification });
+        const { kind, notification } = envelope;
+        if (kind === 'notification') {
+          for (const node of this.#members()) this.#notify(node, notification, () => envelope.bytes.byteLength);
+        } else for (const node of interested.data) system.cast(this.#actorOn(node), { type: 'data', notification });
       }
     });
   }
@@ -95,10 +113,12 @@ export class EventRelay {
   memberLeft(node: string): void {
     for (const kind of KINDS) this.#interested[kind].delete(node);
     this.#refs.delete(node);
+    this.#backlogs.delete(node);
   }
 
   close(): void {
     for (const timer of this.#timers) clearInterval(timer);
+    this.#catchUp.stop();
   }
 
   get #isInterested(): boolean {
@@ -107,6 +127,44 @@ export class EventRelay {
 
   #members(): string[] {
     return this.#options.remote.node?.nodes('members') ?? [];
+  }
+
+  #notify(node: string, notification: Notification, bytesOf: () => number): void {
+    let backlog = this.#backlogs.get(node);
+    if (backlog === undefined) {
+      if (this.#send(node, notification)) return;
+      backlog = { waiting: [], bytes: 0, dropped: 0 };
+      this.#backlogs.set(node, backlog);
+    }
+    const bytes = bytesOf();
+    backlog.waiting.push({ notification, bytes });
+    backlog.bytes += bytes;
+    while (backlog.waiting.length > MAX_BACKLOG || backlog.bytes > MAX_BACKLOG_BYTES) {
+      backlog.bytes -= backlog.waiting.shift()?.bytes ?? 0;
+      backlog.dropped += 1;
+    }
+    if (!this.#catchUp.running) this.#catchUp.start(CATCH_UP_MS, () => this.#sendBacklogs());
+  }
+
+  #sendBacklogs(): void {
+    for (const [node, backlog] of this.#backlogs) {
+      const { waiting, dropped } = backlog;
+      let sent = 0;
+      for (const { notification, bytes } of waiting) {
+        if (!this.#send(node, notification)) break;
+        backlog.bytes -= bytes;
+        sent += 1;
+      }
+      waiting.splice(0, sent);
+      if (waiting.length > 0) continue;
+      this.#backlogs.delete(node);
+      if (dropped > 0) this.#options.log.warn('cluster.events_dropped', { node, events: dropped });
+    }
+    if (this.#backlogs.size > 0) this.#catchUp.start(CATCH_UP_MS, () => this.#sendBacklogs());
+  }
+
+  #send(node: string, notification: Notification): boolean {
+    return this.#options.system.cast(this.#actorOn(node), { type: 'notification', notification });
   }
 
   #declareInterest(): void {

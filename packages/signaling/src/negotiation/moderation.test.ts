@@ -38,6 +38,32 @@ describe('a permission that is taken away', () => {
     expect([client.heard(), client.asked()]).toEqual([[], []]);
   });
 
+  test('starts no negotiation with a client that has nothing to negotiate yet', async () => {
+    // Without m-lines to ask for it would offer none, which cannot be answered.
+    const listener = new ScriptedClient().join(peerEndpoint('a'));
+    listener.heard();
+    listener.asked();
+    listener.input({ type: 'setPublishes', kinds: ['audio'] });
+    expect([listener.heard(), listener.asked()]).toEqual([[], []]);
+
+    listener.publish('me:v', 'video');
+    listener.publish('me:a', 'audio');
+    listener.custom('renegotiateTracks');
+    await listener.cycle();
+    expect(listener.directions()).toEqual(['inactive', 'recvonly']);
+  });
+
+  test('counts for an offer that is under way, without another negotiation', async () => {
+    const newcomer = new ScriptedClient().join();
+    newcomer.publish('me:v', 'video');
+    newcomer.custom('renegotiateTracks');
+    newcomer.input({ type: 'setPublishes', kinds: ['audio'] });
+    newcomer.heard();
+    await newcomer.cycle();
+    expect(newcomer.directions()).toEqual(['inactive']);
+    expect(newcomer.heard()).not.toContain('offerData audio 0 video 0');
+  });
+
   test('holds for a client that connects later, and never ends the peer', async () => {
     const restricted = new ScriptedClient({ publishes: ['audio'] });
     restricted.input({ type: 'setPublishes', kinds: [] });

@@ -242,11 +242,11 @@ class Session implements PeerSession {
     const before = this.#publishes;
     this.#publishes = new Set(kinds);
     if (this.#phase !== 'joined' || (before.size === kinds.length && kinds.every((kind) => before.has(kind)))) return;
-    const { publications, cycles } = this.#membership;
+    const { publications, cycles, ice } = this.#membership;
     const dropped = publications.dropDenied();
     if (dropped.length > 0) this.#act({ type: 'unpublish', trackIds: dropped });
-    // An offer of the client shows what it would like to publish now.
-    cycles.request();
+    // An offer of the client shows what it would like to publish now. Its first one is still to come, and may have no m-line.
+    if (ice !== undefined) cycles.request();
   }
 
   #startCycle(): void {

@@ -198,6 +198,32 @@ describe('a viewer', () => {
     expect(negotiations()[1]?.ice).toEqual(negotiations()[0]?.ice);
     expect(answers()).toHaveLength(1);
   });
+
+  test('does not return to a participant whose microphone is gone', () => {
+    watch({ type: 'speaker' }, [participant('ann'), participant('bob')]);
+    feed({ type: 'voiceActivity', trackId: 'ann:a', status: 'speech' });
+    feed({ type: 'tracksRemoved', endpointId: 'ann', trackIds: ['ann:a'] });
+    feed({ type: 'voiceActivity', trackId: 'bob:a', status: 'speech' });
+    feed({ type: 'timer', name: 'hold' });
+    expect(shown()).toEqual({ 0: 'bob:a', 1: 'bob:v' });
+    feed({ type: 'voiceActivity', trackId: 'bob:a', status: 'silence' });
+    feed({ type: 'timer', name: 'hold' });
+    expect(shown()).toEqual({ 0: 'bob:a', 1: 'bob:v' });
+  });
+
+  test('stays with a speaker whose other audio track falls silent', () => {
+    const bob = { ...participant('bob'), tracks: [...participant('bob').tracks, track('bob:film', 'audio')] };
+    watch({ type: 'speaker' }, [participant('ann'), bob]);
+    feed({ type: 'voiceActivity', trackId: 'ann:a', status: 'speech' });
+    feed({ type: 'voiceActivity', trackId: 'bob:film', status: 'speech' });
+    feed({ type: 'voiceActivity', trackId: 'bob:a', status: 'speech' });
+    feed({ type: 'voiceActivity', trackId: 'bob:film', status: 'silence' });
+    feed({ type: 'timer', name: 'hold' });
+    expect(shown()).toEqual({ 0: 'bob:a', 1: 'bob:v' });
+    feed({ type: 'voiceActivity', trackId: 'bob:a', status: 'silence' });
+    feed({ type: 'timer', name: 'hold' });
+    expect(shown()).toEqual({ 0: 'ann:a', 1: 'ann:v' });
+  });
 });
 
 describe('an offer', () => {

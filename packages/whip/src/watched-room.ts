@@ -11,6 +11,8 @@ export class WatchedRoom {
   readonly #source: WatchedSource;
   readonly #endpoints = new Map<string, Map<string, EndpointTrack>>();
   readonly #speaker = new SpeakerChoice();
+  /** Ids of the tracks with speech at present. */
+  readonly #voices = new Set<string>();
 
   constructor(source: WatchedSource, present: readonly Endpoint[]) {
     this.#source = source;
@@ -24,18 +26,25 @@ export class WatchedRoom {
         this.#add(input.endpoint);
         return input.endpoint.tracks.length > 0;
       case 'endpointRemoved':
+        for (const trackId of this.#endpoints.get(input.endpointId)?.keys() ?? []) this.#voices.delete(trackId);
         this.#speaker.gone(input.endpointId);
         return this.#endpoints.delete(input.endpointId);
       case 'tracksAdded':
         for (const track of input.tracks) this.#endpoints.get(input.endpointId)?.set(track.trackId, track);
         return true;
       case 'tracksRemoved':
-        for (const trackId of input.trackIds) this.#endpoints.get(input.endpointId)?.delete(trackId);
+        for (const trackId of input.trackIds) {
+          // Its end is not reported as silence.
+          this.#fallSilent(input.endpointId, trackId);
+          this.#endpoints.get(input.endpointId)?.delete(trackId);
+        }
         return true;
       case 'voiceActivity': {
-        const owner = [...this.#endpoints].find(([, tracks]) => tracks.has(input.trackId));
-        if (owner !== undefined) this.#speaker.voice(owner[0], input.status);
-        return owner !== undefined && this.#source.type === 'speaker';
+        const owner = [...this.#endpoints].find(([, tracks]) => tracks.has(input.trackId))?.[0];
+        if (owner === undefined) return false;
+        if (input.status === 'silence') this.#fallSilent(owner, input.trackId);
+        else this.#speak(owner, input.trackId);
+        return this.#source.type === 'speaker';
       }
       case 'timer':
         this.#speaker.released();
@@ -53,6 +62,18 @@ export class WatchedRoom {
     const { current, changed } = this.#speaker.choose(this.#candidates());
 
     return { tracks: current === undefined ? {} : this.#tracksOf(current), hold: changed };
+  }
+
+  #speak(endpointId: string, trackId: string): void {
+    this.#voices.add(trackId);
+    this.#speaker.voice(endpointId, 'speech');
+  }
+
+  /** The participant may still speak on another track. */
+  #fallSilent(endpointId: string, trackId: string): void {
+    if (!this.#voices.delete(trackId)) return;
+    const others = [...(this.#endpoints.get(endpointId)?.keys() ?? [])];
+    if (!others.some((id) => this.#voices.has(id))) this.#speaker.voice(endpointId, 'silence');
   }
 
   #add({ id, tracks }: Endpoint): void {

@@ -232,6 +232,26 @@ describe('the media plane', () => {
     expect(heard(carl)).toEqual([{ type: 'voiceActivity', trackId: 't1', status: 'speech' }]);
   });
 
+  test('a newcomer learns who speaks already, the newest speaker last', async () => {
+    const [ann, bob] = [await node.join('kitchen'), await node.join('kitchen')];
+    await ann.act({ type: 'publish', tracks: [videoTrack('t1'), videoTrack('t2')] });
+    await bob.act({ type: 'publish', tracks: [videoTrack('t3'), videoTrack('t4')] });
+    const emit = node.media.emit.get('kitchen') ?? (() => {});
+    const speaking = async (): Promise<unknown> => heard(await node.join('kitchen'))[0];
+    for (const trackId of ['t3', 't1', 't2', 't4', 'gone']) emit({ type: 'voiceActivity', trackId, status: 'speech' });
+    emit({ type: 'voiceActivity', trackId: 't2', status: 'silence' });
+    expect(await speaking()).toMatchObject({ type: 'joined', speaking: ['t3', 't1', 't4'] });
+
+    emit({ type: 'voiceActivity', trackId: 't3', status: 'silence' });
+    emit({ type: 'voiceActivity', trackId: 't3', status: 'speech' });
+    await bob.act({ type: 'unpublish', trackIds: ['t4'] });
+    expect(await speaking()).toMatchObject({ type: 'joined', speaking: ['t1', 't3'] });
+
+    await ann.act({ type: 'leave' });
+    await bob.act({ type: 'leave' });
+    expect(await speaking()).not.toHaveProperty('speaking');
+  });
+
   test('is told what sessions want of it', async () => {
     const ann = await node.join('kitchen');
     await ann.act(

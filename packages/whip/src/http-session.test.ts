@@ -199,6 +199,17 @@ describe('a viewer', () => {
     expect(answers()).toHaveLength(1);
   });
 
+  test('begins with who speaks already, the newest speaker of those with a picture', () => {
+    const eve = { ...participant('eve'), tracks: [track('eve:a', 'audio')] };
+    const endpoints = [participant('ann'), participant('bob'), participant('kim'), eve];
+    request({ type: 'offer', role: { type: 'watch', source: { type: 'speaker' } }, sdp: offers.viewer });
+    feed({ type: 'joined', endpoints, speaking: ['kim:a', 'bob:a', 'eve:a'] });
+    expect(shown()).toEqual({ 0: 'bob:a', 1: 'bob:v' });
+    feed({ type: 'voiceActivity', trackId: 'bob:a', status: 'silence' });
+    feed({ type: 'timer', name: 'hold' });
+    expect(shown()).toEqual({ 0: 'kim:a', 1: 'kim:v' });
+  });
+
   test('does not return to a participant whose microphone is gone', () => {
     watch({ type: 'speaker' }, [participant('ann'), participant('bob')]);
     feed({ type: 'voiceActivity', trackId: 'ann:a', status: 'speech' });

@@ -1,11 +1,4 @@
-import type {
-  CreatePeerSession,
-  Endpoint,
-  PeerSession,
-  PeerSessionOptions,
-  SessionAction,
-  SessionInput,
-} from '@bloom/rooms';
+import type { CreatePeerSession, PeerSession, PeerSessionOptions, SessionAction, SessionInput } from '@bloom/rooms';
 import { Identifiers } from '@bloom/signaling';
 import { type SdpOffer, writeAnswer } from '@bloom/webrtc';
 import { WhipError } from './errors.js';
@@ -67,7 +60,7 @@ class HttpSession implements PeerSession {
       case 'clientEvent':
         return this.#request(JSON.parse(input.text) as SessionRequest);
       case 'joined':
-        return this.#joined(input.endpoints);
+        return this.#joined(input);
       case 'negotiated': {
         const answer = this.#answers.find(({ generation }) => generation === input.generation);
         if (answer === undefined) return undefined;
@@ -112,7 +105,7 @@ class HttpSession implements PeerSession {
     return this.#act({ type: 'join', metadata: null, ...(wanted.type === 'watch' ? { hidden: true } : {}) });
   }
 
-  #joined(present: readonly Endpoint[]): void {
+  #joined({ endpoints: present, speaking }: SessionInput & { type: 'joined' }): void {
     const open = this.#open;
     if (open === undefined || open.role !== undefined) return;
     const { offer, wanted } = open;
@@ -120,7 +113,7 @@ class HttpSession implements PeerSession {
     const role =
       wanted.type === 'publish'
         ? new Publisher(offer, options, this.#identifiers)
-        : new Viewer({ offer, source: wanted.source, present }, options, this.#identifiers);
+        : new Viewer({ offer, source: wanted.source, present, speaking }, options, this.#identifiers);
     open.role = role;
     this.#negotiate(open, role, () => this.#firstAnswer(open, role));
   }

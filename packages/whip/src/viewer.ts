@@ -38,7 +38,18 @@ export class Viewer implements Role {
   #hold = false;
 
   constructor(
-    { offer, source, present }: { offer: SdpOffer; source: WatchedSource; present: readonly Endpoint[] },
+    {
+      offer,
+      source,
+      present,
+      speaking = [],
+    }: {
+      offer: SdpOffer;
+      source: WatchedSource;
+      present: readonly Endpoint[];
+      /** Ids of the tracks with speech, the newest last. */
+      speaking?: readonly string[] | undefined;
+    },
     { videoCodec }: PeerSessionOptions,
     identifiers: Identifiers,
   ) {
@@ -64,7 +75,7 @@ export class Viewer implements Role {
       ]);
     }
     this.#slots = new Map(slots);
-    this.#room = new WatchedRoom(source, present);
+    this.#room = new WatchedRoom(source, present, speaking);
     this.#choose();
   }
 

@@ -14,9 +14,11 @@ export class WatchedRoom {
   /** Ids of the tracks with speech at present. */
   readonly #voices = new Set<string>();
 
-  constructor(source: WatchedSource, present: readonly Endpoint[]) {
+  /** `speaking`: ids of the tracks with speech, the newest last. */
+  constructor(source: WatchedSource, present: readonly Endpoint[], speaking: readonly string[]) {
     this.#source = source;
     for (const endpoint of present) this.#add(endpoint);
+    for (const trackId of speaking) this.#voiceChanged(trackId, 'speech');
   }
 
   /** Takes news of the room; returns whether the shown tracks may have changed. */
@@ -39,13 +41,8 @@ export class WatchedRoom {
           this.#endpoints.get(input.endpointId)?.delete(trackId);
         }
         return true;
-      case 'voiceActivity': {
-        const owner = [...this.#endpoints].find(([, tracks]) => tracks.has(input.trackId))?.[0];
-        if (owner === undefined) return false;
-        if (input.status === 'silence') this.#fallSilent(owner, input.trackId);
-        else this.#speak(owner, input.trackId);
-        return this.#source.type === 'speaker';
-      }
+      case 'voiceActivity':
+        return this.#voiceChanged(input.trackId, input.status) && this.#source.type === 'speaker';
       case 'timer':
         this.#speaker.released();
         return true;
@@ -64,9 +61,18 @@ export class WatchedRoom {
     return { tracks: current === undefined ? {} : this.#tracksOf(current), hold: changed };
   }
 
-  #speak(endpointId: string, trackId: string): void {
-    this.#voices.add(trackId);
-    this.#speaker.voice(endpointId, 'speech');
+  /** Returns false for a track that this viewer may not see. */
+  #voiceChanged(trackId: string, status: 'speech' | 'silence'): boolean {
+    const owner = [...this.#endpoints].find(([, tracks]) => tracks.has(trackId))?.[0];
+    if (owner === undefined) return false;
+    if (status === 'silence') {
+      this.#fallSilent(owner, trackId);
+    } else {
+      this.#voices.add(trackId);
+      this.#speaker.voice(owner, 'speech');
+    }
+
+    return true;
   }
 
   /** The participant may still speak on another track. */

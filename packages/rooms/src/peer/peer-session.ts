@@ -49,7 +49,12 @@ export type SessionInput =
    * The room's answer to the action `join`: all other endpoints, at this moment. Every `join` has exactly one answer, even
    * when a `leave` came in between.
    */
-  | { type: 'joined'; endpoints: readonly Endpoint[] }
+  | {
+      type: 'joined';
+      endpoints: readonly Endpoint[];
+      /** Ids of the tracks with speech at present, the newest last; absent when there are none. */
+      speaking?: readonly string[];
+    }
   | { type: 'endpointAdded'; endpoint: Endpoint }
   | { type: 'endpointUpdated'; endpointId: string; metadata: unknown }
   /** Its tracks are removed with it. */

@@ -57,7 +57,12 @@ export class ClientRequests {
     peer.metadata = metadata;
     this.#journal.joined(peer.id, shownMetadata(peer));
     this.#endpoints.changed(peer);
-    this.#world.sendToPeer(peer.ref, { type: 'joined', endpoints: this.#endpoints.visibleTo(peer) });
+    const { speaking } = this.#endpoints;
+    this.#world.sendToPeer(peer.ref, {
+      type: 'joined',
+      endpoints: this.#endpoints.visibleTo(peer),
+      ...(speaking.length > 0 ? { speaking } : {}),
+    });
     if (!hidden) this.#endpoints.sendToOthers(peer.id, { type: 'endpointAdded', endpoint: peerEndpoint(peer) });
     const { roomId } = this.#endpoints;
     this.#world.notify({ type: 'peerMetadataUpdated', roomId, peerId: peer.id, metadata: shownMetadata(peer) });

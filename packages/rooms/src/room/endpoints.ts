@@ -17,6 +17,8 @@ export class Endpoints {
   readonly roomId: string;
   readonly peers = new Map<string, PeerRecord>();
   readonly components = new ComponentTable();
+  /** Ids of the tracks with speech at present, the newest last. */
+  readonly #speaking = new Set<string>();
   readonly #world: RoomWorld;
   readonly #onChange: () => void;
 
@@ -39,6 +41,11 @@ export class Endpoints {
     return count;
   }
 
+  /** Ids of the tracks with speech at present, the newest last. */
+  get speaking(): string[] {
+    return [...this.#speaking];
+  }
+
   /** Returns the id of the endpoint that publishes the track. */
   ownerOf(trackId: string): string | undefined {
     for (const peer of this.peers.values()) if (peer.tracks.has(trackId)) return peer.id;
@@ -57,6 +64,14 @@ export class Endpoints {
       const visible = permissionsOf(peer).subscribe ? input : withoutTracks(input);
       if (visible !== undefined) this.#world.sendToPeer(peer.ref, visible);
     }
+  }
+
+  /** Takes a change of the voice activity of a track. */
+  voiceChanged(trackId: string, status: 'speech' | 'silence'): void {
+    const owner = this.ownerOf(trackId);
+    this.#speaking.delete(trackId);
+    if (status === 'speech' && owner !== undefined) this.#speaking.add(trackId);
+    this.sendToOthers(owner, { type: 'voiceActivity', trackId, status });
   }
 
   /** Returns all endpoints but this peer's own, as it may see them. */
@@ -112,7 +127,7 @@ export class Endpoints {
       if (track !== undefined && endpoint.tracks.delete(trackId)) taken.push(track);
     }
     if (taken.length === 0) return;
-    if ('moderated' in endpoint) this.#unmute(endpoint, taken);
+    if ('moderated' in endpoint) this.#forget(endpoint, taken);
 
     this.changed(endpoint);
     this.sendToOthers(endpoint.id, {
@@ -127,7 +142,7 @@ export class Endpoints {
   clearTracks(peer: PeerRecord): void {
     const tracks = [...peer.tracks.values()];
     peer.tracks.clear();
-    this.#unmute(peer, tracks);
+    this.#forget(peer, tracks);
     if (tracks.length > 0) this.changed(peer);
     this.notifyTracksRemoved({ peerId: peer.id }, tracks);
   }
@@ -139,9 +154,10 @@ export class Endpoints {
     }
   }
 
-  /** Forgets what the backend decided about tracks that are gone: another may come under the same id. */
-  #unmute({ id, moderated }: PeerRecord, tracks: readonly EndpointTrack[]): void {
+  /** Forgets tracks that are gone, and what the backend decided about them: another may come under the same id. */
+  #forget({ id, moderated }: PeerRecord, tracks: readonly EndpointTrack[]): void {
     for (const { trackId } of tracks) {
+      this.#speaking.delete(trackId);
       if (moderated.get(trackId) === true) this.#world.setTrackBlocked(id, trackId, false);
       moderated.delete(trackId);
     }

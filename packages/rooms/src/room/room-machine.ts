@@ -254,11 +254,10 @@ export class RoomMachine {
       }
       case 'voiceActivity': {
         const { trackId, status, peerId } = event;
-        const input = { type: 'voiceActivity', trackId, status } as const;
         // The state at the time of subscribing concerns the new subscriber alone.
         return peerId === undefined
-          ? this.#endpoints.sendToOthers(this.#endpoints.ownerOf(trackId), input)
-          : this.#endpoints.sendIfJoined(peerId, input);
+          ? this.#endpoints.voiceChanged(trackId, status)
+          : this.#endpoints.sendIfJoined(peerId, { type: 'voiceActivity', trackId, status });
       }
       case 'bFrames': {
         const { trackId } = event;

@@ -29,6 +29,8 @@ export interface AllocationSlot<K> {
   bitratesBps: PerVariant<number>;
   /** False during the first 500 ms of media: the slot then keeps what it has. */
   negotiable: boolean;
+  /** True for a slot that had a grant before: it may have been absent. */
+  isBack?: boolean;
   /** Measured over the last second, bits per second. */
   sendingBps: number;
 }
@@ -69,7 +71,7 @@ export class BandwidthAllocation<K> {
     if (estimateBps === undefined) return { grants: new Map(slots.map((slot) => [slot.key, Infinity])) };
 
     for (const slot of slots) {
-      if (!this.#ceilings.has(slot.key)) this.#ceilings.set(slot.key, highest(slot, slot.target) ?? slot.target);
+      if (!this.#ceilings.has(slot.key)) this.#ceilings.set(slot.key, firstCeiling(slot));
     }
     const sending = input.fixedBps + sum(slots, (slot) => slot.sendingBps);
     let probeBps: number | undefined;
@@ -170,6 +172,13 @@ export class BandwidthAllocation<K> {
         variantIndex(variant) > ceiling && variantIndex(variant) <= variantIndex(slot.target) && slot.active[variant],
     );
   }
+}
+
+/** A slot begins at its target; one that comes back, at what it has. */
+function firstCeiling<K>(slot: AllocationSlot<K>): Variant {
+  const { target, wanted = target, isBack = false } = slot;
+  const limit = isBack && variantIndex(wanted) < variantIndex(target) ? wanted : target;
+  return highest(slot, limit) ?? limit;
 }
 
 function highest<K>(slot: AllocationSlot<K>, limit: Variant): Variant | undefined {

@@ -20,6 +20,7 @@ class NarrowClient {
   #freeAtMs = 0;
   shown = new Map<number, number>();
   worstDelayMs = 0;
+  lost = 0;
 
   constructor(
     peer: MemoryPeer,
@@ -28,7 +29,10 @@ class NarrowClient {
     this.#peer = peer;
     peer.onPacket = (packet) => {
       const start = Math.max(packet.atMs, this.#freeAtMs);
-      if (start - packet.atMs > 500) return;
+      if (start - packet.atMs > 500) {
+        this.lost++;
+        return;
+      }
       this.#freeAtMs = start + (packet.bytes.length * 8000) / this.capacityBps;
       this.#queue.push({ arriveMs: this.#freeAtMs + 10, packet });
       this.worstDelayMs = Math.max(this.worstDelayMs, this.#freeAtMs - packet.atMs);
@@ -58,36 +62,58 @@ describe('a client on a link of its own width', () => {
     capacityBps: number,
     rates: Record<'l' | 'm' | 'h', number> = announced,
     bitratesBps: Record<'l' | 'm' | 'h', number> = announced,
-  ): { play(seconds: number): void; link: NarrowClient; current(): string } {
-    const publisher = world.join('pub', { inbound: [inboundSimulcast('cam', { bitratesBps })] });
+  ): {
+    play(seconds: number): void;
+    publish(trackId: string): void;
+    show(...trackIds: string[]): void;
+    link: NarrowClient;
+    current(): string;
+  } {
+    const publishers: { peer: MemoryPeer; sources: { rid: 'l' | 'm' | 'h'; source: SyntheticSource }[] }[] = [];
+    const publish = (trackId: string): void => {
+      const first = 0x1a + 16 * publishers.length;
+      publishers.push({
+        peer: world.join(`pub-${trackId}`, { inbound: [inboundSimulcast(trackId, { bitratesBps })] }),
+        sources: (['l', 'm', 'h'] as const).map((rid, i) => ({ rid, source: camera(first + i, { rid }) })),
+      });
+    };
+    publish('cam');
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     const link = new NarrowClient(viewer, capacityBps);
-    const sources = (['l', 'm', 'h'] as const).map((rid, i) => ({ rid, source: camera(0x1a + i, { rid }) }));
     world.setTargetVariant('sub', 'cam', 'h');
+    const show = (...trackIds: string[]): void => {
+      const outbound = trackIds.map((trackId, at) =>
+        videoSlot(trackId, { mid: `${5 + at}`, ssrc: 0xaaaa0001 + 2 * at, rtxSsrc: 0xaaaa0002 + 2 * at }),
+      );
+      for (const trackId of trackIds) world.setTargetVariant('sub', trackId, 'h');
+      world.negotiate('sub', { outbound });
+      viewer.connect();
+    };
     let nextFrame = world.nowMs;
     const keyWanted = new Set<number>();
     const reader = new RtcpReader();
     const play = (seconds: number): void =>
       world.advance(seconds * 1000, (nowMs) => {
-        for (const compound of publisher.rtcp.splice(0)) {
-          reader.open(compound);
-          while (reader.next()) if (reader.isPli) keyWanted.add(reader.mediaSsrc);
-        }
-        if (nowMs >= nextFrame) {
-          nextFrame += 33;
-          for (const { rid, source } of sources) {
+        const isFrameDue = nowMs >= nextFrame;
+        if (isFrameDue) nextFrame += 33;
+        for (const { peer, sources } of publishers) {
+          for (const compound of peer.rtcp.splice(0)) {
+            reader.open(compound);
+            while (reader.next()) if (reader.isPli) keyWanted.add(reader.mediaSsrc);
+          }
+          for (const { rid, source } of isFrameDue ? sources : []) {
             const bytes = (rates[rid] * 33) / 8000;
             const packets = Math.max(1, Math.round(bytes / 1000));
             const key = keyWanted.delete(source.options.ssrc) || source.pictureId === 100;
             for (const packet of source.vp8Frame({ key, packets, size: Math.floor(bytes / packets) - 40 }))
-              publisher.send(packet);
+              peer.send(packet);
           }
         }
         link.tick(nowMs);
       });
     const current = (): string =>
       world.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!.variant ?? 'none';
-    return { play, link, current };
+    return { play, publish, show, link, current };
   }
 
   test('wide: gets what it asked for and keeps it', () => {
@@ -153,6 +179,21 @@ describe('a client on a link of its own width', () => {
     expect(current()).toBe('l');
     expect(world.switches('sub')).toHaveLength(settled);
     expect(link.worstDelayMs).toBeLessThan(300);
+  });
+
+  test('of 400 kbit/s: keeps the share of each track over a pause', () => {
+    const { play, publish, show, link } = start(400_000);
+    publish('second');
+    show('cam', 'second');
+    play(30);
+    link.lost = 0;
+    const settled = world.switches('sub').length;
+    for (const paused of [true, false, true, false]) {
+      world.apply({ type: 'setTrackPaused', peerId: 'sub', trackId: 'cam', paused });
+      play(5);
+    }
+    expect(world.switches('sub').slice(settled)).toEqual(['cam l other', 'cam l other']);
+    expect(link.lost).toBe(0);
   });
 
   test('of 1 Mbit/s: gets the middle one', () => {

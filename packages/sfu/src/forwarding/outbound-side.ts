@@ -417,6 +417,7 @@ function allocationSlot(slot: OutboundTrack, nowMs: number): AllocationSlot<Outb
     active: { l: selection.isActive('l'), m: selection.isActive('m'), h: selection.isActive('h') },
     bitratesBps: slot.track!.bitrates,
     negotiable: slot.isNegotiable(nowMs),
+    isBack: Number.isFinite(selection.allocationBps),
     sendingBps: slot.sendingBps,
   };
 }

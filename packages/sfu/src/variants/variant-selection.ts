@@ -31,6 +31,10 @@ export class VariantSelection {
     this.#bitrates = bitratesOf(bitratesBps);
   }
 
+  get allocationBps(): number {
+    return this.#allocationBps;
+  }
+
   isActive(variant: Variant): boolean {
     return this.#active[variant];
   }

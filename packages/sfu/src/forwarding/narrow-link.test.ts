@@ -181,6 +181,24 @@ describe('a client on a link of its own width', () => {
     expect(link.worstDelayMs).toBeLessThan(300);
   });
 
+  test('of 700 kbit/s: keeps its share when another track continues its stream', () => {
+    const { play, publish, show, link, current } = start(700_000);
+    publish('second');
+    play(30);
+    expect(current()).toBe('m');
+    link.lost = 0;
+    const settled = world.switches('sub').length;
+    show('second');
+    play(5);
+    show('cam');
+    play(5);
+    world.apply({ type: 'closeTransport', peerId: 'pub-cam' });
+    show('second');
+    play(5);
+    expect(world.switches('sub').slice(settled)).toEqual(['second m other', 'cam m other', 'second m other']);
+    expect(link.lost).toBe(0);
+  });
+
   test('of 400 kbit/s: keeps the share of each track over a pause', () => {
     const { play, publish, show, link } = start(400_000);
     publish('second');

@@ -134,7 +134,7 @@ export class OutboundSide implements SlotReceiver {
     this.#bySsrc.set(rtxSsrc, slot);
   }
 
-  /** Numbers, timestamps and picture ids continue, so the receiver sees one stream. */
+  /** Numbers, timestamps and picture ids continue, so the receiver sees one stream, and it has one share of the bandwidth. */
   #succeed(slot: OutboundTrack, params: OutboundSlot, generation: number): void {
     const pending = this.#successors.get(params.mid);
     if (pending !== undefined && isSameSlot(pending.params, params)) return pending.update(params);
@@ -147,6 +147,7 @@ export class OutboundSide implements SlotReceiver {
       onBegin: () => this.#takeOver(successor),
     });
     this.#successors.set(params.mid, successor);
+    successor.selection.setAllocation(slot.selection.allocationBps);
     this.#takeTarget(successor);
   }
 
@@ -156,6 +157,7 @@ export class OutboundSide implements SlotReceiver {
     this.#successors.delete(mid);
     const former = this.slots.get(mid);
     if (former !== undefined) {
+      successor.continueFrom(former);
       former.detach();
       this.#options.slotGone(former);
     }
@@ -365,8 +367,10 @@ export class OutboundSide implements SlotReceiver {
     if (slots.length === 0) return;
     const { grants, probeBps } = this.#allocation.update({ estimateBps, fixedBps, slots, nowMs });
     for (const [slot, bps] of grants) {
-      slot.selection.setAllocation(bps);
-      slot.selectionChanged();
+      for (const each of [slot, this.#successors.get(slot.params.mid)]) {
+        each?.selection.setAllocation(bps);
+        each?.selectionChanged();
+      }
     }
     const confirming = this.#estimator!.wantsConfirmation;
     if (probeBps !== undefined && this.#probes.mayStart(nowMs, confirming) && this.#estimator!.startProbe(nowMs)) {

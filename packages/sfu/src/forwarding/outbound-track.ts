@@ -182,6 +182,12 @@ export class OutboundTrack implements TrackSubscriber {
     if (awaited !== undefined) this.track?.requestKeyframe(awaited, this.#context.world.now());
   }
 
+  /** Takes over the share of bandwidth of the slot whose stream this one continues. To be called before the first media. */
+  continueFrom(former: OutboundTrack): void {
+    this.#firstMediaMs = former.#firstMediaMs;
+    this.#rate.bps = former.#rate.bps;
+  }
+
   fault(error: unknown): void {
     this.receiver.fault(error);
   }

@@ -183,6 +183,24 @@ describe('the codec', () => {
     expect([...client.heard(), ...client.asked()]).toEqual([]);
   });
 
+  test('makes another track of one that changes it, since subscribers negotiated the former codec', async () => {
+    const client = publisher();
+    client.publish('me:v', 'video');
+    await client.cycle();
+    client.asked();
+    client.editOffer = (sdp) => sdp.replace('SAVPF 96 97 108', 'SAVPF 108 96 97');
+    for (const caused of [['negotiate', 'unpublish', 'publish'], ['negotiate']]) {
+      client.custom('renegotiateTracks');
+      await client.cycle();
+      const asked = client.asked();
+      expect(asked.map(({ type }) => type)).toEqual(caused);
+      if (caused.length === 1) continue;
+      expect(asked[1]).toEqual({ type: 'unpublish', trackIds: ['me:v'] });
+      expect(asked[2]).toMatchObject({ type: 'publish', tracks: [{ trackId: 'me:v', codec: 'h264' }] });
+    }
+    expect(client.directions()).toEqual(['recvonly']);
+  });
+
   test('does not matter on a receiving m-line', async () => {
     const client = new ScriptedClient().join(peerEndpoint('a', videoTrack('a:v')));
     client.editOffer = (sdp) => sdp.replaceAll(/VP8|H264/g, 'AV1');

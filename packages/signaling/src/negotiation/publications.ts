@@ -40,6 +40,7 @@ export interface PublicationPlan {
   /** By mid. The client has never sent on other m-lines. */
   media: ReadonlyMap<string, PublishedMedia>;
   added: readonly Publication[];
+  /** To be removed before the others are added: an id may be in both. */
   removed: readonly string[];
   /** Tracks that the client may not publish; their m-lines are inactive. */
   denied: number;
@@ -115,6 +116,7 @@ export class Publications {
     const taken = new Set<string>();
     const plan = new Map<string, PublishedMedia>();
     const added: Publication[] = [];
+    const removed: string[] = [];
     let denied = 0;
     const trackIdOf = (mid: string) => offer.midToTrackId.get(mid) ?? before.get(mid)?.inbound.trackId;
     const kept = new Set(media.map(({ mid }) => trackIdOf(mid)).filter((id) => id !== undefined && known.has(id)));
@@ -148,7 +150,8 @@ export class Publications {
       taken.add(trackId);
       plan.set(line.mid, { type: 'receive', ...inbound.answer });
       const existing = known.get(trackId);
-      if (existing === undefined) {
+      if (existing === undefined || !isSameTrack(existing.inbound, inbound.track)) {
+        if (existing !== undefined) removed.push(trackId);
         const publication = this.#publish(line, inbound.track, offer, [...after.values()]);
         added.push(publication);
         after.set(line.mid, publication);
@@ -161,7 +164,8 @@ export class Publications {
     this.#byMid = after;
     const mids = new Set(media.map(({ mid }) => mid));
     for (const mid of this.#lastTrackIds.keys()) if (!mids.has(mid)) this.#lastTrackIds.delete(mid);
-    return { media: plan, added, removed: [...known.keys()].filter((trackId) => !taken.has(trackId)), denied };
+    for (const trackId of known.keys()) if (!taken.has(trackId)) removed.push(trackId);
+    return { media: plan, added, removed, denied };
   }
 
   /** Merges bitrates into a track. Returns the accepted ones, or undefined for an unknown track. */
@@ -232,6 +236,13 @@ export class Publications {
       streamId: mates[0]?.streamId ?? this.#rules.identifiers.token(),
     };
   }
+}
+
+/** Returns false when subscribers have to negotiate the track anew, as another one under its id. */
+function isSameTrack(before: InboundTrack, after: InboundTrack): boolean {
+  const { kind, codec, rids } = before;
+  const isSimulcast = rids.length > 0;
+  return kind === after.kind && codec.name === after.codec.name && isSimulcast === after.rids.length > 0;
 }
 
 export function describePublication({ inbound, metadata, disabled, streamId }: Publication): EndpointTrack {

@@ -181,9 +181,14 @@ export class FrameTap implements TrackSubscriber {
   /** Returns true only once the source has begun: before that the selection asks. */
   #needsKeyFrame(): boolean {
     if (this.#source === undefined || this.selection.queued !== undefined) return false;
-    if (this.#dropping && this.#heldFrames < TAP_LIMITS.frames / 2) return this.#codec !== 'opus';
+    if (this.#dropping) return this.#codec !== 'opus' && this.#hasRoom;
     if (this.#codec === 'h264') return this.#h264.needsKeyFrame;
     return this.#codec === 'vp8' && this.#vp8.needsKeyFrame;
+  }
+
+  /** Without room for more than a frame or two a key frame would be dropped as well. */
+  get #hasRoom(): boolean {
+    return this.#heldFrames < TAP_LIMITS.frames / 2 && this.#heldBytes < TAP_LIMITS.bytes / 2;
   }
 
   #flush(): void {

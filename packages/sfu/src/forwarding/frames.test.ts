@@ -181,6 +181,28 @@ describe('a tap', () => {
     expect(world.context.dropped.tap_overrun).toBe(11);
   });
 
+  test('asks for no key frame while it holds too many bytes, however few frames they are', () => {
+    const cam = tap('cam');
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    const source = camera(0x101);
+    const play = (frames: number): void => {
+      for (let i = 0; i < frames; i++) {
+        sendAll(publisher, source.vp8Frame({ key: i % 25 === 0, packets: 100, size: 1_100 }));
+        world.advance(40);
+      }
+    };
+    play(100);
+    const held = cam.frames();
+    expect(held.length).toBeLessThan(TAP_LIMITS.frames / 2);
+    const before = plis(publisher);
+    play(100);
+    expect([cam.frames().length, plis(publisher)]).toEqual([held.length, before]);
+
+    cam.consumed(held.length, held.length * 110_000);
+    world.advance(20);
+    expect(plis(publisher)).toBe(before + 1);
+  });
+
   test('hears of the end of its track, and gets another that appears under the same id', () => {
     const cam = tap('cam');
     const first = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });

@@ -45,7 +45,7 @@ export interface TappedFrame {
   key: boolean;
   /** One Opus packet, one VP8 frame, or one H.264 access unit with Annex B start codes, key frames with parameter sets. */
   data: Uint8Array;
-  /** Arrival of its first packet, Unix milliseconds. */
+  /** Arrival of its first packet, Unix milliseconds of `epochNow`. */
   arrivalMs: number;
   /** Capture time by the publisher's clock, Unix milliseconds; absent before the publisher's first sender report. */
   senderMs?: number;

@@ -42,3 +42,11 @@ export const systemClock: Clock = {
     else clearTimeout(handle as NodeJS.Timeout);
   },
 };
+
+/**
+ * Returns Unix milliseconds that never go back and agree between the threads of a process. They part from `wall` when the
+ * machine's time is set.
+ */
+export function epochNow(): number {
+  return performance.timeOrigin + performance.now();
+}

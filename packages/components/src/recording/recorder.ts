@@ -14,6 +14,8 @@ export interface RecorderOptions {
   /** `raw_recordings` */
   baseDirectory: string;
   clock: Clock;
+  /** Returns the time by the clock of the frames' arrivals, which does not follow when the machine's time is set. */
+  mediaNow(): number;
   /** Destination of the finished part. */
   destination: { bucket: string; prefix: string };
   /** Called once with the finished part, unless nothing was recorded. */
@@ -38,6 +40,8 @@ export class Recorder implements Component {
   readonly #recorders: TrackRecorder[] = [];
   readonly #origins = new Map<string, OriginClock>();
   readonly #startedAtMs: number;
+  /** The same moment by the clock of the frames' arrivals. */
+  readonly #mediaStartedAtMs: number;
   readonly #directory: Promise<{ directory: string; name: string } | undefined>;
   #part: { directory: string; name: string } | undefined;
   #wanted: readonly ReceivedTrack[] = [];
@@ -48,6 +52,7 @@ export class Recorder implements Component {
   constructor(options: RecorderOptions) {
     this.#options = options;
     this.#startedAtMs = options.clock.wall();
+    this.#mediaStartedAtMs = options.mediaNow();
     this.#directory = this.#makeDirectory();
     void this.#directory.then((part) => {
       this.#part = part;
@@ -119,7 +124,7 @@ export class Recorder implements Component {
       media: host.media,
       origin,
       serial: randomInt(0x7fffffff),
-      wall: () => this.#options.clock.wall(),
+      mediaNow: () => this.#options.mediaNow(),
       begun: () => void this.saveDraft(),
       failed: (error) => this.#crash('recording.write_failed', error),
     });
@@ -162,8 +167,9 @@ export class Recorder implements Component {
   /** Builds the report from what the files hold so far. */
   #report(): RecordingReport {
     const tracks: Record<string, TrackReport> = {};
+    const start = { wallMs: this.#startedAtMs, mediaMs: this.#mediaStartedAtMs };
     for (const recorder of this.#recorders) {
-      if (recorder.bytes > 0) tracks[recorder.file] = recorder.report(this.#startedAtMs);
+      if (recorder.bytes > 0) tracks[recorder.file] = recorder.report(start);
     }
 
     return { recording_id: this.#options.host.roomId, start_time: new Date(this.#startedAtMs).toISOString(), tracks };

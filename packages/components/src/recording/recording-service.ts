@@ -1,6 +1,6 @@
 import type { Log } from '@bloom/log';
 import type { ComponentKind } from '@bloom/rooms';
-import { type Clock, sleep, systemClock } from '@bloom/time';
+import { type Clock, epochNow, sleep, systemClock } from '@bloom/time';
 import { startGarbageCollection } from './garbage.js';
 import { BEAT_MS, ORPHAN_MS } from './part-mark.js';
 import type { S3Credentials } from '../s3/object-store.js';
@@ -45,6 +45,7 @@ export class RecordingService {
           host,
           baseDirectory: directory,
           clock,
+          mediaNow: epochNow,
           destination: { bucket: target.bucket, prefix },
           finished: (part) => this.#uploads.add(part, target, prefix),
           closed: () => this.#recorders.delete(recorder),

@@ -30,7 +30,10 @@ jest.setTimeout(60_000);
 let base: string;
 let clock: LeapingClock;
 let room: TestRoom;
+/** How far the machine's time was set forward since the media plane began. */
+let setByMs: number;
 beforeEach(async () => {
+  setByMs = 0;
   base = await mkdtemp(join(tmpdir(), 'bloom-recording-'));
   clock = new LeapingClock();
   room = new TestRoom(clock);
@@ -57,6 +60,7 @@ async function record(...tracks: ReceivedTrack[]): Promise<Recording> {
     host: room.host,
     baseDirectory: base,
     clock,
+    mediaNow: () => clock.wall() - setByMs,
     destination: { bucket: 'calls', prefix: '' },
     finished: (part) => parts.push(part),
   });
@@ -165,6 +169,26 @@ describe('a recording', () => {
       metadata: null,
     });
   });
+
+  test.each([60, -60])(
+    "keeps its tracks in their places where the machine's time was set by %d minutes since the start of the node",
+    async (minutes) => {
+      setByMs = minutes * 60_000;
+      const mediaStart = clock.wall() - setByMs;
+      const { recorder, parts } = await record(received('mic', 'audio'), received('desk', 'audio'));
+      for (let i = 0; i < 50; i++) {
+        const moment = { timestamp: i * 960, data: opusPacket(i) };
+        await room.frame('mic', { ...moment, arrivalMs: mediaStart + 500 + i * 20 });
+        await room.frame('desk', { ...moment, arrivalMs: mediaStart + 1_500 + i * 20 });
+      }
+      await recorder.close();
+      const { tracks } = JSON.parse(await readFile(join(parts[0]!.directory, REPORT_FILE), 'utf8'));
+      expect(Object.values<any>(tracks)).toMatchObject([
+        { offset: 500e6, start_time: '2026-01-02T03:04:05.500Z' },
+        { offset: 1_500e6, start_time: '2026-01-02T03:04:06.500Z' },
+      ]);
+    },
+  );
 
   test('of nothing leaves nothing behind', async () => {
     const { recorder, parts } = await record(received('mic', 'audio'));

@@ -59,6 +59,7 @@ async function record(...tracks: ReceivedTrack[]): Promise<string> {
     host: room.host,
     baseDirectory: base,
     clock,
+    mediaNow: () => clock.wall(),
     destination,
     finished: () => undefined,
   });

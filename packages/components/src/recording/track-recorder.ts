@@ -17,12 +17,19 @@ export interface TrackRecorderOptions {
   origin: OriginClock;
   /** Serial number of the Ogg stream. */
   serial: number;
-  /** Unix milliseconds. */
-  wall(): number;
+  /** Returns the time by the clock of the frames' arrivals, Unix milliseconds. */
+  mediaNow(): number;
   /** Called when the file exists. */
   begun(): void;
   /** Called when the file cannot be written any more. */
   failed(error: unknown): void;
+}
+
+/** Start of a recording by two clocks, Unix milliseconds. They part when the machine's time is set. */
+export interface RecordingStart {
+  wallMs: number;
+  /** By the clock of the frames' arrivals. */
+  mediaMs: number;
 }
 
 /** Records one track into one file, from its first key frame to its end. */
@@ -83,27 +90,28 @@ export class TrackRecorder {
     this.#received = received;
   }
 
-  report(recordingStartedAtMs: number): TrackReport {
+  report(start: RecordingStart): TrackReport {
     const { origin, track } = this.#received;
     const { startedAtMs, firstTimestamp } = this.#timeline;
+    const offsetMs = startedAtMs - start.mediaMs;
 
     return {
       type: track.kind,
       encoding: track.kind === 'audio' ? 'OPUS' : 'H264',
-      offset: Math.round(Math.max(0, startedAtMs - recordingStartedAtMs) * 1e6),
+      offset: Math.round(Math.max(0, offsetMs) * 1e6),
       start_timestamp: firstTimestamp,
       end_timestamp: firstTimestamp + this.#ticks,
       clock_rate: this.#container.clockRate,
       metadata: track.metadata,
       origin,
       ssrc: this.#ssrc,
-      start_time: new Date(Math.round(startedAtMs)).toISOString(),
+      start_time: new Date(Math.round(start.wallMs + offsetMs)).toISOString(),
     };
   }
 
   /** Resolves when everything received is in the file. Idempotent. */
   close(): Promise<void> {
-    this.#closed ??= this.#finish(this.#options.wall());
+    this.#closed ??= this.#finish(this.#options.mediaNow());
 
     return this.#closed;
   }

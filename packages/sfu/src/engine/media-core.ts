@@ -1,5 +1,6 @@
 import { randomFillSync } from 'node:crypto';
 import type { Log } from '@bloom/log';
+import { epochNow } from '@bloom/time';
 import { createPacketSealer, type DtlsCertificate, type MediaPort, openMediaPort } from '@bloom/webrtc';
 import { MediaContext } from '../forwarding/context.js';
 import { ForwardingRoom } from '../forwarding/room.js';
@@ -126,11 +127,6 @@ export class MediaCore {
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
-}
-
-/** Returns milliseconds since the epoch; never goes back and agrees between threads. */
-function epochNow(): number {
-  return performance.timeOrigin + performance.now();
 }
 
 const random = new Uint32Array(64);

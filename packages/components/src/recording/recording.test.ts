@@ -49,6 +49,9 @@ function frame(more: Partial<TappedFrame>): TappedFrame {
   return { codec: 'opus', ssrc: 7, timestamp: 0, key: true, arrivalMs: 0, data: Buffer.alloc(0), ...more };
 }
 
+/** What a component may hold of one track (docs/reference/limits.md). */
+const TAP_BYTES = 8 * 1024 * 1024;
+
 interface Recording {
   recorder: Recorder;
   parts: RecordedPart[];
@@ -111,6 +114,19 @@ describe('a video file', () => {
     expect(grown).toEqual([0, 30, 60, 90]);
     expect(container.end().toString('latin1', 4, 8)).toBe('moof');
     expect(container.length).toBe(95 * 3000);
+  });
+
+  test('holds few bytes, however slowly the timestamps of its pictures advance', () => {
+    const container = new H264Container();
+    let held = 0;
+    let most = 0;
+    for (let i = 0; i < 300; i++) {
+      const data = toAnnexB(i === 0 ? [SPS, PPS, idr()] : [picture(100_000)]);
+      const bytes = container.frame(frame({ codec: 'h264', timestamp: i, key: i === 0, data }));
+      held += data.length - bytes.length;
+      most = Math.max(most, held);
+    }
+    expect(most).toBeLessThan(TAP_BYTES / 2);
   });
 });
 

@@ -8,6 +8,8 @@ import { initSegment } from '../mp4/init-segment.js';
 const VIDEO_TIMESCALE = 90_000;
 /** Duration written at once, at most: what a crash may cost. */
 const CHUNK_SECONDS = 1;
+/** Bytes written at once, at most: the timestamps of a publisher may stand still while its pictures come. */
+const CHUNK_BYTES = 2 * 1024 * 1024;
 /** Still pictures and silent voices are sent this rarely, so a track may end that long after its last frame. */
 const END_SLACK_SECONDS = 2;
 const LAST_PICTURE_TICKS = VIDEO_TIMESCALE / 30;
@@ -102,6 +104,7 @@ export class H264Container implements TrackContainer {
   readonly clockRate = VIDEO_TIMESCALE;
   #pending: Mp4Sample[] = [];
   #pendingTicks = 0;
+  #pendingBytes = 0;
   #written = 0;
   #sequence = 0;
   #last: { nals: readonly Buffer[]; key: boolean; timestamp: number } | undefined;
@@ -119,10 +122,10 @@ export class H264Container implements TrackContainer {
     // A timing correction may place it before its predecessor: the following pictures cannot be decoded without it.
     const at = Math.max(timestamp, last.timestamp + SHORTEST_TICKS);
     this.#close(Math.min(at - last.timestamp, MAX_SAMPLE_TICKS));
-    const full = this.#pendingTicks >= CHUNK_SECONDS * VIDEO_TIMESCALE ? this.#flush() : Buffer.alloc(0);
     this.#last = { nals, key, timestamp: at };
+    const isFull = this.#pendingTicks >= CHUNK_SECONDS * VIDEO_TIMESCALE || this.#pendingBytes >= CHUNK_BYTES;
 
-    return full;
+    return isFull ? this.#flush() : Buffer.alloc(0);
   }
 
   end(until?: number): Buffer {
@@ -152,6 +155,7 @@ export class H264Container implements TrackContainer {
     const data = lengthPrefixed(nals.filter((nal) => nalType(nal) !== NalType.aud));
     this.#pending.push({ data, key, duration: ticks });
     this.#pendingTicks += ticks;
+    this.#pendingBytes += data.length;
   }
 
   #flush(): Buffer {
@@ -161,6 +165,7 @@ export class H264Container implements TrackContainer {
     this.#written += this.#pendingTicks;
     this.#pending = [];
     this.#pendingTicks = 0;
+    this.#pendingBytes = 0;
 
     return bytes;
   }

@@ -5,7 +5,7 @@ import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
 import type { Clock } from '@bloom/time';
 import { makeFolder } from '../make-folder.js';
 import { OriginClock } from './origin-clock.js';
-import { removeMark, writeMark, writeReport } from './part-mark.js';
+import { removeMark, touchMark, writeMark, writeReport } from './part-mark.js';
 import { REPORT_FILE, type RecordingReport, type TrackReport } from './report.js';
 import { TrackRecorder } from './track-recorder.js';
 
@@ -81,17 +81,22 @@ export class Recorder implements Component {
   }
 
   /**
-   * Saves a draft of the report and shows other nodes that this part is being written; called every `BEAT_MS`. Never rejects.
+   * Saves a draft of the report, and shows until the files are complete that this part is being written; called every
+   * `BEAT_MS`. Never rejects.
    */
   saveDraft(): Promise<void> {
     this.#saving = this.#saving.then(async () => {
       const part = await this.#directory;
-      if (part === undefined || this.#closed !== undefined) return;
-      const { host, destination } = this.#options;
-      const mark = { ...destination, uploadingSince: null, draft: this.#report() };
-      await writeMark(part.directory, mark).catch((error: unknown) => {
-        host.log.warn('recording.draft_failed', { error });
-      });
+      if (part === undefined) return;
+      const { host, destination, clock } = this.#options;
+      if (this.#closed === undefined) {
+        const mark = { ...destination, uploadingSince: null, draft: this.#report() };
+        await writeMark(part.directory, mark).catch((error: unknown) => {
+          host.log.warn('recording.draft_failed', { error });
+        });
+      }
+      // By the clock of the node: a file server dates what is written by its own, which may be minutes behind.
+      await touchMark(part.directory, clock.wall());
     });
 
     return this.#saving;

@@ -1,0 +1,86 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
+import type { Component } from '@bloom/rooms';
+import type { MediaRoom } from '@bloom/sfu';
+import { ManualClock, until } from '@bloom/time/testing';
+import { TestRoom } from '../testing/room.js';
+import { BEAT_MS, isOrphan, ORPHAN_MS, readMark } from './part-mark.js';
+import { RecordingService } from './recording-service.js';
+
+const credentials = { accessKeyId: 'id', secretAccessKey: 'key', region: 'eu', bucket: 'calls' };
+const mic = {
+  trackId: 'mic',
+  kind: 'audio',
+  codec: 'opus',
+  metadata: null,
+  encodings: [],
+  disabledEncodings: [],
+} as const;
+
+let base: string;
+beforeEach(async () => {
+  base = await mkdtemp(join(tmpdir(), 'bloom-recordings-'));
+});
+afterEach(() => rm(base, { recursive: true, force: true }));
+
+/** Starts a recording on a node that looks for what earlier ones have left behind. */
+async function start(clock: ManualClock, endTap: () => Promise<void> = async () => undefined) {
+  const room = new TestRoom(clock);
+  const { openTap } = room.host.media;
+  const media = {
+    ...room.host.media,
+    openTap: (options) => ({ ...openTap(options), close: endTap }),
+  } as MediaRoom;
+  const service = new RecordingService({
+    directory: base,
+    s3: null,
+    pathPrefix: null,
+    endpoint: null,
+    log: silentLog,
+    clock,
+  });
+  const prepared = await service.kind.prepare({ credentials }, { roomId: 'kitchen', videoCodec: 'h264' });
+  const recorder: Component = prepared.start({ ...room.host, media });
+  recorder.receive?.([{ origin: 'ann', track: mic }]);
+  await until(() => room.taps.has('mic'));
+  const directory = join(base, 'kitchen', (await readdir(join(base, 'kitchen')))[0]!);
+  await until(() => readMark(directory));
+
+  return { service, recorder, directory };
+}
+
+/** Two timers: the pauses of garbage collection and of the look at what is left behind. */
+const looked = (clock: ManualClock): Promise<number> => until(() => clock.pending === 2);
+
+describe('a recording of this node is not taken for a forgotten one', () => {
+  test('while it goes on, where the file server is minutes behind', async () => {
+    const clock = new ManualClock(Date.now() + 2 * ORPHAN_MS);
+    const { service, directory } = await start(clock);
+    service.collectGarbage(async () => new Set(['kitchen']));
+    await looked(clock);
+    expect(await readMark(directory)).toMatchObject({ draft: { recording_id: 'kitchen' } });
+    // What other nodes with the same directory look at.
+    expect(await isOrphan(directory, clock.wall())).toBe(false);
+    await service.close({ timeoutMs: 0 });
+  });
+
+  test('while it ends, however long its disk takes', async () => {
+    const clock = new ManualClock(Date.now());
+    let release = (): void => undefined;
+    const { service, recorder, directory } = await start(clock, () => new Promise((resolve) => (release = resolve)));
+    const closed = recorder.close();
+    service.collectGarbage(async () => new Set());
+    for (let passedMs = 0; passedMs <= 2 * ORPHAN_MS; passedMs += BEAT_MS) {
+      await looked(clock);
+      clock.advance(BEAT_MS);
+    }
+    await looked(clock);
+    expect(await readMark(directory)).toMatchObject({ draft: { recording_id: 'kitchen' } });
+    release();
+    await closed;
+    await service.close({ timeoutMs: 0 });
+  });
+});

@@ -176,4 +176,23 @@ describe('a registration', () => {
     agent.clock.advance(30_000);
     expect(agent.request('REGISTER').headers.get('Contact')).toBe('<sip:room@203.0.113.9:61000>;expires=300');
   });
+
+  test('takes the address back under which it was registered before the registrar showed another', () => {
+    const [earlier, shown] = ['<sip:room@192.0.2.1:5060>', '<sip:room@203.0.113.9:61000>'];
+    for (const refreshed of [false, true]) {
+      const { agent, registration } = start();
+      const first = agent.request('REGISTER');
+      first.headers.set('Via', `${first.headers.get('Via')?.replace(';rport', '')};received=203.0.113.9;rport=61000`);
+      agent.answer(first, 200, { headers: [['Expires', '60']] });
+      if (refreshed) {
+        agent.clock.advance(30_000);
+        const refresh = agent.request('REGISTER');
+        expect(refresh.headers.all('Contact')).toEqual([`${shown};expires=300`, `${earlier};expires=0`]);
+        agent.answer(refresh, 200, { headers: [['Expires', '60']] });
+      }
+      registration.stop();
+      const removed = agent.request('REGISTER').headers.all('Contact');
+      expect(removed).toEqual(refreshed ? [`${shown};expires=0`] : [`${shown};expires=0`, `${earlier};expires=0`]);
+    }
+  });
 });

@@ -56,6 +56,8 @@ export class Registration {
   #state: RegistrationState = 'idle';
   /** True when the registrar may have our binding. */
   #bound = false;
+  /** Contact of the last successful registration. Ours changes when the registrar shows us another address. */
+  #boundContact: string | undefined;
   #exchange: Exchange | undefined;
   #target: Target | undefined;
 
@@ -130,10 +132,19 @@ export class Registration {
     headers.set('To', `<${address}>`);
     headers.set('Call-ID', this.#callId);
     headers.set('CSeq', `${this.#sequence} REGISTER`);
-    headers.set('Contact', `<${this.#options.contact()}>;expires=${expires}`);
+    headers.set('Contact', ...this.#contacts(expires));
     headers.set('Expires', String(expires));
     headers.set('User-Agent', 'Bloom');
     return { kind: 'request', method: 'REGISTER', uri: registrarUri(account), headers, body: Buffer.alloc(0) };
+  }
+
+  /** Returns the values of Contact. An earlier address is removed, lest it stay bound until it expires (section 10.2.2). */
+  #contacts(expires: number): string[] {
+    const current = this.#options.contact();
+    const values = [`<${current}>;expires=${expires}`];
+    if (this.#boundContact !== undefined && this.#boundContact !== current)
+      values.push(`<${this.#boundContact}>;expires=0`);
+    return values;
   }
 
   #settle(outcome: ExchangeOutcome): void {
@@ -163,6 +174,7 @@ export class Registration {
     }
     this.#state = 'registered';
     this.#bound = true;
+    this.#boundContact = parseNameAddress(request.headers.get('Contact') as string).uri;
     this.#failures = 0;
     this.#tooBrief = 0;
     const refreshMs = Math.min(Math.max((seconds * 1000) / 2, SHORTEST_REFRESH_MS), LONGEST_REFRESH_MS);

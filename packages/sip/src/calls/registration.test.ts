@@ -158,6 +158,23 @@ describe('a registration', () => {
     expect(agent.agent.activity).toEqual({ transactions: 0, calls: 0 });
   });
 
+  test('is taken back at the server that has it, where the first one is silent', () => {
+    const agent = new TestAgent();
+    const at = (host: string) => ({ transport: 'UDP', host, port: 5060 }) as const;
+    agent.targets = [at('192.0.2.11'), at('192.0.2.12')];
+    const events: RegistrationEvent[] = [];
+    const registration = agent.agent.register({ expiresSeconds: 300, onEvent: (event) => events.push(event) });
+    agent.clock.advance(31_999);
+    agent.take();
+    agent.clock.advance(1);
+    expect(agent.sent.map((entry) => entry.target.host)).toEqual(['192.0.2.12']);
+    agent.answer(agent.request('REGISTER'), 200, { headers: [expires(300)] });
+    registration.stop();
+    expect(agent.sent.map((entry) => entry.target.host)).toEqual(['192.0.2.12']);
+    agent.answer(agent.request('REGISTER'), 200);
+    expect(events.at(-1)).toEqual({ type: 'stopped' });
+  });
+
   test('stops without a registrar too', () => {
     const { agent, events, registration } = start();
     registration.stop();

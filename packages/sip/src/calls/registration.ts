@@ -2,7 +2,7 @@ import { type Clock, Timer } from '@bloom/time';
 import { SipHeaders } from '../headers.js';
 import type { SipRequest, SipResponse } from '../message.js';
 import type { Randomness } from '../randomness.js';
-import type { Target } from '../transport/target.js';
+import { sameTarget, type Target } from '../transport/target.js';
 import { parseNameAddress, parseUri } from '../values.js';
 import { Authenticator } from './authenticator.js';
 import type { Account } from './dialog.js';
@@ -113,7 +113,7 @@ export class Registration {
 
   #send(expires: number, onOutcome: (outcome: ExchangeOutcome) => void): void {
     this.#exchange = new Exchange({
-      port: this.#options,
+      port: expires === 0 ? { ...this.#options, locate: this.#locateBound } : this.#options,
       authenticator: this.#authenticator,
       hop: parseUri(registrarUri(this.#options.account)),
       build: () => this.#build(expires),
@@ -121,6 +121,12 @@ export class Registration {
     });
     this.#exchange.start();
   }
+
+  /** Puts the server that has our binding first: a removal has no time to wait for another one. */
+  readonly #locateBound: ExchangePort['locate'] = (uri, done) => {
+    const rank = (target: Target) => (this.#target !== undefined && sameTarget(target, this.#target) ? 0 : 1);
+    this.#options.locate(uri, (targets) => done(targets.toSorted((a, b) => rank(a) - rank(b))));
+  };
 
   #build(expires: number): SipRequest {
     this.#sequence += 1;

@@ -137,6 +137,7 @@ export class SipPhone {
       port: this.#options.port ?? 0,
       onMessage: (message, source) => this.#receive(message, source),
       onFailure: (target) => this.#agent?.transportFailed(target),
+      clock: this.#clock,
     }).catch((error: unknown) => {
       // The caller may try again, perhaps with another address.
       this.#account = undefined;

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { createConnection } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
+import { ManualClock } from '@bloom/time/testing';
 import type { SipMessage } from '../message.js';
-import { parseMessage } from '../message.js';
+import { parseMessage, writeMessage } from '../message.js';
 import { SipTransport } from './sip-transport.js';
 import type { Target } from './target.js';
 
@@ -11,7 +12,7 @@ const message = (id: string, body = '') =>
     Buffer.from(`OPTIONS sip:a@b SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bK1\r\nCall-ID: ${id}\r\n\r\n${body}`),
   );
 
-async function open() {
+async function open(clock?: ManualClock) {
   const received: { id: string | undefined; source: Target }[] = [];
   const failures: Target[] = [];
   const waiting: (() => void)[] = [];
@@ -20,6 +21,7 @@ async function open() {
   };
   const transport = await SipTransport.open({
     address: '127.0.0.1',
+    ...(clock === undefined ? {} : { clock }),
     onMessage: (arrived: SipMessage, source) => {
       received.push({ id: arrived.headers.get('Call-ID'), source });
       wake();
@@ -73,6 +75,25 @@ describe('the sockets of a phone', () => {
       for (const stranger of strangers) stranger.destroy();
       await phone.transport.close();
       await provider.transport.close();
+    }
+  });
+
+  test('a connection of the other side stays open once it has carried a message, and a silent one does not', async () => {
+    const clock = new ManualClock();
+    const { transport, received, until } = await open(clock);
+    const [provider, silent] = [0, 0].map(() => createConnection(transport.port, '127.0.0.1'));
+    try {
+      await Promise.all([once(provider!, 'connect'), once(silent!, 'connect')]);
+      provider!.write(writeMessage(message('INVITE')));
+      await until(() => received.length === 1);
+      clock.advance(10_000);
+      await once(silent!, 'close');
+      provider!.write(writeMessage(message('BYE')));
+      await Promise.race([until(() => received.length === 2), once(provider!, 'close')]);
+      expect(received.map(({ id }) => id)).toEqual(['INVITE', 'BYE']);
+    } finally {
+      for (const socket of [provider, silent]) socket!.destroy();
+      await transport.close();
     }
   });
 

@@ -2,6 +2,7 @@ import type { Socket as UdpSocket } from 'node:dgram';
 import { createSocket } from 'node:dgram';
 import type { AddressInfo, Server } from 'node:net';
 import { createServer, isIP } from 'node:net';
+import { type Clock, systemClock } from '@bloom/time';
 import type { SipMessage } from '../message.js';
 import { parseMessage, writeMessage } from '../message.js';
 import type { Target, TransportName } from './target.js';
@@ -16,6 +17,7 @@ export interface SipTransportOptions {
   port?: number;
   onMessage: (message: SipMessage, source: Target) => void;
   onFailure: (target: Target) => void;
+  clock?: Clock;
 }
 
 /** Attempts to find one port that is free in both transports. */
@@ -40,6 +42,7 @@ export class SipTransport {
       localAddress: bind === '0.0.0.0' || bind === '::' ? undefined : bind,
       onMessage: options.onMessage,
       onFailure: options.onFailure,
+      clock: options.clock ?? systemClock,
     });
     this.#server.on('connection', (socket) => this.#tcp.accept(socket));
     this.#server.on('error', () => {});

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { createConnection } from 'node:net';
+import { type Clock, Timer } from '@bloom/time';
 import type { SipMessage } from '../message.js';
 import { writeMessage } from '../message.js';
 import { StreamFramer } from '../stream-framer.js';
@@ -12,12 +13,13 @@ export interface TcpConnectionsOptions {
   onMessage: (message: SipMessage, source: Target) => void;
   /** Called when messages to this hop are lost. */
   onFailure: (target: Target) => void;
+  clock: Clock;
 }
 
 const MAX_CONNECTIONS = 100;
 /** Limit of incoming connections: strangers must leave room for our own. */
 const MAX_ACCEPTED = 50;
-/** Incoming connections are closed after this long without a message. */
+/** Incoming connections are closed after this long without a first message. */
 const FIRST_MESSAGE_MS = 10_000;
 /** Time limit for a hop to accept a connection. */
 const CONNECT_TIMEOUT_MS = 5000;
@@ -53,13 +55,15 @@ export class TcpConnections {
     }
     this.#accepted += 1;
     socket.once('close', () => (this.#accepted -= 1));
-    const silent = setTimeout(() => socket.destroy(), FIRST_MESSAGE_MS).unref();
-    socket.once('close', () => clearTimeout(silent));
-    this.#adopt(socket, {
+    const silent = new Timer(this.#options.clock);
+    silent.start(FIRST_MESSAGE_MS, () => socket.destroy());
+    socket.once('close', () => silent.stop());
+    const source: Target = {
       transport: 'TCP',
       host: (socket.remoteAddress ?? '').replace(/^::ffff:/, ''),
       port: socket.remotePort ?? 0,
-    });
+    };
+    this.#adopt(socket, source, () => silent.stop());
   }
 
   close(): void {
@@ -90,7 +94,7 @@ export class TcpConnections {
     else socket.write(data);
   }
 
-  #adopt(socket: Socket, target: Target): void {
+  #adopt(socket: Socket, target: Target, heard: () => void = () => {}): void {
     const key = targetText(target);
     this.#sockets.get(key)?.destroy();
     this.#sockets.set(key, socket);
@@ -100,7 +104,10 @@ export class TcpConnections {
       try {
         // A ping is answered by a pong (RFC 5626 section 4.4.1).
         if (chunk.length === 4 && chunk.toString('latin1') === '\r\n\r\n') socket.write('\r\n');
-        for (const message of framer.push(chunk)) this.#options.onMessage(message, target);
+        for (const message of framer.push(chunk)) {
+          heard();
+          this.#options.onMessage(message, target);
+        }
       } catch {
         // After a malformed message the start of the next one is unknown.
         socket.destroy();

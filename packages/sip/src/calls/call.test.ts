@@ -337,6 +337,16 @@ describe('a call', () => {
     expect(events.at(-1)).toMatchObject({ type: 'ended', reason: 'failed' });
   });
 
+  test('goes on as before when the refusal of a re-INVITE is never acknowledged', () => {
+    const { agent, call, invite, events } = answered();
+    const body = sdpAnswer({ formats: '9' });
+    agent.receiveText(theirs(call, invite, { method: 'INVITE', sequence: 1, body }), tcp);
+    expect(agent.titles()).toEqual(['488 INVITE']);
+    agent.clock.advance(60_000);
+    expect(agent.titles().filter((title) => title !== '488 INVITE')).toEqual([]);
+    expect([call.state, events.at(-1)?.type]).toEqual(['answered', 'media']);
+  });
+
   test('answers what else may be asked inside a call', () => {
     const { agent, call, invite, events } = answered();
     const ask = (method: string, sequence: number, more = {}) => {

@@ -55,7 +55,7 @@ export class NonInviteServer implements ServerTransaction {
 }
 
 export interface InviteServerOptions extends ServerTransactionOptions {
-  /** Called when the final response was never acknowledged. */
+  /** Called when a 2xx was never acknowledged (section 13.3.1.4). Without the ACK of a refusal nothing has changed. */
   onNoAck: () => void;
 }
 
@@ -92,7 +92,7 @@ export class InviteServer implements ServerTransaction {
       this.#state = 'completed';
       this.#lifetime.start(LIFETIME, () => {
         this.abandon();
-        this.#options.onNoAck();
+        if (response.status < 300) this.#options.onNoAck();
       });
       // A 2xx is retransmitted over TCP as well: its ACK is end to end.
       if (!this.#options.reliable || response.status < 300)

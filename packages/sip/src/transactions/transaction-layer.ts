@@ -26,7 +26,7 @@ export interface TransactionLayerPort {
   onRequest: (request: SipRequest, transaction: ServerTransaction, source: Target) => void;
   /** Called for an ACK outside of a transaction: it acknowledges a 2xx. */
   onAck: (request: SipRequest) => void;
-  /** Called when our final response to an INVITE was never acknowledged. */
+  /** Called when our 2xx to an INVITE was never acknowledged. */
   onNoAck: (invite: SipRequest) => void;
   /** Called for a 2xx to an INVITE whose transaction has ended. */
   onLateSuccess: (response: SipResponse) => void;

@@ -47,6 +47,8 @@ export class Recorder implements Component {
   #wanted: readonly ReceivedTrack[] = [];
   #crashed = false;
   #saving: Promise<void> = Promise.resolve();
+  /** The draft that has not begun. */
+  #waitingDraft: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(options: RecorderOptions) {
@@ -82,24 +84,28 @@ export class Recorder implements Component {
 
   /**
    * Saves a draft of the report, and shows until the files are complete that this part is being written; called every
-   * `BEAT_MS`. Never rejects.
+   * `BEAT_MS`. Calls that find one waiting share it: a draft lists every track there was. Never rejects.
    */
   saveDraft(): Promise<void> {
-    this.#saving = this.#saving.then(async () => {
-      const part = await this.#directory;
-      if (part === undefined) return;
-      const { host, destination, clock } = this.#options;
-      if (this.#closed === undefined) {
-        const mark = { ...destination, uploadingSince: null, draft: this.#report() };
-        await writeMark(part.directory, mark).catch((error: unknown) => {
-          host.log.warn('recording.draft_failed', { error });
-        });
-      }
-      // By the clock of the node: a file server dates what is written by its own, which may be minutes behind.
-      await touchMark(part.directory, clock.wall());
-    });
+    this.#waitingDraft ??= this.#saving.then(() => this.#writeDraft());
+    this.#saving = this.#waitingDraft;
 
     return this.#saving;
+  }
+
+  async #writeDraft(): Promise<void> {
+    this.#waitingDraft = undefined;
+    const part = await this.#directory;
+    if (part === undefined) return;
+    const { host, destination, clock } = this.#options;
+    if (this.#closed === undefined) {
+      const mark = { ...destination, uploadingSince: null, draft: this.#report() };
+      await writeMark(part.directory, mark).catch((error: unknown) => {
+        host.log.warn('recording.draft_failed', { error });
+      });
+    }
+    // By the clock of the node: a file server dates what is written by its own, which may be minutes behind.
+    await touchMark(part.directory, clock.wall());
   }
 
   inspect(): object {

@@ -206,6 +206,25 @@ describe('a recording', () => {
     },
   );
 
+  test('saves few drafts of its report where many tracks begin at once', async () => {
+    let failed = 0;
+    Object.assign(room.host, { log: { ...silentLog, warn: () => void failed++ } });
+    const ids = Array.from({ length: 50 }, (_, i) => `mic${i}`);
+    const { recorder } = await record(...ids.map((id) => received(id, 'audio')));
+    await recorder.saveDraft();
+    // From now on each draft fails, and says so.
+    const directory = join(base, 'kitchen', 'part_2026-01-02T03-04-05.000Z');
+    await rm(join(directory, MARK_FILE));
+    await mkdir(join(directory, MARK_FILE));
+    await Promise.all(ids.map((id) => room.frame(id, { data: opusPacket(1) })));
+    await recorder.saveDraft();
+    expect((await readdir(directory)).filter((name) => name.endsWith('.ogg'))).toHaveLength(50);
+    expect(failed).toBeGreaterThan(0);
+    expect(failed).toBeLessThan(20);
+    await rm(join(directory, MARK_FILE), { recursive: true });
+    await recorder.close();
+  });
+
   test('of nothing leaves nothing behind', async () => {
     const { recorder, parts } = await record(received('mic', 'audio'));
     await recorder.close();

@@ -64,13 +64,15 @@ export class SipHeaders {
     return this.#values.get(canonicalName(name)) ?? [];
   }
 
-  /** Appends values; a line with several is split. */
-  add(name: string, value: string): void {
+  /** Appends values and returns their number; a line with several is split. */
+  add(name: string, value: string): number {
     const key = canonicalName(name);
     const values = listed.has(key) ? splitList(value) : [value];
     const known = this.#values.get(key);
     if (known !== undefined) known.push(...values);
     else this.#values.set(key, values);
+
+    return values.length;
   }
 
   /** Replaces all values; without any, removes the field. */

@@ -107,6 +107,15 @@ describe('a message', () => {
     expect(() => parseMessage(Buffer.from(text))).toThrow(expect.objectContaining({ code: 'SIP_MALFORMED' }));
   });
 
+  test('has at most 255 header fields, also where many share a line', () => {
+    const withContacts = (count: number): Buffer =>
+      Buffer.from(
+        `OPTIONS sip:a@b SIP/2.0\r\nContact: ${Array.from({ length: count }, () => '<sip:a@b>').join()}\r\n\r\n`,
+      );
+    expect(parseMessage(withContacts(255)).headers.all('Contact')).toHaveLength(255);
+    expect(() => parseMessage(withContacts(256))).toThrow(expect.objectContaining({ code: 'SIP_MALFORMED' }));
+  });
+
   test('never costs more than a SipParseError, whatever the bytes', () => {
     const piece = fc.oneof(
       fc.constantFrom(

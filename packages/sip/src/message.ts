@@ -26,7 +26,8 @@ export type SipMessage = SipRequest | SipResponse;
 export const MAX_MESSAGE_BYTES = 65_535;
 const MAX_HEADER_BYTES = 32_768;
 const MAX_LINE_LENGTH = 8192;
-const MAX_LINES = 256;
+/** Start line and header fields, also those that share a line. */
+const MAX_FIELDS = 256;
 
 /** A lone CR ends a line for some parsers, and terminals act on other control characters. */
 // oxlint-disable-next-line no-control-regex
@@ -73,14 +74,20 @@ export function parseHead(data: Buffer, searched = 0): Head | undefined {
 
   const lines = unfold(data.toString('utf8', start, bodyStart));
   const message = parseStartLine(lines[0] ?? '');
+  let fields = 1;
   for (const line of lines.slice(1)) {
     const colon = line.indexOf(':');
     const name = line.slice(0, Math.max(colon, 0)).trimEnd();
     if (colon < 1 || !tokenPattern.test(name))
       throw new SipError('SIP_MALFORMED', `${printable(line)} is no header field`);
-    message.headers.add(name, line.slice(colon + 1).trim());
+    fields += message.headers.add(name, line.slice(colon + 1).trim());
+    if (fields > MAX_FIELDS) throw tooManyFields();
   }
   return { message, bodyStart, contentLength: contentLengthOf(message.headers) };
+}
+
+function tooManyFields(): SipError {
+  return new SipError('SIP_MALFORMED', 'too many header fields');
 }
 
 /** Returns the offset behind the first empty line. */
@@ -104,7 +111,7 @@ function unfold(text: string): string[] {
     if (/^[ \t]/.test(line) && last > 0) lines[last] = `${lines[last]} ${line.trim()}`;
     else lines.push(line);
     if ((lines.at(-1) as string).length > MAX_LINE_LENGTH) throw new SipError('SIP_MALFORMED', 'a line is too long');
-    if (lines.length > MAX_LINES) throw new SipError('SIP_MALFORMED', 'too many header fields');
+    if (lines.length > MAX_FIELDS) throw tooManyFields();
   }
   return lines;
 }

@@ -1,8 +1,10 @@
+import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import { SCTP } from 'werift-sctp';
 import { mendSctp, type SctpInternals } from './mended-sctp.js';
+import { sendMessage } from './sctp-fast-path.js';
 
 const LAST = 1;
 const FIRST = 2;
@@ -81,6 +83,27 @@ test('FORWARD TSN is repeated, with all its streams, until it is acknowledged', 
   sctp.lastSackedTsn = 11;
   sctp.updateAdvancedPeerAckPoint();
   expect(sctp.forwardTsnChunk).toBeUndefined();
+});
+
+test('what is sent again after a timeout leaves the window when it is acknowledged', async () => {
+  const sctp = association();
+  const packets: Chunk[] = [];
+  sctp.sendChunk = (chunk) => Promise.resolve(void packets.push(chunk as Chunk));
+  Object.assign(sctp, { lastSackedTsn: 0, localTsn: 1, cwnd: 3_600, ssthresh: 1e6 });
+  for (const bytes of [10, 100, 1_200]) sendMessage(sctp, 1, 53, Buffer.alloc(bytes), { ordered: true });
+  await setImmediate();
+  // The first one is lost: two acknowledgements are too few for it to be sent again at once.
+  for (const until of [2, 3]) {
+    await sctp.receiveSackChunk({ cumulativeTsn: 0, advertisedRwnd: 1e6, gaps: [[2, until]], duplicates: [] });
+  }
+  sctp.timer3Expired();
+  await setImmediate();
+  await sctp.receiveSackChunk({ cumulativeTsn: 3, advertisedRwnd: 1e6, gaps: [], duplicates: [] });
+  expect(sctp.flightSize).toBe(0);
+  sendMessage(sctp, 1, 53, Buffer.alloc(10), { ordered: true });
+  await setImmediate();
+  expect(packets.at(-1)?.tsn).toBe(4);
+  await (sctp as unknown as SCTP).stop();
 });
 
 describe('numbers of received messages', () => {

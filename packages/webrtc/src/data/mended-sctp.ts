@@ -115,7 +115,10 @@ export interface SctpInternals {
   markReceived(tsn: number): boolean;
   maybeAbandon(chunk: Chunk): boolean;
   updateAdvancedPeerAckPoint(): void;
+  flightSizeIncrease(chunk: Chunk): void;
   flightSizeDecrease(chunk: Chunk): void;
+  /** Sends again what is not acknowledged: the timer for retransmissions has run out. */
+  timer3Expired(): void;
 }
 
 /**
@@ -130,6 +133,7 @@ export function mendSctp(sctp: SCTP, receiveWindow: number): SctpInternals {
   boundReceiving(internals);
   deliverAll(internals);
   resetInOrder(internals);
+  internals.flightSizeIncrease = (chunk) => countAgain(internals, chunk);
   repeatForwardTsn(internals);
   return internals;
 }
@@ -253,6 +257,15 @@ function giveUp(chunk: Chunk): void {
   // Counts as acknowledged, and never as missing again.
   chunk.acked = true;
   chunk.misses = Number.NEGATIVE_INFINITY;
+}
+
+/**
+ * Counts a chunk that is sent as one that is not acknowledged. After a timeout werift also sends what the client has acknowledged out of
+ * order, and never takes that out of the flight: once it fills the window nothing is sent any more, and no timer runs.
+ */
+function countAgain(internals: SctpInternals, chunk: Chunk): void {
+  chunk.acked = false;
+  internals.flightSize += chunk.bookSize;
 }
 
 /** Sends FORWARD TSN until the client has it (RFC 3758 section 3.5, A5): werift sends it once, and a lost one stops the channel. */

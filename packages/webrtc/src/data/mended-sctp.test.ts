@@ -178,6 +178,72 @@ describe('messages that waited for a lost one', () => {
   });
 });
 
+describe('messages that the client has given up', () => {
+  /** An association that has received these chunks, and the messages that it delivers. */
+  function received(chunks: [tsn: number, over: Partial<Chunk>][]) {
+    const sctp = association();
+    sctp.lastReceivedTsn = 0;
+    const messages: string[] = [];
+    (sctp as unknown as SCTP).onReceive.subscribe((_stream, _protocol, data) => messages.push(data.toString()));
+    const receive = (tsn: number, over: Partial<Chunk>): void =>
+      sctp.receiveDataChunk({ ...sent(tsn), protocol: 51, userData: Buffer.from(String(tsn)), ...over } as Chunk);
+    for (const [tsn, over] of chunks) receive(tsn, over);
+    return { sctp, messages, receive };
+  }
+
+  test('take no pieces of a later one along that is still coming', () => {
+    const { sctp, messages, receive } = received([
+      [2, { flags: FIRST, streamSeqNum: 0 }],
+      [3, { flags: 0, streamSeqNum: 0 }],
+    ]);
+    sctp.receiveForwardTsnChunk({ cumulativeTsn: 1, streams: [[3, 0]] });
+    expect(sctp.lastReceivedTsn).toBe(3);
+    receive(4, { flags: LAST, streamSeqNum: 0 });
+    receive(5, { streamSeqNum: 1 });
+    expect([messages, sctp.advertisedRwnd]).toEqual([['234', '5'], 256 * 1024]);
+  });
+
+  test.each([
+    ['ordered', 0, [[1, 0]]],
+    ['unordered', 4, []],
+  ] as const)('leave no pieces, and %s ones behind them are delivered at once', (_order, flag, streams) => {
+    const { sctp, messages } = received([
+      [1, { flags: FIRST | flag, streamSeqNum: 0 }],
+      [3, { flags: WHOLE | flag, streamSeqNum: 1 }],
+      [4, { flags: WHOLE | flag, streamSeqNum: 2 }],
+    ]);
+    sctp.receiveForwardTsnChunk({ cumulativeTsn: 2, streams: streams.map(([stream, sequence]) => [stream, sequence]) });
+    expect(messages).toEqual(['3', '4']);
+    expect([sctp.inboundStreams[1]?.reassembly, sctp.advertisedRwnd]).toEqual([[], 256 * 1024]);
+  });
+
+  test('are skipped once, in whatever order the client says so', () => {
+    const { sctp, messages, receive } = received([[2, { streamSeqNum: 1 }]]);
+    sctp.receiveForwardTsnChunk({ cumulativeTsn: 1, streams: [[1, 0]] });
+    receive(4, { streamSeqNum: 3 });
+    // Names the first one again, since its acknowledgement is still on the way.
+    sctp.receiveForwardTsnChunk({
+      cumulativeTsn: 3,
+      streams: [
+        [1, 0],
+        [1, 2],
+        [1, 0],
+      ],
+    });
+    sctp.receiveForwardTsnChunk({ cumulativeTsn: 1, streams: [[1, 0]] });
+    receive(5, { streamSeqNum: 4 });
+    expect([messages, sctp.lastReceivedTsn]).toEqual([['2', '4', '5'], 5]);
+  });
+
+  test.each([999_999_996, 0xffff_fffc])('are skipped beyond number %i', (last) => {
+    const { sctp } = received([]);
+    sctp.lastReceivedTsn = last;
+    for (const ahead of [5, 3, 2, 4]) sctp.markReceived((last + ahead) >>> 0);
+    sctp.receiveForwardTsnChunk({ cumulativeTsn: (last + 1) >>> 0, streams: [] });
+    expect([sctp.lastReceivedTsn, sctp.sackMisOrdered.size]).toEqual([(last + 5) >>> 0, 0]);
+  });
+});
+
 test('a reset that overtook messages of its stream waits for them, and the next channel on the stream works', async () => {
   const sctp = association();
   sctp.lastReceivedTsn = 0;

@@ -111,6 +111,9 @@ export interface SctpInternals {
   receiveDataChunk(chunk: DataChunk): void;
   receiveReconfigParam(parameter: ReconfigParameter): Promise<void>;
   receiveSackChunk(chunk: SackChunk): Promise<void>;
+  receiveForwardTsnChunk(chunk: ForwardTsn): void;
+  /** Hands a message over. */
+  receive(stream: number, protocol: number, message: Buffer): void;
   sendSack(): Promise<void>;
   markReceived(tsn: number): boolean;
   maybeAbandon(chunk: Chunk): boolean;
@@ -132,6 +135,7 @@ export function mendSctp(sctp: SCTP, receiveWindow: number): SctpInternals {
   internals.maybeAbandon = (chunk) => abandonIfDue(internals, chunk);
   boundReceiving(internals);
   deliverAll(internals);
+  internals.receiveForwardTsnChunk = (chunk) => skipGivenUp(internals, chunk);
   resetInOrder(internals);
   internals.flightSizeIncrease = (chunk) => countAgain(internals, chunk);
   repeatForwardTsn(internals);
@@ -146,10 +150,15 @@ function markReceived(internals: SctpInternals, tsn: number): boolean {
     return true;
   }
   sackMisOrdered.add(tsn);
-  for (let next = following(internals.lastReceivedTsn); sackMisOrdered.delete(next); next = following(next)) {
+  acknowledgeEarly(internals);
+  return false;
+}
+
+/** Acknowledges what arrived early and has nothing missing before it any more. */
+function acknowledgeEarly(internals: SctpInternals): void {
+  for (let next = following(internals.lastReceivedTsn); internals.sackMisOrdered.delete(next); next = following(next)) {
     internals.lastReceivedTsn = next;
   }
-  return false;
 }
 
 /** Drops what is too far ahead: the client repeats it, and a SACK that names it all must fit into a packet. */
@@ -206,6 +215,50 @@ function chunksOfMessage(chunks: readonly DataChunk[], first: number): number {
     if ((flags & LAST_FRAGMENT) !== 0) return at - first + 1;
   }
   return 0;
+}
+
+/**
+ * Goes on behind messages that the client has given up (RFC 3758 section 3.6). werift also throws away the pieces of later messages
+ * that are still coming, so that their channel stops, and leaves messages behind the pieces of one that was given up undelivered.
+ */
+function skipGivenUp(internals: SctpInternals, { cumulativeTsn, streams }: ForwardTsn): void {
+  internals.sackNeeded = true;
+  internals.sackImmediate = true;
+  if (!isAfter(cumulativeTsn, internals.lastReceivedTsn)) return;
+  internals.lastReceivedTsn = cumulativeTsn;
+  for (const tsn of internals.sackMisOrdered) {
+    if (!isAfter(tsn, cumulativeTsn)) internals.sackMisOrdered.delete(tsn);
+  }
+  acknowledgeEarly(internals);
+  for (const [number, sequence] of streams) {
+    const stream = internals.getInboundStream(number);
+    const next = (sequence + 1) & 0xffff;
+    if (((next - stream.streamSequenceNumber) & 0xffff) < 0x8000) stream.streamSequenceNumber = next;
+  }
+  for (const number in internals.inboundStreams) {
+    const stream = internals.inboundStreams[number]!;
+    internals.advertisedRwnd += forgetPieces(stream, cumulativeTsn);
+    for (const message of stream.popMessages()) {
+      internals.advertisedRwnd += message[2].length;
+      internals.receive(...message);
+    }
+  }
+}
+
+/** Forgets the chunks up to this number whose messages are not complete. Returns their bytes. */
+function forgetPieces(stream: InboundStream, until: number): number {
+  const { reassembly } = stream;
+  const kept: DataChunk[] = [];
+  let bytes = 0;
+  for (let at = 0; at < reassembly.length; ) {
+    const chunk = reassembly[at]!;
+    const count = isAfter(chunk.tsn, until) ? 1 : chunksOfMessage(reassembly, at);
+    if (count === 0) bytes += chunk.userData.length;
+    for (const end = at + count; at < end; at++) kept.push(reassembly[at]!);
+    if (count === 0) at++;
+  }
+  stream.reassembly = kept;
+  return bytes;
 }
 
 /**

@@ -2,6 +2,7 @@ import { SCTP } from 'werift-sctp';
 import type { ChannelKind } from './dcep.js';
 import { isSafePacket, MAX_GAP_SPAN, MAX_STREAMS } from './sctp-packet.js';
 import { mendSctp, type SctpInternals } from './mended-sctp.js';
+import { type StreamResetHandlers, StreamResets } from './stream-resets.js';
 import { DONE, receiveData, receiveSack, sendMessage, transmitQuickly, writeQuickly } from './sctp-fast-path.js';
 
 /** Bytes that the client may send beyond what we have read. */
@@ -12,14 +13,12 @@ const MAX_FRAGMENTS = 2_048;
 const MAX_KEPT = 3_072;
 const SCTP_PORT = 5_000;
 
-export interface AssociationHandlers {
+export interface AssociationHandlers extends StreamResetHandlers {
   /** Sends one SCTP packet of at most 1,228 bytes, or 4 KiB for a SACK. It is valid during the call. */
   send(packet: Buffer): void;
   onUp(): void;
   /** Takes one message, which may be a view. */
   onMessage(stream: number, protocol: number, data: Buffer): void;
-  /** Called for each direction of streams that were reset, ours and the client's (RFC 6525). */
-  onReset(streams: readonly number[]): void;
   /** Called when there is room for further messages. */
   onRoom(): void;
   /** Called when the association has ended by itself; at most once. */
@@ -34,6 +33,7 @@ export class Association {
   readonly #handlers: AssociationHandlers;
   readonly #sctp: SCTP;
   readonly #internals: SctpInternals;
+  readonly #resets: StreamResets;
   #up = false;
   #ended = false;
 
@@ -57,10 +57,9 @@ export class Association {
     sctp._inboundStreamsMax = MAX_STREAMS;
     sctp._outboundStreamsCount = MAX_STREAMS;
     sctp.onReceive.subscribe((stream, protocol, data) => this.#guard(() => handlers.onMessage(stream, protocol, data)));
-    sctp.onReconfigStreams.subscribe((streams) => {
-      // werift resets a stream again when the client's own reset crosses ours, which would close the next channel on it.
-      sctp.reconfigQueue = sctp.reconfigQueue.filter((stream) => !this.#isResetting(stream));
-      this.#guard(() => handlers.onReset(streams));
+    this.#resets = new StreamResets(sctp, this.#internals, {
+      onReset: (streams) => this.#guard(() => handlers.onReset(streams)),
+      onResetDone: (streams) => this.#guard(() => handlers.onResetDone(streams)),
     });
     sctp.stateChanged.connected.subscribe(() => this.#connected());
     sctp.stateChanged.closed.subscribe(() => this.#end());
@@ -100,9 +99,12 @@ export class Association {
 
   /** Resets the stream: the channel on it is closed (RFC 8831 section 6.7). */
   reset(stream: number): void {
-    if (!this.isUp || this.#isResetting(stream) || this.#sctp.reconfigQueue.includes(stream)) return;
-    this.#sctp.reconfigQueue.push(stream);
-    this.#sctp.transmitReconfigRequest().catch(() => undefined);
+    if (this.isUp) this.#resets.reset(stream);
+  }
+
+  /** The client uses a stream again: a reset of ours on it is done, although its answer has not come. */
+  reused(stream: number): void {
+    this.#resets.assumeDone(stream);
   }
 
   /** Aborts the association. Idempotent. */
@@ -114,10 +116,6 @@ export class Association {
 
   #isSafe(packet: Buffer): boolean {
     return isSafePacket(packet, { established: this.#up, nextTsn: this.#internals.localTsn });
-  }
-
-  #isResetting(stream: number): boolean {
-    return this.#sctp.reconfigRequest?.streams.includes(stream) === true;
   }
 
   #connected(): void {

@@ -16,11 +16,17 @@ class Pair {
   downs = 0;
   packets = 0;
   hasTurns = true;
+  /** Decides which packets of the client are late, and holds them. */
+  isLate: (packet: Buffer) => boolean = () => false;
+  readonly late: Buffer[] = [];
   readonly client: DataClient;
   readonly link: DataLink;
 
   constructor(lost: (packet: Buffer, number: number) => boolean = () => false) {
-    this.client = new DataClient((packet) => setImmediate(() => this.link.receive(Buffer.from(packet))));
+    this.client = new DataClient((packet) => {
+      if (this.isLate(packet)) this.late.push(Buffer.from(packet));
+      else setImmediate(() => this.link.receive(Buffer.from(packet)));
+    });
     this.link = new DataLink({
       send: (packet) => {
         const copy = Buffer.from(packet);
@@ -129,6 +135,25 @@ describe('the data channels of one client', () => {
     await client.until(() => client.reset.includes(2));
     expect(closed).toEqual([0]);
     expect(link.channels).toBe(1);
+  });
+
+  test('keeps a channel that the client opened anew although its answer to our reset comes later', async () => {
+    const pair = await new Pair().connected();
+    const { client, link, received, closed } = pair;
+    client.open(0, { label: 'a' });
+    await client.until(() => client.confirmed.has(0));
+    client.confirmed.clear();
+    // The answer of the client: a RECONFIG (130) with a parameter of type 16.
+    pair.isLate = (packet) => packet[12] === 130 && packet.readUInt16BE(16) === 16;
+    client.close(0);
+    await client.until(() => pair.late.length === 1 && closed.length === 1);
+    client.open(0, { label: 'b' });
+    await client.until(() => client.confirmed.has(0));
+    for (const packet of pair.late) link.receive(packet);
+    link.send({ stream: 0, isText: true, reliable: true, frame: Buffer.from('to'), kind: RELIABLE });
+    client.send(0, 'from');
+    await client.until(() => received.length === 1 && client.messages.length === 1);
+    expect([link.channels, closed]).toEqual([1, [0]]);
   });
 
   test('refuses a channel on a stream of ours, and one that it cannot read', async () => {

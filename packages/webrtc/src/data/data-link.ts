@@ -43,8 +43,9 @@ export class DataLink {
   readonly #handlers: DataLinkHandlers;
   readonly #association: Association;
   readonly #channels = new Map<number, Channel>();
-  /** Streams of closed channels, with the directions that are still to be reset. */
-  readonly #closing = new Map<number, number>();
+  /** Streams of closed channels whose reset the client has not confirmed, and those that it has not reset itself. */
+  readonly #unconfirmed = new Set<number>();
+  readonly #halfOpen = new Set<number>();
   readonly #queue = new SendQueue<OutMessage>();
   #nextStream = 1;
   #isPumping = false;
@@ -57,6 +58,9 @@ export class DataLink {
       onMessage: (stream, protocol, data) => this.#received(stream, protocol, data),
       onReset: (streams) => {
         for (const stream of streams) this.#wasReset(stream);
+      },
+      onResetDone: (streams) => {
+        for (const stream of streams) this.#unconfirmed.delete(stream);
       },
       onRoom: () => this.#pumpLater(),
       onDown: () => {
@@ -95,8 +99,7 @@ export class DataLink {
   close(stream: number): void {
     if (!this.#channels.delete(stream)) return;
     this.#queue.forget(stream);
-    this.#closing.set(stream, 2);
-    this.#association.reset(stream);
+    this.#resetBoth(stream);
   }
 
   /** Sends a message, of at least one byte. Returns false when it is reliable and does not fit: the channel must be closed. */
@@ -137,32 +140,33 @@ export class DataLink {
     if (message.type === 'ack') {
       if (channel !== undefined) channel.confirmed = true;
     } else if (message.type === 'invalid') {
-      if (channel === undefined) this.#refuse(stream);
+      if (channel === undefined) this.#resetBoth(stream);
     } else if (channel === undefined) {
-      if ((stream & 1) !== 0) return this.#refuse(stream);
-      this.#closing.delete(stream);
+      if ((stream & 1) !== 0) return this.#resetBoth(stream);
+      this.#halfOpen.delete(stream);
+      this.#association.reused(stream);
       this.#channels.set(stream, { confirmed: true });
       this.#association.send(stream, Ppid.dcep, writeAck(), RELIABLE);
       this.#handlers.onOpened(stream, message.channel);
     }
   }
 
-  #refuse(stream: number): void {
-    this.#closing.set(stream, 2);
+  /** Closes a stream; the client resets its own direction in answer. */
+  #resetBoth(stream: number): void {
+    this.#halfOpen.add(stream);
+    this.#reset(stream);
+  }
+
+  #reset(stream: number): void {
+    this.#unconfirmed.add(stream);
     this.#association.reset(stream);
   }
 
   #wasReset(stream: number): void {
-    const left = this.#closing.get(stream);
-    if (left !== undefined) {
-      if (left > 1) this.#closing.set(stream, left - 1);
-      else this.#closing.delete(stream);
-    }
+    this.#halfOpen.delete(stream);
     if (!this.#channels.delete(stream)) return;
     this.#queue.forget(stream);
-    // The other direction follows: werift answers a reset with its own.
-    this.#closing.set(stream, 1);
-    this.#association.reset(stream);
+    this.#reset(stream);
     this.#handlers.onClosed(stream);
   }
 
@@ -170,7 +174,7 @@ export class DataLink {
     for (let tried = 0; tried < MAX_STREAMS / 2; tried++) {
       const stream = this.#nextStream;
       this.#nextStream = (stream + 2) % MAX_STREAMS;
-      if (!this.#channels.has(stream) && !this.#closing.has(stream)) return stream;
+      if (![this.#channels, this.#unconfirmed, this.#halfOpen].some((streams) => streams.has(stream))) return stream;
     }
     return undefined;
   }

@@ -52,10 +52,16 @@ interface InboundStream {
   popMessages(): Iterable<[stream: number, protocol: number, message: Buffer]>;
 }
 
-/** A request or response of a RECONFIG; `lastTsn` is only in a request to reset streams (RFC 6525 section 4.1). */
+/** A request to reset streams, or an answer, of a RECONFIG (RFC 6525 section 4). */
 interface ReconfigParameter {
   readonly type: number;
+  /** Only in a request. */
+  readonly requestSequence?: number;
   readonly lastTsn?: number;
+  readonly streams?: readonly number[];
+  /** Only in an answer. */
+  readonly responseSequence?: number;
+  readonly result?: number;
 }
 
 interface ForwardTsn {
@@ -109,7 +115,10 @@ export interface SctpInternals {
   sendChunk(chunk: { readonly type: number }): Promise<void>;
   transmit(): Promise<void>;
   receiveDataChunk(chunk: DataChunk): void;
+  /** Number of the client's last request. */
+  reconfigResponseSeq: number;
   receiveReconfigParam(parameter: ReconfigParameter): Promise<void>;
+  sendReconfigParam(parameter: { readonly type: number; readonly bytes: Buffer }): Promise<void>;
   receiveSackChunk(chunk: SackChunk): Promise<void>;
   receiveForwardTsnChunk(chunk: ForwardTsn): void;
   /** Hands a message over. */
@@ -136,7 +145,6 @@ export function mendSctp(sctp: SCTP, receiveWindow: number): SctpInternals {
   boundReceiving(internals);
   deliverAll(internals);
   internals.receiveForwardTsnChunk = (chunk) => skipGivenUp(internals, chunk);
-  resetInOrder(internals);
   internals.flightSizeIncrease = (chunk) => countAgain(internals, chunk);
   repeatForwardTsn(internals);
   return internals;
@@ -262,18 +270,6 @@ function forgetPieces(stream: InboundStream, until: number): number {
 }
 
 /**
- * Leaves a reset that overtook messages of its streams unanswered, so that the client repeats it (RFC 6525 section 5.2.2). werift
- * carries it out at once: the messages are lost, and one that comes later blocks the next channel on the stream.
- */
-function resetInOrder(internals: SctpInternals): void {
-  const receive = internals.receiveReconfigParam.bind(internals);
-  internals.receiveReconfigParam = async (parameter) => {
-    const { lastTsn } = parameter;
-    if (lastTsn === undefined || !isAfter(lastTsn, internals.lastReceivedTsn)) await receive(parameter);
-  };
-}
-
-/**
  * Abandons the message of this chunk when its limit is reached (RFC 3758 section 3.5). werift abandons the oldest message in
  * flight instead, which may be a reliable one, never gives up with zero retransmissions, and leaves the rest of a message to be sent.
  */
@@ -346,6 +342,6 @@ export function following(tsn: number): number {
 }
 
 /** Serial number arithmetic (RFC 1982). */
-function isAfter(a: number, b: number): boolean {
+export function isAfter(a: number, b: number): boolean {
   return a !== b && (a - b) >>> 0 < 0x8000_0000;
 }

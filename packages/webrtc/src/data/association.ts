@@ -14,7 +14,7 @@ const MAX_KEPT = 3_072;
 const SCTP_PORT = 5_000;
 
 export interface AssociationHandlers extends StreamResetHandlers {
-  /** Sends one SCTP packet of at most 1,228 bytes, or 4 KiB for a SACK. It is valid during the call. */
+  /** Sends one SCTP packet of at most 1,228 bytes. It is valid during the call. */
   send(packet: Buffer): void;
   onUp(): void;
   /** Takes one message, which may be a view. */

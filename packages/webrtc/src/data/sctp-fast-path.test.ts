@@ -1,10 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import { SCTP } from 'werift-sctp';
 import type { SctpInternals } from './mended-sctp.js';
 import { receiveData, receiveSack, sendMessage, transmitQuickly, writeQuickly } from './sctp-fast-path.js';
+import { isSafePacket } from './sctp-packet.js';
 
 const ends: (() => Promise<void>)[] = [];
 
@@ -92,6 +93,53 @@ test('a message expires after its lifetime', () => {
   sendMessage(sctp, 7, 53, Buffer.from('x'), { ordered: false, maxLifetimeMs: 500 });
   expect(sctp.sentQueue[0]?.expiry).toBeGreaterThanOrEqual(before + 0.5);
   expect(sctp.sentQueue[0]?.expiry).toBeLessThan(before + 5);
+});
+
+describe('what arrived out of order is acknowledged', () => {
+  const early = fc.tuple(fc.uniqueArray(fc.integer({ min: 2, max: 40 })), fc.array(fc.integer({ min: 0, max: 3 })));
+
+  async function acknowledged(last: number, ahead: readonly number[], again: readonly number[], quick: boolean) {
+    const { sctp, packets } = association(1, 0);
+    if (quick) writeQuickly(sctp);
+    const sackMisOrdered = new Set(ahead.map((n) => (last + n) >>> 0));
+    const sackDuplicates = again.map((n) => (last - n) >>> 0);
+    Object.assign(sctp, { lastReceivedTsn: last, sackMisOrdered, sackDuplicates, sackNeeded: true });
+    await sctp.sendSack();
+    expect([sctp.sackNeeded, sctp.sackDuplicates]).toEqual([false, []]);
+    return packets;
+  }
+
+  test('as by werift', async () => {
+    await fc.assert(
+      fc.asyncProperty(early, async ([ahead, again]) => {
+        expect(await acknowledged(500, ahead, again, true)).toEqual(await acknowledged(500, ahead, again, false));
+      }),
+      { numRuns: fuzzRuns(50) },
+    );
+  });
+
+  test.each([999_999_980, 0xffff_ffec])('in ascending order, also beyond number %i', async (last) => {
+    await fc.assert(
+      fc.asyncProperty(early, async ([ahead, again]) => {
+        const [packet] = (await acknowledged(last, ahead, again, true)) as [Buffer];
+        expect(isSafePacket(packet, { established: true, nextTsn: (last + 100) >>> 0 })).toBe(true);
+        const named: number[] = [];
+        for (let gap = 0; gap < packet.readUInt16BE(24); gap++) {
+          const [from, to] = [packet.readUInt16BE(28 + 4 * gap), packet.readUInt16BE(30 + 4 * gap)];
+          for (let n = from; n <= to; n++) named.push(n);
+        }
+        expect(named).toEqual(ahead.toSorted((a, b) => a - b));
+      }),
+      { numRuns: fuzzRuns(50) },
+    );
+  });
+
+  test('as far as one packet has room', async () => {
+    const ahead = Array.from({ length: 1_000 }, (_, n) => 2 * n + 2);
+    const [packet] = (await acknowledged(1, ahead, [0, 0], true)) as [Buffer];
+    expect([packet.readUInt16BE(24), packet.readUInt16BE(26), packet.length]).toEqual([298, 2, 1_228]);
+    expect(await acknowledged(1, [70_000, 3], [], true)).toEqual(await acknowledged(1, [3], [], true));
+  });
 });
 
 /** Resolves when both have handled everything; each packet arrives a moment after it was sent. */

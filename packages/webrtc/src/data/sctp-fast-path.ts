@@ -9,6 +9,8 @@ const UNORDERED = 0x04;
 const FRAGMENT_BYTES = 1_200;
 /** Packets sent in response to one event. */
 const MAX_BURST = 4;
+/** Gaps and duplicates that one SACK reports: what fits into a packet of this size (RFC 9260 section 3.3.4). */
+const MAX_REPORTS = 300;
 /** Returned by what has already been done. */
 export const DONE = Promise.resolve();
 
@@ -54,8 +56,8 @@ export function sendMessage(
 }
 
 /**
- * Writes packets with DATA, and acknowledgements of all that came, in one piece. werift copies a message four times for its packet.
- * Other packets stay werift's.
+ * Writes packets with DATA, and acknowledgements, in one piece. werift copies a message four times for its packet, and gives up an
+ * acknowledgement with gaps where the numbers begin anew. Other packets stay werift's.
  */
 export function writeQuickly(sctp: SctpInternals): void {
   const sendChunk = sctp.sendChunk.bind(sctp);
@@ -63,14 +65,14 @@ export function writeQuickly(sctp: SctpInternals): void {
     if (!isData(chunk)) return sendChunk(chunk);
     return sctp.state === 'closed' ? DONE : sctp.transport.send(dataPacket(sctp, chunk));
   };
-  const sendSack = sctp.sendSack.bind(sctp);
   sctp.sendSack = () => {
-    if (sctp.sackMisOrdered.size > 0 || sctp.sackDuplicates.length > 0) return sendSack();
     if (sctp.isStopped || !sctp.sackNeeded) return DONE;
+    const packet = sackPacket(sctp);
     sctp.sackNeeded = false;
     sctp.sackImmediate = false;
     sctp.sackPacketCount = 0;
-    return sctp.transport.send(sackPacket(sctp));
+    sctp.sackDuplicates = [];
+    return sctp.transport.send(packet);
   };
 }
 
@@ -164,11 +166,35 @@ function dataPacket(sctp: SctpInternals, { flags, tsn, streamId, streamSeqNum, p
 
 /** Returns a packet with a SACK (RFC 9260 section 3.3.4), which is valid until the next call. */
 function sackPacket(sctp: SctpInternals): Buffer {
-  const packet = beginPacket(sctp, SACK, 0, SACK_HEADER);
-  packet.writeUInt32BE(sctp.lastReceivedTsn, 16);
+  const duplicates = sctp.sackDuplicates;
+  const gaps = gapsOf(sctp, MAX_REPORTS - duplicates.length);
+  const packet = beginPacket(sctp, SACK, 0, SACK_HEADER + 4 * (gaps.length + duplicates.length));
+  packet.writeUInt32BE(sctp.lastReceivedTsn >>> 0, 16);
   packet.writeUInt32BE(Math.max(0, sctp.advertisedRwnd), 20);
-  packet.writeUInt32BE(0, 24);
+  packet.writeUInt16BE(gaps.length, 24);
+  packet.writeUInt16BE(duplicates.length, 26);
+  let at = HEADER + SACK_HEADER;
+  for (const [from, to] of gaps) {
+    packet.writeUInt16BE(from, at);
+    packet.writeUInt16BE(to, at + 2);
+    at += 4;
+  }
+  for (const tsn of duplicates) at = packet.writeUInt32BE(tsn, at);
   return withChecksum(packet);
+}
+
+/** Returns the first ranges of what arrived early, counted from the last number before the first gap. */
+function gapsOf({ sackMisOrdered, lastReceivedTsn }: SctpInternals, most: number): [from: number, to: number][] {
+  const gaps: [from: number, to: number][] = [];
+  if (sackMisOrdered.size === 0) return gaps;
+  for (const ahead of Uint32Array.from(sackMisOrdered, (tsn) => tsn - lastReceivedTsn).toSorted()) {
+    const last = gaps.at(-1);
+    if (ahead > 0xffff) break;
+    if (last !== undefined && last[1] + 1 === ahead) last[1] = ahead;
+    else if (gaps.length < most) gaps.push([ahead, ahead]);
+    else break;
+  }
+  return gaps;
 }
 
 /** Returns a packet with its common header (RFC 9260 section 3.1) and the header of its chunk, whose length is in bytes. */

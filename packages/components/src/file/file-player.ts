@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import type { Component, ComponentHost } from '@bloom/rooms';
-import type { Clock } from '@bloom/time';
+import { epochNow, type Clock } from '@bloom/time';
 import { h264Frames, opusFrames, type FileFrame } from './frames.js';
 import { Pacer } from './pacer.js';
 import type { FileSource } from './source-path.js';
@@ -27,20 +27,21 @@ export function playFile(host: ComponentHost, source: FileSource, clock: Clock):
   let state: 'playing' | 'ended' | 'failed' = 'playing';
   const play = async (): Promise<void> => {
     const pacer = new Pacer(clock);
+    const epochMs = epochNow() - clock.now();
     const ticksPerMs = kind === 'audio' ? 48 : 90;
     let endMs = 0;
     let keyAtMs = 0;
     let warned = false;
     for await (const frame of framesOf(source)) {
       const atMs = frame.timestamp / ticksPerMs;
-      await pacer.until(atMs, ending.signal);
+      const dueMs = await pacer.until(atMs, ending.signal);
       if (ending.signal.aborted) return;
       if (frame.key) keyAtMs = atMs;
       else if (!warned && atMs - keyAtMs > LONG_GROUP_MS) {
         warned = true;
         log.warn('file.long_group', { path: source.path, detail: 'late receivers wait for the next key picture' });
       }
-      feed.send(frame);
+      feed.send({ ...frame, dueMs: epochMs + dueMs });
       positionMs = atMs;
       endMs = atMs + frame.durationMs;
     }

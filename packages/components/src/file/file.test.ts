@@ -173,6 +173,9 @@ describe('a playing file', () => {
     expect(other.sent).toHaveLength(packets);
     const worst = other.sent.reduce((most, { atMs }, i) => Math.max(most, Math.abs(atMs - i * 20)), 0);
     expect(worst).toBeLessThanOrEqual(15);
+    const [first] = other.sent;
+    const off = other.sent.reduce((most, { dueMs }, i) => Math.max(most, Math.abs(dueMs! - first!.dueMs! - i * 20)), 0);
+    expect(off).toBeLessThan(0.1);
   });
 
   test('does not make up for a machine that was asleep: it goes on from there', async () => {
@@ -184,6 +187,7 @@ describe('a playing file', () => {
     await other.until('finished');
     const gaps = other.sent.map(({ atMs }, i) => Math.round(atMs - (other.sent[i - 1]?.atMs ?? -20)));
     expect(gaps.filter((gap) => gap > 20)).toEqual([60_020]);
+    expect(Math.round(other.sent.at(-1)!.dueMs! - other.sent[0]!.dueMs!)).toBe(98 * 20 + 60_000);
     expect(gaps.filter((gap) => gap < 20).length).toBeLessThanOrEqual(1);
   });
 

@@ -16,10 +16,14 @@ export class Pacer {
     this.#startMs = clock.now();
   }
 
-  /** Resolves `atMs` after the start, or when the signal is aborted. */
-  async until(atMs: number, signal: AbortSignal): Promise<void> {
-    const waitMs = this.#startMs + this.#shiftMs + atMs - this.#clock.now();
+  /** Resolves `atMs` after the start, or when the signal is aborted. Returns when that was due, by the clock. */
+  async until(atMs: number, signal: AbortSignal): Promise<number> {
+    const dueMs = this.#startMs + this.#shiftMs + atMs;
+    const waitMs = dueMs - this.#clock.now();
     if (waitMs > 0) await sleep(waitMs, { clock: this.#clock, signal });
-    else if (-waitMs > MAX_LATE_MS) this.#shiftMs -= waitMs;
+    if (-waitMs <= MAX_LATE_MS) return dueMs;
+
+    this.#shiftMs -= waitMs;
+    return dueMs - waitMs;
   }
 }

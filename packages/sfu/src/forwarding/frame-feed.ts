@@ -12,6 +12,8 @@ const PACKETS_PER_TURN = 32;
 const MAX_QUEUED = 4096;
 /** The map from RTP time to wall clock is renewed when the two have drifted this far apart, ms. */
 const MAX_DRIFT_MS = 200;
+/** Frames that are late for less than this were held up, as by a busy node: those that follow make up for it. */
+const HELD_UP_MS = 1_000;
 /** The same for frames that say when they are due, which has no jitter. */
 const MAX_DUE_DRIFT_MS = 15;
 
@@ -36,6 +38,7 @@ export class FrameFeed implements TrackOwner {
   #sentThisTurn = 0;
   #overrun = false;
   #anchor: { timestamp: number; atMs: number } | undefined;
+  #lateSinceMs: number | undefined;
   #closed = false;
 
   constructor(context: MediaContext, options: FrameFeedOptions) {
@@ -104,15 +107,27 @@ export class FrameFeed implements TrackOwner {
     const { clockRate } = this.track.params.codec;
     if (this.#anchor !== undefined) {
       const expectedMs = this.#anchor.atMs + ((timestamp - this.#anchor.timestamp) * 1000) / clockRate;
-      if (Math.abs(expectedMs - atMs) <= (dueMs === undefined ? MAX_DRIFT_MS : MAX_DUE_DRIFT_MS)) return;
+      const lateMs = atMs - expectedMs;
+      const hasDrifted = dueMs === undefined ? this.#hasDrifted(lateMs, atMs) : Math.abs(lateMs) > MAX_DUE_DRIFT_MS;
+      if (!hasDrifted) return;
     }
     this.#anchor = { timestamp, atMs };
+    this.#lateSinceMs = undefined;
     const { seconds, fraction } = toNtp(atMs);
     const { senderInfo } = this.#context;
     senderInfo.ntpSeconds = seconds;
     senderInfo.ntpFraction = fraction;
     senderInfo.rtpTimestamp = rtpTimestamp;
     this.#stream.clock.update(senderInfo, atMs);
+  }
+
+  #hasDrifted(lateMs: number, nowMs: number): boolean {
+    if (lateMs <= MAX_DRIFT_MS) {
+      this.#lateSinceMs = undefined;
+      return lateMs < -MAX_DRIFT_MS;
+    }
+    this.#lateSinceMs ??= nowMs;
+    return nowMs - this.#lateSinceMs >= HELD_UP_MS;
   }
 
   #packet(payload: Buffer, marker: boolean, timestamp: number): Buffer {

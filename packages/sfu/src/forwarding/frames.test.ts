@@ -277,6 +277,26 @@ describe('a feed', () => {
     expect(tapped.frames().map(({ senderMs }) => Math.round(senderMs! - dueMs))).toEqual([0, 20, 70]);
   });
 
+  test('keeps its time while its frames are held up for a moment, and takes another once they stay late', () => {
+    const phone = feed('opus');
+    const tapped = tap('film');
+    const startMs = world.context.world.now();
+    const send = (...frames: number[]): void => {
+      for (const i of frames) phone.send({ timestamp: i * 960, data: Buffer.alloc(40, 0xfc) });
+    };
+    send(0);
+    world.advance(340);
+    send(...Array.from({ length: 17 }, (_, i) => i + 1));
+    const offMs = (): number[] => tapped.frames().map(({ senderMs }, i) => Math.round(senderMs! - startMs) - i * 20);
+    expect(new Set(offMs())).toEqual(new Set([0]));
+    world.advance(300);
+    for (let i = 18; i < 80; i++) {
+      send(i);
+      world.advance(20);
+    }
+    expect([offMs()[18], offMs()[67], offMs()[69], offMs().at(-1)]).toEqual([0, 0, 280, 280]);
+  });
+
   test('asks its component for a key frame when a subscriber needs one', () => {
     const film = feed('h264');
     film.send({ timestamp: 0, data: toAnnexB([sps, pps, idr(100)]) });

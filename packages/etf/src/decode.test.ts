@@ -218,6 +218,21 @@ describe('limits and garbage', () => {
   });
 
   test.each([
+    ['lists', '6c'],
+    ['tuples', '69'],
+  ])('refuses %s within one another that count the same bytes as theirs', (_, tag) => {
+    const level = (length: number): Buffer => from(`${tag} ${length.toString(16).padStart(8, '0')}`);
+    const nested = (outer: number, inner: number): Buffer =>
+      Buffer.concat([from('83'), level(outer), level(inner), Buffer.alloc(2_001, 0x6a)]);
+    // 2,001 bytes hold the other 1,000 elements of the outer one and at most 1,001 of the inner one.
+    expect(() => decode(nested(1_001, 1_002))).toThrow('a count of 1002 with 1001 bytes left at byte 11');
+    expect(() => decode(nested(1_001, 900), { maxTerms: 1_900 })).toThrow('limit of 1900 terms');
+    expect(
+      decode(Buffer.concat([from('83'), level(2), level(2), from('6a6a'), from(tag === '6c' ? '6a6a6a' : '6a')])),
+    ).toEqual(tag === '6c' ? [[[], []], []] : tuple(tuple([], []), []));
+  });
+
+  test.each([
     ['an integer of 4,097 bytes', Buffer.concat([from('83 6f 00001001 00'), Buffer.alloc(4_097, 1)])],
     ['an atom of 256 characters', Buffer.concat([from('83 76 0100'), Buffer.alloc(256, 'a')])],
     ['a reference of six words', Buffer.concat([from('83 5a 0006 770161 00000001'), Buffer.alloc(24, 1)])],

@@ -36,6 +36,8 @@ let termsLeft = 0;
 let keepFloats = false;
 /** Keys of maps around the term being read. */
 let keyDepth = 0;
+/** Elements of lists and long tuples around the term being read that are still to come: a byte and a term each, at least. */
+let owed = 0;
 let rules: DecodeRules = rulesOf();
 
 const floats = new Float64Array(1);
@@ -50,6 +52,7 @@ export function parse(input: Input, by: DecodeRules, wrap: boolean): Term {
   termsLeft = input.termsLeft;
   keepFloats = wrap || by.wrapFloats;
   keyDepth = 0;
+  owed = 0;
   try {
     const term = get(0);
     input.at = pos;
@@ -89,11 +92,15 @@ function u8(): number {
   return src[pos++] as number;
 }
 
-/** A declared count of things that take at least `each` bytes. */
+/**
+ * A declared count of things that take at least `each` bytes. What is owed to the lists around is taken off: were the same
+ * bytes promised at each of 512 levels, a frame of 4 MB would reserve 16 GB.
+ */
 function count(each: number): number {
   const declared = u32();
-  if (declared * each > end - pos) throw malformed(`a count of ${declared} with ${end - pos} bytes left`);
-  if (declared > termsLeft) throw termLimitExceeded('terms', rules.maxTerms, pos);
+  const left = end - pos - owed;
+  if (declared * each > left) throw malformed(`a count of ${declared} with ${left} bytes left`);
+  if (declared > termsLeft - owed) throw termLimitExceeded('terms', rules.maxTerms, pos);
   return declared;
 }
 
@@ -148,7 +155,7 @@ function getRare(depth: number): Term {
     case 100:
       return atomValue(getAtomOf(tag));
     case 105:
-      return getTuple(count(1), depth);
+      return new Tuple(getElements(count(1), deeper(depth)));
     case 107:
       return getByteList();
     case 77:
@@ -182,12 +189,21 @@ function getTuple(arity: number, depth: number): Tuple {
   return new Tuple(elements);
 }
 
-function getList(depth: number): Term {
-  const inner = deeper(depth);
-  const length = count(1);
+/** The elements of a list or long tuple. */
+function getElements(length: number, inner: number): Term[] {
+  const around = owed;
   // oxlint-disable-next-line unicorn/no-new-array -- as above
   const elements: Term[] = new Array<Term>(length);
-  for (let i = 0; i < length; i++) elements[i] = get(inner);
+  for (let i = 0; i < length; i++) {
+    owed = around + length - 1 - i;
+    elements[i] = get(inner);
+  }
+  return elements;
+}
+
+function getList(depth: number): Term {
+  const inner = deeper(depth);
+  const elements = getElements(count(1), inner);
   if (pos < end && src[pos] === 106) {
     pos += 1;
     return elements;

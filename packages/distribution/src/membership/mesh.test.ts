@@ -311,6 +311,26 @@ describe('the mesh', () => {
     expect(mesh.failed('b0@h', true, 5).filter((action) => action.do === 'dial')).toHaveLength(1);
   });
 
+  test('dials all names in turn, also when many of them take long to fail', () => {
+    const mesh = new Mesh({ self: 'a@h', tool: false, acceptable: () => true, random: () => 0.5 });
+    const names = Array.from({ length: 60 }, (_, i) => `n${i}@h`);
+    const dialled = new Set<string>();
+    let hanging: string[] = [];
+    const take = (actions: readonly MeshAction[]): void => {
+      for (const { node } of actions.filter((action) => action.do === 'dial')) {
+        dialled.add(node);
+        hanging.push(node);
+      }
+    };
+    take(mesh.seed(names, 0));
+    for (let now = 10_000; now <= 40_000; now += 10_000) {
+      const failed = hanging;
+      hanging = [];
+      for (const node of failed) take(mesh.failed(node, true, now));
+    }
+    expect(names.filter((name) => !dialled.has(name))).toEqual([]);
+  });
+
   test('checks announced names before it dials them', () => {
     const mesh = new World().add('a@h').mesh;
     mesh.connected('b@h', 1, false, true, 0);

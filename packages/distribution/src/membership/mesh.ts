@@ -223,17 +223,20 @@ export class Mesh {
 
   poll(now: number): MeshAction[] {
     const actions: MeshAction[] = [];
+    const due: { readonly known: Known; readonly at: number }[] = [];
     for (const known of this.#known.values()) {
-      const { connection } = known;
+      const { connection, dialAt: at } = known;
       if (connection !== undefined) {
         if (connection.kind === undefined && now >= connection.since + HELLO_WITHIN_MS)
           actions.push(this.#up(known, 'foreign'));
-      } else if (known.dialAt !== undefined && known.dialAt <= now && !known.dialling && this.#dials < MAX_DIALS) {
-        known.dialling = true;
-        known.dialAt = undefined;
-        this.#dials += 1;
-        actions.push({ do: 'dial', node: known.node });
-      }
+      } else if (at !== undefined && at <= now && !known.dialling) due.push({ known, at });
+    }
+    // The longest overdue first: otherwise 32 hosts that take long to fail would take turns, and no other be dialled.
+    for (const { known } of due.toSorted((a, b) => a.at - b.at).slice(0, MAX_DIALS - this.#dials)) {
+      known.dialling = true;
+      known.dialAt = undefined;
+      this.#dials += 1;
+      actions.push({ do: 'dial', node: known.node });
     }
     return [...actions, ...this.#announce(now), ...this.#gossip(now)];
   }

@@ -66,7 +66,7 @@ export const actor: AnswerOf<'actor'> = {
   ...recording,
   current: 'write',
   sinceMs: 790,
-  supervision: { decision: 'restart', maxRestarts: 3, windowMs: 60_000 },
+  supervision: { decision: 'restart', maxRestarts: 3, windowMs: 60_000, recent: 1 },
   mailbox: {
     limit: 4_096,
     essential: ['stop'],

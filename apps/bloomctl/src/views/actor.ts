@@ -31,8 +31,8 @@ export function actorView(actor: Actor, node: string, now: number, screen: Scree
 function behaviour({ kind, parent, supervision, restarts }: Actor): string {
   const above = parent === null ? 'top level' : `parent ${parent.slice(1)}`;
   if (supervision === null) return `${kind}   ${above}   strategy decided by the parent`;
-  const { decision, maxRestarts, windowMs } = supervision;
-  const of = decision === 'restart' ? `, ${restarts} of ${maxRestarts} in ${span(windowMs)}` : '';
+  const { decision, maxRestarts, windowMs, recent = restarts } = supervision;
+  const of = decision === 'restart' ? `, ${recent} of ${maxRestarts} in ${span(windowMs)}` : '';
   return `${kind}   ${above}   strategy ${decision ?? 'its own'}${of}`;
 }
 

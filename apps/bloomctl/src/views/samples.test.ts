@@ -109,6 +109,12 @@ describe('every view', () => {
   });
 });
 
+test('an actor is shown with its restarts within the window, not with all of them', () => {
+  const lines = actorView({ ...answers.actor, restarts: 5 }, B, NOW, { width: 160, colour: false });
+  expect(lines[1]).toMatch(/strategy restart, 1 of 3 in 1 min$/);
+  expect(lines.at(-1)).toMatch(/restart 5\)$/);
+});
+
 test('the answers of the samples are such as the wire allows', async () => {
   const { requests, streams } = await loadSchemas();
   const given: [RequestKind, unknown][] = [

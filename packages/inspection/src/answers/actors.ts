@@ -82,6 +82,7 @@ export function actorAnswers(options: ActorAnswersOptions): Answers {
           decision: own ? null : supervision.strategy,
           maxRestarts: supervision.maxRestarts,
           windowMs: supervision.windowMs,
+          recent: supervision.recent,
         },
         mailbox: {
           limit: mailbox.limit,

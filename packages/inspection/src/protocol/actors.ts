@@ -79,7 +79,15 @@ export const requests = {
       current: z.string().nullable(),
       sinceMs: ms.nullable(),
       /** What happens when a handler throws; a null decision means a function of its parent decides. */
-      supervision: z.object({ decision: z.string().nullable(), maxRestarts: count, windowMs: ms }).nullable(),
+      supervision: z
+        .object({
+          decision: z.string().nullable(),
+          maxRestarts: count,
+          windowMs: ms,
+          /** Restarts within the window. Absent from nodes of 0.1.0. */
+          recent: count.optional(),
+        })
+        .nullable(),
       mailbox: z.object({
         limit: count,
         essential: z.union([z.literal('all'), z.array(z.string())]),

@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createActorSystem, type ActorSystem, type Behaviour } from '@bloom/actors';
+import { silentLog } from '@bloom/log';
+import { ManualClock } from '@bloom/time/testing';
+import type { Asker } from '../inspector/inspector.js';
+import { Redactor } from '../inspector/redact.js';
+import { loadSchemas } from '../index.js';
+import { actorAnswers, type ActorAnswersOptions } from './actors.js';
+
+type Clumsy = { fail: (message: object) => void };
+
+const clumsy: Behaviour<Clumsy, null> = {
+  kind: 'clumsy',
+  init: () => null,
+  handlers: {
+    fail: () => {
+      throw new Error('no luck');
+    },
+  },
+};
+const asker = { timeoutMs: 5_000 } as Asker;
+
+describe('answers about actors', () => {
+  let clock: ManualClock;
+  let system: ActorSystem;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    system = createActorSystem({ log: silentLog, clock });
+  });
+  afterEach(() => system.close());
+
+  const answers = () => {
+    const redactor = new Redactor((text) => text);
+    return actorAnswers({ self: 'a@x', system, redactor, log: silentLog, clock } as unknown as ActorAnswersOptions);
+  };
+
+  test('count the restarts within the window, which alone end an actor', async () => {
+    const ref = system.spawn(clumsy, { name: 'clumsy', supervise: 'restart' });
+    for (let i = 0; i < 5; i++) {
+      await clock.advanceAsync(30_000);
+      await expect(system.call(ref, { type: 'fail' })).rejects.toThrow('no luck');
+      await system.idle();
+    }
+    const answer = await answers().actor?.({ id: 'clumsy' }, asker);
+    expect(answer).toMatchObject({ restarts: 5, supervision: { maxRestarts: 3, windowMs: 60_000, recent: 2 } });
+    const { requests } = await loadSchemas();
+    expect(requests.actor.answer.parse(answer)).toEqual(answer);
+  });
+});

@@ -37,7 +37,8 @@ export class ActorLook {
   readonly #match: ((path: string) => boolean) | undefined;
   readonly #clock: Clock;
   #before = new Map<string, ActorInfo>();
-  #at = 0;
+  /** Monotonic time of the last sample. */
+  #at: number | undefined;
 
   constructor(system: ActorSystem, match: ((path: string) => boolean) | undefined, clock: Clock) {
     this.#system = system;
@@ -49,8 +50,8 @@ export class ActorLook {
   look(): { lines: ActorLine[]; sampledMs: number | null } {
     const match = this.#match;
     const infos = this.#system.list({ limit: MAX_LOOKED_AT, ...(match === undefined ? {} : { match }) });
-    const now = this.#clock.wall();
-    const sampledMs = this.#at === 0 ? null : Math.max(1, now - this.#at);
+    const now = this.#clock.now();
+    const sampledMs = this.#at === undefined ? null : Math.max(1, round(now - this.#at));
     const lines = infos.map((info) => this.line(info, this.#before.get(info.ref.key), sampledMs));
     this.#before = new Map(infos.map((info) => [info.ref.key, info]));
     this.#at = now;

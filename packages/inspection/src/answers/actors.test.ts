@@ -5,6 +5,7 @@ import { ManualClock } from '@bloom/time/testing';
 import type { Asker } from '../inspector/inspector.js';
 import { Redactor } from '../inspector/redact.js';
 import { loadSchemas } from '../index.js';
+import { ActorLook } from './actor-lines.js';
 import { actorAnswers, type ActorAnswersOptions } from './actors.js';
 
 type Clumsy = { fail: (message: object) => void };
@@ -47,4 +48,18 @@ describe('answers about actors', () => {
     const { requests } = await loadSchemas();
     expect(requests.actor.answer.parse(answer)).toEqual(answer);
   });
+
+  test.each([-3_600_000, 3_600_000])(
+    'have the rates of the time between two looks when the clock is set by %d ms',
+    async (jump) => {
+      const ref = system.spawn(clumsy, { name: 'clumsy', supervise: 'restart', maxRestarts: 100 });
+      const looks = new ActorLook(system, undefined, clock);
+      looks.look();
+      for (let i = 0; i < 10; i++) system.cast(ref, { type: 'fail' });
+      await clock.advanceAsync(2_000, () => system.idle());
+      clock.jump(jump);
+      const { lines, sampledMs } = looks.look();
+      expect([lines[0]?.inPerS, sampledMs]).toEqual([5, 2_000]);
+    },
+  );
 });

@@ -114,6 +114,27 @@ describe('the streams of several nodes', () => {
     expect(printed.out.match(/bloomctl top/g)).toHaveLength(1);
     expect(printed.err).toContain(`${B} did not answer`);
   });
+
+  test('make frames of top without a node that is lost before the last one has answered', async () => {
+    const item = answers.top.find(({ node }) => node === B);
+    const { context, printed } = contextOf({
+      [A]: { items: [], reason: 'lost' },
+      [B]: { items: [item!, item!], reason: 'limit' },
+    });
+    const asker = await context.asker();
+    const { stream } = asker;
+    let lost: Promise<unknown> = Promise.resolve();
+    asker.stream = async (kind, fields, options) => {
+      if (options.node === B) await lost;
+      const opened = stream(kind, fields, options);
+      if (options.node === A) lost = opened.then(({ ended }) => ended);
+      return await opened;
+    };
+    const options = { nodes: [A, B], every: 250, sort: 'queue', actors: 5, frames: 1 } as const;
+    expect(await runTop(context, options)).toBe(0);
+    expect(printed.out).toMatch(/^ ?a +lost/m);
+    expect(printed.out).toMatch(/^ ?b +\d+ ms/m);
+  });
 });
 
 describe('a file that a node sends', () => {

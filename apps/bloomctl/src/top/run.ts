@@ -57,8 +57,10 @@ async function printFrames(context: Context, options: TopRunOptions, frames: num
       return print();
     },
     onOpen: (streams) => {
-      awaited = streams.map(({ node }) => node);
-      for (const node of options.nodes) if (!awaited.includes(node)) model = withLost(model, node, 'silent');
+      const opened = streams.map(({ node }) => node);
+      for (const node of options.nodes) if (!opened.includes(node)) model = withLost(model, node, 'silent');
+      // One may be lost before the last one has answered.
+      awaited = opened.filter((node) => !model.lost.has(node));
       print();
     },
     onEnd: ({ reason }, node) => {

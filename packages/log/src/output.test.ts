@@ -5,6 +5,7 @@ import { Output } from './output.js';
 class Pipe {
   room = Number.POSITIVE_INFINITY;
   text = '';
+  writes: number[] = [];
   pausedMs = 0;
   onPause = (): void => undefined;
   readonly output = new Output({
@@ -12,6 +13,7 @@ class Pipe {
       const taken = Math.min(this.room, bytes.length);
       if (taken === 0) throw Object.assign(new Error('resource temporarily unavailable'), { code: 'EAGAIN' });
       this.room -= taken;
+      this.writes.push(bytes.length);
       this.text += Buffer.from(bytes.subarray(0, taken)).toString();
       return taken;
     },
@@ -34,6 +36,18 @@ test('a line is written at once, and the rest of it when the reader goes on', ()
   pipe.onPause = () => void (pipe.room += 3);
   pipe.output.end();
   expect(pipe.text).toBe('one\ntwo\nthree\n');
+});
+
+test('lines that waited are written together, as many as a pipe takes whole', () => {
+  const pipe = new Pipe();
+  pipe.room = 0;
+  const lines = Array.from({ length: 10_000 }, (_, i) => (i === 5_000 ? 'long '.repeat(2_000) : `line ${i}`));
+  for (const line of lines) pipe.output.line(line);
+  pipe.room = Number.POSITIVE_INFINITY;
+  pipe.output.end();
+  expect(pipe.text).toBe(`${lines.join('\n')}\n`);
+  expect(pipe.writes.length).toBeLessThan(40);
+  expect(pipe.writes.filter((bytes) => bytes > 4_096)).toEqual([10_001]);
 });
 
 test('the end of the process waits for a reader, but not forever', () => {

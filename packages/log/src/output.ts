@@ -3,6 +3,8 @@ import { writeSync } from 'node:fs';
 /** Bytes that may wait for a reader that is behind; newer lines are dropped. */
 const MAX_WAITING_BYTES = 8_000_000;
 const RETRY_MS = 10;
+/** Bytes that a pipe takes all or none of (`PIPE_BUF` of Linux), so that lines of other processes do not come in between. */
+const PIPE_BYTES = 4_096;
 /** Longest wait for a reader when the process ends. */
 const LAST_FLUSH_MS = 2_000;
 
@@ -52,20 +54,33 @@ export class Output {
     if (!this.#write()) this.#retry = setTimeout(() => this.#flush(), RETRY_MS);
   }
 
+  /** Takes the lines to write next: one by one, the 100,000 that may wait would take seconds. */
+  #batch(): Uint8Array {
+    let lines = 0;
+    let bytes = 0;
+    for (const { length } of this.#waiting) {
+      if (lines > 0 && bytes + length > PIPE_BYTES) break;
+      lines += 1;
+      bytes += length;
+    }
+
+    return Buffer.concat(this.#waiting.splice(0, lines), bytes);
+  }
+
   /** Returns false when something is left. */
   #write(): boolean {
-    for (let bytes = this.#waiting[0]; bytes !== undefined; bytes = this.#waiting[0]) {
+    while (this.#waiting.length > 0) {
+      const bytes = this.#batch();
       let taken: number;
       try {
         taken = this.#options.write(bytes);
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false;
         // A closed pipe or a full disk costs log lines and nothing else.
-        taken = bytes.length;
+        taken = (error as NodeJS.ErrnoException).code === 'EAGAIN' ? 0 : bytes.length;
       }
       this.#waitingBytes -= taken;
-      if (taken < bytes.length) this.#waiting[0] = bytes.subarray(taken);
-      else this.#waiting.shift();
+      if (taken < bytes.length) this.#waiting.unshift(bytes.subarray(taken));
+      if (taken === 0) return false;
     }
     if (this.#droppedLines > 0) {
       const lines = this.#droppedLines;

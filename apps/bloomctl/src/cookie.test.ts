@@ -43,6 +43,11 @@ describe('the cookie', () => {
     expect((await findCookie({}, world({ BLOOM_COOKIE: '', JF_DIST_COOKIE: 'of-the-node' }))).source).toContain(
       'JF_DIST_COOKIE',
     );
+    // The other name under which a node reads it.
+    expect(await findCookie({}, world({ JF_DIST_COOKIE: '', FJ_DIST_COOKIE: 'of-the-node' }))).toEqual({
+      value: 'of-the-node',
+      source: 'the environment (FJ_DIST_COOKIE)',
+    });
     expect(await findCookie({}, world())).toEqual({ value: 'from-home', source: '~/.bloom-cookie (mode 0600)' });
     expect(said).toBe('');
   });

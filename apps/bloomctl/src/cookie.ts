@@ -26,8 +26,8 @@ export function fingerprint(cookie: string): string {
 }
 
 /**
- * Returns the first of: `--cookie`, `--cookie-file`, BLOOM_COOKIE, JF_DIST_COOKIE (for use inside the container of a node),
- * ~/.bloom-cookie, the default of a node.
+ * Returns the first of: `--cookie`, `--cookie-file`, BLOOM_COOKIE, JF_DIST_COOKIE and its alias (for use inside the container
+ * of a node), ~/.bloom-cookie, the default of a node.
  * @throws Failure when a file cannot be used
  */
 export async function findCookie(
@@ -41,7 +41,7 @@ export async function findCookie(
     return { value: notEmpty(options.cookie, '--cookie'), source: '--cookie' };
   }
   if (options.cookieFile !== undefined) return await fromFile(options.cookieFile, options.cookieFile);
-  for (const name of ['BLOOM_COOKIE', 'JF_DIST_COOKIE']) {
+  for (const name of ['BLOOM_COOKIE', 'JF_DIST_COOKIE', 'FJ_DIST_COOKIE']) {
     const value = world.env[name];
     if (value !== undefined && value !== '') return { value, source: `the environment (${name})` };
   }

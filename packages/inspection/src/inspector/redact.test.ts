@@ -58,6 +58,22 @@ describe('secrets', () => {
     expect(redactor.show(new Error(text), ALL).value).toBe(`Error: ${shown}`);
   });
 
+  test('are found whole in JSON texts within one another, whatever characters they have', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 4 }),
+        fc.array(fc.constantFrom('"', '\\', 'mark', ' ', '\n', ':', '}', 'ü'), { maxLength: 8 }),
+        (levels, parts) => {
+          let text = JSON.stringify({ before: 1, password: `${parts.join('')}mark`, after: 2 });
+          for (let level = 1; level < levels; level++) text = JSON.stringify({ text });
+          expect(redactor.text(text)).not.toContain('mark');
+          expect(redactor.text(text)).toContain('before');
+        },
+      ),
+      { numRuns: fuzzRuns(2_000) },
+    );
+  });
+
   test('are not shown in part, wherever a text is cut', () => {
     for (let bytes = 16; bytes < 60; bytes++) {
       const { value } = redactor.show([`${'x'.repeat(20)}${KNOWN}${'y'.repeat(20)}`], { depth: 3, bytes });

@@ -33,7 +33,8 @@ const SECRET_TEXTS: readonly RegExp[] = [
   /\b(a=ice-pwd:)[^\s\\]+/g,
   /(\/\/)[^\s/?#@"']+(?=@)/g,
   /([?&][\w-]*(?:token|password|passwd|pwd|secret|signature|sig|auth|key)=)[^\s&#"']+/gi,
-  /(\\?"[\w-]*(?:token|password|passwd|pwd|secret|cookie|authorization|credentials?|private_?key|access_?key)\\?"\s*:\s*\\?")(?:[^"\\]|\\[^"])*/gi,
+  // In a JSON text within others, as many backslashes precede the quote at either end of a value, and more those in it.
+  /(\\{0,15}"[\w-]*(?:token|password|passwd|pwd|secret|cookie|authorization|credentials?|private_?key|access_?key)\\{0,15}"\s*:\s*(\\{0,15})")(?:(?!(?<!\\)\2")[^])*/gi,
 ];
 
 /** Cheap test before the patterns: every match contains one of these. */

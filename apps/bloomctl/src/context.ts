@@ -103,10 +103,10 @@ export class Context {
    * for the port.
    * @throws Failure
    */
-  async local(): Promise<LocalEntry | undefined> {
+  async local(node = this.nodeOption): Promise<LocalEntry | undefined> {
     const { cookie, cookieFile, mapperPort, timeout } = this.options;
     if (cookie !== undefined || cookieFile !== undefined || mapperPort !== undefined) return undefined;
-    return chooseLocal(await localNodes(this.world, timeout), this.nodeOption);
+    return chooseLocal(await localNodes(this.world, timeout), node);
   }
 
   /** @throws Failure unless the node can answer for all that could have been meant */

@@ -21,7 +21,7 @@ export function reachCommands({ program, run }: Commands): void {
           mapperPort,
           timeoutMs,
           world,
-          local: () => context.local(),
+          local: () => context.local(node),
           cookie: () => findCookie(options, world),
           open: (entry, cookie) => Session.open({ entry, mapperPort, cookie, timeoutMs }, world),
         });

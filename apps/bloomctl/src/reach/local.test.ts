@@ -6,6 +6,7 @@ import { connectActors, createActorSystem } from '@bloom/actors';
 import { openLocalServer } from '@bloom/inspection';
 import { silentLog } from '@bloom/log';
 import { Context } from '../context.js';
+import { runProgram } from '../program.js';
 import { testWorld } from '../testing/world.js';
 
 const uid = process.getuid?.() ?? 0;
@@ -101,4 +102,17 @@ test('without a node of this user, the failure says where to look', async () => 
     exit: 69,
     message: 'no node of this user runs on this machine, and no port mapper answers (port 1)',
   });
+});
+
+test('doctor tests the node that it is given, not the one of this machine', async () => {
+  await startNode('a@desk');
+  const doctor = async (...args: readonly string[]): Promise<{ exit: number; out: string }> => {
+    const env = { ERL_EPMD_PORT: '1', XDG_RUNTIME_DIR: '/nonexistent' };
+    const world = testWorld({ cwd, temporaryPath: cwd, uid, env });
+    return { exit: await runProgram(['doctor', ...args], world), out: world.printed.out };
+  };
+  expect((await doctor('a')).out).toMatch(/ok +socket +.* of a@desk/);
+  const { exit, out } = await doctor('b@127.0.0.1');
+  expect([exit, out]).toEqual([69, expect.stringMatching(/FAIL +port mapper +no answer on 127\.0\.0\.1:1/)]);
+  expect(out).not.toContain('a@desk');
 });

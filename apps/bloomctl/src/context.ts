@@ -42,6 +42,8 @@ function membersOf({ self, links }: AnswerOf<'links'>): string[] {
 export class Context {
   readonly output: Output;
   #asker: Promise<Asker> | undefined;
+  /** When the dump was taken that is asked. */
+  #dumpedAt: number | undefined;
 
   constructor(
     readonly options: GlobalOptions,
@@ -60,6 +62,11 @@ export class Context {
       throw new Failure(EXIT.configuration, `ERL_EPMD_PORT is no port: ${text}`);
     }
     return port;
+  }
+
+  /** The time that answers are to be compared with, once there is one: milliseconds since the epoch. */
+  get now(): number {
+    return this.#dumpedAt ?? this.world.now();
   }
 
   /** `--node`, or the environment. */
@@ -82,7 +89,9 @@ export class Context {
     const { dump, timeout: timeoutMs } = this.options;
     if (dump !== undefined) {
       const { openDump } = await import('./dump/offline.js');
-      return await openDump(dump);
+      const offline = await openDump(dump);
+      this.#dumpedAt = offline.takenAt;
+      return offline;
     }
     const { mapperPort, world, nodeOption: node } = this;
     const local = await this.local();

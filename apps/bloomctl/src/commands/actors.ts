@@ -57,7 +57,7 @@ export function actorCommands({ program, run }: Commands): void {
         // `kind` says what the document is.
         const { kind: behaviour, ...rest } = answer;
         context.output.answer('actor', { asked, node, behaviour, ...rest }, (screen) =>
-          actorView(answer, node, context.world.now(), screen),
+          actorView(answer, node, context.now, screen),
         );
       }),
     );

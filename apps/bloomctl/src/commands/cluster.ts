@@ -48,9 +48,7 @@ export function clusterCommands({ program, run }: Commands): void {
   cluster.action(
     run(async (context) => {
       const { asked, answer } = await context.ask('cluster', {});
-      context.output.answer('cluster', { asked, ...answer }, (screen) =>
-        clusterView(answer, context.world.now(), screen),
-      );
+      context.output.answer('cluster', { asked, ...answer }, (screen) => clusterView(answer, context.now, screen));
     }),
   );
   shared
@@ -87,7 +85,7 @@ export function clusterCommands({ program, run }: Commands): void {
           await context.confirm(`${node} will take no new rooms`, yes);
           const { asked, answer } = await context.ask('drain', { deadlineMs: deadline ?? null }, { node });
           context.output.answer('drain', { asked, node, ...answer }, (screen) =>
-            drainView(node, answer, context.world.now(), screen),
+            drainView(node, answer, context.now, screen),
           );
           if (wait === true) await untilEmpty(context, node);
         },
@@ -141,8 +139,7 @@ export function clusterCommands({ program, run }: Commands): void {
           kind: 'faults',
           fields: {},
           nodes: await context.targets(args, all === true),
-          view: (nodes, screen) =>
-            nodes.flatMap((answer) => faultsView(answer.node, answer, context.world.now(), screen)),
+          view: (nodes, screen) => nodes.flatMap((answer) => faultsView(answer.node, answer, context.now, screen)),
         });
       }),
     );

@@ -128,6 +128,26 @@ describe('a dump', () => {
     rmSync(folder, { recursive: true });
   });
 
+  test('shows how long things lasted when it was taken, however late it is read', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'bloomctl-'));
+    const file = join(folder, 'dump');
+    const entries = [
+      entry('cluster', answers.partial),
+      entry('faults', answers.faults),
+      entry('actor', { ...answers.actor, suspendedUntil: answers.NOW + 5_000 }, { id: '/x' }),
+    ];
+    writeFileSync(file, await packDump({ ...dump, entries }));
+    const read = async (now: number): Promise<string> => {
+      const world = testWorld();
+      for (const command of [['cluster'], ['faults'], ['actor', 'x']]) {
+        expect(await runProgram(['--dump', file, ...command], { ...world, now: () => now })).toBe(0);
+      }
+      return world.printed.out;
+    };
+    expect(await read(answers.NOW + 86_400_000)).toBe(await read(answers.NOW));
+    rmSync(folder, { recursive: true });
+  });
+
   test('is taken of everything that answers, and notes what does not', async () => {
     // A dump is asked like a node, so one can be taken of it.
     const again = await takeDump(offline as Asker, B, () => 5);

@@ -16,7 +16,7 @@ import { type DumpDocument, type DumpEntry, unpackDump } from './format.js';
 const SUBJECTS = ['room', 'peer', 'component', 'id'] as const;
 
 /** @throws Failure */
-export async function openDump(file: string): Promise<Asker> {
+export async function openDump(file: string): Promise<Offline> {
   const bytes = await readFile(file).catch((error: Error) => {
     throw new Failure(EXIT.usage, `${file} cannot be read: ${error.message}`);
   });
@@ -33,6 +33,11 @@ export class Offline implements Asker {
 
   get asked(): string {
     return this.#dump.node;
+  }
+
+  /** Milliseconds since the epoch. */
+  get takenAt(): number {
+    return this.#dump.at;
   }
 
   ask<K extends RequestKind>(

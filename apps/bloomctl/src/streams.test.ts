@@ -57,6 +57,15 @@ describe('the streams of several nodes', () => {
     expect(printed.err).not.toContain(A);
   });
 
+  test.each(['limit', 'time'] as const)('that the user ends say why they ended before (%s)', async (reason) => {
+    const { context, printed } = contextOf({ [A]: { items: [line], reason } });
+    const stream = { kind: 'log-tail', document: 'log', fields: {}, nodes: [A], view: logView } as const;
+    await printStream(context, stream);
+    expect(printed.err).toBe('');
+    await printStream(context, { ...stream, isEndless: true });
+    expect(printed.err).toContain(`no more of ${A}: ${reason === 'limit' ? 'limit reached' : 'time is over'}`);
+  });
+
   test('end together, also one that opens when the others have sent everything', async () => {
     const stopped: string[] = [];
     const asker: Partial<Asker> = {

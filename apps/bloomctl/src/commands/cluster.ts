@@ -13,6 +13,8 @@ const POLL_MS = 1_000;
 /** A busy node may answer late. Without any answer for this long, the wait for it ends. */
 const SILENCE_MS = 60_000;
 const DAY_MS = 86_400_000;
+/** The most that a node sends in one stream. */
+const MAX_EVENTS = 100_000;
 
 /** Resolves when a draining node has no rooms left. @throws Failure when it takes rooms again meanwhile */
 async function untilEmpty(context: Context, node: string): Promise<void> {
@@ -63,10 +65,11 @@ export function clusterCommands({ program, run }: Commands): void {
         const followed = await printStream(context, {
           kind: 'cluster-events',
           document: 'event',
-          fields: { backlog: options.backlog, withinMs },
+          fields: { backlog: options.backlog, limit: MAX_EVENTS, withinMs },
           nodes,
           view: eventView,
           isPast: options.follow !== true,
+          isEndless: options.follow === true,
         });
         return followed.exit;
       }),

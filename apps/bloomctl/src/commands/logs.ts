@@ -8,6 +8,8 @@ import { printStream } from './streams.js';
 
 type Line = AnswerOf<'logs'>['lines'][number];
 const DAY_MS = 86_400_000;
+/** The most that a node sends in one stream. */
+const MAX_LINES = 1_000_000;
 
 const level = (text: string): Line['level'] =>
   oneOf('debug', 'info', 'warning', 'error')(text === 'warn' ? 'warning' : text);
@@ -34,8 +36,9 @@ export function logCommands({ program, run }: Commands): void {
             const followed = await printStream(context, {
               kind: 'log-tail',
               document: 'log',
-              fields: { level: severity, match, backlog: Math.min(limit, 1_000), withinMs: DAY_MS },
+              fields: { level: severity, match, backlog: limit, limit: MAX_LINES, withinMs: DAY_MS },
               nodes: targets,
+              isEndless: true,
               view: logView,
               fieldsOf: logDocument,
             });

@@ -6,6 +6,8 @@ import { ENDS } from '../views/trace.js';
 
 /** Ends that the user did not ask for. */
 const UNTIMELY: ReadonlySet<StreamEnd> = new Set(['slow', 'lost', 'failed']);
+/** Ends by the bounds of the node, for streams without any of the user. */
+const BOUNDED: ReadonlySet<StreamEnd> = new Set(['limit', 'time']);
 
 export interface PrintedStream<K extends StreamKind> {
   readonly kind: K;
@@ -17,6 +19,8 @@ export interface PrintedStream<K extends StreamKind> {
   onOpen?(streams: readonly OpenStream[]): void;
   /** True for past items of several nodes, which are sorted by time before they are printed. */
   readonly isPast?: boolean;
+  /** True for a stream that the user ends. */
+  readonly isEndless?: boolean;
   view(item: ItemOf<K>, screen: Screen): readonly string[];
   /** Returns an item as a document; default: the item itself. */
   fieldsOf?(item: ItemOf<K>): object;
@@ -28,7 +32,14 @@ export interface PrintedStream<K extends StreamKind> {
  */
 export async function printStream<K extends StreamKind>(
   context: Context,
-  { document, view, fieldsOf = (item) => item as object, isPast = false, ...stream }: PrintedStream<K>,
+  {
+    document,
+    view,
+    fieldsOf = (item) => item as object,
+    isPast = false,
+    isEndless = false,
+    ...stream
+  }: PrintedStream<K>,
 ): Promise<Followed> {
   const { output } = context;
   const collected: ItemOf<K>[] = [];
@@ -40,7 +51,8 @@ export async function printStream<K extends StreamKind>(
     },
     onEnd: ({ reason, message }, node) => {
       // Missing lines would look like a quiet node.
-      if (UNTIMELY.has(reason)) output.complain(`no more of ${node}: ${message ?? ENDS[reason]}`);
+      if (UNTIMELY.has(reason) || (isEndless && BOUNDED.has(reason)))
+        output.complain(`no more of ${node}: ${message ?? ENDS[reason]}`);
     },
   });
   if (isPast) collected.sort((a, b) => timeOf(a) - timeOf(b));

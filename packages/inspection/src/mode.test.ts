@@ -118,6 +118,27 @@ describe('a node', () => {
     expect(types).toContain('healed');
   });
 
+  test('says that the cluster is split while it misses a member, which has not left', async () => {
+    const a = await member('a');
+    const b = await member('b', { seeds: [a.name] });
+    await until(() => a.node.nodes().length === 1 && b.node.nodes().length === 1);
+    const { client } = await toolOn(a);
+    await client.ask('link-cut', { to: b.name, forMs: 1_000 });
+    const { verdict, groups, missing, unreachable } = (await client.ask('cluster', {})).answer;
+    expect({ verdict, groups, missing }).toEqual({
+      verdict: 'split',
+      groups: [[a.name], [b.name]],
+      missing: [[a.name, b.name]],
+    });
+    expect(unreachable).toMatchObject([{ name: b.name }]);
+
+    await until(() => a.node.nodes().length === 1 && b.node.nodes().length === 1);
+    expect((await client.ask('cluster', {})).answer.verdict).toBe('whole');
+    await b.stop();
+    await until(() => a.node.nodes().length === 0);
+    expect((await client.ask('cluster', {})).answer.verdict).toBe('whole');
+  });
+
   test('that does not answer is listed as unreachable, before the tool gives up', async () => {
     const a = await member('a');
     const b = await member('b', { seeds: [a.name] });

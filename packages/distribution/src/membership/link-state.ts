@@ -17,7 +17,7 @@ export interface LinkState {
    * not dialled from here.
    */
   readonly state: 'up' | 'dialling' | 'waiting' | 'down';
-  /** null: not connected, or its kind is not known yet. */
+  /** null: not known yet, or not connected; a member that is lost, and has not left, is still one. */
   readonly kind: NodeKind | null;
   /** True for nodes of the configuration, which are dialled for ever. */
   readonly seed: boolean;

@@ -259,6 +259,29 @@ describe('the mesh', () => {
     }
   });
 
+  test('knows a lost member as a member until it comes back as something else, or leaves', () => {
+    const mesh = new World().add('a@h').mesh;
+    const kind = (): unknown => mesh.links([], 0)[0]?.kind;
+    mesh.seed(['b@h'], 0);
+    expect(kind()).toBeNull();
+    mesh.connected('b@h', 1, true, true, 1);
+    expect(kind()).toBeNull();
+    mesh.message('b@h', hello('b@h'), 2);
+    mesh.lost('b@h', 'net_tick_timeout', 3);
+    expect(kind()).toBe('member');
+    mesh.connected('b@h', 1, true, true, 4);
+    expect(kind()).toBeNull();
+    mesh.poll(2_004);
+    expect(kind()).toBe('foreign');
+    mesh.lost('b@h', 'connection_closed', 2_005);
+    expect(kind()).toBeNull();
+    mesh.connected('b@h', 2, true, true, 2_006);
+    mesh.message('b@h', hello('b@h'), 2_007);
+    mesh.message('b@h', tuple(atom('bye'), 1, atom('b@h')), 2_008);
+    mesh.lost('b@h', 'connection_closed', 2_009);
+    expect(kind()).toBeNull();
+  });
+
   test('waits longer after a failure that a retry does not change', () => {
     const mesh = new World().add('a@h').mesh;
     mesh.connected('b@h', 1, true, true, 0);

@@ -56,6 +56,8 @@ interface Known {
   seed: boolean;
   /** Learned from discovery or a member, or a member before: dialled again when it is lost. */
   wanted: boolean;
+  /** A member when it was last connected, and has not left. */
+  member: boolean;
   /** Time of the next dial; undefined when none is planned. */
   dialAt: number | undefined;
   dialling: boolean;
@@ -145,7 +147,9 @@ export class Mesh {
     known.failure = { at: now, reason };
     const why = known.leaving && reason === 'connection_closed' ? 'leave' : reason;
     const actions: MeshAction[] = kind === undefined ? [] : [{ do: 'down', node, kind, reason: why }];
-    if (why === 'leave' || why === 'disconnect' || kind === 'tool') known.wanted = false;
+    const isMeant = why === 'leave' || why === 'disconnect';
+    if (isMeant) known.member = false;
+    if (isMeant || kind === 'tool') known.wanted = false;
     const isGivenUp = kind === undefined && now - known.missingSince > GIVE_UP_MS;
     if (known.seed || (known.wanted && !isGivenUp)) known.dialAt = now + this.#delay(known);
     else this.#known.delete(node);
@@ -309,7 +313,8 @@ export class Mesh {
     const connection = known.connection as NonNullable<Known['connection']>;
     connection.kind = kind;
     known.failures = 0;
-    if (kind === 'member') known.wanted = true;
+    known.member = kind === 'member';
+    if (known.member) known.wanted = true;
     return { do: 'up', node: known.node, kind, creation: connection.creation, dialled: connection.dialled };
   }
 
@@ -338,6 +343,7 @@ export class Mesh {
       node,
       seed: false,
       wanted: false,
+      member: false,
       dialAt: undefined,
       dialling: false,
       failures: 0,
@@ -394,12 +400,13 @@ function nodeNames(term: Term): string[] {
 }
 
 function planOf(known: Known, now: number): LinkPlan {
-  const { node, seed, connection, dialAt, dialling, failures, failure } = known;
+  const { node, seed, member, connection, dialAt, dialling, failures, failure } = known;
+  const lost = member ? 'member' : null;
   return {
     node,
     seed,
     state: connection !== undefined ? 'up' : dialling ? 'dialling' : dialAt === undefined ? 'down' : 'waiting',
-    kind: connection?.kind ?? null,
+    kind: connection === undefined ? lost : (connection.kind ?? null),
     sinceMs: now - (connection?.since ?? known.missingSince),
     dialled: connection?.dialled ?? null,
     attempts: failures,

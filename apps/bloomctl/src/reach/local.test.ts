@@ -1,4 +1,5 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
@@ -59,10 +60,24 @@ async function startNode(name: string, members: readonly string[] = []): Promise
   });
 }
 
+/** A node whose process is frozen: its socket takes connections, and nothing comes of them. */
+async function startFrozen(name: string): Promise<void> {
+  const world = { runtimePath: null, resourcesPath: join(cwd, 'bloom_resources'), temporaryPath: cwd, uid };
+  const local = await openLocalServer(name, world);
+  if (!('server' in local)) throw new Error(local.reasons.join('; '));
+  const { server } = local;
+  const sockets: Socket[] = [];
+  server.removeAllListeners('connection').on('connection', (socket) => sockets.push(socket));
+  cleanUps.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+}
+
 /** Returns the node that is asked. */
-async function asked(node?: string): Promise<string> {
+async function asked(node?: string, timeout = 5_000): Promise<string> {
   const env = { ERL_EPMD_PORT: '1', XDG_RUNTIME_DIR: '/nonexistent' };
-  const options = { timeout: 5_000, ...(node === undefined ? {} : { node }) };
+  const options = { timeout, ...(node === undefined ? {} : { node }) };
   const context = new Context(options, testWorld({ cwd, temporaryPath: cwd, uid, env }));
   try {
     return (await context.asker()).asked;
@@ -84,6 +99,12 @@ test('any of several nodes answers when they are members of one cluster', async 
   await startNode('b@desk', ['a@desk']);
   expect(await asked()).toBe('a@desk');
   expect(await asked('b')).toBe('b@desk');
+});
+
+test('a frozen node is not asked when another member answers for it', async () => {
+  await startFrozen('a@desk');
+  await startNode('b@desk', ['a@desk']);
+  expect(await asked(undefined, 500)).toBe('b@desk');
 });
 
 test('several nodes without a common cluster are listed', async () => {

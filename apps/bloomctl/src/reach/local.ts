@@ -9,9 +9,9 @@ import type { Entry } from './entry.js';
 import { ownName } from './own-name.js';
 import { probe, ProbeFailed } from './probe.js';
 
-export type LocalEntry = Entry & { readonly via: string };
+export type LocalEntry = Entry & { readonly via: string; readonly isSilent: boolean };
 
-/** Returns the nodes with a socket that this user may open; those that have died are left out. */
+/** Returns the nodes with a socket that this user may open, silent ones last; those that have died are left out. */
 export async function localNodes(world: World, timeoutMs: number): Promise<LocalEntry[]> {
   const { uid } = world;
   if (uid === undefined) return [];
@@ -20,7 +20,7 @@ export async function localNodes(world: World, timeoutMs: number): Promise<Local
     sockets.filter(({ node }) => isNodeName(node)).map(({ node, path }) => identify(node, path, world, timeoutMs)),
   );
 
-  return nodes.filter((node) => node !== undefined);
+  return nodes.filter((node) => node !== undefined).toSorted((a, b) => Number(a.isSilent) - Number(b.isSilent));
 }
 
 /** Returns the first node of that name, or the first one; `others` are those that could have been meant as well. */
@@ -46,11 +46,11 @@ async function identify(node: string, via: string, world: World, timeoutMs: numb
     const self = ownName(world, node);
     const peer = await probe({ at: { path: via }, target: undefined, self, cookie: LOCAL_COOKIE, timeoutMs });
 
-    return { name: peer.name, via };
+    return { name: peer.name, via, isSilent: false };
   } catch (error) {
     if (!(error instanceof ProbeFailed)) throw error;
 
-    return error.layer === 'tcp' ? undefined : { name: node, via };
+    return error.layer === 'tcp' ? undefined : { name: node, via, isSilent: true };
   }
 }
 

@@ -30,7 +30,7 @@ export function processView(node: string, answer: Process, screen: Screen): stri
     ),
     ...line(
       'gc',
-      `${gc.perS.toFixed(1)} per second, ${percent(gc.share, 1)} of the time, longest ${span(gc.maxPauseMs)}, ${short(gc.total)} since the start`,
+      `${gc.perS.toFixed(1)} per second, ${percent(gc.share, 1)} of the time, longest ${span(gc.maxPauseMs)}, ${short(gc.total)} counted so far`,
     ),
     ...line('actors', actorsText(actors)),
     ...line('handles', handlesText(handles, answer.openFiles)),

@@ -188,8 +188,8 @@ export class Context {
   async fullName(name: string): Promise<string> {
     if (name.includes('@')) return name;
     const members = await this.members();
-    const exact = members.filter((member) => alive(member) === name);
-    const found = exact.length > 0 ? exact : members.filter((member) => member.startsWith(name));
+    // Not by its beginning: what is meant for sfu-1, which is gone, must not be done to sfu-10.
+    const found = members.filter((member) => alive(member) === name);
     if (found.length === 1) return found[0] as string;
     const others = members.join(', ');
     if (found.length === 0) throw new Failure(EXIT.unknown, `no member is called ${name}; there are: ${others}`);

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
+import type { Asker } from './asker.js';
 import { Context } from './context.js';
 import { Output, screenOf } from './output.js';
 import { runProgram } from './program.js';
@@ -109,6 +110,31 @@ describe('output', () => {
     new Output(world, { json: true }).answer('room', { id }, () => []);
     expect(world.printed.out).toBe('{"kind":"room","v":1,"id":"a\\u001b[2J\\u009b1m\\u202e\\u2028é会"}\n');
     expect(JSON.parse(world.printed.out).id).toBe(id);
+  });
+});
+
+describe('the name of a member', () => {
+  const links = ['sfu-1@b.example', 'sfu-10@c.example', 'sfu-2@d.example', 'sfu-2@e.example'];
+  class Scripted extends Context {
+    override asker(): Promise<Asker> {
+      const answer = { self: 'a@a.example', links: links.map((node) => ({ node, kind: 'member' })) };
+      return Promise.resolve({ asked: 'a@a.example', ask: async () => ({ node: 'a@a.example', answer }) } as never);
+    }
+  }
+  const context = new Scripted({ timeout: 1_000 }, testWorld());
+
+  test('is completed by its host', async () => {
+    expect(await context.fullName('sfu-1')).toBe('sfu-1@b.example');
+    expect(await context.fullName('z@z')).toBe('z@z');
+    await expect(context.fullName('sfu-2')).rejects.toMatchObject({
+      exit: 64,
+      message: 'sfu-2 can be sfu-2@d.example or sfu-2@e.example; write it in full',
+    });
+  });
+
+  test('is never completed to that of another one, which a command with --yes would change', async () => {
+    links.shift();
+    await expect(context.fullName('sfu-1')).rejects.toMatchObject({ exit: 65 });
   });
 });
 

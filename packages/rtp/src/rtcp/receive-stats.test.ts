@@ -89,6 +89,9 @@ describe('the sender clock', () => {
     expect([out.ntpSeconds, out.ntpFraction]).toEqual([101, 2 ** 30]);
     expect(out.rtpTimestamp).toBe((4_294_967_000 + 36_000) % 4_294_967_296);
     expect(clock.known).toBe(true);
+    // Before the report: its frame was sent before it was due.
+    expect(clock.report(250, out)).toBe(true);
+    expect([out.ntpSeconds, out.ntpFraction, out.rtpTimestamp]).toEqual([99, 3 * 2 ** 30, 4_294_967_000 - 36_000]);
   });
 
   test('measures round trips against the reports it remembers', () => {

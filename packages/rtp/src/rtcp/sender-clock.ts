@@ -50,9 +50,10 @@ export class SenderClock {
     if (this.#updatedAtMs < 0) return false;
     const elapsedMs = nowMs - this.#updatedAtMs;
     const fraction = this.#ntpFraction + Math.round((elapsedMs * 4294967296) / 1000);
-    out.ntpSeconds = (this.#ntpSeconds + Math.floor(fraction / 4294967296)) % 4294967296;
-    out.ntpFraction = fraction % 4294967296;
-    out.rtpTimestamp = (this.#rtpTimestamp + Math.round((elapsedMs * this.#clockRate) / 1000)) % 4294967296;
+    out.ntpSeconds = (this.#ntpSeconds + Math.floor(fraction / 4294967296)) >>> 0;
+    // `>>> 0` wraps negative numbers as well: a frame of a component may be sent before it is due.
+    out.ntpFraction = fraction >>> 0;
+    out.rtpTimestamp = (this.#rtpTimestamp + Math.round((elapsedMs * this.#clockRate) / 1000)) >>> 0;
     return true;
   }
 }

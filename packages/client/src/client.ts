@@ -298,7 +298,8 @@ export class RoomClient extends Emitter<ClientEvents> {
         const { id, features = [] } = message.data;
         this.#features = features;
         this.#apply(this.#remote.apply(message));
-        return this.#connected(id);
+        // Unless a listener has left.
+        return this.#state === 'ended' ? undefined : this.#connected(id);
       }
       default:
         return this.#apply(this.#remote.apply(message));
@@ -441,17 +442,19 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#setLocalTracks(this.#localTracks.filter((one) => one !== track));
   }
 
+  /** Everything has ended before a listener is called: it may leave, or begin the next call. */
   #end(reason: RoomClientError): void {
     this.#stopWatching?.();
     clearTimeout(this.#retryTimer);
     this.#closeSession();
     this.#conversations.clear(reason);
-    this.#setLocalTracks([]);
-    this.#apply(this.#remote.clear());
-    this.#setState('ended');
-    this.emit('ended', reason);
     this.#started?.reject(reason);
     this.#started = undefined;
+    this.#state = 'ended';
+    this.#localTracks = [];
+    this.#apply(this.#remote.clear());
+    this.emit('changed');
+    this.emit('ended', reason);
   }
 
   #closeSession(): void {

@@ -27,20 +27,21 @@ class FakeSocket extends EventTarget {
       }),
     );
   }
-  join(): void {
+  join(...others: readonly string[]): void {
     this.readyState = 1;
     this.dispatchEvent(new Event('open'));
     this.deliver({ type: 'authenticated' });
-    const data = { id: 'ann', otherEndpoints: [], features: ['pause', 'data'] };
+    const otherEndpoints = others.map((id) => ({ id, type: 'webrtc', metadata: null, tracks: {} }));
+    const data = { id: 'ann', otherEndpoints, features: ['pause', 'data'] };
     this.deliver({ type: 'mediaEvent', data: JSON.stringify({ type: 'connected', data }) });
   }
   offerData(): void {
     const data = { type: 'offerData', data: { tracksTypes: {}, integratedTurnServers: [] } };
     this.deliver({ type: 'mediaEvent', data: JSON.stringify({ type: 'custom', data }) });
   }
-  lose(): void {
+  lose(code = 1006, reason = ''): void {
     this.readyState = 3;
-    this.dispatchEvent(Object.assign(new Event('close'), { code: 1006, reason: '' }));
+    this.dispatchEvent(Object.assign(new Event('close'), { code, reason }));
   }
 }
 
@@ -166,4 +167,46 @@ test('a socket or connection that the browser refuses to open ends the call inst
   world['RTCPeerConnection'] = refused;
   await expect(client.connect(options)).rejects.toMatchObject({ name: 'RoomClientError', code: 'UNREACHABLE' });
   expect([client.state, sockets[0]!.readyState]).toEqual(['ended', 3]);
+});
+
+test('a listener of the end of a call may begin the next one', async () => {
+  const client = new RoomClient();
+  const options = { url: 'ws://node/socket/peer/websocket', token: 'secret' };
+  const calls: Promise<string>[] = [];
+  const call = (): void => {
+    const outcome = client.connect(options).then(
+      () => 'joined',
+      (error: Error) => error.message,
+    );
+    calls.push(outcome);
+  };
+  client.on('ended', () => {
+    if (calls.length === 1) call();
+  });
+  call();
+  sockets[0]!.lose(1000, 'expired token');
+  sockets[1]!.join();
+  expect(await Promise.all(calls)).toEqual(['the server closed the connection: expired token', 'joined']);
+  client.leave();
+});
+
+test('a call ends once, also where a listener leaves as the others go', async () => {
+  const client = new RoomClient();
+  const ends: string[] = [];
+  client.on('ended', ({ code }) => ends.push(code));
+  client.on('peerLeft', () => client.leave());
+  const connected = client.connect({ url: 'ws://node/socket/peer/websocket', token: 'secret' });
+  sockets[0]!.join('bob');
+  await connected;
+  sockets[0]!.lose(1000, 'Room stopped');
+  expect(ends).toEqual(['ROOM_ENDED']);
+});
+
+test('a room that a listener leaves on the way in stays left', async () => {
+  const client = new RoomClient();
+  client.on('peerJoined', () => client.leave());
+  const connected = client.connect({ url: 'ws://node/socket/peer/websocket', token: 'secret' });
+  sockets[0]!.join('bob');
+  await expect(connected).rejects.toMatchObject({ code: 'LEFT' });
+  expect(client.state).toBe('ended');
 });

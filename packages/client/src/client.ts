@@ -25,9 +25,9 @@ export interface Seat {
 export interface ConnectOptions extends Seat {
   /**
    * Asks the backend for another seat when the present one is lost: its node was restarted or is out of reach, its token has
-   * expired, the peer or the room was removed. Null ends the call for `reason`. A rejection is tried again.
+   * expired, the peer or the room was removed. Null ends the call for `reason`. A failure is tried again.
    */
-  readonly renew?: (reason: RoomClientError) => Promise<Seat | null>;
+  readonly renew?: (reason: RoomClientError) => Promise<Seat | null> | Seat | null;
   /** Shown to the others, any JSON. */
   readonly metadata?: unknown;
   readonly reconnect?: ReconnectOptions;
@@ -372,7 +372,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     if (reason === undefined || renew === undefined) return this.#open();
     // Much may happen while the backend thinks: `leave`, another `connect`, a network that is back.
     const isCurrent = (): boolean => this.#lost === reason && this.#state === 'reconnecting';
-    renew(reason).then(
+    new Promise<Seat | null>((resolve) => resolve(renew(reason))).then(
       (seat) => {
         if (!isCurrent()) return;
         if (seat === null) return this.#end(reason);

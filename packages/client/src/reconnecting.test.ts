@@ -1,7 +1,7 @@
 // What an application does while the connection is lost, in a world with as much of a browser as that takes.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { decodePeerMessage, encodePeerMessage } from '@bloom/protocol';
-import { RoomClient } from './client.js';
+import { type ConnectOptions, RoomClient } from './client.js';
 
 class FakeSocket extends EventTarget {
   static readonly OPEN = 1;
@@ -102,9 +102,9 @@ const camera = {
   addEventListener() {},
 } as unknown as Parameters<RoomClient['publish']>[0];
 
-async function joined(): Promise<RoomClient> {
+async function joined(options: Partial<ConnectOptions> = {}): Promise<RoomClient> {
   const client = new RoomClient();
-  const connected = client.connect({ url: 'ws://node/socket/peer/websocket', token: 'secret' });
+  const connected = client.connect({ url: 'ws://node/socket/peer/websocket', token: 'secret', ...options });
   sockets[0]!.join();
   await connected;
   return client;
@@ -209,4 +209,18 @@ test('a room that a listener leaves on the way in stays left', async () => {
   sockets[0]!.join('bob');
   await expect(connected).rejects.toMatchObject({ code: 'LEFT' });
   expect(client.state).toBe('ended');
+});
+
+test('a seat is asked for where the application answers at once, or fails so', async () => {
+  const asked: string[] = [];
+  const renew = ({ code }: { code: string }): null => {
+    asked.push(code);
+    if (asked.length === 1) throw new Error('not signed in');
+    return null;
+  };
+  const client = await joined({ reconnect: { firstDelayMs: 1 }, renew });
+  const ended = new Promise((resolve) => client.on('ended', ({ code }) => resolve(code)));
+  sockets[0]!.lose(1000, 'Peer removed');
+  expect(await ended).toBe('REMOVED');
+  expect(asked).toEqual(['REMOVED', 'REMOVED']);
 });

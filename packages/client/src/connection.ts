@@ -1,4 +1,4 @@
-import { RoomClientError } from './errors.js';
+import { RoomClientError, throwLater } from './errors.js';
 import type { LocalTrack } from './local-track.js';
 import type { OfferData, TurnServer } from './signaling.js';
 
@@ -211,11 +211,7 @@ export class MediaConnection {
     this.#queue = this.#queue
       .then(() => (this.#closed ? undefined : step()))
       .catch((error: unknown) => {
-        if (this.#closed) return;
-        // As uncaught: `reportError` would say the same, but is missing in React Native.
-        setTimeout(() => {
-          throw error;
-        });
+        if (!this.#closed) throwLater(error);
       });
   }
 }

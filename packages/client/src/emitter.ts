@@ -1,3 +1,5 @@
+import { throwLater } from './errors.js';
+
 type Listener<Args extends unknown[]> = (...args: Args) => void;
 
 /** Typed events: `Events` maps each name to the arguments of its listeners. */
@@ -17,7 +19,7 @@ export class Emitter<Events extends { [Name in keyof Events]: unknown[] }> {
       try {
         (listener as Listener<Events[Name]>)(...args);
       } catch (error) {
-        reportError(error);
+        throwLater(error);
       }
     }
   }

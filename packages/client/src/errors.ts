@@ -63,3 +63,10 @@ export function errorOfClose(code: number, reason: string, wasConnected: boolean
   if (code === INTERNAL_ERROR && reason !== 'Internal server error') return new RoomClientError('FAILED', reason);
   return undefined;
 }
+
+/** Reports an error as uncaught, without ending what is under way. `reportError` says the same, but is missing in React Native. */
+export function throwLater(error: unknown): void {
+  setTimeout(() => {
+    throw error;
+  });
+}

@@ -14,6 +14,8 @@ class PeerConnection extends EventTarget {
   close(): void {}
 }
 
+const uncaught: string[] = [];
+
 async function load(): Promise<typeof Client> {
   const entry = new URL('index.ts', import.meta.url).pathname;
   const { outputFiles } = await build({
@@ -24,7 +26,15 @@ async function load(): Promise<typeof Client> {
     globalName: 'bloom',
   });
   const world = createContext({
-    setTimeout,
+    // An error in a timer is what React Native shows to the developer.
+    setTimeout: (callback: () => void, ms?: number) =>
+      setTimeout(() => {
+        try {
+          callback();
+        } catch (error) {
+          uncaught.push((error as Error).message);
+        }
+      }, ms),
     clearTimeout,
     setInterval,
     clearInterval,
@@ -38,7 +48,7 @@ async function load(): Promise<typeof Client> {
   return runInContext('bloom', world) as typeof Client;
 }
 
-test('loads and joins a room without a browser', async () => {
+test('loads and joins a room without a browser, and outlives a mistake of its page', async () => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
   await once(server, 'listening');
   const paths: (string | undefined)[] = [];
@@ -55,10 +65,17 @@ test('loads and joins a room without a browser', async () => {
   const { port } = server.address() as AddressInfo;
   const { RoomClient } = await load();
   const client = new RoomClient();
+  const states: string[] = [];
+  client.on('changed', () => {
+    throw new Error('a mistake of the application');
+  });
+  client.on('changed', () => states.push(client.state));
   try {
     await client.connect({ url: `127.0.0.1:${port}`, token: 'secret' });
     expect(client.id).toBe('ann');
     expect(client.peers.map(({ metadata }) => metadata)).toEqual([{ name: 'Bjørn 🌸' }]);
+    expect(states.at(-1)).toBe('connected');
+    expect(uncaught).toContain('a mistake of the application');
     expect(paths).toEqual(['/socket/peer/websocket']);
   } finally {
     client.leave();

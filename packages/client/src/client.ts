@@ -447,7 +447,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     this.#stopWatching?.();
     clearTimeout(this.#retryTimer);
     this.#closeSession();
-    this.#conversations.clear(reason);
+    this.#conversations.clear(new RoomClientError('LEFT', `the call ended before it was sent: ${reason.message}`));
     this.#started?.reject(reason);
     this.#started = undefined;
     this.#state = 'ended';

@@ -224,3 +224,10 @@ test('a seat is asked for where the application answers at once, or fails so', a
   expect(await ended).toBe('REMOVED');
   expect(asked).toEqual(['REMOVED', 'REMOVED']);
 });
+
+test('a message that waits when the server ends the call is told that the call ended', async () => {
+  const client = await joined();
+  const sent = client.sendData('chat', 'hello');
+  sockets[0]!.lose(1000, 'Room stopped');
+  await expect(sent).rejects.toMatchObject({ code: 'LEFT', message: expect.stringContaining('Room stopped') });
+});

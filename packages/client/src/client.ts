@@ -331,7 +331,7 @@ export class RoomClient extends Emitter<ClientEvents> {
     if (!this.#everConnected) {
       return this.#end(new RoomClientError('UNREACHABLE', `no answer from ${this.#seat.url}; is the server up?`));
     }
-    if (this.#outageMs >= UNREACHABLE_MS && this.#options?.renew !== undefined) {
+    if (!stale && this.#outageMs >= UNREACHABLE_MS && this.#options?.renew !== undefined) {
       this.#lost = new RoomClientError('UNREACHABLE', `no answer from ${this.#seat.url} in ${this.#attempt} attempts`);
     }
     return this.#reconnect();

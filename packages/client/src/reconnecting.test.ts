@@ -231,3 +231,24 @@ test('a message that waits when the server ends the call is told that the call e
   sockets[0]!.lose(1000, 'Room stopped');
   await expect(sent).rejects.toMatchObject({ code: 'LEFT', message: expect.stringContaining('Room stopped') });
 });
+
+test('a server that answers, but still holds the old connection, is not out of reach', async () => {
+  const asked: string[] = [];
+  const renew = ({ code }: { code: string }): null => {
+    asked.push(code);
+    return null;
+  };
+  const client = await joined({ reconnect: { firstDelayMs: 1 }, renew });
+  sockets[0]!.lose();
+  await until(() => sockets.length === 2);
+  const { now } = Date;
+  Date.now = () => now() + 5_000;
+  try {
+    sockets[1]!.lose(1000, 'peer already connected');
+    await until(() => sockets.length === 3 || client.state === 'ended');
+  } finally {
+    Date.now = now;
+  }
+  expect(asked).toEqual([]);
+  client.leave();
+});

@@ -29,6 +29,15 @@ export interface TrackHost {
   localTrackChanged(): void;
 }
 
+/** The place of a track in one connection. */
+interface Binding {
+  readonly id: string;
+  readonly sender: RTCRtpSender;
+  /** Resolves when the track has left the connection. */
+  readonly left: Promise<void>;
+  readonly leave: () => void;
+}
+
 /** A published track. It stays the same object through mutes, replacements and reconnections. */
 export class LocalTrack {
   readonly kind: 'audio' | 'video';
@@ -39,7 +48,7 @@ export class LocalTrack {
   #metadata: unknown;
   #muted = false;
   #mutedByServer = false;
-  #binding: { readonly id: string; readonly sender: RTCRtpSender } | undefined;
+  #binding: Binding | undefined;
   /** Mutes and replacements, one after another. */
   #queue: Promise<void> = Promise.resolve();
 
@@ -89,7 +98,7 @@ export class LocalTrack {
     return this.#enqueue(async () => {
       if (this.#muted) return;
       this.#muted = true;
-      await this.#binding?.sender.replaceTrack(null);
+      await this.#give(null);
       this.#sendEvent('muteTrack');
       if (this.#options.reopen !== undefined) {
         this.#media?.stop();
@@ -107,7 +116,7 @@ export class LocalTrack {
         this.#media = (await this.#options.reopen?.()) ?? this.#media;
         if (this.#media !== null) this.#follow(this.#media);
       }
-      await this.#binding?.sender.replaceTrack(this.#media);
+      await this.#give(this.#media);
       this.#muted = false;
       this.#sendEvent('unmuteTrack');
       this.#host.localTrackChanged();
@@ -117,7 +126,7 @@ export class LocalTrack {
   /** Sends other media of the same kind, for example of another camera, without the others noticing. */
   replace(media: MediaStreamTrack): Promise<void> {
     return this.#enqueue(async () => {
-      if (!this.#muted) await this.#binding?.sender.replaceTrack(media);
+      if (!this.#muted) await this.#give(media);
       this.#media = media;
       this.#follow(media);
       this.#host.localTrackChanged();
@@ -153,7 +162,9 @@ export class LocalTrack {
 
   /** @internal The track has a transceiver of the present connection. */
   async bind(id: string, sender: RTCRtpSender): Promise<void> {
-    this.#binding = { id, sender };
+    let leave = (): void => undefined;
+    const left = new Promise<void>((resolve) => (leave = resolve));
+    this.#binding = { id, sender, left, leave };
     if (this.#muted) await sender.replaceTrack(null);
   }
 
@@ -164,6 +175,7 @@ export class LocalTrack {
 
   /** @internal */
   unbind(): void {
+    this.#binding?.leave();
     this.#binding = undefined;
     this.#mutedByServer = false;
   }
@@ -179,6 +191,12 @@ export class LocalTrack {
     media.addEventListener('ended', () => {
       if (this.#media === media) void this.mute();
     });
+  }
+
+  /** Lets the sender send this. A connection that is closed meanwhile leaves the promise open (WebRTC, "chain an operation"). */
+  async #give(media: MediaStreamTrack | null): Promise<void> {
+    const binding = this.#binding;
+    if (binding !== undefined) await Promise.race([binding.sender.replaceTrack(media), binding.left]);
   }
 
   #sendEvent(event: 'updateTrackMetadata' | 'muteTrack' | 'unmuteTrack', data: object = {}): void {

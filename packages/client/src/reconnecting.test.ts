@@ -55,7 +55,8 @@ class FakeConnection extends EventTarget {
       mid: '0',
       direction: 'sendonly',
       currentDirection: null,
-      sender: {},
+      // In Firefox, what is under way when a connection is closed never settles.
+      sender: { replaceTrack: () => new Promise(() => undefined) },
       receiver: { track: { kind: 'video' } },
     };
   }
@@ -250,5 +251,21 @@ test('a server that answers, but still holds the old connection, is not out of r
     Date.now = now;
   }
   expect(asked).toEqual([]);
+  client.leave();
+});
+
+test('a track that is being muted as the connection is lost is muted, and takes the next command', async () => {
+  const client = await joined();
+  client.publish(camera).catch(() => undefined);
+  sockets[0]!.offerData();
+  await until(() => sockets[0]!.sent.some((text) => text.includes('sdpOffer')));
+  const [track] = client.localTracks;
+  const muting = track!.mute();
+  await Promise.resolve();
+  sockets[0]!.lose();
+  await muting;
+  expect(track!.muted).toBe(true);
+  await track!.unmute();
+  expect(track!.muted).toBe(false);
   client.leave();
 });

@@ -17,6 +17,8 @@ interface Wanted {
 class Machine extends EventTarget {
   readonly plugged: Plugged[] = [];
   readonly opened: Wanted[] = [];
+  /** True where the page knows neither ids nor names before a device was opened, as in browsers. */
+  isShy = false;
   /** Name of the error that every opening fails with. */
   failure: string | undefined;
 
@@ -34,7 +36,8 @@ class Machine extends EventTarget {
   }
 
   async enumerateDevices(): Promise<Plugged[]> {
-    return [...this.plugged];
+    if (!this.isShy || this.opened.length > 0) return [...this.plugged];
+    return this.plugged.map(({ kind }) => ({ kind, deviceId: '', label: '' }));
   }
 
   async getUserMedia(wanted: Wanted): Promise<{ getTracks: () => { kind: string }[] }> {
@@ -106,6 +109,22 @@ test('what is plugged in and out is reported until the caller has enough', async
   machine.plug(front);
   await listDevices();
   expect(reports).toEqual([['front'], ['front', 'headset'], ['headset']]);
+});
+
+test('devices without name and id can be opened, and are named then', async () => {
+  machine.isShy = true;
+  machine.plug(front);
+  const reports: string[][] = [];
+  const stop = watchDevices((devices) => reports.push(devices.map(({ label }) => label)));
+  const [nameless] = await listDevices();
+  await openDevice('camera', { id: nameless?.id ?? 'none' });
+  await listDevices();
+  expect(reports).toEqual([['Front camera']]);
+  stop();
+  await openDevice('camera');
+  expect(machine.opened.map(({ video }) => video?.deviceId)).toEqual([undefined, undefined]);
+  await listDevices();
+  expect(reports).toHaveLength(1);
 });
 
 test('a chosen device is remembered, and opened the next time unless it is gone', async () => {

@@ -28,9 +28,10 @@ export type DeviceKind = 'camera' | 'microphone';
 
 /** Camera or microphone of the machine. */
 export interface Device {
+  /** Empty as long as the person has allowed no device of this kind. */
   readonly id: string;
   readonly kind: DeviceKind;
-  /** Empty as long as the person has allowed no device of this kind. */
+  /** Empty as long as the id is. */
   readonly label: string;
 }
 
@@ -54,11 +55,21 @@ export async function listDevices(): Promise<Device[]> {
   });
 }
 
-/** Calls `changed` when a device is plugged in or out. Returns a function that stops it. */
+/** Those who watch the devices. Browsers do not report that a permission has given the devices their names. */
+const watchers = new Set<() => void>();
+
+/**
+ * Calls `changed` when a device is plugged in or out, and when `openDevice` has opened one: from then on browsers show ids and names.
+ * Returns a function that stops it.
+ */
 export function watchDevices(changed: (devices: Device[]) => void): () => void {
   const report = (): void => void listDevices().then(changed);
+  watchers.add(report);
   navigator.mediaDevices?.addEventListener('devicechange', report);
-  return () => navigator.mediaDevices?.removeEventListener('devicechange', report);
+  return () => {
+    watchers.delete(report);
+    navigator.mediaDevices?.removeEventListener('devicechange', report);
+  };
 }
 
 /**
@@ -74,16 +85,19 @@ export async function openDevice(
     const wanted = { ...(kind === 'camera' ? CAMERA : {}), ...constraints, ...which };
     return open(kind, (devices) => devices.getUserMedia(kind === 'camera' ? { video: wanted } : { audio: wanted }));
   };
-  const remembered = id ?? stored(kind);
+  // The id is empty where the browser has not shown it yet.
+  const chosen = id === '' ? undefined : id;
+  const remembered = chosen ?? stored(kind);
   // Chromium prefers the system's choice to an id that is only `ideal`.
   const stream =
     remembered === undefined
       ? await openOne({})
       : await openOne({ deviceId: { exact: remembered } }).catch((error: unknown) => {
-          if (id === undefined && error instanceof DeviceError && error.code === 'NOT_FOUND') return openOne({});
+          if (chosen === undefined && error instanceof DeviceError && error.code === 'NOT_FOUND') return openOne({});
           throw error;
         });
-  if (id !== undefined) store(kind, id);
+  if (chosen !== undefined) store(kind, chosen);
+  for (const report of watchers) report();
   return stream.getTracks()[0] as MediaStreamTrack;
 }
 

@@ -1,4 +1,12 @@
-import { DeviceError, type DeviceKind, type LocalTrack, openDevice, openScreen } from '@bloom/client';
+import {
+  DeviceError,
+  type DeviceKind,
+  type LocalTrack,
+  openDevice,
+  openScreen,
+  type PublishOptions,
+  type RoomClient,
+} from '@bloom/client';
 import { useCallback, useState } from 'react';
 import { useLocalTracks, useRoomClient } from './room.js';
 
@@ -14,7 +22,7 @@ export interface MediaControl {
   readonly busy: boolean;
   /** Why the device could not be opened the last time. */
   readonly error: DeviceError | null;
-  /** Opens the device, or another one by its id, and publishes it. */
+  /** Opens the device, or another one by its id, and publishes it. It is closed with the call, or where the server refuses it. */
   readonly turnOn: (deviceId?: string) => Promise<void>;
   /** Stops sending, and the device with it. */
   readonly turnOff: () => Promise<void>;
@@ -25,6 +33,42 @@ export interface MediaControl {
 /** The others see `{source}` in the metadata of the track. */
 interface SourceMetadata {
   readonly source: MediaSource;
+}
+
+/** Opens media for the present call; none when that ends meanwhile. */
+async function openForCall(
+  client: RoomClient,
+  open: () => Promise<readonly MediaStreamTrack[]>,
+): Promise<readonly MediaStreamTrack[]> {
+  let hasEnded = false;
+  const stop = client.on('ended', () => (hasEnded = true));
+  const opened = await open().finally(stop);
+  if (!hasEnded) return opened;
+  for (const media of opened) media.stop();
+  return [];
+}
+
+/** Publishes media that was opened here, and closes it once the room does not take it: the page cannot. */
+async function publishOpened(
+  client: RoomClient,
+  media: MediaStreamTrack,
+  options: PublishOptions,
+): Promise<LocalTrack> {
+  const track = await client.publish(media, options).catch((error: unknown) => {
+    media.stop();
+    throw error;
+  });
+  const close = (): void => {
+    for (const stop of stops) stop();
+    track.media?.stop();
+  };
+  const stops = [
+    client.on('ended', close),
+    client.on('unpublished', (refused) => {
+      if (refused === track) close();
+    }),
+  ];
+  return track;
 }
 
 /** Returns the controls of the camera, the microphone or the shared screen of this participant. */
@@ -55,24 +99,36 @@ export function useLocalMedia(source: MediaSource): MediaControl {
         const device = deviceId === undefined ? {} : { id: deviceId };
         if (track === undefined) {
           const reopen = (): Promise<MediaStreamTrack> => openDevice(source);
-          return client.publish(await openDevice(source, device), { metadata: { source }, reopen });
+          const opened = await openForCall(client, async () => [await openDevice(source, device)]);
+          for (const media of opened) await publishOpened(client, media, { metadata: { source }, reopen });
+          return;
         }
         if (deviceId !== undefined) {
           const before = track.media;
           await track.replace(await openDevice(source, device));
           before?.stop();
         }
-        return track.unmute();
+        await track.unmute();
+        // The call may have ended while the device was opened.
+        if (!client.localTracks.includes(track)) track.media?.stop();
       }),
     [client, run, source, track],
   );
 
   async function publishScreen(): Promise<void> {
-    for (const media of await openScreen()) {
-      const metadata = { source: media.kind === 'video' ? 'screen' : 'screen-sound' };
-      const shared = await client.publish(media, { metadata, simulcast: false });
-      // The browser's own "stop sharing" button.
-      media.addEventListener('ended', () => void shared.unpublish());
+    const opened = await openForCall(client, openScreen);
+    try {
+      for (const media of opened) {
+        if (media.readyState === 'ended') continue;
+        const metadata = { source: media.kind === 'video' ? 'screen' : 'screen-sound' };
+        const sharing = publishOpened(client, media, { metadata, simulcast: false });
+        // The browser's own "stop sharing" button. It may be pressed before the server has answered.
+        media.addEventListener('ended', () => void sharing.then((shared) => shared.unpublish()).catch(() => undefined));
+        await sharing;
+      }
+    } catch (error) {
+      for (const media of opened) media.stop();
+      throw error;
     }
   }
 

@@ -1,0 +1,190 @@
+// The hooks in React itself, in a world with as much of a browser as that takes.
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { type ClientEvents, type LocalTrack, RoomClient, RoomClientError } from '@bloom/client';
+import { act, type ReactNode } from 'react';
+import { createRoot, type Root } from 'react-dom/client';
+import { type MediaControl, useLocalMedia } from './local-media.js';
+import { RoomProvider } from './room.js';
+
+/** Members of a document and of its elements that React uses. */
+class FakeNode extends EventTarget {
+  readonly namespaceURI = 'http://www.w3.org/1999/xhtml';
+  readonly defaultView = globalThis;
+  textContent = '';
+
+  constructor(
+    readonly nodeName: string,
+    readonly nodeType: number,
+    readonly ownerDocument?: FakeNode,
+  ) {
+    super();
+  }
+  get tagName(): string {
+    return this.nodeName;
+  }
+  createElement(name: string): FakeNode {
+    return new FakeNode(name.toUpperCase(), 1, this);
+  }
+  appendChild(): void {}
+  removeChild(): void {}
+}
+
+/** A camera or a screen, as long as it is open. */
+class Media extends EventTarget {
+  readyState = 'live';
+  readonly contentHint = '';
+  constructor(readonly kind: string) {
+    super();
+  }
+  stop(): void {
+    this.readyState = 'ended';
+  }
+}
+
+class Stream {
+  constructor(readonly tracks: readonly Media[]) {}
+  getTracks(): readonly Media[] {
+    return this.tracks;
+  }
+}
+
+class Client extends RoomClient {
+  refuses = false;
+  /** Resolves when the server answers. */
+  accepts = Promise.resolve();
+
+  override async publish(...args: Parameters<RoomClient['publish']>): Promise<LocalTrack> {
+    if (this.refuses) throw new RoomClientError('PUBLISH_REFUSED', 'the server accepts no video from this peer');
+    const track = await super.publish(...args);
+    await this.accepts;
+    return track;
+  }
+  say<Name extends keyof ClientEvents>(name: Name, ...args: ClientEvents[Name]): void {
+    this.emit(name, ...args);
+  }
+  /** Ends the call as a server does that cannot be reached. */
+  end(): void {
+    this.connect({ url: 'ws://node', token: 'secret' }).catch(() => undefined);
+  }
+}
+
+const world = globalThis as unknown as Record<string, unknown>;
+const NAMES = ['window', 'document', 'navigator', 'WebSocket', 'MediaStream', 'HTMLIFrameElement'];
+const before = NAMES.map((name) => Reflect.getOwnPropertyDescriptor(globalThis, name));
+let opened: Media[];
+/** Answers to the question for a device, one after another. */
+let answer: () => Promise<void>;
+let client: Client;
+let root: Root;
+
+beforeEach(() => {
+  [opened, answer] = [[], () => Promise.resolve()];
+  const open =
+    (...kinds: string[]) =>
+    async (): Promise<Stream> => {
+      await answer();
+      const tracks = kinds.map((kind) => new Media(kind));
+      opened.push(...tracks);
+      return new Stream(tracks);
+    };
+  const document = new FakeNode('#document', 9);
+  const mediaDevices = { getUserMedia: open('video'), getDisplayMedia: open('video', 'audio') };
+  const values = [globalThis, document, { mediaDevices }, undefined, Stream, FakeNode];
+  for (const [i, name] of NAMES.entries()) {
+    Object.defineProperty(globalThis, name, { value: values[i], configurable: true });
+  }
+  world['IS_REACT_ACT_ENVIRONMENT'] = true;
+  client = new Client();
+  root = createRoot(new FakeNode('MAIN', 1, document) as never);
+});
+
+afterEach(async () => {
+  await act(async () => root.unmount());
+  delete world['IS_REACT_ACT_ENVIRONMENT'];
+  for (const [i, name] of NAMES.entries()) {
+    const descriptor = before[i];
+    if (descriptor === undefined) Reflect.deleteProperty(globalThis, name);
+    else Object.defineProperty(globalThis, name, descriptor);
+  }
+});
+
+async function show(children: ReactNode): Promise<void> {
+  await act(async () =>
+    root.render(<RoomProvider room={{ client, state: 'idle', error: null }}>{children}</RoomProvider>),
+  );
+}
+
+const live = (): number => opened.filter(({ readyState }) => readyState === 'live').length;
+let control: MediaControl;
+function Control({ source }: { readonly source: 'camera' | 'screen' }): null {
+  control = useLocalMedia(source);
+  return null;
+}
+
+test.each(['camera', 'screen'] as const)('what opened the %s closes it when the call ends', async (source) => {
+  await show(<Control source={source} />);
+  await act(() => control.turnOn());
+  expect([control.on, live() > 0]).toEqual([true, true]);
+  await act(async () => client.end());
+  expect([control.on, live()]).toEqual([false, 0]);
+});
+
+test.each(['camera', 'screen'] as const)('a %s that the server refuses is closed', async (source) => {
+  client.refuses = true;
+  await show(<Control source={source} />);
+  await act(async () => expect(control.turnOn()).rejects.toMatchObject({ code: 'PUBLISH_REFUSED' }));
+  expect([opened.length > 0, live()]).toEqual([true, 0]);
+});
+
+test('a screen whose sharing the person ends before the server has accepted it is not shared', async () => {
+  let accept = (): void => undefined;
+  client.accepts = new Promise((resolve) => (accept = resolve));
+  await show(<Control source="screen" />);
+  await act(async () => {
+    const done = control.turnOn();
+    await new Promise(setImmediate);
+    for (const media of opened) {
+      media.stop();
+      media.dispatchEvent(new Event('ended'));
+    }
+    accept();
+    await done;
+  });
+  expect([opened.length, control.track, client.localTracks.length]).toEqual([2, undefined, 0]);
+});
+
+test('a camera that the server accepts no longer is closed', async () => {
+  await show(<Control source="camera" />);
+  await act(() => control.turnOn());
+  await act(async () => client.say('unpublished', control.track as LocalTrack));
+  expect(live()).toBe(0);
+});
+
+test('a camera that the person allows after the call has ended is closed at once', async () => {
+  let allow = (): void => undefined;
+  answer = () => new Promise((resolve) => (allow = resolve));
+  await show(<Control source="camera" />);
+  await act(async () => {
+    const done = control.turnOn();
+    client.end();
+    allow();
+    await done;
+  });
+  expect([opened.length, live(), client.localTracks.length]).toEqual([1, 0, 0]);
+});
+
+test('a camera that is on its way back when the call ends is closed', async () => {
+  await show(<Control source="camera" />);
+  await act(() => control.turnOn());
+  await act(() => control.turnOff());
+  let allow = (): void => undefined;
+  answer = () => new Promise((resolve) => (allow = resolve));
+  await act(async () => {
+    const done = control.turnOn();
+    await new Promise(setImmediate);
+    client.end();
+    allow();
+    await done;
+  });
+  expect([opened.length, live()]).toEqual([2, 0]);
+});

@@ -4,6 +4,7 @@ import { type ClientEvents, type LocalTrack, RoomClient, RoomClientError } from 
 import { act, type ReactNode } from 'react';
 import { createRoot, type Root } from 'react-dom/client';
 import { type MediaControl, useLocalMedia } from './local-media.js';
+import { type Messages, useMessages } from './messages.js';
 import { RoomProvider } from './room.js';
 
 /** Members of a document and of its elements that React uses. */
@@ -187,4 +188,21 @@ test('a camera that is on its way back when the call ends is closed', async () =
     await done;
   });
   expect([opened.length, live()]).toEqual([2, 0]);
+});
+
+let conversation: Messages;
+function Conversation({ label }: { readonly label: string }): null {
+  conversation = useMessages(label);
+  return null;
+}
+const texts = (): unknown[] => conversation.messages.map(({ data }) => data);
+
+test('another conversation begins without the messages of the one before', async () => {
+  await show(<Conversation label="lobby" />);
+  await act(async () => client.say('data', { label: 'lobby', from: 'bob', data: 'hello' }));
+  expect(texts()).toEqual(['hello']);
+  await show(<Conversation label="stage" />);
+  expect(texts()).toEqual([]);
+  await act(async () => client.say('data', { label: 'stage', from: 'eve', data: 'welcome' }));
+  expect(texts()).toEqual(['welcome']);
 });

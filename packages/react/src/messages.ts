@@ -25,14 +25,18 @@ const NONE: readonly DataMessage[] = [];
 /** Takes part in the conversation `label` while the component is there. */
 export function useMessages(label: string, { reliable = true, limit = 200 }: MessagesOptions = {}): Messages {
   const client = useRoomClient();
-  const [messages, setMessages] = useState(NONE);
+  const [heard, setHeard] = useState({ label, messages: NONE });
   const [error, setError] = useState<RoomClientError | null>(null);
   const add = useCallback(
-    (message: DataMessage) => setMessages((before) => [...before, message].slice(-limit)),
-    [limit],
+    (message: DataMessage) =>
+      setHeard((before) =>
+        before.label === label ? { label, messages: [...before.messages, message].slice(-limit) } : before,
+      ),
+    [label, limit],
   );
 
   useEffect(() => {
+    setHeard((before) => (before.label === label ? before : { label, messages: NONE }));
     const open = (): void => {
       setError(null);
       client.openData(label, { reliable }).catch((failure: RoomClientError) => {
@@ -63,5 +67,5 @@ export function useMessages(label: string, { reliable = true, limit = 200 }: Mes
     [client, label, reliable, add],
   );
 
-  return { messages, send, error };
+  return { messages: heard.label === label ? heard.messages : NONE, send, error };
 }

@@ -1,9 +1,10 @@
 // The hooks in React itself, in a world with as much of a browser as that takes.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { type ClientEvents, type LocalTrack, RoomClient, RoomClientError } from '@bloom/client';
+import { type ClientEvents, type LocalTrack, RoomClient, RoomClientError, type RemotePeer } from '@bloom/client';
 import { act, type ReactNode } from 'react';
 import { createRoot, type Root } from 'react-dom/client';
 import { type MediaControl, useLocalMedia } from './local-media.js';
+import { AudioRenderer } from './media.js';
 import { type Messages, useMessages } from './messages.js';
 import { RoomProvider } from './room.js';
 
@@ -12,6 +13,7 @@ class FakeNode extends EventTarget {
   readonly namespaceURI = 'http://www.w3.org/1999/xhtml';
   readonly defaultView = globalThis;
   textContent = '';
+  srcObject: unknown;
 
   constructor(
     readonly nodeName: string,
@@ -28,6 +30,10 @@ class FakeNode extends EventTarget {
   }
   appendChild(): void {}
   removeChild(): void {}
+  async play(): Promise<void> {
+    if (!isTouched) throw new DOMException('the page was not touched', 'NotAllowedError');
+    playing.push(this.srcObject);
+  }
 }
 
 /** A camera or a screen, as long as it is open. */
@@ -50,10 +56,14 @@ class Stream {
 }
 
 class Client extends RoomClient {
+  others: readonly RemotePeer[] = [];
   refuses = false;
   /** Resolves when the server answers. */
   accepts = Promise.resolve();
 
+  override get peers(): readonly RemotePeer[] {
+    return this.others;
+  }
   override async publish(...args: Parameters<RoomClient['publish']>): Promise<LocalTrack> {
     if (this.refuses) throw new RoomClientError('PUBLISH_REFUSED', 'the server accepts no video from this peer');
     const track = await super.publish(...args);
@@ -72,6 +82,8 @@ class Client extends RoomClient {
 const world = globalThis as unknown as Record<string, unknown>;
 const NAMES = ['window', 'document', 'navigator', 'WebSocket', 'MediaStream', 'HTMLIFrameElement'];
 const before = NAMES.map((name) => Reflect.getOwnPropertyDescriptor(globalThis, name));
+let isTouched: boolean;
+let playing: unknown[];
 let opened: Media[];
 /** Answers to the question for a device, one after another. */
 let answer: () => Promise<void>;
@@ -79,7 +91,7 @@ let client: Client;
 let root: Root;
 
 beforeEach(() => {
-  [opened, answer] = [[], () => Promise.resolve()];
+  [isTouched, playing, opened, answer] = [false, [], [], () => Promise.resolve()];
   const open =
     (...kinds: string[]) =>
     async (): Promise<Stream> => {
@@ -205,4 +217,17 @@ test('another conversation begins without the messages of the one before', async
   expect(texts()).toEqual([]);
   await act(async () => client.say('data', { label: 'stage', from: 'eve', data: 'welcome' }));
   expect(texts()).toEqual(['welcome']);
+});
+
+test('one touch plays the sound of everybody whom the browser has held back', async () => {
+  const tracks = ['ann', 'bob'].map((peerId) => {
+    const media = new Media('audio') as unknown as NonNullable<LocalTrack['media']>;
+    return { id: peerId, peerId, metadata: null, variants: [], variant: null, speaking: false, media };
+  });
+  client.others = tracks.map((track) => ({ id: track.peerId, type: 'webrtc', metadata: null, tracks: [track] }));
+  let play = (): void => undefined;
+  await show(<AudioRenderer onBlocked={(blocked) => (play = blocked)} />);
+  isTouched = true;
+  await act(async () => play());
+  expect(playing).toHaveLength(2);
 });

@@ -28,16 +28,20 @@ export function VideoTile({ track, ...props }: VideoTileProps): ReactElement {
 
 /** Props of `AudioRenderer`. */
 export interface AudioRendererProps {
-  /** The browser plays no sound before the person has touched the page: show a button, and call `play` when it is pressed. */
+  /**
+   * The browser plays no sound before the person has touched the page: show a button, and call `play` when it is pressed. It is called
+   * for each sound that is held back, and any `play` begins all of them.
+   */
   readonly onBlocked?: (play: () => void) => void;
 }
 
 /** Plays the sound of all others. */
 export function AudioRenderer({ onBlocked }: AudioRendererProps): ReactElement {
+  const blocked = useRef(new Set<() => void>());
   return (
     <>
       {useTracks('audio').map((track) => (
-        <Sound key={track.id} media={track.media as MediaStreamTrack} onBlocked={onBlocked} />
+        <Sound key={track.id} media={track.media as MediaStreamTrack} blocked={blocked.current} onBlocked={onBlocked} />
       ))}
     </>
   );
@@ -45,26 +49,34 @@ export function AudioRenderer({ onBlocked }: AudioRendererProps): ReactElement {
 
 interface SoundProps {
   readonly media: MediaStreamTrack;
+  /** Begins the sounds that are held back, one each. */
+  readonly blocked: Set<() => void>;
   readonly onBlocked: AudioRendererProps['onBlocked'];
 }
 
-function Sound({ media, onBlocked }: SoundProps): ReactElement {
+function Sound({ media, blocked, onBlocked }: SoundProps): ReactElement {
   const element = useRef<HTMLAudioElement>(null);
-  const blocked = useRef(onBlocked);
-  blocked.current = onBlocked;
+  const notify = useRef(onBlocked);
+  notify.current = onBlocked;
 
   useEffect(() => {
     const audio = element.current;
-    if (audio === null) return;
+    if (audio === null) return undefined;
     audio.srcObject = new MediaStream([media]);
     const play = (): void => {
+      blocked.delete(play);
       audio.play().catch((error: unknown) => {
         // The play of an element that goes away is interrupted; only a refusal of the browser matters.
-        if (error instanceof DOMException && error.name === 'NotAllowedError') blocked.current?.(play);
+        if (element.current === null || !(error instanceof DOMException && error.name === 'NotAllowedError')) return;
+        blocked.add(play);
+        notify.current?.(() => {
+          for (const one of blocked) one();
+        });
       });
     };
     play();
-  }, [media]);
+    return () => void blocked.delete(play);
+  }, [media, blocked]);
 
   return <audio ref={element} />;
 }

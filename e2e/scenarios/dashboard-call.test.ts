@@ -5,7 +5,12 @@ import { startNode } from '../harness/bloom-node.js';
 import { browserSuite } from '../harness/stage.js';
 import { connected, join, sees, shown, visitorFlags, Visitors } from './visitors.js';
 
-browserSuite('The call of the dashboard', { browserFlags: visitorFlags }, (stage) => {
+/** A name that leads here, whose pages over plain HTTP are not secure: they have no camera and no `crypto.randomUUID`. */
+const INSECURE_HOST = 'bloom.test';
+
+const flags = [...visitorFlags, `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`];
+
+browserSuite('The call of the dashboard', { browserFlags: flags }, (stage) => {
   const visitors = new Visitors(stage);
 
   afterEach(async () => expect(await visitors.close()).toEqual([]));
@@ -83,6 +88,15 @@ browserSuite('The call of the dashboard', { browserFlags: visitorFlags }, (stage
     const bob = await visitors.open(await visitors.visitor(), ann.url());
     await join(bob, { name: 'Bob' });
     await sees(bob, 'Ann');
+  });
+
+  test('a page over plain HTTP opens a room without a name', async () => {
+    const { port } = new URL(stage.node.url);
+    const page = await visitors.open(await visitors.visitor(), `http://${INSECURE_HOST}:${port}/#/call`);
+    expect(await page.evaluate(() => isSecureContext)).toBe(false);
+    await join(page, { name: 'Ann', room: '' });
+    await connected(page);
+    await page.getByRole('button', { name: 'Leave' }).click();
   });
 
   test('a full room is said to be full', async () => {

@@ -30,6 +30,12 @@ const remembered = (key: string, otherwise: string): string => sessionStorage.ge
 const guests = ['Aurelia', 'Pelagia', 'Cassiopea', 'Rhizostoma', 'Cyanea', 'Turritopsis', 'Velella', 'Chrysaora'];
 const someName = (): string => guests[Math.floor(Math.random() * guests.length)] ?? 'Guest';
 
+/** Not `crypto.randomUUID`, which pages over plain HTTP lack. */
+const someRoom = (): string =>
+  Math.floor(Math.random() * 36 ** 8)
+    .toString(36)
+    .padStart(8, '0');
+
 export function Lobby({ invited, problem, onJoin }: LobbyProps) {
   const { rooms } = useLive();
   const [name, setName] = useState(() => remembered('name', someName()));
@@ -54,7 +60,7 @@ export function Lobby({ invited, problem, onJoin }: LobbyProps) {
     setJoining(true);
     for (const [key, value] of Object.entries({ name, source })) sessionStorage.setItem(key, value);
     const isNew = chosen === NEW_ROOM;
-    const roomId = isNew ? newId.trim() || crypto.randomUUID().slice(0, 8) : chosen;
+    const roomId = isNew ? newId.trim() || someRoom() : chosen;
     await onJoin({ name: name.trim(), roomId, isNew, source });
     setJoining(false);
   }

@@ -1,5 +1,6 @@
 // The call of the dashboard: cameras, sizes of screens and pictures, and what people are told when something is in the way.
 import { afterEach, expect, test } from '@jest/globals';
+import { until } from '@bloom/time/testing';
 import type { Page } from 'playwright-core';
 import { startNode } from '../harness/bloom-node.js';
 import { browserSuite } from '../harness/stage.js';
@@ -7,6 +8,35 @@ import { connected, join, sees, shown, visitorFlags, Visitors } from './visitors
 
 /** A name that leads here, whose pages over plain HTTP are not secure: they have no camera and no `crypto.randomUUID`. */
 const INSECURE_HOST = 'bloom.test';
+
+/** What the page has opened. */
+declare global {
+  interface Window {
+    opened: MediaStreamTrack[];
+    /** Answers the question for camera and microphone, once they are asked for. */
+    allow?: () => void;
+  }
+}
+
+/** Keeps what the page opens, and the question for it open until `allow` is called. A screen is a picture without frames. */
+function watchDevices(asks: boolean): void {
+  window.opened = [];
+  const devices = MediaDevices.prototype;
+  const open = devices.getUserMedia;
+  devices.getUserMedia = async function asked(this: MediaDevices, wanted) {
+    if (asks) await new Promise<void>((resolve) => (window.allow = resolve));
+    const stream = await open.call(this, wanted);
+    window.opened.push(...stream.getTracks());
+    return stream;
+  };
+  devices.getDisplayMedia = async () => {
+    const canvas = document.createElement('canvas');
+    canvas.getContext('2d');
+    const stream = canvas.captureStream();
+    window.opened.push(...stream.getTracks());
+    return stream;
+  };
+}
 
 const flags = [...visitorFlags, `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`];
 
@@ -88,6 +118,75 @@ browserSuite('The call of the dashboard', { browserFlags: flags }, (stage) => {
     const bob = await visitors.open(await visitors.visitor(), ann.url());
     await join(bob, { name: 'Bob' });
     await sees(bob, 'Ann');
+  });
+
+  test('who goes elsewhere while the camera is asked for is in no call', async () => {
+    const room = await stage.room();
+    const context = await visitors.visitor({ camera: true });
+    await context.addInitScript(watchDevices, true);
+    const page = await visitors.open(context, `${stage.node.url}/#room=${room}`);
+    await join(page, { name: 'Ann', source: 'camera' });
+    await page.waitForFunction(() => window.allow !== undefined);
+    await page.getByRole('link', { name: 'People' }).click();
+    await page.evaluate(() => window.allow?.());
+    await page.waitForFunction(
+      () => window.opened.length > 0 && window.opened.every((one) => one.readyState === 'ended'),
+    );
+    await until(async () => (await stage.api.room(room)).peers.length === 0);
+    expect(page.url()).toMatch(/#\/people$/);
+  });
+
+  test('a camera that starts after the call was left is closed', async () => {
+    const context = await visitors.visitor({ camera: true });
+    await context.addInitScript(watchDevices, true);
+    const page = await visitors.open(context);
+    const allow = async (): Promise<void> => {
+      await page.waitForFunction(() => window.allow !== undefined);
+      await page.evaluate(() => {
+        window.allow?.();
+        delete window.allow;
+      });
+    };
+    await join(page, { name: 'Ann', source: 'camera', room: 'left' });
+    await allow();
+    await connected(page);
+    await page.getByRole('button', { name: 'Stop picture' }).click();
+    await page.getByRole('button', { name: 'Start picture' }).click();
+    await page.waitForFunction(() => window.allow !== undefined);
+    await page.getByRole('button', { name: 'Leave' }).click();
+    await shown(page.getByRole('button', { name: 'Join' }));
+    await allow();
+    await page.waitForFunction(
+      () => window.opened.length > 2 && window.opened.every((one) => one.readyState === 'ended'),
+    );
+  });
+
+  test('a picture that the server no longer accepts is not taken any more, nor a screen', async () => {
+    const room = await stage.room();
+    const context = await visitors.visitor({ camera: true });
+    await context.addInitScript(watchDevices, false);
+    const page = await visitors.open(context, `${stage.node.url}/#room=${room}`);
+    await join(page, { name: 'Ann', source: 'camera' });
+    await connected(page);
+    const [{ id }] = (await stage.api.room(room)).peers;
+    const open = (): Promise<number> =>
+      page.evaluate(
+        () => window.opened.filter(({ kind, readyState }) => kind === 'video' && readyState === 'live').length,
+      );
+    await until(async () => (await stage.api.room(room)).peers[0].tracks.length === 2);
+    expect(await open()).toBe(1);
+
+    await stage.api.request('PATCH', `/room/${room}/peer/${id}`, { permissions: { publish: ['audio'] } });
+    await shown(page.getByText('The server accepts no video from you any more'));
+    await until(async () => (await open()) === 0);
+    await page.getByRole('button', { name: 'Share screen' }).click();
+    await shown(page.getByText('No screen is shared'));
+    await until(async () => (await open()) === 0);
+
+    await stage.api.request('PATCH', `/room/${room}/peer/${id}`, { permissions: { publish: true } });
+    await page.getByRole('button', { name: 'Start picture' }).click();
+    await until(async () => (await stage.api.room(room)).peers[0].tracks.length === 2);
+    expect(await open()).toBe(1);
   });
 
   test('a page over plain HTTP opens a room without a name', async () => {

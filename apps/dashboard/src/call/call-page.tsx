@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import type { Api, Seat } from '../api.js';
 import { openLocalMedia } from '../media/local-media.js';
 import { Problem } from '../problem.js';
@@ -26,15 +26,27 @@ export function CallPage({ invited }: { readonly invited?: string | undefined })
   const [call, setCall] = useState<Call | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => () => call?.leave(), [call]);
+  /** The person may be at another view by the time that they have allowed the camera. */
+  const isHere = useRef(false);
+  useEffect(() => {
+    isHere.current = true;
+    return () => void (isHere.current = false);
+  }, []);
 
   async function join({ name, roomId, isNew, source }: JoinWish): Promise<void> {
     setProblem(null);
+    let seat: Seat | undefined;
     try {
-      const seat = await seatIn(api, roomId, isNew);
+      seat = await seatIn(api, roomId, isNew);
       const media = await openLocalMedia(source, name);
+      if (!isHere.current) {
+        media.stop();
+        return api.leaveSeat(seat);
+      }
       history.replaceState(null, '', inviteLink(location.href, roomId));
       setCall(new Call(api, seat, media, name));
     } catch (error) {
+      if (seat !== undefined) api.leaveSeat(seat);
       setProblem(
         error instanceof Problem ? error : new Problem('refused', 'Joining failed', String((error as Error).message)),
       );

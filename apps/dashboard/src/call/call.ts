@@ -138,6 +138,7 @@ export class Call {
   async #publish(kind: LocalTrack['kind']): Promise<void> {
     const { track, source, reopen } = this.media[kind];
     const media = track.readyState === 'live' ? track : ((await reopen?.()) ?? track);
+    if (this.#view.phase === 'ended') return media.stop();
     const metadata: TrackMetadata = { source, active: true };
     this.#own[kind] = await this.#client.publish(media, {
       metadata,
@@ -150,8 +151,9 @@ export class Call {
 
   /** The server took the permission to publish away. */
   #refused(track: LocalTrack): void {
-    if (this.#screen.includes(track)) return void this.stopScreen();
+    if ((track.metadata as TrackMetadata).source === 'screen') return void this.stopScreen();
     delete this.#own[track.kind];
+    if (this.media[track.kind].reopen !== undefined) track.media?.stop();
     this.#withdrawn.add(track.kind);
     this.#change({ notice: `The server accepts no ${track.kind} from you any more.` });
     return this.#refresh();
@@ -215,6 +217,7 @@ export class Call {
         return;
       }
       await (on ? track.unmute() : track.mute());
+      this.#closeAfterCall(track);
       track.setMetadata({ ...(track.metadata as TrackMetadata), active: on });
     } catch (error) {
       this.#failed(`The ${DEVICES[kind]} does not start`, error);
@@ -230,25 +233,36 @@ export class Call {
       await track.replace(await openDevice(kind, { id }));
       before?.stop();
       if (track.muted) await track.unmute();
+      this.#closeAfterCall(track);
       track.setMetadata({ source: kind, active: true } satisfies TrackMetadata);
     } catch (error) {
       this.#failed(`The ${kind} does not start`, error);
     }
   }
 
+  /** The device may have been opened too late for the end of the call. */
+  #closeAfterCall(track: LocalTrack): void {
+    if (this.#view.phase === 'ended') track.media?.stop();
+  }
+
   /** Asks the person for a screen and shows it to the others. */
   async shareScreen(): Promise<void> {
+    let opened: readonly MediaStreamTrack[] = [];
     try {
-      const opened = await openScreen();
-      const metadata: TrackMetadata = { source: 'screen', active: true };
-      this.#screen = await Promise.all(
-        opened.map((media) => this.#client.publish(media, { metadata, simulcast: false })),
-      );
+      opened = await openScreen();
       // The browser has a button of its own to stop it.
       opened[0]?.addEventListener('ended', () => void this.stopScreen());
-      this.#change({ sharing: true, news: 'You share a screen' });
+      const metadata: TrackMetadata = { source: 'screen', active: true };
+      for (const media of opened) {
+        const shared = await this.#client.publish(media, { metadata, simulcast: false });
+        this.#screen = [...this.#screen, shared];
+      }
+      if (this.#view.phase === 'ended' || opened[0]?.readyState === 'ended') return await this.stopScreen();
+      return this.#change({ sharing: true, news: 'You share a screen' });
     } catch (error) {
-      this.#failed('No screen is shared', error);
+      for (const media of opened) media.stop();
+      await this.stopScreen();
+      return this.#failed('No screen is shared', error);
     }
   }
 

@@ -198,6 +198,17 @@ browserSuite('The call of the dashboard', { browserFlags: flags }, (stage) => {
     await page.getByRole('button', { name: 'Leave' }).click();
   });
 
+  test('who changes from the generated picture to a camera is told so', async () => {
+    const page = await visitors.open(await visitors.visitor({ camera: true }));
+    await join(page, { name: 'Ann', room: 'changing' });
+    await connected(page);
+    const own = page.getByRole('figure', { name: 'Ann (you)' });
+    await shown(own.getByText('generated picture'));
+    await page.getByRole('button', { name: 'Devices' }).click();
+    await page.getByLabel('Devices', { exact: true }).locator('select').first().selectOption({ index: 1 });
+    await shown(own.getByText('camera', { exact: true }));
+  });
+
   test('a full room is said to be full', async () => {
     const room = await stage.room({ maxPeers: 1 });
     await stage.api.addPeer(room);

@@ -43,6 +43,7 @@ export interface CallView {
   readonly peers: readonly RemotePeerView[];
   /** What the others see, or would see if it were on; null while the camera is closed. */
   readonly ownPicture: MediaStreamTrack | null;
+  readonly ownSource: TrackMetadata['source'];
   readonly cameraOn: boolean;
   readonly microphoneOn: boolean;
   /** What the server withholds from the others. */

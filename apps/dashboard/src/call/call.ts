@@ -61,6 +61,7 @@ export class Call {
       name,
       peers: [],
       ownPicture: media.video.track,
+      ownSource: media.video.source,
       cameraOn: true,
       microphoneOn: true,
       mutedByServer: [],
@@ -123,6 +124,7 @@ export class Call {
       phase: state,
       peers: views,
       ownPicture: this.#own.video?.media ?? this.media.video.track,
+      ownSource: (this.#own.video?.metadata as TrackMetadata | undefined)?.source ?? this.media.video.source,
       cameraOn: this.#isOn('video'),
       microphoneOn: this.#isOn('audio'),
       mutedByServer: [this.#own.audio, this.#own.video].flatMap((track) =>

@@ -124,7 +124,7 @@ export function CallRoom({ call, onLeft }: CallRoomProps) {
               onSoundBlocked={() => setSoundBlocked(true)}
             />
           ))}
-          <OwnTile view={view} media={call.media} />
+          <OwnTile view={view} />
         </div>
         {panel === 'chat' && <Chat call={call} messages={view.messages} onClose={() => setPanel(null)} />}
         {panel === 'devices' && <Devices call={call} onClose={() => setPanel(null)} />}

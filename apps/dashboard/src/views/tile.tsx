@@ -2,7 +2,6 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import type { Call } from '../call/call.js';
 import type { CallView, RemotePeerView, RemoteTrackView, Variant } from '../call/call-view.js';
 import { hueOf } from '../media/generated-picture.js';
-import type { LocalMedia } from '../media/local-media.js';
 import { MicrophoneIcon } from './icons.js';
 
 const variantNames: Record<Variant, string> = { l: 'Low', m: 'Medium', h: 'High' };
@@ -152,11 +151,11 @@ function RemoteTile({ name, track, isMain, muted, speaking, call }: RemoteTilePr
   );
 }
 
-export function OwnTile({ view, media }: { readonly view: CallView; readonly media: LocalMedia }) {
+export function OwnTile({ view }: { readonly view: CallView }) {
   return (
     <figure className="tile own" aria-label={`${view.name} (you)`}>
       {view.ownPicture && (
-        <Picture track={view.ownPicture} label="Your own picture" mirrored={media.video.source === 'camera'} />
+        <Picture track={view.ownPicture} label="Your own picture" mirrored={view.ownSource === 'camera'} />
       )}
       {!view.cameraOn && <Avatar name={view.name} />}
       <figcaption>
@@ -168,7 +167,7 @@ export function OwnTile({ view, media }: { readonly view: CallView; readonly med
             </span>
           )}
         </span>
-        <span className="size">{media.video.source === 'generated' ? 'generated picture' : 'camera'}</span>
+        <span className="size">{view.ownSource === 'generated' ? 'generated picture' : 'camera'}</span>
       </figcaption>
     </figure>
   );

@@ -249,6 +249,30 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     await page.getByRole('dialog').getByText('"for-the-log"').waitFor();
   });
 
+  test('a recording whose id is used again is listed again', async () => {
+    const page = await pages.open('#/components');
+    let ids = ['standup'];
+    await page.route(/\/recording\b/, async (route) => {
+      if (route.request().method() === 'DELETE') {
+        ids = [];
+        return route.fulfill({ status: 204 });
+      }
+      return route.fulfill({ json: { data: ids } });
+    });
+    await page.clock.install();
+    await page.reload();
+    const entry = page.getByRole('heading', { name: 'standup' });
+    await entry.waitFor();
+    await page.getByRole('button', { name: 'Delete standup' }).click();
+    await entry.waitFor({ state: 'detached' });
+    const asked = page.waitForResponse(/\/recording\?/);
+    await page.clock.runFor(10_000);
+    await asked;
+    ids = ['standup'];
+    await page.clock.runFor(10_000);
+    await entry.waitFor();
+  });
+
   describe('in production', () => {
     test('asks for the token, keeps it nowhere, and loads nothing from elsewhere', async () => {
       const token = 'a-token-for-production';

@@ -1,5 +1,5 @@
 import type { Component } from '@bloom/server-sdk';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { hashOf } from '../router.js';
 import { useLive, useSession } from '../session.js';
 import { Badge, Dialog, Empty, Failure, Loading, Page } from '../ui/parts.js';
@@ -64,6 +64,8 @@ function Recordings() {
   const [watched, setWatched] = useState<string | null>(null);
   const [removed, setRemoved] = useState<readonly string[]>([]);
   const { value, problem } = usePolled(() => api.recordings(), { key: 'recordings', pauseMs: PAUSE_MS });
+  // A later recording may have the id of one that was removed.
+  useEffect(() => setRemoved((before) => before.filter((id) => value?.includes(id) !== false)), [value]);
   const ids = value?.filter((id) => !removed.includes(id));
   return (
     <section className="card">

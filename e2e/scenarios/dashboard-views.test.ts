@@ -275,7 +275,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
 
   describe('in production', () => {
     test('asks for the token, keeps it nowhere, and loads nothing from elsewhere', async () => {
-      const token = 'a-token-for-production';
+      const token = 'a-token-for-production-ключ';
       const node = await startNode({
         env: { NODE_ENV: 'production', JF_SERVER_API_TOKEN: token, JF_DASHBOARD: 'true', JF_CHECK_ORIGIN: ':conn' },
       });

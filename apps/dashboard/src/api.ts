@@ -65,7 +65,7 @@ export class Api {
   async #send(url: URL, init: RequestInit, type: string, token = this.#token): Promise<string> {
     let answer: Response;
     try {
-      answer = await fetch(url, { ...init, headers: { authorization: `Bearer ${token}`, 'content-type': type } });
+      answer = await fetch(url, { ...init, headers: { authorization: bearer(token), 'content-type': type } });
     } catch {
       throw serverUnreachable(this.host);
     }
@@ -148,7 +148,7 @@ export class Api {
 
   /** Gives the seat back, also while the page unloads. A seat that no longer exists is no error. */
   leaveSeat({ roomId, peerId }: Seat): void {
-    const headers = { authorization: `Bearer ${this.#token}` };
+    const headers = { authorization: bearer(this.#token) };
     fetch(this.url('room', roomId, 'peer', peerId), { method: 'DELETE', keepalive: true, headers }).catch(() => {});
   }
 
@@ -214,6 +214,11 @@ export class Api {
     if (node !== '') url.searchParams.set('node', node);
     await this.#answer(draining ? 'POST' : 'DELETE', url);
   }
+}
+
+/** Returns the header for a token: its UTF-8 bytes as Latin-1 text, which is what headers take. */
+export function bearer(token: string): string {
+  return `Bearer ${String.fromCharCode(...new TextEncoder().encode(token))}`;
 }
 
 interface Json {

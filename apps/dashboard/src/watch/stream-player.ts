@@ -1,5 +1,6 @@
 import type Hls from 'hls.js';
 import type { ErrorData } from 'hls.js';
+import { bearer } from '../api.js';
 
 export interface StreamPlayerOptions {
   video: HTMLVideoElement;
@@ -49,7 +50,7 @@ export class StreamPlayer {
       lowLatencyMode: true,
       // Catches up when it has fallen behind.
       maxLiveSyncPlaybackRate: 1.5,
-      xhrSetup: (request) => request.setRequestHeader('authorization', `Bearer ${token}`),
+      xhrSetup: (request) => request.setRequestHeader('authorization', bearer(token)),
     });
     this.#hls = hls;
     hls.on(Library.Events.ERROR, (_event, data) => this.#failed(hls, data));

@@ -84,6 +84,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     await ann.getByText('2 people').waitFor();
     for (const [width, height, least] of [
       [320, 640, 260],
+      [820, 1180, 560],
       [1280, 800, 480],
       [3840, 2160, 1_600],
     ] as const) {

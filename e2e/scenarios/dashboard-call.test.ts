@@ -67,6 +67,30 @@ browserSuite('The call of the dashboard', { browserFlags: flags }, (stage) => {
     await width(bob, 'Ann', 960);
   }, 240_000);
 
+  test('a name without a break leaves room for what stands beside it', async () => {
+    const ann = await visitors.open(await visitors.visitor());
+    await join(ann, { name: 'Ann', room: 'names' });
+    await connected(ann);
+    const name = 'W'.repeat(40);
+    const other = await visitors.open(await visitors.visitor(), ann.url());
+    await join(other, { name });
+    await sees(ann, name);
+    for (const [width, height] of [
+      [320, 640],
+      [820, 1180],
+      [1280, 800],
+    ] as const) {
+      await ann.setViewportSize({ width, height });
+      const overlaps = await ann.getByRole('figure', { name }).evaluate((tile) => {
+        const text = document.createRange();
+        text.selectNodeContents(tile.querySelector('.who') as Element);
+        const beside = [...tile.querySelectorAll('.size, select')].map((element) => element.getBoundingClientRect());
+        return beside.some(({ left, width: wide }) => wide > 0 && left < text.getBoundingClientRect().right);
+      });
+      expect({ width, overlaps }).toEqual({ width, overlaps: false });
+    }
+  });
+
   test('on a phone on its side, pictures are large and everything is in view', async () => {
     const context = await visitors.visitor();
     const ann = await visitors.open(context);

@@ -26,6 +26,7 @@ browserSuite('The page to try a call', { browserFlags: visitorFlags }, (stage) =
     // For those who cannot see the page: where it begins, and who came.
     expect(await bob.evaluate(() => document.activeElement?.textContent)).toBe('two-tabs');
     expect(await ann.locator('[aria-live]').textContent()).toBe('Bob joined');
+    expect(await bob.locator('[aria-live]').textContent()).toBe('');
     expect(await bob.locator('audio').evaluate((element) => (element as HTMLAudioElement).paused)).toBe(false);
 
     await ann.getByRole('button', { name: 'Mute' }).click();

@@ -74,7 +74,10 @@ export class Call {
     const client = this.#client;
     client.on('changed', () => this.#refresh());
     client.on('connected', () => (this.#everJoined = true));
-    client.on('peerJoined', (peer) => this.#change({ news: `${nameOfPeer(peer)} joined` }));
+    client.on('peerJoined', (peer) => {
+      // Those who were here before have not come now.
+      if (this.#everJoined) this.#change({ news: `${nameOfPeer(peer)} joined` });
+    });
     client.on('peerLeft', (peer) => this.#change({ news: `${nameOfPeer(peer)} left` }));
     client.on('data', ({ label, from, data }) => {
       if (label === CHAT && typeof data === 'string') this.#received(from, data);

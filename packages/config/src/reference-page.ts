@@ -25,7 +25,7 @@ as.
 
 const CLOSING = `## Constants
 
-Not configurable: a peer token is valid for 24 hours; websockets are pinged every 30 s after authentication and closed
+Not configurable: a peer token without \`ttl\` is valid for 24 hours; websockets are pinged every 30 s after authentication and closed
 after about 60 s of silence; raw recordings are looked through every 600 s and removed 3,600 s after their last change.
 `;
 

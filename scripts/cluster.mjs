@@ -23,7 +23,7 @@ const usage = `Usage: npm run cluster -- [--nodes 3] [--port ${FIRST_PORT}]
   --nodes   how many, 2 to ${MAX_NODES}; default 3
   --port    HTTP port of the first node; the others take the next free ones
 
-Settings of the nodes come from the environment (JF_*), as always, except names and ports.`;
+Settings of the nodes come from the environment (JF_*), as always, except names, ports, folders and the API token, \`${TOKEN}\`.`;
 
 function readArguments() {
   try {

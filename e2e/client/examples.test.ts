@@ -175,6 +175,11 @@ browserSuite(
       await press(ann, 'Allow video');
       await press(bob, 'Start camera');
       await plays(ann);
+      // Whatever changes in the room, such as a second picture, leaves the first one alone.
+      const first = await ann.$('video');
+      await press(bob, 'Start camera');
+      await ann.waitForFunction(() => document.querySelectorAll('video').length === 2);
+      expect(await first?.evaluate((video) => video.isConnected)).toBe(true);
       await press(ann, 'Remove');
       await bob.getByText('The moderator has removed you').waitFor();
     });

@@ -4,6 +4,7 @@ import { type Field, optionsOf } from './fields.js';
 const FIELDS: readonly Field[] = [
   { name: 'maxPeers', label: '', kind: 'number' },
   { name: 'lowLatency', label: '', kind: 'boolean' },
+  { name: 'dataEvents', label: '', kind: 'list' },
   { name: 's3.bucket', label: '' },
   { name: 's3.region', label: '' },
 ];
@@ -24,4 +25,9 @@ test('what is filled in becomes options of their type, nested by their path', ()
 
 test('what is empty is left to the server', () => {
   expect(optionsOf(FIELDS, form({ maxPeers: ' ', 's3.bucket': '' }))).toEqual({});
+});
+
+test('a list may end with a comma, and one of commas alone is empty', () => {
+  expect(optionsOf(FIELDS, form({ dataEvents: 'chat, files,' }))).toEqual({ dataEvents: ['chat', 'files'] });
+  expect(optionsOf(FIELDS, form({ dataEvents: ' , ' }))).toEqual({});
 });

@@ -95,6 +95,9 @@ export function valueOf({ name, kind }: Field, form: FormData): true | number | 
   const given = form.get(name);
   const text = typeof given === 'string' ? given.trim() : '';
   if (text === '') return null;
-  if (kind === 'list') return text.split(',').map((item) => item.trim());
+  if (kind === 'list') {
+    const items = text.split(',').flatMap((item) => item.trim() || []);
+    return items.length === 0 ? null : items;
+  }
   return kind === 'boolean' ? true : kind === 'number' ? Number(text) : text;
 }

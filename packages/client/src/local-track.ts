@@ -4,7 +4,10 @@ import { VARIANTS, type Variant } from './signaling.js';
 export interface PublishOptions {
   /** Shown to the others, any JSON. */
   readonly metadata?: unknown;
-  /** Sends video in three sizes, of which each viewer gets the one that fits. Default true for cameras, false otherwise. */
+  /**
+   * Sends video in three sizes, of which each viewer gets the one that fits. Default true, but false where the content hint is `detail`,
+   * as that of `openScreen` is.
+   */
   readonly simulcast?: boolean;
   /** Upper limit in bits per second: of the track, or of each variant. */
   readonly maxBitrateBps?: number | Partial<Record<Variant, number>>;
@@ -141,9 +144,10 @@ export class LocalTrack {
   /** @internal The settings of its transceiver. */
   get init(): RTCRtpTransceiverInit {
     const limits = this.bitratesBps;
+    const isLimited = this.kind === 'video' || this.#options.maxBitrateBps !== undefined;
     const encodings: RTCRtpEncodingParameters[] =
       typeof limits === 'number'
-        ? [this.kind === 'video' ? { maxBitrate: limits } : {}]
+        ? [isLimited ? { maxBitrate: limits } : {}]
         : VARIANTS.map((rid) => ({ rid, maxBitrate: limits[rid], scaleResolutionDownBy: SCALE_DOWN[rid] }));
     return { direction: 'sendonly', sendEncodings: encodings };
   }

@@ -1,0 +1,23 @@
+import { expect, test } from '@jest/globals';
+import { LocalTrack, type PublishOptions } from './local-track.js';
+
+const host = {
+  sendTrackEvent: () => undefined,
+  removeTrack: async () => undefined,
+  localTrackChanged: () => undefined,
+};
+function encodings(kind: 'audio' | 'video', options: PublishOptions): unknown {
+  const media = { kind, contentHint: '', addEventListener: () => undefined } as unknown as NonNullable<
+    LocalTrack['media']
+  >;
+  return new LocalTrack(media, options, host).init.sendEncodings;
+}
+
+test('a limit of the application holds for sound as for pictures', () => {
+  expect(encodings('audio', { maxBitrateBps: 24_000 })).toEqual([{ maxBitrate: 24_000 }]);
+  expect(encodings('video', { maxBitrateBps: 300_000, simulcast: false })).toEqual([{ maxBitrate: 300_000 }]);
+});
+
+test('sound without a limit is left to the browser', () => {
+  expect(encodings('audio', {})).toEqual([{}]);
+});

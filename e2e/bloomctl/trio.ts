@@ -5,10 +5,10 @@ import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freeTcpPort } from '@bloom/net/testing';
 import { until } from '../cluster/until.js';
 import { Api } from '../harness/api.js';
 import { apiToken, type BloomNode, startNode } from '../harness/bloom-node.js';
-import { freeTcpPort } from '../harness/free-ports.js';
 import { repository } from '../harness/repository.js';
 
 export const LABELS = ['a', 'b', 'c'] as const;

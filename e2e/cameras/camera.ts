@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
 import { join } from 'node:path';
-import { freeTcpPort } from '../harness/free-ports.js';
+import { freeTcpPort } from '@bloom/net/testing';
 import { repository } from '../harness/repository.js';
 
 const size = (width: number, height: number): string => `video/x-raw,width=${width},height=${height},framerate=25/1`;

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freeUdpRange } from '@bloom/net/testing';
 import { until } from '../cluster/until.js';
-import { freeUdpRange } from '../harness/free-ports.js';
 import { promise } from '../harness/measurements.js';
 import { missing } from '../harness/needs.js';
 import type { Peer } from '../harness/peer.js';

@@ -1,10 +1,10 @@
 // What a call survives, and for how long its picture stands still.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals';
+import { freeTcpPort } from '@bloom/net/testing';
 import { Api } from '../harness/api.js';
 import { type BloomNode, startNode } from '../harness/bloom-node.js';
 import { nodeForFirefox } from '../harness/firefox.js';
-import { freeTcpPort } from '../harness/free-ports.js';
 import { type BrowserName, launchLaptop } from '../harness/laptop.js';
 import { promise } from '../harness/measurements.js';
 import { labUnavailable, Lab } from '../hosts/lab.js';

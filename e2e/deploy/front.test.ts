@@ -6,9 +6,9 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
+import { freeTcpPort } from '@bloom/net/testing';
 import { until } from '../cluster/until.js';
 import { type BloomNode, startNode } from '../harness/bloom-node.js';
-import { freeTcpPort } from '../harness/free-ports.js';
 import { repository } from '../harness/repository.js';
 import { browserSuite } from '../harness/stage.js';
 import { startProxy } from '../harness/tcp-proxy.js';

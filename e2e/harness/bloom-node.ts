@@ -5,7 +5,7 @@ import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freeTcpPort, freeUdpRange } from './free-ports.js';
+import { freeTcpPort, freeUdpRange } from '@bloom/net/testing';
 import { repository } from './repository.js';
 
 export const apiToken = 'development';

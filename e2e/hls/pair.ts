@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freeTcpPort } from '@bloom/net/testing';
 import { Api } from '../harness/api.js';
 import { type BloomNode, startNode } from '../harness/bloom-node.js';
-import { freeTcpPort } from '../harness/free-ports.js';
 import { repository } from '../harness/repository.js';
 import { makeSources } from './sources.js';
 

@@ -1,9 +1,9 @@
 // A node behind a bad network: browsers reach its media port through a relay that loses, delays and narrows.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach } from '@jest/globals';
+import { freeUdpRange } from '@bloom/net/testing';
 import type { LinkOptions } from '../../bench/src/network/link.js';
 import { startUdpRelay, type UdpRelay } from '../../bench/src/network/udp-relay.js';
-import { freeUdpRange } from '../harness/free-ports.js';
 import type { Stage } from '../harness/stage.js';
 import { browserSuite } from '../harness/stage.js';
 

@@ -1,8 +1,8 @@
 // Media on IPv4 and IPv6 at once. Browsers use IPv6 only where an interface besides loopback has it, so the test makes one.
 import { execFileSync } from 'node:child_process';
 import { test } from '@jest/globals';
+import { freeTcpPort } from '@bloom/net/testing';
 import { startNode } from '../harness/bloom-node.js';
-import { freeTcpPort } from '../harness/free-ports.js';
 import { browserSuite } from '../harness/stage.js';
 import { callDirectly, callOver } from './relays.js';
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from '@jest/globals';
-import { freeTcpPort } from '../harness/free-ports.js';
+import { freeTcpPort } from '@bloom/net/testing';
 import { type BloomNode, startNode } from '../harness/bloom-node.js';
 import { makeCertificate } from '../harness/certificate.js';
 import { browserSuite } from '../harness/stage.js';

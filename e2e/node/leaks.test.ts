@@ -5,11 +5,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { freeTcpPort } from '@bloom/net/testing';
 import { RTCPeerConnection, RTCRtpCodecParameters } from 'werift';
 import WebSocket from 'ws';
 import { Publisher } from '../../bench/src/sfu/client.js';
 import { signal } from '../../bench/src/sfu/servers/bloom-clients.js';
-import { freeTcpPort } from '../harness/free-ports.js';
 import { repository } from '../harness/repository.js';
 
 const token = 'development';

@@ -1,10 +1,10 @@
 // The dashboard of a cluster: three nodes, each looked after through another.
 import { afterEach, expect, test } from '@jest/globals';
+import { freeTcpPort } from '@bloom/net/testing';
 import { BloomClient, type Notification } from '@bloom/server-sdk';
 import type { Page } from 'playwright-core';
 import { type Label, settings, Trio } from '../bloomctl/trio.js';
 import { apiToken, startNode } from '../harness/bloom-node.js';
-import { freeTcpPort } from '../harness/free-ports.js';
 import { browserSuite } from '../harness/stage.js';
 import { DashboardPages, dashboardFlags, moves, visit } from './dashboard-pages.js';
 

@@ -2,11 +2,11 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { freeTcpPort } from '@bloom/net/testing';
 import type { Page } from 'playwright-core';
 import { until } from '../cluster/until.js';
 import { axeFindings } from '../harness/axe.js';
 import { startNode } from '../harness/bloom-node.js';
-import { freeTcpPort } from '../harness/free-ports.js';
 import { promise } from '../harness/measurements.js';
 import { testWith } from '../harness/needs.js';
 import { repository } from '../harness/repository.js';

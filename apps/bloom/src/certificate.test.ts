@@ -6,10 +6,11 @@ import { connect } from 'node:tls';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { loadTls, type TlsSettings } from '@bloom/config';
 import { createLogger, silentLog } from '@bloom/log';
+import { freeTcpPort } from '@bloom/net/testing';
 import { until } from '@bloom/time/testing';
 import { createCertificate, type DtlsCertificate } from '@bloom/webrtc';
 import { Certificate } from './certificate.js';
-import { freePort, startTestNode } from './testing/test-node.js';
+import { startTestNode } from './testing/test-node.js';
 
 let folder: string;
 let files: { key: string; cert: string };
@@ -37,7 +38,7 @@ async function shown(port: number): Promise<string> {
 
 /** Starts a node with the certificate, and TURN over TLS on the returned port. */
 async function withTls() {
-  const turn = await freePort();
+  const turn = await freeTcpPort();
   const node = await startTestNode({
     JF_SSL_KEY_PATH: files.key,
     JF_SSL_CERT_PATH: files.cert,

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
+import { freeTcpPort } from '@bloom/net/testing';
 import { PortMapperServer } from '@bloom/port-mapper';
 import { until } from '@bloom/time/testing';
-import { freePort, startTestNode } from './testing/test-node.js';
+import { startTestNode } from './testing/test-node.js';
 
 describe('a node that joins a cluster', () => {
   let mapper: PortMapperServer;
@@ -33,7 +34,7 @@ describe('a node that joins a cluster', () => {
     await expect(startTestNode(env('taken', ''))).rejects.toMatchObject({
       message: 'a node called taken is registered on this machine already (JF_DIST_NODE_NAME)',
     });
-    const port = String(await freePort());
+    const port = String(await freeTcpPort());
     const range = { JF_DIST_MIN_PORT: port, JF_DIST_MAX_PORT: port };
     const holder = await startTestNode({ ...env('holder', ''), ...range });
     await expect(startTestNode({ ...env('late', ''), ...range })).rejects.toMatchObject({
@@ -58,7 +59,7 @@ describe('a node that joins a cluster', () => {
   });
 
   test('is given no room before its clients can reach it', async () => {
-    const port = await freePort();
+    const port = await freeTcpPort();
     const member = await startTestNode(env('member', 'newcomer@127.0.0.1'));
     const { placement } = (member.cluster as NonNullable<typeof member.cluster>).rooms;
     const starting = startTestNode({ ...env('newcomer', 'member@127.0.0.1'), JF_PORT: String(port) });

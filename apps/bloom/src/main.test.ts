@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { freePort } from './testing/test-node.js';
+import { freeTcpPort } from '@bloom/net/testing';
 
 const app = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = dirname(dirname(app));
@@ -35,8 +35,8 @@ beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'bloom-main-'));
   running = [];
   ports = {
-    JF_PORT: String(await freePort()),
-    JF_METRICS_PORT: String(await freePort()),
+    JF_PORT: String(await freeTcpPort()),
+    JF_METRICS_PORT: String(await freeTcpPort()),
     JF_WEBRTC_TURN_PORT_RANGE: '0-0',
     JF_MEDIA_WORKERS: '1',
   };
@@ -195,7 +195,7 @@ describe('a node that cannot start', () => {
   test('names the port that somebody else has', async () => {
     const first = run(ports);
     await first.says('listens on');
-    const second = run({ ...ports, JF_METRICS_PORT: String(await freePort()) });
+    const second = run({ ...ports, JF_METRICS_PORT: String(await freeTcpPort()) });
 
     expect(await second.exited).toBe(1);
     expect(second.output()).toContain(`127.0.0.1:${ports['JF_PORT']}`);

@@ -3,6 +3,7 @@ import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { freeTcpPort } from '@bloom/net/testing';
 import { until } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
 import { ensureMapper, names, Registration } from '@bloom/port-mapper';
@@ -17,7 +18,7 @@ const registrations: Registration[] = [];
 
 beforeAll(() => run('npx', ['tsc', '-b', 'apps/port-mapper'], { cwd: root }), 120_000);
 beforeEach(async () => {
-  port = await freePort();
+  port = await freeTcpPort();
 });
 afterEach(async () => {
   for (const registration of registrations.splice(0)) registration.close();
@@ -95,12 +96,4 @@ function kill(): Promise<void> {
     socket.resume().on('error', () => {});
     socket.on('close', () => resolve());
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port: free } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return free;
 }

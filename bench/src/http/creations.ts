@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cpuMicros } from '../sfu/process.js';
 import { Client, inParallel } from './client.js';
-import { address, type BenchNode, freePort, startBenchNode } from './node.js';
+import { freePort } from '../free-port.js';
+import { address, type BenchNode, startBenchNode } from './node.js';
 import { paced } from './paced.js';
 import { latencyText, type Result, summary } from './result.js';
 
@@ -18,7 +19,7 @@ interface Cluster {
 
 /** Nodes that all see each other, on loopback, with a port mapper of their own. */
 async function startCluster(size: number): Promise<Cluster> {
-  const mapperPort = String(await freePort());
+  const mapperPort = String(await freePort(address));
   const mapper = spawn(process.execPath, [mapperMain], { env: { ERL_EPMD_PORT: mapperPort }, stdio: 'ignore' });
   const nodes: BenchNode[] = [];
   const stop = async (): Promise<void> => {

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { freePort } from '../free-port.js';
 import { ServerProcess, NODE_FLAGS } from '../sfu/process.js';
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -26,21 +26,13 @@ export interface BenchNode {
   stop(): Promise<void>;
 }
 
-export async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((done) => probe.listen(0, address, done));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((done) => probe.close(done));
-  return port;
-}
-
 /** A node as its own process, on the given core alone when the system has `taskset`. */
 export async function startBenchNode(
   core: number | undefined,
   env: Readonly<Record<string, string>> = {},
 ): Promise<BenchNode> {
   const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-http-'));
-  const [port, metricsPort] = [await freePort(), await freePort()];
+  const [port, metricsPort] = [await freePort(address), await freePort(address)];
   const node = [process.execPath, ...NODE_FLAGS, ...flags, main];
   const [program = '', ...args] = core === undefined ? node : ['taskset', '-c', String(core), ...node];
   const server = new ServerProcess(program, args, {

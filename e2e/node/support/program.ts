@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freeTcpPort } from '../../harness/free-ports.js';
+import { freeTcpPort } from '@bloom/net/testing';
 import { repository } from '../../harness/repository.js';
 
 const STARTED = 'The API is described at';

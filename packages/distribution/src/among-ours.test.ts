@@ -2,9 +2,10 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { atom, tuple } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
+import { freeTcpPort } from '@bloom/net/testing';
 import { PortMapperServer, Registration } from '@bloom/port-mapper';
 import { until } from '@bloom/time/testing';
-import { freePort, startMapper } from './testing/erlang.js';
+import { startMapper } from './testing/erlang.js';
 import { DistributionNode } from './index.js';
 import { TestNode } from './testing/test-node.js';
 
@@ -227,7 +228,7 @@ describe('nodes of ours', () => {
 describe('starting', () => {
   test('takes the first free port of a range, and fails when there is none', async () => {
     const port = await mapper();
-    const minPort = await freePort();
+    const minPort = await freeTcpPort();
     const a = await start('a', port, { listen: { minPort, maxPort: minPort + 3 } });
     expect(a.node.port).toBe(minPort);
     await expect(start('b', port, { listen: { minPort } })).rejects.toMatchObject({ code: 'CANNOT_LISTEN' });
@@ -252,7 +253,7 @@ describe('starting', () => {
     await start('a', port);
     await expect(start('a', port)).rejects.toMatchObject({ code: 'NAME_IN_USE' });
     await expect(
-      DistributionNode.start({ ...options, name: 'z@127.0.0.1', mode: 'name', mapper: { port: await freePort() } }),
+      DistributionNode.start({ ...options, name: 'z@127.0.0.1', mode: 'name', mapper: { port: await freeTcpPort() } }),
     ).rejects.toMatchObject({
       code: 'PORT_MAPPER_UNREACHABLE',
     });
@@ -333,7 +334,7 @@ describe('strangers', () => {
 });
 
 test('a lost port mapper is noticed, and calls go on meanwhile', async () => {
-  const mapperPort = await freePort();
+  const mapperPort = await freeTcpPort();
   const first = await PortMapperServer.start({ port: mapperPort, log: silentLog });
   const revived: PortMapperServer[] = [];
   const revive = async (): Promise<void> => {

@@ -6,9 +6,10 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { atom, tuple } from '@bloom/etf';
 import { silentLog } from '@bloom/log';
+import { freeTcpPort } from '@bloom/net/testing';
 import { PortMapperServer } from '@bloom/port-mapper';
 import { until } from '@bloom/time/testing';
-import { Erlang, freePort, hasErlang, run, startMapper } from './testing/erlang.js';
+import { Erlang, hasErlang, run, startMapper } from './testing/erlang.js';
 import { COOKIE, TestNode } from './testing/test-node.js';
 
 const root = join(import.meta.dirname, '../../..');
@@ -149,7 +150,7 @@ const listed = async (port: number, name: string): Promise<boolean> =>
     });
 
     test('B8: Erlang and ours register again after a restart, and calls between them go on', async () => {
-      const port = await freePort();
+      const port = await freeTcpPort();
       const first = await start(port);
       const ours = await TestNode.start('ours@127.0.0.1', port);
       cleanUps.push(() => ours.stop());

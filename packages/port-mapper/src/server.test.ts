@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
+import { freeTcpPort } from '@bloom/net/testing';
 import { fuzzRuns, ManualClock, until } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { Conversation } from './conversation.js';
@@ -16,7 +17,7 @@ import {
   portPlease2Request,
 } from './protocol.js';
 import { MAX_RELEASED, Registry } from './registry.js';
-import { freePort, say } from './testing/sockets.js';
+import { say } from './testing/sockets.js';
 
 const RUNS = fuzzRuns(2_000);
 
@@ -236,7 +237,7 @@ describe('the client', () => {
   });
 
   test('reports a missing mapper, a foreign answer and no answer', async () => {
-    const port = await freePort();
+    const port = await freeTcpPort();
     await expect(names({ host: '127.0.0.1', port })).rejects.toMatchObject({ code: 'PORT_MAPPER_UNREACHABLE' });
     const foreign = await listening(createServer((socket) => socket.resume().end('hello')));
     await expect(lookUp({ host: '127.0.0.1', port: foreign }, 'x')).rejects.toThrow(

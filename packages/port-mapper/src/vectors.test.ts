@@ -2,9 +2,10 @@ import type { Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { until } from '@bloom/time/testing';
 import { silentLog } from '@bloom/log';
+import { freeTcpPort } from '@bloom/net/testing';
 import { names, PortMapperServer } from './index.js';
 import { alive2Request, type NodeEntry } from './protocol.js';
-import { freePort, hasEpmd, say, startEpmd } from './testing/sockets.js';
+import { hasEpmd, say, startEpmd } from './testing/sockets.js';
 
 // The same bytes to the original and to ours must have the same result.
 
@@ -51,7 +52,7 @@ describe.each(servers)('%s', (which, start) => {
 
   beforeAll(async () => {
     if (which !== 'ours' && !hasEpmd) return;
-    port = await freePort();
+    port = await freeTcpPort();
     server = await start(port);
     await until(async () =>
       names({ host: '127.0.0.1', port }).then(

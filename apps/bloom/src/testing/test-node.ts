@@ -1,11 +1,11 @@
 /** A node in this process, and clients of it over real sockets. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig, type Settings } from '@bloom/config';
 import { silentLog, type Log } from '@bloom/log';
+import { freeTcpPort } from '@bloom/net/testing';
 import {
   decodePeerMessage,
   decodeServerMessage,
@@ -17,23 +17,13 @@ import {
 import { WebSocket, type ClientOptions } from 'ws';
 import { startNode, type NodeOptions, type RunningNode } from '../node.js';
 
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-
-  return address.port;
-}
-
 async function testSettings(env: Record<string, string> = {}): Promise<{ settings: Settings; remove: () => void }> {
   const resources = mkdtempSync(join(tmpdir(), 'bloom-node-'));
   const { settings } = loadConfig(
     {
       NODE_ENV: 'test',
-      JF_PORT: String(await freePort()),
-      JF_METRICS_PORT: String(await freePort()),
+      JF_PORT: String(await freeTcpPort()),
+      JF_METRICS_PORT: String(await freeTcpPort()),
       JF_WEBRTC_TURN_PORT_RANGE: '0-0',
       JF_RESOURCES_BASE_PATH: resources,
       JF_WEBRTC_METRICS_INTERVAL_MS: '50',

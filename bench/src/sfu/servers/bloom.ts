@@ -1,25 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RTCPeerConnection } from 'werift';
 import type { Kind } from '../client.js';
 import { address } from '../private-network.js';
+import { freePort } from '../../free-port.js';
 import { ServerProcess } from '../process.js';
 import { BloomClients, type Signalling, token } from './bloom-clients.js';
 import type { Server, ServerKind } from './server.js';
 
 const main = join(dirname(fileURLToPath(import.meta.url)), '../../../../apps/bloom/dist/main.js');
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((done) => probe.listen(0, address, done));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((done) => probe.close(done));
-  return port;
-}
 
 export interface BloomOptions {
   /** Media workers of the node. */
@@ -54,8 +45,8 @@ export function bloom(options: BloomOptions): BloomKind {
     unavailable: () => undefined,
     async start() {
       const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-node-'));
-      const port = await freePort();
-      const metricsPort = await freePort();
+      const port = await freePort(address);
+      const metricsPort = await freePort(address);
       const server = new ServerProcess(process.execPath, [...options.nodeFlags, options.main ?? main], {
         env: {
           PATH: process.env.PATH,

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
-import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { silentLog } from '@bloom/log';
+import { freeTcpPort } from '@bloom/net/testing';
 import { names, PortMapperServer } from '@bloom/port-mapper';
 import { until } from '@bloom/time/testing';
 import { COOKIE } from './test-node.js';
@@ -29,14 +29,6 @@ for (const [there, what] of [
   if (!there) console.warn(`SKIPPED: tests against ${what}; install it with: apt-get install ${what}`);
 }
 
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 /** Environment in which every Erlang program uses the port mapper on that port. */
 function environment(port: number): NodeJS.ProcessEnv {
   return {
@@ -59,7 +51,7 @@ export async function startMapper(which: 'ours' | 'original'): Promise<TestMappe
     const server = await PortMapperServer.start({ port: 0, log: silentLog });
     return { port: server.port, stop: () => server.close() };
   }
-  const port = await freePort();
+  const port = await freeTcpPort();
   const child = spawn('epmd', ['-address', '127.0.0.1', '-port', String(port)], { stdio: 'ignore' });
   await until(() =>
     names({ host: '127.0.0.1', port }).then(

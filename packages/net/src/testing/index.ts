@@ -1,0 +1,1 @@
+export { freeTcpPort, freeUdpRange } from './free-ports.js';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Atom, atom, Float, type Pid, sameTerm, type Term, tuple } from '@bloom/etf';
-import { until } from '@bloom/time/testing';
+import { codePoint, until } from '@bloom/time/testing';
 import { Erlang, hasErlang, startMapper, type TestMapper } from './testing/erlang.js';
 import { TestNode } from './testing/test-node.js';
 import { TestWires } from './testing/wires.js';
@@ -199,7 +199,7 @@ const ECHO = `Echo = fun E(Last) ->
       term: fc.oneof(
         { depthSize: 'small' },
         fc.integer(),
-        fc.string({ unit: 'binary' }),
+        fc.string({ unit: codePoint(fc) }),
         fc.constantFrom<Term>(true, null, atom('x')),
         fc.array(tie('term'), { maxLength: 5 }),
         fc.dictionary(fc.string(), tie('term'), { maxKeys: 5 }),

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { freeTcpPort } from '@bloom/net/testing';
-import { fuzzRuns, ManualClock, until } from '@bloom/time/testing';
+import { codePoint, fuzzRuns, ManualClock, until } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { Conversation } from './conversation.js';
 import { ensureMapper, lookUp, names, PortMapperServer, Registration } from './index.js';
@@ -179,7 +179,7 @@ describe('the server', () => {
   });
 });
 
-const name = fc.string({ unit: 'binary', maxLength: 20 });
+const name = fc.string({ unit: codePoint(fc), maxLength: 20 });
 const goodRequest = fc.oneof(
   name.map((text) => alive2Request(entry(text))),
   name.map(portPlease2Request),

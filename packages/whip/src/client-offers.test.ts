@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { PeerSession, SessionAction, SessionInput } from '@bloom/rooms';
-import { fuzzRuns } from '@bloom/time/testing';
+import { codePoint, fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { WhipError } from './errors.js';
 import { createHttpSession } from './http-session.js';
@@ -140,7 +140,7 @@ function mutations(texts: readonly string[]): fc.Arbitrary<string> {
   return fc.constantFrom(...texts).chain((text) => {
     const lines = text.split('\r\n');
     const at = fc.nat(lines.length - 1);
-    const written = fc.string({ unit: 'binary', maxLength: 12 });
+    const written = fc.string({ unit: codePoint(fc), maxLength: 12 });
     const change = fc.oneof(
       at.map((from) => (all: string[]) => void all.splice(from, 1)),
       fc.tuple(at, at).map(

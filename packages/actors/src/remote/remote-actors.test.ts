@@ -17,6 +17,8 @@ type EchoProtocol = {
   fail: (message: { why: string }) => void;
   never: (message: object) => void;
   block: (message: { ms: number }) => void;
+  /** Keeps the actor busy until the test calls `release`. */
+  hold: (message: object) => void;
   unsendable: (message: object) => unknown;
   self: (message: object) => ActorRef<EchoProtocol>;
   /** Asks the actor it is given, and says what that answered. */
@@ -32,6 +34,11 @@ interface EchoState {
   downs: Down[];
 }
 
+let release: () => void;
+const held = new Promise<void>((resolve) => {
+  release = resolve;
+});
+
 const echo: Behaviour<EchoProtocol, EchoState> = {
   kind: 'echo',
   init: () => ({ notes: [], downs: [] }),
@@ -44,6 +51,7 @@ const echo: Behaviour<EchoProtocol, EchoState> = {
     },
     never: () => later(new Promise<void>(() => {})),
     block: (_state, { ms }) => new Promise((resolve) => setTimeout(resolve, ms)),
+    hold: () => held,
     unsendable: () => new Date(),
     self: (_state, _message, context) => context.self,
     ask: (_state, { whom, value }, context) => later(context.call(whom, { type: 'echo', value })),
@@ -157,7 +165,8 @@ describe('actors of several nodes', () => {
     test('no answer in time, and a late one is ignored', async () => {
       await expect(a.system.call(there, { type: 'never' }, 20)).rejects.toMatchObject({ code: 'TIMEOUT' });
       const late = a.remote.counters.lateReplies;
-      await expect(a.system.call(there, { type: 'block', ms: 60 }, 20)).rejects.toMatchObject({ code: 'TIMEOUT' });
+      await expect(a.system.call(there, { type: 'hold' }, 20)).rejects.toMatchObject({ code: 'TIMEOUT' });
+      release();
       expect(await a.system.call(there, { type: 'echo', value: 1 })).toBe(1);
       await until(() => a.remote.counters.lateReplies > late || b.remote.gauges.calls === 0);
       expect(a.remote.gauges).toMatchObject({ calls: 0, monitors: 0 });

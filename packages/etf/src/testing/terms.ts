@@ -1,3 +1,4 @@
+import { codePoint } from '@bloom/time/testing';
 import fc from 'fast-check';
 import {
   atom,
@@ -29,7 +30,7 @@ const leaf: fc.Arbitrary<Term> = fc.oneof(
   fc.bigInt({ min: -(2n ** 300n), max: 2n ** 300n }),
   fc.bigInt({ min: -(2n ** 2_100n), max: 2n ** 2_100n }),
   fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => new Float(value)),
-  fc.string({ unit: 'binary', maxLength: 80 }),
+  fc.string({ unit: codePoint(fc), maxLength: 80 }),
   fc.string({ maxLength: 12 }),
   fc.uint8Array({ maxLength: 300 }),
   fc.constantFrom<Term>(true, false, null, undefined),

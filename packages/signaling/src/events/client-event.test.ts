@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { fuzzRuns } from '@bloom/time/testing';
+import { codePoint, fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { MAX_EVENT_LENGTH, parseClientEvent } from './client-event.js';
 import { nestsDeeper } from './json.js';
@@ -103,7 +103,7 @@ describe('media events of a client', () => {
     }));
     const text = fc.oneof(
       value.object.map((object) => JSON.stringify(object)),
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: codePoint(fc) }),
       fc.json(),
     );
     fc.assert(

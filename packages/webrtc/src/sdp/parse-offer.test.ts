@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { fuzzRuns } from '@bloom/time/testing';
+import { codePoint, fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { type FixtureName, readOffer } from './fixtures/read.js';
 import { parseOffer } from '../index.js';
@@ -186,7 +186,7 @@ describe('garbage', () => {
     fc
       .tuple(fc.constantFrom('a=', 'm=', 'a=rid:', 'a=extmap:', 'a=ssrc-group:', 'a=simulcast:'), fc.string())
       .map((p) => p.join('')),
-    fc.string({ unit: 'binary', maxLength: 30 }),
+    fc.string({ unit: codePoint(fc), maxLength: 30 }),
   );
   const damaged = fc
     .tuple(
@@ -204,7 +204,7 @@ describe('garbage', () => {
     let accepted = 0;
     fc.assert(
       fc.property(
-        fc.oneof({ weight: 3, arbitrary: damaged }, { weight: 1, arbitrary: fc.string({ unit: 'binary' }) }),
+        fc.oneof({ weight: 3, arbitrary: damaged }, { weight: 1, arbitrary: fc.string({ unit: codePoint(fc) }) }),
         (text) => {
           try {
             accepted += parseOffer(text).media.length > 0 ? 1 : 0;

@@ -10,7 +10,8 @@ import { pathToFileURL } from 'node:url';
  * needed to run Bloom.
  */
 const packages = {
-  chromium: { program: 'chromium', why: 'calls in a browser' },
+  'chromium-headless-shell': { program: 'chromium-headless-shell', why: 'calls in a browser' },
+  chromium: { program: 'chromium', why: 'calls in the whole browser, by night' },
   'firefox-esr': { program: 'firefox-esr', why: 'calls with a browser of another engine' },
   'erlang-base': { program: 'erl', why: 'the original on the other end of links' },
   'erlang-dev': { program: 'erlc', why: 'Erlang programs and erl_call' },

@@ -3,7 +3,9 @@ import { expect, test } from '@jest/globals';
 import { browserSuite } from '../harness/stage.js';
 import { Person, playing } from './person.js';
 
-browserSuite('Devices', { browserFlags: ['--use-fake-device-for-media-stream'] }, (stage) => {
+const options = { browserFlags: ['--use-fake-device-for-media-stream'], wholeBrowser: true };
+
+browserSuite('Devices', options, (stage) => {
   test('a device that was chosen is opened again by the next page', async () => {
     const page = await stage.page('client');
     await page.context().grantPermissions(['camera', 'microphone']);

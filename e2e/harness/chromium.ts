@@ -19,13 +19,16 @@ const everyPageAwake = [
   '--disable-renderer-backgrounding',
 ];
 
-export function launchOptions(extraFlags: readonly string[]): LaunchOptions & { executablePath: string } {
-  const executablePath = findChromium();
+export function launchOptions(
+  extraFlags: readonly string[],
+  whole?: boolean,
+): LaunchOptions & { executablePath: string } {
+  const executablePath = findChromium(whole);
   if (!executablePath) throw new Error('no Chromium on this machine: sudo apt-get install chromium');
   return { executablePath, headless: true, args: [...quiet, ...everyPageAwake, ...extraFlags] };
 }
 
-/** A headless browser with a profile of its own, which goes away with it. */
-export async function launchChromium(extraFlags: readonly string[] = []): Promise<Browser> {
-  return chromium.launch(launchOptions(extraFlags));
+/** Starts a headless browser, the `whole` one or the shell, with a profile of its own, which goes away with it. */
+export async function launchChromium(extraFlags: readonly string[] = [], whole?: boolean): Promise<Browser> {
+  return chromium.launch(launchOptions(extraFlags, whole));
 }

@@ -1,4 +1,5 @@
 // Numbers that the product promises: collected by the scenarios, asserted by them, printed at the end of each file.
+import { spawnSync } from 'node:child_process';
 import { expect } from '@jest/globals';
 
 interface Series {
@@ -22,10 +23,25 @@ export function middle(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
 
+/**
+ * Returns how much longer a program in Node takes than one that does nothing, the best of five of each: the machine is shared, and
+ * what it can do differs between hours.
+ */
+export async function timesAnEmptyProgram(run: () => Promise<{ ms: number }>): Promise<number> {
+  const [times, empty]: [number[], number[]] = [[], []];
+  for (let i = 0; i < 5; i++) {
+    times.push((await run()).ms);
+    const from = performance.now();
+    spawnSync(process.execPath, ['-e', '0']);
+    empty.push(performance.now() - from);
+  }
+  return Math.min(...times) / Math.min(...empty);
+}
+
 export function printMeasurements(title: string): void {
   if (series.size === 0) return;
   const lines = [...series].map(([name, { unit, bound, values }]) => {
-    const [median, worst] = [middle(values), Math.max(...values)].map((value) => value.toFixed(0));
+    const [median, worst] = [middle(values), Math.max(...values)].map((value) => Number(value.toPrecision(3)));
     return `  ${name}: median ${median}, worst ${worst} of ${values.length}, promised ${bound} ${unit}`;
   });
   process.stderr.write(`\nMeasured in "${title}":\n${lines.join('\n')}\n`);

@@ -25,13 +25,13 @@ function isExecutable(path: string): boolean {
 }
 
 /**
- * `BLOOM_CHROMIUM` (a path) first, then the usual names. The headless shell is the same Chromium without a desktop's windows,
- * for a third of the processor time; nightly runs take the whole browser.
+ * `BLOOM_CHROMIUM` (a path) first, then the usual names. The headless shell is the same Chromium without a desktop's windows and
+ * permissions, for a third of the processor time; nightly runs take the whole browser.
  */
-export function findChromium(): string | undefined {
+export function findChromium(whole = process.env['BLOOM_NIGHTLY'] !== undefined): string | undefined {
   const chosen = process.env['BLOOM_CHROMIUM'];
   if (chosen !== undefined) return isExecutable(chosen) ? chosen : undefined;
-  const shells = process.env['BLOOM_NIGHTLY'] === undefined ? ['chromium-headless-shell'] : [];
+  const shells = whole ? [] : ['chromium-headless-shell'];
   return findProgram(...shells, 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable');
 }
 

@@ -17,6 +17,8 @@ export interface StageOptions {
   /** The node that the scenarios talk to, or how to start it. */
   readonly node?: NodeOptions | (() => Promise<BloomNode>);
   readonly browserFlags?: readonly string[];
+  /** Takes the whole of Chromium, which asks for permission to use devices. */
+  readonly wholeBrowser?: boolean;
   readonly sdk?: Sdk;
   /** Address that the pages are served at; the loopback by default. */
   readonly pagesAt?: string;
@@ -43,10 +45,16 @@ export class Stage {
   }
 
   async open(): Promise<void> {
-    const { firefox = false, node = firefox ? { env: nodeForFirefox() } : {}, browserFlags, pagesAt } = this.#options;
+    const {
+      firefox = false,
+      node = firefox ? { env: nodeForFirefox() } : {},
+      browserFlags,
+      wholeBrowser,
+      pagesAt,
+    } = this.#options;
     [this.#node, this.#browser, this.#pages] = await Promise.all([
       typeof node === 'function' ? node() : startNode(node),
-      launchChromium(browserFlags),
+      launchChromium(browserFlags, wholeBrowser),
       servePages(pagesAt),
     ]);
     if (firefox) this.#firefox = await Firefox.launch();

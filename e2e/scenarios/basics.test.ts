@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { promise } from '../harness/measurements.js';
+import { middle, promise } from '../harness/measurements.js';
 import { browserSuite } from '../harness/stage.js';
 import type { Peer } from '../harness/peer.js';
 
@@ -22,6 +22,7 @@ browserSuite('Basics', {}, (stage) => {
   });
 
   test('media of a room plays within 1.5 s of a second page joining', async () => {
+    const delays: number[] = [];
     for (const attempt of [1, 2, 3]) {
       const room = await stage.room();
       const [ann, bob] = [await stage.peer(room, `ann${attempt}`), await stage.peer(room, `bob${attempt}`)];
@@ -31,20 +32,25 @@ browserSuite('Basics', {}, (stage) => {
       await bob.plays(red, 'red');
 
       const [begun] = bob.since('connecting');
-      promise('join to first frame', (bob.track(red).firstFrameAt ?? Infinity) - (begun?.at ?? 0), joinBoundMs);
+      delays.push((bob.track(red).firstFrameAt ?? Infinity) - (begun?.at ?? 0));
     }
+    promise('join to first frame, median of 3', middle(delays), joinBoundMs);
   });
 
   test('a track published into a running call plays at the others within 1.5 s', async () => {
     const { ann, bob } = await stage.call(['ann', 'bob']);
     await bob.plays(await ann.addVideo({ colour: 'red' }), 'red');
-    const source = await ann.picture({ colour: 'green' });
-    ann.mark();
-    const green = await ann.call('addTrack', source);
-    await bob.plays(green, 'green');
+    const delays: number[] = [];
+    for (const colour of ['green', 'blue', 'yellow'] as const) {
+      const source = await ann.picture({ colour });
+      ann.mark();
+      const added = await ann.call('addTrack', source);
+      await bob.plays(added, colour);
 
-    const asked = await ann.next('sent', (e) => e.event === 'renegotiateTracks');
-    promise('publish to first frame', (bob.track(green).firstFrameAt ?? Infinity) - asked.at, joinBoundMs);
+      const asked = await ann.next('sent', (e) => e.event === 'renegotiateTracks');
+      delays.push((bob.track(added).firstFrameAt ?? Infinity) - asked.at);
+    }
+    promise('publish to first frame, median of 3', middle(delays), joinBoundMs);
   });
 
   test('four peers join and publish at the same time and each sees exactly the three others play', async () => {

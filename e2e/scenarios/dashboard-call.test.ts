@@ -40,7 +40,7 @@ function watchDevices(asks: boolean): void {
 
 const flags = [...visitorFlags, `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`];
 
-browserSuite('The call of the dashboard', { browserFlags: flags }, (stage) => {
+browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: true }, (stage) => {
   const visitors = new Visitors(stage);
 
   afterEach(async () => expect(await visitors.close()).toEqual([]));

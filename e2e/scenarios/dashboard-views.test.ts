@@ -91,7 +91,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
       await ann.setViewportSize({ width, height });
       // The page measures itself before it lays out its tiles.
       const layout = (check: () => Promise<void>) =>
-        until(`the layout at ${width} pixels`, () => check().then(() => true), { limitMs: 10_000 });
+        until(`the layout at ${width} pixels`, () => check().then(() => true), { limitMs: 30_000 });
       await layout(async () => {
         expect(await outOfView(ann)).toEqual([]);
         const tile = await ann.getByRole('figure', { name: 'Bob' }).boundingBox();

@@ -11,7 +11,7 @@ import { pathToFileURL } from 'node:url';
  */
 const packages = {
   'chromium-headless-shell': { program: 'chromium-headless-shell', why: 'calls in a browser' },
-  chromium: { program: 'chromium', why: 'calls in the whole browser, by night' },
+  chromium: { program: 'chromium', why: 'cameras in a browser, and nightly calls' },
   'firefox-esr': { program: 'firefox-esr', why: 'calls with a browser of another engine' },
   'erlang-base': { program: 'erl', why: 'the original on the other end of links' },
   'erlang-dev': { program: 'erlc', why: 'Erlang programs and erl_call' },

@@ -27,10 +27,12 @@ export function middle(values: readonly number[]): number {
  * Returns how much longer a program in Node takes than one that does nothing, the best of five of each: the machine is shared, and
  * what it can do differs between hours.
  */
-export async function timesAnEmptyProgram(run: () => Promise<{ ms: number }>): Promise<number> {
+export async function timesAnEmptyProgram(run: () => Promise<{ code: number | null; ms: number }>): Promise<number> {
   const [times, empty]: [number[], number[]] = [[], []];
   for (let i = 0; i < 5; i++) {
-    times.push((await run()).ms);
+    const { code, ms } = await run();
+    expect(code).toBe(0);
+    times.push(ms);
     const from = performance.now();
     spawnSync(process.execPath, ['-e', '0']);
     empty.push(performance.now() - from);

@@ -76,7 +76,8 @@ const checks = {
   /** The proxy in front of the deployment with one node. */
   caddy: () => installed('caddy'),
   prometheus: () => installed('prometheus'),
-  chromium: () => findChromium() !== undefined,
+  /** The whole browser: some suites take no other. */
+  chromium: () => findChromium(true) !== undefined,
   firefox: () => findFirefox() !== undefined,
   erlang: () => installed('erl'),
   ffmpeg: () => installed('ffmpeg', 'ffprobe'),

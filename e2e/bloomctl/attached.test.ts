@@ -199,19 +199,19 @@ describe('a change', () => {
   });
 
   test('of an actor is undone by the node, also when the tool is killed', async () => {
-    const suspending = trio.start(['suspend', 'rooms/kitchen', '--for', '2s', '--yes']);
+    const suspending = trio.start(['suspend', 'rooms/kitchen', '--for', '10s', '--yes']);
     await until('it is suspended', async () => (await faultsOf('a')).length === 1);
     suspending.child.kill('SIGKILL');
     const [fault] = await faultsOf('a');
     expect(fault).toMatchObject({ kind: 'suspend', tool: expect.stringMatching(/ as bloomctl-\d+-/) });
     expect((await trio.document('actor', 'rooms/kitchen')).status).toBe('suspended');
-    await until('it is undone', async () => (await faultsOf('a')).length === 0, { limitMs: 5_000 });
+    await until('it is undone', async () => (await faultsOf('a')).length === 0, { limitMs: 15_000 });
     expect((await trio.document('actor', 'rooms/kitchen')).status).not.toBe('suspended');
     expect((await trio.request('b', 'GET', '/room/kitchen')).status).toBe(200);
   });
 
   test('of a link is undone by the node, also when the tool is killed', async () => {
-    const cutting = trio.start(['link', 'cut', 'b', 'c', '--for', '3s', '--yes']);
+    const cutting = trio.start(['link', 'cut', 'b', 'c', '--for', '10s', '--yes']);
     await until('it is cut', async () => (await trio.count('b')) === 2);
     cutting.child.kill('SIGKILL');
     const check = await trio.run(['check', 'cluster', '--nodes', '3']);

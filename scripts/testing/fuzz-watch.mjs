@@ -1,6 +1,8 @@
 // Measures the property tests of a file for scripts/fuzz.mjs: runs, the longest one, and the heap after collecting garbage.
 import { appendFileSync } from 'node:fs';
-import { GCProfiler, setFlagsFromString } from 'node:v8';
+import { constants, PerformanceObserver, performance } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, expect } from '@jest/globals';
 
@@ -9,12 +11,22 @@ const WARM_RUNS = 100;
 /** The heap settles while code is compiled and pools fill up. */
 const SETTLED_AFTER = 2_000;
 const SAMPLE_EVERY = 10_000;
+/** Runs longer than this are kept until the collections that fell into them are known. */
+const LONG_MS = 20;
 /** Full collections, most of which clear what fast-check leaves: the one that falls into a run says nothing about its input. */
-const FULL_COLLECTIONS = new Set(['MarkSweepCompact', 'IncrementalMarking']);
+const FULL_COLLECTIONS = new Set([constants.NODE_PERFORMANCE_GC_MAJOR, constants.NODE_PERFORMANCE_GC_INCREMENTAL]);
 
-function collectingMs({ statistics }) {
-  const full = statistics.filter(({ gcType }) => FULL_COLLECTIONS.has(gcType));
-  return full.reduce((sum, { cost }) => sum + cost, 0) / 1_000;
+/** Returns the milliseconds that this process computed since `start`. */
+function cpuMs(start) {
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / 1_000;
+}
+
+/** Returns the time of a run less that of the full collections in it, in milliseconds. */
+function ownMs({ startedMs, wallMs, computedMs }, collections) {
+  const within = collections.filter(({ startTime }) => startTime >= startedMs && startTime < startedMs + wallMs);
+  // Other programs may have had the processor meanwhile.
+  return within.reduce((rest, { duration }) => rest - duration, Math.min(wallMs, computedMs));
 }
 
 /** Returns global parameters of fast-check; appends one line of JSON per test to `report` when the file is done. */
@@ -29,33 +41,37 @@ export function watchRuns({ report, limitMs }) {
   let current;
   let startedMs = 0;
   let startedCpu;
-  let collections;
+  const collections = [];
+  const observer = new PerformanceObserver((list) => collections.push(...list.getEntries()));
+  observer.observe({ entryTypes: ['gc'] });
 
   const before = () => {
     const name = expect.getState().currentTestName;
     if (current?.name !== name) {
-      current = tests.get(name) ?? { name, runs: 0, longestMs: 0, settledBytes: 0, bytes: 0 };
+      current = tests.get(name) ?? { name, runs: 0, longestMs: 0, long: [], settledBytes: 0, bytes: 0 };
       tests.set(name, current);
     }
-    collections = new GCProfiler();
-    collections.start();
     startedCpu = process.cpuUsage();
     startedMs = performance.now();
   };
   const after = () => {
     const wallMs = performance.now() - startedMs;
-    const collectedMs = collectingMs(collections.stop());
-    if (wallMs - collectedMs > current.longestMs && current.runs >= WARM_RUNS) {
-      // Other programs may have had the processor meanwhile.
-      const { user, system } = process.cpuUsage(startedCpu);
-      current.longestMs = Math.max(current.longestMs, Math.min(wallMs, (user + system) / 1_000) - collectedMs);
+    if (current.runs >= WARM_RUNS) {
+      if (wallMs > LONG_MS) current.long.push({ startedMs, wallMs, computedMs: cpuMs(startedCpu) });
+      else current.longestMs = Math.max(current.longestMs, wallMs);
     }
     current.runs += 1;
     if (current.runs === SETTLED_AFTER) current.settledBytes = heap();
     else if (current.runs % SAMPLE_EVERY === 0) current.bytes = heap();
   };
-  afterAll(() => {
-    for (const test of tests.values()) appendFileSync(report, `${JSON.stringify(test)}\n`);
+  afterAll(async () => {
+    // Node tells of collections in later turns.
+    await delay(100);
+    observer.disconnect();
+    for (const { long, longestMs, ...test } of tests.values()) {
+      const longest = Math.max(longestMs, ...long.map((run) => ownMs(run, collections)));
+      appendFileSync(report, `${JSON.stringify({ ...test, longestMs: longest })}\n`);
+    }
   });
   return {
     beforeEach: before,

@@ -260,13 +260,17 @@ test('drain --wait returns when the last room has ended, also when an answer was
 
 describe('a request', () => {
   test('can be followed through actors and nodes by its id', async () => {
-    const { headers } = await trio.request('c', 'GET', '/room/kitchen');
+    const { status, headers } = await trio.request('c', 'GET', '/room/kitchen');
+    expect(status).toBe(200);
     const id = headers.get('x-request-id') ?? '';
     expect(id).not.toBe('');
-    const { hops } = await until('its hops are known', async () => {
-      const path = await trio.document('path', id);
-      return path.hops.length > 1 ? path : undefined;
-    });
+    let path = await trio.document('path', id);
+    const known = async () => {
+      path = await trio.document('path', id);
+      return path.hops.length > 1;
+    };
+    await until('its hops are known', known, { limitMs: 30_000, detail: () => JSON.stringify(path) });
+    const { hops } = path;
     expect(new Set(hops.map(({ node }: { node: string }) => node))).toEqual(new Set([trio.name('c'), trio.name('a')]));
     const what = hops.map((hop: { what: string }) => hop.what);
     expect(what).toEqual(expect.arrayContaining(['GET /room/kitchen', '200']));

@@ -11,11 +11,13 @@ if (process.env.BLOOM_STALE_BUILD && (testPath.includes('/e2e/') || source.inclu
 
 // The seed of the run, which `npm test -- --seed N` sets, and the report that scripts/fuzz.mjs wants.
 const { BLOOM_SEED: seed, BLOOM_PATH: path, BLOOM_FUZZ_REPORT: report, BLOOM_FUZZ_LIMIT_MS: limitMs } = process.env;
-if (seed !== undefined && source.includes(`'fast-check'`)) {
+if (source.includes(`'fast-check'`)) {
   const { configureGlobal } = await import('fast-check');
   const { watchRuns } = report === undefined ? {} : await import('./fuzz-watch.mjs');
   configureGlobal({
-    seed: Number(seed),
+    // Otherwise fast-check keeps to ten elements, whatever `maxLength` says.
+    defaultSizeToMaxWhenMaxSpecified: true,
+    ...(seed === undefined ? {} : { seed: Number(seed) }),
     ...(path === undefined ? {} : { path, endOnFailure: true }),
     ...watchRuns?.({ report, limitMs: Number(limitMs) }),
   });

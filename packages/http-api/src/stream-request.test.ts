@@ -10,9 +10,7 @@ const { signal } = new AbortController();
 test('any name and query of a playlist give a file of the stream with whole numbers, or 400', () => {
   const runs = fuzzRuns(2_000);
   const key = fc.constantFrom('_HLS_msn', '_HLS_msn', '_HLS_part', '_HLS_skip', '__proto__');
-  const digits = fc
-    .array(fc.constantFrom(...'0123456789'), { minLength: 1, maxLength: 20, size: 'max' })
-    .map((all) => all.join(''));
+  const digits = fc.array(fc.constantFrom(...'0123456789'), { minLength: 1, maxLength: 20 }).map((all) => all.join(''));
   const odd = fc.constantFrom('-1', '1e3', '0x10', '1.5', ' 7', '');
   const value = fc.oneof(digits, odd, fc.string({ unit: 'grapheme', maxLength: 20 }));
   const query = fc

@@ -70,10 +70,7 @@ describe('a view on an RTP packet', () => {
     const runs = fuzzRuns(12_000);
     const view = new RtpView();
     const likely = fc
-      .tuple(
-        fc.uint8Array({ minLength: 12, maxLength: 80, size: 'max' }),
-        fc.constantFrom(0x80, 0x90, 0x91, 0xb0, 0xbf, 0xa0),
-      )
+      .tuple(fc.uint8Array({ minLength: 12, maxLength: 80 }), fc.constantFrom(0x80, 0x90, 0x91, 0xb0, 0xbf, 0xa0))
       .map(([bytes, first]) => {
         bytes[0] = first;
         // Mostly a real extension profile and a length that may fit.

@@ -61,11 +61,11 @@ describe('transport-wide feedback', () => {
         const told = collect(recorder, now, capacity);
         expect(told.map(([number]) => number)).toEqual(told.map((_, i) => (start + i) % 65_536));
         expect(told.length).toBe(sequence - start + 1);
-        for (const [i, [, arrival]] of told.entries()) {
+        const wrong = told.filter(([, arrival], i) => {
           const at = expected.get(start + i);
-          if (at === undefined) expect(arrival).toBeNull();
-          else expect(Math.abs(arrival! - at)).toBeLessThanOrEqual(0.125);
-        }
+          return at === undefined ? arrival !== null : !(Math.abs(arrival! - at) <= 0.125);
+        });
+        expect(wrong).toEqual([]);
         expect(recorder.isDue(now + 1000)).toBe(false);
       }),
       { numRuns: fuzzRuns(400) },
@@ -240,7 +240,7 @@ describe('transport-wide feedback', () => {
     const feedback = new TransportCcFeedback();
     let read = 0;
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 80, size: 'max' }), fc.nat(40), (body, count) => {
+      fc.property(fc.uint8Array({ maxLength: 80 }), fc.nat(40), (body, count) => {
         const words = Math.floor(body.length / 4);
         const bytes = Buffer.concat([hex('8fcd0000 00000001 00000002'), body.subarray(0, words * 4)]);
         bytes.writeUInt16BE(words + 2, 2);

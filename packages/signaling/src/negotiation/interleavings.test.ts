@@ -147,15 +147,11 @@ describe('clients with the published SDK in one room', () => {
   test('whatever they do and however messages interleave, all promises resolve and all see the same tracks', async () => {
     const step = fc.record({ peer: fc.nat(2), operation });
     await fc.assert(
-      fc.asyncProperty(
-        fc.nat(),
-        fc.array(step, { minLength: 5, maxLength: 60, size: 'max' }),
-        async (seed, program) => {
-          const world = new World(seed, 3);
-          await world.run(program);
-          expectSettled(world);
-        },
-      ),
+      fc.asyncProperty(fc.nat(), fc.array(step, { minLength: 5, maxLength: 60 }), async (seed, program) => {
+        const world = new World(seed, 3);
+        await world.run(program);
+        expectSettled(world);
+      }),
       { numRuns: fuzzRuns(120) },
     );
   }, 60_000);

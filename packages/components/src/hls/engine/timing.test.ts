@@ -49,8 +49,8 @@ describe('a clock far away', () => {
           nowMs += gapMs;
           farMs += gapMs + jumpMs;
           const captured = clock.localTimeOf(farMs - wayMs, nowMs);
-          expect(captured).toBeLessThanOrEqual(nowMs + 1e-3);
-          expect(nowMs - captured!).toBeLessThanOrEqual(1_000 + 1e-3);
+          const agoMs = nowMs - captured!;
+          if (!(agoMs >= -1e-3 && agoMs <= 1_000 + 1e-3)) expect(agoMs).toBe('between 0 and 1,000 ms');
         }
       }),
       { numRuns: fuzzRuns(500) },

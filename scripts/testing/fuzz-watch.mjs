@@ -24,7 +24,9 @@ function cpuMs(start) {
 
 /** Returns the time of a run less that of the full collections in it, in milliseconds. */
 function ownMs({ startedMs, wallMs, computedMs }, collections) {
-  const within = collections.filter(({ startTime }) => startTime >= startedMs && startTime < startedMs + wallMs);
+  const within = collections.filter(({ startTime: at, detail: { kind } }) => {
+    return FULL_COLLECTIONS.has(kind) && at >= startedMs && at < startedMs + wallMs;
+  });
   // Other programs may have had the processor meanwhile.
   return within.reduce((rest, { duration }) => rest - duration, Math.min(wallMs, computedMs));
 }

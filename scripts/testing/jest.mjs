@@ -5,6 +5,8 @@ import { root } from '../setup.mjs';
 
 export class Jest {
   #runs = 0;
+  /** Numbers of the caches that runs use now. */
+  #caches = new Set();
 
   /** `options` go to every run, and `env` into its environment. */
   constructor(workspace, { options, env }) {
@@ -16,13 +18,17 @@ export class Jest {
   /** Resolves with jest's report (undefined where it wrote none), with what it printed and whether it was cut off. */
   async run({ project, files, options = [], env = {}, timeLimitMs, onOutput }) {
     this.#runs += 1;
+    let cache = 0;
+    // Jest names its temporary files by process id. Processes in namespaces of their own have the same ids.
+    while (this.#caches.has(cache)) cache += 1;
+    this.#caches.add(cache);
     const document = join(this.workspace.folder, `report-${this.#runs}.json`);
     const args = [
       '--experimental-vm-modules',
       '--no-warnings',
       join(root, 'node_modules', 'jest', 'bin', 'jest.js'),
       // Outside the workspace, which jest would take: it has to outlive the run.
-      `--cacheDirectory=${join(root, 'node_modules', '.cache', 'jest')}`,
+      `--cacheDirectory=${join(root, 'node_modules', '.cache', `jest-${cache}`)}`,
       '--json',
       `--outputFile=${document}`,
       ...options,
@@ -37,6 +43,7 @@ export class Jest {
       timeLimitMs,
       onOutput,
     });
+    this.#caches.delete(cache);
     return { report: this.#read(document), output, late };
   }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
-import { FrameBatch, framesOf } from './frame-batch.js';
+import { type BatchFrame, FrameBatch, framesOf } from './frame-batch.js';
 
 const frame = fc.record({
   call: fc.nat(0xffff_ffff),
@@ -17,7 +17,7 @@ describe('a batch of packets', () => {
       fc.property(fc.array(frame, { maxLength: 12 }), (frames) => {
         for (const one of frames) batch.add(one);
         // As hex: Jest compares arrays of bytes element by element, which takes most of the time.
-        const hex = (list: Iterable<(typeof frames)[number]>) =>
+        const hex = (list: Iterable<BatchFrame>) =>
           [...list].map((one) => ({ ...one, data: Buffer.from(one.data).toString('hex') }));
         expect(hex(framesOf(Uint8Array.from(batch.take())))).toEqual(hex(frames));
         expect(batch.empty).toBe(true);

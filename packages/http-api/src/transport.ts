@@ -20,7 +20,7 @@ function requestIdOf(request: IncomingMessage): string {
   return typeof given === 'string' && given.length >= 20 && given.length <= 200 ? given : newId();
 }
 
-const ID_BYTES = 15;
+const ID_BYTES = 10;
 /** Random bytes for many ids: fetching them per id would cost more than the rest of a small response. */
 const entropy = Buffer.alloc(ID_BYTES * 128);
 let entropyAt = entropy.length;
@@ -32,7 +32,8 @@ function newId(): string {
   }
   entropyAt += ID_BYTES;
 
-  return entropy.toString('base64url', entropyAt - ID_BYTES, entropyAt);
+  // Not base64url: one that begins with a dash would be an option to `bloomctl path`.
+  return entropy.toString('hex', entropyAt - ID_BYTES, entropyAt);
 }
 
 /** Allows any page to call the API with the token: CORS on every response, and responses to OPTIONS on any path. */

@@ -67,7 +67,8 @@ export class RequestLog implements Log {
 }
 
 let made = 0;
-const salt = randomBytes(9).toString('base64url');
+/** Not base64url: an id that begins with a dash would be an option to `bloomctl path`. */
+const salt = randomBytes(9).toString('hex');
 
 /** Returns an id for a request that came without one: unique in this process, and practically so among processes. */
 export function newRequestId(): string {

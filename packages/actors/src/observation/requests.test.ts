@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { createLogger, type Logger, type LogRecord } from '@bloom/log';
-import { createActorSystem, later, type ActorRef, type ActorSystem, type Behaviour } from '../index.js';
+import { createActorSystem, later, type ActorRef, type ActorSystem, type Behaviour, newRequestId } from '../index.js';
 import { puppet, type PuppetProtocol } from '../testing/puppet.js';
 
 let clock: ManualClock;
@@ -38,6 +38,10 @@ function requestsLogged(event: string): unknown[] {
 }
 
 describe('the id of a request', () => {
+  test('begins with a letter or digit, so that no program takes it for an option', () => {
+    expect(newRequestId()).toMatch(/^[\da-f]{18}-[\da-z]{8}$/);
+  });
+
   test('goes on with what is sent while its message is handled, and with nothing else', async () => {
     system.cast(first, { type: 'pass', to: second, what: 'before' });
     expect(await system.forRequest('r1').call(first, { type: 'pass', to: second, what: 'during' })).toBe('r1');

@@ -208,13 +208,13 @@ describe('processes of calls', () => {
   });
 
   test('one that is stuck is killed', async () => {
-    start({ hangMs: 1500 });
+    start({ hangMs: 4_000 });
     const { room, component, id } = await phone();
     component.dial?.('1');
     await until(() => room.sent.length > 0);
     process.kill(service.inspect(id)?.call?.processId as number, 'SIGSTOP');
     await until(() => does(room).includes('crashed'));
-    expect(room.reports.at(-1)).toMatchObject({ reason: expect.stringContaining('1500 ms') });
+    expect(room.reports.at(-1)).toMatchObject({ reason: expect.stringContaining('4000 ms') });
     await component.close();
     expect(provider.titles().slice(-2)).toEqual(['BYE', 'REGISTER 0']);
   });

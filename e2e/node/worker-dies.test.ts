@@ -1,5 +1,5 @@
 // A node with two media workers loses one, then others that hang or are stuck: their rooms crash, and nothing else is hurt.
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
 import { RTCPeerConnection, RTCRtpCodecParameters } from 'werift';
 import WebSocket from 'ws';
@@ -25,19 +25,20 @@ let webhooks: WebhookReceiver;
 let server: Notifications;
 const members: Member[] = [];
 
-beforeAll(async () => {
+beforeEach(async () => {
   webhooks = await receiveWebhooks();
   node = await startProgram({ JF_MEDIA_WORKERS: '2', NODE_OPTIONS: `--import=${faults.href}` });
   api = new CheckedApi(node.url);
   server = await notifications(node.url);
 });
 
-afterAll(async () => {
-  for (const { pc, publisher, socket } of members) {
+afterEach(async () => {
+  const closing = members.splice(0).map(async ({ pc, publisher, socket }) => {
     publisher?.stop();
     socket.terminate();
     await pc.close();
-  }
+  });
+  await Promise.all(closing);
   server.socket.terminate();
   await node.dispose();
   await webhooks.close();

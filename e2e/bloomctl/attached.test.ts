@@ -264,13 +264,12 @@ describe('a request', () => {
     expect(status).toBe(200);
     const id = headers.get('x-request-id') ?? '';
     expect(id).not.toBe('');
-    let path = await trio.document('path', id);
-    const known = async () => {
-      path = await trio.document('path', id);
-      return path.hops.length > 1;
+    const ask = async () => {
+      const path = await trio.document('path', id);
+      if (path.hops.length < 2) throw new Error(JSON.stringify(path));
+      return path;
     };
-    await until('its hops are known', known, { limitMs: 30_000, detail: () => JSON.stringify(path) });
-    const { hops } = path;
+    const { hops } = await until('its hops are known', ask, { limitMs: 30_000 });
     expect(new Set(hops.map(({ node }: { node: string }) => node))).toEqual(new Set([trio.name('c'), trio.name('a')]));
     const what = hops.map((hop: { what: string }) => hop.what);
     expect(what).toEqual(expect.arrayContaining(['GET /room/kitchen', '200']));

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { freeTcpPort } from '@bloom/net/testing';
 import { RTCPeerConnection, RTCRtpCodecParameters } from 'werift';
 import WebSocket from 'ws';
-import { Publisher } from '../../bench/src/sfu/client.js';
+import { iceServers, Publisher } from '../../bench/src/sfu/client.js';
 import { signal } from '../../bench/src/sfu/servers/bloom-clients.js';
 import { repository } from '../harness/repository.js';
 
@@ -71,7 +71,7 @@ async function joinRoom(roomId: string, publisher?: Publisher): Promise<Joined> 
     peer: { id: string };
   };
   const pc = new RTCPeerConnection({
-    iceServers: [],
+    iceServers,
     iceUseIpv6: false,
     iceInterfaceAddresses: { udp4: '127.0.0.1' },
     iceAdditionalHostAddresses: ['127.0.0.1'],

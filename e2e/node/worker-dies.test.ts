@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { decodeServerMessage, encodeServerMessage } from '@bloom/protocol';
 import { RTCPeerConnection, RTCRtpCodecParameters } from 'werift';
 import WebSocket from 'ws';
-import { Publisher } from '../../bench/src/sfu/client.js';
+import { iceServers, Publisher } from '../../bench/src/sfu/client.js';
 import { signal } from '../../bench/src/sfu/servers/bloom-clients.js';
 import { CheckedApi } from './support/checked-api.js';
 import { type Node, startProgram } from './support/program.js';
@@ -95,7 +95,7 @@ interface Member {
 async function join(roomId: string, publisher?: Publisher): Promise<Member> {
   const { token } = await api.peer(roomId);
   const pc = new RTCPeerConnection({
-    iceServers: [],
+    iceServers,
     iceUseIpv6: false,
     codecs: { video: [new RTCRtpCodecParameters({ mimeType: 'video/VP8', clockRate: 90_000, payloadType: 96 })] },
   });

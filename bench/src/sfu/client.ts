@@ -12,7 +12,11 @@ import {
   useSdesMid,
   useTransportWideCC,
 } from 'werift';
+import { startStunServer } from '../network/stun-server.js';
 import { address } from './private-network.js';
+
+/** A STUN server of this process: without one, werift asks a public one and waits for it. */
+export const iceServers = [{ urls: await startStunServer() }];
 
 export type Kind = 'audio' | 'video';
 
@@ -22,7 +26,7 @@ export function connection(): RTCPeerConnection {
   const repair = [{ type: 'nack' }, { type: 'nack', parameter: 'pli' }, { type: 'ccm', parameter: 'fir' }];
   const extensions = () => [useSdesMid(), useTransportWideCC(), useAbsSendTime()];
   return new RTCPeerConnection({
-    iceServers: [],
+    iceServers,
     iceUseIpv6: false,
     iceInterfaceAddresses: { udp4: address },
     codecs: {

@@ -222,6 +222,30 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     await page.getByRole('button', { name: 'Leave' }).click();
   });
 
+  test('who mutes before the call is connected is muted', async () => {
+    const page = await visitors.open(await visitors.visitor());
+    await page.evaluate(() => {
+      new MutationObserver((_changes, observer) => {
+        const mute = [...document.querySelectorAll('button')].find(({ textContent }) => textContent?.trim() === 'Mute');
+        if (mute === undefined) return;
+        observer.disconnect();
+        document.body.dataset.mutedWhile = document.querySelector('[role=status]')?.textContent ?? '';
+        mute.click();
+      }).observe(document.body, { childList: true, subtree: true });
+    });
+    await join(page, { name: 'Ann', room: 'early' });
+    await connected(page);
+    expect(await page.evaluate(() => document.body.dataset.mutedWhile)).toBe('Connecting …');
+    await shown(page.getByRole('button', { name: 'Unmute' }));
+    await until(async () => (await stage.api.room('early')).peers[0].tracks.length === 2);
+    const isHeard = async (): Promise<boolean> =>
+      (await stage.api.room('early')).peers[0].tracks.find(({ type }: { type: string }) => type === 'audio').metadata
+        .active;
+    await until(async () => !(await isHeard()));
+    await page.getByRole('button', { name: 'Unmute' }).click();
+    await until(isHeard);
+  });
+
   test('who changes from the generated picture to a camera is told so', async () => {
     const page = await visitors.open(await visitors.visitor({ camera: true }));
     await join(page, { name: 'Ann', room: 'changing' });

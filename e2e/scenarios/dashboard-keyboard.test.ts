@@ -37,7 +37,11 @@ async function write(page: Page, wanted: string, text: string): Promise<void> {
 
 browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (stage) => {
   const pages = new DashboardPages(stage);
-  afterEach(async () => expect(await pages.close()).toEqual([]));
+  afterEach(async () => {
+    expect(await pages.close()).toEqual([]);
+    const { body } = await stage.api.request('GET', '/room');
+    for (const { id } of body.data) await stage.api.deleteRoom(id);
+  });
   const heading = (page: Page, name: string): Promise<void> =>
     page.getByRole('heading', { level: 1, name, exact: true }).waitFor();
   const focused = (page: Page): Promise<string> =>
@@ -80,7 +84,6 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
     await page.keyboard.press('Enter');
     await heading(page, 'by-keyboard');
     expect((await stage.api.room('by-keyboard')).peers.map((peer: { id: string }) => peer.id)).not.toContain(id);
-    await stage.api.deleteRoom('by-keyboard');
   }, 120_000);
 
   test('the menu of a narrow screen leads to every view, and each is used', async () => {
@@ -147,6 +150,5 @@ browserSuite('The dashboard by keyboard', { browserFlags: dashboardFlags }, (sta
     expect(await focused(page)).toBe('Chat');
     await press(page, 'Leave');
     await heading(page, 'Call');
-    await stage.api.deleteRoom('spoken');
   }, 120_000);
 });

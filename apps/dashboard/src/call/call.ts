@@ -41,7 +41,7 @@ export class Call {
   readonly #chosen = new Map<string, Variant>();
   #view: CallView;
   readonly #own: { video?: LocalTrack; audio?: LocalTrack } = {};
-  /** Kinds that the server no longer accepts; the person may try again. */
+  /** Kinds that the server does not accept; the person may try again. */
   readonly #withdrawn = new Set<LocalTrack['kind']>();
   #screen: readonly LocalTrack[] = [];
   #everJoined = false;
@@ -85,6 +85,10 @@ export class Call {
     client.on('dataClosed', (_label, reason) => this.#change({ notice: `The server closed the chat: ${reason}` }));
     client.on('unpublished', (track) => this.#refused(track));
     client.on('ended', (reason) => this.#end(this.#problemOf(reason)));
+    // Before there is a connection, so that a person can mute while the page still connects.
+    Promise.all([this.#publish('video'), this.#publish('audio')]).catch((error: unknown) =>
+      this.#failed('A track could not be published', error),
+    );
     const { token } = seat;
     client
       .connect({
@@ -95,9 +99,8 @@ export class Call {
         reconnect: { maxAttempts: MAX_ATTEMPTS },
         renew: ({ code }) => Promise.resolve(code === 'UNREACHABLE' ? { url: seat.socketUrl, token } : null),
       })
-      .then(() => Promise.all([this.#publish('video'), this.#publish('audio')]))
-      // After a connection that failed, `ended` has said so.
-      .catch((error: unknown) => this.#failed('A track could not be published', error));
+      // The event `ended` tells of a connection that failed.
+      .catch(() => undefined);
     // Without it no message arrives; `say` reports why there is no chat.
     client.openData(CHAT).catch(() => undefined);
     addEventListener('pagehide', this.leave);
@@ -137,7 +140,7 @@ export class Call {
   }
 
   #isOn(kind: LocalTrack['kind']): boolean {
-    return this.#own[kind]?.muted !== true && !this.#withdrawn.has(kind);
+    return this.#own[kind]?.muted === false;
   }
 
   async #publish(kind: LocalTrack['kind']): Promise<void> {
@@ -150,11 +153,20 @@ export class Call {
       simulcast: kind === 'video',
       ...(reopen === undefined ? {} : { reopen }),
     });
-    if (this.#withdrawn.delete(kind)) this.#change({ notice: null });
     this.#refresh();
   }
 
-  /** The server took the permission to publish away. */
+  /** Tries again what the server refused. */
+  async #publishAgain(kind: LocalTrack['kind']): Promise<void> {
+    if (!this.#withdrawn.delete(kind)) return;
+    this.#change({ notice: null });
+    await this.#publish(kind).catch((error: unknown) => {
+      this.#withdrawn.add(kind);
+      throw error;
+    });
+  }
+
+  /** The server does not accept the track, or no longer. */
   #refused(track: LocalTrack): void {
     if ((track.metadata as TrackMetadata).source === 'screen') return void this.stopScreen();
     delete this.#own[track.kind];
@@ -217,10 +229,7 @@ export class Call {
   async setOn(kind: LocalTrack['kind'], on: boolean): Promise<void> {
     const track = this.#own[kind];
     try {
-      if (track === undefined) {
-        if (this.#withdrawn.has(kind)) await this.#publish(kind);
-        return;
-      }
+      if (track === undefined) return on ? await this.#publishAgain(kind) : undefined;
       await (on ? track.unmute() : track.mute());
       this.#closeAfterCall(track);
       track.setMetadata({ ...(track.metadata as TrackMetadata), active: on });

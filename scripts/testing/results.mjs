@@ -1,6 +1,11 @@
 // Adds up what jest reported and writes the summary. Pure: documents of jest in, lines out.
 
+import { stripVTControlCharacters } from 'node:util';
+
 const SLOWEST = 10;
+/** Of an error in the summary: what stands further up in a long log need not be looked for. */
+const SAID_LINES = 6;
+const SAID_CHARACTERS = 200;
 const CONTAINERS = 'e2e/containers/';
 /** What the tests in containers may take on two cores, their images included. */
 const CONTAINER_LIMIT_MINUTES = 8;
@@ -20,6 +25,13 @@ export function reasonOf(title) {
 export function counterexampleOf(message) {
   const found = /\{ seed: (-?\d+), path: "([\d:]+)"/.exec(message);
   return found === null ? undefined : { seed: found[1], path: found[2] };
+}
+
+/** What a test's errors say, without the stacks: one line for each of a few lines. */
+function sayings(messages) {
+  const text = stripVTControlCharacters(messages[0] ?? '').split(/\n\s+at /, 1)[0];
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  return lines.slice(0, SAID_LINES).map((line) => `  ${line.slice(0, SAID_CHARACTERS)}`);
 }
 
 const timed = ({ name, ms }) => `${(ms / 1000).toFixed(1).padStart(6)} s  ${name}`;
@@ -56,12 +68,12 @@ export class Results {
     if (test.status === 'failed') {
       const example = counterexampleOf(test.failureMessages.join('\n'));
       const repeat = `npm test -- ${file} -t ${quoted(`^${escaped(title)}$`)}`;
-      this.#failures.push(`${file}: ${title}`);
+      this.#failures.push(`${file}: ${title}`, ...sayings(test.failureMessages));
       if (example) this.#failures.push(`  repeat: ${repeat} --seed ${example.seed} --path ${example.path}`);
       this.#failed += 1;
     } else if (test.status === 'passed') {
       this.#passed += 1;
-      if (test.invocations > 1) this.#flaky.push(`${file}: ${title}`);
+      if (test.invocations > 1) this.#flaky.push([`${file}: ${title}`, ...sayings(test.retryReasons ?? [])]);
     } else {
       const reason = reasonOf(title) ?? (test.status === 'todo' ? 'todo' : undefined);
       // jest also calls those pending that the caller's own filter left out.
@@ -117,7 +129,7 @@ export class Results {
     if (this.#forbiddenSkips > 0) section('With CI=true only nightly tests and those of containers may be skipped', []);
     if (this.#flaky.length > 0) {
       const verdict = this.#flaky.length > MAX_FLAKY ? `, more than ${MAX_FLAKY} fail the run` : '';
-      section(`FLAKY, passed at the second try (${this.#flaky.length}${verdict})`, this.#flaky);
+      section(`FLAKY, passed at the second try (${this.#flaky.length}${verdict})`, this.#flaky.flat());
     }
     if (this.#failures.length > 0) section('FAILED', this.#failures);
 

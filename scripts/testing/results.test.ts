@@ -6,6 +6,7 @@ interface Case {
   status: 'passed' | 'failed' | 'pending';
   invocations: number;
   failureMessages: string[];
+  retryReasons?: string[];
 }
 
 const passed = (fullName: string, invocations = 1): Case => ({
@@ -84,6 +85,17 @@ describe('the result of a run', () => {
     const three = results([passed('one', 2), passed('two', 2), passed('three', 2)]);
     expect(lastLine(three)).toBe('3 passed, 3 failed, 3 flaky');
     expect(three.ok).toBe(false);
+  });
+
+  test('says in a few lines what was wrong with a test that failed, or was flaky', () => {
+    const [yellow, plain] = ['\u001B[33m', '\u001B[39m'];
+    const error = `Error: ${yellow}late${plain}\n\nExpected: 1\n    at a.test.ts:1:1\n    at b.ts:2:2`;
+    const said = ['***     Error: late', '***     Expected: 1'];
+    const flaky = results([{ ...passed('one', 2), retryReasons: [error] }]).lines();
+    expect(flaky).toEqual(expect.arrayContaining(['***   a.test.ts: one', ...said]));
+    const wrong = results([failed('two', error), failed('three', 'x'.repeat(1_000))]).lines();
+    expect(wrong).toEqual(expect.arrayContaining(['***   a.test.ts: two', ...said, `***     ${'x'.repeat(200)}`]));
+    expect([...flaky, ...wrong].join('\n')).not.toContain('b.ts');
   });
 
   test('shows how to repeat a failed property', () => {

@@ -134,6 +134,15 @@ describe('the resolver', () => {
     expect(await resolve4('sfu.internal')).toEqual(['10.0.0.9']);
   });
 
+  test('goes on to the next server when there is no way to the first', async () => {
+    const resolve4 = await resolverFor(
+      new Map([['sfu.internal', ['10.0.0.9']]]),
+      // A broadcast address is refused at once, as any address is while its network is unreachable.
+      'nameserver 255.255.255.255\nnameserver 127.0.0.1\noptions attempts:1',
+    );
+    expect(await resolve4('sfu.internal')).toEqual(['10.0.0.9']);
+  });
+
   test('tries the search list for a name without enough dots', async () => {
     const resolve4 = await resolverFor(
       new Map([['sfu.prod.svc', ['10.0.0.3']]]),

@@ -131,8 +131,10 @@ function askUdp(request: Buffer, { server, port, timeoutMs }: Query): Promise<Bu
     // A connected socket receives only from the server that it queried.
     socket.on('error', finish);
     socket.once('message', (data) => finish(undefined, data));
-    socket.connect(port, server, () => {
-      if (!settled) socket.send(request);
+    // Without a route to the server it is this callback that gets the error, in place of the event.
+    socket.connect(port, server, (error?: Error) => {
+      if (error !== undefined) finish(error);
+      else if (!settled) socket.send(request);
     });
   });
 }

@@ -64,6 +64,22 @@ describe('nodes of ours', () => {
     expectAlternating(all);
   });
 
+  test('are found under the second address of their host when they do not listen on the first', async () => {
+    const port = await mapper();
+    const a = await start('a', port);
+    const b = await start('b', port, { resolve: async () => ['::1', '127.0.0.1'] });
+    await b.node.connect(a.node.name);
+    expect(b.node.nodes('connected')).toEqual([a.node.name]);
+  });
+
+  test('are not found where no address of their host leads to them, for the reason of the first', async () => {
+    const port = await mapper();
+    const b = await start('b', port, { resolve: async () => ['127.0.0.1', '::1'] });
+    await expect(b.node.connect('a@127.0.0.1')).rejects.toMatchObject({ code: 'NODE_NOT_REGISTERED' });
+    const c = await start('c', port, { resolve: async () => [] });
+    await expect(c.node.connect('a@127.0.0.1')).rejects.toMatchObject({ code: 'NODE_UNREACHABLE' });
+  });
+
   test('are let in by a node that cannot find them itself', async () => {
     const port = await mapper();
     const a = await start('a', port);

@@ -27,7 +27,7 @@ export interface DoorOptions {
   readonly mapperPort: number;
   /** The Unix socket through which every node is dialled. */
   readonly via: string | undefined;
-  readonly resolve: (host: string) => Promise<string>;
+  readonly resolve: (host: string) => Promise<readonly string[]>;
   readonly limits: NodeLimits;
   readonly connections: Connections;
   /** Called when a node is no longer kept away. */

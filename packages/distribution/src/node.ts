@@ -54,7 +54,8 @@ export interface NodeOptions {
   /** Report Erlang nodes to listeners, too. Default false. */
   readonly announceForeign?: boolean;
   readonly limits?: Partial<NodeLimits>;
-  readonly resolve?: (host: string) => Promise<string>;
+  /** Addresses of a host name, in the order to try them. Default those of the system, one of IPv4 and one of IPv6. */
+  readonly resolve?: (host: string) => Promise<readonly string[]>;
   /** Makes the transport of a connection. Default the socket itself. */
   readonly wire?: (socket: Socket) => Wire;
   readonly clock?: Clock;

@@ -125,7 +125,8 @@ class Walk {
       return host;
     }
     try {
-      const { address } = await lookup(host);
+      // The one that nodes try first.
+      const { address } = await lookup(host, { order: 'ipv4first' });
       this.#passed(`${host} -> ${address}`);
       return address;
     } catch (error) {

@@ -1,5 +1,3 @@
-import { lookup } from 'node:dns/promises';
-import { isIP } from 'node:net';
 import { connectActors, createActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import { isLong } from '@bloom/distribution';
 import {
@@ -56,6 +54,7 @@ export class Session implements Asker {
   /** @throws Failure */
   static async open(options: SessionOptions, world: World): Promise<Session> {
     const { entry, mapperPort, cookie, timeoutMs } = options;
+    const { address } = entry;
     const name = ownName(world, entry.name);
     const system = createActorSystem({ log: noLog });
     const remote = connectActors(system, { log: noLog });
@@ -69,7 +68,7 @@ export class Session implements Asker {
         mapper: { port: mapperPort },
         limits: { stepTimeoutMs: timeoutMs },
         ...(entry.via === undefined ? {} : { via: entry.via }),
-        resolve: async (host) => entry.address ?? (isIP(host) === 0 ? (await lookup(host)).address : host),
+        ...(address === undefined ? {} : { resolve: async () => [address] }),
         log: noLog,
       });
       const limitMs = timeoutMs + GRACE_MS;

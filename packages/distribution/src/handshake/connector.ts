@@ -9,7 +9,7 @@ export interface ConnectorOptions {
   readonly secrets: Secrets;
   readonly mapperPort: number;
   readonly via?: string | undefined;
-  readonly resolve: (host: string) => Promise<string>;
+  readonly resolve: (host: string) => Promise<readonly string[]>;
   readonly clock: Clock;
   readonly stepTimeoutMs: number;
   /** True while that node is in the middle of a handshake it began; with `address`, one from there. */

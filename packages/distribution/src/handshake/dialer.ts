@@ -18,8 +18,8 @@ export interface DialOptions {
   readonly mapperPort: number;
   /** The Unix socket of the target, instead of its host and port. */
   readonly via?: string | undefined;
-  /** Address of a host name. */
-  readonly resolve: (host: string) => Promise<string>;
+  /** Addresses of a host name, in the order to try them. */
+  readonly resolve: (host: string) => Promise<readonly string[]>;
   readonly clock: Clock;
   /** Time limit of each step of the handshake. */
   readonly stepTimeoutMs: number;
@@ -69,11 +69,28 @@ export class Attempt {
   }
 
   async #run(): Promise<Dialled> {
-    const { target, resolve, mapperPort, via } = this.#options;
+    const { target, resolve, via } = this.#options;
     if (via !== undefined) return await this.#shakeHands({ path: via });
-    const address = await resolve(target.host).catch((error: unknown) => {
-      throw unreachable(target, `the host ${target.host} has no address`, error);
+    const noAddress = (error?: unknown): DistributionError =>
+      unreachable(target, `the host ${target.host} has no address`, error);
+    const addresses = await resolve(target.host).catch((error: unknown) => {
+      throw noAddress(error);
     });
+    let failure: unknown;
+    for (const address of addresses) {
+      try {
+        return await this.#dial(address);
+      } catch (error) {
+        failure ??= error;
+        // Once it knows of the attempt, the node has been found: another address would not change its answer.
+        if (this.#begun || this.#aborted) throw error;
+      }
+    }
+    throw failure ?? noAddress();
+  }
+
+  async #dial(address: string): Promise<Dialled> {
+    const { target, mapperPort } = this.#options;
     const entry = await lookUp({ host: address, port: mapperPort }, target.alive).catch((error: unknown) => {
       throw unreachable(target, (error as Error).message, error);
     });
@@ -141,7 +158,13 @@ function unreachable({ full }: NodeName, why: string, cause: unknown): Distribut
   return new DistributionError('NODE_UNREACHABLE', `${full} cannot be reached: ${why}`, { cause });
 }
 
-/** Returns the address of a host name, as the system resolves it. */
-export async function resolveHost(host: string): Promise<string> {
-  return isIP(host) === 0 ? (await lookup(host)).address : host;
+/**
+ * Returns the first IPv4 and the first IPv6 address of a host name, as the system resolves it. A name such as `localhost` has
+ * both, and a node listens on one of them, mostly that of IPv4, which Erlang uses, too.
+ */
+export async function resolveHost(host: string): Promise<string[]> {
+  if (isIP(host) !== 0) return [host];
+  const found = await lookup(host, { all: true, order: 'ipv4first' });
+
+  return [4, 6].flatMap((version) => found.find(({ family }) => family === version)?.address ?? []);
 }

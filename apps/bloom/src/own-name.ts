@@ -26,6 +26,13 @@ export async function ownName(settings: ClusterSettings, log: Log): Promise<stri
   if (discovery.strategy !== 'DNS' || isIP(host) !== 0) return nodeName;
   const address = await addressOf(host);
   log.info('cluster.host_resolved', { host, address });
+  // Debian's installer, among others, gives the name of the machine an address of loopback in /etc/hosts.
+  if (address.startsWith('127.'))
+    log.warn('cluster.host_is_loopback', {
+      host,
+      address,
+      hint: 'nodes on other machines cannot reach this one; give its address in JF_DIST_NODE_NAME: <name>@<ip>',
+    });
   return `${nodeName.slice(0, at)}@${address}`;
 }
 

@@ -173,6 +173,30 @@ describe('bandwidth allocation', () => {
     expect(Math.max(...waits)).toBeLessThanOrEqual(120_500);
   });
 
+  test('a slot whose target is not sent goes up to the best there is, and asks for a probe if that does not fit', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const active = { l: true, m: false, h: true };
+    const low = slot('a', { target: 'm', wanted: 'l', active, sendingBps: 150_000 });
+    allocation.update({ estimateBps: 100_000, fixedBps: 0, slots: [{ ...low, sendingBps: 400_000 }], nowMs: 0 });
+    const asked = allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [low], nowMs: 10_000 });
+    expect(asked.probeBps).toBeGreaterThan(1_650_000);
+    expect(asked.grants.get('a')).toBe(165_000);
+    const raised = allocation.update({ estimateBps: 1_700_000, fixedBps: 0, slots: [low], nowMs: 11_000 });
+    expect(raised.grants.get('a')).toBeGreaterThanOrEqual(1_650_000);
+  });
+
+  test('what replaced a target with the spare rate is kept while it flows', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const update = (slots: AllocationSlot<string>[], nowMs: number): number | undefined =>
+      allocation.update({ estimateBps: 2_200_000, fixedBps: 0, slots, nowMs }).grants.get('a');
+    const target = slot('a', { target: 'm' });
+    expect(update([target], 0)).toBeGreaterThanOrEqual(1_650_000);
+    const replaced = { ...target, active: { l: true, m: false, h: true }, wanted: 'h' as const };
+    for (let nowMs = 200; nowMs <= 4_000; nowMs += 200) {
+      expect(update([{ ...replaced, sendingBps: 1_500_000 }], nowMs)).toBeGreaterThanOrEqual(1_650_000);
+    }
+  });
+
   test('forgets slots that are gone', () => {
     const allocation = new BandwidthAllocation<string>();
     allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [slot('a', { sendingBps: 1_500_000 })], nowMs: 0 });

@@ -71,7 +71,9 @@ export class BandwidthAllocation<K> {
     if (estimateBps === undefined) return { grants: new Map(slots.map((slot) => [slot.key, Infinity])) };
 
     for (const slot of slots) {
-      if (!this.#ceilings.has(slot.key)) this.#ceilings.set(slot.key, firstCeiling(slot));
+      const ceiling = this.#ceilings.get(slot.key);
+      if (ceiling === undefined) this.#ceilings.set(slot.key, firstCeiling(slot));
+      else if (replacesTarget(slot, ceiling)) this.#ceilings.set(slot.key, slot.wanted);
     }
     const sending = input.fixedBps + sum(slots, (slot) => slot.sendingBps);
     let probeBps: number | undefined;
@@ -146,8 +148,8 @@ export class BandwidthAllocation<K> {
     );
     for (const slot of slots) {
       const ceiling = this.#ceilings.get(slot.key)!;
-      // A slot at its target may use the spare rate to replace an inactive target by a better variant.
-      const atTop = variantIndex(ceiling) >= variantIndex(slot.target);
+      // A slot at its target may use the spare rate at once when another variant has to replace it.
+      const atTop = variantIndex(ceiling) >= variantIndex(goalOf(slot));
       const need = Math.ceil(slot.bitratesBps[ceiling] * FIT_MARGIN);
       grants.set(slot.key, slot.negotiable ? need + (atTop ? spare : 0) : Infinity);
     }
@@ -169,15 +171,27 @@ export class BandwidthAllocation<K> {
     const ceiling = variantIndex(this.#ceilings.get(slot.key)!);
     return VARIANTS.find(
       (variant) =>
-        variantIndex(variant) > ceiling && variantIndex(variant) <= variantIndex(slot.target) && slot.active[variant],
+        variantIndex(variant) > ceiling && variantIndex(variant) <= variantIndex(goalOf(slot)) && slot.active[variant],
     );
   }
 }
 
-/** A slot begins at its target; one that comes back, at what it has. */
+/** Returns what a slot is to have: its target or, while its publisher does not send that, the best there is. */
+function goalOf<K>(slot: AllocationSlot<K>): Variant {
+  return slot.active[slot.target] ? slot.target : (highest(slot, 'h') ?? slot.target);
+}
+
+/** Returns whether the selection has replaced an inactive target by a variant above the ceiling. */
+function replacesTarget<K>(slot: AllocationSlot<K>, ceiling: Variant): slot is AllocationSlot<K> & { wanted: Variant } {
+  const { active, target, wanted } = slot;
+  return wanted !== undefined && !active[target] && active[wanted] && variantIndex(wanted) > variantIndex(ceiling);
+}
+
+/** A slot begins at its goal; one that comes back, at what it has. */
 function firstCeiling<K>(slot: AllocationSlot<K>): Variant {
-  const { target, wanted = target, isBack = false } = slot;
-  const limit = isBack && variantIndex(wanted) < variantIndex(target) ? wanted : target;
+  const goal = goalOf(slot);
+  const { wanted = goal, isBack = false } = slot;
+  const limit = isBack && variantIndex(wanted) < variantIndex(goal) ? wanted : goal;
   return highest(slot, limit) ?? limit;
 }
 

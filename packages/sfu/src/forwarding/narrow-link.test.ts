@@ -66,6 +66,8 @@ describe('a client on a link of its own width', () => {
     play(seconds: number): void;
     publish(trackId: string): void;
     show(...trackIds: string[]): void;
+    /** Variants that the publishers have switched off. */
+    off: Set<'l' | 'm' | 'h'>;
     link: NarrowClient;
     current(): string;
   } {
@@ -89,6 +91,7 @@ describe('a client on a link of its own width', () => {
       world.negotiate('sub', { outbound });
       viewer.connect();
     };
+    const off = new Set<'l' | 'm' | 'h'>();
     let nextFrame = world.nowMs;
     const keyWanted = new Set<number>();
     const reader = new RtcpReader();
@@ -102,6 +105,7 @@ describe('a client on a link of its own width', () => {
             while (reader.next()) if (reader.isPli) keyWanted.add(reader.mediaSsrc);
           }
           for (const { rid, source } of isFrameDue ? sources : []) {
+            if (off.has(rid)) continue;
             const bytes = (rates[rid] * 33) / 8000;
             const packets = Math.max(1, Math.round(bytes / 1000));
             const key = keyWanted.delete(source.options.ssrc) || source.pictureId === 100;
@@ -113,7 +117,7 @@ describe('a client on a link of its own width', () => {
       });
     const current = (): string =>
       world.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!.variant ?? 'none';
-    return { play, publish, show, link, current };
+    return { play, publish, show, off, link, current };
   }
 
   test('wide: gets what it asked for and keeps it', () => {
@@ -212,6 +216,58 @@ describe('a client on a link of its own width', () => {
     }
     expect(world.switches('sub').slice(settled)).toEqual(['cam l other', 'cam l other']);
     expect(link.lost).toBe(0);
+  });
+
+  test('wide: begins with the best there is while its target is switched off', () => {
+    const { play, off, current } = start(20_000_000);
+    world.setTargetVariant('sub', 'cam', 'm');
+    off.add('m');
+    play(10);
+    expect(current()).toBe('h');
+    const settled = world.switches('sub').length;
+    play(30);
+    expect(world.switches('sub')).toHaveLength(settled);
+  });
+
+  test('wide: gets the best there is when its target is switched off, and its target when that is back', () => {
+    const { play, off, current } = start(20_000_000);
+    world.setTargetVariant('sub', 'cam', 'm');
+    play(10);
+    expect(current()).toBe('m');
+    off.add('m');
+    play(5);
+    expect(current()).toBe('h');
+    off.delete('m');
+    play(15);
+    expect(current()).toBe('m');
+  });
+
+  test('of 1.2 Mbit/s: tries once what replaces a target that is switched off, and stays with what fits', () => {
+    const { play, off, link, current } = start(1_200_000);
+    world.setTargetVariant('sub', 'cam', 'm');
+    play(10);
+    off.add('m');
+    const before = world.switches('sub').length;
+    play(10);
+    expect(current()).toBe('l');
+    link.worstDelayMs = 0;
+    play(60);
+    expect(current()).toBe('l');
+    expect(world.switches('sub').length - before).toBeLessThanOrEqual(3);
+    expect(link.worstDelayMs).toBeLessThan(300);
+  });
+
+  test('of 2.5 Mbit/s: two tracks whose targets are switched off settle, and ask for hardly any keyframe', () => {
+    const { play, publish, show, off } = start(2_500_000);
+    publish('second');
+    show('cam', 'second');
+    for (const trackId of ['cam', 'second']) world.setTargetVariant('sub', trackId, 'm');
+    play(20);
+    off.add('m');
+    play(20);
+    const settled = world.switches('sub').length;
+    play(60);
+    expect(world.switches('sub').length - settled).toBeLessThanOrEqual(2);
   });
 
   test('of 1 Mbit/s: gets the middle one', () => {

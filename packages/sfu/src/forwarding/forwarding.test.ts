@@ -396,6 +396,25 @@ describe('slots', () => {
     expect(descriptor(viewer.packets[2]!).pictureId).toBe(descriptor(viewer.packets[1]!).pictureId + 1);
   });
 
+  test('do not carry a track that returns in another codec until they have been negotiated anew', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    sendAll(publisher, source(0x101).vp8Frame({ key: true }));
+    expect(viewer.packets).toHaveLength(2);
+
+    world.negotiate('pub', { inbound: [inboundVideo('cam', { ssrc: 0x103, codec: H264 })] });
+    publisher.connect();
+    const camera = source(0x103, { payloadType: H264.payloadType });
+    sendAll(publisher, camera.h264Frame({ key: true }));
+    expect(viewer.packets).toHaveLength(2);
+
+    const codec = { ...H264, payloadType: 125, rtxPayloadType: 126 };
+    world.negotiate('sub', { outbound: [videoSlot('cam', { codec, ssrc: 0xaaaa0003, rtxSsrc: 0xaaaa0004 })] });
+    viewer.connect();
+    sendAll(publisher, camera.h264Frame({ key: true }));
+    expect(viewer.packets.slice(2).map(({ payloadType }) => payloadType)).toEqual([125, 125]);
+  });
+
   test('copy the audio level to the number of the receiver', () => {
     const publisher = world.join('pub', { inbound: [inboundAudio('mic')] });
     const viewer = world.join('sub', { outbound: [audioSlot('mic')] });

@@ -134,8 +134,9 @@ export class OutboundTrack implements TrackSubscriber {
     this.#stream = this.receiver.openStream(this.params.ssrc);
   }
 
+  /** A track that came back in another codec has to wait for a slot that is negotiated for it. */
   attach(track: PublishedTrack): void {
-    if (this.track === track) return;
+    if (this.track === track || track.params.codec.name !== this.params.codec.name) return;
     this.track?.removeSlot(this);
     this.track = track;
     track.addSlot(this);

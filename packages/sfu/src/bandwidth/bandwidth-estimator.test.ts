@@ -204,6 +204,21 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeGreaterThan(1_500_000);
   });
 
+  test('five per cent of random loss do not lower the estimate in the long run', () => {
+    const run = start(new Link(50_000_000, { loss: 0.05 }));
+    play(run, { bps: 1_500_000, seconds: 300 });
+    expect(run.estimator.estimateBps).toBeGreaterThan(2_000_000);
+  });
+
+  test('a third of the packets lost is seen within half a second', () => {
+    const run = start(new Link(50_000_000));
+    play(run, { bps: 1_500_000, seconds: 10 });
+    const before = run.estimator.estimateBps!;
+    run.link = new Link(50_000_000, { loss: 0.35 });
+    play(run, { bps: 1_500_000, seconds: 0.5 });
+    expect(run.estimator.estimateBps).toBeLessThan(0.9 * before);
+  });
+
   test('packets that overtake one another are not lost', () => {
     const estimator = new BandwidthEstimator();
     const link = new UnevenLink(40);

@@ -13,6 +13,8 @@ const LOSS_HIGH = 0.1;
 const LOSS_LOW = 0.02;
 /** Packets needed before loss is judged. */
 const LOSS_SAMPLE = 20;
+/** Time over which it is judged, unless it is clearly too high before, ms. */
+const LOSS_WINDOW_MS = 1000;
 /** Window of the delivered rate: buckets of 50 ms. */
 const BUCKET_MS = 50;
 const BUCKETS = 12;
@@ -60,7 +62,7 @@ export class BandwidthEstimator {
   #missingBefore = 0;
   #missingNow = 0;
   #receivedCount = 0;
-  #lossAtMs = Number.NEGATIVE_INFINITY;
+  #lossAtMs = -1;
 
   #probeId = 0;
   #probing = false;
@@ -243,8 +245,13 @@ export class BandwidthEstimator {
 
   #updateLoss(delivered: number, nowMs: number): void {
     const total = this.#lostCount + this.#receivedCount;
-    if (total < LOSS_SAMPLE || nowMs - this.#lossAtMs < Math.max(200, this.#roundTripMs)) return;
+    if (this.#lossAtMs < 0) this.#lossAtMs = nowMs;
+    const sinceMs = nowMs - this.#lossAtMs;
+    if (total < LOSS_SAMPLE || sinceMs < Math.max(200, this.#roundTripMs)) return;
     const ratio = this.#lostCount / total;
+    // Of a few packets more than a tenth may be lost by chance: what lies within two deviations waits for more of them.
+    const chance = 2 * Math.sqrt((LOSS_HIGH * (1 - LOSS_HIGH)) / total);
+    if (ratio <= LOSS_HIGH + chance && sinceMs < LOSS_WINDOW_MS) return;
     const elapsedMs = Math.min(nowMs - this.#lossAtMs, 1000);
     this.#lossAtMs = nowMs;
     this.#lostCount = 0;

@@ -273,6 +273,23 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.wantsConfirmation).toBe(false);
   });
 
+  test('probes that arrive whole end the limit of an earlier loss, others do not', () => {
+    const probed = (loss: number): number => {
+      const run = start(new Link(20_000_000, { loss: 0.3 }));
+      play(run, { bps: 1_500_000, seconds: 20, adapt: true });
+      expect(run.estimator.estimateBps).toBeLessThan(300_000);
+      run.link = new Link(20_000_000, { loss });
+      for (let i = 0; i < 2; i++) {
+        play(run, { bps: 150_000, seconds: 1 });
+        probe(run, 700_000);
+        play(run, { bps: 150_000, seconds: 1 });
+      }
+      return run.estimator.estimateBps!;
+    };
+    expect(probed(0)).toBeGreaterThan(600_000);
+    expect(probed(0.15)).toBeLessThan(300_000);
+  });
+
   test('a probe is judged as a whole, also when feedback comes in the middle of it', () => {
     const link = new Link(400_000, { delayMs: 1 });
     const run = start(link);

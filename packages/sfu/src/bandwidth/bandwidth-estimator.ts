@@ -295,15 +295,17 @@ export class BandwidthEstimator {
     // Packets that were held up together arrive faster than the link allows.
     if (arriveBps > 2 * sendBps) return;
     const result = arriveBps < 0.9 * sendBps ? 0.95 * arriveBps : Math.min(sendBps, arriveBps);
-    if (this.overused || result <= this.#delayBps) {
+    // A probe that arrives whole shows that what was lost before is not lost any more.
+    const isWhole = this.#probeAcked >= 0.98 * this.#probePackets;
+    if (this.overused || result <= (isWhole ? Math.min(this.#delayBps, this.#lossBps) : this.#delayBps)) {
       this.#foundBps = 0;
       return;
     }
-    this.#believe(result, nowMs);
+    this.#believe(result, { isWhole, nowMs });
   }
 
   /** Packets held up on the way and then released together look like a fast link, so a surprising result is confirmed first. */
-  #believe(found: number, nowMs: number): void {
+  #believe(found: number, { isWhole, nowMs }: { isWhole: boolean; nowMs: number }): void {
     let result = found;
     if (this.#congestedBps > 0 && found > SURPRISING * this.#congestedBps) {
       const confirmed = this.#foundBps > 0 && nowMs - this.#foundAtMs < CONFIRM_WITHIN_MS;
@@ -315,7 +317,7 @@ export class BandwidthEstimator {
     }
     this.#delayBps = clamp(Math.max(this.#delayBps, result));
     if (this.#capacityBps > 0 && result > 1.3 * this.#capacityBps) this.#capacityBps = 0;
-    if (this.#lossBps < this.#delayBps && this.#probeAcked >= 0.98 * this.#probePackets) this.#lossBps = this.#delayBps;
+    if (isWhole) this.#lossBps = Math.max(this.#lossBps, result);
   }
 }
 

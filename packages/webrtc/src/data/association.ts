@@ -34,6 +34,10 @@ export class Association {
   readonly #sctp: SCTP;
   readonly #internals: SctpInternals;
   readonly #resets: StreamResets;
+  /** True while werift takes a packet: chunk by chunk, each in a later step of its promises. */
+  #isTaking = false;
+  /** Packets that arrived meanwhile; at most those of one turn of the event loop. */
+  #behind: Buffer[] = [];
   #up = false;
   #ended = false;
 
@@ -79,16 +83,35 @@ export class Association {
   /** Takes one SCTP packet. Returns false when it was dropped. */
   receive(packet: Buffer): boolean {
     if (this.#ended || !this.#isSafe(packet)) return false;
-    if (receiveSack(this.#internals, packet)) return true;
-    if (!receiveData(this.#internals, packet)) {
-      // A checksum that is wrong, or a field that werift cannot read. DTLS has authenticated it, so the client is to blame.
-      this.#internals.handleData(packet).catch(() => undefined);
-    }
-    if (this.#internals.advertisedRwnd < 0 || this.#fragments() > MAX_FRAGMENTS) {
-      this.#fail();
-      return false;
-    }
+    if (!this.#isTaking) return this.#take(packet);
+    // It would overtake the rest of the packet before it, which an acknowledgement would report as lost.
+    this.#behind.push(packet);
     return true;
+  }
+
+  #take(packet: Buffer): boolean {
+    if (receiveSack(this.#internals, packet)) return true;
+    if (receiveData(this.#internals, packet)) return this.#isWithinBounds();
+    this.#isTaking = true;
+    // A checksum that is wrong, or a field that werift cannot read. DTLS has authenticated it, so the client is to blame.
+    const taken = this.#internals.handleData(packet).catch(() => undefined);
+    void taken.then(() => this.#guard(() => this.#taken()));
+    return this.#isWithinBounds();
+  }
+
+  /** Goes on with what arrived behind the packet that is done, which may have changed what is safe. */
+  #taken(): void {
+    this.#isTaking = false;
+    const behind = this.#behind;
+    this.#behind = [];
+    if (this.#ended || !this.#isWithinBounds()) return;
+    for (const packet of behind) this.receive(packet);
+  }
+
+  #isWithinBounds(): boolean {
+    if (this.#internals.advertisedRwnd >= 0 && this.#fragments() <= MAX_FRAGMENTS) return true;
+    this.#fail();
+    return false;
   }
 
   /** Sends a message. Ends the association when too much waits for a client that acknowledges nothing. */

@@ -87,6 +87,17 @@ test('a message leaves in the packets that werift makes of it, and the same stat
   );
 });
 
+test('one packet is sent to a client without room, so that its acknowledgement tells when there is room again', async () => {
+  const { sctp, packets } = association(1, 0);
+  writeQuickly(sctp);
+  transmitQuickly(sctp, () => undefined);
+  Object.assign(sctp, { lastSackedTsn: 0, ssthresh: 1e6, peerAdvertisedRwnd: 0 });
+  for (let n = 0; n < 2; n++) sendMessage(sctp, 7, 53, Buffer.from('x'), { ordered: true });
+  expect(packets.length).toBe(1);
+  await sctp.receiveSackChunk({ cumulativeTsn: 1, advertisedRwnd: 1e6, gaps: [], duplicates: [] });
+  expect(packets.length).toBe(2);
+});
+
 test('a message expires after its lifetime', () => {
   const { sctp } = association(1, 0);
   const before = Date.now() / 1_000;

@@ -92,7 +92,8 @@ export function transmitQuickly(sctp: SctpInternals, onTransmitted: () => void):
     if (sctp.isStopped) return DONE;
     // A burst of at most four packets (RFC 9260 section 6.1).
     const window = Math.min(sctp.flightSize + MAX_BURST * FRAGMENT_BYTES, sctp.cwnd);
-    while (sctp.outboundQueue.length > 0 && sctp.flightSize < window && sctp.peerRwnd > 0) {
+    // One packet may be in flight whatever room there is (section 6.1 A): a client that reads again may not say so unasked.
+    while (sctp.outboundQueue.length > 0 && sctp.flightSize < window && (sctp.peerRwnd > 0 || sctp.flightSize === 0)) {
       const chunk = sctp.outboundQueue[0]!;
       if (chunk.bookSize > sctp.peerRwnd && sctp.flightSize > 0) break;
       sctp.outboundQueue.shift();

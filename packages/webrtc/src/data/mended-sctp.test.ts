@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from '@jest/globals';
 import { fuzzRuns } from '@bloom/time/testing';
 import { SCTP } from 'werift-sctp';
+import { crc32c } from 'werift-sctp/lib/common/src/crc.js';
 import { mendSctp, type SctpInternals } from './mended-sctp.js';
 import { sendMessage } from './sctp-fast-path.js';
 
@@ -242,4 +243,26 @@ describe('messages that the client has given up', () => {
     sctp.receiveForwardTsnChunk({ cumulativeTsn: (last + 1) >>> 0, streams: [] });
     expect([sctp.lastReceivedTsn, sctp.sackMisOrdered.size]).toEqual([(last + 5) >>> 0, 0]);
   });
+});
+
+test('an association that a packet ends is not begun anew by the rest of that packet', async () => {
+  const packets: Buffer[] = [];
+  const transport = { send: (packet: Buffer) => Promise.resolve(void packets.push(packet)), close: () => undefined };
+  const [server, client] = [SCTP.server(transport, 5_000), SCTP.client({ ...transport }, 5_000)];
+  const internals = mendSctp(server, 256 * 1024);
+  await server.start(5_000);
+  await client.start(5_000);
+  for (const end of [internals, client as unknown as SctpInternals]) {
+    await end.handleData(packets.shift()!);
+  }
+  const [echo] = packets as [Buffer];
+  // ABORT (6), then the COOKIE ECHO (10) that opens the association.
+  const packet = Buffer.concat([echo.subarray(0, 12), Buffer.of(6, 0, 0, 4), echo.subarray(12)]);
+  packet.writeUInt32LE(0, 8);
+  packet.writeUInt32LE(crc32c(packet), 8);
+  await internals.handleData(packet);
+  await client.stop();
+  expect(echo[12]).toBe(10);
+  expect([internals.state, internals.isStopped]).toEqual(['closed', true]);
+  expect((server as unknown as { timerHeartbeatHandle: unknown }).timerHeartbeatHandle).toBeUndefined();
 });

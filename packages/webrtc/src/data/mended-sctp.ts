@@ -69,10 +69,14 @@ interface ForwardTsn {
   streams: [stream: number, sequence: number][];
 }
 
+/** State of an association that has ended, as a number of werift's. */
+const CLOSED = 1;
+
 /** What we use of werift's association beyond its interface. */
 export interface SctpInternals {
   readonly state: string;
   readonly isStopped: boolean;
+  setState(state: number): void;
   /** Bytes sent and not acknowledged. */
   flightSize: number;
   /** Congestion window, and what the peer can take now; in bytes. */
@@ -147,6 +151,7 @@ export function mendSctp(sctp: SCTP, receiveWindow: number): SctpInternals {
   internals.receiveForwardTsnChunk = (chunk) => skipGivenUp(internals, chunk);
   internals.flightSizeIncrease = (chunk) => countAgain(internals, chunk);
   repeatForwardTsn(internals);
+  stayClosed(internals);
   return internals;
 }
 
@@ -333,6 +338,17 @@ function repeatForwardTsn(internals: SctpInternals): void {
       last = fresh;
     }
     internals.forwardTsnChunk = last;
+  };
+}
+
+/**
+ * Keeps an association that has ended from beginning anew: with a COOKIE ECHO behind the chunk that ended it werift does so, and runs
+ * its timer for ever, which holds everything of the client.
+ */
+function stayClosed(internals: SctpInternals): void {
+  const set = internals.setState.bind(internals);
+  internals.setState = (state) => {
+    if (!internals.isStopped || state === CLOSED) set(state);
   };
 }
 

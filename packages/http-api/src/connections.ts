@@ -34,12 +34,16 @@ export class Connections {
   readonly #served = new WeakSet<Duplex>();
   readonly #answers = new WeakMap<Duplex, number>();
   readonly #whenAnswered = new WeakMap<Duplex, () => void>();
+  /** Connections that wait for a next request, with the bytes that they had received when they began to. */
+  readonly #idle = new Map<Socket, number>();
 
   constructor(server: Server, log: Log, limit = MAX_CONNECTIONS) {
     this.#log = log;
     this.#server = server;
     this.#crowdedAt = limit * CROWDED;
     server.maxConnections = limit;
+    // That of Node ends connections whose last response is written but still on its way. Closing the server calls it as well.
+    server.closeIdleConnections = () => this.#endIdle();
     server.on('drop', () => this.#refused('any', 'connections', limit));
     server.on('connection', (socket: Socket) => this.#add(socket));
     server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
@@ -64,11 +68,13 @@ export class Connections {
     else run();
   }
 
-  /** Records that the first request of the connection has arrived. */
+  /** Records that a request of the connection has arrived. */
   served(socket: Socket): void {
+    this.#idle.delete(socket);
     if (this.#served.has(socket)) return;
     this.#served.add(socket);
     this.#forget(keyOf(socket));
+    socket.once('close', () => this.#idle.delete(socket));
   }
 
   destroy(): void {
@@ -107,15 +113,23 @@ export class Connections {
     this.#server.closeIdleConnections();
   }
 
+  #endIdle(): void {
+    for (const [socket, received] of this.#idle) {
+      // More than then is the beginning of a request.
+      if (socket.bytesRead === received) socket.destroy();
+    }
+  }
+
   #forget(key: string): void {
     this.#unserved.delete(key);
     this.#shares.delete(key);
   }
 
-  #answered(socket: Duplex): void {
+  #answered(socket: Socket): void {
     const left = (this.#answers.get(socket) ?? 1) - 1;
     this.#answers.set(socket, left);
     if (left > 0) return;
+    if (!socket.destroyed) this.#idle.set(socket, socket.bytesRead);
     const run = this.#whenAnswered.get(socket);
     this.#whenAnswered.delete(socket);
     run?.();

@@ -232,6 +232,45 @@ test('idle connections make room when almost all are taken', async () => {
   await Promise.all(closed);
 });
 
+describe('a response that is written but still on its way to a slow client', () => {
+  const size = 20_000_000;
+  /** Begins to read, and returns how many bytes came in the end. */
+  const slowly = async (port: number): Promise<() => Promise<number>> => {
+    const socket = tcpConnect(port, '127.0.0.1');
+    let received = 0;
+    socket.on('data', (data: Buffer) => (received += data.length));
+    socket.write('GET /segment HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(socket, 'data');
+    socket.pause();
+
+    return async () => {
+      socket.resume().on('error', () => undefined);
+      while (received < size && !socket.closed) await new Promise(setImmediate);
+      socket.destroy();
+      return received;
+    };
+  };
+  const large: HttpListenerOptions['handler'] = (_request, response) => response.end(Buffer.alloc(size));
+
+  test('is not cut off when connections make room', async () => {
+    const { port } = await start({ handler: large, maxConnections: 2 });
+    const rest = await slowly(port);
+    const other = tcpConnect(port, '127.0.0.1');
+    await once(other, 'connect');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await rest()).toBeGreaterThan(size);
+    other.destroy();
+  });
+
+  test('is not cut off when the listener closes', async () => {
+    const { port, close } = await start({ handler: large });
+    const rest = await slowly(port);
+    const closed = close({ graceMs: 10_000 });
+    expect(await rest()).toBeGreaterThan(size);
+    await closed;
+  });
+});
+
 test('with key and certificate the port speaks HTTPS and WSS only', async () => {
   const { port, url } = await start({ tls: { key: Buffer.from(KEY), cert: Buffer.from(CERT) } });
   expect(url).toBe(`https://127.0.0.1:${port}`);

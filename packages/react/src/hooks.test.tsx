@@ -202,6 +202,58 @@ test('a camera that is on its way back when the call ends is closed', async () =
   expect([opened.length, live()]).toEqual([2, 0]);
 });
 
+test.each(['camera', 'screen'] as const)('a second press while the %s opens is the same press', async (source) => {
+  let allow = (): void => undefined;
+  const allowed = new Promise<void>((resolve) => (allow = resolve));
+  answer = () => allowed;
+  await show(<Control source={source} />);
+  await act(async () => {
+    const presses = [control.toggle(), control.toggle()];
+    await new Promise(setImmediate);
+    allow();
+    await Promise.all(presses);
+  });
+  const tracks = source === 'screen' ? 2 : 1;
+  expect([opened.length, client.localTracks.length]).toEqual([tracks, tracks]);
+  await act(() => control.toggle());
+  expect([control.on, live()]).toEqual([false, 0]);
+});
+
+test('a camera that is turned off while it opens is off in the end', async () => {
+  let allow = (): void => undefined;
+  const allowed = new Promise<void>((resolve) => (allow = resolve));
+  answer = () => allowed;
+  await show(<Control source="camera" />);
+  await act(async () => {
+    const presses = [control.turnOn(), control.turnOff()];
+    await new Promise(setImmediate);
+    allow();
+    await Promise.all(presses);
+  });
+  expect([control.on, live(), control.busy]).toEqual([false, 0, false]);
+});
+
+test('a screen that is turned off before the server has accepted it is not shared, its sound included', async () => {
+  let accept = (): void => undefined;
+  client.accepts = new Promise((resolve) => (accept = resolve));
+  await show(<Control source="screen" />);
+  await act(async () => {
+    const opening = control.turnOn();
+    await new Promise(setImmediate);
+    await control.turnOff();
+    accept();
+    await opening;
+  });
+  expect([opened.length, live(), client.localTracks.length]).toEqual([2, 0, 0]);
+});
+
+test('of two cameras chosen one right after the other only the second stays open', async () => {
+  await show(<Control source="camera" />);
+  await act(() => control.turnOn());
+  await act(async () => void (await Promise.all([control.turnOn('front'), control.turnOn('back')])));
+  expect([opened.length, live()]).toEqual([3, 1]);
+});
+
 let conversation: Messages;
 function Conversation({ label }: { readonly label: string }): null {
   conversation = useMessages(label);

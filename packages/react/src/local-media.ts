@@ -7,7 +7,7 @@ import {
   type PublishOptions,
   type RoomClient,
 } from '@bloom/client';
-import { useCallback, useState } from 'react';
+import { useCallback, useRef, useState } from 'react';
 import { useLocalTracks, useRoomClient } from './room.js';
 
 /** What a participant may publish. */
@@ -35,15 +35,20 @@ interface SourceMetadata {
   readonly source: MediaSource;
 }
 
-/** Opens media for the present call; none when that ends meanwhile. */
+function sourceOf(tracks: readonly LocalTrack[], source: MediaSource): LocalTrack | undefined {
+  return tracks.find(({ metadata }) => (metadata as SourceMetadata | null)?.source === source);
+}
+
+/** Opens media for the present call; none when that ends meanwhile, or it is not wanted any more. */
 async function openForCall(
   client: RoomClient,
+  isWanted: () => boolean,
   open: () => Promise<readonly MediaStreamTrack[]>,
 ): Promise<readonly MediaStreamTrack[]> {
   let hasEnded = false;
   const stop = client.on('ended', () => (hasEnded = true));
   const opened = await open().finally(stop);
-  if (!hasEnded) return opened;
+  if (!hasEnded && isWanted()) return opened;
   for (const media of opened) media.stop();
   return [];
 }
@@ -74,7 +79,12 @@ async function publishOpened(
 /** Returns the controls of the camera, the microphone or the shared screen of this participant. */
 export function useLocalMedia(source: MediaSource): MediaControl {
   const client = useRoomClient();
-  const track = useLocalTracks().find(({ metadata }) => (metadata as SourceMetadata | null)?.source === source);
+  const track = sourceOf(useLocalTracks(), source);
+  /** The last opening that is under way, and the one that a further press without a choice joins. */
+  const opening = useRef<Promise<unknown>>(undefined);
+  const pressed = useRef<Promise<void>>(undefined);
+  /** Counts how often it was turned off: what was opened for a press before that is closed again. */
+  const offs = useRef(0);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<DeviceError | null>(null);
   const on = track !== undefined && !track.muted;
@@ -93,32 +103,51 @@ export function useLocalMedia(source: MediaSource): MediaControl {
   }, []);
 
   const turnOn = useCallback(
-    (deviceId?: string) =>
-      run(async () => {
-        if (source === 'screen') return publishScreen();
-        const device = deviceId === undefined ? {} : { id: deviceId };
-        if (track === undefined) {
-          const reopen = (): Promise<MediaStreamTrack> => openDevice(source);
-          const opened = await openForCall(client, async () => [await openDevice(source, device)]);
-          for (const media of opened) await publishOpened(client, media, { metadata: { source }, reopen });
-          return;
-        }
-        if (deviceId !== undefined) {
-          const before = track.media;
-          await track.replace(await openDevice(source, device));
-          before?.stop();
-        }
-        await track.unmute();
-        // The call may have ended while the device was opened.
-        if (!client.localTracks.includes(track)) track.media?.stop();
-      }),
-    [client, run, source, track],
+    (deviceId?: string): Promise<void> => {
+      // A person presses again while the browser asks for permission.
+      if (deviceId === undefined && pressed.current !== undefined) return pressed.current;
+      const before = offs.current;
+      const isWanted = (): boolean => offs.current === before;
+      const open = (): Promise<void> =>
+        run(async () => {
+          if (source === 'screen') return publishScreen(isWanted);
+          const device = deviceId === undefined ? {} : { id: deviceId };
+          const present = sourceOf(client.localTracks, source);
+          if (present === undefined) {
+            const reopen = (): Promise<MediaStreamTrack> => openDevice(source);
+            const opened = await openForCall(client, isWanted, async () => [await openDevice(source, device)]);
+            for (const media of opened) await publishOpened(client, media, { metadata: { source }, reopen });
+            return;
+          }
+          if (deviceId !== undefined) {
+            const replaced = present.media;
+            await present.replace(await openDevice(source, device));
+            replaced?.stop();
+          }
+          if (isWanted()) await present.unmute();
+          // The call may have ended, or the press been taken back, while the device was opened.
+          if (!client.localTracks.includes(present) || present.muted) present.media?.stop();
+        });
+      // One after another, so that no device is opened twice; a published track orders its mutes by itself. At once where nothing
+      // is under way: some browsers ask for a screen only while a press is being handled.
+      const isPublished = deviceId === undefined && sourceOf(client.localTracks, source) !== undefined;
+      const former = isPublished ? undefined : opening.current;
+      const done: Promise<void> = (former?.then(open, open) ?? open()).finally(() => {
+        if (opening.current === done) opening.current = undefined;
+        if (pressed.current === done) pressed.current = undefined;
+      });
+      opening.current = done;
+      if (deviceId === undefined) pressed.current = done;
+      return done;
+    },
+    [client, run, source],
   );
 
-  async function publishScreen(): Promise<void> {
-    const opened = await openForCall(client, openScreen);
+  async function publishScreen(isWanted: () => boolean): Promise<void> {
+    const opened = await openForCall(client, isWanted, openScreen);
     try {
       for (const media of opened) {
+        if (!isWanted()) media.stop();
         if (media.readyState === 'ended') continue;
         const metadata = { source: media.kind === 'video' ? 'screen' : 'screen-sound' };
         const sharing = publishOpened(client, media, { metadata, simulcast: false });
@@ -132,21 +161,21 @@ export function useLocalMedia(source: MediaSource): MediaControl {
     }
   }
 
-  const turnOff = useCallback(
-    () =>
-      run(async () => {
-        if (source !== 'screen') return track?.mute();
-        const shared = client.localTracks.filter(({ metadata }) =>
-          ['screen', 'screen-sound'].includes((metadata as SourceMetadata | null)?.source ?? ''),
-        );
-        for (const one of shared) {
-          one.media?.stop();
-          await one.unpublish();
-        }
-        return undefined;
-      }),
-    [client, run, source, track],
-  );
+  const turnOff = useCallback((): Promise<void> => {
+    offs.current += 1;
+    pressed.current = undefined;
+    return run(async () => {
+      if (source !== 'screen') return sourceOf(client.localTracks, source)?.mute();
+      const shared = client.localTracks.filter(({ metadata }) =>
+        ['screen', 'screen-sound'].includes((metadata as SourceMetadata | null)?.source ?? ''),
+      );
+      for (const one of shared) {
+        one.media?.stop();
+        await one.unpublish();
+      }
+      return undefined;
+    });
+  }, [client, run, source]);
 
   return { track, on, busy, error, turnOn, turnOff, toggle: on ? turnOff : turnOn };
 }
